@@ -1,22 +1,17 @@
-//! Spawnscope: a causal profiler for process launches.
+//! The `spawnscope` program.
 //!
 //! Data goes one way: `collect` (reads the kernel) -> `record` (one SQLite file) -> `analyze` (pure) -> `present` (pure). `event`
 //! is the vocabulary of the first two. `cli` holds the verbs that join the stages. `hold`, `lab` and `doctor` are not part of this
-//! chain: they record nothing.
+//! chain: they record nothing. Each stage is a crate, so the compiler enforces what it may use; they are joined here under short names.
 
-pub mod analyze;
-mod arch;
 pub mod cli;
-pub mod collect;
-pub mod doctor;
-pub mod event;
-pub mod hold;
-pub mod lab;
-pub mod owner;
-mod parallel;
 pub mod present;
-pub mod record;
-pub mod signals;
-mod statistics;
-mod tiny;
-pub mod units;
+
+pub use spawnscope_analyze as analyze;
+pub use spawnscope_collect as collect;
+pub use spawnscope_data::{event, parallel, units};
+pub use spawnscope_doctor as doctor;
+pub use spawnscope_hold as hold;
+pub use spawnscope_lab as lab;
+pub use spawnscope_recording as record;
+pub use spawnscope_system::{owner, signals};

@@ -9,7 +9,7 @@ use std::process::{Command, Output};
 use rusqlite::Connection;
 use snapbox::{Data, IntoData, assert_data_eq};
 
-const SCHEMA: &str = include_str!("../src/record/schema.sql");
+const SCHEMA: &str = include_str!("../../spawnscope-recording/src/schema.sql");
 const TWO_LAUNCHES: &str = include_str!("recordings/two_launches.sql");
 const READERS: [&[&str]; 5] = [
     &["report"],

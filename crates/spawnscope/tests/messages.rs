@@ -11,7 +11,7 @@ use std::process::{Command, Output, Stdio};
 
 use rusqlite::Connection;
 
-const SCHEMA: &str = include_str!("../src/record/schema.sql");
+const SCHEMA: &str = include_str!("../../spawnscope-recording/src/schema.sql");
 const TWO_LAUNCHES: &str = include_str!("recordings/two_launches.sql");
 /// Clears the screen, sets the title, reorders text, and imitates one of our lines.
 const EVIL: &str = "\u{1b}[2J\u{1b}]0;owned\u{7}\u{202e}\r\nspawnscope: all is well";

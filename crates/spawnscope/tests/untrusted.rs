@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 
-const SCHEMA: &str = include_str!("../src/record/schema.sql");
+const SCHEMA: &str = include_str!("../../spawnscope-recording/src/schema.sql");
 const TWO_LAUNCHES: &str = include_str!("recordings/two_launches.sql");
 /// All verbs that read a recording.
 const READERS: [&[&str]; 8] = [

@@ -16,7 +16,6 @@ use crate::record::reader::{Contradictions, Recording, RecordingFile};
 ///
 /// # Errors
 /// When the recording cannot be read, or `use_it` fails.
-/// When the recording cannot be read, or what `use_it` says.
 pub fn with_timelines<T>(
     path: &Path,
     use_it: impl FnOnce(&Recording, &Forest<'_>, &Timelines, Contradictions) -> Result<T>,

@@ -1,0 +1,54 @@
+//! Phrases that several rules print: counts of launches, and selectors and options of `spawnscope whatif`, quoted for a shell.
+
+use super::context::name;
+use spawnscope_data::units;
+
+/// A line of this many columns still fits on a narrow page.
+const NARROW: usize = 70;
+
+/// Formats a replacement `before -> after`, in one line or two.
+pub(super) fn instead(before: &str, after: &str) -> Vec<String> {
+    let line = format!("  {before}  ->  {after}");
+    if line.chars().count() <= NARROW {
+        return vec![line];
+    }
+    vec![format!("  {before}"), format!("    ->  {after}")]
+}
+
+/// Returns an option of `spawnscope whatif` for the launches of a program by a parent, quoted for a shell.
+pub(super) fn option(change: &str, program: &[u8], parent: &[u8]) -> String {
+    quoted(&format!("{change}={}", launches_of(program, parent)))
+}
+
+/// Returns the selector of the launches of a program by a parent.
+pub(super) fn launches_of(program: &[u8], parent: &[u8]) -> String {
+    format!("{},parent={}", literal(program), literal(parent))
+}
+
+/// Returns a glob that matches only this name.
+pub(super) fn literal(bytes: &[u8]) -> String {
+    let mut glob = String::new();
+    for character in name(bytes).chars() {
+        if matches!(character, '*' | '?' | '[' | ']' | '{' | '}' | '\\') {
+            glob.push('\\');
+        }
+        // A comma separates terms of a selector.
+        glob.push(if character == ',' { '?' } else { character });
+    }
+    glob
+}
+
+/// Quotes a word for a shell where necessary.
+pub(super) fn quoted(word: &str) -> String {
+    let is_plain = |character: char| character.is_alphanumeric() || "-_=,./:+@%".contains(character);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', "'\\''"))
+    }
+}
+
+/// `1,234 launches`.
+pub(super) fn launches(count: usize) -> String {
+    units::counted(count as u64, "launch", "launches")
+}

@@ -1,0 +1,120 @@
+//! Forks of a shell that never exec: `$( )` around functions and builtins, `( )`, and builtins in a pipeline. The shell copies itself for
+//! each, and discards the copy.
+
+use std::collections::BTreeMap;
+
+use super::super::context::{name, time};
+use super::super::pipeline::is_bare_leaf;
+use super::super::selection::options;
+use super::super::shell::Dialect;
+use super::super::thresholds::{largest, working};
+use super::super::{Basis, Finding, RuleContext};
+use super::builtin::forks_around;
+use crate::whatif::Fix;
+use crate::whatif::changes::chains::is_inside;
+use crate::whatif::changes::{Change, is_captured};
+use spawnscope_data::units;
+
+const MOST_FINDINGS: usize = 3;
+/// A fork that runs longer than this multiple of its launch cost does real work, which stays.
+const MOST_RUN: u64 = 3;
+
+pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
+    let forest = context.forest();
+    // The `builtin` rule reports these forks, together with the program they launch.
+    let with_a_program = forks_around(context);
+    let mut kinds: BTreeMap<(&[u8], Dialect), Vec<u32>> = BTreeMap::new();
+    for (index, launch) in forest.launches.iter().enumerate() {
+        let is_reported = with_a_program.contains(&(index as u32));
+        let is_needless =
+            || is_bare_leaf(forest, index) && is_little(context, index) && !is_inside(forest, index as u32);
+        if is_reported || !is_needless() {
+            continue;
+        }
+        // Only shells: workers of other programs also fork without exec, but do the work they were made for.
+        if let Some(dialect) = Dialect::of_parent(forest, index) {
+            let kind = (launch.birth_command.name, dialect);
+            kinds.entry(kind).or_default().push(index as u32);
+        }
+    }
+    largest(context, kinds, MOST_FINDINGS)
+        .into_iter()
+        .map(|((parent, dialect), launches)| finding(context, parent, dialect, launches))
+        .collect()
+}
+
+/// Whether a fork does so little that the copying dominates. The first write to each page after the fork counts as `run`: even a fork for
+/// an `echo` runs as long as its launch takes.
+fn is_little(context: &RuleContext<'_, '_>, index: usize) -> bool {
+    let launch = &context.forest().launches[index];
+    working(context, index)
+        .zip(launch.launching())
+        .is_some_and(|(run, launching)| run.0 <= MOST_RUN * launching.0)
+}
+
+fn finding(context: &RuleContext<'_, '_>, parent: &[u8], dialect: Dialect, launches: Vec<u32>) -> Finding {
+    let forks = units::counted(launches.len() as u64, "fork", "forks");
+    let is_read = |index: &&u32| is_captured(context.forest(), context.whatif.timelines, **index);
+    let captured = launches.iter().filter(is_read).count();
+    let tries = vec![Fix {
+        change: Change::Remove,
+        launches: launches.clone(),
+    }];
+    Finding {
+        rule: "bare-forks",
+        title: format!(
+            "{} forks {} times without running a program",
+            name(parent),
+            units::count(launches.len() as u64)
+        ),
+        evidence: vec![
+            format!(
+                "{forks} that never exec and launch nothing take {} in all and do little work",
+                time(context.spent_on(&launches))
+            ),
+            format!(
+                "the shell reads the output of {} of them, as in $( ); the others are parts of pipelines, or in ( )",
+                if captured == 0 { "none".to_owned() } else { units::count(captured as u64) }
+            ),
+        ],
+        example: Vec::new(),
+        fix: snippets(dialect).iter().map(|line| (*line).to_owned()).collect(),
+        limits: "variables, cd, exit and traps then affect the script itself, which a subshell prevents; $( ) removes newlines at \
+                 the end, printf -v does not"
+            .to_owned(),
+        whatif: options(context, &tries),
+        tries,
+        basis: Basis::Modelled,
+        launches,
+    }
+}
+
+fn snippets(dialect: Dialect) -> &'static [&'static str] {
+    match dialect {
+        Dialect::Bash => &[
+            "do the work in the shell process itself:",
+            "  x=$(printf '%03d' \"$n\")   ->  printf -v x '%03d' \"$n\"",
+            "  x=$(function arg)         ->  function arg; x=$REPLY",
+            "      where the function sets REPLY, or the name given to `declare -n`",
+            "  x=$(function arg)         ->  x=${ function arg; }   (bash 5.3)",
+            "  echo \"$x\" | read -r a b   ->  read -r a b <<<\"$x\"",
+            "  echo \"$x\" | program       ->  program <<<\"$x\"",
+            "  ( cd dir; ... )           ->  { ...; }, or pushd and popd",
+        ],
+        Dialect::Ksh | Dialect::Zsh => &[
+            "do the work in the shell process itself:",
+            "  x=$(function arg)          ->  function arg; x=$REPLY",
+            "  x=$(function arg)          ->  x=${ function arg; }   (ksh93, mksh)",
+            "  echo \"$x\" | read -r a b    ->  read -r a b <<<\"$x\"",
+            "  echo \"$x\" | program        ->  program <<<\"$x\"",
+            "  ( ... )                    ->  { ...; }",
+        ],
+        Dialect::Posix => &[
+            "do the work in the shell process itself:",
+            "  x=$(function arg)          ->  function arg; x=$REPLY",
+            "  x=$(echo \"$y\")             ->  x=$y",
+            "  echo \"$x\" | program        ->  program <<EOF, with $x in the next line",
+            "  ( ... )                    ->  { ...; }",
+        ],
+    }
+}

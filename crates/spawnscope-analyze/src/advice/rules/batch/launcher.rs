@@ -1,0 +1,64 @@
+//! Launchers that pass one file at a time to a program: xargs, find, or a shell loop.
+
+use super::super::super::context::name;
+use super::super::super::shell::Dialect;
+use crate::launch::Exec;
+use crate::whatif::changes::chains::runs;
+
+/// A launcher that passes one file at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Launcher {
+    /// `xargs`, with its number of parallel processes, and whether it replaces a placeholder (-I).
+    Xargs {
+        parallel: usize,
+        replaces: bool,
+    },
+    Find,
+    Shell(Dialect),
+}
+
+/// Returns the launcher that an exec runs. `None` when it is not one, or already passes many files at once.
+pub(super) fn launcher(exec: &Exec<'_>, cpus: usize) -> Option<Launcher> {
+    let program = runs(exec);
+    let arguments: Vec<String> = exec.arguments().map(name).collect();
+    match program {
+        b"xargs" | b"gxargs" => xargs(&arguments, cpus),
+        // A command that is not last in the expression is a test: find needs its result for each file.
+        b"find" | b"gfind" => (arguments.last().is_some_and(|last| last == ";")).then_some(Launcher::Find),
+        _ => Dialect::of_program(program).map(Launcher::Shell),
+    }
+}
+
+/// Returns xargs if its options pass one argument at a time.
+fn xargs(arguments: &[String], cpus: usize) -> Option<Launcher> {
+    let mut parallel = 1;
+    let (mut is_single, mut replaces) = (false, false);
+    let mut words = arguments.iter().skip(1).map(String::as_str);
+    while let Some((option, value)) = next_option(&mut words) {
+        match (option, value) {
+            ("-n" | "-L" | "--max-args" | "--max-lines", Some("1")) => is_single = true,
+            ("-I" | "-i" | "--replace", _) => (is_single, replaces) = (true, true),
+            ("-P" | "--max-procs", Some(value)) => {
+                parallel = value.parse().ok().filter(|parallel| *parallel > 0).unwrap_or(cpus);
+            }
+            _ => {}
+        }
+    }
+    is_single.then_some(Launcher::Xargs { parallel, replaces })
+}
+
+/// Returns the next option with its value. `None` at the program that xargs launches.
+fn next_option<'w>(words: &mut impl Iterator<Item = &'w str>) -> Option<(&'w str, Option<&'w str>)> {
+    let word = words.next().filter(|word| word.starts_with('-'))?;
+    if word.starts_with("--") {
+        return Some(
+            word.split_once('=')
+                .map_or((word, None), |(option, value)| (option, Some(value))),
+        );
+    }
+    if word.len() > 2 && word.is_char_boundary(2) {
+        return Some((&word[..2], Some(&word[2..])));
+    }
+    let takes_value = matches!(word, "-n" | "-L" | "-P" | "-I" | "-d" | "-s" | "-a" | "-E");
+    Some((word, if takes_value { words.next() } else { None }))
+}

@@ -1,0 +1,256 @@
+//! One launch per file: `xargs -n1`, `find -exec ... \;` and shell loops that pass one file at a time to a program that accepts many.
+
+mod launcher;
+mod snippet;
+
+use std::collections::{BTreeMap, HashSet};
+
+use super::super::context::{name, time};
+use super::super::phrases::{launches, option};
+use super::super::thresholds::{HABIT, is_mostly_tax, largest};
+use super::super::{Basis, Finding, RuleContext};
+use crate::whatif::Fix;
+use crate::whatif::changes::{Change, is_captured};
+use launcher::{Launcher, launcher};
+use snippet::snippet;
+use spawnscope_data::units;
+
+/// Programs that handle each of many files independently, and that are not shell builtins.
+const TAKES_MANY: [&[u8]; 36] = [
+    b"chattr",
+    b"chgrp",
+    b"chmod",
+    b"chown",
+    b"clang-format",
+    b"cp",
+    b"dos2unix",
+    b"file",
+    b"gofmt",
+    b"gunzip",
+    b"gzip",
+    b"install",
+    b"jpegoptim",
+    b"ln",
+    b"md5sum",
+    b"mkdir",
+    b"mv",
+    b"optipng",
+    b"ranlib",
+    b"rm",
+    b"rmdir",
+    b"rustfmt",
+    b"setfacl",
+    b"setfattr",
+    b"sha1sum",
+    b"sha256sum",
+    b"sha512sum",
+    b"shellcheck",
+    b"shred",
+    b"strip",
+    b"touch",
+    b"truncate",
+    b"unlink",
+    b"unxz",
+    b"xz",
+    b"zstd",
+];
+/// Programs whose last argument is the destination.
+const HAS_DESTINATION: [&[u8]; 4] = [b"cp", b"install", b"ln", b"mv"];
+/// Programs that must not get more arguments from xargs or find: their meaning changes, or they only run another program.
+const NOT_TOGETHER: [&[u8]; 34] = [
+    b"[",
+    b"ash",
+    b"basename",
+    b"bash",
+    b"busybox",
+    b"c++",
+    b"cc",
+    b"clang",
+    b"clang++",
+    b"dash",
+    b"diff",
+    b"docker",
+    b"env",
+    b"expr",
+    b"g++",
+    b"gcc",
+    b"ksh",
+    b"lua",
+    b"mksh",
+    b"nice",
+    b"node",
+    b"patch",
+    b"perl",
+    b"php",
+    b"ruby",
+    b"rustc",
+    b"sh",
+    b"ssh",
+    b"sudo",
+    b"tar",
+    b"test",
+    b"timeout",
+    b"unzip",
+    b"zsh",
+];
+/// Maximum batch size. Beyond it the fixed cost is small, and the command line must not get too long.
+const MOST_AT_ONCE: usize = 1000;
+/// Batches per parallel process of xargs that keep all of them busy.
+const BATCHES_EACH: usize = 4;
+const MOST_FINDINGS: usize = 3;
+/// Minimum share of distinct files, in percent. Repeated calls such as `rm -f conftest.o` are not a list of files.
+const LEAST_DISTINCT: usize = 80;
+
+/// Key of launches that differ only in one argument.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct BatchKey<'a> {
+    launcher: Launcher,
+    parent: &'a [u8],
+    program: &'a [u8],
+    has_destination: bool,
+}
+
+/// Arguments that merged launches share: all but the varying one.
+type Common<'a> = Vec<&'a [u8]>;
+
+/// Launches, each with its file.
+type Files<'a> = Vec<(u32, &'a [u8])>;
+
+pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
+    let mut kinds: BTreeMap<BatchKey<'_>, Vec<Vec<u32>>> = BTreeMap::new();
+    for parent in 0..context.forest().launches.len() {
+        for (key, batch) in batches_of(context, parent) {
+            kinds.entry(key).or_default().push(batch);
+        }
+    }
+    let groups = kinds.iter().map(|(key, batches)| {
+        let mut all = batches.concat();
+        all.sort_unstable();
+        (key, all)
+    });
+    largest(context, groups, MOST_FINDINGS)
+        .into_iter()
+        .map(|(key, all)| finding(context, key, all, &kinds[key]))
+        .collect()
+}
+
+/// Returns the batches of launches by one process that one launch each could replace.
+fn batches_of<'a>(context: &RuleContext<'_, 'a>, parent: usize) -> Vec<(BatchKey<'a>, Vec<u32>)> {
+    let forest = context.forest();
+    let children = forest.children(parent);
+    let cpus = context.recording.info.cpus as usize;
+    if children.len() < HABIT {
+        return Vec::new();
+    }
+    let mut alike: BTreeMap<(BatchKey<'a>, Common<'a>), Files<'a>> = BTreeMap::new();
+    // The launcher is read from the first child only. A process can exec between two launches, but launchers of this kind do not.
+    let Some(launcher) = forest.launcher(children[0]).and_then(|exec| launcher(exec, cpus)) else {
+        return Vec::new();
+    };
+    for &index in children {
+        if let Some((key, common, varying)) = one_of_many(context, index, launcher) {
+            alike.entry((key, common)).or_default().push((index as u32, varying));
+        }
+    }
+    let are_files = |files: &[(u32, &[u8])]| {
+        let distinct: HashSet<&[u8]> = files.iter().map(|(_, file)| *file).collect();
+        files.len() > 1 && distinct.len() * 100 >= files.len() * LEAST_DISTINCT
+    };
+    alike
+        .into_iter()
+        .filter(|(_, files)| are_files(files))
+        .map(|((key, _), files)| (key, files.into_iter().map(|(index, _)| index).collect()))
+        .collect()
+}
+
+fn one_of_many<'a>(
+    context: &RuleContext<'_, 'a>,
+    index: usize,
+    launcher: Launcher,
+) -> Option<(BatchKey<'a>, Common<'a>, &'a [u8])> {
+    let launch = &context.forest().launches[index];
+    let [exec] = &launch.execs[..] else { return None };
+    let program = launch.command.name;
+    if exec.interpreter().is_some() || exec.argv_cut || !is_mostly_tax(context, index) || !takes_many(launcher, program)
+    {
+        return None;
+    }
+    let is_loop = matches!(launcher, Launcher::Shell(_));
+    if is_loop && is_captured(context.forest(), context.whatif.timelines, index as u32) {
+        return None;
+    }
+    let mut common: Common<'a> = exec.arguments().collect();
+    let has_destination = HAS_DESTINATION.contains(&program) && common.len() > 2 && !common.contains(&b"-t".as_slice());
+    let at = common
+        .len()
+        .checked_sub(if has_destination { 2 } else { 1 })
+        .filter(|at| *at > 0)?;
+    let varying = common.remove(at);
+    // A second file argument: the launch does not belong to a list of files.
+    let has_other_file = common
+        .iter()
+        .skip(1)
+        .take(at - 1)
+        .any(|argument| !argument.starts_with(b"-"));
+    let is_option = varying.starts_with(b"-");
+    if is_option || (has_other_file && is_loop && has_destination) {
+        return None;
+    }
+    let key = BatchKey {
+        launcher,
+        parent: launch.birth_command.name,
+        program,
+        has_destination,
+    };
+    Some((key, common, varying))
+}
+
+fn takes_many(launcher: Launcher, program: &[u8]) -> bool {
+    match launcher {
+        Launcher::Shell(_) => TAKES_MANY.contains(&program),
+        Launcher::Xargs { .. } | Launcher::Find => !NOT_TOGETHER.contains(&program) && !program.starts_with(b"python"),
+    }
+}
+
+/// Returns the number of files per launch.
+fn size(key: &BatchKey<'_>, count: usize) -> usize {
+    match key.launcher {
+        Launcher::Xargs { parallel, .. } if parallel > 1 => (count / (parallel * BATCHES_EACH)).clamp(2, MOST_AT_ONCE),
+        _ => MOST_AT_ONCE,
+    }
+}
+
+fn finding(context: &RuleContext<'_, '_>, key: &BatchKey<'_>, all: Vec<u32>, batches: &[Vec<u32>]) -> Finding {
+    let (program, parent) = (name(key.program), name(key.parent));
+    let size = size(key, all.len() / batches.len());
+    let remaining: usize = batches.iter().map(|batch| batch.len().div_ceil(size)).sum();
+    let fix = |batch: &Vec<u32>| Fix {
+        change: Change::Batch(size as u32),
+        launches: batch.clone(),
+    };
+    Finding {
+        rule: "batch",
+        title: format!(
+            "{parent} launches {program} {} times with one file each",
+            units::count(all.len() as u64)
+        ),
+        evidence: vec![
+            format!(
+                "{} take {} in all and differ in only one argument",
+                launches(all.len()),
+                time(context.spent_on(&all))
+            ),
+            format!("{} would do the same", launches(remaining)),
+        ],
+        example: context.example(&all),
+        fix: snippet(key.launcher, &context.example(&all), key.has_destination, size),
+        limits: format!(
+            "for programs that handle every file independently: {program} then gets all files at once, with one combined output and one \
+             exit status; steps of a loop that follow must wait until then"
+        ),
+        whatif: format!("{}={size}", option("--batch", key.program, key.parent)),
+        tries: batches.iter().map(fix).collect(),
+        basis: Basis::Modelled,
+        launches: all,
+    }
+}

@@ -1,0 +1,289 @@
+//! Small programs that a shell launches although it can do their work itself. `names`, `text`, `sed` and `commands` choose the replacement
+//! by the recorded arguments, and skip calls that they cannot replace reliably.
+
+mod call;
+mod commands;
+mod names;
+mod sed;
+mod text;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use super::super::context::{name, time};
+use super::super::phrases::{instead, launches};
+use super::super::pipeline::PipelineUnit;
+use super::super::selection::options;
+use super::super::shell::Dialect;
+use super::super::thresholds::{HABIT, is_mostly_tax, largest, uses_less_than_its_tax};
+use super::super::{Basis, Finding, RuleContext};
+use crate::whatif::Fix;
+use crate::whatif::changes::Change;
+use crate::whatif::changes::chains::is_inside;
+use call::{Call, Effect, Substitute};
+use spawnscope_data::event::Mechanism;
+
+/// Returns the substitute for a call. `None` where the result might differ.
+type Substitution = fn(&Call) -> Option<Substitute>;
+
+/// Substitutions by program, sorted by program name.
+const TABLE: [(&[u8], Substitution); 33] = [
+    (b"[", commands::bracket),
+    (b"arch", names::arch),
+    (b"awk", text::awk),
+    (b"basename", names::basename),
+    (b"cat", text::cat),
+    (b"cut", text::cut),
+    (b"date", names::date),
+    (b"dirname", names::dirname),
+    (b"echo", commands::echo),
+    (b"expr", commands::expr),
+    (b"false", commands::always_false),
+    (b"gawk", text::awk),
+    (b"getconf", names::getconf),
+    (b"grep", text::grep),
+    (b"head", text::head),
+    (b"hostname", names::hostname),
+    (b"id", names::id),
+    (b"kill", commands::kill),
+    (b"logname", names::logname),
+    (b"mawk", text::awk),
+    (b"nproc", names::nproc),
+    (b"printf", commands::printf),
+    (b"pwd", names::pwd),
+    (b"sed", sed::sed),
+    (b"seq", commands::seq),
+    (b"sleep", commands::sleep),
+    (b"test", commands::test),
+    (b"tr", text::tr),
+    (b"true", commands::always_true),
+    (b"uname", names::uname),
+    (b"wc", text::wc),
+    (b"which", names::which),
+    (b"whoami", names::whoami),
+];
+/// Maximum number of programs that are reported.
+const MOST_FINDINGS: usize = 5;
+/// Maximum number of forms that are shown per program.
+const MOST_FORMS: usize = 4;
+
+/// A launch that the shell can replace.
+struct Needless {
+    launch: u32,
+    /// The launches that disappear with it, itself included.
+    unit: Vec<u32>,
+    /// Forks of the shell in `unit`.
+    forks: Vec<u32>,
+    substitute: Substitute,
+}
+
+pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
+    let mut kinds: BTreeMap<(&[u8], &[u8]), Vec<Needless>> = BTreeMap::new();
+    for needless in all_needless(context) {
+        let launch = &context.launch(needless.launch);
+        let kind = (launch.birth_command.name, launch.command.name);
+        kinds.entry(kind).or_default().push(needless);
+    }
+    let groups = kinds.iter().map(|(kind, needless)| {
+        let mut launches: Vec<u32> = needless.iter().map(|needless| needless.launch).collect();
+        launches.sort_unstable();
+        (kind, launches)
+    });
+    largest(context, groups, MOST_FINDINGS)
+        .into_iter()
+        .filter_map(|(kind, launches)| finding(context, *kind, launches, &kinds[kind]))
+        .collect()
+}
+
+fn all_needless(context: &RuleContext<'_, '_>) -> impl Iterator<Item = Needless> {
+    (0..context.forest().launches.len()).flat_map(move |parent| {
+        let siblings = context.forest().children(parent);
+        (0..siblings.len()).filter_map(move |position| needless(context, siblings, position))
+    })
+}
+
+/// Returns the shell forks that disappear with the launches that this rule finds.
+pub(super) fn forks_around(context: &RuleContext<'_, '_>) -> HashSet<u32> {
+    all_needless(context).flat_map(|needless| needless.forks).collect()
+}
+
+fn needless(context: &RuleContext<'_, '_>, siblings: &[usize], position: usize) -> Option<Needless> {
+    let forest = context.forest();
+    let index = siblings[position];
+    let launch = &forest.launches[index];
+    let [exec] = &launch.execs[..] else { return None };
+    let known = TABLE
+        .binary_search_by_key(&launch.command.name, |(program, _)| program)
+        .ok()?;
+    if !launch.is_launch() || exec.argv_cut || !forest.children(index).is_empty() {
+        return None;
+    }
+    let dialect = Dialect::of_parent(forest, index)?;
+    let pipeline = PipelineUnit::of(&context.whatif, siblings, position);
+    let is_small = if pipeline.is_fed {
+        uses_less_than_its_tax(context, index)
+    } else {
+        is_mostly_tax(context, index)
+    };
+    // The user does not maintain the scripts of a version manager.
+    if !is_small || is_inside(forest, index as u32) {
+        return None;
+    }
+    let call = Call {
+        arguments: exec.arguments().skip(1).map(name).collect(),
+        dialect,
+        is_fed: pipeline.is_fed,
+        is_captured: pipeline.is_captured,
+    };
+    let substitute = TABLE[known].1(&call)?;
+    // Shells use vfork only for plain commands; for $( ) and pipelines they fork.
+    let is_plain = launch.mechanism == Some(Mechanism::Vfork) && !call.is_captured;
+    Some(Needless {
+        launch: index as u32,
+        unit: pipeline.unit,
+        forks: pipeline.forks,
+        substitute: if is_plain { substitute.printed() } else { substitute },
+    })
+}
+
+fn finding(
+    context: &RuleContext<'_, '_>,
+    (parent, program): (&[u8], &[u8]),
+    all: Vec<u32>,
+    needless: &[Needless],
+) -> Option<Finding> {
+    let tries = tries(context, needless);
+    if tries.iter().map(|fix| fix.launches.len()).sum::<usize>() < HABIT {
+        return None;
+    }
+    let forms = forms_of(needless);
+    Some(Finding {
+        rule: "builtin",
+        title: format!(
+            "{} launches {} {} for work it can do itself",
+            name(parent),
+            name(program),
+            times(all.len())
+        ),
+        evidence: evidence(context, &all, needless),
+        example: context.example(&all),
+        fix: instructions(&forms),
+        limits: limits(&forms),
+        whatif: options(context, &tries),
+        tries,
+        basis: Basis::Modelled,
+        launches: all,
+    })
+}
+
+/// Returns the forms in which a program was called, the most frequent first.
+fn forms_of(needless: &[Needless]) -> Vec<(&Substitute, usize)> {
+    let mut forms: BTreeMap<&Substitute, usize> = BTreeMap::new();
+    for each in needless {
+        *forms.entry(&each.substitute).or_default() += 1;
+    }
+    let mut forms: Vec<(&Substitute, usize)> = forms.into_iter().collect();
+    forms.sort_by_key(|(_, count)| Reverse(*count));
+    forms
+}
+
+fn limits(forms: &[(&Substitute, usize)]) -> String {
+    let shown = forms.iter().take(MOST_FORMS);
+    let limits: BTreeSet<&str> = shown.flat_map(|(form, _)| form.limits).copied().collect();
+    let limits: Vec<&str> = limits.into_iter().collect();
+    if limits.is_empty() {
+        return "no known differences".to_owned();
+    }
+    limits.join("; ")
+}
+
+fn times(count: usize) -> String {
+    format!("{} times", spawnscope_data::units::count(count as u64))
+}
+
+fn evidence(context: &RuleContext<'_, '_>, all: &[u32], needless: &[Needless]) -> Vec<String> {
+    let spent = context.spent_on(all);
+    let tax: u64 = all
+        .iter()
+        .filter_map(|index| context.launch(*index).tax())
+        .map(|tax| tax.0)
+        .sum();
+    let mut evidence = vec![format!(
+        "{} take {} in all; {} of it is launch tax, not work of the program",
+        launches(all.len()),
+        time(spent),
+        spawnscope_data::units::percent(spawnscope_data::event::Nanos(tax), spent)
+    )];
+    let forks: HashSet<u32> = needless
+        .iter()
+        .flat_map(|needless| needless.forks.iter().copied())
+        .collect();
+    if !forks.is_empty() {
+        evidence.push(format!(
+            "{} of the shell exist only for them: a subshell, or an echo that feeds them",
+            spawnscope_data::units::counted(forks.len() as u64, "fork", "forks")
+        ));
+    }
+    evidence
+}
+
+fn instructions(forms: &[(&Substitute, usize)]) -> Vec<String> {
+    let mut lines = vec!["do the work in the shell:".to_owned()];
+    for (form, count) in forms.iter().take(MOST_FORMS) {
+        lines.extend(instead(&form.before, &format!("{}   ({})", form.after, times(*count))));
+    }
+    if forms.len() > MOST_FORMS {
+        let rest: usize = forms[MOST_FORMS..].iter().map(|(_, count)| count).sum();
+        lines.push(format!("  and the same for other arguments ({})", times(rest)));
+    }
+    lines
+}
+
+/// Returns the changes to replay: launches that disappear, and programs that become builtins.
+fn tries(context: &RuleContext<'_, '_>, needless: &[Needless]) -> Vec<Fix> {
+    let (mut gone, mut builtin) = (Vec::new(), Vec::new());
+    let mut seen: HashSet<(Option<usize>, Vec<Vec<u8>>)> = HashSet::new();
+    for each in needless {
+        match each.substitute.effect {
+            Effect::Gone => gone.extend(&each.unit),
+            Effect::Builtin => builtin.push(each.launch),
+            Effect::Once => {
+                let arguments = context.example(&[each.launch]);
+                let is_first = seen.insert((context.forest().parent(each.launch as usize), arguments));
+                gone.extend(each.unit.iter().filter(|_| !is_first));
+            }
+        }
+    }
+    [(Change::Remove, gone), (Change::Builtin, builtin)]
+        .into_iter()
+        .filter(|(_, launches)| !launches.is_empty())
+        .map(|(change, launches)| Fix { change, launches })
+        .collect()
+}
+
+/// Calls every substitution of the table, for `fuzz/`. `flags` encode the context of the call.
+#[cfg(fuzzing)]
+pub(in crate::advice) fn fuzz(flags: u8, words: &[&str]) {
+    use super::super::shell::Dialect;
+    let dialects = [Dialect::Posix, Dialect::Bash, Dialect::Ksh, Dialect::Zsh];
+    let call = Call {
+        arguments: words.iter().map(|word| (*word).to_owned()).collect(),
+        dialect: dialects[usize::from(flags & 3)],
+        is_fed: flags & 4 != 0,
+        is_captured: flags & 8 != 0,
+    };
+    for (_, substitution) in TABLE {
+        // Control characters in the result are escaped when it is shown.
+        let _ = substitution(&call);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::TABLE;
+
+    #[test]
+    fn programs_are_found_by_halves() {
+        assert!(TABLE.is_sorted_by_key(|(program, _)| program));
+    }
+}

@@ -1,0 +1,213 @@
+//! Interpreters started repeatedly for little work. At each start python3 reads its library, node compiles its own, and java loads classes.
+
+use std::collections::BTreeMap;
+
+use super::super::context::{name, time};
+use super::super::phrases::{launches, option};
+use super::super::thresholds::{HABIT, largest};
+use super::super::{Basis, Finding, RuleContext};
+use crate::launch::{Exec, Launch, base_name};
+use crate::phases::Phase;
+use crate::whatif::Fix;
+use crate::whatif::changes::Change;
+use crate::whatif::changes::chains::{did_other_work, runs};
+use spawnscope_data::event::Nanos;
+use spawnscope_data::units;
+
+/// An interpreter, and the longest run that counts as mostly start-up, as a multiple of the launch cost. A multiple adapts to the speed of
+/// the machine. On the development machine, python3 starts in about half of its limit, perl in less.
+struct Interpreter {
+    prefix: &'static [u8],
+    start: f64,
+    advice: &'static [&'static str],
+}
+
+const INTERPRETERS: [Interpreter; 7] = [
+    Interpreter {
+        prefix: b"python",
+        start: 25.0,
+        advice: &[
+            "  run one python3 that loops, or reads the work from standard input",
+            "  python3 -X importtime lists the imports and how long each takes",
+            "  python3 -S -I ignores site-packages and PYTHON* variables",
+        ],
+    },
+    Interpreter {
+        prefix: b"perl",
+        start: 8.0,
+        advice: &["  run one perl that takes all files, or reads the work with while (<>)"],
+    },
+    Interpreter {
+        prefix: b"node",
+        start: 60.0,
+        advice: &[
+            "  run one node that loops, or a server that takes requests",
+            "  node --snapshot-blob shortens start-up",
+        ],
+    },
+    Interpreter {
+        prefix: b"ruby",
+        start: 60.0,
+        advice: &["  run one ruby that loops, as with `ruby -ne`; --disable-gems shortens start-up"],
+    },
+    Interpreter {
+        prefix: b"php",
+        start: 25.0,
+        advice: &["  run one php that loops; -n ignores php.ini and its extensions"],
+    },
+    Interpreter {
+        prefix: b"java",
+        start: 90.0,
+        advice: &[
+            "  run one JVM that loops, or a daemon (as Gradle does)",
+            "  -XX:SharedArchiveFile (class data sharing) shortens start-up",
+        ],
+    },
+    Interpreter {
+        prefix: b"Rscript",
+        start: 120.0,
+        advice: &["  run one R that loops; --vanilla shortens start-up"],
+    },
+];
+/// Maximum batch size. A larger batch saves almost nothing more.
+const MOST_AT_ONCE: usize = 1000;
+/// Batches per CPU that keep all CPUs busy where the launches ran in parallel.
+const BATCHES_EACH: usize = 2;
+const MOST_FINDINGS: usize = 3;
+
+/// Index in `INTERPRETERS`, parent program, interpreter name, and script.
+type Start<'a> = (usize, &'a [u8], &'a [u8], Vec<u8>);
+
+pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
+    let forest = context.forest();
+    let mut kinds: BTreeMap<Start<'_>, Vec<u32>> = BTreeMap::new();
+    for parent in 0..forest.launches.len() {
+        let mut of_parent: BTreeMap<Start<'_>, Vec<u32>> = BTreeMap::new();
+        for &index in forest.children(parent) {
+            let launch = &forest.launches[index];
+            let is_only_that = |_: &_| !did_other_work(forest, context.whatif.timelines, index as u32);
+            if let Some((interpreter, script)) = started_for_little(launch).filter(is_only_that) {
+                let kind = (interpreter, launch.birth_command.name, launch.command.name, script);
+                of_parent.entry(kind).or_default().push(index as u32);
+            }
+        }
+        // Only launches by one process can be merged.
+        for (kind, mut launches) in of_parent.into_iter().filter(|(_, launches)| launches.len() >= HABIT) {
+            kinds.entry(kind).or_default().append(&mut launches);
+        }
+    }
+    largest(context, kinds, MOST_FINDINGS)
+        .into_iter()
+        .map(|((interpreter, parent, program, script), mut all)| {
+            all.sort_unstable();
+            finding(context, &INTERPRETERS[interpreter], (parent, program), &script, all)
+        })
+        .collect()
+}
+
+/// Returns the index of the interpreter that a launch runs, and its script, when the run is mostly start-up.
+fn started_for_little(launch: &Launch<'_>) -> Option<(usize, Vec<u8>)> {
+    let exec = launch.execs.last()?;
+    let program = runs(exec);
+    let known = INTERPRETERS
+        .iter()
+        .position(|known| is_version_of(program, known.prefix))?;
+    let (run, tax) = (launch.phases.get(Phase::Run)?, launch.launching()?);
+    let is_start = run.0 as f64 <= tax.0 as f64 * INTERPRETERS[known].start;
+    is_start.then(|| (known, script_of(exec)))
+}
+
+/// Whether `program` is `prefix` with an optional version: `python3.11` is python, `pythonize` is not.
+fn is_version_of(program: &[u8], prefix: &[u8]) -> bool {
+    let rest = program.strip_prefix(prefix);
+    rest.is_some_and(|rest| rest.iter().all(|byte| byte.is_ascii_digit() || b".-".contains(byte)))
+}
+
+/// Returns the script of an interpreter: a file name, a module, or the option for inline text.
+fn script_of(exec: &Exec<'_>) -> Vec<u8> {
+    if exec.interpreter().is_some() {
+        return base_name(exec.path()).to_vec();
+    }
+    let mut arguments = exec.arguments().skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument {
+            b"-c" | b"-e" => return argument.to_vec(),
+            b"-m" | b"-jar" => return [argument, b" ", arguments.next().unwrap_or_default()].concat(),
+            _ if argument.starts_with(b"-") => {}
+            _ => return base_name(argument).to_vec(),
+        }
+    }
+    b"-".to_vec()
+}
+
+fn finding(
+    context: &RuleContext<'_, '_>,
+    interpreter: &Interpreter,
+    (parent, program): (&[u8], &[u8]),
+    script: &[u8],
+    all: Vec<u32>,
+) -> Finding {
+    let size = size(context, &all);
+    let what = match script {
+        b"-" => String::new(),
+        script if script.starts_with(b"-") => format!(" {}", name(script)),
+        script => format!(" for {}", name(script)),
+    };
+    let mut fix = vec!["use one process for all the work:".to_owned()];
+    fix.extend(interpreter.advice.iter().map(|line| (*line).to_owned()));
+    Finding {
+        rule: "interpreter-start",
+        title: format!(
+            "{} starts {}{what} {} times",
+            name(parent),
+            name(program),
+            units::count(all.len() as u64)
+        ),
+        evidence: vec![evidence(context, &all)],
+        example: context.example(&all),
+        fix,
+        limits:
+            "the shortest run is assumed to be pure start-up: if every run does the same work, less is saved; variables and \
+                 modules of one run remain visible to the next"
+                .to_owned(),
+        whatif: format!("{}={size}", option("--batch", program, parent)),
+        tries: vec![Fix {
+            change: Change::Batch(size as u32),
+            launches: all.clone(),
+        }],
+        basis: Basis::Modelled,
+        launches: all,
+    }
+}
+
+fn evidence(context: &RuleContext<'_, '_>, all: &[u32]) -> String {
+    let runs = all
+        .iter()
+        .filter_map(|index| context.launch(*index).phases.get(Phase::Run));
+    let least = runs.min().unwrap_or_default();
+    let run = context.phase_of(all, Phase::Run);
+    format!(
+        "{} take {} in all; each runs for at least {}, on average {}, mostly start-up",
+        launches(all.len()),
+        time(context.spent_on(all)),
+        time(least),
+        time(Nanos(run.0 / all.len().max(1) as u64))
+    )
+}
+
+/// Returns the batch size: unlimited, or, where launches ran in parallel, small enough to leave work for every CPU.
+fn size(context: &RuleContext<'_, '_>, all: &[u32]) -> usize {
+    let beside = all.windows(2).filter(|pair| {
+        let [first, second] = [pair[0], pair[1]].map(|index| context.launch(index).instants);
+        first
+            .reaped
+            .get()
+            .zip(second.created.get())
+            .is_some_and(|(reaped, created)| created < reaped)
+    });
+    if beside.count() * 2 < all.len() {
+        return MOST_AT_ONCE;
+    }
+    let batches = context.recording.info.cpus as usize * BATCHES_EACH;
+    (all.len() / batches.max(1)).clamp(2, MOST_AT_ONCE)
+}

@@ -1,0 +1,127 @@
+//! Parents that poll for the end of a child and sleep in between: the child ends while the parent sleeps.
+
+use super::super::context::{name, time};
+use super::super::groups::Group;
+use super::super::runtimes::Runtime;
+use super::super::{Basis, Finding, RuleContext};
+use crate::external_wait::{ExternalWait, external_wait_of};
+use crate::phases::Phase;
+use crate::replay::activity::is_alone;
+use crate::whatif::Fix;
+use crate::whatif::changes::Change;
+use spawnscope_data::event::Nanos;
+use spawnscope_data::units;
+
+/// A parent that slept through this many ends does so regularly.
+const HABIT: usize = 3;
+/// Number of slices before the reaping that are examined.
+const LOOKED_AT: usize = 8;
+
+/// How a parent slept while one child lived.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Slept {
+    /// One sleep, during which the child ended.
+    ThroughItsEnd,
+    /// Several sleeps; the child ended during the last one.
+    AgainAndAgain,
+}
+
+pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
+    let slept = all_slept(context);
+    let mut groups = context.groups(|index, launch| {
+        slept[index as usize]?;
+        Some((launch.birth_command.name, launch.phases.get(Phase::Reap)?))
+    });
+    // A single sleep before a wait may be intended.
+    groups.retain(|group| {
+        let polls = |launch: &u32| slept[*launch as usize] == Some(Slept::AgainAndAgain);
+        group.launches.len() >= HABIT || group.launches.iter().any(polls)
+    });
+    groups.into_iter().map(|group| finding(context, group)).collect()
+}
+
+/// Returns for each launch how its parent slept through its end. Only launches without a concurrent sibling count.
+fn all_slept(context: &RuleContext<'_, '_>) -> Vec<Option<Slept>> {
+    let forest = context.forest();
+    let mut slept = vec![None; forest.launches.len()];
+    for parent in 0..forest.launches.len() {
+        let children = forest.children(parent);
+        for (position, child) in children.iter().enumerate() {
+            if is_alone(forest, children, position) {
+                slept[*child] = slept_through(context, parent as u32, *child as u32);
+            }
+        }
+    }
+    slept
+}
+
+fn slept_through(context: &RuleContext<'_, '_>, parent: u32, child: u32) -> Option<Slept> {
+    let at = &context.launch(child).instants;
+    let (created, zombie, reaped) = (at.created.get()?, at.zombie.get()?, at.reaped.get()?);
+    let timelines = context.whatif.timelines;
+    let slices = timelines.slices(timelines.threads[child as usize].creator.get().unwrap_or(parent));
+    let before = slices.partition_point(|slice| slice.off < reaped);
+    let last = slices.split_at(before).0.iter().rev().take(LOOKED_AT);
+    let sleeps: Vec<Nanos> = last
+        .take_while(|slice| slice.off >= created)
+        .filter(|slice| external_wait_of(slice) == ExternalWait::Timer)
+        .filter_map(|slice| Some(Nanos(slice.off.0 + slice.wake_span?.0)))
+        .collect();
+    let woken_too_late = sleeps.iter().any(|woken| *woken > zombie);
+    let woken_in_time = sleeps.iter().any(|woken| *woken <= zombie);
+    match (woken_too_late, woken_in_time) {
+        (true, true) => Some(Slept::AgainAndAgain),
+        (true, false) => Some(Slept::ThroughItsEnd),
+        (false, _) => None,
+    }
+}
+
+fn finding(context: &RuleContext<'_, '_>, group: Group<'_>) -> Finding {
+    let parent = name(group.name);
+    let late = context.middle(&group.launches, |launch| Some(launch.phases.get(Phase::Reap)?.0 as f64));
+    Finding {
+        rule: "late-reaping",
+        title: format!("{parent} sleeps while ended children wait to be reaped"),
+        evidence: vec![format!(
+            "{} of {parent} ended while it slept, and waited {} each for the next poll, {} in all",
+            units::counted(group.launches.len() as u64, "child", "children"),
+            time(Nanos(late.unwrap_or_default() as u64)),
+            time(group.at_stake),
+        )],
+        example: context.example(&group.launches),
+        fix: fix(Runtime::of_parent(context, group.launches[0])),
+        limits: "other work that the parent does at each poll must still be done; shorter sleeps detect the end sooner, at the cost of \
+            CPU time"
+            .to_owned(),
+        whatif: format!("--reap-now=parent={parent}"),
+        tries: vec![Fix {
+            change: Change::ReapNow,
+            launches: group.launches.clone(),
+        }],
+        basis: Basis::Measured,
+        launches: group.launches,
+    }
+}
+
+fn fix(runtime: Runtime) -> Vec<String> {
+    let lines: &[&str] = match runtime {
+        Runtime::Python => &[
+            "process.wait() instead of a loop of process.poll() and time.sleep()",
+            "with a time limit: before Python 3.15, wait(timeout=...) and run(timeout=...) without pipes poll at intervals of up to 50 ms; \
+             select.poll() on os.pidfd_open(process.pid) returns at the end (Python 3.9)",
+            "for many children: asyncio.create_subprocess_exec",
+        ],
+        Runtime::Shell => {
+            &["`wait PID`, or `wait -n` for the first that ends, instead of a loop of `kill -0` or `jobs` and `sleep`"]
+        }
+        Runtime::Perl => &["waitpid($pid, 0) instead of a loop of waitpid($pid, WNOHANG) and sleep"],
+        Runtime::Ruby => &["Process.wait(pid) instead of a loop with Process::WNOHANG and sleep"],
+        Runtime::Java => &["process.waitFor() or process.onExit() instead of a loop of isAlive() and sleep"],
+        Runtime::Node | Runtime::Native => &[
+            "waitpid(pid, &status, 0) instead of a loop of waitpid(pid, &status, WNOHANG) and a sleep",
+            "with a time limit, or together with other events: poll() on pidfd_open(pid, 0) (Linux 5.3), or SIGCHLD by signalfd",
+            "Rust: child.wait(), not try_wait() in a loop; Go: cmd.Wait()",
+        ],
+    };
+    lines.iter().map(|line| (*line).to_owned()).collect()
+}

@@ -1,0 +1,125 @@
+//! Failed execs along PATH: each launch searches for its program in directories that lack it.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::super::context::{name, time};
+use super::super::phrases::launches;
+use super::super::thresholds::HABIT;
+use super::super::{Basis, Finding, RuleContext};
+use crate::path_search::{PathSearches, SearchEnd, attempts_of};
+use crate::whatif::Fix;
+use crate::whatif::changes::Change;
+use spawnscope_data::event::Nanos;
+use spawnscope_data::units;
+
+/// Maximum number of directories, of parents and of programs that are listed.
+const MOST_NAMED: usize = 3;
+
+pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
+    let forest = context.forest();
+    let mut searching = Vec::new();
+    let mut parents: HashMap<&[u8], u64> = HashMap::new();
+    let mut programs: BTreeMap<&[u8], (u64, &[u8])> = BTreeMap::new();
+    let mut tally = crate::path_search::PathSearchTally::default();
+    for (index, launch) in forest.launches.iter().enumerate() {
+        if !launch.is_launch() || launch.parent.get().is_none() || forest.failed_execs(index).len() == 0 {
+            continue;
+        }
+        let attempts = attempts_of(forest, index);
+        let (Some(search), Some(exec)) = (
+            attempts
+                .searches
+                .first()
+                .filter(|search| search.end == SearchEnd::Found),
+            launch.execs.first(),
+        ) else {
+            continue;
+        };
+        tally.add(search);
+        searching.push(index as u32);
+        *parents.entry(launch.birth_command.name).or_default() += 1;
+        programs.entry(search.program).or_insert((0, exec.path())).0 += 1;
+    }
+    if searching.len() < HABIT {
+        return Vec::new();
+    }
+    vec![finding(context, searching, &tally.finish(), parents, &programs)]
+}
+
+fn finding(
+    context: &RuleContext<'_, '_>,
+    searching: Vec<u32>,
+    searches: &PathSearches,
+    parents: HashMap<&[u8], u64>,
+    programs: &BTreeMap<&[u8], (u64, &[u8])>,
+) -> Finding {
+    let parents: Vec<String> = most(parents.into_iter().map(|(parent, count)| (count, parent)))
+        .into_iter()
+        .map(|(count, parent)| format!("{} {}", units::count(count), name(parent)))
+        .collect();
+    let found = most(programs.values().copied());
+    Finding {
+        rule: "path-search",
+        title: format!(
+            "{} search PATH directories that lack the program",
+            launches(searching.len())
+        ),
+        evidence: evidence(searches, &parents),
+        example: context.example(&searching),
+        fix: instructions(searches, &found),
+        limits: "only the time of the failed execs is saved".to_owned(),
+        whatif: "--absolute='*'".to_owned(),
+        tries: vec![Fix {
+            change: Change::Absolute,
+            launches: searching.clone(),
+        }],
+        basis: Basis::Measured,
+        launches: searching,
+    }
+}
+
+/// Returns the most frequent names.
+fn most<'a>(counted: impl Iterator<Item = (u64, &'a [u8])>) -> Vec<(u64, &'a [u8])> {
+    let mut counted: Vec<_> = counted.collect();
+    counted.sort_by(|a, b| (b.0, a.1).cmp(&(a.0, b.1)));
+    counted.truncate(MOST_NAMED);
+    counted
+}
+
+fn evidence(searches: &PathSearches, parents: &[String]) -> Vec<String> {
+    let directories = searches.directories.iter().take(MOST_NAMED);
+    let directories: Vec<String> = directories
+        .map(|fault| format!("{} ({})", name(&fault.name), units::count(fault.misses)))
+        .collect();
+    let each = Nanos(searches.cost.0 / searches.misses.max(1));
+    vec![
+        format!(
+            "{}, {} each, {} in all; most in {}",
+            units::counted(searches.misses, "failed exec", "failed execs"),
+            time(each),
+            time(searches.cost),
+            directories.join(", ")
+        ),
+        format!("launched by: {}", parents.join(", ")),
+    ]
+}
+
+fn instructions(searches: &PathSearches, found: &[(u64, &[u8])]) -> Vec<String> {
+    let programs: Vec<String> = found.iter().map(|(_, path)| name(path)).collect();
+    let mut lines = vec![format!("launch the program by its path: {}", programs.join(", "))];
+    let directories: Vec<String> = searches
+        .directories
+        .iter()
+        .take(MOST_NAMED)
+        .map(|fault| name(&fault.name))
+        .collect();
+    lines.push(format!(
+        "or put its directory first in PATH, and remove directories in which no program is found: {}",
+        directories.join(", ")
+    ));
+    lines.push("or search once, outside the loop:".to_owned());
+    lines.push(
+        "  shell: prog=$(command -v prog)   Python: shutil.which(\"prog\")   xargs, env: give the path".to_owned(),
+    );
+    lines
+}

@@ -1,0 +1,88 @@
+//! Execs and opens that wait for a permission scanner (fanotify). The fix is a security decision. The advice therefore lists the narrow
+//! exclusions that products document, and never suggests disabling protection.
+
+mod products;
+mod waits;
+
+use super::super::context::{name, time};
+use super::super::{Basis, Finding, RuleContext};
+use crate::whatif::Fix;
+use crate::whatif::changes::Change;
+use spawnscope_data::event::{Nanos, ObjectKind};
+use spawnscope_data::statistics::median;
+use spawnscope_data::units;
+use waits::{Wait, first_and_later, most_at_once};
+
+pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
+    let is_permission = |object: &spawnscope_data::rows::ObjectRow| object.kind == ObjectKind::Permission;
+    if !context.recording.objects.iter().any(is_permission) {
+        return Vec::new();
+    }
+    let waits = waits::of_launches(context);
+    let waited = Nanos(waits.iter().map(|wait| wait.span().0).sum());
+    if !context.is_worth(waited) {
+        return Vec::new();
+    }
+    vec![finding(context, &waits, waited)]
+}
+
+fn finding(context: &RuleContext<'_, '_>, waits: &[Wait], waited: Nanos) -> Finding {
+    let mut launches: Vec<u32> = waits.iter().map(|wait| wait.launch).collect();
+    launches.sort_unstable();
+    launches.dedup();
+    let mut daemons: Vec<String> = waits.iter().map(|wait| daemon(context, wait)).collect();
+    daemons.sort_unstable();
+    daemons.dedup();
+    Finding {
+        rule: "scanner",
+        title: format!(
+            "execs and opens wait for a permission scanner: {}",
+            daemons.join(" and ")
+        ),
+        evidence: evidence(context, waits, waited, &launches),
+        example: context.example(&launches),
+        fix: products::fix(&daemons),
+        limits: "excluded files are not checked when they are opened or executed: malware among them is not stopped. A narrow \
+                 exclusion saves a part of the predicted saving, which covers all waits"
+            .to_owned(),
+        whatif: "--no-scan".to_owned(),
+        tries: vec![Fix {
+            change: Change::NoScan,
+            launches: launches.clone(),
+        }],
+        basis: Basis::Measured,
+        launches,
+    }
+}
+
+fn daemon(context: &RuleContext<'_, '_>, wait: &Wait) -> String {
+    let known = wait.daemon.map(|id| name(context.recording.texts.get(id)));
+    known.unwrap_or_else(|| "an unrecorded program".to_owned())
+}
+
+fn evidence(context: &RuleContext<'_, '_>, waits: &[Wait], waited: Nanos, launches: &[u32]) -> Vec<String> {
+    let in_exec: u64 = waits.iter().filter(|wait| wait.in_exec).map(|wait| wait.span().0).sum();
+    let spans = waits.iter().map(|wait| wait.span().0 as f64);
+    let mut evidence = vec![format!(
+        "{} by {}, {} each and {} in all, {} of it inside execve",
+        units::counted(waits.len() as u64, "wait", "waits"),
+        units::counted(launches.len() as u64, "process", "processes"),
+        time(Nanos(median(spans).unwrap_or_default() as u64)),
+        time(waited),
+        time(Nanos(in_exec)),
+    )];
+    if let Some((first, later)) = first_and_later(context, waits) {
+        evidence.push(format!(
+            "the first exec of a file waited {}, later ones {}",
+            time(first),
+            time(later)
+        ));
+    }
+    let at_once = most_at_once(waits);
+    if at_once > 1 {
+        evidence.push(format!(
+            "up to {at_once} processes waited at once: a scanner that answers one request at a time makes all of them wait for the slowest"
+        ));
+    }
+    evidence
+}

@@ -1,0 +1,260 @@
+//! Programs that are launched through others: `#!/usr/bin/env`, the shims of pyenv, rbenv, asdf and rustup, and wrapper scripts that only
+//! exec or launch the real program.
+
+use std::collections::BTreeMap;
+
+use super::super::context::{name, time};
+use super::super::phrases::{launches, literal, option, quoted};
+use super::super::thresholds::{HABIT, longest};
+use super::super::{Basis, Finding, RuleContext};
+use crate::launch::{Exec, Launch, base_name};
+use crate::phases::Phase;
+use crate::whatif::Fix;
+use crate::whatif::changes::chains::{Link, begin, is_inside, is_recursion, is_same_script, is_shell_script, own_call};
+use crate::whatif::changes::{Change, is_captured, wrapped_child};
+use spawnscope_data::event::Nanos;
+use spawnscope_data::units;
+
+const MOST_FINDINGS: usize = 3;
+
+/// A program launched through others.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Chain<'a> {
+    /// The program that calls the first link: the parent, or the previous program of the process. `None` for the recorded command.
+    caller: Option<&'a [u8]>,
+    /// The parent. `None` for the recorded command.
+    parent: Option<&'a [u8]>,
+    /// The programs in order, the real program last.
+    links: Vec<&'a [u8]>,
+    /// File of the real program.
+    real: &'a [u8],
+    kind: Link,
+}
+
+impl Chain<'_> {
+    /// Whether the process ran another program before, and the chain is its last command.
+    fn is_last_command(&self) -> bool {
+        self.caller != self.parent
+    }
+}
+
+pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
+    let mut chains: BTreeMap<Chain<'_>, Vec<u32>> = BTreeMap::new();
+    for (index, launch) in (0..).zip(&context.forest().launches) {
+        // Launches inside a version manager are not shims of the user.
+        if !launch.is_launch() || is_inside(context.forest(), index) {
+            continue;
+        }
+        if let Some(chain) = executed_chain(context, index).or_else(|| launched_chain(context, index)) {
+            chains.entry(chain).or_default().push(index);
+        }
+    }
+    // A script that does much work before the program is more than a wrapper.
+    let does_little = |chain: &Chain<'_>, all: &[u32]| {
+        let of =
+            |time: fn(&RuleContext<'_, '_>, u32) -> Nanos| all.iter().map(|index| time(context, *index).0).sum::<u64>();
+        chain.kind != Link::Wrapper
+            || of(own_work) <= of(|context, index| context.launch(index).tax().unwrap_or_default())
+    };
+    // The work of a version manager is never needed, so a single launch is enough to report it.
+    let is_habit = |chain: &Chain<'_>, all: &[u32]| chain.kind == Link::Chooser || all.len() >= HABIT;
+    let chains = chains
+        .into_iter()
+        .filter(|(chain, all)| is_habit(chain, all) && does_little(chain, all));
+    longest(context, chains, MOST_FINDINGS)
+        .into_iter()
+        .map(|(chain, all)| finding(context, &chain, all))
+        .collect()
+}
+
+/// Returns the chain of a process that execs one program after the other.
+fn executed_chain<'a>(context: &RuleContext<'_, 'a>, index: u32) -> Option<Chain<'a>> {
+    let forest = context.forest();
+    let launch = &forest.launches[index as usize];
+    let begin = begin(forest, context.whatif.timelines, index);
+    let (real, before) = launch.execs[begin..].split_last()?;
+    if before.is_empty() || own_call(launch).is_some() {
+        return None;
+    }
+    let kinds: Option<Vec<Link>> = before.iter().map(|exec| Link::of(exec, real)).collect();
+    // A script that execs itself is not a shim. `#!/usr/bin/env` followed by a shell that reads the same script is one.
+    let is_again = |exec: &&Exec<'_>| Link::of(exec, real) != Some(Link::EnvLine) && is_same_script(exec, real);
+    if before.iter().any(|exec| is_again(&exec)) {
+        return None;
+    }
+    let became = begin
+        .checked_sub(1)
+        .map(|before| base_name(launch.execs[before].path()));
+    Some(Chain {
+        caller: became.or(parent_of(launch)),
+        parent: parent_of(launch),
+        links: launch.execs[begin..]
+            .iter()
+            .map(|exec| base_name(exec.path()))
+            .collect(),
+        real: real.path(),
+        kind: kinds?.into_iter().max()?,
+    })
+}
+
+fn parent_of<'a>(launch: &Launch<'a>) -> Option<&'a [u8]> {
+    launch.parent.get().map(|_| launch.birth_command.name)
+}
+
+/// Returns the execs of a process from the beginning of its chain.
+fn chained<'g, 'a>(context: &'g RuleContext<'_, 'a>, index: u32) -> &'g [Exec<'a>] {
+    let begin = begin(context.forest(), context.whatif.timelines, index);
+    context.launch(index).execs.get(begin..).unwrap_or_default()
+}
+
+/// Returns the wall time of a launch, without the time before the chain.
+fn spent(context: &RuleContext<'_, '_>, index: u32) -> Nanos {
+    let (launch, chained) = (context.launch(index), chained(context, index));
+    let first = chained.first().filter(|_| chained.len() < launch.execs.len());
+    let before = first.and_then(|first| Some(first.enter.get()?.since(launch.start()?)));
+    context.spent_on(&[index]).since(before.unwrap_or_default())
+}
+
+/// Returns the work of a launch outside of the real program.
+fn own_work(context: &RuleContext<'_, '_>, index: u32) -> Nanos {
+    let launch = context.launch(index);
+    if let [_] = &launch.execs[..] {
+        let of_real = wrapped_child(context.forest(), index).map(|child| context.spent_on(&[child]));
+        let run = launch.phases.get(Phase::Run).unwrap_or_default();
+        return run.since(of_real.unwrap_or_default());
+    }
+    let between = chained(context, index).windows(2).filter_map(|pair| {
+        let ready = pair[0].loaded.get().or(pair[0].returned.get())?;
+        Some(pair[1].enter.get()?.since(ready).0)
+    });
+    Nanos(between.sum())
+}
+
+/// Returns the chain of a script that launches one program, waits for it, and ends.
+fn launched_chain<'a>(context: &RuleContext<'_, 'a>, index: u32) -> Option<Chain<'a>> {
+    let forest = context.forest();
+    let launch = &forest.launches[index as usize];
+    let [exec] = &launch.execs[..] else { return None };
+    let child = wrapped_child(forest, index).filter(|_| is_shell_script(exec))?;
+    let real = forest.launches[child as usize].execs.last()?;
+    let is_read = is_captured(forest, context.whatif.timelines, child);
+    (!is_read && !is_recursion(forest, index, real)).then(|| Chain {
+        caller: parent_of(launch),
+        parent: parent_of(launch),
+        links: vec![base_name(exec.path()), base_name(real.path())],
+        real: real.path(),
+        kind: Link::Wrapper,
+    })
+}
+
+fn finding(context: &RuleContext<'_, '_>, chain: &Chain<'_>, all: Vec<u32>) -> Finding {
+    let links: Vec<String> = chain.links.iter().map(|link| name(link)).collect();
+    let real = name(chain.real);
+    let program = chain.links.last().copied().unwrap_or_default();
+    // A wrapper that launches the program keeps its own name. One that execs it can be selected by either name.
+    let is_wrapper = chain.kind == Link::Wrapper;
+    let selected = if is_wrapper { chain.links[0] } else { program };
+    let between = match &links[..links.len() - 1] {
+        [link] => link.clone(),
+        others => format!("{} other programs", others.len()),
+    };
+    Finding {
+        rule: "shims",
+        title: format!(
+            "{} launches {} through {between}{}",
+            chain.caller.map_or_else(|| "the command".to_owned(), name),
+            name(program),
+            times(chain, all.len())
+        ),
+        evidence: evidence(context, chain, &all),
+        example: context.example(&all),
+        fix: instructions(chain, &real),
+        limits: limits(chain.kind).to_owned(),
+        whatif: match chain.parent {
+            Some(parent) => option("--direct", selected, parent),
+            None => quoted(&format!("--direct={}", literal(selected))),
+        },
+        tries: vec![Fix {
+            change: Change::Direct,
+            launches: all.clone(),
+        }],
+        basis: Basis::Measured,
+        launches: all,
+    }
+}
+
+fn evidence(context: &RuleContext<'_, '_>, chain: &Chain<'_>, all: &[u32]) -> Vec<String> {
+    let links: Vec<String> = chain.links.iter().map(|link| name(link)).collect();
+    let sum = |of: fn(&RuleContext<'_, '_>, u32) -> Nanos| Nanos(all.iter().map(|index| of(context, *index).0).sum());
+    let took = match all.len() {
+        1 => "it takes".to_owned(),
+        count => format!("{} take", launches(count)),
+    };
+    let mut evidence = vec![
+        format!("the chain: {}", links.join(" -> ")),
+        format!(
+            "{took} {} in all, {} of it before {} begins",
+            time(sum(spent)),
+            time(sum(before_real)),
+            name(chain.real)
+        ),
+    ];
+    if let Some(caller) = chain.caller.filter(|_| chain.is_last_command()) {
+        evidence.push(format!(
+            "it is the last command of {}, which execs it; the earlier work of that process stays",
+            name(caller)
+        ));
+    }
+    evidence
+}
+
+fn times(chain: &Chain<'_>, count: usize) -> String {
+    match (chain.caller, count) {
+        (None, 1) => String::new(),
+        (_, 1) => " once".to_owned(),
+        _ => format!(" {} times", units::count(count as u64)),
+    }
+}
+
+fn limits(kind: Link) -> &'static str {
+    match kind {
+        Link::Env => "env also ensures that the program runs, and not a shell builtin",
+        Link::EnvLine => "the path of the interpreter is then fixed; other machines may have it elsewhere",
+        Link::Namesake | Link::Chooser => {
+            "the version is then fixed: files that the shim reads (.tool-versions, a toolchain file) have no effect"
+        }
+        Link::Wrapper => "the caller must then set what the wrapper sets (environment, arguments, limits)",
+    }
+}
+
+/// Returns the time from the first exec until the exec or the launch of the real program.
+fn before_real(context: &RuleContext<'_, '_>, index: u32) -> Nanos {
+    let launch = context.launch(index);
+    let first = chained(context, index).first().and_then(|exec| exec.enter.get());
+    let real = match &launch.execs[..] {
+        [_] => wrapped_child(context.forest(), index).and_then(|child| context.launch(child).start()),
+        execs => execs.last().and_then(|exec| exec.enter.get()),
+    };
+    first
+        .zip(real)
+        .map(|(first, real)| real.since(first))
+        .unwrap_or_default()
+}
+
+fn instructions(chain: &Chain<'_>, real: &str) -> Vec<String> {
+    match chain.kind {
+        Link::Env => vec![format!("run the program without env: {real}")],
+        Link::EnvLine => vec![format!(
+            "give the path of the interpreter in the first line of the script: #!{real}"
+        )],
+        Link::Namesake | Link::Chooser => vec![
+            format!("run the program directly: {real}"),
+            "  find its path with: pyenv which, rbenv which, asdf which, mise which, rustup which".to_owned(),
+            "  or put its directory before the shims in the PATH of the script".to_owned(),
+        ],
+        Link::Wrapper => vec![
+            format!("run the program directly, with the arguments that the wrapper adds: {real}"),
+            "  or end the wrapper with `exec PROGRAM ...`, which saves one process".to_owned(),
+        ],
+    }
+}

@@ -1,0 +1,95 @@
+//! Direct calls of version managers: `eval "$(pyenv init -)"` in a shell's startup file starts a dozen scripts to print the same text each
+//! time.
+
+use std::collections::BTreeMap;
+
+use super::super::context::{name, time};
+use super::super::phrases::launches;
+use super::super::selection::options;
+use super::super::thresholds::longest;
+use super::super::{Basis, Finding, RuleContext};
+use crate::whatif::Fix;
+use crate::whatif::changes::Change;
+use crate::whatif::changes::chains::{is_inside, own_call};
+use spawnscope_data::units;
+
+const MOST_FINDINGS: usize = 3;
+
+/// The calling program, and the manager with its arguments.
+type Call<'a> = (&'a [u8], Vec<&'a [u8]>);
+
+pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
+    let mut calls: BTreeMap<Call<'_>, Vec<u32>> = BTreeMap::new();
+    for (index, launch) in (0..).zip(&context.forest().launches) {
+        if !launch.is_launch() || launch.parent.get().is_none() || is_inside(context.forest(), index) {
+            continue;
+        }
+        if let Some(call) = own_call(launch) {
+            calls.entry((launch.birth_command.name, call)).or_default().push(index);
+        }
+    }
+    longest(context, calls, MOST_FINDINGS)
+        .into_iter()
+        .filter_map(|((caller, call), all)| finding(context, caller, &call, all))
+        .collect()
+}
+
+/// Returns `None` for commands with an effect of their own, such as `pyenv install`.
+fn finding(context: &RuleContext<'_, '_>, caller: &[u8], call: &[&[u8]], all: Vec<u32>) -> Option<Finding> {
+    let (manager, command) = (name(call.first()?), name(call.get(1)?));
+    let call = name(&call.join(&b' '));
+    let (fix, limits) = instead(&manager, &command, &call)?;
+    let tries = vec![Fix {
+        change: Change::Remove,
+        launches: all.clone(),
+    }];
+    let times = match all.len() {
+        1 => "once".to_owned(),
+        count => format!("{} times", units::count(count as u64)),
+    };
+    let took = match all.len() {
+        1 => "it takes".to_owned(),
+        count => format!("{} take", launches(count)),
+    };
+    Some(Finding {
+        rule: "version-manager",
+        title: format!("{} calls `{call}` {times}", name(caller)),
+        evidence: vec![format!(
+            "{took} {} in all, with the same result each time",
+            time(context.spent_on(&all))
+        )],
+        example: Vec::new(),
+        fix,
+        limits,
+        whatif: options(context, &tries),
+        tries,
+        basis: Basis::Measured,
+        launches: all,
+    })
+}
+
+/// Returns the replacement for a command of a version manager, and its limits.
+fn instead(manager: &str, command: &str, call: &str) -> Option<(Vec<String>, String)> {
+    match command {
+        "init" | "virtualenv-init" | "activate" => Some((
+            vec![
+                "save its output in a file, and read that in the shell:".to_owned(),
+                format!("  {call} >~/.{manager}-{command}.sh"),
+                format!("  eval \"$({call})\"  ->  . ~/.{manager}-{command}.sh"),
+            ],
+            format!("the file must be written again after each update of {manager}"),
+        )),
+        "rehash" => Some((
+            vec![
+                format!("omit it: {manager} updates its shims itself when it installs a version"),
+                format!("  {manager} init -  ->  {manager} init - --no-rehash"),
+            ],
+            format!("programs that pip, gem or npm installed have no shim before the next `{manager} rehash`"),
+        )),
+        "which" | "whence" | "where" | "root" | "prefix" | "version" | "version-name" | "current" => Some((
+            vec!["call it once, and keep the result in a variable".to_owned()],
+            "the result differs in a folder that requests another version (.python-version, .tool-versions)".to_owned(),
+        )),
+        _ => None,
+    }
+}

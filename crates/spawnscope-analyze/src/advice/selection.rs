@@ -1,0 +1,98 @@
+//! Builds the options of `spawnscope whatif` that select the launches of a proposal. A selection that does not match the proposal is
+//! omitted, because it would predict a different saving.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+use super::context::{RuleContext, name};
+use super::phrases::{launches_of, literal, quoted};
+use crate::select::Selector;
+use crate::whatif::Fix;
+use crate::whatif::changes::Change;
+
+/// Maximum number of lines that are named individually.
+const MOST_LINES: usize = 4;
+/// Maximum length of an argument pattern, in bytes.
+const MOST_ARGUMENTS: usize = 100;
+/// The selection may differ from the intended launches by one part in this many of their time.
+const NEARLY_ALL: u64 = 20;
+
+/// Returns the options that try these changes. Empty where some of the launches cannot be distinguished from others.
+pub(super) fn options(context: &RuleContext<'_, '_>, tries: &[Fix]) -> String {
+    let options: Option<Vec<String>> = tries.iter().map(|fix| options_of(context, fix)).collect();
+    options.unwrap_or_default().join(" ")
+}
+
+fn options_of(context: &RuleContext<'_, '_>, fix: &Fix) -> Option<String> {
+    let option = match fix.change {
+        Change::Remove => "--remove",
+        Change::Builtin => "--builtin",
+        _ => return None,
+    };
+    let meant = with_descendants(context, &fix.launches);
+    let mut kinds: BTreeMap<(Vec<u8>, &[u8]), Vec<u32>> = BTreeMap::new();
+    for &index in &fix.launches {
+        let launch = context.launch(index);
+        let kind = (launch.command.label(), launch.birth_command.name);
+        kinds.entry(kind).or_default().push(index);
+    }
+    let mut selections = Vec::new();
+    for ((program, parent), launches) in &kinds {
+        let plain = launches_of(program, parent);
+        let fits = |selections: &Vec<String>| fits(context, selections, launches, &meant);
+        let candidates = [
+            Some(vec![plain.clone()]),
+            with_lines(context, &plain, launches),
+            with_arguments(context, launches),
+        ];
+        selections.extend(candidates.into_iter().flatten().find(fits)?);
+    }
+    let option = |selection: &String| quoted(&format!("{option}={selection}"));
+    Some(selections.iter().map(option).collect::<Vec<_>>().join(" "))
+}
+
+/// Restricts the selection to the call sites of the launches. `None` when there are too many, or when some are unknown.
+fn with_lines(context: &RuleContext<'_, '_>, plain: &str, launches: &[u32]) -> Option<Vec<String>> {
+    let lines = launches.iter().map(|index| context.callers.of(*index as usize));
+    let lines: BTreeSet<Vec<u8>> = lines
+        .map(|call_site| Some(call_site?.short_label()))
+        .collect::<Option<_>>()?;
+    let selection = |line: &Vec<u8>| format!("{plain},line={}", name(line));
+    (lines.len() <= MOST_LINES).then(|| lines.iter().map(selection).collect())
+}
+
+/// Selects by the arguments. `None` unless all launches have the same.
+fn with_arguments(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<Vec<String>> {
+    let arguments = |index: &u32| {
+        let exec = context.launch(*index).execs.last().filter(|exec| !exec.argv_cut)?;
+        Some(exec.arguments().collect::<Vec<_>>().join(&b' '))
+    };
+    let all: BTreeSet<Vec<u8>> = launches.iter().map(arguments).collect::<Option<_>>()?;
+    let only = all.first().filter(|only| all.len() == 1 && !only.is_empty())?;
+    // The option must survive copy and paste, so spaces and control characters become `?`.
+    let in_one_piece = |character: char| {
+        let is_apart = character.is_whitespace() || character.is_control();
+        if is_apart { '?' } else { character }
+    };
+    let arguments: String = literal(only).chars().map(in_one_piece).collect();
+    (arguments.len() <= MOST_ARGUMENTS).then(|| vec![format!("argv={arguments}")])
+}
+
+/// Whether the selections match these launches, and no others than `meant`.
+fn fits(context: &RuleContext<'_, '_>, selections: &[String], launches: &[u32], meant: &HashSet<u32>) -> bool {
+    let select = |text: &String| Selector::parse(text).ok()?.select(context.forest()).ok();
+    let Some(selected) = selections.iter().map(select).collect::<Option<Vec<_>>>() else {
+        return false;
+    };
+    let selected = with_descendants(context, &selected.concat());
+    let missing = launches.iter().filter(|index| !selected.contains(index));
+    let strays = selected.difference(meant);
+    let unlike: Vec<u32> = missing.chain(strays).copied().collect();
+    context.spent_on(&unlike).0 <= context.spent_on(launches).0 / NEARLY_ALL
+}
+
+/// Returns launches with all their descendants.
+fn with_descendants(context: &RuleContext<'_, '_>, launches: &[u32]) -> HashSet<u32> {
+    let tops: Vec<usize> = launches.iter().map(|index| *index as usize).collect();
+    let steps = context.forest().walk(&tops);
+    steps.map(|step| step.index as u32).collect()
+}

@@ -1,0 +1,74 @@
+//! Thresholds that select the launches a rule considers: groups that are frequent, that took long, and whose work is small compared with
+//! their launch tax.
+
+use std::cmp::Reverse;
+
+use super::context::RuleContext;
+use crate::phases::{Phase, Piece, pieces};
+use crate::replay::runnable;
+use crate::timeline::ThreadIndex;
+use spawnscope_data::event::Nanos;
+
+/// A smaller group of launches is not a pattern in a script, and is too small to predict the duration of another launch.
+pub(super) const HABIT: usize = 5;
+
+/// Returns the `most` groups that took the longest among those with at least `HABIT` launches. The number is limited because each finding
+/// is replayed.
+pub(super) fn largest<K>(
+    context: &RuleContext<'_, '_>,
+    groups: impl IntoIterator<Item = (K, Vec<u32>)>,
+    most: usize,
+) -> Vec<(K, Vec<u32>)> {
+    let habits = groups.into_iter().filter(|(_, launches)| launches.len() >= HABIT);
+    longest(context, habits, most)
+}
+
+/// Returns the `most` groups that took the longest, of any size.
+pub(super) fn longest<K>(
+    context: &RuleContext<'_, '_>,
+    groups: impl IntoIterator<Item = (K, Vec<u32>)>,
+    most: usize,
+) -> Vec<(K, Vec<u32>)> {
+    let mut groups: Vec<_> = groups
+        .into_iter()
+        .map(|group| (Reverse(context.spent_on(&group.1)), group))
+        .collect();
+    groups.sort_by_key(|(spent, _)| *spent);
+    groups.into_iter().take(most).map(|(_, group)| group).collect()
+}
+
+/// Returns the work of a launch: its run phase without the time in which it was runnable but had no CPU. Sleeping counts, since it may be
+/// the purpose of the program.
+pub(super) fn working(context: &RuleContext<'_, '_>, index: usize) -> Option<Nanos> {
+    let launch = &context.forest().launches[index];
+    let run = launch.phases.get(Phase::Run)?;
+    let slices = context.whatif.timelines.slices(index as ThreadIndex);
+    let unfinished = launch.is_unfinished().then_some(context.forest().end);
+    let pieces = pieces(launch.origin, &launch.instants, &launch.execs, unfinished);
+    let without_cpu = |piece: &Piece| {
+        let within = |(from, to): (Nanos, Nanos)| to.min(piece.end).since(from.max(piece.start)).0;
+        slices
+            .iter()
+            .filter_map(|slice| runnable(&slice))
+            .map(within)
+            .sum::<u64>()
+    };
+    let runs = pieces.iter().filter(|piece| piece.phase == Phase::Run);
+    Some(run.since(Nanos(runs.map(without_cpu).sum())))
+}
+
+/// Whether the launching takes longer than the work. Such a launch is worth replacing.
+pub(super) fn is_mostly_tax(context: &RuleContext<'_, '_>, index: usize) -> bool {
+    let launch = &context.forest().launches[index];
+    working(context, index)
+        .zip(launch.launching())
+        .is_some_and(|(run, launching)| run <= launching)
+}
+
+/// Like [`is_mostly_tax`], for a launch that is fed through a pipe and spends most of its run waiting for input: compares its CPU time.
+pub(super) fn uses_less_than_its_tax(context: &RuleContext<'_, '_>, index: usize) -> bool {
+    let launch = &context.forest().launches[index];
+    let used = launch.cpu_phases.get(Phase::Run).or(launch.phases.get(Phase::Run));
+    used.zip(launch.launching())
+        .is_some_and(|(used, launching)| used <= launching)
+}

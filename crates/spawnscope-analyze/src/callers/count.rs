@@ -1,0 +1,180 @@
+//! The call sites of all launches of a recording, without duplicates, and the most frequent ones of a set of launches.
+
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+
+use super::call_site::{CallSite, Detail};
+use crate::launch::base_name;
+use crate::tree::Forest;
+use crate::whatif::changes::command_of;
+use spawnscope_data::rows::StackId;
+
+/// Maximum number of call sites reported for one set of launches.
+const MOST_SHOWN: usize = 10;
+
+/// Maximum number of scripts given with `-c` that start with the same word and are reported separately.
+const MOST_ALIKE: u32 = 4;
+
+/// The call site of each launch of a recording.
+#[derive(Clone, Debug, Default)]
+pub struct Callers {
+    call_sites: Vec<CallSite>,
+    /// By launch index.
+    of_launch: Vec<Requester>,
+}
+
+/// The data that determine a call site: both call chains, the program that ran the script, and the script given with `-c`.
+type Chains<'a> = (Option<StackId>, Option<StackId>, &'a [u8], Option<&'a [u8]>);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Requester {
+    /// No recorded caller: the recorder launched the command, and existing processes have no known launch.
+    NoCaller,
+    Unknown,
+    /// An index into `call_sites`.
+    At(u32),
+}
+
+impl Callers {
+    /// Finds the call site of every launch.
+    #[must_use]
+    pub fn find(forest: &Forest<'_>, detail: Detail) -> Callers {
+        let mut callers = Callers::default();
+        let mut known: HashMap<CallSite, u32> = HashMap::new();
+        // Many launches share a call chain, and many call chains share a call site.
+        let mut by_chain: HashMap<Chains<'_>, Option<u32>> = HashMap::new();
+        for (index, launch) in forest.launches.iter().enumerate() {
+            let script = launch.script_stack;
+            let given = script.and_then(|_| command_of(forest.launcher(index)?));
+            let chain = (script, launch.native_stack, launch.birth_command.name, given);
+            let call_site = *by_chain.entry(chain).or_insert_with(|| {
+                let call_site = CallSite::of(forest, launch, given, detail)?;
+                Some(*known.entry(call_site).or_insert_with_key(|call_site| {
+                    callers.call_sites.push(call_site.clone());
+                    callers.call_sites.len() as u32 - 1
+                }))
+            });
+            callers.of_launch.push(match call_site {
+                _ if !launch.is_launch() || launch.parent.get().is_none() => Requester::NoCaller,
+                Some(call_site) => Requester::At(call_site),
+                None => Requester::Unknown,
+            });
+        }
+        callers.merge_alike();
+        mark_namesakes(&mut callers.call_sites);
+        callers
+    }
+
+    /// Merges scripts by their first word where many start with it: these are one script with different arguments.
+    fn merge_alike(&mut self) {
+        let mut alike: HashMap<(Option<Vec<u8>>, Vec<u8>), u32> = HashMap::new();
+        let key = |call_site: &CallSite| Some((call_site.program.clone(), call_site.first_word()?.to_vec()));
+        for key in self.call_sites.iter().filter_map(key) {
+            *alike.entry(key).or_default() += 1;
+        }
+        let mut known: HashMap<CallSite, u32> = HashMap::new();
+        let mut numbers = Vec::new();
+        for mut call_site in std::mem::take(&mut self.call_sites) {
+            if let Some(key) = key(&call_site).filter(|key| alike[key] > MOST_ALIKE) {
+                call_site.text = Some([&key.1, " …".as_bytes()].concat());
+            }
+            numbers.push(*known.entry(call_site).or_insert_with_key(|call_site| {
+                self.call_sites.push(call_site.clone());
+                self.call_sites.len() as u32 - 1
+            }));
+        }
+        for requester in &mut self.of_launch {
+            if let Requester::At(number) = requester {
+                *number = numbers[*number as usize];
+            }
+        }
+    }
+
+    /// Whether the call site of any launch is known.
+    #[must_use]
+    pub fn has_any(&self) -> bool {
+        self.of_launch
+            .iter()
+            .any(|requester| matches!(requester, Requester::At(_)))
+    }
+
+    /// Returns the call site of the launch at an index.
+    #[must_use]
+    pub fn of(&self, launch: usize) -> Option<&CallSite> {
+        self.number_of(launch).map(|number| self.call_site(number))
+    }
+
+    /// Returns the number of that call site. Equal call sites have the same number.
+    pub(crate) fn number_of(&self, launch: usize) -> Option<u32> {
+        match self.of_launch.get(launch) {
+            Some(Requester::At(call_site)) => Some(*call_site),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn call_site(&self, number: u32) -> &CallSite {
+        &self.call_sites[number as usize]
+    }
+
+    /// Counts launches by call site.
+    #[must_use]
+    pub fn count(&self, launches: &[u32]) -> CallerCounts {
+        let mut counts: HashMap<u32, u64> = HashMap::new();
+        let mut unknown = 0;
+        for launch in launches {
+            match self.of_launch.get(*launch as usize) {
+                Some(Requester::At(number)) => *counts.entry(*number).or_default() += 1,
+                Some(Requester::Unknown) => unknown += 1,
+                Some(Requester::NoCaller) | None => {}
+            }
+        }
+        let mut counts: Vec<(u32, u64)> = counts.into_iter().collect();
+        counts.sort_by_key(|(number, count)| (Reverse(*count), self.call_site(*number)));
+        let shown = counts.len().min(MOST_SHOWN);
+        let (most, others) = counts.split_at(shown);
+        CallerCounts {
+            most: most
+                .iter()
+                .map(|(number, count)| (self.call_site(*number).clone(), *count))
+                .collect(),
+            other_places: others.len() as u64,
+            others: others.iter().map(|(_, count)| count).sum(),
+            unknown,
+        }
+    }
+}
+
+/// Marks call sites in files that share their base name with another file.
+fn mark_namesakes(call_sites: &mut [CallSite]) {
+    let files: HashSet<&[u8]> = call_sites
+        .iter()
+        .filter_map(|call_site| call_site.file.as_deref())
+        .collect();
+    let mut bearers: HashMap<&[u8], u32> = HashMap::new();
+    for file in files {
+        *bearers.entry(base_name(file)).or_default() += 1;
+    }
+    let is_shared = |call_site: &CallSite| {
+        call_site
+            .file
+            .as_deref()
+            .is_some_and(|file| bearers[base_name(file)] > 1)
+    };
+    let shared: Vec<bool> = call_sites.iter().map(is_shared).collect();
+    for (call_site, shared) in call_sites.iter_mut().zip(shared) {
+        call_site.has_namesake = shared;
+    }
+}
+
+/// The call sites of a set of launches.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CallerCounts {
+    /// The most frequent call sites with their counts, the most frequent first.
+    pub most: Vec<(CallSite, u64)>,
+    /// Number of further call sites.
+    pub other_places: u64,
+    /// Number of launches by those.
+    pub others: u64,
+    /// Number of launches without a known call site.
+    pub unknown: u64,
+}

@@ -1,0 +1,63 @@
+//! The causes of the duration of a command: the critical path, drift, and advice. Also whether the replay is reliable.
+
+use super::advice::{Advices, RuleContext, advise};
+use super::callers::{Callers, Detail};
+use super::critical_path::{CriticalPath, critical_path};
+use super::drift::{Drift, drifts};
+use super::replay::{Replay, Setting, is_believable};
+use super::timeline::Timelines;
+use super::tree::Forest;
+use super::whatif::WhatIf;
+use super::whatif::constants::Constants;
+use spawnscope_data::parallel;
+use spawnscope_data::rows::Recording;
+
+/// Why a command took as long as it did, and what would shorten it.
+#[derive(Clone, Debug)]
+pub struct Causes {
+    /// The critical path.
+    pub path: CriticalPath,
+    /// The replay error, as a share of the measured wall.
+    pub replay_error: f64,
+    /// Parents whose launches became slower over time, the worst first.
+    pub drifts: Vec<Drift>,
+    /// The advice. Empty when the replay is not reliable.
+    pub advices: Advices,
+}
+
+impl Causes {
+    /// Finds the causes. `None` for a recording without a command, or one that has not ended.
+    #[must_use]
+    pub fn find(recording: &Recording, forest: &Forest<'_>, timelines: &Timelines) -> Option<Causes> {
+        let setting = Setting::of(recording)?;
+        // These are independent, and each takes a large part of a second for 100,000 launches. The replay takes longest.
+        let (replay, (path, drifts)) = parallel::both(
+            || Replay::new(forest, timelines, &setting),
+            || (critical_path(forest, timelines, setting.wall), drifts(forest)),
+        );
+        let (path, replay) = (path?, replay?);
+        let context = RuleContext {
+            recording,
+            path: &path,
+            drifts: &drifts,
+            whatif: WhatIf {
+                forest,
+                timelines,
+                replay: &replay,
+                constants: &Constants::of(recording, forest),
+            },
+            callers: &Callers::find(forest, Detail::Line),
+        };
+        let is_believable = is_believable(replay.error());
+        Some(Causes {
+            advices: if is_believable {
+                advise(&context)
+            } else {
+                Advices::default()
+            },
+            replay_error: replay.error(),
+            drifts,
+            path,
+        })
+    }
+}

@@ -1,0 +1,313 @@
+//! The critical path: walks back from the end of the command, following the wake-up that ended each wait. Every nanosecond of the wall is
+//! charged once, to a phase of a launch or to an external wait, so the charges sum to the wall exactly.
+
+use super::Origin;
+use super::compact::Compact;
+use super::external_wait::{ExternalWait, ExternalWaitTimes, external_wait_of};
+use super::phases::{Phase, Piece, pieces};
+use super::timeline::{Moment, State, ThreadIndex, Timelines, last_of, last_thread, root_of};
+use super::tree::Forest;
+use spawnscope_data::event::Nanos;
+use spawnscope_data::rows::SliceRow;
+
+/// Maximum number of jumps between threads without progress in time, after which the path gives up on a wait.
+const MOST_JUMPS: usize = 64;
+
+/// The charges of one launch: nanoseconds by phase, and the time of `run` spent waiting for a CPU, which `run` does not include.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Charges(Compact<9>);
+
+const RUN_QUEUE: usize = Phase::ALL.len();
+
+impl Charges {
+    /// Returns the charge of one phase.
+    #[must_use]
+    pub fn get(&self, phase: Phase) -> Nanos {
+        self.sum(phase as usize)
+    }
+
+    /// Returns the time in `run` spent waiting for a CPU.
+    #[must_use]
+    pub fn run_queue(&self) -> Nanos {
+        self.sum(RUN_QUEUE)
+    }
+
+    pub(super) fn add(&mut self, phase: Phase, span: Nanos) {
+        self.add_to(phase as usize, span);
+    }
+
+    pub(super) fn add_run_queue(&mut self, span: Nanos) {
+        self.add_to(RUN_QUEUE, span);
+    }
+
+    fn sum(&self, place: usize) -> Nanos {
+        Nanos(self.0.get(place))
+    }
+
+    fn add_to(&mut self, place: usize, span: Nanos) {
+        self.0.set(place, self.0.get(place) + span.0);
+    }
+
+    /// Returns the sum of all charges.
+    #[must_use]
+    pub fn total(&self) -> Nanos {
+        Nanos((0..=RUN_QUEUE).map(|place| self.sum(place).0).sum())
+    }
+
+    /// Returns all charges except `run` and its waiting for a CPU.
+    #[must_use]
+    pub fn tax(&self) -> Nanos {
+        Nanos(Phase::TAX.iter().map(|phase| self.get(*phase).0).sum())
+    }
+}
+
+/// How the wall of a command was spent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CriticalPath {
+    /// Charges of each launch, by index in the forest.
+    pub launches: Vec<Charges>,
+    /// Time of external waits.
+    pub external_wait: ExternalWaitTimes,
+    /// The wall, which all charges sum to.
+    pub wall: Nanos,
+}
+
+impl CriticalPath {
+    /// Returns the launch tax on the path.
+    #[must_use]
+    pub fn tax(&self) -> Nanos {
+        Nanos(self.launches.iter().map(|charges| charges.tax().0).sum())
+    }
+
+    /// Returns the sum of all charges, which is the wall.
+    #[must_use]
+    pub fn sum(&self) -> Nanos {
+        let launches: u64 = self.launches.iter().map(|charges| charges.total().0).sum();
+        let external_wait: u64 = self.external_wait.values().map(|time| time.0).sum();
+        Nanos(launches + external_wait)
+    }
+}
+
+/// Computes the critical path. `None` without a command, since the walk starts at its end.
+#[must_use]
+pub fn critical_path(forest: &Forest<'_>, timelines: &Timelines, wall: Nanos) -> Option<CriticalPath> {
+    let root = root_of(forest)?;
+    let root_at = &forest.launches[root as usize].instants;
+    let start = root_at.created.get().unwrap_or_default();
+    let end = Nanos(start.0 + wall.0);
+    let last = last_of(forest, root, end);
+    let mut walk = Walk {
+        forest,
+        timelines,
+        path: CriticalPath {
+            launches: vec![Charges::default(); forest.launches.len()],
+            external_wait: ExternalWaitTimes::new(),
+            wall,
+        },
+        thread: last_thread(timelines, last),
+        start,
+        at: end,
+        jumps: 0,
+        pieces: None,
+    };
+    let last_at = &forest.launches[last as usize].instants;
+    if let Some(ended) = last_at.zombie.get().filter(|ended| *ended < end) {
+        walk.charge_outside(ended, ExternalWait::Recorder);
+    }
+    while walk.at > start {
+        walk.step();
+    }
+    Some(walk.path)
+}
+
+/// A cursor at a thread and an instant that moves backwards.
+struct Walk<'f, 'a> {
+    forest: &'f Forest<'a>,
+    timelines: &'f Timelines,
+    path: CriticalPath,
+    thread: ThreadIndex,
+    at: Nanos,
+    /// Start of the wall.
+    start: Nanos,
+    /// Jumps between threads since the last progress in time.
+    jumps: usize,
+    /// The phases of the launch the cursor was on last.
+    pieces: Option<(u32, Vec<Piece>)>,
+}
+
+impl Walk<'_, '_> {
+    fn launch(&self) -> u32 {
+        self.timelines.threads[self.thread as usize].launch
+    }
+
+    /// Charges the part of the wall that ends at the cursor, and moves the cursor or switches its thread.
+    fn step(&mut self) {
+        let timelines = self.timelines;
+        let Some(Moment { since, state }) = timelines.before(self.thread, self.at) else {
+            return self.leave_through_birth(self.start, Time::Unknown);
+        };
+        match state {
+            State::Running => self.charge_running(since),
+            State::Unknown => self.charge(since, Time::Unknown),
+            State::Created => self.leave_through_birth(since, Time::Queue),
+            State::Runnable(None) => self.charge(since, Time::Runnable),
+            State::Runnable(Some(slice)) => self.charge_woken(since, &slice),
+            State::Blocked(slice) => self.leave_through_waker(since, &slice),
+        }
+    }
+
+    /// Charges the wait for a CPU after another wait. If that was for the end of a child, it counts as reaping the child.
+    fn charge_woken(&mut self, woken: Nanos, slice: &SliceRow) {
+        let ended = self
+            .timelines
+            .waker(slice)
+            .map(|waker| self.timelines.threads[waker as usize].launch);
+        let is_reaping = |launch: &u32| {
+            let zombie = self.forest.launches[*launch as usize].instants.zombie.get();
+            zombie.is_some_and(|zombie| zombie.0.abs_diff(woken.0) < NEAR_NS)
+        };
+        match ended.filter(|launch| *launch != self.launch()).filter(is_reaping) {
+            Some(child) => {
+                let span = self.take(woken);
+                self.path.launches[child as usize].add(Phase::Reap, span);
+            }
+            None => self.charge(woken, Time::Runnable),
+        }
+        self.leave_through_waker(slice.off, slice);
+    }
+
+    /// Handles a wait that ends at the cursor: continues at the thread that ended it, or charges an external wait.
+    fn leave_through_waker(&mut self, since: Nanos, slice: &SliceRow) {
+        let cause = self.timelines.cause(self.thread, slice);
+        match cause.filter(|_| self.jumps < MOST_JUMPS) {
+            Some(waker) => {
+                self.jumps += 1;
+                self.thread = waker;
+            }
+            None => self.charge_outside(since, external_wait_of(slice)),
+        }
+    }
+
+    /// Charges the first wait of a thread for a CPU, or unknown time, then continues at its creator.
+    fn leave_through_birth(&mut self, since: Nanos, time: Time) {
+        let thread = self.timelines.threads[self.thread as usize];
+        let born = thread.created.get().unwrap_or(since).max(since).min(self.at);
+        self.charge(born, time);
+        match thread.creator.get().filter(|_| self.jumps < MOST_JUMPS) {
+            Some(creator) => {
+                self.jumps += 1;
+                self.thread = creator;
+            }
+            None => self.charge_outside(self.start, ExternalWait::Unknown),
+        }
+    }
+
+    fn charge_outside(&mut self, since: Nanos, what: ExternalWait) {
+        let span = self.take(since);
+        if span.0 > 0 {
+            self.path.external_wait.entry(what).or_default().0 += span.0;
+        }
+    }
+
+    /// Charges time on a CPU. Time inside the call that created a child is `create` of that child.
+    fn charge_running(&mut self, since: Nanos) {
+        let (launch, since) = (self.launch(), since.max(self.start));
+        while self.at > since {
+            match self.last_creation(launch, since) {
+                Some((child, create, created)) => {
+                    self.charge(created.min(self.at), Time::Running);
+                    let span = self.take(create.max(since));
+                    self.path.launches[child].add(Phase::Create, span);
+                }
+                None => self.charge(since, Time::Running),
+            }
+        }
+    }
+
+    /// Returns the last child whose creation overlaps the time between `since` and the cursor.
+    fn last_creation(&self, launch: u32, since: Nanos) -> Option<(usize, Nanos, Nanos)> {
+        let children = self.forest.children(launch as usize);
+        let create_of = |index: usize| self.forest.launches[index].instants.create.get();
+        let begun = children.partition_point(|child| create_of(*child).is_none_or(|create| create < self.at));
+        let child = *children[..begun].last()?;
+        let at = &self.forest.launches[child].instants;
+        let (create, created) = (at.create.get()?, at.created.get()?);
+        (created > since && create < created).then_some((child, create, created))
+    }
+
+    /// Whether the cursor is between the release of the command and its exec.
+    fn is_not_begun(&self, launch: u32) -> bool {
+        let each = &self.forest.launches[launch as usize];
+        let enter = each.execs.first().and_then(|exec| exec.enter.get());
+        each.origin == Origin::Command && enter.is_some_and(|enter| self.at <= enter)
+    }
+
+    /// Charges the time from `since` to the cursor to the current launch, by phase.
+    fn charge(&mut self, since: Nanos, time: Time) {
+        let (launch, since) = (self.launch(), since.max(self.start));
+        if self.pieces.as_ref().is_none_or(|(of, _)| *of != launch) {
+            let each = &self.forest.launches[launch as usize];
+            let unfinished = each.is_unfinished().then_some(self.forest.end);
+            let pieces = pieces(each.origin, &each.instants, &each.execs, unfinished);
+            self.pieces = Some((launch, pieces));
+        }
+        while self.at > since {
+            if self.is_not_begun(launch) {
+                return self.charge_outside(since, ExternalWait::Recorder);
+            }
+            let (start, phase) = self.phase_before(self.at);
+            if (time, phase) == (Time::Unknown, Phase::Run) {
+                self.charge_outside(start.max(since), ExternalWait::Unknown);
+                continue;
+            }
+            let span = self.take(start.max(since));
+            let charges = &mut self.path.launches[launch as usize];
+            match (time, phase) {
+                (Time::Queue, _) => charges.add(Phase::Queue, span),
+                (Time::Runnable, Phase::Run) => charges.add_run_queue(span),
+                _ => charges.add(phase, span),
+            }
+        }
+    }
+
+    /// Returns the phase just before `at`, and its start. Time outside of known phases (because a boundary is unknown) counts as `run`,
+    /// since it is not known to be tax. So do `create` and `reap`, which are time of the parent.
+    fn phase_before(&self, at: Nanos) -> (Nanos, Phase) {
+        let pieces = self.pieces.as_ref().map_or(&[][..], |(_, pieces)| pieces);
+        let begun = pieces.partition_point(|piece| piece.start < at);
+        match pieces[..begun].iter().rev().find(|piece| piece.end > piece.start) {
+            Some(piece) if at <= piece.end => match piece.phase {
+                Phase::Create | Phase::Reap => (piece.start, Phase::Run),
+                phase => (piece.start, phase),
+            },
+            Some(piece) => (piece.end, Phase::Run),
+            None => (Nanos(0), Phase::Run),
+        }
+    }
+
+    /// Moves the cursor back. Returns the duration.
+    fn take(&mut self, since: Nanos) -> Nanos {
+        let since = since.max(self.start);
+        let span = self.at.since(since);
+        if span.0 > 0 {
+            self.jumps = 0;
+            self.at = since;
+        }
+        span
+    }
+}
+
+/// Clocks of two CPUs differ slightly: events this close count as the same.
+const NEAR_NS: u64 = 100_000;
+
+/// How a thread spent time that is charged to its launch.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Time {
+    Running,
+    /// Runnable, but without a CPU.
+    Runnable,
+    /// Runnable before its first run.
+    Queue,
+    /// No slice covers this time. The instants of the launch may: phases other than `run` are certain, `run` may be work or a wait.
+    Unknown,
+}

@@ -1,0 +1,193 @@
+//! Finds parents whose launches become slower over time, and shows the course in ten segments. Each parent is judged alone; a missed drift
+//! is preferred to a false alarm. `cause` finds the reason.
+
+mod cause;
+mod samples;
+
+use super::launch::Launch;
+use super::phases::Phase;
+use super::tree::Forest;
+use spawnscope_data::event::{LaunchId, Nanos, Pid};
+use spawnscope_data::statistics::{median, quantile, trend, trend_deviations};
+
+pub use cause::{MemoryGrowth, Rise};
+use samples::Sample;
+
+/// Minimum number of children for a trend.
+const MIN_CHILDREN: usize = 20;
+/// Number of segments with equal counts that a parent's children are divided into.
+const SEGMENTS: usize = 10;
+/// Minimum ratio of the cost of the last segment to the first ...
+const MIN_RATIO: f64 = 1.3;
+/// ... and minimum difference.
+const MIN_GROWTH_NS: f64 = 50_000.0;
+/// Minimum Kendall's tau of the ten medians. One slow stretch does not reach it, a rising trend does.
+const MIN_TREND: f64 = 0.6;
+/// Minimum Kendall's tau of the individual launches, in standard deviations under random order: 1 case in 30,000.
+const MIN_DEVIATIONS: f64 = 4.0;
+/// Maximum number of launches that are compared pairwise. From more launches, this many are picked at equal distances.
+const MOST_COMPARED: usize = 500;
+/// The phases that make up the cost of a launch. `reap` is left out: it depends on the parent, not on the launch.
+const COST: [Phase; 6] = [
+    Phase::Create,
+    Phase::Queue,
+    Phase::Setup,
+    Phase::Exec,
+    Phase::Load,
+    Phase::Teardown,
+];
+
+/// A parent whose launches became slower.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Drift {
+    /// The parent.
+    pub parent: LaunchId,
+    /// Pid of the parent.
+    pub pid: Option<Pid>,
+    /// Program of the parent at the end.
+    pub label: Vec<u8>,
+    /// Number of compared launches.
+    pub children: u64,
+    /// The course in ten segments with equal counts.
+    pub segments: Vec<Segment>,
+    /// The memory growth of the parent, if it is the cause.
+    pub memory: Option<MemoryGrowth>,
+    /// The phase that grew most.
+    pub rise: Option<Rise>,
+}
+
+impl Drift {
+    /// Returns the ratio of the cost of the last launches to the first ones.
+    #[must_use]
+    pub fn ratio(&self) -> f64 {
+        match (self.segments.first(), self.segments.last()) {
+            (Some(first), Some(last)) => last.cost.0 as f64 / (first.cost.0 as f64).max(1.0),
+            _ => 1.0,
+        }
+    }
+}
+
+/// One segment of a parent's children, in order of creation. Its values are corrected for the mix of programs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Segment {
+    /// Number of launches.
+    pub children: u64,
+    /// Median cost of a launch: launch tax without `reap`.
+    pub cost: Nanos,
+    /// Medians of the phases in the order of `COST`.
+    phases: [Option<Nanos>; COST.len()],
+    /// Median of the parent's resident set.
+    pub parent_rss_bytes: Option<u64>,
+}
+
+impl Segment {
+    /// Returns the median of one phase. `None` when it is unknown, or not part of the cost.
+    #[must_use]
+    pub fn phase(&self, phase: Phase) -> Option<Nanos> {
+        let position = COST.iter().position(|counted| *counted == phase)?;
+        self.phases[position]
+    }
+}
+
+/// Returns all parents whose launches became slower, the largest loss first.
+#[must_use]
+pub fn drifts(forest: &Forest<'_>) -> Vec<Drift> {
+    let mut found: Vec<Drift> = (0..forest.launches.len())
+        .filter_map(|parent| drift_of(forest, parent))
+        .collect();
+    let lost_ns = |drift: &Drift| {
+        let first_ns = drift.segments.first().map_or(0, |segment| segment.cost.0);
+        drift
+            .segments
+            .iter()
+            .map(|segment| segment.cost.0.saturating_sub(first_ns) * segment.children)
+            .sum::<u64>()
+    };
+    found.sort_by_key(|drift| (std::cmp::Reverse(lost_ns(drift)), drift.parent));
+    found
+}
+
+fn drift_of(forest: &Forest<'_>, parent: usize) -> Option<Drift> {
+    let children: Vec<&Launch<'_>> = forest
+        .children(parent)
+        .iter()
+        .map(|index| &forest.launches[*index])
+        .collect();
+    if children.len() < MIN_CHILDREN {
+        return None;
+    }
+    let samples = samples::comparable(&children);
+    if samples.len() < MIN_CHILDREN || !became_slower(&samples) || !is_beyond_chance(&samples) {
+        return None;
+    }
+    let launch = &forest.launches[parent];
+    let segments = segments_of(&samples);
+    Some(Drift {
+        parent: launch.id,
+        pid: launch.pid,
+        label: launch.command.label(),
+        children: samples.len() as u64,
+        memory: cause::memory_growth(&segments),
+        rise: cause::largest_rise(&segments),
+        segments,
+    })
+}
+
+/// Divides items into segments of equal count.
+fn parts<T>(of_samples: &[T]) -> impl Iterator<Item = &[T]> + Clone {
+    let start = |segment: usize| segment * of_samples.len() / SEGMENTS;
+    (0..SEGMENTS).map(move |segment| &of_samples[start(segment)..start(segment + 1)])
+}
+
+fn segments_of(samples: &[Sample<'_>]) -> Vec<Segment> {
+    let rss_bytes = |part: &[Sample<'_>]| {
+        median(
+            part.iter()
+                .filter_map(|sample| Some(sample.launch.parent_rss_bytes.get()? as f64)),
+        )
+    };
+    let without_phases = |part: &[Sample<'_>]| Segment {
+        children: part.len() as u64,
+        cost: Nanos(median_cost_ns(part).max(0.0) as u64),
+        phases: [None; COST.len()],
+        parent_rss_bytes: rss_bytes(part).map(|bytes| bytes as u64),
+    };
+    let mut segments: Vec<Segment> = parts(samples).map(without_phases).collect();
+    for (position, phase) in COST.into_iter().enumerate() {
+        let spans_ns = samples::levelled(samples, phase);
+        for (segment, part) in segments.iter_mut().zip(parts(&spans_ns)) {
+            let span_ns = median(part.iter().copied().flatten());
+            segment.phases[position] = span_ns.map(|span_ns| Nanos(span_ns.max(0.0) as u64));
+        }
+    }
+    segments
+}
+
+/// Whether there is a trend over all segments that is large enough to matter, with almost no late launch as fast as an early one.
+fn became_slower(samples: &[Sample<'_>]) -> bool {
+    let medians_ns: Vec<f64> = parts(samples).map(median_cost_ns).collect();
+    let (first_ns, last_ns) = (medians_ns[0].max(0.0), medians_ns[SEGMENTS - 1]);
+    let quartile_ns = |part: Option<&[Sample<'_>]>, share| {
+        let costs_ns = part.unwrap_or_default().iter().map(|sample| sample.cost_ns);
+        quantile(costs_ns.collect(), share)
+    };
+    let early_high_ns = quartile_ns(parts(samples).next(), 0.75);
+    let late_low_ns = quartile_ns(parts(samples).last(), 0.25);
+    last_ns >= first_ns * MIN_RATIO
+        && last_ns - first_ns >= MIN_GROWTH_NS
+        && late_low_ns > early_high_ns
+        && trend(&medians_ns) >= MIN_TREND
+}
+
+/// Whether such a rise would be very unlikely for launches in random order.
+fn is_beyond_chance(samples: &[Sample<'_>]) -> bool {
+    let picked = samples.len().min(MOST_COMPARED);
+    let costs_ns: Vec<f64> = (0..picked)
+        .map(|at| samples[at * samples.len() / picked].cost_ns)
+        .collect();
+    trend_deviations(&costs_ns) >= MIN_DEVIATIONS
+}
+
+fn median_cost_ns(part: &[Sample<'_>]) -> f64 {
+    median(part.iter().map(|sample| sample.cost_ns)).unwrap_or_default()
+}

@@ -1,0 +1,308 @@
+//! Weighted stacks of launches, for a flame graph: the path to each launch, and its cost or its samples. `weights` divides the cost of a
+//! launch, `stacks` stores the boxes. `present` draws them.
+
+mod stacks;
+mod weights;
+
+use std::fmt;
+
+use super::callers::{Frame, Frames};
+use super::critical_path::CriticalPath;
+use super::external_wait::ExternalWait;
+use super::launch::{Command, Launch};
+use super::phases::Phase;
+use super::samples::Sample;
+use super::tree::Forest;
+use super::whatif::changes::command_of;
+use spawnscope_data::rows::TextId;
+use stacks::Stacks;
+pub use stacks::{MOST_LEVELS, Node};
+use weights::Weights;
+
+/// The meaning of the width of a box.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weight {
+    /// Nanoseconds in which a process existed and none of its children did.
+    Wall,
+    /// Nanoseconds of launch tax.
+    Tax,
+    /// Number of launches.
+    Count,
+    /// Nanoseconds on the critical path, which sum to the wall.
+    Critical,
+    /// Nanoseconds on CPUs, from samples.
+    OnCpu,
+    /// Nanoseconds of waits, from samples.
+    OffCpu,
+}
+
+/// The order of the boxes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stacking {
+    /// Processes by ancestry, with the phases on top.
+    Tree,
+    /// Process, the functions that requested the next launch, process, and so on.
+    Caller,
+    /// Programs side by side regardless of their parents, with the phases on top.
+    Command,
+}
+
+/// The requested flame graph.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    /// The width of boxes.
+    pub weight: Weight,
+    /// The order of boxes.
+    pub stacking: Stacking,
+    /// Only this phase.
+    pub phase: Option<Phase>,
+}
+
+/// The meaning of a box.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Label<'a> {
+    /// A phase of the launch below.
+    Phase(Phase),
+    /// The launch below was runnable but had no CPU.
+    RunQueue,
+    /// The launch below was in an unknown phase.
+    UnknownPhase,
+    /// A program.
+    Program(Command<'a>),
+    /// A frame of a call chain. Machine code has no address if the function is known.
+    Frame(Frame<'a>),
+    /// A line of a script that was given to the program below with `-c`.
+    Given(&'a [u8], Option<u32>),
+    /// Unreadable frames.
+    Truncated,
+    /// Everything beyond the highest level.
+    Beyond,
+    /// An external wait, with the name of the process if known.
+    ExternalWait(ExternalWait, Option<&'a [u8]>),
+}
+
+/// A flame graph: a tree of boxes.
+#[derive(Clone, Debug)]
+pub struct Flame<'a> {
+    /// The request.
+    pub wanted: Wanted,
+    /// Boxes, each after the one below it.
+    pub nodes: Vec<Node<'a>>,
+    /// Sum of the weights of all boxes.
+    pub total: u64,
+}
+
+/// Why no flame graph can be drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FlameError {
+    /// The recording contains no launch.
+    #[error("this recording contains no launch")]
+    NoLaunch,
+    /// The recording was made with `-p` or `-a`, or the recorder was killed.
+    #[error("this recording contains no complete command, so it has no critical path: use another --weight")]
+    NoPath,
+    /// All weights are zero.
+    #[error("nothing to draw: no launch of this recording {0}")]
+    NoWeight(Missing),
+    /// Sampling was not requested, or the recording was too short for a sample.
+    #[error("this recording contains no samples: record with `spawnscope record --sample HZ` (such as 999)")]
+    NoSamples,
+    /// Samples exist, but none match.
+    #[error(
+        "no sample of this recording {0}: record at a higher sampling frequency (--sample), or draw wall time with --weight wall"
+    )]
+    NoSampleThere(Unsampled),
+}
+
+/// The kind of sample that is missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Unsampled {
+    is_waiting: bool,
+    phase: Option<Phase>,
+}
+
+impl fmt::Display for Unsampled {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let doing = if self.is_waiting { "a wait" } else { "a thread on a CPU" };
+        match self.phase {
+            Some(phase) => write!(to, "is of {doing} in `{}`", phase.name()),
+            None => write!(to, "is of {doing}"),
+        }
+    }
+}
+
+/// The kind of time that no launch has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Missing(Option<Phase>);
+
+impl fmt::Display for Missing {
+    fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Some(phase) => write!(to, "has time in `{}` for this weight", phase.name()),
+            None => write!(to, "has time for this weight"),
+        }
+    }
+}
+
+/// Stacks all launches. `path` is only needed for the critical weight; `names` returns the names of external processes.
+///
+/// # Errors
+/// Fails when there is nothing to draw.
+pub fn flame<'a>(
+    forest: &Forest<'a>,
+    path: Option<&CriticalPath>,
+    names: impl Fn(TextId) -> &'a [u8],
+    wanted: Wanted,
+) -> Result<Flame<'a>, FlameError> {
+    if !forest.launches.iter().any(Launch::is_launch) {
+        return Err(FlameError::NoLaunch);
+    }
+    if wanted.weight == Weight::Critical && path.is_none() {
+        return Err(FlameError::NoPath);
+    }
+    let mut stacks = Stacks::default();
+    let weights = Weights::new(forest, path, wanted);
+    stack_launches(&mut stacks, forest, wanted.stacking, |stacks, own, index| {
+        if forest.launches[index].is_launch() {
+            weights.put(stacks, own, index);
+        }
+    });
+    if let Some(path) = path.filter(|_| wanted.weight == Weight::Critical && wanted.phase.is_none()) {
+        for (what, time) in &path.external_wait {
+            let label = Label::ExternalWait(*what, what.process().map(&names));
+            let external_wait = stacks.above(None, label);
+            stacks.add(external_wait, time.0);
+        }
+    }
+    finished(stacks, wanted).ok_or(FlameError::NoWeight(Missing(wanted.phase)))
+}
+
+/// Stacks the samples of processes on top of their phases, including processes that existed before the recording.
+///
+/// # Errors
+/// Fails when there is nothing to draw.
+pub fn sampled<'a>(forest: &Forest<'a>, samples: &[Sample], wanted: Wanted) -> Result<Flame<'a>, FlameError> {
+    if samples.is_empty() {
+        return Err(FlameError::NoSamples);
+    }
+    let mut stacks = Stacks::default();
+    // By launch: its box.
+    let mut boxes: Vec<Option<u32>> = vec![None; forest.launches.len()];
+    stack_launches(&mut stacks, forest, wanted.stacking, |_, own, index| {
+        boxes[index] = Some(own);
+    });
+    let is_waiting = wanted.weight == Weight::OffCpu;
+    let is_wanted = |sample: &&Sample| {
+        sample.is_waiting == is_waiting && wanted.phase.is_none_or(|phase| sample.phase == Some(phase))
+    };
+    for sample in samples.iter().filter(is_wanted) {
+        let mut at = boxes[sample.launch];
+        if wanted.stacking != Stacking::Caller {
+            at = Some(stacks.above(at, sample.phase.map_or(Label::UnknownPhase, Label::Phase)));
+        }
+        for label in labels(forest.frames(Some(sample.stack))) {
+            at = Some(stacks.above(at, whole_function(label)));
+        }
+        if let Some(at) = at {
+            stacks.add(at, sample.span.0);
+        }
+    }
+    let unsampled = Unsampled {
+        is_waiting,
+        phase: wanted.phase,
+    };
+    finished(stacks, wanted).ok_or(FlameError::NoSampleThere(unsampled))
+}
+
+/// Creates a box for each process and passes it to `take`, parents first.
+fn stack_launches<'a>(
+    stacks: &mut Stacks<'a>,
+    forest: &Forest<'a>,
+    stacking: Stacking,
+    mut take: impl FnMut(&mut Stacks<'a>, u32, usize),
+) {
+    // By launch: its box.
+    let mut boxes: Vec<Option<u32>> = vec![None; forest.launches.len()];
+    let tops = [forest.roots.as_slice(), &forest.orphans].concat();
+    for step in forest.walk(&tops) {
+        let index = step.index;
+        let mut at = forest.parent(index).and_then(|parent| boxes[parent]);
+        match stacking {
+            Stacking::Tree => {}
+            Stacking::Command => at = None,
+            Stacking::Caller => {
+                for label in chain(forest, index) {
+                    at = Some(stacks.above(at, label));
+                }
+            }
+        }
+        let own = stacks.above(at, Label::Program(*forest.launches[index].command));
+        boxes[index] = Some(own);
+        take(stacks, own, index);
+    }
+}
+
+/// Returns the flame graph. `None` when there is nothing to draw.
+fn finished(stacks: Stacks<'_>, wanted: Wanted) -> Option<Flame<'_>> {
+    let nodes = stacks.finish();
+    let total = nodes.iter().map(|node| node.own).sum();
+    (total > 0).then_some(Flame { wanted, nodes, total })
+}
+
+/// Returns the frames that requested a launch, from the outermost inwards. Frames that a forked copy shares with its parent are already
+/// below it, and are left out.
+fn chain<'a>(forest: &Forest<'a>, index: usize) -> impl Iterator<Item = Label<'a>> + use<'a> {
+    let own = frames(forest, index);
+    let at = &forest.launches[index].instants;
+    let copy_of = forest.parent(index).filter(|parent| {
+        let born = at.create.get().or(at.created.get());
+        born.is_some_and(|born| forest.command_at(*parent, born).forked)
+    });
+    let before = copy_of.map(|parent| frames(forest, parent)).unwrap_or_default();
+    let shared = own
+        .iter()
+        .zip(&before)
+        .take_while(|(own, before)| own == before)
+        .count();
+    own.into_iter().skip(shared)
+}
+
+/// Returns the whole call chain of a launch from the outermost frame inwards: of the script if known, otherwise of machine code.
+fn frames<'a>(forest: &Forest<'a>, index: usize) -> Vec<Label<'a>> {
+    let given = forest.launcher(index).and_then(command_of);
+    let named = |label| match (label, given) {
+        (Label::Frame(frame), Some(script)) if frame.language.is_script() && frame.file.is_none() => {
+            Label::Given(script, frame.line)
+        }
+        _ => label,
+    };
+    let labels = labels(forest.frames(forest.launches[index].best_stack()));
+    labels.into_iter().map(named).collect()
+}
+
+fn labels(mut frames: Frames<'_>) -> Vec<Label<'_>> {
+    let mut labels: Vec<Label<'_>> = frames.by_ref().map(|frame| Label::Frame(frame_of(frame))).collect();
+    if frames.is_truncated() {
+        labels.push(Label::Truncated);
+    }
+    labels.reverse();
+    labels
+}
+
+/// Reduces a label to its function: each sample of a loop may be at another line.
+fn whole_function(label: Label<'_>) -> Label<'_> {
+    match label {
+        Label::Frame(frame) if frame.function.is_some() => Label::Frame(Frame { line: None, ..frame }),
+        label => label,
+    }
+}
+
+/// Removes what only distinguishes calls of one function: every call has an address of its own.
+fn frame_of(frame: Frame<'_>) -> Frame<'_> {
+    let is_named_code = !frame.language.is_script() && frame.function.is_some();
+    Frame {
+        address: frame.address.filter(|_| !is_named_code),
+        is_inlined: false,
+        ..frame
+    }
+}

@@ -1,0 +1,233 @@
+//! The rows of the report's table: launches grouped by program, by program of the parent, or by call site.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use super::callers::{CallSite, CallerCounts, Callers, Detail};
+use super::critical_path::{Charges, CriticalPath};
+use super::launch::{Command, Launch};
+use super::report::GroupBy;
+use super::summary::Summary;
+use super::tree::Forest;
+use spawnscope_data::event::Nanos;
+use spawnscope_data::rows::Origin;
+
+/// A group of launches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Group {
+    /// Display name of the group: `dirname`, `(bash)` for forks of bash without an exec, `unpack.sh:14 in relocate()`.
+    pub label: Vec<u8>,
+    /// The call site, if grouped by call site.
+    pub call_site: Option<CallSite>,
+    /// Sums over the launches.
+    pub sums: Summary,
+    /// Launched programs first, then forks, each with the most frequent first.
+    pub launched: Vec<(Vec<u8>, u64)>,
+    /// The call sites of the launches.
+    pub callers: CallerCounts,
+    /// Times including all descendants.
+    pub inclusive: Inclusive,
+}
+
+/// Times of a group's launches including all descendants, each counted once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Inclusive {
+    /// Wall time, summed over launches without an ancestor in the group.
+    pub total: Nanos,
+    /// Time on the critical path. `None` when the path is unknown.
+    pub critical: Option<Nanos>,
+}
+
+/// Placeholder for the parent of the command, which no recorded process launched.
+pub const THE_RECORDER: &[u8] = b"(recorder)";
+
+/// The key of a group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Key<'a> {
+    Program(Command<'a>),
+    /// The arguments, each ended by NUL, and whether the recording holds only their beginning.
+    Arguments(&'a [u8], bool),
+    CallSite(u32),
+    /// The program of the parent, for launches without a known call site.
+    UnknownCallSite(Command<'a>),
+}
+
+/// Groups all launches, the most expensive group first.
+pub(super) fn groups(forest: &Forest<'_>, path: Option<&CriticalPath>, group_by: GroupBy) -> Vec<Group> {
+    let lines = Callers::find(forest, Detail::Line);
+    let functions = match group_by {
+        GroupBy::Caller => Some(Callers::find(forest, Detail::Function)),
+        _ => None,
+    };
+    let call_sites = functions.as_ref().unwrap_or(&lines);
+    let mut numbers: HashMap<Key<'_>, usize> = HashMap::new();
+    let mut members: Vec<(Key<'_>, Vec<u32>)> = Vec::new();
+    let mut group_of: Vec<Option<usize>> = vec![None; forest.launches.len()];
+    for (index, launch) in forest.launches.iter().enumerate().filter(|(_, each)| each.is_launch()) {
+        let key = key_of(launch, call_sites.number_of(index), group_by);
+        let number = *numbers.entry(key).or_insert(members.len());
+        if number == members.len() {
+            members.push((key, Vec::new()));
+        }
+        members[number].1.push(index as u32);
+        group_of[index] = Some(number);
+    }
+    let inclusive = inclusive(forest, path, &group_of, members.len());
+    let group = |((key, launches), inclusive): (&(Key<'_>, Vec<u32>), Inclusive)| {
+        let call_site = match key {
+            Key::CallSite(number) => Some(call_sites.call_site(*number).clone()),
+            Key::Program(_) | Key::Arguments(..) | Key::UnknownCallSite(_) => None,
+        };
+        Group {
+            label: label(*key, call_site.as_ref(), group_by),
+            call_site,
+            sums: sums(forest, path, launches),
+            launched: launched(forest, launches),
+            callers: lines.count(launches),
+            inclusive,
+        }
+    };
+    let mut groups: Vec<Group> = members.iter().zip(inclusive).map(group).collect();
+    groups.sort_by(|a, b| (Reverse(rank(a, group_by)), &a.label).cmp(&(Reverse(rank(b, group_by)), &b.label)));
+    groups
+}
+
+fn key_of<'a>(launch: &Launch<'a>, call_site: Option<u32>, group_by: GroupBy) -> Key<'a> {
+    match (group_by, call_site) {
+        (GroupBy::Command, _) => Key::Program(*launch.command),
+        (GroupBy::Arguments, _) => arguments_of(launch),
+        (GroupBy::Parent, _) => Key::Program(made_by(launch)),
+        (GroupBy::Line | GroupBy::Caller, Some(call_site)) => Key::CallSite(call_site),
+        (GroupBy::Line | GroupBy::Caller, None) => match launch.origin {
+            Origin::Command => Key::Program(made_by(launch)),
+            _ => Key::UnknownCallSite(made_by(launch)),
+        },
+    }
+}
+
+/// The arguments of the last program; the command's name for a fork without an exec.
+fn arguments_of<'a>(launch: &Launch<'a>) -> Key<'a> {
+    let last = launch.execs.last();
+    last.map_or(Key::Program(*launch.command), |exec| {
+        Key::Arguments(exec.argv(), exec.argv_cut)
+    })
+}
+
+fn made_by<'a>(launch: &Launch<'a>) -> Command<'a> {
+    let plain = |name| Command { name, forked: false };
+    match launch.origin {
+        Origin::Command => plain(THE_RECORDER),
+        _ if launch.depth == 0 => plain(b"-"),
+        _ => *launch.birth_command,
+    }
+}
+
+fn label(key: Key<'_>, call_site: Option<&CallSite>, group_by: GroupBy) -> Vec<u8> {
+    match (key, call_site) {
+        (_, Some(call_site)) => call_site.label(),
+        (Key::UnknownCallSite(parent), None) => {
+            let what: &[u8] = if group_by == GroupBy::Caller {
+                b"function"
+            } else {
+                b"line"
+            };
+            [b"(", parent.name, b": unknown ", what, b")"].concat()
+        }
+        (Key::Program(command), None) => command.label(),
+        (Key::Arguments(argv, is_cut), None) => argument_list(argv, is_cut),
+        (Key::CallSite(_), None) => Vec::new(),
+    }
+}
+
+/// Arguments with spaces between them.
+fn argument_list(argv: &[u8], is_cut: bool) -> Vec<u8> {
+    let mut label = argv.strip_suffix(b"\0").unwrap_or(argv).to_vec();
+    label
+        .iter_mut()
+        .filter(|byte| **byte == 0)
+        .for_each(|byte| *byte = b' ');
+    if is_cut {
+        label.extend_from_slice(" …".as_bytes());
+    }
+    label
+}
+
+fn sums(forest: &Forest<'_>, path: Option<&CriticalPath>, launches: &[u32]) -> Summary {
+    let mut sums = Summary::default();
+    for index in launches {
+        sums.add(forest, *index as usize, path);
+    }
+    sums
+}
+
+fn launched(forest: &Forest<'_>, launches: &[u32]) -> Vec<(Vec<u8>, u64)> {
+    let mut counts: HashMap<Command<'_>, u64> = HashMap::new();
+    for index in launches {
+        *counts.entry(*forest.launches[*index as usize].command).or_default() += 1;
+    }
+    let mut counts: Vec<(Command<'_>, u64)> = counts.into_iter().collect();
+    counts.sort_by_key(|(command, count)| (command.forked, Reverse(*count), command.name));
+    counts
+        .into_iter()
+        .map(|(command, count)| (command.label(), count))
+        .collect()
+}
+
+/// Returns the inclusive times of each group. A launch below another one of its group is already part of its time.
+fn inclusive(
+    forest: &Forest<'_>,
+    path: Option<&CriticalPath>,
+    group_of: &[Option<usize>],
+    groups: usize,
+) -> Vec<Inclusive> {
+    let below = path.map(|path| critical_below(forest, path));
+    let nothing = Inclusive {
+        critical: path.map(|_| Nanos(0)),
+        ..Inclusive::default()
+    };
+    let mut sums = vec![nothing; groups];
+    // By group: launches on the path from the top to the current launch.
+    let mut open = vec![0u32; groups];
+    let mut way: Vec<Option<usize>> = Vec::new();
+    let tops = [forest.roots.as_slice(), &forest.orphans].concat();
+    for step in forest.walk(&tops) {
+        for left in way.drain(step.depth..).flatten() {
+            open[left] -= 1;
+        }
+        way.push(group_of[step.index]);
+        let Some(group) = group_of[step.index] else { continue };
+        if open[group] == 0 {
+            let total = forest.launches[step.index].total(forest.end).unwrap_or_default();
+            sums[group].total.0 += total.0;
+            if let (Some(sum), Some(below)) = (&mut sums[group].critical, &below) {
+                sum.0 += below[step.index].0;
+            }
+        }
+        open[group] += 1;
+    }
+    sums
+}
+
+/// Returns the time on the critical path of each launch including its descendants.
+fn critical_below(forest: &Forest<'_>, path: &CriticalPath) -> Vec<Nanos> {
+    let mut sums: Vec<Nanos> = path.launches.iter().map(Charges::total).collect();
+    let tops = [forest.roots.as_slice(), &forest.orphans].concat();
+    let parents_first: Vec<usize> = forest.walk(&tops).map(|step| step.index).collect();
+    for index in parents_first.into_iter().rev() {
+        if let Some(parent) = forest.parent(index) {
+            sums[parent].0 += sums[index].0;
+        }
+    }
+    sums
+}
+
+/// Sort key: programs by launch tax, call sites by inclusive time on the critical path.
+fn rank(group: &Group, group_by: GroupBy) -> (Option<Nanos>, Nanos, u64) {
+    let sums = &group.sums;
+    match group_by {
+        GroupBy::Command | GroupBy::Arguments | GroupBy::Parent => (sums.tax, sums.total, sums.count),
+        // The command includes the whole wall, so it would always come first.
+        GroupBy::Line | GroupBy::Caller if group.label == THE_RECORDER => (None, Nanos(0), 0),
+        GroupBy::Line | GroupBy::Caller => (group.inclusive.critical, group.inclusive.total, sums.count),
+    }
+}

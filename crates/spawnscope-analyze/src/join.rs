@@ -1,0 +1,112 @@
+//! Joins the rows of several tables to launches. Each launch is handled alone; `tree` adds its name and its position among the others.
+
+use std::sync::Arc;
+
+use super::grouped::Grouped;
+use super::launch::{Command, Exec, Instants, Launch, Outcome};
+use super::phases;
+use spawnscope_data::event::{LaunchId, Nanos};
+use spawnscope_data::rows::{ExecRow, LaunchRow, Recording};
+
+/// Joins the rows that belong to each launch.
+pub(super) struct Joiner<'a> {
+    /// The source of the rows.
+    pub(super) recording: &'a Recording,
+    /// The end of the recording, where open phases end.
+    pub(super) end: Nanos,
+    /// The name of launches before `tree` assigns one.
+    pub(super) unnamed: Arc<Command<'a>>,
+}
+
+impl<'a> Joiner<'a> {
+    /// Returns one launch per row, in the same order.
+    pub(super) fn join(&self, rows: &[&LaunchRow], execs: &[ExecRow]) -> Vec<Launch<'a>> {
+        let owned = execs.iter().filter_map(|row| Some((index_of(rows, row.launch)?, row)));
+        let execs = Grouped::new(rows.len(), owned.collect());
+        let parts = rows.iter().enumerate();
+        parts.map(|(index, row)| self.launch(row, execs.of(index))).collect()
+    }
+
+    /// Returns indices into the table of failed execs, by launch and time. The rows are not copied: there may be millions.
+    pub(super) fn failed_execs(&self, launches: &[&LaunchRow]) -> Grouped<u32> {
+        let rows = &self.recording.failed_execs;
+        let mut owned: Vec<(u32, u32)> = (0..)
+            .zip(rows)
+            .filter_map(|(position, row)| Some((index_of(launches, row.launch)?, position)))
+            .collect();
+        owned.sort_unstable_by_key(|(owner, position)| (*owner, rows[*position as usize].enter, *position));
+        Grouped::new(launches.len(), owned)
+    }
+
+    /// Returns one launch without name and depth, which need its ancestors.
+    fn launch(&self, row: &LaunchRow, exec_rows: &[&ExecRow]) -> Launch<'a> {
+        let execs: Box<[Exec<'a>]> = exec_rows.iter().map(|exec| self.exec(exec)).collect();
+        let instants = Instants {
+            prepare: row.prepare.into(),
+            parent_tidied: row.parent_tidied.into(),
+            create: row.create.into(),
+            created: row.created.into(),
+            first_run: row.first_run.into(),
+            exit: row.exit.into(),
+            zombie: row.zombie.into(),
+            reaped: row.reaped.into(),
+        };
+        let ended = row.exit.or(row.zombie).or(row.reaped).is_some();
+        Launch {
+            id: row.id,
+            parent: row.parent.into(),
+            creator: row.parent_task.into(),
+            depth: 0,
+            pid: row.pid,
+            origin: row.origin,
+            mechanism: row.mechanism,
+            birth_command: self.unnamed.clone(),
+            command: self.unnamed.clone(),
+            parent_rss_bytes: row.parent_rss_bytes.into(),
+            instants,
+            phases: phases::wall_times(row.origin, &instants, &execs, (!ended).then_some(self.end)),
+            cpu_phases: phases::cpu_times(row, exec_rows),
+            execs,
+            cpu: row.cpu.into(),
+            parent_faults: row.parent_faults.into(),
+            setup_closes: row.setup_closes,
+            setup_close_span: row.setup_close_span.into(),
+            script_stack: row.script_stack,
+            native_stack: row.native_stack,
+            outcome: match row.wait_status {
+                _ if !ended => Outcome::Running,
+                Some(status) => Outcome::of_wait_status(status),
+                None => Outcome::Unknown,
+            },
+        }
+    }
+
+    fn exec(&self, row: &ExecRow) -> Exec<'a> {
+        let texts = &self.recording.texts;
+        Exec {
+            enter: row.enter.into(),
+            returned: row.returned.into(),
+            loaded: phases::end_of_load(row.has_loader, row.returned, row.load_end).into(),
+            has_loader: row.has_loader,
+            argv_cut: row.argv_bytes > texts.get(row.argv).len() as u64,
+            load_opens: row.load_opens,
+            load_failed_opens: row.load_failed_opens,
+            load_cache: row.load_cache,
+            texts,
+            path: row.path,
+            argv: row.argv,
+            interpreter: row.interpreter.into(),
+            cwd: row.cwd.into(),
+        }
+    }
+}
+
+/// Returns the index of a launch in rows that are sorted by number.
+pub(super) fn index_of(rows: &[&LaunchRow], id: LaunchId) -> Option<u32> {
+    // The recorder numbers launches from 1 with few gaps, so the first guess is often right.
+    let guess = usize::try_from(id.0).ok()?.wrapping_sub(1);
+    let is_there = rows.get(guess).is_some_and(|row| row.id == id);
+    let search = || rows.binary_search_by_key(&id, |row| row.id).ok();
+    let index = if is_there { Some(guess) } else { search() };
+    index.map(|index| index as u32)
+}

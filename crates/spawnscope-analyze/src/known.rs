@@ -1,0 +1,101 @@
+//! A number that may be unknown.
+
+use std::fmt;
+
+use spawnscope_data::event::{LaunchId, Nanos, TaskId};
+use spawnscope_data::rows::TextId;
+
+/// An instant, a duration, a count or an id that may be unknown, in half the memory of an `Option`: every launch has more than a dozen of
+/// these.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Known<T: Number = Nanos>(T::Bits);
+
+/// A number whose largest value means "unknown". No recorder writes that value.
+pub trait Number: Sized {
+    /// The stored representation.
+    type Bits: Copy + Eq;
+    /// The representation of "unknown".
+    const UNKNOWN: Self::Bits;
+    /// Returns the number for a representation.
+    fn of(bits: Self::Bits) -> Self;
+    /// Returns the representation of the number.
+    fn bits(self) -> Self::Bits;
+}
+
+impl<T: Number> Known<T> {
+    /// Returns the number. `None` when unknown.
+    #[must_use]
+    pub fn get(self) -> Option<T> {
+        (self.0 != T::UNKNOWN).then(|| T::of(self.0))
+    }
+}
+
+impl<T: Number> Default for Known<T> {
+    fn default() -> Known<T> {
+        Known(T::UNKNOWN)
+    }
+}
+
+impl<T: Number> From<Option<T>> for Known<T> {
+    fn from(known: Option<T>) -> Known<T> {
+        Known(known.map_or(T::UNKNOWN, T::bits))
+    }
+}
+
+impl<T: Number + Copy + fmt::Debug> fmt::Debug for Known<T> {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.get().fmt(out)
+    }
+}
+
+macro_rules! plain_numbers {
+    ($($type:ident),*) => {$(
+        impl Number for $type {
+            type Bits = $type;
+            const UNKNOWN: $type = $type::MAX;
+
+            fn of(bits: $type) -> $type {
+                bits
+            }
+
+            fn bits(self) -> $type {
+                self
+            }
+        }
+    )*};
+}
+
+macro_rules! wrapped_numbers {
+    ($bits:ident: $($type:ident),*) => {$(
+        impl Number for $type {
+            type Bits = $bits;
+            const UNKNOWN: $bits = $bits::MAX;
+
+            fn of(bits: $bits) -> $type {
+                $type(bits)
+            }
+
+            fn bits(self) -> $bits {
+                self.0
+            }
+        }
+    )*};
+}
+
+plain_numbers!(u32, u64);
+wrapped_numbers!(u32: TextId);
+wrapped_numbers!(u64: LaunchId, Nanos, TaskId);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_known_comes_back_and_takes_no_more_than_a_number() {
+        for known in [None, Some(Nanos(0)), Some(Nanos(u64::MAX - 1))] {
+            assert_eq!(Known::from(known).get(), known);
+        }
+        assert_eq!(Known::<LaunchId>::default().get(), None);
+        assert_eq!((size_of::<Known<TaskId>>(), size_of::<Known<u32>>()), (8, 4));
+    }
+}

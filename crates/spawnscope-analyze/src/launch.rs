@@ -1,0 +1,302 @@
+//! One launch, joined from the rows of several tables. `tree` relates launches, `phases` divides their time.
+
+use std::sync::Arc;
+
+use super::Origin;
+pub use super::known::Known;
+use super::phases::{Phase, PhaseTimes};
+use spawnscope_data::event::{LaunchId, Mechanism, Nanos, Pid, TaskId};
+use spawnscope_data::rows::{StackId, TextId, Texts};
+
+/// A process of the recording.
+#[derive(Clone, Debug)]
+pub struct Launch<'a> {
+    /// Its number in the recording.
+    pub id: LaunchId,
+    /// The process that requested it, even if that one is not recorded.
+    pub parent: Known<LaunchId>,
+    /// The thread that requested it.
+    pub creator: Known<TaskId>,
+    /// Depth in its tree.
+    pub depth: u32,
+    /// Pid in the pid namespace of the recorder.
+    pub pid: Option<Pid>,
+    /// Why it is in the recording.
+    pub origin: Origin,
+    /// The mechanism that created it.
+    pub mechanism: Option<Mechanism>,
+    /// The program it started as: that of its parent at that time.
+    pub birth_command: Arc<Command<'a>>,
+    /// The program it ran: of its last successful `execve`, otherwise `birth_command`.
+    pub command: Arc<Command<'a>>,
+    /// Resident set of the parent at its creation.
+    pub parent_rss_bytes: Known<u64>,
+    /// The instants that bound its phases.
+    pub instants: Instants,
+    /// Its successful `execve` calls in order.
+    pub execs: Box<[Exec<'a>]>,
+    /// Wall time by phase.
+    pub phases: PhaseTimes,
+    /// CPU time by phase.
+    pub cpu_phases: PhaseTimes,
+    /// CPU time of all threads that ended.
+    pub cpu: Known,
+    /// Calls of `close` and `close_range` before its first exec.
+    pub setup_closes: Option<u32>,
+    /// Page faults of its parent since the parent launched or reaped before.
+    pub parent_faults: Known<u32>,
+    /// Time in those calls, and between two consecutive ones without another system call.
+    pub setup_close_span: Known,
+    /// Call chain in the script of its parent.
+    pub script_stack: Option<StackId>,
+    /// Call chain in the machine code of its parent.
+    pub native_stack: Option<StackId>,
+    /// How it ended.
+    pub outcome: Outcome,
+}
+
+impl Launch<'_> {
+    /// Whether it is a launch. A process that existed before the recording is not.
+    #[must_use]
+    pub fn is_launch(&self) -> bool {
+        self.origin != Origin::Existed
+    }
+
+    /// Whether it is a fork that never execs, as for a subshell or a worker.
+    #[must_use]
+    pub fn is_fork_without_exec(&self) -> bool {
+        self.origin == Origin::Launched && self.execs.is_empty()
+    }
+
+    /// Whether it was still running when the recording ended.
+    #[must_use]
+    pub fn is_unfinished(&self) -> bool {
+        self.outcome == Outcome::Running
+    }
+
+    /// Returns its earliest known instant. The command starts when the recorder releases it.
+    #[must_use]
+    pub fn start(&self) -> Option<Nanos> {
+        let at = &self.instants;
+        if matches!(self.origin, Origin::Command | Origin::Existed) {
+            return at.created.get();
+        }
+        let first_exec = || {
+            self.execs
+                .first()
+                .and_then(|exec| exec.enter.get().or(exec.returned.get()))
+        };
+        at.create
+            .get()
+            .or(at.created.get())
+            .or(at.first_run.get())
+            .or_else(first_exec)
+    }
+
+    /// Returns the index of its last exec entered by an instant; 0 also before the first.
+    #[must_use]
+    pub fn exec_at(&self, at: Nanos) -> usize {
+        let entered = |exec: &Exec<'_>| exec.enter.get().is_none_or(|enter| enter <= at);
+        self.execs.partition_point(entered).saturating_sub(1)
+    }
+
+    /// Returns its latest known instant. `None` while it runs. The reaping of the command by the recorder does not count.
+    #[must_use]
+    pub fn end(&self) -> Option<Nanos> {
+        let reaped = self.instants.reaped.get().filter(|_| self.origin != Origin::Command);
+        reaped.or(self.instants.zombie.get()).or(self.instants.exit.get())
+    }
+
+    /// Returns the wall time from the parent's call to the reaping, or to the end of the recording for an unfinished launch.
+    #[must_use]
+    pub fn total(&self, recording_end: Nanos) -> Option<Nanos> {
+        let end = if self.is_unfinished() {
+            Some(recording_end)
+        } else {
+            self.end()
+        };
+        Some(end?.since(self.start()?))
+    }
+
+    /// Returns the launch cost without waiting: waiting for a CPU and for the parent does not depend on the program.
+    #[must_use]
+    pub fn launching(&self) -> Option<Nanos> {
+        let of_its_own = [Phase::Create, Phase::Setup, Phase::Exec, Phase::Load, Phase::Teardown];
+        self.phases.sum(of_its_own)
+    }
+
+    /// Returns the launch tax: all phases except `run`. `None` when no such phase is known.
+    #[must_use]
+    pub fn tax(&self) -> Option<Nanos> {
+        self.phases.sum(Phase::TAX)
+    }
+}
+
+/// The instants that bound a launch's phases, without those of its execs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Instants {
+    /// The parent started the system calls that precede the launch.
+    pub prepare: Known,
+    /// The parent completed the system calls that followed its last reaping before this launch.
+    pub parent_tidied: Known,
+    /// The parent entered the call.
+    pub create: Known,
+    /// The process existed.
+    pub created: Known,
+    /// It was first on a CPU.
+    pub first_run: Known,
+    /// Its exit started.
+    pub exit: Known,
+    /// It ended, and its parent can reap it.
+    pub zombie: Known,
+    /// Its parent's wait returned.
+    pub reaped: Known,
+}
+
+/// The name that launches are counted under: the base name of a program, and whether the launch is only a fork of that program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Command<'a> {
+    /// Base name of the program's file.
+    pub name: &'a [u8],
+    /// Whether it is a fork without an exec, shown in parentheses.
+    pub forked: bool,
+}
+
+impl Command<'_> {
+    /// Returns the display name, `(bash)` for a fork of bash. Bytes, since file names are bytes.
+    #[must_use]
+    pub fn label(&self) -> Vec<u8> {
+        if self.forked {
+            [b"(", self.name, b")"].concat()
+        } else {
+            self.name.to_vec()
+        }
+    }
+}
+
+/// One successful `execve`.
+#[derive(Clone, Debug)]
+pub struct Exec<'a> {
+    /// When it was entered.
+    pub enter: Known,
+    /// When it returned to user space.
+    pub returned: Known,
+    /// When the dynamic loader was done. Equals `returned` for a static program.
+    pub loaded: Known,
+    /// Whether the program has a dynamic loader.
+    pub has_loader: Option<bool>,
+    /// Whether the recorded arguments are truncated.
+    pub argv_cut: bool,
+    /// Files that the dynamic loader opened, without its cache.
+    pub load_opens: Option<u32>,
+    /// Failed lookups of the loader, including that of glibc for `/etc/ld.so.preload`.
+    pub load_failed_opens: Option<u32>,
+    /// Whether the loader could open `/etc/ld.so.cache`. Also `None` when it did not try.
+    pub load_cache: Option<bool>,
+    pub(super) texts: &'a Texts,
+    pub(super) path: TextId,
+    pub(super) argv: TextId,
+    pub(super) interpreter: Known<TextId>,
+    pub(super) cwd: Known<TextId>,
+}
+
+impl<'a> Exec<'a> {
+    /// Returns the file as given.
+    #[must_use]
+    pub fn path(&self) -> &'a [u8] {
+        self.texts.get(self.path)
+    }
+
+    /// Returns the interpreter of a `#!` script.
+    #[must_use]
+    pub fn interpreter(&self) -> Option<&'a [u8]> {
+        self.interpreter.get().map(|id| self.texts.get(id))
+    }
+
+    /// Returns the working directory.
+    #[must_use]
+    pub fn cwd(&self) -> Option<&'a [u8]> {
+        self.cwd.get().map(|id| self.texts.get(id))
+    }
+
+    /// Returns the time in its dynamic loader.
+    #[must_use]
+    pub fn load(&self) -> Option<Nanos> {
+        Some(self.loaded.get()?.since(self.returned.get()?))
+    }
+
+    /// Returns its arguments, each terminated by NUL.
+    #[must_use]
+    pub fn argv(&self) -> &'a [u8] {
+        self.texts.get(self.argv)
+    }
+
+    /// Iterates over its arguments.
+    pub fn arguments(&self) -> impl Iterator<Item = &'a [u8]> + use<'a> {
+        let argv = self.argv();
+        let bytes = argv.strip_suffix(b"\0").unwrap_or(argv);
+        let none = argv.is_empty();
+        bytes.split(|byte| *byte == 0).filter(move |_| !none)
+    }
+}
+
+/// One failed `execve`.
+#[derive(Clone, Copy, Debug)]
+pub struct FailedExec<'a> {
+    /// When it was entered.
+    pub enter: Nanos,
+    /// When it returned.
+    pub returned: Nanos,
+    /// The file as given.
+    pub path: &'a [u8],
+    /// The errno.
+    pub errno: i32,
+}
+
+impl FailedExec<'_> {
+    /// Returns the time inside the call.
+    #[must_use]
+    pub fn cost(&self) -> Nanos {
+        self.returned.since(self.enter)
+    }
+}
+
+/// How a process ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was still running when the recording ended.
+    Running,
+    /// It exited with this code.
+    Code(i32),
+    /// A signal killed it.
+    Signal {
+        /// The signal.
+        number: i32,
+        /// Whether it left a core dump.
+        core_dumped: bool,
+    },
+    /// It ended in an unknown way.
+    Unknown,
+}
+
+impl Outcome {
+    /// Decodes a status in the encoding of wait(2).
+    #[must_use]
+    pub fn of_wait_status(status: i32) -> Outcome {
+        match status & 0x7f {
+            0 => Outcome::Code((status >> 8) & 0xff),
+            number => Outcome::Signal {
+                number,
+                core_dumped: status & 0x80 != 0,
+            },
+        }
+    }
+}
+
+/// Returns the part of a path after its last slash.
+#[must_use]
+pub fn base_name(path: &[u8]) -> &[u8] {
+    path.rsplit(|byte| *byte == b'/')
+        .find(|part| !part.is_empty())
+        .unwrap_or(path)
+}

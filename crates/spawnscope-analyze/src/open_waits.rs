@@ -1,0 +1,104 @@
+//! Finds the child that an open wait at the end of the recording is for. No wake-up ended it, but calls that wait for children are for one
+//! that is still alive.
+
+use std::collections::HashMap;
+
+use super::timeline::{ThreadIndex, Timelines, last_threads};
+use super::tree::Forest;
+use spawnscope_data::event::{LeftCpu, ObjectKind, Pid};
+use spawnscope_data::rows::{ObjectRef, SliceRow};
+
+/// System calls that wait for a child, as x86-64 numbers, which all rows use.
+mod calls {
+    pub(super) const READ: u16 = 0;
+    /// clone, fork, vfork, clone3: after vfork, the parent sleeps until the exec of its child.
+    pub(super) const CREATIONS: [u16; 4] = [56, 57, 58, 435];
+    pub(super) const WAIT4: u16 = 61;
+    pub(super) const WAITID: u16 = 247;
+}
+
+/// The children of each launch that were alive at the end, in order of creation.
+#[derive(Clone, Debug, Default)]
+pub(super) struct OpenWaits(HashMap<u32, Vec<Child>>);
+
+#[derive(Clone, Copy, Debug)]
+struct Child {
+    launch: u32,
+    pid: Option<Pid>,
+}
+
+/// What is known about the child that a call waits for.
+enum AwaitedChild {
+    Any,
+    Pid(Pid),
+    /// One child, but it is unknown which.
+    One,
+}
+
+impl OpenWaits {
+    pub(super) fn of(forest: &Forest<'_>) -> OpenWaits {
+        let mut open_waits: HashMap<u32, Vec<Child>> = HashMap::new();
+        for (index, launch) in (0..).zip(&forest.launches) {
+            if let Some(parent) = forest.parent(index as usize).filter(|_| launch.is_unfinished()) {
+                let pid = launch.pid;
+                open_waits
+                    .entry(parent as u32)
+                    .or_default()
+                    .push(Child { launch: index, pid });
+            }
+        }
+        OpenWaits(open_waits)
+    }
+
+    /// Returns, for each thread with an open wait, the thread that it waited for, where known.
+    pub(super) fn awaited(&self, timelines: &Timelines) -> HashMap<ThreadIndex, ThreadIndex> {
+        let threads = (0..).zip(&timelines.threads);
+        let last = last_threads(timelines, |launch| timelines.outlives(launch));
+        let waiting = threads.filter_map(|(index, thread): (ThreadIndex, _)| {
+            let children = self.0.get(&thread.launch)?;
+            let slice = timelines.slices(index).last().filter(|slice| slice.is_open_wait())?;
+            let child = child_of(children, &awaited_child(&slice)?)?;
+            Some((index, last.get(&child).copied().unwrap_or(child)))
+        });
+        waiting.collect()
+    }
+}
+
+/// Returns which child a slice waits for. `None` when it waits for something else.
+fn awaited_child(slice: &SliceRow) -> Option<AwaitedChild> {
+    let kind = slice.object.map(ObjectRef::kind);
+    match (slice.syscall?, slice.reason) {
+        (_, LeftCpu::Stopped) => None,
+        // A wait for any child is attributed to the last one created. Process groups are treated the same.
+        (calls::WAIT4, _) => match slice.argument.map(|argument| argument as i32) {
+            Some(pid) if pid > 0 => Some(AwaitedChild::Pid(Pid(pid))),
+            Some(_) => Some(AwaitedChild::Any),
+            None => Some(AwaitedChild::One),
+        },
+        // The first argument of waitid is the kind of id; 0 means any child.
+        (calls::WAITID, _) if slice.argument == Some(0) => Some(AwaitedChild::Any),
+        (calls::WAITID, _) => Some(AwaitedChild::One),
+        (call, LeftCpu::Uninterruptible) if calls::CREATIONS.contains(&call) => Some(AwaitedChild::Any),
+        // A shell reads the output of a substitution. With several children it is unknown which one writes, so only a single child counts.
+        (calls::READ, _) if kind == Some(ObjectKind::Pipe) => Some(AwaitedChild::One),
+        _ => None,
+    }
+}
+
+fn child_of(children: &[Child], awaited: &AwaitedChild) -> Option<u32> {
+    let found = match awaited {
+        AwaitedChild::Any => children.last(),
+        AwaitedChild::Pid(pid) => {
+            let has_pid = |child: &&Child| child.pid == Some(*pid);
+            // In another pid namespace, the parent knows its children by other pids.
+            children.iter().find(has_pid).or_else(|| only(children))
+        }
+        AwaitedChild::One => only(children),
+    };
+    found.map(|child| child.launch)
+}
+
+fn only(children: &[Child]) -> Option<&Child> {
+    let [child] = children else { return None };
+    Some(child)
+}

@@ -1,0 +1,230 @@
+//! Folds the failed execs of a PATH search into one finding: the program, the misses, their cost, and the directories. PATH itself is not
+//! recorded; a search is recognized by its system calls. `failures` counts other failed execs.
+
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+
+use super::launch::{FailedExec, base_name};
+use super::tree::Forest;
+use spawnscope_data::event::Nanos;
+
+/// Errors after which a search continues. Any other error ends it, since the file was found. The order is by how well an error explains a
+/// program that was not launched: a file that must not be executed exists.
+const MISSES: [i32; 3] = [libc::EACCES, libc::ENOENT, libc::ENOTDIR];
+
+/// The failed execs of one launch.
+#[derive(Clone, Debug, Default)]
+pub struct Attempts<'a> {
+    /// PATH searches, in order.
+    pub searches: Vec<Search<'a>>,
+    /// Failed execs outside of a search, in order.
+    pub single: Vec<FailedExec<'a>>,
+}
+
+/// A search of one process for one program, in at least two directories including the one where it was found.
+#[derive(Clone, Debug)]
+pub struct Search<'a> {
+    /// Base name of the program.
+    pub program: &'a [u8],
+    /// Failed execs, in order.
+    pub misses: Vec<FailedExec<'a>>,
+    /// How it ended.
+    pub end: SearchEnd,
+}
+
+/// How a search ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SearchEnd {
+    /// The program was found.
+    Found,
+    /// The program was not found.
+    NotFound,
+    /// The recording ended first, so the program may have been found later.
+    Recording,
+}
+
+impl Search<'_> {
+    /// Time inside the failed `execve` calls.
+    #[must_use]
+    pub fn cost(&self) -> Nanos {
+        Nanos(self.misses.iter().map(|miss| miss.cost().0).sum())
+    }
+
+    /// Returns the error that best explains why the program was not found.
+    #[must_use]
+    pub fn decisive_errno(&self) -> Option<i32> {
+        MISSES
+            .into_iter()
+            .find(|errno| self.misses.iter().any(|miss| miss.errno == *errno))
+    }
+}
+
+/// All searches of a recording.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PathSearches {
+    /// Searches with at least one failed exec.
+    pub searches: u64,
+    /// Number of failed execs.
+    pub misses: u64,
+    /// Time inside the failed `execve` calls.
+    pub cost: Nanos,
+    /// Directories that lacked the program, the worst first.
+    pub directories: Vec<Fault>,
+    /// Programs that were searched for and never found, the most frequent first.
+    pub not_found: Vec<Fault>,
+}
+
+/// Failed execs charged to a directory or a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// The directory, or the program's base name.
+    pub name: Vec<u8>,
+    /// Number of searches with a failed exec there.
+    pub searches: u64,
+    /// Number of failed execs.
+    pub misses: u64,
+    /// Time inside these calls.
+    pub cost: Nanos,
+    /// The error that best explains the failures.
+    pub errno: i32,
+}
+
+/// Divides the failed execs of the launch at `index` into searches and others.
+#[must_use]
+pub fn attempts_of<'a>(forest: &Forest<'a>, index: usize) -> Attempts<'a> {
+    let execs = &forest.launches[index].execs;
+    let mut answers = execs
+        .iter()
+        .filter_map(|exec| Some((exec.enter.get()?, exec.path())))
+        .peekable();
+    let mut attempts = Attempts::default();
+    let mut misses = Vec::new();
+    for failed in forest.failed_execs(index) {
+        while let Some((_, path)) = answers.next_if(|(enter, _)| *enter < failed.enter) {
+            attempts.close(&mut misses, Some(path), SearchEnd::NotFound);
+        }
+        if !MISSES.contains(&failed.errno) {
+            attempts.close(&mut misses, Some(failed.path), SearchEnd::NotFound);
+            attempts.single.push(failed);
+            continue;
+        }
+        if misses
+            .last()
+            .is_some_and(|miss: &FailedExec<'_>| base_name(miss.path) != base_name(failed.path))
+        {
+            attempts.close(&mut misses, None, SearchEnd::NotFound);
+        }
+        misses.push(failed);
+    }
+    // An exec with an unknown entry time can only belong to the last search.
+    let of_unknown_entry = execs
+        .last()
+        .filter(|exec| exec.enter.get().is_none())
+        .map(|exec| exec.path());
+    let answer = answers.next().map(|(_, path)| path).or(of_unknown_entry);
+    let without_answer = if forest.launches[index].is_unfinished() {
+        SearchEnd::Recording
+    } else {
+        SearchEnd::NotFound
+    };
+    attempts.close(&mut misses, answer, without_answer);
+    attempts
+}
+
+impl<'a> Attempts<'a> {
+    /// Ends a possible search for one program, at the file that was found if there is one. The end of the recording may have cut off the
+    /// other directories.
+    fn close(&mut self, misses: &mut Vec<FailedExec<'a>>, found: Option<&[u8]>, without_answer: SearchEnd) {
+        let Some(first) = misses.first() else { return };
+        let program = base_name(first.path);
+        let answer = found.filter(|path| base_name(path) == program);
+        let mut directories = misses.iter().map(|miss| miss.path).chain(answer).map(directory_of);
+        let end = answer.map_or(without_answer, |_| SearchEnd::Found);
+        if end == SearchEnd::Recording || directories.any(|directory| directory != directory_of(first.path)) {
+            self.searches.push(Search {
+                program,
+                misses: std::mem::take(misses),
+                end,
+            });
+        } else {
+            self.single.append(misses);
+        }
+    }
+}
+
+fn directory_of(path: &[u8]) -> &[u8] {
+    match path.iter().rposition(|byte| *byte == b'/') {
+        Some(0) => b"/",
+        Some(slash) => &path[..slash],
+        None => b".",
+    }
+}
+
+/// Sums searches, and ranks directories and programs by failures.
+#[derive(Default)]
+pub(super) struct PathSearchTally<'a> {
+    sums: PathSearches,
+    directories: HashMap<&'a [u8], Tally>,
+    not_found: HashMap<&'a [u8], Tally>,
+}
+
+impl<'a> PathSearchTally<'a> {
+    pub(super) fn add(&mut self, search: &Search<'a>) {
+        let misses = search.misses.len() as u64;
+        self.sums.searches += 1;
+        self.sums.misses += misses;
+        self.sums.cost.0 += search.cost().0;
+        let mut seen = HashSet::new();
+        for miss in &search.misses {
+            let directory = directory_of(miss.path);
+            let tally = self.directories.entry(directory).or_default();
+            tally.add(seen.insert(directory), 1, miss.cost(), miss.errno);
+        }
+        if let Some(errno) = search.decisive_errno().filter(|_| search.end == SearchEnd::NotFound) {
+            let tally = self.not_found.entry(search.program).or_default();
+            tally.add(true, misses, search.cost(), errno);
+        }
+    }
+
+    pub(super) fn finish(self) -> PathSearches {
+        PathSearches {
+            directories: ranked(self.directories),
+            not_found: ranked(self.not_found),
+            ..self.sums
+        }
+    }
+}
+
+#[derive(Default)]
+struct Tally {
+    searches: u64,
+    misses: u64,
+    cost: Nanos,
+    /// Index in `MISSES` of the error that best explains the failures.
+    errno: Option<usize>,
+}
+
+impl Tally {
+    fn add(&mut self, is_new_search: bool, misses: u64, cost: Nanos, errno: i32) {
+        self.searches += u64::from(is_new_search);
+        self.misses += misses;
+        self.cost.0 += cost.0;
+        let rank = MISSES.iter().position(|miss| *miss == errno);
+        self.errno = self.errno.into_iter().chain(rank).min();
+    }
+}
+
+fn ranked(tallies: HashMap<&[u8], Tally>) -> Vec<Fault> {
+    let fault = |(name, tally): (&[u8], Tally)| {
+        Some(Fault {
+            name: name.to_vec(),
+            searches: tally.searches,
+            misses: tally.misses,
+            cost: tally.cost,
+            errno: MISSES[tally.errno?],
+        })
+    };
+    let mut faults: Vec<Fault> = tallies.into_iter().filter_map(fault).collect();
+    faults.sort_by(|a, b| (Reverse((a.misses, a.cost)), &a.name).cmp(&(Reverse((b.misses, b.cost)), &b.name)));
+    faults
+}

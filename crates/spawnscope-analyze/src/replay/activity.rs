@@ -1,0 +1,235 @@
+//! Activities: the launch and phase that the work of a thread belongs to. The work of a parent inside the call that creates a child belongs
+//! to `create` of that child, and its work while it only supervises its single child belongs to that child, too.
+
+use crate::phases::{Phase, pieces};
+use crate::timeline::{ThreadIndex, Timelines};
+use crate::tree::Forest;
+use spawnscope_data::event::{Mechanism, Nanos};
+
+/// A part of the life of a launch, as a number: the kind of work and, for a process with several execs, the exec it follows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Stage(u16);
+
+/// The kind of work in a stage: a phase, or the supervision of a child by its parent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Doing {
+    /// A phase of the launch.
+    Phase(Phase),
+    /// Work of the parent from the creation of its child until the child ends, with no other child alive; and the system calls before the
+    /// creation and after the reaping.
+    Supervise,
+    /// Page faults of the parent after the creation of its child, on pages that both share.
+    Faults,
+}
+
+const DOING_BITS: u16 = 4;
+/// Bytes of a small page.
+const PAGE: u64 = 4096;
+const ATTEND: u16 = 8;
+const FAULTS: u16 = 9;
+
+impl Stage {
+    /// Returns the stage for a phase after exec number `exec`, from 0.
+    #[must_use]
+    pub fn new(phase: Phase, exec: usize) -> Stage {
+        let exec = (exec as u16).min(u16::MAX >> DOING_BITS);
+        Stage(exec << DOING_BITS | phase as u16)
+    }
+
+    /// Returns the kind of work.
+    #[must_use]
+    pub fn doing(self) -> Doing {
+        let doing = self.0 & ((1 << DOING_BITS) - 1);
+        match Phase::ALL.get(doing as usize) {
+            Some(phase) => Doing::Phase(*phase),
+            None if doing == ATTEND => Doing::Supervise,
+            None => Doing::Faults,
+        }
+    }
+
+    /// Returns the number of the exec it follows, from 0.
+    #[must_use]
+    pub fn exec(self) -> usize {
+        usize::from(self.0 >> DOING_BITS)
+    }
+}
+
+/// A stage of a launch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Activity {
+    /// Index of the launch in the forest.
+    pub launch: u32,
+    /// The part of its life.
+    pub stage: Stage,
+}
+
+impl Activity {
+    /// Whether this is the given phase, after any exec.
+    #[must_use]
+    pub fn is(self, phase: Phase) -> bool {
+        self.stage.doing() == Doing::Phase(phase)
+    }
+}
+
+/// The activities of one thread in order of time. Each lasts until the next one starts.
+#[derive(Clone, Debug)]
+pub(super) struct Activities {
+    changes: Vec<(Nanos, Activity)>,
+}
+
+impl Activities {
+    /// Computes the activities of a thread. `fault` is the duration of one page fault after a fork, in nanoseconds.
+    pub(super) fn new(forest: &Forest<'_>, timelines: &Timelines, thread: ThreadIndex, fault: f64) -> Activities {
+        let launch = timelines.threads[thread as usize].launch;
+        let own = own_activities(forest, launch);
+        let made = makings(forest, timelines, thread, fault);
+        let mut bounds: Vec<Nanos> = own.iter().map(|(at, _)| *at).collect();
+        bounds.extend(made.iter().flat_map(|(start, end, _)| [*start, *end]));
+        bounds.sort_unstable();
+        bounds.dedup();
+        let mut changes: Vec<(Nanos, Activity)> = Vec::with_capacity(bounds.len());
+        for at in bounds {
+            let of_child = || {
+                let begun = made.partition_point(|(start, ..)| *start <= at);
+                made[..begun].last().filter(|(_, end, _)| at < *end)
+            };
+            let begun = own.partition_point(|(start, _)| *start <= at);
+            let own_activity = || own[..begun].last().map(|(_, activity)| *activity);
+            let activity = of_child().map(|(.., activity)| *activity).or_else(own_activity);
+            if let Some(activity) = activity.filter(|activity| changes.last().is_none_or(|(_, last)| last != activity))
+            {
+                changes.push((at, activity));
+            }
+        }
+        if changes.is_empty() {
+            changes.push((Nanos(0), running(launch)));
+        }
+        Activities { changes }
+    }
+
+    /// Returns the activity at an instant.
+    pub(super) fn at(&self, at: Nanos) -> Activity {
+        self.changes[self.index_at(at)].1
+    }
+
+    /// Returns the activities between two instants with their durations.
+    pub(super) fn between(&self, from: Nanos, to: Nanos) -> impl Iterator<Item = (Nanos, Activity)> + '_ {
+        let mut index = self.index_at(from);
+        let mut at = from;
+        std::iter::from_fn(move || {
+            let (_, activity) = *self.changes.get(index).filter(|_| at < to)?;
+            index += 1;
+            let end = self.changes.get(index).map_or(to, |(next, _)| (*next).min(to));
+            let span = end.since(at);
+            at = end;
+            Some((span, activity))
+        })
+    }
+
+    fn index_at(&self, at: Nanos) -> usize {
+        let begun = self.changes.partition_point(|(start, _)| *start <= at);
+        begun.saturating_sub(1)
+    }
+}
+
+fn running(launch: u32) -> Activity {
+    let stage = Stage::new(Phase::Run, 0);
+    Activity { launch, stage }
+}
+
+/// Returns the phases of the launch itself. `create` and `reap` are time of its parent; time in unknown phases counts as work.
+fn own_activities(forest: &Forest<'_>, launch: u32) -> Vec<(Nanos, Activity)> {
+    let each = &forest.launches[launch as usize];
+    let unfinished = each.is_unfinished().then_some(forest.end);
+    let mut activities = vec![(Nanos(0), running(launch))];
+    for piece in pieces(each.origin, &each.instants, &each.execs, unfinished) {
+        if matches!(piece.phase, Phase::Create | Phase::Reap) {
+            continue;
+        }
+        let exec = each.exec_at(piece.start);
+        let stage = Stage::new(piece.phase, exec);
+        activities.push((piece.start, Activity { launch, stage }));
+        activities.push((
+            piece.end,
+            Activity {
+                launch,
+                stage: Stage::new(Phase::Run, exec),
+            },
+        ));
+    }
+    activities
+}
+
+/// Returns the intervals in which a thread works for the children it created, ordered by time and without overlap.
+fn makings(
+    forest: &Forest<'_>,
+    timelines: &Timelines,
+    thread: ThreadIndex,
+    fault: f64,
+) -> Vec<(Nanos, Nanos, Activity)> {
+    let launch = timelines.threads[thread as usize].launch;
+    let children = forest.children(launch as usize);
+    let mut made: Vec<(Nanos, Nanos, Activity)> = Vec::new();
+    let mut push = |from: Nanos, to: Nanos, child: usize, stage: Stage| {
+        let from = made.last().map_or(from, |(_, end, _)| from.max(*end));
+        if from < to {
+            let launch = child as u32;
+            made.push((from, to, Activity { launch, stage }));
+        }
+    };
+    for (position, &child) in children.iter().enumerate() {
+        let at = &forest.launches[child].instants;
+        let is_maker = timelines.threads[child].creator.get().unwrap_or(launch) == thread;
+        let (Some(create), Some(created)) = (at.create.get(), at.created.get()) else {
+            continue;
+        };
+        if !is_maker {
+            continue;
+        }
+        if let Some(prepare) = at.prepare.get() {
+            push(prepare, create, child, Stage(ATTEND));
+        }
+        push(create, created, child, Stage::new(Phase::Create, 0));
+        let mut done = created;
+        if let Some(reaped) = at.reaped.get().filter(|_| is_alone(forest, children, position)) {
+            let ended = at.zombie.get().unwrap_or(reaped).clamp(created, reaped.max(created));
+            push(created, ended, child, Stage(ATTEND));
+            push(ended, reaped, child, Stage::new(Phase::Reap, 0));
+            done = reaped;
+        }
+        if let Some(next) = children.get(position + 1) {
+            let tidied = forest.launches[*next]
+                .instants
+                .parent_tidied
+                .get()
+                .map_or(done, |at| at.max(done));
+            push(done, tidied, child, Stage(ATTEND));
+            let faults = faults_between(forest, child, *next) * fault;
+            push(tidied, Nanos(tidied.0 + faults as u64), child, Stage(FAULTS));
+        }
+    }
+    made
+}
+
+/// Returns the page faults of a parent between two of its launches that came from sharing pages with the child: all but those for new
+/// memory. Zero after vfork, which shares nothing.
+fn faults_between(forest: &Forest<'_>, child: usize, next: usize) -> f64 {
+    let (child, next) = (&forest.launches[child], &forest.launches[next]);
+    if matches!(child.mechanism, Some(Mechanism::Vfork | Mechanism::PosixSpawn) | None) {
+        return 0.0;
+    }
+    let grown = next.parent_rss_bytes.get().zip(child.parent_rss_bytes.get());
+    let new_pages = grown.map_or(0, |(next, then)| next.saturating_sub(then) / PAGE);
+    f64::from(next.parent_faults.get().unwrap_or_default()) - new_pages as f64
+}
+
+/// Whether a launch does not overlap another launch by its parent.
+pub(crate) fn is_alone(forest: &Forest<'_>, children: &[usize], position: usize) -> bool {
+    let at = |position: usize| &forest.launches[children[position]].instants;
+    let reaped = at(position).reaped.get();
+    let before = position.checked_sub(1).map(&at);
+    let is_first =
+        before.is_none_or(|before| before.reaped.get().is_some() && before.reaped.get() <= at(position).create.get());
+    let is_last = position + 1 >= children.len() || reaped <= at(position + 1).create.get();
+    reaped.is_some() && is_first && is_last
+}

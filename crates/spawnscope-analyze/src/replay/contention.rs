@@ -1,0 +1,209 @@
+//! Computes how much CPU time a runnable thread lost. While recorded threads used all CPUs, it lost none: the replay reproduces such waits.
+//! While a CPU was free of recorded threads, another process used it, or it was waking from idle, or the scheduler had not assigned it yet.
+//! That CPU time was lost to all runnable threads together.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap};
+
+use crate::timeline::{ThreadIndex, Timelines, beginning};
+use spawnscope_data::event::{LeftCpu, Nanos};
+use spawnscope_data::rows::SliceRow;
+
+/// The time lost after each slice.
+#[derive(Clone, Debug)]
+pub(super) struct Contention {
+    /// Nanoseconds, by slice index.
+    lost: Vec<u32>,
+    /// Losses that do not fit into `lost`.
+    large: HashMap<u32, Nanos>,
+}
+
+impl Contention {
+    pub(super) fn new(timelines: &Timelines, cpus: u32) -> Contention {
+        let mut sweep = Sweep::new(timelines, cpus);
+        let mut contention = Contention {
+            lost: vec![0; timelines.slice_count()],
+            large: HashMap::new(),
+        };
+        // By slice: the loss counter at the start of its wait.
+        let mut before: HashMap<u32, f64> = HashMap::new();
+        while let Some(event) = sweep.next() {
+            match event.transition {
+                Transition::StartsWaiting => {
+                    before.insert(event.slice, sweep.loss.at(event.at));
+                }
+                Transition::StopsWaiting => {
+                    let sum = sweep.loss.at(event.at) - before.remove(&event.slice).unwrap_or_default();
+                    contention.note(event.slice, Nanos(sum.round().max(0.0) as u64));
+                }
+                Transition::StartsRunning | Transition::StopsRunning => {}
+            }
+        }
+        contention
+    }
+
+    /// Returns the time that the thread of a slice lost after it while runnable.
+    pub(super) fn lost(&self, slice: u32) -> Nanos {
+        match self.lost[slice as usize] {
+            u32::MAX => self.large.get(&slice).copied().unwrap_or_default(),
+            lost => Nanos(u64::from(lost)),
+        }
+    }
+
+    fn note(&mut self, slice: u32, lost: Nanos) {
+        self.lost[slice as usize] = u32::try_from(lost.0).unwrap_or(u32::MAX);
+        if self.lost[slice as usize] == u32::MAX {
+            self.large.insert(slice, lost);
+        }
+    }
+}
+
+/// The loss of a thread that is always runnable: the sum up to the last change, and the rate since then.
+#[derive(Clone, Copy, Debug, Default)]
+struct Loss {
+    at: Nanos,
+    /// Nanoseconds lost up to `at`.
+    sum: f64,
+    /// Nanoseconds lost per nanosecond since `at`: 0 to 1.
+    rate: f64,
+}
+
+impl Loss {
+    fn at(&self, at: Nanos) -> f64 {
+        self.sum + self.rate * at.since(self.at).0 as f64
+    }
+
+    fn change(&mut self, at: Nanos, rate: f64) {
+        if rate != self.rate {
+            let sum = self.at(at);
+            *self = Loss { at, sum, rate };
+        }
+    }
+}
+
+/// A change of state. At one instant, changes happen in this order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Transition {
+    StopsRunning,
+    StartsRunning,
+    StopsWaiting,
+    StartsWaiting,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Event {
+    at: Nanos,
+    transition: Transition,
+    thread: ThreadIndex,
+    slice: u32,
+}
+
+/// Iterates over the slices of all threads by time. It holds only the current ones: the events of a complete recording would take more
+/// memory than its slices.
+struct Sweep<'t> {
+    timelines: &'t Timelines,
+    cpus: i64,
+    /// Threads that have not started, the last one to start first.
+    to_come: Vec<(Nanos, ThreadIndex)>,
+    coming: BinaryHeap<Reverse<Event>>,
+    /// By thread: the index of its next slice.
+    next: Vec<u32>,
+    running: i64,
+    waiting: i64,
+    loss: Loss,
+}
+
+impl Sweep<'_> {
+    fn new(timelines: &Timelines, cpus: u32) -> Sweep<'_> {
+        let threads = 0..timelines.threads.len() as ThreadIndex;
+        let begin = |thread| Some((beginning(&timelines.slices(thread).get(0)?), thread));
+        let mut to_come: Vec<(Nanos, ThreadIndex)> = threads.filter_map(begin).collect();
+        to_come.sort_unstable_by_key(|first| Reverse(*first));
+        Sweep {
+            timelines,
+            cpus: i64::from(cpus),
+            to_come,
+            coming: BinaryHeap::new(),
+            next: vec![0; timelines.threads.len()],
+            running: 0,
+            waiting: 0,
+            loss: Loss::default(),
+        }
+    }
+
+    fn next(&mut self) -> Option<Event> {
+        let is_due = |sweep: &Self| {
+            let (at, _) = sweep.to_come.last()?;
+            let is_next = sweep.coming.peek().is_none_or(|Reverse(event)| *at <= event.at);
+            is_next.then_some(())
+        };
+        while is_due(self).is_some() {
+            if let Some((_, thread)) = self.to_come.pop() {
+                self.open(thread);
+            }
+        }
+        let Reverse(event) = self.coming.pop()?;
+        match event.transition {
+            Transition::StopsRunning => self.running -= 1,
+            Transition::StartsRunning => self.running += 1,
+            Transition::StopsWaiting => self.waiting -= 1,
+            Transition::StartsWaiting => self.waiting += 1,
+        }
+        let free = (self.cpus - self.running).clamp(0, self.waiting.max(0));
+        let rate = if self.waiting > 0 {
+            free as f64 / self.waiting as f64
+        } else {
+            0.0
+        };
+        self.loss.change(event.at, rate);
+        // CPU clocks differ: the next slice may start slightly before the previous one ends.
+        let opens_next =
+            self.timelines.slices(event.thread).indices().start + self.next[event.thread as usize] == event.slice + 1;
+        if opens_next && event.transition != Transition::StartsRunning {
+            self.open(event.thread);
+        }
+        Some(event)
+    }
+
+    /// Opens the next slice of a thread that contains any event.
+    fn open(&mut self, thread: ThreadIndex) {
+        let slices = self.timelines.slices(thread);
+        while let Some(slice) = slices.get(self.next[thread as usize] as usize) {
+            let index = slices.indices().start + self.next[thread as usize];
+            self.next[thread as usize] += 1;
+            let ran = slice.on_span.is_some_and(|span| span.0 > 0);
+            let ran = ran.then(|| (beginning(&slice), slice.off));
+            let waited = runnable(&slice).filter(|(from, to)| from < to);
+            let mut push = |at, transition| {
+                self.coming.push(Reverse(Event {
+                    at,
+                    transition,
+                    thread,
+                    slice: index,
+                }));
+            };
+            if let Some((from, to)) = ran {
+                push(from, Transition::StartsRunning);
+                push(to, Transition::StopsRunning);
+            }
+            if let Some((from, to)) = waited {
+                push(from, Transition::StartsWaiting);
+                push(to, Transition::StopsWaiting);
+            }
+            if ran.or(waited).is_some() {
+                return;
+            }
+        }
+    }
+}
+
+/// Returns the interval after a slice in which its thread was runnable but had no CPU.
+pub(crate) fn runnable(slice: &SliceRow) -> Option<(Nanos, Nanos)> {
+    let off_span = slice.off_span?;
+    let blocked = match slice.reason {
+        LeftCpu::Ended => return None,
+        LeftCpu::Created | LeftCpu::Preempted => Nanos(0),
+        _ => slice.wake_span.unwrap_or(off_span).min(off_span),
+    };
+    Some((Nanos(slice.off.0 + blocked.0), Nanos(slice.off.0 + off_span.0)))
+}

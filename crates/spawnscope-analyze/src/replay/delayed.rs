@@ -1,0 +1,76 @@
+//! Runnable threads that lose time first. In the recording, CPUs that no recorded thread used were not available to them either; all
+//! waiting threads share this time. One clock counts how much each of them has lost.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+
+use crate::timeline::ThreadIndex;
+use spawnscope_data::event::Nanos;
+
+/// The threads that currently lose time.
+#[derive(Debug, Default)]
+pub(super) struct DelayedThreads {
+    /// Ordered by the clock value at which each has lost all its time.
+    waiting: BinaryHeap<Reverse<(u64, ThreadIndex)>>,
+    /// Nanoseconds that each thread has lost since the start.
+    clock: u64,
+    /// Time of the last clock update.
+    read: Nanos,
+    /// Unused CPUs since then.
+    free: u64,
+    /// The last returned time at which the first thread will have lost all its time.
+    announced: Option<Nanos>,
+    forecast: Forecast,
+}
+
+/// The number of a forecast. Only the last one is valid.
+pub(super) type Forecast = u64;
+
+impl DelayedThreads {
+    /// Adds a thread with the time it has to lose.
+    pub(super) fn push(&mut self, thread: ThreadIndex, span: Nanos) {
+        self.waiting.push(Reverse((self.clock + span.0, thread)));
+    }
+
+    /// Advances the clock to an instant.
+    pub(super) fn advance(&mut self, now: Nanos) {
+        let waiting = self.waiting.len() as u64;
+        let passed = now.since(self.read).0;
+        let lost_by_each = (passed * self.free.min(waiting)).checked_div(waiting);
+        self.clock += lost_by_each.unwrap_or_default();
+        self.read = now;
+    }
+
+    /// Sets the number of unused CPUs from now on. Returns when the first thread will have lost all its time, unless that is unchanged.
+    pub(super) fn share(&mut self, now: Nanos, free: u64) -> Option<(Nanos, Forecast)> {
+        let waiting = self.waiting.len() as u64;
+        self.free = free;
+        let first = self.waiting.peek().filter(|_| free > 0);
+        let at = first.map(|Reverse((target, _))| {
+            let left = target.saturating_sub(self.clock);
+            Nanos(now.0 + (left * waiting).div_ceil(free.min(waiting)))
+        });
+        if at == self.announced {
+            return None;
+        }
+        self.announced = at;
+        self.forecast += 1;
+        Some((at?, self.forecast))
+    }
+
+    /// Whether a forecast is still valid.
+    pub(super) fn holds(&self, forecast: Forecast) -> bool {
+        forecast == self.forecast
+    }
+
+    /// Removes a thread that has lost all its time.
+    pub(super) fn pop(&mut self) -> Option<ThreadIndex> {
+        let Reverse((target, thread)) = *self.waiting.peek()?;
+        if target > self.clock {
+            return None;
+        }
+        self.waiting.pop();
+        self.announced = None;
+        Some(thread)
+    }
+}

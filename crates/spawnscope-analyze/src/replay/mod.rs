@@ -1,0 +1,132 @@
+//! The replay: simulates the recorded threads on simulated CPUs. Replayed unchanged, it must reproduce the measured wall; the difference is
+//! the replay error. `write` turns slices into programs, whose steps each have an `activity` in the life of a launch; `simulate` runs them.
+
+pub mod activity;
+mod contention;
+mod delayed;
+mod history;
+mod packed;
+pub mod program;
+pub mod simulate;
+mod write;
+
+pub(crate) use contention::runnable;
+
+use super::critical_path::CriticalPath;
+use super::timeline::{Timelines, root_of};
+use super::tree::Forest;
+use history::History;
+use program::{Programs, Script};
+use simulate::{Machine, play, simulate};
+use spawnscope_data::event::{Constant, Nanos};
+use spawnscope_data::parallel;
+use spawnscope_data::rows::Recording;
+
+/// Largest replay error, as a share of the wall. Beyond it, more is missing from the recording than it contains.
+const MOST_ERROR: f64 = 0.5;
+
+/// Whether causes and predictions may rely on a replay with this error.
+#[must_use]
+pub fn is_believable(error: f64) -> bool {
+    error.abs() < MOST_ERROR
+}
+
+/// Explains why a replay is not believable, without a full stop.
+#[must_use]
+pub fn unbelievable(error: f64) -> String {
+    let percent = 100.0 * error;
+    format!("the replay error is {percent:+.1} %: the recording is too incomplete")
+}
+
+/// A recording prepared for replay.
+#[derive(Clone, Debug)]
+pub struct Replay {
+    /// The programs of all threads.
+    pub programs: Programs,
+    /// CPUs of the recorded machine.
+    pub cpus: u32,
+    /// The measured wall.
+    pub measured: Nanos,
+    /// The wall of the unchanged replay.
+    pub unchanged: Nanos,
+    /// The wall of the unchanged replay without the overhead of recording.
+    pub unrecorded: Nanos,
+}
+
+/// The machine and the wall of a recording.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Setting {
+    /// Number of CPUs.
+    pub cpus: u32,
+    /// From the start of the command to its end.
+    pub wall: Nanos,
+    /// Duration of a parent's page fault after a fork, in nanoseconds. 0 where unknown.
+    pub fault: f64,
+    /// Overhead of recording per system call, in nanoseconds. 0 where unknown.
+    pub call: f64,
+}
+
+impl Setting {
+    /// Returns the setting of a recording. `None` for one that has not ended.
+    #[must_use]
+    pub fn of(recording: &Recording) -> Option<Setting> {
+        let known = |what: Constant| recording.calibration.iter().find(|row| row.what == what);
+        let nanos = |what: Constant| known(what).map(|row| row.ns).unwrap_or_default();
+        Some(Setting {
+            cpus: recording.info.cpus,
+            wall: recording.info.wall?,
+            fault: nanos(Constant::ReuseFault),
+            call: nanos(Constant::RecordedCall),
+        })
+    }
+}
+
+impl Replay {
+    /// Prepares a recording and replays it once. `None` without a command, since the wall ends with it.
+    #[must_use]
+    pub fn new(forest: &Forest<'_>, timelines: &Timelines, setting: &Setting) -> Option<Replay> {
+        let root = root_of(forest)?;
+        let start = forest.launches[root as usize]
+            .instants
+            .created
+            .get()
+            .unwrap_or_default();
+        let window = (start, Nanos(start.0 + setting.wall.0));
+        let programs = write::write(forest, timelines, setting, root, window);
+        let machine = Machine::with_cpus(setting.cpus);
+        let is_free = setting.call == 0.0;
+        let (unrecorded, unchanged) = parallel::both(
+            || (!is_free).then(|| simulate(&programs, &machine.unrecorded())),
+            || simulate(&programs, &machine),
+        );
+        Some(Replay {
+            unchanged,
+            unrecorded: unrecorded.unwrap_or(unchanged),
+            programs,
+            cpus: setting.cpus,
+            measured: setting.wall,
+        })
+    }
+
+    /// Returns the wall with another number of CPUs.
+    #[must_use]
+    pub fn with_cpus(&self, cpus: u32) -> Nanos {
+        simulate(&self.programs, &Machine::with_cpus(cpus))
+    }
+
+    /// Returns the replay error as a share of the measured wall: 0.02 is 2 % too long, negative values are too short.
+    #[must_use]
+    pub fn error(&self) -> f64 {
+        let measured = self.measured.0.max(1) as f64;
+        (self.unchanged.0 as f64 - measured) / measured
+    }
+}
+
+/// Replays programs and returns their critical path.
+#[must_use]
+pub fn critical_path_of(script: impl Script, machine: &Machine, launches: usize) -> CriticalPath {
+    let (launch_of, last) = (script.launch_of().to_vec(), script.last());
+    let mut history = History::of_threads(launch_of.len());
+    let end = play(script, machine, &mut history);
+    history.critical_path(launches, &launch_of, last, end)
+}

@@ -1,0 +1,191 @@
+//! Steps in a third of the memory. A recording has about twenty steps per launch, and they stay in memory as long as changes are tried on
+//! it.
+
+use super::activity::{Activity, Stage};
+use super::program::Step;
+use crate::external_wait::ExternalWait;
+use spawnscope_data::event::Nanos;
+
+/// A sequence of steps. Those that do not fit the packed form are stored whole.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Steps {
+    packed: Vec<Packed>,
+    whole: Vec<Step>,
+    /// By token: the duration of the wait. Each token is waited for once.
+    waits: Vec<u32>,
+    /// The distinct external waits, of which there are few.
+    external_wait: Vec<ExternalWait>,
+}
+
+/// A step in packed form. Its numbers refer to `Steps`.
+#[derive(Clone, Copy, Debug)]
+struct Packed {
+    /// A duration, a token, a thread, or the index of the whole step.
+    number: u32,
+    launch: u32,
+    stage: Stage,
+    kind: StepKind,
+    /// For a sleep: the index of its external wait.
+    external_wait: u8,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum StepKind {
+    Run,
+    Record,
+    Lose,
+    Wait,
+    Sleep,
+    Wake,
+    Spawn,
+    Whole,
+}
+
+impl Steps {
+    pub(super) fn len(&self) -> usize {
+        self.packed.len()
+    }
+
+    pub(super) fn push(&mut self, step: Step) {
+        let packed = self.pack(step).unwrap_or_else(|| {
+            self.whole.push(step);
+            Packed::number(StepKind::Whole, self.whole.len() as u32 - 1)
+        });
+        self.packed.push(packed);
+    }
+
+    pub(super) fn get(&self, index: usize) -> Step {
+        let packed = self.packed[index];
+        let (span, activity) = (Nanos(u64::from(packed.number)), packed.activity());
+        match packed.kind {
+            StepKind::Run => Step::Run(span, activity),
+            StepKind::Record => Step::Record(span, activity),
+            StepKind::Lose => Step::Lose(span, activity),
+            StepKind::Wait => {
+                let span = self.waits[packed.number as usize];
+                Step::Wait(packed.number, activity, Nanos(u64::from(span)))
+            }
+            StepKind::Sleep => Step::Sleep(span, activity, self.external_wait[usize::from(packed.external_wait)]),
+            StepKind::Wake => Step::Wake(packed.number),
+            StepKind::Spawn => Step::Spawn(packed.number),
+            StepKind::Whole => self.whole[packed.number as usize],
+        }
+    }
+
+    /// Packs a step. `None` when it does not fit.
+    fn pack(&mut self, step: Step) -> Option<Packed> {
+        match step {
+            Step::Run(span, activity) => Packed::span(StepKind::Run, span, activity),
+            Step::Record(span, activity) => Packed::span(StepKind::Record, span, activity),
+            Step::Lose(span, activity) => Packed::span(StepKind::Lose, span, activity),
+            Step::Wait(token, activity, span) => {
+                let span = u32::try_from(span.0).ok()?;
+                if self.waits.len() <= token as usize {
+                    self.waits.resize(token as usize + 1, 0);
+                }
+                self.waits[token as usize] = span;
+                Some(Packed::at(StepKind::Wait, token, activity))
+            }
+            Step::Sleep(span, activity, external_wait) => {
+                let packed = Packed::span(StepKind::Sleep, span, activity)?;
+                let external_wait = self.number_of(external_wait)?;
+                Some(Packed {
+                    external_wait,
+                    ..packed
+                })
+            }
+            Step::Wake(token) => Some(Packed::number(StepKind::Wake, token)),
+            Step::Spawn(thread) => Some(Packed::number(StepKind::Spawn, thread)),
+        }
+    }
+
+    fn number_of(&mut self, external_wait: ExternalWait) -> Option<u8> {
+        let known = self.external_wait.iter().position(|known| *known == external_wait);
+        let number = u8::try_from(known.unwrap_or(self.external_wait.len())).ok()?;
+        if known.is_none() {
+            self.external_wait.push(external_wait);
+        }
+        Some(number)
+    }
+}
+
+impl Packed {
+    /// Packs a step with a duration. `None` when it does not fit.
+    fn span(kind: StepKind, span: Nanos, activity: Activity) -> Option<Packed> {
+        Some(Packed::at(kind, u32::try_from(span.0).ok()?, activity))
+    }
+
+    fn at(kind: StepKind, number: u32, Activity { launch, stage }: Activity) -> Packed {
+        Packed {
+            launch,
+            stage,
+            ..Packed::number(kind, number)
+        }
+    }
+
+    fn number(kind: StepKind, number: u32) -> Packed {
+        Packed {
+            number,
+            launch: 0,
+            stage: Stage::default(),
+            kind,
+            external_wait: 0,
+        }
+    }
+
+    fn activity(self) -> Activity {
+        Activity {
+            launch: self.launch,
+            stage: self.stage,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::phases::Phase;
+    use spawnscope_data::rows::TextId;
+
+    #[test]
+    fn what_comes_out_is_what_was_put_in() {
+        let activity = Activity {
+            launch: 7,
+            stage: Stage::new(Phase::Load, 3),
+        };
+        let (short, long) = (Nanos(5), Nanos(1 << 40));
+        let all = [
+            Step::Run(short, activity),
+            Step::Run(long, activity),
+            Step::Record(short, activity),
+            Step::Lose(Nanos(u64::from(u32::MAX)), activity),
+            Step::Wait(9, activity, short),
+            Step::Wait(2, activity, long),
+            Step::Sleep(short, activity, ExternalWait::Process(Some(TextId(2)))),
+            Step::Sleep(short, activity, ExternalWait::Scanner(None)),
+            Step::Sleep(long, activity, ExternalWait::Disk),
+            Step::Wake(3),
+            Step::Spawn(4),
+        ];
+        let mut steps = Steps::default();
+        all.iter().for_each(|step| steps.push(*step));
+        assert_eq!((0..steps.len()).map(|index| steps.get(index)).collect::<Vec<_>>(), all);
+        assert_eq!(size_of::<Packed>(), 12);
+    }
+
+    #[test]
+    fn sleeps_for_more_than_can_be_numbered_are_kept_whole() {
+        let (launch, stage) = (7, Stage::new(Phase::Run, 0));
+        let sleep = |name| {
+            Step::Sleep(
+                Nanos(1),
+                Activity { launch, stage },
+                ExternalWait::Process(Some(TextId(name))),
+            )
+        };
+        let mut steps = Steps::default();
+        (0..300).for_each(|name| steps.push(sleep(name)));
+        assert!((0..300).all(|name| steps.get(name as usize) == sleep(name)));
+        assert_eq!((steps.external_wait.len(), steps.whole.len()), (256, 44));
+    }
+}

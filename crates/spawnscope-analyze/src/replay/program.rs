@@ -1,0 +1,129 @@
+//! Programs: the steps of each recorded thread without their times, such as run for a while, wake a thread, wait for another. Each step has
+//! an activity, the launch and phase it belongs to, so that adjustments can find it.
+
+use std::ops::Range;
+
+use super::activity::Activity;
+use super::packed::Steps;
+use crate::external_wait::ExternalWait;
+use crate::timeline::ThreadIndex;
+use spawnscope_data::event::Nanos;
+
+/// One recorded wait that another recorded thread ended.
+pub type Token = u32;
+
+/// A step of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Uses a CPU for this duration.
+    Run(Nanos, Activity),
+    /// Uses a CPU for this duration because of the recording.
+    Record(Nanos, Activity),
+    /// Is runnable until this much time has passed on CPUs that recorded threads do not use.
+    Lose(Nanos, Activity),
+    /// Waits until another thread signals this token. The recorded wait took this long.
+    Wait(Token, Activity, Nanos),
+    /// Waits this long for something external.
+    Sleep(Nanos, Activity, ExternalWait),
+    /// Wakes the thread that waits for this token.
+    Wake(Token),
+    /// Creates a thread.
+    Spawn(ThreadIndex),
+}
+
+/// The programs of all threads, in one allocation: there are several steps per launch.
+#[derive(Clone, Debug)]
+pub struct Programs {
+    steps: Steps,
+    /// End of the steps of each thread. They start at the end of the previous thread.
+    ends: Vec<u32>,
+    /// The launch that each thread belongs to.
+    pub launch_of: Vec<u32>,
+    /// By token: whether it is signalled from the start.
+    pub given: Vec<bool>,
+    /// The thread that exists at the start.
+    pub root: ThreadIndex,
+    /// The thread whose end is the end of the wall.
+    pub last: ThreadIndex,
+}
+
+impl Programs {
+    /// Returns programs without steps for these threads.
+    #[must_use]
+    pub fn new(launch_of: Vec<u32>, tokens: Token, root: ThreadIndex, last: ThreadIndex) -> Programs {
+        Programs {
+            steps: Steps::default(),
+            ends: Vec::with_capacity(launch_of.len()),
+            launch_of,
+            given: vec![false; tokens as usize],
+            root,
+            last,
+        }
+    }
+
+    /// Adds the steps of the next thread, which `write` appends.
+    pub(super) fn add(&mut self, write: impl FnOnce(&mut Steps)) {
+        write(&mut self.steps);
+        self.ends.push(self.steps.len() as u32);
+    }
+
+    /// Returns the steps of a thread.
+    pub fn of(&self, thread: ThreadIndex) -> impl Iterator<Item = Step> + '_ {
+        self.range(thread).map(|index| self.steps.get(index))
+    }
+
+    /// Returns the step of a thread at an index.
+    pub(crate) fn step(&self, thread: ThreadIndex, index: usize) -> Option<Step> {
+        self.range(thread).nth(index).map(|index| self.steps.get(index))
+    }
+
+    fn range(&self, thread: ThreadIndex) -> Range<usize> {
+        let start = thread.checked_sub(1).map_or(0, |before| self.ends[before as usize]);
+        start as usize..self.ends[thread as usize] as usize
+    }
+}
+
+/// The input of a simulation. An implementation may create the steps of a thread when that starts, and drop them when it ends.
+pub trait Script {
+    /// The launch that each thread belongs to.
+    fn launch_of(&self) -> &[u32];
+    /// By token: whether it is signalled from the start.
+    fn given(&self) -> &[bool];
+    /// The thread that exists at the start.
+    fn root(&self) -> ThreadIndex;
+    /// The thread whose end is the end of the wall.
+    fn last(&self) -> ThreadIndex;
+    /// Called when a thread starts.
+    fn begin(&mut self, thread: ThreadIndex);
+    /// Returns a step of a running thread by its index. `None` after the last step. Indices before the last but one requested index are not
+    /// requested again.
+    fn step(&mut self, thread: ThreadIndex, index: usize) -> Option<Step>;
+    /// Called when a thread has completed its steps.
+    fn end(&mut self, thread: ThreadIndex);
+}
+
+impl Script for &Programs {
+    fn launch_of(&self) -> &[u32] {
+        &self.launch_of
+    }
+
+    fn given(&self) -> &[bool] {
+        &self.given
+    }
+
+    fn root(&self) -> ThreadIndex {
+        self.root
+    }
+
+    fn last(&self) -> ThreadIndex {
+        self.last
+    }
+
+    fn begin(&mut self, _: ThreadIndex) {}
+
+    fn step(&mut self, thread: ThreadIndex, index: usize) -> Option<Step> {
+        Programs::step(self, thread, index)
+    }
+
+    fn end(&mut self, _: ThreadIndex) {}
+}

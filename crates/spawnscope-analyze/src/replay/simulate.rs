@@ -1,0 +1,375 @@
+//! Simulates programs on N CPUs with a queue of events by time and a run queue: threads that wake up go to the front, threads at the end of
+//! their time slice go to the back. A `Watch` receives every change.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+
+use super::activity::Activity;
+use super::delayed::{DelayedThreads, Forecast};
+use super::program::{Script, Step};
+use crate::external_wait::ExternalWait;
+use crate::timeline::ThreadIndex;
+use spawnscope_data::event::Nanos;
+
+/// The simulated machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Machine {
+    /// Number of CPUs.
+    pub cpus: u32,
+    /// How long a thread keeps its CPU while others wait for one.
+    pub slice: Nanos,
+    /// Whether the overhead of recording counts.
+    pub is_recorded: bool,
+}
+
+/// The usual time slice of the kernel with few CPUs.
+const SLICE: Nanos = Nanos(3_000_000);
+
+impl Machine {
+    /// Returns a machine with this many CPUs and the usual time slice, under recording.
+    #[must_use]
+    pub fn with_cpus(cpus: u32) -> Machine {
+        Machine {
+            cpus: cpus.max(1),
+            slice: SLICE,
+            is_recorded: true,
+        }
+    }
+
+    /// Returns the same machine without recording.
+    #[must_use]
+    pub fn unrecorded(self) -> Machine {
+        Machine {
+            is_recorded: false,
+            ..self
+        }
+    }
+
+    /// Returns the CPU time of a step. `None` for a step that uses no CPU.
+    fn cpu_time(&self, step: Step) -> Option<(Nanos, Activity)> {
+        match step {
+            Step::Run(span, activity) => Some((span, activity)),
+            Step::Record(span, activity) => Some((if self.is_recorded { span } else { Nanos(0) }, activity)),
+            _ => None,
+        }
+    }
+}
+
+/// Receives the activities of all threads in order of time.
+pub(super) trait Watch {
+    /// The thread starts this activity.
+    fn begins(&mut self, thread: ThreadIndex, at: Nanos, what: What);
+    /// Another thread ends the wait of the thread.
+    fn woken(&mut self, thread: ThreadIndex, by: ThreadIndex);
+    /// Another thread creates the thread.
+    fn born(&mut self, thread: ThreadIndex, by: ThreadIndex);
+}
+
+/// The state of a thread in a replay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    Runs(Activity),
+    /// Waits for a CPU, for this activity.
+    Queues(Option<Activity>),
+    /// Waits for another thread.
+    Waits,
+    Sleeps(ExternalWait),
+}
+
+/// A watcher that ignores everything.
+impl Watch for () {
+    fn begins(&mut self, _: ThreadIndex, _: Nanos, _: What) {}
+    fn woken(&mut self, _: ThreadIndex, _: ThreadIndex) {}
+    fn born(&mut self, _: ThreadIndex, _: ThreadIndex) {}
+}
+
+/// Simulates the programs. Returns the time at which the last thread of the command ends.
+#[must_use]
+pub fn simulate(script: impl Script, machine: &Machine) -> Nanos {
+    play(script, machine, &mut ())
+}
+
+/// Simulates the programs and reports every change to a watcher.
+pub(super) fn play(script: impl Script, machine: &Machine, watch: &mut impl Watch) -> Nanos {
+    let mut play = Play::new(script, machine, watch);
+    let root = play.script.root();
+    play.script.begin(root);
+    play.ready.push_back(root);
+    play.fill_cpus();
+    while let Some(Reverse((at, _, event))) = play.events.pop() {
+        if matches!(event, Event::Found(forecast) if !play.delayed.holds(forecast)) {
+            continue;
+        }
+        play.now = at;
+        play.delayed.advance(at);
+        match event {
+            Event::Ready(thread) => play.become_ready(thread),
+            Event::Off(cpu) => play.leave(cpu),
+            Event::Found(_) => play.find(),
+        }
+        if play.ended {
+            break;
+        }
+        play.fill_cpus();
+    }
+    play.now
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Event {
+    /// A thread becomes runnable.
+    Ready(ThreadIndex),
+    /// A CPU has completed its stretch.
+    Off(u32),
+    /// The first delayed thread has lost all its time, if that forecast is still valid.
+    Found(Forecast),
+}
+
+/// The state of a token: the waiting thread, or one of two numbers that no thread has. There may be millions of tokens.
+#[derive(Clone, Copy, PartialEq)]
+struct Signal(ThreadIndex);
+
+impl Signal {
+    /// No thread waits, and the signal has not come.
+    const NONE: Signal = Signal(ThreadIndex::MAX);
+    /// The signal came before the wait.
+    const GIVEN: Signal = Signal(ThreadIndex::MAX - 1);
+
+    fn sleeper(self) -> Option<ThreadIndex> {
+        (self != Signal::NONE && self != Signal::GIVEN).then_some(self.0)
+    }
+}
+
+/// Position of a thread in its program.
+#[derive(Clone, Copy, Default)]
+#[repr(C, packed(4))]
+struct Next {
+    /// Index of the next step.
+    position: u32,
+    /// CPU time of that step that is already done.
+    done: Nanos,
+}
+
+impl Next {
+    /// Returns the position after a step.
+    fn behind(position: u32) -> Next {
+        Next {
+            position: position + 1,
+            done: Nanos(0),
+        }
+    }
+}
+
+struct Play<'p, S, W> {
+    script: S,
+    machine: &'p Machine,
+    watch: &'p mut W,
+    now: Nanos,
+    /// Events at the same time are ordered by creation.
+    events: BinaryHeap<Reverse<(Nanos, u64, Event)>>,
+    made: u64,
+    next: Vec<Next>,
+    signals: Vec<Signal>,
+    ready: VecDeque<ThreadIndex>,
+    delayed: DelayedThreads,
+    cpus: Vec<Option<ThreadIndex>>,
+    ended: bool,
+}
+
+impl<'p, S: Script, W: Watch> Play<'p, S, W> {
+    fn new(script: S, machine: &'p Machine, watch: &'p mut W) -> Play<'p, S, W> {
+        let signal = |given: &bool| if *given { Signal::GIVEN } else { Signal::NONE };
+        Play {
+            machine,
+            watch,
+            now: Nanos(0),
+            events: BinaryHeap::new(),
+            made: 0,
+            next: vec![Next::default(); script.launch_of().len()],
+            signals: script.given().iter().map(signal).collect(),
+            ready: VecDeque::new(),
+            delayed: DelayedThreads::default(),
+            cpus: vec![None; machine.cpus as usize],
+            ended: false,
+            script,
+        }
+    }
+
+    fn schedule(&mut self, at: Nanos, event: Event) {
+        self.made += 1;
+        self.events.push(Reverse((at, self.made, event)));
+    }
+
+    fn schedule_after(&mut self, span: Nanos, event: Event) {
+        self.schedule(Nanos(self.now.0 + span.0), event);
+    }
+
+    /// Assigns free CPUs to ready threads. The remaining CPUs count as unused for delayed threads.
+    fn fill_cpus(&mut self) {
+        while let Some(cpu) = self.cpus.iter().position(Option::is_none) {
+            let Some(thread) = self.ready.pop_front() else { break };
+            self.cpus[cpu] = Some(thread);
+            self.go_on(cpu as u32, thread);
+        }
+        let free = self.cpus.iter().filter(|cpu| cpu.is_none()).count() as u64;
+        if let Some((at, forecast)) = self.delayed.share(self.now, free) {
+            self.schedule(at, Event::Found(forecast));
+        }
+    }
+
+    /// Makes threads ready that have lost all their time.
+    fn find(&mut self) {
+        while let Some(thread) = self.delayed.pop() {
+            self.ready.push_front(thread);
+        }
+    }
+
+    /// Makes a thread ready, unless it has to lose time first.
+    fn become_ready(&mut self, thread: ThreadIndex) {
+        self.queue(thread);
+        if !self.lose(thread) {
+            self.ready.push_front(thread);
+        }
+    }
+
+    /// Reports that a thread waits for a CPU.
+    fn queue(&mut self, thread: ThreadIndex) {
+        let activity = self.next_place(thread);
+        self.watch.begins(thread, self.now, What::Queues(activity));
+    }
+
+    /// Returns the index of the next step of a thread.
+    fn position(&self, thread: ThreadIndex) -> usize {
+        self.next[thread as usize].position as usize
+    }
+
+    /// Advances a thread to its next step.
+    fn pass(&mut self, thread: ThreadIndex) {
+        self.next[thread as usize] = Next::behind(self.next[thread as usize].position);
+    }
+
+    /// Returns the activity of a thread when it gets a CPU next.
+    fn next_place(&mut self, thread: ThreadIndex) -> Option<Activity> {
+        match self.script.step(thread, self.position(thread))? {
+            Step::Run(_, activity)
+            | Step::Record(_, activity)
+            | Step::Lose(_, activity)
+            | Step::Wait(_, activity, _)
+            | Step::Sleep(_, activity, _) => Some(activity),
+            Step::Wake(_) | Step::Spawn(_) => None,
+        }
+    }
+
+    /// Delays the thread if its next step is a loss. Returns whether it is.
+    fn lose(&mut self, thread: ThreadIndex) -> bool {
+        let Some(Step::Lose(span, _)) = self.script.step(thread, self.position(thread)) else {
+            return false;
+        };
+        self.pass(thread);
+        self.delayed.push(thread, span);
+        true
+    }
+
+    /// Skips the loss after a wait: a thread that did not sleep has no wake-up delay.
+    fn skip_loss(&mut self, thread: ThreadIndex) {
+        let behind = self.script.step(thread, self.position(thread) + 1);
+        self.next[thread as usize].position += u32::from(matches!(behind, Some(Step::Lose(..))));
+    }
+
+    /// Handles the end of a time slice or of a stretch of CPU time. At the end of a time slice, a waiting thread gets the CPU.
+    fn leave(&mut self, cpu: u32) {
+        let Some(thread) = self.cpus[cpu as usize] else { return };
+        let Next { position, done } = self.next[thread as usize];
+        let step = self.script.step(thread, position as usize);
+        let whole = step.and_then(|step| self.machine.cpu_time(step));
+        let has_more = whole.is_some_and(|(span, _)| done < span);
+        if has_more && !self.ready.is_empty() {
+            self.cpus[cpu as usize] = None;
+            self.queue(thread);
+            self.ready.push_back(thread);
+        } else {
+            self.go_on(cpu, thread);
+        }
+    }
+
+    /// Executes the steps of a thread up to the next one that takes time.
+    fn go_on(&mut self, cpu: u32, thread: ThreadIndex) {
+        loop {
+            let Next { position, done } = self.next[thread as usize];
+            let Some(step) = self.script.step(thread, position as usize) else {
+                self.cpus[cpu as usize] = None;
+                self.ended |= thread == self.script.last();
+                return self.script.end(thread);
+            };
+            if let Some((span, activity)) = self.machine.cpu_time(step) {
+                if done < span {
+                    self.watch.begins(thread, self.now, What::Runs(activity));
+                    return self.run(cpu, thread, span.since(done));
+                }
+            } else if !self.act(cpu, thread, step) {
+                return;
+            }
+            self.next[thread as usize] = Next::behind(position);
+        }
+    }
+
+    /// Runs a thread for at most one time slice.
+    fn run(&mut self, cpu: u32, thread: ThreadIndex, left: Nanos) {
+        let span = left.min(self.machine.slice);
+        self.next[thread as usize].done.0 += span.0;
+        self.schedule_after(span, Event::Off(cpu));
+    }
+
+    /// Executes a step without CPU time. Returns whether the thread continues at once.
+    fn act(&mut self, cpu: u32, thread: ThreadIndex, step: Step) -> bool {
+        match step {
+            Step::Wake(token) => {
+                let signal = &mut self.signals[token as usize];
+                match signal.sleeper() {
+                    Some(sleeper) => {
+                        self.watch.woken(sleeper, thread);
+                        self.become_ready(sleeper);
+                    }
+                    None => *signal = Signal::GIVEN,
+                }
+                true
+            }
+            Step::Spawn(child) => {
+                self.script.begin(child);
+                self.watch.born(child, thread);
+                self.queue(child);
+                if !self.lose(child) {
+                    self.ready.push_back(child);
+                }
+                true
+            }
+            Step::Wait(token, ..) => {
+                let signal = &mut self.signals[token as usize];
+                if *signal == Signal::GIVEN {
+                    self.skip_loss(thread);
+                    return true;
+                }
+                *signal = Signal(thread);
+                self.step_off(cpu, thread, What::Waits);
+                false
+            }
+            Step::Sleep(span, _, away) => {
+                self.schedule_after(span, Event::Ready(thread));
+                self.step_off(cpu, thread, What::Sleeps(away));
+                false
+            }
+            Step::Lose(_, activity) => {
+                self.watch.begins(thread, self.now, What::Queues(Some(activity)));
+                self.cpus[cpu as usize] = None;
+                !self.lose(thread)
+            }
+            Step::Run(..) | Step::Record(..) => true,
+        }
+    }
+
+    fn step_off(&mut self, cpu: u32, thread: ThreadIndex, what: What) {
+        self.watch.begins(thread, self.now, what);
+        self.cpus[cpu as usize] = None;
+        self.pass(thread);
+    }
+}

@@ -1,0 +1,317 @@
+//! Turns slices, which contain the time of every activity, into programs, which contain only the steps.
+
+use std::cmp::Reverse;
+
+use super::Setting;
+use super::activity::{Activities, Activity, Doing};
+use super::contention::{Contention, runnable};
+use super::packed::Steps;
+use super::program::{Programs, Step, Token};
+use crate::external_wait::external_wait_of;
+use crate::phases::Phase;
+use crate::slices::ThreadSlices;
+use crate::timeline::{Thread, ThreadIndex, Timelines, beginning, last_of, last_thread};
+use crate::tree::Forest;
+use spawnscope_data::event::{LeftCpu, Nanos};
+use spawnscope_data::parallel;
+use spawnscope_data::rows::SliceRow;
+
+/// Upper limit of the overhead of recording, as a share of a stretch on the CPU.
+const MOST_COST: f64 = 0.9;
+/// Capacity that is kept for completed actions: 4 MiB.
+const MOST_SPARE: usize = 1 << 18;
+
+/// An action of a thread on another one at an instant of the recording, packed into one number that sorts by thread, by time, and by order
+/// within one instant. There are several per launch, and all of them must be sorted.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Action(u128);
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Deed {
+    Wake(Token),
+    Spawn(ThreadIndex),
+}
+
+impl Action {
+    const NUMBER_BITS: u32 = 32;
+    /// One bit above the number of the woken or created thread distinguishes the two.
+    const AT_BIT: u32 = Action::NUMBER_BITS + 1;
+    /// SQLite integers are signed, so no instant needs more.
+    const AT_BITS: u32 = 63;
+    const THREAD_BIT: u32 = Action::AT_BIT + Action::AT_BITS;
+
+    fn new(thread: ThreadIndex, at: Nanos, deed: Deed) -> Action {
+        let (is_spawn, number) = match deed {
+            Deed::Wake(token) => (false, token),
+            Deed::Spawn(child) => (true, child),
+        };
+        let at = u128::from(at.0.min(u64::MAX >> (u64::BITS - Action::AT_BITS)));
+        Action(
+            u128::from(thread) << Action::THREAD_BIT
+                | at << Action::AT_BIT
+                | u128::from(is_spawn) << Action::NUMBER_BITS
+                | u128::from(number),
+        )
+    }
+
+    fn thread(self) -> ThreadIndex {
+        (self.0 >> Action::THREAD_BIT) as ThreadIndex
+    }
+
+    fn at(self) -> Nanos {
+        Nanos((self.0 >> Action::AT_BIT) as u64 & (u64::MAX >> (u64::BITS - Action::AT_BITS)))
+    }
+
+    fn deed(self) -> Deed {
+        let number = self.0 as u32;
+        match self.0 >> Action::NUMBER_BITS & 1 {
+            0 => Deed::Wake(number),
+            _ => Deed::Spawn(number),
+        }
+    }
+}
+
+/// Turns a recording into programs. Slices outside the window are left out.
+pub(super) fn write(
+    forest: &Forest<'_>,
+    timelines: &Timelines,
+    setting: &Setting,
+    root: u32,
+    window: (Nanos, Nanos),
+) -> Programs {
+    let ((waits, mut actions), contention) = parallel::both(
+        || collect_actions(timelines, window),
+        || Contention::new(timelines, setting.cpus),
+    );
+    let launch_of = timelines.threads.iter().map(|thread| thread.launch).collect();
+    let mut programs = Programs::new(
+        launch_of,
+        waits.len() as Token,
+        root,
+        last_thread(timelines, last_of(forest, root, window.1)),
+    );
+    let mut tokens = 0..0;
+    for thread in 0..timelines.threads.len() as ThreadIndex {
+        let slices = timelines.slices(thread);
+        let is_own = |index: &&u32| slices.indices().contains(index);
+        tokens = tokens.end..tokens.end + waits[tokens.end..].iter().take_while(is_own).count();
+        let own = take_own(&mut actions, thread);
+        programs.add(|steps| {
+            let writer = Writer {
+                actions: own,
+                steps,
+                waits: &waits[tokens.clone()],
+                first_token: tokens.start as Token,
+                window,
+                contention: &contention,
+                call: setting.call,
+                cost: 0.0,
+                outlives: timelines.outlives(thread),
+                activities: Activities::new(forest, timelines, thread, setting.fault),
+            };
+            writer.write(slices);
+        });
+    }
+    programs
+}
+
+/// Returns the index of the waiting slice of each token, and all actions in descending order.
+fn collect_actions(timelines: &Timelines, window: (Nanos, Nanos)) -> (Vec<u32>, Vec<Action>) {
+    let (waits, mut actions) = collect_wakes(timelines, window);
+    collect_spawns(timelines, &mut actions);
+    actions.sort_unstable_by_key(|action| Reverse(*action));
+    (waits, actions)
+}
+
+/// Takes the actions of a thread, which are the last in `actions`. Frees memory while programs grow.
+fn take_own(actions: &mut Vec<Action>, thread: ThreadIndex) -> Vec<Action> {
+    let is_own = |action: &&Action| action.thread() == thread;
+    let others = actions.len() - actions.iter().rev().take_while(is_own).count();
+    let own = actions.split_off(others);
+    if actions.capacity() - actions.len() > MOST_SPARE {
+        actions.shrink_to_fit();
+    }
+    own
+}
+
+/// Assigns a token to every wait that a recorded thread on a CPU ended, and a wake action to that thread. A wait that lasts until the end
+/// of the recording ends there. Returns the slice index of each token; the slices of one thread are adjacent.
+fn collect_wakes(timelines: &Timelines, (start, end): (Nanos, Nanos)) -> (Vec<u32>, Vec<Action>) {
+    let (mut waits, mut actions) = (Vec::new(), Vec::new());
+    for thread in 0..timelines.threads.len() as ThreadIndex {
+        let slices = timelines.slices(thread);
+        for (index, slice) in slices.indices().zip(slices.iter()) {
+            let Some(woken) = woken_at(&slice, end).filter(|woken| *woken > start) else {
+                continue;
+            };
+            let Some(waker) = timelines.cause(thread, &slice) else {
+                continue;
+            };
+            actions.push(Action::new(waker, woken, Deed::Wake(waits.len() as Token)));
+            waits.push(index);
+        }
+    }
+    (waits, actions)
+}
+
+/// Whether an activity makes many system calls. The work of a parent for a child is one long call and a few others.
+fn makes_many_calls(activity: Activity) -> bool {
+    !matches!(activity.stage.doing(), Doing::Phase(Phase::Create) | Doing::Supervise)
+}
+
+fn woken_at(slice: &SliceRow, end: Nanos) -> Option<Nanos> {
+    if slice.is_open_wait() {
+        return Some(end);
+    }
+    Some(Nanos(slice.off.0 + slice.wake_span?.0))
+}
+
+fn collect_spawns(timelines: &Timelines, actions: &mut Vec<Action>) {
+    let spawn = |(child, each): (ThreadIndex, &Thread)| {
+        Some(Action::new(
+            each.creator.get()?,
+            each.created.get()?,
+            Deed::Spawn(child),
+        ))
+    };
+    actions.extend((0..).zip(&timelines.threads).filter_map(spawn));
+}
+
+/// Writes the program of one thread.
+struct Writer<'w> {
+    /// Remaining actions, the next one last.
+    actions: Vec<Action>,
+    steps: &'w mut Steps,
+    /// Slice indices of the tokens of this thread, and its first token.
+    waits: &'w [u32],
+    first_token: Token,
+    window: (Nanos, Nanos),
+    contention: &'w Contention,
+    /// Overhead of recording per system call, in nanoseconds.
+    call: f64,
+    /// Overhead of recording as a share of the current stretch on the CPU.
+    cost: f64,
+    /// Whether the process was alive at the end of the recording.
+    outlives: bool,
+    activities: Activities,
+}
+
+impl Writer<'_> {
+    fn write(mut self, slices: ThreadSlices<'_>) {
+        let (start, end) = self.window;
+        let mut back_on = None;
+        for (index, slice) in slices.indices().zip(slices.iter()) {
+            if slice.off <= start && slice.reason != LeftCpu::Created {
+                back_on = slice.off_span.map(|span| Nanos(slice.off.0 + span.0));
+                continue;
+            }
+            self.cost = self.cost_of_recording(&slice);
+            self.run(beginning(&slice).max(start), slice.off.min(end));
+            let wait = self.waits.binary_search(&index).ok();
+            let token = wait.map(|wait| self.first_token + wait as Token);
+            self.leave(&slice, token, self.contention.lost(index));
+            back_on = slice.off_span.map(|span| Nanos(slice.off.0 + span.0));
+        }
+        self.cost = 0.0;
+        // The last slice was lost. A process that lived on may have done anything since; it adds nothing, and the replayed wall becomes too
+        // short.
+        if let Some(on) = back_on.filter(|on| *on < end && !self.outlives) {
+            self.run(on.max(start), end);
+        }
+        self.act_until(Nanos(u64::MAX), None);
+    }
+
+    /// Adds CPU time from one instant to another, with the actions in between.
+    fn run(&mut self, on: Nanos, off: Nanos) {
+        let at = self.act_until(off, Some(on));
+        self.push_run(at, off);
+    }
+
+    /// Adds the actions before `until`. Returns the instant up to which CPU time has been added.
+    fn act_until(&mut self, until: Nanos, on: Option<Nanos>) -> Nanos {
+        let mut at = on.unwrap_or(until);
+        while let Some(action) = self.actions.pop_if(|action| action.at() <= until) {
+            self.push_run(at, action.at());
+            at = at.max(action.at());
+            self.steps.push(match action.deed() {
+                Deed::Wake(token) => Step::Wake(token),
+                Deed::Spawn(child) => Step::Spawn(child),
+            });
+        }
+        at
+    }
+
+    fn push_run(&mut self, from: Nanos, to: Nanos) {
+        if from >= to {
+            return;
+        }
+        for (span, activity) in self.activities.between(from, to) {
+            let cost = if makes_many_calls(activity) { self.cost } else { 0.0 };
+            let recording = Nanos((span.0 as f64 * cost) as u64);
+            self.steps.push(Step::Run(span.since(recording), activity));
+            if recording.0 > 0 {
+                self.steps.push(Step::Record(recording, activity));
+            }
+        }
+    }
+
+    /// Assumes that system calls are spread evenly over the activities that make many of them.
+    fn cost_of_recording(&self, slice: &SliceRow) -> f64 {
+        if slice.calls == 0 || self.call == 0.0 {
+            return 0.0;
+        }
+        let pieces = self.activities.between(beginning(slice), slice.off);
+        let with_calls = pieces.filter(|(_, activity)| makes_many_calls(*activity));
+        let span: u64 = with_calls.map(|(span, _)| span.0).sum();
+        (f64::from(slice.calls) * self.call / span.max(1) as f64).min(MOST_COST)
+    }
+
+    fn leave(&mut self, slice: &SliceRow, token: Option<Token>, lost: Nanos) {
+        let since = self.activities.at(slice.off);
+        match (slice.reason, token) {
+            (LeftCpu::Created | LeftCpu::Preempted | LeftCpu::Ended, _) => {}
+            (_, Some(token)) => self.steps.push(Step::Wait(token, since, self.span_of(slice))),
+            (_, None) => self.sleep(slice),
+        }
+        if let Some((from, _)) = runnable(slice).filter(|_| lost.0 > 0) {
+            self.steps.push(Step::Lose(lost, self.activities.at(from)));
+        }
+    }
+
+    /// Adds a sleep with the activity at its end: a sleep through the end of a child counts as late reaping.
+    fn sleep(&mut self, slice: &SliceRow) {
+        let span = self.span_of(slice);
+        let activity = self.activities.at(Nanos((slice.off.0 + span.0).saturating_sub(1)));
+        self.steps.push(Step::Sleep(span, activity, external_wait_of(slice)));
+    }
+
+    /// Returns how long a thread was not runnable after a slice.
+    fn span_of(&self, slice: &SliceRow) -> Nanos {
+        let (start, end) = self.window;
+        let to_the_end = || end.since(slice.off.max(start));
+        slice.wake_span.or(slice.off_span).unwrap_or_else(to_the_end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn actions_come_by_thread_by_time_and_wakes_first() {
+        let all = [
+            (0, u64::MAX >> 1, Deed::Spawn(u32::MAX)),
+            (1, 5, Deed::Wake(7)),
+            (1, 5, Deed::Wake(u32::MAX)),
+            (1, 5, Deed::Spawn(0)),
+            (1, 6, Deed::Wake(1)),
+            (u32::MAX, 0, Deed::Wake(0)),
+        ];
+        let actions = all.map(|(thread, at, deed)| Action::new(thread, Nanos(at), deed));
+        assert!(actions.is_sorted());
+        assert_eq!(
+            actions.map(|action| (action.thread(), action.at().0, action.deed())),
+            all
+        );
+    }
+}

@@ -1,0 +1,226 @@
+//! The contents of `spawnscope report` as plain data: what is counted and how it is grouped. `present` adds words, colours and JSON keys.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use super::advice::Advices;
+use super::causes::Causes;
+use super::critical_path::CriticalPath;
+use super::drift::{Drift, drifts};
+use super::external_wait::ExternalWait;
+use super::failures::{Failure, failures};
+use super::groups::{Group, groups};
+use super::launch::Outcome;
+use super::overlap::tax_overlaps;
+use super::path_search::PathSearches;
+use super::phases::Phase;
+use super::summary::Summary;
+use super::tree::Forest;
+use super::waits::attribution::AttributedWaits;
+use spawnscope_data::contradictions::Contradictions;
+use spawnscope_data::event::{Loss, Missing, Nanos, Pid};
+use spawnscope_data::parallel;
+use spawnscope_data::rows::{Origin, Recording, Scope};
+
+/// What the rows of the table group by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GroupBy {
+    /// Launches of one program.
+    #[default]
+    Command,
+    /// Launches of one program with the same arguments.
+    Arguments,
+    /// Launches by one program.
+    Parent,
+    /// Launches from one line of a script, or from one place in a program.
+    Line,
+    /// Launches from one function.
+    Caller,
+}
+
+/// The report on a recording.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// Arguments of the command. Empty without a command.
+    pub command: Vec<Vec<u8>>,
+    /// Which processes were followed.
+    pub scope: Scope,
+    /// The followed process (`-p`) and its name.
+    pub followed: Option<(Pid, Vec<u8>)>,
+    /// Name of the collector.
+    pub collector: String,
+    /// CPUs online at the start.
+    pub cpus: u32,
+    /// From the start to the end of the command or of the recording. Up to the last event when the recorder was killed.
+    pub wall: Nanos,
+    /// How the command ended. `None` without a command.
+    pub exit: Option<Outcome>,
+    /// How the recording ended. `None` when the recorder was killed.
+    pub ended: Option<String>,
+    /// Whether the recording is still in progress.
+    pub is_live: bool,
+    /// Sums over all launches.
+    pub all: Summary,
+    /// Whether launch tax of several launches overlaps in time. The sum is then not a share of the wall.
+    pub overlaps: bool,
+    /// How the wall was spent along the critical path, the longest first. Empty when the path is unknown.
+    pub where_the_wall_went: Vec<(Spent, Nanos)>,
+    /// The replay error, as a share of the wall. `None` without a replay.
+    pub replay_error: Option<f64>,
+    /// Waits for other processes, the longest first. Empty when the slices were not read.
+    pub waits: Vec<AttributedWaits>,
+    /// The advice.
+    pub advices: Advices,
+    /// What `groups` are grouped by.
+    pub group_by: GroupBy,
+    /// The rows of the table, the most expensive first: programs by launch tax, call sites by time on the critical path.
+    pub groups: Vec<Group>,
+    /// Commands that were still running at the end, the most frequent first.
+    pub still_running: Vec<(Vec<u8>, u64)>,
+    /// PATH searches with failed execs.
+    pub path_searches: PathSearches,
+    /// Other failed execs, the most frequent errno first.
+    pub failures: Vec<Failure>,
+    /// Parents whose launches became slower over time, the worst first.
+    pub drifts: Vec<Drift>,
+    /// Lost events.
+    pub lost: Vec<Loss>,
+    /// What the collector could not record on this machine.
+    pub missing: Vec<Missing>,
+    /// Contradictions in the recording.
+    pub contradictions: Contradictions,
+}
+
+impl Report {
+    /// Whether the recorder was killed before it finished the recording.
+    #[must_use]
+    pub fn is_cut_off(&self) -> bool {
+        self.ended.is_none() && !self.is_live
+    }
+
+    /// Returns the number of lost events of all kinds.
+    #[must_use]
+    pub fn lost_events(&self) -> u64 {
+        self.lost.iter().map(|loss| loss.events).sum()
+    }
+}
+
+/// How a part of the wall was spent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Spent {
+    /// Launch tax: all phases of a launch except `run`.
+    Tax,
+    /// Work of the programs.
+    Run,
+    /// Programs that were runnable but had no CPU.
+    RunQueue,
+    /// An external wait, with the name of the process if known.
+    ExternalWait(ExternalWait, Option<Vec<u8>>),
+}
+
+/// Reports on a recording without its slices. The critical path is then unknown.
+#[must_use]
+pub fn report(recording: &Recording, group_by: GroupBy) -> Report {
+    report_on(recording, &Forest::grow(recording), None, group_by)
+}
+
+fn still_running(forest: &Forest<'_>) -> Vec<(Vec<u8>, u64)> {
+    let mut counts: HashMap<Vec<u8>, u64> = HashMap::new();
+    for launch in forest
+        .launches
+        .iter()
+        .filter(|launch| launch.is_launch() && launch.is_unfinished())
+    {
+        *counts.entry(launch.command.label()).or_default() += 1;
+    }
+    let mut counts: Vec<_> = counts.into_iter().collect();
+    counts.sort_by(|(one, times), (other, more)| more.cmp(times).then_with(|| one.cmp(other)));
+    counts
+}
+
+fn sum_of_all(forest: &Forest<'_>, path: Option<&CriticalPath>) -> Summary {
+    let mut sum = Summary::default();
+    for (index, launch) in forest.launches.iter().enumerate() {
+        if launch.is_launch() {
+            sum.add(forest, index, path);
+        }
+    }
+    sum
+}
+
+/// Reports on a recording with joined launches, and with causes if they were computed.
+#[must_use]
+pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Causes>, group_by: GroupBy) -> Report {
+    let path = causes.map(|causes| &causes.path);
+    let ((all, overlaps), groups) = parallel::both(
+        || (sum_of_all(forest, path), tax_overlaps(forest)),
+        || groups(forest, path, group_by),
+    );
+    let (path_searches, failures) = failures(forest);
+    let info = &recording.info;
+    Report {
+        command: info.command.clone(),
+        scope: info.scope,
+        followed: (info.scope == Scope::Process).then(|| followed(forest)).flatten(),
+        collector: info.collector.clone(),
+        cpus: info.cpus,
+        wall: info.wall.unwrap_or(info.last),
+        exit: forest
+            .launches
+            .iter()
+            .find(|launch| launch.origin == Origin::Command)
+            .map(|launch| launch.outcome),
+        ended: info.wall.and(info.ended.clone()),
+        is_live: info.is_live,
+        all,
+        overlaps,
+        replay_error: causes.map(|causes| causes.replay_error),
+        advices: causes.map(|causes| causes.advices.clone()).unwrap_or_default(),
+        where_the_wall_went: path
+            .map(|path| where_the_wall_went(path, recording))
+            .unwrap_or_default(),
+        waits: Vec::new(),
+        group_by,
+        groups,
+        still_running: still_running(forest),
+        path_searches,
+        failures,
+        drifts: causes.map_or_else(|| drifts(forest), |causes| causes.drifts.clone()),
+        lost: info.lost.iter().filter(|loss| loss.events > 0).cloned().collect(),
+        missing: info.missing.clone(),
+        contradictions: info.contradictions.clone(),
+    }
+}
+
+pub(super) fn where_the_wall_went(path: &CriticalPath, recording: &Recording) -> Vec<(Spent, Nanos)> {
+    let queue = Nanos(path.launches.iter().map(|charges| charges.run_queue().0).sum());
+    let run = Nanos(path.launches.iter().map(|charges| charges.get(Phase::Run).0).sum());
+    let name_of = |what: &ExternalWait| what.process().map(|name| recording.texts.get(name).to_vec());
+    let mut external_wait: Vec<(Spent, Nanos)> = Vec::new();
+    for (what, time) in &path.external_wait {
+        // One name may have several text numbers.
+        let spent = Spent::ExternalWait(*what, name_of(what));
+        let same = |(other, _): &&mut (Spent, Nanos)| match (other, &spent) {
+            (Spent::ExternalWait(ExternalWait::Process(_), a), Spent::ExternalWait(ExternalWait::Process(_), b))
+            | (Spent::ExternalWait(ExternalWait::Scanner(_), a), Spent::ExternalWait(ExternalWait::Scanner(_), b)) => {
+                a == b
+            }
+            _ => false,
+        };
+        match external_wait.iter_mut().find(same) {
+            Some((_, sum)) => sum.0 += time.0,
+            None => external_wait.push((spent, *time)),
+        }
+    }
+    let mut all = vec![(Spent::Tax, path.tax()), (Spent::Run, run), (Spent::RunQueue, queue)];
+    all.extend(external_wait);
+    all.retain(|(_, time)| time.0 > 0);
+    all.sort_by_key(|(_, time)| Reverse(*time));
+    all
+}
+
+/// Returns the process of `-p`: the first that existed before.
+fn followed(forest: &Forest<'_>) -> Option<(Pid, Vec<u8>)> {
+    let launch = forest.launches.iter().find(|launch| launch.origin == Origin::Existed)?;
+    Some((launch.pid?, launch.command.label()))
+}

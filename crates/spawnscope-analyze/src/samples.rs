@@ -1,0 +1,87 @@
+//! Assigns samples of threads to launches and phases.
+
+use std::collections::HashMap;
+
+use super::phases::{Phase, Piece, pieces};
+use super::tree::Forest;
+use spawnscope_data::event::{LaunchId, Nanos, TaskId};
+use spawnscope_data::rows::{SampleRow, StackId, ThreadRow};
+
+/// The activity of a thread at an instant, or the wait that started there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// Index of its launch in the forest.
+    pub launch: usize,
+    /// The phase of the launch. `None` where unknown.
+    pub phase: Option<Phase>,
+    /// Whether the thread waited, and was not on a CPU.
+    pub is_waiting: bool,
+    /// The time that the sample represents.
+    pub span: Nanos,
+    /// The call chain.
+    pub stack: StackId,
+}
+
+/// Finds the launch and phase of each sample. Samples of unrecorded processes are dropped.
+#[must_use]
+pub fn place(forest: &Forest<'_>, threads: &[ThreadRow], rows: &[SampleRow]) -> Vec<Sample> {
+    let process_of: HashMap<TaskId, LaunchId> = threads.iter().map(|row| (row.task, row.launch)).collect();
+    let mut lives: HashMap<usize, Vec<Piece>> = HashMap::new();
+    let sample = |row: &SampleRow| {
+        let process = process_of.get(&row.task).copied().unwrap_or(LaunchId(row.task.0));
+        let launch = forest
+            .launches
+            .binary_search_by_key(&process, |launch| launch.id)
+            .ok()?;
+        let life = lives.entry(launch).or_insert_with(|| life_of(forest, launch));
+        Some(Sample {
+            launch,
+            phase: phase_at(life, row.at),
+            is_waiting: row.is_waiting,
+            span: row.span,
+            stack: row.stack,
+        })
+    };
+    rows.iter().filter_map(sample).collect()
+}
+
+fn life_of(forest: &Forest<'_>, index: usize) -> Vec<Piece> {
+    let launch = &forest.launches[index];
+    let open_end = launch.is_unfinished().then_some(forest.end);
+    pieces(launch.origin, &launch.instants, &launch.execs, open_end)
+}
+
+/// Returns the phase at an instant. At a boundary, the phase that starts there.
+fn phase_at(life: &[Piece], at: Nanos) -> Option<Phase> {
+    let begun = life.partition_point(|piece| piece.start <= at);
+    let piece = life[..begun].last()?;
+    (at < piece.end).then_some(piece.phase)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_instant_lies_in_the_phase_that_has_begun_and_not_ended() {
+        let piece = |phase, start, end| Piece {
+            phase,
+            start: Nanos(start),
+            end: Nanos(end),
+        };
+        // A boundary between the last two is unknown.
+        let life = [
+            piece(Phase::Exec, 10, 20),
+            piece(Phase::Load, 20, 20),
+            piece(Phase::Run, 20, 30),
+            piece(Phase::Teardown, 40, 50),
+        ];
+        let at = |instant| phase_at(&life, Nanos(instant));
+        assert_eq!([9, 10, 19].map(at), [None, Some(Phase::Exec), Some(Phase::Exec)]);
+        assert_eq!(
+            [20, 29, 30, 39].map(at),
+            [Some(Phase::Run), Some(Phase::Run), None, None]
+        );
+        assert_eq!([40, 50].map(at), [Some(Phase::Teardown), None]);
+    }
+}

@@ -1,0 +1,356 @@
+//! The slices of a recording, by thread and time. There are several per launch, so they dominate the memory of an analysis. Each is packed
+//! into 40 bytes; the few that do not fit are stored whole.
+
+use std::ops::Range;
+
+use spawnscope_data::event::{LeftCpu, Nanos, Pid, TaskId};
+use spawnscope_data::rows::{ObjectRef, SliceRow, TextId, WakerRow};
+
+/// Slices of many threads. System call arguments are kept only for open waits, since only those are used.
+#[derive(Clone, Debug, Default)]
+pub struct Slices {
+    packed: Vec<Packed>,
+    /// Slices that do not fit.
+    whole: Vec<SliceRow>,
+    /// Wakers that are not followed, one per slice.
+    others: Vec<(Pid, Option<TextId>)>,
+}
+
+/// A packed slice.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, packed(4))]
+struct Packed {
+    /// Not valid for a slice that is stored whole.
+    task: u32,
+    off: Nanos,
+    /// Durations. `UNKNOWN` where unknown.
+    on: u32,
+    away: u32,
+    wake: u32,
+    /// The waker, or the index of the waker or of the whole slice, depending on `kind`.
+    waker: u32,
+    object: Option<ObjectRef>,
+    calls: u16,
+    /// `u16::MAX` for none.
+    syscall: u16,
+    reason: LeftCpu,
+    kind: WakerKind,
+    is_waker_certain: bool,
+}
+
+const UNKNOWN: u32 = u32::MAX;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum WakerKind {
+    NoWaker,
+    Task,
+    Other,
+    Interrupt,
+    Whole,
+}
+
+impl Slices {
+    /// Adds a slice.
+    pub fn push(&mut self, row: SliceRow) {
+        let packed = self.pack(&row).unwrap_or_else(|| {
+            self.whole.push(row);
+            Packed {
+                waker: self.whole.len() as u32 - 1,
+                kind: WakerKind::Whole,
+                ..Packed::EMPTY
+            }
+        });
+        self.packed.push(Packed { off: row.off, ..packed });
+    }
+
+    fn pack(&mut self, row: &SliceRow) -> Option<Packed> {
+        let packed = Packed::of(row, self.others.len() as u32)?;
+        if let Some(WakerRow::Other(pid, name)) = row.waker {
+            self.others.push((pid, name));
+        }
+        Some(packed)
+    }
+
+    /// Sorts the slices by thread and time.
+    pub(super) fn sort(&mut self) {
+        self.packed.shrink_to_fit();
+        let whole = &self.whole;
+        self.packed.sort_unstable_by_key(|slice| (slice.task(whole), slice.off));
+    }
+
+    /// Iterates over the threads in order, each with the start and end of its slices.
+    pub(super) fn runs(&self) -> impl Iterator<Item = (TaskId, [u32; 2])> + '_ {
+        let mut start = 0;
+        let task = |slice: &Packed| slice.task(&self.whole);
+        self.packed.chunk_by(move |a, b| task(a) == task(b)).map(move |run| {
+            let end = start + run.len() as u32;
+            (task(&run[0]), [std::mem::replace(&mut start, end), end])
+        })
+    }
+
+    pub(super) fn get(&self, index: u32) -> SliceRow {
+        let packed = &self.packed[index as usize];
+        match packed.kind {
+            WakerKind::Whole => self.whole[packed.waker as usize],
+            _ => packed.row(&self.others),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.packed.len()
+    }
+}
+
+impl Packed {
+    const EMPTY: Packed = Packed {
+        task: 0,
+        off: Nanos(0),
+        on: UNKNOWN,
+        away: UNKNOWN,
+        wake: UNKNOWN,
+        waker: 0,
+        object: None,
+        calls: 0,
+        syscall: u16::MAX,
+        reason: LeftCpu::Created,
+        kind: WakerKind::NoWaker,
+        is_waker_certain: false,
+    };
+
+    /// Packs a slice. `None` when it does not fit. `others` is the index for a waker that is not followed.
+    fn of(row: &SliceRow, others: u32) -> Option<Packed> {
+        if row.argument.is_some() && row.is_open_wait() {
+            return None;
+        }
+        let (kind, waker) = match row.waker {
+            None => (WakerKind::NoWaker, 0),
+            Some(WakerRow::Interrupt) => (WakerKind::Interrupt, 0),
+            Some(WakerRow::Task(task)) => (WakerKind::Task, u32::try_from(task.0).ok()?),
+            Some(WakerRow::Other(..)) => (WakerKind::Other, others),
+        };
+        Some(Packed {
+            task: u32::try_from(row.task.0).ok()?,
+            on: packed_span(row.on_span)?,
+            away: packed_span(row.off_span)?,
+            wake: packed_span(row.wake_span)?,
+            waker,
+            object: row.object,
+            calls: row.calls.try_into().ok()?,
+            syscall: row.syscall.unwrap_or(u16::MAX),
+            reason: row.reason,
+            kind,
+            is_waker_certain: row.is_waker_certain,
+            ..Packed::EMPTY
+        })
+    }
+
+    /// Returns the thread of the slice.
+    fn task(&self, whole: &[SliceRow]) -> TaskId {
+        match self.kind {
+            WakerKind::Whole => whole[self.waker as usize].task,
+            _ => TaskId(u64::from(self.task)),
+        }
+    }
+
+    fn row(&self, others: &[(Pid, Option<TextId>)]) -> SliceRow {
+        let span = |span: u32| (span != UNKNOWN).then_some(Nanos(u64::from(span)));
+        SliceRow {
+            task: TaskId(u64::from(self.task)),
+            off: self.off,
+            on_span: span(self.on),
+            off_span: span(self.away),
+            wake_span: span(self.wake),
+            reason: self.reason,
+            syscall: (self.syscall != u16::MAX).then_some(self.syscall),
+            argument: None,
+            waker: match self.kind {
+                WakerKind::NoWaker | WakerKind::Whole => None,
+                WakerKind::Interrupt => Some(WakerRow::Interrupt),
+                WakerKind::Task => Some(WakerRow::Task(TaskId(u64::from(self.waker)))),
+                WakerKind::Other => {
+                    let (pid, name) = others[self.waker as usize];
+                    Some(WakerRow::Other(pid, name))
+                }
+            },
+            is_waker_certain: self.is_waker_certain,
+            object: self.object,
+            calls: u32::from(self.calls),
+        }
+    }
+}
+
+/// Packs a duration. `None` when it does not fit.
+fn packed_span(span: Option<Nanos>) -> Option<u32> {
+    match span {
+        None => Some(UNKNOWN),
+        Some(span) => u32::try_from(span.0).ok().filter(|span| *span != UNKNOWN),
+    }
+}
+
+/// The slices of one thread, by time.
+#[derive(Clone, Copy, Debug)]
+pub struct ThreadSlices<'s> {
+    slices: &'s Slices,
+    /// Index of the first slice, and the index after the last.
+    start: u32,
+    end: u32,
+}
+
+impl<'s> ThreadSlices<'s> {
+    pub(super) fn new(slices: &'s Slices, [start, end]: [u32; 2]) -> ThreadSlices<'s> {
+        ThreadSlices { slices, start, end }
+    }
+
+    /// Returns the number of slices.
+    #[must_use]
+    pub fn len(self) -> usize {
+        (self.end - self.start) as usize
+    }
+
+    /// Whether there are no slices.
+    #[must_use]
+    pub fn is_empty(self) -> bool {
+        self.start == self.end
+    }
+
+    /// Returns the indices among the slices of all threads.
+    pub(super) fn indices(self) -> Range<u32> {
+        self.start..self.end
+    }
+
+    /// Returns the slice at an index, from 0.
+    #[must_use]
+    pub fn get(self, index: usize) -> Option<SliceRow> {
+        (index < self.len()).then(|| self.slices.get(self.start + index as u32))
+    }
+
+    /// Returns the last slice.
+    #[must_use]
+    pub fn last(self) -> Option<SliceRow> {
+        self.get(self.len().wrapping_sub(1))
+    }
+
+    /// Iterates over all slices.
+    pub fn iter(self) -> impl DoubleEndedIterator<Item = SliceRow> + use<'s> {
+        (self.start..self.end).map(move |index| self.slices.get(index))
+    }
+
+    /// Splits the slices at an index.
+    #[must_use]
+    pub fn split_at(self, index: usize) -> (ThreadSlices<'s>, ThreadSlices<'s>) {
+        let middle = self.start + index.min(self.len()) as u32;
+        (
+            ThreadSlices { end: middle, ..self },
+            ThreadSlices { start: middle, ..self },
+        )
+    }
+
+    /// Returns the index of the first slice for which `holds` is false, as for standard slices.
+    #[must_use]
+    pub fn partition_point(self, holds: impl Fn(&SliceRow) -> bool) -> usize {
+        let (mut low, mut high) = (self.start, self.end);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if holds(&self.slices.get(middle)) {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        (low - self.start) as usize
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use spawnscope_data::event::ObjectKind;
+
+    fn slice(task: u64, off: u64) -> SliceRow {
+        SliceRow {
+            task: TaskId(task),
+            off: Nanos(off),
+            on_span: Some(Nanos(5)),
+            off_span: None,
+            wake_span: Some(Nanos(0)),
+            reason: LeftCpu::Interruptible,
+            syscall: Some(61),
+            argument: None,
+            waker: Some(WakerRow::Other(Pid(-3), Some(TextId(7)))),
+            is_waker_certain: true,
+            object: ObjectRef::new(ObjectKind::Pipe, 4),
+            calls: 9,
+        }
+    }
+
+    #[test]
+    fn what_comes_out_is_what_was_put_in() {
+        let plain = slice(1, 10);
+        let rows = [
+            plain,
+            SliceRow {
+                on_span: Some(Nanos(u64::from(u32::MAX))),
+                ..slice(1, 11)
+            },
+            SliceRow {
+                off_span: Some(Nanos(1 << 40)),
+                ..slice(1, 12)
+            },
+            SliceRow {
+                calls: 70_000,
+                waker: None,
+                object: None,
+                ..slice(1, 13)
+            },
+            SliceRow {
+                waker: Some(WakerRow::Task(TaskId(1 << 35))),
+                syscall: None,
+                ..slice(1, 14)
+            },
+            SliceRow {
+                waker: Some(WakerRow::Interrupt),
+                is_waker_certain: false,
+                ..slice(1, 15)
+            },
+            SliceRow {
+                wake_span: None,
+                argument: Some(u64::MAX),
+                ..slice(1, 16)
+            },
+        ];
+        let mut slices = Slices::default();
+        rows.iter().rev().for_each(|row| slices.push(*row));
+        slices.sort();
+        let all = ThreadSlices::new(&slices, [0, rows.len() as u32]);
+        assert_eq!(all.iter().collect::<Vec<_>>(), rows);
+        assert_eq!((all.last(), all.get(0), all.get(7)), (Some(rows[6]), Some(plain), None));
+    }
+
+    #[test]
+    fn threads_are_found_in_order() {
+        let mut slices = Slices::default();
+        let large = 1 << 40;
+        for (task, off) in [(9, 1), (2, 8), (large, 4), (9, 0), (2, 9), (large, 3), (2, 7)] {
+            slices.push(slice(task, off));
+        }
+        slices.sort();
+        let runs: Vec<_> = slices.runs().collect();
+        assert_eq!(
+            runs,
+            [(TaskId(2), [0, 3]), (TaskId(9), [3, 5]), (TaskId(large), [5, 7])]
+        );
+        assert_eq!(slices.get(5), slice(large, 3));
+        let of_two = ThreadSlices::new(&slices, [0, 3]);
+        assert_eq!(of_two.partition_point(|slice| slice.off < Nanos(9)), 2);
+        let (before, after) = of_two.split_at(2);
+        assert_eq!(
+            (before.len(), after.iter().next().map(|slice| slice.off)),
+            (2, Some(Nanos(9)))
+        );
+    }
+
+    #[test]
+    fn a_packed_slice_is_small() {
+        assert_eq!(size_of::<Packed>(), 40);
+    }
+}

@@ -1,0 +1,137 @@
+//! Sums over launches: phases, counts, tax. One `Summary` is used for the whole recording and for each row of the table.
+
+use super::Origin;
+use super::critical_path::{Charges, CriticalPath};
+use super::launch::Launch;
+use super::phases::{Phase, PhaseTimes};
+use super::tree::Forest;
+use spawnscope_data::event::Nanos;
+
+/// Sums over a set of launches.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Summary {
+    /// Number of launches.
+    pub count: u64,
+    /// Summed wall time from the parent's call to the reaping.
+    pub total: Nanos,
+    /// Number of launches with a known total.
+    pub timed: u64,
+    /// Wall time in all phases except `run`. `None` when no such phase is known.
+    pub tax: Option<Nanos>,
+    /// Time on the critical path. `None` when the path is unknown.
+    pub critical: Option<Nanos>,
+    /// The part of `critical` in all phases except `run`.
+    pub critical_tax: Option<Nanos>,
+    /// Wall time by phase.
+    pub phases: PhaseSums,
+    /// CPU time by phase.
+    pub cpu_phases: PhaseSums,
+    /// CPU time. `None` when it is unknown for all launches.
+    pub cpu: Option<Nanos>,
+    /// Failed `execve` calls.
+    pub failed_execs: u64,
+    /// Launches without an exec.
+    pub forks_without_exec: u64,
+    /// Launches still running at the end.
+    pub unfinished: u64,
+    /// Launches without a recorded creation.
+    pub orphans: u64,
+}
+
+impl Summary {
+    /// Adds the launch at `index`.
+    pub(super) fn add(&mut self, forest: &Forest<'_>, index: usize, path: Option<&CriticalPath>) {
+        let launch = &forest.launches[index];
+        self.count += 1;
+        if let Some(total) = launch.total(forest.end) {
+            self.timed += 1;
+            self.total.0 += total.0;
+        }
+        add_known(&mut self.tax, launch.tax());
+        let charges = path.map(|path| &path.launches[index]);
+        add_known(&mut self.critical, charges.map(Charges::total));
+        add_known(&mut self.critical_tax, charges.map(Charges::tax));
+        add_known(&mut self.cpu, launch.cpu.get());
+        self.phases.add(&launch.phases, |phase| is_owed(launch, phase));
+        self.cpu_phases.add(&launch.cpu_phases, |_| true);
+        self.failed_execs += forest.failed_execs(index).len() as u64;
+        self.forks_without_exec += u64::from(launch.is_fork_without_exec());
+        self.unfinished += u64::from(launch.is_unfinished());
+        self.orphans += u64::from(launch.origin == Origin::Orphan);
+    }
+
+    /// Returns the mean wall time of a launch. `None` when it is unknown for all.
+    #[must_use]
+    pub fn mean(&self) -> Option<Nanos> {
+        self.total.0.checked_div(self.timed).map(Nanos)
+    }
+}
+
+/// Whether this launch should have this phase. The recorder creates the command, holds it until its exec and reaps it, which does not
+/// count; an unfinished launch has not ended.
+fn is_owed(launch: &Launch<'_>, phase: Phase) -> bool {
+    let is_recorders = matches!(phase, Phase::Create | Phase::Queue | Phase::Setup | Phase::Reap);
+    let by_recorder = launch.origin == Origin::Command && is_recorders;
+    let yet_to_come = launch.is_unfinished() && matches!(phase, Phase::Teardown | Phase::Reap);
+    !by_recorder && !yet_to_come
+}
+
+/// The sum of one phase over a set of launches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PhaseSum {
+    /// Sum over the launches where it is known. `None` when it is unknown for all. Launches without this phase add zero.
+    pub time: Option<Nanos>,
+    /// Number of launches with this phase and a known duration.
+    pub known: u64,
+    /// Number of launches with this phase and an unknown duration.
+    pub unknown: u64,
+}
+
+impl PhaseSum {
+    /// Returns the mean over the launches with this phase and a known duration.
+    #[must_use]
+    pub fn mean(&self) -> Option<Nanos> {
+        self.time?.0.checked_div(self.known).map(Nanos)
+    }
+}
+
+/// Sums by phase.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct PhaseSums([PhaseSum; 8]);
+
+impl PhaseSums {
+    /// Returns the sum of one phase.
+    #[must_use]
+    pub fn get(&self, phase: Phase) -> PhaseSum {
+        self.0[phase as usize]
+    }
+
+    /// Iterates over the phases with their sums, in order.
+    pub fn iter(&self) -> impl Iterator<Item = (Phase, PhaseSum)> + '_ {
+        Phase::ALL.into_iter().map(|phase| (phase, self.get(phase)))
+    }
+
+    /// Returns the phase that took longest. `None` when no phase has a known duration above zero.
+    #[must_use]
+    pub fn largest(&self) -> Option<(Phase, Nanos)> {
+        let spent = self
+            .iter()
+            .filter_map(|(phase, sum)| Some((phase, sum.time.filter(|time| time.0 > 0)?)));
+        spent.max_by_key(|(_, time)| *time)
+    }
+
+    fn add(&mut self, times: &PhaseTimes, is_owed: impl Fn(Phase) -> bool) {
+        for (phase, time) in times.iter() {
+            let sum = &mut self.0[phase as usize];
+            add_known(&mut sum.time, time);
+            sum.known += u64::from(time.is_some() && times.has(phase));
+            sum.unknown += u64::from(time.is_none() && is_owed(phase));
+        }
+    }
+}
+
+fn add_known(sum: &mut Option<Nanos>, more: Option<Nanos>) {
+    if let Some(more) = more {
+        *sum = Some(Nanos(sum.unwrap_or_default().0 + more.0));
+    }
+}

@@ -1,0 +1,309 @@
+//! The state of each thread at every instant: on a CPU, runnable, or blocked. Slices are stored as recorded, by thread and time; a `Moment`
+//! is a view of one of them at an instant. `external_wait` finds the reason of a blocked state.
+
+use std::collections::HashMap;
+
+use super::Origin;
+use super::external_wait::waker_is_cause;
+use super::launch::{Known, Launch};
+use super::open_waits::OpenWaits;
+use super::slices::{Slices, ThreadSlices};
+use super::tree::Forest;
+use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
+use spawnscope_data::rows::{SliceRow, ThreadRow, WakerRow};
+
+/// Index of a thread among all threads of a recording.
+pub type ThreadIndex = u32;
+
+/// A followed thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Thread {
+    /// Index of its launch in the forest.
+    pub launch: u32,
+    /// The thread that created it, if recorded.
+    pub creator: Known<ThreadIndex>,
+    /// When it was created.
+    pub created: Known,
+}
+
+/// The threads of a recording, with their slices.
+#[derive(Clone, Debug)]
+pub struct Timelines {
+    /// All threads. The first thread of each launch has the index of the launch.
+    pub threads: Vec<Thread>,
+    tasks: Tasks,
+    slices: Slices,
+    /// Range of the slices of each thread.
+    indices: Vec<[u32; 2]>,
+    /// By launch: whether it was alive when the recording ended.
+    is_alive: Vec<bool>,
+    /// For open waits: the thread that each waiting thread waits for.
+    awaited: HashMap<ThreadIndex, ThreadIndex>,
+}
+
+/// Collects slices as they are read.
+#[derive(Clone, Debug)]
+pub struct SliceCollection {
+    threads: Vec<Thread>,
+    tasks: Tasks,
+    slices: Slices,
+    is_alive: Vec<bool>,
+    open_waits: OpenWaits,
+}
+
+impl SliceCollection {
+    /// Returns an empty collection for the launches of `forest`.
+    #[must_use]
+    pub fn new(forest: &Forest<'_>, thread_rows: &[ThreadRow]) -> SliceCollection {
+        let mut threads: Vec<Thread> = (0..)
+            .zip(&forest.launches)
+            .map(|(launch, each)| Thread {
+                launch,
+                creator: Known::default(),
+                created: each.instants.created,
+            })
+            .collect();
+        let mut others: Vec<(TaskId, ThreadIndex)> = Vec::new();
+        for row in thread_rows {
+            if let Some(launch) = forest.index_of(row.launch) {
+                others.push((row.task, threads.len() as ThreadIndex));
+                threads.push(Thread {
+                    launch: launch as u32,
+                    creator: Known::default(),
+                    created: Some(row.created).into(),
+                });
+            }
+        }
+        let tasks = Tasks::new(forest, others);
+        let launches = forest.launches.iter();
+        let launch_creators = launches.map(|launch| (TaskId(launch.id.0), launch.creator.get()));
+        for (task, creator) in launch_creators.chain(thread_rows.iter().map(|row| (row.task, row.creator))) {
+            if let Some(index) = tasks.thread(task) {
+                threads[index as usize].creator = creator.and_then(|creator| tasks.thread(creator)).into();
+            }
+        }
+        SliceCollection {
+            threads,
+            tasks,
+            slices: Slices::default(),
+            is_alive: forest.launches.iter().map(Launch::is_unfinished).collect(),
+            open_waits: OpenWaits::of(forest),
+        }
+    }
+
+    /// Adds a slice. Slices of unrecorded threads are ignored.
+    pub fn push(&mut self, slice: SliceRow) {
+        self.slices.push(slice);
+    }
+
+    /// Replaces the slices.
+    #[must_use]
+    pub fn with(self, slices: Slices) -> SliceCollection {
+        SliceCollection { slices, ..self }
+    }
+
+    /// Groups the slices by thread and time.
+    #[must_use]
+    pub fn finish(mut self) -> Timelines {
+        self.slices.sort();
+        let mut indices = vec![[0; 2]; self.threads.len()];
+        for (task, index) in self.slices.runs() {
+            if let Some(thread) = self.tasks.thread(task) {
+                indices[thread as usize] = index;
+            }
+        }
+        let mut timelines = Timelines {
+            slices: self.slices,
+            indices,
+            threads: self.threads,
+            tasks: self.tasks,
+            is_alive: self.is_alive,
+            awaited: HashMap::new(),
+        };
+        timelines.awaited = self.open_waits.awaited(&timelines);
+        timelines
+    }
+}
+
+/// Maps thread numbers of the recording to indices.
+#[derive(Clone, Debug)]
+struct Tasks {
+    /// Numbers of first threads, which equal the number and index of their launch. Ascending.
+    first: Vec<TaskId>,
+    /// All other threads, ascending.
+    others: Vec<(TaskId, ThreadIndex)>,
+}
+
+impl Tasks {
+    fn new(forest: &Forest<'_>, mut others: Vec<(TaskId, ThreadIndex)>) -> Tasks {
+        others.sort_unstable();
+        Tasks {
+            first: forest.launches.iter().map(|launch| TaskId(launch.id.0)).collect(),
+            others,
+        }
+    }
+
+    fn thread(&self, task: TaskId) -> Option<ThreadIndex> {
+        // The recorder numbers threads from 1 with few gaps, so the first guess is often right.
+        let guess = usize::try_from(task.0).ok()?.wrapping_sub(1);
+        if self.first.get(guess) == Some(&task) {
+            return Some(guess as ThreadIndex);
+        }
+        if let Ok(index) = self.first.binary_search(&task) {
+            return Some(index as ThreadIndex);
+        }
+        let index = self.others.partition_point(|(other, _)| *other < task);
+        let found = self.others.get(index).filter(|(other, _)| *other == task);
+        found.map(|(_, thread)| *thread)
+    }
+}
+
+/// The state of a thread just before an instant, and its start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moment {
+    /// Start of the state.
+    pub since: Nanos,
+    /// The state.
+    pub state: State,
+}
+
+/// The state of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum State {
+    /// It is on a CPU.
+    Running,
+    /// It waits for a CPU. After a wait, it carries the slice of that wait.
+    Runnable(Option<SliceRow>),
+    /// It is blocked.
+    Blocked(SliceRow),
+    /// It was just created, and waits for its first CPU.
+    Created,
+    /// Unknown: an event was lost, or the thread has ended.
+    Unknown,
+}
+
+impl Timelines {
+    /// Returns the index of a thread.
+    #[must_use]
+    pub fn thread(&self, task: TaskId) -> Option<ThreadIndex> {
+        self.tasks.thread(task)
+    }
+
+    /// Returns the followed thread that caused the end of a wait. For an open wait, the thread that it waits for.
+    #[must_use]
+    pub fn cause(&self, waiting: ThreadIndex, slice: &SliceRow) -> Option<ThreadIndex> {
+        if slice.is_open_wait() {
+            return self.awaited.get(&waiting).copied();
+        }
+        let waker = self.waker(slice).filter(|waker| *waker != waiting)?;
+        waker_is_cause(slice).then_some(waker)
+    }
+
+    /// Returns the followed thread that woke another one, or that was running when an interrupt did.
+    #[must_use]
+    pub fn waker(&self, slice: &SliceRow) -> Option<ThreadIndex> {
+        match slice.waker {
+            Some(WakerRow::Task(task)) => self.thread(task),
+            _ => None,
+        }
+    }
+
+    /// Returns the slices of a thread, by time.
+    #[must_use]
+    pub fn slices(&self, thread: ThreadIndex) -> ThreadSlices<'_> {
+        ThreadSlices::new(&self.slices, self.indices[thread as usize])
+    }
+
+    /// Returns the number of slices of all threads.
+    pub(super) fn slice_count(&self) -> usize {
+        self.slices.len()
+    }
+
+    /// Whether the process of a thread was alive when the recording ended.
+    #[must_use]
+    pub fn outlives(&self, thread: ThreadIndex) -> bool {
+        self.is_alive[self.threads[thread as usize].launch as usize]
+    }
+
+    /// Returns the state of a thread just before `at`. `None` before its first slice.
+    #[must_use]
+    pub fn before(&self, thread: ThreadIndex, at: Nanos) -> Option<Moment> {
+        let slices = self.slices(thread);
+        let begun = slices.partition_point(|slice| beginning(slice) < at);
+        let slice = slices.get(begun.checked_sub(1)?)?;
+        let moment = |since, state| Some(Moment { since, state });
+        if at <= slice.off {
+            return moment(beginning(&slice), State::Running);
+        }
+        let left = slice.off;
+        let back = slice.off_span.map(|span| Nanos(left.0 + span.0));
+        if let Some(back) = back.filter(|back| at > *back) {
+            // The thread was on a CPU in a slice that was lost. A process that lived on may have done more since.
+            let is_open = begun == slices.len() && self.outlives(thread);
+            return moment(back, if is_open { State::Unknown } else { State::Running });
+        }
+        let woken = slice.wake_span.map(|span| Nanos(left.0 + span.0));
+        let woken = woken.map(|woken| back.map_or(woken, |back| woken.min(back)));
+        match (slice.reason, woken) {
+            (LeftCpu::Ended, _) => moment(left, State::Unknown),
+            (LeftCpu::Created, _) => moment(left, State::Created),
+            (LeftCpu::Preempted, _) => moment(left, State::Runnable(None)),
+            (_, Some(woken)) if at > woken => moment(woken, State::Runnable(Some(slice))),
+            _ => moment(left, State::Blocked(slice)),
+        }
+    }
+}
+
+/// Returns when a slice's time on the CPU starts.
+pub(super) fn beginning(slice: &SliceRow) -> Nanos {
+    Nanos(slice.off.0.saturating_sub(slice.on_span.unwrap_or_default().0))
+}
+
+/// Returns the last thread of a launch on a CPU, with which the launch ended. For a launch that is still alive, its first thread that is:
+/// other threads may come and go.
+#[must_use]
+pub fn last_thread(timelines: &Timelines, launch: u32) -> ThreadIndex {
+    last_threads(timelines, |other| other == launch)
+        .remove(&launch)
+        .unwrap_or(launch)
+}
+
+/// Returns the last thread of all launches that `is_wanted` accepts.
+pub(super) fn last_threads(timelines: &Timelines, is_wanted: impl Fn(u32) -> bool) -> HashMap<u32, ThreadIndex> {
+    let mut last: HashMap<u32, ((bool, Option<Nanos>), ThreadIndex)> = HashMap::new();
+    let threads = (0..).zip(&timelines.threads);
+    for (index, thread) in threads.filter(|(_, thread)| is_wanted(thread.launch)) {
+        let slice = timelines.slices(index).last();
+        let end = match slice {
+            Some(slice) if slice.is_open() => (true, None),
+            slice => (false, slice.map(|slice| slice.off)),
+        };
+        let found = last.entry(thread.launch).or_insert((end, index));
+        // On a tie, the first thread wins.
+        if end > found.0 {
+            *found = (end, index);
+        }
+    }
+    last.into_iter().map(|(launch, (_, index))| (launch, index)).collect()
+}
+
+/// Returns the launch whose end is the end of the wall: the command, or with `record --wait-for-all` the launch that ended last.
+#[must_use]
+pub fn last_of(forest: &Forest<'_>, root: u32, end: Nanos) -> u32 {
+    let ends_then = |launch: &Launch<'_>| launch.instants.zombie.get() == Some(end);
+    if ends_then(&forest.launches[root as usize]) {
+        return root;
+    }
+    let last = forest.launches.iter().position(ends_then);
+    last.map_or(root, |index| index as u32)
+}
+
+/// Returns the launch at which a path starts: the recorded command.
+#[must_use]
+pub fn root_of(forest: &Forest<'_>) -> Option<u32> {
+    let index = forest
+        .launches
+        .iter()
+        .position(|launch| launch.origin == Origin::Command)?;
+    Some(index as u32)
+}

@@ -1,0 +1,315 @@
+//! The launches of a recording as a forest: parents, and the name that each launch is counted under. No code here recurses or is quadratic:
+//! chains may be 100,000 launches deep.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::Origin;
+use super::callers::Frames;
+use super::grouped::Grouped;
+use super::join::{Joiner, index_of};
+use super::launch::{Command, Exec, FailedExec, Known, Launch, base_name};
+use spawnscope_data::event::{LaunchId, Nanos};
+use spawnscope_data::rows::{ExecRow, LaunchRow, Recording, StackId};
+
+/// Maximum number of nested forks that are searched for the program they are copies of.
+const DEEPEST_FORKS: usize = 16;
+
+/// All launches, ordered by id, and their parents. Launches are referred to by index.
+#[derive(Clone, Debug)]
+pub struct Forest<'a> {
+    /// Every process of the recording, ascending by id.
+    pub launches: Vec<Launch<'a>>,
+    /// Launches at the top of a tree: the command, and processes that existed before the recording.
+    pub roots: Vec<usize>,
+    /// Launches with an unknown creation or parent, each at the top of its own tree.
+    pub orphans: Vec<usize>,
+    /// The end of the recording, where open phases end.
+    pub end: Nanos,
+    /// Wall clock at time zero, nanoseconds since 1970-01-01 UTC.
+    pub started_unix_ns: i64,
+    /// Children of each launch, by time of creation.
+    children: Grouped<usize>,
+    /// Indices of the failed execs of each launch, by time.
+    failed_execs: Grouped<u32>,
+    /// The recording that contains those rows.
+    recording: &'a Recording,
+    /// The parent of each launch.
+    parents: Vec<Known<u32>>,
+}
+
+/// A launch on a walk from the top down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The launch.
+    pub index: usize,
+    /// Depth below the top of the walk.
+    pub depth: usize,
+    /// Whether it is the last sibling.
+    pub is_last: bool,
+}
+
+impl<'a> Forest<'a> {
+    /// Joins the rows of a recording.
+    #[must_use]
+    pub fn grow(recording: &'a Recording) -> Forest<'a> {
+        Forest::join(recording, &recording.launches, &recording.execs)
+    }
+
+    /// Joins rows of launches and execs that were moved out of a recording, so that they can be freed.
+    #[must_use]
+    pub fn join(recording: &'a Recording, launches: &[LaunchRow], execs: &[ExecRow]) -> Forest<'a> {
+        let mut rows: Vec<&LaunchRow> = launches.iter().collect();
+        rows.sort_by_key(|row| row.id);
+        let mut parents: Vec<Known<u32>> = rows
+            .iter()
+            .map(|row| row.parent.and_then(|parent| index_of(&rows, parent)).into())
+            .collect();
+
+        let info = &recording.info;
+        let end = info.last.max(info.wall.unwrap_or_default());
+        let unnamed = Arc::default();
+        let joiner = Joiner {
+            recording,
+            end,
+            unnamed,
+        };
+        let mut joined = joiner.join(&rows, execs);
+        let order = parents_first(&mut parents);
+        name_and_place(&mut joined, &parents, &order, &rows, recording);
+
+        let children = group_children(&joined, &parents);
+        let (mut roots, mut orphans) = (Vec::new(), Vec::new());
+        for (index, launch) in joined
+            .iter()
+            .enumerate()
+            .filter(|(index, _)| parents[*index].get().is_none())
+        {
+            let belongs_at_top = matches!(launch.origin, Origin::Command | Origin::Existed);
+            if belongs_at_top { &mut roots } else { &mut orphans }.push(index);
+        }
+        let started_unix_ns = info.started_unix_ns;
+        Forest {
+            launches: joined,
+            roots,
+            orphans,
+            end,
+            started_unix_ns,
+            children,
+            failed_execs: joiner.failed_execs(&rows),
+            recording,
+            parents,
+        }
+    }
+
+    /// Returns the index of a launch.
+    #[must_use]
+    pub fn index_of(&self, id: LaunchId) -> Option<usize> {
+        self.launches.binary_search_by_key(&id, |launch| launch.id).ok()
+    }
+
+    /// Returns the launches by the one at `index`, in order of creation.
+    #[must_use]
+    pub fn children(&self, index: usize) -> &[usize] {
+        self.children.of(index)
+    }
+
+    /// Returns the failed `execve` calls of the launch at `index`, in order.
+    pub fn failed_execs(&self, index: usize) -> impl ExactSizeIterator<Item = FailedExec<'a>> + Clone {
+        let Recording {
+            failed_execs, texts, ..
+        } = self.recording;
+        self.failed_execs.of(index).iter().map(|position| {
+            let row = &failed_execs[*position as usize];
+            FailedExec {
+                enter: row.enter,
+                returned: row.returned,
+                path: texts.get(row.path),
+                errno: row.errno,
+            }
+        })
+    }
+
+    /// Returns a call chain of the recording, from the innermost frame outwards.
+    #[must_use]
+    pub fn frames(&self, stack: Option<StackId>) -> Frames<'a> {
+        Frames::of(self.recording, stack)
+    }
+
+    /// Returns the program of the launch at `index` at an instant. A process may exec more than once.
+    #[must_use]
+    pub fn command_at(&self, index: usize, at: Nanos) -> Command<'a> {
+        let launch = &self.launches[index];
+        let first = launch
+            .execs
+            .first()
+            .and_then(|exec| exec.enter.get().or(exec.returned.get()));
+        let is_copy = launch.execs.is_empty() || first.is_some_and(|first| first > at);
+        Command {
+            forked: is_copy && launch.is_launch() && self.parents[index].get().is_some(),
+            ..command_at(launch, Some(at))
+        }
+    }
+
+    /// Returns the parent of the launch at `index`, if it is recorded.
+    #[must_use]
+    pub fn parent(&self, index: usize) -> Option<usize> {
+        self.parents[index].get().map(|parent| parent as usize)
+    }
+
+    /// Returns the exec that the parent was running when it made the launch. For forks without exec, the exec of their parent.
+    #[must_use]
+    pub fn launcher(&self, index: usize) -> Option<&Exec<'a>> {
+        let mut child = index;
+        for _ in 0..DEEPEST_FORKS {
+            let parent = self.parent(child)?;
+            let at = &self.launches[child].instants;
+            let at = at.create.get().or(at.created.get());
+            let execs = &self.launches[parent].execs;
+            let is_before = |exec: &Exec<'_>| {
+                at.is_none_or(|at| {
+                    exec.enter
+                        .get()
+                        .or(exec.returned.get())
+                        .is_none_or(|entered| entered <= at)
+                })
+            };
+            let done = execs.partition_point(is_before);
+            if done > 0 {
+                return execs.get(done - 1);
+            }
+            child = parent;
+        }
+        None
+    }
+
+    /// Visits `tops` and all their descendants, each launch before its children.
+    pub fn walk<'f>(&'f self, tops: &[usize]) -> impl Iterator<Item = Step> + use<'f, 'a> {
+        let mut pending = Vec::new();
+        push_siblings(&mut pending, tops, 0);
+        std::iter::from_fn(move || {
+            let step: Step = pending.pop()?;
+            push_siblings(&mut pending, self.children(step.index), step.depth + 1);
+            Some(step)
+        })
+    }
+}
+
+fn push_siblings(pending: &mut Vec<Step>, siblings: &[usize], depth: usize) {
+    let last = siblings.last();
+    pending.extend(siblings.iter().rev().map(|index| Step {
+        index: *index,
+        depth,
+        is_last: Some(index) == last,
+    }));
+}
+
+/// Returns the launches in an order with parents first. A damaged recording may contain a cycle of parents: one of its launches then loses
+/// its parent.
+fn parents_first(parents: &mut [Known<u32>]) -> Vec<u32> {
+    let mut state = vec![Visit::New; parents.len()];
+    let mut order = Vec::with_capacity(parents.len());
+    let mut climb = Vec::new();
+    for start in 0..parents.len() as u32 {
+        let mut at = Some(start);
+        while let Some(index) = at.filter(|index| state[*index as usize] == Visit::New) {
+            state[index as usize] = Visit::Climbing;
+            climb.push(index);
+            at = parents[index as usize].get();
+        }
+        if at.is_some_and(|index| state[index as usize] == Visit::Climbing) {
+            // The launch visited last has the parent that closes the cycle.
+            if let Some(topmost) = climb.last() {
+                parents[*topmost as usize] = Known::default();
+            }
+        }
+        while let Some(index) = climb.pop() {
+            state[index as usize] = Visit::Placed;
+            order.push(index);
+        }
+    }
+    order
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Visit {
+    New,
+    Climbing,
+    Placed,
+}
+
+/// Sets the depth and the names of each launch. These depend on its ancestors, so `order` has parents first.
+fn name_and_place<'a>(
+    launches: &mut [Launch<'a>],
+    parents: &[Known<u32>],
+    order: &[u32],
+    rows: &[&LaunchRow],
+    recording: &'a Recording,
+) {
+    let mut commands: HashMap<Command<'a>, Arc<Command<'a>>> = HashMap::new();
+    for index in order.iter().map(|index| *index as usize) {
+        let own_name = match rows[index].name {
+            Some(id) => Some(recording.texts.get(id)),
+            // A command that never ran is named as requested.
+            None if rows[index].origin == Origin::Command => recording.info.command.first().map(|file| base_name(file)),
+            None => None,
+        };
+        let mut birth_command = Command {
+            name: own_name.unwrap_or(b"?"),
+            forked: false,
+        };
+        if let Some(parent) = parents[index].get() {
+            let parent = parent as usize;
+            launches[index].depth = launches[parent].depth + 1;
+            if launches[index].origin != Origin::Existed {
+                birth_command = command_at(&launches[parent], birth_of(&launches[index]));
+            }
+        }
+        let launch = &mut launches[index];
+        let command = match launch.execs.last() {
+            Some(exec) => Command {
+                name: base_name(exec.path()),
+                forked: false,
+            },
+            None => Command {
+                forked: launch.is_launch() && parents[index].get().is_some(),
+                ..birth_command
+            },
+        };
+        // Most launches share their commands with others.
+        let mut shared = |command| Arc::clone(commands.entry(command).or_insert_with(|| Arc::new(command)));
+        launch.birth_command = shared(birth_command);
+        launch.command = shared(command);
+    }
+}
+
+fn birth_of(launch: &Launch<'_>) -> Option<Nanos> {
+    launch.instants.create.get().or(launch.instants.created.get())
+}
+
+/// Returns the program of `launch` at an instant, or its last one when the instant is unknown.
+fn command_at<'a>(launch: &Launch<'a>, at: Option<Nanos>) -> Command<'a> {
+    // Binary search, since a program may exec as often as it forks. An exec at an unknown time counts as done.
+    let is_done = |exec: &Exec<'a>| {
+        at.is_none_or(|at| {
+            exec.enter
+                .get()
+                .or(exec.returned.get())
+                .is_none_or(|entered| entered <= at)
+        })
+    };
+    let done = launch.execs.partition_point(is_done);
+    let program = launch.execs[..done].last();
+    Command {
+        name: program.map_or(launch.birth_command.name, |exec| base_name(exec.path())),
+        forked: false,
+    }
+}
+
+fn group_children(launches: &[Launch<'_>], parents: &[Known<u32>]) -> Grouped<usize> {
+    let mut owned: Vec<(u32, usize)> = (0..launches.len())
+        .filter_map(|index| Some((parents[index].get()?, index)))
+        .collect();
+    owned.sort_by_key(|(parent, index)| (*parent, birth_of(&launches[*index]), launches[*index].id));
+    Grouped::new(launches.len(), owned)
+}

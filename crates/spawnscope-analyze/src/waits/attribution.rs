@@ -1,0 +1,310 @@
+//! Attributes waits to the launch, scanner or process they were for: a wait of a parent in `read` to the child whose descendant wrote, in
+//! `wait4` to the child that ended, and a wait for permission to the scanner. Sums waits by program, system call and kind of object.
+//! `split` divides a single wait.
+
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+
+pub use super::split::Parts;
+use super::split::{Interval, Splitter};
+use super::{WaitedObject, is_blocked};
+use crate::external_wait::{ExternalWait, external_wait_of};
+use crate::launch::Command;
+use crate::timeline::{ThreadIndex, Timelines};
+use crate::tree::Forest;
+use spawnscope_data::event::{LeftCpu, Nanos, ObjectKind};
+use spawnscope_data::rows::{ObjectRef, Recording, SliceRow};
+
+/// Maximum number of generations between a waiting process and its waker. Beyond it, the wait is attributed to the waker itself. Only
+/// artificial chains of launches are longer.
+const MOST_GENERATIONS: usize = 1000;
+
+/// Waits of one program, in one system call, on one kind of object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttributedWaits {
+    /// Display name of the program that waited.
+    pub command: Vec<u8>,
+    /// The system call's number.
+    pub syscall: Option<u16>,
+    /// The object it waited for.
+    pub object: Option<AttributedObject>,
+    /// What it waited for, the most frequent first.
+    pub on: Vec<WaitedFor>,
+    /// Number of waits.
+    pub count: u64,
+    /// Sum of the waits, divided into parts.
+    pub parts: Parts,
+}
+
+/// The object that waits were for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AttributedObject {
+    /// Its kind.
+    pub kind: ObjectKind,
+    /// The object, when all waits were for the same one.
+    pub only: Option<OnlyObject>,
+}
+
+/// A single object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OnlyObject {
+    /// The file system that contains it: major << 20 | minor.
+    pub device: u32,
+    /// Its inode number.
+    pub inode: u64,
+    /// Its path, if any.
+    pub path: Option<Vec<u8>>,
+}
+
+/// What waits were for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct WaitedFor {
+    /// The kind of process.
+    pub who: Who,
+    /// Number of launches or processes.
+    pub count: u64,
+}
+
+/// The kind of process that a wait was for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Who {
+    /// Launches. If the waker descends from the waiting process, its child that the waker is or descends from; otherwise the waker itself.
+    Launches {
+        /// Display name of their program.
+        command: Vec<u8>,
+        /// The program that ended the wait, if it was another one: a descendant of the child.
+        through: Option<Vec<u8>>,
+    },
+    /// An unrecorded process, by its name.
+    Process(Option<Vec<u8>>),
+    /// A permission scanner, by its name.
+    Scanner(Option<Vec<u8>>),
+}
+
+/// Sums the waits that a launch, a scanner or an unrecorded process ended, the longest sum first. Waits ended by a timer, a disk or the
+/// network are left out, and so are waits between threads of one process.
+#[must_use]
+pub fn attributed_waits(recording: &Recording, forest: &Forest<'_>, timelines: &Timelines) -> Vec<AttributedWaits> {
+    let mut collection = Collection {
+        recording,
+        forest,
+        timelines,
+        splitter: Splitter::new(forest, timelines),
+        ends: HashMap::new(),
+        sums: HashMap::new(),
+    };
+    for thread in 0..timelines.threads.len() as ThreadIndex {
+        for slice in timelines.slices(thread).iter() {
+            collection.add(thread, &slice);
+        }
+    }
+    collection.finish()
+}
+
+/// The key of a sum.
+type Key<'a> = (Command<'a>, Option<u16>, Option<ObjectKind>);
+
+/// What a wait was for.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum By<'a> {
+    Launch {
+        command: Command<'a>,
+        through: Option<Command<'a>>,
+    },
+    Process(Option<&'a [u8]>),
+    Scanner(Option<&'a [u8]>),
+}
+
+#[derive(Default)]
+struct Sums<'a> {
+    count: u64,
+    parts: Parts,
+    /// The object, as long as all waits are for the same.
+    only: Option<ObjectRef>,
+    /// Indices of the launches. Empty for other processes.
+    on: HashMap<By<'a>, HashSet<u32>>,
+}
+
+struct Collection<'f, 'a> {
+    recording: &'a Recording,
+    forest: &'f Forest<'a>,
+    timelines: &'f Timelines,
+    splitter: Splitter<'f, 'a>,
+    /// For launches that sleep: the ends of their children.
+    ends: HashMap<usize, Vec<ChildEnd>>,
+    sums: HashMap<Key<'a>, Sums<'a>>,
+}
+
+/// The interval in which a child was dead and not reaped.
+struct ChildEnd {
+    zombie: Nanos,
+    reaped: Nanos,
+    child: usize,
+}
+
+impl<'f, 'a> Collection<'f, 'a> {
+    fn add(&mut self, thread: ThreadIndex, slice: &SliceRow) {
+        let Some(wait) = Interval::of(slice, self.forest.end)
+            .filter(|_| is_blocked(slice.reason) && slice.reason != LeftCpu::Stopped)
+        else {
+            return;
+        };
+        let waiter = self.timelines.threads[thread as usize].launch as usize;
+        let Some((by, target)) = self.ended_by(thread, waiter, slice, &wait) else {
+            return;
+        };
+        let parts = match target {
+            Some(target) => self.splitter.split(target, &wait),
+            None => Splitter::unknown(&wait),
+        };
+        let command = self.forest.command_at(waiter, wait.start);
+        let key = (command, slice.syscall, slice.object.map(ObjectRef::kind));
+        let sums = self.sums.entry(key).or_default();
+        sums.only = slice
+            .object
+            .filter(|object| sums.count == 0 || sums.only == Some(*object));
+        sums.count += 1;
+        sums.parts.add(&parts);
+        sums.on
+            .entry(by)
+            .or_default()
+            .extend(target.map(|target| target as u32));
+    }
+
+    /// Returns what a wait was for, and the launch it is attributed to. `None` when it was for neither a launch nor another process.
+    fn ended_by(
+        &mut self,
+        thread: ThreadIndex,
+        waiter: usize,
+        slice: &SliceRow,
+        wait: &Interval,
+    ) -> Option<(By<'a>, Option<usize>)> {
+        let cause = self.timelines.cause(thread, slice);
+        let cause = cause.map(|thread| self.timelines.threads[thread as usize].launch as usize);
+        let name = |name| self.recording.texts.get(name);
+        match (cause, external_wait_of(slice)) {
+            // The phases of a recorded scanner do not show what it spent on a permission.
+            (Some(scanner), ExternalWait::Scanner(_)) => {
+                Some((By::Scanner(Some(self.forest.launches[scanner].command.name)), None))
+            }
+            (None, ExternalWait::Scanner(scanner)) => Some((By::Scanner(scanner.map(name)), None)),
+            (Some(waker), _) if waker == waiter => None,
+            (Some(waker), _) => Some(self.launch(waiter, waker)),
+            (None, ExternalWait::Process(process)) => Some((By::Process(process.map(name)), None)),
+            (None, ExternalWait::Timer) => {
+                let child = self.unreaped_child(waiter, wait)?;
+                Some(self.launch(waiter, child))
+            }
+            (None, _) => None,
+        }
+    }
+
+    fn launch(&self, waiter: usize, waker: usize) -> (By<'a>, Option<usize>) {
+        let target = self.child_above(waiter, waker).unwrap_or(waker);
+        let command_of = |index: usize| *self.forest.launches[index].command;
+        let by = By::Launch {
+            command: command_of(target),
+            through: (command_of(waker) != command_of(target)).then(|| command_of(waker)),
+        };
+        (by, Some(target))
+    }
+
+    /// Returns the child of the waiter that the waker is or descends from.
+    fn child_above(&self, waiter: usize, waker: usize) -> Option<usize> {
+        let depth = self.forest.launches[waiter].depth;
+        let mut index = waker;
+        for _ in 0..MOST_GENERATIONS {
+            let parent = self.forest.parent(index)?;
+            if parent == waiter {
+                return Some(index);
+            }
+            if self.forest.launches[parent].depth <= depth {
+                return None;
+            }
+            index = parent;
+        }
+        None
+    }
+
+    /// Returns a child that was dead while its parent slept, which a polling parent waits for.
+    fn unreaped_child(&mut self, waiter: usize, wait: &Interval) -> Option<usize> {
+        let forest = self.forest;
+        if forest.children(waiter).is_empty() {
+            return None;
+        }
+        let ends = self.ends.entry(waiter).or_insert_with(|| child_ends(forest, waiter));
+        let begun = ends.partition_point(|end| end.zombie < wait.start);
+        let during = ends.get(begun).filter(|end| end.zombie < wait.woken);
+        let before = ends[..begun].last().filter(|end| end.reaped > wait.start);
+        during.or(before).map(|end| end.child)
+    }
+
+    fn finish(self) -> Vec<AttributedWaits> {
+        let recording = self.recording;
+        let mut all: Vec<AttributedWaits> = self
+            .sums
+            .into_iter()
+            .map(|((command, syscall, kind), sums)| AttributedWaits {
+                command: command.label(),
+                syscall,
+                object: kind.map(|kind| AttributedObject {
+                    kind,
+                    only: sums.only.and_then(|object| only(recording, object)),
+                }),
+                on: waited_for(sums.on),
+                count: sums.count,
+                parts: sums.parts,
+            })
+            .collect();
+        all.sort_by(|a, b| order(a).cmp(&order(b)));
+        all
+    }
+}
+
+fn order(waits: &AttributedWaits) -> impl Ord + '_ {
+    let kind = waits.object.as_ref().map(|object| object.kind);
+    (Reverse(waits.parts.total()), &waits.command, waits.syscall, kind)
+}
+
+/// Returns the object. `None` for a permission, and for an object without inode number and path, which cannot be identified.
+fn only(recording: &Recording, object: ObjectRef) -> Option<OnlyObject> {
+    let object = WaitedObject::of(recording, object).filter(|object| object.inode != 0)?;
+    Some(OnlyObject {
+        device: object.device,
+        inode: object.inode,
+        path: object.path.map(<[u8]>::to_vec),
+    })
+}
+
+fn waited_for(on: HashMap<By<'_>, HashSet<u32>>) -> Vec<WaitedFor> {
+    let mut all: Vec<WaitedFor> = on
+        .into_iter()
+        .map(|(by, launches)| WaitedFor {
+            who: match by {
+                By::Launch { command, through } => Who::Launches {
+                    command: command.label(),
+                    through: through.map(|command| command.label()),
+                },
+                By::Process(name) => Who::Process(name.map(<[u8]>::to_vec)),
+                By::Scanner(name) => Who::Scanner(name.map(<[u8]>::to_vec)),
+            },
+            count: launches.len().max(1) as u64,
+        })
+        .collect();
+    all.sort_by(|a, b| (Reverse(a.count), &a.who).cmp(&(Reverse(b.count), &b.who)));
+    all
+}
+
+fn child_ends(forest: &Forest<'_>, parent: usize) -> Vec<ChildEnd> {
+    let end_of = |child: &usize| {
+        let at = &forest.launches[*child].instants;
+        Some(ChildEnd {
+            zombie: at.zombie.get()?,
+            reaped: at.reaped.get()?,
+            child: *child,
+        })
+    };
+    let mut ends: Vec<ChildEnd> = forest.children(parent).iter().filter_map(end_of).collect();
+    ends.sort_by_key(|end| end.zombie);
+    ends
+}

@@ -1,0 +1,199 @@
+//! Waits of threads, grouped by launch. `attribution` finds the process that each wait was for. There are several waits per launch, so they
+//! are stored as rows and converted to `Wait` one at a time.
+
+pub mod attribution;
+
+mod split;
+
+use std::collections::HashMap;
+
+use super::grouped::Grouped;
+use super::tree::Forest;
+use spawnscope_data::event::{LeftCpu, Nanos, ObjectKind, Pid, TaskId};
+use spawnscope_data::rows::{ObjectRef, ObjectRow, Recording, SliceRow, ThreadRow, WakerRow};
+
+/// An interval in which a thread was off the CPU and blocked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Wait<'a> {
+    /// The thread.
+    pub task: TaskId,
+    /// When it left the CPU.
+    pub start: Nanos,
+    /// When it was back on a CPU. `None` when it never was, or when that is unknown.
+    pub end: Option<Nanos>,
+    /// When it became runnable.
+    pub woken: Option<Nanos>,
+    /// Why it left the CPU.
+    pub reason: LeftCpu,
+    /// Number of the system call it was in.
+    pub syscall: Option<u16>,
+    /// That call's first argument.
+    pub argument: Option<u64>,
+    /// The object it waited for.
+    pub object: Option<WaitedObject<'a>>,
+    /// Its waker.
+    pub waker: Option<Waker<'a>>,
+    /// Whether the waker is certain, and not a thread that an interrupt hit. True where the recording does not contain this.
+    pub is_waker_certain: bool,
+}
+
+/// The object that a thread waited for inside a system call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WaitedObject<'a> {
+    /// Its kind.
+    pub kind: ObjectKind,
+    /// The file system that contains it: major << 20 | minor.
+    pub device: u32,
+    /// Its inode number.
+    pub inode: u64,
+    /// Its path, if any.
+    pub path: Option<&'a [u8]>,
+}
+
+impl<'a> WaitedObject<'a> {
+    /// Returns the object that a slice refers to.
+    pub(super) fn of(recording: &'a Recording, object: ObjectRef) -> Option<WaitedObject<'a>> {
+        let row: &ObjectRow = recording.objects.get(object.place())?;
+        Some(WaitedObject {
+            kind: row.kind,
+            device: row.device,
+            inode: row.inode,
+            path: row.path.map(|path| recording.texts.get(path)),
+        })
+    }
+}
+
+/// The waker of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Waker<'a> {
+    /// A followed thread.
+    Task {
+        /// The thread.
+        task: TaskId,
+        /// Index of its launch in the forest.
+        launch: Option<usize>,
+    },
+    /// A thread that is not followed.
+    Other {
+        /// Its thread id.
+        pid: Pid,
+        /// Its name.
+        name: Option<&'a [u8]>,
+    },
+    /// An interrupt.
+    Interrupt,
+}
+
+/// The waits of all launches of a forest.
+#[derive(Clone, Debug)]
+pub struct Waits<'a> {
+    tasks: Tasks<'a>,
+    slices: Grouped<SliceRow>,
+}
+
+/// Collects slices as they are read, and keeps those that are waits.
+#[derive(Clone, Debug)]
+pub struct WaitCollection<'a> {
+    tasks: Tasks<'a>,
+    launches: usize,
+    slices: Vec<(u32, SliceRow)>,
+}
+
+impl<'a> WaitCollection<'a> {
+    /// Returns an empty collection for the launches of `forest`.
+    #[must_use]
+    pub fn new(recording: &'a Recording, forest: &Forest<'_>, threads: &[ThreadRow]) -> WaitCollection<'a> {
+        WaitCollection {
+            tasks: Tasks::new(recording, forest, threads),
+            launches: forest.launches.len(),
+            slices: Vec::new(),
+        }
+    }
+
+    /// Adds a slice.
+    pub fn push(&mut self, slice: SliceRow) {
+        if let Some(launch) = self.tasks.launch_of(slice.task).filter(|_| is_blocked(slice.reason)) {
+            self.slices.push((launch, slice));
+        }
+    }
+
+    /// Groups the waits by launch and time.
+    #[must_use]
+    pub fn finish(mut self) -> Waits<'a> {
+        self.slices
+            .sort_unstable_by_key(|(launch, slice)| (*launch, slice.off, slice.task));
+        Waits {
+            tasks: self.tasks,
+            slices: Grouped::new(self.launches, self.slices),
+        }
+    }
+}
+
+impl<'a> Waits<'a> {
+    /// Returns the waits of the launch at `index` of the forest, by time.
+    pub fn of(&self, index: usize) -> impl ExactSizeIterator<Item = Wait<'a>> + Clone {
+        self.slices.of(index).iter().map(|slice| self.tasks.wait(slice))
+    }
+}
+
+/// Maps threads to launches.
+#[derive(Clone, Debug)]
+struct Tasks<'a> {
+    recording: &'a Recording,
+    launches: HashMap<TaskId, u32>,
+}
+
+impl<'a> Tasks<'a> {
+    fn new(recording: &'a Recording, forest: &Forest<'_>, threads: &[ThreadRow]) -> Tasks<'a> {
+        // The first thread of a process has the number of its launch.
+        let first_threads = forest.launches.iter().map(|launch| TaskId(launch.id.0));
+        let mut launches: HashMap<TaskId, u32> = first_threads.zip(0..).collect();
+        for thread in threads {
+            if let Some(launch) = launches.get(&TaskId(thread.launch.0)).copied() {
+                launches.insert(thread.task, launch);
+            }
+        }
+        Tasks { recording, launches }
+    }
+
+    fn launch_of(&self, task: TaskId) -> Option<u32> {
+        self.launches.get(&task).copied()
+    }
+
+    fn wait(&self, slice: &SliceRow) -> Wait<'a> {
+        let after = |span: Nanos| Nanos(slice.off.0 + span.0);
+        Wait {
+            task: slice.task,
+            start: slice.off,
+            end: slice.off_span.map(after),
+            woken: slice.wake_span.map(after),
+            reason: slice.reason,
+            syscall: slice.syscall,
+            argument: slice.argument,
+            object: slice.object.and_then(|object| WaitedObject::of(self.recording, object)),
+            waker: slice.waker.map(|waker| self.waker(waker)),
+            is_waker_certain: slice.is_waker_certain,
+        }
+    }
+
+    fn waker(&self, waker: WakerRow) -> Waker<'a> {
+        match waker {
+            WakerRow::Task(task) => Waker::Task {
+                task,
+                launch: self.launch_of(task).map(|launch| launch as usize),
+            },
+            WakerRow::Other(pid, name) => Waker::Other {
+                pid,
+                name: name.map(|id| self.recording.texts.get(id)),
+            },
+            WakerRow::Interrupt => Waker::Interrupt,
+        }
+    }
+}
+
+fn is_blocked(reason: LeftCpu) -> bool {
+    matches!(
+        reason,
+        LeftCpu::Interruptible | LeftCpu::Uninterruptible | LeftCpu::Stopped
+    )
+}

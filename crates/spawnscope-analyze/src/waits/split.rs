@@ -1,0 +1,210 @@
+//! Divides a wait by the activity of the launch it was for. The parts sum to the wait exactly.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::phases::{Phase, Piece, pieces};
+use crate::timeline::Timelines;
+use crate::tree::Forest;
+use spawnscope_data::event::{LeftCpu, Nanos};
+use spawnscope_data::rows::SliceRow;
+
+/// Above this number of slices, running sums are cached, since many waits may be for one launch.
+const FEW_SLICES: usize = 64;
+
+/// The parts of a wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Parts {
+    /// The launch's phases except `run` and `reap`: launch tax.
+    pub tax: Nanos,
+    /// Its `run`, while it was on a CPU or waited.
+    pub run: Nanos,
+    /// The part of `run` in which the launch itself waited: it slept, or waited for children, a disk or the network. Only for launches with
+    /// one thread, since work of other threads is not distinguishable from waiting.
+    pub run_waiting: Nanos,
+    /// Its `reap`, which is launch tax as well: it had ended, and the waiting process did not reap it.
+    pub reap: Nanos,
+    /// Time in `run` in which it was runnable without a CPU, and the time after the wake-up in which the waiting thread had no CPU.
+    pub queue: Nanos,
+    /// Time that cannot be assigned to another part.
+    pub other: Nanos,
+}
+
+impl Parts {
+    /// Returns the whole wait.
+    #[must_use]
+    pub fn total(&self) -> Nanos {
+        Nanos(self.tax.0 + self.run.0 + self.reap.0 + self.queue.0 + self.other.0)
+    }
+
+    /// Adds the parts of another wait.
+    pub(super) fn add(&mut self, more: &Parts) {
+        self.tax.0 += more.tax.0;
+        self.run.0 += more.run.0;
+        self.run_waiting.0 += more.run_waiting.0;
+        self.reap.0 += more.reap.0;
+        self.queue.0 += more.queue.0;
+        self.other.0 += more.other.0;
+    }
+}
+
+/// A wait: when the thread left the CPU, became runnable, and was back on a CPU.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Interval {
+    pub(super) start: Nanos,
+    pub(super) woken: Nanos,
+    pub(super) end: Nanos,
+}
+
+impl Interval {
+    /// Returns the wait of a slice. `None` when its end is unknown. Without a known wake-up, the thread was blocked until the end. A wait
+    /// that is still open when the recording ends counts up to `end`.
+    pub(super) fn of(slice: &SliceRow, end: Nanos) -> Option<Interval> {
+        let span = match slice.off_span {
+            None if slice.is_open() => end.since(slice.off),
+            span => span?,
+        };
+        let woken = slice.wake_span.map_or(span, |woken| woken.min(span));
+        Some(Interval {
+            start: slice.off,
+            woken: Nanos(slice.off.0 + woken.0),
+            end: Nanos(slice.off.0 + span.0),
+        })
+    }
+
+    fn span(&self) -> Nanos {
+        self.end.since(self.start)
+    }
+}
+
+/// Divides waits by the launches they were for.
+pub(super) struct Splitter<'f, 'a> {
+    forest: &'f Forest<'a>,
+    timelines: &'f Timelines,
+    /// Pieces of the last split launch.
+    pieces: Option<(usize, Vec<Piece>)>,
+    /// For first threads with many slices: the time queued, or waiting, before each slice.
+    sums: HashMap<(usize, Off), Vec<u64>>,
+    /// Launches with more than one thread.
+    threaded: HashSet<u32>,
+}
+
+/// Why a thread is off the CPU.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Off {
+    /// It was runnable.
+    Queued,
+    /// It was blocked.
+    Waiting,
+}
+
+impl<'f, 'a> Splitter<'f, 'a> {
+    pub(super) fn new(forest: &'f Forest<'a>, timelines: &'f Timelines) -> Splitter<'f, 'a> {
+        let others = timelines.threads.iter().skip(forest.launches.len());
+        Splitter {
+            forest,
+            timelines,
+            pieces: None,
+            sums: HashMap::new(),
+            threaded: others.map(|thread| thread.launch).collect(),
+        }
+    }
+
+    /// Returns the parts of a wait for something other than a launch.
+    pub(super) fn unknown(wait: &Interval) -> Parts {
+        let queue = wait.end.since(wait.woken);
+        Parts {
+            queue,
+            other: Nanos(wait.span().0 - queue.0),
+            ..Parts::default()
+        }
+    }
+
+    /// Returns the parts of a wait for the launch at `target`.
+    pub(super) fn split(&mut self, target: usize, wait: &Interval) -> Parts {
+        let (known, pieces) = match self.pieces.take() {
+            Some((of, pieces)) if of == target => (of, pieces),
+            _ => (target, self.pieces_of(target)),
+        };
+        let mut parts = Splitter::unknown(wait);
+        let begun = pieces.partition_point(|piece| piece.end <= wait.start);
+        for piece in pieces[begun..].iter().take_while(|piece| piece.start < wait.woken) {
+            let (start, end) = (piece.start.max(wait.start), piece.end.min(wait.woken));
+            let span = end.since(start).0;
+            parts.other.0 -= span;
+            match piece.phase {
+                Phase::Run => {
+                    let queue = self.off_cpu(target, Off::Queued, start, end).min(span);
+                    let waiting = match self.threaded.contains(&(target as u32)) {
+                        true => 0,
+                        false => self.off_cpu(target, Off::Waiting, start, end).min(span - queue),
+                    };
+                    parts.queue.0 += queue;
+                    parts.run.0 += span - queue;
+                    parts.run_waiting.0 += waiting;
+                }
+                Phase::Reap => parts.reap.0 += span,
+                _ => parts.tax.0 += span,
+            }
+        }
+        self.pieces = Some((known, pieces));
+        parts
+    }
+
+    fn pieces_of(&self, target: usize) -> Vec<Piece> {
+        let launch = &self.forest.launches[target];
+        let unfinished = launch.is_unfinished().then_some(self.forest.end);
+        pieces(launch.origin, &launch.instants, &launch.execs, unfinished)
+    }
+
+    /// Returns the time between two instants in which the first thread of the launch was off the CPU for this reason.
+    fn off_cpu(&mut self, target: usize, why: Off, start: Nanos, end: Nanos) -> u64 {
+        let slices = self.timelines.slices(target as u32);
+        let last_instant = self.forest.end;
+        let stretch = |slice: SliceRow| stretch(&slice, why, last_instant);
+        if slices.len() <= FEW_SLICES {
+            let within = |slice: SliceRow| {
+                let (from, to) = stretch(slice);
+                to.min(end).since(from.max(start)).0
+            };
+            return slices.iter().map(within).sum();
+        }
+        let sums = self.sums.entry((target, why));
+        let sums = sums.or_insert_with(|| running_sums(slices.iter().map(stretch)));
+        let before = |at: Nanos| {
+            let begun = slices.partition_point(|slice| slice.off < at);
+            let Some(last) = begun.checked_sub(1) else { return 0 };
+            let Some((from, to)) = slices.get(last).map(stretch) else {
+                return 0;
+            };
+            sums[last] + to.min(at).since(from).0
+        };
+        before(end).saturating_sub(before(start))
+    }
+}
+
+fn running_sums(stretches: impl Iterator<Item = (Nanos, Nanos)>) -> Vec<u64> {
+    let mut sum = 0;
+    let before = |(from, to): (Nanos, Nanos)| {
+        let before = sum;
+        sum += to.since(from).0;
+        before
+    };
+    stretches.map(before).collect()
+}
+
+/// Returns the part of a slice in which its thread was off the CPU for this reason. A slice that is open at the end of the recording counts
+/// up to there.
+fn stretch(slice: &SliceRow, why: Off, last_instant: Nanos) -> (Nanos, Nanos) {
+    let after = |span: Nanos| Nanos(slice.off.0 + span.0);
+    let open_end = if slice.is_open() { last_instant } else { slice.off };
+    let back = slice.off_span.map_or(open_end, after);
+    let woken = match (slice.reason, slice.wake_span) {
+        (LeftCpu::Created | LeftCpu::Preempted, _) => slice.off,
+        (_, Some(woken)) => after(woken).min(back),
+        (_, None) => back,
+    };
+    match why {
+        Off::Queued => (woken, back),
+        Off::Waiting => (slice.off, woken),
+    }
+}

@@ -1,0 +1,286 @@
+//! Rewrites programs by adjustments: removes steps, scales durations, and inserts waits.
+
+use std::collections::{HashMap, VecDeque};
+use std::mem;
+
+use super::adjustments::Adjustments;
+use super::refill::Cold;
+use super::supervision::Supervision;
+use crate::external_wait::ExternalWait;
+use crate::phases::Phase;
+use crate::replay::activity::{Activity, Doing};
+use crate::replay::program::{Programs, Script, Step, Token};
+use crate::timeline::ThreadIndex;
+use spawnscope_data::event::Nanos;
+
+/// The programs with all adjustments. Each is rewritten step by step while it is replayed: rewriting them all in advance, for several
+/// changes in parallel, would take several times the memory of the recording.
+pub(super) struct Edited<'e> {
+    rewriter: Rewriter<'e>,
+    given: Vec<bool>,
+    /// Uncertainty of all programs together, in nanoseconds.
+    pub(super) uncertain: f64,
+    /// Threads that have started and not ended.
+    live: HashMap<ThreadIndex, Rewriting>,
+}
+
+impl<'e> Edited<'e> {
+    pub(super) fn new(programs: &'e Programs, adjustments: &'e Adjustments) -> Edited<'e> {
+        let mut given = programs.given.clone();
+        signal_tokens_of_removed(programs, adjustments, &mut given);
+        let mut rewriter = Rewriter {
+            programs,
+            adjustments,
+            first_new: given.len() as Token,
+            given: given.clone(),
+            news: HashMap::new(),
+        };
+        // One pass over all programs collects the new tokens and the uncertainty.
+        let mut cold = Cold::new(adjustments.refill);
+        for thread in 0..programs.launch_of.len() as ThreadIndex {
+            let mut rewriting = rewriter.begin(thread, cold);
+            while rewriter.go_on(&mut rewriting) {
+                rewriting.written.clear();
+            }
+            cold = rewriting.cold;
+        }
+        given.resize(given.len() + rewriter.news.len(), false);
+        Edited {
+            uncertain: adjustments.uncertain + cold.uncertain(),
+            rewriter,
+            given,
+            live: HashMap::new(),
+        }
+    }
+}
+
+impl Script for Edited<'_> {
+    fn launch_of(&self) -> &[u32] {
+        &self.rewriter.programs.launch_of
+    }
+
+    fn given(&self) -> &[bool] {
+        &self.given
+    }
+
+    fn root(&self) -> ThreadIndex {
+        self.rewriter.programs.root
+    }
+
+    fn last(&self) -> ThreadIndex {
+        self.rewriter.programs.last
+    }
+
+    fn begin(&mut self, thread: ThreadIndex) {
+        let cold = Cold::new(self.rewriter.adjustments.refill);
+        self.live.insert(thread, self.rewriter.begin(thread, cold));
+    }
+
+    fn step(&mut self, thread: ThreadIndex, index: usize) -> Option<Step> {
+        let rewriting = self.live.get_mut(&thread)?;
+        while rewriting.passed < index && rewriting.written.pop_front().is_some() {
+            rewriting.passed += 1;
+        }
+        while rewriting.passed + rewriting.written.len() <= index {
+            if !self.rewriter.go_on(rewriting) {
+                return None;
+            }
+        }
+        rewriting.written.get(index - rewriting.passed).copied()
+    }
+
+    fn end(&mut self, thread: ThreadIndex) {
+        self.live.remove(&thread);
+    }
+}
+
+/// Marks tokens of removed threads as signalled, so that no thread waits for them.
+fn signal_tokens_of_removed(programs: &Programs, adjustments: &Adjustments, given: &mut [bool]) {
+    for (thread, launch) in (0..).zip(&programs.launch_of) {
+        if !adjustments.is_removed(*launch) {
+            continue;
+        }
+        for step in programs.of(thread) {
+            if let Step::Wake(token) = step {
+                given[token as usize] = true;
+            }
+        }
+    }
+}
+
+/// The purpose of a token that is not in the recording.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum New {
+    ExecOf(u32),
+    EndOf(u32),
+}
+
+struct Rewriter<'e> {
+    programs: &'e Programs,
+    adjustments: &'e Adjustments,
+    /// By token: whether it is signalled from the start, because its signal came before the window or its thread is removed.
+    given: Vec<bool>,
+    first_new: Token,
+    /// Tokens that are not in the recording.
+    news: HashMap<New, Token>,
+}
+
+/// A thread whose program is being rewritten.
+struct Rewriting {
+    launch: u32,
+    thread: ThreadIndex,
+    /// How many steps have been rewritten.
+    done: usize,
+    is_removed: bool,
+    supervision: Supervision,
+    /// Whether the signal that the launch is past its exec is still due.
+    awaits_exec: bool,
+    /// Whether the signal of its end is still due.
+    awaits_end: bool,
+    /// The launch whose late reaping was rewritten last.
+    late: Option<u32>,
+    stays_awake: bool,
+    /// The thread's work after removed pauses.
+    cold: Cold,
+    /// Rewritten steps that are not yet replayed, and the number of those before them.
+    written: VecDeque<Step>,
+    passed: usize,
+}
+
+impl<'e> Rewriter<'e> {
+    fn begin(&self, thread: ThreadIndex, mut cold: Cold) -> Rewriting {
+        let launch = self.programs.launch_of[thread as usize];
+        let is_removed = self.adjustments.is_removed(launch);
+        let is_first = thread == launch && !is_removed;
+        cold.end();
+        Rewriting {
+            launch,
+            thread,
+            done: 0,
+            is_removed,
+            supervision: Supervision::of(self.programs.of(thread), launch),
+            awaits_exec: is_first && self.adjustments.waited_for[launch as usize],
+            awaits_end: is_first && self.adjustments.reaped_at_once[launch as usize],
+            late: None,
+            stays_awake: false,
+            cold,
+            written: VecDeque::new(),
+            passed: 0,
+        }
+    }
+
+    /// Rewrites one step into any number of steps. Returns false after the last step.
+    fn go_on(&mut self, of: &mut Rewriting) -> bool {
+        let step = self.programs.step(of.thread, of.done).filter(|_| !of.is_removed);
+        of.done += 1;
+        // A thread that did not sleep has no wake-up delay.
+        if mem::take(&mut of.stays_awake) && matches!(step, Some(Step::Lose(..))) {
+            return true;
+        }
+        if of.awaits_exec && step.is_none_or(|step| is_behind_exec(&step, of.launch)) {
+            of.awaits_exec = false;
+            of.written.push_back(Step::Wake(self.exec_token(of.launch)));
+        }
+        let before = of.written.len();
+        match step {
+            Some(step) => self.rewrite_step(step, of),
+            None if mem::take(&mut of.awaits_end) => of.written.push_back(Step::Wake(self.end_token(of.launch))),
+            None => return false,
+        }
+        of.stays_awake = matches!(step, Some(Step::Sleep(..) | Step::Wait(..))) && of.written.len() == before;
+        true
+    }
+
+    fn rewrite_step(&mut self, step: Step, of: &mut Rewriting) {
+        let is_own = of.supervision.is_own(step);
+        let (written, cold) = (&mut of.written, &mut of.cold);
+        let scaled = |span: Nanos, activity: Activity| {
+            let factor = if is_own { 1.0 } else { self.adjustments.factor(activity) };
+            let span = Nanos((span.0 as f64 * factor).round() as u64);
+            (span.0 > 0).then_some(span)
+        };
+        match step {
+            Step::Run(span, activity) => {
+                let span = cold.warm(span);
+                written.extend(scaled(span, activity).map(|span| Step::Run(span, activity)));
+            }
+            Step::Record(span, activity) => {
+                written.extend(scaled(span, activity).map(|span| Step::Record(span, activity)));
+            }
+            Step::Lose(span, activity) => written.extend(scaled(span, activity).map(|span| Step::Lose(span, activity))),
+            Step::Sleep(_, activity, ExternalWait::Timer) if self.is_late_reaping(activity) => {
+                // The first sleep becomes a wait for the end of the child; the others are dropped.
+                if of.late.replace(activity.launch) != Some(activity.launch) {
+                    written.push_back(Step::Wait(self.end_token(activity.launch), activity, Nanos(0)));
+                }
+            }
+            Step::Sleep(span, _, ExternalWait::Scanner(_)) if self.adjustments.no_scan => cold.pause(span),
+            Step::Wait(token, _, span) if self.given[token as usize] => cold.pause(span),
+            Step::Sleep(span, activity, away) => match scaled(span, activity) {
+                Some(rest) => {
+                    cold.end();
+                    written.push_back(Step::Sleep(rest, activity, away));
+                }
+                None => cold.pause(span),
+            },
+            Step::Spawn(child) => self.spawn(child, written),
+            Step::Wait(..) => {
+                cold.end();
+                written.push_back(step);
+            }
+            Step::Wake(_) => written.push_back(step),
+        }
+    }
+
+    fn spawn(&mut self, child: ThreadIndex, written: &mut VecDeque<Step>) {
+        let launch = self.programs.launch_of[child as usize];
+        if self.adjustments.is_removed(launch) {
+            return;
+        }
+        written.push_back(Step::Spawn(child));
+        if child == launch && self.adjustments.waited_for[launch as usize] {
+            let stage = crate::replay::activity::Stage::new(Phase::Create, 0);
+            written.push_back(Step::Wait(
+                self.exec_token(launch),
+                Activity { launch, stage },
+                Nanos(0),
+            ));
+        }
+    }
+
+    fn is_late_reaping(&self, activity: Activity) -> bool {
+        let is_reaped =
+            self.adjustments.reaped_at_once[activity.launch as usize] && !self.adjustments.is_removed(activity.launch);
+        activity.is(Phase::Reap) && is_reaped
+    }
+
+    fn exec_token(&mut self, launch: u32) -> Token {
+        self.new_token(New::ExecOf(launch))
+    }
+
+    fn end_token(&mut self, launch: u32) -> Token {
+        self.new_token(New::EndOf(launch))
+    }
+
+    fn new_token(&mut self, what: New) -> Token {
+        let next = self.first_new + self.news.len() as Token;
+        *self.news.entry(what).or_insert(next)
+    }
+}
+
+/// Whether a step shows that the launch is past its first exec.
+fn is_behind_exec(step: &Step, launch: u32) -> bool {
+    let activity = match step {
+        Step::Run(_, activity)
+        | Step::Record(_, activity)
+        | Step::Lose(_, activity)
+        | Step::Wait(_, activity, _)
+        | Step::Sleep(_, activity, _) => *activity,
+        Step::Wake(_) | Step::Spawn(_) => return false,
+    };
+    let is_behind = matches!(
+        activity.stage.doing(),
+        Doing::Phase(Phase::Load | Phase::Run | Phase::Teardown)
+    );
+    activity.launch == launch && is_behind
+}

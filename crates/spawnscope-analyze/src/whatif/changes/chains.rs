@@ -1,0 +1,240 @@
+//! Chains of execs in one process: the exec at which the chain to the last program starts, and the purpose of each link. A shell execs its
+//! last command, so a process may have done other work before the chain.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+
+use super::removal::is_captured;
+use super::shells::{command_of, is_plain, is_shell, wrapped_child};
+use crate::launch::{Exec, Launch, base_name};
+use crate::phases::Phase;
+use crate::timeline::Timelines;
+use crate::tree::Forest;
+use spawnscope_data::event::Nanos;
+
+/// Programs that choose a version of a program, and exec it.
+const CHOOSERS: [&[u8]; 7] = [b"pyenv", b"rbenv", b"nodenv", b"goenv", b"asdf", b"mise", b"rustup"];
+
+/// The purpose of an exec that another exec follows. Of several links, the greatest in this order describes the chain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Link {
+    /// `env` in a command, without changes to the environment.
+    Env,
+    /// `#!/usr/bin/env`, which searches for an interpreter along PATH.
+    EnvLine,
+    /// A wrapper script, which at most sets up the environment.
+    Wrapper,
+    /// A program of the same name at another path.
+    Namesake,
+    /// A version manager.
+    Chooser,
+}
+
+impl Link {
+    /// Returns the purpose of an exec before that of `real`. `None` when it may have a purpose of its own (nice, sudo, `sh -c`).
+    #[must_use]
+    pub fn of(exec: &Exec<'_>, real: &Exec<'_>) -> Option<Link> {
+        let program = base_name(exec.path());
+        if is_chooser(exec) {
+            return Some(Link::Chooser);
+        }
+        if command_of(exec).is_some() {
+            return None;
+        }
+        if program == base_name(real.path()) && exec.path() != real.path() {
+            return Some(Link::Namesake);
+        }
+        if exec.interpreter().is_some() && runs(exec) == b"env" {
+            return Some(Link::EnvLine);
+        }
+        if program == b"env" {
+            let first = exec.arguments().nth(1).unwrap_or_default();
+            return (!first.starts_with(b"-") && !first.contains(&b'=')).then_some(Link::Env);
+        }
+        is_shell_script(exec).then_some(Link::Wrapper)
+    }
+}
+
+/// Returns the index of the exec at which the chain to the last program starts: the last exec when nothing leads to it. Earlier work of the
+/// process, such as that of a shell whose last command it is, is not part of the chain.
+#[must_use]
+pub fn begin(forest: &Forest<'_>, timelines: &Timelines, launch: u32) -> usize {
+    let execs = &forest.launches[launch as usize].execs;
+    let last = execs.len().saturating_sub(1);
+    let leads = |at: &usize| leads_on(forest, timelines, launch, *at);
+    let is_known = |at: &usize| Link::of(&execs[*at], &execs[last]).is_some() && leads(at);
+    let known = (0..last).rev().take_while(is_known).last();
+    let begin = known.or_else(|| (0..last).rev().take_while(leads).last());
+    begin.unwrap_or(last)
+}
+
+/// Whether a process launched other work before the chain to its last program.
+#[must_use]
+pub fn did_other_work(forest: &Forest<'_>, timelines: &Timelines, launch: u32) -> bool {
+    let execs = &forest.launches[launch as usize].execs;
+    let until = execs.get(begin(forest, timelines, launch)).and_then(entered);
+    until.is_some_and(|until| !are_helpers(forest, timelines, &made_between(forest, launch, Nanos(0), until)))
+}
+
+/// Returns the launches by a process between two of its execs.
+#[must_use]
+pub fn launched_between(forest: &Forest<'_>, launch: u32, from: usize, to: usize) -> Vec<usize> {
+    let execs = &forest.launches[launch as usize].execs;
+    let at = |exec: usize| execs.get(exec).and_then(entered);
+    at(from)
+        .zip(at(to))
+        .map(|(from, to)| made_between(forest, launch, from, to))
+        .unwrap_or_default()
+}
+
+/// Whether a program only led to the next one, possibly with short helper launches.
+fn leads_on(forest: &Forest<'_>, timelines: &Timelines, launch: u32, at: usize) -> bool {
+    let execs = &forest.launches[launch as usize].execs;
+    if entered(&execs[at]).is_none() || entered(&execs[at + 1]).is_none() {
+        return false;
+    }
+    if script_of(&execs[..=at]).is_some_and(is_chooser) {
+        return true;
+    }
+    let launched = launched_between(forest, launch, at, at + 1);
+    match command_of(&execs[at]) {
+        Some(text) => is_plain(text) && launched.is_empty(),
+        None => are_helpers(forest, timelines, &launched),
+    }
+}
+
+/// Whether launches only returned output to their parent, or did almost nothing, such as `dirname` and `mkdir -p` in a wrapper.
+fn are_helpers(forest: &Forest<'_>, timelines: &Timelines, launches: &[usize]) -> bool {
+    let not_read = launches
+        .iter()
+        .filter(|index| !is_captured(forest, timelines, **index as u32));
+    let (mut ran, mut launching) = (0, 0);
+    for launch in not_read.map(|index| &forest.launches[*index]) {
+        let Some(run) = launch.phases.get(Phase::Run) else {
+            return false;
+        };
+        ran += run.0;
+        launching += launch.launching().unwrap_or_default().0;
+    }
+    ran <= launching
+}
+
+fn made_between(forest: &Forest<'_>, launch: u32, from: Nanos, to: Nanos) -> Vec<usize> {
+    let children = forest.children(launch as usize);
+    let made_before = |at: Nanos| {
+        // Children are in this order. One with an unknown creation time comes first, and does not count.
+        let making = |child: usize| {
+            forest.launches[child]
+                .instants
+                .create
+                .get()
+                .or(forest.launches[child].instants.created.get())
+        };
+        children.partition_point(|child| making(*child) < Some(at))
+    };
+    let (first, end) = (made_before(from), made_before(to));
+    children[first..end.max(first)].to_vec()
+}
+
+fn entered(exec: &Exec<'_>) -> Option<Nanos> {
+    exec.enter.get().or(exec.returned.get())
+}
+
+/// Whether a launch happened inside a version manager, whose scripts the user does not maintain.
+#[must_use]
+pub fn is_inside(forest: &Forest<'_>, launch: u32) -> bool {
+    let mut child = launch as usize;
+    while let Some(parent) = forest.parent(child) {
+        let at = forest.launches[child].start().unwrap_or_default();
+        let execs = &forest.launches[parent].execs;
+        let before = execs.partition_point(|exec| entered(exec).is_none_or(|entered| entered <= at));
+        if script_of(&execs[..before]).is_some_and(is_chooser) {
+            return true;
+        }
+        child = parent;
+    }
+    false
+}
+
+/// Returns the name and arguments of a version manager that was called directly. `None` when the process is a program that the manager
+/// chose.
+#[must_use]
+pub fn own_call<'a>(launch: &Launch<'a>) -> Option<Vec<&'a [u8]>> {
+    script_of(&launch.execs).filter(|exec| is_chooser(exec) && !is_shim(exec))?;
+    let chooser = launch
+        .execs
+        .iter()
+        .find(|exec| CHOOSERS.contains(&base_name(exec.path())))?;
+    let name = base_name(chooser.path());
+    let arguments = chooser.arguments().skip_while(|argument| base_name(argument) != name);
+    Some([name].into_iter().chain(arguments.skip(1)).collect())
+}
+
+/// Returns the program after these execs: the script, if it starts with `#!/usr/bin/env` and the last exec is its shell.
+fn script_of<'e, 'a>(execs: &'e [Exec<'a>]) -> Option<&'e Exec<'a>> {
+    match execs {
+        [.., script, shell] if runs(script) == b"env" && is_shell(base_name(shell.path())) => Some(script),
+        others => others.last(),
+    }
+}
+
+/// Whether an exec runs a version manager: `pyenv`, its `pyenv-exec`, or one of its shims.
+fn is_chooser(exec: &Exec<'_>) -> bool {
+    let program = base_name(exec.path());
+    let is_of = |chooser: &&[u8]| {
+        let rest = program.strip_prefix(*chooser);
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"-"))
+    };
+    is_shim(exec) || CHOOSERS.iter().any(is_of)
+}
+
+fn is_shim(exec: &Exec<'_>) -> bool {
+    exec.path().windows(7).any(|part| part == b"/shims/") || exec.path().starts_with(b"shims/")
+}
+
+/// Whether an exec runs a shell on a file, and not on the text after `-c`.
+#[must_use]
+pub fn is_shell_script(exec: &Exec<'_>) -> bool {
+    let of_file = || exec.arguments().nth(1).is_some_and(|first| !first.starts_with(b"-"));
+    is_shell(runs(exec)) && (exec.interpreter().is_some() || of_file())
+}
+
+/// Returns the program that a process really runs: the interpreter of a `#!` script, otherwise the file itself.
+#[must_use]
+pub fn runs<'a>(exec: &Exec<'a>) -> &'a [u8] {
+    base_name(exec.interpreter().unwrap_or(exec.path()))
+}
+
+/// Whether a script that only launches one program is part of a recursion: the program is the script itself, or one that led to it. Each
+/// level of a recursion is intended, so none is a shim.
+#[must_use]
+pub fn is_recursion(forest: &Forest<'_>, wrapper: u32, real: &Exec<'_>) -> bool {
+    const MOST_SCRIPTS: usize = 64;
+    let scripts = std::iter::successors(Some(wrapper), |script| {
+        let parent = u32::try_from(forest.parent(*script as usize)?).ok()?;
+        (wrapped_child(forest, parent) == Some(*script)).then_some(parent)
+    });
+    let execs = scripts.map(|script| &forest.launches[script as usize].execs[..]);
+    let mut execs = execs.map_while(|execs| execs.last().filter(|exec| is_shell_script(exec)));
+    execs.by_ref().take(MOST_SCRIPTS).any(|exec| is_same_script(exec, real))
+}
+
+/// Whether two execs run the same script, regardless of how its path was written.
+#[must_use]
+pub fn is_same_script(one: &Exec<'_>, other: &Exec<'_>) -> bool {
+    is_shell_script(one) && is_shell_script(other) && place_of_script(one) == place_of_script(other)
+}
+
+/// Returns the file that a shell runs, as an absolute path where the working directory is known.
+fn place_of_script(exec: &Exec<'_>) -> PathBuf {
+    let of_shell = || exec.arguments().nth(1).filter(|_| exec.interpreter().is_none());
+    let path = Path::new(OsStr::from_bytes(of_shell().unwrap_or(exec.path())));
+    let directory = Path::new(OsStr::from_bytes(exec.cwd().unwrap_or_default()));
+    // `components` drops `.` and repeated slashes.
+    directory
+        .join(path)
+        .components()
+        .filter(|part| *part != Component::CurDir)
+        .collect()
+}

@@ -1,0 +1,102 @@
+//! Changes to the time between fork and the program's first instruction: PATH search, closing descriptors, the dynamic loader.
+
+use super::Context;
+use crate::launch::Exec;
+use crate::phases::Phase;
+use crate::tree::Forest;
+use crate::whatif::adjustments::Adjustments;
+use spawnscope_data::event::Nanos;
+
+/// Removes the loader, as for a static program. Its C library still identifies the CPU, which the loader did before.
+pub(super) fn without_loader(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
+    let mut held = Vec::new();
+    for &launch in launches {
+        let each = &context.forest.launches[launch as usize];
+        let Some(load) = each.phases.get(Phase::Load).filter(|load| load.0 > 0) else {
+            continue;
+        };
+        let asking = context.constants.identify.unwrap_or_default() * each.execs.len() as f64;
+        let remains = (asking / load.0 as f64).min(MOST_IDENTIFYING);
+        adjustments.scale(launch, Phase::Load, remains);
+        adjustments.uncertain += remains * load.0 as f64 * IDENTIFY_SPREAD;
+        held.push(launch);
+    }
+    held
+}
+
+/// Upper limit of CPU identification, as a share of `load`.
+const MOST_IDENTIFYING: f64 = 0.9;
+/// Variation of the number of CPUID instructions between C libraries and CPUs, as a share of it.
+const IDENTIFY_SPREAD: f64 = 0.3;
+
+/// Number of failed lookups that take as long as one library that is found, mapped and relocated. 90 to 120 were measured with cached
+/// directories.
+const LOOKS_PER_LIBRARY: f64 = 100.0;
+/// Failed lookups that glibc always makes: `/etc/ld.so.preload`.
+const USUAL_LOOKS: u32 = 1;
+
+/// Returns the share of an exec's `load` that its loader spent on failed lookups. Zero when the recording lacks the counts.
+#[must_use]
+pub fn search_share(exec: &Exec<'_>) -> f64 {
+    let (Some(found), Some(failed)) = (exec.load_opens, exec.load_failed_opens) else {
+        return 0.0;
+    };
+    let looks = f64::from(failed.saturating_sub(USUAL_LOOKS)) / LOOKS_PER_LIBRARY;
+    looks / (looks + f64::from(found.max(1)))
+}
+
+/// Removes the failed lookups of the loader.
+pub(super) fn without_search(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
+    let mut held = Vec::new();
+    for &launch in launches {
+        let execs = &forest.launches[launch as usize].execs;
+        for (number, exec) in execs.iter().enumerate() {
+            let remains = 1.0 - search_share(exec);
+            match execs.len() {
+                1 => adjustments.scale(launch, Phase::Load, remains),
+                _ => adjustments.scale_piece(launch, Phase::Load, number, remains),
+            }
+        }
+        if execs.iter().any(|exec| search_share(exec) > 0.0) {
+            held.push(launch);
+        }
+    }
+    held
+}
+
+/// Removes failed execs before the first successful exec, which are part of `setup`. Later ones belong to the work between two execs.
+pub(super) fn absolute(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
+    let mut held = Vec::new();
+    for &launch in launches {
+        let each = &forest.launches[launch as usize];
+        let first = each.execs.first().and_then(|exec| exec.enter.get());
+        let before = |enter: Nanos| first.is_none_or(|first| enter <= first);
+        let failed = forest
+            .failed_execs(launch as usize)
+            .filter(|failed| before(failed.enter));
+        let cost: u64 = failed.map(|failed| failed.cost().0).sum();
+        if let Some(setup) = each.phases.get(Phase::Setup).filter(|setup| setup.0 > 0 && cost > 0) {
+            adjustments.scale(launch, Phase::Setup, setup.since(Nanos(cost)).0 as f64 / setup.0 as f64);
+            held.push(launch);
+        }
+    }
+    held
+}
+
+/// Replaces many close calls by one: removes their time from `setup`.
+pub(super) fn close_range(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
+    let mut held = Vec::new();
+    for &launch in launches {
+        let each = &forest.launches[launch as usize];
+        let closes = each.setup_closes.filter(|closes| *closes > 1);
+        let (Some(closes), Some(span)) = (closes, each.setup_close_span.get()) else {
+            continue;
+        };
+        if let Some(setup) = each.phases.get(Phase::Setup).filter(|setup| setup.0 > 0) {
+            let remains = setup.since(span).0 as f64 + span.0 as f64 / f64::from(closes);
+            adjustments.scale(launch, Phase::Setup, remains / setup.0 as f64);
+            held.push(launch);
+        }
+    }
+    held
+}

@@ -1,0 +1,63 @@
+//! Changes to the machine: freeing memory at the end of launches, and launches that are slow for any program.
+
+use super::Context;
+use crate::external_wait::{ExternalWait, external_wait_of};
+use crate::phases::Phase;
+use crate::tree::Forest;
+use crate::whatif::adjustments::Adjustments;
+use spawnscope_data::event::Nanos;
+
+/// Upper limit of the launch cost on a healthy machine. Large dynamic programs take a few milliseconds.
+pub const QUICK_LAUNCH: Nanos = Nanos(10_000_000);
+
+/// The phases without those spent waiting for a CPU or for the parent.
+const OWN_TAX: [Phase; 5] = [Phase::Create, Phase::Setup, Phase::Exec, Phase::Load, Phase::Teardown];
+
+/// Removes `teardown`: a launch ends with its work.
+pub(super) fn without_teardown(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
+    let mut held = launches.to_vec();
+    held.retain(|launch| {
+        let teardown = forest.launches[*launch as usize].phases.get(Phase::Teardown);
+        teardown.is_some_and(|teardown| teardown.0 > 0)
+    });
+    held.iter()
+        .for_each(|launch| adjustments.scale(*launch, Phase::Teardown, 0.0));
+    held
+}
+
+/// Reduces the launch cost to `QUICK_LAUNCH`, every phase by the same share.
+pub(super) fn quick_launch(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
+    let mut held = Vec::new();
+    for &launch in launches {
+        let tax = forest.launches[launch as usize].phases.sum(OWN_TAX).unwrap_or_default();
+        if tax > QUICK_LAUNCH {
+            let remains = QUICK_LAUNCH.0 as f64 / tax.0 as f64;
+            adjustments.uncertain += QUICK_LAUNCH.0 as f64 / 2.0;
+            OWN_TAX
+                .iter()
+                .for_each(|phase| adjustments.scale(launch, *phase, remains));
+            held.push(launch);
+        }
+    }
+    held
+}
+
+/// Removes all waits for permission, for every launch: a scanner applies to all launches or to none.
+pub(super) fn without_scanner(context: Context<'_, '_>, adjustments: &mut Adjustments) -> Vec<u32> {
+    adjustments.no_scan = true;
+    let mut held = Vec::new();
+    for (thread, each) in (0..).zip(&context.timelines.threads) {
+        let slices = context.timelines.slices(thread).iter();
+        let scanned = slices.filter(|slice| matches!(external_wait_of(slice), ExternalWait::Scanner(_)));
+        let waited: u64 = scanned
+            .filter_map(|slice| Some(slice.wake_span.or(slice.off_span)?.0))
+            .sum();
+        if waited > 0 {
+            adjustments.saves(each.launch, waited as f64);
+            held.push(each.launch);
+        }
+    }
+    held.sort_unstable();
+    held.dedup();
+    held
+}

@@ -1,0 +1,97 @@
+//! The available changes. Each turns a set of launches into adjustments, and returns the launches it applies to.
+
+pub mod chains;
+mod images;
+mod machine;
+mod memory;
+mod reaping;
+mod removal;
+mod shells;
+
+use super::adjustments::Adjustments;
+use super::constants::Constants;
+use crate::timeline::Timelines;
+use crate::tree::Forest;
+
+pub use images::search_share;
+pub use machine::QUICK_LAUNCH;
+pub use memory::copies_tables;
+pub use removal::is_captured;
+pub(crate) use shells::command_of;
+pub use shells::{Shell, is_shell, needless_shell, wrapped_child};
+
+/// A change to launches or to the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// Removes the launches and their descendants.
+    Remove,
+    /// The shell does the work itself: exec, load and run disappear, a fork for `$( )` stays.
+    Builtin,
+    /// Merges this many launches by one parent into one.
+    Batch(u32),
+    /// Creates the launches as with vfork or `posix_spawn`.
+    Vfork,
+    /// Puts the memory of the parents into huge pages.
+    HugePages,
+    /// Keeps the parents as small as at their first launches.
+    SteadyParent,
+    /// Removes the shell between the parent and the program.
+    NoShell,
+    /// Links the programs statically.
+    Static,
+    /// Lets the loader find each library at the first lookup.
+    NoSearch,
+    /// Executes the real program directly, without the chain of execs before it.
+    Direct,
+    /// Launches the program by its path, without a PATH search.
+    Absolute,
+    /// Closes descriptors in one call.
+    CloseRange,
+    /// Lets the parent reap the launches at once.
+    ReapNow,
+    /// Lets no process wait until the memory of the launches is freed.
+    NoTeardown,
+    /// Limits the launch cost to that of a healthy machine.
+    QuickLaunch,
+    /// Removes the permission scanner.
+    NoScan,
+    /// Changes the number of CPUs.
+    Cpus(u32),
+}
+
+/// The data that changes read.
+#[derive(Clone, Copy)]
+pub(crate) struct Context<'c, 'a> {
+    pub(crate) forest: &'c Forest<'a>,
+    pub(crate) timelines: &'c Timelines,
+    pub(crate) constants: &'c Constants,
+}
+
+impl Change {
+    /// Adds the adjustments. Returns the launches that the change applies to.
+    pub(super) fn edit(self, context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
+        let forest = context.forest;
+        match self {
+            Change::Remove => removal::remove(forest, launches, adjustments),
+            Change::Builtin => removal::builtin(context, launches, adjustments),
+            Change::Batch(size) => removal::batch(context, launches, size, adjustments),
+            Change::Vfork => memory::vfork(context, launches, adjustments),
+            Change::HugePages => memory::huge_pages(context, launches, adjustments),
+            Change::SteadyParent => memory::steady_parent(context, launches, adjustments),
+            Change::NoShell => shells::no_shell(forest, launches, adjustments),
+            Change::Static => images::without_loader(context, launches, adjustments),
+            Change::NoSearch => images::without_search(forest, launches, adjustments),
+            Change::Direct => shells::direct(context, launches, adjustments),
+            Change::Absolute => images::absolute(forest, launches, adjustments),
+            Change::CloseRange => images::close_range(forest, launches, adjustments),
+            Change::ReapNow => reaping::without_late_reaping(context, launches, adjustments),
+            Change::NoTeardown => machine::without_teardown(forest, launches, adjustments),
+            Change::QuickLaunch => machine::quick_launch(forest, launches, adjustments),
+            Change::NoScan => machine::without_scanner(context, adjustments),
+            Change::Cpus(cpus) => {
+                adjustments.cpus = Some(cpus);
+                launches.to_vec()
+            }
+        }
+    }
+}

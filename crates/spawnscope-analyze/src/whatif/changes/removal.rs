@@ -1,0 +1,201 @@
+//! Launches that are removed or merged: remove, builtin, batch.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+
+use super::{Context, chains};
+use crate::Origin;
+use crate::launch::Launch;
+use crate::phases::Phase;
+use crate::timeline::Timelines;
+use crate::tree::Forest;
+use crate::whatif::adjustments::Adjustments;
+use spawnscope_data::event::Nanos;
+use spawnscope_data::statistics::median;
+
+/// System calls that a shell uses to read the output of `$( )`, as x86-64 numbers: read, pread64, readv.
+const READS: [u16; 3] = [0, 17, 19];
+const MEBIBYTE: f64 = 1_048_576.0;
+/// Minimum number of forks without exec to compute their median.
+const ENOUGH_FORKS: usize = 5;
+
+pub(super) fn remove(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
+    let mut held = launches.to_vec();
+    held.retain(|launch| forest.launches[*launch as usize].origin != Origin::Command);
+    held.iter().for_each(|launch| adjustments.remove(forest, *launch));
+    held
+}
+
+/// Lets the parent, a shell, do the work of the program. The fork for a `$( )` or a pipeline stays, with its setup.
+pub(super) fn builtin(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
+    let forest = context.forest;
+    let bare_end = end_of_bare_forks(forest);
+    let company = with_company(forest, launches);
+    let mut held = Vec::new();
+    for &launch in launches {
+        let each = &forest.launches[launch as usize];
+        if each.origin == Origin::Command || each.execs.is_empty() {
+            continue;
+        }
+        held.push(launch);
+        if !keeps_its_fork(context, launch, company.contains(&launch)) {
+            adjustments.remove(forest, launch);
+            continue;
+        }
+        adjustments.remove_within(forest, forest.children(launch as usize));
+        for phase in [Phase::Exec, Phase::Load, Phase::Run] {
+            adjustments.scale(launch, phase, 0.0);
+        }
+        let own = each.phases.get(Phase::Teardown).filter(|own| own.0 > 0);
+        let end = bare_end.or_else(|| end_without_exec(context, each));
+        if let Some((own, end)) = own.zip(end) {
+            adjustments.scale(launch, Phase::Teardown, end / own.0 as f64);
+        }
+    }
+    held
+}
+
+/// Returns the median teardown of forks without exec. `None` when there are too few.
+fn end_of_bare_forks(forest: &Forest<'_>) -> Option<f64> {
+    let forks = || forest.launches.iter().filter(|launch| launch.is_fork_without_exec());
+    let ends = forks().filter_map(|fork| fork.phases.get(Phase::Teardown));
+    let median = median(ends.map(|end| end.0 as f64));
+    median.filter(|_| forks().count() >= ENOUGH_FORKS)
+}
+
+/// Returns the teardown of a launch without an exec, which would have freed the page tables of the parent.
+fn end_without_exec(context: Context<'_, '_>, launch: &Launch<'_>) -> Option<f64> {
+    let end = launch.phases.get(Phase::Teardown)?.0 as f64;
+    let tables = context.constants.page_free? * launch.parent_rss_bytes.get()? as f64 / MEBIBYTE;
+    Some(end + tables)
+}
+
+/// Whether the parent reads the output of a launch while it runs, as a shell does for `$( )`.
+#[must_use]
+pub fn is_captured(forest: &Forest<'_>, timelines: &Timelines, launch: u32) -> bool {
+    let at = &forest.launches[launch as usize].instants;
+    let (Some(parent), Some(created), Some(reaped)) =
+        (forest.parent(launch as usize), at.created.get(), at.reaped.get())
+    else {
+        return false;
+    };
+    let creator = timelines.threads[launch as usize]
+        .creator
+        .get()
+        .unwrap_or(parent as u32);
+    is_read_by(timelines, creator, created, reaped)
+}
+
+/// Whether the fork stays. A command that runs alone needs no fork when the shell does the work. A command in a pipeline, or with captured
+/// output (`$( )`), does.
+fn keeps_its_fork(context: Context<'_, '_>, launch: u32, has_company: bool) -> bool {
+    let Context { forest, timelines, .. } = context;
+    let at = &forest.launches[launch as usize].instants;
+    let is_known = forest.parent(launch as usize).is_some() && at.created.get().is_some() && at.reaped.get().is_some();
+    !is_known || has_company || is_captured(forest, timelines, launch)
+}
+
+/// Returns those of `launches` that overlap another launch by the same parent.
+fn with_company(forest: &Forest<'_>, launches: &[u32]) -> HashSet<u32> {
+    let parents: BTreeSet<usize> = launches
+        .iter()
+        .filter_map(|launch| forest.parent(*launch as usize))
+        .collect();
+    let mut company = HashSet::new();
+    for parent in parents {
+        let siblings = forest.children(parent);
+        // Siblings are in order of creation, so the latest end so far shows whether an earlier one still runs.
+        let mut latest = Nanos(0);
+        for (position, sibling) in siblings.iter().enumerate() {
+            let at = &forest.launches[*sibling].instants;
+            let next = siblings.get(position + 1);
+            let next_begins = next.and_then(|next| forest.launches[*next].instants.created.get());
+            let reaped = at.reaped.get().unwrap_or(Nanos(u64::MAX));
+            if at.created.get().is_some_and(|created| created < latest) || next_begins.is_some_and(|next| next < reaped)
+            {
+                company.insert(*sibling as u32);
+            }
+            latest = latest.max(reaped);
+        }
+    }
+    company
+}
+
+/// Whether a thread waited in read between two instants.
+fn is_read_by(timelines: &Timelines, thread: u32, from: Nanos, to: Nanos) -> bool {
+    let slices = timelines.slices(thread);
+    let first = slices.partition_point(|slice| slice.off < from);
+    let mut between = slices.split_at(first).1.iter().take_while(|slice| slice.off < to);
+    between.any(|slice| slice.syscall.is_some_and(|call| READS.contains(&call)))
+}
+
+/// Merges up to `size` launches of one program by one parent into the first of them. The fixed part of a run is paid once; the work beyond
+/// it stays. A process that did other work before it became the program is skipped.
+pub(super) fn batch(context: Context<'_, '_>, launches: &[u32], size: u32, adjustments: &mut Adjustments) -> Vec<u32> {
+    let Context { forest, timelines, .. } = context;
+    let run_of = |launch: u32| forest.launches[launch as usize].phases.get(Phase::Run);
+    let mut runs: HashMap<&[u8], Vec<Nanos>> = HashMap::new();
+    let mut groups: BTreeMap<(usize, &[u8]), Vec<u32>> = BTreeMap::new();
+    let only_that = |launch: &&u32| !chains::did_other_work(forest, timelines, **launch);
+    for &launch in launches.iter().filter(only_that) {
+        let each = &forest.launches[launch as usize];
+        if let (Some(parent), Some(run)) = (forest.parent(launch as usize), run_of(launch)) {
+            runs.entry(each.command.name).or_default().push(run);
+            groups.entry((parent, each.command.name)).or_default().push(launch);
+        }
+    }
+    let fixed: HashMap<&[u8], Fixed> = runs.into_iter().map(|(name, runs)| (name, Fixed::of(runs))).collect();
+    let mut held = Vec::new();
+    for ((_, program), group) in groups {
+        for batch in group.chunks(size.max(1) as usize).filter(|batch| batch.len() > 1) {
+            let fixed = fixed[program].bounded(&forest.launches[batch[0] as usize]);
+            let runs = batch.iter().filter_map(|launch| run_of(*launch));
+            let work: f64 = runs.map(|run| (run.0 as f64 - fixed.likely).max(0.0)).sum();
+            let own = run_of(batch[0]).unwrap_or_default().0.max(1);
+            adjustments.scale(batch[0], Phase::Run, (fixed.likely + work) / own as f64);
+            adjustments.uncertain += (fixed.most - fixed.likely) / 2.0 * (batch.len() - 1) as f64;
+            batch[1..].iter().for_each(|launch| adjustments.remove(forest, *launch));
+            adjustments.count_together(batch);
+            held.extend(batch);
+        }
+    }
+    held
+}
+
+/// The fixed part of a program's run that each launch pays, in nanoseconds.
+#[derive(Clone, Copy)]
+struct Fixed {
+    likely: f64,
+    most: f64,
+}
+
+/// From this ratio of median to shortest run, the shortest run did almost no work.
+const DIFFERENT: f64 = 1.5;
+/// Below this ratio of median to shortest run, launches do equal work, and the runs do not separate the fixed part from the work.
+const ALIKE: f64 = 1.1;
+/// Share of work in the shortest run where all runs are alike. 0.05 to 0.35 for coreutils programs on small files.
+const WORK_OF_ALIKE: f64 = 0.3;
+/// Upper limit of the start-up time of a program, as a multiple of exec and load. python3 is close to it.
+const MOST_STARTS: f64 = 25.0;
+
+impl Fixed {
+    /// Estimates the fixed part from runs. It is at most the shortest run.
+    fn of(mut runs: Vec<Nanos>) -> Fixed {
+        runs.sort_unstable();
+        let (least, median) = (runs[0].0 as f64, runs[runs.len() / 2].0 as f64);
+        let alike = ((DIFFERENT - median / least.max(1.0)) / (DIFFERENT - ALIKE)).clamp(0.0, 1.0);
+        Fixed {
+            likely: least * (1.0 - WORK_OF_ALIKE * alike),
+            most: least,
+        }
+    }
+
+    /// Limits the fixed part to the longest plausible start-up.
+    fn bounded(self, launch: &Launch<'_>) -> Fixed {
+        let phase = |phase| launch.phases.get(phase).unwrap_or_default().0 as f64;
+        let most = MOST_STARTS * (phase(Phase::Exec) + phase(Phase::Load));
+        Fixed {
+            likely: self.likely.min(most),
+            most: self.most.min(most),
+        }
+    }
+}

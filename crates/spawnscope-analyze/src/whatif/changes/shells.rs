@@ -1,0 +1,153 @@
+//! Programs that only launch another one: shells between a parent and a program, and wrappers (shims) that exec or launch the real program.
+
+use super::{Context, chains};
+use crate::launch::{Exec, Launch, base_name};
+use crate::phases::Phase;
+use crate::tree::Forest;
+use crate::whatif::adjustments::Adjustments;
+
+/// Names of shells.
+const SHELLS: [&[u8]; 15] = [
+    b"sh", b"dash", b"bash", b"ash", b"ksh", b"ksh93", b"mksh", b"lksh", b"oksh", b"pdksh", b"posh", b"yash", b"zsh",
+    b"busybox", b"rbash",
+];
+/// Characters that need a shell. A command with one of these is not needless.
+const OPERATORS: &[u8] = b"|&;<>()`$*?[]{}~!\n";
+
+/// Whether a program of this name is a shell.
+#[must_use]
+pub fn is_shell(name: &[u8]) -> bool {
+    SHELLS.contains(&name)
+}
+
+/// How a shell started a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shell {
+    /// The shell execed the program in its own process. The value is the index of the shell's exec.
+    Became(usize),
+    /// The shell launched the program and waited for it.
+    Launched(u32),
+}
+
+/// Returns how a launch went through an unnecessary `sh -c 'program arguments'`. `None` when it did not.
+#[must_use]
+pub fn needless_shell(forest: &Forest<'_>, index: u32) -> Option<Shell> {
+    let launch = &forest.launches[index as usize];
+    let at = launch.execs.iter().position(|exec| command_of(exec).is_some())?;
+    let command = command_of(&launch.execs[at])?;
+    if !is_plain(command) {
+        return None;
+    }
+    if at + 1 < launch.execs.len() {
+        let became = launch.execs[at + 1].enter.get();
+        let is_before =
+            |child: &usize| became.is_none_or(|became| forest.launches[*child].instants.created.get() < Some(became));
+        let has_helpers = forest.children(index as usize).iter().any(is_before);
+        return (!has_helpers).then_some(Shell::Became(at));
+    }
+    wrapped_child(forest, index).map(Shell::Launched)
+}
+
+/// Whether a command is a single program with arguments, which needs no shell.
+#[must_use]
+pub fn is_plain(command: &[u8]) -> bool {
+    !command.iter().any(|byte| OPERATORS.contains(byte))
+}
+
+/// Returns the command of a shell: the string after `-c`.
+pub(crate) fn command_of<'a>(exec: &Exec<'a>) -> Option<&'a [u8]> {
+    if !is_shell(base_name(exec.path())) {
+        return None;
+    }
+    let mut arguments = exec
+        .arguments()
+        .skip(1)
+        .skip_while(|argument| *argument == b"sh" || *argument == b"ash");
+    let options = arguments.next()?;
+    let is_command = options.starts_with(b"-") && !options.starts_with(b"--") && options.ends_with(b"c");
+    if is_command { arguments.next() } else { None }
+}
+
+/// Returns the only child of a launch that runs a program.
+#[must_use]
+pub fn wrapped_child(forest: &Forest<'_>, index: u32) -> Option<u32> {
+    match forest.children(index as usize) {
+        [child] if !forest.launches[*child].execs.is_empty() => Some(*child as u32),
+        _ => None,
+    }
+}
+
+pub(super) fn no_shell(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
+    let mut held = Vec::new();
+    for &launch in launches {
+        match needless_shell(forest, launch) {
+            Some(Shell::Became(exec)) => {
+                leave_out(launch, exec, adjustments);
+                if exec == 0 {
+                    begin_with(launch, &forest.launches[launch as usize].execs, [0, 1], adjustments);
+                }
+            }
+            Some(Shell::Launched(child)) => leave_out_launcher(launch, child, adjustments),
+            None => continue,
+        }
+        held.push(launch);
+    }
+    held
+}
+
+/// Removes the execs that only lead to the last one, with all launches between them. A wrapper that launches the program is removed
+/// completely.
+pub(super) fn direct(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
+    let Context { forest, timelines, .. } = context;
+    let mut held = Vec::new();
+    for &launch in launches {
+        let each = &forest.launches[launch as usize];
+        let last = each.execs.len().saturating_sub(1);
+        let begin = chains::begin(forest, timelines, launch);
+        if begin < last {
+            (begin..last).for_each(|exec| leave_out(launch, exec, adjustments));
+            begin_with(launch, &each.execs, [begin, last], adjustments);
+            adjustments.remove_within(forest, &chains::launched_between(forest, launch, begin, last));
+        } else if let Some(child) = wrapped_child(forest, launch).filter(|_| is_script(each)) {
+            leave_out_launcher(launch, child, adjustments);
+        } else {
+            continue;
+        }
+        held.push(launch);
+    }
+    held
+}
+
+/// Whether a process only ran one script.
+fn is_script(launch: &Launch<'_>) -> bool {
+    let of = |exec: &Exec<'_>| exec.interpreter().is_some() || is_shell(base_name(exec.path()));
+    matches!(&launch.execs[..], [only] if of(only))
+}
+
+/// Removes one of several execs, with the work of its program.
+fn leave_out(launch: u32, exec: usize, adjustments: &mut Adjustments) {
+    for phase in [Phase::Exec, Phase::Load, Phase::Run] {
+        adjustments.scale_piece(launch, phase, exec, 0.0);
+    }
+}
+
+/// Moves a later exec to the position of an earlier one. It then frees the memory from before (for the first exec: the memory shared with
+/// the parent) instead of that of the previous program, and takes no longer than the earlier exec did.
+fn begin_with(launch: u32, execs: &[Exec<'_>], [earlier, later]: [usize; 2], adjustments: &mut Adjustments) {
+    let span = |exec: &Exec<'_>| Some(exec.returned.get()?.since(exec.enter.get()?).0 as f64);
+    let own = execs.get(later).and_then(span);
+    if let (Some(first), Some(own)) = (execs.get(earlier).and_then(span), own.filter(|own| *own > 0.0)) {
+        adjustments.scale_piece(launch, Phase::Exec, later, (first / own).min(1.0));
+    }
+}
+
+/// Merges a launch that only launches another one with that launch: the work of the child remains, in the process of the launcher.
+fn leave_out_launcher(launch: u32, child: u32, adjustments: &mut Adjustments) {
+    for phase in [Phase::Setup, Phase::Exec, Phase::Load, Phase::Run, Phase::Teardown] {
+        adjustments.scale(launch, phase, 0.0);
+    }
+    for phase in [Phase::Create, Phase::Queue, Phase::Reap] {
+        adjustments.scale(child, phase, 0.0);
+    }
+    adjustments.drop_supervision(child);
+}

@@ -1,0 +1,133 @@
+//! The cost of creating a process on the recorded machine, without the share that depends on the size of the parent. Measured at recording
+//! time, otherwise the smallest values in the recording.
+
+use super::refill::Refill;
+use crate::Origin;
+use crate::launch::Launch;
+use crate::phases::Phase;
+use crate::tree::Forest;
+use spawnscope_data::event::{CALIBRATION_PAUSE, Calibration, Constant, Mechanism, Nanos};
+use spawnscope_data::rows::Recording;
+use spawnscope_data::statistics::median;
+
+/// Costs in nanoseconds.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Constants {
+    /// `create` of a fork by a small process.
+    pub fork_create: Option<f64>,
+    /// `create` by vfork or `posix_spawn`.
+    pub vfork_create: Option<f64>,
+    /// Cost of freeing copied page tables at exec or exit, per nanosecond of copying them.
+    pub free_per_copy: Option<f64>,
+    /// Cost of freeing the page tables of a MiB of small pages.
+    pub page_free: Option<f64>,
+    /// `exec` of a small process.
+    pub exec: Option<f64>,
+    /// Time that the C library takes at program start to identify the CPU.
+    pub identify: Option<f64>,
+    /// Cache contents that must be fetched again after a pause. Zero where unknown.
+    pub refill: Refill,
+    /// Half the spread of the creation costs, as a share of them.
+    pub spread: f64,
+    /// Half the spread of `free_per_copy`, as a share of it.
+    pub free_spread: f64,
+}
+
+/// CPUID instructions at the start of a program with glibc 2.36, static or not. Counted by single-stepping on an AMD EPYC.
+const IDENTIFICATIONS: f64 = 43.0;
+
+/// Spread of constants without a measured spread.
+const UNMEASURED_SPREAD: f64 = 0.2;
+/// Upper limit of the relative spread. The costs are bounded by other limits.
+const MOST_SPREAD: f64 = 0.5;
+/// Upper limit for creation from a small process on any machine. A recording may contain only forks of large processes, and a busy machine
+/// disturbs the measurement.
+const MOST_FORK_CREATE: f64 = 200_000.0;
+/// Upper limit for creation with vfork.
+const MOST_VFORK_CREATE: f64 = 100_000.0;
+/// `free_per_copy` where it was not measured. Measured values lie between 0.66 and 0.88.
+const USUAL_FREE_PER_COPY: f64 = 0.7;
+/// Plausible range of `free_per_copy`. A measurement outside was disturbed.
+const FREE_PER_COPY: [f64; 2] = [0.3, 1.5];
+/// Upper limit of `free_spread`.
+const MOST_FREE_SPREAD: f64 = 0.3;
+
+impl Constants {
+    /// Returns the constants of the machine that the recording was made on.
+    #[must_use]
+    pub fn of(recording: &Recording, forest: &Forest<'_>) -> Constants {
+        let measured = |what: Constant| recording.calibration.iter().find(|row| row.what == what);
+        let nanos = |what: Constant| measured(what).map(|row| row.ns);
+        let observed = Constants::observed(forest);
+        let ratio = nanos(Constant::PageFree).zip(nanos(Constant::PageCopy));
+        Constants {
+            fork_create: at_most(nanos(Constant::ForkCreate).or(observed.fork_create), MOST_FORK_CREATE),
+            vfork_create: at_most(
+                nanos(Constant::VforkCreate).or(observed.vfork_create),
+                MOST_VFORK_CREATE,
+            ),
+            page_free: nanos(Constant::PageFree),
+            exec: observed.exec,
+            refill: nanos(Constant::ForkExit)
+                .zip(nanos(Constant::ColdForkExit))
+                .map(|(warm, cold)| Refill::measured(warm, cold, CALIBRATION_PAUSE))
+                .unwrap_or_default(),
+            identify: nanos(Constant::Cpuid).map(|cpuid| IDENTIFICATIONS * cpuid),
+            free_per_copy: ratio
+                .map(|(free, copy)| (free / copy).clamp(FREE_PER_COPY[0], FREE_PER_COPY[1]))
+                .or(observed.free_per_copy),
+            spread: measured(Constant::VforkCreate).map_or(UNMEASURED_SPREAD, spread_of),
+            free_spread: [Constant::PageFree, Constant::PageCopy]
+                .map(|what| measured(what).map_or(UNMEASURED_SPREAD, spread_of))
+                .into_iter()
+                .fold(0.0, f64::hypot)
+                .min(MOST_FREE_SPREAD),
+        }
+    }
+
+    /// Returns the smallest value of each constant in the recording.
+    fn observed(forest: &Forest<'_>) -> Constants {
+        let least = |of: &[Mechanism]| {
+            let launches = forest.launches.iter();
+            let made = launches.filter(|launch| launch.mechanism.is_some_and(|mechanism| of.contains(&mechanism)));
+            let create = made.filter_map(|launch| launch.phases.get(Phase::Create));
+            create.min().map(|Nanos(create)| create as f64)
+        };
+        let fork_create = least(&[Mechanism::Fork]);
+        Constants {
+            vfork_create: least(&[Mechanism::Vfork, Mechanism::PosixSpawn]).or(fork_create),
+            fork_create,
+            free_per_copy: Some(USUAL_FREE_PER_COPY),
+            page_free: None,
+            exec: exec_of_small(forest),
+            identify: None,
+            refill: Refill::default(),
+            spread: UNMEASURED_SPREAD,
+            free_spread: UNMEASURED_SPREAD,
+        }
+    }
+}
+
+/// Returns the median `exec` of programs launched by small processes, otherwise that of the command.
+fn exec_of_small(forest: &Forest<'_>) -> Option<f64> {
+    let single = || forest.launches.iter().filter(|launch| launch.execs.len() == 1);
+    let exec = |launch: &Launch<'_>| launch.phases.get(Phase::Exec).map(|exec| exec.0 as f64);
+    let is_small = |launch: &&Launch<'_>| {
+        let create = launch.phases.get(Phase::Create);
+        create.is_some_and(|create| (create.0 as f64) < MOST_FORK_CREATE)
+    };
+    let of_command = || single().find(|launch| launch.origin == Origin::Command).and_then(exec);
+    median(single().filter(is_small).filter_map(exec)).or_else(of_command)
+}
+
+fn at_most(value: Option<f64>, most: f64) -> Option<f64> {
+    value.map(|value| value.min(most))
+}
+
+/// Returns half the interquartile range as a share of the median.
+fn spread_of(row: &Calibration) -> f64 {
+    match (row.low_ns, row.high_ns) {
+        (Some(low), Some(high)) if row.ns > 0.0 => ((high - low) / 2.0 / row.ns).min(MOST_SPREAD),
+        _ => UNMEASURED_SPREAD,
+    }
+}

@@ -1,0 +1,250 @@
+//! The report of `spawnscope whatif` as plain data: the predicted wall, the changed launches, and the new critical path.
+
+use std::cmp::Reverse;
+use std::collections::{HashMap, HashSet};
+
+use super::changes::Change;
+use super::constants::Constants;
+use super::{Fix, Prediction, WhatIf};
+use crate::critical_path::CriticalPath;
+use crate::launch::Command;
+use crate::replay::{Replay, Setting, is_believable, unbelievable};
+use crate::report::{Spent, where_the_wall_went};
+use crate::select::{SelectError, Selector};
+use crate::timeline::Timelines;
+use crate::tree::Forest;
+use spawnscope_data::event::Nanos;
+use spawnscope_data::rows::Recording;
+use spawnscope_data::units::counted;
+
+/// A change as the user requested it.
+#[derive(Clone, Debug)]
+pub struct RequestedChange {
+    /// The change.
+    pub change: Change,
+    /// The text as typed.
+    pub text: String,
+    /// The launches it applies to; all launches without one.
+    pub selector: Option<Selector>,
+}
+
+impl RequestedChange {
+    /// Returns a change to all launches.
+    #[must_use]
+    pub fn of_all(text: impl Into<String>, change: Change) -> RequestedChange {
+        RequestedChange {
+            change,
+            text: text.into(),
+            selector: None,
+        }
+    }
+}
+
+/// The predicted effect of changes.
+#[derive(Clone, Debug)]
+pub struct WhatIfReport {
+    /// The predicted wall with its confidence interval.
+    pub prediction: Prediction,
+    /// Every change, with its numbers of changed and of selected launches.
+    pub changes: Vec<Changed>,
+    /// How the predicted wall is spent.
+    pub where_the_wall_went: Vec<(Spent, Nanos)>,
+    /// Remaining forks that only ran removed launches: the most frequent name and its count.
+    pub forks_left: Option<(Vec<u8>, u64)>,
+    /// The programs on the new critical path, the longest first.
+    pub critical_after: Vec<Critical>,
+}
+
+/// A change and its effect.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changed {
+    /// The text as typed.
+    pub text: String,
+    /// The change.
+    pub change: Change,
+    /// Number of changed launches.
+    pub launches: u64,
+    /// Number of selected launches.
+    pub selected: u64,
+}
+
+/// A program on the critical path.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Critical {
+    /// Its display name.
+    pub label: Vec<u8>,
+    /// Its time on the path.
+    pub critical: Nanos,
+    /// The part of it that is not `run`.
+    pub tax: Nanos,
+}
+
+/// Why nothing can be predicted.
+#[derive(Debug, thiserror::Error)]
+pub enum WhatIfError {
+    /// No launch matches the selection.
+    #[error(
+        "`{0}` selects no launch of this recording; `spawnscope report --by command --top 0` lists the programs, `spawnscope tree` their arguments"
+    )]
+    NothingSelected(String),
+    /// No launch matches the selection by line.
+    #[error("`{0}` selects no launch of this recording; `spawnscope report --by line --top 0` lists the lines")]
+    NoLineSelected(String),
+    /// The line only calls a function that requests launches.
+    #[error(
+        "`{requested}` selects no launch of this recording: that line calls functions that requested {launches}, most of them at {call_site}: select these with `line={call_site}`; `spawnscope flame --by caller` shows the callers"
+    )]
+    OnlyCalls {
+        /// The text as typed.
+        requested: String,
+        /// Number of launches, in words.
+        launches: String,
+        /// The call site of most of them.
+        call_site: String,
+    },
+    /// The selection needs data that the recording lacks.
+    #[error(transparent)]
+    Selection(#[from] SelectError),
+    /// The recording was made with `-p` or `-a`, or the recorder was killed.
+    #[error(
+        "this recording contains no complete command, so there is no wall to predict: record one with `spawnscope record -- CMD`"
+    )]
+    NoWall,
+    /// The replay error is too large.
+    #[error(
+        "no prediction: {}; record the command to its end, or with fewer lost events",
+        unbelievable(*.0)
+    )]
+    Unbelievable(f64),
+    /// The recording is still in progress.
+    #[error("this recording is still in progress: the wall is known when the command has ended")]
+    IsLive,
+}
+
+/// Replays the recording with the requested changes.
+///
+/// # Errors
+/// Fails when a selection matches no launch, or when there is no wall to predict.
+pub fn whatif_report(
+    recording: &Recording,
+    forest: &Forest<'_>,
+    timelines: &Timelines,
+    requested: &[RequestedChange],
+) -> Result<WhatIfReport, WhatIfError> {
+    let no_wall = || {
+        if recording.info.is_live && !recording.info.command.is_empty() {
+            WhatIfError::IsLive
+        } else {
+            WhatIfError::NoWall
+        }
+    };
+    let setting = Setting::of(recording).ok_or_else(no_wall)?;
+    let fixes: Result<Vec<Fix>, WhatIfError> = requested.iter().map(|requested| resolve(requested, forest)).collect();
+    let fixes = fixes?;
+    let replay = Replay::new(forest, timelines, &setting).ok_or(WhatIfError::NoWall)?;
+    if !is_believable(replay.error()) {
+        return Err(WhatIfError::Unbelievable(replay.error()));
+    }
+    let whatif = WhatIf {
+        forest,
+        timelines,
+        replay: &replay,
+        constants: &Constants::of(recording, forest),
+    };
+    let prediction = whatif.predict(&fixes);
+    let path = whatif.critical_path(&fixes);
+    let removed = requested.iter().zip(&prediction.changed);
+    let removed = removed.filter(|(requested, _)| requested.change == Change::Remove);
+    let removed: HashSet<u32> = removed.flat_map(|(_, held)| held).copied().collect();
+    let changed = requested.iter().zip(&fixes).zip(&prediction.changed);
+    Ok(WhatIfReport {
+        forks_left: forks_left(forest, &removed),
+        changes: changed
+            .map(|((requested, fix), held)| changed_by(requested, fix, held))
+            .collect(),
+        prediction,
+        where_the_wall_went: where_the_wall_went(&path, recording),
+        critical_after: critical_programs(&path, forest),
+    })
+}
+
+fn resolve(requested: &RequestedChange, forest: &Forest<'_>) -> Result<Fix, WhatIfError> {
+    let launches = match &requested.selector {
+        Some(selector) => selector.select(forest)?,
+        None => Vec::new(),
+    };
+    match &requested.selector {
+        Some(selector) if launches.is_empty() && selector.is_by_line() => {
+            return Err(no_line(requested, selector, forest));
+        }
+        Some(_) if launches.is_empty() => return Err(WhatIfError::NothingSelected(requested.text.clone())),
+        _ => {}
+    }
+    Ok(Fix {
+        change: requested.change,
+        launches,
+    })
+}
+
+/// Returns the error for a line that selects nothing.
+fn no_line(requested: &RequestedChange, selector: &Selector, forest: &Forest<'_>) -> WhatIfError {
+    let text = requested.text.clone();
+    match selector.called_from(forest) {
+        Some((call_site, count)) => WhatIfError::OnlyCalls {
+            requested: text,
+            launches: counted(count, "launch", "launches"),
+            call_site,
+        },
+        None => WhatIfError::NoLineSelected(text),
+    }
+}
+
+/// Returns the most frequent forks without exec that stay although all their launches are removed. A fork that fed such a launch through a
+/// pipe does not count as a launch.
+fn forks_left(forest: &Forest<'_>, removed: &HashSet<u32>) -> Option<(Vec<u8>, u64)> {
+    let is_idle = |index: usize| {
+        let is_bare = forest.launches[index].is_fork_without_exec() && forest.children(index).is_empty();
+        removed.contains(&(index as u32)) || is_bare
+    };
+    let parents: HashSet<usize> = removed
+        .iter()
+        .filter_map(|launch| forest.parent(*launch as usize))
+        .collect();
+    let mut left: HashMap<Vec<u8>, u64> = HashMap::new();
+    for parent in parents {
+        let launch = &forest.launches[parent];
+        let stays = launch.is_fork_without_exec() && !removed.contains(&(parent as u32));
+        if stays && forest.children(parent).iter().all(|child| is_idle(*child)) {
+            *left.entry(launch.command.label()).or_default() += 1;
+        }
+    }
+    left.into_iter()
+        .max_by_key(|(label, count)| (*count, Reverse(label.clone())))
+}
+
+fn changed_by(requested: &RequestedChange, fix: &Fix, held: &[u32]) -> Changed {
+    Changed {
+        text: requested.text.clone(),
+        change: requested.change,
+        launches: held.len() as u64,
+        selected: fix.launches.len() as u64,
+    }
+}
+
+fn critical_programs(path: &CriticalPath, forest: &Forest<'_>) -> Vec<Critical> {
+    let mut programs: HashMap<Command<'_>, (u64, u64)> = HashMap::new();
+    for (launch, charges) in forest.launches.iter().zip(&path.launches) {
+        let sums = programs.entry(*launch.command).or_default();
+        sums.0 += charges.total().0;
+        sums.1 += charges.tax().0;
+    }
+    let critical = |(command, (critical, tax)): (Command<'_>, (u64, u64))| Critical {
+        label: command.label(),
+        critical: Nanos(critical),
+        tax: Nanos(tax),
+    };
+    let on_path = programs.into_iter().filter(|(_, (critical, _))| *critical > 0);
+    let mut programs: Vec<Critical> = on_path.map(critical).collect();
+    programs.sort_by(|a, b| (Reverse(a.critical), &a.label).cmp(&(Reverse(b.critical), &b.label)));
+    programs
+}

@@ -1,0 +1,100 @@
+//! Generates the BPF object's C header from the Rust definition of the wire format, then builds the object with clang.
+
+#[cfg(feature = "ebpf")]
+mod ebpf {
+    use std::path::{Path, PathBuf};
+    use std::process::Command;
+
+    const SOURCES: &str = "src/ebpf";
+
+    pub(crate) fn build() {
+        let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
+        println!("cargo::rerun-if-changed={SOURCES}");
+        println!("cargo::rerun-if-env-changed=CLANG");
+        let arch = std::env::var("CARGO_CFG_TARGET_ARCH").expect("cargo sets the target");
+        // The names that libbpf's headers use.
+        let target = match arch.as_str() {
+            "x86_64" => "-D__TARGET_ARCH_x86",
+            "aarch64" => "-D__TARGET_ARCH_arm64",
+            _ => {
+                panic!("the eBPF collector needs x86_64 or aarch64, not {arch}: build with --no-default-features")
+            }
+        };
+        generate_header(&out.join("wire.h"), &arch);
+        compile(&out, "spawnscope.bpf.o", &[target]);
+        compile(&out, "spawnscope_hash.bpf.o", &[target, "-DHASH_OF_TASKS"]);
+    }
+
+    fn generate_header(header: &Path, arch: &str) {
+        let registers = format!("wire/registers/{arch}.rs");
+        let files = [
+            "wire.rs",
+            "wire/python.rs",
+            &registers,
+            "wire/scripts.rs",
+            "wire/stacks.rs",
+            "wire/task.rs",
+            "wire/wakers.rs",
+        ]
+        .map(|file| Path::new(SOURCES).join(file));
+        let texts = files
+            .each_ref()
+            .map(|file| std::fs::read_to_string(file).expect("the wire format is there"));
+        // cbindgen omits types that no C function takes, unless they are listed.
+        let structs = texts
+            .iter()
+            .flat_map(|text| text.lines())
+            .filter_map(|line| line.strip_prefix("pub struct ")?.split([' ', '{']).next());
+        let config = cbindgen::Config {
+            language: cbindgen::Language::C,
+            no_includes: true,
+            pragma_once: true,
+            style: cbindgen::Style::Tag,
+            export: cbindgen::ExportConfig {
+                include: structs.map(str::to_owned).collect(),
+                ..cbindgen::ExportConfig::default()
+            },
+            ..cbindgen::Config::default()
+        };
+        let builder = cbindgen::Builder::new().with_config(config);
+        files
+            .into_iter()
+            .fold(builder, cbindgen::Builder::with_src)
+            .generate()
+            .expect("a C header from the wire format")
+            .write_to_file(header);
+    }
+
+    /// The programs are built twice; `tasks.h` explains the difference.
+    fn compile(out: &Path, object: &str, definitions: &[&str]) {
+        let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
+        let libbpf = std::env::var("DEP_BPF_INCLUDE").expect("libbpf-sys names its headers");
+        let here = std::env::current_dir().expect("cargo sets the folder");
+        // BTF names source files. The mapping keeps these names independent of the build folder.
+        let maps = [(&*here, "."), (out, "out"), (Path::new(&libbpf), "libbpf")]
+            .map(|(folder, name)| format!("-ffile-prefix-map={}={name}", folder.display()));
+        let status = Command::new(&clang)
+            .args(["-g", "-O2", "-target", "bpf", "-mcpu=v3", "-Wall", "-Werror"])
+            .args(maps)
+            .args(["-Wno-unused-function", "-I", &libbpf, "-I"])
+            .arg(out)
+            .args(definitions)
+            .arg("-c")
+            .arg(Path::new(SOURCES).join("spawnscope.bpf.c"))
+            .arg("-o")
+            .arg(out.join(object))
+            .status();
+        match status {
+            Ok(status) if status.success() => {}
+            Ok(status) => panic!("{clang} could not compile the BPF programs ({status})"),
+            Err(error) => panic!(
+                "cannot run {clang} ({error}): install clang, set CLANG to its path, or build with --no-default-features"
+            ),
+        }
+    }
+}
+
+fn main() {
+    #[cfg(feature = "ebpf")]
+    ebpf::build();
+}

@@ -1,0 +1,127 @@
+//! GNU bash: finds where it stores the command being executed and its call chain. Bash exports most of these variables; two
+//! unexported ones are found in the code of exported functions. The reader is `ebpf/bash.h`, which documents what is read.
+
+use super::elf::{Elf, Symbol};
+use crate::ebpf::wire::WireBash;
+
+/// The version string in every bash: `@(#)Bash version 5.2.15(1) release GNU`.
+const VERSION: &[u8] = b"@(#)Bash version ";
+
+/// Upper limit for the read-only data of a bash, which has a fifth of it.
+const MOST_CONSTANTS: u64 = 1 << 20;
+
+const FNV_OFFSET: u32 = 2_166_136_261;
+
+const SYMBOLS: [&str; 12] = [
+    "line_number",
+    "global_variables",
+    "parse_and_execute_level",
+    "sourcelevel",
+    "funcnest",
+    "interactive",
+    "interactive_shell",
+    "running_trap",
+    "expanding_redir",
+    "dollar_vars",
+    "executing_line_number",
+    "have_unwind_protects",
+];
+
+/// What differs between versions.
+#[derive(Debug, PartialEq)]
+struct Form {
+    /// The offsets in an array of its element count (in the low half of eight bytes) and of its first element.
+    array: [u32; 2],
+    /// The initial value of the name hash.
+    hash_start: u32,
+    /// Whether it counts the lines of `-c` from 0.
+    counts_from_zero: bool,
+}
+
+/// The layout of bash 4.4 to 5.3. `None` if it is another program or version, or was stripped of its exports.
+pub(super) fn layout(program: &Elf<'_>) -> Option<WireBash> {
+    let symbols = program.exports(&SYMBOLS);
+    let symbol = |name: &str| symbols.get(name).copied();
+    let address = |name: &str| symbol(name).map(|symbol: Symbol| symbol.address);
+    // Checked before the version string is searched for: few other programs have this symbol.
+    let line_number = address("line_number")?;
+    let form = form(version(program.constants(MOST_CONSTANTS)?)?)?;
+    let [count_offset, head_offset] = form.array;
+    Some(WireBash {
+        code_start: program.code_start()?,
+        line_number,
+        global_variables: address("global_variables")?,
+        parse_level: address("parse_and_execute_level")?,
+        source_level: address("sourcelevel")?,
+        function_nesting: address("funcnest")?,
+        interactive: address("interactive")?,
+        interactive_shell: address("interactive_shell")?,
+        running_trap: address("running_trap")?,
+        expanding_redirection: address("expanding_redir")?,
+        dollar_variables: address("dollar_vars")?,
+        command: program.variable_read_by(symbol("executing_line_number")?)?,
+        unwinds: program.variable_read_by(symbol("have_unwind_protects")?)?,
+        count_offset,
+        head_offset,
+        hashes: [&b"BASH_SOURCE"[..], b"FUNCNAME", b"BASH_LINENO"].map(|name| hash(form.hash_start, name)),
+        counts_from_zero: form.counts_from_zero.into(),
+    })
+}
+
+/// The hash of a name in bash's tables (FNV-1, except for the initial value in 4.4).
+fn hash(start: u32, name: &[u8]) -> u32 {
+    let step = |hash: u32, byte: &u8| hash.wrapping_mul(16_777_619) ^ u32::from(*byte);
+    name.iter().fold(start, step)
+}
+
+/// The major and minor version.
+fn version(constants: &[u8]) -> Option<(u32, u32)> {
+    let at = constants.windows(VERSION.len()).position(|window| window == VERSION)?;
+    let mut numbers = constants[at + VERSION.len()..].split(|byte| !byte.is_ascii_digit());
+    let mut number = || std::str::from_utf8(numbers.next()?).ok()?.parse().ok();
+    Some((number()?, number()?))
+}
+
+fn form(version: (u32, u32)) -> Option<Form> {
+    let (array, hash_start) = match version {
+        (4, 4) => ([16, 24], 0),
+        (5, 0) => ([16, 32], FNV_OFFSET),
+        (5, 1) => ([16, 24], FNV_OFFSET),
+        (5, 2 | 3) => ([8, 16], FNV_OFFSET),
+        _ => return None,
+    };
+    Some(Form {
+        array,
+        hash_start,
+        counts_from_zero: version < (5, 1),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_version_is_read_from_what_bash_says_of_itself() {
+        let text = b"\0GNU bash\0@(#)Bash version 5.2.15(1) release GNU\0";
+        assert_eq!(version(text), Some((5, 2)));
+        assert_eq!(version(b"@(#)Bash version 10.30(1)"), Some((10, 30)));
+        assert_eq!(version(b"@(#)Bash version "), None);
+        assert_eq!(version(b"Bash version 5.2"), None);
+    }
+
+    #[test]
+    fn names_are_hashed_as_bash_does() {
+        assert_eq!(hash(FNV_OFFSET, b""), 0x811c_9dc5);
+        assert_eq!(hash(FNV_OFFSET, b"a"), 0x050c_5d7e);
+        assert_eq!(hash(0, b"ab"), (0x61 * 16_777_619) ^ 0x62);
+    }
+
+    #[test]
+    fn versions_whose_arrays_are_not_known_have_no_layout() {
+        assert_eq!(form((5, 3)).unwrap().array, [8, 16]);
+        assert_eq!(form((5, 4)), None);
+        assert_eq!(form((4, 4)).unwrap().hash_start, 0);
+        assert_eq!(form((4, 3)), None);
+    }
+}

@@ -1,0 +1,78 @@
+//! Caches the layouts of dash builds, in the user's cache folder and in this process. If the folder cannot be read or written, the
+//! next start is slower by some milliseconds, which is not an error.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+use std::sync::Mutex;
+
+use zerocopy::{FromBytes, IntoBytes};
+
+use crate::ebpf::wire::WireDash;
+
+/// A build id and the layout found for it.
+type Known = (Box<[u8]>, Option<WireDash>);
+
+/// Layouts that this process has found itself.
+static OWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());
+
+/// The cached result for a build. `Some(None)`: its layout cannot be determined.
+pub(super) fn find(build: &[u8]) -> Option<Option<WireDash>> {
+    let own = OWN
+        .lock()
+        .ok()?
+        .iter()
+        .find(|(known, _)| **known == *build)
+        .map(|(_, found)| *found);
+    own.or_else(|| read(build))
+}
+
+fn read(build: &[u8]) -> Option<Option<WireDash>> {
+    let bytes = fs::read(file(build)?).ok()?;
+    if bytes.is_empty() {
+        return Some(None);
+    }
+    WireDash::read_from_bytes(&bytes).ok().map(Some)
+}
+
+/// Stores the result for a build.
+pub(super) fn keep(build: &[u8], found: Option<WireDash>) {
+    if let Ok(mut own) = OWN.lock() {
+        own.push((build.into(), found));
+    }
+    let Some(file) = file(build) else { return };
+    let bytes = found.as_ref().map_or(&[][..], IntoBytes::as_bytes);
+    // Another process may be reading the file.
+    let new = file.with_extension(std::process::id().to_string());
+    let written = file
+        .parent()
+        .map_or(Ok(()), fs::create_dir_all)
+        .and_then(|()| fs::write(&new, bytes))
+        .and_then(|()| fs::rename(&new, &file));
+    if written.is_err() {
+        let _ = fs::remove_file(&new);
+    }
+}
+
+/// The cache file of a build. The number in its name changes with the format.
+fn file(build: &[u8]) -> Option<PathBuf> {
+    let mut name = "dash-2-".to_owned();
+    for byte in build {
+        write!(name, "{byte:02x}").ok()?;
+    }
+    Some(folder()?.join("spawnscope").join(name))
+}
+
+/// The cache folder of the user that this process runs as. The environment may be another user's, for instance under sudo: only a
+/// folder that this user owns is written to and trusted.
+fn folder() -> Option<PathBuf> {
+    let user = nix::unistd::geteuid();
+    let named = |name| {
+        let folder = std::env::var_os(name).map(PathBuf::from)?;
+        let is_own = fs::metadata(&folder).is_ok_and(|found| found.uid() == user.as_raw());
+        (folder.is_absolute() && is_own).then_some(folder)
+    };
+    let of_user = || Some(nix::unistd::User::from_uid(user).ok()??.dir);
+    named("XDG_CACHE_HOME").or_else(|| Some(named("HOME").or_else(of_user)?.join(".cache")))
+}

@@ -1,0 +1,171 @@
+//! Finds dash's variables: runs it on a script that stops at known places, and searches its memory at each.
+
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::os::fd::{AsRawFd, RawFd};
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::{MemfdFlags, memfd_create};
+
+use super::memory::Memory;
+use super::search::{ARGUMENT, NAME, Reads, Search, Stop};
+use crate::callers::elf::Elf;
+use crate::ebpf::wire::WireDash;
+
+/// Lines far from values that other counters may have by chance.
+const FUNCTION: usize = 331;
+const IN_FUNCTION: usize = 347;
+const FIRST: usize = 419;
+const SOURCED: usize = 523;
+const LAST: usize = 617;
+
+const STOPS: [Stop; 5] = [
+    Stop {
+        line: Some(FIRST as u32),
+        function_line: 0,
+        reads: Reads::Script,
+    },
+    Stop {
+        line: Some(IN_FUNCTION as u32),
+        function_line: FUNCTION as u32,
+        reads: Reads::Script,
+    },
+    Stop {
+        line: Some(SOURCED as u32),
+        function_line: 0,
+        reads: Reads::File,
+    },
+    Stop {
+        line: None,
+        function_line: 0,
+        reads: Reads::String,
+    },
+    Stop {
+        line: Some(LAST as u32),
+        function_line: 0,
+        reads: Reads::Script,
+    },
+];
+
+/// Blocks until it reads a line. The shell itself waits for this subshell, with all its variables set for this command.
+const STOP: &str = "(echo; read -r x)";
+
+/// Longer than any stop takes on a busy machine. A program that does not reach it is not a dash.
+const STOP_TIMEOUT: Timespec = Timespec { tv_sec: 2, tv_nsec: 0 };
+
+/// The layout of the dash in `file`. `Some(None)`: not a dash, or an unknown kind of it. `None`: calibration failed.
+pub(super) fn layout(program: &Elf<'_>, file: &File) -> Option<Option<WireDash>> {
+    if !is_trustworthy(file)? {
+        return None;
+    }
+    let sourced = script(&[(SOURCED, STOP)]).ok()?;
+    let own = format!("/proc/self/fd/{}", sourced.as_raw_fd());
+    let (blocked, blocker) = io::pipe().ok()?;
+    let text = script(&[
+        // A job that occupies the first slot in the table of jobs.
+        (1, &format!("read -r x <&{} &", blocked.as_raw_fd())),
+        (FUNCTION, &format!("{NAME}() {{")),
+        (IN_FUNCTION, STOP),
+        (IN_FUNCTION + 1, "}"),
+        (FIRST, STOP),
+        (FIRST + 1, &format!("{NAME} {ARGUMENT}")),
+        (FIRST + 2, &format!(". {own}")),
+        (FIRST + 3, &format!("eval '{STOP}'")),
+        (LAST, STOP),
+    ]);
+    let text = text.ok()?;
+    let name = format!("/proc/self/fd/{}", text.as_raw_fd());
+    let inherited = [sourced.as_raw_fd(), text.as_raw_fd(), blocked.as_raw_fd()];
+    let mut shell = Shell::start(file, &name, inherited).ok()?;
+    let mut search = Search::new(&name, &own);
+    for stop in STOPS {
+        shell.reach_stop()?;
+        search.narrow(&Memory::of(&shell.child, program)?, stop);
+        shell.resume()?;
+    }
+    drop(blocker);
+    let code_start = program.code_start()?;
+    Some(search.found(code_start))
+}
+
+/// Whether no other user may change the file.
+fn is_trustworthy(file: &File) -> Option<bool> {
+    let found = file.metadata().ok()?;
+    let is_ours = found.uid() == 0 || found.uid() == nix::unistd::geteuid().as_raw();
+    Some(is_ours && found.mode() & 0o022 == 0)
+}
+
+/// A memory file with these commands at these lines.
+fn script(lines: &[(usize, &str)]) -> io::Result<File> {
+    let mut text = String::new();
+    let mut at = 1;
+    for (line, command) in lines {
+        text.push_str(&"\n".repeat(line - at));
+        text.push_str(command);
+        text.push('\n');
+        at = line + 1;
+    }
+    let mut file = File::from(memfd_create("calibration", MemfdFlags::CLOEXEC)?);
+    file.write_all(text.as_bytes())?;
+    Ok(file)
+}
+
+/// A dash that runs the script.
+struct Shell {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+}
+
+impl Shell {
+    fn start(file: &File, script: &str, inherited: [RawFd; 3]) -> io::Result<Shell> {
+        let mut command = Command::new(format!("/proc/self/fd/{}", file.as_raw_fd()));
+        command.arg0("sh").arg(script).env_clear().current_dir("/");
+        command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null());
+        let keep = move || {
+            for fd in inherited {
+                // SAFETY: a plain system call on a descriptor that the parent holds open.
+                if unsafe { libc::fcntl(fd, libc::F_SETFD, 0) } < 0 {
+                    return Err(io::Error::last_os_error());
+                }
+            }
+            Ok(())
+        };
+        // SAFETY: it only makes system calls between fork and exec.
+        unsafe { command.pre_exec(keep) };
+        let mut child = command.spawn()?;
+        let pipes = (child.stdin.take(), child.stdout.take());
+        let (Some(input), Some(output)) = pipes else {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        };
+        Ok(Shell {
+            child,
+            input,
+            output: BufReader::new(output),
+        })
+    }
+
+    fn reach_stop(&mut self) -> Option<()> {
+        let mut ready = [PollFd::new(self.output.get_ref(), PollFlags::IN)];
+        (poll(&mut ready, Some(&STOP_TIMEOUT)).ok()? == 1).then_some(())?;
+        let mut line = String::new();
+        (self.output.read_line(&mut line).ok()? == 1).then_some(())
+    }
+
+    fn resume(&mut self) -> Option<()> {
+        self.input.write_all(b"\n").ok()
+    }
+}
+
+impl Drop for Shell {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,138 @@
+//! Reads the variables of a process through /proc while it waits.
+
+use std::fs::File;
+use std::io::Read as _;
+use std::os::unix::fs::FileExt as _;
+use std::process::Child;
+
+use crate::callers::elf::Elf;
+
+/// A place in a block that a variable points to: the variable, and the offset in the block.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct InBlock {
+    pub(super) holder: u64,
+    pub(super) offset: u64,
+}
+
+/// No mapping is below this address.
+const FIRST_ADDRESS: u64 = 1 << 16;
+
+/// The variables of a process that is blocked.
+pub(super) struct Memory {
+    file: File,
+    /// Addresses as in the file, with the bytes there.
+    variables: Vec<(u64, Vec<u8>)>,
+    /// The process that it waits for.
+    pub(super) job: u32,
+}
+
+impl Memory {
+    pub(super) fn of(process: &Child, program: &Elf<'_>) -> Option<Memory> {
+        let id = process.id();
+        let file = File::open(format!("/proc/{id}/mem")).ok()?;
+        let bias = code_start(id)?.wrapping_sub(program.code_start()?);
+        let mut memory = Memory {
+            file,
+            variables: Vec::new(),
+            job: last_child(id)?,
+        };
+        for range in program.variables() {
+            let bytes = memory.read(bias.wrapping_add(range.start), (range.end - range.start) as usize)?;
+            memory.variables.push((range.start, bytes));
+        }
+        Some(memory)
+    }
+
+    fn read(&self, address: u64, bytes: usize) -> Option<Vec<u8>> {
+        let mut read = vec![0; bytes];
+        self.file.read_exact_at(&mut read, address).ok()?;
+        Some(read)
+    }
+
+    pub(super) fn number(&self, address: u64) -> Option<u32> {
+        Some(u32::from_le_bytes(*self.read(address, 4)?.first_chunk()?))
+    }
+
+    pub(super) fn pointer(&self, address: u64) -> Option<u64> {
+        Some(u64::from_le_bytes(*self.read(address, 8)?.first_chunk()?))
+    }
+
+    pub(super) fn holds(&self, address: u64, text: &str) -> bool {
+        let read = self.read(address, text.len() + 1);
+        read.is_some_and(|read| read.strip_suffix(b"\0") == Some(text.as_bytes()))
+    }
+
+    /// All aligned variables of `BYTES` bytes, with their values.
+    fn all<const BYTES: usize>(&self) -> impl Iterator<Item = (u64, [u8; BYTES])> {
+        self.variables.iter().flat_map(|(start, bytes)| {
+            let skipped = start.next_multiple_of(BYTES as u64) - start;
+            let bytes = bytes.get(skipped as usize..).unwrap_or_default();
+            let (values, _) = bytes.as_chunks::<BYTES>();
+            let first = start + skipped;
+            values
+                .iter()
+                .enumerate()
+                .map(move |(at, value)| (first + (at * BYTES) as u64, *value))
+        })
+    }
+
+    /// The variables that may point to blocks.
+    pub(super) fn holders(&self) -> impl Iterator<Item = u64> {
+        let is_block = |(_, value): &(u64, u64)| *value >= FIRST_ADDRESS && value.is_multiple_of(8);
+        self.pointers().filter(is_block).map(|(holder, _)| holder)
+    }
+
+    /// The words of `BYTES` bytes at the beginning of the block that a variable points to.
+    fn block<const BYTES: usize>(&self, holder: u64, bytes: u64) -> impl Iterator<Item = (InBlock, [u8; BYTES])> {
+        let block = self.value(holder).and_then(|block| self.read(block, bytes as usize));
+        let words: Vec<[u8; BYTES]> = block.unwrap_or_default().as_chunks::<BYTES>().0.to_vec();
+        words.into_iter().zip((0..).step_by(BYTES)).map(move |(word, offset)| {
+            let place = InBlock { holder, offset };
+            (place, word)
+        })
+    }
+
+    pub(super) fn numbers_in_block(&self, holder: u64, bytes: u64) -> impl Iterator<Item = (InBlock, u32)> {
+        self.block(holder, bytes)
+            .map(|(place, word)| (place, u32::from_le_bytes(word)))
+    }
+
+    pub(super) fn pointers_in_block(&self, holder: u64, bytes: u64) -> impl Iterator<Item = (InBlock, u64)> {
+        self.block(holder, bytes)
+            .map(|(place, word)| (place, u64::from_le_bytes(word)))
+    }
+
+    /// The value of an eight-byte variable.
+    fn value(&self, variable: u64) -> Option<u64> {
+        let of = |(start, bytes): &(u64, Vec<u8>)| {
+            let at = usize::try_from(variable.checked_sub(*start)?).ok()?;
+            Some(u64::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+        };
+        self.variables.iter().find_map(of)
+    }
+
+    pub(super) fn numbers(&self) -> impl Iterator<Item = (u64, u32)> {
+        self.all().map(|(address, value)| (address, u32::from_le_bytes(value)))
+    }
+
+    pub(super) fn pointers(&self) -> impl Iterator<Item = (u64, u64)> {
+        self.all().map(|(address, value)| (address, u64::from_le_bytes(value)))
+    }
+}
+
+/// The start of a process's code, as reported by the kernel.
+fn code_start(process: u32) -> Option<u64> {
+    let mut text = String::new();
+    File::open(format!("/proc/{process}/stat"))
+        .ok()?
+        .read_to_string(&mut text)
+        .ok()?;
+    // Splits after the name, which may contain any character; `startcode` is the 26th field.
+    text.rsplit(')').next()?.split_whitespace().nth(23)?.parse().ok()
+}
+
+fn last_child(process: u32) -> Option<u32> {
+    let children = std::fs::read_to_string(format!("/proc/{process}/task/{process}/children")).ok()?;
+    // They are in order of creation.
+    children.split_whitespace().next_back()?.parse().ok()
+}

@@ -1,0 +1,188 @@
+//! Finds dash's variables as those that hold the expected values at all stops. A variable is accepted only if it is the only
+//! candidate. Busybox keeps most of them in blocks that variables point to.
+
+use super::memory::{InBlock, Memory};
+use crate::ebpf::wire::{DASH_BLOCK_BYTES, WireDash};
+
+/// A place at which the script stops.
+#[derive(Clone, Copy)]
+pub(super) struct Stop {
+    /// `None` in a string, which has line numbers of its own.
+    pub(super) line: Option<u32>,
+    pub(super) function_line: u32,
+    pub(super) reads: Reads,
+}
+
+/// The source of the script's commands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Reads {
+    Script,
+    File,
+    String,
+}
+
+/// The function's name and its argument.
+pub(super) const NAME: &str = "calibrated";
+pub(super) const ARGUMENT: &str = "argument";
+
+/// The line and the parameters are near the beginning of their blocks. The limit excludes other memory behind a block.
+const HEAD_BYTES: u64 = 128;
+
+/// The remaining candidates for a variable.
+struct Candidates<Place>(Option<Vec<Place>>);
+
+impl<Place: Copy + PartialEq> Candidates<Place> {
+    fn keep(&mut self, fitting: impl Iterator<Item = Place>) {
+        let fitting: Vec<Place> = fitting.collect();
+        self.0 = Some(match self.0.take() {
+            Some(before) => before.into_iter().filter(|place| fitting.contains(place)).collect(),
+            None => fitting,
+        });
+    }
+
+    fn all(&self) -> &[Place] {
+        self.0.as_deref().unwrap_or_default()
+    }
+
+    fn only(&self) -> Option<Place> {
+        <[Place; 1]>::try_from(self.all()).ok().map(|[place]| place)
+    }
+}
+
+/// A variable that may also be in a block.
+struct Variable {
+    direct: Candidates<u64>,
+    in_block: Candidates<InBlock>,
+}
+
+impl Variable {
+    const fn new() -> Variable {
+        Variable {
+            direct: Candidates(None),
+            in_block: Candidates(None),
+        }
+    }
+
+    /// Keeps the pointers that fit, among the variables and in these blocks.
+    fn keep(&mut self, memory: &Memory, holders: &[u64], bytes: u64, fits: impl Fn(u64) -> bool) {
+        let direct = memory.pointers().filter(|(_, value)| fits(*value));
+        self.direct.keep(direct.map(|(address, _)| address));
+        let words = holders
+            .iter()
+            .flat_map(|holder| memory.pointers_in_block(*holder, bytes));
+        let in_block = words.filter(|(_, value)| fits(*value));
+        self.in_block.keep(in_block.map(|(place, _)| place));
+    }
+
+    /// Its address, or otherwise its offset in this block.
+    fn place(&self, block: Option<u64>) -> Option<u64> {
+        self.direct.only().or_else(|| {
+            let within = self.in_block.all().iter().filter(|place| Some(place.holder) == block);
+            let offsets: Vec<u64> = within.map(|place| place.offset).collect();
+            Candidates(Some(offsets)).only()
+        })
+    }
+}
+
+/// All variables that are searched for.
+pub(super) struct Search<'a> {
+    script: &'a str,
+    sourced: &'a str,
+    line: Variable,
+    function_line: Candidates<u64>,
+    own_name: Variable,
+    command_name: Variable,
+    input: Variable,
+    job: Candidates<u64>,
+    parameters: Variable,
+}
+
+impl<'a> Search<'a> {
+    pub(super) fn new(script: &'a str, sourced: &'a str) -> Search<'a> {
+        Search {
+            script,
+            sourced,
+            line: Variable::new(),
+            function_line: Candidates(None),
+            own_name: Variable::new(),
+            command_name: Variable::new(),
+            input: Variable::new(),
+            job: Candidates(None),
+            parameters: Variable::new(),
+        }
+    }
+
+    pub(super) fn narrow(&mut self, memory: &Memory, stop: Stop) {
+        let holders: Vec<u64> = memory.holders().collect();
+        self.narrow_lines(memory, stop, &holders);
+        let own: Vec<u64> = self.line.in_block.all().iter().map(|place| place.holder).collect();
+        self.own_name
+            .keep(memory, &own, DASH_BLOCK_BYTES, |name| memory.holds(name, self.script));
+        let is_command = |name: u64| match stop.reads {
+            // Busybox stores the script's own name there.
+            Reads::Script => name == 0 || memory.holds(name, self.script),
+            Reads::File => memory.holds(name, self.sourced),
+            Reads::String => memory.holds(name, "eval"),
+        };
+        self.command_name.keep(memory, &own, DASH_BLOCK_BYTES, is_command);
+        self.input.keep(memory, &own, DASH_BLOCK_BYTES, |input| {
+            is_input(memory, input, stop.reads)
+        });
+        let is_job = |job: u64| memory.number(job) == Some(memory.job) && memory.pointer(job + 16) == Some(job);
+        let jobs = memory.pointers().filter(|(_, job)| is_job(*job));
+        self.job.keep(jobs.map(|(address, _)| address));
+        if stop.function_line != 0 {
+            self.parameters
+                .keep(memory, &holders, HEAD_BYTES, |words| are_parameters(memory, words));
+        }
+    }
+
+    fn narrow_lines(&mut self, memory: &Memory, stop: Stop, holders: &[u64]) {
+        let are = |wanted: u32| memory.numbers().filter(move |(_, value)| *value == wanted);
+        self.function_line
+            .keep(are(stop.function_line).map(|(address, _)| address));
+        let Some(line) = stop.line else { return };
+        self.line.direct.keep(are(line).map(|(address, _)| address));
+        let words = holders
+            .iter()
+            .flat_map(|holder| memory.numbers_in_block(*holder, HEAD_BYTES));
+        let in_block = words.filter(|(_, value)| *value == line);
+        self.line.in_block.keep(in_block.map(|(place, _)| place));
+    }
+
+    pub(super) fn found(self, code_start: u64) -> Option<WireDash> {
+        let in_block = |variable: &Variable| match variable.direct.only() {
+            Some(_) => None,
+            None => variable.in_block.only().map(|place| place.holder),
+        };
+        let (own, parameters) = (in_block(&self.line), in_block(&self.parameters));
+        Some(WireDash {
+            code_start,
+            line: self.line.place(own)?,
+            function_line: self.function_line.only()?,
+            own_name: self.own_name.place(own)?,
+            command_name: self.command_name.place(own)?,
+            input: self.input.place(own)?,
+            job: self.job.only()?,
+            parameters: self.parameters.place(parameters)?,
+            own_block: own.unwrap_or_default(),
+            parameters_block: parameters.unwrap_or_default(),
+        })
+    }
+}
+
+/// Whether this is an input that commands are read from: an outer input, its line, and a descriptor.
+fn is_input(memory: &Memory, input: u64, reads: Reads) -> bool {
+    let read = || Some((memory.pointer(input)?, memory.number(input + 12)? as i32));
+    match (read(), reads) {
+        (Some((outer, fd)), Reads::Script) => outer == 0 && (10..64).contains(&fd),
+        (Some((outer, fd)), Reads::File) => is_input(memory, outer, Reads::Script) && (10..64).contains(&fd),
+        (Some((outer, fd)), Reads::String) => is_input(memory, outer, Reads::Script) && fd == -1,
+        (None, _) => false,
+    }
+}
+
+fn are_parameters(memory: &Memory, words: u64) -> bool {
+    let word = |address: u64, text: &str| memory.pointer(address).is_some_and(|word| memory.holds(word, text));
+    word(words, ARGUMENT) && words.checked_sub(8).is_some_and(|name| word(name, NAME))
+}

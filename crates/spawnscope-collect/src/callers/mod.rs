@@ -1,0 +1,102 @@
+//! Interpreters whose scripts request launches: recognizes their executables by the content of the file, never by its name, and
+//! finds where an interpreter stores the file, line and function being executed. `elf` reads executables. This module does not know
+//! BPF maps: the collector passes the layouts on to the programs that read the memory.
+
+mod bash;
+mod code;
+mod dash;
+mod elf;
+pub(super) mod python;
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::Read as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::{Path, PathBuf};
+
+use object::ReadCache;
+
+use self::elf::Elf;
+use crate::ebpf::wire::{WireBash, WireDash, WirePython};
+use spawnscope_data::event::Pid;
+
+/// Where an interpreter stores what its script executes.
+pub(super) enum Layout {
+    /// GNU bash.
+    Bash(WireBash),
+    /// The Debian Almquist shell.
+    Dash(WireDash),
+    /// CPython.
+    Python(WirePython),
+}
+
+/// The layout of the interpreter in `file`. `process` is a process that runs it, if there is one. `None` if it is not an
+/// interpreter, or not a supported one. A file that no process runs yet is trusted, so it may be run for calibration.
+pub(super) fn layout_of(file: &File, process: Option<Pid>) -> Option<Layout> {
+    let cache = ReadCache::new(file);
+    let program = Elf::parse(&cache)?;
+    let trusted = process.is_none().then_some(file);
+    let bash = bash::layout(&program).map(Layout::Bash);
+    let python = || python::layout(&program, file, process).map(Layout::Python);
+    bash.or_else(python)
+        .or_else(|| dash::layout(&program, trusted).map(Layout::Dash))
+}
+
+/// Directories of the system's interpreters, searched independently of PATH.
+const DIRECTORIES: [&str; 2] = ["/bin", "/usr/bin"];
+const INTERPRETERS: [&str; 6] = ["bash", "sh", "dash", "ash", "python3", "python"];
+
+/// The executables that are likely to run a command's scripts; they may not exist. `command` is the file of the command.
+pub(super) fn usual(command: Option<&Path>) -> Vec<PathBuf> {
+    let search = std::env::var_os("PATH").unwrap_or_default();
+    let directories = DIRECTORIES.iter().map(PathBuf::from);
+    let directories = directories.chain(std::env::split_paths(&search));
+    let interpreters = directories.flat_map(|directory| INTERPRETERS.map(|name| directory.join(name)));
+    let own = command
+        .into_iter()
+        .flat_map(|file| [Some(file.to_owned()), named_interpreter(file)]);
+    own.flatten().chain(interpreters).collect()
+}
+
+/// The interpreter named in a script's first line: `#!/bin/sh -e` is run by /bin/sh.
+fn named_interpreter(script: &Path) -> Option<PathBuf> {
+    let mut head = Vec::new();
+    File::open(script).ok()?.take(256).read_to_end(&mut head).ok()?;
+    let line = head.strip_prefix(b"#!")?.split(|&byte| byte == b'\n').next()?;
+    let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
+    words.next().map(|path| PathBuf::from(OsStr::from_bytes(path)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_names_its_interpreter_in_its_first_line() {
+        let directory = tempfile::tempdir().unwrap();
+        let script = directory.path().join("script");
+        let named = |text: &[u8]| {
+            std::fs::write(&script, text).unwrap();
+            named_interpreter(&script)
+        };
+        assert_eq!(named(b"#!/bin/sh -e\nexit\n"), Some(PathBuf::from("/bin/sh")));
+        assert_eq!(named(b"#! /opt/my\tx"), Some(PathBuf::from("/opt/my")));
+        assert_eq!(named(b"#!\n/bin/sh"), None);
+        assert_eq!(named(b"\x7fELF"), None);
+    }
+
+    #[test]
+    fn an_executable_is_no_interpreter_by_its_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let bash = directory.path().join("bash");
+        for content in [
+            &b"#!/bin/bash\n"[..],
+            b"",
+            b"\x7fELF\x02\x01\x01",
+            &std::fs::read("/bin/true").unwrap(),
+        ] {
+            std::fs::write(&bash, content).unwrap();
+            assert!(layout_of(&File::open(&bash).unwrap(), None).is_none());
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Finds the library that contains a Python program's interpreter, as the program's loader does. If the loader used another one,
+//! the addresses do not fit, and the lines of the program's launches are unknown.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use spawnscope_data::event::Pid;
+use spawnscope_system::arch::LIBRARY_FOLDERS;
+
+/// The loaders' default directories: glibc's on Debian and on other distributions, and musl's.
+const DIRECTORIES: [&str; 7] = [
+    "/usr/local/lib",
+    LIBRARY_FOLDERS[0],
+    LIBRARY_FOLDERS[1],
+    "/lib64",
+    "/usr/lib64",
+    "/lib",
+    "/usr/lib",
+];
+
+/// Opens the library of this name that a program is linked with; `directories` are those that the program wants searched first.
+pub(super) fn open(name: &[u8], directories: &[&[u8]], program: &File, process: Option<Pid>) -> Option<File> {
+    let root = process.map_or(PathBuf::from("/"), |pid| PathBuf::from(format!("/proc/{}/root", pid.0)));
+    let path = match process {
+        Some(pid) => std::fs::read_link(format!("/proc/{}/exe", pid.0)),
+        None => std::fs::read_link(format!("/proc/self/fd/{}", program.as_raw_fd())),
+    };
+    let asked_for = library_path(process);
+    let asked_for = asked_for.split(|&byte| byte == b':').chain(directories.iter().copied());
+    let places = asked_for.map(|directory| expanded(directory, path.as_deref().ok()));
+    let places = places.chain(configured(&root)).chain(DIRECTORIES.map(PathBuf::from));
+    places
+        .filter(|directory| directory.is_absolute())
+        .find_map(|directory| File::open(within(&root, &directory.join(OsStr::from_bytes(name)))).ok())
+}
+
+/// The LD_LIBRARY_PATH of a process, or of a command that has not been started.
+fn library_path(process: Option<Pid>) -> Vec<u8> {
+    const NAME: &str = "LD_LIBRARY_PATH";
+    let Some(pid) = process else {
+        return std::env::var_os(NAME).unwrap_or_default().into_encoded_bytes();
+    };
+    let environment = std::fs::read(format!("/proc/{}/environ", pid.0)).unwrap_or_default();
+    let mut variables = environment.split(|&byte| byte == 0);
+    let value = variables.find_map(|variable| variable.strip_prefix(NAME.as_bytes())?.strip_prefix(b"="));
+    value.unwrap_or_default().to_vec()
+}
+
+fn within(root: &Path, path: &Path) -> PathBuf {
+    root.join(path.strip_prefix("/").unwrap_or(path))
+}
+
+/// Replaces `$ORIGIN` with the directory of the program.
+fn expanded(directory: &[u8], program: Option<&Path>) -> PathBuf {
+    let words = [&b"$ORIGIN"[..], b"${ORIGIN}"];
+    let rest = words.iter().find_map(|word| directory.strip_prefix(*word));
+    match (rest, program.and_then(Path::parent)) {
+        (Some(rest), Some(origin)) => origin.join(OsStr::from_bytes(rest.strip_prefix(b"/").unwrap_or(rest))),
+        _ => PathBuf::from(OsStr::from_bytes(directory)),
+    }
+}
+
+/// The directories in the loader's configuration.
+fn configured(root: &Path) -> Vec<PathBuf> {
+    let folder = within(root, Path::new("/etc/ld.so.conf.d"));
+    let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let texts = files.filter_map(|file| std::fs::read_to_string(file.path()).ok());
+    texts
+        .flat_map(|text| text.lines().map(|line| PathBuf::from(line.trim())).collect::<Vec<_>>())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_origin_is_the_directory_of_the_program() {
+        let program = Some(Path::new("/opt/python/bin/python3"));
+        for word in ["$ORIGIN", "${ORIGIN}"] {
+            let directory = format!("{word}/../lib");
+            assert_eq!(
+                expanded(directory.as_bytes(), program),
+                Path::new("/opt/python/bin/../lib")
+            );
+        }
+        assert_eq!(expanded(b"/opt/lib", program), Path::new("/opt/lib"));
+        assert!(!expanded(b"$ORIGIN/lib", None).is_absolute(), "relative: not searched");
+    }
+
+    #[test]
+    fn a_directory_of_the_program_comes_before_the_systems() {
+        let directory = tempfile::tempdir().unwrap();
+        std::fs::write(directory.path().join("libc.so.6"), "ours").unwrap();
+        let program = File::open("/bin/true").unwrap();
+        let opened = |directories: &[&[u8]]| {
+            let mut file = open(b"libc.so.6", directories, &program, None).unwrap();
+            let mut head = [0; 4];
+            std::io::Read::read_exact(&mut file, &mut head).unwrap();
+            head
+        };
+        assert_eq!(
+            opened(&[b"relative", directory.path().as_os_str().as_bytes()]),
+            *b"ours"
+        );
+        assert_eq!(opened(&[]), *b"\x7fELF");
+    }
+}

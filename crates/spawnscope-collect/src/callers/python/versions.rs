@@ -1,0 +1,298 @@
+//! Where each version of CPython stores its frames. Since 3.13 the interpreter publishes the offsets itself, in `_Py_DebugOffsets`
+//! at the start of `_PyRuntime`; for 3.9 to 3.12 they are taken from the headers. Patch releases do not change them.
+
+use zerocopy::FromZeros;
+
+use crate::ebpf::wire::{
+    PYTHON_LINES_LOCATIONS, PYTHON_LINES_RANGES, PYTHON_LINES_STEPS, PYTHON_PIECE_BYTES, WirePython,
+};
+
+/// Bytes of `_PyRuntime` to read: enough for the offsets of all versions that publish them.
+pub(super) const PUBLISHED_BYTES: u64 = 50 * 8;
+
+/// The offsets of the interpreter with this `Py_Version`; `runtime` is the beginning of `_PyRuntime` in its file. `None` for an
+/// unknown version, and for a build without a global interpreter lock or for debugging that.
+pub(super) fn offsets(version: u32, runtime: &[u8]) -> Option<WirePython> {
+    let layout = match version >> 16 {
+        0x309 => python_3_9(),
+        0x30a => python_3_10(),
+        0x30b => python_3_11(),
+        0x30c => python_3_12(),
+        0x30d => published(version, runtime, &PLACES_3_13)?,
+        0x30e => published(version, runtime, &PLACES_3_14)?,
+        _ => return None,
+    };
+    fits(&layout).then_some(layout)
+}
+
+/// Whether the pieces that are read contain all their fields.
+fn fits(layout: &WirePython) -> bool {
+    const WORD: u16 = 8;
+    let within =
+        |end: u16, fields: &[u16]| u32::from(end) < PYTHON_PIECE_BYTES && fields.iter().all(|at| at + WORD <= end);
+    let frame = [layout.frame_code, layout.frame_caller, layout.frame_instruction];
+    let code = [
+        layout.code_first_line,
+        layout.code_bytes,
+        layout.code_file,
+        layout.code_function,
+        layout.code_lines,
+    ];
+    let frame_end = match layout.line_format {
+        PYTHON_LINES_LOCATIONS => layout.frame_owner + 1,
+        _ => layout.frame_instruction + WORD,
+    };
+    within(frame_end, &frame) && within(layout.code_instructions, &code)
+}
+
+/// Versions in which frames are objects. The last fields read are `f_lasti` and the line table.
+fn with_frame_objects(line_format: u16, frame_instruction: u16) -> WirePython {
+    WirePython {
+        runtime_interpreters: 32,
+        interpreter_next: 0,
+        interpreter_threads: 8,
+        thread_next: 8,
+        thread_id: 176,
+        holder_frame: 24,
+        frame_caller: 24,
+        frame_code: 32,
+        frame_instruction,
+        code_first_line: 40,
+        code_bytes: 48,
+        code_file: 104,
+        code_function: 112,
+        code_lines: 120,
+        code_instructions: 128,
+        ascii_text: 48,
+        other_text: 72,
+        line_format,
+        ..WirePython::new_zeroed()
+    }
+}
+
+fn python_3_9() -> WirePython {
+    with_frame_objects(PYTHON_LINES_STEPS, 104)
+}
+
+fn python_3_10() -> WirePython {
+    with_frame_objects(PYTHON_LINES_RANGES, 96)
+}
+
+fn python_3_11() -> WirePython {
+    WirePython {
+        runtime_interpreters: 40,
+        interpreter_next: 0,
+        interpreter_threads: 16,
+        thread_next: 8,
+        thread_id: 160,
+        thread_c_frame: 56,
+        holder_frame: 8,
+        frame_code: 32,
+        frame_caller: 48,
+        frame_instruction: 56,
+        frame_owner: 69,
+        code_first_line: 72,
+        code_file: 112,
+        code_function: 128,
+        code_lines: 136,
+        code_instructions: 184,
+        ascii_text: 48,
+        other_text: 72,
+        ..WirePython::new_zeroed()
+    }
+}
+
+fn python_3_12() -> WirePython {
+    WirePython {
+        runtime_interpreters: 40,
+        interpreter_next: 0,
+        interpreter_threads: 72,
+        thread_next: 8,
+        thread_id: 144,
+        thread_c_frame: 56,
+        holder_frame: 0,
+        frame_code: 0,
+        frame_caller: 8,
+        frame_instruction: 56,
+        frame_owner: 70,
+        code_first_line: 68,
+        code_file: 112,
+        code_function: 128,
+        code_lines: 136,
+        code_instructions: 192,
+        ascii_text: 40,
+        other_text: 56,
+        ..WirePython::new_zeroed()
+    }
+}
+
+/// The position of each offset in `_Py_DebugOffsets`, counted in numbers from its start.
+struct Places {
+    runtime_interpreters: usize,
+    interpreter_next: usize,
+    interpreter_threads: usize,
+    thread_next: usize,
+    thread_frame: usize,
+    thread_id: usize,
+    frame_caller: usize,
+    frame_code: usize,
+    frame_instruction: usize,
+    frame_owner: usize,
+    code_file: usize,
+    code_function: usize,
+    code_lines: usize,
+    code_first_line: usize,
+    code_instructions: usize,
+}
+
+const PLACES_3_13: Places = Places {
+    runtime_interpreters: 5,
+    interpreter_next: 8,
+    interpreter_threads: 9,
+    thread_next: 21,
+    thread_frame: 23,
+    thread_id: 25,
+    frame_caller: 29,
+    frame_code: 30,
+    frame_instruction: 31,
+    frame_owner: 33,
+    code_file: 35,
+    code_function: 37,
+    code_lines: 38,
+    code_first_line: 39,
+    code_instructions: 43,
+};
+
+const PLACES_3_14: Places = Places {
+    runtime_interpreters: 5,
+    interpreter_next: 8,
+    interpreter_threads: 9,
+    thread_next: 24,
+    thread_frame: 26,
+    thread_id: 28,
+    frame_caller: 32,
+    frame_code: 33,
+    frame_instruction: 34,
+    frame_owner: 36,
+    code_file: 40,
+    code_function: 42,
+    code_lines: 43,
+    code_first_line: 44,
+    code_instructions: 48,
+};
+
+/// The number at a position: a cookie, the version, whether it is a free-threaded build, then offsets.
+fn number(runtime: &[u8], place: usize) -> Option<u64> {
+    let bytes = runtime.get(place * 8..)?.first_chunk()?;
+    Some(u64::from_ne_bytes(*bytes))
+}
+
+fn published(version: u32, runtime: &[u8], places: &Places) -> Option<WirePython> {
+    let is_known = runtime.starts_with(b"xdebugpy") && number(runtime, 1)? == u64::from(version);
+    let has_global_lock = number(runtime, 2)? == 0;
+    if !is_known || !has_global_lock {
+        return None;
+    }
+    let offset = |place| u16::try_from(number(runtime, place)?).ok();
+    Some(WirePython {
+        runtime_interpreters: offset(places.runtime_interpreters)?,
+        interpreter_next: offset(places.interpreter_next)?,
+        interpreter_threads: offset(places.interpreter_threads)?,
+        thread_next: offset(places.thread_next)?,
+        thread_id: offset(places.thread_id)?,
+        thread_c_frame: 0,
+        holder_frame: offset(places.thread_frame)?,
+        frame_code: offset(places.frame_code)?,
+        frame_caller: offset(places.frame_caller)?,
+        frame_instruction: offset(places.frame_instruction)?,
+        frame_owner: offset(places.frame_owner)?,
+        code_first_line: offset(places.code_first_line)?,
+        code_file: offset(places.code_file)?,
+        code_function: offset(places.code_function)?,
+        code_lines: offset(places.code_lines)?,
+        code_instructions: offset(places.code_instructions)?,
+        ascii_text: 40,
+        other_text: 56,
+        ..WirePython::new_zeroed()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The first numbers of `_PyRuntime` in Debian's 3.13.5 and 3.14.10, after the cookie.
+    const DEBIAN_3_13: [u64; 43] = [
+        0x30d_05f0, 0, 283_376, 608, 632, 194_976, 7272, 7264, 7344, 7400, 7656, 7640, 7648, 16, 7752, 0, 7768, 7760,
+        304, 0, 8, 16, 72, 152, 160, 232, 32, 80, 8, 0, 56, 72, 70, 208, 112, 120, 128, 136, 68, 52, 96, 104, 200,
+    ];
+    const DEBIAN_3_14: [u64; 48] = [
+        0x30e_0af0, 0, 316_616, 784, 808, 225_864, 7280, 7272, 7344, 7360, 7408, 7688, 7672, 7680, 16, 7784, 0, 7800,
+        7792, 7992, 0, 832, 0, 8, 16, 72, 152, 160, 232, 32, 88, 8, 0, 56, 80, 74, 64, 0, 216, 112, 120, 128, 136, 68,
+        52, 96, 104, 208,
+    ];
+
+    fn runtime(numbers: &[u64]) -> Vec<u8> {
+        let numbers = numbers.iter().flat_map(|number| number.to_ne_bytes());
+        b"xdebugpy".iter().copied().chain(numbers).collect()
+    }
+
+    #[test]
+    fn what_an_interpreter_publishes_is_what_its_headers_say() {
+        let layout = offsets(0x30d_05f0, &runtime(&DEBIAN_3_13)).unwrap();
+        let threads = (layout.interpreter_threads, layout.thread_next, layout.thread_id);
+        assert_eq!(
+            (layout.runtime_interpreters, layout.interpreter_next, threads),
+            (632, 7264, (7344, 8, 160))
+        );
+        assert_eq!(
+            (layout.thread_c_frame, layout.holder_frame, layout.frame_owner),
+            (0, 72, 70)
+        );
+        assert_eq!((layout.code_first_line, layout.code_instructions), (68, 200));
+
+        let layout = offsets(0x30e_0af0, &runtime(&DEBIAN_3_14)).unwrap();
+        let threads = (layout.interpreter_threads, layout.thread_next, layout.thread_id);
+        assert_eq!(
+            (layout.runtime_interpreters, layout.interpreter_next, threads),
+            (808, 7272, (7344, 8, 160))
+        );
+        assert_eq!(
+            (layout.holder_frame, layout.frame_instruction, layout.frame_owner),
+            (72, 56, 74)
+        );
+        assert_eq!(
+            (layout.code_first_line, layout.code_lines, layout.code_instructions),
+            (68, 136, 208)
+        );
+    }
+
+    #[test]
+    fn a_version_that_is_not_known_has_no_layout() {
+        assert!(offsets(0x30b_02f0, &[]).is_some(), "3.11 publishes no offsets");
+        assert!(offsets(0x309_00f0, &[]).is_some(), "3.9 does not either");
+        assert_eq!(offsets(0x308_05f0, &[]), None);
+        assert_eq!(offsets(0x30f_00f0, &runtime(&DEBIAN_3_14)), None);
+    }
+
+    #[test]
+    fn a_table_that_is_not_what_it_seems_is_not_used() {
+        let with = |place: usize, number: u64| {
+            let mut numbers = DEBIAN_3_13;
+            numbers[place - 1] = number;
+            offsets(0x30d_05f0, &runtime(&numbers))
+        };
+        assert!(with(3, 7).is_some(), "an unused number");
+        assert_eq!(with(1, 0x30d_00f0), None, "another version");
+        assert_eq!(with(2, 1), None, "no global lock");
+        assert_eq!(with(PLACES_3_13.frame_owner, 20), None, "fields beyond the piece");
+        assert_eq!(
+            with(PLACES_3_13.code_instructions, 4000),
+            None,
+            "a piece larger than allowed"
+        );
+        assert_eq!(with(PLACES_3_13.code_file, 70_000), None);
+        assert_eq!(offsets(0x30d_05f0, &runtime(&DEBIAN_3_13)[..100]), None, "truncated");
+        assert_eq!(offsets(0x30d_05f0, &[0; 500]), None, "no cookie");
+    }
+}

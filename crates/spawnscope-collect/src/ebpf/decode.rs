@@ -1,0 +1,344 @@
+//! Converts records of the ring buffer to events. Pure: one record in, up to two events out. Repeated chains are shared.
+
+mod python;
+mod script;
+mod waker;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use zerocopy::{FromBytes, Immutable, KnownLayout};
+
+use super::wire::*;
+use spawnscope_data::event::{
+    Chain, Closing, Event, EventKind, Executed, Exited, LaunchId, Launched, LeftCpu, LibrarySearch, Loaded, Loader,
+    Mechanism, Nanos, Object, ObjectKind, ParentMemory, Pid, Slice, Syscall, TaskId,
+};
+use spawnscope_system::arch::FORK_NUMBERS;
+
+const CLONE_VM: u64 = 0x100;
+const CLONE_VFORK: u64 = 0x4000;
+/// The flags of libc's fork: the exit signal, and where to store the child's tid.
+const FORK_FLAGS: u64 = 0xff | 0x0100_0000 | 0x0020_0000 | 0x0010_0000;
+
+/// The chains decoded so far, keyed by their bytes. Most launches have the call site of an earlier one.
+#[derive(Debug, Default)]
+pub(super) struct Chains(HashMap<Box<[u8]>, Arc<Chain>>);
+
+impl Chains {
+    const MAX_KNOWN: usize = 4096;
+
+    /// The chain in a record. Decodes it if it is new.
+    fn get(&mut self, record: &[u8], decode: impl FnOnce() -> Option<Chain>) -> Option<Arc<Chain>> {
+        let bytes = record.get(size_of::<WireHeader>()..)?;
+        if let Some(chain) = self.0.get(bytes) {
+            return Some(Arc::clone(chain));
+        }
+        if self.0.len() >= Self::MAX_KNOWN {
+            self.0.clear();
+        }
+        let chain = Arc::new(decode()?);
+        self.0.insert(bytes.into(), Arc::clone(&chain));
+        Some(chain)
+    }
+}
+
+/// Converts a record into events, in order. `page_bytes` is the machine's page size. `None` if it is not a record of this format.
+pub(super) fn decode(bytes: &[u8], page_bytes: u64, chains: &mut Chains, events: &mut Vec<Event>) -> Option<()> {
+    let header = read::<WireHeader>(bytes)?.0;
+    let kind = match header.kind {
+        KIND_LAUNCH => EventKind::Launched(launched(&read(bytes)?.0, page_bytes)),
+        KIND_THREAD => thread_started(&read(bytes)?.0),
+        KIND_ADOPTED => adopted(&read(bytes)?.0),
+        KIND_EXEC_FAILED => {
+            let (failed, rest) = read(bytes)?;
+            exec_failed(&failed, rest)?
+        }
+        KIND_EXECUTED => {
+            let (executed, rest) = read(bytes)?;
+            EventKind::Executed(decode_executed(&executed, rest)?)
+        }
+        KIND_LOADED => EventKind::Loaded(loaded(&read(bytes)?.0)),
+        KIND_EXITED => EventKind::Exited(exited(&read(bytes)?.0)),
+        KIND_GONE => {
+            let gone: WireGone = read(bytes)?.0;
+            events.push(event(&header, last_slice(&gone)));
+            EventKind::Gone {
+                zombie: seen(gone.zombie),
+                auto_reaped: gone.released != 0,
+                cpu: Nanos(gone.cpu),
+            }
+        }
+        KIND_REAPED => EventKind::Reaped {
+            pid: pid(read::<WireReaped>(bytes)?.0.pid),
+        },
+        KIND_SLICE => EventKind::Slice(slice(&read(bytes)?.0)?),
+        KIND_LAST_SEEN => EventKind::LastSeen(slice(&read(bytes)?.0)?),
+        KIND_FILE_NAMED => {
+            let (named, rest) = read(bytes)?;
+            file_named(&named, rest)?
+        }
+        KIND_SCRIPT_CALLED => {
+            let (called, rest) = read(bytes)?;
+            let chain = chains.get(bytes, || script::chain(&called, rest))?;
+            if chain.frames.is_empty() {
+                return Some(());
+            }
+            EventKind::Called(chain)
+        }
+        KIND_PYTHON_CALLED => {
+            let (called, rest) = read(bytes)?;
+            // Not stored in `chains`: Python chains carry line tables and would take too much memory.
+            EventKind::Called(Arc::new(python::chain(&called, rest)?))
+        }
+        _ => return None,
+    };
+    events.push(event(&header, kind));
+    Some(())
+}
+
+/// The record of an executable that has not been examined yet, which is not an event. `None` if it is another kind of record.
+pub(super) fn executable_met(bytes: &[u8]) -> Option<WireExecutableMet> {
+    let header = read::<WireHeader>(bytes)?.0;
+    (header.kind == KIND_EXECUTABLE_MET)
+        .then(|| read(bytes))?
+        .map(|(met, _)| met)
+}
+
+fn read<T: FromBytes + KnownLayout + Immutable>(bytes: &[u8]) -> Option<(T, &[u8])> {
+    T::read_from_prefix(bytes).ok()
+}
+
+fn event(header: &WireHeader, kind: EventKind) -> Event {
+    Event {
+        at: Nanos(header.at),
+        launch: LaunchId(header.launch),
+        task: TaskId(header.task),
+        kind,
+    }
+}
+
+fn seen(instant: u64) -> Option<Nanos> {
+    (instant != 0).then_some(Nanos(instant))
+}
+
+pub(super) fn pid(number: u32) -> Pid {
+    Pid(i32::try_from(number).unwrap_or(0))
+}
+
+fn until_nul(bytes: &[u8]) -> Vec<u8> {
+    bytes.split(|&byte| byte == 0).next().unwrap_or_default().to_vec()
+}
+
+fn mechanism(launch: &WireLaunch) -> Option<Mechanism> {
+    let (number, flags) = (libc::c_long::from(launch.syscall), launch.flags & !CLONE_ON_OWN_STACK);
+    let spawns = flags & (CLONE_VM | CLONE_VFORK) == CLONE_VM | CLONE_VFORK;
+    Some(match number {
+        _ if FORK_NUMBERS.is_some_and(|[fork, _]| number == fork) => Mechanism::Fork,
+        _ if FORK_NUMBERS.is_some_and(|[_, vfork]| number == vfork) => Mechanism::Vfork,
+        libc::SYS_clone if FORK_NUMBERS.is_none() && spawns && launch.flags != flags => Mechanism::Vfork,
+        _ if spawns => Mechanism::PosixSpawn,
+        libc::SYS_clone if flags & !FORK_FLAGS == 0 => Mechanism::Fork,
+        libc::SYS_clone => Mechanism::Clone,
+        libc::SYS_clone3 => Mechanism::Clone3,
+        _ => return None,
+    })
+}
+
+fn launched(launch: &WireLaunch, page_bytes: u64) -> Launched {
+    Launched {
+        parent: LaunchId(launch.parent),
+        parent_task: TaskId(launch.parent_task),
+        reaper: (launch.reaper != 0).then_some(LaunchId(launch.reaper)),
+        pid: pid(launch.pid),
+        pid_for_reaper: pid(launch.pid_for_reaper),
+        mechanism: mechanism(launch),
+        entered: seen(launch.entered),
+        prepared: seen(launch.prepared),
+        parent_tidied: seen(launch.tidied),
+        parent_faults: (launch.faults != NOT_COUNTED).then_some(launch.faults),
+        parent_memory: (launch.parent_table_bytes != 0).then_some(ParentMemory {
+            rss_bytes: launch.parent_rss_pages.saturating_mul(page_bytes),
+            page_table_bytes: launch.parent_table_bytes,
+        }),
+    }
+}
+
+fn thread_started(thread: &WireThread) -> EventKind {
+    EventKind::ThreadStarted {
+        tid: pid(thread.tid),
+        creator: TaskId(thread.creator),
+    }
+}
+
+fn adopted(adopted: &WireAdopted) -> EventKind {
+    EventKind::Adopted {
+        pid: pid(adopted.pid),
+        name: until_nul(&adopted.comm),
+    }
+}
+
+fn exec_failed(failed: &WireExecFailed, rest: &[u8]) -> Option<EventKind> {
+    let path = until_nul(rest.get(..failed.path_bytes as usize)?);
+    Some(EventKind::ExecFailed {
+        entered: Nanos(failed.entered),
+        path,
+        errno: failed.errno,
+    })
+}
+
+fn decode_executed(executed: &WireExecuted, rest: &[u8]) -> Option<Executed> {
+    let (path, rest) = rest.split_at_checked(executed.path_bytes as usize)?;
+    let (interpreter, rest) = rest.split_at_checked(executed.interpreter_bytes as usize)?;
+    let (argv, rest) = rest.split_at_checked(executed.argv_bytes as usize)?;
+    let (cwd, _) = rest.split_at_checked(executed.cwd_bytes as usize)?;
+    Some(Executed {
+        first_run: seen(executed.first_run),
+        entered: seen(executed.entered),
+        cpu_at_entry: Nanos(executed.cpu_at_entry),
+        path: until_nul(path),
+        interpreter: (!interpreter.is_empty()).then(|| until_nul(interpreter)),
+        argv: argv.to_vec(),
+        argv_bytes: executed.argv_total,
+        cwd: (executed.cwd_complete != 0).then(|| join_components(cwd)),
+        closing: (executed.setup_closes != NOT_COUNTED).then_some(Closing {
+            calls: executed.setup_closes,
+            span: Nanos(executed.setup_close_span),
+        }),
+    })
+}
+
+/// Converts `c\0b\0a\0` to /a/b/c.
+fn join_components(innermost_first: &[u8]) -> Vec<u8> {
+    let mut path = Vec::with_capacity(innermost_first.len() + 1);
+    for component in innermost_first
+        .split(|&byte| byte == 0)
+        .rev()
+        .filter(|component| !component.is_empty())
+    {
+        path.push(b'/');
+        path.extend_from_slice(component);
+    }
+    if path.is_empty() {
+        path.push(b'/');
+    }
+    path
+}
+
+fn loaded(loaded: &WireLoaded) -> Loaded {
+    Loaded {
+        exec_returned: Nanos(loaded.exec_returned),
+        cpu_at_return: Nanos(loaded.cpu_at_return),
+        loader: match loaded.loader {
+            LOADER_NONE => Loader::None,
+            LOADER_DONE => Loader::Done {
+                at: Nanos(loaded.load_end),
+                cpu: Nanos(loaded.cpu_at_load_end),
+                search: LibrarySearch {
+                    opens: loaded.opens,
+                    failed_opens: loaded.failed_opens,
+                    cache: match loaded.cache {
+                        CACHE_OPENED => Some(true),
+                        CACHE_FAILED => Some(false),
+                        _ => None,
+                    },
+                },
+            },
+            _ => Loader::Unknown,
+        },
+    }
+}
+
+fn exited(exited: &WireExited) -> Exited {
+    Exited {
+        first_run: seen(exited.first_run),
+        exit_group_entered: seen(exited.exit_group_entered),
+        last_thread: exited.last_thread != 0,
+        wait_status: exited.wait_status,
+        cpu: Nanos(exited.cpu),
+    }
+}
+
+fn last_slice(gone: &WireGone) -> EventKind {
+    let off = Nanos(gone.header.at);
+    EventKind::Slice(Slice {
+        on: seen(gone.on),
+        off,
+        left: LeftCpu::Ended,
+        syscall: None,
+        calls: gone.calls,
+        object: None,
+        wake: None,
+    })
+}
+
+/// Joins the components of a path. If the walk did not reach the root, the path begins with `...`: a partial path is better than
+/// none.
+pub(super) fn path_of_components(innermost_first: &[u8], is_complete: bool) -> Vec<u8> {
+    let mut path = join_components(innermost_first);
+    if !is_complete {
+        path.splice(..1, *b".../");
+    }
+    path
+}
+
+fn file_named(named: &WireFileNamed, rest: &[u8]) -> Option<EventKind> {
+    let path = path_of_components(rest.get(..named.path_bytes as usize)?, named.complete != 0);
+    Some(EventKind::FileNamed {
+        device: named.device,
+        inode: named.inode,
+        path,
+    })
+}
+
+/// What a thread waited for; `None` if unknown.
+fn object(slice: &WireSlice) -> Option<Object> {
+    let (kind, inode) = match slice.object_kind {
+        OBJECT_ANONYMOUS => (anonymous(slice.object_inode.to_ne_bytes()), 0),
+        kind => (*ObjectKind::ALL.get(kind.checked_sub(1)? as usize)?, slice.object_inode),
+    };
+    Some(Object {
+        kind,
+        device: slice.object_device,
+        inode,
+    })
+}
+
+/// The kind of an anonymous inode, by the first eight bytes of the name that the kernel gives it.
+fn anonymous(name: [u8; 8]) -> ObjectKind {
+    match &name {
+        b"[eventpo" => ObjectKind::Epoll,
+        b"[eventfd" => ObjectKind::Eventfd,
+        b"[signalf" => ObjectKind::Signalfd,
+        b"[timerfd" => ObjectKind::Timerfd,
+        b"[pidfd]\0" => ObjectKind::Pidfd,
+        _ => ObjectKind::Anonymous,
+    }
+}
+
+fn slice(slice: &WireSlice) -> Option<Slice> {
+    let left = match slice.left {
+        LEFT_CREATED => LeftCpu::Created,
+        LEFT_PREEMPTED => LeftCpu::Preempted,
+        LEFT_INTERRUPTIBLE => LeftCpu::Interruptible,
+        LEFT_UNINTERRUPTIBLE => LeftCpu::Uninterruptible,
+        LEFT_STOPPED => LeftCpu::Stopped,
+        _ => return None,
+    };
+    let object = object(slice);
+    Some(Slice {
+        on: seen(slice.on),
+        off: Nanos(slice.off),
+        left,
+        syscall: u32::try_from(slice.syscall).ok().map(|number| Syscall {
+            number,
+            argument: slice.argument,
+        }),
+        calls: slice.calls,
+        object,
+        wake: waker::wake(slice, object.map(|object| object.kind)),
+    })
+}
+
+#[cfg(test)]
+mod tests;

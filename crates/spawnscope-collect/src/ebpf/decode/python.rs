@@ -1,0 +1,41 @@
+//! Decodes the frames of a Python program into a call chain.
+
+use super::read;
+use crate::callers::python::{self, text};
+use crate::ebpf::wire::{NOT_COUNTED, WirePythonCalled, WirePythonFrame};
+use spawnscope_data::event::{Chain, Frame, Language};
+
+/// CPython's name for module-level code.
+const NO_FUNCTION: &[u8] = b"<module>";
+
+/// The chain of a record and the frames that follow it. `None` if it is not a record of this format.
+pub(super) fn chain(called: &WirePythonCalled, rest: &[u8]) -> Option<Chain> {
+    let mut bytes = rest.get(..called.bytes as usize)?;
+    let mut frames = Vec::new();
+    while !bytes.is_empty() {
+        let whole = bytes;
+        let (head, rest) = read::<WirePythonFrame>(bytes)?;
+        let (file, rest) = rest.split_at_checked(head.file_bytes as usize)?;
+        let (function, rest) = rest.split_at_checked(head.function_bytes as usize)?;
+        let (table, rest) = rest.split_at_checked(head.table_bytes as usize)?;
+        frames.push(frame(&head, file, function, table));
+        let used = (whole.len() - rest.len()).next_multiple_of(8);
+        bytes = whole.get(used..).unwrap_or_default();
+    }
+    Some(Chain {
+        frames,
+        is_truncated: called.is_truncated != 0,
+    })
+}
+
+fn frame(head: &WirePythonFrame, file: &[u8], function: &[u8], table: &[u8]) -> Frame {
+    let known = head.code_offset != NOT_COUNTED;
+    Frame {
+        file: text::decode(file, head.file_width),
+        function: text::decode(function, head.function_width).filter(|name| name != NO_FUNCTION),
+        line: known
+            .then(|| python::line(head.line_format, table, head.first_line, head.code_offset))
+            .flatten(),
+        ..Frame::unknown(Language::Python)
+    }
+}

@@ -1,0 +1,321 @@
+//! Decodes hand-made records.
+
+use zerocopy::{FromZeros, IntoBytes};
+
+use super::*;
+use spawnscope_data::event::{Language, Waker};
+
+fn header(kind: u32) -> WireHeader {
+    WireHeader {
+        at: 1000,
+        launch: 7,
+        task: 8,
+        kind,
+        reserved: 0,
+    }
+}
+
+fn decoded(bytes: &[u8]) -> Option<Vec<EventKind>> {
+    let mut events = Vec::new();
+    decode(bytes, 4096, &mut Chains::default(), &mut events)?;
+    assert!(
+        events
+            .iter()
+            .all(|event| (event.at, event.launch, event.task) == (Nanos(1000), LaunchId(7), TaskId(8)))
+    );
+    Some(events.into_iter().map(|event| event.kind).collect())
+}
+
+fn launch(syscall: i32, flags: u64) -> Option<Mechanism> {
+    let mut record = WireLaunch::new_zeroed();
+    (record.header, record.syscall, record.flags) = (header(KIND_LAUNCH), syscall, flags);
+    let events = decoded(record.as_bytes()).unwrap();
+    let [EventKind::Launched(launched)] = events.as_slice() else {
+        panic!("{events:?}")
+    };
+    assert_eq!((launched.entered, launched.parent_memory), (None, None), "0 is unknown");
+    launched.mechanism
+}
+
+#[test]
+fn mechanisms_are_told_by_call_and_flags() {
+    let child_tid = 0x0120_0011; // CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD: glibc's fork
+    let clone = libc::SYS_clone as i32;
+    let as_vfork = launch(clone, CLONE_VM | CLONE_VFORK | CLONE_ON_OWN_STACK | 17);
+    match FORK_NUMBERS {
+        Some([fork, vfork]) => {
+            assert_eq!(launch(fork as i32, 0), Some(Mechanism::Fork));
+            assert_eq!(launch(vfork as i32, 0), Some(Mechanism::Vfork));
+            assert_eq!(as_vfork, Some(Mechanism::PosixSpawn));
+        }
+        None => assert_eq!(as_vfork, Some(Mechanism::Vfork)),
+    }
+    assert_eq!(launch(clone, child_tid | CLONE_ON_OWN_STACK), Some(Mechanism::Fork));
+    assert_eq!(launch(clone, CLONE_VM | CLONE_VFORK | 17), Some(Mechanism::PosixSpawn));
+    assert_eq!(launch(435, CLONE_VM | CLONE_VFORK), Some(Mechanism::PosixSpawn));
+    assert_eq!(launch(clone, CLONE_VM | 17), Some(Mechanism::Clone));
+    assert_eq!(launch(clone, 0x2000_0000 | 17), Some(Mechanism::Clone), "CLONE_NEWPID");
+    assert_eq!(launch(435, 0), Some(Mechanism::Clone3));
+    assert_eq!(launch(-1, 0), None, "a 32-bit system call");
+}
+
+fn executed(texts: [&[u8]; 4], complete: bool) -> Vec<u8> {
+    let mut record = WireExecuted::new_zeroed();
+    record.header = header(KIND_EXECUTED);
+    [
+        record.path_bytes,
+        record.interpreter_bytes,
+        record.argv_bytes,
+        record.cwd_bytes,
+    ] = texts.map(|text| text.len() as u32);
+    record.argv_total = 99;
+    record.cwd_complete = u32::from(complete);
+    [record.as_bytes(), &texts.concat()].concat()
+}
+
+#[test]
+fn an_exec_carries_its_strings_byte_for_byte() {
+    let bytes = executed([b"/bin/x\0", b"", b"a\0\xff\x1b[m\0", b"c d\0b\0"], true);
+    let events = decoded(&bytes).unwrap();
+    let [EventKind::Executed(executed)] = events.as_slice() else {
+        panic!("{events:?}")
+    };
+    assert_eq!(executed.path, b"/bin/x");
+    assert_eq!(executed.interpreter, None);
+    assert_eq!(executed.argv, b"a\0\xff\x1b[m\0");
+    assert_eq!(executed.argv_bytes, 99);
+    assert_eq!(executed.cwd.as_deref(), Some(&b"/b/c d"[..]));
+}
+
+#[test]
+fn a_working_directory_is_the_root_or_unknown_when_the_walk_ended_early() {
+    let cwd = |bytes: &[u8]| match &decoded(bytes).unwrap()[0] {
+        EventKind::Executed(executed) => executed.cwd.clone(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(
+        cwd(&executed([b"x\0", b"/bin/sh\0", b"", b""], true)),
+        Some(b"/".to_vec())
+    );
+    assert_eq!(cwd(&executed([b"x\0", b"/bin/sh\0", b"", b"a\0"], false)), None);
+}
+
+#[test]
+fn closes_are_known_for_a_first_exec_only_and_none_is_not_unknown() {
+    let closing = |closes: u32, span: u64| {
+        let mut record = WireExecuted::new_zeroed();
+        (record.header, record.setup_closes, record.setup_close_span) = (header(KIND_EXECUTED), closes, span);
+        match decoded(record.as_bytes()).unwrap().remove(0) {
+            EventKind::Executed(executed) => executed.closing.map(|closing| (closing.calls, closing.span)),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(closing(0, 0), Some((0, Nanos(0))));
+    assert_eq!(closing(3, 70), Some((3, Nanos(70))));
+    assert_eq!(closing(NOT_COUNTED, 0), None);
+}
+
+#[test]
+fn a_cache_that_nobody_asked_for_is_neither_there_nor_missing() {
+    let cache = |cache: u32| {
+        let mut record = WireLoaded::new_zeroed();
+        (record.header, record.loader, record.cache) = (header(KIND_LOADED), LOADER_DONE, cache);
+        (record.opens, record.failed_opens) = (4, 9);
+        match decoded(record.as_bytes()).unwrap().remove(0) {
+            EventKind::Loaded(Loaded {
+                loader: Loader::Done { search, .. },
+                ..
+            }) => {
+                assert_eq!((search.opens, search.failed_opens), (4, 9));
+                search.cache
+            }
+            other => panic!("{other:?}"),
+        }
+    };
+    let of = [CACHE_OPENED, CACHE_FAILED, CACHE_NOT_ASKED_FOR].map(cache);
+    assert_eq!(of, [Some(true), Some(false), None]);
+}
+
+#[test]
+fn a_record_cut_short_or_of_no_kind_is_refused() {
+    let bytes = executed([b"/bin/x\0", b"", b"a\0", b"b\0"], true);
+    for length in 0..bytes.len() {
+        assert_eq!(decoded(&bytes[..length]), None, "{length}");
+    }
+    assert_eq!(decoded(header(KIND_END).as_bytes()), None);
+    assert_eq!(decoded(header(0).as_bytes()), None);
+}
+
+#[test]
+fn the_end_of_a_thread_is_its_last_slice_and_its_going() {
+    let mut record = WireGone::new_zeroed();
+    (record.header, record.on, record.zombie, record.cpu) = (header(KIND_GONE), 900, 990, 70);
+    record.calls = 5;
+    let last = Slice {
+        on: Some(Nanos(900)),
+        off: Nanos(1000),
+        left: LeftCpu::Ended,
+        syscall: None,
+        calls: 5,
+        object: None,
+        wake: None,
+    };
+    let gone = EventKind::Gone {
+        zombie: Some(Nanos(990)),
+        auto_reaped: false,
+        cpu: Nanos(70),
+    };
+    assert_eq!(decoded(record.as_bytes()), Some(vec![EventKind::Slice(last), gone]));
+}
+
+#[test]
+fn a_last_state_is_a_slice_that_is_not_over() {
+    let mut record = WireSlice::new_zeroed();
+    (record.header, record.left) = (header(KIND_LAST_SEEN), LEFT_INTERRUPTIBLE);
+    (record.on, record.off, record.syscall) = (900, 950, 230);
+    let [EventKind::LastSeen(slice)] = &decoded(record.as_bytes()).unwrap()[..] else {
+        panic!("{:?}", decoded(record.as_bytes()))
+    };
+    assert_eq!(
+        (slice.on, slice.off, &slice.wake),
+        (Some(Nanos(900)), Nanos(950), &None)
+    );
+}
+
+fn waited_for(kind: u32, inode: u64) -> Option<Object> {
+    let mut record = WireSlice::new_zeroed();
+    (record.header, record.left) = (header(KIND_SLICE), LEFT_INTERRUPTIBLE);
+    (record.object_kind, record.object_device, record.object_inode) = (kind, 5, inode);
+    match decoded(record.as_bytes()).unwrap().remove(0) {
+        EventKind::Slice(slice) => slice.object,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn what_a_thread_waits_for_is_told_by_number_or_by_name() {
+    let of_kind = |kind, inode| Some(Object { kind, device: 5, inode });
+    assert_eq!(waited_for(OBJECT_UNKNOWN, 7), None);
+    for (number, kind) in [
+        (OBJECT_PIPE, ObjectKind::Pipe),
+        (OBJECT_DIRECTORY, ObjectKind::Directory),
+        (OBJECT_PIDFD, ObjectKind::Pidfd),
+        (OBJECT_PERMISSION, ObjectKind::Permission),
+    ] {
+        assert_eq!(waited_for(number, 7), of_kind(kind, 7));
+    }
+    let named = |name: &[u8; 8]| waited_for(OBJECT_ANONYMOUS, u64::from_ne_bytes(*name));
+    assert_eq!(named(b"[eventpo"), of_kind(ObjectKind::Epoll, 0));
+    assert_eq!(named(b"[timerfd"), of_kind(ObjectKind::Timerfd, 0));
+    assert_eq!(named(b"inotify\0"), of_kind(ObjectKind::Anonymous, 0));
+    assert_eq!(waited_for(99, 7), None);
+}
+
+#[test]
+fn a_file_that_is_waited_for_is_named_by_its_path() {
+    let named = |components: &[u8], complete: u32| {
+        let mut record = WireFileNamed::new_zeroed();
+        (record.header, record.inode, record.device) = (header(KIND_FILE_NAMED), 9, 5);
+        (record.path_bytes, record.complete) = (components.len() as u32, complete);
+        decoded(&[record.as_bytes(), components].concat()).unwrap().remove(0)
+    };
+    let path = |path: &[u8]| EventKind::FileNamed {
+        device: 5,
+        inode: 9,
+        path: path.to_vec(),
+    };
+    assert_eq!(named(b"fifo\0tmp\0", 1), path(b"/tmp/fifo"));
+    assert_eq!(named(b"fifo\0tmp\0", 0), path(b".../tmp/fifo"));
+}
+
+#[test]
+fn a_waker_is_a_followed_thread_another_one_or_an_interrupt() {
+    let wake = |kind: u32, woken: u64| {
+        let mut record = WireSlice::new_zeroed();
+        (record.header, record.left, record.syscall) = (header(KIND_SLICE), LEFT_INTERRUPTIBLE, -1);
+        (
+            record.waker.kind,
+            record.waker.woken,
+            record.waker.task,
+            record.waker.pid,
+        ) = (kind, woken, 5, 42);
+        record.waker.comm[..4].copy_from_slice(b"cron");
+        match decoded(record.as_bytes()).unwrap().remove(0) {
+            EventKind::Slice(slice) => slice.wake.map(|wake| wake.by),
+            other => panic!("{other:?}"),
+        }
+    };
+    assert_eq!(wake(WAKER_TASK, 1), Some(Waker::Task(TaskId(5))));
+    assert_eq!(
+        wake(WAKER_OTHER, 1),
+        Some(Waker::Other {
+            pid: Pid(42),
+            name: b"cron".to_vec()
+        })
+    );
+    assert_eq!(wake(WAKER_INTERRUPT, 1), Some(Waker::Interrupt));
+    assert_eq!(wake(WAKER_UNKNOWN, 1), None);
+    assert_eq!(wake(WAKER_TASK, 0), None);
+}
+
+/// A frame as the programs write it. Its table advances one line per code unit, starting at the second line of the function.
+fn python_frame(file: &[u8], width: u32, function: &[u8], code_offset: u32) -> Vec<u8> {
+    let table = [0xd8, 0x00, 0x00, 0xd8, 0x00, 0x00];
+    let head = WirePythonFrame {
+        first_line: 40,
+        code_offset,
+        file_bytes: file.len() as u32,
+        file_width: width,
+        function_bytes: function.len() as u32,
+        function_width: 1,
+        table_bytes: table.len() as u32,
+        line_format: u32::from(PYTHON_LINES_LOCATIONS),
+    };
+    let mut bytes = [head.as_bytes(), file, function, &table].concat();
+    bytes.resize(bytes.len().next_multiple_of(8), 0xee);
+    bytes
+}
+
+fn python_chain(frames: &[Vec<u8>], is_truncated: u32) -> Option<Arc<Chain>> {
+    let frames = frames.concat();
+    let called = WirePythonCalled {
+        header: header(KIND_PYTHON_CALLED),
+        bytes: frames.len() as u32,
+        is_truncated,
+    };
+    match decoded(&[called.as_bytes(), &frames].concat())?.as_slice() {
+        [EventKind::Called(chain)] => Some(Arc::clone(chain)),
+        events => panic!("{events:?}"),
+    }
+}
+
+#[test]
+fn a_python_programs_frames_become_a_chain() {
+    let frames = [
+        python_frame(b"/opt/run.py", 1, b"Build.run", 2),
+        python_frame(b"r\0\x16\x04", 2, b"<module>", 0),
+        python_frame(b"", 1, b"", NOT_COUNTED),
+    ];
+    let chain = python_chain(&frames, 1).unwrap();
+    assert!(chain.is_truncated);
+    let places: Vec<_> = chain
+        .frames
+        .iter()
+        .map(|frame| (frame.function.as_deref(), frame.file.as_deref(), frame.line))
+        .collect();
+    let expected = [
+        (Some(&b"Build.run"[..]), Some(&b"/opt/run.py"[..]), Some(42)),
+        (None, Some("rЖ".as_bytes()), Some(41)),
+        (None, None, None),
+    ];
+    assert_eq!(places, expected);
+    assert!(chain.frames.iter().all(|frame| frame.language == Language::Python));
+}
+
+#[test]
+fn a_python_chain_that_was_cut_is_malformed() {
+    let frame = python_frame(b"/opt/run.py", 1, b"run", 2);
+    for length in [1, 31, 40, 50] {
+        assert_eq!(python_chain(&[frame[..length].to_vec()], 0), None, "{length}");
+    }
+}

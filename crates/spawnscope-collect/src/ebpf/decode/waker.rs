@@ -1,0 +1,232 @@
+//! Determines what ended a wait. If the kernel does not let programs see whether a wake-up came from an interrupt, the waiting
+//! system call may show it: by its number, by the object it waited for, and by its return value.
+
+use crate::ebpf::wire::*;
+use spawnscope_data::event::{ObjectKind, TaskId, Wake, Waker};
+
+use super::{pid, seen, until_nul};
+
+/// The return values of a call that timed out and has no result for that.
+const TIME_IS_OVER: [i32; 2] = [-libc::ETIMEDOUT, -libc::EAGAIN];
+
+const SLEEPS: &[i64] = &[libc::SYS_nanosleep, libc::SYS_clock_nanosleep];
+
+/// Calls that only a signal ends, possibly that of a timer.
+const SUSPENSIONS: &[i64] = &[
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_pause,
+    libc::SYS_rt_sigsuspend,
+];
+
+/// Calls with a time limit that return 0 when it expires.
+const COUNTING: &[i64] = &[
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_poll,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_select,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_epoll_wait,
+    libc::SYS_ppoll,
+    libc::SYS_pselect6,
+    libc::SYS_epoll_pwait,
+    libc::SYS_epoll_pwait2,
+    libc::SYS_io_getevents,
+];
+
+/// Calls with a time limit that fail when it expires. For sockets, it is the socket's time limit.
+const FAILING: &[i64] = &[
+    libc::SYS_futex,
+    libc::SYS_futex_waitv,
+    FUTEX_WAIT,
+    libc::SYS_semtimedop,
+    libc::SYS_rt_sigtimedwait,
+    libc::SYS_mq_timedsend,
+    libc::SYS_mq_timedreceive,
+    libc::SYS_io_uring_enter,
+    libc::SYS_accept,
+    libc::SYS_accept4,
+    libc::SYS_connect,
+    libc::SYS_recvfrom,
+    libc::SYS_recvmsg,
+    libc::SYS_recvmmsg,
+    libc::SYS_sendto,
+    libc::SYS_sendmsg,
+    libc::SYS_sendmmsg,
+];
+const FUTEX_WAIT: i64 = 455;
+
+/// Calls in which a thread waits, uninterruptibly, for a process that it created.
+const CREATIONS: &[i64] = &[
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_fork,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_vfork,
+    libc::SYS_clone,
+    libc::SYS_clone3,
+];
+
+/// The wake-up that ended a wait; `None` if it was not seen.
+pub(super) fn wake(slice: &WireSlice, object: Option<ObjectKind>) -> Option<Wake> {
+    let at = seen(slice.waker.woken)?;
+    let is_in_doubt = slice.waker.kind & WAKER_IN_DOUBT != 0;
+    if is_in_doubt && is_over_in_time(slice) {
+        return Some(Wake {
+            at,
+            by: Waker::Interrupt,
+            is_certain: true,
+        });
+    }
+    Some(Wake {
+        at,
+        by: waker(&slice.waker)?,
+        is_certain: !is_in_doubt || is_by_thread(slice, object),
+    })
+}
+
+fn waker(waker: &WireWaker) -> Option<Waker> {
+    Some(match waker.kind & WAKER_KINDS {
+        WAKER_TASK => Waker::Task(TaskId(waker.task)),
+        WAKER_OTHER => Waker::Other {
+            pid: pid(waker.pid),
+            name: until_nul(&waker.comm),
+        },
+        WAKER_INTERRUPT => Waker::Interrupt,
+        _ => return None,
+    })
+}
+
+fn is_in(slice: &WireSlice, calls: &[i64]) -> bool {
+    calls.contains(&i64::from(slice.syscall))
+}
+
+/// The return value of the system call, if this was its last wait.
+fn result(slice: &WireSlice) -> Option<i32> {
+    (slice.waker.kind & WAKER_CALL_RETURNED != 0).then_some(slice.result)
+}
+
+/// Whether the return value shows a timeout: a timer interrupt ended the wait.
+fn is_over_in_time(slice: &WireSlice) -> bool {
+    result(slice).is_some_and(|result| {
+        is_in(slice, SLEEPS) || TIME_IS_OVER.contains(&result) || (result == 0 && is_in(slice, COUNTING))
+    })
+}
+
+/// Whether only a thread can have ended the wait. A call with another failure was ended by a signal, which may be a timer's.
+fn is_by_thread(slice: &WireSlice, object: Option<ObjectKind>) -> bool {
+    if slice.left != LEFT_INTERRUPTIBLE {
+        return is_in(slice, CREATIONS) || object == Some(ObjectKind::Permission);
+    }
+    let may_be_interrupts = matches!(
+        object,
+        Some(
+            ObjectKind::Socket
+                | ObjectKind::CharacterDevice
+                | ObjectKind::BlockDevice
+                | ObjectKind::Timerfd
+                | ObjectKind::Signalfd
+        )
+    );
+    let has_limit = [SLEEPS, SUSPENSIONS, COUNTING, FAILING]
+        .iter()
+        .any(|calls| is_in(slice, calls));
+    let succeeded = result(slice).map(|result| result >= 0);
+    slice.syscall >= 0 && !may_be_interrupts && succeeded.unwrap_or(!has_limit)
+}
+
+#[cfg(test)]
+mod tests {
+    use zerocopy::FromZeros;
+
+    use super::*;
+
+    const SEEN: u32 = WAKER_TASK;
+    const DOUBT: u32 = WAKER_TASK | WAKER_IN_DOUBT;
+    const RETURNED: u32 = DOUBT | WAKER_CALL_RETURNED;
+    const ENTRY_RESTARTS: i32 = -512;
+
+    fn told(call: i64, kind: u32, result: i32, object: Option<ObjectKind>) -> (Waker, bool) {
+        let mut slice = WireSlice::new_zeroed();
+        (slice.syscall, slice.left) = (call as i32, LEFT_INTERRUPTIBLE);
+        (slice.waker.woken, slice.waker.task, slice.waker.kind, slice.result) = (9, 5, kind, result);
+        let wake = wake(&slice, object).unwrap();
+        (wake.by, wake.is_certain)
+    }
+
+    fn by_thread(call: i64, kind: u32, result: i32, object: Option<ObjectKind>) -> bool {
+        let (by, is_certain) = told(call, kind, result, object);
+        assert_eq!(by, Waker::Task(TaskId(5)));
+        is_certain
+    }
+
+    #[test]
+    fn what_the_kernel_let_programs_see_is_certain() {
+        assert!(by_thread(libc::SYS_ppoll, SEEN, 0, None));
+        assert!(by_thread(-1, SEEN, 0, None));
+        assert_eq!(
+            told(libc::SYS_futex, WAKER_INTERRUPT, 0, None),
+            (Waker::Interrupt, true)
+        );
+    }
+
+    #[test]
+    fn a_call_whose_time_is_over_was_ended_by_a_timer() {
+        for (call, result) in [
+            (libc::SYS_ppoll, 0),
+            (libc::SYS_epoll_pwait, 0),
+            (libc::SYS_io_getevents, 0),
+            (libc::SYS_futex, -libc::ETIMEDOUT),
+            (libc::SYS_mq_timedreceive, -libc::ETIMEDOUT),
+            (libc::SYS_semtimedop, -libc::EAGAIN),
+            (libc::SYS_recvfrom, -libc::EAGAIN),
+            (libc::SYS_nanosleep, 0),
+        ] {
+            assert_eq!(told(call, RETURNED, result, None), (Waker::Interrupt, true), "{call}");
+        }
+    }
+
+    #[test]
+    fn a_call_that_got_what_it_waited_for_was_ended_by_a_thread() {
+        assert!(by_thread(libc::SYS_ppoll, RETURNED, 1, Some(ObjectKind::Pipe)));
+        assert!(by_thread(libc::SYS_futex, RETURNED, 0, None));
+        assert!(by_thread(libc::SYS_rt_sigtimedwait, RETURNED, libc::SIGCHLD, None));
+        assert!(by_thread(libc::SYS_recvfrom, RETURNED, 1, Some(ObjectKind::UnixSocket)));
+        assert!(
+            by_thread(libc::SYS_read, RETURNED, 0, Some(ObjectKind::Pipe)),
+            "the end of a pipe is not a timeout"
+        );
+    }
+
+    #[test]
+    fn a_call_without_a_limit_need_not_return() {
+        assert!(by_thread(libc::SYS_wait4, DOUBT, 0, None));
+        assert!(by_thread(libc::SYS_read, DOUBT, 0, Some(ObjectKind::Pipe)));
+    }
+
+    #[test]
+    fn of_waits_that_no_signal_ends_those_for_a_child_and_a_scanner_are_certain() {
+        let mut slice = WireSlice::new_zeroed();
+        (slice.waker.woken, slice.waker.kind, slice.left) = (9, DOUBT, LEFT_UNINTERRUPTIBLE);
+        let mut is_certain = |call: i64, object| {
+            slice.syscall = call as i32;
+            wake(&slice, object).unwrap().is_certain
+        };
+        assert!(is_certain(libc::SYS_clone3, None));
+        assert!(is_certain(libc::SYS_openat, Some(ObjectKind::Permission)));
+        assert!(!is_certain(libc::SYS_openat, Some(ObjectKind::File)), "a disk");
+        assert!(!is_certain(libc::SYS_exit_group, None));
+    }
+
+    #[test]
+    fn where_nothing_tells_the_doubt_stays() {
+        assert!(!by_thread(libc::SYS_ppoll, DOUBT, 0, None), "it has not returned");
+        assert!(!by_thread(libc::SYS_nanosleep, DOUBT, 0, None));
+        assert!(!by_thread(libc::SYS_rt_sigsuspend, RETURNED, ENTRY_RESTARTS, None));
+        assert!(!by_thread(libc::SYS_wait4, RETURNED, ENTRY_RESTARTS, None), "a signal");
+        assert!(
+            !by_thread(libc::SYS_read, DOUBT, 0, Some(ObjectKind::Socket)),
+            "the network"
+        );
+        assert!(!by_thread(libc::SYS_ppoll, RETURNED, 1, Some(ObjectKind::Timerfd)));
+        assert!(!by_thread(-1, DOUBT, 0, None), "no known system call");
+    }
+}

@@ -1,0 +1,136 @@
+//! Maintains the map of executables that are interpreters, and the memory layout of each interpreter. The usual interpreters are
+//! stored before the command is released, others when a process runs them.
+
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
+
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
+use zerocopy::{Immutable, IntoBytes};
+
+use super::wire::*;
+use super::{failed, map};
+use crate::callers::{self, Layout};
+use crate::inode::{self, kernel_device};
+use crate::{CollectError, Settings};
+use spawnscope_data::event::Pid;
+
+/// The interpreters that are likely to run, with their layouts. They are found before the maps exist.
+pub(super) fn usual(settings: &Settings) -> Vec<(WireExecutable, Layout)> {
+    if !settings.script_lines {
+        return Vec::new();
+    }
+    let mut found: Vec<(WireExecutable, Layout)> = Vec::new();
+    for path in callers::usual(settings.command.as_deref()) {
+        let Some((executable, file)) = File::open(path).ok().and_then(|file| Some((executable(&file)?, file))) else {
+            continue;
+        };
+        if found.iter().all(|(known, _)| *known != executable) {
+            found.extend(callers::layout_of(&file, None).map(|layout| (executable, layout)));
+        }
+    }
+    found
+}
+
+/// The kernel's identification of an open file, on file systems where `stat` agrees with it.
+fn executable(file: &File) -> Option<WireExecutable> {
+    let found = file.metadata().ok()?;
+    found.is_file().then(|| WireExecutable {
+        inode: found.ino(),
+        device: kernel_device(found.dev()),
+        reserved: 0,
+    })
+}
+
+/// The executables known so far.
+pub(super) struct Interpreters {
+    executables: MapHandle,
+    bash: Layouts<WireBash>,
+    dash: Layouts<WireDash>,
+    python: Layouts<WirePython>,
+}
+
+impl Interpreters {
+    /// Fills the maps with the usual interpreters.
+    pub(super) fn new(object: &Object, usual: Vec<(WireExecutable, Layout)>) -> Result<Interpreters, CollectError> {
+        let mut interpreters = Interpreters {
+            executables: open(object, "executables")?,
+            bash: Layouts::new(object, "bash_layouts")?,
+            dash: Layouts::new(object, "dash_layouts")?,
+            python: Layouts::new(object, "python_layouts")?,
+        };
+        for (executable, layout) in usual {
+            interpreters.put(&executable, Some(&layout))?;
+        }
+        Ok(interpreters)
+    }
+
+    /// Examines an executable that a process was seen to run.
+    pub(super) fn meet(&mut self, met: &WireExecutableMet) -> Result<(), CollectError> {
+        let pid = i32::try_from(met.pid).ok().filter(|&pid| pid != 0).map(Pid);
+        match pid.and_then(|pid| open_executable(pid, &met.executable)) {
+            Some(file) => self.put(&met.executable, callers::layout_of(&file, pid).as_ref()),
+            // The process is gone, or runs another program by now. The next process that runs the executable reports it again.
+            None => match self.executables.delete(met.executable.as_bytes()) {
+                Err(error) if error.kind() != libbpf_rs::ErrorKind::NotFound => {
+                    Err(failed("forget an executable", &error))
+                }
+                _ => Ok(()),
+            },
+        }
+    }
+
+    fn put(&mut self, executable: &WireExecutable, layout: Option<&Layout>) -> Result<(), CollectError> {
+        let slot = match layout {
+            Some(Layout::Bash(layout)) => self.bash.slot(*layout)?.map(|slot| (INTERPRETER_BASH, slot)),
+            Some(Layout::Dash(layout)) => self.dash.slot(*layout)?.map(|slot| (INTERPRETER_DASH, slot)),
+            Some(Layout::Python(layout)) => self.python.slot(*layout)?.map(|slot| (INTERPRETER_PYTHON, slot)),
+            None => None,
+        };
+        let (kind, layout) = slot.unwrap_or((INTERPRETER_NONE, 0));
+        let interpreter = WireInterpreter { kind, layout };
+        self.executables
+            .update(executable.as_bytes(), interpreter.as_bytes(), MapFlags::ANY)
+            .map_err(|error| failed("store an interpreter", &error))
+    }
+}
+
+/// The file that a process executes, if it is still the executable that was met.
+fn open_executable(pid: Pid, met: &WireExecutable) -> Option<File> {
+    let file = File::open(format!("/proc/{}/exe", pid.0)).ok()?;
+    inode::is(&file, met.inode, met.device)?.then_some(file)
+}
+
+fn open(object: &Object, name: &str) -> Result<MapHandle, CollectError> {
+    MapHandle::try_from(&map(object, name)?).map_err(|error| failed("open a BPF map", &error))
+}
+
+/// The layouts of one kind of interpreter, each stored once.
+struct Layouts<T> {
+    map: MapHandle,
+    stored: Vec<T>,
+}
+
+impl<T: IntoBytes + Immutable + PartialEq> Layouts<T> {
+    fn new(object: &Object, name: &str) -> Result<Layouts<T>, CollectError> {
+        Ok(Layouts {
+            map: open(object, name)?,
+            stored: Vec::new(),
+        })
+    }
+
+    /// The slot of a layout; `None` if there is no free slot.
+    fn slot(&mut self, layout: T) -> Result<Option<u32>, CollectError> {
+        let known = self.stored.iter().position(|stored| *stored == layout);
+        let slot = known.unwrap_or(self.stored.len()) as u32;
+        if slot >= LAYOUTS {
+            return Ok(None);
+        }
+        if known.is_none() {
+            self.map
+                .update(&slot.to_ne_bytes(), layout.as_bytes(), MapFlags::ANY)
+                .map_err(|error| failed("store an interpreter's layout", &error))?;
+            self.stored.push(layout);
+        }
+        Ok(Some(slot))
+    }
+}

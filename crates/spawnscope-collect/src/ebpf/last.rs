@@ -1,0 +1,29 @@
+//! Reports what every followed thread is doing when the recording ends, since no later event would. The program is in `last.h`.
+
+use std::io::Read;
+
+use libbpf_rs::{Iter, Link, ProgramMut};
+
+use spawnscope_data::event::Missing;
+
+/// The program: an iterator over all threads.
+pub(super) const PROGRAM: &str = "on_end";
+/// What is unknown without it.
+pub(super) const WITHOUT: &str = "what threads were doing when the recording ended";
+
+/// Attaches the program. It runs at `look`.
+pub(super) fn attach(program: &ProgramMut<'_>) -> Result<Link, Missing> {
+    program.attach().map_err(|error| Missing {
+        what: format!("an iterator over all threads ({error})"),
+        effect: WITHOUT.to_owned(),
+    })
+}
+
+/// Reports every followed thread, as one record each in the ring buffer.
+pub(super) fn look(link: &Link) -> std::io::Result<()> {
+    let mut threads = Iter::new(link).map_err(std::io::Error::other)?;
+    // The program writes no data here. End of file means that it has visited all threads.
+    let mut nothing = [0; 64];
+    while threads.read(&mut nothing)? > 0 {}
+    Ok(())
+}

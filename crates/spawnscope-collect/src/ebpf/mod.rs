@@ -1,0 +1,371 @@
+//! The eBPF collector: programs on BTF tracepoints (`*.h`, `spawnscope.bpf.c`), their loading (`load`), the format of their records
+//! (`wire`) and its decoding (`decode`, `stacks`), the addresses of kernel functions (`symbols`), the executables that are
+//! interpreters (`interpreters`), and the sampling clock (`samples`). This file attaches, seeds, and drains.
+
+mod decode;
+mod interpreters;
+mod last;
+mod load;
+mod parts;
+mod places;
+mod refusal;
+mod rings;
+mod samples;
+mod seeds;
+mod skipped;
+mod stacks;
+mod symbols;
+pub(super) mod wire;
+
+use std::cell::RefCell;
+use std::os::fd::BorrowedFd;
+use std::os::unix::fs::MetadataExt;
+use std::rc::Rc;
+use std::thread;
+
+use libbpf_rs::{Link, MapCore, MapFlags, MapHandle, Object};
+use zerocopy::IntoBytes;
+
+#[cfg(fuzzing)]
+use self::decode::Chains;
+use self::interpreters::Interpreters;
+use self::load::Loaded;
+use self::places::Places;
+use self::rings::Rings;
+use self::wire::*;
+use super::stacks::{Unwinder, WhoTells};
+use super::{CollectError, Collector, Follow, ROOT, Refusal, Settings, inode};
+use spawnscope_data::event::{Event, Loss, Missing};
+
+/// Names of lost events, by kind of record.
+const LOSSES: [(u32, &str); 21] = [
+    (KIND_LAUNCH, "launch"),
+    (KIND_THREAD, "thread"),
+    (KIND_ADOPTED, "existing process"),
+    (KIND_EXEC_FAILED, "failed exec"),
+    (KIND_EXECUTED, "exec"),
+    (KIND_LOADED, "load end"),
+    (KIND_EXITED, "exit"),
+    (KIND_GONE, "end"),
+    (KIND_REAPED, "reap"),
+    (KIND_SLICE, "slice"),
+    (KIND_LAST_SEEN, "last state of a thread"),
+    (KIND_UNFOLLOWED, "process not followed"),
+    (KIND_FILE_NAMED, "path of a file waited for"),
+    (KIND_EXECUTABLE_MET, "executable"),
+    (KIND_SCRIPT_CALLED, "script line"),
+    (KIND_PYTHON_CALLED, "Python call chain"),
+    (KIND_MAPPING, "mapping of a process"),
+    (KIND_STACK, "stack"),
+    (KIND_SAMPLE, "sample"),
+    (KIND_IMAGE, "mappings of a sampled process"),
+    (KIND_SKIPPED, "event whose program the kernel skipped"),
+];
+
+/// Follows processes by means of BPF programs.
+pub struct EbpfCollector {
+    missing: Vec<Missing>,
+    refusals: Vec<Refusal>,
+    follow: Follow,
+    links: Vec<Link>,
+    /// Reports what threads are doing at the end, if the kernel supports it.
+    last_look: Option<Link>,
+    has_missed_end: bool,
+    rings: Rings,
+    /// Turns stacks into call chains, if stacks were requested.
+    unwinder: Option<Rc<RefCell<Unwinder>>>,
+    lost: MapHandle,
+    shared: MapHandle,
+    recording: MapHandle,
+    interpreters: Option<Interpreters>,
+    // Declared last, so that it is dropped after the fields that use its maps and programs.
+    object: Object,
+}
+
+impl EbpfCollector {
+    /// Loads and attaches the programs. From now on, `follow` is followed.
+    ///
+    /// # Errors
+    /// If the user lacks permission, the kernel lacks a feature, or the process does not exist.
+    pub fn attach(follow: Follow, settings: &Settings) -> Result<EbpfCollector, CollectError> {
+        let buffer_bytes = settings.buffer_bytes.max(4096).next_power_of_two();
+        let wire_settings = wire_settings(follow, settings, buffer_bytes)?;
+        // Each of these takes some ten milliseconds.
+        let (scanner_code, places, usual, loaded) = thread::scope(|scope| {
+            let scanner_code = thread::Builder::new().spawn_scoped(scope, symbols::scanner_code);
+            let places = thread::Builder::new().spawn_scoped(scope, Places::find);
+            let usual = thread::Builder::new().spawn_scoped(scope, || interpreters::usual(settings));
+            let loaded = load::load(&load::Request {
+                buffer_bytes,
+                settings: &wire_settings,
+                first_free_id: ROOT.0 + 1,
+            });
+            let scanner_code = scanner_code.map_err(|error| no_thread(&error))?;
+            let places = places.map_err(|error| no_thread(&error))?;
+            let usual = usual.map_err(|error| no_thread(&error))?;
+            let (scanner_code, places) = (scanner_code.join().ok().flatten(), places.join());
+            Ok((scanner_code, places.unwrap_or_default(), usual.join(), loaded?))
+        })?;
+        let Loaded {
+            object,
+            mut missing,
+            refusals,
+        } = loaded;
+        match scanner_code {
+            Some(code) => set(&object, ".data.scanner", code.as_bytes())?,
+            None => missing.push(no_scanner_code()),
+        }
+        let by_name = object
+            .progs()
+            .any(|program| program.name() == "on_waking" && program.autoload());
+        missing.extend(places.missing(by_name));
+        if let Some(places) = places.places {
+            set(&object, ".data.places", places.as_bytes())?;
+        }
+        let interpreters = settings
+            .script_lines
+            .then(|| Interpreters::new(&object, usual.unwrap_or_default()));
+        let interpreters = interpreters.transpose()?;
+        let tells_stacks = settings.stacks || settings.sample.is_some();
+        let who_tells = load::who_tells_mappings();
+        if tells_stacks && who_tells == WhoTells::Recorder {
+            missing.push(load::no_mappings());
+        }
+        let unwinder = tells_stacks.then(|| Unwinder::start(who_tells)).transpose();
+        let unwinder = unwinder.map_err(|error| no_thread(&error))?;
+        let unwinder = unwinder.map(|unwinder| Rc::new(RefCell::new(unwinder)));
+        let rings = Rings::open(&object, unwinder.as_ref())?;
+        rings.drained().events.extend(seeds::plant(&object, follow)?);
+        let (links, last_look) = attach_programs(&object, settings.sample, &mut missing)?;
+        let handle = |name| {
+            map(&object, name)
+                .and_then(|map| MapHandle::try_from(&map).map_err(|error| failed("open a BPF map", &error)))
+        };
+        let (lost, shared, recording) = (handle("lost")?, handle(".data.shared")?, handle(".data.recording")?);
+        set_recording(&recording, true)?;
+        Ok(EbpfCollector {
+            missing,
+            refusals,
+            follow,
+            links,
+            last_look,
+            has_missed_end: false,
+            rings,
+            unwinder,
+            lost,
+            shared,
+            recording,
+            interpreters,
+            object,
+        })
+    }
+}
+
+impl Collector for EbpfCollector {
+    fn name(&self) -> &'static str {
+        "ebpf"
+    }
+
+    fn missing(&self) -> &[Missing] {
+        &self.missing
+    }
+
+    fn refusals(&self) -> &[Refusal] {
+        &self.refusals
+    }
+
+    fn readiness(&self) -> BorrowedFd<'_> {
+        self.rings.readiness()
+    }
+
+    fn drain(&mut self, events: &mut Vec<Event>) -> Result<bool, CollectError> {
+        let is_empty = self.rings.consume_some()?;
+        let mut drained = self.rings.drained();
+        events.append(&mut drained.events);
+        for met in drained.met.drain(..) {
+            if let Some(interpreters) = &mut self.interpreters {
+                interpreters.meet(&met)?;
+            }
+        }
+        drop(drained);
+        if let Some(unwinder) = &self.unwinder {
+            // After the programs are detached, the drained records are the last ones.
+            if is_empty && self.links.is_empty() {
+                unwinder.borrow_mut().finish();
+            }
+            unwinder.borrow_mut().drain(events);
+        }
+        Ok(!is_empty)
+    }
+
+    fn losses(&self) -> Result<Vec<Loss>, CollectError> {
+        let mut losses = Vec::new();
+        for (kind, name) in LOSSES {
+            let counts = self
+                .lost
+                .lookup_percpu(&kind.to_ne_bytes(), MapFlags::ANY)
+                .map_err(|error| failed("read the counts of lost events", &error))?;
+            let of_cpu = |count: &Vec<u8>| count.first_chunk().map_or(0, |count| u64::from_ne_bytes(*count));
+            let events = counts.iter().flatten().map(of_cpu).sum();
+            losses.push(Loss {
+                kind: name.to_owned(),
+                events,
+            });
+        }
+        losses.push(Loss {
+            kind: "program call that the kernel skipped".to_owned(),
+            events: skipped::events(&self.object),
+        });
+        losses.push(Loss {
+            kind: "call chain".to_owned(),
+            events: self.unwinder.as_ref().map_or(0, |unwinder| unwinder.borrow().lost()),
+        });
+        losses.push(Loss {
+            kind: "final state of all threads".to_owned(),
+            events: u64::from(self.has_missed_end),
+        });
+        losses.push(Loss {
+            kind: "malformed record".to_owned(),
+            events: self.rings.drained().malformed,
+        });
+        losses.retain(|loss| loss.events > 0);
+        Ok(losses)
+    }
+
+    fn terminal_used(&self) -> bool {
+        let value = self.shared.lookup(&0u32.to_ne_bytes(), MapFlags::ANY).ok().flatten();
+        value
+            .and_then(|value| load::read_shared(&value))
+            .is_none_or(|shared| shared.terminal_used != 0)
+    }
+
+    fn as_followed(&self, act: &mut dyn FnMut()) -> Result<(), CollectError> {
+        seeds::as_followed(&self.object, self.follow, act)
+    }
+
+    fn detach(&mut self) {
+        // If this fails, detaching still stops the programs, but not all at the same moment.
+        let _ = set_recording(&self.recording, false);
+        if let Some(link) = self.last_look.take() {
+            // Makes room for all of them. If reading fails here, `drain` reports it.
+            while self.rings.consume_some().is_ok_and(|is_empty| !is_empty) {}
+            self.has_missed_end = last::look(&link).is_err();
+        }
+        self.links.clear();
+    }
+}
+
+/// Attaches the programs in the order they have in the object, on which some programs rely.
+fn attach_programs(
+    object: &Object,
+    sample: Option<u32>,
+    missing: &mut Vec<Missing>,
+) -> Result<(Vec<Link>, Option<Link>), CollectError> {
+    let (mut links, mut last_look) = (Vec::new(), None);
+    for program in object.progs_mut().filter(|program| program.autoload()) {
+        if program.name() == samples::PROGRAM {
+            match samples::attach(&program, sample.unwrap_or(0)) {
+                Ok(of_cpus) => links.extend(of_cpus),
+                Err(unknown) => missing.push(unknown),
+            }
+            continue;
+        }
+        if program.name() == parts::SEEDER {
+            continue;
+        }
+        if program.name() == last::PROGRAM {
+            match last::attach(&program) {
+                Ok(link) => last_look = Some(link),
+                Err(unknown) => missing.push(unknown),
+            }
+            continue;
+        }
+        let link = program.attach();
+        links.push(link.map_err(|error| CollectError::Unsupported(error.to_string()))?);
+    }
+    Ok((links, last_look))
+}
+
+fn failed(action: &'static str, error: &libbpf_rs::Error) -> CollectError {
+    CollectError::Failed {
+        action,
+        detail: error.to_string(),
+    }
+}
+
+fn no_thread(error: &std::io::Error) -> CollectError {
+    CollectError::Failed {
+        action: "start a thread",
+        detail: error.to_string(),
+    }
+}
+
+fn map<'object>(object: &'object Object, name: &str) -> Result<libbpf_rs::Map<'object>, CollectError> {
+    object
+        .maps()
+        .find(|map| map.name() == name)
+        .ok_or_else(|| CollectError::Unsupported(format!("the BPF object has no map {name}")))
+}
+
+/// Sets a variable of the programs.
+fn set(object: &Object, name: &str, value: &[u8]) -> Result<(), CollectError> {
+    map(object, name)?
+        .update(&0u32.to_ne_bytes(), value, MapFlags::ANY)
+        .map_err(|error| failed("set a variable of the BPF programs", &error))
+}
+
+fn no_scanner_code() -> Missing {
+    Missing {
+        what: "the addresses in /proc/kallsyms".to_owned(),
+        effect: "which waits in exec and open were for a permission scanner".to_owned(),
+    }
+}
+
+/// Switches all programs on or off at the same moment.
+fn set_recording(map: &MapHandle, on: bool) -> Result<(), CollectError> {
+    map.update(&0u32.to_ne_bytes(), &u32::from(on).to_ne_bytes(), MapFlags::ANY)
+        .map_err(|error| failed("switch the BPF programs", &error))
+}
+
+fn wire_settings(follow: Follow, settings: &Settings, buffer_bytes: u32) -> Result<WireSettings, CollectError> {
+    Ok(WireSettings {
+        pid_namespace: namespace("/proc/self/ns/pid")?,
+        follow_all: u32::from(matches!(follow, Follow::System(_))),
+        follow_old_threads: u32::from(matches!(follow, Follow::Process(_))),
+        terminal: settings.terminal.map_or(0, inode::kernel_device),
+        stacks: u32::from(settings.stacks),
+        tell_mappings: u32::from(load::may_walk_mappings()),
+        mount_namespace: namespace("/proc/self/ns/mnt")?,
+        script_lines: u32::from(settings.script_lines),
+        cpus: possible_cpus()?,
+        page_bytes: rustix::param::page_size() as u32,
+        preemptible: u32::from(load::can_lose_cpu()),
+        reserved: 0,
+        wakeup_bytes: u64::from(buffer_bytes / 4),
+        sample_period: settings
+            .sample
+            .map_or(0, |frequency| 1_000_000_000 / u64::from(frequency.max(1))),
+    })
+}
+
+fn possible_cpus() -> Result<u32, CollectError> {
+    let cpus = libbpf_rs::num_possible_cpus().map_err(|error| failed("count the CPUs", &error))?;
+    Ok(cpus as u32)
+}
+
+/// The inode of one of the recorder's namespaces.
+fn namespace(file: &'static str) -> Result<u32, CollectError> {
+    let found = std::fs::metadata(file).map_err(|error| CollectError::Failed {
+        action: "identify the recorder's namespaces",
+        detail: format!("{file}: {error}"),
+    })?;
+    Ok(found.ino() as u32)
+}
+
+/// Decodes a record like the ring buffer's reader, for `fuzz/`.
+#[cfg(fuzzing)]
+pub(super) fn fuzz_decoder(record: &[u8]) {
+    let _ = decode::decode(record, 4096, &mut Chains::default(), &mut Vec::new());
+    let _ = stacks::decode(record);
+    let _ = decode::executable_met(record);
+}

@@ -1,0 +1,182 @@
+//! The purposes of the BPF programs: which program replaces which, and what is unknown if the kernel refuses both.
+
+use super::wire::WireSettings;
+use super::{last, samples};
+use crate::{CollectError, Refusal};
+use spawnscope_data::event::Missing;
+
+/// Programs with the same purpose, best first, and what is unknown if none of them loads (`None`: the collector cannot work).
+struct Part {
+    choices: &'static [Choice],
+    without: Option<&'static str>,
+}
+
+/// A program, and what is unknown if it is used.
+struct Choice {
+    program: &'static str,
+    lacks: Option<&'static str>,
+}
+
+const fn whole(program: &'static str) -> Choice {
+    Choice { program, lacks: None }
+}
+
+const fn lesser(program: &'static str, lacks: &'static str) -> Choice {
+    Choice {
+        program,
+        lacks: Some(lacks),
+    }
+}
+
+const fn essential(choices: &'static [Choice]) -> Part {
+    Part { choices, without: None }
+}
+
+const fn optional(choices: &'static [Choice], without: &'static str) -> Part {
+    Part {
+        choices,
+        without: Some(without),
+    }
+}
+
+/// The program that puts the first threads into the map of tasks, in the build where that map is a hash.
+pub(super) const SEEDER: &str = "on_seed";
+/// Loaded only if stacks are requested.
+const STACKS: &str = "on_fork_stack";
+/// Loaded only if samples are requested.
+const AROUND_SAMPLES: [&str; 3] = ["on_switch_sample", "on_sys_exit_sample", "on_sys_enter_sample"];
+
+const OBJECTS: &str = "what blocked threads wait for";
+
+const PARTS: [Part; 16] = [
+    optional(
+        &[whole("on_waking"), whole("on_waking_anywhere")],
+        "what woke a waiting thread",
+    ),
+    optional(
+        &[
+            whole("on_switch"),
+            whole("on_switch_before_5_18"),
+            lesser("on_switch_without_objects", OBJECTS),
+            lesser("on_switch_before_5_18_without_objects", OBJECTS),
+        ],
+        "queue, CPU time, slices, and the end of teardown",
+    ),
+    optional(
+        &[whole("on_signal")],
+        "the exact end of teardown (the exiting process's last switch is used instead)",
+    ),
+    essential(&[whole("on_exec")]),
+    essential(&[
+        whole("on_fork"),
+        lesser("on_fork_without_lines", "the script lines that request launches"),
+    ]),
+    essential(&[whole("on_exit")]),
+    essential(&[
+        whole("on_sys_enter"),
+        lesser(
+            "on_sys_enter_without_lines",
+            "the lines of dash scripts that request launches",
+        ),
+    ]),
+    essential(&[whole("on_sys_exit")]),
+    essential(&[whole("on_free")]),
+    essential(&[whole(SEEDER)]),
+    optional(&[whole(STACKS)], "native call chains"),
+    optional(&[whole(samples::PROGRAM)], "what threads do on-CPU"),
+    optional(&[whole(AROUND_SAMPLES[0])], "where threads wait"),
+    optional(&[whole(AROUND_SAMPLES[1])], "the user stacks of waiting threads"),
+    optional(
+        &[whole(AROUND_SAMPLES[2])],
+        "the user stacks of threads that end soon after a sample",
+    ),
+    optional(&[whole(last::PROGRAM)], last::WITHOUT),
+];
+
+/// Whether the settings request the purpose of a program.
+pub(super) fn is_asked_for(program: &str, settings: &WireSettings) -> bool {
+    if program == STACKS {
+        settings.stacks != 0
+    } else if program == samples::PROGRAM || AROUND_SAMPLES.contains(&program) {
+        settings.sample_period != 0
+    } else {
+        true
+    }
+}
+
+/// The program chosen for each part; `None` if none loads.
+pub(super) fn choose(refusals: &[Refusal]) -> Result<Vec<Option<&'static str>>, CollectError> {
+    let refusal_of = |program: &str| refusals.iter().find(|refusal| refusal.program == program);
+    let chosen = |part: &Part| {
+        let usable = part.choices.iter().find(|choice| refusal_of(choice.program).is_none());
+        match usable {
+            None if part.without.is_none() => {
+                let last = part.choices.last().and_then(|choice| refusal_of(choice.program));
+                Err(CollectError::Refused(last.cloned().unwrap_or_default()))
+            }
+            usable => Ok(usable.map(|choice| choice.program)),
+        }
+    };
+    PARTS.iter().map(chosen).collect()
+}
+
+/// What is unknown with these programs.
+pub(super) fn missing(chosen: &[Option<&'static str>], settings: &WireSettings) -> Vec<Missing> {
+    PARTS
+        .iter()
+        .zip(chosen)
+        .filter(|(part, _)| is_asked_for(part.choices[0].program, settings))
+        .filter_map(|(part, program)| {
+            let effect = match program {
+                None => part.without,
+                Some(program) => part.choices.iter().find(|choice| choice.program == *program)?.lacks,
+            };
+            Some(Missing {
+                what: part.choices[0].program.to_owned(),
+                effect: effect?.to_owned(),
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn without(names: &[&str]) -> Result<Vec<Option<&'static str>>, CollectError> {
+        let refused = |name: &&str| Refusal {
+            program: (*name).to_owned(),
+            reason: "R1 unbounded memory access".to_owned(),
+            log: Vec::new(),
+        };
+        choose(&names.iter().map(refused).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn a_refused_program_is_replaced_by_its_fallback_and_then_left_out_with_words() {
+        let settings = zerocopy::FromZeros::new_zeroed();
+        assert_eq!(without(&[]).unwrap()[1], Some("on_switch"));
+        assert_eq!(without(&["on_switch"]).unwrap()[1], Some("on_switch_before_5_18"));
+        let mut refused = vec!["on_switch", "on_switch_before_5_18"];
+        let chosen = without(&refused).unwrap();
+        assert_eq!(chosen[1], Some("on_switch_without_objects"));
+        assert_eq!(missing(&chosen, &settings)[0].effect, OBJECTS);
+        refused.extend(["on_switch_without_objects", "on_switch_before_5_18_without_objects"]);
+        let chosen = without(&refused).unwrap();
+        assert_eq!(chosen[1], None);
+        assert!(missing(&chosen, &settings)[0].effect.contains("queue"));
+    }
+
+    #[test]
+    fn what_nobody_asked_for_is_not_missing() {
+        let settings = zerocopy::FromZeros::new_zeroed();
+        assert_eq!(missing(&without(&[STACKS]).unwrap(), &settings), []);
+    }
+
+    #[test]
+    fn without_an_essential_program_the_error_names_it_and_the_reason() {
+        assert!(without(&["on_fork"]).is_ok());
+        let error = without(&["on_exec"]).unwrap_err().to_string();
+        assert!(error.contains("on_exec") && error.contains("unbounded"), "{error}");
+    }
+}

@@ -1,0 +1,138 @@
+//! The two ring buffers that the BPF programs write to: events, and copies of stacks. Each is read one batch at a time: if events
+//! arrive faster than they can be read, a reader that continued until the buffer was empty would never return.
+
+use std::cell::{RefCell, RefMut};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::rc::Rc;
+
+use libbpf_rs::{Object, RingBuffer, RingBufferBuilder};
+use rustix::event::epoll;
+
+use super::decode::{self, Chains};
+use super::wire::WireExecutableMet;
+use super::{failed, map, seeds, stacks};
+use crate::CollectError;
+use crate::stacks::Unwinder;
+use spawnscope_data::event::Event;
+
+/// Records per batch: about 20 ms of reading.
+const BATCH: usize = 16_384;
+
+/// Filled by the callbacks of the ring buffers.
+#[derive(Default)]
+pub(super) struct Drained {
+    pub events: Vec<Event>,
+    /// Executables that have not been examined yet.
+    pub met: Vec<WireExecutableMet>,
+    chains: Chains,
+    /// Records that could not be decoded. This is a bug, but it is reported.
+    pub malformed: u64,
+}
+
+/// Both ring buffers.
+pub(super) struct Rings {
+    rings: Vec<RingBuffer<'static>>,
+    /// Readable if one of the ring buffers is.
+    readiness: OwnedFd,
+    drained: Rc<RefCell<Drained>>,
+}
+
+impl Rings {
+    /// Opens the ring buffer of events and, if there is an unwinder, that of stacks.
+    ///
+    /// # Errors
+    /// If the kernel refuses.
+    pub fn open(object: &Object, unwinder: Option<&Rc<RefCell<Unwinder>>>) -> Result<Rings, CollectError> {
+        let drained = Rc::default();
+        let mut rings = vec![ring(object, "events", read_events(&drained))?];
+        if let Some(unwinder) = unwinder {
+            rings.push(ring(object, "stacks", read_stacks(&drained, unwinder))?);
+        }
+        Ok(Rings {
+            readiness: joined(&rings).map_err(|error| failed("wait for a ring buffer", &error.into()))?,
+            rings,
+            drained,
+        })
+    }
+
+    /// Readable if there is something to read.
+    pub fn readiness(&self) -> BorrowedFd<'_> {
+        self.readiness.as_fd()
+    }
+
+    /// What has been read and not yet taken.
+    pub fn drained(&self) -> RefMut<'_, Drained> {
+        self.drained.borrow_mut()
+    }
+
+    /// Reads one batch from each. Returns whether both are empty now.
+    ///
+    /// # Errors
+    /// If a ring buffer cannot be read.
+    pub fn consume_some(&self) -> Result<bool, CollectError> {
+        let mut is_empty = true;
+        for ring in &self.rings {
+            let read = ring.consume_raw_n(BATCH);
+            let read = usize::try_from(read).map_err(|_| {
+                let error = std::io::Error::from_raw_os_error(-read);
+                failed("read the ring buffer", &error.into())
+            })?;
+            is_empty &= read < BATCH;
+        }
+        Ok(is_empty)
+    }
+}
+
+fn read_events(drained: &Rc<RefCell<Drained>>) -> impl FnMut(&[u8]) -> i32 + use<> {
+    let page_bytes = rustix::param::page_size() as u64;
+    let drained = Rc::clone(drained);
+    move |record| {
+        let drained = &mut *drained.borrow_mut();
+        if seeds::is_of_recorder(record) {
+            return 0;
+        }
+        if let Some(met) = decode::executable_met(record) {
+            drained.met.push(met);
+        } else if decode::decode(record, page_bytes, &mut drained.chains, &mut drained.events).is_none() {
+            drained.malformed += 1;
+        }
+        0
+    }
+}
+
+fn read_stacks(drained: &Rc<RefCell<Drained>>, unwinder: &Rc<RefCell<Unwinder>>) -> impl FnMut(&[u8]) -> i32 + use<> {
+    let (drained, unwinder) = (Rc::clone(drained), Rc::clone(unwinder));
+    move |record| {
+        if seeds::is_of_recorder(record) {
+            return 0;
+        }
+        match stacks::decode(record) {
+            Some(told) => unwinder.borrow_mut().take(told),
+            None => drained.borrow_mut().malformed += 1,
+        }
+        0
+    }
+}
+
+fn ring(
+    object: &Object,
+    name: &str,
+    read: impl FnMut(&[u8]) -> i32 + 'static,
+) -> Result<RingBuffer<'static>, CollectError> {
+    let map = map(object, name)?;
+    let refused = |error: libbpf_rs::Error| failed("open the ring buffer", &error);
+    let mut builder = RingBufferBuilder::new();
+    builder.add(&map, read).map_err(refused)?;
+    builder.build().map_err(refused)
+}
+
+/// A descriptor that is readable if one of the ring buffers is.
+fn joined(rings: &[RingBuffer<'_>]) -> std::io::Result<OwnedFd> {
+    let all = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+    for ring in rings {
+        // SAFETY: the descriptor belongs to the ring buffer, which lives as long as the reference to it.
+        let one = unsafe { BorrowedFd::borrow_raw(ring.epoll_fd()) };
+        epoll::add(&all, one, epoll::EventData::new_u64(0), epoll::EventFlags::IN)?;
+    }
+    Ok(all)
+}

@@ -1,0 +1,134 @@
+//! The first threads that the programs follow. They are put into the map of tasks from user space by pidfd, so that a reused pid
+//! cannot be mistaken for them; or, where that map is a hash, by a kernel iterator over all threads (`seeds.h`). The recorder's own
+//! entry is also here: ignored, or followed for a moment to measure the overhead.
+
+use std::os::fd::AsRawFd;
+
+use libbpf_rs::{Map, MapCore, MapFlags, MapType, Object};
+use zerocopy::{FromBytes, FromZeros, IntoBytes};
+
+use super::wire::{TASK_IGNORED, WireHeader, WireSeed, WireTask};
+use super::{failed, last, map, parts, set};
+use crate::{CollectError, Follow, ROOT, now, pidfd};
+use spawnscope_data::event::{Event, EventKind, Pid, TaskId};
+
+/// The launch and thread id of the recorder itself, which no other process has.
+const RECORDER: u64 = 0;
+/// The variable read by the program that puts threads into a hash.
+const VARIABLE: &str = ".data.seed";
+
+/// Begins to follow. Returns the event of the existing process, if one is followed.
+pub(super) fn plant(object: &Object, follow: Follow) -> Result<Option<Event>, CollectError> {
+    let insert = |pid, flags, id| insert(object, pid, flags, id);
+    if is_in_sight(follow) {
+        insert(own_pid(), TASK_IGNORED, RECORDER)?;
+    }
+    match follow {
+        Follow::Command(pid) | Follow::System(Some(pid)) => insert(pid, 0, ROOT.0).map(|()| None),
+        Follow::System(None) => Ok(None),
+        Follow::Process(pid) => {
+            insert(pid, 0, ROOT.0)?;
+            let name = std::fs::read(format!("/proc/{}/comm", pid.0)).unwrap_or_default();
+            let kind = EventKind::Adopted {
+                pid,
+                name: name.trim_ascii_end().to_vec(),
+            };
+            Ok(Some(Event {
+                at: now(),
+                launch: ROOT,
+                task: TaskId(ROOT.0),
+                kind,
+            }))
+        }
+    }
+}
+
+/// Runs `act` while the recorder's main thread is followed like those of the command.
+pub(super) fn as_followed(object: &Object, follow: Follow, act: &mut dyn FnMut()) -> Result<(), CollectError> {
+    insert(object, own_pid(), 0, RECORDER)?;
+    act();
+    if is_in_sight(follow) {
+        return insert(object, own_pid(), TASK_IGNORED, RECORDER);
+    }
+    let tasks = map(object, "tasks")?;
+    if is_hash(&tasks) {
+        return iterate(object, own_pid(), None);
+    }
+    let own = pidfd(own_pid()).map_err(|error| no_process(own_pid(), &error))?;
+    tasks
+        .delete(&own.as_raw_fd().to_ne_bytes())
+        .map_err(|error| failed("stop following the recorder", &error))
+}
+
+/// Whether a record is about the recorder.
+pub(super) fn is_of_recorder(record: &[u8]) -> bool {
+    WireHeader::read_from_prefix(record).is_ok_and(|(header, _)| header.launch == RECORDER)
+}
+
+/// Whether the recorder is followed unless it is explicitly ignored.
+fn is_in_sight(follow: Follow) -> bool {
+    matches!(follow, Follow::System(_))
+}
+
+fn own_pid() -> Pid {
+    Pid(rustix::process::getpid().as_raw_pid())
+}
+
+fn is_hash(tasks: &Map<'_>) -> bool {
+    tasks.map_type() == MapType::Hash
+}
+
+/// Makes the kernel put `task` into the hash for the thread `pid`; with `None`, remove its entry.
+fn iterate(object: &Object, pid: Pid, task: Option<WireTask>) -> Result<(), CollectError> {
+    let unable = |detail: String| CollectError::Failed {
+        action: "follow the first process",
+        detail,
+    };
+    let mut seed = WireSeed::new_zeroed();
+    (seed.pid, seed.remove) = (pid.0.unsigned_abs(), u32::from(task.is_none()));
+    seed.task = task.unwrap_or_else(WireTask::new_zeroed);
+    set(object, VARIABLE, seed.as_bytes())?;
+    let mut programs = object.progs_mut();
+    let seeder = programs.find(|program| program.name() == parts::SEEDER);
+    let seeder = seeder.ok_or_else(|| unable("the BPF object has no program for it".to_owned()))?;
+    let link = seeder.attach().map_err(|error| unable(error.to_string()))?;
+    last::look(&link).map_err(|error| unable(error.to_string()))?;
+    let value = map(object, VARIABLE)?
+        .lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
+        .map_err(|error| unable(error.to_string()))?;
+    let told = value.and_then(|value| Some(WireSeed::read_from_prefix(&value).ok()?.0));
+    match told {
+        Some(told) if told.found != 0 && told.failed == 0 => Ok(()),
+        Some(told) if told.found != 0 => Err(unable(std::io::Error::from_raw_os_error(-told.failed).to_string())),
+        _ => Err(no_process(pid, &std::io::Error::from_raw_os_error(libc::ESRCH))),
+    }
+}
+
+fn insert(object: &Object, pid: Pid, flags: u32, id: u64) -> Result<(), CollectError> {
+    let tasks = map(object, "tasks")?;
+    let pidfd = pidfd(pid).map_err(|error| no_process(pid, &error))?;
+    let mut task = WireTask::new_zeroed();
+    (task.task, task.launch, task.flags, task.syscall, task.cache_fd) = (id, id, flags, -1, -1);
+    if is_hash(&tasks) {
+        return iterate(object, pid, Some(task));
+    }
+    tasks
+        .update(&pidfd.as_raw_fd().to_ne_bytes(), task.as_bytes(), MapFlags::ANY)
+        .map_err(|error| failed("follow the first process", &error))
+}
+
+fn no_process(pid: Pid, error: &std::io::Error) -> CollectError {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", pid.0)).unwrap_or_default();
+    let of_process = status
+        .lines()
+        .find_map(|line| line.strip_prefix("Tgid:"))
+        .map(str::trim);
+    let reason = match of_process {
+        Some(process) if process != pid.0.to_string() => {
+            format!("it is a thread of process {process}; use -p {process}")
+        }
+        _ if error.raw_os_error() == Some(libc::ESRCH) => "there is no such process".to_owned(),
+        _ => error.to_string(),
+    };
+    CollectError::NoProcess { pid: pid.0, reason }
+}

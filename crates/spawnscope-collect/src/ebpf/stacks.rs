@@ -1,0 +1,142 @@
+//! Decodes the records of the ring buffer of stacks for `collect::stacks`, which turns them into call chains. Pure.
+
+use zerocopy::FromBytes;
+
+use super::decode::{path_of_components, pid};
+use super::wire::{
+    KERNEL_FRAMES, KIND_IMAGE, KIND_MAPPING, KIND_SAMPLE, KIND_STACK, WireHeader, WireImage, WireMapping, WireSample,
+    WireStack,
+};
+use crate::stacks::{CopiedStack, FileId, ImageId, MappedFile, Mapping, Registers, Sample, Told};
+use spawnscope_data::event::{LaunchId, Nanos, TaskId};
+
+/// Decodes a record. `None` if it is not a record of this format.
+pub(super) fn decode(bytes: &[u8]) -> Option<Told> {
+    match WireHeader::read_from_prefix(bytes).ok()?.0.kind {
+        KIND_MAPPING => {
+            let (mapping, rest) = WireMapping::read_from_prefix(bytes).ok()?;
+            mapped(&mapping, rest)
+        }
+        KIND_STACK => {
+            let (stack, rest) = WireStack::read_from_prefix(bytes).ok()?;
+            Some(Told::Stack(Box::new(copied(&stack, rest)?)))
+        }
+        KIND_IMAGE => {
+            let (told, _) = WireImage::read_from_prefix(bytes).ok()?;
+            let image = ImageId(told.image);
+            Some(match told.pid {
+                0 => Told::Image {
+                    image,
+                    is_whole: told.is_whole != 0,
+                },
+                of => Told::Unread {
+                    image,
+                    pid: pid(of),
+                    start_stack: told.start_stack,
+                },
+            })
+        }
+        KIND_SAMPLE => {
+            let (sample, rest) = WireSample::read_from_prefix(bytes).ok()?;
+            Some(Told::Stack(Box::new(CopiedStack {
+                sample: Some(sampled(&sample)?),
+                ..copied(&sample.stack, rest)?
+            })))
+        }
+        _ => None,
+    }
+}
+
+fn mapped(mapping: &WireMapping, rest: &[u8]) -> Option<Told> {
+    let components = rest.get(..mapping.path_bytes as usize)?;
+    let file = (mapping.inode != 0).then(|| MappedFile {
+        id: FileId {
+            device: mapping.device,
+            inode: mapping.inode,
+            modified: Some(mapping.modified),
+        },
+        path: path_of_components(components, mapping.complete != 0).into(),
+    });
+    Some(Told::Mapping {
+        image: ImageId(mapping.image),
+        pid: pid(mapping.pid),
+        mapping: Mapping {
+            start: mapping.start,
+            end: mapping.end,
+            offset: mapping.offset,
+            file,
+        },
+    })
+}
+
+fn copied(stack: &WireStack, rest: &[u8]) -> Option<CopiedStack> {
+    Some(CopiedStack {
+        at: Nanos(stack.header.at),
+        launch: LaunchId(stack.header.launch),
+        task: TaskId(stack.header.task),
+        image: (stack.image != 0).then_some(ImageId(stack.image)),
+        start_stack: stack.start_stack,
+        pid: pid(stack.pid),
+        registers: Registers(stack.registers.in_order().map(Some)),
+        bytes: rest.get(..stack.user_bytes as usize)?.to_vec(),
+        sample: None,
+    })
+}
+
+fn sampled(sample: &WireSample) -> Option<Sample> {
+    let frames = sample.kernel_bytes as usize / size_of::<u64>();
+    Some(Sample {
+        span: Nanos(sample.span),
+        is_waiting: sample.is_waiting != 0,
+        kernel: sample.kernel.get(..frames)?.to_vec(),
+        is_kernel_cut: frames == KERNEL_FRAMES,
+        has_user_part: sample.stack.registers.are_known(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use zerocopy::{FromZeros, IntoBytes};
+
+    use super::*;
+
+    /// A wait of thread 3 in two kernel functions, with four bytes of stack.
+    fn wait() -> WireSample {
+        let mut sample = WireSample::new_zeroed();
+        sample.stack.header.kind = KIND_SAMPLE;
+        (sample.stack.header.at, sample.stack.header.task) = (500, 3);
+        (sample.stack.registers.ip, sample.stack.user_bytes) = (0x40, 4);
+        (sample.span, sample.is_waiting, sample.kernel_bytes) = (70, 1, 16);
+        sample.kernel[..2].copy_from_slice(&[0x10, 0x20]);
+        sample
+    }
+
+    fn decoded(sample: &WireSample, stack: &[u8]) -> Option<CopiedStack> {
+        match decode(&[sample.as_bytes(), stack].concat())? {
+            Told::Stack(stack) => Some(*stack),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_sample_is_a_stack_with_the_kernels_part() {
+        let stack = decoded(&wait(), b"user").unwrap();
+        assert_eq!((stack.at, stack.task, stack.image), (Nanos(500), TaskId(3), None));
+        assert_eq!(stack.bytes, b"user");
+        let sample = stack.sample.unwrap();
+        assert_eq!((sample.span, sample.is_waiting), (Nanos(70), true));
+        assert_eq!(sample.kernel, [0x10, 0x20]);
+        assert!(sample.has_user_part && !sample.is_kernel_cut);
+    }
+
+    #[test]
+    fn a_full_kernel_part_may_go_on_and_one_beyond_is_malformed() {
+        let mut sample = wait();
+        sample.kernel_bytes = (KERNEL_FRAMES * 8) as u32;
+        let full = decoded(&sample, b"user").and_then(|stack| stack.sample).unwrap();
+        assert!(full.is_kernel_cut);
+        sample.kernel_bytes += 8;
+        assert!(decoded(&sample, b"user").is_none());
+        assert!(decoded(&wait(), b"us").is_none(), "shorter than its length field");
+    }
+}

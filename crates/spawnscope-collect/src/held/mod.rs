@@ -1,0 +1,226 @@
+//! Starts the command and holds it before its exec until a collector is attached. The command gets the terminal, files, signals and
+//! user that it would have without spawnscope. If the recorder dies first, the command never runs. `program` finds its file,
+//! `prepared` holds what its process needs, `inheritance` restores the state that spawnscope has changed.
+
+mod inheritance;
+mod prepared;
+mod program;
+
+use std::ffi::{OsStr, OsString};
+use std::io;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::path::{Path, PathBuf};
+
+use nix::sys::signal::SigSet;
+use nix::unistd::{ForkResult, fork};
+
+pub use self::prepared::Identity;
+use self::prepared::Prepared;
+use spawnscope_data::event::Pid;
+
+/// Why the command could not be started.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The file does not exist, or PATH has no such command.
+    #[error("failed to run '{0}': command not found")]
+    NotFound(String),
+    /// The file exists but cannot be executed.
+    #[error("failed to run '{0}': {1}")]
+    NotExecutable(String, io::Error),
+    /// The file exists, but its interpreter or dynamic loader does not.
+    #[error("failed to run '{0}': the interpreter named in its `#!` line, or its dynamic loader, is missing")]
+    NoInterpreter(String),
+    /// An argument or environment string contains a NUL, which exec cannot pass.
+    #[error("failed to run '{0}': an argument contains a NUL character")]
+    Nul(String),
+    /// The process could not be created.
+    #[error("failed to start '{0}': {1}")]
+    Failed(String, io::Error),
+}
+
+/// A command that exists as a process but has not been executed yet.
+#[derive(Debug)]
+pub struct HeldCommand {
+    name: String,
+    path: PathBuf,
+    pid: Pid,
+    pidfd: OwnedFd,
+    go: OwnedFd,
+    failure: OwnedFd,
+}
+
+impl HeldCommand {
+    /// Creates the process. `mask` is the signal mask that the command gets.
+    ///
+    /// # Errors
+    /// If the command does not exist, cannot be executed, or no process can be created.
+    pub fn start(command: &[OsString], identity: Option<Identity>, mask: &SigSet) -> Result<HeldCommand, StartError> {
+        let given = command.first().map_or(OsStr::new(""), OsString::as_os_str);
+        let name = given.to_string_lossy().into_owned();
+        let path = program::find(given)?;
+        let prepared = Prepared::new(&path, command, identity, *mask).ok_or_else(|| StartError::Nul(name.clone()))?;
+        let failed = |error: nix::Error| StartError::Failed(name.clone(), error.into());
+        let (wait, go) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC).map_err(failed)?;
+        let (failure, tell) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC).map_err(failed)?;
+        // SAFETY: the child only makes system calls, on memory prepared before the fork.
+        let child = match unsafe { fork() }.map_err(failed)? {
+            ForkResult::Child => run_child(&prepared, wait.as_fd(), go, tell.as_fd()),
+            ForkResult::Parent { child } => child,
+        };
+        let pid = Pid(child.as_raw());
+        let pidfd = super::pidfd(pid).map_err(|error| StartError::Failed(name.clone(), error))?;
+        Ok(HeldCommand {
+            name,
+            path,
+            pid,
+            pidfd,
+            go,
+            failure,
+        })
+    }
+
+    /// Its process id.
+    #[must_use]
+    pub fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// The file that it will execute.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Releases it. Returns when it has executed the program or failed to.
+    ///
+    /// # Errors
+    /// If the program could not be executed. The process is then gone.
+    pub fn release(self) -> Result<OwnedFd, StartError> {
+        self.let_go()?.outcome()
+    }
+
+    /// Releases it without waiting for its exec.
+    ///
+    /// # Errors
+    /// If the process cannot be released. It then never runs.
+    pub fn let_go(self) -> Result<ReleasedCommand, StartError> {
+        nix::unistd::write(&self.go, b"g").map_err(|error| StartError::Failed(self.name.clone(), error.into()))?;
+        Ok(ReleasedCommand {
+            name: self.name,
+            pidfd: self.pidfd,
+            failure: self.failure,
+        })
+    }
+}
+
+/// A released command.
+#[derive(Debug)]
+pub struct ReleasedCommand {
+    name: String,
+    pidfd: OwnedFd,
+    failure: OwnedFd,
+}
+
+impl ReleasedCommand {
+    /// Waits until it has executed the program or failed to. If a signal killed it before the exec, this still returns its pidfd.
+    ///
+    /// # Errors
+    /// If the program could not be executed. The process is then gone.
+    pub fn outcome(self) -> Result<OwnedFd, StartError> {
+        let mut errno = [0u8; 4];
+        // The exec closes the pipe: end of file means success.
+        match nix::unistd::read(&self.failure, &mut errno) {
+            Ok(4) => Err(execution_failed(
+                self.name,
+                io::Error::from_raw_os_error(i32::from_ne_bytes(errno)),
+            )),
+            _ => Ok(self.pidfd),
+        }
+    }
+}
+
+/// The file existed a moment ago, so ENOENT refers to its interpreter or loader.
+fn execution_failed(name: String, error: io::Error) -> StartError {
+    match error.raw_os_error() {
+        Some(libc::ENOENT) => StartError::NoInterpreter(name),
+        _ => StartError::NotExecutable(name, error),
+    }
+}
+
+/// Runs in the child: waits to be released, then becomes the command.
+fn run_child(prepared: &Prepared, wait: BorrowedFd<'_>, go: OwnedFd, tell: BorrowedFd<'_>) -> ! {
+    // Closes the child's copy of the write end; otherwise the child would not see the recorder's death.
+    drop(go);
+    let mut word = [0u8; 1];
+    if nix::unistd::read(wait, &mut word) == Ok(1) {
+        let errno = prepared.execute() as i32;
+        // SAFETY: a plain system call on a buffer of this frame.
+        unsafe { libc::write(tell.as_raw_fd(), errno.to_ne_bytes().as_ptr().cast(), 4) };
+    }
+    // SAFETY: exits at once; none of the parent's code runs here.
+    unsafe { libc::_exit(127) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    fn start(command: &[&str]) -> Result<HeldCommand, StartError> {
+        let command: Vec<OsString> = command.iter().map(OsString::from).collect();
+        HeldCommand::start(&command, None, &SigSet::empty())
+    }
+
+    #[test]
+    fn a_command_that_is_not_there_is_told_from_one_that_cannot_be_executed() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("plain");
+        std::fs::write(&file, "text").unwrap();
+        assert!(matches!(start(&["/no/such/file"]), Err(StartError::NotFound(_))));
+        assert!(matches!(
+            start(&["no-such-command-anywhere"]),
+            Err(StartError::NotFound(_))
+        ));
+        assert!(matches!(start(&[""]), Err(StartError::NotFound(_))));
+        assert!(matches!(
+            start(&[file.to_str().unwrap()]),
+            Err(StartError::NotExecutable(..))
+        ));
+        assert!(matches!(start(&["/"]), Err(StartError::NotExecutable(..))));
+        assert!(matches!(start(&["true", "a\0b"]), Err(StartError::Nul(_))));
+    }
+
+    #[test]
+    fn a_file_that_no_loader_takes_is_not_executable_but_a_bare_script_is_run_by_the_shell() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("program");
+        let outcome = |content: &[u8]| {
+            std::fs::write(&file, content).unwrap();
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+            let held = start(&[file.to_str().unwrap(), "7"]).unwrap();
+            let pid = nix::unistd::Pid::from_raw(held.pid().0);
+            let released = held.release();
+            (released.map(drop), nix::sys::wait::waitpid(pid, None).unwrap())
+        };
+        let (released, _) = outcome(b"#!/no/such/interpreter\n");
+        assert!(matches!(released, Err(StartError::NoInterpreter(_))));
+        let (released, status) = outcome(b"exit $1\n");
+        assert!(released.is_ok());
+        assert!(matches!(status, nix::sys::wait::WaitStatus::Exited(_, 7)));
+    }
+
+    #[test]
+    fn a_held_command_never_runs_when_nobody_lets_it_go() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("trace");
+        let held = start(&["touch", file.to_str().unwrap()]).unwrap();
+        let pid = nix::unistd::Pid::from_raw(held.pid().0);
+        drop(held);
+        assert!(matches!(
+            nix::sys::wait::waitpid(pid, None),
+            Ok(nix::sys::wait::WaitStatus::Exited(_, 127))
+        ));
+        assert!(!file.exists());
+    }
+}

@@ -1,0 +1,68 @@
+//! Opens the files whose code processes run, as the processes see them, and checks that a file is the one that was mapped: for a
+//! replaced file there are no names rather than wrong ones.
+
+use std::ffi::OsStr;
+use std::fs::{self, File, OpenOptions};
+use std::os::fd::AsRawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use super::mappings::{FileId, Mapping};
+use crate::inode;
+use spawnscope_data::event::Pid;
+
+/// Opens the file of a mapping for reading, as the process sees it while it is alive.
+pub(super) fn open(pid: Pid, mapping: &Mapping) -> Option<File> {
+    let handle = find(pid, mapping)?;
+    File::open(format!("/proc/self/fd/{}", handle.as_raw_fd())).ok()
+}
+
+/// Distinguishes a mapping's file from earlier files with the same inode: /proc does not report the modification time.
+pub(super) fn identify(pid: Pid, mapping: &mut Mapping) {
+    let modified = find(pid, mapping).and_then(|handle| modified(&handle));
+    if let Some(file) = &mut mapping.file {
+        file.id.modified = modified;
+    }
+}
+
+/// Finds the file of a mapping without opening it for reading: opening a device or a pipe may have side effects.
+fn find(pid: Pid, mapping: &Mapping) -> Option<File> {
+    let mapped = mapping.file.as_ref()?;
+    let path = Path::new(OsStr::from_bytes(&mapped.path));
+    let within = path.strip_prefix("/").unwrap_or(path);
+    let places = [
+        format!("/proc/{}/map_files/{:x}-{:x}", pid.0, mapping.start, mapping.end).into(),
+        Path::new(&format!("/proc/{}/root", pid.0)).join(within),
+        path.to_path_buf(),
+    ];
+    places.iter().find_map(|place| find_at(place, &mapped.id))
+}
+
+/// The file at `place`, if it is the expected one.
+fn find_at(place: &Path, id: &FileId) -> Option<File> {
+    let handle = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_PATH | libc::O_CLOEXEC)
+        .open(place)
+        .ok()?;
+    let is_that_one = || Some(inode::is(&handle, id.inode, id.device)? && is_unchanged(&handle, id)?);
+    is_that_one()?.then_some(handle)
+}
+
+fn is_unchanged(handle: &File, id: &FileId) -> Option<bool> {
+    let found = modified(handle)?;
+    Some(id.modified.is_none_or(|told| told == found))
+}
+
+fn modified(handle: &File) -> Option<u64> {
+    let found = handle.metadata().ok()?;
+    Some(found.mtime() as u64 * 1_000_000_000 + found.mtime_nsec() as u64)
+}
+
+/// The process's pid in its own pid namespace.
+pub(super) fn pid_in_its_namespace(pid: Pid) -> Option<u32> {
+    let status = fs::read_to_string(format!("/proc/{}/status", pid.0)).ok()?;
+    let pids = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    pids.split_ascii_whitespace().next_back()?.parse().ok()
+}

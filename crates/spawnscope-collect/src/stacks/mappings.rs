@@ -1,0 +1,178 @@
+//! Which file's code is mapped where in a process. Reported by BPF programs, or otherwise read from /proc.
+
+use std::fs;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::files;
+use spawnscope_data::event::Pid;
+
+/// The mappings of a process between two changes of them, numbered by the collector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct ImageId(pub(crate) u64);
+
+/// A file with its content: an inode may soon be reused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct FileId {
+    /// The device of its file system, encoded as in the kernel: major << 20 | minor.
+    pub(crate) device: u32,
+    /// Its inode there.
+    pub(crate) inode: u64,
+    /// Its modification time in nanoseconds since 1970. `None` if unknown; it may then be any file with this inode.
+    pub(crate) modified: Option<u64>,
+}
+
+/// A mapped file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct MappedFile {
+    /// The file's identity.
+    pub(crate) id: FileId,
+    /// Its path from the root of the process.
+    pub(crate) path: Arc<[u8]>,
+}
+
+/// A range of executable memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Mapping {
+    /// First address.
+    pub(crate) start: u64,
+    /// The address after the last one.
+    pub(crate) end: u64,
+    /// The file offset of `start`, in bytes.
+    pub(crate) offset: u64,
+    /// `None` for code that the process or the kernel generated.
+    pub(crate) file: Option<MappedFile>,
+}
+
+/// All executable mappings of a process at one moment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Image {
+    /// In ascending order.
+    pub(super) mappings: Vec<Rc<Mapping>>,
+}
+
+impl Image {
+    /// An image with one known mapping.
+    pub(super) fn of(first: Mapping) -> Image {
+        Image {
+            mappings: vec![Rc::new(first)],
+        }
+    }
+
+    /// Adds a mapping. BPF programs report them in ascending order.
+    pub(super) fn add(&mut self, mapping: Mapping) {
+        self.mappings.push(Rc::new(mapping));
+    }
+
+    /// The mapping that contains an address.
+    pub(super) fn find(&self, address: u64) -> Option<&Rc<Mapping>> {
+        let behind = self.mappings.partition_point(|mapping| mapping.start <= address);
+        let mapping = self.mappings.get(behind.checked_sub(1)?)?;
+        (address < mapping.end).then_some(mapping)
+    }
+
+    /// An image of the mappings that `read` found.
+    pub(super) fn of_all(mappings: Vec<Mapping>) -> Image {
+        Image {
+            mappings: mappings.into_iter().map(Rc::new).collect(),
+        }
+    }
+}
+
+/// The executable mappings of a process, if it still runs the program whose stack exec put at `start_stack`. Never empty.
+pub(super) fn read(pid: Pid, start_stack: u64) -> Option<Vec<Mapping>> {
+    let maps = fs::read(format!("/proc/{}/maps", pid.0)).ok()?;
+    let mut mappings: Vec<Mapping> = maps.split(|&byte| byte == b'\n').filter_map(mapping).collect();
+    mappings.iter_mut().for_each(|mapping| files::identify(pid, mapping));
+    // Read last, so that an exec in between is noticed.
+    let is_same_program = stack_of_program(pid)? == start_stack;
+    (is_same_program && !mappings.is_empty()).then_some(mappings)
+}
+
+/// `startstack` of /proc/PID/stat: field 28, counted from 1. The name before it may contain any character.
+pub(super) fn stack_of_program(pid: Pid) -> Option<u64> {
+    let stat = fs::read(format!("/proc/{}/stat", pid.0)).ok()?;
+    let behind_name = stat.iter().rposition(|&byte| byte == b')')?;
+    let fields = std::str::from_utf8(stat.get(behind_name + 1..)?).ok()?;
+    fields.split_ascii_whitespace().nth(25)?.parse().ok()
+}
+
+/// `5583a000-5583b000 r-xp 00001000 fe:01 1234    /usr/bin/x (deleted)`; `None` if it is not executable.
+fn mapping(line: &[u8]) -> Option<Mapping> {
+    let mut fields = line.splitn(6, |&byte| byte == b' ');
+    let mut field = || fields.next().and_then(|field| std::str::from_utf8(field).ok());
+    let (start, end) = field()?.split_once('-')?;
+    let permissions = field()?;
+    let hexadecimal = |text| u64::from_str_radix(text, 16).ok();
+    let offset = hexadecimal(field()?)?;
+    let (major, minor) = field()?.split_once(':')?;
+    let inode = field()?.parse().ok()?;
+    let path = fields.next().unwrap_or_default().trim_ascii_start();
+    let file = (inode != 0).then(|| {
+        Some(MappedFile {
+            id: FileId {
+                device: u32::try_from(hexadecimal(major)? << 20 | hexadecimal(minor)?).ok()?,
+                inode,
+                modified: None,
+            },
+            path: path.strip_suffix(b" (deleted)").unwrap_or(path).into(),
+        })
+    });
+    permissions.contains('x').then_some(Mapping {
+        start: hexadecimal(start)?,
+        end: hexadecimal(end)?,
+        offset,
+        file: file.flatten(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::MetadataExt;
+
+    use super::*;
+
+    #[test]
+    fn a_line_of_maps_is_a_mapping_when_it_is_executable() {
+        let line = b"7f00a000-7f00c000 r-xp 00001000 fe:01 1234                       /opt/a b (deleted)";
+        let read = mapping(line).unwrap();
+        assert_eq!((read.start, read.end, read.offset), (0x7f00_a000, 0x7f00_c000, 0x1000));
+        let file = read.file.unwrap();
+        assert_eq!(&*file.path, b"/opt/a b");
+        assert_eq!((file.id.device, file.id.inode), (0xfe << 20 | 1, 1234));
+        assert_eq!(mapping(b"7f00a000-7f00c000 r--p 00001000 fe:01 1234   /opt/a"), None);
+        let made = mapping(b"7f00a000-7f00c000 rwxp 00000000 00:00 0 ").unwrap();
+        assert_eq!(made.file, None);
+        assert_eq!(mapping(b""), None);
+    }
+
+    #[test]
+    fn an_address_lies_in_the_mapping_that_holds_it() {
+        let at = |start| Mapping {
+            start,
+            end: start + 0x1000,
+            offset: 0,
+            file: None,
+        };
+        let mut image = Image::of(at(0x1000));
+        image.add(at(0x4000));
+        let start = |address| image.find(address).map(|mapping| mapping.start);
+        assert_eq!(
+            [0xfff, 0x1000, 0x1fff, 0x2000, 0x4fff].map(start),
+            [None, Some(0x1000), Some(0x1000), None, Some(0x4000)]
+        );
+    }
+
+    #[test]
+    fn the_mappings_of_a_process_are_read_only_of_the_program_that_is_meant() {
+        let own = Pid(std::process::id().cast_signed());
+        let start = stack_of_program(own).unwrap();
+        let image = Image::of_all(read(own, start).unwrap());
+        let here = stack_of_program as *const () as u64;
+        let file = image.find(here).unwrap().file.as_ref().unwrap();
+        let found = fs::metadata("/proc/self/exe").unwrap();
+        let modified = found.mtime() as u64 * 1_000_000_000 + found.mtime_nsec() as u64;
+        assert_eq!(file.id.modified, Some(modified), "another file may reuse its inode");
+        assert_eq!(read(own, start + 16), None);
+    }
+}

@@ -1,0 +1,227 @@
+//! Turns the stacks that a collector copies into native call chains. `mappings` knows which file's code is where. `files` opens
+//! those files as the process sees them, and `opener` does so without delay. `bounded` limits how much of them is read, and
+//! `modules` keeps them. `tables` holds their unwind tables, with which `unwind` walks a stack. `symbols` finds the names of the
+//! frames, `perf_map` those of code without a file, and `kernel` those of kernel code. This file owns the threads for all that, so
+//! that the reading of events is not delayed.
+
+mod bounded;
+mod files;
+mod kernel;
+mod mappings;
+mod modules;
+mod opener;
+mod perf_map;
+mod processor;
+mod recent;
+mod symbols;
+mod tables;
+mod unwind;
+mod worker;
+
+#[cfg(fuzzing)]
+pub(super) use self::unwind::fuzz as fuzz_unwinder;
+
+#[cfg(test)]
+mod tests;
+
+use std::fs::File;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
+use std::thread::{self, JoinHandle};
+
+pub(super) use self::mappings::{FileId, ImageId, MappedFile, Mapping};
+use self::opener::Opener;
+pub(super) use self::unwind::Registers;
+use self::worker::Worker;
+use spawnscope_data::event::{Event, LaunchId, Nanos, Pid, TaskId};
+
+/// The input of these threads.
+#[derive(Debug)]
+pub(super) enum Told {
+    /// One executable mapping of an image. All of them come before the launch stacks that need them, or before `Image`.
+    Mapping { image: ImageId, pid: Pid, mapping: Mapping },
+    /// A stack. That of a sample may come before its image.
+    Stack(Box<CopiedStack>),
+    /// All mappings of an image that earlier samples named have been reported, or some could not be.
+    Image { image: ImageId, is_whole: bool },
+    /// The mappings of an image must be read now: the process is about to wait, and may end after that.
+    Unread { image: ImageId, pid: Pid, start_stack: u64 },
+    /// Not from the collector: the file of a mapping that follows.
+    File { id: FileId, file: File },
+    /// Not from the collector: the names of the code that a process generated.
+    PerfMap { image: ImageId, file: File },
+}
+
+/// The stack of a thread that requested a launch or was sampled.
+#[derive(Clone, Debug)]
+pub(super) struct CopiedStack {
+    /// When it was copied.
+    pub(super) at: Nanos,
+    /// The requested launch; for a sample, the thread's own process.
+    pub(super) launch: LaunchId,
+    /// The new process's first thread; for a sample, the thread itself.
+    pub(super) task: TaskId,
+    /// The mappings at that time, if they were reported.
+    pub(super) image: Option<ImageId>,
+    /// Where exec put the stack of the process's first thread.
+    pub(super) start_stack: u64,
+    /// The process that requested the launch, or was sampled.
+    pub(super) pid: Pid,
+    /// The thread's registers in user space.
+    pub(super) registers: Registers,
+    /// The stack from the stack pointer upwards.
+    pub(super) bytes: Vec<u8>,
+    /// The other data of a sample; `None` for a launch.
+    pub(super) sample: Option<Sample>,
+}
+
+/// The data of a sample besides the user part of the stack.
+#[derive(Clone, Debug)]
+pub(super) struct Sample {
+    /// The time that the sample represents.
+    pub(super) span: Nanos,
+    /// Whether the thread was waiting rather than on a CPU.
+    pub(super) is_waiting: bool,
+    /// The kernel part of the stack: addresses, innermost first.
+    pub(super) kernel: Vec<u64>,
+    /// Whether further kernel frames follow.
+    pub(super) is_kernel_cut: bool,
+    /// Whether the registers are known.
+    pub(super) has_user_part: bool,
+}
+
+/// Copied bytes that may wait to be unwound: some seconds of the worst storm, while large debug information is read.
+const MOST_WAITING_BYTES: usize = 256 << 20;
+
+/// Files that may be open before the worker has taken them.
+const MOST_WAITING_FILES: usize = 200;
+
+/// Who reads the mappings of processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum WhoTells {
+    /// The BPF programs, when a stack is copied.
+    Kernel,
+    /// The recorder, from /proc, soon afterwards. The process may have ended by then.
+    Recorder,
+}
+
+/// Work that has not been done yet.
+#[derive(Default)]
+struct Waiting {
+    bytes: AtomicUsize,
+    files: AtomicUsize,
+    /// No longer waiting: stacks of launches whose process had ended before its mappings were read.
+    unreadable: AtomicU64,
+}
+
+/// Threads that turn stacks into `Called` and `Sampled` events. One opens files at once, because processes may end soon; the other
+/// unwinds and finds names without time pressure.
+pub(super) struct Unwinder {
+    sender: Option<Sender<Told>>,
+    events: Receiver<Event>,
+    threads: Vec<JoinHandle<()>>,
+    waiting: Arc<Waiting>,
+    stacks: u64,
+    chains: u64,
+}
+
+impl Unwinder {
+    /// Starts the threads.
+    ///
+    /// # Errors
+    /// If a thread cannot be created.
+    pub(super) fn start(who_tells: WhoTells) -> std::io::Result<Unwinder> {
+        let (sender, told) = mpsc::channel();
+        let (opened_sender, opened) = mpsc::channel();
+        let (events_sender, events) = mpsc::channel();
+        let waiting = Arc::new(Waiting::default());
+        let named = |name: &str| thread::Builder::new().name(name.into());
+        let (of_opener, of_worker) = (Arc::clone(&waiting), Arc::clone(&waiting));
+        let opener = named("opener").spawn(move || open(told, &opened_sender, Opener::new(who_tells), &of_opener))?;
+        let worker = named("unwinder").spawn(move || unwind(opened, &events_sender, &of_worker))?;
+        Ok(Unwinder {
+            sender: Some(sender),
+            events,
+            threads: vec![opener, worker],
+            waiting,
+            stacks: 0,
+            chains: 0,
+        })
+    }
+
+    /// Passes input to the threads; never waits. If too much is waiting already, the stack is lost.
+    pub(super) fn take(&mut self, told: Told) {
+        let bytes = told.bytes();
+        self.stacks += u64::from(matches!(told, Told::Stack(_)));
+        if bytes > 0 && self.waiting.bytes.load(Ordering::Relaxed) > MOST_WAITING_BYTES {
+            return;
+        }
+        self.waiting.bytes.fetch_add(bytes, Ordering::Relaxed);
+        if let Some(sender) = &self.sender {
+            // If the thread has ended, there is no chain, which counts as lost.
+            let _ = sender.send(told);
+        }
+    }
+
+    /// Moves the finished chains into `events`.
+    pub(super) fn drain(&mut self, events: &mut Vec<Event>) {
+        let before = events.len();
+        events.extend(self.events.try_iter());
+        self.chains += (events.len() - before) as u64;
+    }
+
+    /// Waits until all input is unwound.
+    pub(super) fn finish(&mut self) {
+        self.sender = None;
+        for thread in self.threads.drain(..) {
+            // A thread can only fail by a panic. Its chains are then missing, which counts as lost.
+            let _ = thread.join();
+        }
+    }
+
+    /// Stacks without a chain, not even a truncated one, although their mappings were known. Correct only after `finish` and
+    /// `drain`.
+    pub(super) fn lost(&self) -> u64 {
+        self.stacks - self.chains - self.waiting.unreadable.load(Ordering::Relaxed)
+    }
+}
+
+fn open(told: Receiver<Told>, opened: &Sender<Told>, mut opener: Opener, waiting: &Waiting) {
+    // The receiver is gone if the recording was abandoned.
+    let hand_on = |told| drop(opened.send(told));
+    for told in told {
+        opener.take(told, waiting, &hand_on);
+    }
+}
+
+fn unwind(told: Receiver<Told>, events: &Sender<Event>, waiting: &Waiting) {
+    let mut worker = Worker::default();
+    for told in told {
+        let (bytes, files) = (told.bytes(), told.files());
+        // The receiver may be gone, as above.
+        worker.take(told).into_iter().for_each(|event| drop(events.send(event)));
+        waiting.bytes.fetch_sub(bytes, Ordering::Relaxed);
+        waiting.files.fetch_sub(files, Ordering::Relaxed);
+    }
+    worker.finish().into_iter().for_each(|event| drop(events.send(event)));
+}
+
+impl Drop for Unwinder {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}
+
+impl Told {
+    fn bytes(&self) -> usize {
+        match self {
+            Told::Stack(stack) => stack.bytes.len(),
+            _ => 0,
+        }
+    }
+
+    fn files(&self) -> usize {
+        usize::from(matches!(self, Told::File { .. } | Told::PerfMap { .. }))
+    }
+}

@@ -1,0 +1,129 @@
+//! Reads what is lost when the process ends: its mappings, if the BPF programs cannot report them, and their files. It does nothing
+//! else, so it lags by one process at most.
+
+use std::sync::atomic::Ordering;
+
+use super::mappings::{self, FileId, ImageId};
+use super::recent::Recent;
+use super::{CopiedStack, MOST_WAITING_FILES, Told, Waiting, WhoTells, files, perf_map};
+use spawnscope_data::event::Pid;
+
+/// The number of images remembered. A process has a new one each time it maps code.
+const IMAGES: usize = 4096;
+
+/// Keeps track of what it has opened and read.
+pub(super) struct Opener {
+    who_tells: WhoTells,
+    files: Recent<FileId, ()>,
+    perf_maps: Recent<ImageId, ()>,
+    images: Recent<ImageId, ()>,
+}
+
+impl Opener {
+    pub(super) fn new(who_tells: WhoTells) -> Opener {
+        Opener {
+            who_tells,
+            files: Recent::new(MOST_WAITING_FILES),
+            perf_maps: Recent::new(MOST_WAITING_FILES),
+            images: Recent::new(IMAGES),
+        }
+    }
+
+    /// Passes on the input, preceded by what it needs.
+    pub(super) fn take(&mut self, told: Told, waiting: &Waiting, hand_on: &impl Fn(Told)) {
+        match told {
+            Told::Unread {
+                image,
+                pid,
+                start_stack,
+            } => {
+                self.ensure_image(image, pid, start_stack, waiting, hand_on);
+            }
+            Told::Stack(stack) if self.needs_image_now(&stack) => self.take_stack(stack, waiting, hand_on),
+            told => {
+                if let Told::Mapping { image, .. } = &told {
+                    self.images.insert(*image, ());
+                }
+                self.open(&told, waiting, hand_on);
+                hand_on(told);
+            }
+        }
+    }
+
+    /// Whether the mappings must be available before the stack: they were reported, or must be read now. Those of a sample may
+    /// follow it.
+    fn needs_image_now(&self, stack: &CopiedStack) -> bool {
+        stack.sample.is_none() || self.who_tells == WhoTells::Recorder
+    }
+
+    /// A launch's stack is useless without mappings; a sample still has its kernel part.
+    fn take_stack(&mut self, mut stack: Box<CopiedStack>, waiting: &Waiting, hand_on: &impl Fn(Told)) {
+        if let Some(image) = stack.image
+            && !self.ensure_image(image, stack.pid, stack.start_stack, waiting, hand_on)
+        {
+            if stack.sample.is_none() {
+                // If the kernel can report mappings and did not, the stack counts as lost.
+                let is_expected = self.who_tells == WhoTells::Recorder;
+                waiting.unreadable.fetch_add(u64::from(is_expected), Ordering::Relaxed);
+                waiting.bytes.fetch_sub(stack.bytes.len(), Ordering::Relaxed);
+                return;
+            }
+            stack.image = None;
+        }
+        hand_on(Told::Stack(stack));
+    }
+
+    /// Reads the mappings of an image unless they are known. False if the process has ended, or runs another program.
+    fn ensure_image(
+        &mut self,
+        image: ImageId,
+        pid: Pid,
+        start_stack: u64,
+        waiting: &Waiting,
+        hand_on: &impl Fn(Told),
+    ) -> bool {
+        if self.images.get(&image).is_some() {
+            return true;
+        }
+        let Some(mappings) = mappings::read(pid, start_stack) else {
+            return false;
+        };
+        for mapping in mappings {
+            let told = Told::Mapping { image, pid, mapping };
+            self.open(&told, waiting, hand_on);
+            hand_on(told);
+        }
+        self.images.insert(image, ());
+        true
+    }
+
+    fn open(&mut self, told: &Told, waiting: &Waiting, hand_on: &impl Fn(Told)) {
+        if waiting.files.load(Ordering::Relaxed) < MOST_WAITING_FILES
+            && let Some(file) = self.file_of(told)
+        {
+            waiting.files.fetch_add(1, Ordering::Relaxed);
+            hand_on(file);
+        }
+    }
+
+    /// The file of a mapping or, for code without a file, the file with the names of such code. `None` if it was opened before.
+    fn file_of(&mut self, told: &Told) -> Option<Told> {
+        let Told::Mapping { image, pid, mapping } = told else {
+            return None;
+        };
+        let Some(id) = mapping.file.as_ref().map(|file| file.id) else {
+            if self.perf_maps.get(image).is_some() {
+                return None;
+            }
+            self.perf_maps.insert(*image, ());
+            let file = perf_map::open(*pid)?;
+            return Some(Told::PerfMap { image: *image, file });
+        };
+        if self.files.get(&id).is_some() {
+            return None;
+        }
+        let file = files::open(*pid, mapping)?;
+        self.files.insert(id, ());
+        Some(Told::File { id, file })
+    }
+}

@@ -1,0 +1,251 @@
+//! Names of code that a process generates at run time, from the file it writes for profilers: /tmp/perf-PID.map.
+
+use std::collections::BTreeMap;
+use std::fs::{File, OpenOptions};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::path::PathBuf;
+
+use super::CopiedStack;
+use super::bounded::MOST_BYTES;
+use super::files::pid_in_its_namespace;
+use super::mappings::ImageId;
+use super::recent::Recent;
+use spawnscope_data::event::Pid;
+
+const PROCESSES: usize = 16;
+/// A longer text is not a line.
+const MOST_OF_LINE: usize = 64 << 10;
+
+/// A named piece of code.
+struct Symbol {
+    bytes: u64,
+    name: Vec<u8>,
+}
+
+/// Pieces of code by start address.
+type Symbols = BTreeMap<u64, Symbol>;
+
+/// The file of one process, with its content when it was last read.
+struct PerfMap {
+    file: File,
+    /// Its size at that time. A file larger than `MOST_BYTES` is not read.
+    bytes: u64,
+    /// The end of the lines that have been read.
+    known: u64,
+    symbols: Symbols,
+}
+
+/// The state of a process's file.
+enum Known {
+    Found(PerfMap),
+    /// It could not be opened; the number of lookups so far.
+    Missing(u64),
+}
+
+/// The owner: a reported image, or otherwise a process.
+type Owner = Result<ImageId, (Pid, u64)>;
+
+/// The files of the processes that were looked up recently.
+pub(super) struct PerfMaps {
+    known: Recent<Owner, Known>,
+}
+
+impl Default for PerfMaps {
+    fn default() -> PerfMaps {
+        PerfMaps {
+            known: Recent::new(PROCESSES),
+        }
+    }
+}
+
+/// Opens the file of a process that still exists, through its own view of /tmp.
+pub(super) fn open(pid: Pid) -> Option<File> {
+    let root = PathBuf::from(format!("/proc/{}/root", pid.0));
+    let path = root.join(format!("tmp/perf-{}.map", pid_in_its_namespace(pid)?));
+    // Any user can predict its name: a pipe must not block the recorder, and a link must not lead elsewhere.
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW)
+        .open(path)
+        .ok()?;
+    file.metadata().is_ok_and(|found| found.is_file()).then_some(file)
+}
+
+impl PerfMaps {
+    /// Stores the file of a process whose mappings are reported as `image`.
+    pub(super) fn add(&mut self, image: ImageId, file: File) {
+        self.known.insert(Ok(image), Known::Found(PerfMap::new(file)));
+    }
+
+    /// The name of the code at an address in the process of a stack.
+    pub(super) fn name(&mut self, stack: &CopiedStack, address: u64) -> Option<Vec<u8>> {
+        let owner = stack.image.ok_or((stack.pid, stack.start_stack));
+        self.name_of(owner, address, || open(stack.pid))
+    }
+
+    /// A missing file is looked up with decreasing frequency: a process may create it late, and most never do.
+    fn name_of(&mut self, owner: Owner, address: u64, open: impl FnOnce() -> Option<File>) -> Option<Vec<u8>> {
+        let asked = match self.known.get(&owner) {
+            Some(Known::Found(map)) => return map.name(address),
+            Some(Known::Missing(asked)) => {
+                *asked += 1;
+                *asked
+            }
+            None => 1,
+        };
+        if !asked.is_power_of_two() {
+            return None;
+        }
+        let found = open().map(PerfMap::new);
+        self.known
+            .insert(owner, found.map_or(Known::Missing(asked), Known::Found));
+        match self.known.get(&owner)? {
+            Known::Found(map) => map.name(address),
+            Known::Missing(_) => None,
+        }
+    }
+}
+
+impl PerfMap {
+    fn new(file: File) -> PerfMap {
+        PerfMap {
+            file,
+            bytes: 0,
+            known: 0,
+            symbols: Symbols::new(),
+        }
+    }
+
+    /// Reads further if the file has grown and the name is not known yet.
+    fn name(&mut self, address: u64) -> Option<Vec<u8>> {
+        if let Some(name) = find(&self.symbols, address) {
+            return Some(name);
+        }
+        let bytes = self.file.metadata().ok()?.size();
+        if bytes == self.bytes || bytes > MOST_BYTES {
+            return None;
+        }
+        if bytes < self.bytes {
+            // The file was started anew.
+            (self.known, self.symbols) = (0, Symbols::new());
+        }
+        self.bytes = bytes;
+        let mut text = vec![0; usize::try_from(bytes.checked_sub(self.known)?).ok()?];
+        self.file.read_exact_at(&mut text, self.known).ok()?;
+        let whole = whole_lines(&text);
+        self.known += whole.len() as u64;
+        add(&mut self.symbols, whole);
+        find(&self.symbols, address)
+    }
+}
+
+/// The text without its last line if that is still being written.
+fn whole_lines(text: &[u8]) -> &[u8] {
+    let end = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
+    if text.len() - end > MOST_OF_LINE {
+        return text;
+    }
+    &text[..end]
+}
+
+/// If two pieces have the same address, the later one is valid.
+fn add(symbols: &mut Symbols, text: &[u8]) {
+    symbols.extend(text.split(|&byte| byte == b'\n').filter_map(symbol));
+}
+
+fn find(symbols: &Symbols, address: u64) -> Option<Vec<u8>> {
+    let (start, symbol) = symbols.range(..=address).next_back()?;
+    (address - start < symbol.bytes).then(|| symbol.name.clone())
+}
+
+/// `START SIZE NAME`, both in hexadecimal.
+fn symbol(line: &[u8]) -> Option<(u64, Symbol)> {
+    let mut fields = line.splitn(3, |&byte| byte == b' ');
+    let mut number = || {
+        let digits = std::str::from_utf8(fields.next()?).ok()?;
+        u64::from_str_radix(digits.trim_start_matches("0x"), 16).ok()
+    };
+    let (start, bytes) = (number()?, number()?);
+    let name = fields.next()?.trim_ascii().to_vec();
+    (!name.is_empty()).then_some((start, Symbol { bytes, name }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::*;
+
+    const IMAGE: ImageId = ImageId(1);
+
+    /// Looks up a name in a file that is already open.
+    fn name(maps: &mut PerfMaps, address: u64) -> Option<String> {
+        let name = maps.name_of(Ok(IMAGE), address, || panic!("it is already open"));
+        name.map(|name| String::from_utf8(name).unwrap())
+    }
+
+    fn maps_of(file: &File) -> PerfMaps {
+        let mut maps = PerfMaps::default();
+        maps.add(IMAGE, file.try_clone().unwrap());
+        maps
+    }
+
+    #[test]
+    fn an_address_has_the_name_of_the_piece_that_holds_it() {
+        let mut symbols = Symbols::new();
+        add(
+            &mut symbols,
+            b"2000 10 later\n1000 20 first of two\n1000 20 second of two\nbroken\n3000 8\n",
+        );
+        let name = |address| find(&symbols, address);
+        assert_eq!(name(0xfff), None);
+        assert_eq!(name(0x101f).as_deref(), Some(b"second of two".as_slice()));
+        assert_eq!(name(0x1020), None);
+        assert_eq!(name(0x2000).as_deref(), Some(b"later".as_slice()));
+        assert_eq!(name(0x3000), None);
+    }
+
+    #[test]
+    fn a_file_that_grows_is_read_on_from_where_it_ended() {
+        let mut file = tempfile::tempfile().unwrap();
+        let mut maps = maps_of(&file);
+        file.write_all(b"1000 20 first\n2000 20 sec").unwrap();
+        assert_eq!(name(&mut maps, 0x1000).as_deref(), Some("first"));
+        assert_eq!(name(&mut maps, 0x2000), None, "its line is incomplete");
+        file.write_all_at(b"4000", 0).unwrap();
+        file.write_all(b"ond\n").unwrap();
+        assert_eq!(name(&mut maps, 0x2000).as_deref(), Some("second"));
+        assert_eq!(name(&mut maps, 0x4000), None, "text is read only once");
+        assert_eq!(name(&mut maps, 0x1000).as_deref(), Some("first"));
+    }
+
+    #[test]
+    fn a_file_that_is_begun_anew_is_read_anew() {
+        let file = tempfile::tempfile().unwrap();
+        let mut maps = maps_of(&file);
+        file.write_all_at(b"1000 20 first\n", 0).unwrap();
+        assert_eq!(name(&mut maps, 0x1000).as_deref(), Some("first"));
+        file.set_len(0).unwrap();
+        file.write_all_at(b"2000 9 new\n", 0).unwrap();
+        assert_eq!(name(&mut maps, 0x2000).as_deref(), Some("new"));
+        assert_eq!(name(&mut maps, 0x1000), None);
+    }
+
+    #[test]
+    fn a_missing_file_is_looked_for_ever_more_seldom() {
+        let mut maps = PerfMaps::default();
+        let mut looks = 0;
+        for _ in 0..1000 {
+            let open = || {
+                looks += 1;
+                None
+            };
+            assert_eq!(maps.name_of(Ok(IMAGE), 0x1000, open), None);
+        }
+        assert_eq!(looks, 10);
+        let file = tempfile::tempfile().unwrap();
+        file.write_all_at(b"1000 20 late\n", 0).unwrap();
+        let found = (0..1000).find_map(|_| maps.name_of(Ok(IMAGE), 0x1000, || file.try_clone().ok()));
+        assert_eq!(found.as_deref(), Some(b"late".as_slice()));
+    }
+}

@@ -1,0 +1,81 @@
+//! Names of places in files: function, source file and line, and the functions inlined there. They come from the file itself, or
+//! from separate debug information with the same build id.
+
+use std::cell::OnceCell;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use blazesym::helper::read_elf_build_id;
+use blazesym::symbolize::source::{Elf, Source};
+use blazesym::symbolize::{CodeInfo, Input, Symbolizer};
+
+use spawnscope_data::event::{Frame, Language};
+
+/// Finds the names in one file.
+pub(super) struct Names {
+    /// The separate debug file, if there is one, and the file itself.
+    paths: Vec<PathBuf>,
+    /// Created for the first name: few of the mapped files launch anything.
+    symbolizer: OnceCell<Symbolizer>,
+}
+
+impl Names {
+    /// The names in the file at `path`, which must remain there.
+    pub(super) fn of(path: PathBuf, build_id: Option<&[u8]>) -> Names {
+        Names {
+            paths: build_id.and_then(debug_file).into_iter().chain([path]).collect(),
+            symbolizer: OnceCell::new(),
+        }
+    }
+
+    /// The frames at a place, from the innermost outwards: inlined functions first. `address` is in the file's numbering; it is a
+    /// return address if `is_return`. `module` is the process's path of the file.
+    pub(super) fn frames(&self, module: &Arc<[u8]>, address: u64, is_return: bool) -> Vec<Frame> {
+        let plain = Frame {
+            module: Some(module.to_vec()),
+            address: Some(address),
+            ..Frame::unknown(Language::Native)
+        };
+        let symbolizer = self.symbolizer.get_or_init(Symbolizer::new);
+        let look_up = |path, debug_syms| {
+            let source = Source::Elf(Elf {
+                debug_syms,
+                ..Elf::new(path)
+            });
+            let address = Input::VirtOffset(address - u64::from(is_return));
+            symbolizer.symbolize_single(&source, address).ok()?.into_sym()
+        };
+        // If the debug information cannot be understood, the file's own symbols are used.
+        let mut sources = self.paths.iter().flat_map(|path| [(path, true), (path, false)]);
+        let Some(symbol) = sources.find_map(|(path, debug_syms)| look_up(path, debug_syms)) else {
+            return vec![plain];
+        };
+        let frame = |name: &str, code: Option<&CodeInfo<'_>>, is_inlined| Frame {
+            function: (!name.is_empty()).then(|| name.as_bytes().to_vec()),
+            file: code.map(|code| code.to_path().as_os_str().as_bytes().to_vec()),
+            line: code.and_then(|code| code.line).filter(|&line| line > 0),
+            is_inlined,
+            ..plain.clone()
+        };
+        let inlined = symbol.inlined.iter().rev();
+        let mut frames: Vec<_> = inlined
+            .map(|function| frame(&function.name, function.code_info.as_ref(), true))
+            .collect();
+        frames.push(frame(&symbol.name, symbol.code_info.as_deref(), false));
+        frames
+    }
+}
+
+/// Where distributions install separate debug files, by build id, without a reference in the file itself.
+fn debug_file(build_id: &[u8]) -> Option<PathBuf> {
+    let hexadecimal = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let (first, rest) = build_id.split_at_checked(1)?;
+    let name = format!(
+        "/usr/lib/debug/.build-id/{}/{}.debug",
+        hexadecimal(first),
+        hexadecimal(rest)
+    );
+    let found = read_elf_build_id(&name).ok()??;
+    (*found == *build_id).then(|| name.into())
+}

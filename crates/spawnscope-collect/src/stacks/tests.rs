@@ -1,0 +1,214 @@
+//! Copies the test's own stack as a collector would, and walks it to the start of its thread.
+
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::mappings;
+use super::processor::registers_here;
+use super::worker::Worker;
+use super::{CopiedStack, ImageId, Sample, Told};
+use spawnscope_data::event::{Chain, Event, EventKind, Frame, Language, LaunchId, Nanos, Pid, TaskId};
+
+/// The stack and registers of the calling thread: preserved registers, stack pointer, and current address.
+#[inline(never)]
+fn stack_of_this_thread() -> CopiedStack {
+    let registers = registers_here();
+    let memory = File::open("/proc/self/mem").unwrap();
+    let mut bytes = vec![0; 16 << 10];
+    let copied = memory.read_at(&mut bytes, registers.stack_pointer()).unwrap();
+    bytes.truncate(copied);
+    CopiedStack {
+        at: Nanos(1),
+        launch: LaunchId(2),
+        task: TaskId(2),
+        image: None,
+        start_stack: mappings::stack_of_program(own_pid()).unwrap(),
+        pid: own_pid(),
+        registers,
+        bytes,
+        sample: None,
+    }
+}
+
+fn own_pid() -> Pid {
+    Pid(std::process::id().cast_signed())
+}
+
+fn chain(worker: &mut Worker, stack: CopiedStack) -> Arc<Chain> {
+    match worker.take(Told::Stack(Box::new(stack))).pop().unwrap().kind {
+        EventKind::Called(chain) => chain,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_own_stack_is_walked_to_the_start_of_the_thread() {
+    let chain = chain(&mut Worker::default(), stack_of_this_thread());
+    let names: Vec<_> = chain
+        .frames
+        .iter()
+        .filter_map(|frame| frame.function.as_deref())
+        .collect();
+    let position = |part: &str| {
+        let contains = |name: &&[u8]| String::from_utf8_lossy(name).contains(part);
+        names.iter().position(contains)
+    };
+    let own = position("the_own_stack_is_walked_to_the_start_of_the_thread");
+    assert!(
+        position("stack_of_this_thread").is_some() && own > position("stack_of_this_thread"),
+        "{chain:#?}"
+    );
+    assert!(!chain.is_truncated, "{chain:#?}");
+    let is_here = |frame: &Frame| {
+        frame.line.is_some()
+            && frame
+                .file
+                .as_deref()
+                .is_some_and(|file| file.ends_with(b"stacks/tests.rs"))
+    };
+    assert!(chain.frames.iter().any(is_here), "{chain:#?}");
+}
+
+#[test]
+fn a_stack_that_was_copied_in_part_is_truncated() {
+    let whole = stack_of_this_thread();
+    let mut worker = Worker::default();
+    let frames = chain(&mut worker, whole.clone()).frames.len();
+    let mut before = 0;
+    for bytes in [0, 64, 512, 1024] {
+        let part = CopiedStack {
+            bytes: whole.bytes[..bytes].to_vec(),
+            ..whole.clone()
+        };
+        let part = chain(&mut worker, part);
+        assert!(part.is_truncated && part.frames.len() < frames && part.frames.len() >= before);
+        before = part.frames.len();
+    }
+}
+
+fn image() -> ImageId {
+    ImageId(7)
+}
+
+/// A sample that arrives before its image, in an unknown kernel function.
+fn early_sample(stack: CopiedStack) -> Told {
+    let sample = Sample {
+        span: Nanos(5),
+        is_waiting: false,
+        kernel: vec![0x10],
+        is_kernel_cut: false,
+        has_user_part: true,
+    };
+    Told::Stack(Box::new(CopiedStack {
+        image: Some(image()),
+        sample: Some(sample),
+        ..stack
+    }))
+}
+
+fn languages(event: &Event) -> (Vec<Language>, bool) {
+    let EventKind::Sampled(sampled) = &event.kind else {
+        panic!("{event:?}")
+    };
+    let languages = sampled.chain.frames.iter().map(|frame| frame.language);
+    (languages.collect(), sampled.chain.is_truncated)
+}
+
+#[test]
+fn a_sample_waits_for_its_image() {
+    let mut worker = Worker::default();
+    let stack = stack_of_this_thread();
+    let mappings = mappings::read(stack.pid, stack.start_stack).unwrap();
+    let pid = stack.pid;
+    assert_eq!(worker.take(early_sample(stack)), []);
+    for mapping in mappings {
+        let image = image();
+        assert_eq!(worker.take(Told::Mapping { image, pid, mapping }), []);
+    }
+    let told = |image| Told::Image { image, is_whole: true };
+    assert_eq!(worker.take(told(ImageId(8))), [], "another image");
+    let events = worker.take(told(image()));
+    let (languages, is_truncated) = languages(&events[0]);
+    assert_eq!(languages[..2], [Language::Kernel, Language::Native]);
+    assert!(languages.len() > 5 && !is_truncated, "{events:#?}");
+    assert_eq!(worker.finish(), [], "no sample is emitted twice");
+}
+
+#[test]
+fn a_sample_whose_image_is_never_told_is_told_all_the_same() {
+    let gone = CopiedStack {
+        pid: Pid(0),
+        ..stack_of_this_thread()
+    };
+    let mut worker = Worker::default();
+    let untold = |worker: &mut Worker| {
+        let image = image();
+        worker.take(Told::Image { image, is_whole: false })
+    };
+    assert_eq!(worker.take(early_sample(gone.clone())), []);
+    let mut events = untold(&mut worker);
+    assert_eq!(worker.take(early_sample(gone)), []);
+    events.extend(worker.finish());
+    let expected = (vec![Language::Kernel, Language::Native], true);
+    assert_eq!(
+        events.iter().map(languages).collect::<Vec<_>>(),
+        [expected.clone(), expected]
+    );
+}
+
+#[test]
+fn a_process_that_makes_no_system_call_is_not_waited_for_for_ever() {
+    let stack = stack_of_this_thread();
+    let mut worker = Worker::default();
+    let told = |worker: &mut Worker| worker.take(early_sample(stack.clone()));
+    let events: Vec<Event> = (0..1100).flat_map(|_| told(&mut worker)).collect();
+    assert!(!events.is_empty());
+    assert!(!languages(&events[0]).1, "mappings were not read: {:#?}", events[0]);
+    assert_eq!(events.len() + worker.finish().len(), 1100);
+}
+
+#[test]
+fn a_stack_full_of_noise_ends_somewhere() {
+    let mut worker = Worker::default();
+    let mut state = 1u64;
+    for _ in 0..200 {
+        let mut stack = stack_of_this_thread();
+        for _ in 0..64 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            let place = (state >> 33) as usize % stack.bytes.len();
+            stack.bytes[place] ^= (state >> 24) as u8;
+        }
+        let _ = chain(&mut worker, stack);
+    }
+}
+
+/// `cargo test --release -p spawnscope --lib -- --ignored --nocapture time_of_unwinding`
+#[test]
+#[ignore = "a measurement"]
+fn time_of_unwinding() {
+    const STACKS: u32 = 100_000;
+    let stack = stack_of_this_thread();
+    let mut worker = Worker::default();
+    // Mappings arrive as from the BPF programs: reading /proc for each stack is not to be measured.
+    for mapping in mappings::read(stack.pid, stack.start_stack).unwrap() {
+        worker.take(Told::Mapping {
+            image: super::ImageId(1),
+            pid: stack.pid,
+            mapping,
+        });
+    }
+    let told = CopiedStack {
+        image: Some(super::ImageId(1)),
+        ..stack
+    };
+    let start = Instant::now();
+    let frames = chain(&mut worker, told.clone()).frames.len();
+    println!("the first stack: {:?}", start.elapsed());
+    let start = Instant::now();
+    for _ in 0..STACKS {
+        worker.take(Told::Stack(Box::new(told.clone()))).pop().unwrap();
+    }
+    println!("{STACKS} more: {:?} each, of {frames} frames", start.elapsed() / STACKS);
+}

@@ -1,0 +1,235 @@
+//! The state of the unwinding thread: the images of processes, their files, and the chains made so far.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use super::kernel::{self, KernelNames};
+use super::mappings::{self, Image, ImageId};
+use super::modules::Modules;
+use super::perf_map::PerfMaps;
+use super::recent::Recent;
+use super::unwind::{Code, CodeAddress, Memory, Walked, Walker};
+use super::{CopiedStack, Told};
+use spawnscope_data::event::{Chain, Event, EventKind, Frame, Language, Sampled};
+
+/// Capacities: images, chains, and named places.
+const IMAGES: usize = 4096;
+const CHAINS: usize = 16_384;
+const PLACES: usize = 16_384;
+/// Samples that wait for their images: about 16 MiB at most.
+const MOST_EARLY: usize = 1024;
+
+/// Turns stacks into chains.
+pub(super) struct Worker {
+    images: Recent<ImageId, Rc<Image>>,
+    modules: Modules,
+    walker: Walker,
+    perf_maps: PerfMaps,
+    /// By the walked places, and whether the thread was waiting.
+    chains: Recent<(Walked, bool), Arc<Chain>>,
+    kernel: KernelNames,
+    /// Samples whose images have not been reported yet, oldest first.
+    early: VecDeque<(ImageId, Box<CopiedStack>)>,
+    named: Recent<CodeAddress, Rc<[Frame]>>,
+}
+
+impl Default for Worker {
+    fn default() -> Worker {
+        Worker {
+            images: Recent::new(IMAGES),
+            modules: Modules::default(),
+            walker: Walker::default(),
+            perf_maps: PerfMaps::default(),
+            chains: Recent::new(CHAINS),
+            kernel: KernelNames::default(),
+            early: VecDeque::new(),
+            named: Recent::new(PLACES),
+        }
+    }
+}
+
+impl Worker {
+    /// Processes input. Returns the events of the stacks that can be walked now, with as much of their chains as is known.
+    pub(super) fn take(&mut self, told: Told) -> Vec<Event> {
+        match told {
+            Told::File { id, file } => self.modules.add(id, file),
+            Told::PerfMap { image, file } => self.perf_maps.add(image, file),
+            Told::Mapping { image, mapping, .. } => match self.images.get(&image) {
+                Some(known) => Rc::make_mut(known).add(mapping),
+                None => self.images.insert(image, Rc::new(Image::of(mapping))),
+            },
+            Told::Unread { .. } => {}
+            Told::Stack(stack) => return self.take_stack(stack).into_iter().collect(),
+            Told::Image { image, is_whole } => {
+                if !is_whole {
+                    self.images.remove(&image);
+                }
+                let (told, early) = self.early.drain(..).partition(|(of, _)| *of == image);
+                self.early = early;
+                return self.walk_early(told);
+            }
+        }
+        Vec::new()
+    }
+
+    /// The events of samples whose images were never reported.
+    pub(super) fn finish(&mut self) -> Vec<Event> {
+        let early = std::mem::take(&mut self.early);
+        self.walk_early(early)
+    }
+
+    fn walk_early(&mut self, early: VecDeque<(ImageId, Box<CopiedStack>)>) -> Vec<Event> {
+        early.into_iter().filter_map(|(_, stack)| self.event(&stack)).collect()
+    }
+
+    /// A sample whose image has not been reported waits for it, but not forever: a thread may run on without any system call.
+    fn take_stack(&mut self, stack: Box<CopiedStack>) -> Option<Event> {
+        let is_early = |image: &ImageId| stack.sample.is_some() && self.images.get(image).is_none();
+        let Some(image) = stack.image.filter(is_early) else {
+            return self.event(&stack);
+        };
+        self.early.push_back((image, stack));
+        if self.early.len() <= MOST_EARLY {
+            return None;
+        }
+        let (image, oldest) = self.early.pop_front()?;
+        if let Some(read) = mappings::read(oldest.pid, oldest.start_stack) {
+            self.images.insert(image, Rc::new(Image::of_all(read)));
+        }
+        self.event(&oldest)
+    }
+
+    fn event(&mut self, stack: &CopiedStack) -> Option<Event> {
+        let chain = self.chain(stack)?;
+        Some(Event {
+            at: stack.at,
+            launch: stack.launch,
+            task: stack.task,
+            kind: match &stack.sample {
+                None => EventKind::Called(chain),
+                Some(sample) => EventKind::Sampled(Sampled {
+                    span: sample.span,
+                    is_waiting: sample.is_waiting,
+                    chain,
+                }),
+            },
+        })
+    }
+
+    fn chain(&mut self, stack: &CopiedStack) -> Option<Arc<Chain>> {
+        let is_waiting = stack.sample.as_ref().is_some_and(|sample| sample.is_waiting);
+        let known = (self.walk(stack), is_waiting);
+        if known.0.places.is_empty() {
+            return None;
+        }
+        if let Some(chain) = self.chains.get(&known) {
+            return Some(Arc::clone(chain));
+        }
+        let walked = &known.0;
+        let mut frames = Vec::with_capacity(walked.places.len());
+        for place in &walked.places {
+            self.add_frames(place, stack, &mut frames);
+        }
+        if is_waiting {
+            kernel::remove_switch(&mut frames);
+        }
+        let chain = Arc::new(Chain {
+            frames,
+            is_truncated: walked.is_truncated,
+        });
+        // Code generated at run time may be different the next time.
+        if walked.places.iter().all(|place| place.code != Code::Memory) {
+            self.chains.insert(known, Arc::clone(&chain));
+        }
+        Some(chain)
+    }
+
+    /// The places of a stack, those in the kernel first.
+    fn walk(&mut self, stack: &CopiedStack) -> Walked {
+        let Some(sample) = &stack.sample else {
+            return self.walk_user_part(stack);
+        };
+        let mut walked = Walked {
+            is_truncated: true,
+            ..Walked::default()
+        };
+        if sample.has_user_part && !sample.is_kernel_cut {
+            walked = self.walk_user_part(stack);
+            // For example in the vDSO, which has no file.
+            if let (true, Some(address)) = (walked.places.is_empty(), stack.registers.next_instruction()) {
+                walked.places.push(CodeAddress {
+                    code: Code::Memory,
+                    address,
+                    is_return: false,
+                });
+            }
+        }
+        let in_kernel = sample.kernel.iter().enumerate().map(|(depth, address)| CodeAddress {
+            code: Code::Kernel,
+            address: *address,
+            is_return: depth > 0 || sample.is_waiting,
+        });
+        walked.places.splice(0..0, in_kernel);
+        walked
+    }
+
+    fn walk_user_part(&mut self, stack: &CopiedStack) -> Walked {
+        let Some(image) = self.image(stack) else {
+            return Walked {
+                is_truncated: true,
+                ..Walked::default()
+            };
+        };
+        let memory = Memory {
+            pid: stack.pid,
+            image: &image,
+            stack: &stack.bytes,
+            start: stack.registers.stack_pointer(),
+            start_stack: stack.start_stack,
+        };
+        self.walker.walk(stack.registers.clone(), &memory, &mut self.modules)
+    }
+
+    /// The mappings at the time the stack was copied.
+    fn image(&mut self, stack: &CopiedStack) -> Option<Rc<Image>> {
+        let told = stack.image.and_then(|image| self.images.get(&image).cloned());
+        told.or_else(|| mappings::read(stack.pid, stack.start_stack).map(|read| Rc::new(Image::of_all(read))))
+    }
+
+    fn add_frames(&mut self, place: &CodeAddress, stack: &CopiedStack, frames: &mut Vec<Frame>) {
+        if let Some(named) = self.named.get(place) {
+            frames.extend_from_slice(named);
+            return;
+        }
+        let plain = Frame {
+            address: Some(place.address),
+            ..Frame::unknown(Language::Native)
+        };
+        match &place.code {
+            Code::Module(id) => {
+                let module = self.modules.numbered(*id);
+                let named: Rc<[Frame]> = match module {
+                    Some(module) => module.names.frames(&module.path, place.address, place.is_return).into(),
+                    None => [plain].into(),
+                };
+                frames.extend_from_slice(&named);
+                self.named.insert(place.clone(), named);
+            }
+            Code::File(path) => frames.push(Frame {
+                module: Some(path.to_vec()),
+                ..plain
+            }),
+            Code::Kernel => {
+                let frame = self.kernel.frame(place.address, place.is_return);
+                self.named.insert(place.clone(), [frame.clone()].into());
+                frames.push(frame);
+            }
+            Code::Memory => {
+                let called_from = place.address - u64::from(place.is_return);
+                let function = self.perf_maps.name(stack, called_from);
+                frames.push(Frame { function, ..plain });
+            }
+        }
+    }
+}

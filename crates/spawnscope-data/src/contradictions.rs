@@ -1,0 +1,38 @@
+//! Counts rows of a recording that cannot all be true. The reader finds them, and reports print them.
+
+/// One kind of contradiction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Contradiction {
+    /// Describes the rows, for example `launches that end before they begin`.
+    pub what: &'static str,
+    /// The number of such rows.
+    pub rows: u64,
+    /// The id of the first of them: a launch's or a task's.
+    pub first: u64,
+}
+
+/// The contradictions found so far, one entry per kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Contradictions(pub Vec<Contradiction>);
+
+impl Contradictions {
+    /// Adds the contradictions of another part of the recording.
+    pub fn extend(&mut self, others: Contradictions) {
+        self.0.extend(others.0);
+    }
+
+    /// Counts a row.
+    pub fn note(&mut self, what: &'static str, first: u64) {
+        match self.0.iter_mut().find(|kind| kind.what == what) {
+            Some(kind) => kind.rows += 1,
+            None => self.0.push(Contradiction { what, rows: 1, first }),
+        }
+    }
+
+    /// Counts a row if `is_so`.
+    pub fn note_if(&mut self, is_so: bool, what: &'static str, first: u64) {
+        if is_so {
+            self.note(what, first);
+        }
+    }
+}

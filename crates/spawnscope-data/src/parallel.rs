@@ -1,0 +1,83 @@
+//! Parallel work within one call. If no thread can be created (`ulimit -u`, a full pids cgroup), the calling thread does the same
+//! work sequentially. A panic in a worker thread is resumed in the caller.
+
+use std::panic::resume_unwind;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, PoisonError};
+use std::thread::{self, Builder, ScopedJoinHandle};
+
+/// Runs `beside` on a thread of its own while `here` runs on the calling thread.
+pub fn both<A: Send, B>(beside: impl FnOnce() -> A + Send, here: impl FnOnce() -> B) -> (A, B) {
+    // If the thread cannot be created, its closure is dropped. The work must survive that.
+    let work = Mutex::new(Some(beside));
+    let run = || {
+        let work = work.lock().unwrap_or_else(PoisonError::into_inner).take();
+        work.map(|work| work())
+    };
+    thread::scope(|scope| {
+        let thread = Builder::new().spawn_scoped(scope, run);
+        let here = here();
+        let beside = thread.map_or_else(|_| run(), joined);
+        (beside.expect("the work is taken once"), here)
+    })
+}
+
+/// Calls `each` with 0 to `count`, at most `most` at a time and no more than there are CPUs. Returns the results in order.
+pub fn each<T: Send>(count: usize, most: usize, each: impl Fn(usize) -> T + Sync) -> Vec<T> {
+    let next = AtomicUsize::new(0);
+    let workers = thread::available_parallelism()
+        .map_or(1, usize::from)
+        .min(count)
+        .min(most);
+    let work = || {
+        let mut done = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            if index >= count {
+                return done;
+            }
+            done.push((index, each(index)));
+        }
+    };
+    let mut done = thread::scope(|scope| {
+        let others: Vec<_> = (1..workers)
+            .filter_map(|_| Builder::new().spawn_scoped(scope, work).ok())
+            .collect();
+        let mut done = work();
+        others.into_iter().for_each(|other| done.extend(joined(other)));
+        done
+    });
+    done.sort_by_key(|(index, _)| *index);
+    done.into_iter().map(|(_, done)| done).collect()
+}
+
+fn joined<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    thread.join().unwrap_or_else(|panic| resume_unwind(panic))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn both_results_come_back() {
+        let text = String::from("here");
+        assert_eq!(both(|| 1 + 1, || text.as_str()), (2, "here"));
+    }
+
+    #[test]
+    fn results_keep_their_order() {
+        assert_eq!(
+            each(100, 4, |index| index * 2),
+            (0..100).map(|index| index * 2).collect::<Vec<_>>()
+        );
+        assert!(each(0, 4, |index| index).is_empty());
+        assert_eq!(each(3, 0, |index| index), [0, 1, 2]);
+    }
+
+    #[test]
+    #[should_panic(expected = "of the work")]
+    fn a_panic_goes_on_in_the_caller() {
+        both(|| panic!("of the work"), || ());
+    }
+}

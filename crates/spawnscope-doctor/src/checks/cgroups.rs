@@ -1,0 +1,53 @@
+//! Control groups: the version in use, and the cost of moving a process into one, as service managers and container runtimes do at each
+//! start.
+
+use super::{Check, Run};
+use crate::{Effect, Examination, Finding, Findings};
+use spawnscope_data::event::Nanos;
+use spawnscope_data::units;
+
+pub(super) const CHECK: Check = Check {
+    id: "cgroups",
+    looks_at: "the version of control groups, and a timed move between them",
+    run: Run::Looking(run),
+};
+
+/// A move waits for an RCU grace period on all CPUs: a few milliseconds are normal.
+const SLOW: Nanos = Nanos(5_000_000);
+
+fn run(examination: &Examination<'_>, findings: &mut Findings) {
+    let Some(groups) = examination.machine.text("/proc/self/cgroup") else {
+        return;
+    };
+    let old = controllers(&groups);
+    if let Some(took) = examination.measured.migration.filter(|took| *took >= SLOW) {
+        findings.add(
+            Finding::problem(format!("moving a process into a control group takes {}", units::time(took)))
+                .evidence("timed by moving this process into its current group, which waits like any other move")
+                .effect(Effect::measured(took, "each launch that is moved after its fork"))
+                .fix("create the process in its group: clone3 with CLONE_INTO_CGROUP, which newer versions of runc, crun and systemd do")
+                .fix(format!(
+                    "the mount option favordynmods makes moves cheaper (Linux 6.0), {}",
+                    examination.environment.where_settings_are_made()
+                ))
+                .fix_cost("with favordynmods, every fork and exit costs a little more"),
+        );
+    }
+    if old > 0 {
+        let controllers = units::counted(old, "controller", "controllers");
+        findings.add(
+            Finding::note(format!("control groups of version 1 for {controllers}"))
+                .evidence("only version 2 can create a process in its group (CLONE_INTO_CGROUP); here it is moved once for each hierarchy")
+                .fix(format!("boot with systemd.unified_cgroup_hierarchy=1, {}", examination.environment.where_settings_are_made()))
+                .fix_cost("old container runtimes support version 1 only"),
+        );
+    }
+}
+
+/// Counts the controllers of version 1. Several can share a hierarchy: `4:cpu,cpuacct:/job`. Named hierarchies have none.
+fn controllers(groups: &str) -> u64 {
+    let lists = groups.lines().filter_map(|line| line.split(':').nth(1));
+    let controllers = lists.flat_map(|list| list.split(','));
+    let own = controllers.filter(|name| !name.is_empty() && !name.starts_with("name="));
+    own.count() as u64
+}

@@ -1,0 +1,46 @@
+//! Hypervisors that emulate the CPUID instruction slowly: the C library executes dozens of them at each program's start.
+
+use super::{Check, Run};
+use crate::{Effect, Examination, Finding, Findings};
+use spawnscope_data::event::{Constant, Nanos};
+use spawnscope_data::units;
+
+pub(super) const CHECK: Check = Check {
+    id: "cpuid",
+    looks_at: "CPUID instructions, timed: programs execute dozens at start",
+    run: Run::Looking(run),
+};
+
+/// How many CPUID instructions glibc 2.36 executes at a program's start, counted by single-stepping.
+const ASKED: f64 = 43.0;
+/// Below this time for all of them, there is no hypervisor, or a fast one.
+const REPORTED_FROM: Nanos = Nanos(50_000);
+/// From here on, they cost more than a launch itself.
+const LARGE: Nanos = Nanos(2_000_000);
+
+fn run(examination: &Examination<'_>, findings: &mut Findings) {
+    let Some(one) = examination.measured.constant(Constant::Cpuid) else {
+        if cfg!(target_arch = "x86_64") {
+            findings.unseen("the instruction could not be timed");
+        }
+        return;
+    };
+    let all = Nanos((one * ASKED) as u64);
+    if all < REPORTED_FROM {
+        return;
+    }
+    let finding = Finding::problem_if(all >= LARGE, "the hypervisor answers CPUID instructions slowly")
+        .evidence(format!(
+            "one takes {}; a processor without a hypervisor answers in some tens of nanoseconds",
+            units::time(Nanos(one as u64))
+        ))
+        .evidence(format!(
+            "glibc queries the cache sizes at the start of each program: {ASKED} CPUID instructions, counted with 2.36"
+        ))
+        .evidence_if(examination.nesting().map(|(_, sentence)| sentence))
+        .effect(Effect::modelled(all, "each start of a program that uses glibc"))
+        .fix("from inside, the only fix is to launch less; programs that use musl, or Go's run time, execute fewer CPUID instructions")
+        .fix("the operator of the hypervisor can check whether it runs inside another one, which makes each exit slower")
+        .fix_cost("another machine");
+    findings.add(finding);
+}

@@ -1,0 +1,96 @@
+//! The environment: gVisor, WSL, a container, a virtual machine. Launches that are slow because of it cannot be fixed from inside.
+
+use super::{Check, Run, fork_of_mebibyte, takes_for_each_mebibyte};
+use crate::nesting::Nesting;
+use crate::{Examination, Finding, Findings};
+use spawnscope_data::event::Nanos;
+use spawnscope_data::units;
+
+pub(super) const CHECK: Check = Check {
+    id: "environment",
+    looks_at: "signs of gVisor, WSL, containers, hypervisors, sudo; CPUID, timed",
+    run: Run::Looking(run),
+};
+
+fn run(examination: &Examination<'_>, findings: &mut Findings) {
+    let environment = &examination.environment;
+    let launch = examination.measured.launch;
+    if examination.machine.is_behind_sudo() {
+        findings
+            .unseen("your own PATH, LD_ and other variables: sudo replaced them; run the doctor without sudo as well");
+    }
+    let behind_fork = |joint, sentence| behind_fork(launch.fork, joint, sentence);
+    if environment.is_gvisor {
+        findings.add(
+            Finding::problem("the kernel is gVisor's: a user-space program handles system calls")
+                .evidence("according to /proc/version")
+                .evidence(behind_fork(";", "each launch needs many system calls and page faults, all several times slower than in Linux"))
+                .fix("launch less: builtins and batches save more here than elsewhere; if allowed, build in an ordinary container")
+                .fix_cost("gVisor isolates what runs in it: its operator decides"),
+        );
+    }
+    if let Some(version) = environment.wsl {
+        findings.add(
+            Finding::problem_if(version == 1, format!("this is WSL {version}"))
+                .evidence("according to /proc/sys/kernel/osrelease")
+                .evidence(match version {
+                    1 => behind_fork(":", "Windows creates each process, and its scanners examine it"),
+                    _ => "WSL 2 is a virtual machine; each access to a file below /mnt/c is a request to Windows"
+                        .to_owned(),
+                })
+                .fix(match version {
+                    1 => "WSL 2 launches as fast as Linux: `wsl --set-version NAME 2`",
+                    _ => "keep files that are built and launched in the Linux file system, not below /mnt/c",
+                })
+                .fix_cost("files that Windows programs use too are slower for one of the two systems"),
+        );
+    }
+    if let Some(kind) = &environment.container {
+        findings.add(container(kind));
+    }
+    if let Some(name) = environment.hypervisor.as_ref().filter(|_| !environment.is_gvisor) {
+        findings.add(hypervisor(name, examination));
+    }
+    if environment.is_hypervisor_unseen {
+        findings.unseen("whether this is a virtual machine: neither the processor nor the firmware shows it");
+    }
+}
+
+/// The sentence, behind the fork time if that is known.
+fn behind_fork(fork: Option<Nanos>, joint: &str, sentence: &str) -> String {
+    match fork {
+        Some(fork) => format!("a fork takes {} here{joint} {sentence}", units::time(fork)),
+        None => sentence.to_owned(),
+    }
+}
+
+fn container(kind: &str) -> Finding {
+    Finding::note(format!("this is a container ({kind})"))
+        .evidence("kernel settings, security modules and scanners belong to the host")
+        .fix("run the doctor on the host as well: some of them cannot be seen from inside")
+        .fix_cost("another run")
+}
+
+fn hypervisor(name: &str, examination: &Examination<'_>) -> Finding {
+    let (nesting, sentence) = examination.nesting().unzip();
+    let is_nested = nesting == Some(Nesting::Nested);
+    let fork = fork_of_mebibyte(examination.measured).map(takes_for_each_mebibyte);
+    let inside = if is_nested {
+        ", most likely inside another one"
+    } else {
+        ""
+    };
+    Finding::note(format!("this is a virtual machine ({name}){inside}"))
+        .evidence_if(sentence)
+        .evidence(match fork {
+            Some(fork) => format!("the guest's addresses are translated twice: {fork}"),
+            None => "the guest's addresses are translated twice".to_owned(),
+        })
+        .fix("from inside, the only fix is to launch less, and to launch from large parents by vfork or posix_spawn")
+        .fix(if is_nested {
+            "the operator of the outer machine can run this one directly on the hardware's hypervisor"
+        } else {
+            "the operator of the hypervisor can back it with huge pages, which shortens the second translation"
+        })
+        .fix_cost("inside, nothing; outside, another machine or reserved memory")
+}

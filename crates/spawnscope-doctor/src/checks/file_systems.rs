@@ -1,0 +1,174 @@
+//! The file systems of the working, temporary and home directories, as places to execute programs from.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::{Check, Run};
+use crate::measure::{PATIENCE, Scan, Stuck, median};
+use crate::mounts::{self, Mount};
+use crate::{Effect, Examination, Finding, Findings};
+use spawnscope_data::event::Nanos;
+use spawnscope_data::units;
+
+pub(super) const CHECK: Check = Check {
+    id: "file-systems",
+    looks_at: "file systems of the working directory and of TMPDIR: kind, response, free space",
+    run: Run::Looking(run),
+};
+
+/// A shorter delay is not reported.
+const LEAST: Nanos = Nanos(50_000);
+/// A name is looked up in these overlay layers one after the other.
+const MANY_LAYERS: usize = 40;
+
+fn run(examination: &Examination<'_>, findings: &mut Findings) {
+    let machine = examination.machine;
+    let mounts = mounts::all(machine);
+    if mounts.is_empty() {
+        findings.unseen("the mount table");
+        return;
+    }
+    let home = machine.variable("HOME").map(PathBuf::from);
+    let places = [
+        (WORKING, Some(machine.directory().to_owned())),
+        (TEMPORARY, Some(machine.temporary_directory())),
+        (HOME, home),
+    ];
+    for (what, place) in places {
+        let Some(place) = place.filter(|place| place.is_absolute()) else {
+            continue;
+        };
+        let mount = |place: &Path| mounts::of(&mounts, place);
+        if examination.measured.untried.contains(&place) {
+            findings.unseen(format!("{what}, {}: not tried, for lack of time", place.display()));
+            continue;
+        }
+        if machine.is_left_out(&place) {
+            findings.add(silent(what, &place, mount(&place)));
+            continue;
+        }
+        let real = machine.canonical(&place).unwrap_or_else(|| place.clone());
+        // A remote file system may take long to report its free space.
+        let is_local = mount(&real).is_none_or(|mount| mount.remote().is_none());
+        if let Some(error) = machine.make_in(&place).err().filter(|_| what == TEMPORARY && is_local) {
+            findings.add(useless(&place, machine.variable("TMPDIR").is_some(), &error));
+            continue;
+        }
+        if let Some(mount) = mount(&real).filter(|_| what != HOME) {
+            let remote_scan = examination.measured.remote_scan.as_ref().filter(|_| what == TEMPORARY);
+            look(what, &place.display().to_string(), mount, remote_scan, findings);
+        }
+    }
+}
+
+const WORKING: &str = "the working directory";
+const TEMPORARY: &str = "the directory for temporary files";
+const HOME: &str = "the home directory";
+
+fn silent(what: &str, place: &Path, mount: Option<&Mount>) -> Finding {
+    let on = mount.map_or(String::new(), |mount| {
+        format!(", apparently on {} ({})", mount.point.display(), mount.kind)
+    });
+    let waited = units::time(Nanos(PATIENCE.as_nanos() as u64));
+    Finding::problem(format!("{what} does not answer"))
+        .evidence(format!("{}{on}: no answer within {waited}", place.display()))
+        .evidence("other programs that look for a file there hang too, some even unkillably; the doctor left it out of all checks")
+        .fix("check whether the machine or the process that serves that file system is alive; if not, `umount -l` detaches it")
+        .fix("launch from another directory until then")
+        .fix_cost("programs that already hang in a detached file system keep hanging")
+}
+
+fn useless(place: &Path, is_named: bool, error: &io::Error) -> Finding {
+    let named = if is_named { "TMPDIR=" } else { "" };
+    let finding = Finding::problem("temporary files cannot be created")
+        .evidence(format!("{named}{}: {}", place.display(), reason(error)))
+        .evidence("here-documents, compilers, sort, mktemp and installers fail, or use another directory");
+    let finding = match error.kind() {
+        io::ErrorKind::StorageFull => finding.fix("free some space: `df` and `df -i` show what is full"),
+        io::ErrorKind::NotFound | io::ErrorKind::NotADirectory if is_named => {
+            finding.fix("unset TMPDIR, or create the directory that it names")
+        }
+        _ => finding.fix("set TMPDIR to a directory of your own in which files can be created"),
+    };
+    finding.fix_cost("none")
+}
+
+/// The reason, without the errno that the system appends.
+fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::StorageFull => "no space left".to_owned(),
+        io::ErrorKind::NotFound => "no such directory".to_owned(),
+        io::ErrorKind::NotADirectory => "not a directory".to_owned(),
+        io::ErrorKind::ReadOnlyFilesystem => "its file system is read-only".to_owned(),
+        io::ErrorKind::PermissionDenied => "permission denied".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
+/// How much longer launches take there, and the evidence.
+fn slower(scan: &Scan) -> (Option<Effect>, String) {
+    let each = scan.later_delay(LEAST);
+    let effect = each.map(|span| Effect::measured(span, "each launch of a program there"));
+    let first = scan.first_delay(LEAST);
+    let effect = effect.or(first.map(|span| Effect::measured(span, "the first launch of a program there")));
+    let [first, later, memory] =
+        [&scan.first, &scan.later, &scan.unscanned].map(|times| units::time(median(times.clone())));
+    let evidence = match scan.stuck {
+        Some(Stuck::Creation(time)) => format!("a file could not be created within {}", units::time(time)),
+        Some(Stuck::Launch(time)) => format!(
+            "the first launch of a tiny program there did not finish within {}",
+            units::time(time)
+        ),
+        None => format!("a tiny program there: first launch {first}, second launch {later}, from memory {memory}"),
+    };
+    (effect, evidence)
+}
+
+fn look(what: &str, place: &str, mount: &Mount, remote_scan: Option<&Scan>, findings: &mut Findings) {
+    let where_it_is = format!("{place} is on {} ({})", mount.point.display(), mount.kind);
+    if let Some(remote) = mount.remote() {
+        let (effect, timed) = remote_scan.map(slower).unzip();
+        findings.add(
+            Finding::problem(format!("{what} is on {remote}"))
+                .evidence(&where_it_is)
+                .evidence("each exec, open and look-up there may have to wait for another machine or process")
+                .evidence_if(timed)
+                .effect(effect.flatten())
+                .fix("build and run on a local disk, and copy the results")
+                .fix_cost("the copies, and space for them"),
+        );
+    }
+    if mount.has_option("noexec") && what.contains("temporary") {
+        findings.add(
+            Finding::note(format!("{what} refuses to execute programs"))
+                .evidence(format!("{where_it_is} with the option noexec"))
+                .evidence("installers and build tools that run programs there fail, or fall back to a slower method")
+                .fix("for such a tool, set TMPDIR to a directory of your own rather than change the mount")
+                .fix_cost("none; the mount option was set for a reason"),
+        );
+    }
+    let layers = layers(mount);
+    if mount.kind == "overlay" && layers >= MANY_LAYERS {
+        findings.add(
+            Finding::note(format!("{what} is on an overlay of {layers} layers"))
+                .evidence(format!(
+                    "{where_it_is}; a missing name is looked up in all of them until the kernel caches the result"
+                ))
+                .fix("build the image in fewer layers, or work in a volume")
+                .fix_cost("layers are no longer shared between images"),
+        );
+    }
+}
+
+/// Newer kernels print `lowerdir+=/b,lowerdir+=/a` if the layers were given one by one; others print `lowerdir=/b:/a`.
+fn layers(mount: &Mount) -> usize {
+    let options = mount.options.split(',');
+    let lists = options.filter_map(|option| {
+        option
+            .strip_prefix("lowerdir")?
+            .trim_start_matches('+')
+            .strip_prefix('=')
+    });
+    let layers = lists.flat_map(|list| list.split(':'));
+    layers.filter(|layer| !layer.is_empty()).count()
+}

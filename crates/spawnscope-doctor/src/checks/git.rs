@@ -1,0 +1,231 @@
+//! What git launches in the repository of the working directory: hooks, a program as file-system monitor, and filters that are started once
+//! per file.
+
+use std::path::{Path, PathBuf};
+
+use super::git_setting::Setting;
+use super::{Check, Run, unending, values};
+use crate::programs::{Programs, Ran, Reads, Took, Unknown};
+use crate::{Effect, Examination, Finding, Findings, Machine};
+use spawnscope_data::event::Nanos;
+use spawnscope_data::units;
+
+pub(super) const CHECK: Check = Check {
+    id: "git",
+    looks_at: "git's hooks, core.fsmonitor and filters, in the working directory",
+    run: Run::Starting(run),
+};
+
+/// Hooks that run at each change of the index or of a reference, where few users expect a program.
+const FREQUENT: [&str; 2] = ["post-index-change", "reference-transaction"];
+/// The others that git runs in a working tree (githooks(5)).
+const OTHERS: [&str; 16] = [
+    "applypatch-msg",
+    "pre-applypatch",
+    "post-applypatch",
+    "pre-commit",
+    "pre-merge-commit",
+    "prepare-commit-msg",
+    "commit-msg",
+    "post-commit",
+    "pre-rebase",
+    "post-checkout",
+    "post-merge",
+    "pre-push",
+    "push-to-checkout",
+    "pre-auto-gc",
+    "post-rewrite",
+    "sendemail-validate",
+];
+const RUNS: usize = 2;
+const SLOW: Nanos = Nanos(10_000_000);
+
+fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findings) {
+    let Some(git) = examination.machine.program("git") else {
+        return;
+    };
+    let repository = Repository {
+        machine: examination.machine,
+        programs,
+        git,
+    };
+    let hooks = match repository.hooks_folder() {
+        Ok(Some(hooks)) => examination.machine.directory().join(hooks),
+        Ok(None) => return,
+        Err(Refusal::Said(why)) => return findings.unseen(format!("git refuses this directory: {why}")),
+        Err(Refusal::Unknown(why)) => return unending::report(findings, "git", "git rev-parse", why),
+    };
+    let launch = examination.measured.launch.exec_dynamic;
+    repository.hooks(&hooks, launch, findings);
+    // After the settings, since timing `git status` may take long.
+    for look in [Repository::filters, Repository::monitor] {
+        if let Err(why) = look(&repository, findings) {
+            return unending::report(findings, "git", "git config", why);
+        }
+    }
+}
+
+/// Why git does not report its hooks directory.
+enum Refusal {
+    /// Git's own words.
+    Said(String),
+    Unknown(Unknown),
+}
+
+impl From<Unknown> for Refusal {
+    fn from(why: Unknown) -> Refusal {
+        Refusal::Unknown(why)
+    }
+}
+
+struct Repository<'a> {
+    machine: &'a Machine,
+    programs: &'a Programs,
+    git: PathBuf,
+}
+
+impl Repository<'_> {
+    fn run(&self, arguments: &[&str], reads: Reads) -> Result<Ran, Unknown> {
+        let mut git = self.machine.command(&self.git);
+        // Its error message is compared below.
+        git.env("LC_ALL", "C").args(arguments);
+        self.programs.run(git, reads)
+    }
+
+    /// Git's answer; `None` if it failed or printed nothing.
+    fn ask(&self, arguments: &[&str]) -> Result<Option<String>, Unknown> {
+        let ran = self.run(arguments, Reads::Output)?;
+        let answer = ran.output.trim();
+        Ok((ran.succeeded && !answer.is_empty()).then(|| answer.to_owned()))
+    }
+
+    /// `None` outside of a repository.
+    fn hooks_folder(&self) -> Result<Option<String>, Refusal> {
+        const WHERE: [&str; 3] = ["rev-parse", "--git-path", "hooks"];
+        if let Some(folder) = self.ask(&WHERE)? {
+            return Ok(Some(folder));
+        }
+        let said = self.run(&WHERE, Reads::Errors)?.output;
+        let why = said
+            .lines()
+            .find(|line| line.starts_with("fatal: "))
+            .unwrap_or("it failed");
+        let is_none = why.to_lowercase().contains("not a git repository (or any");
+        if is_none {
+            Ok(None)
+        } else {
+            Err(Refusal::Said(why.to_owned()))
+        }
+    }
+
+    fn hooks(&self, folder: &Path, launch: Option<Nanos>, findings: &mut Findings) {
+        let is_active = |name: &&str| self.machine.is_executable(folder.join(name));
+        let active: Vec<&str> = FREQUENT.into_iter().chain(OTHERS).filter(is_active).collect();
+        if active.is_empty() {
+            return;
+        }
+        let frequent: Vec<&str> = active.iter().copied().filter(|name| FREQUENT.contains(name)).collect();
+        let title = if frequent.is_empty() {
+            format!("git runs hooks here: {}", active.join(", "))
+        } else {
+            format!("git runs a hook in nearly every command: {}", frequent.join(", "))
+        };
+        findings.add(
+            Finding::problem_if(!frequent.is_empty(), title)
+                .evidence(format!("executable files in {}: {}", folder.display(), active.join(", ")))
+                .effect(launch.map(|launch| Effect::modelled(launch, "each run of a hook, at least")))
+                .fix("see what they launch: `spawnscope record -- git status`, `git commit`; hooks with nothing to do should exit at once")
+                .fix("a tool that only reads can disable them: `git -c core.hooksPath=/dev/null ...`")
+                .fix_cost("the hook's checks are skipped"),
+        );
+    }
+
+    fn monitor(&self, findings: &mut Findings) -> Result<(), Unknown> {
+        const ASKED: [&str; 3] = ["--type=bool", "--get", "core.fsmonitor"];
+        let Some(setting) = Setting::of("core.fsmonitor", |arguments| self.ask(arguments))? else {
+            return Ok(());
+        };
+        // A boolean selects git's own monitor, or none.
+        if self.ask(&[&["config"][..], &ASKED].concat())?.is_some() {
+            return Ok(());
+        }
+        let build = self.ask(&["version", "--build-options"])?.unwrap_or_default();
+        let has_own = build.contains("feature: fsmonitor--daemon");
+        let status = |options: &[&str]| {
+            let mut command = self.machine.command(&self.git);
+            command
+                .env("GIT_OPTIONAL_LOCKS", "0")
+                .args(options)
+                .args(["status", "--porcelain"]);
+            command
+        };
+        const WITHOUT: [&str; 2] = ["-c", "core.fsmonitor=false"];
+        let without = self.programs.shortest(RUNS, || status(&WITHOUT)).and_then(Took::whole);
+        let with = without.and_then(|without| Ok((self.programs.shortest(RUNS, || status(&[]))?, without)));
+        findings.add(monitor(&setting, has_own, with.ok()));
+        match (without, with) {
+            (Err(why), _) => unending::report(
+                findings,
+                "git status without its monitor",
+                "git -c core.fsmonitor=false status",
+                why,
+            ),
+            (_, Err(why)) => findings.unseen(format!("`git status` with its monitor {why}")),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn filters(&self, findings: &mut Findings) -> Result<(), Unknown> {
+        let Some(listed) = self.ask(&["config", "--get-regexp", r"^filter\..*\.(clean|smudge|process)$"])? else {
+            return Ok(());
+        };
+        let keys: Vec<&str> = listed.lines().filter_map(|line| line.split(' ').next()).collect();
+        let name = |key: &str| {
+            key.strip_prefix("filter.")
+                .and_then(|key| key.rsplit_once('.'))
+                .map(|(name, _)| name.to_owned())
+        };
+        let mut single: Vec<String> = keys
+            .iter()
+            .filter_map(|key| name(key))
+            .filter(|name| !keys.contains(&format!("filter.{name}.process").as_str()))
+            .collect();
+        single.sort_unstable();
+        single.dedup();
+        if single.is_empty() {
+            return Ok(());
+        }
+        findings.add(
+            Finding::note(format!(
+                "git launches a program for each file of the filter {}",
+                single.join(", ")
+            ))
+            .evidence("it has `clean` or `smudge`, but no `process`, with which one program serves all files")
+            .fix("give the filter a `process` command (`git lfs install` does); `git help attributes` describes the protocol")
+            .fix_cost("the program must implement git's protocol"),
+        );
+        Ok(())
+    }
+}
+
+/// The finding for a monitor that is a program, with the times of `git status` with it and without, if known.
+fn monitor(setting: &Setting, has_own: bool, times: Option<(Took, Nanos)>) -> Finding {
+    let more = times.and_then(|(with, without)| with.beyond_noise(without));
+    Finding::problem_if(
+        more.is_some_and(|more| more.time >= SLOW),
+        "git launches a file-system monitor for each status",
+    )
+    .evidence(format!("core.fsmonitor={}", values::program(&setting.value)))
+    .evidence_if(
+        times.map(|(with, without)| format!("`git status` takes {with} with it, {} without", units::time(without))),
+    )
+    .effect(more.map(|more| more.effect("each git status, diff, add, commit")))
+    .fix(match (has_own, setting.removal()) {
+        (true, removal) => {
+            format!("git's own monitor launches nothing: `git config core.fsmonitor true`; small repositories do not need one: {removal}")
+        }
+        (false, removal) => format!("small repositories do not need one: {removal}; this git has no built-in monitor"),
+    })
+    .fix_cost("in large repositories, a status without a monitor examines each file")
+}

@@ -1,0 +1,142 @@
+//! Environment variables with options that make each start of an interpreter do more: Node, Ruby, Perl and Java, timed with and without.
+
+use std::path::Path;
+
+use super::values;
+use crate::programs::{Programs, Took, Unknown};
+use crate::{Finding, Findings, Machine};
+use spawnscope_data::event::Nanos;
+use spawnscope_data::units;
+
+const RUNS: usize = 2;
+/// The same limit as for Python.
+const SLOW: Nanos = Nanos(20_000_000);
+
+struct Options {
+    name: &'static str,
+    interpreter: &'static str,
+    /// Arguments that make the interpreter do nothing.
+    nothing: &'static [&'static str],
+    /// The options that load code.
+    loading: &'static [&'static str],
+}
+
+const NODE: &[&str] = &["--require", "-r", "--import", "--loader", "--experimental-loader"];
+const AGENTS: &[&str] = &["-javaagent", "-agentlib", "-agentpath"];
+/// PERL5DB is not listed: only a debugger reads it, which PERL5OPT must request.
+const VARIABLES: [Options; 5] = [
+    Options::new("NODE_OPTIONS", "node", &["-e", "0"], NODE),
+    Options::new("RUBYOPT", "ruby", &["-e", "0"], &["-r"]),
+    Options::new("PERL5OPT", "perl", &["-e", "0"], &["-M", "-m", "-d"]),
+    Options::new("JAVA_TOOL_OPTIONS", "java", &["-version"], AGENTS),
+    Options::new("_JAVA_OPTIONS", "java", &["-version"], AGENTS),
+];
+
+/// Checks the variables that are set and for which the interpreter is installed.
+pub(super) fn report(machine: &Machine, programs: &Programs, findings: &mut Findings) {
+    for options in &VARIABLES {
+        let set = machine.variable_text(options.name);
+        if let Some((value, program)) = set.zip(machine.program(options.interpreter)) {
+            options.time(machine, programs, &program, &value, findings);
+        }
+    }
+}
+
+/// The cost of the options.
+enum Cost {
+    /// The time with them, and without.
+    Times(Took, Nanos),
+    /// The interpreter does not start with them.
+    Refused,
+    Unknown,
+}
+
+impl Options {
+    const fn new(
+        name: &'static str,
+        interpreter: &'static str,
+        nothing: &'static [&'static str],
+        loading: &'static [&'static str],
+    ) -> Options {
+        Options {
+            name,
+            interpreter,
+            nothing,
+            loading,
+        }
+    }
+
+    fn time(&self, machine: &Machine, programs: &Programs, program: &Path, value: &str, findings: &mut Findings) {
+        let bare = machine.clone().without_variables(|name| name == self.name);
+        let shortest = |machine: &Machine| {
+            programs.shortest(RUNS, || {
+                let mut command = machine.command(program);
+                command.args(self.nothing);
+                command
+            })
+        };
+        let line = self.line();
+        let cost = match shortest(&bare).and_then(Took::whole) {
+            Ok(bare) => match shortest(machine) {
+                Ok(full) => Cost::Times(full, bare),
+                Err(Unknown::Failed) => Cost::Refused,
+                Err(why) => {
+                    findings.unseen(format!("`{line}` with {} {why}", self.name));
+                    Cost::Unknown
+                }
+            },
+            Err(why) => {
+                findings.unseen(format!("`{line}` without {} {why}", self.name));
+                Cost::Unknown
+            }
+        };
+        findings.add(self.finding(value, &cost));
+    }
+
+    fn line(&self) -> String {
+        format!("{} {}", self.interpreter, self.nothing.join(" "))
+    }
+
+    fn finding(&self, value: &str, cost: &Cost) -> Finding {
+        let (name, interpreter, line) = (self.name, self.interpreter, self.line());
+        let more = match cost {
+            Cost::Times(full, bare) => full.beyond_noise(*bare),
+            Cost::Refused | Cost::Unknown => None,
+        };
+        let title = match (cost, more) {
+            (Cost::Refused, _) => format!("{interpreter} fails with {name}"),
+            (_, Some(more)) => format!("{name} makes each start of {interpreter} {more} slower"),
+            (_, None) => format!("{name} changes each start of {interpreter}"),
+        };
+        let times = match cost {
+            Cost::Times(full, bare) => Some(format!("`{line}` takes {full} with it, {} without", units::time(*bare))),
+            Cost::Refused => Some(format!("`{line}` fails with it, and succeeds without")),
+            Cost::Unknown => None,
+        };
+        let is_slow = more.is_some_and(|more| more.time >= SLOW);
+        Finding::problem_if(is_slow || matches!(cost, Cost::Refused), title)
+            .evidence(self.shown(value))
+            .evidence_if(times)
+            .effect(more.map(|more| more.effect("each start of the interpreter")))
+            .fix(format!(
+                "set it only for the program that needs it: `{name}=... program`"
+            ))
+            .fix_cost("the code it loads, such as a debugger or an agent, is missing elsewhere")
+    }
+
+    /// The parts of its value that load code. Other parts may contain secrets and are only counted.
+    fn shown(&self, value: &str) -> String {
+        let (loading, others) = values::loading(value, self.loading);
+        let others = (others > 0).then(|| units::counted(others as u64, "other word", "other words"));
+        if loading.is_empty() {
+            let words = units::counted(value.split_whitespace().count() as u64, "word", "words");
+            return format!("{} has {words}, none of them known to load code", self.name);
+        }
+        let words: Vec<String> = loading.into_iter().chain(others).collect();
+        format!(
+            "{} loads code into each process, even into small helpers: {}",
+            self.name,
+            words.join(", ")
+        )
+    }
+}

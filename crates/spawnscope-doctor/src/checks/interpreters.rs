@@ -1,0 +1,172 @@
+//! What Python does before the first line of a program: site-packages and its environment variables. For other interpreters see
+//! `interpreter_options`.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::{Check, Run, interpreter_options, unending, values};
+use crate::programs::{Programs, Reads, Took, Unknown};
+use crate::{Examination, Finding, Findings, Machine};
+use spawnscope_data::event::Nanos;
+use spawnscope_data::units;
+
+pub(super) const CHECK: Check = Check {
+    id: "interpreters",
+    looks_at: "Python's start with and without site-packages; options of others",
+    run: Run::Starting(run),
+};
+
+const RUNS: usize = 3;
+/// The standard library's own part of `site` takes 3 to 8 ms.
+const SLOW: Nanos = Nanos(20_000_000);
+const MOST_NAMED: usize = 3;
+/// Variables that make Python do more, or search more directories, at each start.
+const OF_PYTHON: [&str; 4] = [
+    "PYTHONPATH",
+    "PYTHONDEVMODE",
+    "PYTHONVERBOSE",
+    "PYTHONPROFILEIMPORTTIME",
+];
+/// It only matters if caches are missing.
+const WITHOUT_CACHES: &str = "PYTHONDONTWRITEBYTECODE";
+/// Python code that lists the caches of the modules loaded at start.
+const COUNT_UNCACHED: &str = "\
+import os, sys
+specs = (getattr(module, '__spec__', None) for module in list(sys.modules.values()))
+caches = [cached for cached in (getattr(spec, 'cached', None) for spec in specs) if cached]
+";
+/// Precedes Python's answer, because modules loaded at start may print, too.
+const MARK: &str = "spawnscope asked: ";
+
+fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findings) {
+    let machine = examination.machine;
+    if let Some(program) = machine.program("python3") {
+        python(machine, programs, &program, findings);
+    }
+    interpreter_options::report(machine, programs, findings);
+}
+
+fn python(machine: &Machine, programs: &Programs, program: &Path, findings: &mut Findings) {
+    let line = format!("{} -I -S -c pass", program.display());
+    let python = match executable(machine, programs, program) {
+        Ok(python) => python,
+        Err(why @ Unknown::DidNotEnd(_)) => return unending::report(findings, "python3", &line, why),
+        // Otherwise the program is timed by its name in PATH.
+        Err(_) => program.to_owned(),
+    };
+    let with = |options: &[&str]| {
+        let mut command: Command = machine.command(&python);
+        command.args(options).args(["-c", "pass"]);
+        command
+    };
+    let bare = match programs.shortest(RUNS, || with(&["-I", "-S"])).and_then(Took::whole) {
+        Ok(bare) => bare,
+        Err(why) => return unending::report(findings, "python3", &line, why),
+    };
+    let full = match programs.shortest(RUNS, || with(&[])) {
+        Ok(full) => full,
+        Err(why) => return findings.unseen(format!("`{} -c pass` {why}", python.display())),
+    };
+    if let Some(more) = full.beyond_noise(bare).filter(|more| more.time >= SLOW) {
+        let table = programs.run(with(&["-X", "importtime"]), Reads::Errors);
+        let table = table.map(|ran| ran.output).unwrap_or_default();
+        let times = format!(
+            "`{} -c pass` takes {full}, with -I -S {}",
+            python.display(),
+            units::time(bare)
+        );
+        findings.add(
+            slow_python(more, &variables(machine))
+                .evidence(times)
+                .evidence_if(dearest(&table))
+                .evidence_if(uncached(machine, programs, &python)),
+        );
+    }
+}
+
+/// The variables that are set, with their values.
+fn variables(machine: &Machine) -> Vec<String> {
+    let told = |name: &&str| Some(format!("{name}={}", values::places(&machine.variable_text(name)?)));
+    OF_PYTHON.iter().filter_map(told).collect()
+}
+
+/// The cost of Python not writing caches.
+fn uncached(machine: &Machine, programs: &Programs, python: &Path) -> Option<String> {
+    machine.variable(WITHOUT_CACHES)?;
+    let mut command = machine.command(python);
+    let ask = format!("print('\\n{MARK}' + str(sum(not os.path.exists(cached) for cached in caches)))");
+    command.args(["-c", &format!("{COUNT_UNCACHED}{ask}")]);
+    let count: u64 = answer(&programs.run(command, Reads::Output).ok()?.output)?
+        .parse()
+        .ok()?;
+    let modules = units::counted(count, "module", "modules");
+    (count > 0).then(|| format!("{WITHOUT_CACHES} is set; {modules} without a cache, compiled at each start"))
+}
+
+fn slow_python(more: Took, variables: &[String]) -> Finding {
+    let what = if variables.is_empty() {
+        "site-packages"
+    } else {
+        "site-packages and its variables"
+    };
+    Finding::problem(format!("Python spends {more} at each start on {what}"))
+        .evidence_if((!variables.is_empty()).then(|| variables.join(", ")))
+        .effect(more.effect("each start of Python"))
+        .fix("see `python3 -X importtime -c pass`; .pth files with `import`, sitecustomize and usercustomize run at each start")
+        .fix("run scripts that need no packages with `python3 -I -S`, or -E -s")
+        .fix_cost("with -S, packages outside the standard library are not found")
+}
+
+/// The interpreter behind a program in PATH. That program may be a shim, whose time is not Python's.
+fn executable(machine: &Machine, programs: &Programs, program: &Path) -> Result<PathBuf, Unknown> {
+    let mut command = machine.command(program);
+    let script = format!("import sys; print('\\n{MARK}' + sys.executable)");
+    // These options keep user code from being loaded.
+    command.args(["-I", "-S", "-c", &script]);
+    let ran = programs.run(command, Reads::Output)?;
+    let told = answer(&ran.output).filter(|_| ran.succeeded);
+    told.map(PathBuf::from).ok_or(Unknown::Failed)
+}
+
+fn answer(output: &str) -> Option<&str> {
+    output.lines().find_map(|line| line.strip_prefix(MARK))
+}
+
+/// The slowest modules by their own time, from lines `import time:  self | cumulative | name`, in microseconds.
+fn dearest(table: &str) -> Option<String> {
+    let mut modules: Vec<(u64, &str)> = table
+        .lines()
+        .filter_map(|line| {
+            let mut columns = line.strip_prefix("import time:")?.split('|');
+            let own = columns.next()?.trim().parse().ok()?;
+            Some((own, columns.nth(1)?.trim()))
+        })
+        .collect();
+    modules.sort_by_key(|(own, _)| std::cmp::Reverse(*own));
+    let named: Vec<String> = modules
+        .iter()
+        .take(MOST_NAMED)
+        .map(|(own, name)| format!("{name} {}", units::time(Nanos(own * 1000))))
+        .collect();
+    (!named.is_empty()).then(|| format!("the slowest modules: {}", named.join(", ")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_dearest_modules_are_those_with_the_most_time_of_their_own() {
+        let table = "\
+import time: self [us] | cumulative | imported package
+import time:       100 |        100 |   zipimport
+import time:      9000 |      12000 | slow_plugin
+import time:       200 |      99000 | site
+warning: something";
+        let dearest = dearest(table).unwrap();
+        assert_eq!(
+            dearest,
+            "the slowest modules: slow_plugin 9.00 ms, site 200 us, zipimport 100 us"
+        );
+    }
+}

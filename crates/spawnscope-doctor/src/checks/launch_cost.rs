@@ -1,0 +1,100 @@
+//! Whether a launch takes longer than it should on any machine, and which part of it is slow.
+
+use super::{Check, Run};
+use crate::measure::LaunchCost;
+use crate::{Effect, Examination, Finding, Findings};
+use spawnscope_data::event::Nanos;
+use spawnscope_data::units;
+
+pub(super) const CHECK: Check = Check {
+    id: "launch-cost",
+    looks_at: "a fork, an exec of a static and of a dynamic program, timed",
+    run: Run::Looking(run),
+};
+
+/// If a launch takes longer, something is wrong with the machine.
+const SLOW: Nanos = Nanos(50_000_000);
+
+/// A part of a launch, what to look for if it is slow, and its time.
+type Part = (&'static str, &'static str, Option<Nanos>);
+
+fn run(examination: &Examination<'_>, findings: &mut Findings) {
+    let cost = examination.measured.launch;
+    for (what, time) in [
+        ("a fork", cost.fork),
+        ("a launch of a static program", cost.exec_static),
+        ("a launch of a dynamic program", cost.exec_dynamic),
+    ] {
+        if time.is_none() {
+            findings.unseen(format!("{what}: it could not be timed, or took too long"));
+        }
+    }
+    let Some(most) = longest(cost).filter(|most| *most > SLOW) else {
+        return;
+    };
+    // If launches can be fast, the machine is only busy.
+    if longest(examination.measured.quickest).is_some_and(|quickest| quickest <= SLOW) {
+        findings.unseen("whether launches are slow: the machine is too busy to measure it");
+    } else if let Some(finding) = slow_launch(cost, most) {
+        findings.add(finding);
+    }
+}
+
+fn longest(cost: LaunchCost) -> Option<Nanos> {
+    let times = [cost.fork, cost.exec_static, cost.exec_dynamic];
+    times.into_iter().flatten().max()
+}
+
+fn slow_launch(cost: LaunchCost, most: Nanos) -> Option<Finding> {
+    let parts = parts(cost);
+    let (name, cause, _) = parts
+        .iter()
+        .filter(|(.., time)| time.is_some())
+        .max_by_key(|(.., time)| *time)?;
+    Some(
+        Finding::problem(format!("one launch takes {}, most of it in {name}", units::time(most)))
+            .evidence(sentence(&parts))
+            .evidence(format!(
+                "if a launch takes more than {}, something is wrong with the machine",
+                units::time(SLOW)
+            ))
+            .effect(Effect::measured(most, "each launch"))
+            .fix(*cause)
+            .fix("`spawnscope record -- CMD` shows the phases of each launch of a command")
+            .fix_cost("nothing for the recording; the fix depends on the cause"),
+    )
+}
+
+fn parts(cost: LaunchCost) -> [Part; 3] {
+    let beyond = |whole: Option<Nanos>, part: Option<Nanos>| {
+        let (whole, part) = (whole?, part?);
+        // If a part is longer than the whole, the difference is noise, or the files behave differently.
+        (whole >= part).then(|| whole.since(part))
+    };
+    [
+        (
+            "the fork",
+            "in the kernel, look for a starved or emulated processor, memory pressure, hooks of security products on new processes",
+            cost.fork,
+        ),
+        (
+            "the exec",
+            "in the exec, look for on-access scanners (`spawnscope doctor scanners`), security modules, slow disks",
+            beyond(cost.exec_static, cost.fork),
+        ),
+        (
+            "the dynamic loader",
+            "in the dynamic loader, look for a broken cache, LD_ variables (`spawnscope doctor loader-cache loader-environment`), and \
+             libraries on slow file systems",
+            beyond(cost.exec_dynamic, cost.exec_static),
+        ),
+    ]
+}
+
+fn sentence(parts: &[Part]) -> String {
+    let parts: Vec<String> = parts
+        .iter()
+        .filter_map(|(name, _, time)| Some(format!("{name} {}", units::time((*time)?))))
+        .collect();
+    parts.join(", ")
+}

@@ -1,0 +1,263 @@
+//! The dynamic loader's library cache: missing, unreadable, corrupt, or older than libraries. `entries` reads its names; `library` computes
+//! the name that `ldconfig` would enter for a file.
+
+mod entries;
+mod library;
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::{Check, Run};
+use crate::{Effect, Examination, Finding, Findings, Machine};
+use spawnscope_data::event::Nanos;
+use spawnscope_data::units;
+
+pub(super) const CHECK: Check = Check {
+    id: "loader-cache",
+    looks_at: "/etc/ld.so.cache: present, readable, newer than libraries",
+    run: Run::Looking(run),
+};
+
+const CACHE: &str = "/etc/ld.so.cache";
+const CONFIGURATION: &str = "/etc/ld.so.conf";
+/// Dynamic loaders of glibc: without one, no program uses the cache.
+const LOADERS: [&str; 4] = [
+    "/lib64/ld-linux-x86-64.so.2",
+    "/lib/ld-linux-aarch64.so.1",
+    "/lib/ld-linux-armhf.so.3",
+    "/lib64/ld64.so.2",
+];
+/// Directories that the loader searches by default.
+const STANDARD: [&str; 4] = ["/lib", "/usr/lib", "/lib64", "/usr/lib64"];
+const MOST_NAMED: usize = 3;
+/// How long libraries are examined: if all are newer than the cache, as in unpacked images, there can be thousands.
+const PATIENCE: Duration = Duration::from_millis(150);
+
+fn run(examination: &Examination<'_>, findings: &mut Findings) {
+    let machine = examination.machine;
+    if let Some(how) = what_is_wrong(machine) {
+        let with = examination.measured.launch.exec_dynamic;
+        let without = examination.measured.without_library_search;
+        findings.add(broken(how, with.zip(without)));
+        return;
+    }
+    let unknown = Unknown::find(machine, Instant::now() + PATIENCE);
+    for what in unknown.unseen {
+        findings.unseen(what);
+    }
+    if !unknown.libraries.is_empty() {
+        let count = units::counted(unknown.libraries.len() as u64, "library", "libraries");
+        let at_least = if unknown.is_complete { "" } else { "at least " };
+        let named: Vec<String> = unknown.libraries.into_values().take(MOST_NAMED).collect();
+        findings.add(
+            Finding::note(format!("{CACHE} lacks {at_least}{count}"))
+                .evidence(format!("newer than the cache and not in it: {}", named.join(", ")))
+                .evidence("programs that need them search directories, or fail to find them")
+                .fix("  ldconfig    # as root")
+                .fix_cost("a second"),
+        );
+    }
+}
+
+/// Why the cache is unusable; `None` if it is usable, or if no program needs it.
+pub(crate) fn what_is_wrong(machine: &Machine) -> Option<&'static str> {
+    // On NixOS, each program contains the paths of its libraries.
+    if machine.exists("/etc/NIXOS") || !LOADERS.iter().any(|loader| machine.exists(loader)) {
+        return None;
+    }
+    let Ok(metadata) = fs::metadata(machine.path(CACHE)) else {
+        return Some("is missing");
+    };
+    if metadata.permissions().mode() & 0o004 == 0 {
+        return Some("cannot be read by all users");
+    }
+    match machine.bytes(CACHE) {
+        Err(_) => Some("cannot be read"),
+        Ok(cache) if !entries::is_cache(&cache) => Some("is not a cache"),
+        Ok(_) => None,
+    }
+}
+
+/// `times`: what a launch takes now, and without the library search, if that could be measured.
+fn broken(how: &str, times: Option<(Nanos, Nanos)>) -> Finding {
+    let told = times.map(|(with, without)| {
+        let (with, without) = (units::time(with), units::time(without));
+        format!("`true` takes {with}, or {without} if its only library is given by path")
+    });
+    // The search of a few directories can be within the noise.
+    let longer = times.filter(|(with, without)| with > without);
+    let search = longer.map(|(with, without)| Effect::measured(with.since(without), "each library of each launch"));
+    Finding::problem(format!(
+        "{CACHE} {how}: each program start searches directories for libraries"
+    ))
+    .evidence("the loader tries each default directory and its subdirectories for processor types")
+    .evidence_if(told)
+    .effect(search)
+    .fix("as root; for a container, when its image is built:")
+    .fix("  ldconfig && chmod 644 /etc/ld.so.cache")
+    .fix_cost("a second; in a container image, a layer of about 10 to 100 kB")
+}
+
+/// Libraries in the cache's directories that are newer than the cache and not in it.
+struct Unknown {
+    /// The path of each library, by the name that `ldconfig` would enter: several files can be one library.
+    libraries: BTreeMap<Vec<u8>, String>,
+    is_complete: bool,
+    unseen: Vec<String>,
+}
+
+impl Unknown {
+    fn find(machine: &Machine, until: Instant) -> Unknown {
+        let mut unknown = Unknown {
+            libraries: BTreeMap::new(),
+            is_complete: true,
+            unseen: Vec::new(),
+        };
+        let (Ok(cache), Ok(metadata)) = (machine.bytes(CACHE), fs::metadata(machine.path(CACHE))) else {
+            return unknown;
+        };
+        let Some(known) = entries::names(&cache) else {
+            unknown.unseen.push(format!("the names in {CACHE}: it is truncated"));
+            return unknown;
+        };
+        let made = (metadata.mtime(), metadata.mtime_nsec());
+        let is_newer = |path: &str| {
+            let file = fs::symlink_metadata(machine.path(path));
+            file.is_ok_and(|file| (file.ctime(), file.ctime_nsec()) > made)
+        };
+        let standard = STANDARD.map(|directory| (directory.to_owned(), false));
+        let configured = configured(machine, CONFIGURATION, 0).into_iter();
+        let configured = configured.map(|Configured { directory, file }| (directory, is_newer(&file)));
+        for (directory, is_new) in standard.into_iter().chain(configured) {
+            if machine.is_left_out(&directory) {
+                unknown
+                    .unseen
+                    .push(format!("libraries in {directory}: it did not answer in time"));
+                continue;
+            }
+            let is_link = fs::symlink_metadata(machine.path(&directory)).is_ok_and(|directory| directory.is_symlink());
+            if is_link || !is_new && !is_newer(&directory) {
+                continue;
+            }
+            // If the configuration of this directory is newer than the cache, the cache has none of its libraries.
+            let is_newer = |path: &str| is_new || is_newer(path);
+            if !unknown.are_added_in_time(machine, &directory, &known, is_newer, until) {
+                unknown.is_complete = false;
+                let what = format!("all libraries that are newer than {CACHE}: there are too many");
+                unknown.unseen.push(what);
+                break;
+            }
+        }
+        unknown
+    }
+
+    /// Adds the new libraries of a directory; `false` if the time is up.
+    fn are_added_in_time(
+        &mut self,
+        machine: &Machine,
+        directory: &str,
+        known: &HashSet<&[u8]>,
+        is_newer: impl Fn(&str) -> bool,
+        until: Instant,
+    ) -> bool {
+        for name in machine.names(directory) {
+            if !name.starts_with("lib") || !name.contains(".so.") || is_known(known, &name) {
+                continue;
+            }
+            if Instant::now() >= until {
+                return false;
+            }
+            let path = format!("{directory}/{name}");
+            if is_newer(&path) {
+                let entered = library::entered_as(&machine.path(&path));
+                let entered = entered.filter(|entered| !known.contains(entered.as_slice()));
+                entered.map(|entered| self.libraries.entry(entered).or_insert(path));
+            }
+        }
+        true
+    }
+}
+
+/// The directories in the loader's configuration: they may be on file systems that do not answer.
+pub(crate) fn directories(machine: &Machine) -> impl Iterator<Item = PathBuf> {
+    let configured = configured(machine, CONFIGURATION, 0).into_iter();
+    configured.map(|configured| PathBuf::from(configured.directory))
+}
+
+/// A directory, and the configuration file that names it.
+struct Configured {
+    directory: String,
+    file: String,
+}
+
+/// The directories that a configuration file names, including those of the files it includes.
+fn configured(machine: &Machine, file: &str, depth: usize) -> Vec<Configured> {
+    let text = machine.text(file).unwrap_or_default();
+    let mut directories = Vec::new();
+    for line in text.lines().map(str::trim) {
+        match line.strip_prefix("include ") {
+            Some(pattern) if depth < 4 => {
+                let Some((folder, suffix)) = pattern.trim().rsplit_once("/*") else {
+                    continue;
+                };
+                // A relative pattern starts at the directory of the file.
+                let folder = format!("{}", Path::new(file).with_file_name(folder).display());
+                let names = machine.names(&folder).into_iter().filter(|name| name.ends_with(suffix));
+                let files = names.map(|name| format!("{folder}/{name}"));
+                directories.extend(files.flat_map(|file| configured(machine, &file, depth + 1)));
+            }
+            None if line.starts_with('/') => directories.push(Configured {
+                directory: line.trim_end_matches('/').to_owned(),
+                file: file.to_owned(),
+            }),
+            _ => {}
+        }
+    }
+    directories
+}
+
+/// Whether the cache has the file's name or a prefix of it, such as `libx.so.1` for `libx.so.1.2.3`, which is most likely the library's own
+/// name. This avoids opening the file.
+fn is_known(known: &HashSet<&[u8]>, name: &str) -> bool {
+    let mut name = name;
+    loop {
+        if known.contains(name.as_bytes()) {
+            return true;
+        }
+        match name.rsplit_once('.') {
+            Some((shorter, _)) if shorter.contains(".so") => name = shorter,
+            _ => return false,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_there_was_no_time_for_is_unseen() {
+        let folder = tempfile::tempdir().unwrap();
+        let machine = Machine::at(folder.path());
+        for directory in ["etc", "usr/lib"] {
+            fs::create_dir_all(machine.path(directory)).unwrap();
+        }
+        let cache = [&b"glibc-ld.so.cache1.1"[..], &[0; 28]].concat();
+        fs::write(machine.path(CACHE), cache).unwrap();
+        let past = fs::File::options().write(true).open(machine.path(CACHE)).unwrap();
+        past.set_modified(std::time::UNIX_EPOCH).unwrap();
+        fs::write(machine.path("/usr/lib/libnew.so.1"), "").unwrap();
+        let found = Unknown::find(&machine, Instant::now() + Duration::from_secs(60));
+        assert!(found.is_complete && found.unseen.is_empty());
+        let found = Unknown::find(&machine, Instant::now());
+        assert!(
+            !found.is_complete && found.unseen[0].contains("too many"),
+            "{:?}",
+            found.unseen
+        );
+    }
+}

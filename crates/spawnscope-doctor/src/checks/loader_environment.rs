@@ -1,0 +1,183 @@
+//! Extra work of the dynamic loader: requested by environment variables, or for the whole machine.
+
+use std::path::{Path, PathBuf};
+
+use super::{Check, Run, values};
+use crate::programs::{Programs, Reads, Took};
+use crate::{Examination, Finding, Findings, Machine, Measured};
+use spawnscope_data::event::Nanos;
+use spawnscope_data::units;
+
+pub(super) const CHECK: Check = Check {
+    id: "loader-environment",
+    looks_at: "LD_ variables and /etc/ld.so.preload, and what they cost, timed",
+    run: Run::Starting(run),
+};
+
+const EVERYWHERE: &str = "/etc/ld.so.preload";
+/// Variables that slow down program starts, and how.
+const VARIABLES: [(&str, &str); 6] = [
+    ("LD_PRELOAD", "loads more libraries into each program"),
+    ("LD_AUDIT", "calls its library for each object and each symbol"),
+    ("LD_LIBRARY_PATH", "its directories are searched first for each library"),
+    ("LD_BIND_NOW", "all functions are resolved at start"),
+    ("LD_DEBUG", "the loader logs its work"),
+    ("LD_PROFILE", "calls into a library are counted"),
+];
+/// Variables that name libraries.
+const LIBRARIES: [&str; 2] = ["LD_PRELOAD", "LD_AUDIT"];
+/// From here on, it is a considerable part of a launch.
+const MATTERS: Nanos = Nanos(50_000);
+
+/// Whether a variable is one of these.
+pub(crate) fn is_loaders(name: &str) -> bool {
+    VARIABLES.iter().any(|(variable, _)| *variable == name)
+}
+
+/// The variables that are set.
+pub(crate) fn variables(machine: &Machine) -> impl Iterator<Item = (&'static str, String)> {
+    VARIABLES
+        .iter()
+        .filter_map(|(name, _)| Some((*name, machine.variable_text(name)?)))
+}
+
+fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findings) {
+    let machine = examination.machine;
+    everywhere(machine, findings);
+    let set: Vec<(&str, String)> = variables(machine).collect();
+    if set.is_empty() {
+        return;
+    }
+    let with = with(examination.measured);
+    let without = examination.measured.without_loader_variables;
+    let more = with.zip(without).map(|(with, without)| with.since(without));
+    let missing: Vec<String> = set
+        .iter()
+        .flat_map(|(name, value)| missing(machine, name, value))
+        .collect();
+    let faults = [
+        (!missing.is_empty()).then(|| format!("missing: {}", missing.join(", "))),
+        refused(machine, programs, &missing),
+        by_directory(&set),
+    ];
+    let is_faulty = faults.iter().any(Option::is_some);
+    let matters = is_faulty || more.is_some_and(|more| more.time >= MATTERS);
+    let names: Vec<&str> = set.iter().map(|(name, _)| *name).collect();
+    let mut finding = Finding::problem_if(matters, format!("{} changes each start of a program", names.join(", ")))
+        .effect(more.map(|more| more.effect("each launch of a dynamic program")));
+    for (name, value) in &set {
+        let meaning = VARIABLES
+            .iter()
+            .find(|(variable, _)| variable == name)
+            .map_or("", |(_, meaning)| *meaning);
+        finding = finding.evidence(format!("{name}={}: {meaning}", values::places(value)));
+    }
+    for fault in faults {
+        finding = finding.evidence_if(fault);
+    }
+    if let (Some(with), Some(without)) = (with, without) {
+        let without = units::time(without);
+        finding = finding.evidence(format!("`true` takes {with} with them, {without} without"));
+    }
+    findings.add(
+        finding
+            .fix("find out what sets them: a start-up file, a module system, a wrapper script")
+            .fix("set them only for the program that needs them (`LD_PRELOAD=... program`), not for the whole environment")
+            .fix("instead of LD_LIBRARY_PATH, use a line in /etc/ld.so.conf.d and ldconfig, or an rpath in the program")
+            .fix_cost("each program that needs the variables must then be given them separately"),
+    );
+}
+
+/// The libraries that glibc's loader reports as not loadable when `true` is started, except for missing ones. Other loaders use other
+/// messages.
+fn refused(machine: &Machine, programs: &Programs, missing: &[String]) -> Option<String> {
+    LIBRARIES.iter().find_map(|name| machine.variable(name))?;
+    let ran = programs
+        .run(machine.command(machine.program("true")?), Reads::Errors)
+        .ok()?;
+    let mut refused: Vec<String> = ran
+        .output
+        .lines()
+        .filter_map(|line| {
+            let (library, rest) = line.strip_prefix("ERROR: ld.so: object '")?.split_once('\'')?;
+            let why = rest.rsplit_once(": ignored").map_or(rest, |(why, _)| why);
+            let why = why.rsplit_once(['(', ':']).map_or(why, |(_, why)| why);
+            let is_new = !missing.iter().any(|path| path == library);
+            let why = why.trim_matches([' ', ')', ';', '.']);
+            is_new.then(|| format!("{} ({why})", values::places(library)))
+        })
+        .collect();
+    refused.sort_unstable();
+    refused.dedup();
+    (!refused.is_empty()).then(|| {
+        format!(
+            "cannot be loaded, as each program reports at its start: {}",
+            refused.join(", ")
+        )
+    })
+}
+
+/// An empty entry in a list of directories means the working directory.
+fn by_directory(set: &[(&str, String)]) -> Option<String> {
+    let (_, value) = set.iter().find(|(name, _)| *name == "LD_LIBRARY_PATH")?;
+    let is_relative = |place: &str| !Path::new(place).is_absolute() && !place.starts_with('$');
+    value.split([':', ';']).any(is_relative).then(|| {
+        "LD_LIBRARY_PATH has an empty or relative entry: libraries in the working directory are loaded".to_owned()
+    })
+}
+
+/// How long a dynamic program takes in the user's environment.
+fn with(measured: &Measured) -> Option<Took> {
+    let whole = measured.launch.exec_dynamic.map(|time| Took { time, is_cut: false });
+    let cut = measured.exec_dynamic_given_up.map(|time| Took { time, is_cut: true });
+    whole.or(cut)
+}
+
+/// Checks the file that lists libraries for all programs; `#` starts a comment.
+fn everywhere(machine: &Machine, findings: &mut Findings) {
+    let text = machine.text(EVERYWHERE).unwrap_or_default();
+    let lines = text.lines().filter_map(|line| line.split('#').next());
+    let named: Vec<&str> = lines
+        .flat_map(|line| line.split([' ', ':', '\t']))
+        .filter(|name| !name.is_empty())
+        .collect();
+    if named.is_empty() {
+        return;
+    }
+    let is_missing = |library: &&str| library.starts_with('/') && !machine.exists(library);
+    let missing: Vec<&str> = named.iter().copied().filter(|library| is_missing(library)).collect();
+    let finding = Finding::problem(format!("{EVERYWHERE} adds a library to each program of this machine"))
+        .evidence(format!("it names {}", named.join(", ")))
+        .evidence_if(
+            (!missing.is_empty())
+                .then(|| format!("missing: {}; each start searches for it and fails", missing.join(", "))),
+        )
+        .fix("find out who installed it before changing it: monitoring and security products use this file, and rootkits")
+        .fix_cost("the library's function is lost");
+    findings.add(finding);
+}
+
+/// Files and directories that a variable names and that do not exist. One that does not answer may exist.
+fn missing(machine: &Machine, name: &str, value: &str) -> Vec<String> {
+    let is_missing = |path: &&str| !machine.exists(path) && !machine.is_left_out(path);
+    paths(name, value).filter(is_missing).map(str::to_owned).collect()
+}
+
+/// All paths that the variables name.
+pub(crate) fn named(machine: &Machine) -> Vec<PathBuf> {
+    let named = |(name, value): (&str, String)| paths(name, &value).map(PathBuf::from).collect::<Vec<_>>();
+    variables(machine).flat_map(named).collect()
+}
+
+fn paths<'v>(name: &str, value: &'v str) -> impl Iterator<Item = &'v str> {
+    let separators: &[char] = match name {
+        "LD_PRELOAD" => &[':', ' '],
+        "LD_AUDIT" => &[':'],
+        "LD_LIBRARY_PATH" => &[':', ';'],
+        _ => &[],
+    };
+    // The loader itself expands `$LIB` and `$ORIGIN`.
+    value
+        .split(separators)
+        .filter(move |path| !separators.is_empty() && Path::new(path).is_absolute() && !path.contains('$'))
+}

@@ -1,0 +1,102 @@
+//! The checks, one per file. Each states what it examined, what it found, the evidence, what it costs here, and what can be done.
+
+mod audit;
+mod binfmt;
+pub(super) mod c_library;
+mod cgroups;
+mod cpuid;
+mod environment;
+mod file_systems;
+mod git;
+mod git_setting;
+mod governor;
+mod interpreter_options;
+mod interpreters;
+mod large_parents;
+mod launch_cost;
+pub(super) mod loader_cache;
+pub(super) mod loader_environment;
+mod open_files;
+mod overcommit;
+mod process_limits;
+mod scanners;
+mod search_path;
+mod seccomp;
+mod security_modules;
+mod shell_start;
+mod shims;
+mod start_file;
+mod unending;
+mod values;
+
+use super::programs::Programs;
+use super::{Examination, Findings, Measured};
+use spawnscope_data::event::{Constant, Nanos};
+use spawnscope_data::units;
+
+/// What a fork costs for each MiB of the parent's memory in 4 KiB pages, in nanoseconds: the page tables are copied, and freed again. Uses
+/// the lowest measured values, because a busy machine only adds time.
+fn fork_of_mebibyte(measured: &Measured) -> Option<f64> {
+    Some(measured.least(Constant::PageCopy)? + measured.least(Constant::PageFree)?)
+}
+
+/// That cost as a sentence.
+fn takes_for_each_mebibyte(ns: f64) -> String {
+    format!(
+        "a fork takes {} for each MiB in 4 KiB pages: it copies their page tables, which are freed again later",
+        units::time(Nanos(ns as u64))
+    )
+}
+
+/// A check.
+#[derive(Debug)]
+pub struct Check {
+    /// The name that selects it on the command line.
+    pub id: &'static str,
+    /// What it examines, in a few words.
+    pub looks_at: &'static str,
+    pub(super) run: Run,
+}
+
+/// The function of a check.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Run {
+    /// Reads files and measurements.
+    Looking(fn(&Examination<'_>, &mut Findings)),
+    /// Starts programs of the user.
+    Starting(fn(&Examination<'_>, &Programs, &mut Findings)),
+}
+
+/// All checks, in the order in which they run.
+pub const ALL: [&Check; 23] = [
+    &launch_cost::CHECK,
+    &scanners::CHECK,
+    &audit::CHECK,
+    &seccomp::CHECK,
+    &security_modules::CHECK,
+    &cpuid::CHECK,
+    &environment::CHECK,
+    &loader_cache::CHECK,
+    &loader_environment::CHECK,
+    &search_path::CHECK,
+    &file_systems::CHECK,
+    &open_files::CHECK,
+    &large_parents::CHECK,
+    &overcommit::CHECK,
+    &process_limits::CHECK,
+    &cgroups::CHECK,
+    &c_library::CHECK,
+    &binfmt::CHECK,
+    &governor::CHECK,
+    &git::CHECK,
+    &interpreters::CHECK,
+    &shims::CHECK,
+    // Last, because start-up files may take longest: this check may use all the time that the others left.
+    &shell_start::CHECK,
+];
+
+/// The check with that name.
+#[must_use]
+pub fn named(id: &str) -> Option<&'static Check> {
+    ALL.into_iter().find(|check| check.id == id)
+}

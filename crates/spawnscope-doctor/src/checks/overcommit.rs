@@ -1,0 +1,146 @@
+//! Whether the kernel would refuse to fork a large process because it would have to reserve memory that the child never uses.
+
+use std::time::Instant;
+
+use super::{Check, Run};
+use crate::processes::{Process, field};
+use crate::{Examination, Finding, Findings, reading};
+use spawnscope_data::units;
+
+pub(super) const CHECK: Check = Check {
+    id: "overcommit",
+    looks_at: "vm.overcommit_memory, for a fork of the largest process",
+    run: Run::Looking(run),
+};
+
+/// The heuristic mode: a fork fails only if a single mapping is larger than all memory of the machine.
+const ASKED_BY_MAPPING: u64 = 0;
+/// Smaller processes are not checked.
+const LARGE: u64 = 256 << 20;
+
+fn run(examination: &Examination<'_>, findings: &mut Findings) {
+    let machine = examination.machine;
+    if examination.environment.is_gvisor {
+        return;
+    }
+    let (Some(mode), Some(memory)) = (
+        machine.number("/proc/sys/vm/overcommit_memory"),
+        machine.text("/proc/meminfo"),
+    ) else {
+        findings.unseen("/proc/sys/vm/overcommit_memory and /proc/meminfo");
+        return;
+    };
+    let limit = match limit(mode, &memory) {
+        Limit::Bytes(limit) => limit,
+        Limit::None => return,
+        Limit::Unknown => {
+            findings.unseen("the limits in /proc/meminfo");
+            return;
+        }
+    };
+    let Some((process, needs)) = most_wanting(examination, mode, limit, findings) else {
+        return;
+    };
+    findings.add(refused(
+        examination,
+        process,
+        format!(
+            "vm.overcommit_memory is {mode}; a copy needs {}, but only {} can be committed",
+            units::bytes(needs),
+            units::bytes(limit)
+        ),
+    ));
+}
+
+/// The process whose copy would need the most memory beyond `limit`, and how much it needs.
+fn most_wanting<'p>(
+    examination: &'p Examination<'_>,
+    mode: u64,
+    limit: u64,
+    findings: &mut Findings,
+) -> Option<(&'p Process, u64)> {
+    let large = examination
+        .processes
+        .iter()
+        .filter(|process| process.data_bytes >= LARGE && process.data_bytes > limit);
+    if mode != ASKED_BY_MAPPING {
+        let wanted = large.map(|process| (process, process.data_bytes));
+        return wanted.max_by_key(|(_, needs)| *needs);
+    }
+    let until = Instant::now() + reading::PATIENCE;
+    let mut most = None;
+    let mut unseen = 0;
+    for process in large {
+        let text = reading::of_memory(examination.machine, process, "smaps", until);
+        match text.and_then(|text| largest_mapping(&text)) {
+            Some(needs) if needs > limit => most = most.max(Some((needs, process.pid))),
+            Some(_) => {}
+            None => unseen += 1,
+        }
+    }
+    if unseen > 0 {
+        findings.unseen(format!(
+            "whether a fork of {} larger than the limit would be refused: reading their mappings is not permitted, or would block them",
+            units::counted(unseen, "process", "processes")
+        ));
+    }
+    let (needs, pid) = most?;
+    let process = examination.processes.iter().find(|process| process.pid == pid)?;
+    Some((process, needs))
+}
+
+fn refused(examination: &Examination<'_>, process: &Process, why: String) -> Finding {
+    Finding::problem(format!(
+        "a fork of {} (process {}) fails: it needs to commit too much memory",
+        process.name, process.pid
+    ))
+    .evidence(why)
+    .evidence("fork then fails with ENOMEM, even if the child would exec another program at once")
+    .fix("launch by posix_spawn or vfork, which commit no memory")
+    .fix(format!(
+        "or add swap, or change the mode of vm.overcommit_memory, {}",
+        examination.environment.where_settings_are_made()
+    ))
+    .fix_cost("in a looser mode, the out-of-memory killer acts when memory really runs out")
+}
+
+/// The largest private writable mapping that the kernel accounts for (flag `ac`); mappings made with MAP_NORESERVE are not. `None` if the
+/// mapping table cannot be parsed.
+fn largest_mapping(text: &str) -> Option<u64> {
+    let mut largest = 0;
+    let mut size = 0;
+    for line in text.lines() {
+        if let Some(kibibytes) = field(line, "Size") {
+            size = kibibytes.trim_end_matches(" kB").trim().parse::<u64>().ok()? * 1024;
+        }
+        if field(line, "VmFlags").is_some_and(|flags| flags.split(' ').any(|flag| flag == "ac")) {
+            largest = largest.max(size);
+        }
+    }
+    Some(largest)
+}
+
+/// How much memory can still be committed.
+enum Limit {
+    None,
+    Unknown,
+    Bytes(u64),
+}
+
+/// Mode 0 refuses only a mapping that the whole machine could not hold; mode 2 enforces the commit limit.
+fn limit(mode: u64, memory: &str) -> Limit {
+    let bytes = |name: &str| {
+        let value = field(memory, name)?.trim_end_matches(" kB");
+        Some(value.parse::<u64>().ok()? * 1024)
+    };
+    let limit = match mode {
+        0 => bytes("MemTotal")
+            .zip(bytes("SwapTotal"))
+            .map(|(memory, swap)| memory + swap),
+        2 => bytes("CommitLimit")
+            .zip(bytes("Committed_AS"))
+            .map(|(limit, promised)| limit.saturating_sub(promised)),
+        _ => return Limit::None,
+    };
+    limit.map_or(Limit::Unknown, Limit::Bytes)
+}

@@ -1,0 +1,230 @@
+//! Limits on processes that are nearly reached: beyond them, forks fail with EAGAIN.
+
+use super::{Check, Run};
+use crate::environment::{Environment, is_in_first_pid_namespace};
+use crate::processes::field;
+use crate::{Examination, Finding, Findings, Machine};
+use spawnscope_data::units;
+
+pub(super) const CHECK: Check = Check {
+    id: "process-limits",
+    looks_at: "limits on processes: pids.max, RLIMIT_NPROC, pid_max, threads-max",
+    run: Run::Looking(run),
+};
+
+/// A limit is near from this share on.
+const NEAR: f64 = 0.8;
+
+/// A limit, and how much of it is used.
+struct Limit {
+    source: LimitSource,
+    used: u64,
+    limit: u64,
+}
+
+/// What sets the limit, which determines how to raise it.
+enum LimitSource {
+    /// `pids.max` of a group, in the hierarchy mounted at `root`.
+    Group {
+        root: &'static str,
+        group: String,
+    },
+    /// RLIMIT_NPROC of the user, and its hard limit, unless unlimited.
+    User {
+        user: u64,
+        most: Option<u64>,
+    },
+    PidMax,
+    ThreadsMax,
+}
+
+/// The kernel's maximum on 64-bit machines (`PID_MAX_LIMIT`).
+const MOST_PIDS: u64 = 4 << 20;
+
+impl Limit {
+    fn name(&self) -> String {
+        match &self.source {
+            LimitSource::Group { group, .. } => format!("pids.max of the control group /{group}"),
+            LimitSource::User { user, .. } => format!("RLIMIT_NPROC of user {user}"),
+            LimitSource::PidMax => "kernel.pid_max".to_owned(),
+            LimitSource::ThreadsMax => "kernel.threads-max".to_owned(),
+        }
+    }
+
+    fn is_near(&self) -> bool {
+        self.limit > 0 && self.used as f64 >= NEAR * self.limit as f64
+    }
+
+    /// How to double the limit: who does it, and the commands.
+    fn raise(&self, environment: &Environment) -> Vec<String> {
+        let twice = self.limit.saturating_mul(2);
+        let setting = |name: &str, value: u64| {
+            let place = environment.where_settings_are_made();
+            vec![format!("raise it, {place}:"), format!("  sysctl {name}={value}")]
+        };
+        match &self.source {
+            LimitSource::PidMax if self.limit >= MOST_PIDS => {
+                vec!["it cannot be raised: it is the kernel's maximum".to_owned()]
+            }
+            LimitSource::PidMax => setting("kernel.pid_max", twice.min(MOST_PIDS)),
+            LimitSource::ThreadsMax => setting("kernel.threads-max", twice),
+            LimitSource::User { most, .. } => of_user_raised(self.limit, twice, *most),
+            LimitSource::Group { .. } if environment.container.is_some() => vec![
+                "raise it where the container is started: `--pids-limit` of docker and podman, podPidsLimit of kubelet"
+                    .to_owned(),
+            ],
+            LimitSource::Group { root, group } => of_group_raised(root, group, twice),
+        }
+    }
+}
+
+fn of_user_raised(limit: u64, twice: u64, most: Option<u64>) -> Vec<String> {
+    let shell = match most {
+        Some(most) if most <= limit => None,
+        most => {
+            let value = most.map_or(twice, |most| twice.min(most));
+            let up_to = most.map_or("any value".to_owned(), units::count);
+            let whom =
+                format!("raise it in the shell that starts the launching program (the hard limit allows {up_to}):");
+            Some([whom, format!("  ulimit -S -u {value}")])
+        }
+    };
+    let root = "for all logins, root sets `nproc` in /etc/security/limits.conf; for a service, LimitNPROC=";
+    shell.into_iter().flatten().chain([root.to_owned()]).collect()
+}
+
+/// For a systemd unit, the value must be set through systemd, which would overwrite a direct change.
+fn of_group_raised(root: &str, group: &str, twice: u64) -> Vec<String> {
+    let is_unit = |name: &&str| {
+        [".service", ".scope", ".slice"]
+            .iter()
+            .any(|source| name.ends_with(source))
+    };
+    let raise = |line: String| vec!["raise it, as root or as its owner:".to_owned(), line];
+    let Some(unit) = group.rsplit('/').next().filter(is_unit) else {
+        return raise(format!("  echo {twice} >'{root}/{group}/pids.max'"));
+    };
+    // Units below a user's manager belong to that manager.
+    let of = if group.contains(".service/") && group.contains("user@") {
+        " --user"
+    } else {
+        ""
+    };
+    raise(format!("  systemctl{of} set-property '{unit}' TasksMax={twice}"))
+}
+
+fn run(examination: &Examination<'_>, findings: &mut Findings) {
+    let machine = examination.machine;
+    let mut limits = of_groups(machine);
+    if let Some(used) = tasks(machine) {
+        // Since Linux 6.14, each pid namespace has its own limit.
+        let numbered = if is_in_first_pid_namespace(machine) {
+            used
+        } else {
+            seen_tasks(machine, |_| true)
+        };
+        let of_machine = [
+            (LimitSource::PidMax, "/proc/sys/kernel/pid_max", numbered),
+            (LimitSource::ThreadsMax, "/proc/sys/kernel/threads-max", used),
+        ];
+        for (source, file, used) in of_machine {
+            limits.extend(machine.number(file).map(|limit| Limit { source, used, limit }));
+        }
+    } else {
+        findings.unseen("the number of tasks in /proc/loadavg");
+    }
+    limits.extend(of_user(machine));
+    for limit in limits.iter().filter(|limit| limit.is_near()) {
+        findings.add(near(limit, &examination.environment));
+    }
+}
+
+fn near(limit: &Limit, environment: &Environment) -> Finding {
+    let title = format!(
+        "{} is nearly reached: {} of {}",
+        limit.name(),
+        units::count(limit.used),
+        units::count(limit.limit)
+    );
+    let finding = Finding::problem(title)
+        .evidence("processes and threads count; beyond the limit, forks fail with \"Resource temporarily unavailable\"")
+        .fix("list the programs with the most threads: `ps -eLf | awk '{print $1, $10}' | sort | uniq -c | sort -n | tail`")
+        .fix("children that ended and were never reaped (state Z) count too: fix their parent");
+    let raise = limit.raise(environment).into_iter();
+    raise
+        .fold(finding, Finding::fix)
+        .fix_cost("each additional task takes a few kilobytes of kernel memory")
+}
+
+/// The tasks of the whole machine, even inside a container: `0.1 0.2 0.3 2/345 6789`.
+fn tasks(machine: &Machine) -> Option<u64> {
+    let load = machine.text("/proc/loadavg")?;
+    load.split(' ').nth(3)?.split_once('/')?.1.parse().ok()
+}
+
+/// The limits of this process's control groups and their ancestors.
+fn of_groups(machine: &Machine) -> Vec<Limit> {
+    let groups = machine.text("/proc/self/cgroup").unwrap_or_default();
+    let mut limits = Vec::new();
+    for line in groups.lines() {
+        let (root, group) = match line.split(':').collect::<Vec<_>>()[..] {
+            [_, "", group] => ("/sys/fs/cgroup", group),
+            [_, controllers, group] if controllers.split(',').any(|name| name == "pids") => {
+                ("/sys/fs/cgroup/pids", group)
+            }
+            _ => continue,
+        };
+        let mut group = group.trim_matches('/');
+        loop {
+            let number = |file: &str| machine.number(format!("{root}/{group}/{file}"));
+            if let (Some(used), Some(limit)) = (number("pids.current"), number("pids.max")) {
+                let group = group.to_owned();
+                let source = LimitSource::Group { root, group };
+                limits.push(Limit { source, used, limit });
+            }
+            match group.rsplit_once('/') {
+                Some((above, _)) => group = above,
+                None if group.is_empty() => break,
+                None => group = "",
+            }
+        }
+    }
+    limits
+}
+
+/// The user's own limit, which does not apply to root.
+fn of_user(machine: &Machine) -> Option<Limit> {
+    let status = machine.text("/proc/self/status")?;
+    let user = owner(&status)?;
+    if user == 0 {
+        return None;
+    }
+    let limits = machine.text("/proc/self/limits")?;
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max processes"))?;
+    let mut values = line.split_whitespace();
+    let limit = values.next()?.parse().ok()?;
+    let most = values.next().and_then(|most| most.parse().ok());
+    Some(Limit {
+        source: LimitSource::User { user, most },
+        used: seen_tasks(machine, |status| owner(status) == Some(user)),
+        limit,
+    })
+}
+
+/// The number of tasks in visible processes whose status passes `is_counted`.
+fn seen_tasks(machine: &Machine, is_counted: impl Fn(&str) -> bool) -> u64 {
+    let pids = machine
+        .names("/proc")
+        .into_iter()
+        .filter(|name| name.bytes().all(|byte| byte.is_ascii_digit()));
+    let tasks = pids.filter_map(|pid| {
+        let status = machine.text(format!("/proc/{pid}/status"))?;
+        let threads = field(&status, "Threads")?.parse::<u64>().ok()?;
+        is_counted(&status).then_some(threads)
+    });
+    tasks.sum()
+}
+
+fn owner(status: &str) -> Option<u64> {
+    field(status, "Uid")?.split_whitespace().next()?.parse().ok()
+}

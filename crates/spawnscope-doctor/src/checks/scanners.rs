@@ -1,0 +1,358 @@
+//! On-access scanners: programs that delay an open or exec until they have scanned the file. Detected by what the kernel shows (fanotify
+//! permission marks), by process name, and by effect: the first launch of a fresh file against the second.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use super::{Check, Run};
+use crate::measure::{Scan, Stuck};
+use crate::mounts;
+use crate::processes::Process;
+use crate::{Effect, Examination, Finding, Findings, Machine};
+use spawnscope_data::event::Nanos;
+use spawnscope_data::units;
+
+pub(super) const CHECK: Check = Check {
+    id: "scanners",
+    looks_at: "fanotify permission marks, known daemons, first launches of fresh files",
+    run: Run::Looking(run),
+};
+
+/// Process names (their first 15 bytes), and their products.
+const KNOWN: [(&str, &str); 19] = [
+    ("fapolicyd", "fapolicyd"),
+    ("clamonacc", "ClamAV on-access"),
+    ("wdavdaemon", "Microsoft Defender"),
+    ("mdatp", "Microsoft Defender"),
+    ("falcon-sensor", "CrowdStrike Falcon"),
+    ("falcon-sensor-b", "CrowdStrike Falcon"),
+    ("falcond", "CrowdStrike Falcon"),
+    ("savd", "Sophos"),
+    ("savscand", "Sophos"),
+    ("sophos_threat_d", "Sophos"),
+    ("sentinelone-age", "SentinelOne"),
+    ("s1-agent", "SentinelOne"),
+    ("cbagentd", "Carbon Black"),
+    ("cbdaemon", "Carbon Black"),
+    ("ds_agent", "Trend Micro Deep Security"),
+    ("ds_am", "Trend Micro Deep Security"),
+    ("kesl", "Kaspersky Endpoint Security"),
+    ("mfetpd", "Trellix"),
+    ("esets_daemon", "ESET"),
+];
+/// FAN_OPEN_PERM, FAN_ACCESS_PERM, FAN_OPEN_EXEC_PERM, FAN_PRE_ACCESS.
+const PERMISSION_EVENTS: u64 = 0x17_0000;
+/// How long descriptors are examined: a machine may have hundreds of thousands.
+const PATIENCE: Duration = Duration::from_millis(300);
+/// If no scanner is visible, a launch is called scanned from this delay on: more than reading a fresh file takes.
+const LEAST_OF_UNKNOWN: Nanos = Nanos(400_000);
+/// The same on a busy machine, where other programs affect the caches between launches.
+const LEAST_OF_UNKNOWN_WHEN_BUSY: Nanos = Nanos(2_000_000);
+/// The same if a process holds marks.
+const LEAST_OF_KNOWN: Nanos = Nanos(50_000);
+/// Minimum delay of one launch for which a queue can be distinguished from launches that share the CPUs.
+const LEAST_OF_QUEUE: Nanos = Nanos(1_000_000);
+/// The same if other programs share the CPUs.
+const LEAST_OF_QUEUE_WHEN_BUSY: Nanos = Nanos(10_000_000);
+/// With n files launched at once, the last one is late by this share of n delays or more if they queued, and by `NO_QUEUE` or less if they
+/// did not.
+const QUEUE: f64 = 0.5;
+const NO_QUEUE: f64 = 0.3;
+
+fn run(examination: &Examination<'_>, findings: &mut Findings) {
+    let marks = Marks::find(examination.machine, &examination.processes);
+    unseen(examination, &marks, findings);
+    let scan = examination.measured.scan.as_ref();
+    let least = match scan {
+        _ if !marks.holders.is_empty() => LEAST_OF_KNOWN,
+        Some(scan) if scan.is_disturbed => LEAST_OF_UNKNOWN_WHEN_BUSY,
+        _ => LEAST_OF_UNKNOWN,
+    };
+    let delay = scan.and_then(|scan| Delay::of(scan, least));
+    let stuck = scan.and_then(|scan| scan.stuck);
+    if let Some(scan) = scan.filter(|scan| delay.is_none() && stuck.is_none() && !scan.is_conclusive()) {
+        findings.unseen(match scan.is_disturbed {
+            true => "whether first launches of fresh files are slower: the machine is too busy",
+            false if scan.unscanned.is_empty() => {
+                "whether each launch is scanned: the kernel cannot execute files from memory for comparison"
+            }
+            false => "whether first launches of fresh files are slower: too few could be timed",
+        });
+    }
+    let who = who(examination, &marks);
+    if who.is_empty() && delay.is_none() && stuck.is_none() {
+        return;
+    }
+    // A daemon that causes no delay does not scan the launches here: its marks may be on other file systems.
+    let matters = delay.is_some() || stuck.is_some();
+    let mut finding = Finding::problem_if(matters, title(&marks.names(), delay.as_ref(), stuck)).effect(
+        delay
+            .map(|delay| Effect::measured(delay.span, delay.of))
+            .or(stuck.map(waited)),
+    );
+    for line in who {
+        finding = finding.evidence(line);
+    }
+    if let Some(scan) = scan {
+        finding = finding
+            .evidence_if(times(scan))
+            .evidence_if(delay.and_then(|delay| queue(scan, delay.span)));
+    }
+    findings.add(with_fix(finding));
+}
+
+/// The processes that hold marks; if there are none, those known by name.
+fn who(examination: &Examination<'_>, marks: &Marks<'_>) -> Vec<String> {
+    if !marks.holders.is_empty() {
+        return marks.holders.iter().map(|process| holds(process)).collect();
+    }
+    let known = examination
+        .processes
+        .iter()
+        .filter(|process| product(&process.name).is_some());
+    known.map(runs).collect()
+}
+
+fn unseen(examination: &Examination<'_>, marks: &Marks<'_>, findings: &mut Findings) {
+    if let Some(why) = &marks.incomplete {
+        findings.unseen(why.as_str());
+    }
+    if hides_processes(examination.machine) {
+        findings.unseen("processes of other users: /proc is mounted with hidepid");
+    }
+    if examination.environment.container.is_some() {
+        findings.unseen("scanners on the host, except for their delays: this is a container");
+    }
+    if examination.measured.scan.is_none() {
+        findings.unseen(match examination.measured.remote_scan {
+            Some(_) => {
+                "first launches of fresh files: only timed on a file system that another machine or process serves"
+            }
+            None => "first launches of fresh files: they could not be timed",
+        });
+    }
+}
+
+fn holds(process: &Process) -> String {
+    let Process { name, pid, .. } = process;
+    let of = product(name).filter(|product| product != name);
+    let of = of.map_or(String::new(), |product| format!(", {product}"));
+    format!("{name} (process {pid}{of}) holds fanotify permission marks: opens or execs wait for its answer")
+}
+
+fn runs(process: &Process) -> String {
+    let Process { name, pid, .. } = process;
+    let product = product(name).unwrap_or_default();
+    format!("{name} (process {pid}) is running; it belongs to {product}")
+}
+
+/// How long launches are delayed, and which launches.
+#[derive(Clone, Copy)]
+struct Delay {
+    span: Nanos,
+    of: &'static str,
+}
+
+impl Delay {
+    fn of(scan: &Scan, least: Nanos) -> Option<Delay> {
+        let first = scan.first_delay(least).map(|span| Delay {
+            span,
+            of: "the first launch of each file",
+        });
+        // A scanner without a cache examines each launch.
+        first.or_else(|| {
+            scan.later_delay(least).map(|span| Delay {
+                span,
+                of: "each launch",
+            })
+        })
+    }
+}
+
+/// The effect of an operation that did not finish: at least the time it was waited for.
+fn waited(stuck: Stuck) -> Effect {
+    let (span, of) = match stuck {
+        Stuck::Creation(span) => (span, "each new file"),
+        Stuck::Launch(span) => (span, "the first launch of each file"),
+    };
+    Effect {
+        is_lower_bound: true,
+        ..Effect::measured(span, of)
+    }
+}
+
+/// Only a process that holds marks is named as the cause.
+fn title(holders: &str, delay: Option<&Delay>, stuck: Option<Stuck>) -> String {
+    match delay {
+        Some(Delay { span, of }) if holders.is_empty() => {
+            format!("{of} takes {} longer: an unknown program scans it", units::time(*span))
+        }
+        Some(Delay { span, of }) => format!("{holders} delays {of} by {}", units::time(*span)),
+        None if stuck.is_some() => {
+            let who = if holders.is_empty() {
+                "an unknown program"
+            } else {
+                holders
+            };
+            match stuck {
+                Some(Stuck::Creation(_)) => format!("new files cannot be written: {who} blocks them"),
+                _ => format!("the first launch of a file does not finish: {who} blocks it"),
+            }
+        }
+        None if !holders.is_empty() => {
+            format!("{holders} scans files when they are opened or executed, with no delay seen here")
+        }
+        None => "a product that can delay launches is running, but no delay was seen".to_owned(),
+    }
+}
+
+fn times(scan: &Scan) -> Option<String> {
+    match scan.stuck {
+        Some(Stuck::Creation(patience)) => {
+            let patience = units::time(patience);
+            return Some(format!("files could not even be created within {patience}"));
+        }
+        Some(Stuck::Launch(patience)) => {
+            let patience = units::time(patience);
+            let created = scan.created.first().copied();
+            let created = created.map_or(String::new(), |time| format!("; writing it took {}", units::time(time)));
+            return Some(format!(
+                "the first launch of a fresh copy of a tiny program did not finish within {patience}{created}"
+            ));
+        }
+        None => {}
+    }
+    let kinds = [
+        ("first launches", &scan.first),
+        ("second launches", &scan.later),
+        ("from memory", &scan.unscanned),
+    ];
+    let ranges: Vec<String> = kinds
+        .into_iter()
+        .filter_map(|(kind, times)| {
+            let (least, most) = (*times.iter().min()?, *times.iter().max()?);
+            Some(format!("{kind} {} to {}", units::time(least), units::time(most)))
+        })
+        .collect();
+    let without = if scan.is_disturbed {
+        ", not counting long waits for a CPU"
+    } else {
+        ""
+    };
+    (!ranges.is_empty()).then(|| format!("fresh copies of a tiny program: {}{without}", ranges.join(", ")))
+}
+
+fn queue(scan: &Scan, delay: Nanos) -> Option<String> {
+    let files = scan.at_once.len();
+    let last = scan.at_once.iter().max()?;
+    let least = if scan.is_disturbed {
+        LEAST_OF_QUEUE_WHEN_BUSY
+    } else {
+        LEAST_OF_QUEUE
+    };
+    if delay < least {
+        return None;
+    }
+    let verdict = match scan.queue(delay)? / files as f64 {
+        share if share >= QUEUE => "they queue, as behind a single-threaded scanner: parallel launches are serialized",
+        share if share <= NO_QUEUE => "they do not queue",
+        _ => return None,
+    };
+    Some(format!("{files} at once took {}: {verdict}", units::time(*last)))
+}
+
+fn with_fix(finding: Finding) -> Finding {
+    finding
+        .fix("leave protection on; launch less, especially fewer fresh files (build outputs, generated scripts, test programs)")
+        .fix("those responsible for this machine's security decide about exclusions: show them these figures")
+        .fix("products document narrow exclusions, such as one build tree for one user; /usr, /tmp and home directories are not narrow")
+        .fix_cost("excluded files are not scanned when they are executed; they can be scanned at another time")
+}
+
+fn hides_processes(machine: &Machine) -> bool {
+    let mounts = mounts::all(machine);
+    let hides = |option: &str| {
+        matches!(
+            option.strip_prefix("hidepid="),
+            Some("2" | "4" | "invisible" | "ptraceable")
+        )
+    };
+    !machine.is_privileged()
+        && mounts::of(&mounts, Path::new("/proc")).is_some_and(|mount| mount.options.split(',').any(hides))
+}
+
+fn product(name: &str) -> Option<&'static str> {
+    let known = KNOWN.iter().find(|(known, _)| name == *known);
+    known.map(|(_, product)| *product)
+}
+
+/// The processes that hold permission marks.
+struct Marks<'p> {
+    holders: Vec<&'p Process>,
+    incomplete: Option<String>,
+}
+
+impl Marks<'_> {
+    fn find<'p>(machine: &Machine, processes: &'p [Process]) -> Marks<'p> {
+        let until = Instant::now() + PATIENCE;
+        let mut marks = Marks {
+            holders: Vec::new(),
+            incomplete: None,
+        };
+        let (mut hidden, mut late) = (0, 0);
+        for process in processes {
+            match () {
+                () if Instant::now() >= until => late += 1,
+                () if is_hidden(machine, process) => hidden += 1,
+                () if holds_permission_mark(machine, process) => marks.holders.push(process),
+                () => {}
+            }
+        }
+        if late > 0 {
+            let count = units::counted(late, "process", "processes");
+            marks.incomplete = Some(format!("the descriptors of {count}: there are too many"));
+        } else if hidden > 0 {
+            let count = units::counted(hidden, "other process", "other processes");
+            marks.incomplete = Some(format!(
+                "fanotify marks of {count}: only root can read their descriptors"
+            ));
+        }
+        marks
+    }
+
+    /// The names of the holders.
+    fn names(&self) -> String {
+        let mut names: Vec<&str> = self.holders.iter().map(|process| process.name.as_str()).collect();
+        names.sort_unstable();
+        names.dedup();
+        names.join(", ")
+    }
+}
+
+/// Whether its descriptors may not be read. A process that has ended has none.
+fn is_hidden(machine: &Machine, process: &Process) -> bool {
+    let descriptors = fs::read_dir(machine.path(process.file("fd")));
+    descriptors.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+}
+
+fn holds_permission_mark(machine: &Machine, process: &Process) -> bool {
+    let descriptors = fs::read_dir(machine.path(process.file("fd")))
+        .into_iter()
+        .flatten()
+        .flatten();
+    descriptors
+        .filter(|entry| fs::read_link(entry.path()).is_ok_and(|target| target.as_os_str() == "anon_inode:[fanotify]"))
+        .filter_map(|entry| machine.text(process.file(&format!("fdinfo/{}", entry.file_name().to_string_lossy()))))
+        .any(|marks| marks.lines().filter_map(mask).any(|mask| mask & PERMISSION_EVENTS != 0))
+}
+
+/// `fanotify mnt_id:12 mflags:40 mask:3b ignored_mask:40000000`
+fn mask(line: &str) -> Option<u64> {
+    let word = line
+        .strip_prefix("fanotify ")?
+        .split(' ')
+        .find_map(|word| word.strip_prefix("mask:"))?;
+    u64::from_str_radix(word, 16).ok()
+}

@@ -1,0 +1,50 @@
+//! Seccomp filters: programs that the kernel runs for each system call of each process here.
+
+use super::{Check, Run};
+use crate::processes::field;
+use crate::{Examination, Finding, Findings};
+use spawnscope_data::event::Nanos;
+use spawnscope_data::units;
+
+pub(super) const CHECK: Check = Check {
+    id: "seccomp",
+    looks_at: "seccomp filters on this process, and a system call, timed",
+    run: Run::Looking(run),
+};
+
+/// System calls are slow from here on: 0.05 to 0.3 us is normal.
+const SLOW_CALL: Nanos = Nanos(1_000);
+
+fn run(examination: &Examination<'_>, findings: &mut Findings) {
+    let Some(status) = examination.machine.text("/proc/self/status") else {
+        findings.unseen("/proc/self/status");
+        return;
+    };
+    if field(&status, "Seccomp") != Some("2") {
+        return;
+    }
+    let filters = field(&status, "Seccomp_filters").and_then(|number| number.parse().ok());
+    let count = filters.map_or("seccomp filters".to_owned(), |count| {
+        units::counted(count, "seccomp filter", "seccomp filters")
+    });
+    let call = examination.measured.system_call;
+    // In gVisor a user-space program handles system calls, which is slow by itself.
+    let is_slow = call.is_some_and(|call| call >= SLOW_CALL) && !examination.environment.is_gvisor;
+    let takes = call.map(|call| {
+        format!(
+            "a system call that does nothing takes {}; the filters' share of it is unknown, since no call is exempt",
+            units::time(call)
+        )
+    });
+    let owner = match examination.environment.container {
+        Some(_) => "the operator of this container decides",
+        None => "the program that installed them, such as a sandbox or a service manager, decides",
+    };
+    let finding = Finding::problem_if(is_slow, format!("each system call passes {count}"))
+        .evidence_if(takes)
+        .evidence("each process launched from here inherits them, and may add its own")
+        .fix(format!("leave them on: they protect the kernel from the programs that run here; {owner}"))
+        .fix("libseccomp 2.5 can build filters as binary trees (SCMP_FLTATR_CTL_OPTIMIZE), and Linux 5.11 caches allowed calls")
+        .fix_cost("a newer runtime or kernel");
+    findings.add(finding);
+}

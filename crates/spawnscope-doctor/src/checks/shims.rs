@@ -1,0 +1,219 @@
+//! Shims of version managers in PATH: each launch of an interpreter or compiler first starts a shell or a selector program.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::{Check, Run, unending};
+use crate::programs::{Programs, Reads, Took, Unknown};
+use crate::{Examination, Finding, Findings, Machine};
+use spawnscope_data::event::Nanos;
+use spawnscope_data::units;
+
+pub(super) const CHECK: Check = Check {
+    id: "shims",
+    looks_at: "shims of version managers in PATH, timed against their targets",
+    run: Run::Starting(run),
+};
+
+/// A version manager.
+struct Manager {
+    name: &'static str,
+    /// Its directory, with or without a leading dot, and the directory of its shims inside.
+    folder: &'static str,
+    shims: &'static str,
+    /// The variable that names its directory if it is elsewhere.
+    variable: &'static str,
+}
+
+impl Manager {
+    const fn new(name: &'static str, folder: &'static str, shims: &'static str, variable: &'static str) -> Manager {
+        Manager {
+            name,
+            folder,
+            shims,
+            variable,
+        }
+    }
+
+    /// Whether a directory contains its shims.
+    fn has(&self, machine: &Machine, directory: &Path) -> bool {
+        let above = directory.parent().and_then(Path::file_name).map(OsStr::to_string_lossy);
+        let is_usual = above.is_some_and(|above| above.trim_start_matches('.') == self.folder);
+        let own = machine.variable(self.variable).map(Path::new);
+        directory.ends_with(self.shims) && (is_usual || own == directory.parent())
+    }
+}
+
+const MANAGERS: [Manager; 9] = [
+    Manager::new("pyenv", "pyenv", "shims", "PYENV_ROOT"),
+    Manager::new("rbenv", "rbenv", "shims", "RBENV_ROOT"),
+    Manager::new("nodenv", "nodenv", "shims", "NODENV_ROOT"),
+    Manager::new("goenv", "goenv", "shims", "GOENV_ROOT"),
+    Manager::new("jenv", "jenv", "shims", "JENV_ROOT"),
+    Manager::new("asdf", "asdf", "shims", "ASDF_DATA_DIR"),
+    Manager::new("mise", "mise", "shims", "MISE_DATA_DIR"),
+    Manager::new("rustup", "cargo", "bin", "CARGO_HOME"),
+    Manager::new("volta", "volta", "bin", "VOLTA_HOME"),
+];
+/// This manager installs a missing version even when only asked for its path, and has no option against it.
+const LOADS: &str = "volta";
+/// Keeps the others from installing missing versions, since the doctor must not change anything. rustup before 1.28 does not know its first
+/// variable, so it gets an unusable download server. Go downloads another Go if a module requires one. asdf, pyenv, rbenv and similar ones
+/// install nothing by themselves.
+const LOAD_NOTHING: [(&str, &str); 6] = [
+    ("RUSTUP_AUTO_INSTALL", "0"),
+    ("RUSTUP_DIST_SERVER", "file:///nonexistent"),
+    ("MISE_AUTO_INSTALL", "0"),
+    ("MISE_NOT_FOUND_AUTO_INSTALL", "0"),
+    ("MISE_EXEC_AUTO_INSTALL", "0"),
+    ("GOTOOLCHAIN", "local"),
+];
+/// Programs to try; the first that exists is used.
+const PROGRAMS: [&str; 8] = ["python3", "python", "ruby", "node", "java", "cargo", "rustc", "go"];
+const RUNS: usize = 3;
+/// From here on, a shim costs more than most launches do.
+const MATTERS: Nanos = Nanos(10_000_000);
+
+fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findings) {
+    let machine = examination.machine;
+    let mut seen: Vec<PathBuf> = Vec::new();
+    for directory in machine.search_path() {
+        let known = MANAGERS.iter().find(|manager| manager.has(machine, &directory));
+        let Some(manager) = known.filter(|_| !seen.contains(&directory)) else {
+            continue;
+        };
+        seen.push(directory.clone());
+        if manager.name == LOADS {
+            findings.unseen(format!(
+                "shims of {LOADS} in {}: none was started, since it may install a missing version",
+                directory.display()
+            ));
+            continue;
+        }
+        match Shim::find(machine, programs, &directory, manager.name) {
+            Ok(Some(shim)) => shim.measure(machine, programs, findings),
+            Ok(None) => {}
+            Err(NotFound { line, why }) => unending::report(findings, manager.name, &line, why),
+        }
+    }
+}
+
+/// The version manager's own program.
+fn chooser(machine: &Machine, directory: &Path, manager: &str) -> Option<PathBuf> {
+    let above = directory.parent()?;
+    let places = [
+        above.join("bin").join(manager),
+        above.join("libexec").join(manager),
+        directory.join(manager),
+    ];
+    machine
+        .program(manager)
+        .or_else(|| places.into_iter().find(|file| machine.is_executable(file)))
+}
+
+/// A command of a manager or a shim that installs nothing.
+fn command(machine: &Machine, program: &Path) -> Command {
+    let mut command = machine.command(program);
+    command.envs(LOAD_NOTHING);
+    command
+}
+
+/// The command line that asked a manager for a program's path, and why there was no answer.
+struct NotFound {
+    line: String,
+    why: Unknown,
+}
+
+struct Shim {
+    manager: &'static str,
+    program: &'static str,
+    /// The file in PATH, and the file that it finally executes.
+    file: PathBuf,
+    real: PathBuf,
+}
+
+impl Shim {
+    /// The first shim of a directory that leads elsewhere; an error if the manager reports no target for any program.
+    fn find(
+        machine: &Machine,
+        programs: &Programs,
+        directory: &Path,
+        manager: &'static str,
+    ) -> Result<Option<Shim>, NotFound> {
+        let Some(chooser) = chooser(machine, directory, manager) else {
+            return Ok(None);
+        };
+        let mut failed = None;
+        for program in PROGRAMS {
+            // An earlier directory of PATH may have the program, which is then launched instead.
+            let first = machine.program(program);
+            let Some(file) = first.filter(|file| file.parent() == Some(directory)) else {
+                continue;
+            };
+            let mut which = command(machine, &chooser);
+            which.args(["which", program]);
+            let line = format!("{manager} which {program}");
+            let told = match programs.run(which, Reads::Output) {
+                Ok(told) => told,
+                Err(why) => return Err(NotFound { line, why }),
+            };
+            let real = PathBuf::from(told.output.lines().last().unwrap_or_default().trim());
+            if !told.succeeded {
+                // The version that is selected here may not be installed.
+                failed = failed.or(Some(line));
+            } else if machine.is_executable(&real) && real != file {
+                return Ok(Some(Shim {
+                    manager,
+                    program,
+                    file,
+                    real,
+                }));
+            }
+        }
+        failed.map_or(Ok(None), |line| {
+            let why = Unknown::Failed;
+            Err(NotFound { line, why })
+        })
+    }
+
+    fn measure(&self, machine: &Machine, programs: &Programs, findings: &mut Findings) {
+        // go has no `--version` option.
+        let version = if self.program == "go" { "version" } else { "--version" };
+        let command = |file: &Path| {
+            let mut command = command(machine, file);
+            command.arg(version);
+            command
+        };
+        let (program, manager) = (self.program, self.manager);
+        let line = |file: &Path| format!("{} {version}", file.display());
+        // The shim may hang, so it comes last: otherwise no time would be left for the other.
+        let real = match programs.shortest(RUNS, || command(&self.real)).and_then(Took::whole) {
+            Ok(real) => real,
+            Err(why) => return unending::report(findings, program, &line(&self.real), why),
+        };
+        let shim = match programs.shortest(RUNS, || command(&self.file)) {
+            Ok(shim) => shim,
+            Err(why) => return findings.unseen(format!("`{}` {why}", line(&self.file))),
+        };
+        let more = shim.beyond_noise(real);
+        let title = match more {
+            Some(more) => format!("{program} is a shim of {manager}: each start takes {more} longer"),
+            None => format!("{program} is a shim of {manager}"),
+        };
+        let folder = self.real.parent().unwrap_or(&self.real).display();
+        findings.add(
+            Finding::problem_if(more.is_some_and(|more| more.time >= MATTERS), title)
+                .evidence(format!(
+                    "`{program} {version}` takes {shim} by {}, and {} by {}",
+                    self.file.display(),
+                    units::time(real),
+                    self.real.display()
+                ))
+                .effect(more.map(|more| more.effect("each launch through the shim")))
+                .fix("for a build or a script that launches it often, put the real directory first in PATH:")
+                .fix(format!("  PATH={folder}:$PATH ./build"))
+                .fix_cost("the version is then fixed, and files that select a version per directory are ignored"),
+        );
+    }
+}

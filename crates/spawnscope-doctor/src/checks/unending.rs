@@ -1,0 +1,34 @@
+//! Programs that hang although they were given nothing to do.
+
+use crate::programs::{Took, Unknown};
+use crate::{Finding, Findings};
+use spawnscope_data::event::Nanos;
+use spawnscope_data::units;
+
+/// With a shorter time limit, a healthy program may fail to finish.
+const LEAST: Nanos = Nanos(250_000_000);
+
+/// Reports why the time of a program, started by `line`, is unknown. A program that did not end is a problem if it had enough time.
+pub(super) fn report(findings: &mut Findings, program: &str, line: &str, why: Unknown) {
+    match why {
+        Unknown::DidNotEnd(after) if after >= LEAST => findings.add(problem(program, line, after)),
+        why => findings.unseen(format!("`{line}` {why}")),
+    }
+}
+
+fn problem(program: &str, line: &str, after: Nanos) -> Finding {
+    let took = Took {
+        time: after,
+        is_cut: true,
+    };
+    let after = units::time(after);
+    Finding::problem(format!("{program} does not finish within {after}"))
+        .evidence(format!(
+            "`{line}` was killed after {after}, although it has almost nothing to do"
+        ))
+        .effect(took.effect("each launch of it"))
+        .fix(format!(
+            "see what it launches and waits for: `spawnscope record -- {line}`, `strace -f {line}`"
+        ))
+        .fix_cost("nothing: both only observe; if the machine was busy, repeat the check when it is not")
+}

@@ -1,0 +1,217 @@
+//! The findings of a check, each with evidence, effect and fix, and a list of what the check could not see.
+
+use super::checks::Check;
+use spawnscope_data::event::Nanos;
+
+/// How much a finding matters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Severity {
+    /// Launches are slow or fail because of it, and a fix exists.
+    Problem,
+    /// It explains a figure, costs little, or cannot be changed from here.
+    Note,
+}
+
+impl Severity {
+    /// The name used in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Severity::Problem => "problem",
+            Severity::Note => "note",
+        }
+    }
+}
+
+/// Where a figure comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Basis {
+    /// The cost itself was timed.
+    Measured,
+    /// The cost was computed from the times of its parts.
+    Modelled,
+}
+
+impl Basis {
+    /// The name used in the output and in JSON.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Basis::Measured => "measured",
+            Basis::Modelled => "modelled",
+        }
+    }
+}
+
+/// How much time a finding adds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Effect {
+    /// The additional time.
+    pub span: Nanos,
+    /// What takes longer by `span`, such as `each launch`.
+    pub of: &'static str,
+    /// Whether the time was measured or computed.
+    pub basis: Basis,
+    /// Whether the real time is longer: the timed program did not end.
+    pub is_lower_bound: bool,
+}
+
+impl Effect {
+    /// A measured effect.
+    #[must_use]
+    pub fn measured(span: Nanos, of: &'static str) -> Effect {
+        Effect {
+            span,
+            of,
+            basis: Basis::Measured,
+            is_lower_bound: false,
+        }
+    }
+
+    /// A computed effect.
+    #[must_use]
+    pub fn modelled(span: Nanos, of: &'static str) -> Effect {
+        Effect {
+            span,
+            of,
+            basis: Basis::Modelled,
+            is_lower_bound: false,
+        }
+    }
+}
+
+/// Something that a check found.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// The id of the check.
+    pub check: &'static str,
+    /// What the check examined.
+    pub looked_at: &'static str,
+    /// Whether it is a problem or a note.
+    pub severity: Severity,
+    /// The finding in a few words.
+    pub title: String,
+    /// The evidence: sentences.
+    pub evidence: Vec<String>,
+    /// What it costs; unknown if it cannot be measured here.
+    pub effect: Option<Effect>,
+    /// What can be done: sentences, and commands to type, which begin with two spaces.
+    pub fix: Vec<String>,
+    /// What the fix costs, or does not solve.
+    pub fix_cost: String,
+}
+
+impl Finding {
+    /// A finding that should be fixed.
+    pub fn problem(title: impl Into<String>) -> Finding {
+        Finding::new(Severity::Problem, title.into())
+    }
+
+    /// A finding that only explains something.
+    pub fn note(title: impl Into<String>) -> Finding {
+        Finding::new(Severity::Note, title.into())
+    }
+
+    fn new(severity: Severity, title: String) -> Finding {
+        Finding {
+            check: "",
+            looked_at: "",
+            severity,
+            title,
+            evidence: Vec::new(),
+            effect: None,
+            fix: Vec::new(),
+            fix_cost: String::new(),
+        }
+    }
+
+    /// A problem if `matters`, otherwise a note.
+    pub fn problem_if(matters: bool, title: impl Into<String>) -> Finding {
+        let severity = if matters { Severity::Problem } else { Severity::Note };
+        Finding::new(severity, title.into())
+    }
+
+    /// Adds a sentence of evidence.
+    #[must_use]
+    pub fn evidence(mut self, sentence: impl Into<String>) -> Finding {
+        self.evidence.push(sentence.into());
+        self
+    }
+
+    /// Adds a sentence of evidence, if there is one.
+    #[must_use]
+    pub fn evidence_if(mut self, sentence: Option<String>) -> Finding {
+        self.evidence.extend(sentence);
+        self
+    }
+
+    /// Sets what the finding costs.
+    #[must_use]
+    pub fn effect(mut self, effect: impl Into<Option<Effect>>) -> Finding {
+        self.effect = effect.into();
+        self
+    }
+
+    /// Adds a line to the fix.
+    #[must_use]
+    pub fn fix(mut self, line: impl Into<String>) -> Finding {
+        self.fix.push(line.into());
+        self
+    }
+
+    /// Sets what the fix costs.
+    #[must_use]
+    pub fn fix_cost(mut self, text: impl Into<String>) -> Finding {
+        self.fix_cost = text.into();
+        self
+    }
+}
+
+/// Something that a check could not examine.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unseen {
+    /// The id of the check.
+    pub check: &'static str,
+    /// What could not be examined, and why.
+    pub what: String,
+}
+
+/// The findings of one check.
+pub struct Findings {
+    check: &'static str,
+    looked_at: &'static str,
+    found: Vec<Finding>,
+    unseen: Vec<Unseen>,
+}
+
+impl Findings {
+    pub(super) fn of(check: &Check) -> Findings {
+        Findings {
+            check: check.id,
+            looked_at: check.looks_at,
+            found: Vec::new(),
+            unseen: Vec::new(),
+        }
+    }
+
+    /// Adds a finding of this check.
+    pub fn add(&mut self, finding: Finding) {
+        self.found.push(Finding {
+            check: self.check,
+            looked_at: self.looked_at,
+            ..finding
+        });
+    }
+
+    /// Records what could not be examined.
+    pub fn unseen(&mut self, what: impl Into<String>) {
+        self.unseen.push(Unseen {
+            check: self.check,
+            what: what.into(),
+        });
+    }
+
+    pub(super) fn into_parts(self) -> (Vec<Finding>, Vec<Unseen>) {
+        (self.found, self.unseen)
+    }
+}

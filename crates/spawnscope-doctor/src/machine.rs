@@ -1,0 +1,325 @@
+//! The machine that is examined: the folder that /proc, /sys and /etc are read from, the environment, and the user's working directory.
+//! Either the real ones, or those of a test.
+
+use std::collections::{BTreeMap, HashSet};
+use std::ffi::{OsStr, OsString};
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rustix::fs::Access;
+
+use super::mounts;
+use spawnscope_collect::held::Identity;
+
+/// The read limit for a file: the relevant files are smaller, and some files of /proc are endless.
+const MOST_BYTES: u64 = 16 << 20;
+
+/// A machine, real or made up by a test.
+#[derive(Clone, Debug)]
+pub struct Machine {
+    root: PathBuf,
+    environment: BTreeMap<OsString, OsString>,
+    directory: PathBuf,
+    is_privileged: bool,
+    /// The user that programs are started as, if it is not the doctor's own.
+    user: Option<Identity>,
+    /// Directories that did not answer. They are never accessed, and count as missing.
+    left_out: HashSet<PathBuf>,
+}
+
+impl Machine {
+    /// The real machine. If `user` is given, programs are started as that user, with that user's home.
+    ///
+    /// # Errors
+    /// If the working directory no longer exists.
+    pub fn here(user: Option<Identity>) -> io::Result<Machine> {
+        let of_user = user.iter().flat_map(|user| user.environment.iter().cloned());
+        let environment = std::env::vars_os().chain(of_user).collect();
+        Ok(Machine {
+            root: PathBuf::from("/"),
+            environment,
+            user,
+            directory: std::env::current_dir()?,
+            is_privileged: nix::unistd::geteuid().is_root(),
+            left_out: HashSet::new(),
+        })
+    }
+
+    /// A machine whose files are in a folder, with an empty environment, examined without privilege.
+    #[must_use]
+    pub fn at(root: impl Into<PathBuf>) -> Machine {
+        Machine {
+            root: root.into(),
+            environment: BTreeMap::new(),
+            directory: PathBuf::from("/"),
+            is_privileged: false,
+            user: None,
+            left_out: HashSet::new(),
+        }
+    }
+
+    /// The same machine with a variable added to its environment.
+    #[must_use]
+    pub fn with_variable(mut self, name: impl Into<OsString>, value: impl Into<OsString>) -> Machine {
+        self.environment.insert(name.into(), value.into());
+        self
+    }
+
+    /// The same machine without the variables for whose names `matches` returns true.
+    #[must_use]
+    pub fn without_variables(mut self, matches: impl Fn(&str) -> bool) -> Machine {
+        self.environment.retain(|name, _| !matches(&name.to_string_lossy()));
+        self
+    }
+
+    /// The same machine with another working directory.
+    #[must_use]
+    pub fn in_directory(mut self, directory: impl Into<PathBuf>) -> Machine {
+        self.directory = directory.into();
+        self
+    }
+
+    /// The same machine without these directories, because accessing them would hang.
+    #[must_use]
+    pub fn leaving_out<'d>(mut self, directories: impl IntoIterator<Item = &'d PathBuf>) -> Machine {
+        self.left_out.extend(directories.into_iter().cloned());
+        self
+    }
+
+    /// Whether a path is one of the left-out directories, or inside one.
+    #[must_use]
+    pub fn is_left_out(&self, absolute: impl AsRef<Path>) -> bool {
+        // Called often for a PATH with thousands of directories.
+        !self.left_out.is_empty() && absolute.as_ref().ancestors().any(|above| self.left_out.contains(above))
+    }
+
+    /// The working directory.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// Whether the doctor runs as root, and so can see the files and processes of other users.
+    #[must_use]
+    pub fn is_privileged(&self) -> bool {
+        self.is_privileged
+    }
+
+    /// Whether the doctor runs under sudo, and starts programs as the invoking user.
+    #[must_use]
+    pub fn is_behind_sudo(&self) -> bool {
+        self.user.is_some()
+    }
+
+    /// The real path of an absolute path of this machine.
+    #[must_use]
+    pub fn path(&self, absolute: impl AsRef<Path>) -> PathBuf {
+        let absolute = absolute.as_ref();
+        self.root.join(absolute.strip_prefix("/").unwrap_or(absolute))
+    }
+
+    /// The real path, or an error if the file is in a left-out directory.
+    fn reach(&self, absolute: impl AsRef<Path>) -> io::Result<PathBuf> {
+        match self.is_left_out(&absolute) {
+            true => Err(io::ErrorKind::TimedOut.into()),
+            false => Ok(self.path(absolute)),
+        }
+    }
+
+    /// The path without symbolic links; `None` if it does not exist.
+    #[must_use]
+    pub fn canonical(&self, absolute: impl AsRef<Path>) -> Option<PathBuf> {
+        let found = self.reach(absolute).ok()?.canonicalize().ok()?;
+        let root = self.root.canonicalize().ok()?;
+        Some(Path::new("/").join(found.strip_prefix(root).ok()?))
+    }
+
+    /// Checks that it is a directory and can be entered.
+    ///
+    /// # Errors
+    /// Why it is not a directory, or cannot be entered.
+    pub fn enter(&self, absolute: impl AsRef<Path>) -> io::Result<()> {
+        fs::metadata(self.reach(absolute)?.join(".")).map(drop)
+    }
+
+    /// Checks that files can be created in a directory by the doctor's user, without creating one.
+    ///
+    /// # Errors
+    /// Why they cannot.
+    pub fn make_in(&self, absolute: impl AsRef<Path>) -> io::Result<()> {
+        self.enter(&absolute)?;
+        let path = self.reach(absolute)?;
+        rustix::fs::access(&path, Access::WRITE_OK | Access::EXEC_OK)?;
+        match mounts::has_room(&path, 1, 1) {
+            true => Ok(()),
+            false => Err(io::ErrorKind::StorageFull.into()),
+        }
+    }
+
+    /// The content of a file.
+    ///
+    /// # Errors
+    /// If the file cannot be read.
+    pub fn bytes(&self, absolute: impl AsRef<Path>) -> io::Result<Vec<u8>> {
+        let mut bytes = Vec::new();
+        File::open(self.reach(absolute)?)?
+            .take(MOST_BYTES)
+            .read_to_end(&mut bytes)?;
+        Ok(bytes)
+    }
+
+    /// A file's text without leading and trailing white space; `None` if it cannot be read.
+    #[must_use]
+    pub fn text(&self, absolute: impl AsRef<Path>) -> Option<String> {
+        let bytes = self.bytes(absolute).ok()?;
+        Some(String::from_utf8_lossy(&bytes).trim().to_owned())
+    }
+
+    /// The number in a file; `None` if it cannot be read or parsed.
+    #[must_use]
+    pub fn number(&self, absolute: impl AsRef<Path>) -> Option<u64> {
+        self.text(absolute)?.parse().ok()
+    }
+
+    /// The target of a symbolic link.
+    #[must_use]
+    pub fn link(&self, absolute: impl AsRef<Path>) -> Option<PathBuf> {
+        fs::read_link(self.reach(absolute).ok()?).ok()
+    }
+
+    /// The names in a directory, sorted; empty if it cannot be read.
+    #[must_use]
+    pub fn names(&self, absolute: impl AsRef<Path>) -> Vec<String> {
+        let entries = self
+            .reach(absolute)
+            .and_then(fs::read_dir)
+            .into_iter()
+            .flatten()
+            .flatten();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+
+    /// Whether a file or directory exists.
+    #[must_use]
+    pub fn exists(&self, absolute: impl AsRef<Path>) -> bool {
+        self.reach(absolute).is_ok_and(|path| path.exists())
+    }
+
+    /// The value of a variable that is set and not empty.
+    #[must_use]
+    pub fn variable(&self, name: &str) -> Option<&OsStr> {
+        let value = self.environment.get(OsStr::new(name))?;
+        (!value.is_empty()).then_some(value.as_os_str())
+    }
+
+    /// The value of such a variable as text.
+    #[must_use]
+    pub fn variable_text(&self, name: &str) -> Option<String> {
+        Some(self.variable(name)?.to_string_lossy().into_owned())
+    }
+
+    /// The directories of PATH in order, as written. An empty one means the working directory, even if it is the only one.
+    #[must_use]
+    pub fn search_path(&self) -> Vec<PathBuf> {
+        let Some(path) = self.environment.get(OsStr::new("PATH")) else {
+            return Vec::new();
+        };
+        let directories = path.as_bytes().split(|&byte| byte == b':');
+        directories
+            .map(|directory| PathBuf::from(OsStr::from_bytes(directory)))
+            .collect()
+    }
+
+    /// The file that a search in PATH finds for a name.
+    #[must_use]
+    pub fn program(&self, name: &str) -> Option<PathBuf> {
+        let candidates = self
+            .search_path()
+            .into_iter()
+            .filter(|directory| directory.is_absolute());
+        candidates
+            .map(|directory| directory.join(name))
+            .find(|file| self.is_executable(file))
+    }
+
+    /// Whether it exists and is not a directory.
+    #[must_use]
+    pub fn is_file(&self, absolute: impl AsRef<Path>) -> bool {
+        let metadata = self.reach(absolute).and_then(fs::metadata);
+        metadata.is_ok_and(|metadata| !metadata.is_dir())
+    }
+
+    /// Whether it is an executable file.
+    #[must_use]
+    pub fn is_executable(&self, absolute: impl AsRef<Path>) -> bool {
+        let metadata = self.reach(absolute).and_then(fs::metadata);
+        metadata.is_ok_and(|metadata| metadata.is_file() && metadata.permissions().mode() & 0o111 != 0)
+    }
+
+    /// A command that starts as the user, with this machine's environment and working directory.
+    #[must_use]
+    pub fn command(&self, program: impl AsRef<Path>) -> Command {
+        let mut command = Command::new(self.path(program));
+        command.env_clear().envs(&self.environment).current_dir(&self.directory);
+        self.avoid_left_out(&mut command);
+        if let Some(user) = self.user.clone() {
+            let become_user = move || {
+                nix::unistd::setgroups(&user.groups)?;
+                nix::unistd::setgid(user.gid)?;
+                Ok(nix::unistd::setuid(user.uid)?)
+            };
+            // SAFETY: three system calls between fork and exec; the list of groups was allocated before.
+            unsafe { command.pre_exec(become_user) };
+        }
+        command
+    }
+
+    /// Removes left-out directories from the environment of a command, which would also hang in them, unkillably. Lists such as PATH keep
+    /// their other entries.
+    fn avoid_left_out(&self, command: &mut Command) {
+        for (name, value) in &self.environment {
+            let places = || value.as_bytes().split(|&byte| byte == b':').map(OsStr::from_bytes);
+            if places().any(|place| self.is_left_out(place)) {
+                let others: Vec<&[u8]> = places()
+                    .filter(|place| !self.is_left_out(place))
+                    .map(OsStr::as_bytes)
+                    .collect();
+                command.env(name, OsStr::from_bytes(&others.join(&b':')));
+            }
+        }
+        for (name, instead) in [("HOME", "/"), ("TMPDIR", "/tmp")] {
+            if self
+                .variable(name)
+                .is_some_and(|place| self.is_left_out(Path::new(place)))
+            {
+                command.env(name, instead);
+            }
+        }
+        if self.is_left_out(&self.directory) {
+            command.current_dir("/");
+        }
+    }
+
+    /// The directory for temporary files.
+    #[must_use]
+    pub fn temporary_directory(&self) -> PathBuf {
+        let place = self.variable("TMPDIR").map_or(Path::new("/tmp"), Path::new);
+        self.directory.join(place)
+    }
+
+    /// The environment, for programs that are not launched through `command`.
+    pub(super) fn environment(&self) -> impl Iterator<Item = (&OsStr, &OsStr)> {
+        self.environment
+            .iter()
+            .map(|(name, value)| (name.as_os_str(), value.as_os_str()))
+    }
+}

@@ -1,0 +1,179 @@
+//! A folder for test programs, on a file system that allows executing them. A separate process, the keeper, creates it, and removes it when
+//! the doctor finishes or dies. The doctor itself never accesses it, because file systems, and scanners that watch them, can hang.
+
+use std::ffi::{CStr, CString, c_int};
+use std::hash::{BuildHasher, RandomState};
+use std::io::Read;
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use super::image::Image;
+use crate::child::Child;
+use crate::machine::Machine;
+use crate::mounts::{self, Mount};
+
+/// Time limits for creating it: in one place, and in all places that are tried.
+pub(super) const LIMIT_OF_ONE: Duration = Duration::from_millis(250);
+pub(super) const LIMIT: Duration = Duration::from_millis(400);
+/// How long its removal may take before the keeper is left to finish it alone.
+pub(super) const LIMIT_OF_REMOVAL: Duration = Duration::from_millis(100);
+/// How many programs a folder may hold.
+pub(super) const PROGRAMS: usize = 16;
+/// The size of all programs together, with a margin.
+const ROOM: u64 = 1 << 20;
+/// How often, and at which interval, the keeper tries to remove the folder. Processes that write to it die with the doctor, but not
+/// immediately.
+const REMOVALS: usize = 200;
+static PAUSE: libc::timespec = libc::timespec {
+    tv_sec: 0,
+    tv_nsec: 5_000_000,
+};
+
+pub(super) struct Folder {
+    path: PathBuf,
+    /// `None` after the removal. The keeper waits until our end of the connection is closed.
+    keeper: Option<(Child, UnixStream)>,
+}
+
+impl Folder {
+    /// Creates a folder in the first of these places that works.
+    pub(super) fn make<'p>(mut places: impl Iterator<Item = &'p Path>) -> Option<Folder> {
+        let until = Instant::now() + LIMIT;
+        places.find_map(|place| {
+            let left = until.saturating_duration_since(Instant::now());
+            // A read timeout of zero would mean no timeout.
+            (!left.is_zero()).then(|| Folder::make_in(place, left.min(LIMIT_OF_ONE)))?
+        })
+    }
+
+    fn make_in(place: &Path, limit: Duration) -> Option<Folder> {
+        let random = RandomState::new().hash_one(std::process::id());
+        let path = place.join(format!("spawnscope-{random:016x}"));
+        let name = CString::new(path.as_os_str().as_bytes()).ok()?;
+        let programs: Vec<CString> = (0..PROGRAMS)
+            .map(|number| CString::new(program(&path, number).as_os_str().as_bytes()))
+            .collect::<Result<_, _>>()
+            .ok()?;
+        let (mut ours, keepers) = UnixStream::pair().ok()?;
+        let doctors = ours.as_raw_fd();
+        let child = Child::fork(Some(keepers.as_fd()), || keep(&name, &programs, doctors)).ok()?;
+        drop(keepers);
+        ours.set_read_timeout(Some(limit)).ok()?;
+        let is_made = ours.read_exact(&mut [0]).is_ok();
+        let mut folder = Folder {
+            path,
+            keeper: Some((child, ours)),
+        };
+        if !is_made {
+            // If it is created later, the keeper notices the closed connection and removes it.
+            if let Some((keeper, _)) = folder.keeper.take() {
+                keeper.leave();
+            }
+            return None;
+        }
+        Some(folder)
+    }
+
+    /// One of the programs in it, which need not exist yet; with the machine's environment if one is given, otherwise with an empty one.
+    pub(super) fn program(&self, number: usize, machine: Option<&Machine>) -> Option<Image> {
+        let path = program(&self.path, number);
+        match machine {
+            Some(machine) => Image::new(&path, machine.environment()),
+            None => Image::new(&path, std::iter::empty()),
+        }
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        if let Some((keeper, connection)) = self.keeper.take() {
+            drop(connection);
+            if !keeper.has_ended_by(Instant::now() + LIMIT_OF_REMOVAL) {
+                keeper.leave();
+            }
+        }
+    }
+}
+
+/// Directories in which a folder for test programs can be created.
+pub(super) struct Places {
+    /// On local file systems, in order of preference.
+    pub(super) local: Vec<PathBuf>,
+    /// On file systems that another machine or process serves.
+    pub(super) remote: Vec<PathBuf>,
+}
+
+impl Places {
+    /// The directory for temporary files, and other usual ones.
+    pub(super) fn of(machine: &Machine) -> Places {
+        let mounts = mounts::all(machine);
+        let mut places = Places {
+            local: Vec::new(),
+            remote: Vec::new(),
+        };
+        for place in candidates(machine) {
+            let Some(place) = machine.canonical(place) else {
+                continue;
+            };
+            let mount = mounts::of(&mounts, &place);
+            if mount.is_some_and(|mount| mount.has_option("noexec")) {
+                continue;
+            }
+            let is_remote = mount.and_then(Mount::remote).is_some();
+            let (group, place) = match is_remote {
+                true => (&mut places.remote, machine.path(&place)),
+                false => (&mut places.local, machine.path(&place)),
+            };
+            if !group.contains(&place) {
+                group.push(place);
+            }
+        }
+        places
+    }
+}
+
+/// All candidates, usable or not.
+pub(super) fn candidates(machine: &Machine) -> [PathBuf; 4] {
+    let others = ["/var/tmp", "/dev/shm", "/tmp"].map(PathBuf::from);
+    let [first, second, third] = others;
+    [machine.temporary_directory(), first, second, third]
+}
+
+fn program(folder: &Path, number: usize) -> PathBuf {
+    folder.join(format!("program-{number}"))
+}
+
+/// The keeper's work, system calls only. It must close its copy of the doctor's end, or it would wait for itself. It leaves the session, so
+/// that the terminal or a signal to the doctor's process group does not reach it.
+fn keep(folder: &CStr, programs: &[CString], doctors: c_int) {
+    // SAFETY: plain system calls; the strings end with NUL, and `byte` has room for one byte.
+    unsafe {
+        libc::close(doctors);
+        libc::setsid();
+        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
+            libc::signal(signal, libc::SIG_IGN);
+        }
+        if libc::mkdir(folder.as_ptr(), 0o700) != 0 {
+            return;
+        }
+        let mut byte = 0u8;
+        if !mounts::has_room(folder, ROOM, PROGRAMS as u64) {
+            libc::rmdir(folder.as_ptr());
+            return;
+        }
+        libc::send(0, (&raw const byte).cast(), 1, libc::MSG_NOSIGNAL);
+        while libc::read(0, (&raw mut byte).cast(), 1) > 0 {}
+        for _ in 0..REMOVALS {
+            for program in programs {
+                libc::unlink(program.as_ptr());
+            }
+            if libc::rmdir(folder.as_ptr()) == 0 {
+                return;
+            }
+            libc::nanosleep(&raw const PAUSE, std::ptr::null_mut());
+        }
+    }
+}

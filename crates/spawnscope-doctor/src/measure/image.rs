@@ -1,0 +1,93 @@
+//! Programs to launch, prepared before the fork so that nothing is allocated after it. Also contains the smallest static program, because
+//! not every machine has a static program or a compiler.
+
+use std::ffi::{CStr, CString, OsStr, c_char, c_int};
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::ptr;
+
+use spawnscope_system::tiny;
+
+/// A program with its arguments and environment, as execve takes them.
+pub(super) struct Image {
+    path: CString,
+    arguments: [*const c_char; 2],
+    environment: Vec<*const c_char>,
+    /// Owns the strings that `environment` points to.
+    _variables: Vec<CString>,
+}
+
+impl Image {
+    /// `None` if any string contains a NUL.
+    pub(super) fn new<'e>(path: &Path, variables: impl Iterator<Item = (&'e OsStr, &'e OsStr)>) -> Option<Image> {
+        let path = CString::new(path.as_os_str().as_bytes()).ok()?;
+        let variables: Vec<CString> = variables
+            .map(|(name, value)| CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()))
+            .collect::<Result<_, _>>()
+            .ok()?;
+        let ends = std::iter::once(ptr::null());
+        Some(Image {
+            // The heap buffer of a CString does not move with it.
+            arguments: [path.as_ptr(), ptr::null()],
+            environment: variables.iter().map(|variable| variable.as_ptr()).chain(ends).collect(),
+            path,
+            _variables: variables,
+        })
+    }
+
+    pub(super) fn path(&self) -> &CStr {
+        &self.path
+    }
+
+    /// Executes the program, or exits with status 127.
+    pub(super) fn execute(&self) -> ! {
+        // SAFETY: all pointers point to strings owned by `self`, and both lists end with NULL.
+        unsafe {
+            libc::execve(self.path.as_ptr(), self.arguments.as_ptr(), self.environment.as_ptr());
+            libc::_exit(127)
+        }
+    }
+}
+
+/// Creates an anonymous file (memfd) with the program, which no scanner of a file system or mount sees. Makes system calls only.
+pub(super) fn in_memory(program: &[u8]) -> Option<c_int> {
+    // SAFETY: the name ends with NUL, and the bytes are those of a slice.
+    unsafe {
+        let file = libc::memfd_create(c"spawnscope".as_ptr(), libc::MFD_CLOEXEC);
+        let written = libc::write(file, program.as_ptr().cast(), program.len());
+        (file >= 0 && written == program.len() as isize).then_some(file)
+    }
+}
+
+/// Executes the program in an anonymous file, or exits with status 127.
+pub(super) fn execute_in_memory(file: c_int) -> ! {
+    let none: [*const c_char; 1] = [ptr::null()];
+    // SAFETY: the empty path selects the descriptor itself, and both lists end with NULL.
+    unsafe {
+        libc::syscall(
+            libc::SYS_execveat,
+            file,
+            c"".as_ptr(),
+            none.as_ptr(),
+            none.as_ptr(),
+            libc::AT_EMPTY_PATH,
+        );
+        libc::_exit(127)
+    }
+}
+
+/// Creates an executable file; `false` on failure. Makes system calls only.
+pub(super) fn write(path: &CStr, content: &[u8]) -> bool {
+    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC;
+    // SAFETY: the path ends with NUL, and the bytes are those of a slice.
+    unsafe {
+        let file = libc::open(path.as_ptr(), flags, 0o755);
+        let written = libc::write(file, content.as_ptr().cast(), content.len());
+        file >= 0 && written == content.len() as isize && libc::close(file) == 0
+    }
+}
+
+/// A static program that exits with status 0.
+pub(super) fn static_program() -> Vec<u8> {
+    tiny::program(0, "")
+}

@@ -1,0 +1,139 @@
+//! The cost of a launch: of a process that only exits, of a static program, of a dynamic program. Each is the median of launches that
+//! alternate with the other kinds.
+
+use std::time::Duration;
+
+use super::folder::Folder;
+use super::image::{Image, static_program};
+use super::launches::{Untimed, Work, launch};
+use super::shared_results::{MOST_TIMES, SERIES, Series, SharedResults};
+use super::small;
+use crate::checks::{c_library, loader_cache, loader_environment};
+use crate::machine::Machine;
+use spawnscope_collect::now;
+use spawnscope_data::event::Nanos;
+
+/// No round starts later than this after the first.
+const LAST_ROUND: Duration = Duration::from_millis(300);
+/// The time limit for one launch.
+const LIMIT_OF_ONE: Duration = Duration::from_millis(300);
+/// The time limit for all launches.
+pub(super) const LIMIT: Duration = Duration::from_millis(900);
+/// Programs that do nothing; the first that exists is used.
+const TRUE: [&str; 3] = ["/bin/true", "/usr/bin/true", "/run/current-system/sw/bin/true"];
+
+/// The time from the parent's fork call to the end of its wait.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LaunchCost {
+    /// A process that exits at once.
+    pub fork: Option<Nanos>,
+    /// A one-page static program that exits at once.
+    pub exec_static: Option<Nanos>,
+    /// `true`, in the user's environment.
+    pub exec_dynamic: Option<Nanos>,
+}
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Launches {
+    pub(super) typical: LaunchCost,
+    /// The fastest launch of each kind, without the time it waited for a CPU.
+    pub(super) quickest: LaunchCost,
+    /// After what time the launch of the dynamic program, in the user's environment, was abandoned.
+    pub(super) given_up: Option<Nanos>,
+    /// Launches of the same program with less work for its loader; unknown if the loader has no extra work.
+    pub(super) without_variables: Option<Nanos>,
+    pub(super) without_search: Option<Nanos>,
+}
+
+/// The index of each series of times. Those that are likely to take long come late.
+const FORK: usize = 0;
+const WITHOUT_VARIABLES: usize = 1;
+const WITHOUT_SEARCH: usize = 2;
+const STATIC: usize = 3;
+const DYNAMIC: usize = 4;
+
+pub(super) fn measure(machine: &Machine, folder: Option<&Folder>) -> Launches {
+    let content = static_program();
+    let tiny = folder.and_then(|folder| folder.program(super::STATIC_PROGRAM, Some(machine)));
+    let [dynamic, unasked, found] = [
+        Some(machine.clone()),
+        without_variables(machine),
+        without_search(machine),
+    ]
+    .map(|machine| dynamic_program(&machine?));
+    let mut kinds = [None; SERIES];
+    kinds[FORK] = Some(Work::Exit);
+    kinds[WITHOUT_VARIABLES] = unasked.as_ref().map(Work::Execute);
+    kinds[WITHOUT_SEARCH] = found.as_ref().map(Work::Execute);
+    kinds[DYNAMIC] = dynamic.as_ref().map(Work::Execute);
+    let measured = small::measure(LIMIT, |results: &SharedResults| {
+        if let Some(image) = &tiny {
+            let written = launch(Work::Write(image.path(), &content), LIMIT_OF_ONE);
+            kinds[STATIC] = written.is_ok().then_some(Work::Execute(image));
+        }
+        take_turns(kinds, results);
+        Some(())
+    });
+    let Ok(measured) = measured else {
+        return Default::default();
+    };
+    let series = &measured.results.series;
+    let cost = |of: fn(&Series) -> Option<Nanos>| LaunchCost {
+        fork: of(&series[FORK]),
+        exec_static: of(&series[STATIC]),
+        exec_dynamic: of(&series[DYNAMIC]),
+    };
+    Launches {
+        typical: cost(Series::typical),
+        quickest: cost(Series::quickest),
+        given_up: series[DYNAMIC].given_up(),
+        without_variables: series[WITHOUT_VARIABLES].typical(),
+        without_search: series[WITHOUT_SEARCH].typical(),
+    }
+}
+
+/// The first launch of each kind is kept apart, because its files are not yet cached and may be scanned. A kind that takes too long is not
+/// launched again.
+fn take_turns(mut kinds: [Option<Work<'_>>; SERIES], results: &SharedResults) {
+    for (kind, series) in kinds.iter_mut().zip(&results.series) {
+        match kind.map(|work| launch(work, LIMIT_OF_ONE)) {
+            Some(Ok(launched)) => series.set_first(launched),
+            Some(Err(Untimed::TookTooLong)) => {
+                series.give_up(Nanos(LIMIT_OF_ONE.as_nanos() as u64));
+                *kind = None;
+            }
+            Some(Err(Untimed::Failed)) | None => {}
+        }
+    }
+    let until = now().0.saturating_add(LAST_ROUND.as_nanos() as u64);
+    for _ in (0..MOST_TIMES).take_while(|_| now().0 < until) {
+        for (kind, series) in kinds.iter_mut().zip(&results.series) {
+            match kind.map(|work| launch(work, LIMIT_OF_ONE)) {
+                Some(Ok(launched)) => series.add(launched),
+                Some(Err(Untimed::TookTooLong)) => *kind = None,
+                Some(Err(Untimed::Failed)) | None => {}
+            }
+        }
+    }
+}
+
+/// A machine without loader variables, if any is set.
+fn without_variables(machine: &Machine) -> Option<Machine> {
+    loader_environment::variables(machine).next()?;
+    Some(machine.clone().without_variables(loader_environment::is_loaders))
+}
+
+/// A machine where the C library is found without a search, if the loader's cache is unusable.
+fn without_search(machine: &Machine) -> Option<Machine> {
+    loader_cache::what_is_wrong(machine)?;
+    let library = c_library::file(machine)?;
+    machine
+        .variable("LD_PRELOAD")
+        .is_none()
+        .then(|| machine.clone().with_variable("LD_PRELOAD", library))
+}
+
+fn dynamic_program(machine: &Machine) -> Option<Image> {
+    let path = TRUE.into_iter().find(|path| machine.is_executable(path))?;
+    Image::new(&machine.path(path), machine.environment())
+}

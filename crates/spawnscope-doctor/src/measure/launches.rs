@@ -1,0 +1,164 @@
+//! Launches that a small process (`small`) makes and times, under the rules for such processes. A launch that takes too long is killed.
+
+use std::ffi::{CStr, c_int};
+use std::ptr;
+use std::time::Duration;
+
+use super::image::{Image, execute_in_memory, write};
+use super::shared_results::Series;
+use super::waits::Waits;
+use crate::child::die_with_parent;
+use spawnscope_collect::now;
+use spawnscope_data::event::Nanos;
+
+/// The interval between checks of a launch whose time is up.
+const TICK_MICROSECONDS: i64 = 10_000;
+/// How often a killed launch is checked before it is left behind.
+const LAST_LOOKS: usize = 5;
+
+/// What a child does.
+#[derive(Clone, Copy)]
+pub(super) enum Work<'a> {
+    /// It exits at once.
+    Exit,
+    /// It executes a file.
+    Execute(&'a Image),
+    /// It executes an anonymous file.
+    ExecuteInMemory(c_int),
+    /// It creates an executable file.
+    Write(&'a CStr, &'a [u8]),
+}
+
+/// Why a launch has no time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Untimed {
+    Failed,
+    TookTooLong,
+}
+
+/// How long a launch took.
+#[derive(Clone, Copy)]
+pub(super) struct Launched {
+    pub(super) took: Nanos,
+    /// How much of `took` the child and the parent waited for a CPU; zero if the kernel does not report it.
+    pub(super) waited: Nanos,
+}
+
+impl Launched {
+    /// Whether it waited for a CPU for more than half of its time.
+    pub(super) fn is_disturbed(self) -> bool {
+        self.waited.0 * 2 > self.took.0
+    }
+}
+
+/// Launches a child and waits for it up to `limit`. The child must exit with status 0.
+pub(super) fn launch(work: Work<'_>, limit: Duration) -> Result<Launched, Untimed> {
+    let _alarm = Alarm::after(limit);
+    let waits = Waits::begin();
+    let began = now();
+    let child = start(work).ok_or(Untimed::Failed)?;
+    if has_ended(child) {
+        let took = now().since(began);
+        let waited = waits.until_end_of(child);
+        let succeeded = reap(child).is_some_and(|(_, succeeded)| succeeded);
+        return succeeded.then_some(Launched { took, waited }).ok_or(Untimed::Failed);
+    }
+    // SAFETY: a plain system call; the child was not reaped.
+    unsafe { libc::kill(child, libc::SIGKILL) };
+    (0..LAST_LOOKS).find_map(|_| reap(child));
+    Err(Untimed::TookTooLong)
+}
+
+/// Launches all programs at once, and adds the time from the start to the end of each, in the order in which they end.
+pub(super) fn launch_together<const N: usize>(images: &[Image; N], ends: &Series) -> Option<()> {
+    let began = now();
+    for image in images {
+        start(Work::Execute(image))?;
+    }
+    for _ in images {
+        let (_, succeeded) = reap(-1)?;
+        if !succeeded {
+            return None;
+        }
+        ends.add(Launched {
+            took: now().since(began),
+            waited: Nanos(0),
+        });
+    }
+    Some(())
+}
+
+fn start(work: Work<'_>) -> Option<c_int> {
+    // The raw system call: the C library's fork would run its fork handlers.
+    // SAFETY: as for fork; the child only makes system calls.
+    let pid = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) };
+    if pid != 0 {
+        return (pid > 0).then_some(pid as c_int);
+    }
+    die_with_parent();
+    let succeeded = match work {
+        Work::Execute(image) => image.execute(),
+        Work::ExecuteInMemory(file) => execute_in_memory(file),
+        Work::Exit => true,
+        Work::Write(path, content) => write(path, content),
+    };
+    // SAFETY: exits at once.
+    unsafe { libc::_exit(c_int::from(!succeeded)) }
+}
+
+/// Waits for its end without reaping it; `false` if an alarm interrupts the wait.
+fn has_ended(child: c_int) -> bool {
+    // SAFETY: all zeroes is a valid `siginfo_t`, which the kernel fills.
+    unsafe {
+        let mut information: libc::siginfo_t = std::mem::zeroed();
+        let flags = libc::WEXITED | libc::WNOWAIT;
+        libc::waitid(libc::P_PID, child as libc::id_t, &raw mut information, flags) == 0
+    }
+}
+
+/// `None` if an alarm interrupts the wait.
+fn reap(child: c_int) -> Option<(c_int, bool)> {
+    let mut status = 0;
+    // SAFETY: `status` has room for a status.
+    let reaped = unsafe { libc::waitpid(child, &raw mut status, 0) };
+    (reaped > 0).then_some((reaped, status == 0))
+}
+
+/// Interrupts wait calls from `limit` on, repeatedly, so that a wait that begins after the first signal is interrupted too.
+struct Alarm;
+
+impl Alarm {
+    fn after(limit: Duration) -> Alarm {
+        extern "C" fn only_interrupt(_signal: c_int) {}
+        // SAFETY: all zeroes is a valid `sigaction`; without SA_RESTART, calls are not resumed after the signal.
+        unsafe {
+            let mut action: libc::sigaction = std::mem::zeroed();
+            action.sa_sigaction = only_interrupt as extern "C" fn(c_int) as usize;
+            libc::sigaction(libc::SIGALRM, &raw const action, ptr::null_mut());
+        }
+        Alarm::set(limit);
+        Alarm
+    }
+
+    /// Zero disables the alarm.
+    fn set(limit: Duration) {
+        let timer = libc::itimerval {
+            it_value: libc::timeval {
+                tv_sec: limit.as_secs().cast_signed(),
+                tv_usec: i64::from(limit.subsec_micros()),
+            },
+            it_interval: libc::timeval {
+                tv_sec: 0,
+                tv_usec: TICK_MICROSECONDS,
+            },
+        };
+        // SAFETY: `timer` is valid for the call.
+        unsafe { libc::syscall(libc::SYS_setitimer, libc::ITIMER_REAL, &raw const timer, 0) };
+    }
+}
+
+impl Drop for Alarm {
+    fn drop(&mut self) {
+        Alarm::set(Duration::ZERO);
+    }
+}

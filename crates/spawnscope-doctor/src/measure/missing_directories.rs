@@ -1,0 +1,76 @@
+//! Finds out which of many directories do not exist. One small process checks them one after the other, because one process per directory
+//! would take too much time. Existing directories, and those that hang, are left to `answers`.
+
+use std::collections::HashSet;
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use super::answers::{Question, kind};
+use super::small::Small;
+use crate::machine::Machine;
+use spawnscope_collect::shared::Shareable;
+
+/// How long one process may run, which is enough for all directories if none hangs, and how long all processes together may run.
+const PATIENCE: Duration = Duration::from_millis(50);
+const LIMIT: Duration = Duration::from_millis(150);
+/// The maximum number of directories that are checked.
+const MOST: usize = 1 << 14;
+
+/// The results of the process.
+#[repr(C)]
+struct SharedResults {
+    /// How many it has checked.
+    looked_at: AtomicU64,
+    /// One bit for each path that is not a directory.
+    missing_directories: [AtomicU64; MOST / 64],
+}
+
+// SAFETY: consists of atomic numbers, for which zero is valid.
+unsafe impl Shareable for SharedResults {}
+
+/// The missing directories; empty if there are at most `few` directories.
+pub(super) fn of(machine: &Machine, questions: &[Question], few: usize, end: Instant) -> HashSet<PathBuf> {
+    let mut missing_directories = HashSet::new();
+    if questions.len() <= few {
+        return missing_directories;
+    }
+    let end = end.min(Instant::now() + LIMIT);
+    let place = |question: &Question| CString::new(machine.path(&question.directory).as_os_str().as_bytes()).ok();
+    let mut left = &questions[..questions.len().min(MOST)];
+    while !left.is_empty() && Instant::now() < end {
+        let Some(paths) = left.iter().map(place).collect::<Option<Vec<CString>>>() else {
+            return missing_directories;
+        };
+        let Ok(small) = Small::begin(|results: &SharedResults| look(results, &paths)) else {
+            return missing_directories;
+        };
+        let results = small.end(end.min(Instant::now() + PATIENCE)).results;
+        let looked_at = results.looked_at.load(Ordering::Acquire) as usize;
+        let is_vain = |number: &usize| {
+            results.missing_directories[number / 64].load(Ordering::Acquire) & (1 << (number % 64)) != 0
+        };
+        let directories = (0..looked_at)
+            .filter(is_vain)
+            .map(|number| left[number].directory.clone());
+        missing_directories.extend(directories);
+        // The next directory hung: skip it.
+        left = left.get(looked_at + 1..).unwrap_or_default();
+    }
+    missing_directories
+}
+
+fn look(results: &SharedResults, paths: &[CString]) -> Option<()> {
+    for (number, path) in paths.iter().enumerate() {
+        if kind(path) != Some(libc::S_IFDIR) {
+            results
+                .missing_directories
+                .get(number / 64)?
+                .fetch_or(1 << (number % 64), Ordering::AcqRel);
+        }
+        results.looked_at.store(number as u64 + 1, Ordering::Release);
+    }
+    Some(())
+}

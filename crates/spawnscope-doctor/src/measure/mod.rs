@@ -1,0 +1,148 @@
+//! What the doctor measures before the checks run: which directories answer (`answers`), what a launch costs (`launch`), whether fresh
+//! files are scanned (`scan`), and single steps (`steps`). Anything that can hang is done by small processes (`small`). They time launches
+//! (`launches`) of static and dynamic programs (`image`) in a temporary folder (`folder`), subtract waits for a CPU (`waits`), and store
+//! the times in shared memory (`shared_results`). Anything that cannot be measured, or takes too long, is unknown.
+
+mod answers;
+mod folder;
+mod image;
+mod launch;
+mod launches;
+mod missing_directories;
+mod scan;
+mod shared_results;
+mod small;
+mod steps;
+mod waits;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use self::answers::Answers;
+pub(super) use self::answers::PATIENCE;
+use self::folder::{Folder, Places};
+pub use self::launch::LaunchCost;
+pub use self::scan::{Scan, Stuck};
+use super::child;
+use super::machine::Machine;
+use spawnscope_collect::calibrate::Calibrator;
+use spawnscope_data::event::{Calibration, Constant, Nanos};
+
+/// The measurements.
+#[derive(Clone, Debug, Default)]
+pub struct Measured {
+    /// How long measuring took.
+    pub took: Duration,
+    /// What a launch costs.
+    pub launch: LaunchCost,
+    /// The fastest launch of each kind, without the time it waited for a CPU. A busy machine adds little to it.
+    pub quickest: LaunchCost,
+    /// After what time the exec of a dynamic program was abandoned, if it did not end.
+    pub exec_dynamic_given_up: Option<Nanos>,
+    /// A launch of the dynamic program without the loader's variables, if any is set.
+    pub without_loader_variables: Option<Nanos>,
+    /// A launch of the dynamic program with its library given by path, if the loader's cache is unusable.
+    pub without_library_search: Option<Nanos>,
+    /// First and later launches of fresh files on a local file system.
+    pub scan: Option<Scan>,
+    /// The same in the directory for temporary files, if another machine or process serves it.
+    pub remote_scan: Option<Scan>,
+    /// Constants of forks and of the CPUID instruction.
+    pub constants: Vec<Calibration>,
+    /// The time of a system call that does nothing.
+    pub system_call: Option<Nanos>,
+    /// The time of a look-up that finds nothing, in each existing directory of PATH; unknown if it took too long.
+    pub lookups: Vec<(PathBuf, Option<Nanos>)>,
+    /// Directories, in PATH or elsewhere, that did not answer in time. They must not be accessed again.
+    pub silent: Vec<PathBuf>,
+    /// Directories that could not be tried, or not for long enough. They must not be accessed either.
+    pub untried: Vec<PathBuf>,
+    /// The time to move a process into its current control group.
+    pub migration: Option<Nanos>,
+}
+
+/// The index of the static program among the programs of a folder; the others are fresh copies.
+const STATIC_PROGRAM: usize = folder::PROGRAMS - 1;
+/// The time limit for measuring forks; on an idle machine it takes 0.1 s.
+const LIMIT_OF_CONSTANTS: Duration = Duration::from_millis(250);
+/// The time limit for files on a remote file system.
+const LIMIT_OF_REMOTE: Duration = Duration::from_millis(360);
+
+/// The time limit for everything: the limits of all parts, and a grace period for small processes that hang.
+const LONGEST: Duration = LIMIT_OF_CONSTANTS
+    .saturating_add(answers::LIMIT)
+    .saturating_add(launch::LIMIT)
+    .saturating_add(scan::LIMIT)
+    .saturating_add(LIMIT_OF_REMOTE)
+    // The second folder tries only one place, and both are removed.
+    .saturating_add(folder::LIMIT)
+    .saturating_add(folder::LIMIT_OF_ONE)
+    .saturating_add(folder::LIMIT_OF_REMOVAL.saturating_mul(2))
+    .saturating_add(child::GRACE.saturating_mul(4));
+const _: () = assert!(LONGEST.as_millis() <= 3800, "the doctor would take more than 5 s");
+const _: () = assert!(scan::ONE_BY_ONE + scan::AT_ONCE <= STATIC_PROGRAM);
+
+impl Measured {
+    /// Measures this machine in about 0.4 s, or in less than 4 s if everything hangs.
+    #[must_use]
+    pub fn take(machine: &Machine) -> Measured {
+        let began = Instant::now();
+        let constants = Calibrator::start_for(LIMIT_OF_CONSTANTS).map(Calibrator::finish);
+        let answers = Answers::of(machine);
+        let machine = &machine
+            .clone()
+            .leaving_out(answers.silent.iter().chain(&answers.untried));
+        let Places { local, remote } = Places::of(machine);
+        let folder = Folder::make(local.iter().chain(&remote).map(PathBuf::as_path));
+        let launches = launch::measure(machine, folder.as_ref());
+        let scan = folder.as_ref().and_then(|folder| scan::measure(folder, scan::LIMIT));
+        drop(folder);
+        let remote_scan = || {
+            scan::measure(
+                &Folder::make(remote.first().map(PathBuf::as_path).into_iter())?,
+                LIMIT_OF_REMOTE,
+            )
+        };
+        let measured = Measured {
+            took: Duration::ZERO,
+            launch: launches.typical,
+            quickest: launches.quickest,
+            exec_dynamic_given_up: launches.given_up,
+            without_loader_variables: launches.without_variables,
+            without_library_search: launches.without_search,
+            remote_scan: remote_scan(),
+            // Without a local place, the delay of the remote file system would be measured instead of a scanner.
+            scan: scan.filter(|_| !local.is_empty()),
+            system_call: steps::system_call(),
+            lookups: answers.lookups,
+            silent: answers.silent,
+            untried: answers.untried,
+            migration: steps::migration(machine),
+            constants: constants.unwrap_or_default(),
+        };
+        Measured {
+            took: began.elapsed(),
+            ..measured
+        }
+    }
+
+    /// The low end of a constant in nanoseconds, because a busy machine only adds time.
+    #[must_use]
+    pub fn least(&self, what: Constant) -> Option<f64> {
+        let constant = self.constants.iter().find(|constant| constant.what == what)?;
+        Some(constant.low_ns.filter(|low| *low > 0.0).unwrap_or(constant.ns))
+    }
+
+    /// The median of a constant in nanoseconds.
+    #[must_use]
+    pub fn constant(&self, what: Constant) -> Option<f64> {
+        let constant = self.constants.iter().find(|constant| constant.what == what)?;
+        Some(constant.ns)
+    }
+}
+
+/// The median; the upper one of the two middle values if their number is even.
+pub(super) fn median(mut values: Vec<Nanos>) -> Option<Nanos> {
+    values.sort_unstable();
+    values.get(values.len() / 2).copied()
+}

@@ -1,0 +1,221 @@
+//! Whether files are scanned before their first launch. Launches fresh copies of a program one by one, each several times, and then other
+//! copies all at once, which shows whether they queue.
+
+use std::time::Duration;
+
+use super::folder::Folder;
+use super::image::{self, Image};
+use super::launches::{Untimed, Work, launch, launch_together};
+use super::median;
+use super::shared_results::{Series, SharedResults};
+use super::small::{self, Measurement};
+use spawnscope_data::event::Nanos;
+
+/// Copies that are launched one by one.
+pub(super) const ONE_BY_ONE: usize = 7;
+/// Copies that are launched at once.
+pub(super) const AT_ONCE: usize = 8;
+/// How often each copy is launched again.
+const AGAIN: usize = 2;
+/// How many launches of each kind are needed to distinguish a delay from noise.
+const FEWEST: usize = 5;
+/// The same for long delays: noise does not delay a launch that long unless it waits for a CPU, and there is no time for more launches.
+const FEWEST_OF_LONG: [(Nanos, usize); 2] = [(Nanos(80_000_000), 2), (Nanos(10_000_000), 3)];
+/// The longest launch from memory on a machine where an operation that does not finish is blamed on a scanner.
+const SOUND: Nanos = Nanos(50_000_000);
+/// The time limit for everything.
+pub(super) const LIMIT: Duration = Duration::from_millis(800);
+
+/// First and later launches of files that were never executed before.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Scan {
+    /// Whether some launches waited for a CPU for most of their time. Those are left out; if too few remain, the waits are subtracted
+    /// instead.
+    pub is_disturbed: bool,
+    /// The time to write each file.
+    pub created: Vec<Nanos>,
+    /// The first launch of each file.
+    pub first: Vec<Nanos>,
+    /// The launches of each file after the first.
+    pub later: Vec<Nanos>,
+    /// Launches of the same program from memory, where no scanner sees it; empty if the kernel forbids that.
+    pub unscanned: Vec<Nanos>,
+    /// What had not finished even once when the time limit was reached.
+    pub stuck: Option<Stuck>,
+    /// The ends of files that were launched at once for the first time: the time from the common start to each end, in order.
+    pub at_once: Vec<Nanos>,
+}
+
+/// An operation that did not finish, and how long it was waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stuck {
+    /// Writing a file.
+    Creation(Nanos),
+    /// The first launch of a file.
+    Launch(Nanos),
+}
+
+impl Scan {
+    /// How much longer a first launch takes than a later one; `None` if the difference is below `least` or within the noise.
+    #[must_use]
+    pub fn first_delay(&self, least: Nanos) -> Option<Nanos> {
+        delay(&self.first, &self.later, least)
+    }
+
+    /// How much longer a later launch takes than one from memory; `None` as for `first_delay`.
+    #[must_use]
+    pub fn later_delay(&self, least: Nanos) -> Option<Nanos> {
+        delay(&self.later, &self.unscanned, least)
+    }
+
+    /// Whether there are enough launches of each kind to conclude that none is slower.
+    #[must_use]
+    pub fn is_conclusive(&self) -> bool {
+        [&self.first, &self.later, &self.unscanned]
+            .iter()
+            .all(|times| times.len() >= FEWEST)
+    }
+
+    /// The excess time of all launches at once over the same number of launches from memory one after the other, as a multiple of one
+    /// delay. A single-threaded scanner yields the number of launches.
+    #[must_use]
+    pub fn queue(&self, delay: Nanos) -> Option<f64> {
+        let last = self.at_once.iter().max()?;
+        let unscanned = median(self.unscanned.clone()).unwrap_or_default();
+        let launches = Nanos(unscanned.0 * self.at_once.len() as u64);
+        Some(last.since(launches).0 as f64 / delay.0 as f64)
+    }
+}
+
+/// The difference of the medians or of the minima, whichever is less, because a scanner delays all launches. Three quarters of the slow
+/// launches must be slower than three quarters of the fast ones.
+fn delay(slow: &[Nanos], quick: &[Nanos], least: Nanos) -> Option<Nanos> {
+    let sorted = |times: &[Nanos]| {
+        let mut times = times.to_vec();
+        times.sort_unstable();
+        times
+    };
+    let (slow, quick) = (sorted(slow), sorted(quick));
+    let is_apart = slow.get(slow.len() / 4)? > quick.get(quick.len() * 3 / 4)?;
+    let of_fastest = slow.first()?.since(*quick.first()?);
+    let delay = median(slow.clone())?.since(median(quick.clone())?).min(of_fastest);
+    let long = FEWEST_OF_LONG.iter().find(|(span, _)| delay >= *span);
+    let fewest = long.map_or(FEWEST, |(_, fewest)| *fewest);
+    (is_apart && slow.len().min(quick.len()) >= fewest && delay >= least).then_some(delay)
+}
+
+/// Measures in a folder, up to `limit`.
+pub(super) fn measure(folder: &Folder, limit: Duration) -> Option<Scan> {
+    let copies: Vec<Image> = (0..ONE_BY_ONE + AT_ONCE)
+        .map(|number| folder.program(number, None))
+        .collect::<Option<_>>()?;
+    let program = image::static_program();
+    let (one_by_one, at_once) = copies.split_at(ONE_BY_ONE);
+    let at_once: &[Image; AT_ONCE] = at_once.try_into().ok()?;
+    let measured = small::measure(limit, |results: &SharedResults| {
+        let [created, first, later, unscanned, together] = &results.series;
+        let memory = image::in_memory(&program);
+        for copy in one_by_one {
+            // Fails if the kernel forbids it; then there are no launches from memory.
+            let _ = memory.and_then(|file| add_again(unscanned, Work::ExecuteInMemory(file), limit));
+            add(created, Work::Write(copy.path(), &program), limit)?;
+            add(first, Work::Execute(copy), limit)?;
+            add_again(later, Work::Execute(copy), limit)?;
+        }
+        for copy in at_once {
+            launch(Work::Write(copy.path(), &program), limit).ok()?;
+        }
+        launch_together(at_once, together)
+    });
+    Some(found(&measured.ok()?, limit))
+}
+
+fn found(measured: &Measurement<SharedResults>, limit: Duration) -> Scan {
+    let all = &measured.results.series;
+    let [created, first, later, unscanned, at_once] = std::array::from_fn(|kind| all[kind].times());
+    let [_, settled_first, settled_later, settled_unscanned, _] = std::array::from_fn(|kind| all[kind].settled(FEWEST));
+    let waited = Nanos(limit.as_nanos() as u64);
+    // At the time limit, the small process and the doctor may notice it at the same time.
+    let is_late = !measured.is_in_time || all.iter().any(|series| series.given_up().is_some());
+    // If even launches from memory are slow, a scanner is not the cause.
+    let is_sound = unscanned.first().is_none_or(|time| *time <= SOUND);
+    let stuck = match () {
+        () if !is_late || !is_sound => None,
+        () if created.is_empty() => Some(Stuck::Creation(waited)),
+        () if first.is_empty() => Some(Stuck::Launch(waited.since(created[0]))),
+        () => None,
+    };
+    let as_they_were = [&first, &later, &unscanned] == [&settled_first, &settled_later, &settled_unscanned];
+    Scan {
+        is_disturbed: !as_they_were || !is_sound,
+        created,
+        first: settled_first,
+        later: settled_later,
+        unscanned: settled_unscanned,
+        stuck,
+        at_once,
+    }
+}
+
+fn add_again(series: &Series, work: Work<'_>, limit: Duration) -> Option<()> {
+    (0..AGAIN).try_for_each(|_| add(series, work, limit))
+}
+
+fn add(series: &Series, work: Work<'_>, limit: Duration) -> Option<()> {
+    match launch(work, limit) {
+        Ok(launched) => {
+            series.add(launched);
+            Some(())
+        }
+        Err(Untimed::TookTooLong) => {
+            series.give_up(Nanos(limit.as_nanos() as u64));
+            None
+        }
+        Err(Untimed::Failed) => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MS: u64 = 1_000_000;
+
+    fn scan(first: &[u64], later: &[u64], unscanned: &[u64], at_once: &[u64]) -> Scan {
+        let times = |ms: &[u64]| ms.iter().map(|ms| Nanos(ms * MS)).collect();
+        Scan {
+            first: times(first),
+            later: times(later),
+            unscanned: times(unscanned),
+            at_once: times(at_once),
+            ..Scan::default()
+        }
+    }
+
+    fn delays(scan: &Scan) -> [Option<u64>; 2] {
+        let delays = [scan.first_delay(Nanos(MS)), scan.later_delay(Nanos(MS))];
+        delays.map(|delay| delay.map(|delay| delay.0 / MS))
+    }
+
+    #[test]
+    fn what_is_slower_at_first_is_scanned_and_all_behind_each_other_are_a_queue() {
+        let scan = scan(&[21, 22, 21, 21], &[1, 1, 2, 1], &[1, 1, 1, 1], &[20, 40, 60, 80]);
+        assert_eq!(delays(&scan), [Some(20), None]);
+        assert!((3.7..4.0).contains(&scan.queue(Nanos(20 * MS)).unwrap()));
+    }
+
+    #[test]
+    fn what_is_always_slower_than_from_memory_is_scanned_each_time() {
+        let scan = scan(&[21, 22, 21, 21], &[21, 21, 22, 21], &[1, 1, 2, 1], &[20, 40]);
+        assert_eq!(delays(&scan), [None, Some(20)]);
+    }
+
+    #[test]
+    fn chance_and_what_is_too_little_are_no_scanner() {
+        for scan in [scan(&[1, 9, 1, 9], &[1, 2, 1, 9], &[], &[3]), scan(&[], &[], &[], &[])] {
+            assert_eq!(delays(&scan), [None, None]);
+        }
+        let little = scan(&[7, 7, 7], &[5, 5, 5], &[], &[]);
+        assert_eq!(little.first_delay(Nanos(3 * MS)), None);
+    }
+}

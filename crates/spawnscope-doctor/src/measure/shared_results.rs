@@ -1,0 +1,107 @@
+//! Shared memory in which a small process stores times of launches for the doctor. All zeroes means empty.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::launches::Launched;
+use super::median;
+use spawnscope_collect::shared::Shareable;
+use spawnscope_data::event::Nanos;
+
+/// The maximum number of times of one kind.
+pub(super) const MOST_TIMES: usize = 48;
+/// How many kinds of launches are timed together.
+pub(super) const SERIES: usize = 5;
+
+#[repr(C)]
+pub(super) struct SharedResults {
+    pub(super) series: [Series; SERIES],
+}
+
+#[repr(C)]
+pub(super) struct Series {
+    /// The time of the first launch, when its files are not yet cached.
+    first: AtomicU64,
+    /// After what time the first launch was abandoned.
+    given_up: AtomicU64,
+    complete: AtomicU64,
+    times: [AtomicU64; MOST_TIMES],
+    /// How long each launch waited for a CPU.
+    waits: [AtomicU64; MOST_TIMES],
+    /// The fastest launch so far, including the first, without waits for a CPU.
+    quickest: AtomicU64,
+}
+
+impl Series {
+    /// Adds a launch; drops it if the series is full.
+    pub(super) fn add(&self, launch: Launched) {
+        let number = self.complete.load(Ordering::Relaxed);
+        let places = self.times.get(number as usize).zip(self.waits.get(number as usize));
+        if let Some((time, wait)) = places {
+            time.store(launch.took.0, Ordering::Relaxed);
+            wait.store(launch.waited.0, Ordering::Relaxed);
+            self.complete.store(number + 1, Ordering::Release);
+        }
+        self.compare(launch);
+    }
+
+    fn compare(&self, Launched { took, waited }: Launched) {
+        let time = took.since(waited).0.max(1);
+        let quickest = self.quickest.load(Ordering::Relaxed);
+        if quickest == 0 || time < quickest {
+            self.quickest.store(time, Ordering::Release);
+        }
+    }
+
+    pub(super) fn times(&self) -> Vec<Nanos> {
+        let complete = self.complete.load(Ordering::Acquire) as usize;
+        let times = self.times.iter().take(complete);
+        times.map(|time| Nanos(time.load(Ordering::Relaxed))).collect()
+    }
+
+    /// The times of launches that did not wait for a CPU for most of their time. If there are fewer than `fewest`, the times of all
+    /// launches without their waits.
+    pub(super) fn settled(&self, fewest: usize) -> Vec<Nanos> {
+        let waits = self.waits.iter().map(|wait| Nanos(wait.load(Ordering::Relaxed)));
+        let launches = self.times().into_iter().zip(waits);
+        let launches: Vec<Launched> = launches.map(|(took, waited)| Launched { took, waited }).collect();
+        let undisturbed = launches.iter().filter(|launch| !launch.is_disturbed());
+        let undisturbed: Vec<Nanos> = undisturbed.map(|launch| launch.took).collect();
+        if undisturbed.len() >= fewest {
+            return undisturbed;
+        }
+        // If the child and its parent waited at the same time, that time is counted twice.
+        let rest = launches.iter().map(|launch| launch.took.since(launch.waited));
+        rest.filter(|rest| rest.0 > 0).collect()
+    }
+
+    pub(super) fn set_first(&self, launch: Launched) {
+        self.first.store(launch.took.0, Ordering::Release);
+        self.compare(launch);
+    }
+
+    pub(super) fn give_up(&self, after: Nanos) {
+        self.given_up.store(after.0, Ordering::Release);
+    }
+
+    /// The median, or the first time if there are no others.
+    pub(super) fn typical(&self) -> Option<Nanos> {
+        median(self.times()).or_else(|| known(&self.first))
+    }
+
+    /// The fastest launch, without waits for a CPU.
+    pub(super) fn quickest(&self) -> Option<Nanos> {
+        known(&self.quickest)
+    }
+
+    pub(super) fn given_up(&self) -> Option<Nanos> {
+        known(&self.given_up)
+    }
+}
+
+fn known(time: &AtomicU64) -> Option<Nanos> {
+    let time = time.load(Ordering::Acquire);
+    (time > 0).then_some(Nanos(time))
+}
+
+// SAFETY: consists of atomic numbers, for which zero is valid.
+unsafe impl Shareable for SharedResults {}

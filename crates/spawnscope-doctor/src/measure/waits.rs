@@ -1,0 +1,119 @@
+//! How long processes waited for a CPU: the part of a launch that only shows how busy the machine is. Runs in small processes (`small`),
+//! under the rules for such processes.
+
+use std::ffi::{CStr, c_char, c_int};
+
+use spawnscope_data::event::Nanos;
+
+/// Room for the path of a /proc file, or for its content: three numbers of up to 20 digits.
+const ROOM: usize = 72;
+
+/// The wait time of this process when a launch began; unknown if the kernel does not count it.
+pub(super) struct Waits(Option<Nanos>);
+
+impl Waits {
+    pub(super) fn begin() -> Waits {
+        Waits(if sees_itself() {
+            of(c"/proc/self/schedstat")
+        } else {
+            None
+        })
+    }
+
+    /// The wait time of this process since then, plus all of the child, which must not have been reaped; zero if unknown.
+    pub(super) fn until_end_of(&self, child: c_int) -> Nanos {
+        let known = || {
+            let ours = of(c"/proc/self/schedstat")?.since(self.0?);
+            let path = join([b"/proc/", digits(child, &mut [0; 10]), b"/schedstat"]);
+            Some(Nanos(ours.0 + of(CStr::from_bytes_until_nul(&path).ok()?)?.0))
+        };
+        known().unwrap_or_default()
+    }
+}
+
+/// Whether a child is running or waiting for a CPU; `false` if unknown. Allocates, so it must only be called by the doctor.
+pub(super) fn is_runnable(child: c_int) -> bool {
+    let stat = std::fs::read(format!("/proc/{child}/stat")).unwrap_or_default();
+    // The name before the state may contain any bytes.
+    let state = stat.rsplit(|&byte| byte == b')').next().and_then(|rest| rest.get(1));
+    sees_itself() && state == Some(&b'R')
+}
+
+/// Whether /proc shows the pids of our namespace. In a new pid namespace, /proc may still be that of another one.
+fn sees_itself() -> bool {
+    let mut text = [0; ROOM];
+    // SAFETY: the path ends with NUL, and there is room for as many bytes.
+    let length = unsafe { libc::readlink(c"/proc/self".as_ptr(), text.as_mut_ptr().cast::<c_char>(), ROOM) };
+    // SAFETY: a plain system call.
+    let pid = unsafe { libc::getpid() };
+    text.get(..length.max(0) as usize) == Some(digits(pid, &mut [0; 10]))
+}
+
+/// The second number in a file.
+fn of(path: &CStr) -> Option<Nanos> {
+    let mut text = [0u8; ROOM];
+    // SAFETY: the path ends with NUL, and there is room for as many bytes.
+    let length = unsafe {
+        let file = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+        let length = libc::read(file, text.as_mut_ptr().cast(), ROOM);
+        libc::close(file);
+        length
+    };
+    let text = text.get(..usize::try_from(length).ok()?)?;
+    let second = text.split(|&byte| byte == b' ').nth(1)?;
+    second.iter().try_fold(Nanos(0), |number, byte| {
+        let digit = byte.is_ascii_digit().then(|| u64::from(byte - b'0'))?;
+        Some(Nanos(number.0.wrapping_mul(10).wrapping_add(digit)))
+    })
+}
+
+/// The pid in decimal, which has up to ten digits.
+fn digits(pid: c_int, room: &mut [u8; 10]) -> &[u8] {
+    let mut rest = pid.unsigned_abs();
+    let mut begin = room.len();
+    for place in room.iter_mut().rev() {
+        *place = b'0' + (rest % 10) as u8;
+        begin -= 1;
+        rest /= 10;
+        if rest == 0 {
+            break;
+        }
+    }
+    &room[begin..]
+}
+
+/// Concatenates the parts and fills up with NULs.
+fn join(parts: [&[u8]; 3]) -> [u8; ROOM] {
+    let mut joined = [0; ROOM];
+    for (place, byte) in joined.iter_mut().zip(parts.into_iter().flatten()) {
+        *place = *byte;
+    }
+    joined
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pids_are_written_as_they_are_read() {
+        for pid in [1, 10, 4_194_304, c_int::MAX] {
+            assert_eq!(digits(pid, &mut [0; 10]), pid.to_string().as_bytes());
+        }
+        assert!(join([b"/proc/", b"7", b"/x"]).starts_with(b"/proc/7/x\0"));
+    }
+
+    #[test]
+    fn the_second_number_is_the_wait() {
+        let folder = tempfile::tempdir().unwrap();
+        let read = |text: &str| {
+            let file = folder.path().join("schedstat");
+            std::fs::write(&file, text).unwrap();
+            let path = std::ffi::CString::new(file.to_str().unwrap()).unwrap();
+            of(&path)
+        };
+        assert_eq!(read("123 4567 8\n"), Some(Nanos(4567)));
+        assert_eq!([read(""), read("1"), read("1 x 2")], [None; 3]);
+        assert_eq!(of(c"/nowhere/at/all"), None);
+    }
+}

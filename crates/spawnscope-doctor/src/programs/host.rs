@@ -1,0 +1,132 @@
+//! A process for each program that the doctor starts. It times the program and ends it, even if the doctor is gone by then. The doctor
+//! waits for it only with a time limit, since a program can hang where no signal reaches it.
+
+use std::io::{self, Read, Write};
+use std::mem::ManuallyDrop;
+use std::os::fd::{AsFd, FromRawFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use super::guest::{self, GRACE};
+use super::{Outcome, Ran, Reads, Unknown, orphans, trace};
+use crate::child::{Child, is_readable_within};
+use spawnscope_data::event::Nanos;
+
+/// How long a host may take beyond its guest's time: it may wait three times for processes that ignore signals.
+const SEEING_OUT: Duration = Duration::from_millis(5 * GRACE.as_millis() as u64);
+/// The possible first bytes of an answer.
+const FAILED: u8 = 0;
+const SUCCEEDED: u8 = 1;
+const CUT: u8 = 2;
+/// The length of the first byte and the nanoseconds; the output follows.
+const HEAD: usize = 9;
+/// The exit status of a shell for a program that cannot be executed.
+const NOT_EXECUTED: i32 = 127;
+
+/// What to do with a program.
+#[derive(Clone, Copy)]
+pub(super) enum Task {
+    /// Run it.
+    Run(Reads),
+    /// Trace it; the output has one byte for each process that it creates.
+    Count,
+}
+
+/// Runs a task in a host, for up to `patience`.
+pub(super) fn ask(command: Command, patience: Duration, task: Task) -> Result<Outcome, Unknown> {
+    orphans::adopt();
+    let (bytes, is_over) = answer(command, patience, task).map_err(|_| Unknown::NotStarted)?;
+    let (pid, outcome) = bytes.split_at_checked(size_of::<i32>()).ok_or(Unknown::NotStarted)?;
+    of_bytes(outcome).ok_or_else(|| {
+        if !is_over {
+            return Unknown::DidNotEnd(Nanos(patience.as_nanos() as u64));
+        }
+        if let Ok(pid) = pid.try_into() {
+            orphans::see_out(i32::from_ne_bytes(pid));
+        }
+        Unknown::KeeperKilled
+    })
+}
+
+/// Everything that a host sends, starting with its guest's pid, and whether the host has ended.
+fn answer(mut command: Command, patience: Duration, task: Task) -> io::Result<(Vec<u8>, bool)> {
+    let (mut answer, host_end) = UnixStream::pair()?;
+    let host = Child::fork(Some(host_end.as_fd()), || {
+        let outcome = serve(&mut command, patience, task);
+        // SAFETY: standard input is the host's end of the connection, which no other object here owns.
+        let mut connection = ManuallyDrop::new(unsafe { UnixStream::from_raw_fd(0) });
+        // If the doctor is gone, the answer is not needed.
+        let _ = outcome.and_then(|outcome| connection.write_all(&in_bytes(&outcome)));
+    })?;
+    drop(host_end);
+    let until = Instant::now() + patience + SEEING_OUT;
+    let bytes = read_all(&mut answer, until)?;
+    let is_over = host.has_ended_by(until);
+    // Once the doctor's end of the connection is closed, a late host ends on its own.
+    drop(answer);
+    if !is_over {
+        host.leave();
+    }
+    Ok((bytes, is_over))
+}
+
+/// Runs in the host, which becomes the parent of orphans, so that it can detect when no process is left.
+fn serve(command: &mut Command, patience: Duration, task: Task) -> io::Result<Outcome> {
+    // SAFETY: plain system calls in a process of ours. A session of its own keeps signals of the terminal away.
+    unsafe {
+        libc::setsid();
+        libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);
+        for signal in [libc::SIGHUP, libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGPIPE] {
+            libc::signal(signal, libc::SIG_DFL);
+        }
+    }
+    let doctor = io::stdin();
+    let doctor = doctor.as_fd();
+    match task {
+        Task::Run(reads) => guest::run(doctor, patience, reads, false, || {
+            let _not_executed = command.exec();
+            NOT_EXECUTED
+        }),
+        Task::Count => guest::run(doctor, patience, Reads::Output, true, || {
+            trace::report_launches(command)
+        }),
+    }
+}
+
+fn in_bytes(outcome: &Outcome) -> Vec<u8> {
+    let (kind, ran) = match outcome {
+        Outcome::Ended(ran) if ran.succeeded => (SUCCEEDED, ran),
+        Outcome::Ended(ran) => (FAILED, ran),
+        Outcome::TookTooLong(ran) => (CUT, ran),
+    };
+    [&[kind][..], &ran.took.0.to_ne_bytes(), ran.output.as_bytes()].concat()
+}
+
+fn of_bytes(bytes: &[u8]) -> Option<Outcome> {
+    let (head, output) = bytes.split_at_checked(HEAD)?;
+    let time = Nanos(u64::from_ne_bytes(head[1..].try_into().ok()?));
+    let ran = Ran {
+        took: time,
+        succeeded: head[0] == SUCCEEDED,
+        output: String::from_utf8_lossy(output).into_owned(),
+    };
+    Some(match head[0] {
+        CUT => Outcome::TookTooLong(ran),
+        _ => Outcome::Ended(ran),
+    })
+}
+
+/// Everything up to the end of the connection or `until`.
+fn read_all(answer: &mut UnixStream, until: Instant) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut buffer = [0; 8192];
+    while is_readable_within(&*answer, until.saturating_duration_since(Instant::now())) {
+        match answer.read(&mut buffer)? {
+            0 => break,
+            count => bytes.extend_from_slice(&buffer[..count]),
+        }
+    }
+    Ok(bytes)
+}

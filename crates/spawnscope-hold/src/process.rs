@@ -1,0 +1,185 @@
+//! Reads other processes' state from /proc. Values that cannot be read, because the process is gone or belongs to another user, are `None`
+//! or empty.
+
+use std::fs::{self, File};
+use std::os::unix::fs::{FileExt, MetadataExt};
+
+use spawnscope_data::event::Pid;
+
+/// The longest path that the kernel accepts, including its NUL.
+const LONGEST_PATH: usize = libc::PATH_MAX as usize;
+/// The type of the auxiliary vector entry that points to the executed file's name.
+const AT_EXECFN: usize = libc::AT_EXECFN as usize;
+
+/// State and relations of a process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Status {
+    /// The state letter of its first thread.
+    state: u8,
+    parent: Pid,
+    /// The process that traces it.
+    pub tracer: Option<Pid>,
+}
+
+impl Status {
+    /// The status of a process; `None` if it does not exist.
+    pub fn of(pid: Pid) -> Option<Status> {
+        Status::parse(&fs::read(format!("/proc/{}/status", pid.0)).ok()?)
+    }
+
+    fn parse(text: &[u8]) -> Option<Status> {
+        // The process name may contain any bytes, but its newlines are escaped.
+        let text = String::from_utf8_lossy(text);
+        let value = |key: &str| text.lines().find_map(|line| line.strip_prefix(key)).map(str::trim);
+        let pid = |key: &str| value(key).and_then(|text| text.parse().ok()).map(Pid);
+        Some(Status {
+            state: value("State:")?.bytes().next()?,
+            parent: pid("PPid:")?,
+            tracer: pid("TracerPid:").filter(|tracer| tracer.0 != 0),
+        })
+    }
+
+    /// Whether it is stopped, by a signal or by a tracer.
+    pub fn is_stopped(&self) -> bool {
+        matches!(self.state, b'T' | b't')
+    }
+
+    /// Whether it is stopped by a tracer.
+    pub fn is_stopped_by_tracer(&self) -> bool {
+        self.state == b't' && self.tracer.is_some()
+    }
+
+    /// Whether it is in interruptible sleep.
+    pub fn is_asleep(&self) -> bool {
+        self.state == b'S'
+    }
+}
+
+/// The arguments of its program.
+pub fn arguments(pid: Pid) -> Vec<Vec<u8>> {
+    let bytes = fs::read(format!("/proc/{}/cmdline", pid.0)).unwrap_or_default();
+    let bytes = bytes.strip_suffix(b"\0").unwrap_or(&bytes);
+    match bytes {
+        [] => Vec::new(),
+        _ => bytes.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect(),
+    }
+}
+
+/// The file that was passed to execve; for a script, the script itself. Only valid if the process has not run since its exec.
+pub fn program(pid: Pid) -> Option<Vec<u8>> {
+    let words = fs::read(format!("/proc/{}/auxv", pid.0)).ok()?;
+    let (words, _) = words.as_chunks::<{ size_of::<usize>() }>();
+    let (entries, _) = words.as_chunks::<2>();
+    let entries = entries.iter().map(|entry| entry.map(usize::from_ne_bytes));
+    let address = entries.into_iter().find(|[kind, _]| *kind == AT_EXECFN)?[1];
+    let memory = File::open(format!("/proc/{}/mem", pid.0)).ok()?;
+    let mut path = vec![0; LONGEST_PATH];
+    let length = memory.read_at(&mut path, address as u64).ok()?;
+    path.truncate(length);
+    let end = path.iter().position(|byte| *byte == 0)?;
+    path.truncate(end);
+    Some(path)
+}
+
+/// Whether its executable is set-user-ID or set-group-ID, and would give it privilege if it were not traced.
+pub fn is_set_id(pid: Pid) -> bool {
+    let mode = fs::metadata(format!("/proc/{}/exe", pid.0)).map_or(0, |file| file.mode());
+    let by_group = libc::S_ISGID | libc::S_IXGRP;
+    mode & libc::S_ISUID != 0 || mode & by_group == by_group
+}
+
+/// A process and all its descendants.
+pub fn tree(root: Pid) -> Vec<Pid> {
+    let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok().map(Pid));
+    let parents: Vec<(Pid, Pid)> = pids.filter_map(|pid| Some((pid, Status::of(pid)?.parent))).collect();
+    let mut tree = vec![root];
+    let mut next = 0;
+    while let Some(parent) = tree.get(next).copied() {
+        tree.extend(parents.iter().filter(|(_, of)| *of == parent).map(|(child, _)| *child));
+        next += 1;
+    }
+    tree
+}
+
+/// Whether it has perf events open.
+pub fn has_perf_events(pid: Pid) -> bool {
+    let files = fs::read_dir(format!("/proc/{}/fd", pid.0))
+        .into_iter()
+        .flatten()
+        .flatten();
+    let mut names = files.filter_map(|file| fs::read_link(file.path()).ok());
+    names.any(|name| name.as_os_str() == "anon_inode:[perf_event]")
+}
+
+/// Yama's ptrace_scope, if Yama is active.
+pub fn yama_scope() -> Option<u8> {
+    let text = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").ok()?;
+    text.trim().parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn own() -> Pid {
+        Pid(i32::try_from(std::process::id()).unwrap())
+    }
+
+    #[test]
+    fn a_status_is_read_whatever_the_process_calls_itself() {
+        let text = b"Name:\tState:\\nPPid:\t7\xff\nUmask:\t0022\nState:\tt (tracing stop)\nPPid:\t41\nTracerPid:\t40\n";
+        let status = Status::parse(text).unwrap();
+        assert_eq!(
+            (status.state, status.parent, status.tracer),
+            (b't', Pid(41), Some(Pid(40)))
+        );
+        assert!(status.is_stopped() && status.is_stopped_by_tracer() && !status.is_asleep());
+        let untraced = Status::parse(b"State:\tT (stopped)\nPPid:\t1\nTracerPid:\t0\n").unwrap();
+        assert!(untraced.is_stopped() && !untraced.is_stopped_by_tracer());
+        assert_eq!(Status::parse(b""), None);
+    }
+
+    #[test]
+    fn this_process_is_seen_as_it_is() {
+        use std::os::unix::ffi::OsStrExt;
+        let given: Vec<Vec<u8>> = std::env::args_os()
+            .map(|argument| argument.as_bytes().to_vec())
+            .collect();
+        assert_eq!(arguments(own()), given);
+        let program = program(own()).unwrap();
+        let name = std::env::current_exe().unwrap();
+        assert!(program.ends_with(name.file_name().unwrap().as_bytes()));
+        assert!(!is_set_id(own()));
+        assert!(!Status::of(own()).unwrap().is_stopped());
+        assert!(!has_perf_events(own()));
+    }
+
+    #[test]
+    fn a_tree_holds_children_of_children_and_nobody_else() {
+        let mut outer = std::process::Command::new("sh")
+            .args(["-c", "sleep 60 & echo $!; wait"])
+            .stdout(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(outer.stdout.take().unwrap()), &mut line).unwrap();
+        let inner = Pid(line.trim().parse().unwrap());
+        let shell = Pid(i32::try_from(outer.id()).unwrap());
+        let found = tree(shell);
+        nix::sys::signal::kill(nix::unistd::Pid::from_raw(inner.0), nix::sys::signal::Signal::SIGKILL).unwrap();
+        outer.wait().unwrap();
+        assert_eq!(found, [shell, inner]);
+    }
+
+    #[test]
+    fn of_a_process_that_is_gone_nothing_is_known() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let pid = Pid(i32::try_from(child.id()).unwrap());
+        child.wait().unwrap();
+        assert_eq!(Status::of(pid), None);
+        assert_eq!(arguments(pid), Vec::<Vec<u8>>::new());
+        assert_eq!(program(pid), None);
+        assert!(!is_set_id(pid));
+    }
+}

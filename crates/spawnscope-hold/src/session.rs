@@ -1,0 +1,344 @@
+//! One run of `hold` from the start of the command to its end. It is one loop on one thread, because a tracer is bound to its thread. If
+//! anything fails here, no process stays stopped, and the command runs to its end.
+
+use std::collections::HashSet;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::Duration;
+
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, sigaction, sigprocmask};
+use nix::sys::signalfd::{SfdFlags, SignalFd};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+use super::attach::{Progress, Tool};
+use super::prompt::Prompt;
+use super::stopped::{State, Stopped};
+use super::tracer::{Change, Scope, Tracer};
+use super::wanted::Wanted;
+use super::{GoesOn, HoldError, LOOK, Notice, QUICK_LOOK, Request, Run, process, refused};
+use spawnscope_collect::held::{HeldCommand, Identity, ReleasedCommand};
+use spawnscope_data::event::Pid;
+use spawnscope_system::signals::{Arrived, Signals};
+
+/// The state of a run.
+pub(super) struct Session<'a> {
+    command: Pid,
+    /// Set until the command has executed, or failed to.
+    released: Option<ReleasedCommand>,
+    tracer: Tracer,
+    children: SignalFd,
+    /// The launch to hold; `None`: the command itself.
+    wanted: Option<Wanted>,
+    run: Option<Run<'a>>,
+    /// Whether the command runs as another user.
+    is_for_another: bool,
+    signals: &'a Signals,
+    /// The user that the command and the command of `--run` run as, if not the current one.
+    identity: Option<Identity>,
+    notify: &'a mut dyn FnMut(Notice),
+    held: Option<Stopped>,
+    asked: Releaser,
+    tool: Option<Tool>,
+    /// How the command ended.
+    status: Option<i32>,
+    /// The arguments of programs whose lost privilege was reported.
+    unprivileged: HashSet<Vec<Vec<u8>>>,
+}
+
+/// What decides when the held process continues.
+enum Releaser {
+    /// The process has not stopped yet.
+    NotYet,
+    Terminal(Prompt),
+    /// Any process that sends SIGCONT.
+    Anybody,
+    Tool,
+}
+
+/// Makes ends and stops of children readable from a descriptor. Resets SIGCHLD, because ignoring it, as our parent may have done, would
+/// discard wait statuses. The command has already been forked and keeps the inherited setting.
+fn watch_children() -> std::io::Result<SignalFd> {
+    let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
+    // SAFETY: sets the default disposition, not a handler.
+    unsafe { sigaction(Signal::SIGCHLD, &default) }?;
+    let mask = SigSet::from(Signal::SIGCHLD);
+    sigprocmask(SigmaskHow::SIG_BLOCK, Some(&mask), None)?;
+    Ok(SignalFd::with_flags(
+        &mask,
+        SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK,
+    )?)
+}
+
+impl<'a> Session<'a> {
+    /// Starts the command, and traces it from before its exec.
+    pub(super) fn start(
+        request: Request<'a>,
+        signals: &'a Signals,
+        notify: &'a mut dyn FnMut(Notice),
+    ) -> Result<Session<'a>, HoldError> {
+        let scope = match request.wanted {
+            Some(_) => Scope::Tree,
+            None => Scope::Command,
+        };
+        let is_for_another = request.identity.is_some();
+        let identity = request.identity.clone();
+        let waiting = HeldCommand::start(request.command, request.identity, signals.inherited_mask())?;
+        let command = waiting.pid();
+        let children = watch_children().map_err(|error| HoldError::System {
+            action: "watch processes",
+            error,
+        })?;
+        let tracer = Tracer::seize(command, scope).map_err(|error| refused(error, command))?;
+        Ok(Session {
+            command,
+            released: Some(waiting.let_go()?),
+            tracer,
+            children,
+            wanted: request.wanted,
+            run: request.run,
+            is_for_another,
+            signals,
+            notify,
+            held: None,
+            asked: Releaser::NotYet,
+            tool: None,
+            identity,
+            status: None,
+            unprivileged: HashSet::new(),
+        })
+    }
+
+    /// Runs until everything that was started has ended; returns the command's wait status.
+    pub(super) fn run(mut self) -> Result<i32, HoldError> {
+        loop {
+            self.wait()?;
+            while let Some(arrived) = self.signals.next() {
+                self.hand_on(arrived);
+            }
+            // Before the changes are read, so that the status of an end seen here is available below.
+            let was_held = self.held.as_ref().is_some_and(Stopped::is_held);
+            let seen = self.held.as_mut().map(Stopped::look);
+            while let Some(change) = self.tracer.next() {
+                self.note(change)?;
+            }
+            self.look_after_held(seen.filter(|_| was_held));
+            self.look_after_tool();
+            if let Some(status) = self.status.filter(|_| self.is_over()) {
+                self.say_what_was_missed();
+                return Ok(status);
+            }
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        let is_held = self.held.as_ref().is_some_and(Stopped::is_held);
+        !is_held && self.tool.as_ref().is_none_or(Tool::is_over)
+    }
+
+    /// The interval of checks, if something may happen without a wake-up.
+    fn next_look(&self) -> Option<Duration> {
+        let is_held = self.held.as_ref().is_some_and(Stopped::is_held);
+        let is_to_finish = self.has_held_ended() && !self.is_over();
+        match self.asked {
+            Releaser::Tool if is_held => Some(QUICK_LOOK),
+            _ => (is_held || is_to_finish).then_some(LOOK),
+        }
+    }
+
+    fn has_held_ended(&self) -> bool {
+        self.held.as_ref().is_some_and(|held| held.end().is_none())
+    }
+
+    /// Sleeps until an event, or until the next check is due.
+    fn wait(&self) -> Result<(), HoldError> {
+        let mut watched: Vec<BorrowedFd<'_>> = vec![self.signals.readiness(), self.children.as_fd()];
+        watched.extend(self.held.as_ref().and_then(Stopped::end));
+        watched.extend(self.tool.as_ref().and_then(Tool::end));
+        if let (Releaser::Terminal(prompt), Some(true)) = (&self.asked, self.held.as_ref().map(Stopped::is_held)) {
+            watched.extend(prompt.readiness());
+        }
+        let mut fds: Vec<PollFd<'_>> = watched
+            .into_iter()
+            .map(|fd| PollFd::from_borrowed_fd(fd, PollFlags::IN))
+            .collect();
+        let interval = self.next_look().map(|interval| Timespec {
+            tv_sec: 0,
+            tv_nsec: i64::from(interval.subsec_nanos()),
+        });
+        match poll(&mut fds, interval.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => {
+                let action = "wait for processes";
+                let error = error.into();
+                return Err(HoldError::System { action, error });
+            }
+        }
+        // One SIGCHLD may cover several changes, so all of them are read each time.
+        while let Ok(Some(_)) = self.children.read_signal() {}
+        Ok(())
+    }
+
+    /// Forwards a signal to the command, unless it already came from the terminal. A signal that should end the command also continues the
+    /// held process.
+    fn hand_on(&mut self, arrived: Arrived) {
+        if self.status.is_none() {
+            arrived.hand_on(self.command.0);
+        }
+        let is_to_end = arrived.is_to_end() && !matches!(arrived.signal, libc::SIGUSR1 | libc::SIGUSR2);
+        if let (Some(held), true) = (&mut self.held, is_to_end) {
+            held.go_on();
+        }
+    }
+
+    fn note(&mut self, change: Change) -> Result<(), HoldError> {
+        match change {
+            Change::Executed(pid) => self.executed(pid),
+            Change::Ended(pid, status) => self.ended(pid, status),
+        }
+    }
+
+    fn executed(&mut self, pid: Pid) -> Result<(), HoldError> {
+        self.released = None;
+        let arguments = process::arguments(pid);
+        if !is_root() && process::is_set_id(pid) && self.unprivileged.insert(arguments.clone()) {
+            (self.notify)(Notice::LostPrivilege {
+                arguments: arguments.clone(),
+            });
+        }
+        let program = process::program(pid);
+        let wanted = self.wanted.as_mut();
+        if !wanted.is_none_or(|wanted| wanted.is(pid, program.as_deref(), &arguments)) {
+            self.tracer.go_on(pid);
+            return Ok(());
+        }
+        let held = Stopped::new(pid).map_err(|error| HoldError::System {
+            action: "hold the process",
+            error,
+        })?;
+        self.tracer.leave_stopped(pid);
+        self.held = Some(held);
+        Ok(())
+    }
+
+    fn ended(&mut self, pid: Pid, status: i32) -> Result<(), HoldError> {
+        if let Some(wanted) = &mut self.wanted {
+            wanted.forget(pid);
+        }
+        if let Some(tool) = self.tool.as_mut().filter(|tool| tool.pid() == pid) {
+            tool.note_end(status);
+        }
+        if pid == self.command {
+            self.status = Some(status);
+            if let Some(released) = self.released.take() {
+                released.outcome()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Handles a change of the held process: it stopped, continued, or ended.
+    fn look_after_held(&mut self, seen: Option<State>) {
+        let Some(pid) = self.held.as_ref().map(Stopped::pid) else {
+            return;
+        };
+        match seen {
+            Some(State::Standing(None)) => self.ask(pid),
+            Some(State::Continued) => (self.notify)(Notice::Continued(pid)),
+            Some(State::Ended) => {
+                let status = self.status.filter(|_| pid == self.command);
+                (self.notify)(match status {
+                    // A stopped process cannot exit, so it must have been continued.
+                    Some(status) if libc::WIFEXITED(status) => Notice::Continued(pid),
+                    _ => Notice::Ended(pid, status),
+                });
+            }
+            Some(State::Stopping | State::Standing(_)) | None => {}
+        }
+    }
+
+    /// The process is stopped: asks for a decision, or reads the answer.
+    fn ask(&mut self, pid: Pid) {
+        let is_to_go_on = match &mut self.asked {
+            Releaser::NotYet => {
+                self.say_stopped(pid);
+                false
+            }
+            Releaser::Terminal(prompt) => prompt.is_answered(),
+            Releaser::Anybody => false,
+            Releaser::Tool => self.has_attached(pid),
+        };
+        if let (Some(held), true) = (&mut self.held, is_to_go_on) {
+            held.go_on();
+        }
+    }
+
+    fn say_stopped(&mut self, pid: Pid) {
+        let prompt = if self.run.is_some() { None } else { Prompt::open() };
+        let goes_on = match (&self.run, &prompt) {
+            (Some(_), _) => GoesOn::ByRun,
+            (None, Some(_)) => GoesOn::ByEnter,
+            (None, None) => GoesOn::BySignal,
+        };
+        (self.notify)(Notice::Stopped {
+            pid,
+            arguments: process::arguments(pid),
+            goes_on,
+            is_for_root: process::yama_scope().is_some_and(|scope| scope > 0) && (self.is_for_another || !is_root()),
+        });
+        self.asked = match (self.run, prompt) {
+            (Some(run), _) => {
+                self.start_tool(run, pid);
+                Releaser::Tool
+            }
+            (None, Some(prompt)) => Releaser::Terminal(prompt),
+            (None, None) => Releaser::Anybody,
+        };
+    }
+
+    fn start_tool(&mut self, run: Run<'_>, target: Pid) {
+        match Tool::start(run.text, target, *self.signals.inherited_mask(), self.identity.as_ref()) {
+            Ok(tool) => self.tool = Some(tool),
+            Err(error) => (self.notify)(Notice::NotStarted(target, error.to_string())),
+        }
+    }
+
+    /// Whether the process may continue; if the command could not be started, it may.
+    fn has_attached(&mut self, target: Pid) -> bool {
+        let Some(tool) = &mut self.tool else { return true };
+        let notice = match tool.look(target) {
+            Progress::Starting => return false,
+            Progress::Attached => Notice::Attached(target),
+            Progress::Unseen => Notice::Unseen(target),
+            Progress::Ended(status) => Notice::EndedBefore(target, status),
+        };
+        (self.notify)(notice);
+        true
+    }
+
+    /// Ends the command of `--run` after the held process has ended.
+    fn look_after_tool(&mut self) {
+        let Some(run) = self.run.filter(|_| self.has_held_ended()) else {
+            return;
+        };
+        if let Some(signal) = self.tool.as_mut().and_then(|tool| tool.finish(run.grace)) {
+            (self.notify)(Notice::Sending(signal));
+        }
+    }
+
+    fn say_what_was_missed(&mut self) {
+        if let (Some(wanted), None) = (&self.wanted, &self.held) {
+            let count = wanted.count();
+            (self.notify)(Notice::NoMatch { count });
+        }
+        if let Some(tool) = &self.tool {
+            if tool.is_left() {
+                (self.notify)(Notice::Left(tool.pid()));
+            } else if let Some(status) = tool.failure() {
+                (self.notify)(Notice::Failed(status));
+            }
+        }
+    }
+}
+
+fn is_root() -> bool {
+    nix::unistd::geteuid().is_root()
+}

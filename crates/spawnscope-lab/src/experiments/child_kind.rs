@@ -1,0 +1,79 @@
+//! The cost of the child's kind: no library, static, position-independent, dynamic.
+
+use std::rc::Rc;
+
+use super::{launches, wall_and_call};
+use crate::LabError;
+use crate::compiler::Compiler;
+use crate::context::ExperimentContext;
+use crate::outcome::{Outcome, Unit, Value, key};
+use crate::shell::find;
+use crate::worker::protocol::{Program, Setting};
+use crate::worker::{Environment, Mechanism, Worker};
+
+const SOURCE: &str = "int main(void) { return 42; }";
+const STATUS: i32 = 42;
+/// Name, compiler, options.
+const KINDS: [(&str, &str, &[&str]); 5] = [
+    ("C, static", "cc", &["-static"]),
+    ("C, static-pie", "cc", &["-static-pie"]),
+    ("C, dynamic", "cc", &["-no-pie"]),
+    ("C, dynamic, pie", "cc", &["-pie", "-fPIE"]),
+    ("C, musl, static", "musl-gcc", &["-static"]),
+];
+
+pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
+    let columns = [key("child", "child", Unit::Text)].into_iter().chain(wall_and_call());
+    let mut outcome = Outcome::new("Launches by kind of child, with vfork", columns.collect());
+    let mut programs = vec![("no library".to_owned(), context.tiny())];
+    for (number, (kind, name, options)) in KINDS.iter().enumerate() {
+        let Some(compiler) = Compiler::named(name) else {
+            outcome.note(format!("{kind}: skipped, no {name} found"));
+            continue;
+        };
+        match compiler.compile(SOURCE, &context.folder().join(format!("kind{number}")), options) {
+            Ok(path) => programs.push(((*kind).to_owned(), Program::new([path]).ends_with(STATUS))),
+            Err(error) => outcome.note(format!("{kind}: {error}")),
+        }
+    }
+    programs.extend(installed(&mut outcome));
+    // Preloaded or substituted libraries would change the kind of child.
+    let environment = Environment::without_the_loaders();
+    if let Some(note) = environment.note() {
+        outcome.note(note);
+    }
+    let worker = Rc::new(Worker::start_with(&Setting::default(), environment)?);
+    let case = |(name, program): &(String, Program)| {
+        launches([Value::from(name.as_str())], &worker, Mechanism::VforkExec, program)
+    };
+    let measured = context.interleave(programs.iter().map(case).collect());
+    outcome.add(&measured);
+    if let Some(base) = measured.first() {
+        outcome.compare("ratio", &measured, base, 0);
+    }
+    Ok(outcome)
+}
+
+/// Installed programs, by name; a note lists the missing ones.
+fn installed(outcome: &mut Outcome) -> Vec<(String, Program)> {
+    let (mut found, mut absent) = (Vec::new(), Vec::new());
+    for (name, arguments) in [
+        ("true", [].as_slice()),
+        ("dash", &["-c", "true"]),
+        ("bash", &["-c", "true"]),
+    ] {
+        let Some(path) = find(name) else {
+            absent.push(name);
+            continue;
+        };
+        let argv = [super::text(&path)]
+            .into_iter()
+            .chain(arguments.iter().map(|&text: &&str| text.to_owned()));
+        let shown = format!("{name} {}", arguments.join(" "));
+        found.push((shown.trim().to_owned(), Program::new(argv)));
+    }
+    if !absent.is_empty() {
+        outcome.note(format!("not installed: {}", absent.join(", ")));
+    }
+    found
+}

@@ -1,0 +1,93 @@
+//! Story 3: a parent that grows by a step between launches, and the time of these launches. Repeats the sweep with new parents, so that
+//! disturbances of the machine do not look like a slope.
+
+use std::time::Instant;
+
+use crate::LabError;
+use crate::context::ExperimentContext;
+use crate::harness::{FEWEST_ROUNDS, Measured};
+use crate::outcome::{Outcome, Scale, Unit, key, measure};
+use crate::worker::protocol::{Request, Setting, WALL};
+use crate::worker::{Mechanism, Worker};
+
+const STEP_BYTES: u64 = 1 << 20;
+const STEPS: u64 = 256;
+const QUICK_STEPS: u64 = 24;
+const MOST_SWEEPS: usize = 100;
+const MECHANISMS: [Mechanism; 2] = [Mechanism::ForkExit, Mechanism::Vspawn];
+
+pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
+    let columns = vec![
+        key("mechanism", "mechanism", Unit::Text),
+        key("parent_bytes", "growth", Unit::Bytes),
+        measure("wall_ns", "wall", Unit::Nanos),
+    ];
+    let mut outcome = Outcome::new("A parent that grows by 1 MiB between launches", columns);
+    outcome.draw(
+        "parent_bytes",
+        "wall_ns",
+        &["mechanism"],
+        [Scale::Linear, Scale::Linear],
+    );
+    let wanted = STEP_BYTES * context.pick(STEPS, QUICK_STEPS);
+    let steps = context.size_of_each(wanted, MECHANISMS.len() as u64, &mut outcome) / STEP_BYTES;
+    let mut measured: Vec<Measured> = (0..=steps)
+        .flat_map(|step| MECHANISMS.map(|one| unmeasured(one, step)))
+        .collect();
+    let began = Instant::now();
+    for sweep in 0..MOST_SWEEPS {
+        let is_over = began.elapsed() >= context.effort.time && sweep >= FEWEST_ROUNDS;
+        if is_over || !grow(context, sweep, &mut measured)? {
+            break;
+        }
+    }
+    outcome.add(&measured);
+    outcome.fit_sweeps("parent_bytes", 1e6, "MB", &measured);
+    outcome.note("the slope is the median over sweeps, with its interval over sweeps");
+    outcome.note("each value is the median over several parents, each of which grew from its initial size");
+    Ok(outcome)
+}
+
+fn unmeasured(mechanism: Mechanism, step: u64) -> Measured {
+    Measured {
+        keys: vec![mechanism.name().into(), (step * STEP_BYTES).into()],
+        rounds: Vec::new(),
+        launches: Some(1),
+        failure: None,
+    }
+}
+
+/// One sweep over all steps, with a parent for each mechanism, so that no mechanism pays for another's forks. False: stop.
+fn grow(context: &ExperimentContext<'_>, sweep: usize, measured: &mut [Measured]) -> Result<bool, LabError> {
+    let launch = |mechanism| Request::Launch {
+        mechanism,
+        program: context.tiny(),
+        count: 1,
+    };
+    let mut parents = Vec::new();
+    for mechanism in MECHANISMS {
+        let parent = Worker::start(&Setting::default())?;
+        // The first launch has cold caches.
+        parent.ask(&launch(mechanism))?;
+        parents.push((mechanism, parent));
+    }
+    let count = measured.len() / MECHANISMS.len();
+    for (step, cases) in measured.chunks_mut(MECHANISMS.len()).enumerate() {
+        let share = (sweep * count + step) as f64 / (FEWEST_ROUNDS * count) as f64;
+        if !context.goes_on("", share.min(1.0)) {
+            return Ok(false);
+        }
+        let mut batches: Vec<_> = parents.iter().zip(cases).collect();
+        // The second mechanism finds the caches warmed by the first, so the order alternates.
+        if (sweep + step) % 2 == 1 {
+            batches.reverse();
+        }
+        for ((mechanism, parent), case) in batches {
+            if step > 0 {
+                parent.ask(&Request::Grow { bytes: STEP_BYTES })?;
+            }
+            case.rounds.push(vec![parent.ask(&launch(*mechanism))?[WALL]]);
+        }
+    }
+    Ok(true)
+}

@@ -1,0 +1,205 @@
+//! The cost of the dynamic loader: libraries, immediate or lazy binding, unsuccessful searches, and names that need no search.
+//! Measured from outside, as launches of a program that does nothing.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use super::{launches, wall_and_call};
+use crate::LabError;
+use crate::batches::Case;
+use crate::compiler::Compiler;
+use crate::context::ExperimentContext;
+use crate::outcome::{Outcome, Row, Scale, Unit, Value, key};
+use crate::shell::find;
+use crate::worker::protocol::{Program, Setting};
+use crate::worker::{Environment, Mechanism, Worker};
+
+const LIBRARIES: [usize; 5] = [0, 10, 50, 100, 300];
+const QUICK_LIBRARIES: [usize; 2] = [0, 5];
+/// Enough for a slope, even in a quick run, because empty folders are cheap to create.
+const FOLDERS: [usize; 5] = [0, 10, 30, 60, 100];
+const QUICK_FOLDERS: [usize; 4] = [0, 10, 20, 40];
+/// A library of a typical size: relocations of data and calls into the C library.
+const LIBRARY: &str = r"#include <stdlib.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+void *table[] = { malloc, free, calloc, realloc, puts, printf, fopen, fclose, fread, fwrite, memcpy, strlen, strcmp, getenv,
+    getpid, read, write, close };
+int call(char *text) {
+    puts(text);
+    free(malloc(strlen(text)));
+    close(getpid());
+    return read(0, text, 1) + write(1, text, 1) + strcmp(text, getenv(text)) + fclose(fopen(text, text));
+}
+";
+/// Without -fno-builtin, the compiler would optimize some of the calls away.
+const LIBRARY_OPTIONS: [&str; 4] = ["-shared", "-fPIC", "-fno-builtin", "-Wl,-z,lazy"];
+const MAIN: &str = "int main(void) { return 42; }";
+const STATUS: i32 = 42;
+
+/// The series, the kind of linking, and whether functions are bound at start.
+const KINDS: [(&str, Linking, bool); 4] = [
+    ("run path, lazy", Linking::RunPath, false),
+    ("run path, now", Linking::RunPath, true),
+    ("a folder each, lazy", Linking::RunPathEach, false),
+    ("absolute names, lazy", Linking::Absolute, false),
+];
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Linking {
+    /// All libraries are in one folder of the run path.
+    RunPath,
+    /// Each library has its own folder, so that the loader first searches the folders of others without success.
+    RunPathEach,
+    /// The names contain a slash, so that nothing is searched, as shrinkwrap does it.
+    Absolute,
+}
+
+pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
+    let keys = [
+        key("loading", "loading", Unit::Text),
+        key("count", "libraries or folders", Unit::Count),
+    ];
+    let columns = keys.into_iter().chain(wall_and_call()).collect();
+    let mut outcome = Outcome::new(
+        "Launches of a program with libraries, or with empty library folders to search",
+        columns,
+    );
+    outcome.draw("count", "wall_ns", &["loading"], [Scale::Linear, Scale::Linear]);
+    // The cases define the search and the binding, not the user's environment.
+    let plain = Environment::without_the_loaders();
+    let mut cases = Vec::new();
+    match find("true") {
+        Some(program) => searches(context, &plain, &Program::new([program]), &mut cases)?,
+        None => outcome.note("true not found: the search of empty folders is skipped"),
+    }
+    match Compiler::find() {
+        Some(compiler) => {
+            if let Err(error) = libraries(context, &plain, &compiler, &mut cases) {
+                outcome.note(format!("libraries: {error}"));
+            }
+        }
+        None => outcome.note("no C compiler (cc) found: programs with libraries are skipped"),
+    }
+    let measured = context.interleave(cases);
+    outcome.add(&measured);
+    outcome.fit("count", 1.0, "library or folder");
+    if let Some(note) = plain.note() {
+        outcome.note(note);
+    }
+    let is_of_libraries = |row: &Row| KINDS.iter().any(|(kind, ..)| *row.get("loading") == Value::from(*kind));
+    if outcome.rows.iter().any(is_of_libraries) {
+        outcome.note("each library has 18 data relocations and 12 calls into the C library; none of them is executed");
+    }
+    Ok(outcome)
+}
+
+/// `true`, with empty folders in `LD_LIBRARY_PATH`.
+fn searches(
+    context: &ExperimentContext<'_>,
+    plain: &Environment,
+    program: &Program,
+    cases: &mut Vec<Case<'_>>,
+) -> Result<(), LabError> {
+    let counts: &[usize] = context.pick(&FOLDERS, &QUICK_FOLDERS);
+    for &count in counts {
+        let folders: Vec<PathBuf> = (0..count)
+            .map(|number| context.folder().join("loader").join(format!("empty{number}")))
+            .collect();
+        let made: Result<(), _> = folders.iter().try_for_each(fs::create_dir_all);
+        made.map_err(LabError::doing("create folders"))?;
+        let path: OsString = std::env::join_paths(folders).map_err(|error| LabError::Unavailable(error.to_string()))?;
+        let environment = match count {
+            0 => plain.clone(),
+            _ => plain.clone().with("LD_LIBRARY_PATH", path),
+        };
+        let worker = Rc::new(Worker::start_with(&Setting::default(), environment)?);
+        let keys = [Value::from("true, LD_LIBRARY_PATH"), Value::from(count as u64)];
+        cases.push(launches(keys, &worker, Mechanism::VforkExec, program));
+    }
+    Ok(())
+}
+
+fn libraries(
+    context: &ExperimentContext<'_>,
+    plain: &Environment,
+    compiler: &Compiler,
+    cases: &mut Vec<Case<'_>>,
+) -> Result<(), LabError> {
+    let counts: &[usize] = context.pick(&LIBRARIES, &QUICK_LIBRARIES);
+    let most = counts.last().copied().unwrap_or_default();
+    let started = |environment| Worker::start_with(&Setting::default(), environment).map(Rc::new);
+    let lazy = started(plain.clone())?;
+    let now = started(plain.clone().with("LD_BIND_NOW", "1"))?;
+    let root = context.folder().join("libraries");
+    let _ = context.goes_on("compiling a library", 0.0);
+    fs::create_dir_all(&root).map_err(LabError::doing("create a folder"))?;
+    let library = compiler.compile(LIBRARY, &root.join("library.so"), &LIBRARY_OPTIONS)?;
+    let one_folder = copies(&library, most, |number| root.join(format!("lib{number}.so")))?;
+    let folder_each = copies(&library, most, |number| root.join(format!("f{number}/lib{number}.so")))?;
+    for &count in counts {
+        let _ = context.goes_on(&format!("linking {count} libraries"), 0.0);
+        let mut linked: Vec<(Linking, PathBuf)> = Vec::new();
+        for (kind, linking, binds_now) in KINDS {
+            let files = match linking {
+                Linking::RunPathEach => &folder_each,
+                Linking::RunPath | Linking::Absolute => &one_folder,
+            };
+            let program = match linked.iter().find(|(other, _)| *other == linking) {
+                Some((_, path)) => path.clone(),
+                None => link(
+                    compiler,
+                    &root.join(format!("program{count}-{}", linked.len())),
+                    linking,
+                    &files[..count],
+                )?,
+            };
+            linked.push((linking, program.clone()));
+            let keys = [Value::from(kind), Value::from(count as u64)];
+            let worker = if binds_now { &now } else { &lazy };
+            let program = Program::new([program]).ends_with(STATUS);
+            cases.push(launches(keys, worker, Mechanism::VforkExec, &program));
+        }
+    }
+    Ok(())
+}
+
+/// The loader treats copies as different files; links to one file would be loaded once.
+fn copies(library: &Path, count: usize, name: impl Fn(usize) -> PathBuf) -> Result<Vec<PathBuf>, LabError> {
+    let copy = |number| {
+        let copy = name(number);
+        let doing = || LabError::doing(format!("copy a library to {}", copy.display()));
+        if let Some(folder) = copy.parent() {
+            fs::create_dir_all(folder).map_err(doing())?;
+        }
+        fs::copy(library, &copy).map_err(doing())?;
+        Ok(copy)
+    };
+    (0..count).map(copy).collect()
+}
+
+/// A library without a SONAME is recorded under the name it was linked by: by its path if that has a slash, or by its file name with `-l`.
+fn link(compiler: &Compiler, output: &Path, linking: Linking, files: &[PathBuf]) -> Result<PathBuf, LabError> {
+    let mut options = vec![
+        "-Wl,--no-as-needed,-z,lazy".to_owned(),
+        "-Wl,--allow-shlib-undefined".to_owned(),
+    ];
+    for file in files {
+        let folder = file.parent().unwrap_or(Path::new("/"));
+        if linking == Linking::Absolute {
+            options.push(super::text(file));
+            continue;
+        }
+        let name = file.file_name().unwrap_or_default().to_string_lossy();
+        let new_folder = format!("-Wl,-rpath,{}", folder.display());
+        if !options.contains(&new_folder) {
+            options.extend([new_folder, format!("-L{}", folder.display())]);
+        }
+        options.push(format!("-l:{name}"));
+    }
+    let options: Vec<&str> = options.iter().map(String::as_str).collect();
+    compiler.compile(MAIN, output, &options)
+}

@@ -1,0 +1,155 @@
+//! Story 5's table: every launch mechanism, from a small parent, with a tiny static child.
+
+use std::rc::Rc;
+
+use super::{launches, wall_and_call};
+use crate::LabError;
+use crate::context::ExperimentContext;
+use crate::harness::Measured;
+use crate::outcome::{Column, Outcome, Unit, Value, key, measure};
+use crate::worker::protocol::{CPU, SYSTEM, Setting};
+use crate::worker::{Mechanism, Worker};
+
+/// The mechanisms that differ for a parent with little memory and few open files.
+pub(super) const ALL: [Mechanism; 14] = [
+    Mechanism::ForkExit,
+    Mechanism::VforkExec,
+    Mechanism::Clone,
+    Mechanism::Clone3,
+    Mechanism::CloneDetached,
+    Mechanism::Vspawn,
+    Mechanism::VspawnPrepared,
+    Mechanism::VspawnDetached,
+    Mechanism::VspawnPipe,
+    Mechanism::PosixSpawn,
+    Mechanism::PosixSpawnPipe,
+    Mechanism::ForkExec,
+    Mechanism::System,
+    Mechanism::Popen,
+];
+/// The base of the CPU time ratios.
+const BASE: Mechanism = Mechanism::VforkExec;
+
+/// CPU time relative to vfork + exec, as published by the author of popen_noshell.
+fn published(mechanism: Mechanism) -> Option<f64> {
+    match mechanism {
+        Mechanism::VforkExec => Some(1.0),
+        Mechanism::PosixSpawn => Some(1.27),
+        Mechanism::PosixSpawnPipe => Some(1.36),
+        Mechanism::ForkExec => Some(9.36),
+        Mechanism::System => Some(12.8),
+        Mechanism::Popen => Some(13.04),
+        _ => None,
+    }
+}
+
+pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
+    let columns = [key("mechanism", "mechanism", Unit::Text)]
+        .into_iter()
+        .chain(wall_and_call())
+        .chain([
+            measure("cpu_ns", "cpu", Unit::Nanos),
+            measure("user_ns", "user", Unit::Nanos),
+            measure("system_ns", "system", Unit::Nanos),
+        ]);
+    let mut outcome = Outcome::new(
+        "Launch mechanisms: a small parent, a tiny static child",
+        columns.collect(),
+    );
+    let mut cases = Vec::new();
+    for mechanism in ALL {
+        // One worker each: after a fork the parent pays for each page it writes, which would slow down the other mechanisms.
+        let worker = Rc::new(Worker::start(&Setting::default())?);
+        let program = context.tiny_for(mechanism);
+        let case = launches([Value::from(mechanism.name())], &worker, mechanism, &program);
+        cases.push(case.promises(CPU + 1));
+    }
+    let measured = context.interleave(cases);
+    outcome.add(&measured);
+    let base = measured.iter().zip(ALL).find(|(_, mechanism)| *mechanism == BASE);
+    if !leave_out_ticks(&mut outcome) {
+        leave_out_split(&mut outcome, &measured);
+        if let Some((base, _)) = base {
+            outcome.compare("cpu ratio", &measured, base, CPU);
+        }
+    }
+    add_published(&mut outcome);
+    outcome.note("call: time inside the launching call");
+    outcome.note("published: CPU ratios by the author of popen_noshell, a popen replacement, from another machine and a larger parent");
+    outcome.note("fork is measured with a small parent; for large ones see parent-size");
+    Ok(outcome)
+}
+
+/// If CPU time is counted in whole ticks, most launches appear to take none; it is unknown then. Returns whether that is the case.
+fn leave_out_ticks(outcome: &mut Outcome) -> bool {
+    let is_none = |value: &Value| value.estimate().is_some_and(|estimate| estimate.median == 0.0);
+    let is_by_ticks = outcome.rows.iter().any(|row| is_none(row.get("cpu_ns")));
+    if is_by_ticks {
+        leave_out(outcome, &["cpu_ns", "user_ns", "system_ns"]);
+        outcome.note("CPU time is unknown: the kernel counts it in ticks longer than a launch");
+    }
+    is_by_ticks
+}
+
+/// If the kernel splits CPU time by clock ticks, user and system time are unknown for all cases, because the split depends on how many
+/// ticks a case met. Their sum is exact.
+fn leave_out_split(outcome: &mut Outcome, measured: &[Measured]) {
+    if is_split_by_ticks(measured) {
+        leave_out(outcome, &["user_ns", "system_ns"]);
+        outcome.note(
+            "user and system are unknown: the kernel splits CPU time by clock ticks, which counts all of a short process as \
+             user time; cpu, their sum, is exact",
+        );
+    }
+}
+
+/// Every launch makes system calls, so a round without system time met no tick.
+fn is_split_by_ticks(measured: &[Measured]) -> bool {
+    let mut rounds = measured.iter().flat_map(|case| &case.rounds);
+    rounds.any(|round| {
+        let [cpu, system] = [CPU, SYSTEM].map(|column| round.get(column));
+        cpu.is_some_and(|cpu| *cpu > 0.0) && system == Some(&0.0)
+    })
+}
+
+fn leave_out(outcome: &mut Outcome, columns: &[&str]) {
+    let values = outcome.rows.iter_mut().flat_map(|row| row.0.iter_mut());
+    let left_out = values.filter(|(name, _)| columns.contains(&name.as_str()));
+    left_out.for_each(|(_, value)| *value = Value::Unknown);
+}
+
+fn add_published(outcome: &mut Outcome) {
+    outcome.columns.push(Column {
+        is_published: true,
+        ..measure("published_ratio", "published", Unit::Ratio)
+    });
+    for row in &mut outcome.rows {
+        let mechanism = ALL.into_iter().find(|one| Value::from(one.name()) == row.0[0].1);
+        let ratio = mechanism.and_then(published).map_or(Value::Unknown, Value::Number);
+        row.0.push(("published_ratio".to_owned(), ratio));
+    }
+    // Narrow terminals omit the last columns.
+    let (last, first) = outcome
+        .columns
+        .drain(..)
+        .partition(|column| ["user_ns", "system_ns"].contains(&column.name.as_str()));
+    outcome.columns = first;
+    outcome.columns.extend::<Vec<Column>>(last);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_round_without_system_time_shows_that_the_kernel_counts_ticks() {
+        let case = |systems: [f64; 3]| Measured {
+            keys: Vec::new(),
+            rounds: systems.map(|system| vec![9.0, 9.0, 7.0, 7.0 - system, system]).into(),
+            launches: None,
+            failure: None,
+        };
+        assert!(!is_split_by_ticks(&[case([3.0, 4.0, 5.0]), case([7.0; 3])]));
+        assert!(is_split_by_ticks(&[case([3.0, 4.0, 5.0]), case([3.0, 0.0, 7.0])]));
+    }
+}

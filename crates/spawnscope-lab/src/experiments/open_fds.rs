@@ -1,0 +1,83 @@
+//! Launch cost by the parent's open files, which a fork copies, and the cost of ways to close them.
+
+use std::rc::Rc;
+
+use nix::sys::resource::{Resource, getrlimit};
+
+use super::{launches, wall_and_call};
+use crate::LabError;
+use crate::batches::Case;
+use crate::context::ExperimentContext;
+use crate::harness::Measured;
+use crate::outcome::{Outcome, Scale, Unit, Value, key};
+use crate::worker::protocol::Setting;
+use crate::worker::{Mechanism, Worker};
+
+const COUNTS: [u64; 5] = [0, 100, 1000, 5000, 15_000];
+/// The parents' limit on open files, if their hard limit allows it.
+const LIMIT: u64 = 20_000;
+const QUICK_COUNTS: [u64; 2] = [0, 200];
+const MECHANISMS: [Mechanism; 9] = [
+    Mechanism::ForkExec,
+    Mechanism::VforkExec,
+    Mechanism::PosixSpawn,
+    Mechanism::CloseLoop,
+    Mechanism::CloseProc,
+    Mechanism::CloseRange,
+    Mechanism::CloseUnshare,
+    Mechanism::Vspawn,
+    Mechanism::VspawnCloseOthers,
+];
+
+pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
+    let keys = [
+        key("mechanism", "mechanism", Unit::Text),
+        key("open_files", "open files", Unit::Count),
+    ];
+    let columns = keys.into_iter().chain(wall_and_call()).collect();
+    let mut outcome = Outcome::new("Launches by the parent's number of open files", columns);
+    outcome.draw(
+        "open_files",
+        "wall_ns",
+        &["mechanism"],
+        [Scale::Logarithmic, Scale::Logarithmic],
+    );
+    let counts: &[u64] = context.pick(&COUNTS, &QUICK_COUNTS);
+    let (cases, failed) = cases(context, counts);
+    let mut measured = context.interleave(cases);
+    measured.extend(failed);
+    outcome.add(&measured);
+    outcome.fit("open_files", 1.0, "open file");
+    outcome.note("the files are close-on-exec");
+    if let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) {
+        outcome.note(format!(
+            "the close loop tries every number up to the limit on open files (ulimit -n), even if few are open: {}, set by bench; \
+             yours is {soft}",
+            LIMIT.min(hard)
+        ));
+    }
+    Ok(outcome)
+}
+
+/// Every mechanism with each number of open files, and the numbers that could not be opened.
+fn cases<'a>(context: &ExperimentContext<'_>, counts: &[u64]) -> (Vec<Case<'a>>, Vec<Measured>) {
+    let (mut cases, mut failed) = (Vec::new(), Vec::new());
+    for &open_files in counts {
+        let setting = Setting {
+            open_files,
+            files_limit: Some(LIMIT),
+            ..Setting::default()
+        };
+        match Worker::start(&setting).map(Rc::new) {
+            Ok(worker) => cases.extend(MECHANISMS.map(|mechanism| {
+                let keys = [Value::from(mechanism.name()), Value::from(open_files)];
+                launches(keys, &worker, mechanism, &context.tiny())
+            })),
+            Err(error) => {
+                let keys = vec![Value::from("every mechanism"), Value::from(open_files)];
+                failed.push(Measured::failed(keys, error));
+            }
+        }
+    }
+    (cases, failed)
+}

@@ -1,0 +1,349 @@
+//! Start-up times of installed interpreters and language run times, with a program that does nothing.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::rc::Rc;
+
+use super::phases::{NoPhases, PHASES, recorded};
+use crate::LabError;
+use crate::batches::Case;
+use crate::compiler::Compiler;
+use crate::context::ExperimentContext;
+use crate::harness::FEWEST_ROUNDS;
+use crate::outcome::{Outcome, Row, Unit, Value, key, measure};
+use crate::shell::find;
+use crate::worker::protocol::{CPU, Program, Request, Setting, WALL};
+use crate::worker::{Mechanism, Worker};
+
+/// Programs with arguments that make them do nothing: the arguments shown in the case's name, and the others.
+const COMMANDS: [(&str, &[&str], &[&str]); 23] = [
+    (SH, &[], &["-c", ":"]),
+    ("dash", &[], &["-c", ":"]),
+    ("bash", &[], &["-c", ":"]),
+    ("mksh", &[], &["-c", ":"]),
+    ("zsh", &["-f"], &["-c", ":"]),
+    ("fish", &["--no-config"], &["-c", "true"]),
+    ("perl", &[], &["-e", "1"]),
+    ("python3", &[], &["-c", "pass"]),
+    ("python3", &["-I"], &["-c", "pass"]),
+    ("python3", &["-S"], &["-c", "pass"]),
+    ("python3", &["-I", "-S"], &["-c", "pass"]),
+    ("node", &[], &["-e", "0"]),
+    ("deno", &[], &["eval", "0"]),
+    ("bun", &[], &["-e", "0"]),
+    ("ruby", &[], &["-e", "0"]),
+    ("ruby", &["--disable-gems"], &["-e", "0"]),
+    ("java", &["-version"], &[]),
+    ("lua", &[], &["-e", ""]),
+    ("php", &["-n"], &["-r", ""]),
+    ("Rscript", &[], &["-e", ""]),
+    ("guile", &[], &["-c", "0"]),
+    ("tclsh", &["/dev/null"], &[]),
+    ("gawk", &[], &["BEGIN { exit }"]),
+];
+/// The system shell, which is often the same file as another one.
+const SH: &str = "sh";
+/// Commands that print the interpreter's own file. These interpreters are often started by a version manager's script.
+const QUESTIONS: [(&str, [&str; 2]); 4] = [
+    ("python3", ["-c", "import sys; print(sys.executable)"]),
+    ("ruby", ["-e", "puts RbConfig.ruby"]),
+    ("node", ["-p", "process.execPath"]),
+    ("perl", ["-e", "print $^X"]),
+];
+/// Marks a script that starts the program.
+const SHIM: &str = "(shim)";
+/// The columns of the recorded phases.
+const PHASE_COLUMNS: [&str; 3] = ["exec_ns", "load_ns", "run_ns"];
+
+pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
+    let columns = vec![
+        key("runtime", "runtime", Unit::Text),
+        measure("wall_ns", "wall", Unit::Nanos),
+        measure("cpu_ns", "cpu", Unit::Nanos),
+    ];
+    let mut outcome = Outcome::new("Start-up of runtimes with a program that does nothing", columns);
+    let (mut found, absent) = interpreters(&mut outcome);
+    if let Some(note) = remove_duplicate_sh(&mut found) {
+        outcome.note(note);
+    }
+    found.extend(compiled(context, &mut outcome));
+    let worker = Rc::new(Worker::start(&Setting::default())?);
+    let case = |(name, program): &(String, Program)| {
+        let (worker, program) = (Rc::clone(&worker), program.clone());
+        Case::new([Value::from(name.as_str())], move |count| {
+            let request = Request::Launch {
+                mechanism: Mechanism::VforkExec,
+                program: program.clone(),
+                count,
+            };
+            worker.ask(&request).map(|values| vec![values[WALL], values[CPU]])
+        })
+    };
+    let measured = context.interleave(found.iter().map(case).collect());
+    outcome.add(&measured);
+    outcome.files = files(context.folder(), &found);
+    add_phases(context, &mut outcome, &found);
+    if !absent.is_empty() {
+        outcome.note(format!("not installed: {}", absent.join(", ")));
+    }
+    Ok(outcome)
+}
+
+/// Installed interpreters with their names, and the names of missing ones.
+fn interpreters(outcome: &mut Outcome) -> (Vec<(String, Program)>, Vec<&'static str>) {
+    let mut found: Vec<(String, Program)> = Vec::new();
+    let mut absent: Vec<&str> = Vec::new();
+    for (name, told, untold) in COMMANDS {
+        let Some(path) = find(name) else {
+            if !absent.contains(&name) {
+                absent.push(name);
+            }
+            continue;
+        };
+        let shown = format!("{name} {}", told.join(" "));
+        let arguments = [told, untold].concat();
+        for (mark, path) in behind_shims(name, path, outcome) {
+            // The script takes the same time for all arguments.
+            if mark == SHIM && !told.is_empty() {
+                continue;
+            }
+            let argv = [super::text(&path)]
+                .into_iter()
+                .chain(arguments.iter().map(|&one| one.to_owned()));
+            found.push((format!("{} {mark}", shown.trim()).trim().to_owned(), Program::new(argv)));
+        }
+    }
+    (found, absent)
+}
+
+/// Removes `sh` if it is the same file as another shell, and returns a note that names that shell.
+fn remove_duplicate_sh(found: &mut Vec<(String, Program)>) -> Option<String> {
+    let file = |program: &Program| {
+        let metadata = Path::new(program.argv.first()?).metadata().ok()?;
+        Some((metadata.dev(), metadata.ino()))
+    };
+    let position = found.iter().position(|(name, _)| name == SH)?;
+    let is = file(&found[position].1)?;
+    let (same, _) = found
+        .iter()
+        .find(|(name, program)| name != SH && file(program) == Some(is))?;
+    let note = format!("{SH} is {same}");
+    found.remove(position);
+    Some(note)
+}
+
+/// The program, and the real one behind it if it is a version manager's script.
+fn behind_shims(name: &str, path: PathBuf, outcome: &mut Outcome) -> Vec<(&'static str, PathBuf)> {
+    let begins = |path: &Path, with: &[u8]| std::fs::read(path).is_ok_and(|content| content.starts_with(with));
+    if !begins(&path, b"#!") {
+        return vec![("", path)];
+    }
+    let real = behind(name, &path).filter(|real| begins(real, b"\x7fELF"));
+    let leads = match &real {
+        Some(real) => format!("starts {}", without_home(real)),
+        None => "does not show what it starts".to_owned(),
+    };
+    outcome.note(format!(
+        "{name} {SHIM}: {} is a script, which {leads}",
+        without_home(&path)
+    ));
+    [(SHIM, path)].into_iter().chain(real.map(|real| ("", real))).collect()
+}
+
+/// Shortens the home directory to `~`, because reports are shown to others.
+fn without_home(path: &Path) -> String {
+    let home = std::env::home_dir().filter(|home| home.components().count() > 1);
+    match home.and_then(|home| path.strip_prefix(home).ok().map(Path::to_owned)) {
+        Some(rest) => format!("~/{}", rest.display()),
+        None => path.display().to_string(),
+    }
+}
+
+/// The files behind the names, except for those created by this run.
+fn files(folder: &Path, found: &[(String, Program)]) -> BTreeMap<String, String> {
+    let file = |(name, program): &(String, Program)| {
+        let path = Path::new(program.argv.first()?).canonicalize().ok()?;
+        (!path.starts_with(folder.canonicalize().ok()?)).then(|| (name.clone(), without_home(&path)))
+    };
+    found.iter().filter_map(file).collect()
+}
+
+/// The interpreter that a script starts, as the interpreter itself reports it.
+fn behind(name: &str, script: &Path) -> Option<PathBuf> {
+    let (_, question) = QUESTIONS.iter().find(|(other, _)| *other == name)?;
+    let output = Command::new(script)
+        .args(question)
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .ok()?;
+    let said = String::from_utf8(output.stdout).ok()?;
+    Some(PathBuf::from(said.trim()))
+}
+
+/// Programs that do nothing, made by the installed compilers; with `quick`, only C.
+fn compiled(context: &ExperimentContext<'_>, outcome: &mut Outcome) -> Vec<(String, Program)> {
+    let folder = context.folder();
+    let mut programs = Vec::new();
+    let c = Compiler::find().map(|cc| cc.compile("int main(void) { return 0; }", &folder.join("c-hello"), &[]));
+    match c {
+        Some(Ok(path)) => programs.push(("C".to_owned(), Program::new([path]))),
+        Some(Err(error)) => outcome.note(format!("C: {error}")),
+        None => outcome.note("C: skipped, no cc found"),
+    }
+    if context.effort.quick {
+        outcome.note("quick: Rust, Go and Java are skipped");
+        return programs;
+    }
+    for language in LANGUAGES {
+        if !context.goes_on(&format!("compiling {}", language.name), 0.0) {
+            break;
+        }
+        match language.compile(folder) {
+            Ok(program) => programs.push((language.name.to_owned(), program)),
+            Err(reason) => outcome.note(format!("{}: {reason}", language.name)),
+        }
+    }
+    programs
+}
+
+/// A language with a compiler of its own.
+struct Language {
+    name: &'static str,
+    compiler: &'static str,
+    options: &'static [&'static str],
+    /// The source file's name and its content.
+    source: (&'static str, &'static str),
+    /// The command that is launched, in the folder.
+    launched: &'static [&'static str],
+}
+
+const LANGUAGES: [Language; 3] = [
+    Language {
+        name: "Rust",
+        compiler: "rustc",
+        options: &["-O", "-o", "rust-hello"],
+        source: ("rust-hello.rs", "fn main() {}"),
+        launched: &["rust-hello"],
+    },
+    Language {
+        name: "Go",
+        compiler: "go",
+        options: &["build", "-o", "go-hello"],
+        source: ("go-hello.go", "package main\nfunc main() {}\n"),
+        launched: &["go-hello"],
+    },
+    Language {
+        name: "java, a class",
+        compiler: "javac",
+        options: &[],
+        source: (
+            "Hello.java",
+            "class Hello { public static void main(String[] arguments) {} }\n",
+        ),
+        launched: &["java", "Hello"],
+    },
+];
+
+impl Language {
+    fn compile(&self, folder: &Path) -> Result<Program, String> {
+        let absent = |program: &str| format!("skipped, no {program} found");
+        let compiler = find(self.compiler).ok_or_else(|| absent(self.compiler))?;
+        let (source, text) = self.source;
+        std::fs::write(folder.join(source), text).map_err(|error| format!("its source cannot be written: {error}"))?;
+        let status = Command::new(compiler)
+            .args(self.options)
+            .arg(source)
+            .current_dir(folder)
+            .stderr(Stdio::null())
+            .status();
+        if !status.is_ok_and(|status| status.success()) {
+            return Err("its compiler failed".to_owned());
+        }
+        match *self.launched {
+            [machine, class] => {
+                let machine = find(machine).ok_or_else(|| absent(machine))?;
+                Ok(Program::new([&machine, Path::new("-cp"), folder, Path::new(class)]))
+            }
+            [file] => Ok(Program::new([folder.join(file)])),
+            _ => Err("nothing to launch".to_owned()),
+        }
+    }
+}
+
+/// Adds the phases of recorded starts, if recording is allowed.
+fn add_phases(context: &ExperimentContext<'_>, outcome: &mut Outcome, found: &[(String, Program)]) {
+    let columns = PHASE_COLUMNS.into_iter().zip(PHASES);
+    outcome
+        .columns
+        .extend(columns.map(|(name, title)| measure(name, title, Unit::Nanos)));
+    let mut none_at_all = false;
+    for row in 0..outcome.rows.len() {
+        let name = outcome.rows[row].0[0].1.clone();
+        let program = found.iter().find(|(runtime, _)| name == Value::from(runtime.as_str()));
+        let doing = |runtime: &String| context.goes_on(&format!("following {runtime}"), 1.0);
+        let program = program.filter(|(runtime, _)| !none_at_all && doing(runtime));
+        let phases = match program.map(|(runtime, program)| (runtime, recorded(context.folder(), program))) {
+            Some((_, Ok(phases))) => phases.map(Value::from),
+            Some((runtime, Err(NoPhases::OfThis(reason)))) => {
+                outcome.note(format!("{runtime}: exec, load and run are unknown: {reason}"));
+                UNKNOWN
+            }
+            Some((_, Err(NoPhases::OfAny(reason)))) => {
+                none_at_all = true;
+                let root = if rustix::process::geteuid().is_root() {
+                    ""
+                } else {
+                    "; they need root"
+                };
+                outcome.note(format!("exec, load and run are unknown{root}: {reason}"));
+                UNKNOWN
+            }
+            None => UNKNOWN,
+        };
+        let names = PHASE_COLUMNS.map(str::to_owned).into_iter();
+        outcome.rows[row].0.extend(names.zip(phases));
+    }
+    let is_known = |row: &Row| PHASE_COLUMNS.iter().any(|column| *row.get(column) != Value::Unknown);
+    if outcome.rows.iter().any(is_known) {
+        outcome.note(format!(
+            "exec, load and run: {FEWEST_ROUNDS} warm starts under `spawnscope record`, after all rounds, when the load may have differed; \
+             recording makes the wall slightly longer; child processes are not included"
+        ));
+    }
+}
+
+const UNKNOWN: [Value; 3] = [Value::Unknown, Value::Unknown, Value::Unknown];
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn sh_is_measured_unless_it_is_another() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name);
+        for shell in ["dash", "busybox"] {
+            std::fs::write(path(shell), "").unwrap();
+        }
+        symlink("dash", path("linked")).unwrap();
+        std::fs::hard_link(path("dash"), path("hard")).unwrap();
+        symlink("busybox", path("other")).unwrap();
+        let told = |sh: &str| {
+            let mut found = vec![
+                (SH.to_owned(), Program::new([path(sh)])),
+                ("dash".to_owned(), Program::new([path("dash")])),
+            ];
+            (remove_duplicate_sh(&mut found), found.len())
+        };
+        assert_eq!(told("linked"), (Some("sh is dash".to_owned()), 1));
+        assert_eq!(told("hard"), (Some("sh is dash".to_owned()), 1));
+        assert_eq!(told("other"), (None, 2));
+        assert_eq!(told("missing"), (None, 2));
+        assert_eq!(remove_duplicate_sh(&mut Vec::new()), None);
+    }
+}

@@ -1,0 +1,132 @@
+//! Wrappers around a program: env, scripts that execute it, a version manager's chain of scripts, a proxy.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+
+use super::{launches, wall_and_call};
+use crate::LabError;
+use crate::compiler::Compiler;
+use crate::context::ExperimentContext;
+use crate::outcome::{Outcome, Unit, Value, key};
+use crate::shell::find;
+use crate::worker::protocol::{Program, Setting};
+use crate::worker::{Mechanism, Worker};
+
+/// Imitates version managers like pyenv: at each call, a script calls other scripts, which call programs.
+const MANAGER: &str = r#"#!/bin/bash
+set -e
+case "$1" in
+version-file) echo "$ROOT/version" ;;
+version-name) file=$("$0" version-file); cat "$file" ;;
+which) version=$("$0" version-name); name=$(basename "$2"); echo "$ROOT/$version/$name" ;;
+exec) program=$("$0" which "$2"); shift 2; exec "$program" "$@" ;;
+esac
+"#;
+/// Imitates proxies like rustup's: a program that reads its settings and executes another.
+const PROXY: &str = r#"#include <stdio.h>
+#include <unistd.h>
+int main(int count, char **arguments) {
+    char path[4096] = {0};
+    FILE *file = fopen(SETTINGS, "r");
+    if (!file || !fgets(path, sizeof path, file)) return 1;
+    arguments[0] = path;
+    execv(path, arguments);
+    return 127;
+}
+"#;
+
+pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
+    let columns = [key("wrapper", "wrapper", Unit::Text)]
+        .into_iter()
+        .chain(wall_and_call());
+    let mut outcome = Outcome::new("A tiny program behind wrappers", columns.collect());
+    let folder = context.folder().join("shims");
+    fs::create_dir_all(&folder).map_err(LabError::doing("create a folder"))?;
+    let tiny = context.tiny();
+    let target = super::text(&context.tiny_path());
+    let mut chains = chains(&folder, &context.tiny_path())?;
+    match Compiler::find().map(|compiler| proxy(&compiler, &folder, &target)) {
+        Some(Ok(path)) => chains.push(("compiled proxy", vec![path])),
+        Some(Err(error)) => outcome.note(format!("compiled proxy: {error}")),
+        None => outcome.note("no C compiler (cc) found: the compiled proxy is skipped"),
+    }
+    if find("env").is_none() {
+        outcome.note("env not found: skipped");
+    }
+    let worker = Rc::new(Worker::start(&Setting::default())?);
+    let case = |(name, argv): &(&str, Vec<String>)| {
+        let program = Program::new(argv).ends_with(tiny.status);
+        launches([Value::from(*name)], &worker, Mechanism::VforkExec, &program)
+    };
+    let measured = context.interleave(chains.iter().map(case).collect());
+    outcome.add(&measured);
+    if let Some(base) = measured.first() {
+        outcome.compare("ratio", &measured, base, 0);
+    }
+    outcome.note(
+        "version manager: a chain of scripts like pyenv's, but shorter: 6 processes and 5 execs of bash; proxy: reads its settings \
+         and execs, like rustup's",
+    );
+    Ok(outcome)
+}
+
+/// The wrappers that need no compiler, by name.
+fn chains(folder: &Path, target_path: &Path) -> Result<Vec<(&'static str, Vec<String>)>, LabError> {
+    let target = super::text(target_path);
+    let mut chains: Vec<(&str, Vec<String>)> = vec![("none", vec![target.clone()])];
+    if let Some(env) = find("env").map(|path| super::text(&path)) {
+        chains.push(("env", vec![env.clone(), target.clone()]));
+        chains.push(("env env env", vec![env.clone(), env.clone(), env, target.clone()]));
+    }
+    let quoted = shlex::try_quote(&target).map_err(|error| LabError::Unavailable(error.to_string()))?;
+    for (name, interpreter) in [
+        ("sh script", "/bin/sh"),
+        ("bash script", "/bin/bash"),
+        ("env bash script", "/usr/bin/env bash"),
+    ] {
+        let text = format!("#!{interpreter}\nexec {quoted} \"$@\"\n");
+        chains.push((name, vec![script(folder, name, &text)?]));
+    }
+    chains.push(("version manager", vec![manager(folder, target_path)?]));
+    Ok(chains)
+}
+
+fn script(folder: &Path, name: &str, text: &str) -> Result<String, LabError> {
+    let path = folder.join(name.replace(' ', "-"));
+    let doing = || LabError::doing(format!("write {}", path.display()));
+    fs::write(&path, text).map_err(doing())?;
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).map_err(doing())?;
+    Ok(super::text(&path))
+}
+
+/// A shim and its manager. The only version is `current`.
+fn manager(folder: &Path, target: &Path) -> Result<String, LabError> {
+    let version = folder.join("current");
+    let doing = || LabError::doing("create a version");
+    fs::create_dir_all(&version).map_err(doing())?;
+    fs::copy(target, version.join("tool")).map_err(doing())?;
+    fs::write(folder.join("version"), "current\n").map_err(doing())?;
+    let manager: PathBuf = script(folder, "manager", MANAGER)?.into();
+    let quote = |path: &Path| {
+        let text = super::text(path);
+        shlex::try_quote(&text)
+            .map(std::borrow::Cow::into_owned)
+            .map_err(|error| LabError::Unavailable(error.to_string()))
+    };
+    let (root, manager) = (quote(folder)?, quote(&manager)?);
+    script(
+        folder,
+        "tool",
+        &format!("#!/bin/bash\nexport ROOT={root}\nexec {manager} exec tool \"$@\"\n"),
+    )
+}
+
+fn proxy(compiler: &Compiler, folder: &Path, target: &str) -> Result<String, LabError> {
+    let settings = folder.join("settings");
+    fs::write(&settings, target).map_err(LabError::doing("write settings"))?;
+    let definition = format!("-DSETTINGS=\"{}\"", settings.display());
+    let path = compiler.compile(PROXY, &folder.join("proxy"), &[&definition])?;
+    Ok(super::text(&path))
+}

@@ -1,0 +1,117 @@
+//! Launch cost by the parent's threads, and how long another thread that needs the memory's lock stalls.
+
+use std::rc::Rc;
+
+use crate::LabError;
+use crate::batches::Case;
+use crate::context::ExperimentContext;
+use crate::harness::Measured;
+use crate::outcome::{Outcome, Unit, Value, key, measure};
+use crate::worker::protocol::{Program, Request, STALL, Setting, WALL};
+use crate::worker::{Mechanism, Worker};
+
+const COUNTS: [u64; 4] = [0, 10, 100, 1000];
+const QUICK_COUNTS: [u64; 2] = [0, 10];
+const LARGE_BYTES: u64 = 250_000_000;
+const QUICK_LARGE_BYTES: u64 = 16_000_000;
+/// The number of measured columns: wall and stall.
+const MEASURES: usize = 2;
+/// The minimum number of launches beside the neighbour in each batch.
+const FEWEST_STALLS: u32 = 5;
+/// Baselines without a launch: pauses as long as launches by these mechanisms.
+const PAUSES: [(&str, Mechanism); 2] = [
+    ("nothing, fork's time", Mechanism::ForkExec),
+    ("nothing, vfork's time", Mechanism::VforkExec),
+];
+const MECHANISMS: [Mechanism; 4] = [
+    Mechanism::ForkExec,
+    Mechanism::VforkExec,
+    Mechanism::PosixSpawn,
+    Mechanism::Vspawn,
+];
+
+pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
+    let columns = vec![
+        key("mechanism", "mechanism", Unit::Text),
+        key("threads", "threads", Unit::Count),
+        key("parent_bytes", "parent", Unit::Bytes),
+        measure("wall_ns", "wall", Unit::Nanos),
+        measure("stall_ns", "stall", Unit::Nanos),
+    ];
+    let mut outcome = Outcome::new("Launches by the parent's threads", columns);
+    outcome.draw_bars(&["wall_ns", "stall_ns"]);
+    let counts: &[u64] = context.pick(&COUNTS, &QUICK_COUNTS);
+    let large = context.size_of_each(context.pick(LARGE_BYTES, QUICK_LARGE_BYTES), 1, &mut outcome);
+    let alone = (large > 0).then_some((0, large));
+    let settings = counts.iter().map(|threads| (*threads, 0)).chain(alone);
+    let (mut cases, mut failed) = (Vec::new(), Vec::new());
+    for (threads, memory_bytes) in settings {
+        let setting = Setting {
+            threads,
+            memory_bytes,
+            ..Setting::default()
+        };
+        let keys = |name: &str| vec![Value::from(name), Value::from(threads), Value::from(memory_bytes)];
+        match Worker::start(&setting) {
+            Ok(worker) => {
+                let worker = Rc::new(worker);
+                let cased = |mechanism: Mechanism| case(keys(mechanism.name()), &worker, mechanism, context.tiny());
+                cases.extend(MECHANISMS.map(cased));
+                let paused = |(name, mechanism)| pause(keys(name), &worker, mechanism, context.tiny());
+                cases.extend(PAUSES.map(paused));
+            }
+            Err(error) => failed.push(Measured::failed(keys("every mechanism"), error)),
+        }
+    }
+    let mut measured = context.interleave(cases);
+    measured.extend(failed);
+    outcome.add(&measured);
+    outcome.note_equal_rows("wall_ns");
+    outcome.note(
+        "stall: the longest pause of another thread that maps and unmaps a page in a loop; waits for a CPU count too",
+    );
+    outcome.note(
+        "nothing: no launch, but a pause as long as fork + exec or vfork + exec; its stall is a wait for a CPU, and only the \
+         excess over it is caused by launches",
+    );
+    Ok(outcome)
+}
+
+/// Launches alone, and launches beside the neighbour.
+fn case<'a>(keys: Vec<Value>, worker: &Rc<Worker>, mechanism: Mechanism, program: Program) -> Case<'a> {
+    let worker = Rc::clone(worker);
+    let run = move |count: u32| {
+        let program = || program.clone();
+        let alone = worker.ask(&Request::Launch {
+            mechanism,
+            program: program(),
+            count,
+        })?;
+        let beside = worker.ask(&Request::Stall {
+            mechanism,
+            program: program(),
+            // The maximum over a single launch depends too much on chance.
+            count: count.max(FEWEST_STALLS),
+        })?;
+        Ok(vec![alone[WALL], beside[STALL]])
+    };
+    Case::new(keys, run).promises(MEASURES)
+}
+
+/// Pauses beside the neighbour, each as long as a launch currently takes.
+fn pause<'a>(keys: Vec<Value>, worker: &Rc<Worker>, mechanism: Mechanism, program: Program) -> Case<'a> {
+    let worker = Rc::clone(worker);
+    let run = move |count: u32| {
+        let launched = worker.ask(&Request::Launch {
+            mechanism,
+            program: program.clone(),
+            count,
+        })?;
+        let beside = worker.ask(&Request::Idle {
+            pause_ns: launched[WALL],
+            count: count.max(FEWEST_STALLS),
+        })?;
+        Ok(vec![beside[WALL], beside[STALL]])
+    };
+    Case::new(keys, run).promises(MEASURES)
+}

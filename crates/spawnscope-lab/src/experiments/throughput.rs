@@ -1,0 +1,91 @@
+//! Launches per second, by the number of launching threads and of children that each keeps in flight.
+
+use std::rc::Rc;
+
+use super::mechanisms;
+use crate::LabError;
+use crate::batches::Case;
+use crate::context::ExperimentContext;
+use crate::outcome::{Outcome, Scale, Unit, Value, key, measure};
+use crate::worker::protocol::{Request, Setting};
+use crate::worker::{Mechanism, Worker};
+
+/// Threads, and children in flight per thread.
+const SHAPES: [(u32, u32); 6] = [(1, 1), (1, 8), (1, 64), (4, 1), (4, 8), (4, 64)];
+const QUICK_SHAPES: [(u32, u32); 4] = [(1, 1), (1, 8), (2, 1), (2, 8)];
+/// The minimum number of launches per thread.
+const FEWEST: u32 = 40;
+/// How many times the children in flight are replaced at least. More would leave fewer rounds, and wider intervals.
+const FILLS: u32 = 3;
+/// Mechanisms with a shell are ten times slower; with as many of them as of others, all cases would get few rounds.
+const MOST_SHELLS: u32 = 8;
+
+pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
+    let columns = vec![
+        key("mechanism", "mechanism", Unit::Text),
+        key("threads", "threads", Unit::Count),
+        key("in_flight", "in flight", Unit::Count),
+        measure("launches_per_second", "launches per second", Unit::PerSecond),
+    ];
+    let mut outcome = Outcome::new("Launches per second of a tiny static child", columns);
+    outcome.draw(
+        "in_flight",
+        "launches_per_second",
+        &["mechanism", "threads"],
+        [Scale::Logarithmic, Scale::Linear],
+    );
+    let shapes: &[(u32, u32)] = context.pick(&SHAPES, &QUICK_SHAPES);
+    let mut cases = Vec::new();
+    for mechanism in mechanisms::ALL {
+        let worker = Rc::new(Worker::start(&Setting::default())?);
+        let possible = shapes
+            .iter()
+            .filter(|(_, in_flight)| *in_flight <= most_in_flight(mechanism));
+        cases.extend(possible.map(|shape| case(context, &worker, mechanism, *shape)));
+    }
+    let measured = context.interleave(cases);
+    outcome.add(&measured);
+    outcome.note_flat_series();
+    let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    outcome.note(format!("{cpus} CPUs are available; in flight: per thread"));
+    outcome.note("counting starts when all are in flight; system() waits for its child, so it never has more than one");
+    if shapes.iter().any(|(_, in_flight)| *in_flight > MOST_SHELLS) {
+        outcome.note(format!(
+            "popen: at most {MOST_SHELLS} in flight, since each is a shell that starts another process, and more of them would slow down \
+             the other cases"
+        ));
+    }
+    Ok(outcome)
+}
+
+fn most_in_flight(mechanism: Mechanism) -> u32 {
+    match mechanism {
+        Mechanism::System => 1,
+        Mechanism::Popen => MOST_SHELLS,
+        _ => u32::MAX,
+    }
+}
+
+fn case<'a>(
+    context: &ExperimentContext<'_>,
+    worker: &Rc<Worker>,
+    mechanism: Mechanism,
+    (threads, in_flight): (u32, u32),
+) -> Case<'a> {
+    let keys = [
+        Value::from(mechanism.name()),
+        Value::from(u64::from(threads)),
+        Value::from(u64::from(in_flight)),
+    ];
+    let program = context.tiny_for(mechanism);
+    let worker = Rc::clone(worker);
+    Case::whole(keys, move || {
+        worker.ask(&Request::Throughput {
+            mechanism,
+            program: program.clone(),
+            threads,
+            in_flight,
+            count: threads * FEWEST.max(FILLS * in_flight),
+        })
+    })
+}

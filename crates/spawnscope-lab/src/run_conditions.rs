@@ -1,0 +1,148 @@
+//! The conditions of a run: how busy the machine was, where the lab's files were, and what its processes inherited.
+
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
+use std::path::Path;
+
+use nix::sys::resource::{Resource, getrlimit};
+use serde::{Deserialize, Serialize};
+
+/// Load averages that differ by one process or more count as different.
+const ANOTHER_LOAD: f64 = 1.0;
+/// The word for a value that is not known.
+pub(super) const UNKNOWN: &str = "unknown";
+
+/// Conditions that may change between two runs on the same machine. Those that cannot be determined are unknown.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct RunConditions {
+    /// The load average of the last minute, before anything was measured.
+    #[serde(default)]
+    pub load_before: Option<f64>,
+    /// The load average of the last minute after the run, which includes the lab's own load.
+    #[serde(default)]
+    pub load_after: Option<f64>,
+    /// The file system of the folder with the lab's programs.
+    #[serde(default)]
+    pub file_system: Option<String>,
+    /// The hard limit on open files.
+    #[serde(default)]
+    pub most_open_files: Option<u64>,
+    /// The file that `/bin/sh` links to.
+    #[serde(default)]
+    pub sh: Option<String>,
+}
+
+impl RunConditions {
+    /// The conditions before a run with its files in this folder.
+    #[must_use]
+    pub fn before(folder: &Path) -> RunConditions {
+        RunConditions {
+            load_before: load(),
+            load_after: None,
+            file_system: file_system(folder),
+            most_open_files: getrlimit(Resource::RLIMIT_NOFILE).ok().map(|(_, hard)| hard),
+            sh: fs::canonicalize("/bin/sh")
+                .ok()
+                .map(|path| path.to_string_lossy().into_owned()),
+        }
+    }
+
+    /// Adds the conditions after the run.
+    pub fn end(&mut self) {
+        self.load_after = load();
+    }
+
+    /// A sentence with the load averages, if either exceeds the number of CPUs.
+    #[must_use]
+    pub fn busy(&self, cpus: u64) -> Option<String> {
+        let exceeds = |load: Option<f64>| load.is_some_and(|load| load > cpus as f64);
+        let cpus = spawnscope_data::units::counted(cpus, "CPU", "CPUs");
+        let [before, after] = [self.load_before, self.load_after].map(in_words);
+        match (exceeds(self.load_before), exceeds(self.load_after)) {
+            (false, false) => None,
+            (true, _) if self.load_after.is_none() => Some(format!(
+                "the machine is busy: load average {before} on {cpus}; results will be larger and less certain than on an idle one"
+            )),
+            (true, _) => Some(format!(
+                "the machine was busy: load average {before} before and {after} after, on {cpus}"
+            )),
+            (false, true) => Some(format!(
+                "the load average was {before} before and {after} after, on {cpus}: caused by bench itself, or by other processes"
+            )),
+        }
+    }
+}
+
+fn in_words(load: Option<f64>) -> String {
+    load.map_or(UNKNOWN.to_owned(), |load| format!("{load:.1}"))
+}
+
+/// Two load averages as text, or empty texts if they are similar.
+#[must_use]
+pub(super) fn loads(before: Option<f64>, after: Option<f64>) -> [String; 2] {
+    let are_alike = match (before, after) {
+        (Some(before), Some(after)) => (before - after).abs() < ANOTHER_LOAD,
+        (before, after) => before == after,
+    };
+    if are_alike {
+        return Default::default();
+    }
+    [before, after].map(in_words)
+}
+
+fn load() -> Option<f64> {
+    let text = fs::read_to_string("/proc/loadavg").ok()?;
+    text.split(' ').next()?.parse().ok()
+}
+
+/// The type of the file system that a folder is on, according to its mount.
+fn file_system(folder: &Path) -> Option<String> {
+    let folder = File::open(folder).ok()?;
+    let told = fs::read_to_string(format!("/proc/self/fdinfo/{}", folder.as_raw_fd())).ok()?;
+    let mount = told.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim();
+    let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
+    let line = mounts.lines().find(|line| line.split(' ').next() == Some(mount))?;
+    // The type follows the dash: proc_pid_mountinfo(5).
+    Some(line.split_once(" - ")?.1.split(' ').next()?.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_surroundings_of_this_process_are_known() {
+        let mut found = RunConditions::before(Path::new("/proc"));
+        assert_eq!(found.file_system.as_deref(), Some("proc"));
+        assert!(found.load_before.is_some_and(|load| load >= 0.0));
+        assert!(found.most_open_files > Some(0));
+        assert!(found.sh.as_deref().is_some_and(|path| path.starts_with('/')));
+        assert_eq!(found.load_after, None);
+        found.end();
+        assert!(found.load_after.is_some());
+    }
+
+    #[test]
+    fn a_machine_is_busy_when_its_load_exceeds_its_processors() {
+        let loads = |before: f64, after: Option<f64>| {
+            let found = RunConditions {
+                load_before: Some(before),
+                load_after: after,
+                ..RunConditions::default()
+            };
+            found.busy(2).unwrap_or_default()
+        };
+        assert_eq!(loads(2.0, Some(1.9)), "");
+        assert!(loads(2.1, None).starts_with("the machine is busy: load average 2.1 on 2 CPUs"));
+        assert!(loads(3.0, Some(1.0)).contains("3.0 before and 1.0 after"));
+        assert!(loads(0.5, Some(3.0)).contains("0.5 before and 3.0 after"));
+        assert_eq!(RunConditions::default().busy(2), None, "unknown is not busy");
+    }
+
+    #[test]
+    fn loads_that_differ_by_less_than_a_process_are_alike() {
+        assert_eq!(super::loads(Some(0.2), Some(1.1)), ["", ""]);
+        assert_eq!(super::loads(Some(0.2), Some(1.3)), ["0.2", "1.3"]);
+        assert_eq!(super::loads(None, Some(1.3)), ["unknown", "1.3"]);
+    }
+}

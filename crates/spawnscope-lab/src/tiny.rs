@@ -1,0 +1,47 @@
+//! The lab's own programs, as small as possible. They exit with an unusual status; one of them writes a word first.
+
+use std::fs::OpenOptions;
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use super::LabError;
+use spawnscope_system::tiny;
+
+/// The exit status of the tiny programs, which proves that they ran.
+pub const STATUS: i32 = 42;
+/// The output of the program that writes.
+pub const WORD: &str = "ran\n";
+
+/// Writes an executable program.
+///
+/// # Errors
+/// If the file cannot be written.
+pub fn write(path: &Path, word: Option<&str>) -> Result<(), LabError> {
+    let program = tiny::program(STATUS as u8, word.unwrap_or_default());
+    let doing = || LabError::doing(format!("write {}", path.display()));
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o755)
+        .open(path)
+        .map_err(doing())?;
+    file.write_all(&program).map_err(doing())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tiny_programs_prove_that_they_ran() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, word) in [("tiny", None), ("speaker", Some(WORD))] {
+            let path = folder.path().join(name);
+            write(&path, word).unwrap();
+            let output = std::process::Command::new(&path).output().unwrap();
+            assert_eq!(output.status.code(), Some(STATUS), "{name}");
+            assert_eq!(String::from_utf8(output.stdout).unwrap(), word.unwrap_or_default());
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Takes what makes launches slow: memory, descriptors, threads. Checks it, because memory that is not populated costs nothing.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::thread;
+
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
+use rustix::fs::{FallocateFlags, fallocate};
+use rustix::io::Errno;
+
+use super::protocol::{Pages, Setting};
+use crate::LabError;
+
+const PAGE: usize = 4096;
+/// The size of a huge page, which must be aligned to it.
+const HUGE_PAGE: usize = 2 << 20;
+/// The stack size of threads, which only sleep.
+const STACK_BYTES: usize = 64 << 10;
+/// The minimum share of the memory that must be in huge pages, if they are requested.
+const HUGE_ENOUGH: f64 = 0.9;
+
+/// Everything that was taken. Dropping it releases the memory and the files.
+pub struct Ballast {
+    setting: Setting,
+    memory: Vec<Memory>,
+    _files: Vec<File>,
+}
+
+impl Ballast {
+    /// Takes everything in the setting.
+    pub fn take(setting: &Setting) -> Result<Ballast, LabError> {
+        setting.files_limit.map_or(Ok(()), limit_files)?;
+        let files = open_files(setting.open_files)?;
+        for _ in 0..setting.threads {
+            thread::Builder::new()
+                .stack_size(STACK_BYTES)
+                .spawn(|| {
+                    loop {
+                        thread::park();
+                    }
+                })
+                .map_err(LabError::doing("start a thread"))?;
+        }
+        let mut ballast = Ballast {
+            setting: *setting,
+            memory: Vec::new(),
+            _files: files,
+        };
+        ballast.renew()?;
+        Ok(ballast)
+    }
+
+    /// Replaces the memory, because a fork leaves shared pages, or split huge pages.
+    pub fn renew(&mut self) -> Result<(), LabError> {
+        self.memory.clear();
+        let Setting {
+            memory_bytes, pages, ..
+        } = self.setting;
+        if memory_bytes > 0 {
+            self.memory.push(Memory::map(memory_bytes as usize, pages)?);
+            if pages == Pages::Huge {
+                check_huge(memory_bytes)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes additional memory.
+    pub fn grow(&mut self, bytes: usize) -> Result<(), LabError> {
+        self.memory.push(Memory::map(bytes, Pages::Small)?);
+        Ok(())
+    }
+
+    /// Writes to each page of the memory.
+    pub fn rewrite(&self) {
+        self.memory.iter().for_each(Memory::write);
+    }
+}
+
+fn open_files(count: u64) -> Result<Vec<File>, LabError> {
+    let open = |_| File::open("/dev/null").map_err(LabError::doing(format!("open {count} files")));
+    (0..count).map(open).collect()
+}
+
+/// Sets the soft limit, as far as the hard limit allows.
+fn limit_files(wanted: u64) -> Result<(), LabError> {
+    let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE).map_err(|errno| failed("read a limit", errno))?;
+    setrlimit(Resource::RLIMIT_NOFILE, wanted.min(hard), hard).map_err(|errno| failed("set a limit", errno))
+}
+
+fn failed(doing: &str, errno: nix::errno::Errno) -> LabError {
+    LabError::System {
+        doing: doing.to_owned(),
+        source: errno.into(),
+    }
+}
+
+fn check_huge(bytes: u64) -> Result<(), LabError> {
+    let rollup = std::fs::read_to_string("/proc/self/smaps_rollup").map_err(LabError::doing("read smaps_rollup"))?;
+    let line = rollup.lines().find_map(|line| line.strip_prefix("AnonHugePages:"));
+    let kilobytes: Option<u64> = line.and_then(|rest| rest.split_whitespace().next()?.parse().ok());
+    match kilobytes {
+        Some(kilobytes) if (kilobytes * 1024) as f64 >= HUGE_ENOUGH * bytes as f64 => Ok(()),
+        Some(kilobytes) => Err(LabError::Unavailable(format!(
+            "the kernel put only {} of {} into huge pages",
+            spawnscope_data::units::bytes(kilobytes * 1024),
+            spawnscope_data::units::bytes(bytes)
+        ))),
+        None => Err(LabError::Unavailable(
+            "this kernel does not report memory in huge pages".to_owned(),
+        )),
+    }
+}
+
+/// A mapping, with all its pages populated.
+struct Memory {
+    start: *mut u8,
+    bytes: usize,
+    mapping: (*mut u8, usize),
+}
+
+impl Memory {
+    fn map(bytes: usize, pages: Pages) -> Result<Memory, LabError> {
+        let doing = || LabError::doing(format!("allocate {}", spawnscope_data::units::bytes(bytes as u64)));
+        let memory = Memory::reserve(bytes, pages).map_err(doing())?;
+        match pages {
+            // Fails on kernels without huge pages, where nothing needs to be done.
+            Pages::Small => drop(memory.advise(libc::MADV_NOHUGEPAGE)),
+            Pages::Huge => memory.advise(libc::MADV_HUGEPAGE).map_err(doing())?,
+            Pages::File => memory.read(),
+        }
+        if pages != Pages::File && memory.advise(libc::MADV_POPULATE_WRITE).is_err() {
+            // Before Linux 5.14.
+            memory.write();
+        }
+        Ok(memory)
+    }
+
+    /// Maps memory without populating it.
+    fn reserve(bytes: usize, pages: Pages) -> io::Result<Memory> {
+        let file = match pages {
+            Pages::File => Some(file_of(bytes as u64)?),
+            Pages::Small | Pages::Huge => None,
+        };
+        let (flags, fd) = match &file {
+            Some(file) => (libc::MAP_PRIVATE, file.as_raw_fd()),
+            None => (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1),
+        };
+        let (bytes, spare) = match pages {
+            Pages::Huge => (bytes.next_multiple_of(HUGE_PAGE), HUGE_PAGE),
+            Pages::Small | Pages::File => (bytes, 0),
+        };
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        // SAFETY: requests new memory, which does not affect existing mappings.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes + spare, protection, flags, fd, 0) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start: *mut u8 = start.cast();
+        let beyond = if spare > 0 { start.align_offset(HUGE_PAGE) } else { 0 };
+        Ok(Memory {
+            start: start.wrapping_add(beyond),
+            bytes,
+            mapping: (start, bytes + spare),
+        })
+    }
+
+    fn advise(&self, advice: i32) -> io::Result<()> {
+        // SAFETY: the range is our own mapping, and no advice used here discards its content.
+        match unsafe { libc::madvise(self.start.cast(), self.bytes, advice) } {
+            0 => Ok(()),
+            _ => Err(io::Error::last_os_error()),
+        }
+    }
+
+    fn bytes(&self) -> impl Iterator<Item = &AtomicU8> {
+        // SAFETY: within the mapping, which only this process uses and which lives as long as `self`; atomic bytes have
+        // the alignment of bytes.
+        (0..self.bytes)
+            .step_by(PAGE)
+            .map(|offset| unsafe { &*self.start.wrapping_add(offset).cast::<AtomicU8>() })
+    }
+
+    fn write(&self) {
+        self.bytes().for_each(|byte| byte.store(1, Ordering::Relaxed));
+    }
+
+    fn read(&self) {
+        for byte in self.bytes() {
+            std::hint::black_box(byte.load(Ordering::Relaxed));
+        }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and no longer borrowed.
+        unsafe { libc::munmap(self.mapping.0.cast(), self.mapping.1) };
+    }
+}
+
+/// An anonymous file with all its blocks allocated: if the file system ran out of space while the mapping is read, the reader would be
+/// killed.
+fn file_of(bytes: u64) -> io::Result<File> {
+    let file = tempfile::tempfile()?;
+    match fallocate(&file, FallocateFlags::empty(), 0, bytes) {
+        // A file system that cannot preallocate supports holes, or has no storage.
+        Err(Errno::OPNOTSUPP) => file.set_len(bytes)?,
+        done => done?,
+    }
+    Ok(file)
+}

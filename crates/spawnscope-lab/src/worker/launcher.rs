@@ -1,0 +1,289 @@
+//! Starts a program by any mechanism, waits for it, and verifies that it ran.
+
+use std::ffi::{CString, c_char};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use nix::fcntl::OFlag;
+use nix::unistd::pipe2;
+use vspawn::{Command, Prepared, Stdio};
+
+use super::Mechanism;
+use super::ending::ending;
+use super::protocol::Program;
+use super::raw::{Call, Closing, Raw};
+use crate::LabError;
+
+/// A limit of a billion, as in some containers, would keep a close loop busy for minutes.
+const LONGEST_LOOP: usize = 1 << 20;
+
+/// Everything that launches of one program need, prepared before the first.
+pub struct Launcher<'p> {
+    program: &'p Program,
+    path: CString,
+    /// Null-terminated pointers to the strings in `_argv`.
+    argv: Vec<*const c_char>,
+    _argv: Vec<CString>,
+    /// The command line for a shell.
+    line: CString,
+    prepared: Prepared,
+    most_files: usize,
+    /// Raw children that are currently not running.
+    idle: Vec<(Closing, Box<Raw>)>,
+}
+
+/// A child that has not been waited for.
+pub enum Running {
+    Pid(i32),
+    /// A child that runs on the stack of its `Raw`.
+    Raw(i32, Closing, Box<Raw>),
+    Vspawn(vspawn::Child),
+    Piped(i32, File),
+    VspawnPiped(vspawn::Child, File),
+    Stream(*mut libc::FILE),
+    /// A child that had ended when the call returned, with this wait status.
+    Ended(i32),
+}
+
+impl<'p> Launcher<'p> {
+    /// Prepares launches of a program by one mechanism.
+    pub fn new(mechanism: Mechanism, program: &'p Program) -> Result<Launcher<'p>, LabError> {
+        let strings: Result<Vec<CString>, _> = program.argv.iter().map(|text| CString::new(text.as_str())).collect();
+        let strings = strings.map_err(|_| LabError::Unavailable("an argument has a null byte".to_owned()))?;
+        let path = strings.first().cloned().unwrap_or_default();
+        let argv = strings.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]);
+        let words = program.argv.iter().map(String::as_str);
+        let line = shlex::try_join(words).ok().and_then(|line| CString::new(line).ok());
+        // SAFETY: a plain query.
+        let most_files = unsafe { libc::sysconf(libc::_SC_OPEN_MAX) };
+        let most_files = usize::try_from(most_files).unwrap_or(usize::MAX);
+        if mechanism == Mechanism::CloseLoop && most_files > LONGEST_LOOP {
+            return Err(LabError::Unavailable(format!(
+                "a close loop up to the limit of {most_files} open files would take minutes"
+            )));
+        }
+        Ok(Launcher {
+            program,
+            path,
+            argv: argv.collect(),
+            line: line.unwrap_or_default(),
+            prepared: command(mechanism, program)
+                .prepare()
+                .map_err(|error| LabError::Unavailable(error.to_string()))?,
+            most_files,
+            idle: Vec::new(),
+            _argv: strings,
+        })
+    }
+
+    /// Starts a child by this mechanism.
+    pub fn start(&mut self, mechanism: Mechanism) -> Result<Running, LabError> {
+        let detached = libc::CLONE_VM;
+        let suspended = libc::CLONE_VM | libc::CLONE_VFORK;
+        let started = match mechanism {
+            Mechanism::ForkExit => self.fork(false).map(Running::Pid),
+            Mechanism::ForkExec => self.fork(true).map(Running::Pid),
+            Mechanism::VforkExec => self.raw(Call::Vfork, Closing::Exec),
+            Mechanism::Clone => self.raw(Call::Clone { flags: suspended }, Closing::Exec),
+            Mechanism::Clone3 => self.raw(Call::Clone3, Closing::Exec),
+            Mechanism::CloneDetached => self.raw(Call::Clone { flags: detached }, Closing::Exec),
+            Mechanism::CloseLoop => self.raw(Call::Vfork, Closing::Loop),
+            Mechanism::CloseProc => self.raw(Call::Vfork, Closing::Proc),
+            Mechanism::CloseRange => self.raw(Call::Vfork, Closing::Range),
+            Mechanism::CloseUnshare => {
+                let flags = suspended | libc::CLONE_FILES;
+                self.raw(Call::Clone { flags }, Closing::Unshare)
+            }
+            Mechanism::PosixSpawn | Mechanism::PosixSpawnp => self.posix_spawn(mechanism, None).map(Running::Pid),
+            Mechanism::PosixSpawnPipe => self.posix_spawn_with_pipe(mechanism),
+            // SAFETY: passes a valid string.
+            Mechanism::System => Ok(Running::Ended(unsafe { libc::system(self.line.as_ptr()) })),
+            Mechanism::Popen => self.popen(),
+            Mechanism::VspawnPrepared => self.prepared.spawn().map(Running::Vspawn).map_err(other),
+            Mechanism::Vspawn | Mechanism::VspawnCloseOthers => {
+                let child = command(mechanism, self.program).spawn();
+                child.map(Running::Vspawn).map_err(other)
+            }
+            Mechanism::VspawnDetached => {
+                let child = command(mechanism, self.program).spawn_nowait();
+                child.map(Running::Vspawn).map_err(other)
+            }
+            Mechanism::VspawnPipe => vspawn_with_pipe(self.program),
+        };
+        started.map_err(LabError::doing(format!("start a child with {}", mechanism.name())))
+    }
+
+    /// Makes an uncounted launch before counted ones, because a launch after other work finds cold caches. A single launch has none before
+    /// it.
+    pub fn warm_up(&mut self, mechanism: Mechanism, count: u32) -> Result<(), LabError> {
+        if count < 2 {
+            return Ok(());
+        }
+        let running = self.start(mechanism)?;
+        self.finish(mechanism, running)
+    }
+
+    /// Waits for a child, and checks its exit status and its output.
+    pub fn finish(&mut self, mechanism: Mechanism, running: Running) -> Result<(), LabError> {
+        let ended = match running {
+            Running::Pid(pid) => wait(pid).map(|status| (status, None)),
+            Running::Raw(pid, closing, raw) => {
+                let status = wait(pid);
+                self.idle.push((closing, raw));
+                status.map(|status| (status, None))
+            }
+            Running::Vspawn(mut child) => wait_for(&mut child).map(|status| (status, None)),
+            Running::Piped(pid, output) => read(output).and_then(|said| Ok((wait(pid)?, Some(said)))),
+            Running::VspawnPiped(mut child, output) => {
+                read(output).and_then(|said| Ok((wait_for(&mut child)?, Some(said))))
+            }
+            Running::Stream(stream) => Ok(read_stream(stream)),
+            Running::Ended(status) => Ok((status, None)),
+        };
+        let (status, said) = ended.map_err(LabError::doing("wait for a child"))?;
+        let right_end = libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == self.program.status;
+        match said {
+            _ if !right_end => Err(LabError::Untrusted(format!(
+                "a child of {} ended with {} instead of exit status {}",
+                mechanism.name(),
+                ending(status),
+                self.program.status
+            ))),
+            Some(said) if said != self.program.says => Err(LabError::Untrusted(format!(
+                "a child of {} wrote {said:?} instead of {:?}",
+                mechanism.name(),
+                self.program.says
+            ))),
+            _ => Ok(()),
+        }
+    }
+
+    fn fork(&self, exec: bool) -> io::Result<i32> {
+        // SAFETY: the child only makes system calls, and exits.
+        match unsafe { libc::fork() } {
+            // SAFETY: see above.
+            0 => unsafe {
+                if exec {
+                    libc::execv(self.path.as_ptr(), self.argv.as_ptr());
+                    libc::_exit(127)
+                }
+                libc::_exit(self.program.status)
+            },
+            -1 => Err(io::Error::last_os_error()),
+            pid => Ok(pid),
+        }
+    }
+
+    fn raw(&mut self, call: Call, closing: Closing) -> io::Result<Running> {
+        let fits = self.idle.iter().position(|(other, _)| *other == closing);
+        let raw = match fits {
+            Some(position) => self.idle.swap_remove(position).1,
+            None => Raw::new(&self.path, &self.argv, closing, self.most_files),
+        };
+        let pid = raw.start(call)?;
+        Ok(Running::Raw(pid, closing, raw))
+    }
+
+    fn posix_spawn(&self, mechanism: Mechanism, output: Option<i32>) -> io::Result<i32> {
+        unsafe extern "C" {
+            static environ: *const *mut c_char;
+        }
+        let mut pid = 0;
+        // SAFETY: valid strings and arrays; the actions are initialized before use and destroyed afterwards.
+        let result = unsafe {
+            let mut actions: libc::posix_spawn_file_actions_t = std::mem::zeroed();
+            libc::posix_spawn_file_actions_init(&raw mut actions);
+            if let Some(fd) = output {
+                libc::posix_spawn_file_actions_adddup2(&raw mut actions, fd, 1);
+            }
+            let call = match mechanism {
+                Mechanism::PosixSpawnp => libc::posix_spawnp,
+                _ => libc::posix_spawn,
+            };
+            let (path, argv) = (self.path.as_ptr(), self.argv.as_ptr().cast());
+            let result = call(&raw mut pid, path, &raw const actions, std::ptr::null(), argv, environ);
+            libc::posix_spawn_file_actions_destroy(&raw mut actions);
+            result
+        };
+        match result {
+            0 => Ok(pid),
+            error => Err(io::Error::from_raw_os_error(error)),
+        }
+    }
+
+    fn posix_spawn_with_pipe(&self, mechanism: Mechanism) -> io::Result<Running> {
+        let (reader, writer): (OwnedFd, OwnedFd) = pipe2(OFlag::O_CLOEXEC)?;
+        let pid = self.posix_spawn(mechanism, Some(writer.as_raw_fd()))?;
+        Ok(Running::Piped(pid, File::from(reader)))
+    }
+
+    fn popen(&self) -> io::Result<Running> {
+        // SAFETY: passes valid strings.
+        let stream = unsafe { libc::popen(self.line.as_ptr(), c"r".as_ptr()) };
+        if stream.is_null() {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Running::Stream(stream))
+    }
+}
+
+fn vspawn_with_pipe(program: &Program) -> io::Result<Running> {
+    let mut child = command(Mechanism::VspawnPipe, program).spawn().map_err(other)?;
+    let output = child.stdout.take().ok_or_else(|| io::Error::other("no pipe"))?;
+    Ok(Running::VspawnPiped(child, File::from(OwnedFd::from(output))))
+}
+
+fn command(mechanism: Mechanism, program: &Program) -> Command {
+    let mut command = Command::new(program.argv.first().map_or("", String::as_str));
+    command.args(program.argv.iter().skip(1));
+    command.close_others(mechanism == Mechanism::VspawnCloseOthers);
+    if mechanism == Mechanism::VspawnPipe {
+        command.stdout(Stdio::piped());
+    }
+    command
+}
+
+fn other(error: vspawn::Error) -> io::Error {
+    io::Error::other(error)
+}
+
+fn wait(pid: i32) -> io::Result<i32> {
+    let mut status = 0;
+    loop {
+        // SAFETY: the kernel fills `status`.
+        match unsafe { libc::waitpid(pid, &raw mut status, 0) } {
+            -1 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
+            -1 => return Err(io::Error::last_os_error()),
+            _ => return Ok(status),
+        }
+    }
+}
+
+fn wait_for(child: &mut vspawn::Child) -> io::Result<i32> {
+    use std::os::unix::process::ExitStatusExt;
+    child.wait().map(ExitStatusExt::into_raw).map_err(other)
+}
+
+fn read(mut output: File) -> io::Result<String> {
+    let mut said = String::new();
+    output.read_to_string(&mut said)?;
+    Ok(said)
+}
+
+/// The wait status and the output.
+fn read_stream(stream: *mut libc::FILE) -> (i32, Option<String>) {
+    let mut said = Vec::new();
+    let mut buffer = [0u8; 256];
+    // SAFETY: passes the real length of the buffer; the stream is read to its end and closed once.
+    let status = unsafe {
+        loop {
+            match libc::fread(buffer.as_mut_ptr().cast(), 1, buffer.len(), stream) {
+                0 => break,
+                length => said.extend_from_slice(&buffer[..length]),
+            }
+        }
+        libc::pclose(stream)
+    };
+    (status, Some(String::from_utf8_lossy(&said).into_owned()))
+}

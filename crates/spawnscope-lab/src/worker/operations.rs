@@ -1,0 +1,138 @@
+//! What a worker can do, one function per request: timed launches here, the others in their own files.
+
+use std::io;
+use std::time::{Duration, Instant};
+
+use super::Mechanism;
+use super::ballast::Ballast;
+use super::ending::ending;
+use super::launcher::{Launcher, Running};
+use super::protocol::{Program, Request};
+use super::rewrite::rewrite;
+use super::stall::{idle, stall};
+use super::throughput::throughput;
+use crate::LabError;
+use spawnscope_data::statistics::median;
+
+/// Performs a request.
+pub fn perform(request: &Request, ballast: &mut Ballast) -> Result<Vec<f64>, LabError> {
+    match request {
+        Request::Launch {
+            mechanism,
+            program,
+            count,
+        } => launch(*mechanism, program, *count),
+        Request::Grow { bytes } => ballast.grow(*bytes as usize).map(|()| Vec::new()),
+        Request::Stall {
+            mechanism,
+            program,
+            count,
+        } => stall(*mechanism, program, *count),
+        Request::Idle { pause_ns, count } => idle(*pause_ns, *count),
+        Request::Throughput {
+            mechanism,
+            program,
+            threads,
+            in_flight,
+            count,
+        } => throughput(*mechanism, program, *threads as usize, *in_flight as usize, *count),
+        Request::AllAtOnce { paths, status } => all_at_once(paths, *status),
+        Request::Rewrite { child } => rewrite(child, ballast),
+    }
+}
+
+fn launch(mechanism: Mechanism, program: &Program, count: u32) -> Result<Vec<f64>, LabError> {
+    let mut launcher = Launcher::new(mechanism, program)?;
+    launcher.warm_up(mechanism, count)?;
+    let (mut walls, mut calls) = (Vec::new(), Vec::new());
+    let before = cpu_time();
+    for _ in 0..count {
+        let began = Instant::now();
+        let running = launcher.start(mechanism)?;
+        let call = began.elapsed();
+        launcher.finish(mechanism, running)?;
+        walls.push(nanos(began.elapsed()));
+        calls.push(nanos(call));
+    }
+    let after = cpu_time();
+    let of_one = |spent: Duration| nanos(spent) / f64::from(count.max(1));
+    let user = of_one(after.0.saturating_sub(before.0));
+    let system = of_one(after.1.saturating_sub(before.1));
+    Ok(vec![
+        median(walls).unwrap_or_default(),
+        median(calls).unwrap_or_default(),
+        user + system,
+        user,
+        system,
+    ])
+}
+
+pub fn nanos(span: Duration) -> f64 {
+    span.as_nanos() as f64
+}
+
+/// User and system time of this process and of its reaped children.
+fn cpu_time() -> (Duration, Duration) {
+    let mut sum = (Duration::ZERO, Duration::ZERO);
+    for who in [libc::RUSAGE_SELF, libc::RUSAGE_CHILDREN] {
+        // SAFETY: all zeroes is a valid `rusage`, which the kernel fills.
+        let usage = unsafe {
+            let mut usage: libc::rusage = std::mem::zeroed();
+            libc::getrusage(who, &raw mut usage);
+            usage
+        };
+        let time = |time: libc::timeval| Duration::new(time.tv_sec as u64, time.tv_usec as u32 * 1000);
+        sum.0 += time(usage.ru_utime);
+        sum.1 += time(usage.ru_stime);
+    }
+    sum
+}
+
+/// Starts detached children, so that an exec that is delayed does not delay the others.
+fn all_at_once(paths: &[String], status: i32) -> Result<Vec<f64>, LabError> {
+    let programs: Vec<Program> = paths
+        .iter()
+        .map(|path| Program::new([path]).ends_with(status))
+        .collect();
+    let mechanism = Mechanism::VspawnDetached;
+    let mut launchers = programs
+        .iter()
+        .map(|program| Launcher::new(mechanism, program))
+        .collect::<Result<Vec<_>, _>>()?;
+    let mut running = Vec::new();
+    let mut failure = None;
+    for launcher in &mut launchers {
+        let began = Instant::now();
+        match launcher.start(mechanism) {
+            Ok(Running::Vspawn(child)) => running.push((began, child)),
+            Ok(_) => failure = Some(LabError::Untrusted("the child is not detached".to_owned())),
+            Err(error) => failure = Some(error),
+        }
+    }
+    let mut walls = Vec::new();
+    // Wait for all of them even after a failure; otherwise the next wait would return one of them.
+    while !running.is_empty() {
+        let (pid, ended) = any_end()?;
+        let Some(position) = running.iter().position(|(_, child)| child.id() == pid) else {
+            return Err(LabError::Untrusted("an unknown child ended".to_owned()));
+        };
+        walls.push(nanos(running.swap_remove(position).0.elapsed()));
+        if !libc::WIFEXITED(ended) || libc::WEXITSTATUS(ended) != status {
+            failure = Some(LabError::Untrusted(format!(
+                "a child ended with {} instead of exit status {status}",
+                ending(ended)
+            )));
+        }
+    }
+    failure.map_or(Ok(walls), Err)
+}
+
+/// Waits for any child, and returns its pid and wait status.
+fn any_end() -> Result<(u32, i32), LabError> {
+    let mut status = 0;
+    // SAFETY: the kernel fills `status`.
+    match unsafe { libc::waitpid(-1, &raw mut status, 0) } {
+        -1 => Err(LabError::doing("wait for a child")(io::Error::last_os_error())),
+        pid => Ok((pid as u32, status)),
+    }
+}

@@ -1,0 +1,83 @@
+//! The main loop of a worker: takes on its setting, reports that it is ready, and performs each request in its input until the end.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufRead, BufReader, Write};
+use std::os::fd::AsFd;
+
+use nix::unistd::{dup2_stderr, dup2_stdin, dup2_stdout};
+
+use super::ballast::Ballast;
+use super::operations;
+use super::protocol::{Reply, Request, Setting};
+use crate::LabError;
+
+/// Performs requests until the end of the input.
+///
+/// # Errors
+/// If the setting is invalid, or if the replies cannot be written.
+pub fn serve(setting: &str) -> io::Result<()> {
+    die_with_the_parent();
+    let mut pipes = Pipes::take()?;
+    let setting: Setting = serde_json::from_str(setting)?;
+    let mut ballast = match Ballast::take(&setting) {
+        Ok(ballast) => ballast,
+        Err(error) => return pipes.answer(Err(error)),
+    };
+    pipes.answer(Ok(Vec::new()))?;
+    let mut line = String::new();
+    while pipes.input.read_line(&mut line)? > 0 {
+        let request: Request = serde_json::from_str(&line)?;
+        pipes.answer(operations::perform(&request, &mut ballast))?;
+        line.clear();
+    }
+    Ok(())
+}
+
+/// When the parent dies, neither a process with gigabytes of memory nor its children must remain. The worker leads its own process group,
+/// which it kills, because the parent-death signal does not reach grandchildren.
+fn die_with_the_parent() {
+    extern "C" fn end_all(_: i32) {
+        // SAFETY: a plain system call; the group belongs to this process.
+        unsafe { libc::kill(0, libc::SIGKILL) };
+    }
+    let handler: extern "C" fn(i32) = end_all;
+    // SAFETY: plain system calls. setpgid fails if this process already leads a group, which is fine.
+    unsafe {
+        libc::setpgid(0, 0);
+        libc::signal(libc::SIGTERM, handler as libc::sighandler_t);
+        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
+    }
+}
+
+/// The former standard input and output. Both are replaced by /dev/null, so that output of children is not mistaken for a reply.
+struct Pipes {
+    input: BufReader<File>,
+    output: File,
+}
+
+impl Pipes {
+    fn take() -> io::Result<Pipes> {
+        let input = io::stdin().as_fd().try_clone_to_owned()?;
+        let output = io::stdout().as_fd().try_clone_to_owned()?;
+        let nothing = OpenOptions::new().read(true).write(true).open("/dev/null")?;
+        dup2_stdin(&nothing)?;
+        dup2_stdout(&nothing)?;
+        dup2_stderr(&nothing)?;
+        Ok(Pipes {
+            input: BufReader::new(File::from(input)),
+            output: File::from(output),
+        })
+    }
+
+    fn answer(&mut self, outcome: Result<Vec<f64>, LabError>) -> io::Result<()> {
+        let reply = match outcome {
+            Ok(values) => Reply::Done(values),
+            Err(LabError::Unavailable(reason)) => Reply::Unavailable(reason),
+            Err(LabError::Untrusted(reason)) => Reply::Untrusted(reason),
+            Err(error @ LabError::System { .. }) => Reply::Unavailable(error.to_string()),
+        };
+        let mut line = serde_json::to_vec(&reply)?;
+        line.push(b'\n');
+        self.output.write_all(&line)
+    }
+}

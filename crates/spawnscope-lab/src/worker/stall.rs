@@ -1,0 +1,143 @@
+//! How long another thread of the parent stalls during a launch, if it needs the memory's lock, which fork holds. Also how long it stalls
+//! without a launch, because a thread that waits for a CPU stalls too.
+
+use std::ffi::c_void;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::Mechanism;
+use super::launcher::Launcher;
+use super::operations::nanos;
+use super::protocol::Program;
+use crate::LabError;
+use spawnscope_data::statistics::median;
+
+/// The number of turns after which a new thread counts as running. Otherwise a fork of a large parent could be over before it has started.
+const TURNS_TO_BEGIN: u64 = 16;
+
+/// Another thread, which maps, writes to and unmaps a page in a loop.
+#[derive(Default)]
+struct Neighbour {
+    ended: AtomicBool,
+    batches: AtomicU64,
+    /// The longest turn in nanoseconds.
+    longest: AtomicU64,
+}
+
+impl Neighbour {
+    fn live(&self) {
+        let mut last = Instant::now();
+        while !self.ended.load(Ordering::Relaxed) {
+            map_and_unmap();
+            let now = Instant::now();
+            self.longest
+                .fetch_max((now - last).as_nanos() as u64, Ordering::Relaxed);
+            self.batches.fetch_add(1, Ordering::Relaxed);
+            last = now;
+        }
+    }
+
+    /// Waits until this many more turns have ended.
+    fn await_turns(&self, count: u64) {
+        let from = self.batches.load(Ordering::Relaxed);
+        while self.batches.load(Ordering::Relaxed) < from + count {
+            thread::yield_now();
+        }
+    }
+}
+
+/// Returns medians over launches: wall, the neighbour's longest turn, and time inside the call.
+pub fn stall(mechanism: Mechanism, program: &Program, count: u32) -> Result<Vec<f64>, LabError> {
+    let mut launcher = Launcher::new(mechanism, program)?;
+    beside_a_neighbour(|neighbour| {
+        launcher.warm_up(mechanism, count)?;
+        repeated(neighbour, count, || {
+            let began = Instant::now();
+            let running = launcher.start(mechanism)?;
+            let call = began.elapsed();
+            launcher.finish(mechanism, running)?;
+            Ok(call)
+        })
+    })
+}
+
+/// Returns medians over pauses of this length without a launch: wall, the neighbour's longest turn, and the pause.
+pub fn idle(pause_ns: f64, count: u32) -> Result<Vec<f64>, LabError> {
+    let pause = Duration::from_nanos(pause_ns as u64);
+    let _exact = ExactTimers::set();
+    beside_a_neighbour(|neighbour| {
+        repeated(neighbour, count, || {
+            thread::sleep(pause);
+            Ok(pause)
+        })
+    })
+}
+
+/// By default, the kernel lets timers expire 50 us late, which is half a launch.
+struct ExactTimers;
+
+impl ExactTimers {
+    fn set() -> ExactTimers {
+        // SAFETY: a plain system call for this thread.
+        unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1) };
+        ExactTimers
+    }
+}
+
+impl Drop for ExactTimers {
+    /// Restores the default, because children inherit the setting.
+    fn drop(&mut self) {
+        // SAFETY: see above.
+        unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 0) };
+    }
+}
+
+fn beside_a_neighbour(act: impl FnOnce(&Neighbour) -> Result<Vec<f64>, LabError>) -> Result<Vec<f64>, LabError> {
+    let neighbour = Neighbour::default();
+    thread::scope(|scope| {
+        let thread = thread::Builder::new().spawn_scoped(scope, || neighbour.live());
+        let thread = thread.map_err(LabError::doing("start a thread"))?;
+        neighbour.await_turns(TURNS_TO_BEGIN);
+        let outcome = act(&neighbour);
+        neighbour.ended.store(true, Ordering::Relaxed);
+        match thread.join() {
+            Ok(()) => outcome,
+            Err(_) => Err(LabError::Untrusted("the other thread died".to_owned())),
+        }
+    })
+}
+
+/// Returns medians over `count` calls of `act`: wall, the neighbour's longest turn, and the time that `act` returns.
+fn repeated(
+    neighbour: &Neighbour,
+    count: u32,
+    mut act: impl FnMut() -> Result<Duration, LabError>,
+) -> Result<Vec<f64>, LabError> {
+    let (mut walls, mut stalls, mut calls) = (Vec::new(), Vec::new(), Vec::new());
+    for _ in 0..count {
+        neighbour.longest.store(0, Ordering::Relaxed);
+        let began = Instant::now();
+        calls.push(nanos(act()?));
+        walls.push(nanos(began.elapsed()));
+        // If a stall outlasts the act, wait until it has ended.
+        neighbour.await_turns(1);
+        stalls.push(neighbour.longest.load(Ordering::Relaxed) as f64);
+    }
+    let medians = [walls, stalls, calls].map(|values| median(values).unwrap_or_default());
+    Ok(medians.to_vec())
+}
+
+fn map_and_unmap() {
+    const BYTES: usize = 4096;
+    let protection = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: memory of our own, written within its bounds and given back.
+    unsafe {
+        let start: *mut c_void = libc::mmap(std::ptr::null_mut(), BYTES, protection, flags, -1, 0);
+        if start != libc::MAP_FAILED {
+            start.cast::<u8>().write_volatile(1);
+            libc::munmap(start, BYTES);
+        }
+    }
+}

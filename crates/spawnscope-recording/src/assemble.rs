@@ -1,0 +1,422 @@
+//! Joins events to rows. This code is pure: events go in, and each batch returns the rows that are new or changed. Only unfinished launches
+//! are kept in memory. Rows of other launches are merged in the file (see `store`), so a late event adds to a row and never removes
+//! anything.
+
+use std::collections::{HashMap, HashSet};
+
+use spawnscope_data::event::{
+    Chain, Event, EventKind, Executed, Exited, LaunchId, Launched, LeftCpu, Loaded, Loader, Nanos, Pid, Sampled, Slice,
+};
+use spawnscope_data::event::{TaskId, Waker};
+
+use super::intern::{Interner, NewObject, NewText, Objects};
+use super::redact::Redaction;
+use super::stacks::{NewStacks, Stacks};
+use super::unfinished::{OrderedExec, Unfinished};
+use spawnscope_data::rows::{ExecRow, FailedExecRow, LaunchRow, Origin, SampleRow, SliceRow, ThreadRow, WakerRow};
+
+/// Rows to write in one transaction.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    /// Strings that the rows refer to and that the file does not have yet.
+    pub(super) texts: Vec<NewText>,
+    /// New and changed launches.
+    pub(super) launches: Vec<LaunchRow>,
+    /// Launches that rows belong to. Those that the file does not know become orphans.
+    pub(super) mentioned: HashSet<LaunchId>,
+    /// New and changed execs.
+    pub(super) execs: Vec<OrderedExec>,
+    /// New failed execs.
+    pub(super) failed_execs: Vec<FailedExecRow>,
+    /// New and changed threads. If a thread occurs twice, the later row is right.
+    pub(super) threads: Vec<ThreadRow>,
+    /// Objects that the slices refer to and that the file does not have yet.
+    pub(super) objects: Vec<NewObject>,
+    /// Frames and call chains that launches and samples refer to and that the file does not have yet.
+    pub(super) stacks: NewStacks,
+    /// New slices.
+    pub(super) slices: Vec<SliceRow>,
+    /// New samples.
+    pub(super) samples: Vec<SampleRow>,
+    /// The launch of the command, in the batch in which `note_root` was called.
+    pub(super) root: Option<LaunchId>,
+    /// The time of the latest event of the recording so far.
+    pub(super) last: Nanos,
+}
+
+#[derive(Debug)]
+pub(super) struct Assembler {
+    origin: Nanos,
+    interner: Interner,
+    objects: Objects,
+    stacks: Stacks,
+    unfinished: HashMap<LaunchId, Unfinished>,
+    /// The unfinished launch that has, or last had, a pid in the recorder's pid namespace.
+    by_pid: HashMap<Pid, LaunchId>,
+    dirty: Vec<LaunchId>,
+    next_exec: i64,
+    forget_orphans_above: usize,
+    batch: Batch,
+}
+
+impl Assembler {
+    /// An orphan whose end was also lost would stay forever. Above this many launches, orphans are forgotten.
+    const MANY_UNFINISHED: usize = 65_536;
+
+    /// `origin` becomes time zero.
+    pub(super) fn new(origin: Nanos, redaction: Redaction) -> Self {
+        Assembler {
+            origin,
+            interner: Interner::new(redaction),
+            objects: Objects::default(),
+            stacks: Stacks::default(),
+            unfinished: HashMap::new(),
+            by_pid: HashMap::new(),
+            dirty: Vec::new(),
+            next_exec: 1,
+            forget_orphans_above: Self::MANY_UNFINISHED,
+            batch: Batch::default(),
+        }
+    }
+
+    /// Notes which launch is the command.
+    pub(super) fn note_root(&mut self, root: LaunchId) {
+        self.batch.root = Some(root);
+    }
+
+    /// Whether there is something to write that did not come from an event.
+    pub(super) fn has_news(&self) -> bool {
+        self.batch.root.is_some()
+    }
+
+    /// Applies one event.
+    pub(super) fn apply(&mut self, event: &Event) {
+        let Event { launch, task, .. } = *event;
+        let at = self.relative(event.at);
+        self.batch.last = self.batch.last.max(at);
+        match &event.kind {
+            EventKind::Adopted { pid, name } => self.adopted(at, launch, *pid, name),
+            EventKind::Released { pid } => self.released(at, launch, *pid),
+            EventKind::Launched(launched) => self.launched(at, launch, launched),
+            EventKind::ThreadStarted { tid, creator } => self.thread_started(at, launch, task, *tid, *creator),
+            EventKind::ExecFailed { entered, path, errno } => self.exec_failed(at, launch, *entered, path, *errno),
+            EventKind::Executed(executed) => self.executed(launch, executed),
+            EventKind::Loaded(loaded) => self.loaded(launch, loaded),
+            EventKind::Exited(exited) => self.exited(at, launch, task, exited),
+            EventKind::Gone {
+                zombie,
+                auto_reaped,
+                cpu,
+            } => {
+                let zombie = zombie.map(|zombie| self.relative(zombie));
+                self.launch(launch).thread_gone(zombie, *auto_reaped, *cpu);
+            }
+            EventKind::Reaped { pid } => self.reaped(at, launch, *pid),
+            EventKind::Slice(slice) => {
+                self.runs(at, launch, task, slice);
+                let back = (slice.left != LeftCpu::Ended).then_some(at);
+                self.slice(back, launch, task, slice);
+            }
+            EventKind::LastSeen(slice) => self.slice(None, launch, task, slice),
+            EventKind::FileNamed { device, inode, path } => {
+                let path = self.interner.intern(path);
+                self.objects.name(*device, *inode, path);
+            }
+            EventKind::Called(chain) => self.called(launch, chain),
+            EventKind::Sampled(sampled) => self.sampled(at, task, sampled),
+        }
+    }
+
+    /// Returns what is new or changed since the last call, and forgets finished launches.
+    pub(super) fn take_batch(&mut self) -> Batch {
+        for id in std::mem::take(&mut self.dirty) {
+            let Some(launch) = self.unfinished.get_mut(&id) else {
+                continue;
+            };
+            launch.is_dirty = false;
+            self.batch.launches.push(launch.row());
+            self.batch.execs.extend(launch.changed_exec());
+            if launch.is_finished() {
+                self.forget(id);
+            }
+        }
+        if self.unfinished.len() > self.forget_orphans_above {
+            self.unfinished.retain(|_, launch| !launch.is_orphan());
+            self.forget_orphans_above = Self::MANY_UNFINISHED.max(2 * self.unfinished.len());
+        }
+        self.batch.texts = self.interner.take_new();
+        self.batch.objects = self.objects.take_new();
+        self.batch.stacks = self.stacks.take_new();
+        let last = self.batch.last;
+        std::mem::replace(
+            &mut self.batch,
+            Batch {
+                last,
+                ..Batch::default()
+            },
+        )
+    }
+
+    fn forget(&mut self, id: LaunchId) {
+        let pid = self.unfinished.remove(&id).and_then(|launch| launch.row.pid);
+        if let Some(pid) = pid.filter(|pid| self.by_pid.get(pid) == Some(&id)) {
+            self.by_pid.remove(&pid);
+        }
+    }
+
+    /// Converts an instant to recording time. Instants before time zero (the start of a sleep that is still going on) become zero.
+    fn relative(&self, instant: Nanos) -> Nanos {
+        instant.since(self.origin)
+    }
+
+    /// Returns the launch that an event is about, for changes. An unknown launch becomes an orphan.
+    fn launch(&mut self, id: LaunchId) -> &mut Unfinished {
+        let launch = self.unfinished.entry(id).or_insert_with(|| Unfinished::orphan(id));
+        if !launch.is_dirty {
+            launch.is_dirty = true;
+            self.dirty.push(id);
+        }
+        launch
+    }
+
+    /// Notes which launch has a pid now. The previous owner of the pid must be reaped, even if no event said so. This bounds memory by the
+    /// number of pids.
+    fn give_pid(&mut self, pid: Pid, id: LaunchId) {
+        if pid == Pid(0) {
+            // The pid is not visible in the recorder's pid namespace.
+            return;
+        }
+        let before = self.by_pid.insert(pid, id);
+        if let Some(before) = before.filter(|before| *before != id && self.unfinished.contains_key(before)) {
+            self.launch(before).is_superseded = true;
+        }
+        self.launch(id).row.pid = Some(pid);
+    }
+
+    fn adopted(&mut self, at: Nanos, id: LaunchId, pid: Pid, name: &[u8]) {
+        let name = self.interner.intern(name);
+        self.give_pid(pid, id);
+        let row = &mut self.launch(id).row;
+        row.origin = Origin::Existed;
+        row.created = Some(at);
+        row.name = Some(name);
+    }
+
+    fn released(&mut self, at: Nanos, id: LaunchId, pid: Pid) {
+        self.give_pid(pid, id);
+        let row = &mut self.launch(id).row;
+        row.origin = Origin::Command;
+        row.created = Some(at);
+    }
+
+    fn launched(&mut self, at: Nanos, id: LaunchId, launched: &Launched) {
+        let relative = |instant: Option<Nanos>| instant.map(|instant| self.relative(instant));
+        let entered = relative(launched.entered);
+        let (prepared, parent_tidied) = (relative(launched.prepared), relative(launched.parent_tidied));
+        self.give_pid(launched.pid, id);
+        self.launch(launched.parent);
+        if let Some(reaper) = launched.reaper {
+            self.launch(reaper).awaited.insert(launched.pid_for_reaper, id);
+        }
+        let row = &mut self.launch(id).row;
+        row.parent = Some(launched.parent);
+        row.parent_task = Some(launched.parent_task);
+        row.origin = Origin::Launched;
+        row.mechanism = launched.mechanism;
+        row.create = entered;
+        row.created = Some(at);
+        row.prepare = prepared;
+        row.parent_tidied = parent_tidied;
+        row.parent_faults = launched.parent_faults;
+        row.parent_rss_bytes = launched.parent_memory.map(|memory| memory.rss_bytes);
+        row.parent_table_bytes = launched.parent_memory.map(|memory| memory.page_table_bytes);
+    }
+
+    fn called(&mut self, id: LaunchId, chain: &Chain) {
+        let is_script = chain.frames.first().is_some_and(|frame| frame.language.is_script());
+        let stack = self.stacks.intern(chain, &mut self.interner);
+        let row = &mut self.launch(id).row;
+        let place = if is_script {
+            &mut row.script_stack
+        } else {
+            &mut row.native_stack
+        };
+        *place = stack;
+    }
+
+    fn sampled(&mut self, at: Nanos, task: TaskId, sampled: &Sampled) {
+        let stack = self.stacks.intern(&sampled.chain, &mut self.interner);
+        self.batch.samples.extend(stack.map(|stack| SampleRow {
+            task,
+            at,
+            span: sampled.span,
+            is_waiting: sampled.is_waiting,
+            stack,
+        }));
+    }
+
+    fn thread_started(&mut self, at: Nanos, launch: LaunchId, task: TaskId, tid: Pid, creator: TaskId) {
+        let thread = ThreadRow {
+            task,
+            launch,
+            creator: Some(creator),
+            tid,
+            created: at,
+            ended: None,
+            cpu: None,
+        };
+        self.launch(launch).thread_started(thread.clone());
+        self.batch.threads.push(thread);
+    }
+
+    fn exec_failed(&mut self, at: Nanos, launch: LaunchId, entered: Nanos, path: &[u8], errno: i32) {
+        self.launch(launch);
+        let row = FailedExecRow {
+            launch,
+            enter: self.relative(entered),
+            returned: at,
+            path: self.interner.intern(path),
+            errno,
+        };
+        self.batch.failed_execs.push(row);
+    }
+
+    fn executed(&mut self, launch: LaunchId, executed: &Executed) {
+        let first_run = executed.first_run.map(|first_run| self.relative(first_run));
+        let exec = OrderedExec {
+            ordinal: self.next_exec,
+            row: self.exec_row(launch, executed),
+        };
+        self.next_exec += 1;
+        let state = self.launch(launch);
+        state.ran_first(first_run);
+        if let Some(closing) = executed.closing {
+            state.row.setup_closes = Some(closing.calls);
+            state.row.setup_close_span = Some(closing.span);
+        }
+        let before = state.executed(exec);
+        self.batch.execs.extend(before);
+    }
+
+    fn exec_row(&mut self, launch: LaunchId, executed: &Executed) -> ExecRow {
+        let argv = self.interner.intern_argv(&executed.argv);
+        // Masking must neither make an argv look cut nor reveal the length of a secret.
+        let cut_bytes = executed.argv_bytes.saturating_sub(executed.argv.len() as u64);
+        ExecRow {
+            launch,
+            enter: executed.entered.map(|entered| self.relative(entered)),
+            returned: None,
+            load_end: None,
+            has_loader: None,
+            enter_cpu: executed.entered.map(|_| executed.cpu_at_entry),
+            return_cpu: None,
+            load_cpu: None,
+            load_opens: None,
+            load_failed_opens: None,
+            load_cache: None,
+            path: self.interner.intern(&executed.path),
+            interpreter: executed.interpreter.as_deref().map(|path| self.interner.intern(path)),
+            argv: argv.id,
+            argv_bytes: argv.bytes as u64 + cut_bytes,
+            cwd: executed.cwd.as_deref().map(|path| self.interner.intern(path)),
+        }
+    }
+
+    fn loaded(&mut self, launch: LaunchId, loaded: &Loaded) {
+        let returned = self.relative(loaded.exec_returned);
+        let loader = match loaded.loader {
+            Loader::Done { at, cpu, search } => Loader::Done {
+                at: self.relative(at),
+                cpu,
+                search,
+            },
+            other => other,
+        };
+        self.launch(launch).loaded(returned, loaded.cpu_at_return, loader);
+    }
+
+    fn exited(&mut self, at: Nanos, launch: LaunchId, task: TaskId, exited: &Exited) {
+        let first_run = exited.first_run.map(|first_run| self.relative(first_run));
+        let group_exit = exited.exit_group_entered.map(|entered| self.relative(entered));
+        let state = self.launch(launch);
+        state.ran_first(first_run);
+        let thread = state.exited(at, task, group_exit, exited);
+        self.batch.threads.extend(thread);
+    }
+
+    fn reaped(&mut self, at: Nanos, waiter: LaunchId, pid: Pid) {
+        // A wait also returns for a stopped child; only a child that exited can have been reaped.
+        match self.launch(waiter).awaited.get(&pid).copied() {
+            Some(child) if self.unfinished.get(&child).is_none_or(Unfinished::has_exited) => {
+                self.launch(waiter).awaited.remove(&pid);
+                self.launch(child).waited_for(at);
+            }
+            Some(_) => {}
+            None => {
+                if let Some(child) = self.child_of_a_dead_parent(pid) {
+                    self.launch(child).waited_for(at);
+                }
+            }
+        }
+    }
+
+    /// If a parent died, a subreaper or init reaps its child. Only the pid identifies that child, and only if the reaper and the recorder
+    /// see the same pids. A tracer's wait returns a tracee whose parent is still alive.
+    fn child_of_a_dead_parent(&self, pid: Pid) -> Option<LaunchId> {
+        let id = *self.by_pid.get(&pid)?;
+        let child = self.unfinished.get(&id)?;
+        let is_dead = |parent: LaunchId| self.unfinished.get(&parent).is_none_or(Unfinished::has_exited);
+        let is_zombie = child.has_exited() && child.row.reaped.is_none();
+        (is_zombie && child.row.parent.is_some_and(is_dead)).then_some(id)
+    }
+
+    /// Notes when a process first ran on a CPU.
+    fn runs(&mut self, at: Nanos, launch: LaunchId, task: TaskId, slice: &Slice) {
+        let state = self.unfinished.get(&launch);
+        if is_first(slice, launch, task) && state.is_some_and(|state| state.row.first_run.is_none()) {
+            self.launch(launch).ran_first(Some(at));
+        }
+    }
+
+    /// Applies a slice; `back` is when the thread got a CPU again.
+    fn slice(&mut self, back: Option<Nanos>, launch: LaunchId, task: TaskId, slice: &Slice) {
+        if !self.unfinished.contains_key(&launch) {
+            // The row is in the file, unless the event of its creation was lost.
+            self.batch.mentioned.insert(launch);
+        }
+        let (wake_span, waker) = match &slice.wake {
+            Some(wake) => (Some(wake.at.since(slice.off)), Some(self.waker(&wake.by))),
+            None => (None, None),
+        };
+        self.batch.slices.push(SliceRow {
+            task,
+            off: self.relative(slice.off),
+            on_span: slice.on.map(|on| slice.off.since(on)),
+            off_span: back.map(|back| back.since(self.relative(slice.off))),
+            wake_span,
+            reason: slice.left,
+            syscall: slice.syscall.and_then(|syscall| u16::try_from(syscall.number).ok()),
+            argument: slice.syscall.map(|syscall| syscall.argument),
+            waker,
+            is_waker_certain: slice.wake.as_ref().is_none_or(|wake| wake.is_certain),
+            object: slice.object.and_then(|object| self.objects.intern(object)),
+            calls: slice.calls,
+        });
+    }
+
+    fn waker(&mut self, waker: &Waker) -> WakerRow {
+        match waker {
+            Waker::Task(task) => WakerRow::Task(*task),
+            Waker::Interrupt => WakerRow::Interrupt,
+            Waker::Other { pid, name } => WakerRow::Other(*pid, Some(self.interner.intern(name))),
+        }
+    }
+}
+
+/// Whether a slice ends with the first instruction of a process.
+fn is_first(slice: &Slice, launch: LaunchId, task: TaskId) -> bool {
+    slice.left == LeftCpu::Created && task.0 == launch.0
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,34 @@
+//! The rows that events produce, by subject.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::sample::*;
+
+mod batches;
+mod lives;
+mod reaping;
+mod threads;
+
+const CHILD: LaunchId = LaunchId(2);
+
+fn assembler() -> Assembler {
+    Assembler::new(ORIGIN, Redaction::Mask)
+}
+
+/// Returns the launch rows that events produce, each in its last state.
+fn launches(events: &[Event]) -> BTreeMap<LaunchId, LaunchRow> {
+    let mut assembler = assembler();
+    events.iter().for_each(|event| assembler.apply(event));
+    assembler
+        .take_batch()
+        .launches
+        .into_iter()
+        .map(|row| (row.id, row))
+        .collect()
+}
+
+fn with_kind(mut event: Event, change: impl FnOnce(&mut EventKind)) -> Event {
+    change(&mut event.kind);
+    event
+}

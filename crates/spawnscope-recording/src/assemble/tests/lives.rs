@@ -1,0 +1,188 @@
+//! The rows that events produce: a launch's whole life and its execs.
+
+use super::*;
+use crate::reader::StackId;
+use spawnscope_data::event::{Mechanism, ParentMemory};
+
+#[test]
+fn a_whole_life_becomes_one_row_with_every_instant() {
+    let mut events = vec![released()];
+    events.extend(whole_life(1_000, CHILD, 200));
+    let row = &launches(&events)[&CHILD];
+    let expected = LaunchRow {
+        id: CHILD,
+        parent: Some(ROOT),
+        parent_task: Some(TaskId(1)),
+        pid: Some(Pid(200)),
+        origin: Origin::Launched,
+        mechanism: Some(Mechanism::Fork),
+        create: Some(Nanos(1_050)),
+        created: Some(Nanos(1_100)),
+        first_run: Some(Nanos(1_200)),
+        exit: Some(Nanos(2_195)),
+        zombie: Some(Nanos(2_295)),
+        reaped: Some(Nanos(2_400)),
+        wait_status: Some(0),
+        parent_rss_bytes: Some(4_000_000),
+        parent_table_bytes: Some(80_000),
+        exit_cpu: Some(Nanos(90)),
+        cpu: Some(Nanos(100)),
+        name: None,
+        setup_closes: Some(3),
+        setup_close_span: Some(Nanos(4)),
+        prepare: Some(Nanos(1_040)),
+        parent_tidied: Some(Nanos(1_020)),
+        parent_faults: Some(5),
+        script_stack: Some(StackId::at(1)),
+        native_stack: None,
+    };
+    assert_eq!(*row, expected);
+}
+
+#[test]
+fn an_exec_carries_its_loader_and_a_chain_keeps_each() {
+    let mut assembler = assembler();
+    for event in [
+        released(),
+        launched(10, ROOT, CHILD, 200),
+        executed(100, CHILD, "env bash"),
+        executed(200, CHILD, "bash"),
+    ] {
+        assembler.apply(&event);
+    }
+    let first = assembler.take_batch();
+    assembler.apply(&loaded(300, CHILD));
+    let second = assembler.take_batch();
+
+    let ordinals = |batch: &Batch| batch.execs.iter().map(|exec| exec.ordinal).collect::<Vec<_>>();
+    assert_eq!(
+        (ordinals(&first), ordinals(&second)),
+        (vec![1, 2], vec![2]),
+        "the loaded one is written again"
+    );
+    let row = &second.execs[0].row;
+    assert_eq!(
+        (row.enter, row.returned, row.load_end),
+        (Some(Nanos(190)), Some(Nanos(295)), Some(Nanos(300)))
+    );
+    assert_eq!(row.has_loader, Some(true));
+    assert_eq!(
+        (row.load_opens, row.load_failed_opens, row.load_cache),
+        (Some(2), Some(1), Some(true))
+    );
+    assert_eq!(first.execs[1].row.load_opens, None, "the loader's end is not known yet");
+    assert_eq!(
+        (row.enter_cpu, row.return_cpu, row.load_cpu),
+        (Some(Nanos(10)), Some(Nanos(20)), Some(Nanos(40)))
+    );
+    assert_eq!(
+        first.execs[0].row.has_loader, None,
+        "unknown, because it executed again first"
+    );
+}
+
+#[test]
+fn a_static_image_has_no_loader_and_an_unseen_end_is_unknown() {
+    for (loader, has_loader) in [(Loader::None, false), (Loader::Unknown, true)] {
+        let mut assembler = assembler();
+        assembler.apply(&executed(100, CHILD, "x"));
+        assembler.apply(&with_kind(loaded(200, CHILD), |kind| {
+            if let EventKind::Loaded(loaded) = kind {
+                loaded.loader = loader;
+            }
+        }));
+        let row = assembler.take_batch().execs.remove(0).row;
+        assert_eq!((row.has_loader, row.load_end), (Some(has_loader), None));
+    }
+}
+
+#[test]
+fn masking_a_secret_does_not_make_an_argv_look_cut() {
+    let mut assembler = assembler();
+    assembler.apply(&executed(100, CHILD, "x --password hunter2hunter2"));
+    assembler.apply(&with_kind(executed(200, CHILD, "x --password hunter2"), |kind| {
+        if let EventKind::Executed(executed) = kind {
+            executed.argv_bytes += 1_000;
+        }
+    }));
+    let batch = assembler.take_batch();
+    let stored = b"x\0--password\0***\0".len() as u64;
+    let argv_bytes: Vec<u64> = batch.execs.iter().map(|exec| exec.row.argv_bytes).collect();
+    assert_eq!(argv_bytes, [stored, stored + 1_000]);
+    assert!(
+        !batch
+            .texts
+            .iter()
+            .any(|text| text.bytes.windows(7).any(|part| part == b"hunter2"))
+    );
+}
+
+#[test]
+fn the_command_ran_before_it_was_let_go_and_that_is_not_its_set_up() {
+    let late = Event {
+        at: instant(500),
+        ..released()
+    };
+    let rows = launches(&[late, executed(600, ROOT, "x"), with_kind(exited(900, ROOT), |_| {})]);
+    assert_eq!(rows[&ROOT].origin, Origin::Command);
+    assert_eq!(
+        (rows[&ROOT].created, rows[&ROOT].create, rows[&ROOT].mechanism),
+        (Some(Nanos(500)), None, None)
+    );
+    assert_eq!(rows[&ROOT].first_run, Some(Nanos(580)));
+    let early = launches(&[
+        Event {
+            at: instant(590),
+            ..released()
+        },
+        executed(600, ROOT, "x"),
+    ]);
+    assert_eq!(early[&ROOT].first_run, Some(Nanos(590)));
+}
+
+#[test]
+fn a_process_that_was_there_before_is_no_launch() {
+    let adopted = event(
+        0,
+        ROOT,
+        EventKind::Adopted {
+            pid: Pid(100),
+            name: b"make".to_vec(),
+        },
+    );
+    let row = &launches(&[adopted])[&ROOT];
+    assert_eq!(
+        (row.origin, row.pid, row.parent, row.created),
+        (Origin::Existed, Some(Pid(100)), None, Some(Nanos(0)))
+    );
+    assert!(row.name.is_some());
+}
+
+#[test]
+fn a_launch_that_is_killed_before_it_ran_has_no_instants_it_did_not_reach() {
+    let killed = with_kind(exited(100, CHILD), |kind| {
+        if let EventKind::Exited(exited) = kind {
+            (exited.exit_group_entered, exited.wait_status) = (None, 9);
+        }
+    });
+    let row = &launches(&[released(), launched(10, ROOT, CHILD, 200), killed, gone(150, CHILD)])[&CHILD];
+    assert_eq!(
+        (row.first_run, row.exit, row.wait_status),
+        (None, Some(Nanos(100)), Some(9))
+    );
+    assert_eq!((row.zombie, row.reaped), (Some(Nanos(145)), None));
+}
+
+#[test]
+fn the_parent_may_have_weighed_an_unknown_amount() {
+    let light = with_kind(launched(10, ROOT, CHILD, 200), |kind| {
+        if let EventKind::Launched(launched) = kind {
+            (launched.parent_memory, launched.entered) = (None::<ParentMemory>, None);
+        }
+    });
+    let row = &launches(&[released(), light])[&CHILD];
+    assert_eq!(
+        (row.parent_rss_bytes, row.parent_table_bytes, row.create),
+        (None, None, None)
+    );
+}

@@ -1,0 +1,325 @@
+//! Prepares the path of a new recording. An existing recording is kept as `<path>.old`, as perf does with `perf.data.old`. A file that is
+//! not a recording is neither moved nor overwritten. Nothing is written through a link, because any user with write access to the folder
+//! may have put it there.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use rustix::fs::OFlags;
+
+use super::claim;
+use super::error::RecordError;
+use super::folder::{Folder, Found};
+use super::header::Header;
+use super::log::beside;
+use super::version::APPLICATION_ID;
+use spawnscope_system::owner;
+
+/// What exists at the path of the new recording.
+#[derive(Debug)]
+enum Occupant {
+    Nothing,
+    /// An empty file, such as one that `mktemp` created: writing to it loses nothing.
+    EmptyFile(File),
+    Recording,
+}
+
+/// The claimed path of a new recording. No other recorder uses it while this value lives.
+#[derive(Debug)]
+pub(super) struct Destination {
+    folder: Folder,
+    path: PathBuf,
+    /// Whether the earlier recording at this path was moved to `<path>.old`.
+    earlier_is_kept: bool,
+    /// The recording, which holds the claim. It must outlive SQLite's connection: closing it releases that connection's locks.
+    file: File,
+}
+
+/// The files that SQLite keeps beside a database: rollback journal, write-ahead log, and its readers' shared memory.
+const BESIDE: [&str; 3] = ["-journal", "-wal", "-shm"];
+
+/// Leaves an empty file at `path`, readable only by its owner (argv can be private), and moves an earlier recording to `<path>.old`. SQLite
+/// gives the files that it creates beside it the same owner and mode.
+pub(super) fn make_room(path: &Path) -> Result<Destination, RecordError> {
+    let named = path.file_name().map(|name| path.with_file_name(name));
+    let path = named.ok_or_else(|| RecordError::InTheWay { path: path.to_owned() })?;
+    let failed = |source| RecordError::io("create", &path, source);
+    let folder = Folder::of(&path).map_err(failed)?;
+    let occupant = occupant(&folder, &path)?;
+    let earlier_is_kept = matches!(occupant, Occupant::Recording);
+    if earlier_is_kept {
+        let old = old_of(&path);
+        self::occupant(&folder, &old)?;
+        move_recording(&folder, &path, &old)?;
+    }
+    // Left behind when a recording was removed, or placed there deliberately. SQLite would treat them as part of the new recording.
+    remove_beside(&folder, &path)?;
+    let file = match occupant {
+        Occupant::EmptyFile(file) => file,
+        Occupant::Nothing | Occupant::Recording => folder.create(name(&path)).map_err(failed)?,
+    };
+    if !claim::claim(&file).map_err(|source| RecordError::io("claim", &path, source))? {
+        return Err(RecordError::BeingRecorded { path });
+    }
+    Ok(Destination {
+        folder,
+        path,
+        earlier_is_kept,
+        file,
+    })
+}
+
+impl Destination {
+    /// Returns the file of the recording.
+    pub(super) fn file(&self) -> &File {
+        &self.file
+    }
+
+    /// Returns the path as the user named it.
+    pub(super) fn named(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns the path without links.
+    pub(super) fn path(&self) -> PathBuf {
+        self.folder.path_of(name(&self.path))
+    }
+
+    /// Whether the path still leads to this recording.
+    pub(super) fn is_still_there(&self) -> bool {
+        self.folder.still_has(name(&self.path), &self.file)
+    }
+
+    /// Whether data written under the path arrived in the file. Another user could have replaced the file between its creation and the
+    /// moment SQLite opened it.
+    pub(super) fn has_begun(&self) -> io::Result<bool> {
+        Ok(Header::read(&self.file)?.is_some_and(|header| header.application_id == APPLICATION_ID))
+    }
+
+    /// Removes the new recording and restores the earlier one.
+    pub(super) fn take_back(&self) -> Result<(), RecordError> {
+        let Destination { folder, path, .. } = self;
+        let removed = folder.remove(name(path));
+        removed.map_err(|source| RecordError::io("remove", path, source))?;
+        remove_beside(folder, path)?;
+        if self.earlier_is_kept {
+            move_recording(folder, &old_of(path), path)
+        } else {
+            Ok(())
+        }
+    }
+}
+
+fn old_of(path: &Path) -> PathBuf {
+    beside(path, ".old")
+}
+
+/// Returns the last component, which every path here has.
+fn name(path: &Path) -> &OsStr {
+    path.file_name().unwrap_or_default()
+}
+
+/// Renames a recording together with the journal or log that a killed recorder left. Otherwise its last batches would be lost, and SQLite
+/// would apply them to the next file at the old name.
+fn move_recording(folder: &Folder, path: &Path, old: &Path) -> Result<(), RecordError> {
+    // Remove those of the file that is about to be replaced first, so that they are not applied to the wrong file.
+    remove_beside(folder, old)?;
+    let rename = |from: &Path, to: &Path| folder.rename(name(from), name(to));
+    rename(path, old).map_err(|source| RecordError::io("rename", path, source))?;
+    for suffix in BESIDE {
+        let (from, to) = (beside(path, suffix), beside(old, suffix));
+        if_there(rename(&from, &to)).map_err(|source| RecordError::io("rename", &from, source))?;
+    }
+    Ok(())
+}
+
+fn remove_beside(folder: &Folder, path: &Path) -> Result<(), RecordError> {
+    BESIDE.iter().map(|suffix| beside(path, suffix)).try_for_each(|stray| {
+        if_there(folder.remove(name(&stray))).map_err(|source| RecordError::io("remove", &stray, source))
+    })
+}
+
+/// Determines what exists at `path`. Returns an error if it must not be touched.
+fn occupant(folder: &Folder, path: &Path) -> Result<Occupant, RecordError> {
+    let failed = |source| RecordError::io("inspect", path, source);
+    let in_the_way = || RecordError::InTheWay { path: path.to_owned() };
+    match folder.look(name(path)).map_err(failed)? {
+        Found::Nothing => return Ok(Occupant::Nothing),
+        Found::Link => return Err(RecordError::Link { path: path.to_owned() }),
+        // Opening a pipe or a device could have side effects.
+        Found::Other => return Err(in_the_way()),
+        Found::File => {}
+    }
+    let file = folder.open(name(path), OFlags::RDONLY).map_err(failed)?;
+    let metadata = file.metadata().map_err(failed)?;
+    if !metadata.is_file() {
+        return Err(in_the_way());
+    }
+    if claim::is_claimed(&file) {
+        return Err(RecordError::BeingRecorded { path: path.to_owned() });
+    }
+    if metadata.len() == 0 {
+        return empty_file(folder, path).map(Occupant::EmptyFile);
+    }
+    match Header::read(&file).map_err(failed)? {
+        Some(header) if header.application_id == APPLICATION_ID => Ok(Occupant::Recording),
+        _ => Err(in_the_way()),
+    }
+}
+
+/// Opens an empty file for writing. Refuses a file of another user, who could read the recording, and a file with several hard links, which
+/// is also reachable elsewhere.
+fn empty_file(folder: &Folder, path: &Path) -> Result<File, RecordError> {
+    let failed = |source| RecordError::io("open", path, source);
+    let file = folder.open(name(path), OFlags::RDWR).map_err(failed)?;
+    let metadata = file.metadata().map_err(failed)?;
+    let is_own = metadata.uid() == owner::file_uid().as_raw() && metadata.nlink() == 1;
+    if is_own && metadata.is_file() && metadata.len() == 0 {
+        Ok(file)
+    } else {
+        Err(RecordError::OfAnother { path: path.to_owned() })
+    }
+}
+
+/// Ignores the error that there is no such file.
+fn if_there(outcome: io::Result<()>) -> io::Result<()> {
+    match outcome {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::{PermissionsExt, symlink};
+
+    use super::*;
+
+    fn recording(content: &str) -> Vec<u8> {
+        let mut bytes = b"SQLite format 3\0".to_vec();
+        bytes.resize(68, 0);
+        bytes.extend(APPLICATION_ID.to_be_bytes());
+        bytes.resize(100, 0);
+        bytes.extend(content.as_bytes());
+        bytes
+    }
+
+    #[test]
+    fn a_recording_is_kept_as_old_together_with_its_journal() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.db");
+        for (file, bytes) in [("x.db", recording("b")), ("x.db.old", recording("a"))] {
+            fs::write(folder.path().join(file), bytes).unwrap();
+        }
+        fs::write(folder.path().join("x.db-journal"), "journal of b").unwrap();
+        fs::write(folder.path().join("x.db.old-journal"), "journal of a").unwrap();
+
+        make_room(&path).unwrap();
+
+        assert_eq!(fs::read(&path).unwrap(), b"");
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+        assert_eq!(fs::read(folder.path().join("x.db.old")).unwrap(), recording("b"));
+        assert_eq!(
+            fs::read(folder.path().join("x.db.old-journal")).unwrap(),
+            b"journal of b"
+        );
+        assert!(!folder.path().join("x.db-journal").exists());
+    }
+
+    #[test]
+    fn a_journal_without_its_successor_does_not_outlive_the_recording_it_belongs_to() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::write(folder.path().join("x.db"), recording("b")).unwrap();
+        fs::write(folder.path().join("x.db.old-journal"), "journal of a").unwrap();
+        make_room(&folder.path().join("x.db")).unwrap();
+        assert!(!folder.path().join("x.db.old-journal").exists());
+    }
+
+    #[test]
+    fn what_is_not_a_recording_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let foreign = folder.path().join("thesis.txt");
+        fs::write(&foreign, "years of work").unwrap();
+        assert!(matches!(make_room(&foreign), Err(RecordError::InTheWay { .. })));
+        assert_eq!(fs::read(&foreign).unwrap(), b"years of work");
+        assert!(
+            matches!(make_room(folder.path()), Err(RecordError::InTheWay { .. })),
+            "a folder"
+        );
+    }
+
+    #[test]
+    fn an_old_file_that_is_not_a_recording_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.db");
+        fs::write(&path, recording("b")).unwrap();
+        fs::write(folder.path().join("x.db.old"), "years of work").unwrap();
+        assert!(matches!(make_room(&path), Err(RecordError::InTheWay { path }) if path.ends_with("x.db.old")));
+        assert_eq!(fs::read(&path).unwrap(), recording("b"));
+    }
+
+    #[test]
+    fn an_empty_file_is_used_as_it_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.db");
+        fs::write(&path, "").unwrap();
+        make_room(&path).unwrap();
+        assert!(!folder.path().join("x.db.old").exists());
+    }
+
+    #[test]
+    fn a_missing_folder_is_named() {
+        let folder = tempfile::tempdir().unwrap();
+        let error = make_room(&folder.path().join("nowhere/x.db")).unwrap_err();
+        assert!(matches!(&error, RecordError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound));
+        assert!(error.to_string().contains("nowhere/x.db"), "{error}");
+    }
+
+    #[test]
+    fn nothing_is_written_through_a_link() {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, old, other] = ["x.db", "x.db.old", "other"].map(|name| folder.path().join(name));
+        for content in [None, Some(Vec::new()), Some(recording("a"))] {
+            let _ = content.as_ref().map(|bytes| fs::write(&other, bytes).unwrap());
+            let _ = fs::remove_file(&path);
+            symlink(&other, &path).unwrap();
+            assert!(matches!(make_room(&path), Err(RecordError::Link { path }) if path.ends_with("x.db")));
+            assert_eq!(fs::read(&other).ok(), content);
+        }
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, recording("b")).unwrap();
+        symlink(&other, &old).unwrap();
+        assert!(matches!(make_room(&path), Err(RecordError::Link { path }) if path.ends_with("x.db.old")));
+        assert_eq!(
+            (fs::read(&path).unwrap(), fs::read(&other).unwrap()),
+            (recording("b"), recording("a"))
+        );
+    }
+
+    #[test]
+    fn an_empty_file_that_is_somewhere_else_too_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let [path, other] = ["x.db", "other"].map(|name| folder.path().join(name));
+        fs::write(&other, "").unwrap();
+        fs::hard_link(&other, &path).unwrap();
+        assert!(matches!(make_room(&path), Err(RecordError::OfAnother { .. })));
+    }
+
+    #[test]
+    fn a_folder_that_is_moved_takes_its_recording_along() {
+        let folder = tempfile::tempdir().unwrap();
+        let [first, second] = ["first", "second"].map(|name| folder.path().join(name));
+        fs::create_dir(&first).unwrap();
+        let place = make_room(&first.join("x.db")).unwrap();
+        assert!(place.is_still_there());
+        fs::rename(&first, &second).unwrap();
+        symlink(&second, &first).unwrap();
+        assert!(!place.is_still_there());
+        place.take_back().unwrap();
+        assert!(!second.join("x.db").exists());
+    }
+}

@@ -1,0 +1,68 @@
+//! What is known when a recording begins and when it ends.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use spawnscope_data::event::{Calibration, Loss, Missing, Nanos};
+use spawnscope_data::rows::Scope;
+
+/// What is known when a recording begins.
+#[derive(Clone, Debug)]
+pub struct Header {
+    /// The name of the collector, such as `ebpf`.
+    pub collector: String,
+    /// What is followed.
+    pub scope: Scope,
+    /// The command's argv; empty if there is no command. Secrets in it are masked like any others.
+    pub command: Vec<Vec<u8>>,
+    /// The working directory of the recorder.
+    pub cwd: Vec<u8>,
+    /// `uname -r`.
+    pub kernel: String,
+    /// `uname -m`.
+    pub arch: String,
+    /// `uname -n`.
+    pub hostname: String,
+    /// The number of online CPUs.
+    pub cpus: u32,
+    /// Wall-clock time at `origin`, in nanoseconds since 1970-01-01 UTC.
+    pub started_unix_ns: i64,
+    /// The instant that becomes the recording's time zero.
+    pub origin: Nanos,
+    /// What the collector cannot see on this machine.
+    pub missing: Vec<Missing>,
+    /// Constants of the machine that could be measured.
+    pub calibration: Vec<Calibration>,
+}
+
+/// What is known when a recording ends.
+#[derive(Clone, Debug)]
+pub struct Ending {
+    /// The time from the start to the end of the command, or to the end of the recording.
+    pub wall: Option<Nanos>,
+    /// Why the recording ended: `exited`, `interrupted`, `duration` or `failed: WHY`.
+    pub ended: String,
+    /// Events that the collector lost.
+    pub lost: Vec<Loss>,
+}
+
+impl Ending {
+    /// Returns the losses summed by kind: a collector may report one kind in several parts.
+    pub(super) fn losses(&self) -> BTreeMap<&str, u64> {
+        let mut losses = BTreeMap::new();
+        for loss in &self.lost {
+            let events: &mut u64 = losses.entry(loss.kind.as_str()).or_default();
+            *events = events.saturating_add(loss.events);
+        }
+        losses
+    }
+}
+
+/// The files that a finished recording consists of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Finished {
+    /// A single file.
+    Whole,
+    /// Two files, because another program still reads the recording. The log belongs to it until that program ends.
+    WithLog(PathBuf),
+}

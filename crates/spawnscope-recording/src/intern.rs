@@ -1,0 +1,241 @@
+//! Numbers the strings of a recording and the objects that its threads waited for, so that repeated ones are stored once. Memory is
+//! bounded: when full, it forgets everything, and the same bytes may get a new number later. All strings pass through here before they are
+//! written, so secrets are masked here, once per string. This code writes nothing.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use spawnscope_data::event::{Object, ObjectKind};
+
+use super::redact::Redaction;
+use spawnscope_data::rows::{ObjectRef, ObjectRow, TextId};
+
+/// A string that is not in the file yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct NewText {
+    pub(super) id: TextId,
+    pub(super) bytes: Arc<[u8]>,
+}
+
+/// A string that is in the file, or will be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Interned {
+    pub(super) id: TextId,
+    /// Its length as stored.
+    pub(super) bytes: usize,
+}
+
+/// Known strings with their numbers.
+#[derive(Debug)]
+pub(super) struct Interner {
+    redaction: Redaction,
+    known: HashMap<Arc<[u8]>, Interned>,
+    known_bytes: usize,
+    next: u32,
+    new: Vec<NewText>,
+}
+
+impl Interner {
+    const MAX_KNOWN: usize = 65_536;
+    /// A second limit, because an argv can be long: a few thousand link commands would otherwise exhaust memory.
+    const MAX_KNOWN_BYTES: usize = 16 << 20;
+
+    pub(super) fn new(redaction: Redaction) -> Interner {
+        Interner {
+            redaction,
+            known: HashMap::new(),
+            known_bytes: 0,
+            next: 0,
+            new: Vec::new(),
+        }
+    }
+
+    /// Returns the number of a path or name.
+    pub(super) fn intern(&mut self, text: &[u8]) -> TextId {
+        self.number(text, Redaction::apply_to_path).id
+    }
+
+    /// Returns the number of an argv, whose arguments end with NUL, and its length after masking.
+    pub(super) fn intern_argv(&mut self, argv: &[u8]) -> Interned {
+        self.number(argv, Redaction::apply)
+    }
+
+    fn number(&mut self, text: &[u8], mask: fn(Redaction, &[u8]) -> Cow<'_, [u8]>) -> Interned {
+        if let Some(&known) = self.known.get(text) {
+            return known;
+        }
+        if self.known.len() >= Self::MAX_KNOWN || self.known_bytes + text.len() > Self::MAX_KNOWN_BYTES {
+            self.known.clear();
+            self.known_bytes = 0;
+        }
+        let id = TextId(self.next);
+        // Four billion distinct strings would fill any disk first.
+        self.next = self.next.saturating_add(1);
+        let given: Arc<[u8]> = text.into();
+        let bytes = match mask(self.redaction, text) {
+            Cow::Borrowed(_) => Arc::clone(&given),
+            Cow::Owned(masked) => masked.into(),
+        };
+        let interned = Interned { id, bytes: bytes.len() };
+        self.known_bytes += given.len();
+        self.known.insert(given, interned);
+        self.new.push(NewText { id, bytes });
+        interned
+    }
+
+    /// Returns the strings that were new since the last call.
+    pub(super) fn take_new(&mut self) -> Vec<NewText> {
+        std::mem::take(&mut self.new)
+    }
+}
+
+/// An object that is not in the file yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NewObject {
+    /// Its position and kind.
+    pub(super) reference: ObjectRef,
+    pub(super) row: ObjectRow,
+}
+
+/// Known objects with their positions, and the paths of files.
+#[derive(Debug, Default)]
+pub(super) struct Objects {
+    known: HashMap<ObjectRow, ObjectRef>,
+    paths: HashMap<(u32, u64), TextId>,
+    next: usize,
+    new: Vec<NewObject>,
+}
+
+impl Objects {
+    const MAX_KNOWN: usize = 65_536;
+
+    /// Notes the current path of a file. After a deletion, another file may get the same inode.
+    pub(super) fn name(&mut self, device: u32, inode: u64, path: TextId) {
+        if self.paths.len() >= Self::MAX_KNOWN {
+            self.paths.clear();
+        }
+        self.paths.insert((device, inode), path);
+    }
+
+    /// Returns the reference of an object, or `None` if there are too many.
+    pub(super) fn intern(&mut self, object: Object) -> Option<ObjectRef> {
+        let Object { kind, device, inode } = object;
+        let row = ObjectRow {
+            kind,
+            device,
+            inode,
+            path: self.paths.get(&(device, inode)).copied().filter(|_| has_path(kind)),
+        };
+        if let Some(&reference) = self.known.get(&row) {
+            return Some(reference);
+        }
+        if self.known.len() >= Self::MAX_KNOWN {
+            self.known.clear();
+        }
+        let reference = ObjectRef::new(kind, self.next)?;
+        self.next += 1;
+        self.known.insert(row, reference);
+        self.new.push(NewObject { reference, row });
+        Some(reference)
+    }
+
+    /// Returns the objects that were new since the last call.
+    pub(super) fn take_new(&mut self) -> Vec<NewObject> {
+        std::mem::take(&mut self.new)
+    }
+}
+
+/// Whether objects of this kind have a path. The inode of another kind may equal that of a file.
+fn has_path(kind: ObjectKind) -> bool {
+    use ObjectKind::{BlockDevice, CharacterDevice, Directory, Fifo, File};
+    matches!(kind, Fifo | CharacterDevice | BlockDevice | File | Directory)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_string_that_repeats_is_stored_once() {
+        let mut interner = Interner::new(Redaction::Mask);
+        let first = interner.intern(b"/bin/true");
+        assert_ne!(interner.intern(b"/bin/false"), first);
+        assert_eq!(interner.intern(b"/bin/true"), first);
+        assert_eq!(interner.take_new().len(), 2);
+        assert_eq!(interner.intern(b"/bin/true"), first);
+        assert!(interner.take_new().is_empty());
+    }
+
+    #[test]
+    fn secrets_are_masked_before_a_string_is_new_and_known_by_what_it_was() {
+        let mut interner = Interner::new(Redaction::Mask);
+        let first = interner.intern_argv(b"mysql\0-phunter2\0");
+        assert_eq!(interner.intern_argv(b"mysql\0-phunter2\0"), first);
+        assert_ne!(interner.intern_argv(b"mysql\0-phunter3\0").id, first.id);
+        interner.intern(b"/srv/https://me:hunter2@host");
+        let new = interner.take_new();
+        let stored: Vec<&[u8]> = new.iter().map(|text| &*text.bytes).collect();
+        let masked = b"mysql\0-p***\0".as_slice();
+        assert_eq!(stored, [masked, masked, b"/srv/https://me:***@host"]);
+        assert_eq!(first.bytes, masked.len());
+    }
+
+    #[test]
+    fn memory_stays_bounded_by_count_and_by_bytes() {
+        let mut interner = Interner::new(Redaction::Mask);
+        for number in 0..Interner::MAX_KNOWN + 10 {
+            interner.intern(number.to_string().as_bytes());
+        }
+        assert!(interner.known.len() <= Interner::MAX_KNOWN);
+        let again = interner.intern(b"0");
+        assert_eq!(
+            again,
+            TextId(u32::try_from(Interner::MAX_KNOWN).unwrap() + 10),
+            "forgotten, so it gets a new number"
+        );
+
+        let huge = vec![b'x'; Interner::MAX_KNOWN_BYTES / 2 + 1];
+        interner.intern(&huge);
+        interner.intern(&[huge.as_slice(), b"y"].concat());
+        assert!(interner.known_bytes <= Interner::MAX_KNOWN_BYTES);
+        assert_eq!(
+            interner.known_bytes,
+            interner.known.keys().map(|text| text.len()).sum::<usize>()
+        );
+    }
+
+    #[test]
+    fn an_object_that_repeats_is_stored_once_until_it_gets_another_path() {
+        let mut objects = Objects::default();
+        let fifo = Object {
+            kind: ObjectKind::Fifo,
+            device: 3,
+            inode: 7,
+        };
+        let pipe = Object {
+            kind: ObjectKind::Pipe,
+            ..fifo
+        };
+        objects.name(3, 7, TextId(5));
+        let first = objects.intern(fifo).unwrap();
+        assert_eq!(objects.intern(fifo), Some(first));
+        assert_ne!(objects.intern(pipe), Some(first));
+        objects.name(3, 7, TextId(6));
+        assert_ne!(objects.intern(fifo), Some(first));
+        let paths: Vec<_> = objects.take_new().iter().map(|new| new.row.path).collect();
+        assert_eq!(paths, [Some(TextId(5)), None, Some(TextId(6))]);
+        assert!(objects.take_new().is_empty());
+    }
+
+    #[test]
+    fn memory_for_objects_stays_bounded() {
+        let mut objects = Objects::default();
+        for inode in 0..Objects::MAX_KNOWN as u64 + 10 {
+            objects.name(1, inode, TextId(0));
+            let kind = ObjectKind::File;
+            objects.intern(Object { kind, device: 1, inode });
+        }
+        assert!(objects.known.len() <= Objects::MAX_KNOWN && objects.paths.len() <= Objects::MAX_KNOWN);
+    }
+}

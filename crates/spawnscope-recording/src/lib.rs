@@ -1,0 +1,45 @@
+//! The recording: one SQLite file between the collectors and everything else. `schema.sql` documents the format. `writer` stores events
+//! (through `assemble`, which joins them to rows), and `reader` reads the rows.
+
+mod assemble;
+mod checksum;
+mod claim;
+mod contradictions;
+mod destination;
+mod ends;
+mod error;
+mod fields;
+mod folder;
+mod header;
+mod intern;
+mod limits;
+mod log;
+mod manner;
+mod open;
+pub mod reader;
+mod redact;
+#[cfg(test)]
+mod sample;
+mod schema;
+mod stacks;
+mod store;
+mod sums;
+mod tables;
+mod trailer;
+mod unfinished;
+mod values;
+mod version;
+pub mod writer;
+
+pub use ends::{Ending, Finished, Header};
+pub use error::RecordError;
+pub use manner::{Manner, Memory};
+pub use open::is_recording;
+pub use reader::RecordingFile;
+pub use redact::Redaction;
+pub use writer::Recorder;
+
+/// Compiles the example of the README.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;

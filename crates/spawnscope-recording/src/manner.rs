@@ -1,0 +1,48 @@
+//! How a recording is written: its owner, and the memory of the writer.
+
+use spawnscope_system::owner::Owner;
+
+/// How a recording is written.
+#[derive(Clone, Debug, Default)]
+pub struct Manner {
+    /// The owner of the recording; `None` means the recorder's own user.
+    pub owner: Option<Owner>,
+    /// The memory that the writer may use.
+    pub memory: Memory,
+}
+
+/// How much memory the writer may use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Memory {
+    /// A batch never spills to the log early, and many events can be kept while another program holds the lock.
+    #[default]
+    Plenty,
+    /// As little as possible.
+    Scarce,
+}
+
+impl Memory {
+    /// Returns the size of SQLite's page cache.
+    pub(super) fn cache_kib(self) -> i32 {
+        match self {
+            Memory::Plenty => 16 * 1024,
+            Memory::Scarce => 1024,
+        }
+    }
+
+    /// Returns the number of events to keep while another program holds the write lock.
+    pub(super) fn most_unwritten(self, batch: usize) -> usize {
+        match self {
+            _ if cfg!(test) => 2 * batch,
+            Memory::Plenty => 25 * batch,
+            Memory::Scarce => batch,
+        }
+    }
+
+    /// Returns the bytes that the writer needs while no lock delays it.
+    #[must_use]
+    pub fn bytes(self) -> u64 {
+        const BATCHES: u64 = 10 << 20;
+        BATCHES + (u64::from(self.cache_kib().unsigned_abs()) << 10)
+    }
+}

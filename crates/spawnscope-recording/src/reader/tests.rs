@@ -1,0 +1,419 @@
+//! Reading valid recordings, and reporting every way in which a file can be invalid.
+
+mod beside;
+mod flipped;
+mod hostile;
+
+use std::fs::{self, OpenOptions};
+
+use rusqlite::Connection;
+
+use super::*;
+use crate::sample::*;
+use crate::tables::TABLES;
+use crate::{Manner, Recorder, Redaction, version};
+use spawnscope_data::event::{Nanos, ObjectKind, Pid, TaskId};
+
+/// A recorder that received some launches.
+fn recorder_of(launches: u64, path: &Path) -> Recorder {
+    let recorder = Recorder::create(path, &header(), Redaction::Mask, &Manner::default()).unwrap();
+    recorder.send(vec![released()]);
+    for number in 0..launches {
+        recorder.send(whole_life(
+            1_000 + number * 10_000,
+            spawnscope_data::event::LaunchId(2 + number),
+            200,
+        ));
+    }
+    recorder
+}
+
+/// A recording of some launches in its own folder.
+fn recording(launches: u64) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("spawnscope.db");
+    recorder_of(launches, &path).finish(ending()).unwrap();
+    (folder, path)
+}
+
+/// Changes a recording as a program does on purpose: without checksums.
+fn change(path: &Path, sql: &str) {
+    let connection = Connection::open(path).unwrap();
+    connection
+        .execute_batch(&format!("DELETE FROM checksum; {sql}"))
+        .unwrap();
+}
+
+fn read_all(path: &Path) -> Result<Recording, RecordError> {
+    let file = RecordingFile::open(path)?;
+    let mut found = file.slices(&mut |_| {})?;
+    found.extend(file.samples(&mut |_| {})?);
+    file.threads()?;
+    let mut recording = file.read()?;
+    recording.info.contradictions.extend(found);
+    Ok(recording)
+}
+
+/// Returns the result of reading a recording that `sql` changed.
+fn read_after(sql: &str) -> Result<Recording, RecordError> {
+    let (_folder, path) = recording(3);
+    change(&path, sql);
+    read_all(&path)
+}
+
+/// Turns a recording into one of an earlier version: without the tables and columns added later.
+fn downgrade(path: &Path, to: i32) {
+    let connection = Connection::open(path).unwrap();
+    for table in TABLES {
+        if table.since > to {
+            connection.execute_batch(&format!("DROP TABLE {}", table.name)).unwrap();
+            continue;
+        }
+        for (column, _) in table.later.iter().filter(|(_, since)| *since > to) {
+            let sql = format!("ALTER TABLE {} DROP COLUMN {column}", table.name);
+            connection.execute_batch(&sql).unwrap();
+        }
+    }
+    connection.pragma_update(None, "user_version", to).unwrap();
+}
+
+#[test]
+fn a_file_that_is_not_there_is_missing() {
+    let error = RecordingFile::open(Path::new("/nonexistent/spawnscope.db"))
+        .err()
+        .unwrap();
+    assert!(matches!(error, RecordError::Missing { .. }));
+    assert!(
+        error.to_string().contains("no recording at /nonexistent/spawnscope.db"),
+        "{error}"
+    );
+}
+
+#[test]
+fn what_is_not_a_recording_is_called_that() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x");
+    for content in ["", "x", &"not a database ".repeat(1_000)] {
+        fs::write(&path, content).unwrap();
+        let error = RecordingFile::open(&path).err().unwrap();
+        assert!(matches!(error, RecordError::NotARecording { .. }), "{error}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), content, "and is left unchanged");
+    }
+    assert!(
+        matches!(
+            RecordingFile::open(folder.path()),
+            Err(RecordError::NotARecording { .. })
+        ),
+        "a folder"
+    );
+    let other = folder.path().join("other.db");
+    Connection::open(&other)
+        .unwrap()
+        .execute_batch("CREATE TABLE x (y)")
+        .unwrap();
+    assert!(
+        matches!(RecordingFile::open(&other), Err(RecordError::NotARecording { .. })),
+        "another database"
+    );
+}
+
+#[test]
+fn a_newer_version_is_named_with_what_is_known() {
+    let error = read_after("PRAGMA user_version = 9").unwrap_err();
+    assert!(matches!(
+        error,
+        RecordError::NewerVersion {
+            found: 9,
+            known: version::CURRENT,
+            ..
+        }
+    ));
+    assert!(error.to_string().contains("update spawnscope"), "{error}");
+}
+
+#[test]
+fn version_1_is_read_and_what_came_later_is_unknown() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("old.db");
+    Connection::open(&path)
+        .unwrap()
+        .execute_batch(include_str!("../../../spawnscope/tests/recordings/version_1.sql"))
+        .unwrap();
+    let file = RecordingFile::open(&path).unwrap();
+    let recording = file.read().unwrap();
+    let launch = &recording.launches[1];
+    assert_eq!((launch.pid, launch.cpu), (Some(Pid(101)), Some(Nanos(420_000))));
+    assert_eq!((launch.setup_closes, launch.setup_close_span), (None, None));
+    let exec = &recording.execs[1];
+    assert_eq!(recording.texts.get(exec.path), b"/bin/true");
+    assert_eq!(
+        (exec.load_opens, exec.load_failed_opens, exec.load_cache),
+        (None, None, None)
+    );
+    assert_eq!(recording.calibration, []);
+    let mut slices = 0;
+    file.slices(&mut |_| slices += 1).unwrap();
+    assert_eq!((slices, file.threads().unwrap().len()), (2, 0));
+    file.samples(&mut |row| panic!("{row:?}")).unwrap();
+}
+
+#[test]
+fn a_file_that_was_cut_short_is_damaged() {
+    let (_folder, path) = recording(1_000);
+    let whole = fs::metadata(&path).unwrap().len();
+    for kept in [whole / 2, whole - 4_096, 5_000] {
+        OpenOptions::new()
+            .write(true)
+            .open(&path)
+            .unwrap()
+            .set_len(kept)
+            .unwrap();
+        let error = RecordingFile::open(&path).and_then(|file| file.read()).unwrap_err();
+        assert!(matches!(error, RecordError::Corrupt { .. }), "{kept}: {error}");
+        assert!(error.to_string().contains("spawnscope.db is damaged"), "{error}");
+    }
+    OpenOptions::new().write(true).open(&path).unwrap().set_len(50).unwrap();
+    assert!(RecordingFile::open(&path).is_err(), "not even a whole header");
+}
+
+#[test]
+fn a_page_that_was_overwritten_is_damage() {
+    let (_folder, path) = recording(1_000);
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[4_096..].fill(0xff);
+    fs::write(&path, bytes).unwrap();
+    let error = RecordingFile::open(&path).and_then(|file| file.read()).unwrap_err();
+    assert!(matches!(error, RecordError::Corrupt { .. }), "{error}");
+}
+
+#[test]
+fn a_lock_is_waited_for_and_then_named() {
+    let (_folder, path) = recording(3);
+    let other = Connection::open(&path).unwrap();
+    other.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let error = RecordingFile::open_within(&path, Duration::from_millis(50))
+        .err()
+        .unwrap();
+    assert!(matches!(error, RecordError::Locked { .. }), "{error}");
+    let ending = std::thread::spawn(move || {
+        std::thread::sleep(Duration::from_millis(100));
+        other.execute_batch("COMMIT").unwrap();
+    });
+    assert!(RecordingFile::open_within(&path, Duration::from_secs(10)).is_ok());
+    ending.join().unwrap();
+}
+
+#[test]
+fn a_value_that_cannot_be_is_named_with_its_table_and_column() {
+    for (sql, place) in [
+        ("UPDATE launch SET origin = 9", "column origin of table launch holds 9"),
+        (
+            "UPDATE launch SET mechanism = 5",
+            "column mechanism of table launch holds 5",
+        ),
+        (
+            "UPDATE launch SET exit_ns = -1",
+            "column exit_ns of table launch holds -1",
+        ),
+        (
+            "UPDATE launch SET pid = 1 << 40",
+            "column pid of table launch holds 1099511627776",
+        ),
+        (
+            "UPDATE launch SET created_ns = 'noon'",
+            "column created_ns of table launch holds a value of type Text",
+        ),
+        (
+            "UPDATE launch SET name_text = 9999",
+            "column name_text of table launch holds 9999",
+        ),
+        (
+            "UPDATE exec SET path_text = 9999",
+            "column path_text of table exec holds 9999",
+        ),
+        (
+            "UPDATE exec SET has_loader = 2",
+            "column has_loader of table exec holds 2",
+        ),
+        (
+            "UPDATE failed_exec SET errno = 1.5",
+            "column errno of table failed_exec holds a value of type Real",
+        ),
+        ("UPDATE slice SET reason = 6", "column reason of table slice holds 6"),
+        (
+            "UPDATE slice SET object = 5000",
+            "column object of table slice holds 5000",
+        ),
+        (
+            "INSERT INTO object VALUES (5000, 15, 0, 0, NULL)",
+            "column kind of table object holds 15",
+        ),
+        (
+            "UPDATE slice SET waker = -1 << 63",
+            "column waker of table slice holds -9223372036854775808",
+        ),
+        (
+            "UPDATE slice SET argument = 'x'",
+            "column argument of table slice holds a value of type Text",
+        ),
+        (
+            "INSERT INTO thread VALUES (1, 1, NULL, 1 << 33, 0, 0, 0)",
+            "column tid of table thread holds 8589934592",
+        ),
+        (
+            "UPDATE recording SET scope = 'some'",
+            "column scope of table recording holds 'some'",
+        ),
+        ("UPDATE recording SET arch = x'ff'", "column arch of table recording"),
+        (
+            "UPDATE text SET bytes = 5",
+            "column bytes of table text holds a value of type Integer",
+        ),
+        (
+            "UPDATE calibration SET what = 'luck'",
+            "column what of table calibration holds 'luck'",
+        ),
+        (
+            "UPDATE calibration SET ns = 9e999",
+            "column ns of table calibration holds inf",
+        ),
+        (
+            "UPDATE calibration SET low_ns = 'some'",
+            "column low_ns of table calibration holds a value of type Text",
+        ),
+        (
+            "INSERT INTO lost VALUES ('slice', -1)",
+            "column events of table lost holds -1",
+        ),
+    ] {
+        let error = read_after(sql).unwrap_err();
+        assert!(matches!(error, RecordError::BadValue { .. }), "{sql}: {error}");
+        assert!(error.to_string().contains(place), "{sql}: {error}");
+    }
+}
+
+#[test]
+fn version_2_is_read_without_objects() {
+    let (_folder, path) = recording(2);
+    downgrade(&path, 2);
+    let file = RecordingFile::open(&path).unwrap();
+    let mut slices = Vec::new();
+    file.slices(&mut |row| slices.push(row)).unwrap();
+    assert_eq!(slices.len(), 16);
+    assert!(slices.iter().all(|row| row.object.is_none()));
+    assert_eq!(slices[1].waker, Some(WakerRow::Task(TaskId(ROOT.0))));
+    let recording = file.read().unwrap();
+    assert_eq!((recording.launches.len(), recording.objects.len()), (3, 0));
+}
+
+#[test]
+fn every_earlier_version_is_read() {
+    for version in 1..version::CURRENT {
+        let (_folder, path) = recording(3);
+        downgrade(&path, version);
+        let recording = read_all(&path).unwrap();
+        assert_eq!(recording.launches.len(), 4, "{version}");
+        assert_eq!(recording.info.contradictions, Contradictions::default(), "{version}");
+    }
+}
+
+#[test]
+fn a_table_that_is_not_there_is_damage() {
+    for sql in [
+        "DROP TABLE exec",
+        "ALTER TABLE launch RENAME COLUMN exit_ns TO exit",
+        "DELETE FROM recording",
+    ] {
+        let error = read_after(sql).unwrap_err();
+        assert!(matches!(error, RecordError::Corrupt { .. }), "{sql}: {error}");
+    }
+}
+
+#[test]
+fn texts_with_gaps_are_found() {
+    let changed = "UPDATE text SET id = id + 1000; UPDATE exec SET path_text = path_text + 1000, \
+                   argv_text = argv_text + 1000, cwd_text = NULL; UPDATE failed_exec SET path_text = path_text + 1000; \
+                   UPDATE object SET path_text = NULL; \
+                   UPDATE frame SET file_text = file_text + 1000, function_text = function_text + 1000; \
+                   INSERT INTO text VALUES (5, 'TEXT instead of BLOB')";
+    let Recording { execs, texts, .. } = read_after(changed).unwrap();
+    assert_eq!(texts.get(execs[2].path), b"/usr/bin/dirname");
+    assert_eq!(texts.get(TextId(0)), b"TEXT instead of BLOB");
+}
+
+#[test]
+fn wakers_threads_and_losses_are_read() {
+    let (_folder, path) = recording(1);
+    change(
+        &path,
+            "DELETE FROM slice; INSERT INTO text VALUES (99, x'6b30');
+             INSERT INTO slice VALUES (1, 10, 5, 20, 7, 2, 61, -1, -7, 99, 40, 3, 0), (1, 50, NULL, NULL, NULL, 5, NULL, NULL, 0, NULL, NULL, NULL, 1);
+             INSERT INTO slice VALUES (1, 60, NULL, NULL, NULL, 1, NULL, NULL, NULL, NULL, NULL, NULL, NULL);
+             INSERT INTO object VALUES (7, 0, 15, 4242, NULL), (40, 1, 8, -1, 99);
+             INSERT INTO thread VALUES (8, 1, NULL, 300, 10, NULL, NULL)",
+    );
+    let file = RecordingFile::open(&path).unwrap();
+    let mut slices = Vec::new();
+    file.slices(&mut |row| slices.push(row)).unwrap();
+    let Recording { texts, objects, .. } = file.read().unwrap();
+    let object = slices[0].object.unwrap();
+    assert_eq!(
+        (object.kind(), objects[object.place()].inode),
+        (ObjectKind::Fifo, u64::MAX)
+    );
+    assert_eq!(
+        objects[object.place()].path.map(|path| texts.get(path)),
+        Some(b"k0".as_slice())
+    );
+    assert_eq!(slices[1].object, None);
+    let Some(WakerRow::Other(Pid(7), Some(name))) = slices[0].waker else {
+        panic!("{:?}", slices[0])
+    };
+    assert_eq!(texts.get(name), b"k0");
+    assert_eq!(
+        (slices[0].on_span, slices[0].wake_span),
+        (Some(Nanos(5)), Some(Nanos(7)))
+    );
+    assert_eq!((slices[0].syscall, slices[0].argument), (Some(61), Some(u64::MAX)));
+    assert_eq!((slices[1].waker, slices[1].off_span), (Some(WakerRow::Interrupt), None));
+    assert_eq!(slices[2].waker, None);
+    assert_eq!(
+        slices.iter().map(|row| row.is_waker_certain).collect::<Vec<_>>(),
+        [false, true, true]
+    );
+    let thread = &file.threads().unwrap()[0];
+    assert_eq!(
+        (thread.task, thread.creator, thread.tid, thread.ended),
+        (TaskId(8), None, Pid(300), None)
+    );
+}
+
+#[test]
+fn system_calls_of_another_machine_have_the_numbers_of_x86_64() {
+    let (_folder, path) = recording(1);
+    change(
+        &path,
+        "UPDATE recording SET arch = 'aarch64';
+         DELETE FROM slice;
+         INSERT INTO slice VALUES (1, 40, NULL, 5, NULL, 2, 260, -1, NULL, NULL, NULL, NULL, NULL),
+             (1, 60, NULL, 5, NULL, 2, 300, -1, NULL, NULL, NULL, NULL, NULL)",
+    );
+    let mut calls = Vec::new();
+    let file = RecordingFile::open(&path).unwrap();
+    file.slices(&mut |row| calls.push(row.syscall)).unwrap();
+    // wait4, and a number that aarch64 does not use.
+    assert_eq!(calls, [Some(61), None]);
+}
+
+#[test]
+fn a_hundred_thousand_launches_are_read_in_order() {
+    let (_folder, path) = recording(1);
+    change(
+        &path,
+        "WITH RECURSIVE n (i) AS (SELECT 3 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)
+         INSERT INTO launch (id, parent, origin) SELECT i, 1, 0 FROM n",
+    );
+    let launches = RecordingFile::open(&path).unwrap().read().unwrap().launches;
+    assert_eq!(launches.len(), 100_000);
+    assert!(launches.is_sorted_by_key(|row| row.id));
+}

@@ -1,0 +1,134 @@
+//! The log of a recording that was cut off or is live, and other files beside a recording: they are read, and nothing is written.
+
+use std::os::unix::fs::PermissionsExt;
+
+use super::*;
+use crate::{Finished, log};
+
+/// A recording as a killed recorder leaves it, with its batches in the log.
+pub(super) fn cut_off(launches: u64) -> (tempfile::TempDir, PathBuf) {
+    let (growing, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let path = growing.path().join("spawnscope.db");
+    let _recorder = recorder_of(launches, &path);
+    wait_for_launches(&path, launches as usize + 1);
+    let copy = folder.path().join("spawnscope.db");
+    fs::copy(&path, &copy).unwrap();
+    fs::copy(log::path_of(&path), log::path_of(&copy)).unwrap();
+    (folder, copy)
+}
+
+fn wait_for_launches(path: &Path, launches: usize) {
+    let deadline = std::time::Instant::now() + Duration::from_secs(20);
+    while RecordingFile::open(path).unwrap().read().unwrap().launches.len() < launches {
+        assert!(std::time::Instant::now() < deadline);
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn listing(folder: &Path) -> Vec<(std::ffi::OsString, Vec<u8>)> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let mut all: Vec<_> = entries
+        .map(|path| (path.file_name().unwrap().to_owned(), fs::read(&path).unwrap()))
+        .collect();
+    all.sort();
+    all
+}
+
+#[test]
+fn what_a_killed_recorder_left_is_read_to_its_last_batch_and_left_as_it_is() {
+    let (folder, path) = cut_off(5);
+    let before = listing(folder.path());
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o555)).unwrap();
+    let recording = read_all(&path).unwrap();
+    assert_eq!((recording.launches.len(), recording.info.ended), (6, None));
+    let again = RecordingFile::open(&path).unwrap().again().unwrap().read().unwrap();
+    assert_eq!(again.launches.len(), 6);
+    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(listing(folder.path()), before);
+}
+
+#[test]
+fn without_its_log_it_is_read_as_far_as_it_goes() {
+    let (folder, path) = cut_off(5);
+    fs::remove_file(log::path_of(&path)).unwrap();
+    let before = listing(folder.path());
+    assert_eq!(read_all(&path).unwrap().launches.len(), 0);
+    fs::write(log::path_of(&path), "").unwrap();
+    assert_eq!(read_all(&path).unwrap().launches.len(), 0);
+    fs::remove_file(log::path_of(&path)).unwrap();
+    assert_eq!(listing(folder.path()), before);
+}
+
+#[test]
+fn other_programs_may_move_the_log_into_the_file() {
+    let (_folder, path) = cut_off(5);
+    let sql = "SELECT count(*) FROM launch";
+    let connection = Connection::open(&path).unwrap();
+    let launches: i64 = connection.query_row(sql, [], |row| row.get(0)).unwrap();
+    drop(connection);
+    assert!(!log::path_of(&path).exists());
+    assert_eq!((launches, read_all(&path).unwrap().launches.len()), (6, 6));
+}
+
+#[test]
+fn a_log_that_is_no_file_is_named() {
+    let (_folder, path) = cut_off(2);
+    fs::remove_file(log::path_of(&path)).unwrap();
+    fs::create_dir(log::path_of(&path)).unwrap();
+    let error = read_all(&path).unwrap_err().to_string();
+    assert!(error.contains("spawnscope.db-wal cannot be read"), "{error}");
+}
+
+/// A recorder before version 8 that was killed inside a batch left this.
+#[test]
+fn a_change_that_another_program_did_not_finish_is_not_taken_back_by_reading() {
+    let (folder, path) = recording(200);
+    let other = tempfile::tempdir().unwrap();
+    let connection = Connection::open(&path).unwrap();
+    connection
+        .execute_batch("PRAGMA cache_size = 1; BEGIN IMMEDIATE; UPDATE launch SET pid = 7; UPDATE slice SET calls = 7")
+        .unwrap();
+    let copy = other.path().join("spawnscope.db");
+    fs::copy(&path, &copy).unwrap();
+    fs::copy(
+        folder.path().join("spawnscope.db-journal"),
+        other.path().join("spawnscope.db-journal"),
+    )
+    .unwrap();
+    let before = listing(other.path());
+    let error = RecordingFile::open(&copy).err().unwrap();
+    let is_named = matches!(error, RecordError::NeedsRepair { .. } | RecordError::Corrupt { .. });
+    assert!(is_named, "{error}");
+    assert_eq!(listing(other.path()), before);
+}
+
+#[test]
+fn a_reader_that_stays_costs_no_launch_and_leaves_two_files_that_are_read_together() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("spawnscope.db");
+    let recorder = Recorder::create(&path, &header(), Redaction::Mask, &Manner::default()).unwrap();
+    recorder.send(vec![released()]);
+    recorder.send(whole_life(1_000, spawnscope_data::event::LaunchId(2), 200));
+    wait_for_launches(&path, 2);
+    let reader = Connection::open(&path).unwrap();
+    reader.execute_batch("BEGIN; SELECT count(*) FROM launch").unwrap();
+    for number in 1..400 {
+        recorder.send(whole_life(
+            1_000 + number * 10_000,
+            spawnscope_data::event::LaunchId(2 + number),
+            200,
+        ));
+    }
+    assert_eq!(
+        recorder.finish(ending()).unwrap(),
+        Finished::WithLog(log::path_of(&path))
+    );
+    assert_eq!(read_all(&path).unwrap().launches.len(), 401);
+    let seen: i64 = reader
+        .query_row("SELECT count(*) FROM launch", [], |row| row.get(0))
+        .unwrap();
+    assert_eq!(seen, 2, "as of the start of the read");
+    drop(reader);
+    assert!(!log::path_of(&path).exists());
+    assert_eq!(read_all(&path).unwrap().launches.len(), 401);
+}

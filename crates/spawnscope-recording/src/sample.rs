@@ -1,0 +1,306 @@
+//! Events and headers for the tests of this stage: a valid life of a process, which tests modify.
+
+use std::sync::Arc;
+
+use spawnscope_data::event::{
+    Calibration, Chain, Closing, Constant, Event, EventKind, Executed, Exited, Frame, Language, LaunchId, Launched,
+    LeftCpu, LibrarySearch, Loaded, Loader, Mechanism, Nanos, Object, ObjectKind, ParentMemory, Pid, Sampled, Slice,
+    Syscall, TaskId, Wake, Waker,
+};
+
+use crate::ends::{Ending, Header};
+use spawnscope_data::rows::Scope;
+
+/// The instant of time zero.
+pub(super) const ORIGIN: Nanos = Nanos(1_000_000_000);
+
+pub(super) const ROOT: LaunchId = LaunchId(1);
+
+pub(super) fn header() -> Header {
+    Header {
+        collector: "ebpf".into(),
+        scope: Scope::Command,
+        command: vec![b"./unpack.sh".to_vec(), b"".to_vec(), b"--password=hunter2".to_vec()],
+        cwd: b"/tmp".to_vec(),
+        kernel: "6.18.0".into(),
+        arch: "x86_64".into(),
+        hostname: "here".into(),
+        cpus: 2,
+        started_unix_ns: 1_800_000_000_000_000_000,
+        origin: ORIGIN,
+        missing: vec![spawnscope_data::event::Missing {
+            what: "sched_prepare_exec".into(),
+            effect: "exec begins late".into(),
+        }],
+        calibration: vec![Calibration {
+            what: Constant::PageCopy,
+            ns: 33_250.5,
+            low_ns: Some(30_000.0),
+            high_ns: None,
+        }],
+    }
+}
+
+pub(super) fn ending() -> Ending {
+    Ending {
+        wall: Some(Nanos(5_000)),
+        ended: "exited".into(),
+        lost: Vec::new(),
+    }
+}
+
+/// An event of the process's first thread, `at` nanoseconds into the recording.
+pub(super) fn event(at: u64, launch: LaunchId, kind: EventKind) -> Event {
+    Event {
+        at: instant(at),
+        launch,
+        task: TaskId(launch.0),
+        kind,
+    }
+}
+
+/// The instant `at` nanoseconds into the recording, on the clock of events.
+pub(super) fn instant(at: u64) -> Nanos {
+    Nanos(ORIGIN.0 + at)
+}
+
+pub(super) fn released() -> Event {
+    event(0, ROOT, EventKind::Released { pid: Pid(100) })
+}
+
+pub(super) fn launched(at: u64, parent: LaunchId, child: LaunchId, pid: i32) -> Event {
+    let kind = EventKind::Launched(Launched {
+        parent,
+        parent_task: TaskId(parent.0),
+        reaper: Some(parent),
+        pid: Pid(pid),
+        pid_for_reaper: Pid(pid),
+        mechanism: Some(Mechanism::Fork),
+        entered: Some(instant(at.saturating_sub(50))),
+        prepared: Some(instant(at.saturating_sub(60))),
+        parent_tidied: Some(instant(at.saturating_sub(80))),
+        parent_faults: Some(5),
+        parent_memory: Some(ParentMemory {
+            rss_bytes: 4_000_000,
+            page_table_bytes: 80_000,
+        }),
+    });
+    event(at, child, kind)
+}
+
+pub(super) fn executed(at: u64, launch: LaunchId, argv: &str) -> Event {
+    let argv: Vec<u8> = argv
+        .split(' ')
+        .flat_map(|argument| [argument.as_bytes(), b"\0"].concat())
+        .collect();
+    let kind = EventKind::Executed(Executed {
+        first_run: Some(instant(at - 20)),
+        entered: Some(instant(at - 10)),
+        cpu_at_entry: Nanos(10),
+        path: b"/usr/bin/dirname".to_vec(),
+        interpreter: None,
+        argv_bytes: argv.len() as u64,
+        argv,
+        cwd: Some(b"/work".to_vec()),
+        closing: Some(Closing {
+            calls: 3,
+            span: Nanos(4),
+        }),
+    });
+    event(at, launch, kind)
+}
+
+pub(super) fn loaded(at: u64, launch: LaunchId) -> Event {
+    let loader = Loader::Done {
+        at: instant(at),
+        cpu: Nanos(40),
+        search: LibrarySearch {
+            opens: 2,
+            failed_opens: 1,
+            cache: Some(true),
+        },
+    };
+    let kind = EventKind::Loaded(Loaded {
+        exec_returned: instant(at - 5),
+        cpu_at_return: Nanos(20),
+        loader,
+    });
+    event(at, launch, kind)
+}
+
+pub(super) fn exited(at: u64, launch: LaunchId) -> Event {
+    let kind = EventKind::Exited(Exited {
+        first_run: None,
+        exit_group_entered: Some(instant(at - 5)),
+        last_thread: true,
+        wait_status: 0,
+        cpu: Nanos(90),
+    });
+    event(at, launch, kind)
+}
+
+pub(super) fn gone(at: u64, launch: LaunchId) -> Event {
+    event(
+        at,
+        launch,
+        EventKind::Gone {
+            zombie: Some(instant(at - 5)),
+            auto_reaped: false,
+            cpu: Nanos(100),
+        },
+    )
+}
+
+pub(super) fn reaped(at: u64, parent: LaunchId, pid: i32) -> Event {
+    event(at, parent, EventKind::Reaped { pid: Pid(pid) })
+}
+
+pub(super) fn slice(at: u64, launch: LaunchId, left: LeftCpu) -> Event {
+    let kind = EventKind::Slice(Slice {
+        on: (left != LeftCpu::Created).then(|| instant(at - 30)),
+        off: instant(at - 10),
+        left,
+        syscall: Some(Syscall {
+            number: 61,
+            argument: u64::MAX,
+        }),
+        calls: 7,
+        object: Some(Object {
+            kind: ObjectKind::Fifo,
+            device: 42,
+            inode: 4_242,
+        }),
+        wake: Some(Wake {
+            at: instant(at - 3),
+            by: Waker::Task(TaskId(ROOT.0)),
+            is_certain: true,
+        }),
+    });
+    event(at, launch, kind)
+}
+
+/// Names the path of the FIFO that `slice` waits for.
+pub(super) fn fifo_named(at: u64, launch: LaunchId) -> Event {
+    let kind = EventKind::FileNamed {
+        device: 42,
+        inode: 4_242,
+        path: b"/tmp/fifo".to_vec(),
+    };
+    event(at, launch, kind)
+}
+
+/// The root, a script, requested a launch in a function.
+pub(super) fn called(at: u64, launch: LaunchId) -> Event {
+    let frame = |line, function: Option<&str>| Frame {
+        function: function.map(|name| name.as_bytes().to_vec()),
+        file: Some(b"./unpack.sh".to_vec()),
+        line: Some(line),
+        ..Frame::unknown(Language::Bash)
+    };
+    let chain = Chain {
+        frames: vec![frame(14, Some("relocate")), frame(30, None)],
+        is_truncated: false,
+    };
+    event(at, launch, EventKind::Called(Arc::new(chain)))
+}
+
+/// A sample of the root in a kernel function.
+pub(super) fn sampled(at: u64, span: u64, is_waiting: bool, function: &str) -> Event {
+    let frame = |language, function: &str| Frame {
+        function: Some(function.as_bytes().to_vec()),
+        ..Frame::unknown(language)
+    };
+    let chain = Chain {
+        frames: vec![frame(Language::Kernel, function), frame(Language::Native, "main")],
+        is_truncated: false,
+    };
+    let sampled = Sampled {
+        span: Nanos(span),
+        is_waiting,
+        chain: Arc::new(chain),
+    };
+    event(at, ROOT, EventKind::Sampled(sampled))
+}
+
+/// A typical life of a child of the root, in about 3 µs: fork, two failed execs, exec, exit, reaping, eight slices.
+pub(super) fn whole_life(start: u64, id: LaunchId, pid: i32) -> Vec<Event> {
+    let failed = |at: u64, path: &str| {
+        let kind = EventKind::ExecFailed {
+            entered: instant(at - 5),
+            path: path.as_bytes().to_vec(),
+            errno: 2,
+        };
+        event(at, id, kind)
+    };
+    let mut life = vec![
+        launched(start + 100, ROOT, id, pid),
+        called(start + 100, id),
+        fifo_named(start + 150, id),
+        slice(start + 200, id, LeftCpu::Created),
+        failed(start + 250, "/usr/local/sbin/dirname"),
+        failed(start + 260, "/usr/local/bin/dirname"),
+        executed(start + 300, id, &format!("dirname --zero ./usr/share/doc/{start:012}")),
+        loaded(start + 400, id),
+    ];
+    life.extend((0..6).map(|step| slice(start + 500 + step * 100, id, LeftCpu::Interruptible)));
+    life.extend([
+        exited(start + 1_200, id),
+        gone(start + 1_300, id),
+        slice(start + 1_300, id, LeftCpu::Ended),
+        reaped(start + 1_400, ROOT, pid),
+    ]);
+    life
+}
+
+/// Returns the event with all times a thousand times longer. Real events take microseconds where these take nanoseconds, and larger numbers
+/// need more space in a file.
+pub(super) fn at_real_pace(mut event: Event) -> Event {
+    let stretch = |time: &mut Nanos| *time = instant(time.since(ORIGIN).0 * 1_000);
+    let stretch_cpu = |span: &mut Nanos| span.0 *= 1_000;
+    stretch(&mut event.at);
+    match &mut event.kind {
+        EventKind::Launched(launched) => launched.entered.iter_mut().for_each(stretch),
+        EventKind::ExecFailed { entered, .. } => stretch(entered),
+        EventKind::Executed(executed) => {
+            executed
+                .first_run
+                .iter_mut()
+                .chain(&mut executed.entered)
+                .for_each(stretch);
+            stretch_cpu(&mut executed.cpu_at_entry);
+            executed
+                .closing
+                .iter_mut()
+                .for_each(|closing| stretch_cpu(&mut closing.span));
+        }
+        EventKind::Loaded(loaded) => {
+            stretch(&mut loaded.exec_returned);
+            stretch_cpu(&mut loaded.cpu_at_return);
+            if let Loader::Done { at, cpu, .. } = &mut loaded.loader {
+                stretch(at);
+                stretch_cpu(cpu);
+            }
+        }
+        EventKind::Exited(exited) => {
+            exited
+                .first_run
+                .iter_mut()
+                .chain(&mut exited.exit_group_entered)
+                .for_each(stretch);
+            stretch_cpu(&mut exited.cpu);
+        }
+        EventKind::Gone { zombie, .. } => zombie.iter_mut().for_each(stretch),
+        EventKind::Slice(slice) | EventKind::LastSeen(slice) => {
+            slice.on.iter_mut().chain([&mut slice.off]).for_each(stretch);
+            slice.wake.iter_mut().for_each(|wake| stretch(&mut wake.at));
+        }
+        EventKind::Adopted { .. }
+        | EventKind::Released { .. }
+        | EventKind::ThreadStarted { .. }
+        | EventKind::Reaped { .. }
+        | EventKind::FileNamed { .. }
+        | EventKind::Called(_) => {}
+        EventKind::Sampled(sampled) => stretch_cpu(&mut sampled.span),
+    }
+    event
+}

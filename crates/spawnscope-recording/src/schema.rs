@@ -1,0 +1,178 @@
+//! Compares the tables in a file with those that a recording of its version has, before anything is read. A view, a trigger, a generated
+//! column or an expression in an index would run somebody else's code in our connection.
+
+use rusqlite::Connection;
+
+use super::tables::TABLES;
+
+/// The schema of the current version; `tables` has the version that added each part.
+const CURRENT: &str = include_str!("schema.sql");
+
+/// Describes how a file's schema differs from that of a recording of its version; `None` if it does not.
+pub(super) fn difference(connection: &Connection, version: i32) -> rusqlite::Result<Option<String>> {
+    let mut expected = expected(version);
+    let mut statement = connection.prepare("SELECT type, name, tbl_name, sql FROM sqlite_schema")?;
+    let mut rows = statement.raw_query();
+    while let Some(row) = rows.next()? {
+        let sql: Option<String> = row.get(3)?;
+        let found = Definition {
+            kind: row.get(0)?,
+            name: row.get(1)?,
+            table: row.get(2)?,
+            columns: sql.map(|sql| columns(&sql)),
+        };
+        let Some(place) = expected.iter().position(|definition| *definition == found) else {
+            let (kind, name) = (found.kind.escape_debug(), found.name.escape_debug());
+            return Ok(Some(format!("its {kind} {name} does not match format {version}")));
+        };
+        expected.swap_remove(place);
+    }
+    let absent = |definition: &Definition| format!("it has no {} {}", definition.kind, definition.name);
+    Ok(expected.first().map(absent))
+}
+
+/// A row of `sqlite_schema`.
+#[derive(Debug, PartialEq, Eq)]
+struct Definition {
+    kind: String,
+    name: String,
+    table: String,
+    /// The parts of a table's definition. An index that SQLite created automatically has no statement.
+    columns: Option<Vec<String>>,
+}
+
+/// Returns the schema of a recording of this version.
+fn expected(version: i32) -> Vec<Definition> {
+    let mut all = Vec::new();
+    for statement in without_comments(CURRENT).split(';') {
+        let Some(table) = TABLES.iter().find(|table| head_of(statement) == Some(table.name)) else {
+            continue;
+        };
+        let mut columns = columns(statement);
+        // The first part is the head, `CREATE TABLE x`.
+        columns.retain(|column| !table.is_absent(column.split(' ').next().unwrap_or_default(), version));
+        let has_index = columns.iter().any(|column| column.ends_with(" TEXT PRIMARY KEY"));
+        let definition = |kind: &str, name: String, columns| Definition {
+            kind: kind.to_owned(),
+            name,
+            table: table.name.to_owned(),
+            columns,
+        };
+        if table.since > version {
+            continue;
+        }
+        all.push(definition("table", table.name.to_owned(), Some(columns)));
+        if has_index {
+            all.push(definition("index", format!("sqlite_autoindex_{}_1", table.name), None));
+        }
+    }
+    all
+}
+
+/// Returns the name of the table that a statement creates.
+fn head_of(statement: &str) -> Option<&str> {
+    statement.split('(').next()?.trim().strip_prefix("CREATE TABLE ")
+}
+
+/// Splits a CREATE TABLE statement, without comments and with single spaces: the part before the list of columns, each column, and the part
+/// after the list if there is one.
+fn columns(statement: &str) -> Vec<String> {
+    let statement = without_comments(statement);
+    let tidy = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let Some((head, rest)) = statement.split_once('(') else {
+        return vec![tidy(&statement)];
+    };
+    let Some((list, tail)) = rest.rsplit_once(')') else {
+        return vec![tidy(&statement)];
+    };
+    let mut parts = vec![tidy(head)];
+    let (mut depth, mut from) = (0usize, 0);
+    for (at, byte) in list.bytes().enumerate() {
+        match byte {
+            b'(' => depth += 1,
+            b')' => depth = depth.saturating_sub(1),
+            b',' if depth == 0 => {
+                parts.push(tidy(&list[from..at]));
+                from = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(tidy(&list[from..]));
+    parts.extend(Some(tidy(tail)).filter(|tail| !tail.is_empty()));
+    parts
+}
+
+/// Removes comments, which extend from `--` to the end of the line. None of our strings has `--`, and a file with such a string is not
+/// ours.
+fn without_comments(sql: &str) -> String {
+    let lines = sql
+        .lines()
+        .map(|line| line.split_once("--").map_or(line, |(code, _)| code));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn difference_after(sql: &str, version: i32) -> Option<String> {
+        let connection = Connection::open_in_memory().unwrap();
+        connection.execute_batch(sql).unwrap();
+        difference(&connection, version).unwrap()
+    }
+
+    #[test]
+    fn every_version_has_the_tables_it_had() {
+        let current = super::super::version::CURRENT;
+        assert_eq!(difference_after(CURRENT, current), None);
+        let version_1 = include_str!("../../spawnscope/tests/recordings/version_1.sql");
+        assert_eq!(difference_after(version_1, 1), None);
+        let without_comments = without_comments(CURRENT);
+        assert_eq!(
+            difference_after(&without_comments, current),
+            None,
+            "comments do not matter"
+        );
+        for version in 1..current {
+            assert!(
+                difference_after(CURRENT, version).is_some(),
+                "{version} lacked something"
+            );
+        }
+    }
+
+    #[test]
+    fn whatever_is_not_of_a_recording_is_named() {
+        for (sql, named) in [
+            ("CREATE VIEW v AS SELECT 1", "view v"),
+            (
+                "DROP TABLE missing; CREATE VIEW missing AS SELECT 1 AS what, 2 AS effect",
+                "view missing",
+            ),
+            ("CREATE TRIGGER t AFTER INSERT ON lost BEGIN SELECT 1; END", "trigger t"),
+            ("CREATE TABLE extra (x)", "table extra"),
+            ("CREATE INDEX i ON launch (pid + 1)", "index i"),
+            ("ALTER TABLE text ADD COLUMN more INTEGER", "table text"),
+            ("ALTER TABLE exec DROP COLUMN load_cache", "table exec"),
+            ("ALTER TABLE text ADD COLUMN made AS (length(bytes))", "table text"),
+            ("ALTER TABLE text RENAME COLUMN bytes TO byte", "table text"),
+            (
+                "DROP TABLE text; CREATE TABLE text (id INTEGER PRIMARY KEY, bytes BLOB NOT NULL) WITHOUT ROWID",
+                "table text",
+            ),
+            (
+                "DROP TABLE text; CREATE VIRTUAL TABLE text USING fts5(bytes)",
+                "table text",
+            ),
+            ("DROP TABLE text", "no table text"),
+            (
+                "DROP TABLE lost; CREATE TABLE lost (kind TEXT, events INTEGER NOT NULL)",
+                "table lost",
+            ),
+        ] {
+            let found = difference_after(&format!("{CURRENT};{sql}"), super::super::version::CURRENT).unwrap();
+            assert!(found.contains(named), "{sql}: {found}");
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Numbers the frames and call chains of a recording, so that repeated ones are stored once. A chain is its innermost frame and the number
+//! of the chain that called it. Memory is bounded as in `intern`. This code writes nothing.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use spawnscope_data::event::{Chain, Frame};
+
+use super::intern::Interner;
+use spawnscope_data::rows::{FrameId, FrameRow, StackId, StackRow};
+
+/// Frames and chains that are not in the file yet, with ascending numbers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct NewStacks {
+    pub(super) frames: Vec<(FrameId, FrameRow)>,
+    /// Chains, each after its caller.
+    pub(super) stacks: Vec<(StackId, StackRow)>,
+}
+
+/// Known frames and chains.
+#[derive(Debug, Default)]
+pub(super) struct Stacks {
+    frames: Numbers<FrameRow>,
+    stacks: Numbers<StackRow>,
+    new: NewStacks,
+}
+
+impl Stacks {
+    /// Returns the number of a chain, or `None` for an empty one.
+    pub(super) fn intern(&mut self, chain: &Chain, texts: &mut Interner) -> Option<StackId> {
+        let mut caller = None;
+        for frame in chain.frames.iter().rev() {
+            let row = StackRow {
+                frame: self.frame(frame, texts),
+                caller,
+                is_truncated: caller.is_none() && chain.is_truncated,
+            };
+            caller = Some(self.stack(row));
+        }
+        caller
+    }
+
+    /// Returns what was new since the last call.
+    pub(super) fn take_new(&mut self) -> NewStacks {
+        std::mem::take(&mut self.new)
+    }
+
+    fn frame(&mut self, frame: &Frame, texts: &mut Interner) -> FrameId {
+        let mut text = |text: &Option<Vec<u8>>| text.as_deref().map(|text| texts.intern(text));
+        let row = FrameRow {
+            language: frame.language,
+            function: text(&frame.function),
+            file: text(&frame.file),
+            line: frame.line,
+            module: text(&frame.module),
+            address: frame.address,
+            is_inlined: frame.is_inlined,
+        };
+        let (number, is_new) = self.frames.of(row);
+        if is_new {
+            self.new.frames.push((FrameId(number), row));
+        }
+        FrameId(number)
+    }
+
+    fn stack(&mut self, row: StackRow) -> StackId {
+        let (number, is_new) = self.stacks.of(row);
+        if is_new {
+            self.new.stacks.push((StackId::at(number), row));
+        }
+        StackId::at(number)
+    }
+}
+
+/// Numbers the rows of one table.
+#[derive(Debug)]
+struct Numbers<Row> {
+    known: HashMap<Row, u32>,
+    next: u32,
+}
+
+impl<Row> Default for Numbers<Row> {
+    fn default() -> Numbers<Row> {
+        Numbers {
+            known: HashMap::new(),
+            next: 0,
+        }
+    }
+}
+
+impl<Row: Eq + Hash> Numbers<Row> {
+    const MAX_KNOWN: usize = 65_536;
+
+    /// Returns the number of a row, and whether it is new.
+    fn of(&mut self, row: Row) -> (u32, bool) {
+        if let Some(&number) = self.known.get(&row) {
+            return (number, false);
+        }
+        if self.known.len() >= Self::MAX_KNOWN {
+            self.known.clear();
+        }
+        let number = self.next;
+        self.next = self.next.saturating_add(1);
+        self.known.insert(row, number);
+        (number, true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::Redaction;
+    use spawnscope_data::event::Language;
+
+    use super::*;
+
+    fn chain(lines: &[u32], is_truncated: bool) -> Chain {
+        let frame = |line: &u32| Frame {
+            file: Some(b"unpack.sh".to_vec()),
+            line: Some(*line),
+            ..Frame::unknown(Language::Bash)
+        };
+        Chain {
+            frames: lines.iter().map(frame).collect(),
+            is_truncated,
+        }
+    }
+
+    #[test]
+    fn a_chain_that_repeats_is_stored_once_and_a_common_caller_is_shared() {
+        let (mut stacks, mut texts) = (Stacks::default(), Interner::new(Redaction::Mask));
+        let first = stacks.intern(&chain(&[14, 3], false), &mut texts);
+        assert_eq!(stacks.intern(&chain(&[14, 3], false), &mut texts), first);
+        assert_ne!(stacks.intern(&chain(&[15, 3], false), &mut texts), first);
+        let new = stacks.take_new();
+        assert_eq!((new.frames.len(), new.stacks.len()), (3, 3));
+        let callers: Vec<_> = new.stacks.iter().map(|(_, row)| row.caller).collect();
+        assert_eq!(callers, [None, Some(StackId::at(0)), Some(StackId::at(0))]);
+        assert_eq!(stacks.take_new(), NewStacks::default());
+    }
+
+    #[test]
+    fn a_truncated_chain_is_not_the_whole_one() {
+        let (mut stacks, mut texts) = (Stacks::default(), Interner::new(Redaction::Mask));
+        let whole = stacks.intern(&chain(&[3], false), &mut texts);
+        assert_ne!(stacks.intern(&chain(&[3], true), &mut texts), whole);
+        assert_eq!(stacks.intern(&chain(&[], true), &mut texts), None);
+    }
+}

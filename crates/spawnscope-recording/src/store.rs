@@ -1,0 +1,336 @@
+//! The SQL that writes a recording: the new file, a batch of rows in one transaction, the end. `writer` decides when to write and what to
+//! do on failure, `values` encodes rows, and `sums` maintains checksums.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior, params};
+
+use super::assemble::Batch;
+use super::destination::{self, Destination};
+use super::error::RecordError;
+use super::manner::Memory;
+use super::redact::Redaction;
+use super::sums::{self, SummingWriter, Sums};
+use super::tables::{
+    CALIBRATION, EXEC, FAILED_EXEC, FRAME, LAUNCH, LOST, MISSING, OBJECT, SAMPLE, SLICE, STACK, TEXT, THREAD,
+};
+use super::unfinished::Unfinished;
+use super::values::{self, signed};
+use super::{log, trailer};
+use crate::ends::{Ending, Finished, Header};
+
+/// How long to wait for another program that holds a lock.
+pub(super) const LOCK_PATIENCE: Duration = Duration::from_secs(5);
+
+/// How long a batch waits for a lock. After that, the batch is kept and retried with the next.
+const BATCH_PATIENCE: Duration = Duration::from_millis(100);
+
+/// How long the end of a recording waits for readers before it gives up merging the log into the file.
+const READERS_PATIENCE: Duration = Duration::from_secs(1);
+
+pub(super) struct Store {
+    connection: Connection,
+    path: PathBuf,
+    place: Arc<Destination>,
+    sums: Sums,
+}
+
+impl Store {
+    /// Creates a new recording. An existing one is kept as `<path>.old`.
+    pub(super) fn create(
+        path: &Path,
+        header: &Header,
+        redaction: Redaction,
+        memory: Memory,
+    ) -> Result<Store, RecordError> {
+        let place = Arc::new(destination::make_room(path)?);
+        let failed = |source| RecordError::sqlite("create", path, source);
+        let mut connection = open(&place.path(), "NORMAL").map_err(failed)?;
+        let sums = create_schema(&mut connection, header, redaction).map_err(failed)?;
+        let has_begun = place
+            .has_begun()
+            .map_err(|source| RecordError::io("read", path, source));
+        if !has_begun? {
+            return Err(RecordError::Moved { path: path.to_owned() });
+        }
+        let connection = begin_log(connection, &place.path()).map_err(failed)?;
+        connection.busy_timeout(BATCH_PATIENCE).map_err(failed)?;
+        let cache = -memory.cache_kib();
+        connection.pragma_update(None, "cache_size", cache).map_err(failed)?;
+        Ok(Store {
+            connection,
+            path: path.to_owned(),
+            place,
+            sums,
+        })
+    }
+
+    /// Returns the destination, for taking the recording back once its connection is closed.
+    pub(super) fn place(&self) -> Arc<Destination> {
+        Arc::clone(&self.place)
+    }
+
+    /// Writes a batch completely or not at all.
+    pub(super) fn write(&mut self, batch: &Batch) -> Result<(), RecordError> {
+        self.change("write", |rows| write_rows(rows, batch))
+    }
+
+    /// Stores how the recording ended.
+    pub(super) fn note_ending(&mut self, ending: &Ending) -> Result<(), RecordError> {
+        self.change("finish", |rows| write_ending(rows, ending))
+    }
+
+    /// Tries to store why writing failed. On a full disk this usually fails as well; then the recording looks as if the recorder was
+    /// killed.
+    pub(super) fn note_failure(&mut self, failure: &RecordError) {
+        let ended = format!("failed: {failure}");
+        let sql = "UPDATE recording SET ended = ?";
+        let _ = self.change("finish", |rows| rows.transaction().execute(sql, [&ended]).map(drop));
+    }
+
+    /// Changes rows and their checksums in one transaction.
+    fn change(
+        &mut self,
+        action: &'static str,
+        change: impl FnOnce(&mut SummingWriter<'_>) -> rusqlite::Result<()>,
+    ) -> Result<(), RecordError> {
+        let path = &self.path;
+        if !self.place.is_still_there() {
+            return Err(RecordError::Moved { path: path.clone() });
+        }
+        let changed = in_transaction(&mut self.connection, self.sums, change);
+        self.sums = changed.map_err(|source| RecordError::sqlite(action, path, source))?;
+        Ok(())
+    }
+
+    /// The error when another program holds the write lock until the end.
+    pub(super) fn is_locked(&self) -> RecordError {
+        RecordError::Locked {
+            path: self.path.clone(),
+        }
+    }
+
+    /// Merges the log into the file, unless another program is still reading the recording, and closes the file.
+    pub(super) fn close(self) -> Result<Finished, RecordError> {
+        let Store {
+            connection,
+            path,
+            place,
+            ..
+        } = self;
+        let failed = |source| RecordError::sqlite("finish", &path, source);
+        if !place.is_still_there() {
+            leave_names_alone(&connection).map_err(failed)?;
+            return Err(RecordError::Moved { path });
+        }
+        let deadline = Instant::now() + READERS_PATIENCE;
+        while let Err(error) = end_log(&connection) {
+            if error.sqlite_error_code() != Some(ErrorCode::DatabaseBusy) {
+                return Err(failed(error));
+            }
+            if Instant::now() > deadline {
+                return Ok(Finished::WithLog(log::path_of(&path)));
+            }
+            thread::sleep(Duration::from_millis(20));
+        }
+        drop(connection);
+        trailer::append(place.file()).map_err(|source| RecordError::io("finish", &path, source))?;
+        Ok(Finished::Whole)
+    }
+
+    /// Limits the file to `pages` pages, as on a full disk.
+    #[cfg(test)]
+    pub(super) fn limit_pages(&self, pages: u32) {
+        self.connection.pragma_update(None, "max_page_count", pages).unwrap();
+    }
+}
+
+/// The log needs no fsync to survive a killed recorder (only a crash of the machine needs that). So `synchronous` is off: an fsync would
+/// disturb the disk of the measured command.
+const SETTINGS: &str = "
+    PRAGMA synchronous = OFF;
+    PRAGMA temp_store = MEMORY;
+";
+
+/// Opens the file that `destination` created for writing, by a path without links. `locking` is SQLite's locking mode: `NORMAL` or
+/// `EXCLUSIVE`.
+fn open(path: &Path, locking: &str) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
+    let connection = Connection::open_with_flags(as_file(path), flags)?;
+    connection.busy_timeout(LOCK_PATIENCE)?;
+    // Must be set before the first access to the file.
+    connection.pragma_update_and_check(None, "locking_mode", locking, |_| Ok(()))?;
+    connection.execute_batch(SETTINGS)?;
+    Ok(connection)
+}
+
+/// Returns the path for SQLite. A relative path gets a `./`, because SQLite gives `:memory:` and `file:x` a special meaning.
+pub(super) fn as_file(path: &Path) -> PathBuf {
+    if path.is_absolute() {
+        path.to_owned()
+    } else {
+        Path::new(".").join(path)
+    }
+}
+
+/// From here on, batches go to a log beside the file, so that readers of the recording cannot delay the recorder. If the file system does
+/// not support shared memory, which readers need to find their way in the log, the recorder locks the file exclusively until the end.
+fn begin_log(connection: Connection, path: &Path) -> rusqlite::Result<Connection> {
+    match use_log(&connection) {
+        Ok(()) => return Ok(connection),
+        Err(error) if error.sqlite_error_code() == Some(ErrorCode::DiskFull) => return Err(error),
+        Err(_) => drop(connection),
+    }
+    let connection = open(path, "EXCLUSIVE")?;
+    use_log(&connection)?;
+    Ok(connection)
+}
+
+/// Switches to a log, and reads once, which makes SQLite map the memory that it shares with readers.
+fn use_log(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
+    connection.query_row(TOUCH, [], |_| Ok(()))
+}
+
+const TOUCH: &str = "SELECT count(*) FROM recording";
+
+/// Merges the log into the file and removes it. Fails while another program has the recording open.
+fn end_log(connection: &Connection) -> rusqlite::Result<()> {
+    connection.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(()))
+}
+
+/// Merges the log into the file, wherever the file is now, and keeps SQLite from removing the log by its name: another recorder's log may
+/// be there.
+fn leave_names_alone(connection: &Connection) -> rusqlite::Result<()> {
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)?;
+    connection.query_row("PRAGMA wal_checkpoint", [], |_| Ok(()))
+}
+
+fn in_transaction(
+    connection: &mut Connection,
+    sums: Sums,
+    change: impl FnOnce(&mut SummingWriter<'_>) -> rusqlite::Result<()>,
+) -> rusqlite::Result<Sums> {
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let mut rows = SummingWriter::new(&transaction, sums);
+    change(&mut rows)?;
+    let sums = rows.finish()?;
+    transaction.commit()?;
+    Ok(sums)
+}
+
+/// Uses one transaction, so that a recorder killed here leaves an empty file or a complete schema.
+pub(super) fn create_schema(
+    connection: &mut Connection,
+    header: &Header,
+    redaction: Redaction,
+) -> rusqlite::Result<Sums> {
+    in_transaction(connection, Sums::default(), |rows| {
+        rows.transaction().execute_batch(include_str!("schema.sql"))?;
+        sums::begin(rows.transaction())?;
+        write_header(rows.transaction(), header, redaction)?;
+        rows.insert(&MISSING, header.missing.iter().map(values::of_missing))?;
+        rows.insert(&CALIBRATION, header.calibration.iter().map(values::of_calibration))
+    })
+}
+
+fn write_header(transaction: &Transaction<'_>, header: &Header, redaction: Redaction) -> rusqlite::Result<()> {
+    let command: Vec<u8> = header
+        .command
+        .iter()
+        .flat_map(|argument| [argument.as_slice(), b"\0"].concat())
+        .collect();
+    transaction.execute(
+        "INSERT INTO recording (id, version, collector, scope, command, cwd, kernel, arch, hostname, cpus, \
+         started_unix_ns, origin_ns, last_ns) VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",
+        params![
+            env!("CARGO_PKG_VERSION"),
+            header.collector,
+            header.scope.name(),
+            redaction.apply(&command),
+            redaction.apply_to_path(&header.cwd),
+            header.kernel,
+            header.arch,
+            header.hostname,
+            header.cpus,
+            header.started_unix_ns,
+            signed(header.origin.0),
+        ],
+    )?;
+    Ok(())
+}
+
+#[cfg(test)]
+pub(super) fn write_batch(connection: &mut Connection, sums: Sums, batch: &Batch) -> rusqlite::Result<Sums> {
+    in_transaction(connection, sums, |rows| write_rows(rows, batch))
+}
+
+fn write_rows(rows: &mut SummingWriter<'_>, batch: &Batch) -> rusqlite::Result<()> {
+    rows.insert(&TEXT, batch.texts.iter().map(values::of_text))?;
+    let frames = batch.stacks.frames.iter();
+    rows.insert(&FRAME, frames.map(|(id, row)| values::of_frame(*id, row)))?;
+    let stacks = batch.stacks.stacks.iter();
+    rows.insert(&STACK, stacks.map(|(id, row)| values::of_stack(*id, row)))?;
+    rows.upsert(&LAUNCH, batch.launches.iter().map(values::of_launch))?;
+    let orphans = batch.mentioned.iter().map(|launch| Unfinished::orphan(*launch).row);
+    rows.insert_new(&LAUNCH, orphans.map(|row| values::of_launch(&row)))?;
+    let execs = batch.execs.iter();
+    rows.upsert_at(&EXEC, execs.map(|exec| (exec.ordinal, values::of_exec(&exec.row))))?;
+    rows.insert(&FAILED_EXEC, batch.failed_execs.iter().map(values::of_failed_exec))?;
+    rows.upsert(&THREAD, batch.threads.iter().map(values::of_thread))?;
+    rows.insert(&OBJECT, batch.objects.iter().map(values::of_object))?;
+    rows.insert(&SLICE, batch.slices.iter().map(values::of_slice))?;
+    rows.insert(&SAMPLE, batch.samples.iter().map(values::of_sample))?;
+    let sql = "UPDATE recording SET last_ns = ?, root_launch = coalesce(?, root_launch)";
+    let root = batch.root.map(|root| signed(root.0));
+    let mut update = rows.transaction().prepare_cached(sql)?;
+    update.execute(params![signed(batch.last.0), root]).map(drop)
+}
+
+fn write_ending(rows: &mut SummingWriter<'_>, ending: &Ending) -> rusqlite::Result<()> {
+    rows.transaction().execute(
+        "UPDATE recording SET wall_ns = ?, ended = ?",
+        params![ending.wall.map(|wall| signed(wall.0)), ending.ended],
+    )?;
+    let losses = ending.losses();
+    rows.insert(
+        &LOST,
+        losses.iter().map(|(kind, events)| values::of_loss(kind, *events)),
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample::header;
+
+    #[test]
+    fn a_path_is_always_that_of_a_file() {
+        for path in [":memory:", "file::memory:", "file:x?mode=memory"] {
+            assert!(open(Path::new(path), "NORMAL").is_err(), "{path}");
+        }
+    }
+
+    #[test]
+    fn where_memory_cannot_be_shared_the_recorder_keeps_the_file_to_itself() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.db");
+        let mut connection = Connection::open(&path).unwrap();
+        create_schema(&mut connection, &header(), Redaction::Mask).unwrap();
+        let shared = log::beside(&path, "-shm");
+        std::os::unix::fs::symlink("nowhere", &shared).unwrap();
+        let connection = begin_log(connection, &path).unwrap();
+        connection.execute_batch("UPDATE recording SET wall_ns = 5").unwrap();
+        assert!(log::path_of(&path).metadata().unwrap().len() > 0);
+        let other = Connection::open(&path).unwrap();
+        other.busy_timeout(Duration::ZERO).unwrap();
+        let refused = other.query_row(TOUCH, [], |_| Ok(())).unwrap_err();
+        assert_eq!(refused.sqlite_error_code(), Some(ErrorCode::DatabaseBusy));
+        end_log(&connection).unwrap();
+        assert!(!log::path_of(&path).exists());
+    }
+}

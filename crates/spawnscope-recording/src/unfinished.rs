@@ -1,0 +1,225 @@
+//! One unfinished launch: its row so far, and what is needed to complete it. This code knows no other launch, and its times are already
+//! relative to the recording's origin.
+
+use std::collections::HashMap;
+
+use spawnscope_data::event::{Exited, LaunchId, Loader, Nanos, Pid, TaskId};
+
+use spawnscope_data::rows::{ExecRow, LaunchRow, Origin, ThreadRow};
+
+/// An `execve` row with its position among all of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct OrderedExec {
+    /// The rowid. Execs are numbered in order of time, but written when their batch is due.
+    pub(super) ordinal: i64,
+    pub(super) row: ExecRow,
+}
+
+/// The latest exec of a launch until its image is loaded.
+#[derive(Debug)]
+struct LoadingExec {
+    exec: OrderedExec,
+    is_written: bool,
+}
+
+/// A launch that may receive more events.
+#[derive(Debug)]
+pub(super) struct Unfinished {
+    /// The facts known so far.
+    pub(super) row: LaunchRow,
+    /// Threads whose end is not known, except the first.
+    pub(super) threads: HashMap<TaskId, ThreadRow>,
+    /// Children that the launch has not waited for yet, by the pid that its wait calls will return.
+    pub(super) awaited: HashMap<Pid, LaunchId>,
+    /// Whether the row changed since it was written.
+    pub(super) is_dirty: bool,
+    /// Whether another launch got the pid. No more events are expected then.
+    pub(super) is_superseded: bool,
+    exec: Option<LoadingExec>,
+    /// CPU time that exiting threads used before they began to exit.
+    cpu_until_exit: Nanos,
+    living_threads: i64,
+    group_exit: Option<Nanos>,
+    last_exit: Option<Nanos>,
+    is_auto_reaped: bool,
+    is_waited_for: bool,
+}
+
+impl Unfinished {
+    /// Creates a launch of which only the id is known.
+    pub(super) fn orphan(id: LaunchId) -> Self {
+        Unfinished {
+            row: LaunchRow {
+                id,
+                parent: None,
+                parent_task: None,
+                pid: None,
+                origin: Origin::Orphan,
+                mechanism: None,
+                create: None,
+                created: None,
+                first_run: None,
+                exit: None,
+                zombie: None,
+                reaped: None,
+                wait_status: None,
+                parent_rss_bytes: None,
+                parent_table_bytes: None,
+                exit_cpu: None,
+                cpu: None,
+                name: None,
+                setup_closes: None,
+                setup_close_span: None,
+                prepare: None,
+                parent_tidied: None,
+                parent_faults: None,
+                script_stack: None,
+                native_stack: None,
+            },
+            threads: HashMap::new(),
+            awaited: HashMap::new(),
+            is_dirty: false,
+            is_superseded: false,
+            exec: None,
+            cpu_until_exit: Nanos(0),
+            living_threads: 1,
+            group_exit: None,
+            last_exit: None,
+            is_auto_reaped: false,
+            is_waited_for: false,
+        }
+    }
+
+    /// Returns the row to write.
+    pub(super) fn row(&self) -> LaunchRow {
+        let mut row = self.row.clone();
+        if row.origin == Origin::Command {
+            // The recorder held the command, so the command had run before its release. That is not part of its set-up.
+            row.first_run = row
+                .first_run
+                .map(|first_run| row.created.map_or(first_run, |created| first_run.max(created)));
+        }
+        row
+    }
+
+    /// Notes when the process first got a CPU, unless that is known already.
+    pub(super) fn ran_first(&mut self, at: Option<Nanos>) {
+        self.row.first_run = self.row.first_run.or(at);
+    }
+
+    /// Adds a thread.
+    pub(super) fn thread_started(&mut self, thread: ThreadRow) {
+        self.living_threads += 1;
+        self.threads.insert(thread.task, thread);
+    }
+
+    /// Notes a successful `execve`. Returns the previous one if it was not written yet.
+    pub(super) fn executed(&mut self, exec: OrderedExec) -> Option<OrderedExec> {
+        let before = self.exec.replace(LoadingExec {
+            exec,
+            is_written: false,
+        });
+        before.filter(|before| !before.is_written).map(|before| before.exec)
+    }
+
+    /// Completes the latest exec.
+    pub(super) fn loaded(&mut self, returned: Nanos, return_cpu: Nanos, loader: Loader) {
+        let Some(loading) = &mut self.exec else { return };
+        let row = &mut loading.exec.row;
+        row.returned = Some(returned);
+        row.return_cpu = Some(return_cpu);
+        row.has_loader = Some(loader != Loader::None);
+        if let Loader::Done { at, cpu, search } = loader {
+            row.load_end = Some(at);
+            row.load_cpu = Some(cpu);
+            row.load_opens = Some(search.opens);
+            row.load_failed_opens = Some(search.failed_opens);
+            row.load_cache = search.cache;
+        }
+        loading.is_written = false;
+    }
+
+    /// Returns the latest exec if it changed since it was written. A complete exec is not kept.
+    pub(super) fn changed_exec(&mut self) -> Option<OrderedExec> {
+        let loading = self.exec.as_mut().filter(|loading| !loading.is_written)?;
+        loading.is_written = true;
+        let exec = loading.exec.clone();
+        if exec.row.returned.is_some() {
+            self.exec = None;
+        }
+        Some(exec)
+    }
+
+    /// Notes that `task` began to exit at `at`. Returns its row unless it is the first thread.
+    pub(super) fn exited(
+        &mut self,
+        at: Nanos,
+        task: TaskId,
+        group_exit: Option<Nanos>,
+        exited: &Exited,
+    ) -> Option<ThreadRow> {
+        // Several threads may call exit_group. The process begins to exit with the first call.
+        self.group_exit = [self.group_exit, group_exit].into_iter().flatten().min();
+        if exited.last_thread {
+            self.last_exit = Some(at);
+        }
+        self.row.exit = self.group_exit.or(self.last_exit);
+        if exited.last_thread || group_exit.is_some() {
+            self.row.wait_status = Some(exited.wait_status);
+        }
+        self.cpu_until_exit = sum(self.cpu_until_exit, exited.cpu);
+        if exited.last_thread {
+            self.row.exit_cpu = Some(self.cpu_until_exit);
+        }
+        let thread = self.threads.remove(&task)?;
+        Some(ThreadRow {
+            ended: Some(at),
+            cpu: Some(exited.cpu),
+            ..thread
+        })
+    }
+
+    /// Notes that a thread left the CPU for the last time.
+    pub(super) fn thread_gone(&mut self, zombie: Option<Nanos>, auto_reaped: bool, cpu: Nanos) {
+        self.row.cpu = Some(sum(self.row.cpu.unwrap_or_default(), cpu));
+        self.living_threads -= 1;
+        // A thread other than the last always reaps itself, which says nothing about the process.
+        self.is_auto_reaped |= auto_reaped && zombie.is_some();
+        self.row.zombie = self.row.zombie.max(zombie);
+        if self.is_auto_reaped && !self.is_waited_for {
+            self.row.reaped = self.row.zombie;
+        }
+    }
+
+    /// Notes that a wait call returned this process. The reaper may be faster than the child's last step off the CPU.
+    pub(super) fn waited_for(&mut self, at: Nanos) {
+        self.is_waited_for = true;
+        self.row.reaped = Some(at);
+    }
+
+    /// Whether the whole process began to exit.
+    pub(super) fn has_exited(&self) -> bool {
+        self.last_exit.is_some() || self.row.zombie.is_some()
+    }
+
+    /// Whether the event of its creation is missing.
+    pub(super) fn is_orphan(&self) -> bool {
+        self.row.origin == Origin::Orphan
+    }
+
+    /// Whether no more events are expected.
+    pub(super) fn is_finished(&self) -> bool {
+        let is_gone = self.living_threads <= 0;
+        // A wait cannot be matched to an orphan, because its parent and pid are unknown.
+        let is_over = if self.is_orphan() {
+            is_gone || self.row.reaped.is_some()
+        } else {
+            is_gone && self.last_exit.is_some() && self.row.reaped.is_some()
+        };
+        is_over || self.is_superseded
+    }
+}
+
+fn sum(so_far: Nanos, more: Nanos) -> Nanos {
+    Nanos(so_far.0.saturating_add(more.0))
+}

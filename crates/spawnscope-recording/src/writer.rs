@@ -1,0 +1,355 @@
+//! Writes a recording on its own thread, so that the thread that reads the kernel's events never waits for the disk. It decides when a
+//! batch is due and what happens if it cannot be written. `store` has the SQL, and `assemble` joins events.
+
+use std::collections::VecDeque;
+use std::mem;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, OnceLock};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use spawnscope_data::event::{Event, EventKind, LaunchId, Loss};
+use spawnscope_system::owner::{self, Acting, Owner};
+
+use super::assemble::{Assembler, Batch};
+use super::destination::Destination;
+use super::error::RecordError;
+use super::manner::Manner;
+use super::redact::Redaction;
+use super::store::Store;
+use crate::ends::{Ending, Finished, Header};
+
+/// A batch is written at most this long after its first event. A killed recorder loses no more than this.
+const BATCH_AGE: Duration = Duration::from_millis(300);
+/// A batch is also written once it has this many events: about 2 MB of rows, a transaction of some 20 ms.
+const BATCH_EVENTS: usize = 20_000;
+/// The kind of lost events that could not be kept while another program held the write lock.
+const LOST_TO_A_LOCK: &str = "locked out";
+/// How long the end of the recording waits for such a program.
+const END_PATIENCE: Duration = Duration::from_secs(10);
+
+enum Message {
+    Events(Vec<Event>),
+    Root(LaunchId),
+    Finish(Ending),
+}
+
+/// State that the writing thread shares with other threads.
+#[derive(Default)]
+struct Progress {
+    launches: AtomicU64,
+    dropped_events: AtomicU64,
+    /// Events that could not be kept while another program held the write lock.
+    locked_out: AtomicU64,
+    failure: OnceLock<Arc<RecordError>>,
+    finished: OnceLock<Finished>,
+}
+
+impl Progress {
+    fn drop_events(&self, events: usize) {
+        self.dropped_events.fetch_add(events as u64, Ordering::Relaxed);
+    }
+
+    /// Stores the failure unless there is an earlier one.
+    fn fail(&self, failure: RecordError) {
+        let _ = self.failure.set(Arc::new(failure));
+    }
+}
+
+/// A recording that is being written. If it is dropped without `finish`, it keeps every event but not why it ended, as if the recorder was
+/// killed.
+pub struct Recorder {
+    sender: Option<Sender<Message>>,
+    thread: Option<JoinHandle<()>>,
+    progress: Arc<Progress>,
+    place: Arc<Destination>,
+    owner: Option<Owner>,
+}
+
+impl Recorder {
+    /// Creates the file and starts to write. An existing recording at `path` is kept as `<path>.old`. A file that is not a recording is
+    /// left alone and causes an error. With an owner, all file operations use the ids of that user; without, those of the recorder.
+    ///
+    /// # Errors
+    /// `InTheWay`, `Full`, `Io` and others, if the file cannot be created.
+    pub fn create(
+        path: &Path,
+        header: &Header,
+        redaction: Redaction,
+        manner: &Manner,
+    ) -> Result<Recorder, RecordError> {
+        let _acting = act_as(manner.owner.as_ref(), path)?;
+        let store = Store::create(path, header, redaction, manner.memory)?;
+        // A new thread inherits the ids of its creator, so what SQLite opens and removes there also happens as the owner.
+        Recorder::start(store, Assembler::new(header.origin, redaction), manner)
+            .map_err(|source| RecordError::io("start a thread that writes", path, source))
+    }
+
+    fn start(store: Store, assembler: Assembler, manner: &Manner) -> std::io::Result<Recorder> {
+        let place = store.place();
+        let (sender, receiver) = mpsc::channel();
+        let progress = Arc::new(Progress::default());
+        let writer = Writer {
+            store,
+            assembler,
+            progress: Arc::clone(&progress),
+            pending_events: 0,
+            unwritten: VecDeque::new(),
+            unwritten_events: 0,
+            most_unwritten: manner.memory.most_unwritten(BATCH_EVENTS),
+            due: None,
+        };
+        let thread = thread::Builder::new()
+            .name("recorder".into())
+            .spawn(move || writer.run(&receiver))?;
+        Ok(Recorder {
+            sender: Some(sender),
+            thread: Some(thread),
+            progress,
+            place,
+            owner: manner.owner.clone(),
+        })
+    }
+
+    /// Sends events to the writing thread; never waits. After a failure, events are counted and dropped.
+    pub fn send(&self, events: Vec<Event>) {
+        self.send_message(Message::Events(events));
+    }
+
+    /// Sets which launch is the command.
+    pub fn note_root(&self, root: LaunchId) {
+        self.send_message(Message::Root(root));
+    }
+
+    /// Returns the number of launches so far, including the command.
+    #[must_use]
+    pub fn launches_so_far(&self) -> u64 {
+        self.progress.launches.load(Ordering::Relaxed)
+    }
+
+    /// Returns why nothing is written any more, once writing has failed.
+    #[must_use]
+    pub fn failure(&self) -> Option<Arc<RecordError>> {
+        self.progress.failure.get().cloned()
+    }
+
+    /// Returns the number of events that were not written because of a failure.
+    #[must_use]
+    pub fn dropped_events(&self) -> u64 {
+        self.progress.dropped_events.load(Ordering::Relaxed)
+    }
+
+    /// Writes the remaining events and how the recording ended. When this returns, the recording is complete; the result says which files
+    /// it consists of.
+    ///
+    /// # Errors
+    /// The failure that ended the recording early, if any. The file is readable up to the batch before it.
+    pub fn finish(mut self, ending: Ending) -> Result<Finished, RecordError> {
+        self.send_message(Message::Finish(ending));
+        self.join();
+        match (self.progress.failure.get(), self.progress.finished.get()) {
+            (Some(failure), _) => Err(failure.as_ref().clone()),
+            (None, finished) => Ok(finished.cloned().unwrap_or(Finished::Whole)),
+        }
+    }
+
+    /// Discards the recording: removes the file and restores the earlier recording at this path.
+    ///
+    /// # Errors
+    /// If the files cannot be renamed.
+    pub fn discard(mut self) -> Result<(), RecordError> {
+        self.join();
+        let _acting = act_as(self.owner.as_ref(), self.place.named())?;
+        self.place.take_back()
+    }
+
+    fn send_message(&self, message: Message) {
+        // The thread drains the channel until this side closes it, regardless of the file.
+        if let Some(sender) = &self.sender {
+            let _ = sender.send(message);
+        }
+    }
+
+    fn join(&mut self) {
+        self.sender = None;
+        if let Some(Err(panic)) = self.thread.take().map(JoinHandle::join) {
+            std::panic::resume_unwind(panic);
+        }
+    }
+}
+
+fn act_as(owner: Option<&Owner>, path: &Path) -> Result<Option<Acting>, RecordError> {
+    owner::act_as(owner).map_err(|source| RecordError::io("switch to the ids of the owner of", path, source))
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        // A second panic during unwinding would abort.
+        self.sender = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+/// The state of the writing thread.
+struct Writer {
+    store: Store,
+    assembler: Assembler,
+    progress: Arc<Progress>,
+    /// Number of events in the assembler.
+    pending_events: usize,
+    /// Batches that a lock kept from being written, each with its number of events, oldest first.
+    unwritten: VecDeque<(Batch, usize)>,
+    /// Number of events in those batches.
+    unwritten_events: usize,
+    /// The limit for those events. Events beyond it are lost and counted as such. Plain readers never hold that lock.
+    most_unwritten: usize,
+    /// When to write the batch; `None` while it is empty.
+    due: Option<Instant>,
+}
+
+impl Writer {
+    fn run(mut self, receiver: &Receiver<Message>) {
+        if let Err(failure) = self.record(receiver) {
+            self.progress.drop_events(self.pending_events + self.unwritten_events);
+            self.store.note_failure(&failure);
+            self.progress.fail(failure);
+        }
+        // If the disk is full, the recording stays in two files, as if the recorder was killed.
+        match self.store.close() {
+            Ok(finished) => drop(self.progress.finished.set(finished)),
+            Err(failure) => self.progress.fail(failure),
+        }
+        // Keep receiving, so that later events are counted instead of dropped uncounted.
+        for message in receiver {
+            if let Message::Events(events) = message {
+                self.progress.drop_events(events.len());
+            }
+        }
+    }
+
+    /// Processes messages until the end. After a failure, the file is as the previous batch left it.
+    fn record(&mut self, receiver: &Receiver<Message>) -> Result<(), RecordError> {
+        while let Some(message) = self.next_message(receiver) {
+            match message {
+                Some(message) => self.take(message)?,
+                None => self.write_batch()?,
+            }
+        }
+        self.write_all()
+    }
+
+    /// Waits for a message, but not longer than until a batch is due; then it returns `Some(None)`. An idle recorder sleeps. Returns `None`
+    /// once no more messages can arrive.
+    fn next_message(&self, receiver: &Receiver<Message>) -> Option<Option<Message>> {
+        let Some(due) = self.due else {
+            return receiver.recv().ok().map(Some);
+        };
+        match receiver.recv_timeout(due.saturating_duration_since(Instant::now())) {
+            Ok(message) => Some(Some(message)),
+            Err(RecvTimeoutError::Timeout) => Some(None),
+            Err(RecvTimeoutError::Disconnected) => None,
+        }
+    }
+
+    fn take(&mut self, message: Message) -> Result<(), RecordError> {
+        match message {
+            Message::Root(root) => {
+                self.assembler.note_root(root);
+                Ok(())
+            }
+            Message::Events(events) => self.take_events(&events),
+            Message::Finish(ending) => self.finish(ending),
+        }
+    }
+
+    fn take_events(&mut self, events: &[Event]) -> Result<(), RecordError> {
+        if self.unwritten_events >= self.most_unwritten {
+            self.progress
+                .locked_out
+                .fetch_add(events.len() as u64, Ordering::Relaxed);
+            return self.write_batch_if_due();
+        }
+        let mut launches = 0;
+        for event in events {
+            launches += u64::from(matches!(
+                event.kind,
+                EventKind::Launched(_) | EventKind::Released { .. }
+            ));
+            self.assembler.apply(event);
+        }
+        self.progress.launches.fetch_add(launches, Ordering::Relaxed);
+        self.pending_events += events.len();
+        if self.pending_events > 0 {
+            self.due.get_or_insert_with(|| Instant::now() + BATCH_AGE);
+        }
+        self.write_batch_if_due()
+    }
+
+    fn write_batch_if_due(&mut self) -> Result<(), RecordError> {
+        let is_due = self.due.is_some_and(|due| due <= Instant::now());
+        if is_due || self.pending_events >= BATCH_EVENTS {
+            self.write_batch()
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Writes everything that is not in the file yet. While another program holds the write lock, batches are kept and retried later.
+    fn write_batch(&mut self) -> Result<(), RecordError> {
+        self.due = None;
+        if self.pending_events > 0 || self.assembler.has_news() {
+            let events = mem::take(&mut self.pending_events);
+            self.unwritten.push_back((self.assembler.take_batch(), events));
+            self.unwritten_events += events;
+        }
+        while let Some((batch, events)) = self.unwritten.front() {
+            match self.store.write(batch) {
+                Err(RecordError::Locked { .. }) => {
+                    self.due = Some(Instant::now() + BATCH_AGE);
+                    return Ok(());
+                }
+                written => written?,
+            }
+            self.unwritten_events -= events;
+            self.unwritten.pop_front();
+        }
+        Ok(())
+    }
+
+    /// Writes everything at the end, when a later retry is impossible.
+    fn write_all(&mut self) -> Result<(), RecordError> {
+        let deadline = Instant::now() + END_PATIENCE;
+        loop {
+            self.write_batch()?;
+            if self.unwritten.is_empty() {
+                return Ok(());
+            }
+            if Instant::now() > deadline {
+                return Err(self.store.is_locked());
+            }
+        }
+    }
+
+    fn finish(&mut self, mut ending: Ending) -> Result<(), RecordError> {
+        self.write_all()?;
+        let events = self.progress.locked_out.load(Ordering::Relaxed);
+        if events > 0 {
+            let kind = LOST_TO_A_LOCK.to_owned();
+            ending.lost.push(Loss { kind, events });
+        }
+        let deadline = Instant::now() + END_PATIENCE;
+        loop {
+            match self.store.note_ending(&ending) {
+                Err(RecordError::Locked { .. }) if Instant::now() < deadline => {}
+                noted => return noted,
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,397 @@
+//! Files after an orderly end, a kill, a full disk, and interference by other programs.
+
+mod killed;
+
+use std::fs;
+use std::path::PathBuf;
+
+use rusqlite::Connection;
+
+use super::*;
+use crate::Memory;
+use crate::reader::{FrameRow, ObjectRow, Origin, Recording, RecordingFile, StackId};
+use crate::sample::*;
+use spawnscope_data::event::{Loss, Nanos, ObjectKind};
+use spawnscope_data::rows::Scope;
+
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Self {
+        Folder(tempfile::tempdir().unwrap())
+    }
+
+    fn path(&self) -> PathBuf {
+        self.0.path().join("spawnscope.db")
+    }
+}
+
+fn read(path: &Path) -> Recording {
+    RecordingFile::open(path).unwrap().read().unwrap()
+}
+
+/// Waits for something that another thread or process is about to do.
+fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !is_so() {
+        assert!(Instant::now() < deadline, "timed out waiting until {what}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// The life of child `number` of the root.
+fn life(number: u64) -> Vec<Event> {
+    whole_life(
+        1_000_000 + number * 10_000,
+        LaunchId(2 + number),
+        1_000 + i32::try_from(number % 30_000).unwrap(),
+    )
+}
+
+#[test]
+fn what_is_recorded_is_read_back() {
+    let folder = Folder::new();
+    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default()).unwrap();
+    recorder.send(vec![released()]);
+    recorder.note_root(ROOT);
+    recorder.send(life(0));
+    let lost = vec![
+        Loss {
+            kind: "slice".into(),
+            events: 3,
+        },
+        Loss {
+            kind: "slice".into(),
+            events: 4,
+        },
+    ];
+    recorder.finish(Ending { lost, ..ending() }).unwrap();
+
+    let file = RecordingFile::open(&folder.path()).unwrap();
+    let Recording {
+        info,
+        launches,
+        execs,
+        failed_execs,
+        objects,
+        frames,
+        stacks,
+        texts,
+        calibration,
+    } = file.read().unwrap();
+    assert_eq!(calibration, header().calibration);
+    assert_eq!(info.version, env!("CARGO_PKG_VERSION"));
+    assert_eq!(
+        (info.collector.as_str(), info.scope, info.arch.as_str(), info.cpus),
+        ("ebpf", Scope::Command, "x86_64", 2)
+    );
+    assert_eq!(info.command, [b"./unpack.sh".as_slice(), b"", b"--password=***"]);
+    assert_eq!(
+        (info.root, info.wall, info.ended.as_deref()),
+        (Some(ROOT), Some(Nanos(5_000)), Some("exited"))
+    );
+    assert_eq!(
+        (info.last, info.started_unix_ns),
+        (Nanos(1_001_400), header().started_unix_ns)
+    );
+    assert_eq!(info.missing, header().missing);
+    assert_eq!(
+        info.lost,
+        [Loss {
+            kind: "slice".into(),
+            events: 7
+        }]
+    );
+    let seen: Vec<_> = launches.iter().map(|row| (row.id, row.origin, row.parent)).collect();
+    assert_eq!(
+        seen,
+        [
+            (ROOT, Origin::Command, None),
+            (LaunchId(2), Origin::Launched, Some(ROOT))
+        ]
+    );
+    assert_eq!(launches[1].reaped, Some(Nanos(1_001_400)));
+    let place = |frame: &FrameRow| (frame.line, frame.function.map(|name| texts.get(name)));
+    assert_eq!(
+        frames.iter().map(place).collect::<Vec<_>>(),
+        [(Some(30), None), (Some(14), Some(b"relocate".as_slice()))]
+    );
+    assert_eq!(
+        stacks.iter().map(|row| row.caller).collect::<Vec<_>>(),
+        [None, Some(StackId::at(0))]
+    );
+    assert_eq!(
+        (launches[1].script_stack, launches[1].native_stack),
+        (Some(StackId::at(1)), None)
+    );
+    assert_eq!(texts.get(execs[0].path), b"/usr/bin/dirname");
+    assert_eq!(
+        texts.get(execs[0].argv),
+        b"dirname\0--zero\0./usr/share/doc/000001000000\0"
+    );
+    assert_eq!(execs[0].cwd.map(|cwd| texts.get(cwd)), Some(b"/work".as_slice()));
+    assert_eq!(failed_execs.iter().map(|row| row.errno).collect::<Vec<_>>(), [2, 2]);
+    let mut slices = Vec::new();
+    file.slices(&mut |row| slices.push(row)).unwrap();
+    assert_eq!(slices.len(), 8);
+    assert_eq!((slices[1].argument, slices[1].calls), (Some(u64::MAX), 7));
+    assert!(slices.iter().all(|row| row.object == slices[0].object));
+    let fifo = ObjectRow {
+        kind: ObjectKind::Fifo,
+        device: 42,
+        inode: 4_242,
+        path: objects[0].path,
+    };
+    assert_eq!(slices[0].object.map(|object| object.place()), Some(0));
+    assert_eq!(objects, [fifo], "the same object is stored once");
+    assert_eq!(
+        objects[0].path.map(|path| texts.get(path)),
+        Some(b"/tmp/fifo".as_slice())
+    );
+}
+
+#[test]
+fn three_thousand_launches_take_less_than_a_kibibyte_each() {
+    let folder = Folder::new();
+    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default()).unwrap();
+    recorder.send(vec![released()]);
+    for number in 0..3_000 {
+        recorder.send(life(number).into_iter().map(at_real_pace).collect());
+    }
+    wait_until("all are counted", || recorder.launches_so_far() == 3_001);
+    recorder.finish(ending()).unwrap();
+    assert_eq!(read(&folder.path()).launches.len(), 3_001);
+    let bytes_each = fs::metadata(folder.path()).unwrap().len() / 3_000;
+    assert!(bytes_each <= 1_024, "{bytes_each}");
+}
+
+#[test]
+fn a_recording_can_be_read_while_it_grows() {
+    let folder = Folder::new();
+    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default()).unwrap();
+    recorder.send(vec![released()]);
+    recorder.send(life(0));
+    wait_until("the batch is written", || read(&folder.path()).launches.len() == 2);
+    let info = read(&folder.path()).info;
+    assert_eq!((info.wall, info.ended), (None, None), "to a reader, it looks cut off");
+    recorder.send(life(1));
+    recorder.finish(ending()).unwrap();
+    assert_eq!(read(&folder.path()).launches.len(), 3);
+}
+
+#[test]
+fn a_recorder_that_is_dropped_keeps_what_it_was_given() {
+    let folder = Folder::new();
+    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default()).unwrap();
+    recorder.send(life(0));
+    drop(recorder);
+    let recording = read(&folder.path());
+    assert_eq!((recording.launches.len(), recording.info.ended), (2, None));
+}
+
+#[test]
+fn an_older_recording_is_kept() {
+    let folder = Folder::new();
+    for number in 0..3 {
+        let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default()).unwrap();
+        recorder.send(vec![event(
+            number,
+            ROOT,
+            EventKind::Released {
+                pid: spawnscope_data::event::Pid(100),
+            },
+        )]);
+        recorder.finish(ending()).unwrap();
+    }
+    let old = folder.0.path().join("spawnscope.db.old");
+    assert_eq!(
+        (read(&old).info.last, read(&folder.path()).info.last),
+        (Nanos(1), Nanos(2))
+    );
+    let mut names: Vec<_> = fs::read_dir(folder.0.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["spawnscope.db", "spawnscope.db.old"], "and no log");
+}
+
+#[test]
+fn a_foreign_file_is_not_replaced() {
+    let folder = Folder::new();
+    let foreign = Connection::open(folder.path()).unwrap();
+    foreign
+        .execute_batch("CREATE TABLE precious (x); PRAGMA application_id = 7;")
+        .unwrap();
+    drop(foreign);
+    let before = fs::read(folder.path()).unwrap();
+    let error = Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default())
+        .err()
+        .unwrap();
+    assert!(matches!(error, RecordError::InTheWay { .. }), "{error}");
+    assert_eq!(fs::read(folder.path()).unwrap(), before);
+}
+
+#[test]
+fn a_full_disk_ends_the_recording_at_the_batch_before() {
+    let folder = Folder::new();
+    let mut store = Store::create(&folder.path(), &header(), Redaction::Mask, Memory::Plenty).unwrap();
+    store.limit_pages(200);
+    let mut assembler = Assembler::new(ORIGIN, Redaction::Mask);
+    life(0).iter().for_each(|event| assembler.apply(event));
+    store.write(&assembler.take_batch()).unwrap();
+    let recorder = Recorder::start(store, assembler, &Manner::default()).unwrap();
+
+    recorder.send((1..3_000).flat_map(life).collect());
+    wait_until("it fails", || recorder.failure().is_some());
+    assert!(matches!(*recorder.failure().unwrap(), RecordError::Full { .. }));
+    recorder.send(life(4_000));
+    let error = recorder.finish(ending()).unwrap_err();
+    assert!(error.to_string().contains("no space is left for recording"), "{error}");
+
+    let recording = read(&folder.path());
+    assert_eq!(recording.launches.len(), 2, "the batch before, not half of this one");
+    assert!(recording.info.ended.unwrap().starts_with("failed: no space is left"));
+    assert_eq!(recording.info.wall, None);
+}
+
+#[test]
+fn events_after_a_failure_are_counted() {
+    let folder = Folder::new();
+    let store = Store::create(&folder.path(), &header(), Redaction::Mask, Memory::Plenty).unwrap();
+    store.limit_pages(10);
+    let recorder = Recorder::start(store, Assembler::new(ORIGIN, Redaction::Mask), &Manner::default()).unwrap();
+    let flood: Vec<Event> = (0..3_000).flat_map(life).collect();
+    let events = flood.len() as u64;
+    recorder.send(flood);
+    recorder.send(life(4_000));
+    wait_until("all are dropped", || {
+        recorder.dropped_events() == events + life(4_000).len() as u64
+    });
+}
+
+#[test]
+fn a_recording_that_is_moved_away_ends_instead_of_harming_its_successor() {
+    let folder = Folder::new();
+    let first = Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default()).unwrap();
+    std::fs::rename(folder.path(), folder.path().with_extension("moved")).unwrap();
+    let second = Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default()).unwrap();
+    first.send(life(0));
+    let error = first.finish(ending()).unwrap_err();
+    assert!(matches!(error, RecordError::Moved { .. }), "{error}");
+    second.send(life(1));
+    second.finish(ending()).unwrap();
+    assert_eq!(read(&folder.path()).launches.len(), 2);
+}
+
+#[test]
+fn a_recording_in_the_making_is_neither_moved_nor_taken_over() {
+    let folder = Folder::new();
+    let first = Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default()).unwrap();
+    let second = Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default());
+    assert!(matches!(second, Err(RecordError::BeingRecorded { .. })));
+    assert!(read(&folder.path()).info.is_live);
+    first.send(life(0));
+    first.finish(ending()).unwrap();
+    assert!(!read(&folder.path()).info.is_live);
+}
+
+#[test]
+fn a_discarded_recording_gives_its_place_back() {
+    let folder = Folder::new();
+    let earlier = Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default()).unwrap();
+    earlier.send(life(0));
+    earlier.finish(ending()).unwrap();
+    let launches = read(&folder.path()).launches.len();
+    Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default())
+        .unwrap()
+        .discard()
+        .unwrap();
+    assert_eq!(read(&folder.path()).launches.len(), launches);
+    assert!(!folder.path().with_extension("db.old").exists());
+}
+
+/// Keeps other programs from writing to a recording.
+fn lock(path: &Path) -> Connection {
+    let other = Connection::open(path).unwrap();
+    other.busy_timeout(Duration::from_secs(5)).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    other
+}
+
+#[test]
+fn a_lock_that_another_program_holds_is_waited_out() {
+    let folder = Folder::new();
+    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default()).unwrap();
+    let other = lock(&folder.path());
+    recorder.send(vec![released()]);
+    for number in 0..20 {
+        recorder.send(life(number));
+        thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(read(&folder.path()).launches.len(), 0, "nothing is written yet");
+    assert!(recorder.failure().is_none());
+    drop(other);
+    wait_until("all is written", || read(&folder.path()).launches.len() == 21);
+    assert_eq!(recorder.finish(ending()).unwrap(), Finished::Whole);
+    assert_eq!(read(&folder.path()).info.lost, []);
+}
+
+#[test]
+fn what_is_too_much_to_keep_behind_a_lock_is_counted_as_lost() {
+    let folder = Folder::new();
+    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default()).unwrap();
+    let other = lock(&folder.path());
+    recorder.send(vec![released()]);
+    let lives = 2 * BATCH_EVENTS as u64 / 10;
+    (0..lives).for_each(|number| recorder.send(life(number)));
+    let progress = Arc::clone(&recorder.progress);
+    wait_until("some are lost", || progress.locked_out.load(Ordering::Relaxed) > 0);
+    drop(other);
+    assert_eq!(recorder.finish(ending()).unwrap(), Finished::Whole);
+    let recording = read(&folder.path());
+    let lost = &recording.info.lost[0];
+    assert_eq!(
+        (lost.kind.as_str(), recording.info.ended.as_deref()),
+        (LOST_TO_A_LOCK, Some("exited"))
+    );
+    let events_of_a_life = life(0).len() as u64;
+    assert!(
+        lost.events > 0 && lost.events.is_multiple_of(events_of_a_life),
+        "{lost:?}"
+    );
+    let kept = recording.launches.len() as u64 - 1;
+    assert_eq!(kept + lost.events / events_of_a_life, lives);
+}
+
+#[test]
+fn samples_are_kept_with_their_stacks() {
+    let folder = Folder::new();
+    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default()).unwrap();
+    // A wait is reported when it is over.
+    let events = vec![
+        released(),
+        sampled(900, 10, false, "path_openat"),
+        sampled(100, 700, true, "do_wait"),
+    ];
+    recorder.send(events);
+    recorder.finish(ending()).unwrap();
+    let file = RecordingFile::open(&folder.path()).unwrap();
+    let Recording {
+        frames, stacks, texts, ..
+    } = file.read().unwrap();
+    let mut seen = Vec::new();
+    file.samples(&mut |row| {
+        let stack = stacks[row.stack.place() as usize];
+        let function = frames[stack.frame.0 as usize].function.unwrap();
+        let function = String::from_utf8(texts.get(function).to_vec()).unwrap();
+        assert_eq!(stack.caller, Some(StackId::at(0)), "both were called by main");
+        seen.push((row.task.0, row.at.0, row.span.0, row.is_waiting, function));
+    })
+    .unwrap();
+    let expected = [
+        (ROOT.0, 900, 10, false, "path_openat".to_owned()),
+        (ROOT.0, 100, 700, true, "do_wait".to_owned()),
+    ];
+    assert_eq!(seen, expected);
+}

@@ -1,0 +1,123 @@
+//! What killed recorders leave behind. Each recorder is this test program, started as a separate process.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Stdio};
+
+use super::*;
+use crate::log;
+
+#[test]
+fn a_stray_log_is_not_played_into_a_new_recording() {
+    let folder = Folder::new();
+    kill_helper_inside_a_batch(&folder.path());
+    fs::remove_file(folder.path()).unwrap();
+    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default()).unwrap();
+    recorder.send(life(0));
+    recorder.finish(ending()).unwrap();
+    assert_eq!(read(&folder.path()).launches.len(), 2);
+}
+
+const HELPER_FILE: &str = "SPAWNSCOPE_TEST_RECORD_TO";
+const HELPER_WAY: &str = "SPAWNSCOPE_TEST_RECORD_HOW";
+
+/// This test program, as a process that records until it is killed.
+fn helper(path: &Path, way: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args([
+        "--ignored",
+        "--exact",
+        "record::writer::tests::killed::helper_process_that_records_until_it_is_killed",
+    ]);
+    command
+        .env(HELPER_FILE, path)
+        .env(HELPER_WAY, way)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    command
+}
+
+#[test]
+#[ignore = "not a test: the process that the tests below kill"]
+fn helper_process_that_records_until_it_is_killed() {
+    let Some(path) = std::env::var_os(HELPER_FILE).map(PathBuf::from) else {
+        return;
+    };
+    let recorder = Recorder::create(&path, &header(), Redaction::Mask, &Manner::default()).unwrap();
+    recorder.send(vec![released()]);
+    if std::env::var_os(HELPER_WAY).is_some_and(|way| way == "inside a batch") {
+        wait_until("the batch is written", || read(&path).launches.len() == 1);
+        die_inside_a_batch(&path);
+    }
+    // Bounded, in case the test that should kill it dies first.
+    for number in 0..100_000 {
+        recorder.send(life(number));
+        if number % 100 == 0 {
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+fn die_inside_a_batch(path: &Path) -> ! {
+    // With a tiny cache, SQLite writes pages of the open transaction to the log.
+    let connection = Connection::open(path).unwrap();
+    connection
+        .execute_batch("PRAGMA synchronous = OFF; PRAGMA cache_size = 1; BEGIN IMMEDIATE")
+        .unwrap();
+    connection.execute("UPDATE recording SET ended = 'never'", []).unwrap();
+    for id in 1_000..20_000 {
+        connection
+            .execute("INSERT INTO launch (id, origin) VALUES (?, 3)", [id])
+            .unwrap();
+    }
+    nix::sys::signal::raise(nix::sys::signal::Signal::SIGKILL).unwrap();
+    unreachable!("the process was killed")
+}
+
+fn kill_helper_inside_a_batch(path: &Path) {
+    let status = helper(path, "inside a batch").status().unwrap();
+    assert_eq!(status.signal(), Some(libc::SIGKILL));
+    let log = fs::metadata(log::path_of(path)).unwrap().len();
+    assert!(log > 100_000, "it was killed inside a batch");
+}
+
+#[test]
+fn a_recorder_killed_inside_a_batch_leaves_the_batch_before() {
+    let folder = Folder::new();
+    kill_helper_inside_a_batch(&folder.path());
+    let recording = read(&folder.path());
+    assert_eq!((recording.launches.len(), recording.info.ended), (1, None));
+}
+
+#[test]
+fn a_recorder_killed_inside_a_batch_is_kept_as_old_and_still_readable() {
+    let folder = Folder::new();
+    kill_helper_inside_a_batch(&folder.path());
+    Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default())
+        .unwrap()
+        .finish(ending())
+        .unwrap();
+    assert_eq!(read(&folder.0.path().join("spawnscope.db.old")).launches.len(), 1);
+    assert_eq!(read(&folder.path()).launches.len(), 0);
+}
+
+#[test]
+fn a_recorder_killed_at_any_time_leaves_a_readable_recording() {
+    let folder = Folder::new();
+    let mut recorder = helper(&folder.path(), "for ever").spawn().unwrap();
+    let launches = || {
+        RecordingFile::open(&folder.path())
+            .and_then(|file| file.read())
+            .map_or(0, |it| it.launches.len())
+    };
+    wait_until("two batches are written", || launches() > 1_000);
+    recorder.kill().unwrap();
+    recorder.wait().unwrap();
+    let recording = read(&folder.path());
+    assert!(recording.launches.len() > 1_000);
+    assert_eq!((recording.info.ended, recording.info.wall), (None, None), "cut off");
+    assert_eq!(
+        recording.launches.last().unwrap().id.0 as usize,
+        recording.launches.len(),
+        "no launch is missing"
+    );
+}

@@ -1,0 +1,25 @@
+//! Code that depends on the processor spawnscope runs on, one file per architecture: bare system calls, instructions as bytes, and
+//! code for measurements. Facts about the processor of a *recording* are data: `event::syscalls`. Stack walking is in
+//! `collect/stacks/processor`.
+//!
+//! All files define the same items. System call numbers come from libc.
+
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+compile_error!("spawnscope supports Linux on x86-64 and aarch64 only");
+
+#[cfg(target_arch = "aarch64")]
+mod aarch64;
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+
+#[cfg(target_arch = "aarch64")]
+use aarch64 as processor;
+#[cfg(target_arch = "x86_64")]
+use x86_64 as processor;
+
+pub use processor::{
+    ELF_MACHINE, FORK_NUMBERS, LIBRARY_FOLDERS, call, clone_into, fill_instruction_cache, tiny_code, vfork_call,
+};
+
+/// The function that a child starts in. It does not return.
+pub type Entry = unsafe extern "C" fn(*const u8) -> !;
