@@ -231,7 +231,7 @@ __noinline int bash_chain(void)
 	return bash_texts();
 }
 
-static __always_inline void tell_bash(struct task_struct *parent, __u32 number, struct WireTask *creator,
+static __always_inline void emit_bash_call(struct task_struct *parent, __u32 number, struct WireTask *creator,
 				      struct WireTask *task, __u64 now)
 {
 	struct WireBash *layout = bpf_map_lookup_elem(&bash_layouts, &number);

@@ -6,7 +6,7 @@
  * shows that, but its lines are smaller than the line that the subshell was forked for. */
 #pragma once
 
-#include "errands.h"
+#include "surrounding.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -158,7 +158,7 @@ __noinline int dash_frame(void)
 		return 0;
 	dash->pipeline = address && read_user(&job, sizeof(job), address) && job.processes != address;
 	__u32 line = dash_line(script, task);
-	if (task->flags & TASK_ASKS && !dash_returns(dash, task, &line))
+	if (task->flags & TASK_CALL_PENDING && !dash_returns(dash, task, &line))
 		return 0;
 	if (!dash_file(script, task) || !dash_function(script))
 		return 0;
@@ -185,7 +185,7 @@ static __always_inline struct script *begin_dash(struct task_struct *p, __u32 nu
 	return script;
 }
 
-static __always_inline void tell_dash(struct task_struct *parent, __u32 number, struct WireTask *creator,
+static __always_inline void emit_dash_call(struct task_struct *parent, __u32 number, struct WireTask *creator,
 				      struct WireTask *task, __u64 now)
 {
 	struct script *script = begin_dash(parent, number);
@@ -199,7 +199,7 @@ static __always_inline void tell_dash(struct task_struct *parent, __u32 number, 
 	}
 	bool within = dash->inherits && creator->script_function == dash->function_line;
 	bool not_read_yet = !dash->inherits && !dash->function_line && line > dash->read_lines;
-	task->flags |= TASK_SUBSHELL | TASK_ASKS | (dash->pipeline || not_read_yet ? TASK_OWN_LINE : 0);
+	task->flags |= TASK_SUBSHELL | TASK_CALL_PENDING | (dash->pipeline || not_read_yet ? TASK_OWN_LINE : 0);
 	task->script_line = line;
 	task->script_bound = within ? creator->script_line : 1;
 	task->script_function = dash->function_line;
@@ -209,7 +209,7 @@ static __always_inline void tell_dash(struct task_struct *parent, __u32 number, 
 }
 
 /* Not static, for the reason given at `step_up`. */
-__noinline int tell_dash_itself(void)
+__noinline int emit_own_dash_call(void)
 {
 	struct task_struct *p = current_task();
 	struct WireTask *task = find_task(p);
@@ -225,7 +225,7 @@ __noinline int tell_dash_itself(void)
 			emit_script(script, task, bpf_ktime_get_ns());
 		}
 	}
-	task->flags &= ~(TASK_ASKS | TASK_OWN_LINE);
+	task->flags &= ~(TASK_CALL_PENDING | TASK_OWN_LINE);
 	return 1;
 }
 
@@ -241,6 +241,6 @@ static __always_inline void dash_sets_up(struct WireTask *task, struct pt_regs *
 			task->flags |= TASK_OWN_LINE;
 		return;
 	}
-	if (!is_errand(task, number))
-		tell_dash_itself();
+	if (!is_surrounding_call(task, number))
+		emit_own_dash_call();
 }

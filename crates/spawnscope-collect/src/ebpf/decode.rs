@@ -98,11 +98,11 @@ pub(super) fn decode(bytes: &[u8], page_bytes: u64, chains: &mut Chains, events:
 }
 
 /// The record of an executable that has not been examined yet, which is not an event. `None` if it is another kind of record.
-pub(super) fn executable_met(bytes: &[u8]) -> Option<WireExecutableMet> {
+pub(super) fn new_executable(bytes: &[u8]) -> Option<WireNewExecutable> {
     let header = read::<WireHeader>(bytes)?.0;
-    (header.kind == KIND_EXECUTABLE_MET)
+    (header.kind == KIND_NEW_EXECUTABLE)
         .then(|| read(bytes))?
-        .map(|(met, _)| met)
+        .map(|(executable, _)| executable)
 }
 
 fn read<T: FromBytes + KnownLayout + Immutable>(bytes: &[u8]) -> Option<(T, &[u8])> {

@@ -2,7 +2,7 @@
  * Identifies the interpreter that runs a process by the file that the kernel executes for it, never by a name. */
 #pragma once
 
-/* The kinds of the executables met so far. The least recently used ones are evicted. */
+/* The kinds of the executables seen so far. The least recently used ones are evicted. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
 	__uint(max_entries, EXECUTABLES);
@@ -13,12 +13,12 @@ struct {
 /* Wakes the reader at once, so that it soon knows the executable and later launches of the process are understood. */
 static __always_inline void emit_executable(struct WireTask *task, struct WireExecutable *executable, __u32 pid)
 {
-	struct WireExecutableMet *met;
-	RESERVE(met, KIND_EXECUTABLE_MET, bpf_ktime_get_ns(), task);
-	met->executable = *executable;
-	met->pid = pid;
-	met->reserved = 0;
-	bpf_ringbuf_submit(met, BPF_RB_FORCE_WAKEUP);
+	struct WireNewExecutable *new;
+	RESERVE(new, KIND_NEW_EXECUTABLE, bpf_ktime_get_ns(), task);
+	new->executable = *executable;
+	new->pid = pid;
+	new->reserved = 0;
+	bpf_ringbuf_submit(new, BPF_RB_FORCE_WAKEUP);
 }
 
 /* The interpreter that runs a thread's process. NULL if not known yet; each unknown executable is reported once to the
@@ -38,7 +38,7 @@ static __noinline struct WireInterpreter *interpreter_of(struct task_struct *p, 
 	long failed = bpf_map_update_elem(&executables, &executable, &pending, BPF_NOEXIST);
 	if (!failed)
 		emit_executable(task, &executable, visible_tid(TASK_READ(p, group_leader)));
-	else if (failed != -EEXIST) /* another CPU may have met it just now */
-		count_lost(KIND_EXECUTABLE_MET);
+	else if (failed != -EEXIST) /* another CPU may have added it just now */
+		count_lost(KIND_NEW_EXECUTABLE);
 	return NULL;
 }

@@ -65,12 +65,12 @@ impl Interpreters {
     }
 
     /// Examines an executable that a process was seen to run.
-    pub(super) fn meet(&mut self, met: &WireExecutableMet) -> Result<(), CollectError> {
-        let pid = i32::try_from(met.pid).ok().filter(|&pid| pid != 0).map(Pid);
-        match pid.and_then(|pid| open_executable(pid, &met.executable)) {
-            Some(file) => self.put(&met.executable, callers::layout_of(&file, pid).as_ref()),
+    pub(super) fn add(&mut self, new: &WireNewExecutable) -> Result<(), CollectError> {
+        let pid = i32::try_from(new.pid).ok().filter(|&pid| pid != 0).map(Pid);
+        match pid.and_then(|pid| open_executable(pid, &new.executable)) {
+            Some(file) => self.put(&new.executable, callers::layout_of(&file, pid).as_ref()),
             // The process is gone, or runs another program by now. The next process that runs the executable reports it again.
-            None => match self.executables.delete(met.executable.as_bytes()) {
+            None => match self.executables.delete(new.executable.as_bytes()) {
                 Err(error) if error.kind() != libbpf_rs::ErrorKind::NotFound => {
                     Err(failed("forget an executable", &error))
                 }
@@ -94,10 +94,10 @@ impl Interpreters {
     }
 }
 
-/// The file that a process executes, if it is still the executable that was met.
-fn open_executable(pid: Pid, met: &WireExecutable) -> Option<File> {
+/// The file that a process executes, if it is still the reported executable.
+fn open_executable(pid: Pid, reported: &WireExecutable) -> Option<File> {
     let file = File::open(format!("/proc/{}/exe", pid.0)).ok()?;
-    inode::is(&file, met.inode, met.device)?.then_some(file)
+    inode::is(&file, reported.inode, reported.device)?.then_some(file)
 }
 
 fn open(object: &Object, name: &str) -> Result<MapHandle, CollectError> {

@@ -14,7 +14,7 @@ int on_end(struct bpf_iter__task *ctx)
 		return 0;
 	__u64 now = bpf_ktime_get_ns();
 	if (task->flags & TASK_HOLDS_SLICE)
-		tell_held_slice(task, 0, 0);
+		emit_held_slice(task, 0, 0);
 	if (arrival_seen(task)) {
 		/* It is on a CPU and runnable: report it as preempted at the end. */
 		task->off = now;

@@ -30,9 +30,9 @@ static __always_inline void emit_launch(struct task_struct *parent, struct task_
 	launch->flags = seen ? creator->clone_flags : 0;
 	launch->parent_rss_pages = mm ? rss_pages(mm) : 0;
 	launch->parent_table_bytes = mm ? BPF_CORE_READ(mm, pgtables_bytes.counter) : 0;
-	launch->prepared = seen ? creator->errand_since : 0;
+	launch->prepared = seen ? creator->surrounding_since : 0;
 	launch->tidied = creator->tidied;
-	creator->errand_since = 0;
+	creator->surrounding_since = 0;
 	launch->syscall = creator->syscall;
 	launch->pid = visible_tid(child);
 	__u32 level = BPF_CORE_READ(child, real_parent, thread_pid, level), namespace;
@@ -42,7 +42,7 @@ static __always_inline void emit_launch(struct task_struct *parent, struct task_
 	bpf_ringbuf_submit(launch, wakeup_flag());
 }
 
-static __always_inline void handle_fork(struct task_struct *parent, struct task_struct *child, bool tells_lines)
+static __always_inline void handle_fork(struct task_struct *parent, struct task_struct *child, bool collects_lines)
 {
 	struct WireTask *creator = followed_current();
 	if (!creator)
@@ -59,8 +59,8 @@ static __always_inline void handle_fork(struct task_struct *parent, struct task_
 	} else {
 		task->flags |= TASK_IN_SETUP;
 		emit_launch(parent, child, creator, task, now);
-		if (tells_lines && settings.script_lines)
-			tell_caller(parent, creator, task, now);
+		if (collects_lines && settings.script_lines)
+			emit_call(parent, creator, task, now);
 	}
 }
 
@@ -145,7 +145,7 @@ static __always_inline void handle_exec(struct task_struct *p, struct linux_binp
 	if (bpf_ringbuf_output(&events, scratch, sizeof(*executed) + used, wakeup_flag()))
 		count_lost(KIND_EXECUTED);
 	task->exec_entered = task->exec_entry_cpu = 0;
-	task->flags = (task->flags | TASK_EXECUTED) & ~(TASK_IN_SETUP | TASK_LINE_DOUBT | TASK_SUBSHELL | TASK_ASKS |
+	task->flags = (task->flags | TASK_EXECUTED) & ~(TASK_IN_SETUP | TASK_LINE_DOUBT | TASK_SUBSHELL | TASK_CALL_PENDING |
 						      TASK_OWN_LINE);
 	task->script_files = 0;
 	/* The kernel treats the thread as 32-bit as soon as its new program is. */
@@ -155,7 +155,7 @@ static __always_inline void handle_exec(struct task_struct *p, struct linux_binp
 		task->interpreter_base = interpreter_base(scratch, p->mm);
 	if (settings.script_lines)
 		interpreter_of(p, task);
-	task->told_image = 0;
+	task->reported_image = 0;
 }
 
 PROGRAM_AND_SPARE("tp_btf/sched_process_exec", on_exec, handle_exec(p, bprm), struct task_struct *p, int old_pid,

@@ -10,7 +10,7 @@ use super::parts;
 use super::refusal;
 use super::skipped;
 use super::wire::{WireSettings, WireShared};
-use crate::stacks::WhoTells;
+use crate::stacks::MappingSource;
 use crate::{CollectError, Refusal};
 use spawnscope_data::event::Missing;
 
@@ -47,12 +47,12 @@ pub(super) fn may_walk_mappings() -> bool {
 }
 
 /// Whether the kernel or the recorder reads the mappings of processes. Depends on whether this kernel has the function.
-pub(super) fn who_tells_mappings() -> WhoTells {
+pub(super) fn mapping_source() -> MappingSource {
     let has = |types: Btf<'_>| types.type_by_name::<Func<'_>>(WALK).is_some();
     if may_walk_mappings() && Btf::from_vmlinux().is_ok_and(has) {
-        WhoTells::Kernel
+        MappingSource::Kernel
     } else {
-        WhoTells::Recorder
+        MappingSource::Recorder
     }
 }
 

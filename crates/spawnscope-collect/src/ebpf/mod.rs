@@ -33,7 +33,7 @@ use self::load::Loaded;
 use self::places::Places;
 use self::rings::Rings;
 use self::wire::*;
-use super::stacks::{Unwinder, WhoTells};
+use super::stacks::{MappingSource, Unwinder};
 use super::{CollectError, Collector, Follow, ROOT, Refusal, Settings, inode};
 use spawnscope_data::event::{Event, Loss, Missing};
 
@@ -52,7 +52,7 @@ const LOSSES: [(u32, &str); 21] = [
     (KIND_LAST_SEEN, "last state of a thread"),
     (KIND_UNFOLLOWED, "process not followed"),
     (KIND_FILE_NAMED, "path of a file waited for"),
-    (KIND_EXECUTABLE_MET, "executable"),
+    (KIND_NEW_EXECUTABLE, "executable"),
     (KIND_SCRIPT_CALLED, "script line"),
     (KIND_PYTHON_CALLED, "Python call chain"),
     (KIND_MAPPING, "mapping of a process"),
@@ -126,12 +126,12 @@ impl EbpfCollector {
             .script_lines
             .then(|| Interpreters::new(&object, usual.unwrap_or_default()));
         let interpreters = interpreters.transpose()?;
-        let tells_stacks = settings.stacks || settings.sample.is_some();
-        let who_tells = load::who_tells_mappings();
-        if tells_stacks && who_tells == WhoTells::Recorder {
+        let collects_stacks = settings.stacks || settings.sample.is_some();
+        let mapping_source = load::mapping_source();
+        if collects_stacks && mapping_source == MappingSource::Recorder {
             missing.push(load::no_mappings());
         }
-        let unwinder = tells_stacks.then(|| Unwinder::start(who_tells)).transpose();
+        let unwinder = collects_stacks.then(|| Unwinder::start(mapping_source)).transpose();
         let unwinder = unwinder.map_err(|error| no_thread(&error))?;
         let unwinder = unwinder.map(|unwinder| Rc::new(RefCell::new(unwinder)));
         let rings = Rings::open(&object, unwinder.as_ref())?;
@@ -182,9 +182,9 @@ impl Collector for EbpfCollector {
         let is_empty = self.rings.consume_some()?;
         let mut drained = self.rings.drained();
         events.append(&mut drained.events);
-        for met in drained.met.drain(..) {
+        for executable in drained.executables.drain(..) {
             if let Some(interpreters) = &mut self.interpreters {
-                interpreters.meet(&met)?;
+                interpreters.add(&executable)?;
             }
         }
         drop(drained);
@@ -334,7 +334,7 @@ fn wire_settings(follow: Follow, settings: &Settings, buffer_bytes: u32) -> Resu
         follow_old_threads: u32::from(matches!(follow, Follow::Process(_))),
         terminal: settings.terminal.map_or(0, inode::kernel_device),
         stacks: u32::from(settings.stacks),
-        tell_mappings: u32::from(load::may_walk_mappings()),
+        emit_mappings: u32::from(load::may_walk_mappings()),
         mount_namespace: namespace("/proc/self/ns/mnt")?,
         script_lines: u32::from(settings.script_lines),
         cpus: possible_cpus()?,
@@ -367,5 +367,5 @@ fn namespace(file: &'static str) -> Result<u32, CollectError> {
 pub(super) fn fuzz_decoder(record: &[u8]) {
     let _ = decode::decode(record, 4096, &mut Chains::default(), &mut Vec::new());
     let _ = stacks::decode(record);
-    let _ = decode::executable_met(record);
+    let _ = decode::new_executable(record);
 }

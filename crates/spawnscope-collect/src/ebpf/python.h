@@ -30,7 +30,7 @@ struct python_scratch {
 	/* Parts of the process's memory, with room for the last field that can begin in them. */
 	char frame[PYTHON_PIECE_BYTES + 8], code[PYTHON_PIECE_BYTES + 8];
 	__u64 thread, tid, next, code_type;
-	__u32 layout, used, told, width;
+	__u32 layout, used, frames, width;
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
@@ -158,9 +158,9 @@ __noinline int add_python_frame(void)
 	if (owner < OWNED_BY_INTERPRETER) {
 		/* The lowest bits hold the kind of reference counting (3.14). */
 		__u64 code = FIELD(__u64, scratch->frame, layout->frame_code) & ~7ULL;
-		if (scratch->told == PYTHON_FRAMES || !add_frame(scratch, layout, code))
+		if (scratch->frames == PYTHON_FRAMES || !add_frame(scratch, layout, code))
 			return 0;
-		scratch->told++;
+		scratch->frames++;
 	}
 	scratch->next = FIELD(__u64, scratch->frame, layout->frame_caller);
 	return 1;
@@ -239,12 +239,12 @@ static __always_inline bool begin_python(struct python_scratch *scratch, struct 
 	__u64 holder = layout->thread_c_frame ? user_pointer(thread + layout->thread_c_frame) : thread;
 	scratch->next = user_pointer(holder + layout->holder_frame);
 	scratch->code_type = layout->code_type + bias;
-	scratch->used = scratch->told = 0;
+	scratch->used = scratch->frames = 0;
 	return scratch->next;
 }
 
 /* Reports the call site in the parent, which runs the interpreter with this layout. */
-static __always_inline void tell_python(struct task_struct *parent, __u32 layout, struct WireTask *child, __u64 now)
+static __always_inline void emit_python_call(struct task_struct *parent, __u32 layout, struct WireTask *child, __u64 now)
 {
 	struct python_scratch *scratch = python_scratch_of_this_cpu();
 	if (!scratch || !begin_python(scratch, parent, layout))
@@ -254,7 +254,7 @@ static __always_inline void tell_python(struct task_struct *parent, __u32 layout
 		if (!add_python_frame())
 			break;
 	__u32 used = scratch->used;
-	if (!scratch->told || used > PYTHON_DATA_BYTES + PYTHON_FRAME_BYTES)
+	if (!scratch->frames || used > PYTHON_DATA_BYTES + PYTHON_FRAME_BYTES)
 		return;
 	fill_header(&scratch->called.header, KIND_PYTHON_CALLED, now, child);
 	scratch->called.is_truncated = scratch->next != 0;

@@ -9,7 +9,7 @@ use libbpf_rs::{Object, RingBuffer, RingBufferBuilder};
 use rustix::event::epoll;
 
 use super::decode::{self, Chains};
-use super::wire::WireExecutableMet;
+use super::wire::WireNewExecutable;
 use super::{failed, map, seeds, stacks};
 use crate::CollectError;
 use crate::stacks::Unwinder;
@@ -23,7 +23,7 @@ const BATCH: usize = 16_384;
 pub(super) struct Drained {
     pub events: Vec<Event>,
     /// Executables that have not been examined yet.
-    pub met: Vec<WireExecutableMet>,
+    pub executables: Vec<WireNewExecutable>,
     chains: Chains,
     /// Records that could not be decoded. This is a bug, but it is reported.
     pub malformed: u64,
@@ -91,8 +91,8 @@ fn read_events(drained: &Rc<RefCell<Drained>>) -> impl FnMut(&[u8]) -> i32 + use
         if seeds::is_of_recorder(record) {
             return 0;
         }
-        if let Some(met) = decode::executable_met(record) {
-            drained.met.push(met);
+        if let Some(executable) = decode::new_executable(record) {
+            drained.executables.push(executable);
         } else if decode::decode(record, page_bytes, &mut drained.chains, &mut drained.events).is_none() {
             drained.malformed += 1;
         }
@@ -107,7 +107,7 @@ fn read_stacks(drained: &Rc<RefCell<Drained>>, unwinder: &Rc<RefCell<Unwinder>>)
             return 0;
         }
         match stacks::decode(record) {
-            Some(told) => unwinder.borrow_mut().take(told),
+            Some(input) => unwinder.borrow_mut().take(input),
             None => drained.borrow_mut().malformed += 1,
         }
         0

@@ -47,12 +47,12 @@ static __always_inline bool is_executing(long syscall)
  * If the kernel cannot walk them at all, user space must read them at once (`is_urgent`). */
 static __always_inline __u64 image_of(struct task_struct *p, struct WireTask *task, bool *is_urgent)
 {
-	if (is_image_told(p, task))
-		return task->told_image;
+	if (is_image_reported(p, task))
+		return task->reported_image;
 	if (!can_walk_mappings()) {
 		number_image(task, next_id(), BPF_CORE_READ(p, mm, exec_vm), code_changes(p));
 		*is_urgent = true;
-		return task->told_image;
+		return task->reported_image;
 	}
 	if (!task->wanted_image)
 		task->wanted_image = next_id();
@@ -116,11 +116,11 @@ __noinline int ask_for_image(void)
 	struct task_struct *p = current_task();
 	struct WireTask *task = followed(p);
 	struct WireImage image = {};
-	if (!task || !TASK_READ(p, mm) || is_executing(task->syscall) || is_image_told(p, task))
+	if (!task || !TASK_READ(p, mm) || is_executing(task->syscall) || is_image_reported(p, task))
 		return 0;
 	number_image(task, next_id(), BPF_CORE_READ(p, mm, exec_vm), code_changes(p));
 	fill_header(&image.header, KIND_IMAGE, bpf_ktime_get_ns(), task);
-	image.image = task->told_image;
+	image.image = task->reported_image;
 	image.start_stack = BPF_CORE_READ(p, mm, start_stack);
 	image.pid = visible_tid(TASK_READ(p, group_leader));
 	if (bpf_ringbuf_output(&stacks, &image, sizeof(image), BPF_RB_FORCE_WAKEUP))
@@ -175,7 +175,7 @@ static __always_inline struct sample_scratch *sample_scratch_of_tracepoint(void)
 
 /* Emits the finished wait of the running thread. Within the system call, the user part of the stack is still unchanged. Not
  * static, for the reason given at `step_up`. */
-__noinline int tell_wait(void)
+__noinline int emit_wait(void)
 {
 	struct WireTask *task = followed(current_task());
 	struct sample_scratch *scratch = sample_scratch_of_tracepoint();
@@ -214,7 +214,7 @@ int BPF_PROG(on_switch_sample, bool preempted, struct task_struct *prev, struct 
 	if (leaving && leaving->flags & TASK_WAITS)
 		end_hidden_wait(leaving);
 	if (leaving && leaving->flags & TASK_WAITED)
-		tell_wait();
+		emit_wait();
 	struct sample_scratch *scratch = sample_scratch_of_tracepoint();
 	if (leaving && scratch && prev->exit_state == 0 &&
 	    (leaving->left == LEFT_INTERRUPTIBLE || leaving->left == LEFT_UNINTERRUPTIBLE)) {
@@ -228,7 +228,7 @@ int BPF_PROG(on_switch_sample, bool preempted, struct task_struct *prev, struct 
 }
 
 /* Reports the mappings that samples of the running thread requested since its last system call. Not static, for the same reason. */
-__noinline int tell_wanted_image(void)
+__noinline int emit_wanted_image(void)
 {
 	struct task_struct *p = current_task();
 	struct WireTask *task = followed(p);
@@ -237,7 +237,7 @@ __noinline int tell_wanted_image(void)
 		return 0;
 	fill_header(&image.header, KIND_IMAGE, bpf_ktime_get_ns(), task);
 	image.image = task->wanted_image;
-	image.is_whole = tell_mappings(p, task, image.image);
+	image.is_whole = emit_mappings(p, task, image.image);
 	task->wanted_image = 0;
 	__u64 flag = sees_other_files(p) ? BPF_RB_FORCE_WAKEUP : wakeup_flag_of(&stacks);
 	if (bpf_ringbuf_output(&stacks, &image, sizeof(image), flag))
@@ -249,7 +249,7 @@ static __always_inline void handle_sys_enter_sample(void)
 {
 	struct WireTask *task = followed(current_task());
 	if (task && task->wanted_image)
-		tell_wanted_image();
+		emit_wanted_image();
 }
 
 PROGRAM_AND_SPARE("tp_btf/sys_enter", on_sys_enter_sample, handle_sys_enter_sample())
@@ -265,9 +265,9 @@ static __always_inline void handle_sys_exit_sample(void)
 		end_wait(task, task->off);
 	}
 	if (task->flags & TASK_WAITED)
-		tell_wait();
+		emit_wait();
 	if (task->wanted_image)
-		tell_wanted_image();
+		emit_wanted_image();
 }
 
 PROGRAM_AND_SPARE("tp_btf/sys_exit", on_sys_exit_sample, handle_sys_exit_sample())

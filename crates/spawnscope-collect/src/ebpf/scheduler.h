@@ -63,7 +63,7 @@ static __always_inline void hold_slice(struct WireTask *task)
 }
 
 /* Emits the held slice. The thread has neither left the CPU since nor entered another system call. */
-static __noinline void tell_held_slice(struct WireTask *task, __u32 returned, long result)
+static __noinline void emit_held_slice(struct WireTask *task, __u32 returned, long result)
 {
 	task->flags &= ~TASK_HOLDS_SLICE;
 	task->held.kind |= returned;
@@ -120,11 +120,11 @@ static __always_inline void settle_arrival(struct task_struct *p, struct WireTas
 }
 
 static __always_inline void leave_cpu(void *ctx, struct task_struct *p, struct WireTask *task, bool preempted,
-				      unsigned int state, __u64 now, bool tells_objects)
+				      unsigned int state, __u64 now, bool collects_objects)
 {
 	settle_arrival(p, task);
 	if (task->flags & TASK_HOLDS_SLICE)
-		tell_held_slice(task, 0, 0);
+		emit_held_slice(task, 0, 0);
 	if (state & TASK_DEAD) {
 		emit_gone(p, task, now);
 		task->flags |= TASK_GONE;
@@ -134,7 +134,7 @@ static __always_inline void leave_cpu(void *ctx, struct task_struct *p, struct W
 	task->off = now;
 	task->left = why_left(preempted, state);
 	task->object_kind = OBJECT_UNKNOWN;
-	if (tells_objects && (task->left == LEFT_INTERRUPTIBLE || task->left == LEFT_UNINTERRUPTIBLE))
+	if (collects_objects && (task->left == LEFT_INTERRUPTIBLE || task->left == LEFT_UNINTERRUPTIBLE))
 		note_object(ctx, p, task);
 	/* A waker on another CPU may be recorded just before this switch. An older record belongs to an earlier wait. */
 	if (task->waker.woken + 10000 < now)
@@ -142,14 +142,14 @@ static __always_inline void leave_cpu(void *ctx, struct task_struct *p, struct W
 }
 
 static __always_inline int switched(void *ctx, bool preempted, struct task_struct *prev, struct task_struct *next,
-				    unsigned int state, bool tells_objects)
+				    unsigned int state, bool collects_objects)
 {
 	struct WireTask *leaving = followed(prev), *coming = followed(next);
 	if (!leaving && !coming)
 		return 0;
 	__u64 now = bpf_ktime_get_ns();
 	if (leaving)
-		leave_cpu(ctx, prev, leaving, preempted, state, now, tells_objects);
+		leave_cpu(ctx, prev, leaving, preempted, state, now, collects_objects);
 	if (coming)
 		get_cpu(coming, now);
 	return 0;

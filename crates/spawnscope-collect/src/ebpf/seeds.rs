@@ -96,10 +96,10 @@ fn iterate(object: &Object, pid: Pid, task: Option<WireTask>) -> Result<(), Coll
     let value = map(object, VARIABLE)?
         .lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
         .map_err(|error| unable(error.to_string()))?;
-    let told = value.and_then(|value| Some(WireSeed::read_from_prefix(&value).ok()?.0));
-    match told {
-        Some(told) if told.found != 0 && told.failed == 0 => Ok(()),
-        Some(told) if told.found != 0 => Err(unable(std::io::Error::from_raw_os_error(-told.failed).to_string())),
+    let answer = value.and_then(|value| Some(WireSeed::read_from_prefix(&value).ok()?.0));
+    match answer {
+        Some(answer) if answer.found != 0 && answer.failed == 0 => Ok(()),
+        Some(answer) if answer.found != 0 => Err(unable(std::io::Error::from_raw_os_error(-answer.failed).to_string())),
         _ => Err(no_process(pid, &std::io::Error::from_raw_os_error(libc::ESRCH))),
     }
 }

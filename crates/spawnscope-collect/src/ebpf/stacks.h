@@ -55,7 +55,7 @@ static __always_inline __u64 modified(struct inode *inode)
 
 /* Emits the mapping that the scratch describes, with the path where its walk begins; 0 if it did not fit. Not static, for the
  * reason given at `step_up`. */
-__noinline int tell_mapping(void)
+__noinline int emit_mapping(void)
 {
 	struct scratch *scratch = scratch_of_this_cpu();
 	if (!scratch)
@@ -100,21 +100,21 @@ static __always_inline bool walk_mappings(struct scratch *scratch)
 	/* No launch comes from the vDSO. */
 	unsigned long vdso = (unsigned long)BPF_CORE_READ(p, mm, context.vdso);
 	/* Counted in memory: with a register, the verifier would check the loop again for each of its values. */
-	scratch->mappings_told = scratch->mappings_lost = 0;
+	scratch->reported_mappings = scratch->mappings_lost = 0;
 	/* Fails while another thread changes the mappings. */
 	if (bpf_iter_task_vma_new(&it, p, 0))
 		scratch->mappings_lost = 1;
 	while ((vma = bpf_iter_task_vma_next(&it))) {
 		if (!(BPF_CORE_READ(vma, vm_flags) & VM_EXEC) || BPF_CORE_READ(vma, vm_start) == vdso)
 			continue;
-		if (scratch->mappings_told++ == MOST_MAPPINGS)
+		if (scratch->reported_mappings++ == MOST_MAPPINGS)
 			break;
 		describe(scratch, vma);
-		if (!tell_mapping())
+		if (!emit_mapping())
 			scratch->mappings_lost++;
 	}
 	bpf_iter_task_vma_destroy(&it);
-	return scratch->mappings_told && !scratch->mappings_lost;
+	return scratch->reported_mappings && !scratch->mappings_lost;
 }
 
 static __always_inline __u32 code_changes(struct task_struct *p)
@@ -123,30 +123,30 @@ static __always_inline __u32 code_changes(struct task_struct *p)
 	return leader ? leader->code_changes : 0;
 }
 
-/* Whether the reported mappings of the thread are still valid; if not, sets `told_image` to 0. */
-static __always_inline bool is_image_told(struct task_struct *p, struct WireTask *task)
+/* Whether the reported mappings of the thread are still valid; if not, sets `reported_image` to 0. */
+static __always_inline bool is_image_reported(struct task_struct *p, struct WireTask *task)
 {
-	if (task->told_image && task->told_pages == BPF_CORE_READ(p, mm, exec_vm) && task->told_changes == code_changes(p))
+	if (task->reported_image && task->reported_pages == BPF_CORE_READ(p, mm, exec_vm) && task->reported_changes == code_changes(p))
 		return true;
-	task->told_image = 0;
+	task->reported_image = 0;
 	return false;
 }
 
 static __always_inline bool can_walk_mappings(void)
 {
-	return settings.tell_mappings && bpf_ksym_exists(bpf_iter_task_vma_new);
+	return settings.emit_mappings && bpf_ksym_exists(bpf_iter_task_vma_new);
 }
 
-/* Gives the current mappings a number, which `is_image_told` accepts until the mappings change. */
+/* Gives the current mappings a number, which `is_image_reported` accepts until the mappings change. */
 static __always_inline void number_image(struct WireTask *task, __u64 image, __u64 pages, __u32 changes)
 {
-	task->told_image = image;
-	task->told_pages = pages;
-	task->told_changes = changes;
+	task->reported_image = image;
+	task->reported_pages = pages;
+	task->reported_changes = changes;
 }
 
 /* Emits the mappings of the running process under a number; false if some could not be emitted. */
-static __always_inline bool tell_mappings(struct task_struct *p, struct WireTask *task, __u64 image)
+static __always_inline bool emit_mappings(struct task_struct *p, struct WireTask *task, __u64 image)
 {
 	struct scratch *scratch = scratch_of_this_cpu();
 	__u64 pages = BPF_CORE_READ(p, mm, exec_vm);
@@ -166,11 +166,11 @@ static __always_inline bool tell_mappings(struct task_struct *p, struct WireTask
 
 /* Gives the mappings a number, and emits them unless that was done before. True if user space must read them at once, because
  * they could not be emitted or because their files are visible only through this process. */
-static __always_inline bool tell_image(struct task_struct *p, struct WireTask *creator)
+static __always_inline bool emit_image(struct task_struct *p, struct WireTask *creator)
 {
-	if (is_image_told(p, creator))
+	if (is_image_reported(p, creator))
 		return false;
-	if (can_walk_mappings() && tell_mappings(p, creator, next_id()))
+	if (can_walk_mappings() && emit_mappings(p, creator, next_id()))
 		return sees_other_files(p);
 	/* A new number: some mappings may have been emitted under the other one. */
 	number_image(creator, next_id(), BPF_CORE_READ(p, mm, exec_vm), code_changes(p));
@@ -220,7 +220,7 @@ static __always_inline void emit_stack(struct task_struct *p, struct WireTask *c
 	    !ARE_USERS(&stack->registers))
 		return;
 	fill_header(&stack->header, KIND_STACK, bpf_ktime_get_ns(), task);
-	stack->image = creator->told_image;
+	stack->image = creator->reported_image;
 	stack->start_stack = BPF_CORE_READ(p, mm, start_stack);
 	stack->pid = visible_tid(TASK_READ(p, group_leader));
 	__u64 bytes = copy_stack(scratch->data, stack->registers.sp, stack_bytes(p, stack->registers.sp));
@@ -238,12 +238,12 @@ static __always_inline void handle_fork_stack(struct task_struct *parent, struct
 	struct WireTask *task = find_task(child);
 	if (!task)
 		return;
-	bool is_urgent = tell_image(current_task(), creator);
+	bool is_urgent = emit_image(current_task(), creator);
 	emit_stack(current_task(), creator, task, is_urgent);
 	/* The child's mappings are the parent's, copied or shared. */
-	task->told_image = creator->told_image;
-	task->told_pages = creator->told_pages;
-	task->told_changes = 0;
+	task->reported_image = creator->reported_image;
+	task->reported_pages = creator->reported_pages;
+	task->reported_changes = 0;
 }
 
 /* Runs after `on_fork`, which comes first in the object and is attached first. */

@@ -7,11 +7,11 @@ use super::wire::{
     KERNEL_FRAMES, KIND_IMAGE, KIND_MAPPING, KIND_SAMPLE, KIND_STACK, WireHeader, WireImage, WireMapping, WireSample,
     WireStack,
 };
-use crate::stacks::{CopiedStack, FileId, ImageId, MappedFile, Mapping, Registers, Sample, Told};
+use crate::stacks::{CopiedStack, FileId, ImageId, MappedFile, Mapping, Registers, Sample, StackInput};
 use spawnscope_data::event::{LaunchId, Nanos, TaskId};
 
 /// Decodes a record. `None` if it is not a record of this format.
-pub(super) fn decode(bytes: &[u8]) -> Option<Told> {
+pub(super) fn decode(bytes: &[u8]) -> Option<StackInput> {
     match WireHeader::read_from_prefix(bytes).ok()?.0.kind {
         KIND_MAPPING => {
             let (mapping, rest) = WireMapping::read_from_prefix(bytes).ok()?;
@@ -19,26 +19,26 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Told> {
         }
         KIND_STACK => {
             let (stack, rest) = WireStack::read_from_prefix(bytes).ok()?;
-            Some(Told::Stack(Box::new(copied(&stack, rest)?)))
+            Some(StackInput::Stack(Box::new(copied(&stack, rest)?)))
         }
         KIND_IMAGE => {
-            let (told, _) = WireImage::read_from_prefix(bytes).ok()?;
-            let image = ImageId(told.image);
-            Some(match told.pid {
-                0 => Told::Image {
+            let (wire, _) = WireImage::read_from_prefix(bytes).ok()?;
+            let image = ImageId(wire.image);
+            Some(match wire.pid {
+                0 => StackInput::Image {
                     image,
-                    is_whole: told.is_whole != 0,
+                    is_whole: wire.is_whole != 0,
                 },
-                of => Told::Unread {
+                of => StackInput::Unread {
                     image,
                     pid: pid(of),
-                    start_stack: told.start_stack,
+                    start_stack: wire.start_stack,
                 },
             })
         }
         KIND_SAMPLE => {
             let (sample, rest) = WireSample::read_from_prefix(bytes).ok()?;
-            Some(Told::Stack(Box::new(CopiedStack {
+            Some(StackInput::Stack(Box::new(CopiedStack {
                 sample: Some(sampled(&sample)?),
                 ..copied(&sample.stack, rest)?
             })))
@@ -47,7 +47,7 @@ pub(super) fn decode(bytes: &[u8]) -> Option<Told> {
     }
 }
 
-fn mapped(mapping: &WireMapping, rest: &[u8]) -> Option<Told> {
+fn mapped(mapping: &WireMapping, rest: &[u8]) -> Option<StackInput> {
     let components = rest.get(..mapping.path_bytes as usize)?;
     let file = (mapping.inode != 0).then(|| MappedFile {
         id: FileId {
@@ -57,7 +57,7 @@ fn mapped(mapping: &WireMapping, rest: &[u8]) -> Option<Told> {
         },
         path: path_of_components(components, mapping.complete != 0).into(),
     });
-    Some(Told::Mapping {
+    Some(StackInput::Mapping {
         image: ImageId(mapping.image),
         pid: pid(mapping.pid),
         mapping: Mapping {
@@ -113,7 +113,7 @@ mod tests {
 
     fn decoded(sample: &WireSample, stack: &[u8]) -> Option<CopiedStack> {
         match decode(&[sample.as_bytes(), stack].concat())? {
-            Told::Stack(stack) => Some(*stack),
+            StackInput::Stack(stack) => Some(*stack),
             other => panic!("{other:?}"),
         }
     }

@@ -43,7 +43,7 @@ struct scratch {
 		struct dentry *dentry, *root;
 		__u32 used, complete;
 	} walk;
-	__u32 mappings_told, mappings_lost;
+	__u32 reported_mappings, mappings_lost;
 };
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);

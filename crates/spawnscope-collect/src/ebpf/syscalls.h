@@ -3,7 +3,7 @@
  * it leaves the CPU. */
 #pragma once
 
-#include "errands.h"
+#include "surrounding.h"
 
 /* The argument of a 64-bit or 32-bit call. */
 static __always_inline __u64 argument_of_call(struct pt_regs *regs, const int place)
@@ -52,7 +52,7 @@ static __always_inline void enter_launch(struct WireTask *task, long number, __u
 }
 
 /* Of 32-bit programs' calls, which have other numbers, only those that a launch consists of are handled. What their loader does,
- * and the errands of a launch, are unknown. */
+ * and the calls around a launch, are unknown. */
 static __noinline void enter_32_bit_call(struct WireTask *task, struct pt_regs *regs, long number)
 {
 	number = number_of_32_bit_call(number);
@@ -60,8 +60,8 @@ static __noinline void enter_32_bit_call(struct WireTask *task, struct pt_regs *
 	task->argument = argument_of_32_bit_call(regs, 0);
 	if (number == NR_wait4) /* -1: any child */
 		task->argument = (__s32)task->argument;
-	task->flags &= ~(TASK_IN_SETUP | TASK_ASKS);
-	end_errands(task);
+	task->flags &= ~(TASK_IN_SETUP | TASK_CALL_PENDING);
+	end_surrounding_calls(task);
 	enter_launch(task, number, argument_of_32_bit_call(regs, 1), (__u32)regs->sp);
 }
 
@@ -71,7 +71,7 @@ static __always_inline bool is_terminal(__u64 fd)
 	return file && BPF_CORE_READ(file, f_inode, i_rdev) == settings.terminal;
 }
 
-static __always_inline void handle_sys_enter(struct pt_regs *regs, long number, bool tells_lines)
+static __always_inline void handle_sys_enter(struct pt_regs *regs, long number, bool collects_lines)
 {
 	struct WireTask *task = followed_current();
 	if (!task)
@@ -83,11 +83,11 @@ static __always_inline void handle_sys_enter(struct pt_regs *regs, long number, 
 	}
 	task->syscall = number;
 	task->argument = argument(regs, 0);
-	if (is_errand(task, number))
-		enter_errand(task, number);
+	if (is_surrounding_call(task, number))
+		enter_surrounding_call(task, number);
 	else if (!creates(number))
-		end_errands(task);
-	if (tells_lines && task->flags & TASK_ASKS)
+		end_surrounding_calls(task);
+	if (collects_lines && task->flags & TASK_CALL_PENDING)
 		dash_sets_up(task, regs, number);
 	switch (number) {
 	case NR_mmap: case NR_mprotect: case NR_pkey_mprotect:
@@ -169,7 +169,7 @@ static __always_inline void handle_sys_exit(struct pt_regs *regs, long result)
 		return;
 	long number = task->syscall;
 	if (task->flags & TASK_HOLDS_SLICE)
-		tell_held_slice(task, WAKER_CALL_RETURNED, result);
+		emit_held_slice(task, WAKER_CALL_RETURNED, result);
 	task->syscall = -1;
 	if (task->load_state > LOAD_RUNNING) {
 		loader_leaves(task, result);
@@ -177,8 +177,8 @@ static __always_inline void handle_sys_exit(struct pt_regs *regs, long result)
 	}
 	if (task->load_state == LOAD_RUNNING)
 		loader_looked(task, number, result);
-	if (is_errand(task, number))
-		leave_errand(task, number);
+	if (is_surrounding_call(task, number))
+		leave_surrounding_call(task, number);
 	switch (number) {
 	case NR_execve: case NR_execveat:
 		if (result < 0)

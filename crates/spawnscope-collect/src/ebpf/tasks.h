@@ -28,7 +28,7 @@ static __always_inline struct WireTask *begin_task(struct task_struct *p)
 	return bpf_task_storage_get(&tasks, p, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 }
 
-/* Like `begin_task`, for a process that several CPUs may meet at once. `*first` is true for only one of them, which sets the
+/* Like `begin_task`, for a process that several CPUs may add at once. `*first` is true for only one of them, which sets the
  * number. */
 static __always_inline struct WireTask *claim_task(struct task_struct *p, bool *first)
 {

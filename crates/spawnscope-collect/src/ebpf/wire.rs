@@ -47,8 +47,8 @@ pub const KIND_UNFOLLOWED: u32 = 11;
 pub const KIND_FILE_NAMED: u32 = 12;
 /// `kind` of `WireSlice`: when the recording ends at `header.at`, the thread is still off-CPU, or still on the CPU it got last.
 pub const KIND_LAST_SEEN: u32 = 13;
-/// `kind` of `WireExecutableMet`.
-pub const KIND_EXECUTABLE_MET: u32 = 20;
+/// `kind` of `WireNewExecutable`.
+pub const KIND_NEW_EXECUTABLE: u32 = 20;
 /// `kind` of `WireScriptCalled`.
 pub const KIND_SCRIPT_CALLED: u32 = 21;
 /// `kind` of `WirePythonCalled`.
@@ -66,8 +66,8 @@ pub const KIND_SKIPPED: u32 = 34;
 /// One more than the last kind: the size of the table of losses.
 pub const KIND_END: u32 = 35;
 
-/// A longer gap between two errands of a thread is work of the thread's own.
-pub const ERRAND_GAP_NS: u64 = 30_000;
+/// A longer gap between two surrounding calls of a thread is its own work.
+pub const SURROUNDING_GAP_NS: u64 = 30_000;
 
 /// Maximum path length stored, including its NUL (the kernel's PATH_MAX).
 pub const PATH_BYTES: u32 = 4096;
@@ -164,7 +164,7 @@ pub struct WireLaunch {
     pub flags: u64,
     pub parent_rss_pages: u64,
     pub parent_table_bytes: u64,
-    /// The creator's errands before this launch, and after its last reaping, see `errand_since` and `tidied`; 0 if there were none.
+    /// The creator's surrounding calls before this launch, and after its last reaping, see `surrounding_since` and `tidied`; 0 if there were none.
     pub prepared: u64,
     pub tidied: u64,
     /// Number of the system call; negative if its entry was not seen.
@@ -329,7 +329,7 @@ pub struct WireSettings {
     /// 1: report the stacks of launching threads.
     pub stacks: u32,
     /// 1: report their mappings too, if the kernel lets programs walk them.
-    pub tell_mappings: u32,
+    pub emit_mappings: u32,
     /// Inode of the recorder's mount namespace. Files of another one are visible only while its processes are alive.
     pub mount_namespace: u32,
     /// 1: report the script line of each launch.

@@ -52,7 +52,7 @@ fn find_at(place: &Path, id: &FileId) -> Option<File> {
 
 fn is_unchanged(handle: &File, id: &FileId) -> Option<bool> {
     let found = modified(handle)?;
-    Some(id.modified.is_none_or(|told| told == found))
+    Some(id.modified.is_none_or(|recorded| recorded == found))
 }
 
 fn modified(handle: &File) -> Option<u64> {

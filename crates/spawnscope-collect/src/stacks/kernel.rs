@@ -61,10 +61,10 @@ mod tests {
 
     #[test]
     fn a_wait_begins_where_the_thread_asked_to_wait() {
-        let mut told = frames(&["bpf_trace_run4", "__schedule", "schedule", "do_wait"]);
-        remove_switch(&mut told);
-        assert_eq!(told, frames(&["schedule", "do_wait"]));
-        remove_switch(&mut told);
-        assert_eq!(told, frames(&["schedule", "do_wait"]), "no switch to remove");
+        let mut frames_found = frames(&["bpf_trace_run4", "__schedule", "schedule", "do_wait"]);
+        remove_switch(&mut frames_found);
+        assert_eq!(frames_found, frames(&["schedule", "do_wait"]));
+        remove_switch(&mut frames_found);
+        assert_eq!(frames_found, frames(&["schedule", "do_wait"]), "no switch to remove");
     }
 }

@@ -38,7 +38,7 @@ use spawnscope_data::event::{Event, LaunchId, Nanos, Pid, TaskId};
 
 /// The input of these threads.
 #[derive(Debug)]
-pub(super) enum Told {
+pub(super) enum StackInput {
     /// One executable mapping of an image. All of them come before the launch stacks that need them, or before `Image`.
     Mapping { image: ImageId, pid: Pid, mapping: Mapping },
     /// A stack. That of a sample may come before its image.
@@ -99,7 +99,7 @@ const MOST_WAITING_FILES: usize = 200;
 
 /// Who reads the mappings of processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum WhoTells {
+pub(super) enum MappingSource {
     /// The BPF programs, when a stack is copied.
     Kernel,
     /// The recorder, from /proc, soon afterwards. The process may have ended by then.
@@ -118,7 +118,7 @@ struct Waiting {
 /// Threads that turn stacks into `Called` and `Sampled` events. One opens files at once, because processes may end soon; the other
 /// unwinds and finds names without time pressure.
 pub(super) struct Unwinder {
-    sender: Option<Sender<Told>>,
+    sender: Option<Sender<StackInput>>,
     events: Receiver<Event>,
     threads: Vec<JoinHandle<()>>,
     waiting: Arc<Waiting>,
@@ -131,14 +131,15 @@ impl Unwinder {
     ///
     /// # Errors
     /// If a thread cannot be created.
-    pub(super) fn start(who_tells: WhoTells) -> std::io::Result<Unwinder> {
-        let (sender, told) = mpsc::channel();
+    pub(super) fn start(mapping_source: MappingSource) -> std::io::Result<Unwinder> {
+        let (sender, input) = mpsc::channel();
         let (opened_sender, opened) = mpsc::channel();
         let (events_sender, events) = mpsc::channel();
         let waiting = Arc::new(Waiting::default());
         let named = |name: &str| thread::Builder::new().name(name.into());
         let (of_opener, of_worker) = (Arc::clone(&waiting), Arc::clone(&waiting));
-        let opener = named("opener").spawn(move || open(told, &opened_sender, Opener::new(who_tells), &of_opener))?;
+        let opener =
+            named("opener").spawn(move || open(input, &opened_sender, Opener::new(mapping_source), &of_opener))?;
         let worker = named("unwinder").spawn(move || unwind(opened, &events_sender, &of_worker))?;
         Ok(Unwinder {
             sender: Some(sender),
@@ -151,16 +152,16 @@ impl Unwinder {
     }
 
     /// Passes input to the threads; never waits. If too much is waiting already, the stack is lost.
-    pub(super) fn take(&mut self, told: Told) {
-        let bytes = told.bytes();
-        self.stacks += u64::from(matches!(told, Told::Stack(_)));
+    pub(super) fn take(&mut self, input: StackInput) {
+        let bytes = input.bytes();
+        self.stacks += u64::from(matches!(input, StackInput::Stack(_)));
         if bytes > 0 && self.waiting.bytes.load(Ordering::Relaxed) > MOST_WAITING_BYTES {
             return;
         }
         self.waiting.bytes.fetch_add(bytes, Ordering::Relaxed);
         if let Some(sender) = &self.sender {
             // If the thread has ended, there is no chain, which counts as lost.
-            let _ = sender.send(told);
+            let _ = sender.send(input);
         }
     }
 
@@ -187,20 +188,23 @@ impl Unwinder {
     }
 }
 
-fn open(told: Receiver<Told>, opened: &Sender<Told>, mut opener: Opener, waiting: &Waiting) {
+fn open(input: Receiver<StackInput>, opened: &Sender<StackInput>, mut opener: Opener, waiting: &Waiting) {
     // The receiver is gone if the recording was abandoned.
-    let hand_on = |told| drop(opened.send(told));
-    for told in told {
-        opener.take(told, waiting, &hand_on);
+    let hand_on = |input| drop(opened.send(input));
+    for input in input {
+        opener.take(input, waiting, &hand_on);
     }
 }
 
-fn unwind(told: Receiver<Told>, events: &Sender<Event>, waiting: &Waiting) {
+fn unwind(input: Receiver<StackInput>, events: &Sender<Event>, waiting: &Waiting) {
     let mut worker = Worker::default();
-    for told in told {
-        let (bytes, files) = (told.bytes(), told.files());
+    for input in input {
+        let (bytes, files) = (input.bytes(), input.files());
         // The receiver may be gone, as above.
-        worker.take(told).into_iter().for_each(|event| drop(events.send(event)));
+        worker
+            .take(input)
+            .into_iter()
+            .for_each(|event| drop(events.send(event)));
         waiting.bytes.fetch_sub(bytes, Ordering::Relaxed);
         waiting.files.fetch_sub(files, Ordering::Relaxed);
     }
@@ -213,15 +217,15 @@ impl Drop for Unwinder {
     }
 }
 
-impl Told {
+impl StackInput {
     fn bytes(&self) -> usize {
         match self {
-            Told::Stack(stack) => stack.bytes.len(),
+            StackInput::Stack(stack) => stack.bytes.len(),
             _ => 0,
         }
     }
 
     fn files(&self) -> usize {
-        usize::from(matches!(self, Told::File { .. } | Told::PerfMap { .. }))
+        usize::from(matches!(self, StackInput::File { .. } | StackInput::PerfMap { .. }))
     }
 }

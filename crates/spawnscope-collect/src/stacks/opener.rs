@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use super::mappings::{self, FileId, ImageId};
 use super::recent::Recent;
-use super::{CopiedStack, MOST_WAITING_FILES, Told, Waiting, WhoTells, files, perf_map};
+use super::{CopiedStack, MOST_WAITING_FILES, MappingSource, StackInput, Waiting, files, perf_map};
 use spawnscope_data::event::Pid;
 
 /// The number of images remembered. A process has a new one each time it maps code.
@@ -13,16 +13,16 @@ const IMAGES: usize = 4096;
 
 /// Keeps track of what it has opened and read.
 pub(super) struct Opener {
-    who_tells: WhoTells,
+    mapping_source: MappingSource,
     files: Recent<FileId, ()>,
     perf_maps: Recent<ImageId, ()>,
     images: Recent<ImageId, ()>,
 }
 
 impl Opener {
-    pub(super) fn new(who_tells: WhoTells) -> Opener {
+    pub(super) fn new(mapping_source: MappingSource) -> Opener {
         Opener {
-            who_tells,
+            mapping_source,
             files: Recent::new(MOST_WAITING_FILES),
             perf_maps: Recent::new(MOST_WAITING_FILES),
             images: Recent::new(IMAGES),
@@ -30,22 +30,22 @@ impl Opener {
     }
 
     /// Passes on the input, preceded by what it needs.
-    pub(super) fn take(&mut self, told: Told, waiting: &Waiting, hand_on: &impl Fn(Told)) {
-        match told {
-            Told::Unread {
+    pub(super) fn take(&mut self, input: StackInput, waiting: &Waiting, hand_on: &impl Fn(StackInput)) {
+        match input {
+            StackInput::Unread {
                 image,
                 pid,
                 start_stack,
             } => {
                 self.ensure_image(image, pid, start_stack, waiting, hand_on);
             }
-            Told::Stack(stack) if self.needs_image_now(&stack) => self.take_stack(stack, waiting, hand_on),
-            told => {
-                if let Told::Mapping { image, .. } = &told {
+            StackInput::Stack(stack) if self.needs_image_now(&stack) => self.take_stack(stack, waiting, hand_on),
+            input => {
+                if let StackInput::Mapping { image, .. } = &input {
                     self.images.insert(*image, ());
                 }
-                self.open(&told, waiting, hand_on);
-                hand_on(told);
+                self.open(&input, waiting, hand_on);
+                hand_on(input);
             }
         }
     }
@@ -53,24 +53,24 @@ impl Opener {
     /// Whether the mappings must be available before the stack: they were reported, or must be read now. Those of a sample may
     /// follow it.
     fn needs_image_now(&self, stack: &CopiedStack) -> bool {
-        stack.sample.is_none() || self.who_tells == WhoTells::Recorder
+        stack.sample.is_none() || self.mapping_source == MappingSource::Recorder
     }
 
     /// A launch's stack is useless without mappings; a sample still has its kernel part.
-    fn take_stack(&mut self, mut stack: Box<CopiedStack>, waiting: &Waiting, hand_on: &impl Fn(Told)) {
+    fn take_stack(&mut self, mut stack: Box<CopiedStack>, waiting: &Waiting, hand_on: &impl Fn(StackInput)) {
         if let Some(image) = stack.image
             && !self.ensure_image(image, stack.pid, stack.start_stack, waiting, hand_on)
         {
             if stack.sample.is_none() {
                 // If the kernel can report mappings and did not, the stack counts as lost.
-                let is_expected = self.who_tells == WhoTells::Recorder;
+                let is_expected = self.mapping_source == MappingSource::Recorder;
                 waiting.unreadable.fetch_add(u64::from(is_expected), Ordering::Relaxed);
                 waiting.bytes.fetch_sub(stack.bytes.len(), Ordering::Relaxed);
                 return;
             }
             stack.image = None;
         }
-        hand_on(Told::Stack(stack));
+        hand_on(StackInput::Stack(stack));
     }
 
     /// Reads the mappings of an image unless they are known. False if the process has ended, or runs another program.
@@ -80,7 +80,7 @@ impl Opener {
         pid: Pid,
         start_stack: u64,
         waiting: &Waiting,
-        hand_on: &impl Fn(Told),
+        hand_on: &impl Fn(StackInput),
     ) -> bool {
         if self.images.get(&image).is_some() {
             return true;
@@ -89,17 +89,17 @@ impl Opener {
             return false;
         };
         for mapping in mappings {
-            let told = Told::Mapping { image, pid, mapping };
-            self.open(&told, waiting, hand_on);
-            hand_on(told);
+            let input = StackInput::Mapping { image, pid, mapping };
+            self.open(&input, waiting, hand_on);
+            hand_on(input);
         }
         self.images.insert(image, ());
         true
     }
 
-    fn open(&mut self, told: &Told, waiting: &Waiting, hand_on: &impl Fn(Told)) {
+    fn open(&mut self, input: &StackInput, waiting: &Waiting, hand_on: &impl Fn(StackInput)) {
         if waiting.files.load(Ordering::Relaxed) < MOST_WAITING_FILES
-            && let Some(file) = self.file_of(told)
+            && let Some(file) = self.file_of(input)
         {
             waiting.files.fetch_add(1, Ordering::Relaxed);
             hand_on(file);
@@ -107,8 +107,8 @@ impl Opener {
     }
 
     /// The file of a mapping or, for code without a file, the file with the names of such code. `None` if it was opened before.
-    fn file_of(&mut self, told: &Told) -> Option<Told> {
-        let Told::Mapping { image, pid, mapping } = told else {
+    fn file_of(&mut self, input: &StackInput) -> Option<StackInput> {
+        let StackInput::Mapping { image, pid, mapping } = input else {
             return None;
         };
         let Some(id) = mapping.file.as_ref().map(|file| file.id) else {
@@ -117,13 +117,13 @@ impl Opener {
             }
             self.perf_maps.insert(*image, ());
             let file = perf_map::open(*pid)?;
-            return Some(Told::PerfMap { image: *image, file });
+            return Some(StackInput::PerfMap { image: *image, file });
         };
         if self.files.get(&id).is_some() {
             return None;
         }
         let file = files::open(*pid, mapping)?;
         self.files.insert(id, ());
-        Some(Told::File { id, file })
+        Some(StackInput::File { id, file })
     }
 }

@@ -8,7 +8,7 @@ use std::time::Instant;
 use super::mappings;
 use super::processor::registers_here;
 use super::worker::Worker;
-use super::{CopiedStack, ImageId, Sample, Told};
+use super::{CopiedStack, ImageId, Sample, StackInput};
 use spawnscope_data::event::{Chain, Event, EventKind, Frame, Language, LaunchId, Nanos, Pid, TaskId};
 
 /// The stack and registers of the calling thread: preserved registers, stack pointer, and current address.
@@ -37,7 +37,7 @@ fn own_pid() -> Pid {
 }
 
 fn chain(worker: &mut Worker, stack: CopiedStack) -> Arc<Chain> {
-    match worker.take(Told::Stack(Box::new(stack))).pop().unwrap().kind {
+    match worker.take(StackInput::Stack(Box::new(stack))).pop().unwrap().kind {
         EventKind::Called(chain) => chain,
         other => panic!("{other:?}"),
     }
@@ -93,7 +93,7 @@ fn image() -> ImageId {
 }
 
 /// A sample that arrives before its image, in an unknown kernel function.
-fn early_sample(stack: CopiedStack) -> Told {
+fn early_sample(stack: CopiedStack) -> StackInput {
     let sample = Sample {
         span: Nanos(5),
         is_waiting: false,
@@ -101,7 +101,7 @@ fn early_sample(stack: CopiedStack) -> Told {
         is_kernel_cut: false,
         has_user_part: true,
     };
-    Told::Stack(Box::new(CopiedStack {
+    StackInput::Stack(Box::new(CopiedStack {
         image: Some(image()),
         sample: Some(sample),
         ..stack
@@ -125,11 +125,11 @@ fn a_sample_waits_for_its_image() {
     assert_eq!(worker.take(early_sample(stack)), []);
     for mapping in mappings {
         let image = image();
-        assert_eq!(worker.take(Told::Mapping { image, pid, mapping }), []);
+        assert_eq!(worker.take(StackInput::Mapping { image, pid, mapping }), []);
     }
-    let told = |image| Told::Image { image, is_whole: true };
-    assert_eq!(worker.take(told(ImageId(8))), [], "another image");
-    let events = worker.take(told(image()));
+    let reported = |image| StackInput::Image { image, is_whole: true };
+    assert_eq!(worker.take(reported(ImageId(8))), [], "another image");
+    let events = worker.take(reported(image()));
     let (languages, is_truncated) = languages(&events[0]);
     assert_eq!(languages[..2], [Language::Kernel, Language::Native]);
     assert!(languages.len() > 5 && !is_truncated, "{events:#?}");
@@ -137,18 +137,18 @@ fn a_sample_waits_for_its_image() {
 }
 
 #[test]
-fn a_sample_whose_image_is_never_told_is_told_all_the_same() {
+fn a_sample_without_its_image_is_still_emitted() {
     let gone = CopiedStack {
         pid: Pid(0),
         ..stack_of_this_thread()
     };
     let mut worker = Worker::default();
-    let untold = |worker: &mut Worker| {
+    let unreported = |worker: &mut Worker| {
         let image = image();
-        worker.take(Told::Image { image, is_whole: false })
+        worker.take(StackInput::Image { image, is_whole: false })
     };
     assert_eq!(worker.take(early_sample(gone.clone())), []);
-    let mut events = untold(&mut worker);
+    let mut events = unreported(&mut worker);
     assert_eq!(worker.take(early_sample(gone)), []);
     events.extend(worker.finish());
     let expected = (vec![Language::Kernel, Language::Native], true);
@@ -162,8 +162,8 @@ fn a_sample_whose_image_is_never_told_is_told_all_the_same() {
 fn a_process_that_makes_no_system_call_is_not_waited_for_for_ever() {
     let stack = stack_of_this_thread();
     let mut worker = Worker::default();
-    let told = |worker: &mut Worker| worker.take(early_sample(stack.clone()));
-    let events: Vec<Event> = (0..1100).flat_map(|_| told(&mut worker)).collect();
+    let reported = |worker: &mut Worker| worker.take(early_sample(stack.clone()));
+    let events: Vec<Event> = (0..1100).flat_map(|_| reported(&mut worker)).collect();
     assert!(!events.is_empty());
     assert!(!languages(&events[0]).1, "mappings were not read: {:#?}", events[0]);
     assert_eq!(events.len() + worker.finish().len(), 1100);
@@ -193,22 +193,25 @@ fn time_of_unwinding() {
     let mut worker = Worker::default();
     // Mappings arrive as from the BPF programs: reading /proc for each stack is not to be measured.
     for mapping in mappings::read(stack.pid, stack.start_stack).unwrap() {
-        worker.take(Told::Mapping {
+        worker.take(StackInput::Mapping {
             image: super::ImageId(1),
             pid: stack.pid,
             mapping,
         });
     }
-    let told = CopiedStack {
+    let reported = CopiedStack {
         image: Some(super::ImageId(1)),
         ..stack
     };
     let start = Instant::now();
-    let frames = chain(&mut worker, told.clone()).frames.len();
+    let frames = chain(&mut worker, reported.clone()).frames.len();
     println!("the first stack: {:?}", start.elapsed());
     let start = Instant::now();
     for _ in 0..STACKS {
-        worker.take(Told::Stack(Box::new(told.clone()))).pop().unwrap();
+        worker
+            .take(StackInput::Stack(Box::new(reported.clone())))
+            .pop()
+            .unwrap();
     }
     println!("{STACKS} more: {:?} each, of {frames} frames", start.elapsed() / STACKS);
 }

@@ -10,7 +10,7 @@ use super::modules::Modules;
 use super::perf_map::PerfMaps;
 use super::recent::Recent;
 use super::unwind::{Code, CodeAddress, Memory, Walked, Walker};
-use super::{CopiedStack, Told};
+use super::{CopiedStack, StackInput};
 use spawnscope_data::event::{Chain, Event, EventKind, Frame, Language, Sampled};
 
 /// Capacities: images, chains, and named places.
@@ -51,23 +51,23 @@ impl Default for Worker {
 
 impl Worker {
     /// Processes input. Returns the events of the stacks that can be walked now, with as much of their chains as is known.
-    pub(super) fn take(&mut self, told: Told) -> Vec<Event> {
-        match told {
-            Told::File { id, file } => self.modules.add(id, file),
-            Told::PerfMap { image, file } => self.perf_maps.add(image, file),
-            Told::Mapping { image, mapping, .. } => match self.images.get(&image) {
+    pub(super) fn take(&mut self, input: StackInput) -> Vec<Event> {
+        match input {
+            StackInput::File { id, file } => self.modules.add(id, file),
+            StackInput::PerfMap { image, file } => self.perf_maps.add(image, file),
+            StackInput::Mapping { image, mapping, .. } => match self.images.get(&image) {
                 Some(known) => Rc::make_mut(known).add(mapping),
                 None => self.images.insert(image, Rc::new(Image::of(mapping))),
             },
-            Told::Unread { .. } => {}
-            Told::Stack(stack) => return self.take_stack(stack).into_iter().collect(),
-            Told::Image { image, is_whole } => {
+            StackInput::Unread { .. } => {}
+            StackInput::Stack(stack) => return self.take_stack(stack).into_iter().collect(),
+            StackInput::Image { image, is_whole } => {
                 if !is_whole {
                     self.images.remove(&image);
                 }
-                let (told, early) = self.early.drain(..).partition(|(of, _)| *of == image);
+                let (ready, early) = self.early.drain(..).partition(|(of, _)| *of == image);
                 self.early = early;
-                return self.walk_early(told);
+                return self.walk_early(ready);
             }
         }
         Vec::new()
@@ -193,8 +193,8 @@ impl Worker {
 
     /// The mappings at the time the stack was copied.
     fn image(&mut self, stack: &CopiedStack) -> Option<Rc<Image>> {
-        let told = stack.image.and_then(|image| self.images.get(&image).cloned());
-        told.or_else(|| mappings::read(stack.pid, stack.start_stack).map(|read| Rc::new(Image::of_all(read))))
+        let reported = stack.image.and_then(|image| self.images.get(&image).cloned());
+        reported.or_else(|| mappings::read(stack.pid, stack.start_stack).map(|read| Rc::new(Image::of_all(read))))
     }
 
     fn add_frames(&mut self, place: &CodeAddress, stack: &CopiedStack, frames: &mut Vec<Frame>) {

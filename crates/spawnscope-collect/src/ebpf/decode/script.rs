@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     /// Decodes a record with these lines, with file and function of each frame, and with any remaining texts.
-    fn told(interpreter: u32, flags: u32, lines: &[u32], texts: &[&str], frames: u32) -> Option<Chain> {
+    fn decoded(interpreter: u32, flags: u32, lines: &[u32], texts: &[&str], frames: u32) -> Option<Chain> {
         let mut called = WireScriptCalled::new_zeroed();
         called.lines[..lines.len()].copy_from_slice(lines);
         let data = texts
@@ -130,7 +130,7 @@ mod tests {
     #[test]
     fn a_script_is_no_function_but_one_that_is_called_main_is() {
         let texts = ["a.sh", "main", "lib.sh", "source", "a.sh", "main"];
-        let script = told(INTERPRETER_BASH, SCRIPT_OUTERMOST, &[7, 5, 9, 0], &texts, 3).unwrap();
+        let script = decoded(INTERPRETER_BASH, SCRIPT_OUTERMOST, &[7, 5, 9, 0], &texts, 3).unwrap();
         assert_eq!(
             places(&script),
             [
@@ -144,12 +144,12 @@ mod tests {
     #[test]
     fn functions_that_came_from_no_file_are_in_none() {
         for placeholder in ["main", "environment", "bash"] {
-            let given = told(INTERPRETER_BASH, 0, &[2, 4], &[placeholder, "f", "bash"], 1).unwrap();
+            let given = decoded(INTERPRETER_BASH, 0, &[2, 4], &[placeholder, "f", "bash"], 1).unwrap();
             assert_eq!(places(&given), [(None, Some(2), Some("f")), (None, Some(4), None)]);
         }
-        let from_file = told(INTERPRETER_BASH, 0, &[2, 4], &["lib.sh", "f", "bash"], 1).unwrap();
+        let from_file = decoded(INTERPRETER_BASH, 0, &[2, 4], &["lib.sh", "f", "bash"], 1).unwrap();
         assert_eq!(places(&from_file)[0].0, Some("lib.sh"));
-        let script = told(
+        let script = decoded(
             INTERPRETER_BASH,
             SCRIPT_OUTERMOST,
             &[2, 4, 0],
@@ -163,7 +163,7 @@ mod tests {
     #[test]
     fn lines_that_may_be_counted_from_zero_are_unknown_but_in_files() {
         let texts = ["lib.sh", "f", "main", "g", "bash"];
-        let given = told(INTERPRETER_BASH, SCRIPT_FROM_ZERO, &[2, 4, 7], &texts, 2).unwrap();
+        let given = decoded(INTERPRETER_BASH, SCRIPT_FROM_ZERO, &[2, 4, 7], &texts, 2).unwrap();
         assert_eq!(
             places(&given),
             [
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn a_shell_with_a_prompt_has_lines_in_the_files_that_it_reads_and_nothing_around_its_functions() {
         let texts = ["rc", "f", "rc", "source", "rc", "g", "bash"];
-        let chain = told(INTERPRETER_BASH, SCRIPT_INTERACTIVE, &[2, 4, 7], &texts, 3).unwrap();
+        let chain = decoded(INTERPRETER_BASH, SCRIPT_INTERACTIVE, &[2, 4, 7], &texts, 3).unwrap();
         assert_eq!(
             places(&chain),
             [
@@ -186,10 +186,10 @@ mod tests {
                 (Some("rc"), None, Some("g"))
             ]
         );
-        let chain = told(INTERPRETER_BASH, SCRIPT_INTERACTIVE, &[2, 4], &["rc", "f", "bash"], 1).unwrap();
+        let chain = decoded(INTERPRETER_BASH, SCRIPT_INTERACTIVE, &[2, 4], &["rc", "f", "bash"], 1).unwrap();
         assert_eq!(places(&chain), [(Some("rc"), None, Some("f"))]);
         assert!(
-            told(INTERPRETER_BASH, SCRIPT_INTERACTIVE, &[2], &["bash"], 0)
+            decoded(INTERPRETER_BASH, SCRIPT_INTERACTIVE, &[2], &["bash"], 0)
                 .unwrap()
                 .frames
                 .is_empty()
@@ -198,17 +198,22 @@ mod tests {
 
     #[test]
     fn what_dash_does_not_know_is_no_chain() {
-        let known = told(INTERPRETER_DASH, SCRIPT_TRUNCATED, &[3], &["", "f"], 1).unwrap();
+        let known = decoded(INTERPRETER_DASH, SCRIPT_TRUNCATED, &[3], &["", "f"], 1).unwrap();
         assert_eq!(
             (places(&known), known.is_truncated),
             (vec![(None, Some(3), Some("f"))], true)
         );
-        assert!(told(INTERPRETER_DASH, 0, &[0], &["", ""], 1).unwrap().frames.is_empty());
+        assert!(
+            decoded(INTERPRETER_DASH, 0, &[0], &["", ""], 1)
+                .unwrap()
+                .frames
+                .is_empty()
+        );
     }
 
     #[test]
     fn a_record_that_is_too_short_is_malformed() {
-        assert_eq!(told(INTERPRETER_BASH, 0, &[1], &["a.sh"], 2), None);
-        assert_eq!(told(9, 0, &[1], &["a.sh", "f"], 1), None);
+        assert_eq!(decoded(INTERPRETER_BASH, 0, &[1], &["a.sh"], 2), None);
+        assert_eq!(decoded(9, 0, &[1], &["a.sh", "f"], 1), None);
     }
 }

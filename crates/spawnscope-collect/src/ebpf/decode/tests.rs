@@ -38,7 +38,7 @@ fn launch(syscall: i32, flags: u64) -> Option<Mechanism> {
 }
 
 #[test]
-fn mechanisms_are_told_by_call_and_flags() {
+fn the_mechanism_follows_from_call_and_flags() {
     let child_tid = 0x0120_0011; // CLONE_CHILD_SETTID | CLONE_CHILD_CLEARTID | SIGCHLD: glibc's fork
     let clone = libc::SYS_clone as i32;
     let as_vfork = launch(clone, CLONE_VM | CLONE_VFORK | CLONE_ON_OWN_STACK | 17);
@@ -193,7 +193,7 @@ fn waited_for(kind: u32, inode: u64) -> Option<Object> {
 }
 
 #[test]
-fn what_a_thread_waits_for_is_told_by_number_or_by_name() {
+fn wait_objects_have_a_number_or_a_name() {
     let of_kind = |kind, inode| Some(Object { kind, device: 5, inode });
     assert_eq!(waited_for(OBJECT_UNKNOWN, 7), None);
     for (number, kind) in [

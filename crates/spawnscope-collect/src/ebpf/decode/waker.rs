@@ -144,7 +144,7 @@ mod tests {
     const RETURNED: u32 = DOUBT | WAKER_CALL_RETURNED;
     const ENTRY_RESTARTS: i32 = -512;
 
-    fn told(call: i64, kind: u32, result: i32, object: Option<ObjectKind>) -> (Waker, bool) {
+    fn decoded(call: i64, kind: u32, result: i32, object: Option<ObjectKind>) -> (Waker, bool) {
         let mut slice = WireSlice::new_zeroed();
         (slice.syscall, slice.left) = (call as i32, LEFT_INTERRUPTIBLE);
         (slice.waker.woken, slice.waker.task, slice.waker.kind, slice.result) = (9, 5, kind, result);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     fn by_thread(call: i64, kind: u32, result: i32, object: Option<ObjectKind>) -> bool {
-        let (by, is_certain) = told(call, kind, result, object);
+        let (by, is_certain) = decoded(call, kind, result, object);
         assert_eq!(by, Waker::Task(TaskId(5)));
         is_certain
     }
@@ -163,7 +163,7 @@ mod tests {
         assert!(by_thread(libc::SYS_ppoll, SEEN, 0, None));
         assert!(by_thread(-1, SEEN, 0, None));
         assert_eq!(
-            told(libc::SYS_futex, WAKER_INTERRUPT, 0, None),
+            decoded(libc::SYS_futex, WAKER_INTERRUPT, 0, None),
             (Waker::Interrupt, true)
         );
     }
@@ -180,7 +180,11 @@ mod tests {
             (libc::SYS_recvfrom, -libc::EAGAIN),
             (libc::SYS_nanosleep, 0),
         ] {
-            assert_eq!(told(call, RETURNED, result, None), (Waker::Interrupt, true), "{call}");
+            assert_eq!(
+                decoded(call, RETURNED, result, None),
+                (Waker::Interrupt, true),
+                "{call}"
+            );
         }
     }
 
@@ -217,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn where_nothing_tells_the_doubt_stays() {
+    fn uncertain_wakers_stay_uncertain_without_evidence() {
         assert!(!by_thread(libc::SYS_ppoll, DOUBT, 0, None), "it has not returned");
         assert!(!by_thread(libc::SYS_nanosleep, DOUBT, 0, None));
         assert!(!by_thread(libc::SYS_rt_sigsuspend, RETURNED, ENTRY_RESTARTS, None));

@@ -131,7 +131,7 @@ pub const SCRIPT_FROM_ZERO: u32 = 8;
 /// A process runs an executable that has not been examined yet. Emitted once per executable.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
-pub struct WireExecutableMet {
+pub struct WireNewExecutable {
     pub header: WireHeader,
     pub executable: WireExecutable,
     pub pid: u32,

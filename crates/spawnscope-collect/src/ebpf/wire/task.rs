@@ -36,11 +36,11 @@ pub struct WireTask {
     /// otherwise 0. The intervals between these instants add up to `setup_close_span`.
     pub close_run_since: u64,
     pub setup_close_span: u64,
-    /// When the thread's current errands began, and when the last of them returned. Errands are the calls that accompany a launch:
-    /// on signals, pipes, descriptors, children; less than ERRAND_GAP_NS apart, with no other call in between.
-    pub errand_since: u64,
-    pub errand_last: u64,
-    /// When the errands after its last reaping ended.
+    /// When the thread's current surrounding calls began, and when the last of them returned. They accompany a launch:
+    /// on signals, pipes, descriptors, children; less than SURROUNDING_GAP_NS apart, with no other call in between.
+    pub surrounding_since: u64,
+    pub surrounding_last: u64,
+    /// When the surrounding calls after its last reaping ended.
     pub tidied: u64,
     /// Its minor faults at its last launch or reaping, plus one; 0 before the first.
     pub faults_then: u64,
@@ -85,9 +85,9 @@ pub struct WireTask {
     pub code_changes: u32,
     /// The mappings reported for this thread's launches (0: none), and the values of `code_changes` and of the kernel's count of
     /// executable pages at that time.
-    pub told_changes: u32,
-    pub told_image: u64,
-    pub told_pages: u64,
+    pub reported_changes: u32,
+    pub reported_image: u64,
+    pub reported_pages: u64,
     /// The number under which its mappings must be reported because samples refer to it; 0: none.
     pub wanted_image: u64,
     /// Total time of its waits since the last one that was sampled.
@@ -105,14 +105,14 @@ pub const TASK_LAST_THREAD: u32 = 2;
 pub const TASK_EXECUTED: u32 = 4;
 /// `flags` of a task: the first thread of a process that was created during the recording and has not called exec yet.
 pub const TASK_IN_SETUP: u32 = 8;
-/// `flags` of a task: it is in the errands that follow a reaping.
+/// `flags` of a task: it makes the surrounding calls that follow a reaping.
 pub const TASK_TIDYING: u32 = 16;
 /// `flags` of a task: the shell, or one of its ancestors, was created at an unknown line.
 pub const TASK_LINE_DOUBT: u32 = 32;
 /// `flags` of a task: a shell forked by another; what it executes is at line `script_line` or later.
 pub const TASK_SUBSHELL: u32 = 64;
 /// `flags` of a task: its call site is reported when it begins to execute.
-pub const TASK_ASKS: u32 = 128;
+pub const TASK_CALL_PENDING: u32 = 128;
 /// `flags` of a task: its own line is the call site, not the line of the shell that forked it.
 pub const TASK_OWN_LINE: u32 = 256;
 /// `flags` of a task: a wait of it is over and will be emitted as a sample.

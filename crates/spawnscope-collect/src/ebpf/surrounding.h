@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * Errands: the system calls that surround a launch, before a fork and after a reaping (shells mask signals, make pipes, close
- * descriptors). They are part of the launch's cost, although they take the parent's time. Also counts the descriptors closed in
- * setup. */
+ * Surrounding calls: system calls that belong to a launch, before its fork and after its reaping (shells mask signals, make pipes,
+ * close descriptors). They are part of the launch's cost, although they take the parent's time. Also counts the descriptors closed
+ * in setup. */
 #pragma once
 
 static __always_inline bool creates(long number)
@@ -16,7 +16,7 @@ static __always_inline bool shares_memory(struct WireTask *task)
 }
 
 /* NR_read counts while tidying: a shell may reap its child before it has read all the child's output. */
-static __always_inline bool is_errand(struct WireTask *task, long number)
+static __always_inline bool is_surrounding_call(struct WireTask *task, long number)
 {
 	switch (number) {
 	case NR_read:
@@ -42,21 +42,21 @@ static __always_inline void continue_closing(struct WireTask *task, __u64 now)
 	task->close_run_since = now;
 }
 
-static __always_inline void end_errands(struct WireTask *task)
+static __always_inline void end_surrounding_calls(struct WireTask *task)
 {
-	task->errand_since = task->close_run_since = 0;
+	task->surrounding_since = task->close_run_since = 0;
 	task->flags &= ~TASK_TIDYING;
 }
 
-static __always_inline void enter_errand(struct WireTask *task, long number)
+static __always_inline void enter_surrounding_call(struct WireTask *task, long number)
 {
 	__u64 now = bpf_ktime_get_ns();
-	if (now - task->errand_last > ERRAND_GAP_NS) {
-		task->errand_since = 0;
+	if (now - task->surrounding_last > SURROUNDING_GAP_NS) {
+		task->surrounding_since = 0;
 		task->flags &= ~TASK_TIDYING;
 	}
-	if (!task->errand_since)
-		task->errand_since = now;
+	if (!task->surrounding_since)
+		task->surrounding_since = now;
 	if (!closes(number)) {
 		task->close_run_since = 0;
 	} else if (task->flags & TASK_IN_SETUP) {
@@ -65,20 +65,20 @@ static __always_inline void enter_errand(struct WireTask *task, long number)
 	}
 }
 
-static __always_inline void leave_errand(struct WireTask *task, long number)
+static __always_inline void leave_surrounding_call(struct WireTask *task, long number)
 {
-	task->errand_last = bpf_ktime_get_ns();
+	task->surrounding_last = bpf_ktime_get_ns();
 	if (task->flags & TASK_TIDYING)
-		task->tidied = task->errand_last;
+		task->tidied = task->surrounding_last;
 	if (closes(number) && task->flags & TASK_IN_SETUP)
-		continue_closing(task, task->errand_last);
+		continue_closing(task, task->surrounding_last);
 }
 
-/* A wait has returned a child. Errands before it do not belong to that child. */
+/* A wait has returned a child. Surrounding calls before it do not belong to that child. */
 static __always_inline void begin_tidying(struct WireTask *task)
 {
 	task->flags |= TASK_TIDYING;
-	task->tidied = task->errand_last;
-	task->errand_since = 0;
+	task->tidied = task->surrounding_last;
+	task->surrounding_since = 0;
 	task->faults_then = TASK_READ(current_task(), min_flt) + 1;
 }
