@@ -43,7 +43,7 @@ test:
 lint:
 	$(CARGO) fmt --all --check
 	$(CARGO) clippy --workspace --all-targets --locked -- -D warnings
-	@if command -v cargo-deny >/dev/null; then cargo deny check; else echo "cargo-deny is not installed: licences and advisories were not checked"; fi
+	scripts/deny.sh
 
 bench: build
 	$(AS_ROOT) python3 benchmarks/overhead.py --binary $(BINARY)
