@@ -87,7 +87,7 @@ pub(super) fn find_whole(word: &[u8], is_property: bool, spots: &mut Spots) -> b
     find_colon_option(word, spots)
 }
 
-/// Finds `--password:X` and `/password:X`, options of .NET and Windows.
+/// Finds `--password:X` and `/password:X`, options of .NET and Windows, and `secretKey:X`.
 fn find_colon_option(word: &[u8], spots: &mut Spots) -> bool {
     let Some(colon) = word.iter().position(|byte| *byte == b':') else {
         return false;
@@ -96,10 +96,22 @@ fn find_colon_option(word: &[u8], spots: &mut Spots) -> bool {
     let is_word = |rest: &[u8]| rest.iter().all(|byte| is_name_byte(byte) && *byte != b'.');
     let is_apart = word.get(colon + 1).is_some_and(u8::is_ascii_whitespace);
     let is_option = matches!(name, [b'-' | b'/', rest @ ..] if is_word(rest)) && !is_apart;
-    match names::judge(name).filter(|_| is_option) {
+    let value = &word[colon + 1..];
+    let is_pair = !name.is_empty() && is_word(name) && !name.starts_with(b"-") && is_generated(value);
+    match names::judge(name).filter(|judged| is_option || is_pair && *judged != Name::Key) {
         Some(judged) => add(judged, colon + 1..word.len(), word, spots),
         None => false,
     }
+}
+
+/// Whether a value has letters and digits like a generated one, unlike a word or a version: `npm run token:reset`, `auth-token:1.2`.
+fn is_generated(value: &[u8]) -> bool {
+    const LEAST: usize = 6;
+    let is_one_word = value
+        .iter()
+        .all(|byte| byte.is_ascii_graphic() && !b"/.:,".contains(byte));
+    let has = |kind: fn(&u8) -> bool| value.iter().any(kind);
+    value.len() >= LEAST && is_one_word && has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic)
 }
 
 fn judge(name: &[u8], is_property: bool) -> Option<Name> {

@@ -2,6 +2,7 @@
 //! handles secrets that are piped from one command to another, and input that expect scripts send at prompts.
 
 use super::command;
+use super::names;
 use super::shell::{self, Command};
 use super::spots::Spots;
 use super::table::Template;
@@ -27,7 +28,11 @@ pub(super) fn find(text: &[u8], depth: u8) -> Spots {
         }
     }
     for inner in script.inner {
-        spots.add_shifted(&find(&text[inner.clone()], depth + 1), inner.start);
+        let mut found = find(&text[inner.clone()], depth + 1);
+        if is_secret_file(&text[..inner.start]) {
+            find_echoed_file(&text[inner.clone()], &mut found);
+        }
+        spots.add_shifted(&found, inner.start);
     }
     find_typed(text, &mut spots);
     spots
@@ -48,10 +53,39 @@ fn find_input(text: &[u8], line: &Command<'_>, before: Option<&Command<'_>>, tem
             start += content.len();
         }
     }
-    let Some([program, arguments @ ..]) = before
-        .filter(|before| before.is_piped_on)
-        .map(|before| &before.words[..])
-    else {
+    if let Some(before) = before.filter(|before| before.is_piped_on) {
+        find_echoed(before, template, spots);
+    }
+}
+
+/// Whether a text ends in an option whose file has a secret, and in `<(`: `--password-file=<(`.
+fn is_secret_file(text: &[u8]) -> bool {
+    let Some(before) = text.strip_suffix(b"<(") else {
+        return false;
+    };
+    let before = before.trim_ascii_end();
+    let before = before.strip_suffix(b"=").unwrap_or(before);
+    let start = before
+        .iter()
+        .rposition(|byte| !(byte.is_ascii_alphanumeric() || b"_-".contains(byte)));
+    let option = &before[start.map_or(0, |start| start + 1)..];
+    let name = [b"-file".as_slice(), b"_file", b"-fd", b"file"]
+        .iter()
+        .find_map(|end| option.strip_suffix(*end))
+        .unwrap_or(option);
+    option.starts_with(b"-") && names::judge(name).is_some()
+}
+
+/// Finds the words that the commands of a text print.
+fn find_echoed_file(text: &[u8], spots: &mut Spots) {
+    for command in shell::parse(text).commands {
+        find_echoed(&command, Template::Whole, spots);
+    }
+}
+
+/// Finds the secret among the words that a command prints.
+fn find_echoed(command: &Command<'_>, template: Template, spots: &mut Spots) {
+    let [program, arguments @ ..] = &command.words[..] else {
         return;
     };
     let is_format = |word: &Word| word.text.contains(&b'%') && arguments.len() > 1;
