@@ -27,9 +27,15 @@ mod whatif;
 use std::process::ExitCode;
 
 use anyhow::Result;
-use clap::Parser;
+use clap::{CommandFactory, Parser};
 
 use self::args::{Arguments, Verb};
+
+/// The definition of the command line, by which tests parse the commands that documents show.
+#[must_use]
+pub fn command() -> clap::Command {
+    Arguments::command()
+}
 
 /// Parses and runs the command line. Prints a failure with its chain of causes.
 #[must_use]

@@ -13,6 +13,7 @@ mod causes;
 mod commands;
 mod counts;
 mod dash_lines;
+mod documents;
 mod histories;
 mod identities;
 mod interrupts;
@@ -41,6 +42,7 @@ fn main() -> std::process::ExitCode {
     let subjects = [
         phases::tests(),
         printed_commands::tests(),
+        documents::tests(),
         counts::tests(),
         commands::tests(),
         arguments::tests(),

@@ -1,0 +1,137 @@
+//! Commands in documents parse, by the program's own definition of its command line, and SQL runs on a recording.
+
+use clap::error::ErrorKind;
+
+use super::pages::{Block, Page, pages};
+use super::shell;
+use super::shown::{Recording, UNPACK};
+
+/// Words in capitals that stand for a value of a certain form. Others stand for any text.
+const PLACEHOLDERS: [(&str, &str); 4] = [("PID", "1"), ("SHELL", "bash"), ("VERB", "report"), ("HZ", "999")];
+
+/// Returns the command lines of a block: those behind prompts if there are any, otherwise all. A line that ends with `|` or a backslash
+/// continues.
+pub fn lines(block: &Block) -> Vec<(usize, String)> {
+    let prompted = |line: &String| line.starts_with("$ ");
+    let has_prompts = block.lines.iter().any(prompted);
+    let mut lines: Vec<(usize, String)> = Vec::new();
+    let mut continues = false;
+    for (line, number) in block.lines.iter().zip(block.line..) {
+        let text = line.strip_prefix("$ ").unwrap_or(line).trim();
+        if continues {
+            lines.last_mut().unwrap().1.push_str(text);
+        } else if !has_prompts || prompted(line) {
+            lines.push((number, text.to_owned()));
+        } else {
+            continue;
+        }
+        let last = &mut lines.last_mut().unwrap().1;
+        continues = last.ends_with('|') || last.ends_with('\\');
+        *last = last.trim_end_matches('\\').to_owned();
+    }
+    lines
+}
+
+/// Returns the commands of `program` in a line, without `sudo` and variables before them.
+pub fn of_program(program: &str, line: &str) -> Vec<Vec<String>> {
+    let is_before =
+        |word: &&String| *word == "sudo" || word.split_once('=').is_some_and(|(name, _)| !name.contains('-'));
+    let commands = shell::commands(line).into_iter();
+    let bare = commands.map(|words| {
+        let before = words.iter().take_while(is_before).count();
+        words[before..].to_vec()
+    });
+    bare.filter(|words| words.first().is_some_and(|word| word == program))
+        .collect()
+}
+
+/// Parses a command as the program does. Help and the version count as parsed.
+fn parse(words: &[String]) -> Result<(), String> {
+    let value = |word: &String| {
+        let known = PLACEHOLDERS.iter().find(|(name, _)| name == word);
+        known.map_or(word.clone(), |(_, value)| (*value).to_owned())
+    };
+    match spawnscope::cli::command().try_get_matches_from(words.iter().map(value)) {
+        Err(error) if !matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
+            Err(error.to_string())
+        }
+        _ => Ok(()),
+    }
+}
+
+/// The lines of a page that may contain commands: those of code blocks, and code spans.
+fn candidates(page: &Page) -> Vec<(usize, String)> {
+    let mut found: Vec<_> = page.blocks().iter().flat_map(lines).collect();
+    let prose = page.prose();
+    let spans = prose.iter().flat_map(|(number, line)| {
+        let spans = line.split('`').skip(1).step_by(2);
+        spans.map(|span| (*number, span.to_owned()))
+    });
+    found.extend(spans.filter(|(_, span)| span.contains("spawnscope ")));
+    found
+}
+
+#[test]
+fn every_command_parses() {
+    let (mut seen, mut wrong) = (0, Vec::new());
+    for page in pages() {
+        for (number, line) in candidates(&page) {
+            for words in of_program("spawnscope", &line) {
+                seen += 1;
+                if let Err(error) = parse(&words) {
+                    wrong.push(format!("{}: {line}: {error}", page.at(number)));
+                }
+            }
+        }
+    }
+    assert!(seen > 100, "commands are found: {seen}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn sql_runs_on_a_recording() {
+    let recording = Recording::of(UNPACK);
+    let connection = rusqlite::Connection::open(recording.file()).unwrap();
+    let mut seen = 0;
+    for page in pages() {
+        for (number, line) in page.blocks().iter().flat_map(lines) {
+            for words in of_program("sqlite3", &line) {
+                seen += 1;
+                let rows = connection.query_row(words.last().unwrap(), [], |row| row.get::<_, i64>(0));
+                assert!(rows.is_ok_and(|count| count > 0), "{}: {line}", page.at(number));
+            }
+        }
+    }
+    assert!(seen > 0, "a query is found");
+}
+
+#[test]
+fn wrong_commands_are_noticed() {
+    let is_right = |line: &str| of_program("spawnscope", line).iter().all(|words| parse(words).is_ok());
+    for right in [
+        "sudo spawnscope record -p PID",
+        "X=1 spawnscope report --json | jq",
+        "spawnscope record -- make --wrong",
+        "spawnscope --help",
+    ] {
+        assert_eq!(of_program("spawnscope", right).len(), 1, "{right}");
+        assert!(is_right(right), "{right}");
+    }
+    for wrong in [
+        "spawnscope report --wrong",
+        "true; spawnscope rapport",
+        "spawnscope record -p x",
+        "spawnscope doctor no-such-check",
+    ] {
+        assert!(!is_right(wrong), "{wrong}");
+    }
+    let text = |lines: &[&str]| Block {
+        lines: lines.iter().map(|line| (*line).to_owned()).collect(),
+        ..Block::default()
+    };
+    let found: Vec<String> = lines(&text(&["$ one", "output", "$ two |", "three"]))
+        .into_iter()
+        .map(|(_, line)| line)
+        .collect();
+    assert_eq!(found, ["one", "two |three"]);
+}

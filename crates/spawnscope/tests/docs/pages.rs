@@ -1,0 +1,133 @@
+//! The documents, and the code blocks in them. Understands the Markdown that they use: fenced and indented blocks, but no nesting in lists.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Documents outside of `docs/` and of the crates.
+const AT_THE_ROOT: [&str; 4] = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"];
+const INDENT: &str = "    ";
+
+/// A document.
+pub struct Page {
+    /// Its path below the root.
+    pub path: PathBuf,
+    pub text: String,
+}
+
+/// A code block.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Block {
+    /// The number of its first line in the document, from 1.
+    pub line: usize,
+    /// The HTML comment directly before it, without its delimiters.
+    pub comment: Option<String>,
+    pub lines: Vec<String>,
+}
+
+pub fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .canonicalize()
+        .unwrap()
+}
+
+/// All documents, except the changes, which also name what is gone.
+pub fn pages() -> Vec<Page> {
+    let root = root();
+    let mut paths: Vec<PathBuf> = AT_THE_ROOT.iter().map(|name| root.join(name)).collect();
+    for krate in fs::read_dir(root.join("crates")).unwrap() {
+        let readme = krate.unwrap().path().join("README.md");
+        paths.extend(readme.exists().then_some(readme));
+    }
+    for folder in ["docs", "docs/guide", "docs/design"] {
+        let entries = fs::read_dir(root.join(folder)).unwrap();
+        let entries = entries.map(|entry| entry.unwrap().path());
+        paths.extend(entries.filter(|path| path.extension().is_some_and(|suffix| suffix == "md")));
+    }
+    paths.sort();
+    let page = |path: PathBuf| Page {
+        text: fs::read_to_string(&path).unwrap(),
+        path: path.strip_prefix(&root).unwrap().to_owned(),
+    };
+    paths.into_iter().map(page).collect()
+}
+
+impl Page {
+    /// A position in the document, for messages.
+    pub fn at(&self, line: usize) -> String {
+        format!("{}:{line}", self.path.display())
+    }
+
+    pub fn blocks(&self) -> Vec<Block> {
+        self.split().0
+    }
+
+    /// The lines outside of code blocks, with their numbers.
+    pub fn prose(&self) -> Vec<(usize, &str)> {
+        self.split().1
+    }
+
+    fn split(&self) -> (Vec<Block>, Vec<(usize, &str)>) {
+        let (mut blocks, mut prose): (Vec<Block>, Vec<(usize, &str)>) = Default::default();
+        let mut lines = self.text.lines().zip(1..).peekable();
+        while let Some((text, line)) = lines.next() {
+            let follows_text = prose.last().is_some_and(|(_, before)| !before.trim().is_empty());
+            let mut block = Block {
+                line,
+                comment: comment_above(&prose),
+                lines: Vec::new(),
+            };
+            if text.starts_with("```") {
+                block.line += 1;
+                let inside = lines
+                    .by_ref()
+                    .map_while(|(text, _)| (!text.starts_with("```")).then_some(text));
+                block.lines.extend(inside.map(str::to_owned));
+                blocks.push(block);
+            } else if text.starts_with(INDENT) && !follows_text {
+                block.lines.push(text[INDENT.len()..].to_owned());
+                let is_inside = |(text, _): &(&str, usize)| text.starts_with(INDENT) || text.is_empty();
+                while let Some((text, _)) = lines.next_if(is_inside) {
+                    block.lines.push(text.strip_prefix(INDENT).unwrap_or(text).to_owned());
+                }
+                while block.lines.last().is_some_and(String::is_empty) {
+                    block.lines.pop();
+                }
+                blocks.push(block);
+                // The empty line that ended it.
+                prose.push((line, ""));
+            } else {
+                prose.push((line, text));
+            }
+        }
+        (blocks, prose)
+    }
+}
+
+/// The comment that is the last line so far, apart from empty ones.
+fn comment_above(prose: &[(usize, &str)]) -> Option<String> {
+    let (_, last) = prose.iter().rev().find(|(_, line)| !line.trim().is_empty())?;
+    let inside = last.strip_prefix("<!--")?.strip_suffix("-->")?;
+    Some(inside.trim().to_owned())
+}
+
+#[test]
+fn blocks_are_found_with_their_comments() {
+    let text = "Text\n    of a paragraph\n\n<!-- a comment -->\n\n    $ one\n\n      two\n\nText\n```sh\nthree\n```\n";
+    let page = Page {
+        path: PathBuf::new(),
+        text: text.to_owned(),
+    };
+    let lines = |lines: &[&str]| lines.iter().map(|line| (*line).to_owned()).collect();
+    let indented = Block {
+        line: 6,
+        comment: Some("a comment".to_owned()),
+        lines: lines(&["$ one", "", "  two"]),
+    };
+    let fenced = Block {
+        line: 12,
+        comment: None,
+        lines: lines(&["three"]),
+    };
+    assert_eq!(page.blocks(), [indented, fenced]);
+}

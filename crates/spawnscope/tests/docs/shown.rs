@@ -1,0 +1,129 @@
+//! Runs the commands whose output documents show. A comment before a block asks for it:
+//!
+//! - `run on NAME.sql`: the block begins with `$ spawnscope ...`, followed by what that prints on this recording of `tests/recordings`;
+//! - `run on NAME.sql: VERB ...`: that command is run instead, where the block shows one that needs privilege or another machine;
+//! - `run`: the command reads no recording.
+//!
+//! The output has the shape of what the block shows; a line `...` there stands for any lines.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use rusqlite::Connection;
+
+use super::commands::{lines, of_program};
+use super::pages::{Block, pages, root};
+use super::shape;
+
+const SCHEMA: &str = include_str!("../../../spawnscope-recording/src/schema.sql");
+/// Of `examples/unpack.sh 40`.
+pub const UNPACK: &str = "unpack.sql";
+/// What begins with this is printed by `record`, not by the report in it. The live tests compare it.
+const MESSAGE: &str = "spawnscope: ";
+
+/// A recording under the default name, in a folder of its own.
+pub struct Recording {
+    folder: tempfile::TempDir,
+}
+
+impl Recording {
+    /// Makes a recording from its rows in `tests/recordings`.
+    pub fn of(name: &str) -> Recording {
+        let recording = Recording {
+            folder: tempfile::tempdir().unwrap(),
+        };
+        let rows = Path::new("crates/spawnscope/tests/recordings").join(name);
+        let rows = std::fs::read_to_string(root().join(rows)).unwrap();
+        let connection = Connection::open(recording.file()).unwrap();
+        connection.execute_batch(&format!("{SCHEMA}{rows}")).unwrap();
+        recording
+    }
+
+    pub fn file(&self) -> PathBuf {
+        self.folder.path().join("spawnscope.db")
+    }
+}
+
+/// What a block asks for.
+struct Run {
+    recording: Option<String>,
+    arguments: Vec<String>,
+}
+
+impl Run {
+    /// `None` if the block asks for nothing.
+    fn of(block: &Block) -> Option<Run> {
+        let wanted = block.comment.as_deref()?.strip_prefix("run")?;
+        let (recording, instead) = wanted.split_once(':').unwrap_or((wanted, ""));
+        let shown = lines(block).first().map(|(_, line)| line.clone()).unwrap_or_default();
+        let line = match instead.trim() {
+            "" => shown,
+            instead => format!("spawnscope {instead}"),
+        };
+        let arguments = of_program("spawnscope", &line).swap_remove(0).split_off(1);
+        let recording = recording.trim().strip_prefix("on ").map(str::to_owned);
+        Some(Run { recording, arguments })
+    }
+
+    fn print(&self) -> String {
+        let recording = self.recording.as_deref().map(Recording::of);
+        let empty = tempfile::tempdir().unwrap();
+        let folder = recording
+            .as_ref()
+            .map_or(empty.path(), |recording| recording.folder.path());
+        let output = Command::new(env!("CARGO_BIN_EXE_spawnscope"))
+            .args(&self.arguments)
+            .env_remove("COLUMNS")
+            .current_dir(folder)
+            .output()
+            .unwrap();
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{:?}: {errors}", self.arguments);
+        String::from_utf8(output.stdout).unwrap()
+    }
+}
+
+#[test]
+fn shown_output_is_what_is_printed() {
+    let (mut verbs, mut wrong) = (Vec::new(), Vec::new());
+    for page in pages() {
+        for block in page.blocks() {
+            let Some(run) = Run::of(&block) else {
+                continue;
+            };
+            let shown = block.lines[1..].iter().filter(|line| !line.starts_with(MESSAGE));
+            let shown = shown.map(|line| format!("{line}\n")).collect::<String>();
+            let printed = run.print();
+            if !shape::matches(&shown, &printed) {
+                wrong.push(format!("{} shows\n{shown}\nbut\n{printed}", page.at(block.line)));
+            }
+            verbs.push((page.path.display().to_string(), run.arguments[0].clone()));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(
+        verbs.contains(&("README.md".to_owned(), "report".to_owned())),
+        "the report of the README is compared: {verbs:?}"
+    );
+    for verb in ["tree", "whatif", "advise", "doctor"] {
+        assert!(
+            verbs.iter().any(|(_, run)| run == verb),
+            "{verb} is compared: {verbs:?}"
+        );
+    }
+}
+
+#[test]
+fn a_block_says_what_to_run() {
+    let block = |comment: &str| Block {
+        comment: Some(comment.to_owned()),
+        lines: vec!["$ spawnscope tree".to_owned(), "output".to_owned()],
+        ..Block::default()
+    };
+    let run = Run::of(&block("run on a.sql: report --full")).unwrap();
+    assert_eq!(run.recording.as_deref(), Some("a.sql"));
+    assert_eq!(run.arguments, ["report", "--full"]);
+    let run = Run::of(&block("run")).unwrap();
+    assert_eq!((run.recording, run.arguments), (None, vec!["tree".to_owned()]));
+    assert!(Run::of(&block("table: x86_64")).is_none() && Run::of(&Block::default()).is_none());
+}

@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# Builds docs/ as a book in target/book, with mdBook of a pinned version in target/tools. A page that docs/SUMMARY.md names and that
+# does not exist is an error. The test `docs` of crates/spawnscope checks links, commands and shown output.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+MDBOOK=mdbook@0.5.4
+tools=$PWD/target/tools
+# Does nothing if that version is installed.
+cargo install --quiet --locked --no-default-features --root "$tools" "$MDBOOK"
+PATH=$tools/bin:$PATH mdbook build
+echo "the book is target/book/index.html"
