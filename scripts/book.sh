@@ -7,6 +7,6 @@ cd "$(dirname "$0")/.."
 MDBOOK=mdbook@0.5.4
 tools=$PWD/target/tools
 # Does nothing if that version is installed.
-cargo install --quiet --locked --no-default-features --root "$tools" "$MDBOOK"
+cargo install --quiet --locked --debug --no-default-features --root "$tools" "$MDBOOK"
 PATH=$tools/bin:$PATH mdbook build
 echo "the book is target/book/index.html"
