@@ -13,8 +13,8 @@ use spawnscope::present::{advice, table, whatif};
 use spawnscope::record::reader::{Recording, SliceRow};
 use spawnscope::units;
 
-use crate::advice_builtin::substituting;
 use crate::builder::{ROOT, Spans};
+use crate::recordings::substituting;
 use crate::serial::{READ, Serial, timelines};
 
 const DIRNAME: Option<(&str, &[&str])> = Some(("/usr/bin/dirname", &["dirname", "a/b"]));
