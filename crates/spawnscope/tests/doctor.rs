@@ -79,7 +79,7 @@ fn ill() -> Diagnosis {
 }
 
 #[test]
-fn problems_are_told_in_full_and_notes_when_they_are_asked_for() {
+fn problems_are_shown_in_full_and_notes_on_request() {
     let diagnosis = ill();
     assert!(diagnosis.has_problems());
     let text = doctor::render(&diagnosis, true, 80);

@@ -98,7 +98,7 @@ fn xargs_and_find_have_their_own_way_to_take_many() {
 }
 
 #[test]
-fn what_has_to_run_for_each_file_is_left_alone() {
+fn commands_that_must_run_for_each_file_get_no_advice() {
     let bash: &[&str] = &["bash", "x.sh"];
     let cases: [(&[&str], &[&str]); 10] = [
         (bash, &["gcc", "-c", "@.c"]),

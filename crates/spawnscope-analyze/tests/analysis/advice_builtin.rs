@@ -141,7 +141,7 @@ fn each_program_has_its_snippet_in_each_shell_that_has_one() {
 }
 
 #[test]
-fn what_a_shell_cannot_do_for_sure_is_left_alone() {
+fn calls_that_a_shell_may_not_replace_get_no_advice() {
     let (bash, sh) = ("/bin/bash", "/bin/dash");
     let cases: &[(&str, &[&str])] = &[
         (sh, &["tr", "a-z", "A-Z"]),

@@ -155,7 +155,7 @@ fn command_through_pyenv(helpers: u64) -> Advices {
 }
 
 #[test]
-fn a_shim_before_the_command_itself_is_told() {
+fn a_shim_before_the_command_itself_is_reported() {
     let advice = only(&command_through_pyenv(0), "shims");
     assert_eq!(
         advice.finding.title,
@@ -167,7 +167,7 @@ fn a_shim_before_the_command_itself_is_told() {
 }
 
 #[test]
-fn what_a_version_manager_forks_is_its_own_business() {
+fn forks_of_a_version_manager_get_no_advice() {
     let found = command_through_pyenv(COUNT);
     assert!(is_silent(&found, "bare-forks"), "{found:?}");
     assert!(only(&found, "shims").saving[0] > Nanos(18_000_000));
@@ -257,7 +257,7 @@ fn a_version_manager_that_is_called_for_itself_is_no_shim() {
 }
 
 #[test]
-fn chains_whose_titles_read_alike_are_told_apart() {
+fn chains_with_similar_titles_are_distinguished() {
     let mut serial = Serial::new();
     for tool in ["lint", "test"] {
         let path = format!("/home/user/.asdf/shims/{tool}");

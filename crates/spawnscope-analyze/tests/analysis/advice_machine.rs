@@ -36,7 +36,7 @@ fn loading(found: u32, failed: u32, cache: Option<bool>) -> Advices {
 }
 
 #[test]
-fn a_loader_that_is_led_astray_is_told_where_to_look() {
+fn a_loader_with_many_failed_lookups_gets_advice() {
     // The failed lookups take as long as three libraries, so with three libraries half is saved.
     let advice = only(&loading(3, 301, Some(true)), "loader-search");
     let expected = COUNT * 1_500_000;
@@ -56,7 +56,7 @@ fn a_loader_that_is_led_astray_is_told_where_to_look() {
 }
 
 #[test]
-fn many_libraries_are_told_and_the_usual_ones_are_not() {
+fn many_libraries_are_reported_and_the_usual_ones_are_not() {
     let advice = only(&loading(40, 1, Some(true)), "loader");
     assert_eq!(advice.saving[0], Nanos(COUNT * 3_000_000));
     assert!(advice.finding.limits.contains("the upper limit"), "{advice:?}");
@@ -79,7 +79,7 @@ fn many_libraries_of_a_program_that_works_for_long_are_not_worth_a_word() {
 }
 
 #[test]
-fn a_long_end_is_told_and_a_small_programs_is_not() {
+fn a_long_teardown_is_reported_and_that_of_a_small_program_is_not() {
     let with = |teardown: u64| {
         advices(&tools(
             &Spans {
@@ -143,7 +143,7 @@ fn crowd(count: u64) -> (Recording, Vec<SliceRow>) {
 }
 
 #[test]
-fn more_processes_than_cpus_are_told_what_more_cpus_would_bring() {
+fn oversubscribed_cpus_get_the_saving_of_more_cpus() {
     let advice = only(&advices(&crowd(8)), "run-queue");
     // Eight children on two CPUs take four times as long as one, on four CPUs twice as long.
     let expected = 80_000_000;
@@ -183,7 +183,7 @@ fn as_many_processes_as_cpus_want_no_more() {
 }
 
 #[test]
-fn a_slow_machine_is_told_by_its_dearest_phase() {
+fn a_slow_machine_is_reported_with_its_longest_phase() {
     let with = |exec: u64| {
         advices(&tools(
             &Spans {

@@ -52,7 +52,7 @@ fn from_parent(
 }
 
 #[test]
-fn a_large_python_is_told_not_to_fork() {
+fn a_large_python_gets_advice_not_to_fork() {
     let create = 3_000_000;
     let recorded = from_parent("/usr/bin/python3.11", 20, TRUE, |_| (create, 300_000_000));
     let advice = only(&advices(&recorded), "large-parent");
@@ -75,7 +75,7 @@ fn a_large_python_is_told_not_to_fork() {
 }
 
 #[test]
-fn each_runtime_is_told_its_own_call() {
+fn advice_names_the_call_of_each_runtime() {
     let found = |program: &str| {
         let recorded = from_parent(program, 20, TRUE, |_| (3_000_000, 300_000_000));
         only(&advices(&recorded), "large-parent").finding.fix.concat()
@@ -86,7 +86,7 @@ fn each_runtime_is_told_its_own_call() {
 }
 
 #[test]
-fn forks_that_execute_nothing_and_those_of_shells_are_told_of_huge_pages() {
+fn forks_without_exec_and_those_of_shells_get_advice_on_huge_pages() {
     let tell = |program: &str, launched| {
         let recorded = from_parent(program, 20, launched, |_| (3_000_000, 300_000_000));
         let found = advices(&recorded);
@@ -123,7 +123,7 @@ fn small_parents_and_vfork_are_left_alone() {
 }
 
 #[test]
-fn a_parent_that_grows_is_told_what_it_would_have_cost_at_first() {
+fn a_growing_parent_is_compared_with_its_first_launches() {
     let create = |number: u64| SMALL + number * 50_000;
     let recorded = from_parent("/usr/bin/python3", 60, None, |number| {
         (create(number), 20_000_000 + number * 5_000_000)
@@ -215,7 +215,7 @@ fn polled(serial: &mut Serial, every: u64) -> LaunchId {
 }
 
 #[test]
-fn a_parent_that_polls_is_told_to_wait() {
+fn a_polling_parent_gets_advice_to_wait() {
     let mut serial = calibrated("/usr/bin/python3");
     let launches: Vec<LaunchId> = (0..60).map(|_| polled(&mut serial, 700_000)).collect();
     let late = |launch: &LaunchId| {

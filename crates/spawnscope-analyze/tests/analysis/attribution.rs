@@ -57,8 +57,8 @@ const WAIT4: u16 = 61;
 const CLOCK_NANOSLEEP: u16 = 230;
 
 #[track_caller]
-fn only(recording: &Recording, slices: Vec<SliceRow>) -> AttributedWaits {
-    let mut all = attribution(recording, &slices);
+fn only(recording: &Recording, slices: &[SliceRow]) -> AttributedWaits {
+    let mut all = attribution(recording, slices);
     assert_eq!(all.len(), 1, "{all:#?}");
     all.remove(0)
 }
@@ -76,7 +76,7 @@ fn a_wait_for_a_child_divides_by_its_phases() {
     let (builder, git) = with_git();
     let waits = only(
         &builder.recording,
-        vec![
+        &[
             // From before the first run of the child to its end, plus 30 us for a CPU.
             slice(1, 0, 1_130_000, [1_010_000, 30_000], WAIT4, by(git)),
             created(git.0, 1_120_000, 20_000),
@@ -111,14 +111,14 @@ fn what_lies_before_the_child_is_no_part_of_it() {
     let (builder, git) = with_git();
     let waits = only(
         &builder.recording,
-        vec![slice(1, 0, 600_000, [1_300_000, 0], READ, by(git))],
+        &[slice(1, 0, 600_000, [1_300_000, 0], READ, by(git))],
     );
     assert_eq!(waits.parts.other, Nanos(400_000), "until it was created");
     assert_eq!(waits.parts.total(), Nanos(1_300_000));
 }
 
 #[test]
-fn a_childs_descendant_that_writes_stands_for_the_child() {
+fn a_wait_for_a_childs_descendant_is_attributed_to_the_child() {
     let mut builder = emacs();
     let shell = builder.launch(ROOT, 0, &Spans::USUAL, Some(("/bin/sh", &["sh"])));
     let copy = builder.launch(shell, 100_000, &Spans::USUAL, None);
@@ -128,7 +128,7 @@ fn a_childs_descendant_that_writes_stands_for_the_child() {
         object: pipe,
         ..slice(1, 0, 500_000, [300_000, 0], READ, by(git))
     };
-    let waits = only(&builder.recording, vec![read]);
+    let waits = only(&builder.recording, &[read]);
     assert_eq!(waits.on, [launches(b"sh", Some(b"git"), 1)]);
     let only = waits.object.unwrap().only.unwrap();
     assert_eq!((only.device, only.inode, only.path), (15, 4242, None));
@@ -164,7 +164,7 @@ fn a_vforks_parent_waits_for_its_childs_set_up_and_exec() {
         reason: LeftCpu::Uninterruptible,
         ..slice(1, 0, 1_120_000, [300_000, 0], VFORK, by(git))
     };
-    let waits = only(&builder.recording, vec![suspended]);
+    let waits = only(&builder.recording, &[suspended]);
     assert_eq!((waits.parts.tax, waits.parts.queue), (Nanos(300_000), Nanos(0)));
 }
 
@@ -189,7 +189,7 @@ fn a_parent_that_polls_waits_for_its_dead_child() {
     // The first sleep ends before the child, and belongs to no launch. The child ends during the second, and is dead throughout the third.
     let waits = only(
         &builder.recording,
-        vec![sleep(1_100_000), sleep(2_100_000), sleep(3_100_000)],
+        &[sleep(1_100_000), sleep(2_100_000), sleep(3_100_000)],
     );
     assert_eq!((waits.count, waits.on), (2, vec![launches(b"git", None, 1)]));
     assert_eq!(waits.parts.reap, Nanos(960_000 + 1_000_000));
@@ -197,7 +197,7 @@ fn a_parent_that_polls_waits_for_its_dead_child() {
 }
 
 #[test]
-fn a_scanner_is_named_and_its_time_is_nobodys_phase() {
+fn a_scanner_is_named_and_its_time_belongs_to_no_phase() {
     let (mut builder, git) = with_git();
     let permission = object(&mut builder, ObjectKind::Permission, None);
     let name = builder.text(b"clamd");
@@ -214,7 +214,7 @@ fn a_scanner_is_named_and_its_time_is_nobodys_phase() {
             Some(WakerRow::Other(Pid(7), Some(name))),
         )
     };
-    let waits = only(&builder.recording, vec![scanned(1_200_000), scanned(1_310_000)]);
+    let waits = only(&builder.recording, &[scanned(1_200_000), scanned(1_310_000)]);
     let scanner = WaitedFor {
         who: Who::Scanner(Some(b"clamd".to_vec())),
         count: 1,
@@ -225,7 +225,7 @@ fn a_scanner_is_named_and_its_time_is_nobodys_phase() {
 }
 
 #[test]
-fn timers_disks_and_the_threads_of_one_process_are_no_ones() {
+fn waits_for_timers_disks_and_own_threads_are_not_attributed() {
     let (builder, _) = with_git();
     let disk = SliceRow {
         reason: LeftCpu::Uninterruptible,
@@ -272,7 +272,7 @@ fn time_without_a_cpu_is_the_same_for_few_and_for_many_slices() {
         let last = begins + (preemptions - 1) * 40_000 + 10_000;
         let start = begins + 10_400;
         slices.push(slice(1, 0, start, [last + 700 - start, 0], READ, by(git)));
-        let waits = only(&builder.recording, slices);
+        let waits = only(&builder.recording, &slices);
         assert_eq!(
             waits.parts.queue.0,
             600 + (preemptions - 2) * 1_000 + 700,

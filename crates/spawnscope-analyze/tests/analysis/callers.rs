@@ -22,7 +22,7 @@ fn label_of(chain: impl FnOnce(&mut Builder) -> Vec<FrameRow>, detail: Detail) -
 }
 
 #[test]
-fn a_script_tells_its_innermost_line_and_function() {
+fn a_script_is_labelled_by_its_innermost_line_or_function() {
     assert_eq!(label_of(relocate, Detail::Line).unwrap(), "unpack.sh:14 in relocate()");
     assert_eq!(label_of(relocate, Detail::Function).unwrap(), "relocate() in unpack.sh");
     let top_level = |builder: &mut Builder| vec![builder.line(Language::Dash, "./configure", 2_040, "")];
@@ -38,7 +38,7 @@ fn a_script_tells_its_innermost_line_and_function() {
 }
 
 #[test]
-fn a_function_without_a_line_is_told_by_the_line_in_its_file_that_called_it() {
+fn a_function_without_a_line_is_labelled_by_the_calling_line_in_its_file() {
     let evaluated = |builder: &mut Builder| {
         let mut function = builder.line(Language::Bash, "/home/user/.bashrc", 1, "pyenv");
         function.line = None;
@@ -105,7 +105,7 @@ fn pythons_own_library_is_passed_over() {
 }
 
 #[test]
-fn machine_code_tells_the_function_outside_of_the_c_library() {
+fn machine_code_is_labelled_by_the_function_outside_of_the_c_library() {
     let git = |builder: &mut Builder| {
         vec![
             builder.code("/lib/x86_64-linux-gnu/libc.so.6", "__vfork", 0xd1000),
@@ -136,7 +136,7 @@ fn machine_code_tells_the_function_outside_of_the_c_library() {
 }
 
 #[test]
-fn files_with_the_same_name_are_told_apart() {
+fn files_with_the_same_name_are_distinguished() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
     for (number, file) in ["/a/configure", "/b/configure", "/b/other"].iter().enumerate() {
         let launch = builder.launch(ROOT, number as u64 * 2_000_000, &Spans::USUAL, DIRNAME);
@@ -198,7 +198,7 @@ fn advice_names_the_lines() {
 }
 
 #[test]
-fn advice_of_one_line_says_so_once() {
+fn advice_names_its_only_line_once() {
     let mut serial = Serial::of("/bin/bash", &["bash", "unpack.sh"]);
     for _ in 0..40 {
         let launch = serial.launch_waiting(&Spans::USUAL, DIRNAME, crate::serial::READ);
@@ -258,7 +258,7 @@ fn from_python(file: &str, function: &str, native: Option<&str>) -> Vec<String> 
 }
 
 #[test]
-fn a_fork_from_python_is_told_with_the_call_that_made_it() {
+fn a_fork_from_python_is_reported_with_the_call_that_made_it() {
     let library = |file: &str| format!("/usr/lib/python3.11/{file}");
     for (file, function, native, results) in [
         (

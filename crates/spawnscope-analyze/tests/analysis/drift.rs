@@ -134,7 +134,7 @@ fn a_parent_of_constant_memory_is_not_blamed() {
 }
 
 #[test]
-fn a_shrinking_parent_gives_none_and_is_not_blamed_for_another_rise() {
+fn a_shrinking_parent_has_no_drift_and_causes_no_other_rise() {
     let shrinking = |also_slower: u64| {
         storm(300, move |number| {
             let megabytes = 300 - number;
@@ -155,7 +155,7 @@ fn a_shrinking_parent_gives_none_and_is_not_blamed_for_another_rise() {
 }
 
 #[test]
-fn a_steady_run_with_heavy_noise_gives_none_whatever_the_memory_does() {
+fn a_steady_run_with_heavy_noise_has_no_drift_with_any_memory() {
     let recording = storm(300, |number| {
         let (create, exec) = page_table_costs(number, (noise(number + 7) * 40.0) as u64);
         let spans = Spans {
@@ -183,7 +183,7 @@ fn memory_that_grows_beside_a_slower_loader_is_not_blamed() {
 }
 
 #[test]
-fn a_steady_run_gives_none() {
+fn a_steady_run_has_no_drift() {
     let recording = storm(500, |number| {
         (
             Spans {

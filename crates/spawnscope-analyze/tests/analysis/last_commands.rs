@@ -114,7 +114,7 @@ fn saved_by_direct(recipe: &Recipe<'_>) -> u64 {
 }
 
 #[test]
-fn a_shim_that_a_working_shell_becomes_is_told_from_its_exec_on() {
+fn a_shim_that_a_working_shell_becomes_counts_from_its_exec() {
     let (recorded, shells) = made(&BUILD);
     let found = advices(&recorded);
     let advice = only(&found, "shims");
@@ -184,7 +184,7 @@ fn shells_that_worked_before_cannot_become_one_interpreter() {
 }
 
 #[test]
-fn what_a_version_manager_asks_itself_is_not_told_apart_from_its_shim() {
+fn launches_of_a_version_manager_by_itself_get_no_advice() {
     let found = advices(&made(&BUILD).0);
     let all = found
         .worth

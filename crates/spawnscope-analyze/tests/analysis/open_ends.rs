@@ -101,7 +101,7 @@ fn awaited(mut waits: SliceRow, children: u64) -> Option<u64> {
 }
 
 #[test]
-fn who_is_waited_for_is_known_where_the_call_says_it() {
+fn the_awaited_child_is_taken_from_the_arguments_of_the_call() {
     let pid_of = |launch: u64| 4000 + launch;
     assert_eq!(awaited(open(1, 0, 0, WAIT4, pid_of(3)), 3), Some(3), "by its pid");
     assert_eq!(awaited(open(1, 0, 0, WAIT4, ANY), 3), Some(4), "the last one created");
@@ -124,14 +124,14 @@ fn who_is_waited_for_is_known_where_the_call_says_it() {
 }
 
 #[test]
-fn who_has_a_cpu_to_the_end_worked() {
+fn a_thread_on_a_cpu_at_the_end_was_running() {
     let builder = shell_with(0);
     let path = path(&builder.recording, &[running(1, 0)]);
     assert_eq!(path.launches[0].get(Phase::Run), Nanos(WALL - LOADED));
 }
 
 #[test]
-fn who_could_run_at_the_end_waited_for_a_cpu() {
+fn a_runnable_thread_at_the_end_waited_for_a_cpu() {
     let builder = shell_with(0);
     let queued = SliceRow {
         off: Nanos(WALL / 2),
@@ -171,7 +171,7 @@ fn what_follows_the_last_slice_of_a_thread_that_has_not_ended_is_unknown() {
 }
 
 #[test]
-fn what_a_child_with_several_threads_waited_itself_is_not_told() {
+fn waiting_of_a_child_with_several_threads_is_unknown() {
     let mut builder = Builder::command("/bin/sh", &["sh"], WALL);
     let spans = Spans {
         run: 5_000_000,

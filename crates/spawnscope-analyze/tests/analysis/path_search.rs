@@ -43,7 +43,7 @@ fn misses_that_end_in_the_program_are_one_search() {
 }
 
 #[test]
-fn a_search_that_the_end_of_the_recording_cut_off_is_none_in_vain() {
+fn a_search_that_the_end_of_the_recording_cut_off_is_not_a_failed_one() {
     for directories in [&["/a"][..], &["/a", "/b"]] {
         let mut builder = Builder::command("/bin/sh", &["sh"], 1_000_000_000);
         let child = builder.launch(ROOT, 0, &Spans::USUAL, None);
@@ -94,7 +94,7 @@ fn a_search_does_not_reach_over_a_successful_exec() {
 }
 
 #[test]
-fn an_error_that_is_no_miss_means_the_file_was_there() {
+fn an_error_other_than_a_missing_file_ends_the_search() {
     let mut builder = Builder::command("/bin/sh", &["sh"], 1_000_000_000);
     let child = builder.launch(ROOT, 0, &Spans::USUAL, None);
     builder.failed_exec_at(child, "/a/big", libc::ENOENT, 150_000);

@@ -45,7 +45,7 @@ fn without_changes_nothing_changes() {
 }
 
 #[test]
-fn what_recording_took_is_not_predicted_again() {
+fn the_overhead_of_recording_is_no_part_of_predictions() {
     let mut serial = Serial::new();
     let launches: Vec<LaunchId> = (0..3).map(|_| serial.launch(&Spans::USUAL, DIRNAME)).collect();
     serial.builder.recording.calibration.push(Calibration {
@@ -133,7 +133,7 @@ fn a_batch_pays_the_fixed_part_once_and_all_of_the_work() {
 }
 
 #[test]
-fn what_a_batchs_first_pays_for_the_others_makes_it_no_less_certain() {
+fn the_first_launch_of_a_batch_does_not_widen_the_interval() {
     let mut serial = Serial::new();
     let run = 10_000_000;
     let launches: Vec<LaunchId> = (0..6)
@@ -145,7 +145,7 @@ fn what_a_batchs_first_pays_for_the_others_makes_it_no_less_certain() {
 }
 
 #[test]
-fn equal_runs_do_not_tell_what_of_them_is_fixed() {
+fn equal_runs_bound_the_fixed_part_of_a_run() {
     let batched = |run: u64| {
         let mut serial = Serial::new();
         let launches: Vec<LaunchId> = (0..4)

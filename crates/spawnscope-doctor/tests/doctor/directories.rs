@@ -35,7 +35,7 @@ pub fn looked_up(times: &[(&str, Option<u64>)]) -> Measured {
 }
 
 #[test]
-fn dead_repeated_relative_and_slow_directories_of_path_are_told() {
+fn dead_repeated_relative_and_slow_path_directories_are_reported() {
     let tree = directories();
     let dead = tree.machine().with_variable("PATH", "/usr/bin:/gone:/usr/bin");
     only(
@@ -85,7 +85,7 @@ fn a_short_and_local_path_is_silent() {
 }
 
 #[test]
-fn remote_layered_and_noexec_places_are_told() {
+fn remote_layered_and_noexec_places_are_reported() {
     let tree = directories();
     let machine = |directory: &str| {
         tree.machine()

@@ -42,7 +42,7 @@ fn governed(governor: &str, driver: &str) -> Tree {
 }
 
 #[test]
-fn governors_that_keep_the_processor_slow_are_told() {
+fn governors_that_keep_the_processor_slow_are_reported() {
     only(
         "governor",
         &governed("powersave", "acpi-cpufreq").machine(),
@@ -125,7 +125,7 @@ fn surroundings_are_recognised_by_their_marks() {
 
 /// /proc/cpuinfo has other lines here, and does not mention hypervisors.
 #[test]
-fn processors_that_are_not_x86_do_not_tell_of_hypervisors_and_others_do_or_it_is_unseen() {
+fn only_x86_processors_report_hypervisors_and_otherwise_these_are_unseen() {
     let arm = || {
         Tree::new().file(
             "proc/cpuinfo",
@@ -185,7 +185,7 @@ fn guest(flags: &str, product: &str) -> Tree {
 }
 
 #[test]
-fn nested_hypervisors_are_told_by_how_long_an_exit_takes() {
+fn nested_hypervisors_are_recognised_by_the_time_of_an_exit() {
     let told = |tree: &Tree, measured: &Measured| {
         let words = ["virtual machine", "translated twice"];
         let finding = only("environment", &tree.machine(), measured, Severity::Note, &words);
@@ -257,7 +257,7 @@ fn what_a_fork_costs_for_each_mebibyte_is_one_figure_everywhere() {
 }
 
 #[test]
-fn what_could_not_be_timed_is_left_out_of_sentences() {
+fn sentences_omit_unknown_times() {
     let gvisor = Tree::new().file(
         "proc/version",
         "Linux version 4.4.0 #1 SMP Sun Jan 10 15:06:54 PST 2016",
@@ -289,7 +289,7 @@ fn bare_metal_is_silent_and_an_image_of_a_container_is_none() {
 }
 
 #[test]
-fn what_cannot_be_changed_from_inside_is_not_advised_there() {
+fn the_fix_for_huge_pages_in_a_container_is_on_the_host() {
     let parts = |tree: Tree| {
         tree.process(10, 1, "server", 4096)
             .file("sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]")

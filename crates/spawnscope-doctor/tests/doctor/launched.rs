@@ -22,13 +22,13 @@ fn is_longer(finding: &Finding, ns: u64) -> bool {
 
 /// The only finding, in one of several attempts: a busy machine leaves less time for counting, and slows down the baseline.
 #[track_caller]
-fn told_at_best(id: &str, machine: &Machine, severity: Severity, words: &[&str]) -> Finding {
+fn found_at_best(id: &str, machine: &Machine, severity: Severity, words: &[&str]) -> Finding {
     best_of_three(|| find(id, machine, &usual(), severity, words))
 }
 
 /// A problem with a larger effect than this, in one of several attempts.
 #[track_caller]
-fn dear_at_best(id: &str, machine: &Machine, words: &[&str], ns: u64) -> Finding {
+fn slow_at_best(id: &str, machine: &Machine, words: &[&str], ns: u64) -> Finding {
     best_of_three(|| {
         let finding = find(id, machine, &usual(), Severity::Problem, words)?;
         expect(is_longer(&finding, ns), &finding)?;
@@ -46,13 +46,13 @@ fn silent_at_best(id: &str, machine: &Machine) {
 }
 
 #[test]
-fn start_up_files_of_shells_that_launch_are_told_with_their_launches() {
+fn start_up_files_that_launch_are_reported_with_their_launches() {
     let slow = Tree::new().file(
         ".bashrc",
         "for i in 1 2 3 4 5 6 7 8 9 10 11; do /bin/sleep 0.01; done\n",
     );
     let words = ["bash's start-up files", "they launch 11 processes"];
-    dear_at_best("shell-start", &machine(&slow), &words, 100_000_000);
+    slow_at_best("shell-start", &machine(&slow), &words, 100_000_000);
     silent_at_best(
         "shell-start",
         &machine(&Tree::new().file(".bashrc", "alias ll='ls -l'\n")),
@@ -60,7 +60,7 @@ fn start_up_files_of_shells_that_launch_are_told_with_their_launches() {
 }
 
 #[test]
-fn a_shell_that_does_not_come_to_its_end_is_told_as_taking_longer() {
+fn a_shell_that_does_not_end_is_reported_with_a_lower_bound() {
     // On a busy machine, there may be no time to clean up, or to count.
     best_of_three(|| {
         let hanging = Tree::new().file(".bashrc", "touch began; trap 'touch ended' EXIT; /bin/sleep 60\n");
@@ -83,7 +83,7 @@ fn launches_are_counted_where_start_up_files_take_long() {
         ("60", "they launch at least 13 processes"),
     ] {
         let slow = Tree::new().file(".bashrc", format!("{launches}; /bin/sleep {seconds}\n"));
-        told_at_best("shell-start", &machine(&slow), Severity::Problem, &[said]);
+        found_at_best("shell-start", &machine(&slow), Severity::Problem, &[said]);
     }
 }
 
@@ -92,14 +92,14 @@ fn bash_env_is_a_problem_where_it_launches_and_a_note_where_it_does_not() {
     let tree = Tree::new().file("launching", "/bin/true; (:)\n").file("quiet", "x=1\n");
     let with = |name: &str| machine(&tree).with_variable("BASH_ENV", tree.root().join(name));
     let words = ["BASH_ENV", "they launch 2 processes"];
-    told_at_best("shell-start", &with("launching"), Severity::Problem, &words);
+    found_at_best("shell-start", &with("launching"), Severity::Problem, &words);
     let quiet = diagnose("shell-start", &with("quiet"), &usual()).findings;
     assert!(
         quiet.iter().all(|finding| finding.title.contains("BASH_ENV")),
         "{quiet:?}"
     );
     let posix = machine(&tree).with_variable("ENV", "$HOME/quiet");
-    told_at_best("shell-start", &posix, Severity::Note, &["ENV=$HOME/quiet"]);
+    found_at_best("shell-start", &posix, Severity::Note, &["ENV=$HOME/quiet"]);
 }
 
 #[test]
@@ -108,7 +108,7 @@ fn a_variable_that_names_no_start_up_file_costs_nothing() {
     silent_at_best("shell-start", &machine(&tree).with_variable("ENV", "production"));
     let gone = machine(&tree).with_variable("BASH_ENV", "/gone/profile?token=hunter2");
     let words = ["BASH_ENV names a missing file", "BASH_ENV=/gone/profile?token=***"];
-    told_at_best("shell-start", &gone, Severity::Note, &words);
+    found_at_best("shell-start", &gone, Severity::Note, &words);
 }
 
 /// Programs of the test, first in PATH.
@@ -127,7 +127,7 @@ fn a_program_that_does_not_end_is_a_problem_of_its_own() {
     let hanging = "exec /bin/sleep 60";
     for (check, program) in [("shell-start", "bash"), ("interpreters", "python3"), ("git", "git")] {
         let (_tree, machine) = with_programs(&[(program, hanging), ("zsh", "exit 0")]);
-        let finding = dear_at_best(check, &machine, &[program, "does not finish within"], 250_000_000);
+        let finding = slow_at_best(check, &machine, &[program, "does not finish within"], 250_000_000);
         assert!(finding.effect.unwrap().is_lower_bound, "{finding:?}");
     }
     // Reported once, although a variable makes the doctor start it, too.
@@ -135,7 +135,7 @@ fn a_program_that_does_not_end_is_a_problem_of_its_own() {
     let tree = tree.file("quiet", "");
     let machine = machine.with_variable("BASH_ENV", tree.root().join("quiet"));
     let words = ["bash does not finish within", "`bash -c true`"];
-    dear_at_best("shell-start", &machine, &words, 250_000_000);
+    slow_at_best("shell-start", &machine, &words, 250_000_000);
 }
 
 #[test]
@@ -157,11 +157,11 @@ fn a_start_up_file_that_kills_the_keeper_of_its_shell_leaves_nothing_behind() {
 }
 
 #[test]
-fn pythons_site_packages_are_told_when_they_take_long() {
+fn slow_site_packages_of_python_are_reported() {
     let tree = Tree::new().file("slow/sitecustomize.py", "import time\ntime.sleep(0.1)\n");
     let slow = machine(&tree).with_variable("PYTHONPATH", tree.root().join("slow"));
     let words = ["Python spends", "sitecustomize", "PYTHONPATH="];
-    dear_at_best("interpreters", &slow, &words, 90_000_000);
+    slow_at_best("interpreters", &slow, &words, 90_000_000);
     silent_at_best("interpreters", &machine(&tree));
     // Output at start is not an answer.
     let chatty = Tree::new().file(
@@ -169,7 +169,7 @@ fn pythons_site_packages_are_told_when_they_take_long() {
         "import time\nprint('hello')\ntime.sleep(0.1)\n",
     );
     let chatty = machine(&chatty).with_variable("PYTHONPATH", chatty.root().join("slow"));
-    told_at_best("interpreters", &chatty, Severity::Problem, &["sitecustomize"]);
+    found_at_best("interpreters", &chatty, Severity::Problem, &["sitecustomize"]);
 }
 
 #[test]
@@ -184,10 +184,10 @@ fn options_of_interpreters_are_problems_where_they_take_long() {
         .clone()
         .with_variable("NODE_OPTIONS", "--require /opt/agent.js --title hunter2");
     let words = ["NODE_OPTIONS", "loads code", "--require /opt/agent.js, 2 other words"];
-    let finding = dear_at_best("interpreters", &node, &words, 60_000_000);
+    let finding = slow_at_best("interpreters", &node, &words, 60_000_000);
     assert!(!format!("{finding:?}").contains("hunter2"), "{finding:?}");
     let quick = machine.clone().with_variable("PERL5OPT", "-d:Trace");
-    let finding = told_at_best(
+    let finding = found_at_best(
         "interpreters",
         &quick,
         Severity::Note,
@@ -201,7 +201,7 @@ fn options_of_interpreters_are_problems_where_they_take_long() {
         .clone()
         .with_variable("JAVA_TOOL_OPTIONS", "-javaagent:/gone.jar=hunter2");
     let words = ["java fails with JAVA_TOOL_OPTIONS", "-javaagent:/gone.jar=***"];
-    told_at_best("interpreters", &refused, Severity::Problem, &words);
+    found_at_best("interpreters", &refused, Severity::Problem, &words);
     // The interpreter that reads them is not installed.
     let absent = machine.with_variable("PATH", tree.root().join("nowhere"));
     let absent = absent.with_variable("NODE_OPTIONS", "-r /opt/agent.js");
@@ -209,7 +209,7 @@ fn options_of_interpreters_are_problems_where_they_take_long() {
 }
 
 #[test]
-fn variables_of_python_are_told_where_they_can_matter() {
+fn variables_of_python_are_reported_where_they_have_an_effect() {
     let tree = Tree::new().file("slow/sitecustomize.py", "import time, slow\ntime.sleep(0.1)\n");
     let tree = tree.file("slow/slow.py", "x = 1\n");
     let slow = machine(&tree)
@@ -217,7 +217,7 @@ fn variables_of_python_are_told_where_they_can_matter() {
         .with_variable("PYTHONDONTWRITEBYTECODE", "1")
         .with_variable("PYTHONSTARTUP", "/opt/interactive.py");
     let words = ["PYTHONPATH=", "PYTHONDONTWRITEBYTECODE is set; 2 modules"];
-    let finding = told_at_best("interpreters", &slow, Severity::Problem, &words);
+    let finding = found_at_best("interpreters", &slow, Severity::Problem, &words);
     assert!(!format!("{finding:?}").contains("PYTHONSTARTUP"), "{finding:?}");
     // With caches, the variable changes nothing.
     let caching = slow.clone().without_variables(|name| name == "PYTHONDONTWRITEBYTECODE");
@@ -230,7 +230,7 @@ fn variables_of_python_are_told_where_they_can_matter() {
         .status();
     assert!(cached.unwrap().success());
     for machine in [slow, caching] {
-        let finding = told_at_best("interpreters", &machine, Severity::Problem, &["PYTHONPATH="]);
+        let finding = found_at_best("interpreters", &machine, Severity::Problem, &["PYTHONPATH="]);
         assert!(!format!("{finding:?}").contains("PYTHONDONT"), "{finding:?}");
     }
 }
@@ -252,13 +252,13 @@ fn shims_are_timed_against_what_they_start() {
     let path = |first: &str| format!("{}:/usr/bin:/bin", tree.root().join(first).display());
     let shimmed = machine(&tree).with_variable("PATH", path(".pyenv/shims"));
     let words = ["python3 is a shim of pyenv", "real:$PATH"];
-    dear_at_best("shims", &shimmed, &words, 40_000_000);
+    slow_at_best("shims", &shimmed, &words, 40_000_000);
     // The same in another directory, named by a variable.
     let elsewhere = tree.root().join("versions");
     std::fs::rename(tree.root().join(".pyenv"), &elsewhere).unwrap();
     let unknown = machine(&tree).with_variable("PATH", path("versions/shims"));
     assert!(diagnose("shims", &unknown, &usual()).findings.is_empty());
-    told_at_best(
+    found_at_best(
         "shims",
         &unknown.with_variable("PYENV_ROOT", &elsewhere),
         Severity::Problem,
@@ -273,7 +273,7 @@ fn shims_are_timed_against_what_they_start() {
 }
 
 #[test]
-fn managers_are_told_to_load_nothing_and_those_that_do_not_heed_it_are_left_out() {
+fn version_managers_may_not_download_and_unsafe_ones_are_not_started() {
     let told = "echo $RUSTUP_AUTO_INSTALL $MISE_NOT_FOUND_AUTO_INSTALL >told; exit 1";
     let tree = Tree::new()
         .file(".cargo/bin/cargo", "#!/bin/sh\n")
@@ -319,7 +319,7 @@ fn configure(tree: &Tree, key: &str, value: &str) {
 }
 
 #[test]
-fn hooks_of_a_repository_are_told_and_frequent_ones_are_problems() {
+fn hooks_of_a_repository_are_reported_and_frequent_ones_are_problems() {
     let tree = repository();
     // Programs that git starts for other reasons, or never.
     let tree = ["fsmonitor-watchman", "helper"].into_iter().fold(tree, |tree, name| {
@@ -349,7 +349,7 @@ fn a_monitor_that_is_a_program_is_timed_and_filters_without_a_process_are_noted(
         .file("monitor", "#!/bin/sh\n/bin/sleep 0.05\nexit 1\n")
         .mode("monitor", 0o755);
     configure(&tree, "core.fsmonitor", tree.root().join("monitor").to_str().unwrap());
-    let finding = dear_at_best("git", &machine(&tree), &["core.fsmonitor="], 40_000_000);
+    let finding = slow_at_best("git", &machine(&tree), &["core.fsmonitor="], 40_000_000);
     assert!(finding.fix[0].contains("core.fsmonitor"), "{finding:?}");
     configure(&tree, "core.fsmonitor", "TRUE");
     configure(&tree, "filter.one.clean", "cat");
@@ -377,7 +377,7 @@ fn a_monitor_is_removed_where_it_was_set() {
 }
 
 #[test]
-fn a_status_that_is_slow_by_itself_is_told_and_its_monitor_is_not_blamed() {
+fn a_slow_git_status_is_reported_without_blaming_its_monitor() {
     let tree = repository()
         .file("monitor", "#!/bin/sh\nexit 1\n")
         .mode("monitor", 0o755);

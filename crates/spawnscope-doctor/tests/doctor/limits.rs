@@ -16,7 +16,7 @@ fn launches(fork: u64, exec_static: u64, exec_dynamic: u64) -> Measured {
 }
 
 #[test]
-fn a_launch_of_more_than_50_ms_is_a_problem_and_its_dearest_part_is_named() {
+fn a_launch_of_more_than_50_ms_is_a_problem_and_its_longest_part_is_named() {
     let machine = Tree::new().machine();
     let id = "launch-cost";
     let finding = only(
@@ -50,7 +50,7 @@ fn a_launch_of_more_than_50_ms_is_a_problem_and_its_dearest_part_is_named() {
 }
 
 #[test]
-fn a_launch_that_can_be_quick_is_not_dear_but_the_machine_busy() {
+fn a_launch_that_is_sometimes_quick_shows_a_busy_machine() {
     let machine = Tree::new().machine();
     let mut measured = launches(190, 250, 450);
     measured.quickest = launches(1, 2, 3).launch;
@@ -68,7 +68,7 @@ fn a_launch_that_can_be_quick_is_not_dear_but_the_machine_busy() {
 }
 
 #[test]
-fn a_part_that_could_not_be_timed_is_not_told() {
+fn a_part_without_a_measured_time_is_omitted() {
     let mut measured = launches(1, 0, 60);
     measured.launch.exec_static = None;
     measured.launch.fork = Some(Nanos(55 * MS));
@@ -87,7 +87,7 @@ fn files(limit: &str) -> Tree {
 }
 
 #[test]
-fn a_huge_limit_of_open_files_is_told_with_a_loop_over_it() {
+fn a_huge_limit_of_open_files_is_reported_with_a_loop_over_it() {
     let finding = only(
         "open-files",
         &files("1048576").machine(),
@@ -125,7 +125,7 @@ fn loaded(tasks: u32) -> Tree {
 }
 
 #[test]
-fn limits_of_processes_are_told_when_they_are_near() {
+fn limits_of_processes_are_reported_when_they_are_near() {
     only(
         "process-limits",
         &loaded(900).machine(),
@@ -175,7 +175,7 @@ fn limits_of_processes_are_told_when_they_are_near() {
 }
 
 #[test]
-fn the_limit_that_is_meant_is_told_with_how_it_is_raised() {
+fn the_exceeded_limit_is_named_with_the_command_that_raises_it() {
     let fix = |tree: &Tree| {
         only("process-limits", &tree.machine(), &usual(), Severity::Problem, &[])
             .fix
@@ -264,7 +264,7 @@ fn the_users_own_limit_counts_threads_and_is_none_of_roots() {
 }
 
 #[test]
-fn control_groups_are_told_by_version_and_by_what_a_move_costs() {
+fn control_groups_are_reported_by_version_and_cost_of_a_move() {
     let new = Tree::new().file("proc/self/cgroup", "0::/\n");
     silent("cgroups", &new.machine(), &usual());
     let dear = Measured {

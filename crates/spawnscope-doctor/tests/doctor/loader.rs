@@ -162,7 +162,7 @@ fn directories_of_a_relative_include_are_looked_at_and_those_that_do_not_answer_
 }
 
 #[test]
-fn a_cache_that_is_cut_off_names_nothing_that_could_be_told() {
+fn a_truncated_cache_reports_no_libraries() {
     for format in [Format::New, Format::Old] {
         let mut cut = cache(format, &["libknown.so.1", "libother.so.1"]);
         cut.truncate(40);
@@ -186,7 +186,7 @@ fn a_good_cache_and_a_machine_without_glibc_are_silent() {
 }
 
 #[test]
-fn variables_of_the_loader_are_told_with_what_they_cost() {
+fn variables_of_the_loader_are_reported_with_their_cost() {
     let measured = Measured {
         without_loader_variables: Some(Nanos(500_000)),
         ..usual()
@@ -228,7 +228,7 @@ fn variables_of_the_loader_are_told_with_what_they_cost() {
 }
 
 #[test]
-fn what_the_loader_cannot_load_is_told_in_its_own_words() {
+fn errors_of_the_loader_are_quoted() {
     let machine = Machine::at("/").with_variable("PATH", "/usr/bin:/bin");
     let preload = machine.clone().with_variable("LD_PRELOAD", "libnothere.so /gone/x.so");
     let words = ["libnothere.so (cannot open shared object file)", "missing: /gone/x.so"];
@@ -304,7 +304,7 @@ fn glibc(version: &str) -> Tree {
 }
 
 #[test]
-fn each_generation_of_glibc_is_told_by_how_it_launches() {
+fn each_generation_of_glibc_is_recognised_by_how_it_launches() {
     only(
         "c-library",
         &glibc("2.23").machine(),
@@ -344,7 +344,7 @@ fn format_of(text: &str) -> Tree {
 }
 
 #[test]
-fn formats_with_emulators_missing_interpreters_or_our_own_magic_are_told() {
+fn formats_with_emulators_missing_interpreters_or_the_magic_of_native_programs_are_reported() {
     let magic = "7f454c460201010000000000000000000200b700";
     let mask = "ffffffffffffff00fffffffffffffffffeffffff";
     let entry = |interpreter: &str, magic: &str| {

@@ -14,7 +14,7 @@ fn with(process: &str, mebibytes: u64) -> Tree {
 }
 
 #[test]
-fn forks_of_large_processes_are_priced_and_children_alone_show_none() {
+fn large_processes_have_the_cost_of_a_fork_and_children_prove_no_forks() {
     let alone = with("server", 4096);
     let words = ["server (process 10)", "123 ms for a fork", "0 children"];
     let finding = only("large-parents", &alone.machine(), &usual(), Severity::Note, &words);
@@ -124,7 +124,7 @@ fn memory_in_huge_pages_and_small_processes_are_silent() {
 }
 
 #[test]
-fn nobody_is_held_up_by_a_look_and_what_is_unknown_is_at_most() {
+fn memory_that_cannot_be_examined_quickly_has_an_upper_bound() {
     // The kernel would walk all of it.
     let large = with_huge("bash", 4096, 4_194_304, 4_194_304);
     only(

@@ -11,7 +11,7 @@ use crate::directories::{directories, looked_up};
 use crate::tree::{Tree, diagnose, expect, only, scan, silent, usual};
 
 #[test]
-fn a_silent_directory_is_told_once_and_never_touched() {
+fn a_directory_that_does_not_answer_is_reported_once_and_never_opened() {
     let tree = directories().file("net/bin/git", "").mode("net/bin/git", 0o755);
     let machine = tree.machine().with_variable("PATH", "/net/bin:/usr/bin");
     assert_eq!(machine.program("git"), Some(PathBuf::from("/net/bin/git")));
@@ -38,7 +38,7 @@ fn a_silent_directory_is_told_once_and_never_touched() {
 }
 
 #[test]
-fn a_directory_that_could_not_be_asked_is_unseen() {
+fn a_directory_that_does_not_answer_is_unseen() {
     let measured = Measured {
         untried: vec![PathBuf::from("/gone")],
         ..usual()
@@ -55,7 +55,7 @@ fn a_directory_that_could_not_be_asked_is_unseen() {
 }
 
 #[test]
-fn many_directories_that_could_not_be_asked_are_one_thing() {
+fn many_directories_that_do_not_answer_are_one_entry() {
     let names: Vec<String> = (0..900).map(|number| format!("/gone/{number}")).collect();
     let measured = Measured {
         untried: names.iter().map(PathBuf::from).collect(),
@@ -74,7 +74,7 @@ fn many_directories_that_could_not_be_asked_are_one_thing() {
 }
 
 #[test]
-fn without_a_path_it_is_said_what_nobody_could_look_for() {
+fn without_a_path_the_search_is_unseen() {
     let diagnosis = diagnose("search-path", &directories().machine(), &usual());
     assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
     let [unseen] = &diagnosis.unseen[..] else {
@@ -155,7 +155,7 @@ fn places_that_do_not_answer_are_problems() {
 }
 
 #[test]
-fn a_useless_directory_of_path_is_told_by_why_with_what_a_look_up_takes() {
+fn a_useless_path_directory_is_reported_with_the_reason_and_the_lookup_time() {
     let tree = directories().file("usr/list", "");
     let machine = tree.machine().with_variable("PATH", "/usr/list:/gone:/usr/bin");
     let measured = looked_up(&[("/usr/bin", Some(2_500))]);
@@ -226,7 +226,7 @@ fn temporary_files_are_where_links_and_the_working_directory_say() {
 }
 
 #[test]
-fn what_a_remote_file_system_takes_longer_is_its_own_doing() {
+fn delays_of_a_remote_file_system_are_not_those_of_a_scanner() {
     let tree = directories();
     let machine = tree.machine().in_directory("/home/me").with_variable("TMPDIR", "/net");
     let measured = Measured {
@@ -277,7 +277,7 @@ fn files_that_cannot_even_be_created_are_held_up() {
 }
 
 #[test]
-fn a_program_that_outlasts_the_doctor_with_its_variables_is_told_with_a_lower_bound() {
+fn a_program_that_outlasts_the_doctor_with_its_variables_is_reported_with_a_lower_bound() {
     let tree = directories();
     let machine = tree.machine().with_variable("LD_BIND_NOW", "1");
     let mut measured = Measured {

@@ -26,7 +26,7 @@ fn scanned() -> Measured {
 }
 
 #[test]
-fn who_holds_permission_marks_is_named_with_what_that_costs_and_the_queue() {
+fn holders_of_permission_marks_are_named_with_cost_and_queue() {
     let tree = scanner("guard", "10000");
     let words = ["guard (process 7)", "they queue", "leave protection on", "responsible"];
     let finding = only("scanners", &tree.machine(), &scanned(), Severity::Problem, &words);
@@ -58,7 +58,7 @@ fn a_scanner_with_many_threads_is_no_queue() {
 }
 
 #[test]
-fn a_scanner_that_remembers_nothing_is_told_by_launches_from_memory() {
+fn a_scanner_without_a_cache_is_recognised_by_launches_from_memory() {
     let measured = Measured {
         scan: Some(scan(21, 21, &[20, 40, 60, 80, 100, 120])),
         ..usual()
@@ -102,7 +102,7 @@ fn a_first_launch_that_does_not_end_is_a_problem_also_when_nobody_is_seen() {
 }
 
 #[test]
-fn a_delay_without_a_daemon_is_told_and_a_daemon_without_a_delay_is_a_note() {
+fn a_delay_without_a_daemon_is_reported_and_a_daemon_without_a_delay_is_a_note() {
     let nobody = Tree::new().process(7, 1, "bash", 1);
     only(
         "scanners",
@@ -142,7 +142,7 @@ fn on_a_busy_machine_it_takes_a_longer_delay_to_blame_somebody_unseen_or_a_queue
 }
 
 #[test]
-fn a_few_launches_are_no_scanner_and_that_is_said() {
+fn too_few_launches_show_no_scanner_and_a_message_says_so() {
     let machine = Tree::new().machine();
     let few = |first: u64, count: usize, is_disturbed: bool| {
         let mut scan = scan(first, 1, &[]);
@@ -203,7 +203,7 @@ fn a_first_launch_that_can_be_as_quick_as_a_later_one_is_not_scanned() {
 }
 
 #[test]
-fn marks_that_only_tell_hold_nothing_up() {
+fn notification_marks_delay_no_opens() {
     // FAN_OPEN, FAN_CLOSE and FAN_ONDIR: an indexer.
     silent("scanners", &scanner("indexer", "40000038").machine(), &usual());
     let blind = Measured { scan: None, ..usual() };
@@ -235,7 +235,7 @@ fn audited(rules: &str) -> Tree {
 }
 
 #[test]
-fn audit_rules_in_files_are_notes_since_nobody_knows_whether_they_are_loaded() {
+fn audit_rules_in_files_are_notes_because_they_may_not_be_loaded() {
     let every = audited("-D\n-b 8192\n-a always,exit -F arch=b64 -S all -F auid>=1000\n");
     let words = ["every system call", "-S all", "responsible"];
     let finding = only("audit", &every.machine(), &usual(), Severity::Note, &words);
@@ -273,7 +273,7 @@ fn watches_and_exclusions_cost_launches_nothing() {
 }
 
 #[test]
-fn seccomp_filters_are_counted_and_matter_where_calls_are_dear() {
+fn seccomp_filters_are_counted_and_matter_where_calls_are_slow() {
     let tree = Tree::new().file("proc/self/status", "Name:\tx\nSeccomp:\t2\nSeccomp_filters:\t3\n");
     only(
         "seccomp",

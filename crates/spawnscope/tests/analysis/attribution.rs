@@ -40,7 +40,7 @@ fn emacs_and_25_gits() -> (Recording, Vec<SliceRow>) {
 }
 
 #[test]
-fn the_report_says_who_was_waited_for_at_every_width() {
+fn the_report_names_waits_at_every_width() {
     let (recording, slices) = emacs_and_25_gits();
     let mut found = report(&recording, GroupBy::Command);
     found.waits = attribution(&recording, &slices);
@@ -106,7 +106,7 @@ fn waits_that_do_not_matter_are_not_in_the_report() {
 }
 
 #[test]
-fn a_path_is_said_and_no_number_of_a_pipe() {
+fn a_fifo_is_shown_by_its_path_and_a_pipe_without_its_number() {
     let (mut builder, git) = with_git();
     for (kind, path, expected) in [
         (ObjectKind::Pipe, None, "in read on a pipe from 1 x git:"),

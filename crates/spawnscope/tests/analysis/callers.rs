@@ -31,7 +31,7 @@ fn of_recipe(script: &str, lines: &[u32]) -> Recording {
 }
 
 #[test]
-fn a_script_without_a_file_is_told_by_its_text() {
+fn a_script_without_a_file_is_labelled_by_its_text() {
     let long = "x".repeat(100);
     let script = format!("dirname \"$p\"\n\n  mv a b\n{long}é");
     let recording = of_recipe(&script, &[1, 3, 4, 9]);
@@ -60,7 +60,7 @@ fn a_script_without_a_file_is_told_by_its_text() {
 }
 
 #[test]
-fn a_command_tells_the_lines_that_asked_for_it() {
+fn a_command_lists_its_call_sites() {
     let found = report(&unpacking(), GroupBy::Command);
     let mv = find(&found.groups, "mv");
     let results: Vec<_> = mv
@@ -117,7 +117,7 @@ fn a_line_has_its_share_of_the_wall() {
 }
 
 #[test]
-fn a_recording_without_lines_says_so() {
+fn a_report_by_line_explains_missing_call_sites() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 100_000_000);
     builder.launch(ROOT, 0, &Spans::USUAL, MV);
     let forest = Forest::grow(&builder.recording);

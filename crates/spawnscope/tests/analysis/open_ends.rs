@@ -65,7 +65,7 @@ fn a_wall_of_which_most_is_unknown_is_called_so() {
 }
 
 #[test]
-fn a_wait_to_the_end_is_listed_and_what_the_child_waited_itself_is_told_apart() {
+fn an_open_wait_is_listed_and_the_childs_own_waiting_is_separate() {
     let builder = shell_with(1);
     let waits = open(1, 0, 1_500_000, WAIT4, ANY);
     let slices = [&[waits][..], &sleeps(2)].concat();

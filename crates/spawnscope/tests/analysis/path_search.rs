@@ -9,7 +9,7 @@ use spawnscope::record::reader::Recording;
 use crate::recordings::failing;
 
 #[test]
-fn a_file_that_may_not_be_executed_tells_more_than_one_that_is_not_there() {
+fn permission_denied_takes_precedence_over_a_missing_file() {
     let recording = failing(&[("/a/x", libc::ENOENT), ("/b/x", libc::EACCES), ("/c/x", libc::ENOENT)]);
     let never_launched = failures(&Forest::grow(&recording)).0.not_found;
     assert_eq!((never_launched.len(), never_launched[0].errno), (1, libc::EACCES));
@@ -27,7 +27,7 @@ fn report_text(recording: &Recording) -> String {
 }
 
 #[test]
-fn failed_execs_outside_of_searches_are_told_by_errno() {
+fn failed_execs_outside_of_searches_are_grouped_by_errno() {
     let recording = failing(&[
         ("/opt/data", libc::ENOEXEC),
         ("./a", libc::EACCES),

@@ -30,7 +30,7 @@ fn the_exit_status_is_the_commands_own() {
 
 #[apply(live_test)]
 #[needs(Ptrace)]
-fn what_cannot_be_run_ends_as_in_a_shell() {
+fn a_command_that_cannot_run_has_the_exit_status_of_a_shell() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let file = directory.path().join("file");
     fs::write(&file, "#!/no/such/interpreter\n").expect("a file");
@@ -62,7 +62,7 @@ fn what_cannot_be_run_ends_as_in_a_shell() {
 
 #[apply(live_test)]
 #[needs(Ptrace)]
-fn a_process_that_is_killed_while_held_is_told() {
+fn a_process_that_is_killed_while_held_is_reported() {
     let (running, pid) = hold(["sleep", "60"]);
     send(pid, Signal::SIGKILL);
     let errors = running.finish().expect_code(128 + 9).errors();

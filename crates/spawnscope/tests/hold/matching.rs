@@ -102,7 +102,7 @@ fn a_script_is_matched_by_its_own_name() {
 
 #[apply(live_test)]
 #[needs(Ptrace, Cc)]
-fn no_match_is_said_and_changes_nothing() {
+fn a_missing_match_is_reported_and_changes_nothing() {
     let finished = finish([
         "--match",
         "no such thing",

@@ -67,7 +67,7 @@ fn gdb_run_by_hold_stops_at_main() {
 
 #[apply(live_test)]
 #[needs(Ptrace)]
-fn a_run_command_that_fails_is_told_and_the_process_goes_on() {
+fn a_run_command_that_fails_is_reported_and_the_process_continues() {
     for (tool, how) in [
         ("exit 3", "exit status 3"),
         ("kill -TERM $$", "SIGTERM"),
@@ -84,7 +84,7 @@ fn a_run_command_that_fails_is_told_and_the_process_goes_on() {
 
 #[apply(live_test)]
 #[needs(Ptrace, Cc)]
-fn a_run_command_that_never_attaches_holds_nobody_up_for_ever() {
+fn a_run_command_that_never_attaches_delays_the_process_for_a_limited_time() {
     let errors = hold_run("sleep 60", "tiny").expect_code(0).errors();
     assert!(errors.contains("did not attach within 10 s"), "{errors}");
 }

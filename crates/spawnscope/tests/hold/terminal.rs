@@ -36,7 +36,7 @@ fn enter_continues_the_held_process() {
 
 #[apply(live_test)]
 #[needs(Ptrace, Pty)]
-fn what_is_typed_after_enter_is_the_commands() {
+fn input_typed_after_enter_goes_to_the_command() {
     let mut session = start(&["sh", "-c", "read first; read second; echo \"<$first|$second>\""]);
     session.await_output(PROMPT);
     session.type_keys(b"go\rone\rtwo\r");
@@ -47,7 +47,7 @@ fn what_is_typed_after_enter_is_the_commands() {
 
 #[apply(live_test)]
 #[needs(Ptrace, Pty)]
-fn standard_input_that_is_no_terminal_stays_whole() {
+fn standard_input_that_is_not_a_terminal_is_not_read() {
     let pipe = format!("printf 'one\\ntwo\\n' | {SPAWNSCOPE} hold -- cat; echo \"status $?\"");
     let mut command = Command::new("sh");
     command.args(["-c", &pipe]);

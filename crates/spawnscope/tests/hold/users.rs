@@ -42,7 +42,7 @@ fn an_ordinary_user_holds_a_launch() {
 
 #[apply(live_test)]
 #[needs(Ptrace, Cc, Setpriv)]
-fn a_program_without_its_privilege_is_told() {
+fn a_program_that_loses_its_privilege_is_reported() {
     for mode in [0o4755, 0o2755] {
         let directory = public(mode);
         let finished = hold(&directory, &["--match", "nothing*", "sh", "-c", "./own; ./own; exit 3"])

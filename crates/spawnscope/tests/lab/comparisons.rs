@@ -48,7 +48,7 @@ fn compared(old: &serde_json::Value, new: &serde_json::Value, arguments: &[&str]
 const WALLS: [f64; 7] = [1e5, 2e5, 3e5, 4e5, 5e5, 6e5, 7e5];
 
 #[apply(live_test)]
-fn a_comparison_tells_what_stands_out_of_what_all_did() {
+fn a_comparison_separates_the_common_shift_from_cases_that_stand_apart() {
     let old = stored_report(WALLS, 500.0);
     // All cases drifted by a tenth; one really changed.
     let drifted = [1.1, 1.11, 1.09, 1.1, 2.2, 1.1, 1.12];
@@ -100,7 +100,7 @@ fn reports_with_nothing_in_common_are_not_compared() {
 }
 
 #[apply(live_test)]
-fn what_only_the_older_report_has_is_told_in_every_form() {
+fn cases_that_only_the_older_report_has_are_listed_in_every_form() {
     let mut old = stored_report(WALLS, 500.0);
     let mut new = old.clone();
     let experiments = old["experiments"].as_array_mut().expect("experiments");
@@ -132,7 +132,7 @@ fn what_only_the_older_report_has_is_told_in_every_form() {
 }
 
 #[apply(live_test)]
-fn a_case_that_stands_apart_is_an_exit_status_that_was_asked_for() {
+fn a_case_that_stands_apart_sets_the_requested_exit_status() {
     let old = stored_report(WALLS, 500.0);
     let mut walls = WALLS;
     walls[4] *= 2.0;
@@ -176,7 +176,7 @@ fn a_page_replaces_no_report() {
 
 /// A report stored by a version that did not judge lines: those of the loader bend, and are reported so.
 #[apply(live_test)]
-fn a_curve_is_told_as_a_curve() {
+fn a_case_that_bends_is_reported_as_not_linear() {
     let stored = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/loader_report.json");
     let said = spawnscope(["bench", "--compare", stored, "--with", stored, "--markdown"])
         .expect_code(0)
@@ -217,7 +217,7 @@ fn stored_reports_are_compared_in_every_form() {
 }
 
 #[apply(live_test)]
-fn the_run_that_the_guide_tells_of_can_be_read() {
+fn the_run_that_the_guide_describes_can_be_read() {
     let finished = spawnscope(["bench", "--compare", STORED, "--with", STORED, "--json"]).expect_code(0);
     let report = report(&finished);
     let experiments = report["experiments"].as_array().expect("experiments").iter();
@@ -228,7 +228,7 @@ fn the_run_that_the_guide_tells_of_can_be_read() {
 }
 
 #[apply(live_test)]
-fn what_is_no_report_cannot_be_compared_with() {
+fn a_file_that_is_not_a_report_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("old.json");
     let compare = |content: &str| {

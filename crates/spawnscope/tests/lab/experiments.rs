@@ -157,7 +157,7 @@ fn open_fds_has_every_way_to_close_them() {
 }
 
 #[apply(live_test)]
-fn threads_tells_walls_and_stalls() {
+fn threads_has_walls_and_stalls() {
     let experiment = measured("threads");
     assert_eq!(keys(&experiment, "threads"), ["0", "10"].map(str::to_owned).into());
     assert!(

@@ -46,7 +46,7 @@ fn an_experiment_named_twice_is_run_once() {
 }
 
 #[apply(live_test)]
-fn json_says_where_and_how_it_was_measured() {
+fn json_describes_the_machine_and_the_measurement() {
     let finished = bench(&["--json", "shell", "growth", "--max", "3M"]);
     assert_eq!(finished.errors(), "", "no progress off a terminal");
     let report = report(&finished);

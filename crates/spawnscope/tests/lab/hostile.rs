@@ -72,7 +72,7 @@ fn without_any_program_but_sh_it_is_measured() {
 
 #[apply(live_test)]
 #[needs(MountNs)]
-fn a_folder_that_executes_nothing_is_passed_over() {
+fn a_noexec_folder_is_skipped() {
     let (folder, report) = on_tmpfs("noexec", &["shell"]);
     let experiment = only_experiment(&report);
     let said = notes(&experiment);
@@ -129,7 +129,7 @@ fn on_tmpfs(options: &str, experiments: &[&str]) -> (String, serde_json::Value) 
 
 #[apply(live_test)]
 #[needs(Cc)]
-fn a_folder_whose_name_means_something_is_passed_over() {
+fn a_folder_whose_name_has_a_special_meaning_is_skipped() {
     let folder = tempfile::Builder::new().prefix("a, b:").tempdir().expect("a folder");
     let mut command = command(&["--json", "loader", "path-search"]);
     let report = report(&run(command.env("TMPDIR", folder.path())).expect_code(0));
@@ -145,7 +145,7 @@ fn a_folder_whose_name_means_something_is_passed_over() {
 
 #[apply(live_test)]
 #[needs(MountNs)]
-fn files_that_stay_in_memory_are_not_said_to_be_out_of_the_cache() {
+fn files_in_memory_are_never_reported_as_uncached() {
     let (_, report) = on_tmpfs("size=100m", &["first-launch"]);
     let experiment = only_experiment(&report);
     assert!(
@@ -210,7 +210,7 @@ fn beside_a_scanner() -> String {
 }
 
 #[apply(live_test)]
-fn signals_end_with_what_there_is() {
+fn signals_end_the_run_with_the_results_so_far() {
     for (signal, status) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 143), (Signal::SIGHUP, 129)] {
         let folder = tempfile::tempdir().expect("a folder");
         let mut command = Command::new("env");

@@ -109,7 +109,7 @@ fn every_mechanism_launches_and_sees_the_exit_status() {
 }
 
 #[apply(live_test)]
-fn what_a_child_writes_is_compared() {
+fn the_output_of_a_child_is_compared() {
     let mut worker = Worker::start(0, 0);
     for mechanism in READERS {
         let argv = ["/bin/echo", "one word"];
@@ -137,7 +137,7 @@ fn a_program_that_is_not_there_is_no_launch() {
 }
 
 #[apply(live_test)]
-fn what_ended_a_child_is_told_in_words() {
+fn the_end_of_a_child_is_described() {
     let mut worker = Worker::start(0, 0);
     let answer = worker.launch("VforkExec", &["/bin/sh", "-c", "kill -TRAP $$"], 42, "");
     let told = "ended with signal 5 (SIGTRAP) instead of exit status 42";
@@ -209,7 +209,7 @@ fn no_child_has_the_files_of_its_parent() {
 }
 
 #[apply(live_test)]
-fn a_parent_has_the_memory_it_was_told_to() {
+fn a_parent_has_the_requested_memory() {
     let mut worker = Worker::start(20_000_000, 0);
     let resident = |pid: u32| {
         let text = std::fs::read_to_string(format!("/proc/{pid}/statm")).expect("its sizes");
@@ -240,7 +240,7 @@ fn children_at_once_are_all_waited_for() {
 /// Copying page tables takes nearly all of the call, and holds the lock that the neighbour needs. Either thread may lose its CPU at times,
 /// but not always.
 #[apply(live_test)]
-fn a_neighbour_stands_still_as_long_as_page_tables_are_copied() {
+fn another_thread_stalls_while_page_tables_are_copied() {
     let mut worker = Worker::start(250_000_000, 0);
     let program = json!({"argv": ["/bin/true"], "status": 0, "says": ""});
     for count in [1, 5] {
@@ -257,7 +257,7 @@ fn a_neighbour_stands_still_as_long_as_page_tables_are_copied() {
 
 /// Each of 24,000 pages is copied, or at least causes a fault, which takes hundreds of times as long as writing to it.
 #[apply(live_test)]
-fn writing_after_a_fork_is_dear_only_while_pages_are_shared() {
+fn writing_after_a_fork_is_slow_only_while_pages_are_shared() {
     let mut worker = Worker::start(100_000_000, 0);
     let answers: Vec<Value> = (0..5)
         .map(|_| worker.ask(&json!({"Rewrite": {"child": "Copy"}})))
@@ -311,7 +311,7 @@ fn children_have_the_limit_of_files_that_bench_has() {
 
 /// The kernel sends the parent-death signal when the thread that started the process has ended.
 #[apply(live_test)]
-fn what_a_worker_launched_dies_with_who_asked() {
+fn launches_of_a_worker_die_with_the_thread_that_started_it() {
     let started = std::thread::spawn(|| {
         let mut worker = Worker::start(0, 0);
         let program = json!({"argv": ["/bin/sleep", "1000"], "status": 0, "says": ""});

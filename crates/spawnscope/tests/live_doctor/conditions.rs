@@ -22,7 +22,7 @@ fn seccomp_filters_of_this_process_are_counted() {
 
 #[apply(live_test)]
 #[needs(MountNs)]
-fn a_cache_of_the_loader_that_is_none_is_a_problem() {
+fn an_invalid_loader_cache_is_a_problem() {
     let damaged = "echo nothing >\"$1/cache\"; mount --bind \"$1/cache\" /etc/ld.so.cache";
     after(damaged, "loader-cache").expect("problem", &["/etc/ld.so.cache is not a cache", "ldconfig"]);
     let private =
@@ -139,7 +139,7 @@ fn under_sudo_programs_are_started_as_the_user_who_typed_it() {
 
 #[apply(live_test)]
 #[needs(Setpriv, Cc)]
-fn without_privilege_the_doctor_says_what_it_could_not_see() {
+fn without_privilege_the_doctor_lists_unseen_checks() {
     let folder = tempfile::tempdir_in("/tmp").expect("a temporary directory");
     let closed = tempfile::tempdir_in("/tmp").expect("a temporary directory");
     let nobodys = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o700);
@@ -166,7 +166,7 @@ fn without_privilege_the_doctor_says_what_it_could_not_see() {
 }
 
 #[apply(live_test)]
-fn dead_directories_of_path_are_told_and_a_short_path_is_silent() {
+fn dead_path_directories_are_reported_and_a_short_path_is_not() {
     let dead = ["env", "PATH=/gone/1:/gone/2:/usr/bin:/usr/local/bin"].map(OsStr::new);
     examine(&dead, "search-path").expect("note", &["2 directories of 4", "/gone/1, /gone/2"]);
     let short = ["env", "PATH=/usr/bin"].map(OsStr::new);
@@ -174,7 +174,7 @@ fn dead_directories_of_path_are_told_and_a_short_path_is_silent() {
 }
 
 #[apply(live_test)]
-fn what_is_wrong_with_the_doctor_itself_ends_with_125() {
+fn an_error_of_the_doctor_itself_exits_with_125() {
     let unknown = spawnscope(["doctor", "moon"]).expect_code(125);
     assert!(
         unknown.errors().contains("launch-cost, scanners"),

@@ -39,7 +39,7 @@ fn beside(folder: &Path, microseconds: &str, words: &[&str], check: &str) -> Exa
 
 #[apply(live_test)]
 #[needs(Fuse)]
-fn directories_that_never_answer_are_told_and_do_not_hold_the_doctor_up() {
+fn directories_that_never_answer_are_reported_without_delaying_the_doctor() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let hung = folder.path().display().to_string();
     let path = format!("PATH={hung}/bin:/usr/bin");
@@ -249,7 +249,7 @@ impl Drop for BusyLoop {
 /// In a separate namespace without a scanner.
 #[apply(live_test)]
 #[needs(MountNs, PidNs)]
-fn beside_busy_loops_nobody_is_blamed_for_what_waits_for_a_processor() {
+fn time_in_the_run_queue_beside_busy_loops_is_blamed_on_no_program() {
     const LIMIT: Duration = Duration::from_secs(100);
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let _loops: Vec<BusyLoop> = (0..processors * 2).map(|_| BusyLoop::start()).collect();

@@ -43,7 +43,7 @@ fn a_scanner_with_one_thread_is_named_with_its_delay_and_its_queue() {
 /// If the daemon's descriptors may not be read, the launch times still show the scanner.
 #[apply(live_test)]
 #[needs(Fanotify, PidNs, Setpriv)]
-fn without_privilege_a_scanner_is_told_by_the_times() {
+fn without_privilege_a_scanner_is_recognised_by_launch_times() {
     let binary = tempfile::tempdir_in("/tmp").expect("a temporary directory");
     std::fs::set_permissions(binary.path(), Permissions::from_mode(0o755)).expect("chmod");
     let copied = binary.path().join("spawnscope");

@@ -11,7 +11,7 @@ use crate::support::{apply, live_test};
 
 #[apply(live_test)]
 #[needs(Binfmt)]
-fn registered_interpreters_are_told_and_missing_ones_are_problems() {
+fn registered_interpreters_are_notes_and_missing_ones_are_problems() {
     let format = |machine: &str, interpreter: &str| {
         let script = format!(
             "set -e; mount -t binfmt_misc none /proc/sys/fs/binfmt_misc; \
@@ -101,7 +101,7 @@ fn with_constants(examine: impl Fn() -> Examined) -> Examined {
 
 #[apply(live_test)]
 #[needs(MountNs, PidNs, Cc)]
-fn a_large_parent_is_told_with_what_a_fork_of_it_costs_and_whether_it_could() {
+fn a_large_parent_is_reported_with_the_cost_of_a_fork_and_whether_memory_allows_it() {
     let large = path("large_parent");
     let alone = ["unshare", "--mount", "--pid", "--fork", "--mount-proc"].map(OsStr::new);
     let beside = |mebibytes: &str, script: &str, check: &str| {
@@ -128,7 +128,7 @@ fn a_large_parent_is_told_with_what_a_fork_of_it_costs_and_whether_it_could() {
 
 #[apply(live_test)]
 #[needs(Cgroup)]
-fn a_control_group_that_is_nearly_full_of_processes_is_told() {
+fn a_control_group_near_its_process_limit_is_reported() {
     let group = groups_of_processes().join(format!("spawnscope-test-{}", std::process::id()));
     let filled = |sleepers: &str| {
         let script = "group=$1 sleepers=$2; shift 2; mkdir \"$group\" && echo 30 >\"$group/pids.max\" && echo $$ >\"$group/cgroup.procs\" || exit 99; \
@@ -148,7 +148,7 @@ fn a_control_group_that_is_nearly_full_of_processes_is_told() {
 /// A user without other processes.
 #[apply(live_test)]
 #[needs(Setpriv)]
-fn a_user_who_is_near_the_limit_of_processes_is_told() {
+fn a_user_near_the_limit_of_processes_is_reported() {
     let limited = |sleepers: &str| {
         let script = "sleepers=$1; shift; for n in $(seq $sleepers); do sleep 60 & pids=\"$pids $!\"; done; \
                       ulimit -u 20; \"$@\"; code=$?; kill $pids; wait; exit $code";

@@ -8,7 +8,7 @@ use crate::support::{apply, live_test};
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn a_dirname_loop_is_told_to_use_an_expansion() {
+fn advice_replaces_a_dirname_loop_with_an_expansion() {
     let told = advice("for i in {1..200}; do d=$(dirname /a/b/c$i); done");
     let dirname = of_rule(&told, "builtin").expect("advice about dirname");
     assert!(dirname["count"].as_u64().expect("a count") > 100, "{dirname}");
@@ -21,7 +21,7 @@ fn a_dirname_loop_is_told_to_use_an_expansion() {
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn a_filter_of_a_variable_goes_with_its_subshell() {
+fn advice_replaces_a_filter_of_a_variable_and_its_subshell() {
     let told = advice("for i in {1..150}; do x=$(echo abc-$i | sed 's/-.*//'); done");
     let sed = of_rule(&told, "builtin").expect("advice about sed");
     assert!(text(sed, "fix").contains("${x%%-*}"), "{sed}");
@@ -29,7 +29,7 @@ fn a_filter_of_a_variable_goes_with_its_subshell() {
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn forks_for_functions_are_told() {
+fn forks_for_functions_are_reported() {
     let told = advice("f() { echo x; }; for i in {1..400}; do y=$(f); done");
     let forks = of_rule(&told, "bare-forks").expect("advice about forks");
     assert!(text(forks, "fix").contains("REPLY"), "{forks}");
@@ -37,7 +37,7 @@ fn forks_for_functions_are_told() {
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn one_launch_a_file_is_told_to_be_one_for_all() {
+fn one_launch_per_file_gets_advice_to_batch() {
     let touch = advice("cd $(mktemp -d) && seq 200 | xargs -n1 touch && rm -r $PWD");
     let touch = of_rule(&touch, "batch").expect("advice about touch");
     assert!(text(touch, "fix").contains("xargs touch"), "{touch}");
@@ -49,7 +49,7 @@ fn one_launch_a_file_is_told_to_be_one_for_all() {
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn an_interpreter_that_starts_again_and_again_is_told() {
+fn an_interpreter_that_starts_repeatedly_is_reported() {
     let told = advice("for i in {1..60}; do perl -e 'print 1'; done >/dev/null");
     let perl = of_rule(&told, "interpreter-start").expect("advice about perl");
     assert!(text(perl, "fix").contains("one perl"), "{perl}");
@@ -80,7 +80,7 @@ fn text(advice: &Value, key: &str) -> String {
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn a_wrapper_script_is_told_to_be_left_out() {
+fn advice_skips_a_wrapper_script() {
     let record = Record::new();
     let path = |name: &str| record.directory().join(name);
     let script = format!(

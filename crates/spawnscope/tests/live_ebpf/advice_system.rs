@@ -54,7 +54,7 @@ fn expect<'a>(told: &'a [Value], rule: &str, count: u64, in_fix: &str) -> &'a Va
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn a_large_parent_that_forks_is_told_not_to() {
+fn a_large_parent_that_forks_gets_advice() {
     let launch = "for (1..12) { system '/bin/true' }";
     let large = format!("my $x = 'a' x 300e6; {launch}");
     expect(&advice(&["perl", "-e", &large]), "large-parent", 12, "Proc::FastSpawn");
@@ -64,7 +64,7 @@ fn a_large_parent_that_forks_is_told_not_to() {
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn a_large_parent_whose_forks_execute_nothing_is_told_of_huge_pages() {
+fn a_large_parent_whose_forks_execute_nothing_gets_advice_on_huge_pages() {
     let script = "my $x = 'a' x 300e6; for (1..12) { my $pid = fork; exit 0 unless $pid; waitpid $pid, 0 }";
     let told = advice(&["perl", "-e", script]);
     expect(&told, "large-parent-pages", 12, "glibc.malloc.hugetlb=1");
@@ -73,7 +73,7 @@ fn a_large_parent_whose_forks_execute_nothing_is_told_of_huge_pages() {
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn a_parent_that_grows_is_told() {
+fn a_growing_parent_is_reported() {
     let script = "my @x; for (1..80) { push @x, 'a' x 4e6; system '/bin/true' }";
     expect(
         &advice(&["perl", "-e", script]),
@@ -85,7 +85,7 @@ fn a_parent_that_grows_is_told() {
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
-fn loops_of_closes_are_told_and_single_calls_are_not() {
+fn loops_of_closes_are_reported_and_single_calls_are_not() {
     let command = [path("closing").into_os_string(), "100000".into(), path("tiny").into()];
     let record = Record::new();
     record.run(command).expect_code(0);
@@ -95,7 +95,7 @@ fn loops_of_closes_are_told_and_single_calls_are_not() {
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
-fn a_search_path_of_empty_directories_is_told() {
+fn a_library_path_of_empty_directories_is_reported() {
     let empty = tempfile::tempdir().expect("a temporary directory");
     let launch = |directories: usize| {
         let mut search = String::new();
@@ -118,7 +118,7 @@ fn a_search_path_of_empty_directories_is_told() {
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn a_parent_that_polls_is_told_to_wait() {
+fn a_polling_parent_gets_advice_to_wait() {
     // Not `select` with a time limit: where the kernel hides its preempt count, its end may look like another process's doing.
     let launch = "use Time::HiRes 'usleep'; my $pid = fork; exec 'sleep', '0.03' unless $pid;";
     let poll = format!("for (1..8) {{ {launch} usleep 50000 until waitpid($pid, 1) > 0 }}");
@@ -136,7 +136,7 @@ fn a_parent_that_polls_is_told_to_wait() {
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
-fn programs_that_give_much_memory_back_are_told() {
+fn programs_that_free_much_memory_are_reported() {
     let program = path("many_mappings");
     let program = program.to_str().expect("a path of characters");
     let with = |mappings: &str| {
@@ -150,7 +150,7 @@ fn programs_that_give_much_memory_back_are_told() {
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn more_work_at_once_than_cpus_is_told() {
+fn oversubscribed_cpus_are_reported() {
     let busy = "bash -c 'for ((n = 0; n < 50000; n++)); do :; done'";
     let script = format!("n=$(nproc); seq $((6 * n)) | xargs -P$((3 * n)) -I{{}} {busy}");
     let told = advice(&["bash", "-c", &script]);
@@ -160,7 +160,7 @@ fn more_work_at_once_than_cpus_is_told() {
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc, MountNs, Fanotify)]
-fn a_scanner_is_told_by_its_name_and_nobody_to_switch_it_off() {
+fn a_scanner_is_named_without_advice_to_disable_it() {
     let scanned = tempfile::tempdir().expect("a temporary directory");
     let directory = scanned.path().to_str().expect("a path of characters");
     let (through, tiny) = (path("scanned"), path("tiny"));
@@ -177,7 +177,7 @@ fn a_scanner_is_told_by_its_name_and_nobody_to_switch_it_off() {
 /// What others take of the machine may look like the system's doing.
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
-fn clean_work_hears_nothing_of_the_system() {
+fn clean_work_gets_no_advice_about_the_system() {
     let scripts = [
         "head -c 200000000 /dev/zero | wc -c",
         "sleep 0.5",

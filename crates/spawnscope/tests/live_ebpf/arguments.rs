@@ -88,7 +88,7 @@ fn no_control_sequence_reaches_the_terminal() {
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
-fn secrets_are_masked_unless_told_otherwise() {
+fn secrets_are_masked_by_default() {
     let tiny = path("tiny");
     let command = [tiny.as_os_str(), "--password=hunter2".as_ref(), "--verbose".as_ref()];
     let masked = Record::new();

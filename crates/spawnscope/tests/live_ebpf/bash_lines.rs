@@ -27,19 +27,19 @@ fn bash_compound_commands_in_subshells_have_their_own_line() {
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
-fn what_bash_evaluates_is_asked_for_where_it_was_begun() {
+fn code_that_bash_evaluates_has_the_line_of_its_eval() {
     evaluations(&bash());
 }
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
-fn the_commands_of_traps_stand_at_no_line_of_the_script() {
+fn commands_of_bash_traps_have_no_line_of_the_script() {
     traps(&bash());
 }
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
-fn what_bash_gets_without_a_file_is_in_no_file() {
+fn bash_code_without_a_file_has_lines_without_a_file() {
     without_file(&bash());
 }
 
@@ -51,7 +51,7 @@ fn a_shell_with_a_prompt_has_the_lines_of_the_files_that_it_reads() {
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
-fn a_deep_recursion_is_cut_and_says_so() {
+fn a_deep_recursion_is_truncated_and_marked() {
     recursion(&bash());
 }
 

@@ -14,19 +14,19 @@ use crate::support::run::{Record, Running, SPAWNSCOPE, as_nobody, run, spawnscop
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn a_command_that_sleeps_when_the_duration_is_over_slept() {
+fn a_sleep_that_outlasts_the_duration_is_a_timer() {
     open_wait(&["sleep", "0.6"]);
 }
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn a_shell_that_waits_for_a_sleep_when_the_duration_is_over_slept() {
+fn a_shells_wait_for_a_sleep_that_outlasts_the_duration_is_a_timer() {
     open_wait(&["sh", "-c", "sleep 0.6; :"]);
 }
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn a_command_whose_interpreter_is_missing_costs_no_recording() {
+fn a_command_whose_interpreter_is_missing_leaves_the_earlier_recording() {
     let record = Record::new();
     let script = record.directory().join("script");
     fs::write(&script, "#!/nonexistent/interpreter\n").expect("a script");
@@ -123,7 +123,7 @@ fn open_wait(command: &[&str]) {
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn a_command_that_works_when_the_duration_is_over_worked() {
+fn work_that_outlasts_the_duration_is_run() {
     best_of_three(|| {
         let record = Record::new().flags(&["--duration", "0.5"]);
         let script = "end=$(($(date +%s) + 2)); while [ $(date +%s) -lt $end ]; do n=0; while [ $n -lt 200000 ]; do n=$((n+1)); done; done";
@@ -138,7 +138,7 @@ fn a_command_that_works_when_the_duration_is_over_worked() {
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn where_the_kernel_tells_no_last_states_they_are_unknown_and_that_is_said() {
+fn without_last_states_from_the_kernel_they_are_unknown_with_a_message() {
     let record = Record::new().flags(&["--duration", "0.5"]);
     let mut command = record.command(["sleep", "1.2"]);
     let finished = run(command.env("SPAWNSCOPE_EBPF_REFUSE", "on_end")).expect_code(0);

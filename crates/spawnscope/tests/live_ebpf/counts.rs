@@ -47,7 +47,7 @@ fn a_prime_number_of_launches_is_counted_exactly() {
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
-fn each_mechanism_is_told_apart_and_counted() {
+fn each_mechanism_is_distinguished_and_counted() {
     let record = Record::new();
     let truth = Truth::new(&record.run([path("mechanisms"), path("tiny")]).expect_code(0).stdout);
     let launches = launches(&record.file());

@@ -32,7 +32,7 @@ fn dash_names_the_file_that_it_reads_and_no_line_of_what_it_evaluates() {
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
-fn dash_has_no_file_for_what_it_is_given() {
+fn dash_code_without_a_file_has_lines_without_a_file() {
     without_file(&dash());
 }
 

@@ -34,7 +34,7 @@ fn an_exec_off_the_leading_thread_stays_one_launch() {
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
-fn a_daemon_hangs_under_who_made_it() {
+fn a_daemon_is_a_child_of_its_launcher() {
     let record = Record::new();
     let command = [path("daemonize").into_os_string(), "sleep".into(), "60".into()];
     let finished = record.run(command);

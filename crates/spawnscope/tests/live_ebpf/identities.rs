@@ -33,7 +33,7 @@ fn said(finished: &Finished) -> String {
 
 #[apply(live_test)]
 #[needs(Ebpf, Setpriv)]
-fn sudo_runs_the_command_as_its_caller_and_says_so() {
+fn sudo_runs_the_command_as_its_caller_with_a_message() {
     let finished = below("sudo", "record -- id -u").expect_code(0);
     assert_eq!(finished.output(), "65534\n");
     assert!(said(&finished).contains("who called sudo"), "{}", finished.errors());
@@ -41,7 +41,7 @@ fn sudo_runs_the_command_as_its_caller_and_says_so() {
 
 #[apply(live_test)]
 #[needs(Ebpf, Setpriv)]
-fn an_inherited_sudo_uid_changes_nobody_and_that_is_said() {
+fn an_inherited_sudo_uid_is_ignored_with_a_message() {
     let finished = below("shell", "record -- id -u").expect_code(0);
     assert_eq!(finished.output(), "0\n");
     assert!(

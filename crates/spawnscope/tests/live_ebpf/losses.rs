@@ -20,7 +20,7 @@ const READS_FOR: Duration = Duration::from_secs(7);
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn who_reads_a_recording_for_long_does_not_end_it() {
+fn a_long_read_of_a_recording_does_not_end_it() {
     let record = Record::new();
     let script = "for n in $(seq 100); do /bin/true; sleep 0.04; done; read -r end; exit 0";
     let mut running = Running::start(record.command(["bash", "-c", script]).stdin(Stdio::piped()));

@@ -52,7 +52,7 @@ fn weights(stacks: &[(String, u64)], boxes: &[&str]) -> (u64, u64) {
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
-fn without_being_asked_nothing_is_sampled() {
+fn nothing_is_sampled_by_default() {
     let record = record(&[], &["spin", "20"]);
     for flag in ["--on-cpu", "--off-cpu"] {
         let file = record.file();

@@ -21,7 +21,7 @@ const LIBRARIES: i64 = 4;
 /// Bash masks signals and makes a pipe before a fork, and closes and unmasks after the reaping; what it counts in between is its own.
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn a_shells_errands_are_told_from_its_own_work() {
+fn a_shells_system_calls_for_a_launch_are_separated_from_its_own_work() {
     let script = "for i in {1..20}; do x=$(/bin/true); for ((n = 0; n < 3000; n++)); do :; done; done";
     // A shell that has no CPU for long in the middle of its errands seems to be done with them.
     best_of_three(|| {
@@ -124,7 +124,7 @@ fn the_loaders_search_grows_with_the_directories_it_goes_through() {
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc, MountNs)]
-fn a_loader_without_its_cache_is_told_from_one_that_does_not_ask_for_it() {
+fn a_missing_loader_cache_is_distinguished_from_an_unused_one() {
     let along = format!("LD_LIBRARY_PATH={}", workloads::directory().display());
     let load = |prepare: &str, along: &str| {
         let record = Record::new().through(&["unshare", "--mount"]);

@@ -91,7 +91,7 @@ fn try_private_mount(sleeps: u32) -> Result<(), String> {
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
-fn no_lines_are_told_when_they_are_not_wanted() {
+fn script_lines_can_be_switched_off() {
     let record = Record::new().flags(&["--no-lines"]);
     let script = format!("{} launched; :", path("tiny").display());
     record.run(["bash", "-c", &script]).expect_code(0);

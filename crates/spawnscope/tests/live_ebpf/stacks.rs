@@ -104,7 +104,7 @@ fn chain_of(program: &Path, words: &[&str]) -> Chain {
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
-fn without_being_asked_no_chain_is_recorded() {
+fn no_chain_is_recorded_by_default() {
     let record = Record::new();
     record
         .run([path("callers").as_os_str(), "vfork".as_ref()])

@@ -110,7 +110,7 @@ fn an_epoll_is_what_epoll_waits_on() {
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn a_fifo_is_told_by_its_path() {
+fn a_fifo_is_named_by_its_path() {
     let record = Record::new();
     let fifo = record.directory().join("a fifo");
     let script = "mkfifo \"$1\"; exec 3<>\"$1\"; (sleep 0.1; echo hi >&3) & read -r x <&3; wait";
@@ -259,7 +259,7 @@ fn a_recorded_scanner_is_a_scanner_too() {
 
 #[apply(live_test)]
 #[needs(Ebpf, MountNs)]
-fn where_the_kernel_hides_its_addresses_scanners_are_unknown_and_that_is_said() {
+fn where_the_kernel_hides_its_addresses_scanners_are_unknown_with_a_message() {
     let hide = "mount --bind /dev/null /proc/kallsyms && exec \"$@\"";
     let record = Record::new().through(&["unshare", "--mount", "sh", "-c", hide, "sh"]);
     record.run(["true"]).expect_code(0);

@@ -37,31 +37,31 @@ const NAME_AND_PLACE: &str = "on_waking,runqueues";
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
-fn a_wait_whose_time_is_over_is_nobodys_doing() {
+fn a_wait_that_times_out_has_no_waker() {
     timed_out(NOTHING);
 }
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
-fn a_wait_whose_time_is_over_is_nobodys_doing_where_the_preempt_count_has_no_name() {
+fn a_wait_that_times_out_has_no_waker_without_the_name_of_the_preempt_count() {
     timed_out(NAME);
 }
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
-fn a_wait_whose_time_is_over_is_nobodys_doing_where_interrupts_are_not_seen() {
+fn a_wait_that_times_out_has_no_waker_without_interrupt_detection() {
     timed_out(NAME_AND_PLACE);
 }
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
-fn who_ends_a_wait_with_a_limit_is_known() {
+fn the_waker_of_a_wait_with_a_timeout_is_recorded() {
     woken(NOTHING);
 }
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
-fn who_ends_a_wait_with_a_limit_is_known_where_interrupts_are_not_seen() {
+fn the_waker_of_a_wait_with_a_timeout_is_recorded_without_interrupt_detection() {
     woken(NAME_AND_PLACE);
 }
 

@@ -12,7 +12,7 @@ use crate::support::{apply, live_test};
 /// ClamAV scans at each open, so that a second launch is no quicker than a first; one from memory is.
 #[apply(live_test)]
 #[needs(Ebpf, Cc, MountNs, Fanotify, Scanners)]
-fn first_launch_tells_a_scanner_that_looks_each_time() {
+fn first_launch_reports_a_scanner_that_checks_each_launch() {
     best_of_three(|| {
         let notes = notes();
         good(notes.contains("a scanner examines every executable each time"), || {

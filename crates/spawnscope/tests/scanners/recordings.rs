@@ -76,7 +76,7 @@ fn waits_in_exec(record: &Record, beside: &Beside) {
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc, MountNs, Fanotify, Scanners)]
-fn a_build_outside_of_what_is_watched_hears_of_no_scanner() {
+fn a_build_outside_of_the_scanned_folder_reports_no_scanner() {
     for scanner in SCANNERS {
         let beside = Beside::new(scanner);
         let elsewhere = tempfile::tempdir().expect("a temporary directory");
