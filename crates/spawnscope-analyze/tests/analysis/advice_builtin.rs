@@ -1,30 +1,11 @@
 //! Advice about small programs whose work a shell can do: the text for each of them, and the cases without advice.
 
-use spawnscope_analyze::advice::{Advice, Advices};
+use spawnscope_analyze::advice::Advice;
 use spawnscope_data::event::{LeftCpu, Mechanism, Nanos};
 
 use crate::builder::Spans;
-use crate::recordings::substituting;
+use crate::recordings::{COUNT, calling, captured, fix_of, substitutions};
 use crate::serial::{READ, Serial, WAIT4, advices, is_silent, only};
-
-const COUNT: usize = 40;
-
-/// A shell that repeats one call, and waits for it in a system call.
-fn calling((shell, script): (&str, &str), path: &str, argv: &[&str], wait: u16) -> Advices {
-    let mut serial = Serial::of(shell, &[shell, script]);
-    for _ in 0..COUNT {
-        serial.launch_waiting(&Spans::USUAL, Some((path, argv)), wait);
-    }
-    advices(&serial.finish())
-}
-
-pub(crate) fn captured(shell: &str, argv: &[&str]) -> Advices {
-    calling((shell, "script"), argv[0], argv, READ)
-}
-
-pub(crate) fn fix_of(advice: &Advice) -> String {
-    advice.finding.fix.join("\n")
-}
 
 #[test]
 fn a_dirname_loop_becomes_an_expansion_and_saves_the_launches() {
@@ -266,10 +247,6 @@ fn an_answer_that_does_not_change_is_asked_once() {
         Nanos((COUNT as u64 - 1) * Spans::USUAL.total()),
         "the first one stays"
     );
-}
-
-pub(crate) fn substitutions(shell: &str, count: u64, argv: &[&str]) -> Advices {
-    advices(&substituting(shell, count, argv))
 }
 
 #[test]

@@ -1,9 +1,8 @@
-//! The analysis of recordings built by hand: no privileges, no kernel feature, no files.
+//! The analysis of recordings built by hand: no privileges, no kernel feature, no files, no programs.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests: a panic is the failure")]
 
 mod advice_batch;
-mod advice_both_forms;
 mod advice_builtin;
 mod advice_chains;
 mod advice_forks;

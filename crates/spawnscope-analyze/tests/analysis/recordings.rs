@@ -1,5 +1,6 @@
 //! Recordings that the tests of the analysis and those of its presentation share.
 
+use spawnscope_analyze::advice::{Advice, Advices};
 use spawnscope_analyze::groups::Group;
 use spawnscope_analyze::waits::attribution::{AttributedWaits, attributed_waits};
 use spawnscope_analyze::{Causes, Forest};
@@ -7,13 +8,15 @@ use spawnscope_data::event::{Language, LaunchId, Nanos, ObjectKind, TaskId};
 use spawnscope_data::rows::{FrameRow, ObjectRef, ObjectRow, Recording, SliceRow, WakerRow};
 
 use crate::builder::{Builder, ROOT, Spans};
-use crate::serial::{CLOCK_NANOSLEEP, READ, Serial, WAIT4, timelines};
+use crate::serial::{CLOCK_NANOSLEEP, READ, Serial, WAIT4, advices, timelines};
 use crate::slices::{created, ended, slice};
 
 /// The wall of `emacs`.
 pub(crate) const EMACS_WALL: u64 = 10_000_000;
 /// The wall of `shell_with`.
 pub(crate) const SHELL_WALL: u64 = 2_000_000_000;
+/// The launches of `calling`.
+pub(crate) const COUNT: usize = 40;
 pub(crate) const DIRNAME: Option<(&str, &[&str])> = Some(("/usr/bin/dirname", &["dirname", "a/b"]));
 pub(crate) const MV: Option<(&str, &[&str])> = Some(("/bin/mv", &["mv", "a", "b"]));
 
@@ -218,4 +221,25 @@ pub(crate) fn substituting(shell: &str, count: u64, argv: &[&str]) -> (Recording
     }
     serial.now_is(on);
     serial.finish()
+}
+
+/// A shell that repeats one call, and waits for it in a system call.
+pub(crate) fn calling((shell, script): (&str, &str), path: &str, argv: &[&str], wait: u16) -> Advices {
+    let mut serial = Serial::of(shell, &[shell, script]);
+    for _ in 0..COUNT {
+        serial.launch_waiting(&Spans::USUAL, Some((path, argv)), wait);
+    }
+    advices(&serial.finish())
+}
+
+pub(crate) fn captured(shell: &str, argv: &[&str]) -> Advices {
+    calling((shell, "script"), argv[0], argv, READ)
+}
+
+pub(crate) fn fix_of(advice: &Advice) -> String {
+    advice.finding.fix.join("\n")
+}
+
+pub(crate) fn substitutions(shell: &str, count: u64, argv: &[&str]) -> Advices {
+    advices(&substituting(shell, count, argv))
 }

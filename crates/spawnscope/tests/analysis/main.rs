@@ -1,8 +1,9 @@
-//! Outputs of recordings built by hand. They need no privileges, no kernel feature, and no files except `tests/golden`. The tests of the
-//! analysis itself are in crates/spawnscope-analyze.
+//! Outputs of recordings built by hand, and the code of their advice, which real shells run. They need no privileges, no kernel feature, and
+//! no files except `tests/golden`. The tests of the analysis itself are in crates/spawnscope-analyze.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests: a panic is the failure")]
 
+mod advice_both_forms;
 mod attribution;
 mod callers;
 mod drift;

@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::advice_builtin::{captured, fix_of, substitutions};
+use crate::recordings::{captured, fix_of, substitutions};
 use crate::serial::only;
 
 /// Texts on which a filter and an expansion may differ.
