@@ -163,7 +163,7 @@ fn completions_know_every_verb() {
 }
 
 #[test]
-fn wrong_usage_ends_with_125_and_says_what_is_wrong() {
+fn wrong_usage_exits_with_125_and_names_the_mistake() {
     assert!(failure(&[]).contains("Usage:"));
     assert!(failure(&["record"]).contains("nothing to record: give a command"));
     assert!(failure(&["frobnicate"]).contains("frobnicate"));
@@ -220,7 +220,7 @@ fn a_recording_is_reported_as_before() {
 }
 
 #[test]
-fn a_recording_that_is_not_there_says_how_to_make_one() {
+fn a_missing_recording_is_an_error_that_explains_how_to_record() {
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join("none.db");
     for verb in READERS {
@@ -293,7 +293,7 @@ fn a_truncated_recording_is_damaged_not_misread() {
 }
 
 #[test]
-fn a_locked_recording_says_so() {
+fn a_locked_recording_is_reported_as_locked() {
     let sample = Sample::new();
     let other = Connection::open(sample.path()).unwrap();
     other.execute_batch("BEGIN EXCLUSIVE").unwrap();
@@ -332,7 +332,7 @@ fn a_dash_names_the_standard_output() {
 }
 
 #[test]
-fn without_a_terminal_the_width_is_what_columns_says() {
+fn without_a_terminal_columns_sets_the_width() {
     let sample = Sample::new();
     let widest = |columns: &str| {
         let output = Command::new(env!("CARGO_BIN_EXE_spawnscope"))

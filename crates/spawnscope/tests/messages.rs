@@ -113,7 +113,7 @@ fn arguments_and_commands_are_escaped() {
 }
 
 #[test]
-fn a_database_of_others_tells_no_escapes() {
+fn escapes_in_a_foreign_database_do_not_reach_the_terminal() {
     let folder = tempfile::tempdir().unwrap();
     let literal = EVIL.replace('\'', "''");
     for hostile in [
@@ -149,7 +149,7 @@ fn report(folder: &Path, name: &str, experiment: &str) -> PathBuf {
 }
 
 #[test]
-fn a_report_of_others_tells_no_escapes() {
+fn escapes_in_a_foreign_report_do_not_reach_the_terminal() {
     let folder = tempfile::tempdir().unwrap();
     let evil = report(folder.path(), "evil.json", EVIL);
     let other = report(folder.path(), "other.json", "shims");
@@ -193,7 +193,7 @@ fn messages_hold_no_secrets() {
 }
 
 #[test]
-fn a_full_disk_is_told_and_is_no_panic() {
+fn a_full_disk_is_reported_without_a_panic() {
     let folder = tempfile::tempdir().unwrap();
     let sample = recording(folder.path());
     let with_sample = |verb: &[&'static str]| -> Vec<OsString> {
@@ -233,7 +233,7 @@ fn a_full_disk_is_told_and_is_no_panic() {
 }
 
 #[test]
-fn completions_offer_what_help_names_and_nothing_else() {
+fn completions_offer_exactly_the_commands_of_help() {
     let help = String::from_utf8(spawnscope(["--help"]).stdout).unwrap();
     for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
         let script = String::from_utf8(spawnscope(["completions", shell]).stdout).unwrap();

@@ -1,76 +1,47 @@
-//! Checks our traces with Perfetto's own classes, through `perfetto_check.py`. Without the PyPI packages it is reported
-//! as ignored, and fails when SPAWNSCOPE_TEST_REQUIRE names `perfetto`. SPAWNSCOPE_TEST_PYTHON chooses the interpreter.
+//! Checks our traces with Perfetto's own classes, through `perfetto_check.py`. The need is `perfetto`.
 
 #![expect(clippy::unwrap_used, reason = "the builder of recordings: a panic is the failure")]
 
-#[allow(dead_code, reason = "shared with the analysis tests, which use the rest")]
-#[path = "analysis/builder.rs"]
+#[expect(dead_code, reason = "shared with the analysis tests, which use the rest")]
+#[path = "../../spawnscope-analyze/tests/analysis/builder.rs"]
 mod builder;
+#[expect(dead_code, reason = "shared with the live tests, which use the rest")]
+#[path = "support/mod.rs"]
+mod support;
 
 use std::path::Path;
 use std::process::{Command, Output};
 
 use builder::{Builder, ROOT, Spans};
-use libtest_mimic::{Arguments, Failed, Trial};
 use spawnscope::analyze::Forest;
 use spawnscope::event::Nanos;
 use spawnscope::present::perfetto;
 use spawnscope::record::reader::Recording;
+use support::needs::python;
+use support::{apply, live_test};
 
-fn main() {
-    let is_required =
-        std::env::var("SPAWNSCOPE_TEST_REQUIRE").is_ok_and(|names| names.split(',').any(|name| name == "perfetto"));
-    let is_available = python()
-        .args(["-c", "import perfetto.protos.perfetto.trace.perfetto_trace_pb2"])
-        .output();
-    let is_ignored = !is_required && !is_available.is_ok_and(|output| output.status.success());
-    let kind = if is_ignored {
-        "needs PyPI's perfetto and protobuf"
-    } else {
-        ""
-    };
-    let trial = |name: &str, test: fn() -> Result<(), Failed>| {
-        Trial::test(name, test).with_kind(kind).with_ignored_flag(is_ignored)
-    };
-    let trials = vec![
-        trial(
-            "every_process_has_a_track_and_every_child_an_arrow",
-            every_process_has_a_track_and_every_child_an_arrow,
-        ),
-        trial(
-            "boundaries_out_of_order_leave_slices_nested",
-            boundaries_out_of_order_leave_slices_nested,
-        ),
-        trial("a_slice_without_an_end_is_found", a_slice_without_an_end_is_found),
-    ];
-    libtest_mimic::run(&Arguments::from_args(), trials).exit();
+fn main() -> std::process::ExitCode {
+    support::main()
 }
 
-fn python() -> Command {
-    Command::new(std::env::var_os("SPAWNSCOPE_TEST_PYTHON").unwrap_or_else(|| "python3".into()))
-}
-
-fn trace_of(recording: &Recording) -> Result<Vec<u8>, Failed> {
+fn trace_of(recording: &Recording) -> Vec<u8> {
     let mut trace = Vec::new();
-    perfetto::write(&mut trace, &Forest::grow(recording))?;
-    Ok(trace)
+    perfetto::write(&mut trace, &Forest::grow(recording)).unwrap();
+    trace
 }
 
-fn check(trace: &[u8], wanted: &[&str]) -> Result<Output, Failed> {
-    let folder = tempfile::tempdir()?;
+fn check(trace: &[u8], wanted: &[&str]) -> Output {
+    let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("trace.pftrace");
-    std::fs::write(&file, trace)?;
+    std::fs::write(&file, trace).unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/perfetto_check.py");
-    Ok(python().arg(script).arg(&file).args(wanted).output()?)
+    let mut command = Command::new(python());
+    command.arg(script).arg(&file).args(wanted).output().unwrap()
 }
 
-fn expect_valid(recording: &Recording, wanted: &[&str]) -> Result<(), Failed> {
-    let output = check(&trace_of(recording)?, wanted)?;
-    if output.status.success() {
-        Ok(())
-    } else {
-        Err(String::from_utf8_lossy(&output.stderr).into_owned().into())
-    }
+fn expect_valid(recording: &Recording, wanted: &[&str]) {
+    let output = check(&trace_of(recording), wanted);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
 fn storm() -> Builder {
@@ -90,7 +61,9 @@ fn storm() -> Builder {
     builder
 }
 
-fn every_process_has_a_track_and_every_child_an_arrow() -> Result<(), Failed> {
+#[apply(live_test)]
+#[needs(Perfetto)]
+fn every_process_has_a_track_and_every_child_an_arrow() {
     // The command has 4 known phases, each fork 5 that took time, each `true` 8; the one left running lacks 2.
     let phases = (4 + 101 * (5 + 8) - 2).to_string();
     let wanted = [
@@ -103,10 +76,12 @@ fn every_process_has_a_track_and_every_child_an_arrow() -> Result<(), Failed> {
         "--phases",
         &phases,
     ];
-    expect_valid(&storm().recording, &wanted)
+    expect_valid(&storm().recording, &wanted);
 }
 
-fn boundaries_out_of_order_leave_slices_nested() -> Result<(), Failed> {
+#[apply(live_test)]
+#[needs(Perfetto)]
+fn boundaries_out_of_order_leave_slices_nested() {
     let mut recording = storm().recording;
     for (number, row) in recording.launches.iter_mut().enumerate().skip(1) {
         let shift = |at: Option<Nanos>, by: usize| at.map(|at| Nanos(at.0.saturating_sub(200_000 * by as u64)));
@@ -114,17 +89,19 @@ fn boundaries_out_of_order_leave_slices_nested() -> Result<(), Failed> {
         row.create = if number % 5 == 0 { None } else { row.create };
         row.reaped = shift(row.reaped, number % 7);
     }
-    expect_valid(&recording, &["--launches", "203"])
+    expect_valid(&recording, &["--launches", "203"]);
 }
 
-fn a_slice_without_an_end_is_found() -> Result<(), Failed> {
-    let mut trace = trace_of(&storm().recording)?;
+#[apply(live_test)]
+#[needs(Perfetto)]
+fn a_slice_without_an_end_is_found() {
+    let mut trace = trace_of(&storm().recording);
     // The last packet is the end of the last launch: tag, length, and that many bytes.
     let cut =
         (2..40).find(|back| usize::from(trace[trace.len() - back + 1]) == back - 2 && trace[trace.len() - back] == 10);
-    trace.truncate(trace.len() - cut.ok_or("the last packet is not where it should be")?);
-    let output = check(&trace, &[])?;
-    let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+    trace.truncate(trace.len() - cut.expect("the last packet"));
+    let output = check(&trace, &[]);
+    let complaint = String::from_utf8_lossy(&output.stderr);
     let is_found = output.status.code() == Some(1) && complaint.contains("without an end");
-    if is_found { Ok(()) } else { Err(complaint.into()) }
+    assert!(is_found, "{complaint}");
 }

@@ -1,5 +1,6 @@
-//! Checks the rules of the source tree that Cargo does not: what `present` imports, who prints, file lengths, file headers, and no paths of a
-//! particular machine.
+//! Checks the rules of the source tree that Cargo does not: what `present` imports, who prints, file lengths, file headers, no paths of a
+//! particular machine, and that the tests that docs/design/trust.md names exist. A rule is a function from a file to its violations; each
+//! is tried on a wrong line first, then on every tracked file.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -11,6 +12,10 @@ use std::process::Command;
 const PRESENT: &str = "crates/spawnscope/src/present";
 /// What it may use.
 const PRESENT_MAY_IMPORT: [&str; 6] = ["event", "units", "analyze", "doctor", "lab", "present"];
+const CLI: &str = "crates/spawnscope/src/cli";
+/// Files in `cli` that write to standard error: messages, the report after a recording, and progress lines. The last two contain only our
+/// own text.
+const MAY_WRITE: [&str; 4] = ["output.rs", "record.rs", "progress.rs", "bench/progress.rs"];
 const MOST_LINES: usize = 500;
 
 fn root() -> PathBuf {
@@ -37,155 +42,258 @@ fn tracked() -> Vec<(PathBuf, String)> {
     files
 }
 
-fn has_suffix(path: &Path, suffixes: &[&str]) -> bool {
-    path.extension()
-        .and_then(|suffix| suffix.to_str())
-        .is_some_and(|suffix| suffixes.contains(&suffix))
+/// Checks that a rule finds this text wrong.
+#[track_caller]
+fn fires(rule: impl Fn(&Path, &str) -> Vec<String>, path: &str, text: &str) {
+    assert_eq!(rule(Path::new(path), text).len(), 1, "{path}: {text}");
 }
 
-/// Returns the paths that a line names within the crate: `use crate::record::reader::X` gives `record::reader::X`.
-fn named(line: &str) -> impl Iterator<Item = &str> {
-    line.split("crate::").skip(1).map(|rest| {
-        rest.split(|c: char| !c.is_alphanumeric() && c != '_' && c != ':')
-            .next()
-            .unwrap()
-    })
+/// Checks that a rule finds nothing wrong in the tree.
+#[track_caller]
+fn holds(rule: impl Fn(&Path, &str) -> Vec<String>) {
+    let files = tracked();
+    let wrong = files.iter().flat_map(|(path, text)| {
+        let found = rule(path, text).into_iter();
+        found.map(move |wrong| format!("{}: {wrong}", path.display()))
+    });
+    assert_eq!(wrong.collect::<Vec<_>>(), Vec::<String>::new());
+}
+
+fn suffix(path: &Path) -> &str {
+    path.extension().and_then(|suffix| suffix.to_str()).unwrap_or_default()
+}
+
+fn is_comment(line: &str) -> bool {
+    line.trim_start().starts_with("//")
+}
+
+/// Returns the module that each path in a line starts with: `record` of `crate::record::reader::X`. Groups and crates of stages, which
+/// would hide it, are returned as they are.
+fn modules(line: &str) -> impl Iterator<Item = &str> {
+    let end = |text: &str, is_part: fn(char) -> bool| text.find(|c| !is_part(c)).unwrap_or(text.len());
+    let is_name = |c: char| c.is_alphanumeric() || c == '_';
+    let own = line.split("crate::").skip(1).map(move |rest| {
+        let end = end(rest, is_name);
+        if end == 0 {
+            "a group after crate::"
+        } else {
+            &rest[..end]
+        }
+    });
+    let stages = line
+        .match_indices("spawnscope_")
+        .map(move |(at, _)| &line[at..at + end(&line[at..], is_name)]);
+    let outer = line.matches("super::super::super");
+    own.chain(stages).chain(outer)
+}
+
+fn other_stages_in_present(path: &Path, text: &str) -> Vec<String> {
+    if !path.starts_with(PRESENT) {
+        return Vec::new();
+    }
+    let lines = text.lines().filter(|line| !is_comment(line));
+    let wrong = lines
+        .flat_map(modules)
+        .filter(|name| !PRESENT_MAY_IMPORT.contains(name));
+    wrong.map(str::to_owned).collect()
 }
 
 #[test]
-fn presentation_knows_findings_only() {
-    let mut wrong = Vec::new();
-    let mut seen = 0;
-    for (path, text) in tracked().iter().filter(|(path, _)| path.starts_with(PRESENT)) {
-        for line in text.lines().filter(|line| !line.trim_start().starts_with("//")) {
-            for name in named(line) {
-                seen += 1;
-                let module = name.split("::").next().unwrap();
-                if !PRESENT_MAY_IMPORT.contains(&module) {
-                    wrong.push(format!("{}: {name}", path.display()));
-                }
-            }
-        }
+fn presentation_uses_findings_only() {
+    for wrong in [
+        "use crate::record::reader::Recording;",
+        "    let file = crate::collect::ebpf::load();",
+        "use crate::{event::Nanos, record::reader::Recording};",
+        "use spawnscope_recording::RecordingFile;",
+        "use super::super::super::cli;",
+    ] {
+        fires(other_stages_in_present, &format!("{PRESENT}/tree.rs"), wrong);
     }
-    assert!(seen > 40, "imports are found");
-    assert_eq!(wrong, Vec::<String>::new());
+    holds(other_stages_in_present);
 }
 
-/// Whether a file is source of the profiler, in any of its crates.
+/// Whether a file is source of the profiler, in any of its crates, and not a file of unit tests.
 fn is_profiler_source(path: &Path) -> bool {
-    let mut parts = path.iter().map(|part| part.to_str().unwrap_or_default());
-    parts.next() == Some("crates")
-        && parts.next().is_some_and(|name| name.starts_with("spawnscope"))
-        && parts.next() == Some("src")
+    let parts: Vec<&str> = path.iter().map(|part| part.to_str().unwrap_or_default()).collect();
+    let [crates, name, src, rest @ ..] = parts.as_slice() else {
+        return false;
+    };
+    let is_test = rest.iter().any(|part| ["tests", "tests.rs"].contains(part));
+    *crates == "crates" && name.starts_with("spawnscope") && *src == "src" && !is_test
+}
+
+fn writes(line: &str) -> bool {
+    // Width and kind of the terminal, and clap's question, write nothing.
+    let harmless = ["width(&io::stderr())", "width(&std::io::stderr())", "use_stderr()"];
+    let line = harmless
+        .iter()
+        .fold(line.to_owned(), |line, asks| line.replace(asks, ""));
+    let ways = ["print!(", "println!(", "dbg!(", "stderr()"];
+    !is_comment(&line) && ways.iter().any(|way| line.contains(way))
+}
+
+fn messages_elsewhere(path: &Path, text: &str) -> Vec<String> {
+    let within_cli = path.strip_prefix(CLI);
+    let may_write = within_cli.is_ok_and(|path| MAY_WRITE.iter().any(|name| path == Path::new(name)));
+    if !is_profiler_source(path) || may_write {
+        return Vec::new();
+    }
+    // A module of unit tests is at the end of its file.
+    let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
+    code.lines().filter(|line| writes(line)).map(str::to_owned).collect()
 }
 
 #[test]
 fn one_place_prints_messages() {
-    // Other code that writes to standard error: the report after a recording, and progress lines. Both contain only our own text.
-    const MAY_WRITE: [&str; 4] = ["output.rs", "record.rs", "progress.rs", "bench/progress.rs"];
-    let writes = |line: &str| {
-        let line = line.trim_start();
-        let is_print = ["eprint", "dbg!"].iter().any(|name| line.contains(name));
-        !line.starts_with("//") && (is_print || line.contains("stderr()") && !line.contains("width("))
-    };
-    let cli = Path::new("crates/spawnscope/src/cli");
-    let mut wrong = Vec::new();
-    for (path, text) in tracked().iter().filter(|(path, _)| is_profiler_source(path)) {
-        let may_write = path
-            .strip_prefix(cli)
-            .is_ok_and(|path| MAY_WRITE.iter().any(|name| path == Path::new(name)));
-        let code = text.split("#[cfg(test)]").next().unwrap_or_default();
-        let lines = code
-            .lines()
-            .filter(|line| writes(line) && !may_write && !line.contains("use_stderr"));
-        wrong.extend(lines.map(|line| format!("{}: {line}", path.display())));
+    for wrong in [
+        "eprintln!(\"wrong\");",
+        "println!(\"wrong\");",
+        "dbg!(value);",
+        "let _ = writeln!(io::stderr(), \"{}\", width(&io::stderr()));",
+        "#[cfg(test)]\nmod tests;\nfn f() {\n    eprint!(\"wrong\");\n}",
+    ] {
+        fires(messages_elsewhere, "crates/spawnscope-doctor/src/checks.rs", wrong);
+        fires(messages_elsewhere, "crates/spawnscope/src/cli/report.rs", wrong);
     }
-    assert_eq!(wrong, Vec::<String>::new());
+    holds(messages_elsewhere);
+    for name in MAY_WRITE {
+        let text = fs::read_to_string(root().join(CLI).join(name)).unwrap();
+        assert!(text.lines().any(writes), "{name} needs no exception");
+    }
+}
+
+fn too_long(path: &Path, text: &str) -> Vec<String> {
+    let lines = text.lines().count();
+    let is_too_long = ["rs", "c", "h", "py", "sh"].contains(&suffix(path)) && lines > MOST_LINES;
+    is_too_long.then(|| format!("{lines} lines")).into_iter().collect()
 }
 
 #[test]
 fn files_are_of_a_size_to_be_read() {
-    let code = tracked()
+    for path in ["src/a.rs", "tests/a.c", "a.bpf.h", "a.py", "scripts/a.sh"] {
+        fires(too_long, path, &"\n".repeat(MOST_LINES + 1));
+    }
+    holds(too_long);
+}
+
+fn without_header(path: &Path, text: &str) -> Vec<String> {
+    let heads: &[&str] = match suffix(path) {
+        "rs" => &["//!"],
+        "c" | "h" => &["//", "/*"],
+        "py" => &["\"\"\"", "#"],
+        "sh" => &["#"],
+        "sql" => &["--"],
+        _ => return Vec::new(),
+    };
+    let first = text.lines().find(|line| !line.starts_with("#!/")).unwrap_or_default();
+    let has_header = heads.iter().any(|head| first.starts_with(head));
+    (!has_header)
+        .then(|| format!("opens with `{first}`"))
         .into_iter()
-        .filter(|(path, _)| has_suffix(path, &["rs", "c", "h", "py", "sh"]));
-    let long: Vec<_> = code
-        // Tests are lists, so they may be long.
-        .filter(|(_, text)| text.lines().count() > MOST_LINES)
-        .map(|(path, text)| format!("{}: {} lines", path.display(), text.lines().count()))
-        .collect();
-    assert_eq!(long, Vec::<String>::new());
+        .collect()
 }
 
 #[test]
 fn every_file_opens_with_what_it_is() {
-    let mut bare = Vec::new();
-    for (path, text) in tracked() {
-        let mut lines = text.lines().filter(|line| !line.starts_with("#!/"));
-        let head = lines.next().unwrap_or_default();
-        let opens = if has_suffix(&path, &["rs"]) {
-            head.starts_with("//!")
-        } else if has_suffix(&path, &["c", "h"]) {
-            head.starts_with("//") || head.starts_with("/*")
-        } else if has_suffix(&path, &["py"]) {
-            head.starts_with("\"\"\"") || head.starts_with('#')
-        } else if has_suffix(&path, &["sh"]) {
-            head.starts_with('#')
-        } else if has_suffix(&path, &["sql"]) {
-            head.starts_with("--")
-        } else {
-            continue;
-        };
-        if !opens {
-            bare.push(path);
-        }
+    for (path, text) in [
+        ("a.rs", "use std::fs;\n//! Late."),
+        ("a.rs", "// Not of the module."),
+        ("a.c", "#include <stdio.h>"),
+        ("a.py", "#!/usr/bin/env python3\nimport os"),
+        ("a.sh", "#!/usr/bin/env bash\nset -e"),
+        ("a.sql", "CREATE TABLE a (b);"),
+        ("a.rs", ""),
+    ] {
+        fires(without_header, path, text);
     }
-    assert_eq!(bare, Vec::<PathBuf>::new());
+    holds(without_header);
+}
+
+/// The folders that this checkout and its user have. Raw results may name the machine, but not these.
+fn own_folders() -> Vec<String> {
+    let folders = [
+        root().parent().map(Path::to_path_buf),
+        std::env::var_os("HOME").map(PathBuf::from),
+    ];
+    let folders = folders.into_iter().flatten();
+    let folders = folders.filter(|folder| folder.components().count() > 1);
+    folders.map(|folder| format!("{}/", folder.display())).collect()
+}
+
+/// Users in examples and tests.
+const NO_ONES: [&str; 3] = ["me", "token", "user"];
+
+fn paths_of_a_machine(own_folders: &[String], text: &str) -> Vec<String> {
+    let own = own_folders.iter().filter(|folder| text.contains(folder.as_str()));
+    let homes = text.split("/home/").skip(1).filter_map(|rest| {
+        let user = rest.split(|c: char| !c.is_alphanumeric()).next()?;
+        (!user.is_empty() && !NO_ONES.contains(&user)).then(|| format!("/home/{user}"))
+    });
+    own.cloned().chain(homes).collect()
 }
 
 #[test]
 fn no_path_of_a_machine_is_kept() {
-    let here = root();
-    // Raw results may name the machine, but not a user's folder.
-    let places = [
-        here.parent().map(Path::to_path_buf),
-        std::env::var_os("HOME").map(PathBuf::from),
-    ];
-    let places: Vec<String> = places
-        .into_iter()
-        .flatten()
-        .filter(|place| place.components().count() > 1)
-        .map(|place| format!("{}/", place.display()))
-        .collect();
-    for (path, text) in tracked() {
-        for place in &places {
-            assert!(!text.contains(place.as_str()), "{}: {place}", path.display());
-        }
+    let own = ["/srv/checkouts/".to_owned()];
+    for wrong in ["/srv/checkouts/spawnscope/a.rs", concat!("see /home", "/alice/notes")] {
+        fires(|_, text| paths_of_a_machine(&own, text), "a.md", wrong);
     }
+    let own = own_folders();
+    holds(|_, text| paths_of_a_machine(&own, text));
+}
+
+/// Whether one of these files has a test of a name that starts so: a function below an attribute, or a name that vspawn's tests give.
+fn has_test<'a>(name: &str, mut files: impl Iterator<Item = &'a str>) -> bool {
+    let (function, string) = (format!("fn {name}"), format!("test(\"{name}"));
+    files.any(|text| {
+        let lines: Vec<&str> = text.lines().map(str::trim_start).collect();
+        let below = |at: usize| {
+            let above = lines[..at].iter().rev().take_while(|line| line.starts_with(['#', '/']));
+            above.into_iter().any(|line| line.contains("test"))
+        };
+        let is_function = |(at, line): (usize, &&str)| line.starts_with(&function) && below(at);
+        text.contains(&string) || lines.iter().enumerate().any(is_function)
+    })
+}
+
+/// The rows of the table of attacks: a point, an attack, and its tests.
+fn attacks(text: &str) -> impl Iterator<Item = (u32, &str)> {
+    let rows = text.lines().map(|line| line.split('|').collect::<Vec<_>>());
+    rows.filter_map(|cells| {
+        let point = cells.get(1)?.trim().parse().ok()?;
+        assert_eq!(cells.len(), 5, "a row of three cells: {cells:?}");
+        Some((point, cells[3]))
+    })
+}
+
+/// The tests that the table of attacks names. Words that are not names of tests have fewer underscores.
+fn names_of_tests(text: &str) -> Vec<&str> {
+    let words = attacks(text).flat_map(|(_, tests)| tests.split(|c: char| !c.is_alphanumeric() && c != '_'));
+    words.filter(|word| word.matches('_').count() >= 2).collect()
 }
 
 #[test]
-fn each_test_that_the_list_of_attacks_names_is_there() {
-    let tracked = tracked();
+fn each_test_that_the_list_of_attacks_names_exists() {
+    let table = "| 1 | an attack | `--test a a_link_leads_nowhere`, `links_*` |";
+    assert_eq!(names_of_tests(table), ["a_link_leads_nowhere"]);
+    let source = "#[test]\nfn a_link_leads_nowhere_at_all() {}\n\nfn a_helper_of_tests() {}\n";
+    assert!(has_test("a_link_leads_nowhere", [source].into_iter()));
+    for wrong in ["a_link_leads_somewhere", "a_helper_of_tests"] {
+        assert!(!has_test(wrong, [source].into_iter()), "{wrong}");
+    }
+
     let list = fs::read_to_string(root().join("docs/design/trust.md")).unwrap();
-    let rows: Vec<&str> = list.lines().filter(|line| line.starts_with("| ")).collect();
-    let points: Vec<u32> = rows
-        .iter()
-        .filter_map(|row| row.split('|').nth(1)?.trim().parse().ok())
-        .collect();
+    let points: Vec<u32> = attacks(&list).map(|(point, _)| point).collect();
     assert!((1..=15).all(|point| points.contains(&point)), "{points:?}");
-    let words = rows.iter().filter(|row| row.split('|').count() == 5).flat_map(|row| {
-        let tests = row.split('|').nth(3).unwrap_or_default();
-        tests.split(|c: char| !c.is_alphanumeric() && c != '_')
-    });
-    // Words that are not test names are short. A name may be a prefix of several tests.
-    let names: Vec<&str> = words.filter(|word| word.matches('_').count() >= 2).collect();
+    let names = names_of_tests(&list);
     assert!(names.len() > 40, "names are found");
-    let code = tracked.iter().filter(|(path, _)| has_suffix(path, &["rs"]));
-    let code: Vec<&str> = code.map(|(_, text)| text.as_str()).collect();
-    let is_there = |name: &&&str| {
-        let forms = [format!("fn {name}"), format!("\"{name}")];
-        code.iter().any(|text| forms.iter().any(|form| text.contains(form)))
+    let files = tracked();
+    let code = || {
+        files
+            .iter()
+            .filter(|(path, _)| suffix(path) == "rs")
+            .map(|(_, text)| text.as_str())
     };
-    let missing: Vec<_> = names.iter().filter(|name| !is_there(name)).collect();
+    let missing: Vec<_> = names.iter().filter(|name| !has_test(name, code())).collect();
     assert_eq!(missing, Vec::<&&str>::new());
 }

@@ -95,7 +95,7 @@ fn nothing_in_the_schema_is_run() {
 }
 
 #[test]
-fn nothing_that_it_says_fills_the_memory() {
+fn no_number_in_it_fills_the_memory() {
     Sample::new("UPDATE text SET bytes = zeroblob(900000000) WHERE id = 1").is_refused("too big");
     Sample::new("UPDATE recording SET cpus = 2147483647").is_refused("column cpus of table recording");
     Sample::new("UPDATE recording SET last_ns = 9223372036854775807").is_refused("column last_ns of table recording");
@@ -126,7 +126,7 @@ fn every_verb_says_what_contradicts_itself() {
 }
 
 #[test]
-fn a_changed_recording_is_told_from_one_that_is_meant_to_be() {
+fn a_recording_that_does_not_match_its_checksum_is_refused() {
     let sample = Sample::new(
         "INSERT INTO checksum SELECT name, 0, 0 FROM sqlite_schema WHERE type = 'table' AND name <> 'checksum'",
     );

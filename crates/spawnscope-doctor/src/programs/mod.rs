@@ -236,7 +236,7 @@ mod attempts;
 mod tests {
     use std::fs;
 
-    use super::attempts::{best_of, good};
+    use super::attempts::{best_of_three, good};
     use super::*;
 
     fn within(time: Duration) -> Programs {
@@ -280,7 +280,7 @@ mod tests {
     fn a_program_that_takes_too_long_may_tidy_up_before_it_is_ended() {
         let script = "touch lock; trap 'rm lock; exit' TERM; touch began; sleep 60 & wait";
         // On a busy machine, it may not reach its trap.
-        best_of(4, || {
+        best_of_three(|| {
             let folder = tempfile::tempdir().unwrap();
             let took = within(Duration::from_secs(1))
                 .shortest(3, || shell(script, &folder))
@@ -337,12 +337,12 @@ mod tests {
     fn a_job_in_the_background_that_ends_soon_comes_to_its_end() {
         let script = "(sleep 0.05; touch done) &";
         // On a busy machine, 0.05 s may take too long.
-        best_of(4, || {
+        best_of_three(|| {
             let folder = tempfile::tempdir().unwrap();
             within(LONG).run(shell(script, &folder), Reads::Nothing).unwrap();
             good(folder.path().join("done").exists(), || "not done".to_owned())
         });
-        best_of(4, || {
+        best_of_three(|| {
             let folder = tempfile::tempdir().unwrap();
             assert!(within(LONG).count_launches(shell(script, &folder)).is_some());
             good(folder.path().join("done").exists(), || "not done".to_owned())
@@ -361,7 +361,7 @@ mod tests {
     #[test]
     fn what_was_counted_of_a_program_that_does_not_end_is_told_as_the_least() {
         let folder = tempfile::tempdir().unwrap();
-        best_of(4, || {
+        best_of_three(|| {
             let script = "(:); (:); sleep 60 & wait";
             let launches = within(Duration::from_secs(2)).count_launches(shell(script, &folder));
             let told = launches.map(|launches| launches.to_string());

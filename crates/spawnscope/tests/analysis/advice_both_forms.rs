@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::advice_builtin::{captured, fix_of, substitutions};
+use crate::recordings::{captured, fix_of, substitutions};
 use crate::serial::only;
 
 /// Texts on which a filter and an expansion may differ.
@@ -311,7 +311,7 @@ fn an_expansion_does_what_dirname_and_basename_do() {
 }
 
 #[test]
-fn what_is_done_with_files_is_the_same_for_those_that_are_told() {
+fn an_expansion_does_what_cat_and_wc_do() {
     let files = ["", "a", "a b ", " a", "a\\b\n", "-n", "a\n\n"];
     let lines = ["a\nb", "a\nb\n", "\n", "\n\na"];
     differs_only_where_described(&of(BASH, &["cat", "file"], &[&files[..], &lines].concat()));

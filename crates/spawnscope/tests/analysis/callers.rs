@@ -1,68 +1,20 @@
-//! Call sites of launches: which frame is reported, and how launches are grouped, selected and labelled by it.
+//! Call sites of launches in the outputs.
 
 use anstream::adapter::strip_str;
 use serde_json::Value;
 use spawnscope::analyze::callers::{Callers, Detail};
 use spawnscope::analyze::external_wait::ExternalWait;
 use spawnscope::analyze::flame::{Stacking, Wanted, Weight, flame};
-use spawnscope::analyze::groups::Group;
 use spawnscope::analyze::select::{SelectError, Selector};
 use spawnscope::analyze::{Forest, GroupBy, WaitCollection, critical_path, report};
-use spawnscope::event::{Language, LaunchId, Mechanism, Nanos};
+use spawnscope::event::{Language, Nanos};
 use spawnscope::present::flame::folded;
 use spawnscope::present::{json, ndjson, table};
 use spawnscope::record::reader::{FrameRow, Recording};
 
 use crate::builder::{Builder, ROOT, Spans};
-use crate::serial::{Serial, advices, only, timelines};
-
-const DIRNAME: Option<(&str, &[&str])> = Some(("/usr/bin/dirname", &["dirname", "a/b"]));
-const MV: Option<(&str, &[&str])> = Some(("/bin/mv", &["mv", "a", "b"]));
-
-fn label_of(chain: impl FnOnce(&mut Builder) -> Vec<FrameRow>, detail: Detail) -> Option<String> {
-    let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
-    let launch = builder.launch(ROOT, 1_000_000, &Spans::USUAL, DIRNAME);
-    let chain = chain(&mut builder);
-    builder.called(launch, &chain);
-    let forest = Forest::grow(&builder.recording);
-    let callers = Callers::find(&forest, detail);
-    assert_eq!(callers.of(0), None, "the recorder launched the command");
-    callers.of(1).map(|place| String::from_utf8(place.label()).unwrap())
-}
-
-fn relocate(builder: &mut Builder) -> Vec<FrameRow> {
-    vec![
-        builder.line(Language::Bash, "/opt/unpack.sh", 14, "relocate"),
-        builder.line(Language::Bash, "/opt/unpack.sh", 30, ""),
-    ]
-}
-
-#[test]
-fn a_script_tells_its_innermost_line_and_function() {
-    assert_eq!(label_of(relocate, Detail::Line).unwrap(), "unpack.sh:14 in relocate()");
-    assert_eq!(label_of(relocate, Detail::Function).unwrap(), "relocate() in unpack.sh");
-    let top_level = |builder: &mut Builder| vec![builder.line(Language::Dash, "./configure", 2_040, "")];
-    assert_eq!(label_of(top_level, Detail::Line).unwrap(), "configure:2040");
-    assert_eq!(label_of(top_level, Detail::Function).unwrap(), "configure");
-    let text = |builder: &mut Builder| {
-        vec![FrameRow {
-            file: None,
-            ..builder.line(Language::Bash, "", 3, "")
-        }]
-    };
-    assert_eq!(label_of(text, Detail::Line).unwrap(), "bash line 3", "as of bash -c");
-}
-
-#[test]
-fn a_function_without_a_line_is_told_by_the_line_in_its_file_that_called_it() {
-    let evaluated = |builder: &mut Builder| {
-        let mut function = builder.line(Language::Bash, "/home/user/.bashrc", 1, "pyenv");
-        function.line = None;
-        vec![function, builder.line(Language::Bash, "/home/user/.bashrc", 22, "")]
-    };
-    assert_eq!(label_of(evaluated, Detail::Line).unwrap(), ".bashrc:22");
-    assert_eq!(label_of(evaluated, Detail::Function).unwrap(), "pyenv() in .bashrc");
-}
+use crate::recordings::{DIRNAME, MV, find, relocate, serial_unpacking, unpacking};
+use crate::serial::timelines;
 
 /// Launches by lines of a make recipe.
 fn of_recipe(script: &str, lines: &[u32]) -> Recording {
@@ -79,7 +31,7 @@ fn of_recipe(script: &str, lines: &[u32]) -> Recording {
 }
 
 #[test]
-fn a_script_without_a_file_is_told_by_its_text() {
+fn a_script_without_a_file_is_labelled_by_its_text() {
     let long = "x".repeat(100);
     let script = format!("dirname \"$p\"\n\n  mv a b\n{long}é");
     let recording = of_recipe(&script, &[1, 3, 4, 9]);
@@ -108,157 +60,7 @@ fn a_script_without_a_file_is_told_by_its_text() {
 }
 
 #[test]
-fn scripts_that_differ_in_their_arguments_are_one_place_when_they_are_many() {
-    let places = |count: u64| {
-        let mut builder = Builder::command("/usr/bin/make", &["make"], 1_000_000_000);
-        for number in 0..count {
-            let script = format!("dirname /x/{number}; true");
-            let start = 1_000_000 + number * 10_000_000;
-            let shell = builder.launch(ROOT, start, &Spans::USUAL, Some(("/bin/sh", &["sh", "-c", &script])));
-            let launch = builder.launch(shell, start + 2_000_000, &Spans::USUAL, DIRNAME);
-            let frame = FrameRow {
-                file: None,
-                ..builder.line(Language::Dash, "", 1, "")
-            };
-            builder.called(launch, &[frame]);
-        }
-        let forest = Forest::grow(&builder.recording);
-        let callers = Callers::find(&forest, Detail::Line);
-        let launches: Vec<u32> = (0..forest.launches.len() as u32).collect();
-        let counted = callers.count(&launches).most;
-        let results = counted
-            .iter()
-            .map(|(place, count)| (String::from_utf8(place.label()).unwrap(), *count));
-        results.collect::<Vec<_>>()
-    };
-    assert_eq!(places(5), [("sh -c 'dirname …'".to_owned(), 5)]);
-    let few = places(2);
-    assert_eq!(few[1], ("sh -c 'dirname /x/1; true'".to_owned(), 1));
-}
-
-#[test]
-fn pythons_own_library_is_passed_over() {
-    let python = |builder: &mut Builder, files: &[(&str, u32, &str)]| -> Vec<FrameRow> {
-        let frame = |(file, line, function): &(&str, u32, &str)| builder.line(Language::Python, file, *line, function);
-        files.iter().map(frame).collect()
-    };
-    let library = ("/usr/lib/python3.11/subprocess.py", 1955, "Popen._execute_child");
-    let user = |builder: &mut Builder| python(builder, &[library, ("tool.py", 7, "status"), ("tool.py", 9, "")]);
-    assert_eq!(label_of(user, Detail::Line).unwrap(), "tool.py:7 in status()");
-    let top_level = |builder: &mut Builder| python(builder, &[library, ("tool.py", 9, "")]);
-    assert_eq!(label_of(top_level, Detail::Line).unwrap(), "tool.py:9");
-    let installed = |builder: &mut Builder| {
-        let file = "/usr/local/lib/python3.11/site-packages/git/cmd.py";
-        python(builder, &[library, (file, 980, "Git.execute"), ("tool.py", 9, "")])
-    };
-    assert_eq!(
-        label_of(installed, Detail::Line).unwrap(),
-        "cmd.py:980 in Git.execute()"
-    );
-    let only_library = |builder: &mut Builder| python(builder, &[library, ("<frozen runpy>", 88, "_run_code")]);
-    assert_eq!(
-        label_of(only_library, Detail::Line).unwrap(),
-        "subprocess.py:1955 in Popen._execute_child()",
-        "the best available"
-    );
-}
-
-#[test]
-fn machine_code_tells_the_function_outside_of_the_c_library() {
-    let git = |builder: &mut Builder| {
-        vec![
-            builder.code("/lib/x86_64-linux-gnu/libc.so.6", "__vfork", 0xd1000),
-            builder.code("/usr/bin/git", "start_command", 0x1000),
-            builder.code("/usr/bin/git", "main", 0x2000),
-        ]
-    };
-    assert_eq!(label_of(git, Detail::Line).unwrap(), "start_command() in git");
-    let stripped = |builder: &mut Builder| {
-        vec![
-            builder.code("/usr/bin/static", "posix_spawn", 0x500),
-            builder.code("/usr/bin/static", "", 0xabc),
-        ]
-    };
-    assert_eq!(label_of(stripped, Detail::Line).unwrap(), "static+0xabc");
-    let interpreter = |builder: &mut Builder| {
-        vec![
-            builder.code("/usr/bin/python3.11", "os_fork", 0x500),
-            builder.code("/opt/plugin.so", "plugin_run", 0x100),
-        ]
-    };
-    assert_eq!(
-        label_of(interpreter, Detail::Line).unwrap(),
-        "plugin_run() in plugin.so"
-    );
-    let library_only = |builder: &mut Builder| vec![builder.code("/lib/ld-linux-x86-64.so.2", "", 0x500)];
-    assert_eq!(label_of(library_only, Detail::Line), None);
-}
-
-#[test]
-fn files_with_the_same_name_are_told_apart() {
-    let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
-    for (number, file) in ["/a/configure", "/b/configure", "/b/other"].iter().enumerate() {
-        let launch = builder.launch(ROOT, number as u64 * 2_000_000, &Spans::USUAL, DIRNAME);
-        let line = builder.line(Language::Bash, file, 5, "");
-        builder.called(launch, &[line]);
-    }
-    let forest = Forest::grow(&builder.recording);
-    let callers = Callers::find(&forest, Detail::Line);
-    let labels = [1, 2, 3].map(|index| String::from_utf8(callers.of(index).unwrap().label()).unwrap());
-    assert_eq!(labels, ["/a/configure:5", "/b/configure:5", "other:5"]);
-}
-
-/// A loop at line 14 with `$(dirname)` in a subshell, line 20 with `mv`, and one launch with an unknown call site.
-fn unpacking() -> Recording {
-    let mut builder = Builder::command("/bin/bash", &["bash", "unpack.sh"], 100_000_000);
-    for number in 0..5 {
-        let begin = 1_000_000 + number * 10_000_000;
-        let shell = Spans {
-            run: 2_000_000,
-            ..Spans::USUAL
-        };
-        let fork = builder.launch(ROOT, begin, &shell, None);
-        let child = builder.launch(fork, begin + 200_000, &Spans::USUAL, DIRNAME);
-        let chain = relocate(&mut builder);
-        builder.called(fork, &chain);
-        builder.called(child, &chain);
-        let mv = builder.launch(ROOT, begin + 5_000_000, &Spans::USUAL, MV);
-        let line = builder.line(Language::Bash, "/opt/unpack.sh", 20, "");
-        builder.called(mv, &[line]);
-    }
-    builder.launch(ROOT, 60_000_000, &Spans::USUAL, MV);
-    builder.recording
-}
-
-fn find<'g>(groups: &'g [Group], label: &str) -> &'g Group {
-    let found = groups.iter().find(|group| group.label == label.as_bytes());
-    found.unwrap_or_else(|| panic!("no {label} in {groups:#?}"))
-}
-
-#[test]
-fn launches_are_grouped_by_line_and_none_is_dropped() {
-    let found = report(&unpacking(), GroupBy::Line);
-    let counts: u64 = found.groups.iter().map(|group| group.sums.count).sum();
-    assert_eq!(counts, found.all.count);
-    let line = find(&found.groups, "unpack.sh:14 in relocate()");
-    assert_eq!(line.sums.count, 10);
-    assert_eq!(
-        line.launched,
-        [(b"dirname".to_vec(), 5), (b"(bash)".to_vec(), 5)],
-        "programs before forks"
-    );
-    let forks = 5 * (Spans::USUAL.create + Spans::USUAL.queue + 2_000_000 + Spans::USUAL.teardown + Spans::USUAL.reap);
-    assert_eq!(line.inclusive.total, Nanos(forks), "dirname is within the forks");
-    assert_eq!(find(&found.groups, "(bash: unknown line)").sums.count, 1);
-    assert_eq!(find(&found.groups, "(recorder)").sums.count, 1);
-    let by_function = report(&unpacking(), GroupBy::Caller).groups;
-    assert_eq!(find(&by_function, "relocate() in unpack.sh").sums.count, 10);
-    assert_eq!(find(&by_function, "unpack.sh").sums.count, 5);
-    assert_eq!(find(&by_function, "(bash: unknown function)").sums.count, 1);
-}
-
-#[test]
-fn a_command_tells_the_lines_that_asked_for_it() {
+fn a_command_lists_its_call_sites() {
     let found = report(&unpacking(), GroupBy::Command);
     let mv = find(&found.groups, "mv");
     let results: Vec<_> = mv
@@ -278,31 +80,6 @@ fn a_command_tells_the_lines_that_asked_for_it() {
         (&caller["file"], &caller["line"], &caller["function"], &caller["count"]),
         (&"/opt/unpack.sh".into(), &14.into(), &"relocate".into(), &5.into())
     );
-}
-
-#[test]
-fn many_lines_are_counted_beyond_the_first_ten() {
-    let mut builder = Builder::command("/bin/bash", &["bash"], 100_000_000);
-    for number in 1..=12 {
-        let launch = builder.launch(ROOT, u64::from(number) * 2_000_000, &Spans::USUAL, MV);
-        let line = builder.line(Language::Bash, "a.sh", number, "");
-        builder.called(launch, &[line]);
-    }
-    let found = report(&builder.recording, GroupBy::Command);
-    let callers = &find(&found.groups, "mv").callers;
-    assert_eq!((callers.most.len(), callers.other_places, callers.others), (10, 2, 2));
-}
-
-/// A shell that runs programs from two lines in turn.
-fn serial_unpacking() -> Serial {
-    let mut serial = Serial::of("/bin/bash", &["bash", "unpack.sh"]);
-    for number in 0..40 {
-        let launch = serial.launch_waiting(&Spans::USUAL, DIRNAME, crate::serial::READ);
-        let (line, function) = if number < 30 { (14, "relocate") } else { (20, "") };
-        let frame = serial.builder.line(Language::Bash, "/opt/unpack.sh", line, function);
-        serial.builder.called(launch, &[frame]);
-    }
-    serial
 }
 
 #[test]
@@ -340,57 +117,7 @@ fn a_line_has_its_share_of_the_wall() {
 }
 
 #[test]
-fn advice_names_the_lines() {
-    let advice = only(&advices(&serial_unpacking().finish()), "builtin");
-    let evidence = &advice.finding.evidence;
-    let has = |sentence: &str| evidence.iter().any(|each| each == sentence);
-    assert!(
-        has("call site of the example: unpack.sh:14 in relocate()"),
-        "{evidence:?}"
-    );
-    assert!(has("from unpack.sh:14 (30) and 1 more line"), "{evidence:?}");
-    assert_eq!(advice.callers.most[1].1, 10);
-}
-
-#[test]
-fn advice_of_one_line_says_so_once() {
-    let mut serial = Serial::of("/bin/bash", &["bash", "unpack.sh"]);
-    for _ in 0..40 {
-        let launch = serial.launch_waiting(&Spans::USUAL, DIRNAME, crate::serial::READ);
-        let frame = serial.builder.line(Language::Bash, "unpack.sh", 3, "");
-        serial.builder.called(launch, &[frame]);
-    }
-    let evidence = only(&advices(&serial.finish()), "builtin").finding.evidence;
-    assert_eq!(evidence.last().unwrap(), "call site: unpack.sh:3");
-}
-
-#[test]
-fn launches_are_selected_by_line() {
-    let recording = unpacking();
-    let forest = Forest::grow(&recording);
-    let select = |text: &str| Selector::parse(text).unwrap().select(&forest).unwrap().len();
-    for (text, count) in [
-        ("line=unpack.sh:14", 10),
-        ("line=/opt/unpack.sh:14", 10),
-        ("line=opt/unpack.sh:14", 10),
-        ("line=./unpack.sh", 15),
-        ("line=unpack.sh:14-20", 15),
-        ("line=unpack.sh:15-20,mv", 5),
-        ("line=pack.sh:14", 0),
-        ("line=unpack.sh:30", 0),
-        ("line=unpack.sh:x", 0),
-    ] {
-        assert_eq!(select(text), count, "{text}");
-    }
-    let caller = Selector::parse("line=unpack.sh:30").unwrap();
-    let called = caller.called_from(&forest);
-    assert_eq!(called, Some(("unpack.sh:14".to_owned(), 10)));
-    let reversed = Selector::parse("mv,line=unpack.sh:20-14");
-    assert!(matches!(reversed, Err(SelectError::Reversed(_))), "{reversed:?}");
-}
-
-#[test]
-fn a_recording_without_lines_says_so() {
+fn a_report_by_line_explains_missing_call_sites() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 100_000_000);
     builder.launch(ROOT, 0, &Spans::USUAL, MV);
     let forest = Forest::grow(&builder.recording);
@@ -430,67 +157,4 @@ fn a_launch_gives_its_whole_chain() {
     assert_eq!(caller["stack_truncated"], false);
     assert_eq!(caller["native_stack"][0]["function"], "make_child");
     assert_eq!(caller["native_stack_truncated"], true);
-}
-
-/// A Python process with much memory. The innermost frame names the call that forks.
-fn from_python(file: &str, function: &str, native: Option<&str>) -> Vec<String> {
-    let mut serial = crate::advice_parents::calibrated("/usr/bin/python3.11");
-    for _ in 0..20 {
-        let spans = Spans {
-            create: 3_000_000,
-            exec: 2_000_000,
-            ..Spans::USUAL
-        };
-        let launch: LaunchId = serial.launch(&spans, Some(("/bin/true", &["true"])));
-        let row = serial.builder.row(launch);
-        (row.parent_rss_bytes, row.mechanism) = (Some(300_000_000), Some(Mechanism::Fork));
-        let inner = serial.builder.line(Language::Python, file, 71, function);
-        let outer = serial.builder.line(Language::Python, "/srv/tool.py", 9, "main");
-        serial.builder.called(launch, &[inner, outer]);
-        if let Some(function) = native {
-            let frame = serial.builder.code("/usr/bin/python3.11", function, 0x10);
-            serial.builder.called(launch, &[frame]);
-        }
-    }
-    only(&advices(&serial.finish()), "large-parent").finding.evidence
-}
-
-#[test]
-fn a_fork_from_python_is_told_with_the_call_that_made_it() {
-    let library = |file: &str| format!("/usr/lib/python3.11/{file}");
-    for (file, function, native, results) in [
-        (
-            library("subprocess.py"),
-            "Popen._execute_child",
-            None,
-            "20 forks made by subprocess, which forks for preexec_fn",
-        ),
-        (
-            library("multiprocessing/popen_fork.py"),
-            "Popen._launch",
-            None,
-            "20 forks made by multiprocessing",
-        ),
-        (library("pty.py"), "fork", None, "20 forks made by pty.fork()"),
-        (
-            "/srv/tool.py".to_owned(),
-            "work",
-            Some("os_fork"),
-            "20 forks made by os.fork()",
-        ),
-        (
-            "/srv/tool.py".to_owned(),
-            "work",
-            None,
-            "20 forks made by os.fork(), or a function of an extension",
-        ),
-    ] {
-        let evidence = from_python(&file, function, native);
-        assert!(
-            evidence.iter().any(|sentence| sentence.starts_with(results)),
-            "{results}: {evidence:?}"
-        );
-    }
-    let evidence = from_python(&library("subprocess.py"), "Popen._execute_child", None);
-    assert_eq!(evidence.last().unwrap(), "call site: tool.py:9 in main()");
 }

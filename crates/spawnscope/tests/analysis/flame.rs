@@ -173,7 +173,7 @@ fn the_critical_path_sums_to_the_wall() {
 }
 
 #[test]
-fn callers_stand_between_who_launched_and_what_was_launched() {
+fn callers_are_drawn_between_parent_and_child() {
     let mut builder = Builder::command("/bin/bash", &["bash", "unpack.sh"], WALL);
     let shell = Spans {
         run: 5_000_000,
@@ -235,7 +235,7 @@ fn calls_of_one_function_are_one_box_and_lost_callers_are_marked() {
 }
 
 #[test]
-fn what_cannot_be_drawn_is_said() {
+fn flame_graphs_without_data_are_errors() {
     let mut recording = building().recording;
     let forest = Forest::grow(&recording);
     let critical = Wanted {
@@ -415,7 +415,7 @@ proptest! {
     }
 
     #[test]
-    fn boxes_sum_to_what_was_lived(lives in proptest::collection::vec((0usize..20, 0u64..50_000_000, 0u64..30_000_000), 0..20)) {
+    fn boxes_sum_to_at_most_the_lifetimes(lives in proptest::collection::vec((0usize..20, 0u64..50_000_000, 0u64..30_000_000), 0..20)) {
         let mut builder = Builder::command("/bin/bash", &["bash"], WALL);
         let mut launches = vec![ROOT];
         for (parent, start, run) in lives {

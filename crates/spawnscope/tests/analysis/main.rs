@@ -1,37 +1,30 @@
-//! Rings 1 and 2: analysis and outputs on recordings built by hand. They need no privileges, no kernel feature, and no files except
-//! `tests/golden`.
+//! Outputs of recordings built by hand, and the code of their advice, which real shells run. They need no privileges, no kernel feature, and
+//! no files except `tests/golden`. The tests of the analysis itself are in crates/spawnscope-analyze.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests: a panic is the failure")]
 
-mod advice_batch;
 mod advice_both_forms;
-mod advice_builtin;
-mod advice_chains;
-mod advice_forks;
-mod advice_interpreters;
-mod advice_machine;
-mod advice_off_path;
-mod advice_parents;
-mod advice_scanner;
 mod attribution;
-mod builder;
 mod callers;
-mod critical_path;
 mod drift;
 mod flame;
 mod golden;
 mod hostile;
-mod last_commands;
 mod open_ends;
 mod path_search;
-mod phases;
-mod replay;
 mod report;
 mod samples;
-mod serial;
 mod shown;
-mod slices;
 mod tree;
-mod waits;
-mod wakers;
-mod whatif;
+
+// Shared with the tests of spawnscope-analyze.
+#[path = "../../../spawnscope-analyze/tests/analysis/builder.rs"]
+mod builder;
+#[path = "../../../spawnscope-analyze/tests/analysis/recordings.rs"]
+mod recordings;
+#[expect(dead_code, reason = "spawnscope-analyze uses the rest")]
+#[path = "../../../spawnscope-analyze/tests/analysis/serial.rs"]
+mod serial;
+#[expect(dead_code, reason = "spawnscope-analyze uses the rest")]
+#[path = "../../../spawnscope-analyze/tests/analysis/slices.rs"]
+mod slices;

@@ -1,222 +1,25 @@
-//! Activity that is not over when the recording ends: open waits keep their cause, time on a CPU is work, and time without evidence is
-//! unknown, neither work, nor launching, nor a sleep.
+//! Activity that is not over when the recording ends, in the outputs.
 
 use anstream::adapter::strip_str;
 use serde_json::Value;
-use spawnscope::analyze::external_wait::ExternalWait;
-use spawnscope::analyze::phases::Phase;
 use spawnscope::analyze::select::Selector;
-use spawnscope::analyze::waits::attribution::{AttributedWaits, attributed_waits};
 use spawnscope::analyze::whatif::changes::Change;
 use spawnscope::analyze::whatif::whatif_report::{RequestedChange, WhatIfError, whatif_report};
-use spawnscope::analyze::{Causes, CriticalPath, Forest, GroupBy, Report, report_on};
-use spawnscope::event::{LaunchId, LeftCpu, Nanos, ObjectKind, Pid, TaskId};
+use spawnscope::analyze::{Forest, GroupBy, Report, report_on};
+use spawnscope::event::{Nanos, Pid};
 use spawnscope::present::{advice, table, verdict};
-use spawnscope::record::reader::{ObjectRef, ObjectRow, Recording, SliceRow};
+use spawnscope::record::reader::{Recording, SliceRow};
 
-use crate::builder::{Builder, ROOT, Spans};
-use crate::serial::{predict, timelines};
-use crate::slices::{created, ended, slice};
+use crate::recordings::{SHELL_WALL as WALL, attribution, causes, open, shell_with, sleeps};
+use crate::serial::{WAIT4, timelines};
 
-const WALL: u64 = 2_000_000_000;
-/// The exec of the command, its return, and the end of its loader, as in the builder.
-const LOADED: u64 = 720_000;
-const READ: u16 = 0;
 const POLL: u16 = 7;
-const WAIT4: u16 = 61;
-const WAITID: u16 = 247;
-const VFORK: u16 = 58;
-const CLOCK_NANOSLEEP: u16 = 230;
 /// First argument of wait4 for any child.
 const ANY: u64 = u32::MAX as u64;
-
-/// An open wait from `off`.
-fn open(task: u64, on: u64, off: u64, syscall: u16, argument: u64) -> SliceRow {
-    SliceRow {
-        off_span: None,
-        wake_span: None,
-        argument: Some(argument),
-        ..slice(task, on, off, [0, 0], syscall, None)
-    }
-}
-
-/// On a CPU from `on` to the end of the recording.
-fn running(task: u64, on: u64) -> SliceRow {
-    SliceRow {
-        reason: LeftCpu::Preempted,
-        syscall: None,
-        ..open(task, on, WALL, 0, 0)
-    }
-}
-
-/// A shell and this many children, all alive at the end. Each child is created a millisecond after the previous one.
-fn shell_with(children: u64) -> Builder {
-    let mut builder = Builder::command("/bin/sh", &["sh"], WALL);
-    builder.leave_running(ROOT);
-    builder.recording.info.ended = Some("duration".to_owned());
-    for number in 0..children {
-        let start = (number + 1) * 1_000_000;
-        let child = builder.launch(ROOT, start, &Spans::USUAL, Some(("/bin/sleep", &["sleep", "4"])));
-        builder.leave_running(child);
-        builder.row(child).parent_task = Some(TaskId(ROOT.0));
-    }
-    builder
-}
-
-/// A child from `shell_with` that sleeps to the end.
-fn sleeps(child: u64) -> [SliceRow; 2] {
-    let made = (child - 1) * 1_000_000 + Spans::USUAL.create;
-    let (on, off) = (made + Spans::USUAL.queue, made + 1_000_000);
-    [
-        created(child, made, Spans::USUAL.queue),
-        open(child, on, off, CLOCK_NANOSLEEP, 0),
-    ]
-}
-
-fn causes(recording: &Recording, slices: &[SliceRow]) -> Causes {
-    let forest = Forest::grow(recording);
-    Causes::find(recording, &forest, &timelines(&forest, slices)).expect("a command")
-}
-
-fn path(recording: &Recording, slices: &[SliceRow]) -> CriticalPath {
-    let path = causes(recording, slices).path;
-    assert_eq!(path.sum(), Nanos(WALL));
-    path
-}
-
-fn of(path: &CriticalPath, what: ExternalWait) -> u64 {
-    path.external_wait.get(&what).copied().unwrap_or_default().0
-}
 
 fn report(recording: &Recording, slices: &[SliceRow]) -> Report {
     let forest = Forest::grow(recording);
     report_on(recording, &forest, Some(&causes(recording, slices)), GroupBy::Command)
-}
-
-#[test]
-fn a_wait_for_a_child_that_sleeps_to_the_end_is_a_sleep() {
-    let builder = shell_with(1);
-    let waits = open(1, 0, 1_500_000, WAIT4, ANY);
-    let slices = [&[waits][..], &sleeps(2)].concat();
-    let path = path(&builder.recording, &slices);
-    assert!(of(&path, ExternalWait::Timer) > WALL - 3_000_000, "{path:?}");
-    let work: u64 = path.launches.iter().map(|charges| charges.get(Phase::Run).0).sum();
-    assert!(work < 2_000_000, "{path:?}");
-}
-
-#[test]
-fn what_is_waited_for_to_the_end_can_be_removed() {
-    let builder = shell_with(1);
-    let waits = open(1, 0, 1_500_000, WAIT4, ANY);
-    let recorded = (builder.recording, [&[waits][..], &sleeps(2)].concat());
-    let unchanged = predict(&recorded, &Default::default(), &[]);
-    assert!(unchanged.replay_error.abs() < 0.001, "{unchanged:?}");
-    let removed = predict(&recorded, &Default::default(), &[(Change::Remove, &[LaunchId(2)])]);
-    assert!(removed.saving()[0].0 > WALL - 3_000_000, "{removed:?}");
-}
-
-/// Returns the child that a wait of the shell is for: it sleeps and is on the path, while the others work.
-fn awaited(mut waits: SliceRow, children: u64) -> Option<u64> {
-    let mut builder = shell_with(children);
-    if waits.syscall == Some(READ) {
-        builder.recording.objects.push(ObjectRow {
-            kind: ObjectKind::Pipe,
-            device: 15,
-            inode: 7,
-            path: None,
-        });
-        waits.object = ObjectRef::new(ObjectKind::Pipe, 0);
-    }
-    let last = 1_000_000 * (children + 1);
-    (waits.off, waits.on_span) = (Nanos(last), Some(Nanos(last)));
-    let found = (2..2 + children).find(|sleeper| {
-        let child = |child: u64| {
-            let [made, asleep] = sleeps(child);
-            if child == *sleeper {
-                return [made, asleep];
-            }
-            let on = asleep.off.0 - asleep.on_span.unwrap().0;
-            [made, running(child, on)]
-        };
-        let slices: Vec<SliceRow> = (2..2 + children).flat_map(child).chain([waits]).collect();
-        of(&path(&builder.recording, &slices), ExternalWait::Timer) > WALL / 2
-    });
-    if found.is_none() {
-        let slices: Vec<SliceRow> = (2..2 + children).flat_map(sleeps).chain([waits]).collect();
-        let path = path(&builder.recording, &slices);
-        assert!(of(&path, ExternalWait::Unknown) > WALL / 2, "{path:?}");
-    }
-    found
-}
-
-#[test]
-fn who_is_waited_for_is_known_where_the_call_says_it() {
-    let pid_of = |launch: u64| 4000 + launch;
-    assert_eq!(awaited(open(1, 0, 0, WAIT4, pid_of(3)), 3), Some(3), "by its pid");
-    assert_eq!(awaited(open(1, 0, 0, WAIT4, ANY), 3), Some(4), "the last one created");
-    assert_eq!(awaited(open(1, 0, 0, WAITID, 0), 3), Some(4), "likewise");
-    assert_eq!(awaited(open(1, 0, 0, WAITID, 1), 3), None, "one of them, but which?");
-    assert_eq!(awaited(open(1, 0, 0, WAITID, 1), 1), Some(2), "there is only one");
-    assert_eq!(
-        awaited(open(1, 0, 0, WAIT4, 77), 1),
-        Some(2),
-        "of another pid namespace"
-    );
-    assert_eq!(awaited(open(1, 0, 0, READ, 3), 1), Some(2), "a substitution");
-    assert_eq!(awaited(open(1, 0, 0, READ, 3), 2), None, "who writes?");
-    assert_eq!(awaited(open(1, 0, 0, POLL, 3), 1), None, "for any event");
-    let suspended = SliceRow {
-        reason: LeftCpu::Uninterruptible,
-        ..open(1, 0, 0, VFORK, 0)
-    };
-    assert_eq!(awaited(suspended, 2), Some(3), "the child it just created");
-}
-
-#[test]
-fn who_has_a_cpu_to_the_end_worked() {
-    let builder = shell_with(0);
-    let path = path(&builder.recording, &[running(1, 0)]);
-    assert_eq!(path.launches[0].get(Phase::Run), Nanos(WALL - LOADED));
-}
-
-#[test]
-fn who_could_run_at_the_end_waited_for_a_cpu() {
-    let builder = shell_with(0);
-    let queued = SliceRow {
-        off: Nanos(WALL / 2),
-        on_span: Some(Nanos(WALL / 2)),
-        ..running(1, 0)
-    };
-    assert_eq!(
-        path(&builder.recording, &[queued]).launches[0].run_queue(),
-        Nanos(WALL / 2)
-    );
-    let woken = SliceRow {
-        wake_span: Some(Nanos(WALL / 4)),
-        ..open(1, 0, WALL / 2, CLOCK_NANOSLEEP, 0)
-    };
-    let path = path(&builder.recording, &[woken]);
-    assert_eq!(path.launches[0].run_queue(), Nanos(WALL / 4));
-    assert_eq!(of(&path, ExternalWait::Timer), WALL / 4);
-}
-
-/// As on a kernel without an iterator over threads, or before version 6 of the format.
-#[test]
-fn without_slices_launching_is_what_its_instants_say_and_the_rest_unknown() {
-    let builder = shell_with(0);
-    let path = path(&builder.recording, &[]);
-    let charged = [Phase::Queue, Phase::Exec, Phase::Load, Phase::Run].map(|phase| path.launches[0].get(phase).0);
-    assert_eq!(charged, [0, 300_000, 400_000, 0]);
-    assert_eq!(of(&path, ExternalWait::Unknown), WALL - LOADED);
-}
-
-#[test]
-fn what_follows_the_last_slice_of_a_thread_that_has_not_ended_is_unknown() {
-    let builder = shell_with(0);
-    let back = slice(1, 0, 10_000_000, [1_000_000, 0], CLOCK_NANOSLEEP, None);
-    let path = path(&builder.recording, &[back]);
-    assert_eq!(of(&path, ExternalWait::Unknown), WALL - 11_000_000);
-    assert_eq!(path.launches[0].get(Phase::Run), Nanos(10_000_000 - LOADED));
 }
 
 #[test]
@@ -261,13 +64,8 @@ fn a_wall_of_which_most_is_unknown_is_called_so() {
     );
 }
 
-fn attribution(recording: &Recording, slices: &[SliceRow]) -> Vec<AttributedWaits> {
-    let forest = Forest::grow(recording);
-    attributed_waits(recording, &forest, &timelines(&forest, slices))
-}
-
 #[test]
-fn a_wait_to_the_end_is_listed_and_what_the_child_waited_itself_is_told_apart() {
+fn an_open_wait_is_listed_and_the_childs_own_waiting_is_separate() {
     let builder = shell_with(1);
     let waits = open(1, 0, 1_500_000, WAIT4, ANY);
     let slices = [&[waits][..], &sleeps(2)].concat();
@@ -283,63 +81,4 @@ fn a_wait_to_the_end_is_listed_and_what_the_child_waited_itself_is_told_apart() 
     let text = strip_str(&table::render(&found, &table::Options::all(200))).to_string();
     let line = "sh waited 2.00 s in wait4 for 1 x sleep: 2.00 s run (2.00 s of it waiting)";
     assert!(text.contains(line), "{text}");
-}
-
-#[test]
-fn what_a_child_with_several_threads_waited_itself_is_not_told() {
-    let mut builder = Builder::command("/bin/sh", &["sh"], WALL);
-    let spans = Spans {
-        run: 5_000_000,
-        ..Spans::USUAL
-    };
-    let child = builder.launch(ROOT, 0, &spans, Some(("/bin/sleep", &["sleep"])));
-    let sleeps = slice(child.0, 140_000, 2_000_000, [1_000_000, 0], CLOCK_NANOSLEEP, None);
-    let by = Some(spawnscope::record::reader::WakerRow::Task(TaskId(child.0)));
-    let waits = slice(1, 0, 200_000, [4_000_000, 0], WAIT4, by);
-    let slices = [waits, sleeps, ended(child.0, 3_000_000, 5_900_000)];
-    let parts = attribution(&builder.recording, &slices)[0].parts;
-    assert_eq!(parts.run_waiting, Nanos(1_000_000));
-
-    let forest = Forest::grow(&builder.recording);
-    let thread = spawnscope::record::reader::ThreadRow {
-        task: TaskId(90),
-        launch: child,
-        creator: Some(TaskId(child.0)),
-        tid: Pid(90),
-        created: Nanos(2_000_000),
-        ended: None,
-        cpu: None,
-    };
-    let mut collection = spawnscope::analyze::SliceCollection::new(&forest, &[thread]);
-    slices.into_iter().for_each(|slice| collection.push(slice));
-    let parts = attributed_waits(&builder.recording, &forest, &collection.finish())[0].parts;
-    assert_eq!((parts.run_waiting, parts.run.0 > 3_000_000), (Nanos(0), true));
-}
-
-#[test]
-fn a_thread_that_has_ended_is_not_where_its_process_is() {
-    let mut builder = shell_with(0);
-    builder.row(ROOT).parent_task = None;
-    let forest = Forest::grow(&builder.recording);
-    let thread = spawnscope::record::reader::ThreadRow {
-        task: TaskId(90),
-        launch: ROOT,
-        creator: Some(TaskId(1)),
-        tid: Pid(90),
-        created: Nanos(1_000_000),
-        ended: Some(Nanos(900_000_000)),
-        cpu: None,
-    };
-    let slices = [
-        open(1, 0, 2_000_000, CLOCK_NANOSLEEP, 0),
-        ended(90, 890_000_000, 900_000_000),
-    ];
-    let mut collection = spawnscope::analyze::SliceCollection::new(&forest, &[thread]);
-    slices.into_iter().for_each(|slice| collection.push(slice));
-    let causes = Causes::find(&builder.recording, &forest, &collection.finish()).expect("a command");
-    assert!(
-        of(&causes.path, ExternalWait::Timer) > WALL - 3_000_000,
-        "{:?}",
-        causes.path
-    );
 }

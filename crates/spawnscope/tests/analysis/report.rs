@@ -193,7 +193,7 @@ fn a_sum_of_tax_that_exceeds_the_wall_is_no_share_of_it() {
 }
 
 #[test]
-fn launches_that_overlap_are_said_to_and_those_in_a_row_are_not() {
+fn overlapping_launches_are_marked_and_serial_ones_are_not() {
     let storm = |distance_ns: u64| {
         let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
         for number in 0..50 {
@@ -328,7 +328,7 @@ fn lost_events_are_always_printed() {
 }
 
 #[test]
-fn a_recording_without_any_launch_is_a_report_all_the_same() {
+fn a_recording_without_launches_has_a_report() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
     builder.recording.launches.clear();
     let found = report(&builder.recording, GroupBy::Command);

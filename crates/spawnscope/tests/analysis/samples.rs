@@ -91,7 +91,7 @@ fn an_instant_is_in_the_phase_of_its_own_launch() {
 }
 
 #[test]
-fn a_thread_is_its_process_and_an_unknown_one_nobodys() {
+fn a_thread_belongs_to_its_process_and_an_unknown_one_to_none() {
     let (builder, git, stack) = building();
     let rows = [THREAD, TaskId(501)].map(|task| sample(task, START + 1, stack));
     let placed = placed(&builder.recording, &rows, &[thread_of(git)]);
@@ -150,7 +150,7 @@ fn waits_and_work_are_drawn_apart_and_calls_of_a_function_together() {
 }
 
 #[test]
-fn without_samples_it_is_said_how_to_get_them() {
+fn without_samples_the_error_explains_how_to_record_them() {
     let (builder, git, stack) = building();
     let forest = Forest::grow(&builder.recording);
     let refused = sampled(&forest, &[], ON_CPU).unwrap_err();

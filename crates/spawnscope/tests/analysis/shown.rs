@@ -13,8 +13,8 @@ use spawnscope::present::{advice, table, whatif};
 use spawnscope::record::reader::{Recording, SliceRow};
 use spawnscope::units;
 
-use crate::advice_builtin::substituting;
 use crate::builder::{ROOT, Spans};
+use crate::recordings::substituting;
 use crate::serial::{READ, Serial, timelines};
 
 const DIRNAME: Option<(&str, &[&str])> = Some(("/usr/bin/dirname", &["dirname", "a/b"]));
@@ -99,7 +99,7 @@ fn a_removal_names_the_forks_that_stay() {
 }
 
 #[test]
-fn a_line_that_only_calls_says_what_asked() {
+fn a_line_that_only_calls_is_refused_with_the_line_that_launched() {
     let mut serial = Serial::new();
     for _ in 0..5 {
         let launch = serial.launch_waiting(&Spans::USUAL, DIRNAME, READ);
@@ -161,7 +161,7 @@ fn a_prediction_is_whole_at_every_width() {
 }
 
 #[test]
-fn a_saving_has_the_same_interval_wherever_it_is_told() {
+fn a_saving_has_the_same_interval_in_every_output() {
     let looping = looping();
     let whatif_report = without_dirname(&looping).unwrap();
     let advised = report(&looping, GroupBy::Command).advices.worth[0].saving;
@@ -180,7 +180,7 @@ fn a_saving_has_the_same_interval_wherever_it_is_told() {
 
 /// Savings refer to a run without recording: every output shows the same share of the same wall.
 #[test]
-fn a_saving_has_the_same_share_wherever_it_is_told_and_the_wall_its_name() {
+fn a_saving_has_the_same_share_in_every_output_and_the_wall_its_name() {
     let (mut recording, mut slices) = looping();
     recording.calibration.push(Calibration {
         what: Constant::RecordedCall,
@@ -218,7 +218,7 @@ fn a_saving_has_the_same_share_wherever_it_is_told_and_the_wall_its_name() {
 }
 
 #[test]
-fn figures_stand_by_their_names_on_wide_pages() {
+fn figures_are_next_to_their_names_on_wide_pages() {
     let found = report(&looping(), GroupBy::Command);
     let text = table::render(&found, &table::Options::all(200));
     let text = strip_str(&text).to_string();
@@ -227,7 +227,7 @@ fn figures_stand_by_their_names_on_wide_pages() {
 }
 
 #[test]
-fn shares_of_lines_say_that_they_hold_no_sleep() {
+fn shares_of_lines_are_marked_as_excluding_sleep() {
     let mut looping = looping();
     let legend = |looping: &(Recording, Vec<SliceRow>)| {
         let found = report(looping, GroupBy::Line);
@@ -273,7 +273,7 @@ fn instructions_are_whole_at_every_width() {
 }
 
 #[test]
-fn a_recording_that_is_being_made_says_so() {
+fn a_growing_recording_is_marked_as_such() {
     let (mut recording, slices) = looping();
     recording.info.wall = None;
     recording.info.ended = None;
@@ -302,7 +302,7 @@ fn behind_a_shim(shim: u64) -> (Recording, Vec<SliceRow>) {
 }
 
 #[test]
-fn what_may_save_much_is_not_said_to_be_off_the_critical_path() {
+fn advice_with_a_small_or_uncertain_saving_is_not_called_off_the_critical_path() {
     let output = |shim| {
         let all = joined(&advice::render(
             &report(&behind_a_shim(shim), GroupBy::Command),

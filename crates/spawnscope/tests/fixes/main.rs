@@ -2,7 +2,12 @@
 //! does not time them. It checks that both do the same work, that the fix removes what it claims, and that `whatif` accepts the change.
 //! `benchmarks/fixes.py` measures the accuracy of the predictions. `pair.rs` describes the files of a pair.
 
-#[expect(dead_code, reason = "shared with the live tests, which use the rest")]
+#[expect(
+    dead_code,
+    unused_imports,
+    unused_macros,
+    reason = "shared with the live tests, which use the rest"
+)]
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -11,16 +16,14 @@ mod truth;
 
 use std::process::ExitCode;
 
-use libtest_mimic::{Arguments, Completion, Failed, Trial};
 use serde_json::Value;
 
 use pair::{Pair, Variant};
-use support::attempts::{best_of, good};
-use support::needs::{Need, unmet};
+use support::LiveTest;
+use support::attempts::{best_of_three, good};
+use support::needs::Need;
 use support::recording::{launches, report};
-use support::rerun;
 use support::run::spawnscope;
-use support::workloads;
 use truth::Truth;
 
 /// Pairs whose fix saves almost nothing, as intended.
@@ -28,48 +31,34 @@ const NEAR_ZERO: [&str; 2] = ["dead_path", "make_off_the_path"];
 /// Their prediction may exceed the recorded wall by this factor: the replay error is as large on a busy machine.
 const MOST_OF_THE_WALL: f64 = 1.05;
 
+/// Each pair is a test.
 fn main() -> ExitCode {
-    if let Some(name) = rerun::repeated() {
-        let code = rerun::alone(|| check(&name, &Pair::built(&name)));
-        workloads::remove();
-        return code;
-    }
-    let mut arguments = Arguments::from_args();
-    // Some use a gigabyte.
-    arguments.test_threads = Some(1);
-    let trials = Pair::names().into_iter().map(trial).collect();
-    let conclusion = libtest_mimic::run(&arguments, trials);
-    workloads::remove();
-    rerun::verdict(&conclusion)
-}
-
-fn trial(name: String) -> Trial {
-    Trial::ignorable_test(name.clone(), move || {
-        if let Some(reason) = unmet(&needs_of(&name))? {
-            return Ok(Completion::ignored_with(reason));
-        }
-        rerun::up_to_three_times(&name, || check(&name, &Pair::built(&name)))?;
-        Ok(Completion::Completed)
-    })
-}
-
-fn needs_of(name: &str) -> Vec<Need> {
-    let special: &[Need] = match name {
-        "needless_shell" | "preexec_function" | "python_timeout" => &[Need::Python],
-        "scanner" => &[Need::MountNs, Need::Fanotify],
-        _ => &[],
+    let test = |name: String| LiveTest {
+        needs: needs_of(&name),
+        name: name.leak(),
+        run: check,
+        place: (file!(), line!()),
     };
-    [&[Need::Ebpf, Need::Cc], special].concat()
+    support::run_all(Pair::names().into_iter().map(test).collect())
 }
 
-fn check(name: &str, pair: &Pair) -> Result<(), Failed> {
+fn needs_of(name: &str) -> &'static [Need] {
+    match name {
+        "needless_shell" | "preexec_function" | "python_timeout" => &[Need::Ebpf, Need::Cc, Need::Python],
+        "scanner" => &[Need::Ebpf, Need::Cc, Need::MountNs, Need::Fanotify],
+        _ => &[Need::Ebpf, Need::Cc],
+    }
+}
+
+fn check(name: &str) {
+    let pair = Pair::built(name);
     let mut before = pair.recorded(Variant::Before);
     let after = pair.recorded(Variant::After);
-    if before.output != after.output {
-        return Err("`after` does not print what `before` prints: it does not do the same work".into());
-    }
-    let truth = Truth::of(pair);
-    truth.check(&launches(&before.file), &launches(&after.file))?;
+    assert!(
+        before.output == after.output,
+        "`after` does not print what `before` prints: it does not do the same work"
+    );
+    Truth::of(&pair).check(&launches(&before.file), &launches(&after.file));
     let most = if NEAR_ZERO.contains(&name) {
         MOST_OF_THE_WALL
     } else {
@@ -77,16 +66,15 @@ fn check(name: &str, pair: &Pair) -> Result<(), Failed> {
     };
     // On a busy machine, the replay error can exceed a small saving.
     let mut is_first = true;
-    best_of(4, || {
+    best_of_three(|| {
         if !std::mem::take(&mut is_first) {
             before = pair.recorded(Variant::Before);
         }
-        let (wall, predicted) = prediction(pair, &before.file);
+        let (wall, predicted) = prediction(&pair, &before.file);
         good(0.0 < predicted && predicted < most * wall, || {
             format!("predicts {predicted} ns for a wall of {wall} ns")
         })
     });
-    Ok(())
 }
 
 /// Returns the recorded and the predicted wall.

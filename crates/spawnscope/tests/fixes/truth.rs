@@ -2,8 +2,6 @@
 //! launches of a command, `execs` and `failed_execs`, `without_exec` launches that never exec, `forks` launches by fork, `loads` launches
 //! with a dynamic loader.
 
-use libtest_mimic::Failed;
-
 use super::pair::Pair;
 use crate::support::launches::{Launch, Launches};
 
@@ -24,7 +22,8 @@ impl Truth {
         Truth { lines }
     }
 
-    pub fn check(&self, before: &Launches, after: &Launches) -> Result<(), Failed> {
+    #[track_caller]
+    pub fn check(&self, before: &Launches, after: &Launches) {
         let counts = |line: &Line| (count(&line.key, before), count(&line.key, after));
         let wrong: Vec<String> = self
             .lines
@@ -40,11 +39,7 @@ impl Truth {
                 )
             })
             .collect();
-        if wrong.is_empty() {
-            Ok(())
-        } else {
-            Err(wrong.join("; ").into())
-        }
+        assert!(wrong.is_empty(), "{}", wrong.join("; "));
     }
 }
 

@@ -7,35 +7,14 @@ use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
 use super::holding::{hold, send, state, tracer};
-use crate::support::LiveTest;
-use crate::support::needs::Need;
 use crate::support::run::{Finished, Running, await_some, run};
 use crate::support::workloads::path;
+use crate::support::{apply, live_test};
 
 const AT_BASE: u64 = 7;
 const AT_ENTRY: u64 = 9;
 /// The offset of the entry address in a 64-bit ELF file.
 const ELF_ENTRY: u64 = 24;
-
-pub fn tests() -> Vec<LiveTest> {
-    vec![
-        LiveTest {
-            name: "gdb_finds_a_held_process_at_the_entry_of_its_loader",
-            needs: &[Need::Ptrace, Need::Gdb, Need::Cc],
-            run: gdb_at_the_entry,
-        },
-        LiveTest {
-            name: "gdb_stops_at_main_of_a_held_process",
-            needs: &[Need::Ptrace, Need::Gdb, Need::Cc],
-            run: gdb_at_main,
-        },
-        LiveTest {
-            name: "strace_sees_the_first_system_call_of_a_held_process",
-            needs: &[Need::Ptrace, Need::Strace, Need::Cc],
-            run: strace_from_the_start,
-        },
-    ]
-}
 
 /// Attaches gdb, executes the commands, and detaches.
 fn gdb(pid: Pid, commands: &[&str]) -> Finished {
@@ -45,7 +24,9 @@ fn gdb(pid: Pid, commands: &[&str]) -> Finished {
     run(&mut gdb).expect_code(0)
 }
 
-fn gdb_at_the_entry() {
+#[apply(live_test)]
+#[needs(Ptrace, Gdb, Cc)]
+fn gdb_finds_a_held_process_at_the_entry_of_its_loader() {
     // One program with a dynamic loader, one without.
     for program in ["run_base", "tiny"] {
         let (running, pid) = hold([path(program)]);
@@ -86,7 +67,9 @@ fn entry(pid: Pid) -> u64 {
     base + u64::from_ne_bytes(entry)
 }
 
-fn gdb_at_main() {
+#[apply(live_test)]
+#[needs(Ptrace, Gdb, Cc)]
+fn gdb_stops_at_main_of_a_held_process() {
     let (running, pid) = hold([path("run_base")]);
     let go_on = format!("shell kill -CONT {pid}");
     let commands = [
@@ -101,7 +84,9 @@ fn gdb_at_main() {
     running.finish().expect_code(0);
 }
 
-fn strace_from_the_start() {
+#[apply(live_test)]
+#[needs(Ptrace, Strace, Cc)]
+fn strace_sees_the_first_system_call_of_a_held_process() {
     // Its only system call is its exit.
     let (running, pid) = hold([path("tiny")]);
     let strace = Running::start(Command::new("strace").args(["-f", "-p", &pid.to_string()]));

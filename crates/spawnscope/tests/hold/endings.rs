@@ -7,58 +7,12 @@ use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
 use super::holding::{await_end, command, finish, hold, send, state};
-use crate::support::LiveTest;
-use crate::support::needs::Need;
 use crate::support::run::{Running, SPAWNSCOPE, await_some, run};
+use crate::support::{apply, live_test};
 
-const NEEDS: &[Need] = &[Need::Ptrace];
-
-pub fn tests() -> Vec<LiveTest> {
-    vec![
-        LiveTest {
-            name: "the_exit_status_is_the_commands_own",
-            needs: NEEDS,
-            run: own_status,
-        },
-        LiveTest {
-            name: "what_cannot_be_run_ends_as_in_a_shell",
-            needs: NEEDS,
-            run: cannot_be_run,
-        },
-        LiveTest {
-            name: "a_process_that_is_killed_while_held_is_told",
-            needs: NEEDS,
-            run: killed_while_held,
-        },
-        LiveTest {
-            name: "a_launch_that_is_killed_while_held_leaves_the_command_running",
-            needs: NEEDS,
-            run: launch_killed_while_held,
-        },
-        LiveTest {
-            name: "a_termination_continues_the_held_process_and_ends_it",
-            needs: NEEDS,
-            run: terminated,
-        },
-        LiveTest {
-            name: "other_signals_are_handed_on_and_continue_nothing",
-            needs: NEEDS,
-            run: handed_on,
-        },
-        LiveTest {
-            name: "the_command_outlives_a_killed_tracer",
-            needs: NEEDS,
-            run: tracer_killed,
-        },
-        LiveTest {
-            name: "a_command_that_is_traced_already_is_refused",
-            needs: &[Need::Ptrace, Need::Strace],
-            run: traced_already,
-        },
-    ]
-}
-
-fn own_status() {
+#[apply(live_test)]
+#[needs(Ptrace)]
+fn the_exit_status_is_the_commands_own() {
     for (script, code) in [("exit 7", 7), ("exit 0", 0), ("kill -KILL $$", 128 + 9)] {
         let (running, pid) = hold(["sh", "-c", script]);
         send(pid, Signal::SIGCONT);
@@ -74,7 +28,9 @@ fn own_status() {
     assert!(errors.contains("cat /dev/null -"), "{errors}");
 }
 
-fn cannot_be_run() {
+#[apply(live_test)]
+#[needs(Ptrace)]
+fn a_command_that_cannot_run_has_the_exit_status_of_a_shell() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let file = directory.path().join("file");
     fs::write(&file, "#!/no/such/interpreter\n").expect("a file");
@@ -104,7 +60,9 @@ fn cannot_be_run() {
     finish(["--match", "a", "--nth", "0", "true"]).expect_code(125);
 }
 
-fn killed_while_held() {
+#[apply(live_test)]
+#[needs(Ptrace)]
+fn a_process_that_is_killed_while_held_is_reported() {
     let (running, pid) = hold(["sleep", "60"]);
     send(pid, Signal::SIGKILL);
     let errors = running.finish().expect_code(128 + 9).errors();
@@ -114,7 +72,9 @@ fn killed_while_held() {
     );
 }
 
-fn launch_killed_while_held() {
+#[apply(live_test)]
+#[needs(Ptrace)]
+fn a_launch_that_is_killed_while_held_leaves_the_command_running() {
     let (running, pid) = hold(["--match", "sleep 60", "sh", "-c", "sleep 60; echo $?; exit 5"]);
     send(pid, Signal::SIGKILL);
     let finished = running.finish().expect_code(5);
@@ -123,7 +83,9 @@ fn launch_killed_while_held() {
     assert!(finished.output().contains("137"), "{}", finished.output());
 }
 
-fn terminated() {
+#[apply(live_test)]
+#[needs(Ptrace)]
+fn a_termination_continues_the_held_process_and_ends_it() {
     for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
         let (running, pid) = hold(["sleep", "60"]);
         send(running.pid(), signal);
@@ -137,7 +99,9 @@ fn terminated() {
     await_end(pid);
 }
 
-fn handed_on() {
+#[apply(live_test)]
+#[needs(Ptrace)]
+fn other_signals_are_handed_on_and_continue_nothing() {
     let (running, pid) = hold(["sleep", "60"]);
     send(running.pid(), Signal::SIGUSR1);
     await_some("the signal", || is_pending(pid, Signal::SIGUSR1).then_some(()));
@@ -155,7 +119,9 @@ fn is_pending(pid: Pid, signal: Signal) -> bool {
     u64::from_str_radix(mask.trim(), 16).expect("a mask") & 1 << (signal as u64 - 1) != 0
 }
 
-fn tracer_killed() {
+#[apply(live_test)]
+#[needs(Ptrace)]
+fn the_command_outlives_a_killed_tracer() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let proof = directory.path().join("proof");
     let script = "echo $$; while [ ! -e \"$0.go\" ]; do sleep 0.05; done; true; echo unharmed >\"$0\"";
@@ -172,7 +138,9 @@ fn tracer_killed() {
     });
 }
 
-fn traced_already() {
+#[apply(live_test)]
+#[needs(Ptrace, Strace)]
+fn a_command_that_is_traced_already_is_refused() {
     let mut strace = Command::new("strace");
     strace.args(["-f", "-o", "/dev/null", SPAWNSCOPE, "hold", "--", "echo", "ran"]);
     let finished = run(&mut strace).expect_code(125);

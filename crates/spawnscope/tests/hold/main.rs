@@ -14,13 +14,5 @@ mod terminal;
 mod users;
 
 fn main() -> std::process::ExitCode {
-    let subjects = [
-        debuggers::tests(),
-        endings::tests(),
-        matching::tests(),
-        run::tests(),
-        terminal::tests(),
-        users::tests(),
-    ];
-    support::main(subjects.into_iter().flatten().collect())
+    support::main()
 }

@@ -6,54 +6,13 @@ use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
 use super::holding::{arguments, await_held, command, finish, hold, parent, send, state, tracer};
-use crate::support::LiveTest;
-use crate::support::needs::Need;
 use crate::support::run::{Running, await_some, run};
 use crate::support::workloads::{Truth, path, script};
+use crate::support::{apply, live_test};
 
-const NEEDS: &[Need] = &[Need::Ptrace, Need::Cc];
-
-pub fn tests() -> Vec<LiveTest> {
-    vec![
-        LiveTest {
-            name: "the_first_launch_that_matches_is_held",
-            needs: NEEDS,
-            run: first,
-        },
-        LiveTest {
-            name: "the_nth_launch_is_held_of_all_that_match",
-            needs: NEEDS,
-            run: nth,
-        },
-        LiveTest {
-            name: "every_way_to_launch_is_counted_once",
-            needs: NEEDS,
-            run: every_way,
-        },
-        LiveTest {
-            name: "a_script_is_matched_by_its_own_name",
-            needs: NEEDS,
-            run: script_name,
-        },
-        LiveTest {
-            name: "no_match_is_said_and_changes_nothing",
-            needs: NEEDS,
-            run: no_match,
-        },
-        LiveTest {
-            name: "followed_programs_behave_as_without_a_tracer",
-            needs: NEEDS,
-            run: as_without,
-        },
-        LiveTest {
-            name: "neighbours_of_a_held_process_run_on_unharmed",
-            needs: NEEDS,
-            run: neighbours,
-        },
-    ]
-}
-
-fn first() {
+#[apply(live_test)]
+#[needs(Ptrace, Cc)]
+fn the_first_launch_that_matches_is_held() {
     let (running, pid) = hold([
         "--match",
         "printf*",
@@ -82,7 +41,9 @@ fn first() {
     running.finish().expect_code(3);
 }
 
-fn nth() {
+#[apply(live_test)]
+#[needs(Ptrace, Cc)]
+fn the_nth_launch_is_held_of_all_that_match() {
     let tiny = path("tiny");
     let script = "for i in 1 2 3 4; do \"$0\" $i; sleep 0; done; exit 6";
     let command_line = ["sh", "-c", script, tiny.to_str().expect("text")];
@@ -100,7 +61,9 @@ fn nth() {
 }
 
 /// Makes 1009 launches, by fork, vfork, posix_spawn, clone and clone3.
-fn every_way() {
+#[apply(live_test)]
+#[needs(Ptrace, Cc)]
+fn every_way_to_launch_is_counted_once() {
     let (mechanisms, tiny) = (path("mechanisms"), path("tiny"));
     let with_nth = |nth: &'static str| {
         let flags = ["--match", "tiny", "--nth", nth].map(std::ffi::OsStr::new);
@@ -122,7 +85,9 @@ fn every_way() {
     }
 }
 
-fn script_name() {
+#[apply(live_test)]
+#[needs(Ptrace, Cc)]
+fn a_script_is_matched_by_its_own_name() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let script = directory.path().join("own-name");
     std::fs::write(&script, "#!/bin/sh\nexit 8\n").expect("a script");
@@ -135,7 +100,9 @@ fn script_name() {
     running.finish().expect_code(8);
 }
 
-fn no_match() {
+#[apply(live_test)]
+#[needs(Ptrace, Cc)]
+fn a_missing_match_is_reported_and_changes_nothing() {
     let finished = finish([
         "--match",
         "no such thing",
@@ -158,7 +125,9 @@ fn no_match() {
 
 /// Programs whose behavior could change under ptrace: stops that a parent sees, threads that execute, real-time signals, descendants that
 /// outlive their parent.
-fn as_without() {
+#[apply(live_test)]
+#[needs(Ptrace, Cc)]
+fn followed_programs_behave_as_without_a_tracer() {
     let tiny = path("tiny").into_os_string().into_string().expect("text");
     let name = |workload: &str| path(workload).into_os_string().into_string().expect("text");
     let real_time = "trap 'echo got it' RTMIN+3; kill -RTMIN+3 $$; (exit 4); echo $?";
@@ -185,7 +154,9 @@ fn as_without() {
     }
 }
 
-fn neighbours() {
+#[apply(live_test)]
+#[needs(Ptrace, Cc)]
+fn neighbours_of_a_held_process_run_on_unharmed() {
     let mut command = command(["--match", "tiny", "sh"]);
     let running = Running::start(command.arg(script("held_neighbours.sh")).arg(path("tiny")));
     let pid = await_held(&running);

@@ -6,68 +6,10 @@ use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
 use super::holding::{await_end, command, send};
-use crate::support::LiveTest;
 use crate::support::attempts::{at_length, good};
-use crate::support::needs::Need;
 use crate::support::run::{Finished, Running, run};
 use crate::support::workloads::path;
-
-const NEEDS: &[Need] = &[Need::Ptrace, Need::Strace, Need::Cc];
-
-pub fn tests() -> Vec<LiveTest> {
-    vec![
-        LiveTest {
-            name: "strace_run_by_hold_misses_nothing",
-            needs: NEEDS,
-            run: strace,
-        },
-        LiveTest {
-            name: "perf_run_by_hold_samples_from_the_start",
-            needs: &[Need::Ptrace, Need::Perf, Need::Cc],
-            run: perf,
-        },
-        LiveTest {
-            name: "gdb_run_by_hold_stops_at_main",
-            needs: &[Need::Ptrace, Need::Gdb, Need::Cc],
-            run: gdb,
-        },
-        LiveTest {
-            name: "a_run_command_that_fails_is_told_and_the_process_goes_on",
-            needs: &[Need::Ptrace],
-            run: fails,
-        },
-        LiveTest {
-            name: "a_run_command_that_never_attaches_holds_nobody_up_for_ever",
-            needs: &[Need::Ptrace, Need::Cc],
-            run: never_attaches,
-        },
-        LiveTest {
-            name: "a_run_command_that_does_not_end_is_interrupted",
-            needs: NEEDS,
-            run: interrupted,
-        },
-        LiveTest {
-            name: "a_run_command_that_ignores_that_is_terminated",
-            needs: NEEDS,
-            run: terminated,
-        },
-        LiveTest {
-            name: "a_run_command_that_nothing_ends_is_left",
-            needs: NEEDS,
-            run: left,
-        },
-        LiveTest {
-            name: "a_run_command_does_not_read_the_commands_input",
-            needs: &[Need::Ptrace],
-            run: input,
-        },
-        LiveTest {
-            name: "the_end_of_a_matched_launch_ends_its_run_command",
-            needs: NEEDS,
-            run: launch,
-        },
-    ]
-}
+use crate::support::{apply, live_test};
 
 /// Holds a program while a command attaches, and waits for both.
 fn hold_run(tool: &str, program: &str) -> Finished {
@@ -87,7 +29,9 @@ fn file() -> (tempfile::TempDir, String) {
     (directory, file.into_os_string().into_string().expect("text"))
 }
 
-fn strace() {
+#[apply(live_test)]
+#[needs(Ptrace, Strace, Cc)]
+fn strace_run_by_hold_misses_nothing() {
     let (_directory, file) = file();
     let errors = hold_run(&format!("strace -o {file} -p {{pid}}"), "tiny")
         .expect_code(0)
@@ -97,7 +41,9 @@ fn strace() {
     assert!(log.contains("exit_group(0)") || log.contains("exit(0)"), "{log}");
 }
 
-fn perf() {
+#[apply(live_test)]
+#[needs(Ptrace, Perf, Cc)]
+fn perf_run_by_hold_samples_from_the_start() {
     let (_directory, file) = file();
     let errors = hold_run(&format!("perf record -o {file} -p {{pid}}"), "run_long")
         .expect_code(0)
@@ -107,7 +53,9 @@ fn perf() {
     assert!(report.output().contains("run_long"), "{}", report.output());
 }
 
-fn gdb() {
+#[apply(live_test)]
+#[needs(Ptrace, Gdb, Cc)]
+fn gdb_run_by_hold_stops_at_main() {
     let (_directory, file) = file();
     let gdb = format!(
         "gdb -nx -batch -p {{pid}} -ex 'handle SIGCONT nostop noprint' -ex 'break main' -ex continue -ex 'info symbol $pc' >{file}"
@@ -117,7 +65,9 @@ fn gdb() {
     assert!(said.lines().any(|line| line.starts_with("main")), "{said}");
 }
 
-fn fails() {
+#[apply(live_test)]
+#[needs(Ptrace)]
+fn a_run_command_that_fails_is_reported_and_the_process_continues() {
     for (tool, how) in [
         ("exit 3", "exit status 3"),
         ("kill -TERM $$", "SIGTERM"),
@@ -132,12 +82,16 @@ fn fails() {
     }
 }
 
-fn never_attaches() {
+#[apply(live_test)]
+#[needs(Ptrace, Cc)]
+fn a_run_command_that_never_attaches_delays_the_process_for_a_limited_time() {
     let errors = hold_run("sleep 60", "tiny").expect_code(0).errors();
     assert!(errors.contains("did not attach within 10 s"), "{errors}");
 }
 
-fn interrupted() {
+#[apply(live_test)]
+#[needs(Ptrace, Strace, Cc)]
+fn a_run_command_that_does_not_end_is_interrupted() {
     at_length(|grace| {
         let finished = hold_run_for(grace, "strace -o /dev/null -p {pid}; sleep 60", "tiny").expect_code(0);
         assert!(finished.errors().contains("sending SIGINT"), "{}", finished.errors());
@@ -145,7 +99,9 @@ fn interrupted() {
     });
 }
 
-fn terminated() {
+#[apply(live_test)]
+#[needs(Ptrace, Strace, Cc)]
+fn a_run_command_that_ignores_that_is_terminated() {
     at_length(|grace| {
         let tool = "trap '' INT; strace -o /dev/null -p {pid}; sleep 60";
         let finished = hold_run_for(grace, tool, "tiny").expect_code(0);
@@ -154,7 +110,9 @@ fn terminated() {
     });
 }
 
-fn left() {
+#[apply(live_test)]
+#[needs(Ptrace, Strace, Cc)]
+fn a_run_command_that_nothing_ends_is_left() {
     let errors = hold_run("trap '' INT TERM; strace -o /dev/null -p {pid}; exec sleep 60", "tiny")
         .expect_code(0)
         .errors();
@@ -165,7 +123,9 @@ fn left() {
     await_end(pid);
 }
 
-fn input() {
+#[apply(live_test)]
+#[needs(Ptrace)]
+fn a_run_command_does_not_read_the_commands_input() {
     let (_directory, file) = file();
     fs::write(&file, "for the command\n").expect("a file");
     let mut command = command(["--run", "cat; exit 0 # {pid}", "cat"]);
@@ -174,7 +134,9 @@ fn input() {
     assert_eq!(finished.output(), "for the command\n");
 }
 
-fn launch() {
+#[apply(live_test)]
+#[needs(Ptrace, Strace, Cc)]
+fn the_end_of_a_matched_launch_ends_its_run_command() {
     let script = "sleep 0; echo after; exit 6";
     let tool = "strace -o /dev/null -p {pid}; sleep 60";
     let flags = ["--match", "sleep 0", "--grace", "0.2", "--run", tool];

@@ -6,44 +6,12 @@ use std::process::Command;
 use nix::unistd::Pid;
 
 use super::holding::{HOLD, state};
-use crate::support::LiveTest;
-use crate::support::needs::Need;
 use crate::support::pty::Session;
 use crate::support::run::{SPAWNSCOPE, await_some};
 use crate::support::workloads::path;
+use crate::support::{apply, live_test};
 
-const NEEDS: &[Need] = &[Need::Ptrace, Need::Pty];
 const PROMPT: &[u8] = b"Press Enter to continue it.";
-
-pub fn tests() -> Vec<LiveTest> {
-    vec![
-        LiveTest {
-            name: "enter_continues_the_held_process",
-            needs: &[Need::Ptrace, Need::Pty, Need::Cc],
-            run: enter,
-        },
-        LiveTest {
-            name: "what_is_typed_after_enter_is_the_commands",
-            needs: NEEDS,
-            run: typed_ahead,
-        },
-        LiveTest {
-            name: "standard_input_that_is_no_terminal_stays_whole",
-            needs: NEEDS,
-            run: piped_input,
-        },
-        LiveTest {
-            name: "control_c_at_the_prompt_ends_the_command",
-            needs: NEEDS,
-            run: control_c,
-        },
-        LiveTest {
-            name: "a_process_that_somebody_else_continues_needs_no_enter",
-            needs: NEEDS,
-            run: continued_elsewhere,
-        },
-    ]
-}
 
 fn start(command: &[&str]) -> Session {
     let mut hold = Command::new(HOLD[0]);
@@ -51,7 +19,9 @@ fn start(command: &[&str]) -> Session {
     Session::start(&hold)
 }
 
-fn enter() {
+#[apply(live_test)]
+#[needs(Ptrace, Pty, Cc)]
+fn enter_continues_the_held_process() {
     let dialogue = path("dialogue");
     let mut session = start(&[dialogue.to_str().expect("text")]);
     let before = session.settings();
@@ -64,7 +34,9 @@ fn enter() {
     assert_eq!(settings, before, "the terminal is as it was");
 }
 
-fn typed_ahead() {
+#[apply(live_test)]
+#[needs(Ptrace, Pty)]
+fn input_typed_after_enter_goes_to_the_command() {
     let mut session = start(&["sh", "-c", "read first; read second; echo \"<$first|$second>\""]);
     session.await_output(PROMPT);
     session.type_keys(b"go\rone\rtwo\r");
@@ -73,7 +45,9 @@ fn typed_ahead() {
     assert_eq!(status.code(), Some(0));
 }
 
-fn piped_input() {
+#[apply(live_test)]
+#[needs(Ptrace, Pty)]
+fn standard_input_that_is_not_a_terminal_is_not_read() {
     let pipe = format!("printf 'one\\ntwo\\n' | {SPAWNSCOPE} hold -- cat; echo \"status $?\"");
     let mut command = Command::new("sh");
     command.args(["-c", &pipe]);
@@ -84,7 +58,9 @@ fn piped_input() {
     session.finish();
 }
 
-fn control_c() {
+#[apply(live_test)]
+#[needs(Ptrace, Pty)]
+fn control_c_at_the_prompt_ends_the_command() {
     let mut session = start(&["sleep", "60"]);
     let before = session.settings();
     session.await_output(PROMPT);
@@ -94,7 +70,9 @@ fn control_c() {
     assert_eq!(settings, before, "the terminal is as it was");
 }
 
-fn continued_elsewhere() {
+#[apply(live_test)]
+#[needs(Ptrace, Pty)]
+fn a_process_that_somebody_else_continues_needs_no_enter() {
     let session = start(&["sh", "-c", "read line; echo \"<$line>\""]);
     session.await_output(PROMPT);
     let pid = held(&session);

@@ -7,32 +7,9 @@ use nix::sys::signal::Signal;
 use tempfile::TempDir;
 
 use super::holding::{await_held, send};
-use crate::support::LiveTest;
-use crate::support::needs::Need;
 use crate::support::run::{Running, SPAWNSCOPE, as_nobody};
 use crate::support::workloads::path;
-
-const NEEDS: &[Need] = &[Need::Ptrace, Need::Cc, Need::Setpriv];
-
-pub fn tests() -> Vec<LiveTest> {
-    vec![
-        LiveTest {
-            name: "an_ordinary_user_holds_a_launch",
-            needs: NEEDS,
-            run: ordinary_user,
-        },
-        LiveTest {
-            name: "a_program_without_its_privilege_is_told",
-            needs: NEEDS,
-            run: lost_privilege,
-        },
-        LiveTest {
-            name: "a_program_that_may_not_be_read_is_held_by_its_arguments",
-            needs: NEEDS,
-            run: unreadable,
-        },
-    ]
-}
+use crate::support::{apply, live_test};
 
 /// A folder for all users, with a copy of `tiny` with this mode.
 fn public(mode: u32) -> TempDir {
@@ -52,7 +29,9 @@ fn hold(directory: &TempDir, arguments: &[&str]) -> Running {
     Running::start(command.current_dir(directory.path()).stdin(std::process::Stdio::null()))
 }
 
-fn ordinary_user() {
+#[apply(live_test)]
+#[needs(Ptrace, Cc, Setpriv)]
+fn an_ordinary_user_holds_a_launch() {
     let directory = public(0o755);
     let running = hold(&directory, &["--match", "own", "sh", "-c", "./own; exit 3"]);
     let pid = await_held(&running);
@@ -61,7 +40,9 @@ fn ordinary_user() {
     assert!(!finished.errors().contains("privilege"), "{}", finished.errors());
 }
 
-fn lost_privilege() {
+#[apply(live_test)]
+#[needs(Ptrace, Cc, Setpriv)]
+fn a_program_that_loses_its_privilege_is_reported() {
     for mode in [0o4755, 0o2755] {
         let directory = public(mode);
         let finished = hold(&directory, &["--match", "nothing*", "sh", "-c", "./own; ./own; exit 3"])
@@ -76,7 +57,9 @@ fn lost_privilege() {
     }
 }
 
-fn unreadable() {
+#[apply(live_test)]
+#[needs(Ptrace, Cc, Setpriv)]
+fn a_program_that_may_not_be_read_is_held_by_its_arguments() {
     let directory = public(0o711);
     let running = hold(&directory, &["--match", "./own seen", "sh", "-c", "./own seen; exit 3"]);
     let pid = await_held(&running);

@@ -6,29 +6,8 @@ use serde_json::json;
 
 use crate::bench::{STORED, bench, command, report};
 use crate::forms::{NAMES, well_formed};
-use crate::support::LiveTest;
 use crate::support::run::{Finished, SPAWNSCOPE, run, spawnscope};
-
-pub fn tests() -> Vec<LiveTest> {
-    let test = |name, run| LiveTest { name, needs: &[], run };
-    vec![
-        test("a_comparison_tells_what_stands_out_of_what_all_did", comparison),
-        test("reports_with_nothing_in_common_are_not_compared", nothing_in_common),
-        test(
-            "what_only_the_older_report_has_is_told_in_every_form",
-            only_in_the_older,
-        ),
-        test(
-            "a_case_that_stands_apart_is_an_exit_status_that_was_asked_for",
-            exit_code,
-        ),
-        test("a_page_replaces_no_report", page_over_report),
-        test("a_curve_is_told_as_a_curve", lines_that_bend),
-        test("stored_reports_are_compared_in_every_form", stored),
-        test("what_is_no_report_cannot_be_compared_with", not_a_report),
-        test("the_run_that_the_guide_tells_of_can_be_read", told_of),
-    ]
-}
+use crate::support::{apply, live_test};
 
 /// A report of seven cases with these walls, and intervals of ± `noise`.
 fn stored_report(walls: [f64; 7], noise: f64) -> serde_json::Value {
@@ -68,7 +47,8 @@ fn compared(old: &serde_json::Value, new: &serde_json::Value, arguments: &[&str]
 
 const WALLS: [f64; 7] = [1e5, 2e5, 3e5, 4e5, 5e5, 6e5, 7e5];
 
-fn comparison() {
+#[apply(live_test)]
+fn a_comparison_separates_the_common_shift_from_cases_that_stand_apart() {
     let old = stored_report(WALLS, 500.0);
     // All cases drifted by a tenth; one really changed.
     let drifted = [1.1, 1.11, 1.09, 1.1, 2.2, 1.1, 1.12];
@@ -99,7 +79,8 @@ fn comparison() {
     }
 }
 
-fn nothing_in_common() {
+#[apply(live_test)]
+fn reports_with_nothing_in_common_are_not_compared() {
     let old = stored_report(WALLS, 500.0);
     let failed = |new: &serde_json::Value| compared(&old, new, &[], 80).expect_code(125).errors();
     let mut strange = old.clone();
@@ -118,7 +99,8 @@ fn nothing_in_common() {
     assert_eq!(refused.output(), "");
 }
 
-fn only_in_the_older() {
+#[apply(live_test)]
+fn cases_that_only_the_older_report_has_are_listed_in_every_form() {
     let mut old = stored_report(WALLS, 500.0);
     let mut new = old.clone();
     let experiments = old["experiments"].as_array_mut().expect("experiments");
@@ -149,7 +131,8 @@ fn only_in_the_older() {
     );
 }
 
-fn exit_code() {
+#[apply(live_test)]
+fn a_case_that_stands_apart_sets_the_requested_exit_status() {
     let old = stored_report(WALLS, 500.0);
     let mut walls = WALLS;
     walls[4] *= 2.0;
@@ -168,7 +151,8 @@ fn exit_code() {
     );
 }
 
-fn page_over_report() {
+#[apply(live_test)]
+fn a_page_replaces_no_report() {
     let folder = tempfile::tempdir().expect("a folder");
     let stored = std::fs::read(STORED).expect("the stored report");
     let [old, new] = ["old", "new"].map(|name| {
@@ -191,7 +175,8 @@ fn page_over_report() {
 }
 
 /// A report stored by a version that did not judge lines: those of the loader bend, and are reported so.
-fn lines_that_bend() {
+#[apply(live_test)]
+fn a_case_that_bends_is_reported_as_not_linear() {
     let stored = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/loader_report.json");
     let said = spawnscope(["bench", "--compare", stored, "--with", stored, "--markdown"])
         .expect_code(0)
@@ -205,7 +190,8 @@ fn lines_that_bend() {
     assert!(!said.contains("266 us per library"), "{said}");
 }
 
-fn stored() {
+#[apply(live_test)]
+fn stored_reports_are_compared_in_every_form() {
     let old = stored_report(WALLS, 500.0);
     let mut walls = WALLS;
     walls[6] *= 3.0;
@@ -230,7 +216,8 @@ fn stored() {
     assert!(page.contains("Comparison with the older report") && page.contains("700 us -&gt; 2.10 ms"));
 }
 
-fn told_of() {
+#[apply(live_test)]
+fn the_run_that_the_guide_describes_can_be_read() {
     let finished = spawnscope(["bench", "--compare", STORED, "--with", STORED, "--json"]).expect_code(0);
     let report = report(&finished);
     let experiments = report["experiments"].as_array().expect("experiments").iter();
@@ -240,7 +227,8 @@ fn told_of() {
     assert_eq!(report["comparison"]["unmatched"], 0);
 }
 
-fn not_a_report() {
+#[apply(live_test)]
+fn a_file_that_is_not_a_report_is_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("old.json");
     let compare = |content: &str| {

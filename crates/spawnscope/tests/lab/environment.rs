@@ -3,18 +3,11 @@
 use std::os::unix::fs::symlink;
 
 use crate::bench::{command, notes, only_experiment, report, rows, rows_with};
-use crate::support::LiveTest;
 use crate::support::run::run;
+use crate::support::{apply, live_test};
 
-pub fn tests() -> Vec<LiveTest> {
-    let test = |name, run| LiveTest { name, needs: &[], run };
-    vec![
-        test("without_a_path_shells_are_found_where_the_system_has_them", no_path),
-        test("the_loaders_variables_are_not_those_of_what_is_launched", loaders),
-    ]
-}
-
-fn no_path() {
+#[apply(live_test)]
+fn without_a_path_shells_are_found_where_the_system_has_them() {
     let finished = run(command(&["--json", "shell"]).env_clear());
     let experiment = only_experiment(&report(&finished.expect_code(0)));
     assert_eq!(rows_with(&experiment, &[("shell", "sh")]).len(), 2);
@@ -22,7 +15,8 @@ fn no_path() {
 }
 
 /// With these variables, the loader of each program writes a log file that names the program.
-fn loaders() {
+#[apply(live_test)]
+fn the_loaders_variables_are_not_those_of_what_is_launched() {
     let folder = tempfile::tempdir().expect("a folder");
     let written = folder.path().join("written");
     std::fs::create_dir(&written).expect("a folder");

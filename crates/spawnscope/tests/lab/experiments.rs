@@ -5,32 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::bench::{STORED, measured, notes, rows, rows_with};
-use crate::support::LiveTest;
-use crate::support::needs::Need;
-
-pub fn tests() -> Vec<LiveTest> {
-    let test = |name, needs, run| LiveTest { name, needs, run };
-    vec![
-        test("mechanisms_has_every_way_to_make_a_process", &[], mechanisms),
-        test("parent_size_shows_that_fork_copies_page_tables", &[], parent_size),
-        test("growth_has_a_row_for_each_step", &[], growth),
-        test("open_fds_has_every_way_to_close_them", &[], open_fds),
-        test("threads_tells_walls_and_stalls", &[], threads),
-        test("child_kind_has_compiled_children", &[Need::Cc], child_kind),
-        test("loader_has_libraries_and_searches", &[Need::Cc], loader),
-        test("first_launch_has_both_launches", &[], first_launch),
-        test("shell_has_those_that_are_here", &[], shell),
-        test("path_search_has_misses_of_both_kinds", &[], path_search),
-        test("shims_has_a_chain_of_scripts", &[Need::Cc], shims),
-        test(
-            "runtimes_has_the_shell_and_its_phases",
-            &[Need::Ebpf, Need::Python],
-            runtimes,
-        ),
-        test("throughput_is_a_rate_of_launches", &[], throughput),
-        test("copy_on_write_is_paid_after_forks", &[], copy_on_write),
-    ]
-}
+use crate::support::{apply, live_test};
 
 /// The values of a key column; also checks that each measurement is an estimate.
 fn keys(experiment: &Value, key: &str) -> BTreeSet<String> {
@@ -83,7 +58,8 @@ fn least(row: &Value, measure: &str) -> f64 {
     row[measure]["low"].as_f64().expect("an interval")
 }
 
-fn mechanisms() {
+#[apply(live_test)]
+fn mechanisms_has_every_way_to_make_a_process() {
     let experiment = measured("mechanisms");
     let found = keys(&experiment, "mechanism");
     assert_eq!(found.len(), 14, "{found:?}");
@@ -119,7 +95,8 @@ fn mechanisms() {
     assert_eq!(popen["published_ratio"], 13.04);
 }
 
-fn parent_size() {
+#[apply(live_test)]
+fn parent_size_shows_that_fork_copies_page_tables() {
     let experiment = measured("parent-size");
     let found = keys(&experiment, "mechanism");
     assert_all(
@@ -153,7 +130,8 @@ fn parent_size() {
     }
 }
 
-fn growth() {
+#[apply(live_test)]
+fn growth_has_a_row_for_each_step() {
     let experiment = measured("growth");
     keys(&experiment, "mechanism");
     let steps = rows_with(&experiment, &[("mechanism", "fork + _exit")]);
@@ -161,7 +139,8 @@ fn growth() {
     assert_eq!(steps[24]["parent_bytes"], 24 << 20);
 }
 
-fn open_fds() {
+#[apply(live_test)]
+fn open_fds_has_every_way_to_close_them() {
     let experiment = measured("open-fds");
     let found = keys(&experiment, "mechanism");
     assert_all(
@@ -177,7 +156,8 @@ fn open_fds() {
     assert_eq!(rows(&experiment).len(), 2 * found.len());
 }
 
-fn threads() {
+#[apply(live_test)]
+fn threads_has_walls_and_stalls() {
     let experiment = measured("threads");
     assert_eq!(keys(&experiment, "threads"), ["0", "10"].map(str::to_owned).into());
     assert!(
@@ -193,14 +173,18 @@ fn threads() {
     }
 }
 
-fn child_kind() {
+#[apply(live_test)]
+#[needs(Cc)]
+fn child_kind_has_compiled_children() {
     assert_all(
         &keys(&measured("child-kind"), "child"),
         &["no library", "C, dynamic, pie", "true"],
     );
 }
 
-fn loader() {
+#[apply(live_test)]
+#[needs(Cc)]
+fn loader_has_libraries_and_searches() {
     let experiment = measured("loader");
     let found = keys(&experiment, "loading");
     assert_all(
@@ -217,7 +201,8 @@ fn loader() {
     assert!(notes(&experiment).contains("each library has"));
 }
 
-fn first_launch() {
+#[apply(live_test)]
+fn first_launch_has_both_launches() {
     let experiment = measured("first-launch");
     assert_all(
         &keys(&experiment, "program"),
@@ -229,13 +214,15 @@ fn first_launch() {
     }
 }
 
-fn shell() {
+#[apply(live_test)]
+fn shell_has_those_that_are_here() {
     let experiment = measured("shell");
     assert_all(&keys(&experiment, "shell"), &["none", "sh"]);
     assert!(notes(&experiment).contains("sh is /"));
 }
 
-fn path_search() {
+#[apply(live_test)]
+fn path_search_has_misses_of_both_kinds() {
     let experiment = measured("path-search");
     assert_all(&keys(&experiment, "search"), &["posix_spawnp", "vspawn", "sh"]);
     assert_eq!(
@@ -244,14 +231,18 @@ fn path_search() {
     );
 }
 
-fn shims() {
+#[apply(live_test)]
+#[needs(Cc)]
+fn shims_has_a_chain_of_scripts() {
     assert_all(
         &keys(&measured("shims"), "wrapper"),
         &["none", "env env env", "version manager", "compiled proxy"],
     );
 }
 
-fn runtimes() {
+#[apply(live_test)]
+#[needs(Ebpf, Python)]
+fn runtimes_has_the_shell_and_its_phases() {
     let experiment = measured("runtimes");
     assert_all(&keys(&experiment, "runtime"), &["bash", "python3", "python3 -I -S"]);
     let is_sh = |row: &Value| row["runtime"] == "sh";
@@ -271,7 +262,8 @@ fn runtimes() {
     }
 }
 
-fn throughput() {
+#[apply(live_test)]
+fn throughput_is_a_rate_of_launches() {
     let experiment = measured("throughput");
     assert_eq!(keys(&experiment, "in_flight").len(), 2);
     assert_eq!(keys(&experiment, "mechanism").len(), 14);
@@ -284,7 +276,8 @@ fn throughput() {
     );
 }
 
-fn copy_on_write() {
+#[apply(live_test)]
+fn copy_on_write_is_paid_after_forks() {
     let experiment = measured("copy-on-write");
     keys(&experiment, "mechanism");
     let snapshot = [("mechanism", "fork, no exec"), ("memory", "small pages")];

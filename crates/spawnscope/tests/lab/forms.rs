@@ -3,29 +3,8 @@
 use serde_json::json;
 
 use crate::bench::{bench, command, only_experiment, report};
-use crate::support::LiveTest;
 use crate::support::run::{run, spawnscope};
-
-pub fn tests() -> Vec<LiveTest> {
-    let test = |name, run| LiveTest { name, needs: &[], run };
-    vec![
-        test("the_list_names_every_experiment", list),
-        test("an_experiment_named_twice_is_run_once", named_twice),
-        test("json_says_where_and_how_it_was_measured", json_contract),
-        test("tables_leave_nothing_out_however_narrow", table),
-        test("csv_has_a_line_for_each_measurement_with_its_keys", csv),
-        test("markdown_has_a_table", markdown),
-        test("the_page_is_well_formed_and_has_plots", page),
-        test(
-            "the_page_can_go_to_standard_output_and_nothing_else_then",
-            page_to_stdout,
-        ),
-        test(
-            "a_file_that_cannot_be_written_is_known_before_measuring",
-            unwritable_page,
-        ),
-    ]
-}
+use crate::support::{apply, live_test};
 
 pub const NAMES: [&str; 14] = [
     "mechanisms",
@@ -44,7 +23,8 @@ pub const NAMES: [&str; 14] = [
     "copy-on-write",
 ];
 
-fn list() {
+#[apply(live_test)]
+fn the_list_names_every_experiment() {
     let listed = spawnscope(["bench", "--list"]).expect_code(0).output();
     let names: Vec<&str> = listed
         .lines()
@@ -59,12 +39,14 @@ fn list() {
     assert!(experiments[0]["about"].is_string());
 }
 
-fn named_twice() {
+#[apply(live_test)]
+fn an_experiment_named_twice_is_run_once() {
     let report = report(&bench(&["--json", "shell", "shell"]));
     only_experiment(&report);
 }
 
-fn json_contract() {
+#[apply(live_test)]
+fn json_describes_the_machine_and_the_measurement() {
     let finished = bench(&["--json", "shell", "growth", "--max", "3M"]);
     assert_eq!(finished.errors(), "", "no progress off a terminal");
     let report = report(&finished);
@@ -100,7 +82,8 @@ fn json_contract() {
     assert_eq!(largest["parent_bytes"], 2 << 20, "--max holds");
 }
 
-fn table() {
+#[apply(live_test)]
+fn tables_leave_nothing_out_however_narrow() {
     let mut wide = String::new();
     for columns in [40, 66, 80, 120] {
         let mut command = command(&["mechanisms", "path-search", "first-launch", "threads"]);
@@ -137,7 +120,8 @@ fn table() {
     assert!(!wide.contains('\u{1b}'), "no colour off a terminal");
 }
 
-fn csv() {
+#[apply(live_test)]
+fn csv_has_a_line_for_each_measurement_with_its_keys() {
     let said = bench(&["--csv", "shims", "path-search", "copy-on-write"]).output();
     let lines: Vec<Vec<String>> = said.lines().map(fields).collect();
     assert_eq!(
@@ -186,7 +170,8 @@ fn fields(line: &str) -> Vec<String> {
     fields
 }
 
-fn markdown() {
+#[apply(live_test)]
+fn markdown_has_a_table() {
     let said = bench(&["--markdown", "shell"]).output();
     assert!(
         said.contains("## shell\n") && said.contains("| shell | its command | wall |"),
@@ -203,7 +188,8 @@ fn markdown() {
     );
 }
 
-fn page() {
+#[apply(live_test)]
+fn the_page_is_well_formed_and_has_plots() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("lab.html");
     bench(&["parent-size", "shell", "-o", path.to_str().expect("a path"), "--csv"]);
@@ -246,7 +232,8 @@ pub fn well_formed(page: &str) {
     assert_eq!(open, Vec::<&str>::new());
 }
 
-fn page_to_stdout() {
+#[apply(live_test)]
+fn the_page_can_go_to_standard_output_and_nothing_else_then() {
     let page = bench(&["shell", "-o", "-"]).output();
     assert!(page.starts_with("<!DOCTYPE html>"), "{page}");
     well_formed(&page);
@@ -255,7 +242,8 @@ fn page_to_stdout() {
     assert!(!std::path::Path::new("-").exists());
 }
 
-fn unwritable_page() {
+#[apply(live_test)]
+fn a_file_that_cannot_be_written_is_known_before_measuring() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let page = folder.path().join("missing/page.html");
     let page = page.to_str().expect("a path of characters");

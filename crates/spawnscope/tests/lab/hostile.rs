@@ -7,79 +7,11 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::bench::{BRIEF, command, notes, only_experiment, report, rows};
-use crate::support::LiveTest;
-use crate::support::needs::Need;
+use crate::support::attempts::{best_of_three, good};
 use crate::support::pty::Session;
 use crate::support::run::{Running, SPAWNSCOPE, await_some, run};
 use crate::support::workloads;
-
-pub fn tests() -> Vec<LiveTest> {
-    let test = |name, needs, run| LiveTest { name, needs, run };
-    vec![
-        test("without_a_compiler_the_rest_is_measured", &[], no_compiler),
-        test("without_any_program_the_tiny_one_is_left", &[], no_programs),
-        test("without_any_program_but_sh_it_is_measured", &[], only_a_shell),
-        test(
-            "a_folder_that_executes_nothing_is_passed_over",
-            &[Need::MountNs],
-            no_execution,
-        ),
-        test(
-            "a_runtime_that_fails_when_it_is_recorded_takes_no_other_with_it",
-            &[Need::Ebpf],
-            fails_recorded,
-        ),
-        test(
-            "a_folder_whose_name_means_something_is_passed_over",
-            &[Need::Cc],
-            strange_name,
-        ),
-        test(
-            "files_that_stay_in_memory_are_not_said_to_be_out_of_the_cache",
-            &[Need::MountNs],
-            in_memory,
-        ),
-        test(
-            "files_leave_room_on_the_disk_and_a_note_says_which_do_not_fit",
-            &[Need::MountNs],
-            full,
-        ),
-        test(
-            "a_scanner_of_new_executables_is_seen_and_its_queue",
-            &[Need::Fanotify],
-            scanner,
-        ),
-        test("ctrl_c_ends_the_filling_of_bash", &[], interrupted_filling),
-        test("a_parent_that_is_killed_takes_one_case_with_it", &[], killed),
-        test("signals_end_with_what_there_is", &[], interrupted),
-        test(
-            "a_bench_that_is_killed_leaves_no_folder_and_no_page",
-            &[],
-            removed_by_the_keeper,
-        ),
-        test(
-            "a_report_in_which_nothing_was_measured_is_a_failure",
-            &[Need::MountNs],
-            nothing_measured,
-        ),
-        test("signals_that_were_ignored_stay_so", &[], ignored),
-        test(
-            "a_terminal_without_a_width_is_no_reason_to_fail",
-            &[Need::Pty],
-            on_a_terminal_without_a_width,
-        ),
-        test(
-            "on_a_terminal_progress_is_shown_and_ctrl_c_ends_it",
-            &[Need::Pty],
-            on_a_terminal,
-        ),
-        test(
-            "without_privilege_phases_are_unknown_and_root_is_named",
-            &[Need::Setpriv],
-            unprivileged,
-        ),
-    ]
-}
+use crate::support::{apply, live_test};
 
 fn with_path(experiments: &[&str], programs: &[&str]) -> serde_json::Value {
     let folder = tempfile::tempdir().expect("a folder");
@@ -90,7 +22,8 @@ fn with_path(experiments: &[&str], programs: &[&str]) -> serde_json::Value {
     report(&finished.expect_code(0))
 }
 
-fn no_compiler() {
+#[apply(live_test)]
+fn without_a_compiler_the_rest_is_measured() {
     let report = with_path(
         &["child-kind", "loader", "shims"],
         &["true", "bash", "cat", "env", "basename"],
@@ -106,7 +39,8 @@ fn no_compiler() {
     }
 }
 
-fn no_programs() {
+#[apply(live_test)]
+fn without_any_program_the_tiny_one_is_left() {
     let report = with_path(&["parent-size", "copy-on-write", "first-launch"], &[]);
     let experiments = report["experiments"].as_array().expect("experiments");
     assert!(notes(&experiments[2]).contains("true not found: only the tiny program"));
@@ -116,7 +50,8 @@ fn no_programs() {
 }
 
 /// Notes on libraries and on phases only appear if there are any.
-fn only_a_shell() {
+#[apply(live_test)]
+fn without_any_program_but_sh_it_is_measured() {
     let folder = tempfile::tempdir().expect("a folder");
     let shell = std::fs::canonicalize("/bin/sh").expect("a shell");
     symlink(shell, folder.path().join("sh")).expect("a link");
@@ -135,7 +70,9 @@ fn only_a_shell() {
     );
 }
 
-fn no_execution() {
+#[apply(live_test)]
+#[needs(MountNs)]
+fn a_noexec_folder_is_skipped() {
     let (folder, report) = on_tmpfs("noexec", &["shell"]);
     let experiment = only_experiment(&report);
     let said = notes(&experiment);
@@ -147,7 +84,9 @@ fn no_execution() {
 }
 
 /// It fails if its parent is the shell that starts it under `record`.
-fn fails_recorded() {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn a_runtime_that_fails_when_it_is_recorded_takes_no_other_with_it() {
     let folder = tempfile::tempdir().expect("a folder");
     let lua = folder.path().join("lua");
     let script = "#!/bin/sh\nread -r parent </proc/$PPID/comm\ntest \"$parent\" != sh\n";
@@ -188,7 +127,9 @@ fn on_tmpfs(options: &str, experiments: &[&str]) -> (String, serde_json::Value) 
     (folder.path().display().to_string(), report(&finished))
 }
 
-fn strange_name() {
+#[apply(live_test)]
+#[needs(Cc)]
+fn a_folder_whose_name_has_a_special_meaning_is_skipped() {
     let folder = tempfile::Builder::new().prefix("a, b:").tempdir().expect("a folder");
     let mut command = command(&["--json", "loader", "path-search"]);
     let report = report(&run(command.env("TMPDIR", folder.path())).expect_code(0));
@@ -202,7 +143,9 @@ fn strange_name() {
     }
 }
 
-fn in_memory() {
+#[apply(live_test)]
+#[needs(MountNs)]
+fn files_in_memory_are_never_reported_as_uncached() {
     let (_, report) = on_tmpfs("size=100m", &["first-launch"]);
     let experiment = only_experiment(&report);
     assert!(
@@ -217,7 +160,9 @@ fn in_memory() {
     );
 }
 
-fn full() {
+#[apply(live_test)]
+#[needs(MountNs)]
+fn files_leave_room_on_the_disk_and_a_note_says_which_do_not_fit() {
     let (_, report) = on_tmpfs("size=30m", &["parent-size"]);
     let experiment = only_experiment(&report);
     let of_files: Vec<f64> = rows(&experiment)
@@ -233,19 +178,15 @@ fn full() {
     );
 }
 
-/// On a shared machine, the times of one run may be too noisy for a conclusion.
-const ATTEMPTS: usize = 4;
-
-fn scanner() {
-    let mut told: Vec<String> = Vec::new();
-    while told.len() < ATTEMPTS {
-        let said = beside_a_scanner();
-        if said.contains("tiny: undisturbed, a first launch takes") && said.contains("and they queue") {
-            return;
-        }
-        told.push(said);
-    }
-    panic!("no note on the scanner in {told:#?}");
+#[apply(live_test)]
+#[needs(Fanotify)]
+fn a_scanner_of_new_executables_is_seen_and_its_queue() {
+    // On a shared machine, the times of one run may be too noisy for a conclusion.
+    best_of_three(|| {
+        let notes = beside_a_scanner();
+        let is_seen = notes.contains("tiny: undisturbed, a first launch takes") && notes.contains("and they queue");
+        good(is_seen, || notes)
+    });
 }
 
 /// The notes of a run in which each fresh file waits 20 ms for a single-threaded scanner; known files do not wait.
@@ -268,7 +209,8 @@ fn beside_a_scanner() -> String {
     notes(&experiment)
 }
 
-fn interrupted() {
+#[apply(live_test)]
+fn signals_end_the_run_with_the_results_so_far() {
     for (signal, status) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 143), (Signal::SIGHUP, 129)] {
         let folder = tempfile::tempdir().expect("a folder");
         let mut command = Command::new("env");
@@ -288,7 +230,8 @@ fn interrupted() {
 }
 
 /// After a second signal, or SIGKILL: the keeper outlives bench and removes the folder.
-fn removed_by_the_keeper() {
+#[apply(live_test)]
+fn a_bench_that_is_killed_leaves_no_folder_and_no_page() {
     for signals in [&[Signal::SIGKILL][..], &[Signal::SIGINT, Signal::SIGTERM]] {
         let folder = tempfile::tempdir().expect("a folder");
         let mut command = Command::new("env");
@@ -313,7 +256,9 @@ fn removed_by_the_keeper() {
     }
 }
 
-fn nothing_measured() {
+#[apply(live_test)]
+#[needs(MountNs)]
+fn a_report_in_which_nothing_was_measured_is_a_failure() {
     let mut command = Command::new("unshare");
     command.args([
         "--mount",
@@ -335,7 +280,8 @@ fn nothing_measured() {
 }
 
 /// As under `nohup`: ignored signals stay ignored, and other signals end the run.
-fn ignored() {
+#[apply(live_test)]
+fn signals_that_were_ignored_stay_so() {
     let mut command = Command::new("env");
     command.args([
         "--default-signal",
@@ -376,7 +322,8 @@ fn await_worker(running: &Running) -> Pid {
 }
 
 /// A bash that hangs before it has filled its variable would be waited for forever.
-fn interrupted_filling() {
+#[apply(live_test)]
+fn ctrl_c_ends_the_filling_of_bash() {
     let folder = tempfile::tempdir().expect("a folder");
     let bash = folder.path().join("bash");
     std::fs::write(&bash, "#!/bin/sh\nexec sleep 1000\n").expect("a script");
@@ -395,7 +342,8 @@ fn interrupted_filling() {
 }
 
 /// After a worker was killed, the next case gets a new one.
-fn killed() {
+#[apply(live_test)]
+fn a_parent_that_is_killed_takes_one_case_with_it() {
     let mut command = Command::new(SPAWNSCOPE);
     command.args(["bench", "--quick", "--seconds", "2", "--json", "shell"]);
     let running = Running::start(&mut command);
@@ -428,7 +376,9 @@ fn await_child(pid: Pid, is_it: impl Fn(&str) -> bool) -> Pid {
     })
 }
 
-fn on_a_terminal() {
+#[apply(live_test)]
+#[needs(Pty)]
+fn on_a_terminal_progress_is_shown_and_ctrl_c_ends_it() {
     // The tests may run as a background job, with these signals ignored.
     let mut command = Command::new("env");
     command.args(["--default-signal", SPAWNSCOPE, "bench", "--seconds", "100", "shell"]);
@@ -443,7 +393,9 @@ fn on_a_terminal() {
 }
 
 /// As on a serial line, or in `script` started without a terminal.
-fn on_a_terminal_without_a_width() {
+#[apply(live_test)]
+#[needs(Pty)]
+fn a_terminal_without_a_width_is_no_reason_to_fail() {
     let mut command = Command::new("sh");
     command.args(["-c", "stty rows 0 cols 0 && exec \"$@\"", "sh", SPAWNSCOPE]);
     command.args(BRIEF).args(["shell"]);
@@ -456,7 +408,9 @@ fn on_a_terminal_without_a_width() {
     );
 }
 
-fn unprivileged() {
+#[apply(live_test)]
+#[needs(Setpriv)]
+fn without_privilege_phases_are_unknown_and_root_is_named() {
     let mut command = Command::new("setpriv");
     let nobody = [
         "--reuid",

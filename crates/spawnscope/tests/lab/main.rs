@@ -15,14 +15,5 @@ mod terminals;
 mod workers;
 
 fn main() -> std::process::ExitCode {
-    let subjects = [
-        comparisons::tests(),
-        environment::tests(),
-        experiments::tests(),
-        forms::tests(),
-        hostile::tests(),
-        terminals::tests(),
-        workers::tests(),
-    ];
-    support::main(subjects.into_iter().flatten().collect())
+    support::main()
 }

@@ -5,19 +5,7 @@ use std::process::Command;
 use crate::bench::BRIEF;
 use crate::support::pty::Session;
 use crate::support::run::SPAWNSCOPE;
-use crate::support::{LiveTest, needs::Need};
-
-pub fn tests() -> Vec<LiveTest> {
-    let test = |name, run| LiveTest {
-        name,
-        needs: &[Need::Pty],
-        run,
-    };
-    vec![
-        test("a_terminal_that_only_prints_is_not_drawn_on", only_prints),
-        test("no_word_of_the_progress_is_cut_on_a_narrow_terminal", narrow),
-    ]
-}
+use crate::support::{apply, live_test};
 
 fn screen_of(command: &str) -> String {
     let mut shell = Command::new("sh");
@@ -31,13 +19,17 @@ fn screen_of(command: &str) -> String {
 }
 
 /// No line is overwritten, and none contains block characters.
-fn only_prints() {
+#[apply(live_test)]
+#[needs(Pty)]
+fn a_terminal_that_only_prints_is_not_drawn_on() {
     let screen = screen_of("TERM=dumb exec \"$@\"");
     assert!(screen.contains("spawnscope: 1/1 shell; about"), "{screen}");
     assert!(!screen.contains('\u{1b}') && !screen.contains(['█', '░']), "{screen:?}");
 }
 
-fn narrow() {
+#[apply(live_test)]
+#[needs(Pty)]
+fn no_word_of_the_progress_is_cut_on_a_narrow_terminal() {
     let screen = screen_of("stty cols 40 && TERM=xterm exec \"$@\"");
     assert!(screen.contains("1/1 shell ["), "{screen}");
     let cut = screen

@@ -6,8 +6,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use nix::sys::resource::{Resource, getrlimit};
 use serde_json::{Value, json};
 
-use crate::support::LiveTest;
 use crate::support::run::{SPAWNSCOPE, await_some};
+use crate::support::{apply, live_test};
 
 const MECHANISMS: [&str; 20] = [
     "ForkExit",
@@ -32,26 +32,6 @@ const MECHANISMS: [&str; 20] = [
     "CloseUnshare",
 ];
 const READERS: [&str; 3] = ["PosixSpawnPipe", "Popen", "VspawnPipe"];
-
-pub fn tests() -> Vec<LiveTest> {
-    let test = |name, run| LiveTest { name, needs: &[], run };
-    vec![
-        test("every_mechanism_launches_and_sees_the_exit_status", statuses),
-        test("what_a_child_writes_is_compared", words),
-        test("a_program_that_is_not_there_is_no_launch", missing),
-        test("what_ended_a_child_is_told_in_words", endings),
-        test("of_several_launches_the_first_does_not_count", first_launch),
-        test("beside_a_pause_nothing_is_launched", pause),
-        test("no_child_has_the_files_of_its_parent", descriptors),
-        test("a_parent_has_the_memory_it_was_told_to", memory),
-        test("children_at_once_are_all_waited_for", at_once),
-        test("a_neighbour_stands_still_as_long_as_page_tables_are_copied", stall),
-        test("writing_after_a_fork_is_dear_only_while_pages_are_shared", rewrite),
-        test("many_in_flight_are_all_waited_for", in_flight),
-        test("children_have_the_limit_of_files_that_bench_has", files_limit),
-        test("what_a_worker_launched_dies_with_who_asked", orphans),
-    ]
-}
 
 /// A worker, controlled as by `bench`.
 struct Worker {
@@ -106,7 +86,8 @@ impl Worker {
     }
 }
 
-fn statuses() {
+#[apply(live_test)]
+fn every_mechanism_launches_and_sees_the_exit_status() {
     let mut worker = Worker::start(0, 0);
     for mechanism in MECHANISMS {
         let good = worker.launch(mechanism, &["/bin/sh", "-c", "exit 7"], 7, "");
@@ -127,7 +108,8 @@ fn statuses() {
     worker.end();
 }
 
-fn words() {
+#[apply(live_test)]
+fn the_output_of_a_child_is_compared() {
     let mut worker = Worker::start(0, 0);
     for mechanism in READERS {
         let argv = ["/bin/echo", "one word"];
@@ -144,7 +126,8 @@ fn words() {
     worker.end();
 }
 
-fn missing() {
+#[apply(live_test)]
+fn a_program_that_is_not_there_is_no_launch() {
     let mut worker = Worker::start(0, 0);
     for mechanism in MECHANISMS.iter().filter(|mechanism| **mechanism != "ForkExit") {
         let answer = worker.launch(mechanism, &["/nonexistent/program"], 0, "");
@@ -153,7 +136,8 @@ fn missing() {
     worker.end();
 }
 
-fn endings() {
+#[apply(live_test)]
+fn the_end_of_a_child_is_described() {
     let mut worker = Worker::start(0, 0);
     let answer = worker.launch("VforkExec", &["/bin/sh", "-c", "kill -TRAP $$"], 42, "");
     let told = "ended with signal 5 (SIGTRAP) instead of exit status 42";
@@ -168,7 +152,8 @@ fn endings() {
 }
 
 /// A single launch is the first one; several launches are preceded by one with cold caches.
-fn first_launch() {
+#[apply(live_test)]
+fn of_several_launches_the_first_does_not_count() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("launches");
     let script = format!("echo >>{}", file.display());
@@ -187,7 +172,8 @@ fn first_launch() {
     worker.end();
 }
 
-fn pause() {
+#[apply(live_test)]
+fn beside_a_pause_nothing_is_launched() {
     let mut worker = Worker::start(0, 0);
     let answer = worker.ask(&json!({"Idle": {"pause_ns": 2e6, "count": 3}}));
     let [wall, stall] = [0, 1].map(|position| answer["Done"][position].as_f64().expect("a time"));
@@ -197,7 +183,8 @@ fn pause() {
 
 /// The worker's files and pipes are close-on-exec. Other descriptors are inherited from this test; mechanisms that close descriptors close
 /// those, too.
-fn descriptors() {
+#[apply(live_test)]
+fn no_child_has_the_files_of_its_parent() {
     const OPEN: u64 = 50;
     let mut worker = Worker::start(0, OPEN);
     // A shell has the directory open while it lists it.
@@ -221,7 +208,8 @@ fn descriptors() {
     worker.end();
 }
 
-fn memory() {
+#[apply(live_test)]
+fn a_parent_has_the_requested_memory() {
     let mut worker = Worker::start(20_000_000, 0);
     let resident = |pid: u32| {
         let text = std::fs::read_to_string(format!("/proc/{pid}/statm")).expect("its sizes");
@@ -236,7 +224,8 @@ fn memory() {
     worker.end();
 }
 
-fn at_once() {
+#[apply(live_test)]
+fn children_at_once_are_all_waited_for() {
     let mut worker = Worker::start(0, 0);
     let paths: Vec<&str> = vec!["/bin/true"; 12];
     let answer = worker.ask(&json!({"AllAtOnce": {"paths": paths, "status": 0}}));
@@ -250,7 +239,8 @@ fn at_once() {
 
 /// Copying page tables takes nearly all of the call, and holds the lock that the neighbour needs. Either thread may lose its CPU at times,
 /// but not always.
-fn stall() {
+#[apply(live_test)]
+fn another_thread_stalls_while_page_tables_are_copied() {
     let mut worker = Worker::start(250_000_000, 0);
     let program = json!({"argv": ["/bin/true"], "status": 0, "says": ""});
     for count in [1, 5] {
@@ -266,7 +256,8 @@ fn stall() {
 }
 
 /// Each of 24,000 pages is copied, or at least causes a fault, which takes hundreds of times as long as writing to it.
-fn rewrite() {
+#[apply(live_test)]
+fn writing_after_a_fork_is_slow_only_while_pages_are_shared() {
     let mut worker = Worker::start(100_000_000, 0);
     let answers: Vec<Value> = (0..5)
         .map(|_| worker.ask(&json!({"Rewrite": {"child": "Copy"}})))
@@ -282,7 +273,8 @@ fn rewrite() {
     worker.end();
 }
 
-fn in_flight() {
+#[apply(live_test)]
+fn many_in_flight_are_all_waited_for() {
     let mut worker = Worker::start(0, 0);
     for mechanism in MECHANISMS {
         let says = if READERS.contains(&mechanism) { "a\n" } else { "" };
@@ -305,7 +297,8 @@ fn in_flight() {
     worker.end();
 }
 
-fn files_limit() {
+#[apply(live_test)]
+fn children_have_the_limit_of_files_that_bench_has() {
     let (here, _) = getrlimit(Resource::RLIMIT_NOFILE).expect("the limit");
     for (asked, expected) in [(None, here), (Some(77), 77)] {
         let mut worker = Worker::with_limit(0, 0, asked);
@@ -317,7 +310,8 @@ fn files_limit() {
 }
 
 /// The kernel sends the parent-death signal when the thread that started the process has ended.
-fn orphans() {
+#[apply(live_test)]
+fn launches_of_a_worker_die_with_the_thread_that_started_it() {
     let started = std::thread::spawn(|| {
         let mut worker = Worker::start(0, 0);
         let program = json!({"argv": ["/bin/sleep", "1000"], "status": 0, "says": ""});

@@ -5,68 +5,14 @@ use std::process::Command;
 
 use crate::examined::{Examined, after, examine};
 use crate::findings::silent;
-use crate::support::LiveTest;
-use crate::support::attempts::{best_of, good};
-use crate::support::needs::Need;
+use crate::support::attempts::{best_of_three, good};
 use crate::support::run::{SPAWNSCOPE, run, spawnscope};
 use crate::support::workloads::path;
+use crate::support::{apply, live_test};
 
-pub fn tests() -> Vec<LiveTest> {
-    vec![
-        LiveTest {
-            name: "seccomp_filters_of_this_process_are_counted",
-            needs: &[Need::Cc],
-            run: seccomp,
-        },
-        LiveTest {
-            name: "a_cache_of_the_loader_that_is_none_is_a_problem",
-            needs: &[Need::MountNs],
-            run: loader_cache,
-        },
-        LiveTest {
-            name: "caches_that_ldconfig_made_know_all_libraries_also_when_these_seem_newer",
-            needs: &[Need::MountNs],
-            run: aged_caches,
-        },
-        LiveTest {
-            name: "a_library_that_is_preloaded_is_timed",
-            needs: &[Need::Cc],
-            run: preload,
-        },
-        LiveTest {
-            name: "a_temporary_directory_that_refuses_programs_is_noted_and_launches_are_timed_elsewhere",
-            needs: &[Need::MountNs],
-            run: noexec,
-        },
-        LiveTest {
-            name: "a_container_is_recognised_by_its_namespaces_and_its_first_process",
-            needs: &[Need::PidNs],
-            run: container,
-        },
-        LiveTest {
-            name: "under_sudo_programs_are_started_as_the_user_who_typed_it",
-            needs: &[Need::Setpriv, Need::MountNs],
-            run: behind_sudo,
-        },
-        LiveTest {
-            name: "without_privilege_the_doctor_says_what_it_could_not_see",
-            needs: &[Need::Setpriv, Need::Cc],
-            run: unprivileged,
-        },
-        LiveTest {
-            name: "dead_directories_of_path_are_told_and_a_short_path_is_silent",
-            needs: &[],
-            run: search_path,
-        },
-        LiveTest {
-            name: "what_is_wrong_with_the_doctor_itself_ends_with_125",
-            needs: &[],
-            run: failures,
-        },
-    ]
-}
-
-fn seccomp() {
+#[apply(live_test)]
+#[needs(Cc)]
+fn seccomp_filters_of_this_process_are_counted() {
     let filtered = path("filtered");
     examine(&[filtered.as_os_str()], "seccomp").expect("note", &["2 seccomp filters"]);
     if std::fs::read_to_string("/proc/self/status").is_ok_and(|status| status.contains("Seccomp:\t0")) {
@@ -74,7 +20,9 @@ fn seccomp() {
     }
 }
 
-fn loader_cache() {
+#[apply(live_test)]
+#[needs(MountNs)]
+fn an_invalid_loader_cache_is_a_problem() {
     let damaged = "echo nothing >\"$1/cache\"; mount --bind \"$1/cache\" /etc/ld.so.cache";
     after(damaged, "loader-cache").expect("problem", &["/etc/ld.so.cache is not a cache", "ldconfig"]);
     let private =
@@ -92,7 +40,9 @@ fn loader_cache() {
 }
 
 /// As in unpacked container images, where all libraries are newer than the cache.
-fn aged_caches() {
+#[apply(live_test)]
+#[needs(MountNs)]
+fn caches_that_ldconfig_made_know_all_libraries_also_when_these_seem_newer() {
     for format in ["new", "compat", "old"] {
         // ldconfig also keeps an auxiliary cache below /var.
         let made = format!(
@@ -105,7 +55,9 @@ fn aged_caches() {
     }
 }
 
-fn preload() {
+#[apply(live_test)]
+#[needs(Cc)]
+fn a_library_that_is_preloaded_is_timed() {
     let library = format!("LD_PRELOAD={}", path("libfirst.so").display());
     let words = ["env", &library].map(OsStr::new);
     let examined = examine(&words, "loader-environment");
@@ -124,17 +76,21 @@ fn preload() {
     }
 }
 
-fn noexec() {
+#[apply(live_test)]
+#[needs(MountNs)]
+fn a_temporary_directory_that_refuses_programs_is_noted_and_launches_are_timed_elsewhere() {
     let mount = "mount -t tmpfs -o noexec none \"$1\"; export TMPDIR=\"$1\"";
     after(mount, "file-systems").expect("note", &["refuses to execute programs", "noexec"]);
-    best_of(3, || {
+    best_of_three(|| {
         let timed = after(mount, "launch-cost");
         silent(&timed)?;
         good(timed.unseen() == "[]", || timed.unseen())
     });
 }
 
-fn container() {
+#[apply(live_test)]
+#[needs(PidNs)]
+fn a_container_is_recognised_by_its_namespaces_and_its_first_process() {
     let words = [
         "unshare",
         "--pid",
@@ -152,7 +108,9 @@ fn container() {
     assert!(!examine(&words, "environment").all().iter().any(named));
 }
 
-fn behind_sudo() {
+#[apply(live_test)]
+#[needs(Setpriv, MountNs)]
+fn under_sudo_programs_are_started_as_the_user_who_typed_it() {
     let folder = tempfile::tempdir_in("/tmp").expect("a temporary directory");
     let open = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o777);
     std::fs::set_permissions(folder.path(), open).expect("chmod");
@@ -179,7 +137,9 @@ fn behind_sudo() {
     );
 }
 
-fn unprivileged() {
+#[apply(live_test)]
+#[needs(Setpriv, Cc)]
+fn without_privilege_the_doctor_lists_unseen_checks() {
     let folder = tempfile::tempdir_in("/tmp").expect("a temporary directory");
     let closed = tempfile::tempdir_in("/tmp").expect("a temporary directory");
     let nobodys = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o700);
@@ -205,14 +165,16 @@ fn unprivileged() {
     );
 }
 
-fn search_path() {
+#[apply(live_test)]
+fn dead_path_directories_are_reported_and_a_short_path_is_not() {
     let dead = ["env", "PATH=/gone/1:/gone/2:/usr/bin:/usr/local/bin"].map(OsStr::new);
     examine(&dead, "search-path").expect("note", &["2 directories of 4", "/gone/1, /gone/2"]);
     let short = ["env", "PATH=/usr/bin"].map(OsStr::new);
     examine(&short, "search-path").expect_silence();
 }
 
-fn failures() {
+#[apply(live_test)]
+fn an_error_of_the_doctor_itself_exits_with_125() {
     let unknown = spawnscope(["doctor", "moon"]).expect_code(125);
     assert!(
         unknown.errors().contains("launch-cost, scanners"),

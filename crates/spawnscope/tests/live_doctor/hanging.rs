@@ -10,66 +10,10 @@ use nix::unistd::Pid;
 
 use crate::examined::{Examined, examine};
 use crate::findings::{found, silent, timed, told};
-use crate::support::LiveTest;
-use crate::support::attempts::{best_of, good};
-use crate::support::needs::Need;
+use crate::support::attempts::{best_of_three, good};
 use crate::support::run::{Running, SPAWNSCOPE, await_some};
 use crate::support::workloads::path;
-
-pub fn tests() -> Vec<LiveTest> {
-    vec![
-        LiveTest {
-            name: "directories_that_never_answer_are_told_and_do_not_hold_the_doctor_up",
-            needs: &[Need::Fuse],
-            run: silent_directories,
-        },
-        LiveTest {
-            name: "one_slow_directory_of_path_makes_no_other_one_slow",
-            needs: &[Need::Fuse],
-            run: slow_directory,
-        },
-        LiveTest {
-            name: "a_slow_file_system_for_temporary_files_is_no_scanner",
-            needs: &[Need::Fuse, Need::PidNs],
-            run: slow_temporary_files,
-        },
-        LiveTest {
-            name: "a_scanner_that_holds_opens_does_not_hold_the_doctor_up",
-            needs: &[Need::Fanotify, Need::PidNs],
-            run: held_opens,
-        },
-        LiveTest {
-            name: "programs_that_hang_in_the_kernel_do_not_hold_the_doctor_up",
-            needs: &[Need::Fuse],
-            run: hung_programs,
-        },
-        LiveTest {
-            name: "whatever_signal_ends_the_doctor_it_leaves_no_program",
-            needs: &[],
-            run: ended_while_programs_run,
-        },
-        LiveTest {
-            name: "whatever_signal_ends_the_doctor_it_leaves_no_folder",
-            needs: &[Need::Cc],
-            run: ended_while_measuring,
-        },
-        LiveTest {
-            name: "on_a_kernel_without_close_range_it_leaves_no_folder_and_no_process",
-            needs: &[Need::Cc],
-            run: without_close_range,
-        },
-        LiveTest {
-            name: "a_path_of_many_directories_does_not_hold_the_doctor_up",
-            needs: &[],
-            run: many_directories,
-        },
-        LiveTest {
-            name: "beside_busy_loops_nobody_is_blamed_for_what_waits_for_a_processor",
-            needs: &[Need::MountNs, Need::PidNs],
-            run: beside_busy_loops,
-        },
-    ]
-}
+use crate::support::{apply, live_test};
 
 /// The processes that block something in these tests give up only after 50 s.
 const NOT_HELD_UP: Duration = Duration::from_secs(30);
@@ -93,12 +37,14 @@ fn beside(folder: &Path, microseconds: &str, words: &[&str], check: &str) -> Exa
     in_time(|| examine(&launcher, check))
 }
 
-fn silent_directories() {
+#[apply(live_test)]
+#[needs(Fuse)]
+fn directories_that_never_answer_are_reported_without_delaying_the_doctor() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let hung = folder.path().display().to_string();
     let path = format!("PATH={hung}/bin:/usr/bin");
     // On a busy machine, the doctor may not get as far as trying it.
-    best_of(3, || {
+    best_of_three(|| {
         let examined = beside(folder.path(), "-1", &["env", &path], "search-path");
         let finding = found(
             &examined,
@@ -112,7 +58,7 @@ fn silent_directories() {
     beside(folder.path(), "-1", &["env", &path], "interpreters");
     for variable in ["TMPDIR", "HOME"] {
         let variable = format!("{variable}={hung}/deep");
-        best_of(3, || {
+        best_of_three(|| {
             let examined = beside(folder.path(), "-1", &["env", &variable], "file-systems");
             found(&examined, "problem", &["does not answer", "(fuse)"])?;
             timed(&examined, &["exec_static"])
@@ -120,10 +66,12 @@ fn silent_directories() {
     }
 }
 
-fn slow_directory() {
+#[apply(live_test)]
+#[needs(Fuse)]
+fn one_slow_directory_of_path_makes_no_other_one_slow() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let path = format!("PATH={}:/usr/bin:/bin:/usr/sbin:/sbin", folder.path().display());
-    best_of(3, || {
+    best_of_three(|| {
         let examined = beside(folder.path(), "30000", &["env", &path], "search-path");
         let finding = found(&examined, "problem", &["PATH has 1 directory", "(FUSE)"])?;
         let is_slow = finding["effect_ns"].as_u64() >= Some(30_000_000);
@@ -133,7 +81,9 @@ fn slow_directory() {
     });
 }
 
-fn slow_temporary_files() {
+#[apply(live_test)]
+#[needs(Fuse, PidNs)]
+fn a_slow_file_system_for_temporary_files_is_no_scanner() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let temporary = format!("TMPDIR={}", folder.path().display());
     let words = [
@@ -146,15 +96,17 @@ fn slow_temporary_files() {
         &temporary,
     ];
     // Within the doctor's time for such a file system, a busy machine launches too few programs there for a conclusion.
-    best_of(8, || {
+    best_of_three(|| {
         let examined = beside(folder.path(), "3000", &words, "file-systems");
         let finding = found(&examined, "problem", &["temporary files", "(FUSE)", "from memory"])?;
         good(finding["effect_ns"].as_u64() >= Some(3_000_000), || told(&examined))
     });
-    best_of(4, || silent(&beside(folder.path(), "3000", &words, "scanners")));
+    best_of_three(|| silent(&beside(folder.path(), "3000", &words, "scanners")));
 }
 
-fn held_opens() {
+#[apply(live_test)]
+#[needs(Fanotify, PidNs)]
+fn a_scanner_that_holds_opens_does_not_hold_the_doctor_up() {
     for (scanner, words) in [
         ("holds_opens", &["test-scanner"][..]),
         (
@@ -163,7 +115,7 @@ fn held_opens() {
         ),
     ] {
         let scanner = path(scanner);
-        best_of(3, || {
+        best_of_three(|| {
             let folder = tempfile::tempdir().expect("a temporary directory");
             let launcher = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"].map(OsStr::new);
             let launcher = [&launcher[..], &[scanner.as_os_str(), folder.path().as_os_str()]].concat();
@@ -175,7 +127,9 @@ fn held_opens() {
 }
 
 /// An exec or an open that never ends, in a program that no signal reaches.
-fn hung_programs() {
+#[apply(live_test)]
+#[needs(Fuse)]
+fn programs_that_hang_in_the_kernel_do_not_hold_the_doctor_up() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let home = tempfile::tempdir().expect("a temporary directory");
     let hung = folder.path().display().to_string();
@@ -190,7 +144,8 @@ fn hung_programs() {
 }
 
 /// Also with a program that ignores signals and uses a CPU.
-fn ended_while_programs_run() {
+#[apply(live_test)]
+fn whatever_signal_ends_the_doctor_it_leaves_no_program() {
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGKILL] {
         let home = tempfile::tempdir().expect("a temporary directory");
         let script = "trap '' HUP TERM INT; echo $BASHPID >began; while :; do :; done\n";
@@ -212,7 +167,9 @@ fn ended_while_programs_run() {
 }
 
 /// It measures for a while, because it loads a slow library.
-fn ended_while_measuring() {
+#[apply(live_test)]
+#[needs(Cc)]
+fn whatever_signal_ends_the_doctor_it_leaves_no_folder() {
     let library = path("libslow.so");
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGKILL] {
         let folder = tempfile::tempdir().expect("a temporary directory");
@@ -233,7 +190,9 @@ fn ended_while_measuring() {
 }
 
 /// The keeper removes the folder when it ends.
-fn without_close_range() {
+#[apply(live_test)]
+#[needs(Cc)]
+fn on_a_kernel_without_close_range_it_leaves_no_folder_and_no_process() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let temporary = format!("TMPDIR={}", folder.path().display());
     let launcher = [
@@ -250,10 +209,11 @@ fn without_close_range() {
 }
 
 /// Each directory is tried or reported; none is reported as silent.
-fn many_directories() {
+#[apply(live_test)]
+fn a_path_of_many_directories_does_not_hold_the_doctor_up() {
     let gone: Vec<String> = (0..1500).map(|number| format!("/nowhere/{number}")).collect();
     let path = format!("PATH=/usr/bin:/bin:{}", gone.join(":"));
-    best_of(3, || {
+    best_of_three(|| {
         let examined = in_time(|| examine(&["/usr/bin/env".as_ref(), path.as_ref()], "search-path"));
         found(&examined, "problem", &["without a purpose", "missing: /nowhere/0"])?;
         let is_asked = !examined.unseen().contains("/usr/bin");
@@ -287,7 +247,9 @@ impl Drop for BusyLoop {
 }
 
 /// In a separate namespace without a scanner.
-fn beside_busy_loops() {
+#[apply(live_test)]
+#[needs(MountNs, PidNs)]
+fn time_in_the_run_queue_beside_busy_loops_is_blamed_on_no_program() {
     const LIMIT: Duration = Duration::from_secs(100);
     let processors = std::thread::available_parallelism().map_or(1, usize::from);
     let _loops: Vec<BusyLoop> = (0..processors * 2).map(|_| BusyLoop::start()).collect();
@@ -311,7 +273,7 @@ fn beside_busy_loops() {
             "cannot be written",
             "does not finish",
         ];
-        best_of(3, || {
+        best_of_three(|| {
             let examined = within(LIMIT, || examine(&launcher.map(OsStr::new), check));
             good(!has_title_with(&examined, &blaming), || told(&examined))
         });

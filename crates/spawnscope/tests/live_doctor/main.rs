@@ -15,12 +15,5 @@ mod temporary_files;
 mod whole_machine;
 
 fn main() -> std::process::ExitCode {
-    let subjects = [
-        conditions::tests(),
-        hanging::tests(),
-        scanners::tests(),
-        temporary_files::tests(),
-        whole_machine::tests(),
-    ];
-    support::main(subjects.into_iter().flatten().collect())
+    support::main()
 }

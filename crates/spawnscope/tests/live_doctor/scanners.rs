@@ -8,45 +8,18 @@ use std::process::Command;
 
 use crate::examined::{Examined, examine};
 use crate::findings::{found, silent};
-use crate::support::LiveTest;
-use crate::support::attempts::{best_of, good};
-use crate::support::needs::Need;
+use crate::support::attempts::{best_of_three, good};
 use crate::support::recording::launches;
 use crate::support::run::{Record, SPAWNSCOPE, run};
 use crate::support::workloads::path;
-
-pub fn tests() -> Vec<LiveTest> {
-    vec![
-        LiveTest {
-            name: "a_scanner_with_one_thread_is_named_with_its_delay_and_its_queue",
-            needs: &[Need::Fanotify, Need::PidNs],
-            run: own_scanner,
-        },
-        LiveTest {
-            name: "without_privilege_a_scanner_is_told_by_the_times",
-            needs: &[Need::Fanotify, Need::PidNs, Need::Setpriv],
-            run: unprivileged,
-        },
-        LiveTest {
-            name: "a_recording_of_a_build_behind_it_shows_fresh_programs_waiting_in_their_exec",
-            needs: &[Need::Ebpf, Need::Fanotify],
-            run: recorded,
-        },
-        LiveTest {
-            name: "without_a_scanner_fresh_files_are_launched_as_quickly_as_others",
-            needs: &[Need::MountNs, Need::PidNs],
-            run: no_scanner,
-        },
-    ]
-}
+use crate::support::{apply, live_test};
 
 /// In separate namespaces, so that no other scanner of this machine is found.
 const ALONE: [&str; 6] = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
 
-/// The daemon may wait for a CPU, and the time for launches may end before there are enough.
-const ATTEMPTS: usize = 4;
-
-fn own_scanner() {
+#[apply(live_test)]
+#[needs(Fanotify, PidNs)]
+fn a_scanner_with_one_thread_is_named_with_its_delay_and_its_queue() {
     let program = path("scans_new_files");
     let words = [
         "test-scanner",
@@ -54,7 +27,7 @@ fn own_scanner() {
         "they queue",
         "leave protection on",
     ];
-    best_of(ATTEMPTS, || {
+    best_of_three(|| {
         let folder = tempfile::tempdir().expect("a temporary directory");
         let scanned = [program.as_os_str(), folder.path().as_os_str()];
         let examined = examine(&[&ALONE.map(OsStr::new)[..], &scanned].concat(), "scanners");
@@ -68,12 +41,14 @@ fn own_scanner() {
 }
 
 /// If the daemon's descriptors may not be read, the launch times still show the scanner.
-fn unprivileged() {
+#[apply(live_test)]
+#[needs(Fanotify, PidNs, Setpriv)]
+fn without_privilege_a_scanner_is_recognised_by_launch_times() {
     let binary = tempfile::tempdir_in("/tmp").expect("a temporary directory");
     std::fs::set_permissions(binary.path(), Permissions::from_mode(0o755)).expect("chmod");
     let copied = binary.path().join("spawnscope");
     std::fs::copy(SPAWNSCOPE, &copied).expect("the binary can be copied");
-    best_of(ATTEMPTS, || {
+    best_of_three(|| {
         let folder = tempfile::tempdir_in("/tmp").expect("a temporary directory");
         let examined = Examined::of(&run(&mut unprivileged_command(folder.path(), &copied)));
         found(&examined, "problem", &["an unknown program scans it", "they queue"])?;
@@ -107,7 +82,9 @@ fn unprivileged_command(folder: &Path, doctor: &Path) -> Command {
 }
 
 /// What a user would see in a build: each fresh program waits in its exec.
-fn recorded() {
+#[apply(live_test)]
+#[needs(Ebpf, Fanotify)]
+fn a_recording_of_a_build_behind_it_shows_fresh_programs_waiting_in_their_exec() {
     const PROGRAMS: i64 = 20;
     let folder = tempfile::tempdir().expect("a temporary directory");
     let build = format!("for n in $(seq {PROGRAMS}); do cp \"$0\" \"$TMPDIR/fresh$n\"; \"$TMPDIR/fresh$n\"; done");
@@ -127,12 +104,14 @@ fn recorded() {
     }
 }
 
-fn no_scanner() {
+#[apply(live_test)]
+#[needs(MountNs, PidNs)]
+fn without_a_scanner_fresh_files_are_launched_as_quickly_as_others() {
     let script = "mount -t tmpfs none \"$1\" && export TMPDIR=\"$1\" && shift && exec \"$@\"";
     let folder = tempfile::tempdir().expect("a temporary directory");
     let words = ["sh", "-c", script, "sh"].map(OsStr::new);
     let launcher = [&ALONE.map(OsStr::new)[..], &words, &[folder.path().as_os_str()]].concat();
-    best_of(ATTEMPTS, || {
+    best_of_three(|| {
         let examined = examine(&launcher, "scanners");
         silent(&examined)?;
         good(!examined.unseen().contains("could not be timed"), || examined.unseen())

@@ -4,38 +4,26 @@ use std::ffi::OsStr;
 
 use crate::examined::{after, examine};
 use crate::findings::silent;
-use crate::support::LiveTest;
-use crate::support::attempts::{best_of, good};
-use crate::support::needs::Need;
+use crate::support::attempts::{best_of_three, good};
+use crate::support::{apply, live_test};
 
-pub fn tests() -> Vec<LiveTest> {
-    vec![
-        LiveTest {
-            name: "a_full_temporary_directory_is_a_problem_and_launches_are_timed_elsewhere",
-            needs: &[Need::MountNs],
-            run: full,
-        },
-        LiveTest {
-            name: "a_temporary_directory_that_is_read_only_missing_or_none_is_a_problem",
-            needs: &[Need::MountNs],
-            run: useless,
-        },
-    ]
-}
-
-fn full() {
+#[apply(live_test)]
+#[needs(MountNs)]
+fn a_full_temporary_directory_is_a_problem_and_launches_are_timed_elsewhere() {
     let mount = "mount -t tmpfs -o size=64k none \"$1\"; head -c 64k /dev/zero >\"$1/full\"; export TMPDIR=\"$1\"";
     let words = ["temporary files cannot be created", "no space left", "df -i"];
     after(mount, "file-systems").expect("problem", &words);
     // The doctor looks for scanners in another directory, and still sees that there is none.
-    best_of(4, || {
+    best_of_three(|| {
         let scanned = after(mount, "scanners");
         silent(&scanned)?;
         good(!scanned.unseen().contains("first launch"), || scanned.unseen())
     });
 }
 
-fn useless() {
+#[apply(live_test)]
+#[needs(MountNs)]
+fn a_temporary_directory_that_is_read_only_missing_or_none_is_a_problem() {
     let read_only = "mount -t tmpfs -o ro none \"$1\"; export TMPDIR=\"$1\"";
     after(read_only, "file-systems").expect("problem", &["read-only"]);
     for (place, reason) in [("/dev/null", "not a directory"), ("/gone/away", "no such directory")] {

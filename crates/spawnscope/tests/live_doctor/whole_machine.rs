@@ -4,52 +4,14 @@
 use std::ffi::OsStr;
 
 use crate::examined::{Examined, after, examine};
-use crate::support::LiveTest;
-use crate::support::attempts::{best_of, good};
-use crate::support::needs::{Need, groups_of_processes};
+use crate::support::attempts::{best_of_three, good};
+use crate::support::needs::groups_of_processes;
 use crate::support::workloads::path;
+use crate::support::{apply, live_test};
 
-pub fn tests() -> Vec<LiveTest> {
-    vec![
-        LiveTest {
-            name: "registered_interpreters_are_told_and_missing_ones_are_problems",
-            needs: &[Need::Binfmt],
-            run: binfmt,
-        },
-        LiveTest {
-            name: "audit_rules_are_asked_of_the_kernel_which_answers_only_outside_of_containers",
-            needs: &[Need::PidNs],
-            run: audit,
-        },
-        LiveTest {
-            name: "gvisor_and_wsl_are_recognised_and_advice_is_for_whoever_can_follow_it",
-            needs: &[Need::MountNs],
-            run: foreign_kernels,
-        },
-        LiveTest {
-            name: "security_modules_are_noted",
-            needs: &[Need::MountNs],
-            run: security_modules,
-        },
-        LiveTest {
-            name: "a_large_parent_is_told_with_what_a_fork_of_it_costs_and_whether_it_could",
-            needs: &[Need::MountNs, Need::PidNs, Need::Cc],
-            run: large_parent,
-        },
-        LiveTest {
-            name: "a_control_group_that_is_nearly_full_of_processes_is_told",
-            needs: &[Need::Cgroup],
-            run: full_group,
-        },
-        LiveTest {
-            name: "a_user_who_is_near_the_limit_of_processes_is_told",
-            needs: &[Need::Setpriv],
-            run: full_user,
-        },
-    ]
-}
-
-fn binfmt() {
+#[apply(live_test)]
+#[needs(Binfmt)]
+fn registered_interpreters_are_notes_and_missing_ones_are_problems() {
     let format = |machine: &str, interpreter: &str| {
         let script = format!(
             "set -e; mount -t binfmt_misc none /proc/sys/fs/binfmt_misc; \
@@ -77,14 +39,18 @@ fn binfmt() {
 }
 
 /// Audit rules would affect the whole machine, so the test adds none.
-fn audit() {
+#[apply(live_test)]
+#[needs(PidNs)]
+fn audit_rules_are_asked_of_the_kernel_which_answers_only_outside_of_containers() {
     let words = ["unshare", "--pid", "--fork", "--mount-proc"].map(OsStr::new);
     let inside = examine(&words, "audit");
     assert!(inside.unseen().contains("only root"), "{}", inside.unseen());
     assert_eq!(examine(&[], "audit").unseen(), "[]");
 }
 
-fn foreign_kernels() {
+#[apply(live_test)]
+#[needs(MountNs)]
+fn gvisor_and_wsl_are_recognised_and_advice_is_for_whoever_can_follow_it() {
     let pretend = |version: &str, release: &str| {
         format!(
             "echo '{version}' >\"$1/version\"; mount --bind \"$1/version\" /proc/version; \
@@ -112,7 +78,9 @@ fn foreign_kernels() {
     assert!(!as_root(&after(&gvisor, "cgroups")));
 }
 
-fn security_modules() {
+#[apply(live_test)]
+#[needs(MountNs)]
+fn security_modules_are_noted() {
     let modules = |names: &str| {
         let mount = format!("mount -t tmpfs none /sys/kernel/security; echo {names} >/sys/kernel/security/lsm");
         after(&mount, "security-modules")
@@ -123,7 +91,7 @@ fn security_modules() {
 
 /// On a busy machine, the doctor may have no time to measure the cost of a fork.
 fn with_constants(examine: impl Fn() -> Examined) -> Examined {
-    best_of(4, || {
+    best_of_three(|| {
         let examined = examine();
         let is_measured = !examined.unseen().contains("could not be measured");
         good(is_measured, || examined.unseen())?;
@@ -131,7 +99,9 @@ fn with_constants(examine: impl Fn() -> Examined) -> Examined {
     })
 }
 
-fn large_parent() {
+#[apply(live_test)]
+#[needs(MountNs, PidNs, Cc)]
+fn a_large_parent_is_reported_with_the_cost_of_a_fork_and_whether_memory_allows_it() {
     let large = path("large_parent");
     let alone = ["unshare", "--mount", "--pid", "--fork", "--mount-proc"].map(OsStr::new);
     let beside = |mebibytes: &str, script: &str, check: &str| {
@@ -156,7 +126,9 @@ fn large_parent() {
     beside("1", strict, "overcommit").expect_silence();
 }
 
-fn full_group() {
+#[apply(live_test)]
+#[needs(Cgroup)]
+fn a_control_group_near_its_process_limit_is_reported() {
     let group = groups_of_processes().join(format!("spawnscope-test-{}", std::process::id()));
     let filled = |sleepers: &str| {
         let script = "group=$1 sleepers=$2; shift 2; mkdir \"$group\" && echo 30 >\"$group/pids.max\" && echo $$ >\"$group/cgroup.procs\" || exit 99; \
@@ -174,7 +146,9 @@ fn full_group() {
 }
 
 /// A user without other processes.
-fn full_user() {
+#[apply(live_test)]
+#[needs(Setpriv)]
+fn a_user_near_the_limit_of_processes_is_reported() {
     let limited = |sleepers: &str| {
         let script = "sleepers=$1; shift; for n in $(seq $sleepers); do sleep 60 & pids=\"$pids $!\"; done; \
                       ulimit -u 20; \"$@\"; code=$?; kill $pids; wait; exit $code";

@@ -2,78 +2,57 @@
 
 use serde_json::Value;
 
-use crate::support::LiveTest;
-use crate::support::attempts::{best_of, good};
-use crate::support::needs::Need;
+use crate::support::attempts::{best_of_three, good};
 use crate::support::run::{Record, spawnscope};
+use crate::support::{apply, live_test};
 
-pub fn tests() -> Vec<LiveTest> {
-    vec![
-        LiveTest {
-            name: "a_dirname_loop_is_told_to_use_an_expansion",
-            needs: &[Need::Ebpf],
-            run: || {
-                let told = advice("for i in {1..200}; do d=$(dirname /a/b/c$i); done");
-                let dirname = of_rule(&told, "builtin").expect("advice about dirname");
-                assert!(dirname["count"].as_u64().expect("a count") > 100, "{dirname}");
-                assert!(text(dirname, "fix").contains("${p%/*}"), "{dirname}");
-                assert!(
-                    of_rule(&told, "bare-forks").is_none(),
-                    "the forks became dirname: {told:?}"
-                );
-            },
-        },
-        LiveTest {
-            name: "a_filter_of_a_variable_goes_with_its_subshell",
-            needs: &[Need::Ebpf],
-            run: || {
-                let told = advice("for i in {1..150}; do x=$(echo abc-$i | sed 's/-.*//'); done");
-                let sed = of_rule(&told, "builtin").expect("advice about sed");
-                assert!(text(sed, "fix").contains("${x%%-*}"), "{sed}");
-            },
-        },
-        LiveTest {
-            name: "forks_for_functions_are_told",
-            needs: &[Need::Ebpf],
-            run: || {
-                let told = advice("f() { echo x; }; for i in {1..400}; do y=$(f); done");
-                let forks = of_rule(&told, "bare-forks").expect("advice about forks");
-                assert!(text(forks, "fix").contains("REPLY"), "{forks}");
-            },
-        },
-        LiveTest {
-            name: "one_launch_a_file_is_told_to_be_one_for_all",
-            needs: &[Need::Ebpf],
-            run: || {
-                let touch = advice("cd $(mktemp -d) && seq 200 | xargs -n1 touch && rm -r $PWD");
-                let touch = of_rule(&touch, "batch").expect("advice about touch");
-                assert!(text(touch, "fix").contains("xargs touch"), "{touch}");
-                let chmod = "cd $(mktemp -d) && touch {1..200} && find . -type f -exec chmod 600 {} \\; ; rm -r $PWD";
-                let chmod = advice(chmod);
-                let chmod = of_rule(&chmod, "batch").expect("advice about chmod");
-                assert!(text(chmod, "fix").contains("{} +"), "{chmod}");
-            },
-        },
-        LiveTest {
-            name: "a_wrapper_script_is_told_to_be_left_out",
-            needs: &[Need::Ebpf],
-            run: wrapper,
-        },
-        LiveTest {
-            name: "an_interpreter_that_starts_again_and_again_is_told",
-            needs: &[Need::Ebpf],
-            run: || {
-                let told = advice("for i in {1..60}; do perl -e 'print 1'; done >/dev/null");
-                let perl = of_rule(&told, "interpreter-start").expect("advice about perl");
-                assert!(text(perl, "fix").contains("one perl"), "{perl}");
-            },
-        },
-        LiveTest {
-            name: "clean_work_gets_no_advice",
-            needs: &[Need::Ebpf, Need::Cc],
-            run: clean,
-        },
-    ]
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn advice_replaces_a_dirname_loop_with_an_expansion() {
+    let told = advice("for i in {1..200}; do d=$(dirname /a/b/c$i); done");
+    let dirname = of_rule(&told, "builtin").expect("advice about dirname");
+    assert!(dirname["count"].as_u64().expect("a count") > 100, "{dirname}");
+    assert!(text(dirname, "fix").contains("${p%/*}"), "{dirname}");
+    assert!(
+        of_rule(&told, "bare-forks").is_none(),
+        "the forks became dirname: {told:?}"
+    );
+}
+
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn advice_replaces_a_filter_of_a_variable_and_its_subshell() {
+    let told = advice("for i in {1..150}; do x=$(echo abc-$i | sed 's/-.*//'); done");
+    let sed = of_rule(&told, "builtin").expect("advice about sed");
+    assert!(text(sed, "fix").contains("${x%%-*}"), "{sed}");
+}
+
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn forks_for_functions_are_reported() {
+    let told = advice("f() { echo x; }; for i in {1..400}; do y=$(f); done");
+    let forks = of_rule(&told, "bare-forks").expect("advice about forks");
+    assert!(text(forks, "fix").contains("REPLY"), "{forks}");
+}
+
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn one_launch_per_file_gets_advice_to_batch() {
+    let touch = advice("cd $(mktemp -d) && seq 200 | xargs -n1 touch && rm -r $PWD");
+    let touch = of_rule(&touch, "batch").expect("advice about touch");
+    assert!(text(touch, "fix").contains("xargs touch"), "{touch}");
+    let chmod = "cd $(mktemp -d) && touch {1..200} && find . -type f -exec chmod 600 {} \\; ; rm -r $PWD";
+    let chmod = advice(chmod);
+    let chmod = of_rule(&chmod, "batch").expect("advice about chmod");
+    assert!(text(chmod, "fix").contains("{} +"), "{chmod}");
+}
+
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn an_interpreter_that_starts_repeatedly_is_reported() {
+    let told = advice("for i in {1..60}; do perl -e 'print 1'; done >/dev/null");
+    let perl = of_rule(&told, "interpreter-start").expect("advice about perl");
+    assert!(text(perl, "fix").contains("one perl"), "{perl}");
 }
 
 /// What is told about a script of bash.
@@ -99,7 +78,9 @@ fn text(advice: &Value, key: &str) -> String {
     advice[key].to_string()
 }
 
-fn wrapper() {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn advice_skips_a_wrapper_script() {
     let record = Record::new();
     let path = |name: &str| record.directory().join(name);
     let script = format!(
@@ -120,7 +101,9 @@ fn wrapper() {
 }
 
 /// What others take of the machine may look like a habit of the script.
-fn clean() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn clean_work_gets_no_advice() {
     let scripts = [
         "head -c 100000000 /dev/zero | cat | wc -c",
         "sleep 0.3",
@@ -129,7 +112,7 @@ fn clean() {
         "seq 200000 | sort -n | tail -n1",
     ];
     for script in scripts {
-        best_of(4, || {
+        best_of_three(|| {
             let told = advice(script);
             good(told.is_empty(), || format!("{script}: {told:?}"))
         });

@@ -4,14 +4,10 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::support::LiveTest;
-use crate::support::attempts::{best_of, good};
-use crate::support::needs::Need;
+use crate::support::attempts::{best_of_three, good};
 use crate::support::run::{Record, spawnscope};
 use crate::support::workloads::{directory, path};
-
-const BASIC: &[Need] = &[Need::Ebpf];
-const COMPILED: &[Need] = &[Need::Ebpf, Need::Cc];
+use crate::support::{apply, live_test};
 
 /// The rules that this file is about.
 const RULES: [&str; 11] = [
@@ -27,61 +23,6 @@ const RULES: [&str; 11] = [
     "run-queue",
     "slow-machine",
 ];
-
-pub fn tests() -> Vec<LiveTest> {
-    vec![
-        LiveTest {
-            name: "a_large_parent_that_forks_is_told_not_to",
-            needs: BASIC,
-            run: large_parent,
-        },
-        LiveTest {
-            name: "a_large_parent_whose_forks_execute_nothing_is_told_of_huge_pages",
-            needs: BASIC,
-            run: large_parent_without_exec,
-        },
-        LiveTest {
-            name: "a_parent_that_grows_is_told",
-            needs: BASIC,
-            run: growing_parent,
-        },
-        LiveTest {
-            name: "loops_of_closes_are_told_and_single_calls_are_not",
-            needs: COMPILED,
-            run: close_loop,
-        },
-        LiveTest {
-            name: "a_search_path_of_empty_directories_is_told",
-            needs: COMPILED,
-            run: loader,
-        },
-        LiveTest {
-            name: "a_parent_that_polls_is_told_to_wait",
-            needs: BASIC,
-            run: late_reaping,
-        },
-        LiveTest {
-            name: "programs_that_give_much_memory_back_are_told",
-            needs: COMPILED,
-            run: teardown,
-        },
-        LiveTest {
-            name: "more_work_at_once_than_cpus_is_told",
-            needs: BASIC,
-            run: run_queue,
-        },
-        LiveTest {
-            name: "a_scanner_is_told_by_its_name_and_nobody_to_switch_it_off",
-            needs: &[Need::Ebpf, Need::Cc, Need::MountNs, Need::Fanotify],
-            run: scanner,
-        },
-        LiveTest {
-            name: "clean_work_hears_nothing_of_the_system",
-            needs: COMPILED,
-            run: clean,
-        },
-    ]
-}
 
 fn told(file: &Path) -> Vec<Value> {
     let advice = spawnscope(["advise".as_ref(), "--json".as_ref(), file.as_os_str()]).expect_code(0);
@@ -111,7 +52,9 @@ fn expect<'a>(told: &'a [Value], rule: &str, count: u64, in_fix: &str) -> &'a Va
     advice
 }
 
-fn large_parent() {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn a_large_parent_that_forks_gets_advice() {
     let launch = "for (1..12) { system '/bin/true' }";
     let large = format!("my $x = 'a' x 300e6; {launch}");
     expect(&advice(&["perl", "-e", &large]), "large-parent", 12, "Proc::FastSpawn");
@@ -119,14 +62,18 @@ fn large_parent() {
     assert!(of_rule(&small, "large-parent").is_none(), "{small:#?}");
 }
 
-fn large_parent_without_exec() {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn a_large_parent_whose_forks_execute_nothing_gets_advice_on_huge_pages() {
     let script = "my $x = 'a' x 300e6; for (1..12) { my $pid = fork; exit 0 unless $pid; waitpid $pid, 0 }";
     let told = advice(&["perl", "-e", script]);
     expect(&told, "large-parent-pages", 12, "glibc.malloc.hugetlb=1");
     assert!(of_rule(&told, "large-parent").is_none(), "{told:#?}");
 }
 
-fn growing_parent() {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn a_growing_parent_is_reported() {
     let script = "my @x; for (1..80) { push @x, 'a' x 4e6; system '/bin/true' }";
     expect(
         &advice(&["perl", "-e", script]),
@@ -136,7 +83,9 @@ fn growing_parent() {
     );
 }
 
-fn close_loop() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn loops_of_closes_are_reported_and_single_calls_are_not() {
     let command = [path("closing").into_os_string(), "100000".into(), path("tiny").into()];
     let record = Record::new();
     record.run(command).expect_code(0);
@@ -144,7 +93,9 @@ fn close_loop() {
     expect(&told(&record.file()), "close-loop", 2, "close_range(3, ~0U");
 }
 
-fn loader() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn a_library_path_of_empty_directories_is_reported() {
     let empty = tempfile::tempdir().expect("a temporary directory");
     let launch = |directories: usize| {
         let mut search = String::new();
@@ -165,11 +116,13 @@ fn loader() {
     assert!(of_rule(&none, "loader-search").is_none(), "{none:#?}");
 }
 
-fn late_reaping() {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn a_polling_parent_gets_advice_to_wait() {
     // Not `select` with a time limit: where the kernel hides its preempt count, its end may look like another process's doing.
     let launch = "use Time::HiRes 'usleep'; my $pid = fork; exec 'sleep', '0.03' unless $pid;";
     let poll = format!("for (1..8) {{ {launch} usleep 50000 until waitpid($pid, 1) > 0 }}");
-    best_of(4, || {
+    best_of_three(|| {
         let told = advice(&["perl", "-e", &poll]);
         // A child that a stall holds until the parent looks again did not wait for it.
         let seen = of_rule(&told, "late-reaping").and_then(|advice| advice["count"].as_u64());
@@ -181,7 +134,9 @@ fn late_reaping() {
     });
 }
 
-fn teardown() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn programs_that_free_much_memory_are_reported() {
     let program = path("many_mappings");
     let program = program.to_str().expect("a path of characters");
     let with = |mappings: &str| {
@@ -193,7 +148,9 @@ fn teardown() {
     assert!(of_rule(&small, "teardown").is_none(), "{small:#?}");
 }
 
-fn run_queue() {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn oversubscribed_cpus_are_reported() {
     let busy = "bash -c 'for ((n = 0; n < 50000; n++)); do :; done'";
     let script = format!("n=$(nproc); seq $((6 * n)) | xargs -P$((3 * n)) -I{{}} {busy}");
     let told = advice(&["bash", "-c", &script]);
@@ -201,7 +158,9 @@ fn run_queue() {
     assert!(advice["saving_low_ns"].as_u64() > Some(0), "{advice:#}");
 }
 
-fn scanner() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc, MountNs, Fanotify)]
+fn a_scanner_is_named_without_advice_to_disable_it() {
     let scanned = tempfile::tempdir().expect("a temporary directory");
     let directory = scanned.path().to_str().expect("a path of characters");
     let (through, tiny) = (path("scanned"), path("tiny"));
@@ -216,7 +175,9 @@ fn scanner() {
 }
 
 /// What others take of the machine may look like the system's doing.
-fn clean() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn clean_work_gets_no_advice_about_the_system() {
     let scripts = [
         "head -c 200000000 /dev/zero | wc -c",
         "sleep 0.5",
@@ -226,7 +187,7 @@ fn clean() {
         "for i in 1 2 3; do x=$(ls /usr/bin | sort | tail -n1); done",
     ];
     for script in scripts {
-        best_of(4, || {
+        best_of_three(|| {
             let told = advice(&["bash", "-c", script]);
             let found: Vec<&Value> = RULES.iter().filter_map(|rule| of_rule(&told, rule)).collect();
             good(found.is_empty(), || format!("{script}: {found:#?}"))

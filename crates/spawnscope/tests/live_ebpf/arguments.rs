@@ -4,40 +4,14 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 
-use crate::support::LiveTest;
-use crate::support::needs::Need;
 use crate::support::recording::launches;
 use crate::support::run::{Record, spawnscope};
 use crate::support::workloads::path;
+use crate::support::{apply, live_test};
 
-const NEEDS: &[Need] = &[Need::Ebpf, Need::Cc];
-
-pub fn tests() -> Vec<LiveTest> {
-    vec![
-        LiveTest {
-            name: "a_megabyte_of_arguments_is_recorded_and_cut",
-            needs: NEEDS,
-            run: megabyte,
-        },
-        LiveTest {
-            name: "arguments_of_any_bytes_are_kept",
-            needs: NEEDS,
-            run: any_bytes,
-        },
-        LiveTest {
-            name: "no_control_sequence_reaches_the_terminal",
-            needs: NEEDS,
-            run: control_sequences,
-        },
-        LiveTest {
-            name: "secrets_are_masked_unless_told_otherwise",
-            needs: NEEDS,
-            run: secrets,
-        },
-    ]
-}
-
-fn megabyte() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn a_megabyte_of_arguments_is_recorded_and_cut() {
     // One argument may be 128 KiB long at most (MAX_ARG_STRLEN).
     let arguments = (0..9).map(|_| OsString::from("x".repeat(120_000)));
     let record = Record::new();
@@ -55,7 +29,9 @@ fn megabyte() {
     spawnscope(["tree".as_ref(), record.file().as_os_str()]).expect_code(0);
 }
 
-fn any_bytes() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn arguments_of_any_bytes_are_kept() {
     let tiny = path("tiny");
     let strange = [
         tiny.as_os_str(),
@@ -79,7 +55,9 @@ fn any_bytes() {
 }
 
 /// Escape sequences in arguments, in a program's name and in a directory, seen through every listing.
-fn control_sequences() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn no_control_sequence_reaches_the_terminal() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let evil = directory.path().join("\x1b[31mred\x07");
     fs::copy(path("tiny"), &evil).expect("a copy with an evil name");
@@ -108,7 +86,9 @@ fn control_sequences() {
     }
 }
 
-fn secrets() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn secrets_are_masked_by_default() {
     let tiny = path("tiny");
     let command = [tiny.as_os_str(), "--password=hunter2".as_ref(), "--verbose".as_ref()];
     let masked = Record::new();

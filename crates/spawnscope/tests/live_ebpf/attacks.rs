@@ -3,23 +3,16 @@
 use std::process::Command;
 use std::time::Duration;
 
-use crate::support::LiveTest;
-use crate::support::needs::Need;
 use crate::support::run::{Running, SPAWNSCOPE};
+use crate::support::{apply, live_test};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/attacks.sh");
 /// It takes a minute on a quiet machine.
 const DEADLINE: Duration = Duration::from_secs(600);
 
-pub fn tests() -> Vec<LiveTest> {
-    vec![LiveTest {
-        name: "every_attack_from_outside_is_repelled",
-        needs: &[Need::Ebpf, Need::Setpriv, Need::Ptrace, Need::Python],
-        run: from_outside,
-    }]
-}
-
-fn from_outside() {
+#[apply(live_test)]
+#[needs(Ebpf, Setpriv, Ptrace, Python)]
+fn every_attack_from_outside_is_repelled() {
     let finished = Running::start(Command::new("bash").args([SCRIPT, SPAWNSCOPE])).finish_within(DEADLINE);
     let told = finished.output();
     let repelled = told.lines().filter(|line| line.starts_with("repelled ")).count();

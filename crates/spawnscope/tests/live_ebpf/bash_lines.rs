@@ -2,57 +2,57 @@
 
 use std::fs;
 
-use crate::support::LiveTest;
 use crate::support::chains::{Shell, asked, chain_of};
-use crate::support::needs::Need;
 use crate::support::run::Record;
 use crate::support::workloads::path;
+use crate::support::{apply, live_test};
 
-const NEEDS: &[Need] = &[Need::Ebpf, Need::Cc];
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn bash_functions_and_sourced_files_have_their_whole_chain() {
+    functions(&bash());
+}
 
-pub fn tests() -> Vec<LiveTest> {
-    vec![
-        LiveTest {
-            name: "bash_functions_and_sourced_files_have_their_whole_chain",
-            needs: NEEDS,
-            run: || functions(&bash()),
-        },
-        LiveTest {
-            name: "bash_substitutions_subshells_and_pipelines_have_their_line",
-            needs: NEEDS,
-            run: || forks(&bash()),
-        },
-        LiveTest {
-            name: "bash_compound_commands_in_subshells_have_their_own_line",
-            needs: NEEDS,
-            run: || compounds(&bash()),
-        },
-        LiveTest {
-            name: "what_bash_evaluates_is_asked_for_where_it_was_begun",
-            needs: NEEDS,
-            run: || evaluations(&bash()),
-        },
-        LiveTest {
-            name: "the_commands_of_traps_stand_at_no_line_of_the_script",
-            needs: NEEDS,
-            run: || traps(&bash()),
-        },
-        LiveTest {
-            name: "what_bash_gets_without_a_file_is_in_no_file",
-            needs: NEEDS,
-            run: || without_file(&bash()),
-        },
-        LiveTest {
-            name: "a_shell_with_a_prompt_has_the_lines_of_the_files_that_it_reads",
-            needs: NEEDS,
-            run: || startup_file(&bash()),
-        },
-        LiveTest {
-            name: "a_deep_recursion_is_cut_and_says_so",
-            needs: NEEDS,
-            run: || recursion(&bash()),
-        },
-    ]
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn bash_substitutions_subshells_and_pipelines_have_their_line() {
+    forks(&bash());
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn bash_compound_commands_in_subshells_have_their_own_line() {
+    compounds(&bash());
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn code_that_bash_evaluates_has_the_line_of_its_eval() {
+    evaluations(&bash());
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn commands_of_bash_traps_have_no_line_of_the_script() {
+    traps(&bash());
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn bash_code_without_a_file_has_lines_without_a_file() {
+    without_file(&bash());
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn a_shell_with_a_prompt_has_the_lines_of_the_files_that_it_reads() {
+    startup_file(&bash());
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn a_deep_recursion_is_truncated_and_marked() {
+    recursion(&bash());
 }
 
 /// All of them, for whichever bash.

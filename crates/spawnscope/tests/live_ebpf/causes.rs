@@ -1,49 +1,37 @@
 //! Causes, on real recordings: the critical path charges the wall once, and the replay gives it back.
 
-use crate::support::LiveTest;
-use crate::support::attempts::{best_of, good};
-use crate::support::needs::Need;
+use crate::support::attempts::{best_of_three, good};
 use crate::support::recording::report;
 use crate::support::run::Record;
+use crate::support::{apply, live_test};
 
 /// The replay's error may be this share of the wall.
 const MOST_ERROR: f64 = 0.03;
-const ATTEMPTS: usize = 10;
 
-pub fn tests() -> Vec<LiveTest> {
-    vec![
-        LiveTest {
-            name: "one_launch_after_another_is_played_again_as_it_was",
-            needs: &[Need::Ebpf],
-            run: || played_again("for ((i = 0; i < 400; i++)); do /bin/true; done", MOST_ERROR),
-        },
-        LiveTest {
-            name: "parallel_launches_are_played_again_as_they_were",
-            needs: &[Need::Ebpf],
-            run: || played_again("seq 400 | xargs -P4 -n1 /bin/true", MOST_ERROR),
-        },
-        LiveTest {
-            name: "pipes_and_substitutions_are_played_again_as_they_were",
-            needs: &[Need::Ebpf],
-            run: || {
-                let pipes = "for i in {1..60}; do x=$(seq 2000 | sort -n | tail -n 1); done";
-                played_again(pipes, MOST_ERROR);
-            },
-        },
-        LiveTest {
-            name: "busy_children_that_share_the_cpus_are_played_again_as_they_were",
-            needs: &[Need::Ebpf],
-            run: || {
-                let busy = "for i in 1 2 3 4 5; do (for ((n = 0; n < 60000; n++)); do :; done) & done; wait";
-                played_again(busy, MOST_ERROR);
-            },
-        },
-        LiveTest {
-            name: "a_sleep_on_the_critical_path_is_a_timer",
-            needs: &[Need::Ebpf],
-            run: sleeping,
-        },
-    ]
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn one_launch_after_another_is_played_again_as_it_was() {
+    played_again("for ((i = 0; i < 400; i++)); do /bin/true; done", MOST_ERROR);
+}
+
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn parallel_launches_are_played_again_as_they_were() {
+    played_again("seq 400 | xargs -P4 -n1 /bin/true", MOST_ERROR);
+}
+
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn pipes_and_substitutions_are_played_again_as_they_were() {
+    let pipes = "for i in {1..60}; do x=$(seq 2000 | sort -n | tail -n 1); done";
+    played_again(pipes, MOST_ERROR);
+}
+
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn busy_children_that_share_the_cpus_are_played_again_as_they_were() {
+    let busy = "for i in 1 2 3 4 5; do (for ((n = 0; n < 60000; n++)); do :; done) & done; wait";
+    played_again(busy, MOST_ERROR);
 }
 
 fn recorded(script: &str) -> serde_json::Value {
@@ -63,7 +51,7 @@ fn recorded(script: &str) -> serde_json::Value {
 /// What other processes take of the CPUs is known only while a recorded thread waits for one. On a machine that is busy with
 /// others the replay is off by more; a wrong model is off every time.
 fn played_again(script: &str, most_error: f64) {
-    best_of(ATTEMPTS, || {
+    best_of_three(|| {
         let error = recorded(script)["replay_error"].as_f64().expect("a number");
         good(error.abs() <= most_error, || {
             format!("off by {error} of the wall: {script}")
@@ -71,8 +59,10 @@ fn played_again(script: &str, most_error: f64) {
     });
 }
 
-fn sleeping() {
-    best_of(ATTEMPTS, || {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn a_sleep_on_the_critical_path_is_a_timer() {
+    best_of_three(|| {
         let report = recorded("sleep 0.3");
         let parts = report["critical_path"].as_array().expect("an array");
         let timer = parts.iter().find(|part| part["on"] == "timer").expect("a timer");

@@ -5,118 +5,28 @@ use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
 use std::process::{Command, Stdio};
 
-use crate::support::LiveTest;
+use crate::support::{apply, live_test};
 use serde_json::Value;
 
-use crate::support::attempts::{at_length, best_of, good, rounds};
-use crate::support::needs::Need;
+use crate::support::attempts::{at_length, best_of_three, good, rounds};
 use crate::support::recording::{launches, report};
 use crate::support::run::{Record, Running, SPAWNSCOPE, as_nobody, run, spawnscope};
 
-const NEEDS: &[Need] = &[Need::Ebpf];
-const ATTEMPTS: usize = 10;
-
-pub fn tests() -> Vec<LiveTest> {
-    vec![
-        LiveTest {
-            name: "the_exit_status_of_the_command_is_passed_on",
-            needs: NEEDS,
-            run: exit_status,
-        },
-        LiveTest {
-            name: "a_command_killed_by_a_signal_gives_128_and_its_number",
-            needs: NEEDS,
-            run: killed,
-        },
-        LiveTest {
-            name: "a_command_that_is_not_there_gives_127",
-            needs: NEEDS,
-            run: not_found,
-        },
-        LiveTest {
-            name: "a_command_that_is_not_executable_gives_126",
-            needs: NEEDS,
-            run: not_executable,
-        },
-        LiveTest {
-            name: "standard_input_and_output_pass_unchanged",
-            needs: NEEDS,
-            run: streams,
-        },
-        LiveTest {
-            name: "the_report_goes_to_standard_error_alone",
-            needs: NEEDS,
-            run: report_to_stderr,
-        },
-        LiveTest {
-            name: "the_report_as_json_has_a_file_or_descriptor_of_its_own",
-            needs: NEEDS,
-            run: report_as_json,
-        },
-        LiveTest {
-            name: "git_ignores_a_default_recording",
-            needs: &[Need::Ebpf],
-            run: default_recording_in_git,
-        },
-        LiveTest {
-            name: "the_older_recording_is_kept",
-            needs: NEEDS,
-            run: older_recording,
-        },
-        LiveTest {
-            name: "a_foreign_file_is_never_replaced",
-            needs: NEEDS,
-            run: foreign_file,
-        },
-        LiveTest {
-            name: "without_permission_the_message_says_what_to_grant",
-            needs: &[Need::Setpriv],
-            run: no_permission,
-        },
-        LiveTest {
-            name: "a_command_whose_interpreter_is_missing_costs_no_recording",
-            needs: &[Need::Ebpf],
-            run: missing_interpreter,
-        },
-        LiveTest {
-            name: "a_report_that_cannot_be_written_changes_no_status",
-            needs: &[Need::Ebpf],
-            run: unwritable_report,
-        },
-        LiveTest {
-            name: "closed_streams_stay_closed",
-            needs: &[Need::Ebpf],
-            run: closed_streams,
-        },
-        LiveTest {
-            name: "after_the_duration_the_command_runs_on_unrecorded",
-            needs: &[Need::Ebpf],
-            run: duration,
-        },
-        LiveTest {
-            name: "a_command_that_sleeps_when_the_duration_is_over_slept",
-            needs: &[Need::Ebpf],
-            run: || open_wait(&["sleep", "0.6"]),
-        },
-        LiveTest {
-            name: "a_shell_that_waits_for_a_sleep_when_the_duration_is_over_slept",
-            needs: &[Need::Ebpf],
-            run: || open_wait(&["sh", "-c", "sleep 0.6; :"]),
-        },
-        LiveTest {
-            name: "a_command_that_works_when_the_duration_is_over_worked",
-            needs: &[Need::Ebpf],
-            run: open_run,
-        },
-        LiveTest {
-            name: "where_the_kernel_tells_no_last_states_they_are_unknown_and_that_is_said",
-            needs: &[Need::Ebpf],
-            run: untold_end,
-        },
-    ]
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn a_sleep_that_outlasts_the_duration_is_a_timer() {
+    open_wait(&["sleep", "0.6"]);
 }
 
-fn missing_interpreter() {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn a_shells_wait_for_a_sleep_that_outlasts_the_duration_is_a_timer() {
+    open_wait(&["sh", "-c", "sleep 0.6; :"]);
+}
+
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn a_command_whose_interpreter_is_missing_leaves_the_earlier_recording() {
     let record = Record::new();
     let script = record.directory().join("script");
     fs::write(&script, "#!/nonexistent/interpreter\n").expect("a script");
@@ -131,7 +41,9 @@ fn missing_interpreter() {
     );
 }
 
-fn unwritable_report() {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn a_report_that_cannot_be_written_changes_no_status() {
     let record = Record::new();
     let mut command = record.command(["sh", "-c", "exit 7"]);
     command.stderr(
@@ -144,7 +56,9 @@ fn unwritable_report() {
     assert_eq!(launches(&record.file()).root().exit_code(), Some(7));
 }
 
-fn closed_streams() {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn closed_streams_stay_closed() {
     let record = Record::new();
     let script = "exec \"$0\" record -q -o \"$1\" -- sh -c 'ls /proc/self/fd' <&- 2>&-";
     let mut command = Command::new("sh");
@@ -155,7 +69,9 @@ fn closed_streams() {
 }
 
 /// The command has to sleep until the recorder has ended.
-fn duration() {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn after_the_duration_the_command_runs_on_unrecorded() {
     at_length(try_duration);
 }
 
@@ -185,7 +101,7 @@ fn spent(report: &Value, on: &str) -> u64 {
 /// the path cannot hold more of it than there was, and of a thread's end nothing is unknown.
 fn open_wait(command: &[&str]) {
     for _ in 0..rounds(8) {
-        best_of(ATTEMPTS, || {
+        best_of_three(|| {
             let record = Record::new().flags(&["--duration", "0.3"]);
             record.run(command).expect_code(0);
             let report = report(&record.file());
@@ -205,8 +121,10 @@ fn open_wait(command: &[&str]) {
     }
 }
 
-fn open_run() {
-    best_of(ATTEMPTS, || {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn work_that_outlasts_the_duration_is_run() {
+    best_of_three(|| {
         let record = Record::new().flags(&["--duration", "0.5"]);
         let script = "end=$(($(date +%s) + 2)); while [ $(date +%s) -lt $end ]; do n=0; while [ $n -lt 200000 ]; do n=$((n+1)); done; done";
         record.run(["sh", "-c", script]).expect_code(0);
@@ -218,7 +136,9 @@ fn open_run() {
     });
 }
 
-fn untold_end() {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn without_last_states_from_the_kernel_they_are_unknown_with_a_message() {
     let record = Record::new().flags(&["--duration", "0.5"]);
     let mut command = record.command(["sleep", "1.2"]);
     let finished = run(command.env("SPAWNSCOPE_EBPF_REFUSE", "on_end")).expect_code(0);
@@ -249,7 +169,9 @@ fn untold_end() {
     );
 }
 
-fn exit_status() {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn the_exit_status_of_the_command_is_passed_on() {
     for status in [0, 7] {
         let record = Record::new();
         record.run(["sh", "-c", &format!("exit {status}")]).expect_code(status);
@@ -257,13 +179,17 @@ fn exit_status() {
     }
 }
 
-fn killed() {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn a_command_killed_by_a_signal_gives_128_and_its_number() {
     let record = Record::new();
     record.run(["sh", "-c", "kill -KILL $$"]).expect_code(128 + 9);
     assert_eq!(launches(&record.file()).root().exit_signal(), Some("SIGKILL"));
 }
 
-fn not_found() {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn a_command_that_is_not_there_gives_127() {
     let finished = Record::new().run(["/nonexistent/program"]).expect_code(127);
     assert!(
         finished.errors().contains("/nonexistent/program"),
@@ -273,7 +199,9 @@ fn not_found() {
     Record::new().run(["no-such-program-anywhere"]).expect_code(127);
 }
 
-fn not_executable() {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn a_command_that_is_not_executable_gives_126() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let file = directory.path().join("data");
     fs::write(&file, "no program").expect("a file");
@@ -282,7 +210,9 @@ fn not_executable() {
     Record::new().run([directory.path()]).expect_code(126);
 }
 
-fn streams() {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn standard_input_and_output_pass_unchanged() {
     let bytes: Vec<u8> = (0..=255).cycle().take(1_000_003).collect();
     let record = Record::new();
     let mut running = Running::start(record.command(["cat"]).stdin(Stdio::piped()));
@@ -298,7 +228,9 @@ fn streams() {
     );
 }
 
-fn report_to_stderr() {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn the_report_goes_to_standard_error_alone() {
     let finished = Record::new().run(["echo", "hello"]).expect_code(0);
     assert_eq!(finished.output(), "hello\n");
     assert!(
@@ -310,7 +242,9 @@ fn report_to_stderr() {
     assert_eq!(finished.errors(), "", "--quiet");
 }
 
-fn report_as_json() {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn the_report_as_json_has_a_file_or_descriptor_of_its_own() {
     let record = Record::new();
     let file = record.directory().join("report.json");
     let as_json = |name: &str| Record::new().flags(&["--json", name, "--quiet"]).run(["echo", "hello"]);
@@ -340,7 +274,9 @@ fn report_as_json() {
     );
 }
 
-fn default_recording_in_git() {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn git_ignores_a_default_recording() {
     let record = Record::new();
     let folder = record.directory();
     let list = folder.join(".git/info/exclude");
@@ -357,7 +293,9 @@ fn default_recording_in_git() {
     assert_eq!(fs::read_to_string(&list).expect("the list"), "spawnscope.db*\n");
 }
 
-fn older_recording() {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn the_older_recording_is_kept() {
     let record = Record::new();
     record.run(["true"]).expect_code(0);
     record.run(["false"]).expect_code(1);
@@ -365,7 +303,9 @@ fn older_recording() {
     assert_eq!(report(&record.file().with_extension("db.old"))["argv"][0], "true");
 }
 
-fn foreign_file() {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn a_foreign_file_is_never_replaced() {
     let record = Record::new();
     fs::write(record.file(), "somebody's letters").expect("a file");
     let finished = record.run(["echo", "ran"]).expect_code(125);
@@ -376,7 +316,9 @@ fn foreign_file() {
     );
 }
 
-fn no_permission() {
+#[apply(live_test)]
+#[needs(Setpriv)]
+fn without_permission_the_message_says_what_to_grant() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let public = directory.path();
     fs::set_permissions(public, fs::Permissions::from_mode(0o777)).expect("chmod");

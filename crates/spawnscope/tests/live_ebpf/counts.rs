@@ -3,59 +3,19 @@
 use std::collections::HashMap;
 use std::fs;
 
-use crate::support::LiveTest;
 use crate::support::launches::{Launch, PHASES};
-use crate::support::needs::Need;
 use crate::support::recording::{launches, report};
 use crate::support::run::Record;
 use crate::support::workloads::{Truth, path, script};
+use crate::support::{apply, live_test};
 
-const NEEDS: &[Need] = &[Need::Ebpf, Need::Cc];
 const ENOENT: i64 = 2;
 const EACCES: i64 = 13;
 const ENOTDIR: i64 = 20;
 
-pub fn tests() -> Vec<LiveTest> {
-    vec![
-        LiveTest {
-            name: "a_prime_number_of_launches_is_counted_exactly",
-            needs: NEEDS,
-            run: prime_number,
-        },
-        LiveTest {
-            name: "each_mechanism_is_told_apart_and_counted",
-            needs: NEEDS,
-            run: mechanisms,
-        },
-        LiveTest {
-            name: "forks_without_exec_are_counted",
-            needs: &[Need::Ebpf],
-            run: forks_without_exec,
-        },
-        LiveTest {
-            name: "a_path_search_lists_each_directory_and_its_error",
-            needs: NEEDS,
-            run: path_search,
-        },
-        LiveTest {
-            name: "a_chain_of_execs_is_one_launch",
-            needs: NEEDS,
-            run: exec_chain,
-        },
-        LiveTest {
-            name: "launches_by_32_bit_calls_are_whole",
-            needs: &[Need::Ebpf, Need::Cc, Need::Bits32],
-            run: bits_32,
-        },
-        LiveTest {
-            name: "a_script_keeps_its_own_name",
-            needs: NEEDS,
-            run: script_name,
-        },
-    ]
-}
-
-fn prime_number() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn a_prime_number_of_launches_is_counted_exactly() {
     let record = Record::new();
     let command = [path("storm").into_os_string(), "1009".into(), path("tiny").into()];
     let truth = Truth::new(&record.run(command).expect_code(0).stdout);
@@ -85,7 +45,9 @@ fn prime_number() {
     assert!(cut.is_none(), "a phase is unknown: {:?}", cut.map(|child| child.json()));
 }
 
-fn mechanisms() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn each_mechanism_is_distinguished_and_counted() {
     let record = Record::new();
     let truth = Truth::new(&record.run([path("mechanisms"), path("tiny")]).expect_code(0).stdout);
     let launches = launches(&record.file());
@@ -104,7 +66,9 @@ fn mechanisms() {
 }
 
 /// The numbers and registers of these calls are others. Each child has a failed exec, and its parent knows whom it waited for.
-fn bits_32() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc, Bits32)]
+fn launches_by_32_bit_calls_are_whole() {
     let record = Record::new();
     record
         .run([path("calls_32_bit").as_path(), "/bin/true".as_ref()])
@@ -134,7 +98,9 @@ fn bits_32() {
     assert!(any == 1 && reaping >= 3, "{waits:#?}");
 }
 
-fn forks_without_exec() {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn forks_without_exec_are_counted() {
     let record = Record::new();
     let truth = Truth::new(
         &record
@@ -152,7 +118,9 @@ fn forks_without_exec() {
     assert_eq!(forks["count"], 211);
 }
 
-fn path_search() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn a_path_search_lists_each_directory_and_its_error() {
     let directories = tempfile::tempdir().expect("a temporary directory");
     let mut search: Vec<String> = Vec::new();
     let mut expected: Vec<(String, i64)> = Vec::new();
@@ -195,7 +163,9 @@ fn path_search() {
     assert_eq!(report["path_search"]["searches"], 1, "one search with twelve misses");
 }
 
-fn exec_chain() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn a_chain_of_execs_is_one_launch() {
     let record = Record::new();
     let tiny = path("tiny");
     let command = [
@@ -212,7 +182,9 @@ fn exec_chain() {
     assert_eq!(launches.root().command(), "tiny");
 }
 
-fn script_name() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn a_script_keeps_its_own_name() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let file = directory.path().join("greet");
     fs::write(&file, "#!/bin/sh\nexit 4\n").expect("a script");

@@ -1,47 +1,39 @@
 //! The lines of dash scripts that ask for launches: every shape in which dash forks, each with the place it must have. Dash keeps
 //! no callers, and of a function not the file: what is not certain is unknown, never guessed.
 
-use crate::support::LiveTest;
 use crate::support::chains::{Shell, asked, chain_of};
-use crate::support::needs::Need;
 use crate::support::run::Record;
 use crate::support::workloads::path;
+use crate::support::{apply, live_test};
 
-const NEEDS: &[Need] = &[Need::Ebpf, Need::Cc];
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn dash_commands_and_pipelines_have_their_line() {
+    commands(&dash());
+}
 
-pub fn tests() -> Vec<LiveTest> {
-    vec![
-        LiveTest {
-            name: "dash_commands_and_pipelines_have_their_line",
-            needs: NEEDS,
-            run: || commands(&dash()),
-        },
-        LiveTest {
-            name: "dash_subshells_and_substitutions_have_their_line",
-            needs: NEEDS,
-            run: || subshells(&dash()),
-        },
-        LiveTest {
-            name: "dash_functions_have_a_file_while_only_one_was_read",
-            needs: NEEDS,
-            run: || functions(&dash()),
-        },
-        LiveTest {
-            name: "dash_names_the_file_that_it_reads_and_no_line_of_what_it_evaluates",
-            needs: NEEDS,
-            run: || other_texts(&dash()),
-        },
-        LiveTest {
-            name: "dash_has_no_file_for_what_it_is_given",
-            needs: NEEDS,
-            run: || without_file(&dash()),
-        },
-        LiveTest {
-            name: "dash_is_known_without_a_cache_that_can_be_written",
-            needs: NEEDS,
-            run: without_cache,
-        },
-    ]
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn dash_subshells_and_substitutions_have_their_line() {
+    subshells(&dash());
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn dash_functions_have_a_file_while_only_one_was_read() {
+    functions(&dash());
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn dash_names_the_file_that_it_reads_and_no_line_of_what_it_evaluates() {
+    other_texts(&dash());
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn dash_code_without_a_file_has_lines_without_a_file() {
+    without_file(&dash());
 }
 
 /// All of them, for whichever dash.
@@ -246,7 +238,9 @@ fn without_file(shell: &Shell) {
     assert_eq!(chain("echo '\n@t piped' | dash", "piped"), "?:2");
 }
 
-fn without_cache() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn dash_is_known_without_a_cache_that_can_be_written() {
     let record = Record::new();
     let script = format!("{} one; :", path("tiny").display());
     let mut command = record.command(["dash", "-c", &script]);

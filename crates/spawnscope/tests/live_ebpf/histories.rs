@@ -8,56 +8,15 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
 
-use crate::support::LiveTest;
-use crate::support::attempts::{best_of, good};
-use crate::support::needs::Need;
+use crate::support::attempts::{best_of_three, good};
 use crate::support::recording::{launches, report};
 use crate::support::run::{Record, Running};
 use crate::support::workloads::{Truth, path};
+use crate::support::{apply, live_test};
 
-const NEEDS: &[Need] = &[Need::Ebpf, Need::Cc];
-
-pub fn tests() -> Vec<LiveTest> {
-    vec![
-        LiveTest {
-            name: "an_exec_off_the_leading_thread_stays_one_launch",
-            needs: NEEDS,
-            run: thread_exec,
-        },
-        LiveTest {
-            name: "a_daemon_hangs_under_who_made_it",
-            needs: NEEDS,
-            run: daemon,
-        },
-        LiveTest {
-            name: "a_process_that_outlives_the_root_is_unfinished",
-            needs: &[Need::Ebpf],
-            run: outlives_root,
-        },
-        LiveTest {
-            name: "all_that_the_command_launched_is_waited_for",
-            needs: NEEDS,
-            run: waits_for_all,
-        },
-        LiveTest {
-            name: "an_interrupt_ends_the_wait_for_all",
-            needs: &[Need::Ebpf],
-            run: interrupted_wait,
-        },
-        LiveTest {
-            name: "a_reused_pid_is_another_launch",
-            needs: &[Need::Ebpf, Need::Cc, Need::PidNs],
-            run: reused_pid,
-        },
-        LiveTest {
-            name: "a_stopped_child_is_not_a_reaped_one",
-            needs: NEEDS,
-            run: stopped_child,
-        },
-    ]
-}
-
-fn thread_exec() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn an_exec_off_the_leading_thread_stays_one_launch() {
     let record = Record::new();
     let truth = Truth::new(&record.run([path("thread_exec"), path("tiny")]).expect_code(0).stdout);
     let launches = launches(&record.file());
@@ -73,7 +32,9 @@ fn thread_exec() {
     );
 }
 
-fn daemon() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn a_daemon_is_a_child_of_its_launcher() {
     let record = Record::new();
     let command = [path("daemonize").into_os_string(), "sleep".into(), "60".into()];
     let finished = record.run(command);
@@ -94,7 +55,9 @@ fn daemon() {
     assert!(daemon.json()["exit"].is_null(), "it runs on: {}", daemon.json());
 }
 
-fn outlives_root() {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn a_process_that_outlives_the_root_is_unfinished() {
     let record = Record::new();
     let finished = record.run(["sh", "-c", "sleep 60 >/dev/null 2>&1 & echo sleeper=$!; sleep 0.2"]);
     let sleeper = Truth::new(&finished.stdout).one("sleeper");
@@ -111,7 +74,9 @@ fn outlives_root() {
     assert_eq!(report(&record.file())["unfinished"], 1);
 }
 
-fn waits_for_all() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn all_that_the_command_launched_is_waited_for() {
     let record = Record::new().flags(&["--wait-for-all"]);
     let command = [path("daemonize").into_os_string(), "sleep".into(), "1.5".into()];
     let finished = record.run(command).expect_code(0);
@@ -129,7 +94,9 @@ fn waits_for_all() {
     assert!(error.abs() < 0.3, "the path ends with the daemon: {error}");
 }
 
-fn interrupted_wait() {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn an_interrupt_ends_the_wait_for_all() {
     let record = Record::new().flags(&["--wait-for-all", "-q"]);
     let script = "sleep 60 >/dev/null 2>&1 & echo $!; exit 3";
     let mut running = Running::start(&mut record.command(["sh", "-c", script]));
@@ -145,7 +112,9 @@ fn interrupted_wait() {
     assert_eq!(report["still_running"], json!([{"command": "sleep", "count": 1}]));
 }
 
-fn reused_pid() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc, PidNs)]
+fn a_reused_pid_is_another_launch() {
     let record = Record::new().through(&["unshare", "--pid", "--fork", "--mount-proc"]);
     let truth = Truth::new(&record.run([path("pid_reuse")]).expect_code(0).stdout);
     let launches = launches(&record.file());
@@ -161,8 +130,10 @@ fn reused_pid() {
     assert!(in_order, "the next begins when the last is gone");
 }
 
-fn stopped_child() {
-    best_of(4, try_stopped_child);
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn a_stopped_child_is_not_a_reaped_one() {
+    best_of_three(try_stopped_child);
 }
 
 fn try_stopped_child() -> Result<(), String> {

@@ -5,36 +5,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::LiveTest;
-use crate::support::needs::Need;
 use crate::support::run::{Finished, SPAWNSCOPE, run};
-
-const NEEDS: &[Need] = &[Need::Ebpf, Need::Setpriv];
-
-pub fn tests() -> Vec<LiveTest> {
-    vec![
-        LiveTest {
-            name: "sudo_runs_the_command_as_its_caller_and_says_so",
-            needs: NEEDS,
-            run: through_sudo,
-        },
-        LiveTest {
-            name: "an_inherited_sudo_uid_changes_nobody_and_that_is_said",
-            needs: NEEDS,
-            run: inherited,
-        },
-        LiveTest {
-            name: "the_command_can_be_run_as_another_user_or_as_root",
-            needs: NEEDS,
-            run: by_request,
-        },
-        LiveTest {
-            name: "the_command_of_hold_run_is_the_same_users_as_the_held_one",
-            needs: &[Need::Setpriv, Need::Ptrace],
-            run: held,
-        },
-    ]
-}
+use crate::support::{apply, live_test};
 
 /// Has `parent`, a shell, run spawnscope with these arguments in a folder that anybody may write to.
 fn below(parent: &str, arguments: &str) -> Finished {
@@ -59,13 +31,17 @@ fn said(finished: &Finished) -> String {
     finished.errors().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn through_sudo() {
+#[apply(live_test)]
+#[needs(Ebpf, Setpriv)]
+fn sudo_runs_the_command_as_its_caller_with_a_message() {
     let finished = below("sudo", "record -- id -u").expect_code(0);
     assert_eq!(finished.output(), "65534\n");
     assert!(said(&finished).contains("who called sudo"), "{}", finished.errors());
 }
 
-fn inherited() {
+#[apply(live_test)]
+#[needs(Ebpf, Setpriv)]
+fn an_inherited_sudo_uid_is_ignored_with_a_message() {
     let finished = below("shell", "record -- id -u").expect_code(0);
     assert_eq!(finished.output(), "0\n");
     assert!(
@@ -75,7 +51,9 @@ fn inherited() {
     );
 }
 
-fn by_request() {
+#[apply(live_test)]
+#[needs(Ebpf, Setpriv)]
+fn the_command_can_be_run_as_another_user_or_as_root() {
     let finished = below("shell", "record --user nobody -- id -u").expect_code(0);
     assert_eq!(finished.output(), "65534\n");
     assert!(
@@ -93,7 +71,9 @@ fn by_request() {
     );
 }
 
-fn held() {
+#[apply(live_test)]
+#[needs(Setpriv, Ptrace)]
+fn the_command_of_hold_run_is_the_same_users_as_the_held_one() {
     let tool = "id -u; id -g; kill -CONT {pid}";
     let finished = below("sudo", &format!("hold --run '{tool}' -- id -u")).expect_code(0);
     assert_eq!(finished.output(), "65534\n65534\n65534\n", "{}", finished.errors());

@@ -6,12 +6,11 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::support::LiveTest;
-use crate::support::needs::Need;
 use crate::support::pty::Session;
 use crate::support::recording::{launches, report};
 use crate::support::run::{Record, Running, await_some};
 use crate::support::workloads::path;
+use crate::support::{apply, live_test};
 
 const INTERRUPTED: i32 = 128 + 2;
 
@@ -23,47 +22,9 @@ fn await_sleep(pid: Pid) {
     });
 }
 
-pub fn tests() -> Vec<LiveTest> {
-    vec![
-        LiveTest {
-            name: "one_interrupt_ends_the_command_and_writes_the_report",
-            needs: &[Need::Ebpf],
-            run: interrupt_once,
-        },
-        LiveTest {
-            name: "control_c_on_a_terminal_ends_the_command_and_writes_the_report",
-            needs: &[Need::Ebpf, Need::Pty],
-            run: control_c,
-        },
-        LiveTest {
-            name: "slow_interrupts_are_the_commands_however_many",
-            needs: &[Need::Ebpf],
-            run: slow_interrupts,
-        },
-        LiveTest {
-            name: "three_interrupts_within_a_second_leave_the_command_alone",
-            needs: &[Need::Ebpf],
-            run: quick_interrupts,
-        },
-        LiveTest {
-            name: "no_signal_ends_the_recorder_and_each_reaches_the_command",
-            needs: &[Need::Ebpf],
-            run: every_signal,
-        },
-        LiveTest {
-            name: "a_file_size_limit_ends_the_recording_and_not_the_command",
-            needs: &[Need::Ebpf, Need::Cc],
-            run: file_size_limit,
-        },
-        LiveTest {
-            name: "a_killed_recorder_leaves_its_recording_and_the_command",
-            needs: &[Need::Ebpf, Need::Cc],
-            run: recorder_killed,
-        },
-    ]
-}
-
-fn interrupt_once() {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn one_interrupt_ends_the_command_and_writes_the_report() {
     let record = Record::new();
     let running = Running::start(&mut record.command(["sh", "-c", "echo $$; exec sleep 60"]));
     await_sleep(Pid::from_raw(running.await_line().parse().expect("a pid")));
@@ -81,7 +42,9 @@ fn interrupt_once() {
     );
 }
 
-fn control_c() {
+#[apply(live_test)]
+#[needs(Ebpf, Pty)]
+fn control_c_on_a_terminal_ends_the_command_and_writes_the_report() {
     let record = Record::new();
     let file = record.directory().join("pid");
     let script = format!("echo $$ >{}; exec sleep 60", file.display());
@@ -107,7 +70,9 @@ fn start_ignoring(record: &Record) -> (Running, Pid) {
     (running, command)
 }
 
-fn slow_interrupts() {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn slow_interrupts_are_the_commands_however_many() {
     let record = Record::new();
     let (mut running, command) = start_ignoring(&record);
     for _ in 0..3 {
@@ -121,7 +86,9 @@ fn slow_interrupts() {
 }
 
 /// Each signal that ends a process by default, but for those that a fault raises, and those that nobody can catch.
-fn every_signal() {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn no_signal_ends_the_recorder_and_each_reaches_the_command() {
     for signal in [
         "HUP", "USR1", "USR2", "ALRM", "VTALRM", "PROF", "XCPU", "XFSZ", "PWR", "IO", "STKFLT", "RTMIN", "RTMAX",
     ] {
@@ -138,7 +105,9 @@ fn every_signal() {
     }
 }
 
-fn file_size_limit() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn a_file_size_limit_ends_the_recording_and_not_the_command() {
     let record = Record::new().through(&["bash", "-c", "ulimit -f 200; exec \"$@\"", "limited"]);
     let (storm, tiny) = (path("storm"), path("tiny"));
     // The first launches are written by the time the others are too many.
@@ -162,7 +131,9 @@ fn file_size_limit() {
     );
 }
 
-fn quick_interrupts() {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn three_interrupts_within_a_second_leave_the_command_alone() {
     let record = Record::new();
     let (mut running, command) = start_ignoring(&record);
     for _ in 0..2 {
@@ -187,7 +158,9 @@ fn quick_interrupts() {
     assert_eq!(report(&record.file())["unfinished"], 1);
 }
 
-fn recorder_killed() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn a_killed_recorder_leaves_its_recording_and_the_command() {
     let record = Record::new();
     let proof = record.directory().join("proof");
     // Some launches, time enough for the batch that holds them, more launches without a recorder, and a proof.

@@ -3,41 +3,18 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::support::LiveTest;
-use crate::support::needs::{Need, groups_of_memory};
+use crate::support::needs::groups_of_memory;
 use crate::support::run::{Finished, Record};
-
-pub fn tests() -> Vec<LiveTest> {
-    vec![
-        LiveTest {
-            name: "too_few_open_files_are_named",
-            needs: &[Need::Ebpf],
-            run: open_files,
-        },
-        LiveTest {
-            name: "a_soft_limit_of_open_files_is_the_commands_only",
-            needs: &[Need::Ebpf],
-            run: soft_limit,
-        },
-        LiveTest {
-            name: "too_little_memory_is_named_before_the_command_starts",
-            needs: &[Need::Ebpf, Need::MemoryGroup],
-            run: too_little_memory,
-        },
-        LiveTest {
-            name: "a_recorder_in_a_small_group_takes_less_and_lives",
-            needs: &[Need::Ebpf, Need::MemoryGroup],
-            run: little_memory,
-        },
-    ]
-}
+use crate::support::{apply, live_test};
 
 /// What was said, without the breaks of its lines.
 fn said(finished: &Finished) -> String {
     finished.errors().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn open_files() {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn too_few_open_files_are_named() {
     let record = Record::new().through(&["sh", "-c", "ulimit -n 16; exec \"$@\"", "sh"]);
     let finished = record.run(["echo", "ran"]).expect_code(125);
     assert!(
@@ -49,7 +26,9 @@ fn open_files() {
     assert_eq!(finished.output(), "");
 }
 
-fn soft_limit() {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn a_soft_limit_of_open_files_is_the_commands_only() {
     let record = Record::new().through(&["sh", "-c", "ulimit -Sn 16; exec \"$@\"", "sh"]);
     let finished = record.run(["sh", "-c", "ulimit -Sn"]).expect_code(0);
     assert_eq!(finished.output(), "16\n");
@@ -87,7 +66,9 @@ impl Drop for Group {
     }
 }
 
-fn too_little_memory() {
+#[apply(live_test)]
+#[needs(Ebpf, MemoryGroup)]
+fn too_little_memory_is_named_before_the_command_starts() {
     let group = Group::of_mib(20);
     let finished = group.record().run(["echo", "ran"]).expect_code(125);
     let said = said(&finished);
@@ -103,7 +84,9 @@ fn too_little_memory() {
     assert!(finished.expect_code(125).errors().contains("recording needs"));
 }
 
-fn little_memory() {
+#[apply(live_test)]
+#[needs(Ebpf, MemoryGroup)]
+fn a_recorder_in_a_small_group_takes_less_and_lives() {
     let group = Group::of_mib(36);
     let record = group.record();
     let script = "i=0; while [ $i -lt 3000 ]; do /bin/true; i=$((i + 1)); done; exit 7";

@@ -9,42 +9,18 @@ use std::time::Duration;
 
 use nix::sys::signal::{Signal, kill};
 
-use crate::support::LiveTest;
 use crate::support::launches::Launch;
-use crate::support::needs::Need;
 use crate::support::recording::{launches, report};
 use crate::support::run::{Record, Running, SPAWNSCOPE, await_some, run, spawnscope};
 use crate::support::workloads::path;
-
-pub fn tests() -> Vec<LiveTest> {
-    vec![
-        LiveTest {
-            name: "an_overflow_is_counted_and_leaves_a_consistent_tree",
-            needs: &[Need::Ebpf, Need::Cc],
-            run: overflow,
-        },
-        LiveTest {
-            name: "a_full_disk_is_an_error_of_the_recorder_alone",
-            needs: &[Need::Ebpf, Need::Cc, Need::MountNs],
-            run: full_disk,
-        },
-        LiveTest {
-            name: "a_full_disk_ends_a_recording_of_the_machine",
-            needs: &[Need::Ebpf, Need::Cc, Need::MountNs],
-            run: full_disk_without_a_command,
-        },
-        LiveTest {
-            name: "who_reads_a_recording_for_long_does_not_end_it",
-            needs: &[Need::Ebpf],
-            run: held_by_a_reader,
-        },
-    ]
-}
+use crate::support::{apply, live_test};
 
 /// Longer than a lock is waited for, and longer than the command takes.
 const READS_FOR: Duration = Duration::from_secs(7);
 
-fn held_by_a_reader() {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn a_long_read_of_a_recording_does_not_end_it() {
     let record = Record::new();
     let script = "for n in $(seq 100); do /bin/true; sleep 0.04; done; read -r end; exit 0";
     let mut running = Running::start(record.command(["bash", "-c", script]).stdin(Stdio::piped()));
@@ -80,7 +56,9 @@ fn report_of_running(file: &Path) -> Option<i64> {
     report["launches"].as_i64()
 }
 
-fn full_disk_without_a_command() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc, MountNs)]
+fn a_full_disk_ends_a_recording_of_the_machine() {
     let record = Record::new();
     let small = record.directory().join("small");
     std::fs::create_dir(&small).expect("a mount point");
@@ -98,7 +76,9 @@ fn full_disk_without_a_command() {
     assert!(finished.errors().contains("no space is left"), "{}", finished.errors());
 }
 
-fn overflow() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn an_overflow_is_counted_and_leaves_a_consistent_tree() {
     let record = Record::new().flags(&["--buffer", "4"]);
     let (storm, tiny) = (path("storm"), path("tiny"));
     let script = "echo ready; exec \"$0\" 5003 \"$1\"";
@@ -148,7 +128,9 @@ fn overflow() {
     assert_eq!(report["orphans"], orphans.len(), "orphans are counted");
 }
 
-fn full_disk() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc, MountNs)]
+fn a_full_disk_is_an_error_of_the_recorder_alone() {
     let record = Record::new();
     let small = record.directory().join("small");
     std::fs::create_dir(&small).expect("a mount point");

@@ -39,40 +39,5 @@ mod waits;
 mod wakeups;
 
 fn main() -> std::process::ExitCode {
-    let subjects = [
-        phases::tests(),
-        printed_commands::tests(),
-        documents::tests(),
-        counts::tests(),
-        commands::tests(),
-        arguments::tests(),
-        bash_lines::tests(),
-        dash_lines::tests(),
-        suites::tests(),
-        shells::tests(),
-        setup_and_loader::tests(),
-        musl::tests(),
-        causes::tests(),
-        advice_system::tests(),
-        waits::tests(),
-        wakeups::tests(),
-        histories::tests(),
-        reaping::tests(),
-        identities::tests(),
-        ownership::tests(),
-        limits::tests(),
-        attacks::tests(),
-        interrupts::tests(),
-        losses::tests(),
-        refusals::tests(),
-        terminal::tests(),
-        scopes::tests(),
-        traces::tests(),
-        python_lines::tests(),
-        advice_scripts::tests(),
-        stacks::tests(),
-        samples::tests(),
-        scale::tests(),
-    ];
-    support::main(subjects.into_iter().flatten().collect())
+    support::main()
 }

@@ -7,41 +7,31 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::LiveTest;
-use crate::support::attempts::{best_of, good};
-use crate::support::needs::Need;
+use crate::support::attempts::{best_of_three, good};
 use crate::support::recording::launches;
 use crate::support::run::{Record, run};
 use crate::support::workloads::{Truth, script};
+use crate::support::{apply, live_test};
 
-const MUSL: &[Need] = &[Need::Ebpf, Need::Cc, Need::Musl];
-const ATTEMPTS: usize = 6;
 /// Between the loader's last system call and the first constructor.
 const MOST_NS: i64 = 1_000_000;
 
-pub fn tests() -> Vec<LiveTest> {
-    vec![
-        LiveTest {
-            name: "the_load_of_a_program_ends_where_its_constructors_begin",
-            needs: &[Need::Ebpf, Need::Cc],
-            run: || ends_before_constructors("cc", &[]),
-        },
-        LiveTest {
-            name: "without_a_cache_the_load_of_a_program_ends_there_as_well",
-            needs: &[Need::Ebpf, Need::Cc, Need::MountNs],
-            run: || ends_before_constructors("cc", &["unshare", "--mount", "sh", "-c", WITHOUT_CACHE]),
-        },
-        LiveTest {
-            name: "the_load_of_a_musl_program_ends_where_its_constructors_begin",
-            needs: MUSL,
-            run: || ends_before_constructors("musl-gcc", &[]),
-        },
-        LiveTest {
-            name: "musls_search_grows_with_the_directories_it_goes_through",
-            needs: MUSL,
-            run: search,
-        },
-    ]
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn the_load_of_a_program_ends_where_its_constructors_begin() {
+    ends_before_constructors("cc", &[]);
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Cc, MountNs)]
+fn without_a_cache_the_load_of_a_program_ends_there_as_well() {
+    ends_before_constructors("cc", &["unshare", "--mount", "sh", "-c", WITHOUT_CACHE]);
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Cc, Musl)]
+fn the_load_of_a_musl_program_ends_where_its_constructors_begin() {
+    ends_before_constructors("musl-gcc", &[]);
 }
 
 const WITHOUT_CACHE: &str = "mount -t tmpfs none /etc && exec \"$0\" \"$@\"";
@@ -68,7 +58,7 @@ fn compile(compiler: &str, libraries: &[(&str, &str, &[&str])], program: &str) -
 fn ends_before_constructors(compiler: &str, launcher: &[&str]) {
     let library: (&str, &str, &[&str]) = ("constructed", "constructed.c", &["-DBUSY_MS=30"]);
     let built = compile(compiler, &[library], "constructed.c");
-    best_of(ATTEMPTS, || {
+    best_of_three(|| {
         let record = Record::new();
         let setting = format!("LD_LIBRARY_PATH={}", built.path().display());
         let program = built.path().join("program").display().to_string();
@@ -85,7 +75,9 @@ fn ends_before_constructors(compiler: &str, launcher: &[&str]) {
     });
 }
 
-fn search() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc, Musl)]
+fn musls_search_grows_with_the_directories_it_goes_through() {
     let libraries = ["first", "second", "third"];
     let flags = libraries.map(|name| format!("-DNAME={name}"));
     let flags: Vec<[&str; 1]> = flags.iter().map(|flag| [flag.as_str()]).collect();

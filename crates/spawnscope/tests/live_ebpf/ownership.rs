@@ -11,30 +11,10 @@ use spawnscope::owner::Owner;
 use tempfile::TempDir;
 
 use super::identities::below_in;
-use crate::support::LiveTest;
-use crate::support::needs::Need;
 use crate::support::run::Finished;
+use crate::support::{apply, live_test};
 
 const NOBODY: u32 = 65534;
-const NEEDS: &[Need] = &[Need::Ebpf, Need::Setpriv];
-
-pub fn tests() -> Vec<LiveTest> {
-    let test = |name, run| LiveTest {
-        name,
-        needs: NEEDS,
-        run,
-    };
-    vec![
-        test("a_link_in_the_place_of_a_recording_leads_nowhere", links),
-        test("links_beside_a_recording_lead_nowhere", links_beside),
-        test("a_renamed_file_gets_no_one_roots_files", renames),
-        test("all_that_is_made_for_sudos_caller_is_made_as_that_user", owners),
-        test("only_the_thread_that_writes_is_the_user", threads),
-        test("exports_and_pictures_are_the_users_and_private", outputs),
-        test("a_link_in_the_place_of_an_output_leads_nowhere", linked_outputs),
-    ]
-}
-
 /// A folder of nobody's, and one beside it that is root's alone, with a private file.
 struct Ground {
     user: TempDir,
@@ -88,7 +68,9 @@ fn assert_is_nobodys(path: &Path) {
     assert_eq!(found, (NOBODY, NOBODY, 0o600), "{}", path.display());
 }
 
-fn links() {
+#[apply(live_test)]
+#[needs(Ebpf, Setpriv)]
+fn a_link_in_the_place_of_a_recording_leads_nowhere() {
     for target in ["new", "secret"] {
         let ground = Ground::new();
         ground.link("spawnscope.db", target);
@@ -105,7 +87,9 @@ fn links() {
     }
 }
 
-fn links_beside() {
+#[apply(live_test)]
+#[needs(Ebpf, Setpriv)]
+fn links_beside_a_recording_lead_nowhere() {
     let ground = Ground::new();
     ground.sudo("record -q -- true").expect_code(0);
     ground.link("spawnscope.db.old", "new");
@@ -126,7 +110,9 @@ fn links_beside() {
 }
 
 /// Swaps the recording for a link to root's file, again and again, while recordings are made.
-fn renames() {
+#[apply(live_test)]
+#[needs(Ebpf, Setpriv)]
+fn a_renamed_file_gets_no_one_roots_files() {
     let ground = Ground::new();
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -154,7 +140,9 @@ fn renames() {
     ground.assert_roots_is_untouched();
 }
 
-fn owners() {
+#[apply(live_test)]
+#[needs(Ebpf, Setpriv)]
+fn all_that_is_made_for_sudos_caller_is_made_as_that_user() {
     let ground = Ground::new();
     ground.sudo("record -q -- true").expect_code(0);
     let listed = ground.sudo("record -q -- stat -c '%n %u %g %a' spawnscope.db spawnscope.db-wal spawnscope.db-shm");
@@ -176,7 +164,9 @@ fn owners() {
     ground.assert_roots_is_untouched();
 }
 
-fn threads() {
+#[apply(live_test)]
+#[needs(Ebpf, Setpriv)]
+fn only_the_thread_that_writes_is_the_user() {
     let ground = Ground::new();
     let script = "record -q -- sh -c 'cd /proc/$PPID/task && grep -h -E \"^(Name|Uid|CapEff)\" */status'";
     let finished = ground.sudo(script).expect_code(0);
@@ -194,7 +184,9 @@ fn threads() {
     }
 }
 
-fn outputs() {
+#[apply(live_test)]
+#[needs(Ebpf, Setpriv)]
+fn exports_and_pictures_are_the_users_and_private() {
     let ground = Ground::new();
     ground.sudo("record -q -- true").expect_code(0);
     for (verb, name) in [
@@ -232,7 +224,9 @@ fn outputs() {
     assert_eq!((own.uid(), own.mode() & 0o777), (0, 0o600));
 }
 
-fn linked_outputs() {
+#[apply(live_test)]
+#[needs(Ebpf, Setpriv)]
+fn a_link_in_the_place_of_an_output_leads_nowhere() {
     let ground = Ground::new();
     ground.sudo("record -q -- true").expect_code(0);
     for (name, target) in [("link", "secret"), ("dangling", "new")] {

@@ -3,88 +3,41 @@
 
 use std::ffi::OsString;
 
-use crate::support::LiveTest;
+use crate::support::attempts::best_of_three;
 use crate::support::launches::{Launch, PHASES};
-use crate::support::needs::Need;
 use crate::support::recording::launches;
 use crate::support::run::Record;
 use crate::support::workloads::{Truth, path};
+use crate::support::{apply, live_test};
 
 const SMALLEST_TOLERANCE_NS: i64 = 1_000_000;
 const OTHERS_MAY_GROW_NS: i64 = 3_000_000;
-/// On a machine that is shared, time goes to others in the middle of a measurement. A phase that is charged wrongly is
-/// charged wrongly every time.
-const ATTEMPTS: usize = 4;
 
-const BASIC: &[Need] = &[Need::Ebpf, Need::Cc];
-
-pub fn tests() -> Vec<LiveTest> {
-    vec![
-        LiveTest {
-            name: "create_grows_with_the_memory_of_the_parent",
-            needs: BASIC,
-            run: create,
-        },
-        LiveTest {
-            name: "queue_grows_while_the_parent_keeps_the_only_cpu",
-            needs: &[Need::Ebpf, Need::Cc, Need::Realtime],
-            run: queue,
-        },
-        LiveTest {
-            name: "setup_grows_when_the_child_sleeps_before_exec",
-            needs: BASIC,
-            run: setup,
-        },
-        LiveTest {
-            name: "exec_grows_behind_a_permission_scanner",
-            needs: &[Need::Ebpf, Need::Cc, Need::MountNs, Need::Fanotify],
-            run: exec,
-        },
-        LiveTest {
-            name: "load_grows_with_a_slow_relocation",
-            needs: BASIC,
-            run: load,
-        },
-        LiveTest {
-            name: "run_grows_when_the_program_sleeps",
-            needs: BASIC,
-            run,
-        },
-        LiveTest {
-            name: "teardown_grows_with_the_memory_of_the_child",
-            needs: BASIC,
-            run: teardown,
-        },
-        LiveTest {
-            name: "reap_grows_when_the_parent_waits_late",
-            needs: BASIC,
-            run: reap,
-        },
-        LiveTest {
-            name: "a_look_with_wnowait_is_not_the_reaping",
-            needs: BASIC,
-            run: reap_after_a_look,
-        },
-    ]
-}
-
-fn create() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn create_grows_with_the_memory_of_the_parent() {
     let megabytes = at_most_megabytes(2048);
     let with = |amount: &str| words(&["long_create"], &[amount, &megabytes]);
     only_this_phase_grows("create", &with("base"), &with("long"));
 }
 
-fn queue() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc, Realtime)]
+fn queue_grows_while_the_parent_keeps_the_only_cpu() {
     let with = |amount: &str| words(&["long_queue"], &[amount]);
     only_this_phase_grows("queue", &with("base"), &with("long"));
 }
 
-fn setup() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn setup_grows_when_the_child_sleeps_before_exec() {
     let with = |amount: &str| [words(&["long_setup"], &[amount]), words(&["tiny"], &[])].concat();
     only_this_phase_grows("setup", &with("base"), &with("long"));
 }
 
-fn exec() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc, MountNs, Fanotify)]
+fn exec_grows_behind_a_permission_scanner() {
     let mount_point = tempfile::tempdir().expect("a temporary directory");
     let with = |amount: &str| {
         let program = [words(&["long_exec"], &[amount]), words(&["tiny"], &[])].concat();
@@ -93,7 +46,9 @@ fn exec() {
     only_this_phase_grows("exec", &with("base"), &with("long"));
 }
 
-fn load() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn load_grows_with_a_slow_relocation() {
     only_this_phase_grows(
         "load",
         &words(&["launch_each", "load_base"], &[]),
@@ -101,7 +56,9 @@ fn load() {
     );
 }
 
-fn run() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn run_grows_when_the_program_sleeps() {
     only_this_phase_grows(
         "run",
         &words(&["launch_each", "run_base"], &[]),
@@ -109,18 +66,24 @@ fn run() {
     );
 }
 
-fn teardown() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn teardown_grows_with_the_memory_of_the_child() {
     let megabytes = at_most_megabytes(1024);
     let with = |amount: &str| words(&["long_teardown"], &[amount, &megabytes]);
     only_this_phase_grows("teardown", &with("base"), &with("long"));
 }
 
-fn reap() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn reap_grows_when_the_parent_waits_late() {
     let with = |amount: &str| words(&["long_reap"], &[amount]);
     only_this_phase_grows("reap", &with("base"), &with("long"));
 }
 
-fn reap_after_a_look() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn a_look_with_wnowait_is_not_the_reaping() {
     let with = |amount: &str| words(&["long_reap"], &[amount, "look"]);
     only_this_phase_grows("reap", &with("base"), &with("long"));
 }
@@ -187,14 +150,8 @@ impl Observed {
 
 #[track_caller]
 fn only_this_phase_grows(long_phase: &str, base: &[OsString], long: &[OsString]) {
-    let mut failures = Vec::new();
-    for _ in 0..ATTEMPTS {
-        match measure(long_phase, base, long) {
-            Ok(()) => return,
-            Err(failure) => failures.push(failure),
-        }
-    }
-    panic!("in every one of {ATTEMPTS} measurements: {}", failures.join("; "));
+    // On a shared machine, other processes take time during a measurement. A wrongly charged phase is wrong each time.
+    best_of_three(|| measure(long_phase, base, long));
 }
 
 fn measure(long_phase: &str, base: &[OsString], long: &[OsString]) -> Result<(), String> {

@@ -4,17 +4,8 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use crate::support::LiveTest;
-use crate::support::needs::Need;
 use crate::support::run::{Record, SPAWNSCOPE, run, spawnscope};
-
-pub fn tests() -> Vec<LiveTest> {
-    vec![LiveTest {
-        name: "printed_commands_run_as_printed_and_reports_fit_a_screen",
-        needs: &[Need::Ebpf],
-        run: printed_commands,
-    }]
-}
+use crate::support::{apply, live_test};
 
 /// With several findings, a line to select, and more commands than the table has rows.
 const SCRIPT: &str = "\
@@ -26,7 +17,9 @@ done
 ls >/dev/null; cat /dev/null; uname >/dev/null; touch x; rm x; date >/dev/null; id >/dev/null
 ";
 
-fn printed_commands() {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn printed_commands_run_as_printed_and_reports_fit_a_screen() {
     let record = Record::new();
     let script = record.directory().join("it's mine.sh");
     fs::write(&script, SCRIPT).expect("a script");

@@ -13,67 +13,15 @@ use spawnscope::analyze::Forest;
 use spawnscope::event::Language;
 use spawnscope::record::RecordingFile;
 
-use crate::support::LiveTest;
 use crate::support::attempts::{at_length, good};
-use crate::support::needs::Need;
 use crate::support::pythons::{Python, interpreters, of_suites};
 use crate::support::run::{Record, Running, run};
 use crate::support::workloads::{self, path, script};
+use crate::support::{apply, live_test};
 
-const NEEDS: &[Need] = &[Need::Ebpf, Need::Cc, Need::Python];
 const SCRIPT: &str = "python_lines.py";
 /// More frames are not told.
 const MOST_FRAMES: usize = 48;
-
-pub fn tests() -> Vec<LiveTest> {
-    vec![
-        LiveTest {
-            name: "every_shape_of_python_code_has_its_lines",
-            needs: NEEDS,
-            run: shapes,
-        },
-        LiveTest {
-            name: "every_suites_python_has_its_lines",
-            needs: &[Need::Ebpf, Need::Cc, Need::MountNs, Need::Roots],
-            run: shapes_in_suites,
-        },
-        LiveTest {
-            name: "a_launch_through_pythons_library_has_its_frames",
-            needs: NEEDS,
-            run: standard_library,
-        },
-        LiveTest {
-            name: "a_python_chain_that_is_too_deep_is_truncated",
-            needs: NEEDS,
-            run: deep,
-        },
-        LiveTest {
-            name: "python_code_from_the_command_line_a_module_and_standard_input_has_its_lines",
-            needs: NEEDS,
-            run: ways_in,
-        },
-        LiveTest {
-            name: "a_python_that_is_met_on_the_way_is_soon_understood",
-            needs: NEEDS,
-            run: met,
-        },
-        LiveTest {
-            name: "a_program_that_is_named_python_gives_no_lines",
-            needs: NEEDS,
-            run: named_python,
-        },
-        LiveTest {
-            name: "a_python_without_its_symbols_gives_no_lines",
-            needs: NEEDS,
-            run: hidden,
-        },
-        LiveTest {
-            name: "a_python_that_says_it_is_another_version_gives_no_lines",
-            needs: NEEDS,
-            run: wrong_version,
-        },
-    ]
-}
 
 /// A frame as the tests state it: function (empty: none), file and line (0: unknown).
 type Place = (String, String, u32);
@@ -198,13 +146,17 @@ fn shape(python: &Python, functions: &[(&str, &str)], module: &str) -> Vec<Place
         .collect()
 }
 
-fn shapes() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc, Python)]
+fn every_shape_of_python_code_has_its_lines() {
     let found = interpreters();
     assert!(!found.is_empty(), "an interpreter of Python 3.9 or later");
     found.iter().for_each(shapes_of);
 }
 
-fn shapes_in_suites() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc, MountNs, Roots)]
+fn every_suites_python_has_its_lines() {
     of_suites().iter().for_each(shapes_of);
 }
 
@@ -336,7 +288,9 @@ fn compiled(python: &Python, chains: &Chains) {
 }
 
 /// From 3.13 on, `subprocess` may leave the launch to `posix_spawn`.
-fn standard_library() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc, Python)]
+fn a_launch_through_pythons_library_has_its_frames() {
     const FORKS: [(&str, &str); 3] = [
         ("Popen._execute_child", "fork_exec("),
         ("Popen.__init__", "self._execute_child("),
@@ -362,7 +316,9 @@ fn standard_library() {
     }
 }
 
-fn deep() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc, Python)]
+fn a_python_chain_that_is_too_deep_is_truncated() {
     for python in interpreters() {
         let called = record_script(&python).called("deep").expect("a chain");
         assert!(called.is_truncated, "{python}");
@@ -377,7 +333,9 @@ fn deep() {
     }
 }
 
-fn ways_in() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc, Python)]
+fn python_code_from_the_command_line_a_module_and_standard_input_has_its_lines() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let tiny = path("tiny");
     let text = |name: &str| format!("import subprocess\n\nsubprocess.call([{tiny:?}, {name:?}])\n");
@@ -409,7 +367,9 @@ fn ways_in() {
 }
 
 /// An interpreter that nobody could know before: a copy, run by a shell. It has to launch until it is met.
-fn met() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc, Python)]
+fn a_python_that_is_met_on_the_way_is_soon_understood() {
     at_length(|length| try_met(20 * length));
 }
 
@@ -437,7 +397,9 @@ fn try_met(launches: u32) -> Result<(), String> {
 }
 
 /// A shell that calls itself a Python.
-fn named_python() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc, Python)]
+fn a_program_that_is_named_python_gives_no_lines() {
     let record = Record::new();
     let text = format!("exec -a python3 /bin/bash -c '{} named; :'", path("tiny").display());
     record.run(["/bin/bash", "-c", &text]).expect_code(0);
@@ -462,13 +424,17 @@ fn record_with_changed_python(from: &[u8], to: &[u8]) -> Chains {
 }
 
 /// An interpreter that does not say where its frames are.
-fn hidden() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc, Python)]
+fn a_python_without_its_symbols_gives_no_lines() {
     let chains = record_with_changed_python(b"\0_PyRuntime\0", b"\0_PyHidden_\0");
     assert_eq!(chains.python_frames(), 0);
 }
 
 /// An interpreter that says it is another version, whose frames lie elsewhere.
-fn wrong_version() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc, Python)]
+fn a_python_that_says_it_is_another_version_gives_no_lines() {
     let python = Path::new("/usr/bin/python3");
     let said = run(Command::new(python).args(["-c", "import sys; print(sys.hexversion)"])).output();
     let number: u64 = said.trim().parse().expect("a number");

@@ -1,20 +1,13 @@
 //! Who reaps a process, and when: wait calls of every kind, children of somebody else's making, and nobody at all.
 
-use crate::support::LiveTest;
-use crate::support::needs::Need;
 use crate::support::recording::launches;
 use crate::support::run::Record;
 use crate::support::workloads::{Truth, path};
+use crate::support::{apply, live_test};
 
-pub fn tests() -> Vec<LiveTest> {
-    vec![LiveTest {
-        name: "every_way_to_reap_is_seen_when_it_happens",
-        needs: &[Need::Ebpf, Need::Cc],
-        run: ways_to_reap,
-    }]
-}
-
-fn ways_to_reap() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn every_way_to_reap_is_seen_when_it_happens() {
     const MS: i64 = 1_000_000;
     let record = Record::new();
     let truth = Truth::new(&record.run([path("ways_to_reap")]).expect_code(0).stdout);

@@ -3,49 +3,13 @@
 
 use std::process::Command;
 
-use crate::support::LiveTest;
 use crate::support::launches::Launches;
-use crate::support::needs::Need;
 use crate::support::recording::{launches, report};
 use crate::support::run::{Finished, Record, run};
 use crate::support::workloads::path;
+use crate::support::{apply, live_test};
 
 const REFUSE: &str = "SPAWNSCOPE_EBPF_REFUSE";
-
-pub fn tests() -> Vec<LiveTest> {
-    vec![
-        LiveTest {
-            name: "without_task_storage_the_same_is_recorded",
-            needs: &[Need::Ebpf, Need::Cc],
-            run: hash_of_tasks,
-        },
-        LiveTest {
-            name: "without_task_storage_a_process_and_the_machine_can_be_followed",
-            needs: &[Need::Ebpf],
-            run: hash_of_tasks_in_other_scopes,
-        },
-        LiveTest {
-            name: "where_threads_lose_the_cpu_within_programs_the_same_is_recorded",
-            needs: &[Need::Ebpf, Need::Cc],
-            run: spares,
-        },
-        LiveTest {
-            name: "a_kernel_that_refuses_to_read_interpreters_costs_the_lines_only",
-            needs: &[Need::Ebpf],
-            run: without_lines,
-        },
-        LiveTest {
-            name: "a_kernel_that_refuses_to_look_at_objects_costs_the_objects_only",
-            needs: &[Need::Ebpf],
-            run: without_objects,
-        },
-        LiveTest {
-            name: "a_refused_essential_program_is_named_with_the_reason",
-            needs: &[Need::Ebpf],
-            run: without_an_essential_program,
-        },
-    ]
-}
 
 /// Two launches, one of them through a pipe: bash executes the last command in place.
 const SCRIPT: &str = "/bin/true\nx=$(/bin/echo a)\n/bin/true";
@@ -69,11 +33,15 @@ fn phases_are_known(launches: &Launches) {
     }
 }
 
-fn hash_of_tasks() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn without_task_storage_the_same_is_recorded() {
     a_storm_is_whole("task_storage");
 }
 
-fn spares() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn where_threads_lose_the_cpu_within_programs_the_same_is_recorded() {
     a_storm_is_whole("preemption_off");
     a_storm_is_whole("preemption_off,task_storage");
     machine_is_followed("preemption_off");
@@ -90,7 +58,9 @@ fn a_storm_is_whole(absent: &str) {
     phases_are_known(&launches(&record.file()));
 }
 
-fn hash_of_tasks_in_other_scopes() {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn without_task_storage_a_process_and_the_machine_can_be_followed() {
     let own = std::process::id().to_string();
     let record = Record::new().flags(&["-p", &own, "--duration", "0.3"]);
     refusing("task_storage", &record, &[]).expect_code(0);
@@ -105,7 +75,9 @@ fn machine_is_followed(absent: &str) {
     assert_eq!(launches.children_of(root).len(), 2);
 }
 
-fn without_lines() {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn a_kernel_that_refuses_to_read_interpreters_costs_the_lines_only() {
     let record = Record::new();
     let finished = refusing("on_fork", &record, &["bash", "-c", SCRIPT]).expect_code(0);
     assert!(
@@ -117,7 +89,9 @@ fn without_lines() {
     phases_are_known(&launches(&record.file()));
 }
 
-fn without_objects() {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn a_kernel_that_refuses_to_look_at_objects_costs_the_objects_only() {
     let record = Record::new();
     let refused = "on_switch,on_switch_before_5_18";
     let finished = refusing(refused, &record, &["bash", "-c", SCRIPT]).expect_code(0);
@@ -129,7 +103,9 @@ fn without_objects() {
     phases_are_known(&launches(&record.file()));
 }
 
-fn without_an_essential_program() {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn a_refused_essential_program_is_named_with_the_reason() {
     let record = Record::new();
     let finished = refusing("on_exec", &record, &["true"]).expect_code(125);
     let text = said(&finished);

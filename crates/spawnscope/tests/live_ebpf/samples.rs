@@ -2,35 +2,11 @@
 
 use spawnscope::record::reader::RecordingFile;
 
-use crate::support::LiveTest;
-use crate::support::attempts::{at_length, best_of, good};
-use crate::support::needs::Need;
+use crate::support::attempts::{at_length, best_of_three, good};
 use crate::support::recording::report;
 use crate::support::run::{Record, run, spawnscope};
 use crate::support::workloads::path;
-
-const NEEDS: &[Need] = &[Need::Ebpf, Need::Cc];
-
-pub fn tests() -> Vec<LiveTest> {
-    let test = |name, run| LiveTest {
-        name,
-        needs: NEEDS,
-        run,
-    };
-    vec![
-        test("without_being_asked_nothing_is_sampled", not_asked),
-        test("samples_name_the_function_that_works", working),
-        test("samples_name_it_without_mappings_from_the_kernel", from_proc),
-        test("samples_of_the_loader_show_what_it_searches", searching),
-        test("a_wait_is_of_the_function_that_waits_and_as_long", waiting),
-        LiveTest {
-            name: "a_wait_inside_execve_has_the_kernels_part",
-            needs: &[Need::Ebpf, Need::Cc, Need::MountNs, Need::Fanotify],
-            run: scanned,
-        },
-        test("samples_that_do_not_fit_are_counted", overflow),
-    ]
-}
+use crate::support::{apply, live_test};
 
 fn record(flags: &[&str], words: &[&str]) -> Record {
     let record = Record::new().flags(flags);
@@ -74,7 +50,9 @@ fn weights(stacks: &[(String, u64)], boxes: &[&str]) -> (u64, u64) {
     )
 }
 
-fn not_asked() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn nothing_is_sampled_by_default() {
     let record = record(&[], &["spin", "20"]);
     for flag in ["--on-cpu", "--off-cpu"] {
         let file = record.file();
@@ -92,7 +70,9 @@ fn working_weights(record: &Record) -> (u64, u64) {
 }
 
 /// Also when it makes no system call for longer than its samples are kept back: 5,000 of them.
-fn working() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn samples_name_the_function_that_works() {
     for frequency in ["999", "10000"] {
         let record = record(&["--sample", frequency], &["spin", "500"]);
         assert_eq!(report(&record.file())["lost_events"], 0);
@@ -105,7 +85,9 @@ fn working() {
 }
 
 /// The process has to live until the recorder looks, which first reads the kernel's symbols.
-fn from_proc() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn samples_name_it_without_mappings_from_the_kernel() {
     at_length(|length| {
         let record = Record::new().flags(&["--sample", "199"]);
         let milliseconds = (2500 * length).to_string();
@@ -116,8 +98,10 @@ fn from_proc() {
     });
 }
 
-fn searching() {
-    best_of(4, try_searching);
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn samples_of_the_loader_show_what_it_searches() {
+    best_of_three(try_searching);
 }
 
 fn try_searching() -> Result<(), String> {
@@ -136,8 +120,10 @@ fn try_searching() -> Result<(), String> {
     good(searching * 3 >= all, || format!("{searching} of {all}: {load:#?}"))
 }
 
-fn waiting() {
-    best_of(4, try_waiting);
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn a_wait_is_of_the_function_that_waits_and_as_long() {
+    best_of_three(try_waiting);
 }
 
 fn try_waiting() -> Result<(), String> {
@@ -156,8 +142,10 @@ fn try_waiting() -> Result<(), String> {
     good(is_right, || format!("{waits:#?}"))
 }
 
-fn scanned() {
-    best_of(4, try_scanned);
+#[apply(live_test)]
+#[needs(Ebpf, Cc, MountNs, Fanotify)]
+fn a_wait_inside_execve_has_the_kernels_part() {
+    best_of_three(try_scanned);
 }
 
 /// Each of seven children waits 20 ms for a permission scanner. A wait is not told whose end the kernel does not show: some hide a switch
@@ -180,7 +168,9 @@ fn try_scanned() -> Result<(), String> {
     })
 }
 
-fn overflow() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn samples_that_do_not_fit_are_counted() {
     let record = record(&["--sample", "10000", "--buffer", "4"], &["spin", "300"]);
     let lost = report(&record.file())["lost_events"].as_u64().expect("a number");
     assert!(lost > 0, "a stack does not fit into 4 KiB with others");

@@ -2,28 +2,14 @@
 
 use std::time::Duration;
 
-use crate::support::LiveTest;
-use crate::support::needs::Need;
 use crate::support::recording::report;
 use crate::support::run::{Record, Running, spawnscope};
 use crate::support::workloads::path;
+use crate::support::{apply, live_test};
 
-pub fn tests() -> Vec<LiveTest> {
-    vec![
-        LiveTest {
-            name: "a_launch_takes_at_most_a_kibibyte_of_storage",
-            needs: &[Need::Ebpf],
-            run: storage_of_a_storm,
-        },
-        LiveTest {
-            name: "a_hundred_thousand_launches_are_all_there",
-            needs: &[Need::Ebpf, Need::Cc],
-            run: hundred_thousand,
-        },
-    ]
-}
-
-fn storage_of_a_storm() {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn a_launch_takes_at_most_a_kibibyte_of_storage() {
     const LAUNCHES: u64 = 3000;
     let record = Record::new();
     let storm = format!("for ((i = 0; i < {LAUNCHES}; i++)); do /bin/true; done");
@@ -36,7 +22,9 @@ fn storage_of_a_storm() {
 
 /// Live, not synthetic: about 20 s. The buffer is large because a debug build decodes several times slower than the
 /// release build, whose losses `benchmarks/` measures.
-fn hundred_thousand() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn a_hundred_thousand_launches_are_all_there() {
     const LAUNCHES: u64 = 100_000;
     const DEADLINE: Duration = Duration::from_secs(600);
     let record = Record::new().flags(&["--buffer", "262144"]);

@@ -5,51 +5,15 @@ use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use crate::support::LiveTest;
 use crate::support::launches::Launch;
-use crate::support::needs::Need;
 use crate::support::recording::{launches, report};
 use crate::support::run::{Record, Running, await_some, run};
 use crate::support::workloads::{Truth, path};
+use crate::support::{apply, live_test};
 
-const NEEDS: &[Need] = &[Need::Ebpf, Need::Cc];
-
-pub fn tests() -> Vec<LiveTest> {
-    vec![
-        LiveTest {
-            name: "an_existing_process_is_followed_into_its_children",
-            needs: NEEDS,
-            run: existing_process,
-        },
-        LiveTest {
-            name: "following_a_process_ends_with_it",
-            needs: &[Need::Ebpf],
-            run: process_that_ends,
-        },
-        LiveTest {
-            name: "a_process_that_is_not_there_is_an_error",
-            needs: &[Need::Ebpf],
-            run: no_such_process,
-        },
-        LiveTest {
-            name: "the_whole_machine_is_seen_for_a_given_time",
-            needs: NEEDS,
-            run: whole_machine,
-        },
-        LiveTest {
-            name: "pids_are_those_of_the_recorders_own_namespace",
-            needs: &[Need::Ebpf, Need::PidNs],
-            run: pid_namespace,
-        },
-        LiveTest {
-            name: "a_container_is_recorded_from_outside_of_its_pid_namespace",
-            needs: &[Need::Ebpf, Need::Cc, Need::PidNs],
-            run: container,
-        },
-    ]
-}
-
-fn existing_process() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn an_existing_process_is_followed_into_its_children() {
     // Launches tiny for each line it is given, and tells its pid.
     let mut shell = Command::new("sh");
     shell
@@ -88,7 +52,9 @@ fn existing_process() {
     assert!(cut.is_none(), "not whole: {:?}", cut.map(Launch::json));
 }
 
-fn process_that_ends() {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn following_a_process_ends_with_it() {
     let mut target = Running::start(Command::new("cat").stdin(Stdio::piped()));
     let record = Record::new().flags(&["-p", &target.pid().to_string()]);
     let mut recorder = Running::start(&mut record.command([] as [&str; 0]));
@@ -104,14 +70,18 @@ fn process_that_ends() {
     target.finish().expect_code(0);
 }
 
-fn no_such_process() {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn a_process_that_is_not_there_is_an_error() {
     // The largest pid a 64-bit kernel can be told to use is one less.
     let record = Record::new().flags(&["-p", "4194304"]);
     let finished = run(&mut record.command([] as [&str; 0])).expect_code(125);
     assert!(finished.errors().contains("4194304"), "{}", finished.errors());
 }
 
-fn whole_machine() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn the_whole_machine_is_seen_for_a_given_time() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let mine = directory.path().join("mine");
     std::fs::copy(path("tiny"), &mine).expect("a program nobody else runs");
@@ -134,7 +104,9 @@ fn whole_machine() {
     assert_eq!(report["lost_events"], 0);
 }
 
-fn pid_namespace() {
+#[apply(live_test)]
+#[needs(Ebpf, PidNs)]
+fn pids_are_those_of_the_recorders_own_namespace() {
     let record = Record::new().through(&["unshare", "--pid", "--fork", "--mount-proc"]);
     let finished = record
         .run(["sh", "-c", "echo root=$$; sh -c 'echo child=$$; exit 3'; exit 0"])
@@ -147,7 +119,9 @@ fn pid_namespace() {
 }
 
 /// The pids that its processes and their wait calls see are not the recorder's.
-fn container() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc, PidNs)]
+fn a_container_is_recorded_from_outside_of_its_pid_namespace() {
     let record = Record::new();
     let script = "echo first=$$; for i in 1 2 3; do \"$0\"; done; sh -c 'echo last=$$; exit 3'; exit 0";
     let words = ["unshare", "--pid", "--fork", "--mount-proc", "sh", "-c", script].map(std::ffi::OsString::from);

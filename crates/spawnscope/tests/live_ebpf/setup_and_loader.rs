@@ -8,65 +8,23 @@ use serde_json::Value;
 use spawnscope::event::{Calibration, Constant};
 use spawnscope::record::RecordingFile;
 
-use crate::support::LiveTest;
-use crate::support::attempts::{best_of, good};
-use crate::support::needs::Need;
+use crate::support::attempts::{best_of_three, good};
 use crate::support::recording::launches;
 use crate::support::run::Record;
 use crate::support::workloads::{self, Truth, path};
+use crate::support::{apply, live_test};
 
-const NEEDS: &[Need] = &[Need::Ebpf, Need::Cc];
 const CLOSES: i64 = 1009;
 /// Libraries of `needs_libraries`, the C library included.
 const LIBRARIES: i64 = 4;
-/// A loaded machine may leave no time to measure.
-const ATTEMPTS: usize = 20;
-
-pub fn tests() -> Vec<LiveTest> {
-    vec![
-        LiveTest {
-            name: "closes_before_an_exec_are_counted_and_timed",
-            needs: NEEDS,
-            run: closes,
-        },
-        LiveTest {
-            name: "a_shells_errands_are_told_from_its_own_work",
-            needs: &[Need::Ebpf],
-            run: errands,
-        },
-        LiveTest {
-            name: "a_command_was_set_up_by_the_recorder",
-            needs: NEEDS,
-            run: command,
-        },
-        LiveTest {
-            name: "the_loaders_search_grows_with_the_directories_it_goes_through",
-            needs: NEEDS,
-            run: search,
-        },
-        LiveTest {
-            name: "a_loader_without_its_cache_is_told_from_one_that_does_not_ask_for_it",
-            needs: &[Need::Ebpf, Need::Cc, Need::MountNs],
-            run: cache,
-        },
-        LiveTest {
-            name: "a_static_program_has_no_loader_that_could_search",
-            needs: NEEDS,
-            run: static_program,
-        },
-        LiveTest {
-            name: "the_constants_of_the_machine_are_in_the_recording",
-            needs: &[Need::Ebpf],
-            run: calibration,
-        },
-    ]
-}
 
 /// Bash masks signals and makes a pipe before a fork, and closes and unmasks after the reaping; what it counts in between is its own.
-fn errands() {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn a_shells_system_calls_for_a_launch_are_separated_from_its_own_work() {
     let script = "for i in {1..20}; do x=$(/bin/true); for ((n = 0; n < 3000; n++)); do :; done; done";
     // A shell that has no CPU for long in the middle of its errands seems to be done with them.
-    best_of(4, || {
+    best_of_three(|| {
         let record = Record::new();
         record.run(["bash", "-c", script]).expect_code(0);
         let file = RecordingFile::open(&record.file()).expect("a recording");
@@ -86,7 +44,9 @@ fn errands() {
     });
 }
 
-fn closes() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn closes_before_an_exec_are_counted_and_timed() {
     let record = Record::new();
     let command = [
         path("closing").into_os_string(),
@@ -114,7 +74,9 @@ fn closes() {
     assert_eq!(no_exec["setup_close_ns"], Value::Null);
 }
 
-fn command() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn a_command_was_set_up_by_the_recorder() {
     let record = Record::new();
     record.run([path("tiny")]).expect_code(0);
     let launches = launches(&record.file());
@@ -138,7 +100,9 @@ fn loaded_along(search: &str) -> Value {
     last_exec(&record.file())
 }
 
-fn search() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn the_loaders_search_grows_with_the_directories_it_goes_through() {
     let empty = tempfile::tempdir().expect("a temporary directory");
     let libraries = workloads::directory().to_str().expect("UTF-8");
     let failed_opens = |directories: usize| {
@@ -158,7 +122,9 @@ fn search() {
     assert_eq!(more - some, some - none, "each directory costs the same");
 }
 
-fn cache() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc, MountNs)]
+fn a_missing_loader_cache_is_distinguished_from_an_unused_one() {
     let along = format!("LD_LIBRARY_PATH={}", workloads::directory().display());
     let load = |prepare: &str, along: &str| {
         let record = Record::new().through(&["unshare", "--mount"]);
@@ -193,7 +159,9 @@ fn cache() {
     );
 }
 
-fn static_program() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn a_static_program_has_no_loader_that_could_search() {
     let record = Record::new();
     record.run([path("tiny")]).expect_code(0);
     let exec = last_exec(&record.file());
@@ -202,7 +170,9 @@ fn static_program() {
     }
 }
 
-fn calibration() {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn the_constants_of_the_machine_are_in_the_recording() {
     let recorded = || {
         let record = Record::new();
         record.run(["true"]).expect_code(0);
@@ -211,7 +181,7 @@ fn calibration() {
     };
     // On a busy machine time may be up before all are measured, but not each time.
     let mut attempts: Vec<Calibration> = Vec::new();
-    best_of(ATTEMPTS, || {
+    best_of_three(|| {
         attempts.extend(recorded());
         let is_missing = |what: &Constant| attempts.iter().all(|constant| constant.what != *what);
         let missing: Vec<Constant> = Constant::ALL.into_iter().filter(is_missing).collect();

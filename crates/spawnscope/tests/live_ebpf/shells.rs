@@ -4,46 +4,15 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use crate::support::LiveTest;
 use crate::support::attempts::{at_length, good};
 use crate::support::chains::{asked, chain_of};
-use crate::support::needs::Need;
 use crate::support::run::Record;
 use crate::support::workloads::path;
+use crate::support::{apply, live_test};
 
-const NEEDS: &[Need] = &[Need::Ebpf, Need::Cc];
-
-pub fn tests() -> Vec<LiveTest> {
-    vec![
-        LiveTest {
-            name: "lines_are_right_when_the_parent_ends_at_once",
-            needs: NEEDS,
-            run: ended_parent,
-        },
-        LiveTest {
-            name: "a_program_that_is_called_bash_is_no_bash",
-            needs: NEEDS,
-            run: called_bash,
-        },
-        LiveTest {
-            name: "a_bash_that_exports_nothing_has_no_lines",
-            needs: NEEDS,
-            run: without_exports,
-        },
-        LiveTest {
-            name: "a_bash_of_another_mount_namespace_is_known_once_it_was_met",
-            needs: &[Need::Ebpf, Need::Cc, Need::MountNs],
-            run: private_mount,
-        },
-        LiveTest {
-            name: "no_lines_are_told_when_they_are_not_wanted",
-            needs: NEEDS,
-            run: unwanted,
-        },
-    ]
-}
-
-fn ended_parent() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn lines_are_right_when_the_parent_ends_at_once() {
     let record = Record::new();
     let script = format!("\n{} orphan & disown; kill -9 $$", path("tiny").display());
     // The recording ends with the command, which therefore is another one that gives the orphan time.
@@ -51,7 +20,9 @@ fn ended_parent() {
     assert_eq!(chain_of(&asked(&record.file()), "orphan"), "?:2");
 }
 
-fn called_bash() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn a_program_that_is_called_bash_is_no_bash() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let bash = directory.path().join("bash");
     fs::copy(path("launch_each"), &bash).expect("a copy");
@@ -68,7 +39,9 @@ fn called_bash() {
 }
 
 /// Stands for one that was stripped: the loader does not need the name that is spoilt here.
-fn without_exports() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn a_bash_that_exports_nothing_has_no_lines() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let bash = directory.path().join("bash");
     let mut program = fs::read("/bin/bash").expect("bash");
@@ -93,7 +66,9 @@ fn without_exports() {
 }
 
 /// As in a container: a copy that nobody knew of, at a path that the recorder does not see. It has to live until it is met.
-fn private_mount() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc, MountNs)]
+fn a_bash_of_another_mount_namespace_is_known_once_it_was_met() {
     at_length(try_private_mount);
 }
 
@@ -114,7 +89,9 @@ fn try_private_mount(sleeps: u32) -> Result<(), String> {
     })
 }
 
-fn unwanted() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn script_lines_can_be_switched_off() {
     let record = Record::new().flags(&["--no-lines"]);
     let script = format!("{} launched; :", path("tiny").display());
     record.run(["bash", "-c", &script]).expect_code(0);

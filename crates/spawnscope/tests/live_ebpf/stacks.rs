@@ -10,55 +10,10 @@ use spawnscope::analyze::callers::Frame;
 use spawnscope::analyze::tree::Forest;
 use spawnscope::record::reader::RecordingFile;
 
-use crate::support::LiveTest;
-use crate::support::needs::Need;
 use crate::support::recording::report;
 use crate::support::run::{Record, run};
 use crate::support::workloads::{path, script};
-
-const NEEDS: &[Need] = &[Need::Ebpf, Need::Cc];
-
-pub fn tests() -> Vec<LiveTest> {
-    let test = |name, run| LiveTest {
-        name,
-        needs: NEEDS,
-        run,
-    };
-    vec![
-        test("without_being_asked_no_chain_is_recorded", not_asked),
-        test("every_mechanism_of_libc_has_its_whole_chain", mechanisms),
-        test("every_kind_of_executable_has_its_whole_chain", kinds),
-        test("debug_information_gives_lines_and_inlined_functions", lines),
-        test("a_stripped_program_has_places_and_no_names", stripped),
-        test("a_chain_in_a_thread_ends_with_the_threads_start", threads),
-        test("a_parent_that_is_gone_has_its_chain", parent_gone),
-        test("a_program_that_is_deleted_or_replaced_never_has_wrong_names", replaced),
-        test("broken_unwind_tables_truncate_the_chain", broken_tables),
-        test("a_stack_that_is_too_deep_truncates_the_chain", deep),
-        test("libraries_that_are_loaded_later_are_known", loaded_later),
-        test("without_mappings_from_the_kernel_those_in_proc_serve", from_proc),
-        LiveTest {
-            name: "separate_debug_information_is_found_by_its_build_id",
-            needs: &[Need::Ebpf, Need::Cc, Need::MountNs],
-            run: separate_debug_information,
-        },
-        LiveTest {
-            name: "a_program_in_another_mount_namespace_has_names",
-            needs: &[Need::Ebpf, Need::Cc, Need::MountNs],
-            run: mount_namespace,
-        },
-        LiveTest {
-            name: "code_made_at_run_time_has_the_names_it_gives_itself",
-            needs: &[Need::Ebpf, Need::Cc, Need::MountNs],
-            run: code_made_at_run_time,
-        },
-        test("a_storm_with_stacks_loses_nothing", storm),
-        test(
-            "a_storm_without_mappings_from_the_kernel_loses_nothing",
-            storm_from_proc,
-        ),
-    ]
-}
+use crate::support::{apply, live_test};
 
 /// One frame, as text that outlives the recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -147,7 +102,9 @@ fn chain_of(program: &Path, words: &[&str]) -> Chain {
     chains.first().expect("a chain").clone()
 }
 
-fn not_asked() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn no_chain_is_recorded_by_default() {
     let record = Record::new();
     record
         .run([path("callers").as_os_str(), "vfork".as_ref()])
@@ -165,7 +122,9 @@ fn expect_whole(chain: &Chain, program: &str) {
     assert!(chain.names_part("libc_start"), "{chain:#?}");
 }
 
-fn mechanisms() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn every_mechanism_of_libc_has_its_whole_chain() {
     for (mechanism, called) in [
         ("vfork", "vfork"),
         ("fork", "fork"),
@@ -185,7 +144,9 @@ fn mechanisms() {
     }
 }
 
-fn kinds() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn every_kind_of_executable_has_its_whole_chain() {
     for program in ["callers", "callers_fixed"] {
         expect_whole(&chain_of(&path(program), &["vfork"]), program);
     }
@@ -230,7 +191,9 @@ fn expect_lines(chain: &Chain, program: &str) {
     assert_eq!(first.and_then(|frame| frame.file.as_deref()), Some("callers.c"));
 }
 
-fn lines() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn debug_information_gives_lines_and_inlined_functions() {
     expect_lines(&chain_of(&path("callers_debug"), &["vfork"]), "callers_debug");
 }
 
@@ -247,7 +210,9 @@ fn copy(program: &str, directory: &Path) -> PathBuf {
 }
 
 /// In a mount namespace of the recorder, whose /usr/lib/debug is its own.
-fn separate_debug_information() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc, MountNs)]
+fn separate_debug_information_is_found_by_its_build_id() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let program = copy("callers_debug", directory.path());
     let debug = directory.path().join("debug");
@@ -268,14 +233,18 @@ fn separate_debug_information() {
     expect_lines(&chains(&record.file())[0], "callers_debug");
 }
 
-fn stripped() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn a_stripped_program_has_places_and_no_names() {
     let chain = chain_of(&path("callers_stripped"), &["vfork"]);
     assert_eq!(chain.names_in("callers_stripped"), ["?"; 4], "{chain:#?}");
     assert!(chain.frames.iter().all(|frame| frame.address.is_some()));
     assert!(!chain.is_truncated);
 }
 
-fn threads() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn a_chain_in_a_thread_ends_with_the_threads_start() {
     for mechanism in ["vfork", "posix_spawn", "fork"] {
         let chain = chain_of(&path("callers"), &["thread", mechanism]);
         assert_eq!(chain.names_in("callers"), ["inner", "outer", "body"], "{chain:#?}");
@@ -284,7 +253,9 @@ fn threads() {
 }
 
 /// The shell forks its children and is gone before anybody can look at it.
-fn parent_gone() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn a_parent_that_is_gone_has_its_chain() {
     let chains = record_with(&[], &["sh", "-c", "sh -c '/bin/true & exit 0'; sleep 0.2"]);
     assert_eq!(chains.len(), 3, "two shells' children and one of theirs");
     for chain in &chains {
@@ -294,7 +265,9 @@ fn parent_gone() {
 }
 
 /// While the parent lives its own file can still be read; afterwards there is none that could have its names.
-fn replaced() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn a_program_that_is_deleted_or_replaced_never_has_wrong_names() {
     for linger in [&["linger"] as &[&str], &[]] {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let program = copy("callers", directory.path());
@@ -314,7 +287,9 @@ fn replaced() {
     }
 }
 
-fn broken_tables() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn broken_unwind_tables_truncate_the_chain() {
     let patterns: [fn(usize) -> u8; 3] = [|_| 0, |_| 0xff, |place| ((place * 7919) >> 3) as u8];
     for pattern in patterns {
         let directory = tempfile::tempdir().expect("a temporary directory");
@@ -340,7 +315,9 @@ fn broken_tables() {
     }
 }
 
-fn deep() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn a_stack_that_is_too_deep_truncates_the_chain() {
     let chain = chain_of(&path("callers"), &["deep", "vfork"]);
     assert!(chain.is_truncated);
     let names = chain.names_in("callers");
@@ -352,7 +329,9 @@ fn deep() {
 }
 
 /// The second library takes the place of the first one.
-fn loaded_later() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn libraries_that_are_loaded_later_are_known() {
     let libraries = ["libfirst_back.so", "libsecond_back.so"].map(path);
     let [first, second] = libraries
         .each_ref()
@@ -367,7 +346,9 @@ fn loaded_later() {
     assert_eq!(chains.len(), 2);
 }
 
-fn from_proc() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn without_mappings_from_the_kernel_those_in_proc_serve() {
     let record = Record::new().flags(&["--stacks"]);
     let program = path("callers");
     let mut command = record.command([program.as_os_str(), "linger".as_ref(), "vfork".as_ref()]);
@@ -375,7 +356,9 @@ fn from_proc() {
     expect_whole(&chains(&record.file())[0], "callers");
 }
 
-fn mount_namespace() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc, MountNs)]
+fn a_program_in_another_mount_namespace_has_names() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let hidden = directory.path().join("callers");
     let script = "mount -t tmpfs none \"${1%/*}\" && cp \"$0\" \"$1\" && exec \"$1\" linger vfork";
@@ -385,7 +368,9 @@ fn mount_namespace() {
     expect_whole(chains.last().expect("a chain"), "callers");
 }
 
-fn code_made_at_run_time() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc, MountNs)]
+fn code_made_at_run_time_has_the_names_it_gives_itself() {
     let chain = chain_of(&path("callers"), &["linger", "made", "vfork"]);
     let names = chain.names();
     let expected = ["inner", "outer", "made at run time", "main"];
@@ -405,12 +390,16 @@ fn expect_500(chains: &[Chain]) {
     }
 }
 
-fn storm() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn a_storm_with_stacks_loses_nothing() {
     expect_500(&record_with(&[], &LOOP_OF_500));
 }
 
 /// /proc is read once for all stacks of a process, and what that may miss is said.
-fn storm_from_proc() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn a_storm_without_mappings_from_the_kernel_loses_nothing() {
     let record = Record::new().flags(&["--stacks"]);
     let mut command = record.command(LOOP_OF_500);
     run(command.env("SPAWNSCOPE_EBPF_REFUSE", "bpf_iter_task_vma_new")).expect_code(0);

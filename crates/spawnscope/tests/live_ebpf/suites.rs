@@ -1,45 +1,20 @@
 //! Shells of Debian's suites, from bash 5.1 to 5.3 and dash 0.5.11 to 0.5.12, each in its own root: every shape has its lines, or nothing is
 //! told. `SPAWNSCOPE_TEST_BASHES` names further ones, separated by colons. The suites' Pythons are in `python_lines`.
 
-use crate::support::LiveTest;
 use crate::support::chains::{Shell, asked, chain_of};
-use crate::support::needs::Need;
 use crate::support::roots::Root;
 use crate::support::run::Record;
 use crate::support::workloads::path;
+use crate::support::{apply, live_test};
 use crate::{bash_lines, dash_lines};
 
-const NEEDS: &[Need] = &[Need::Ebpf, Need::Cc, Need::MountNs, Need::Roots];
 /// The latest whose arrays are known, and what prints that of a bash.
 const LATEST_BASH: (u32, u32) = (5, 3);
 const BASH_VERSION: &str = "echo ${BASH_VERSINFO[0]}.${BASH_VERSINFO[1]}";
 
-pub fn tests() -> Vec<LiveTest> {
-    vec![
-        LiveTest {
-            name: "every_suites_bash_has_its_lines",
-            needs: NEEDS,
-            run: bashes,
-        },
-        LiveTest {
-            name: "a_static_bash_which_exports_nothing_has_no_lines",
-            needs: NEEDS,
-            run: static_bashes,
-        },
-        LiveTest {
-            name: "every_suites_dash_has_its_lines",
-            needs: NEEDS,
-            run: dashes,
-        },
-        LiveTest {
-            name: "every_suites_busybox_has_the_lines_of_its_shell",
-            needs: NEEDS,
-            run: ashes,
-        },
-    ]
-}
-
-fn bashes() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc, MountNs, Roots)]
+fn every_suites_bash_has_its_lines() {
     let named = std::env::var_os("SPAWNSCOPE_TEST_BASHES").unwrap_or_default();
     // Unset is one empty path.
     for bash in std::env::split_paths(&named).filter(|path| path.is_absolute()) {
@@ -60,7 +35,9 @@ fn bashes() {
     }
 }
 
-fn static_bashes() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc, MountNs, Roots)]
+fn a_static_bash_which_exports_nothing_has_no_lines() {
     for root in Root::all() {
         let bash = Shell::within(root, "/bin/bash-static");
         assert!(!has_lines(&bash), "{bash}");
@@ -68,7 +45,9 @@ fn static_bashes() {
 }
 
 /// That of sid may be a new one, which is not known where it cannot be run.
-fn dashes() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc, MountNs, Roots)]
+fn every_suites_dash_has_its_lines() {
     for root in Root::all() {
         let dash = Shell::within(root, "/bin/dash");
         let is_known = root.suite != "sid" || has_lines(&dash);
@@ -79,7 +58,9 @@ fn dashes() {
     }
 }
 
-fn ashes() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc, MountNs, Roots)]
+fn every_suites_busybox_has_the_lines_of_its_shell() {
     for root in Root::all() {
         println!("{}", root.suite);
         let ash = Shell::within(root, "/bin/ash");

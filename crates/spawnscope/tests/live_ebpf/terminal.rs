@@ -1,33 +1,11 @@
 //! An interactive command under a pseudo-terminal: the terminal is the command's, and is left as it was.
 
-use crate::support::LiveTest;
-use crate::support::needs::Need;
 use crate::support::pty::Session;
 use crate::support::run::Record;
 use crate::support::workloads::path;
+use crate::support::{apply, live_test};
 
-const NEEDS: &[Need] = &[Need::Ebpf, Need::Cc, Need::Pty];
 const ANSWER: &[u8] = b"\x1b[2K\rgot y\r\n";
-
-pub fn tests() -> Vec<LiveTest> {
-    vec![
-        LiveTest {
-            name: "an_interactive_command_owns_its_terminal",
-            needs: NEEDS,
-            run: dialogue,
-        },
-        LiveTest {
-            name: "an_unfinished_line_of_the_command_stays_as_it_is",
-            needs: &[Need::Ebpf, Need::Pty],
-            run: unfinished_line,
-        },
-        LiveTest {
-            name: "a_quiet_recorder_writes_nothing_to_the_terminal",
-            needs: NEEDS,
-            run: quiet_dialogue,
-        },
-    ]
-}
 
 /// Has the dialogue, and gives all that appeared on the screen.
 fn converse(record: &Record) -> Vec<u8> {
@@ -43,7 +21,9 @@ fn converse(record: &Record) -> Vec<u8> {
     screen
 }
 
-fn dialogue() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc, Pty)]
+fn an_interactive_command_owns_its_terminal() {
     let screen = converse(&Record::new());
     let text = String::from_utf8_lossy(&screen);
     assert!(text.contains("dialogue"), "the report follows: {text}");
@@ -55,7 +35,9 @@ fn dialogue() {
 }
 
 /// Long enough for any spinner to appear, before the line, within it, and by way of another program.
-fn unfinished_line() {
+#[apply(live_test)]
+#[needs(Ebpf, Pty)]
+fn an_unfinished_line_of_the_command_stays_as_it_is() {
     let record = Record::new().flags(&["--duration", "60"]);
     let script = "sleep 1.3; printf part; sleep 1.3; printf ' whole\\n'; sleep 0.3; printf via | tee /dev/null; sleep 1.3; echo ' tee'";
     let session = Session::start(&record.command(["sh", "-c", script]));
@@ -66,7 +48,9 @@ fn unfinished_line() {
     assert!(!text.contains("recording:"), "nothing of a spinner: {text:?}");
 }
 
-fn quiet_dialogue() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc, Pty)]
+fn a_quiet_recorder_writes_nothing_to_the_terminal() {
     let screen = converse(&Record::new().flags(&["--quiet"]));
     let expected = [b"\x1b[1mkey?\x1b[0m ", ANSWER].concat();
     assert_eq!(String::from_utf8_lossy(&screen), String::from_utf8_lossy(&expected));

@@ -2,23 +2,17 @@
 
 use std::process::Command;
 
-use crate::support::LiveTest;
-use crate::support::needs::{Need, python};
+use crate::support::needs::python;
 use crate::support::recording::launches;
 use crate::support::run::{Record, run, spawnscope};
 use crate::support::workloads::path;
+use crate::support::{apply, live_test};
 
 const CHECK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/perfetto_check.py");
 
-pub fn tests() -> Vec<LiveTest> {
-    vec![LiveTest {
-        name: "perfetto_reads_the_trace_of_a_recording",
-        needs: &[Need::Ebpf, Need::Cc, Need::Perfetto],
-        run: perfetto,
-    }]
-}
-
-fn perfetto() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc, Perfetto)]
+fn perfetto_reads_the_trace_of_a_recording() {
     let record = Record::new();
     record.run([path("mechanisms"), path("tiny")]).expect_code(0);
     let arguments = ["export", "--format", "perfetto"].map(AsRef::as_ref);

@@ -2,15 +2,12 @@
 
 use serde_json::Value;
 
-use crate::support::LiveTest;
-use crate::support::attempts::{best_of, good};
+use crate::support::attempts::{best_of_three, good};
 use crate::support::launches::Launches;
-use crate::support::needs::Need;
 use crate::support::recording::{launches, report};
 use crate::support::run::Record;
 use crate::support::workloads::{Truth, path};
-
-const BASIC: &[Need] = &[Need::Ebpf, Need::Cc];
+use crate::support::{apply, live_test};
 
 /// System calls by number, as an export has them.
 const READ: u64 = 0;
@@ -21,64 +18,22 @@ const EPOLL_WAIT: u64 = 232;
 const OPENAT: u64 = 257;
 const PSELECT6: u64 = 270;
 
-pub fn tests() -> Vec<LiveTest> {
-    vec![
-        LiveTest {
-            name: "a_read_waits_on_the_pipe_that_the_child_writes_to",
-            needs: BASIC,
-            run: || on_the_pipe("read", &[READ]),
-        },
-        LiveTest {
-            name: "a_poll_waits_on_the_first_descriptor_in_use",
-            needs: BASIC,
-            run: || on_the_pipe("poll", &[POLL]),
-        },
-        LiveTest {
-            name: "a_select_waits_on_its_first_descriptor",
-            needs: BASIC,
-            run: || on_the_pipe("select", &[SELECT, PSELECT6]),
-        },
-        LiveTest {
-            name: "an_epoll_is_what_epoll_waits_on",
-            needs: BASIC,
-            run: epoll,
-        },
-        LiveTest {
-            name: "a_fifo_is_told_by_its_path",
-            needs: &[Need::Ebpf],
-            run: fifo,
-        },
-        LiveTest {
-            name: "a_wait_for_a_child_is_its_run",
-            needs: &[Need::Ebpf],
-            run: child,
-        },
-        LiveTest {
-            name: "a_pipeline_is_waited_for_through_its_last_program",
-            needs: &[Need::Ebpf],
-            run: pipeline,
-        },
-        LiveTest {
-            name: "a_parent_that_sleeps_beside_a_dead_child_reaps_late",
-            needs: BASIC,
-            run: late,
-        },
-        LiveTest {
-            name: "a_scanner_is_named_where_exec_and_open_wait_for_it",
-            needs: &[Need::Ebpf, Need::Cc, Need::MountNs, Need::Fanotify],
-            run: scanner,
-        },
-        LiveTest {
-            name: "a_recorded_scanner_is_a_scanner_too",
-            needs: &[Need::Ebpf, Need::Cc, Need::MountNs, Need::Fanotify],
-            run: recorded_scanner,
-        },
-        LiveTest {
-            name: "where_the_kernel_hides_its_addresses_scanners_are_unknown_and_that_is_said",
-            needs: &[Need::Ebpf, Need::MountNs],
-            run: hidden_addresses,
-        },
-    ]
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn a_read_waits_on_the_pipe_that_the_child_writes_to() {
+    on_the_pipe("read", &[READ]);
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn a_poll_waits_on_the_first_descriptor_in_use() {
+    on_the_pipe("poll", &[POLL]);
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn a_select_waits_on_its_first_descriptor() {
+    on_the_pipe("select", &[SELECT, PSELECT6]);
 }
 
 /// Some rows of the report's waits. What the parts sum to is checked for all.
@@ -141,7 +96,9 @@ fn on_the_pipe(how: &str, calls: &[u64]) {
     );
 }
 
-fn epoll() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn an_epoll_is_what_epoll_waits_on() {
     let record = Record::new();
     let workload = path("wait_on_pipe");
     record.run([workload.as_os_str(), "epoll".as_ref()]).expect_code(0);
@@ -151,7 +108,9 @@ fn epoll() {
     assert_eq!(row["on"][0]["command"], "(wait_on_pipe)");
 }
 
-fn fifo() {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn a_fifo_is_named_by_its_path() {
     let record = Record::new();
     let fifo = record.directory().join("a fifo");
     let script = "mkfifo \"$1\"; exec 3<>\"$1\"; (sleep 0.1; echo hi >&3) & read -r x <&3; wait";
@@ -173,7 +132,9 @@ fn fifo() {
     assert_eq!(row["on"][0]["command"], "(bash)");
 }
 
-fn child() {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn a_wait_for_a_child_is_its_run() {
     let record = Record::new();
     record
         .run(["bash", "-c", "sleep 0.2; true; sleep 0.2; true"])
@@ -186,7 +147,9 @@ fn child() {
     assert!(row["tax_ns"].as_u64() > Some(0), "{row}");
 }
 
-fn pipeline() {
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn a_pipeline_is_waited_for_through_its_last_program() {
     let record = Record::new();
     record
         .run(["bash", "-c", "x=$(sleep 0.1 | cat; :); y=$(sleep 0.1)"])
@@ -206,8 +169,10 @@ fn pipeline() {
     assert_eq!(cat["on"][0]["command"], "sleep", "its neighbour is no child: {cat}");
 }
 
-fn late() {
-    best_of(4, try_late);
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn a_parent_that_sleeps_beside_a_dead_child_reaps_late() {
+    best_of_three(try_late);
 }
 
 fn try_late() -> Result<(), String> {
@@ -246,7 +211,9 @@ fn behind_a_scanner(record: &Record, scanner: &str, words: &[&str]) -> Launches 
     launches(&record.file())
 }
 
-fn scanner() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc, MountNs, Fanotify)]
+fn a_scanner_is_named_where_exec_and_open_wait_for_it() {
     let scanned = tempfile::tempdir().expect("a temporary directory");
     let directory = scanned.path().to_str().expect("a path of characters");
     let (through, tiny) = (path("scanned"), path("tiny"));
@@ -263,7 +230,9 @@ fn scanner() {
 }
 
 /// The same scanner, but started by the recorded command.
-fn recorded_scanner() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc, MountNs, Fanotify)]
+fn a_recorded_scanner_is_a_scanner_too() {
     let scanned = tempfile::tempdir().expect("a temporary directory");
     let record = Record::new();
     let words = [
@@ -288,7 +257,9 @@ fn recorded_scanner() {
     assert!(scans.count() >= 7, "one for each exec");
 }
 
-fn hidden_addresses() {
+#[apply(live_test)]
+#[needs(Ebpf, MountNs)]
+fn where_the_kernel_hides_its_addresses_scanners_are_unknown_with_a_message() {
     let hide = "mount --bind /dev/null /proc/kallsyms && exec \"$@\"";
     let record = Record::new().through(&["unshare", "--mount", "sh", "-c", hide, "sh"]);
     record.run(["true"]).expect_code(0);

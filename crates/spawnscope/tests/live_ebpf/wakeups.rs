@@ -4,14 +4,11 @@
 
 use serde_json::Value;
 
-use crate::support::LiveTest;
 use crate::support::launches::{Launch, Launches};
-use crate::support::needs::Need;
 use crate::support::recording::{launches, report};
 use crate::support::run::{Record, run, spawnscope};
 use crate::support::workloads::{Truth, path};
-
-const BASIC: &[Need] = &[Need::Ebpf, Need::Cc];
+use crate::support::{apply, live_test};
 
 /// How `timed_waits` waits, and for how long at least where nobody ends it.
 const CALLS: &str = "poll ppoll select pselect epoll epoll_pwait futex condition semtimedop sigtimedwait mq_timedreceive \
@@ -38,34 +35,34 @@ const NOTHING: &str = "";
 const NAME: &str = "on_waking";
 const NAME_AND_PLACE: &str = "on_waking,runqueues";
 
-pub fn tests() -> Vec<LiveTest> {
-    vec![
-        LiveTest {
-            name: "a_wait_whose_time_is_over_is_nobodys_doing",
-            needs: BASIC,
-            run: || timed_out(NOTHING),
-        },
-        LiveTest {
-            name: "a_wait_whose_time_is_over_is_nobodys_doing_where_the_preempt_count_has_no_name",
-            needs: BASIC,
-            run: || timed_out(NAME),
-        },
-        LiveTest {
-            name: "a_wait_whose_time_is_over_is_nobodys_doing_where_interrupts_are_not_seen",
-            needs: BASIC,
-            run: || timed_out(NAME_AND_PLACE),
-        },
-        LiveTest {
-            name: "who_ends_a_wait_with_a_limit_is_known",
-            needs: BASIC,
-            run: || woken(NOTHING),
-        },
-        LiveTest {
-            name: "who_ends_a_wait_with_a_limit_is_known_where_interrupts_are_not_seen",
-            needs: BASIC,
-            run: || woken(NAME_AND_PLACE),
-        },
-    ]
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn a_wait_that_times_out_has_no_waker() {
+    timed_out(NOTHING);
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn a_wait_that_times_out_has_no_waker_without_the_name_of_the_preempt_count() {
+    timed_out(NAME);
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn a_wait_that_times_out_has_no_waker_without_interrupt_detection() {
+    timed_out(NAME_AND_PLACE);
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn the_waker_of_a_wait_with_a_timeout_is_recorded() {
+    woken(NOTHING);
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn the_waker_of_a_wait_with_a_timeout_is_recorded_without_interrupt_detection() {
+    woken(NAME_AND_PLACE);
 }
 
 /// Records `timed_waits` once for each call, all at the same time, beside a storm of launches.

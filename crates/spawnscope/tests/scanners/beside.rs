@@ -5,9 +5,7 @@ use std::path::PathBuf;
 
 use tempfile::TempDir;
 
-use crate::support::needs::{Need, scanner_daemons};
-
-pub const NEEDS: &[Need] = &[Need::Ebpf, Need::Cc, Need::MountNs, Need::Fanotify, Need::Scanners];
+use crate::support::needs::scanner_daemons;
 
 /// The scanners, by the names of the daemons that execs wait for.
 pub const SCANNERS: [&str; 2] = ["clamonacc", "fapolicyd"];

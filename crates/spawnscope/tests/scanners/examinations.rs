@@ -3,32 +3,21 @@
 
 use std::process::Command;
 
-use crate::beside::{Beside, NEEDS};
+use crate::beside::Beside;
 use crate::examined::Examined;
-use crate::support::LiveTest;
 use crate::support::run::{SPAWNSCOPE, run};
+use crate::support::{apply, live_test};
 
-pub fn tests() -> Vec<LiveTest> {
-    vec![
-        LiveTest {
-            name: "the_doctor_names_fapolicyd_by_its_marks",
-            needs: NEEDS,
-            run: fapolicyd,
-        },
-        LiveTest {
-            name: "the_doctor_names_clamonacc_by_its_marks_with_its_product",
-            needs: NEEDS,
-            run: clamonacc,
-        },
-    ]
-}
-
-fn fapolicyd() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc, MountNs, Fanotify, Scanners)]
+fn the_doctor_names_fapolicyd_by_its_marks() {
     let examined = examined("fapolicyd");
     examined.expect_any(&["fapolicyd", "holds fanotify permission marks", "leave protection on"]);
 }
 
-fn clamonacc() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc, MountNs, Fanotify, Scanners)]
+fn the_doctor_names_clamonacc_by_its_marks_with_its_product() {
     let examined = examined("clamonacc");
     examined.expect_any(&[
         "clamonacc",

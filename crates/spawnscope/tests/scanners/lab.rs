@@ -4,22 +4,16 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::beside::{Beside, NEEDS};
-use crate::support::LiveTest;
-use crate::support::attempts::{best_of, good};
+use crate::beside::Beside;
+use crate::support::attempts::{best_of_three, good};
 use crate::support::run::{SPAWNSCOPE, run};
-
-pub fn tests() -> Vec<LiveTest> {
-    vec![LiveTest {
-        name: "first_launch_tells_a_scanner_that_looks_each_time",
-        needs: NEEDS,
-        run: looks_each_time,
-    }]
-}
+use crate::support::{apply, live_test};
 
 /// ClamAV scans at each open, so that a second launch is no quicker than a first; one from memory is.
-fn looks_each_time() {
-    best_of(4, || {
+#[apply(live_test)]
+#[needs(Ebpf, Cc, MountNs, Fanotify, Scanners)]
+fn first_launch_reports_a_scanner_that_checks_each_launch() {
+    best_of_three(|| {
         let notes = notes();
         good(notes.contains("a scanner examines every executable each time"), || {
             notes.clone()

@@ -5,28 +5,13 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::beside::{Beside, NEEDS, SCANNERS};
-use crate::support::LiveTest;
+use crate::beside::{Beside, SCANNERS};
 use crate::support::run::{Record, spawnscope};
 use crate::support::workloads::path;
+use crate::support::{apply, live_test};
 
 /// Binaries that the build makes and runs.
 const FRESH: u64 = 20;
-
-pub fn tests() -> Vec<LiveTest> {
-    vec![
-        LiveTest {
-            name: "a_build_of_fresh_binaries_waits_in_exec_for_the_scanner",
-            needs: NEEDS,
-            run: fresh_binaries,
-        },
-        LiveTest {
-            name: "a_build_outside_of_what_is_watched_hears_of_no_scanner",
-            needs: NEEDS,
-            run: elsewhere,
-        },
-    ]
-}
 
 /// Copies a binary again and again, and runs each copy once.
 const BUILD: &str = "for ((n = 0; n < $2; n++)); do cp \"$0\" \"$1/fresh$n\"; \"$1/fresh$n\"; done";
@@ -46,7 +31,9 @@ fn advice(beside: &Beside, folder: &str) -> (Record, Vec<Value>) {
     (record, told)
 }
 
-fn fresh_binaries() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc, MountNs, Fanotify, Scanners)]
+fn a_build_of_fresh_binaries_waits_in_exec_for_the_scanner() {
     for scanner in SCANNERS {
         let beside = Beside::new(scanner);
         let (record, told) = advice(&beside, &beside.watched().display().to_string());
@@ -87,7 +74,9 @@ fn waits_in_exec(record: &Record, beside: &Beside) {
     }
 }
 
-fn elsewhere() {
+#[apply(live_test)]
+#[needs(Ebpf, Cc, MountNs, Fanotify, Scanners)]
+fn a_build_outside_of_the_scanned_folder_reports_no_scanner() {
     for scanner in SCANNERS {
         let beside = Beside::new(scanner);
         let elsewhere = tempfile::tempdir().expect("a temporary directory");

@@ -1,5 +1,5 @@
-//! Shared by live tests: requirements on the machine, the workloads, running the binary, reading its output. This code knows no collector:
-//! the tests of each collector pass their own arguments.
+//! Shared by live tests: the harness, requirements on the machine, the workloads, running the binary, reading its output. This code knows no
+//! collector: the tests of each collector pass their own arguments.
 
 pub mod attempts;
 pub mod chains;
@@ -15,27 +15,61 @@ pub mod workloads;
 
 use std::process::ExitCode;
 
-use libtest_mimic::{Arguments, Completion, Failed, Trial};
+use libtest_mimic::{Arguments, Completion, Trial};
+pub use macro_rules_attribute::apply;
 
 use needs::{Need, unmet};
 
-/// A live test: its name as a sentence, its requirements, and the test function.
+/// A live test: its name as a sentence, its requirements, and the function, which is called with the name.
 #[derive(Clone, Copy)]
 pub struct LiveTest {
     pub name: &'static str,
     pub needs: &'static [Need],
-    pub run: fn(),
+    pub run: fn(&str),
+    /// File and line. Tests run in this order.
+    pub place: (&'static str, u32),
+}
+
+inventory::collect!(LiveTest);
+
+/// Makes a function a live test of its name. `needs` lists the requirements:
+///
+/// ```
+/// #[apply(live_test)]
+/// #[needs(Ebpf, Cc)]
+/// fn a_chain_of_execs_is_one_launch() { ... }
+/// ```
+macro_rules! live_test {
+    ($(#[doc = $doc:literal])* $(#[needs($($need:ident),+)])? fn $name:ident() $body:block) => {
+        $(#[doc = $doc])*
+        fn $name() $body
+
+        inventory::submit! {
+            $crate::support::LiveTest {
+                name: stringify!($name),
+                needs: &[$($($crate::support::needs::Need::$need),+)?],
+                run: |_| $name(),
+                place: (file!(), line!()),
+            }
+        }
+    };
+}
+pub(crate) use live_test;
+
+/// Runs every `live_test` of this binary.
+pub fn main() -> ExitCode {
+    let mut tests: Vec<LiveTest> = inventory::iter::<LiveTest>.into_iter().copied().collect();
+    tests.sort_by_key(|test| test.place);
+    run_all(tests)
 }
 
 /// Runs the tests one after the other, because most of them measure. Tests with unmet needs are ignored with the reason, or fail if
 /// `SPAWNSCOPE_TEST_REQUIRE` names the need.
-pub fn main(tests: Vec<LiveTest>) -> ExitCode {
+pub fn run_all(tests: Vec<LiveTest>) -> ExitCode {
     if let Some(name) = rerun::repeated() {
-        let test = tests
-            .iter()
-            .find(|test| test.name == name)
-            .expect("a test of that name");
-        let code = rerun::alone(|| done(test.run));
+        let test = tests.iter().find(|test| test.name == name);
+        let test = test.expect("a test of that name");
+        let code = rerun::alone(|| (test.run)(&name));
         workloads::remove();
         return code;
     }
@@ -43,8 +77,9 @@ pub fn main(tests: Vec<LiveTest>) -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads = Some(1);
     let conclusion = libtest_mimic::run(&arguments, tests.into_iter().map(trial).collect());
+    let code = rerun::verdict(&conclusion);
     workloads::remove();
-    rerun::verdict(&conclusion)
+    code
 }
 
 fn trial(test: LiveTest) -> Trial {
@@ -52,12 +87,7 @@ fn trial(test: LiveTest) -> Trial {
         if let Some(reason) = unmet(test.needs)? {
             return Ok(Completion::ignored_with(reason));
         }
-        rerun::up_to_three_times(test.name, || done(test.run))?;
+        rerun::up_to_three_times(test.name, || (test.run)(test.name));
         Ok(Completion::Completed)
     })
-}
-
-fn done(test: fn()) -> Result<(), Failed> {
-    test();
-    Ok(())
 }

@@ -1,6 +1,7 @@
 //! Repeats a failed live test up to twice, each time in a new process. Most live tests measure or race, and a stalled machine can spoil any
-//! of them, but a bug in the product fails each time. Each failure is printed, and repeated tests are listed at the end. If many tests had
-//! to be repeated, the suite fails, because a stall does not explain that.
+//! of them, but a bug in the product fails each time. Each failure is printed, and repeated tests are listed at the end. The suite fails if
+//! many tests were repeated, because a stall does not explain that. In continuous integration, it also fails if a repeated test fails
+//! again when it runs alone: such a test has a race.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::{Command, ExitCode};
@@ -8,7 +9,7 @@ use std::sync::Mutex;
 use std::thread::sleep;
 use std::time::Duration;
 
-use libtest_mimic::{Conclusion, Failed};
+use libtest_mimic::Conclusion;
 
 /// This variable has the name of the only test that this process should run.
 const REPEATED: &str = "SPAWNSCOPE_TEST_REPEATED";
@@ -16,8 +17,11 @@ const REPEATED: &str = "SPAWNSCOPE_TEST_REPEATED";
 const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(10)];
 /// One test in this many may be repeated.
 const ONE_IN: usize = 20;
+/// How often continuous integration runs a repeated test alone, and how many of these runs must fail for a race.
+const RUNS_ALONE: usize = 10;
+const FAILURES_OF_A_RACE: usize = 2;
 
-static NEEDED_IT: Mutex<Vec<String>> = Mutex::new(Vec::new());
+static NEEDED_IT: Mutex<Vec<&str>> = Mutex::new(Vec::new());
 
 /// Returns the test that this process repeats, if any. Call this while there is only one thread.
 pub fn repeated() -> Option<String> {
@@ -27,63 +31,78 @@ pub fn repeated() -> Option<String> {
     Some(name)
 }
 
-/// Runs the test that this process should repeat.
-pub fn alone(test: impl FnOnce() -> Result<(), Failed>) -> ExitCode {
+/// Runs the test that this process should repeat. The panic hook prints a failure.
+pub fn alone(test: impl FnOnce()) -> ExitCode {
     match catch_unwind(AssertUnwindSafe(test)) {
-        Ok(Ok(())) => ExitCode::SUCCESS,
-        Ok(Err(failure)) => {
-            say(&failure);
-            ExitCode::FAILURE
-        }
-        // The panic hook has printed the message.
+        Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
     }
 }
 
-fn say(failure: &Failed) {
-    eprintln!("{}", failure.message().unwrap_or("failed, without a reason"));
-}
-
 /// Runs a test, and repeats it in a new process if it fails. If all repetitions fail, the first failure is reported.
-pub fn up_to_three_times(name: &str, test: impl FnOnce() -> Result<(), Failed>) -> Result<(), Failed> {
-    let first = catch_unwind(AssertUnwindSafe(test));
-    if let Ok(Ok(())) = first {
-        return Ok(());
-    }
-    if let Ok(Err(failure)) = &first {
-        say(failure);
-    }
+pub fn up_to_three_times(name: &'static str, test: impl FnOnce()) {
+    let Err(failure) = catch_unwind(AssertUnwindSafe(test)) else {
+        return;
+    };
     for pause in PAUSES {
         sleep(pause);
         eprintln!("repeating `{name}` in a new process");
-        let binary = std::env::current_exe().expect("this binary has a path");
-        let status = Command::new(binary)
-            .env(REPEATED, name)
-            .status()
-            .expect("this binary runs");
-        if status.success() {
-            NEEDED_IT
-                .lock()
-                .expect("no test panicked with it")
-                .push(name.to_owned());
-            return Ok(());
+        if passes_in_a_new_process(name) {
+            NEEDED_IT.lock().expect("no test panicked with it").push(name);
+            return;
         }
     }
-    first.unwrap_or_else(|panic| resume_unwind(panic))
+    resume_unwind(failure);
 }
 
-/// Returns libtest's result, unless too many tests were repeated.
+fn passes_in_a_new_process(name: &str) -> bool {
+    let binary = std::env::current_exe().expect("this binary has a path");
+    let status = Command::new(binary).env(REPEATED, name).status();
+    status.expect("this binary runs").success()
+}
+
+/// Returns libtest's result, unless too many tests were repeated or one of them has a race.
 pub fn verdict(conclusion: &Conclusion) -> ExitCode {
     let needed_it = NEEDED_IT.lock().expect("no test panicked with it");
-    let run = usize::try_from(conclusion.num_passed + conclusion.num_failed).expect("fits");
     if needed_it.is_empty() {
         return conclusion.exit_code();
     }
+    let run = usize::try_from(conclusion.num_passed + conclusion.num_failed).expect("fits");
     let count = needed_it.len();
     eprintln!("passed only when repeated, {count} of {run}: {}", needed_it.join(", "));
-    if count <= run.div_ceil(ONE_IN) {
-        return conclusion.exit_code();
+    let are_too_many = count > run.div_ceil(ONE_IN);
+    if are_too_many {
+        eprintln!("that is more than one in {ONE_IN}, which load alone does not explain: the suite fails");
     }
-    eprintln!("that is more than one in {ONE_IN}, which load alone does not explain: the suite fails");
-    ExitCode::FAILURE
+    let is_ci = std::env::var("CI").is_ok_and(|value| value == "true");
+    // All are examined, so that one run names every race.
+    let races = needed_it.iter().filter(|name| is_ci && has_race(name)).count();
+    if are_too_many || races > 0 {
+        return ExitCode::FAILURE;
+    }
+    conclusion.exit_code()
+}
+
+fn has_race(name: &str) -> bool {
+    let (runs, failures) = runs_alone(|| passes_in_a_new_process(name));
+    let is_race = failures >= FAILURES_OF_A_RACE;
+    let consequence = if is_race {
+        ", so it has a race: the suite fails"
+    } else {
+        ""
+    };
+    eprintln!("`{name}` alone failed {failures} of {runs} runs{consequence}");
+    is_race
+}
+
+/// Runs a test until it is clear whether it has a race. Returns the number of runs, and how many of them failed.
+pub fn runs_alone(mut passes: impl FnMut() -> bool) -> (usize, usize) {
+    let mut failures = 0;
+    for run in 1..=RUNS_ALONE {
+        failures += usize::from(!passes());
+        if failures == FAILURES_OF_A_RACE {
+            return (run, failures);
+        }
+    }
+    (RUNS_ALONE, failures)
 }

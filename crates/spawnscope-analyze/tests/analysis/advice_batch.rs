@@ -1,0 +1,140 @@
+//! Advice about programs that are launched for one file at a time.
+
+use spawnscope_analyze::advice::Advices;
+use spawnscope_data::event::Nanos;
+
+use crate::builder::Spans;
+use crate::serial::{READ, Serial, WAIT4, advices, is_silent, only};
+
+const COUNT: u64 = 30;
+
+/// Saving per removed launch when all runs are alike: three tenths of each run count as work that stays.
+const SAVED: u64 = Spans::USUAL.total() - Spans::USUAL.run * 3 / 10;
+
+/// A launcher that runs a program once for each number.
+fn once_each(launcher: &[&str], program: &str, argv: impl Fn(String) -> Vec<String>, wait: u16) -> Advices {
+    let mut serial = Serial::of(launcher[0], launcher);
+    for number in 0..COUNT {
+        let words = argv(format!("file{number}"));
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        serial.launch_waiting(&Spans::USUAL, Some((program, &words)), wait);
+    }
+    advices(&serial.finish())
+}
+
+fn words(words: &[&str], file: &str) -> Vec<String> {
+    words.iter().map(|word| word.replace('@', file)).collect()
+}
+
+fn found(launcher: &[&str], argv: &[&str]) -> Advices {
+    once_each(launcher, argv[0], |file| words(argv, &file), WAIT4)
+}
+
+#[test]
+fn a_loop_of_mv_becomes_one_mv() {
+    let advice = only(&found(&["/bin/bash", "x.sh"], &["mv", "-f", "@", "dir"]), "batch");
+    assert_eq!(advice.finding.launches.len() as u64, COUNT);
+    // The first launch stays, and the work of the shell in between.
+    assert_eq!(advice.saving[0], Nanos((COUNT - 1) * SAVED));
+    assert!(
+        advice.finding.fix.concat().contains("mv -f -t dir -- \"${files[@]}\""),
+        "{advice:?}"
+    );
+    assert_eq!(advice.finding.whatif, "--batch=mv,parent=bash=1000");
+    assert!(advice.finding.evidence[1].starts_with("1 launch would"), "{advice:?}");
+}
+
+#[test]
+fn each_directory_gets_a_mv_of_its_own() {
+    let argv = |file: String| {
+        let directory = if file.ends_with(['0', '2', '4', '6', '8']) {
+            "even"
+        } else {
+            "odd"
+        };
+        words(&["mv", "@", directory], &file)
+    };
+    let advice = only(&once_each(&["/bin/bash", "x.sh"], "/bin/mv", argv, WAIT4), "batch");
+    assert_eq!(advice.saving[0], Nanos((COUNT - 2) * SAVED), "two launches stay");
+}
+
+#[test]
+fn xargs_and_find_have_their_own_way_to_take_many() {
+    let cases: [(&[&str], &[&str], &str); 5] = [
+        (
+            &["xargs", "-n1", "gzip"],
+            &["gzip", "-9", "@"],
+            "xargs -n1 gzip -9  ->  xargs gzip -9",
+        ),
+        (
+            &["xargs", "-n", "1", "-P4", "gzip"],
+            &["gzip", "@"],
+            "xargs -n1 -P4 gzip  ->  xargs -n2 -P4 gzip",
+        ),
+        (
+            &["xargs", "-I{}", "mv", "{}", "d"],
+            &["mv", "@", "d"],
+            "xargs -I{} mv {} d  ->  xargs mv -t d",
+        ),
+        (
+            &["xargs", "--max-args=1", "stat"],
+            &["stat", "@"],
+            "xargs -n1 stat  ->  xargs stat",
+        ),
+        (
+            &["find", ".", "-exec", "chmod", "600", "{}", ";"],
+            &["chmod", "600", "@"],
+            "find ... -exec chmod 600 {} \\;  ->  find ... -exec chmod 600 {} +",
+        ),
+    ];
+    for (launcher, argv, snippet) in cases {
+        let advice = only(&found(launcher, argv), "batch");
+        assert!(
+            advice.finding.fix.concat().contains(snippet),
+            "{launcher:?}: {:?}",
+            advice.finding.fix
+        );
+    }
+}
+
+#[test]
+fn commands_that_must_run_for_each_file_get_no_advice() {
+    let bash: &[&str] = &["bash", "x.sh"];
+    let cases: [(&[&str], &[&str]); 10] = [
+        (bash, &["gcc", "-c", "@.c"]),
+        (bash, &["rm", "-f", "conftest.o"]),
+        (bash, &["mv", "@", "@.old"]),
+        (bash, &["git", "log", "@"]),
+        (&["xargs", "-n1", "sh", "-c", "x"], &["sh", "-c", "x", "@"]),
+        (&["xargs", "-n1", "python3"], &["python3", "@"]),
+        (&["xargs", "gzip"], &["gzip", "@"]),
+        (
+            &["find", ".", "-exec", "grep", "-q", "x", "{}", ";", "-print"],
+            &["grep", "-q", "x", "@"],
+        ),
+        (
+            &["find", ".", "-exec", "sh", "-c", "x", "{}", ";"],
+            &["sh", "-c", "x", "@"],
+        ),
+        (&["/usr/bin/make"], &["touch", "@"]),
+    ];
+    for (launcher, argv) in cases {
+        let found = found(launcher, argv);
+        assert!(is_silent(&found, "batch"), "{launcher:?} {argv:?}: {found:?}");
+    }
+    let read = once_each(bash, "/usr/bin/file", |file| words(&["file", "@"], &file), READ);
+    assert!(is_silent(&read, "batch"), "the shell wants each answer: {read:?}");
+}
+
+#[test]
+fn a_file_worth_a_process_gets_one() {
+    let busy = Spans {
+        run: 30_000_000,
+        ..Spans::USUAL
+    };
+    let mut serial = Serial::of("/usr/bin/xargs", &["xargs", "-n1", "gzip"]);
+    for number in 0..COUNT {
+        serial.launch(&busy, Some(("/bin/gzip", &["gzip", &format!("file{number}")])));
+    }
+    assert!(is_silent(&advices(&serial.finish()), "batch"));
+}

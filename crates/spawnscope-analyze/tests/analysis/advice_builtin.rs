@@ -1,0 +1,278 @@
+//! Advice about small programs whose work a shell can do: the text for each of them, and the cases without advice.
+
+use spawnscope_analyze::advice::Advice;
+use spawnscope_data::event::{LeftCpu, Mechanism, Nanos};
+
+use crate::builder::Spans;
+use crate::recordings::{COUNT, calling, captured, fix_of, substitutions};
+use crate::serial::{READ, Serial, WAIT4, advices, is_silent, only};
+
+#[test]
+fn a_dirname_loop_becomes_an_expansion_and_saves_the_launches() {
+    let found = captured("/bin/bash", &["dirname", "/usr/lib/x"]);
+    let advice = only(&found, "builtin");
+    assert_eq!(advice.finding.launches.len(), COUNT);
+    assert_eq!(advice.saving[0], Nanos(COUNT as u64 * Spans::USUAL.total()));
+    assert_eq!(
+        advice.finding.title,
+        "bash launches dirname 40 times for work it can do itself"
+    );
+    assert!(fix_of(&advice).contains("$(dirname \"$p\")  ->  ${p%/*}"), "{advice:?}");
+    assert!(advice.finding.limits.contains("without a slash"), "{advice:?}");
+    assert_eq!(
+        advice.finding.example,
+        ["dirname", "/usr/lib/x"].map(|word| word.as_bytes().to_vec())
+    );
+    assert_eq!(advice.finding.whatif, "--remove=dirname,parent=bash");
+}
+
+#[test]
+fn what_a_plain_command_writes_is_written_by_the_shell() {
+    for (argv, expected) in [
+        (
+            &["dirname", "/usr/lib/x"][..],
+            "  dirname \"$p\"  ->  printf '%s\\n' \"${p%/*}\"   (40",
+        ),
+        (
+            &["basename", "/a/b.c", ".c"],
+            "->  b=${p##*/}; b=${b%.c}; printf '%s\\n' \"$b\"   (40",
+        ),
+        (
+            &["expr", "3", "+", "4"],
+            "  expr \"$a\" + \"$b\"  ->  printf '%s\\n' \"$((a + b))\"   (40",
+        ),
+        (
+            &["date", "+%F"],
+            "->  printf -v t '%(%F)T' -1; printf '%s\\n' \"$t\"   (40",
+        ),
+    ] {
+        let mut serial = Serial::of("/bin/bash", &["bash", "-c", "..."]);
+        for _ in 0..COUNT {
+            let launch = serial.launch_waiting(&Spans::USUAL, Some((argv[0], argv)), WAIT4);
+            serial.builder.row(launch).mechanism = Some(Mechanism::Vfork);
+        }
+        let found = advices(&serial.finish());
+        let advice = only(&found, "builtin");
+        assert!(fix_of(&advice).contains(expected), "{advice:?}");
+    }
+}
+
+#[test]
+fn each_program_has_its_snippet_in_each_shell_that_has_one() {
+    let (bash, sh) = ("/bin/bash", "/bin/dash");
+    let cases: &[(&str, &[&str], &str)] = &[
+        (sh, &["dirname", "--", "-x/y"], "${p%/*}"),
+        (sh, &["basename", "/a/b"], "${p##*/}"),
+        (sh, &["basename", "/a/b.c", ".c"], "b=${p##*/}; b=${b%.c}"),
+        (bash, &["cat", "file"], "$(<\"$f\")"),
+        (sh, &["cat", "file"], "IFS= read -r x <\"$f\""),
+        (sh, &["expr", "3", "*", "4"], "$((a * b))"),
+        (sh, &["expr", "3", "<", "4"], "[ \"$a\" -lt \"$b\" ]"),
+        (sh, &["expr", "Xa", "=", "Xb"], "[ \"$a\" = \"$b\" ]"),
+        (bash, &["expr", "abc", ":", "\\(a\\)"], "BASH_REMATCH"),
+        (bash, &["seq", "10"], "for ((i = 1; i <= 10; i++))"),
+        (sh, &["seq", "2", "10"], "i=2; while [ \"$i\" -le 10 ]"),
+        (bash, &["tr", "a-z", "A-Z"], "${x^^}"),
+        (bash, &["tr", "[:upper:]", "[:lower:]"], "${x,,}"),
+        ("/bin/zsh", &["tr", "a-z", "A-Z"], "${(U)x}"),
+        (bash, &["tr", ".", "_"], "${x//./_}"),
+        (bash, &["cut", "-d:", "-f1"], "${x%%:*}"),
+        (
+            bash,
+            &["cut", "-d", "|", "-f3"],
+            "y=${x#*\\|}; y=${y#*\\|}; y=${y%%\\|*}",
+        ),
+        (sh, &["cut", "-d ", "-f2"], "y=${x#* }; y=${y%% *}"),
+        (sh, &["head", "-n1", "file"], "IFS= read -r x <\"$f\""),
+        (bash, &["wc", "-l", "file"], "mapfile -t lines"),
+        (bash, &["date", "+%s"], "$EPOCHSECONDS"),
+        (bash, &["date", "+%F %T"], "printf -v t '%(%F %T)T' -1"),
+        (bash, &["date", "+%s%3N"], "$((${EPOCHREALTIME//[.,]/} / 1000))"),
+        (bash, &["id", "-u"], "$EUID"),
+        (bash, &["hostname"], "$HOSTNAME"),
+        (sh, &["uname", "-s"], "fact=$(uname -s) once"),
+        (sh, &["which", "gcc"], "command -v \"$program\""),
+        (sh, &["pwd"], "$PWD"),
+        (sh, &["sed", "s/-.*//"], "${x%%-*}"),
+        (sh, &["sed", "s/^lib//"], "${x#lib}"),
+        (sh, &["sed", "s,^.*/,,"], "${x##*/}"),
+        (bash, &["sed", "-e", "s/foo/bar/g"], "${x//foo/bar}"),
+        (bash, &["awk", "{print $2}"], "read -r _ y _ <<<\"$x\""),
+        (sh, &["awk", "{ print $2; }"], "set -- $x; set +f; y=$2"),
+        (sh, &["/bin/echo", "a"], "echo ..."),
+        (bash, &["/usr/bin/printf", "a"], "printf ..."),
+        (bash, &["/usr/bin/test", "-f", "x"], "test ..."),
+        (sh, &["/usr/bin/[", "-f", "x", "]"], "[ ... ]"),
+        (sh, &["/bin/true"], "true ..."),
+    ];
+    for (shell, argv, snippet) in cases {
+        let found = captured(shell, argv);
+        let advice = only(&found, "builtin");
+        assert!(
+            fix_of(&advice).contains(snippet),
+            "{shell} {argv:?}: {:?}",
+            advice.finding.fix
+        );
+        assert!(
+            advice.saving[1] > Nanos(5_000_000),
+            "{shell} {argv:?}: {:?}",
+            advice.saving
+        );
+    }
+}
+
+#[test]
+fn calls_that_a_shell_may_not_replace_get_no_advice() {
+    let (bash, sh) = ("/bin/bash", "/bin/dash");
+    let cases: &[(&str, &[&str])] = &[
+        (sh, &["tr", "a-z", "A-Z"]),
+        (bash, &["tr", "-cs", "a-z", "\\n"]),
+        (bash, &["cut", "-c1-3", "file"]),
+        (bash, &["cut", "-d:", "-f1,3"]),
+        (sh, &["date", "+%s"]),
+        (bash, &["date", "-d", "tomorrow", "+%s"]),
+        (bash, &["date", "+%:z"]),
+        (bash, &["date", "+(%F)"]),
+        (bash, &["date", "+"]),
+        (bash, &["expr", "b", "<", "a"]),
+        (bash, &["expr", "abc", ":", "a*"]),
+        (bash, &["seq", "1", "0", "5"]),
+        (sh, &["/bin/echo", "a\\tb"]),
+        (bash, &["tr", "a", "&"]),
+        (bash, &["tr", "a", "~"]),
+        (bash, &["tr", "-d", "é"]),
+        (bash, &["cut", "-d'", "-f2"]),
+        (bash, &["cut", "-d\\", "-f2"]),
+        (bash, &["cut", "-dé", "-f2"]),
+        (bash, &["sed", "s/a/~/"]),
+        (bash, &["sed", "s'a'b'"]),
+        (bash, &["sed", "s/a\nb/c/"]),
+        (bash, &["sed", "s/^a$//"]),
+        (bash, &["cat", "a", "b"]),
+        (bash, &["cat", "-n", "a"]),
+        (bash, &["sed", "s/a\\(b\\)/\\1/"]),
+        (bash, &["sed", "s/a/b/", "file"]),
+        (bash, &["sed", "-n", "p"]),
+        (bash, &["sed", "s/a/&b/"]),
+        (bash, &["awk", "{print $NF}"]),
+        (bash, &["awk", "{print $1}", "file"]),
+        (bash, &["grep", "-q", "x", "file"]),
+        (bash, &["seq", "-w", "10"]),
+        (bash, &["mkdir", "a"]),
+        (bash, &["ls"]),
+        ("/usr/bin/make", &["dirname", "a/b"]),
+        ("/usr/bin/python3", &["cat", "file"]),
+    ];
+    for (parent, argv) in cases {
+        let found = captured(parent, argv);
+        assert!(is_silent(&found, "builtin"), "{parent} {argv:?}: {found:?}");
+    }
+    let shown = calling((bash, "script"), "/bin/cat", &["cat", "file"], WAIT4);
+    assert!(
+        is_silent(&shown, "builtin"),
+        "the shell does not read the output of cat: {shown:?}"
+    );
+}
+
+#[test]
+fn a_script_speaks_the_language_of_its_interpreter() {
+    let mut serial = Serial::of("./configure", &["/bin/bash", "./configure"]);
+    let interpreter = serial.builder.text(b"/bin/bash");
+    serial.builder.recording.execs[0].interpreter = Some(interpreter);
+    for _ in 0..COUNT {
+        serial.launch_waiting(&Spans::USUAL, Some(("/usr/bin/tr", &["tr", "a-z", "A-Z"])), READ);
+    }
+    let advice = only(&advices(&serial.finish()), "builtin");
+    assert!(advice.finding.title.starts_with("configure launches tr"), "{advice:?}");
+    assert!(fix_of(&advice).contains("${x^^}"), "{advice:?}");
+}
+
+#[test]
+fn work_worth_a_process_is_left_alone() {
+    let mut serial = Serial::new();
+    let busy = Spans {
+        run: 20_000_000,
+        ..Spans::USUAL
+    };
+    for _ in 0..COUNT {
+        serial.launch_waiting(&busy, Some(("/bin/cat", &["cat", "big.iso"])), READ);
+    }
+    assert!(is_silent(&advices(&serial.finish()), "builtin"));
+}
+
+/// Half of the launches are off their CPU for longer than the whole launch takes.
+fn half_off_cpu(reason: LeftCpu) -> Advice {
+    let mut serial = Serial::new();
+    let dirname: Option<(&str, &[&str])> = Some(("/usr/bin/dirname", &["dirname", "/usr/lib/x"]));
+    for number in 0..COUNT {
+        if number % 2 == 0 {
+            serial.launch_waiting(&Spans::USUAL, dirname, READ);
+        } else {
+            serial.launch_without_cpu(&Spans::USUAL, dirname, 5_000_000, reason);
+        }
+    }
+    only(&advices(&serial.finish()), "builtin")
+}
+
+#[test]
+fn a_launch_that_had_to_wait_for_a_cpu_did_no_more_than_the_others() {
+    let preempted = half_off_cpu(LeftCpu::Preempted).finding;
+    assert_eq!(preempted.launches.len(), COUNT, "{preempted:?}");
+    let slept = half_off_cpu(LeftCpu::Interruptible).finding;
+    assert_eq!(
+        slept.launches.len(),
+        COUNT / 2,
+        "sleeping may be its purpose: {slept:?}"
+    );
+}
+
+#[test]
+fn a_single_call_is_no_habit() {
+    let mut serial = Serial::new();
+    let slow = Spans {
+        exec: 40_000_000,
+        ..Spans::USUAL
+    };
+    serial.launch_waiting(&slow, Some(("/usr/bin/dirname", &["dirname", "a/b"])), READ);
+    assert!(is_silent(&advices(&serial.finish()), "builtin"));
+}
+
+#[test]
+fn an_answer_that_does_not_change_is_asked_once() {
+    let found = captured("/bin/dash", &["uname", "-s"]);
+    let advice = only(&found, "builtin");
+    assert_eq!(advice.finding.launches.len(), COUNT);
+    assert_eq!(
+        advice.saving[0],
+        Nanos((COUNT as u64 - 1) * Spans::USUAL.total()),
+        "the first one stays"
+    );
+}
+
+#[test]
+fn with_a_filter_go_its_subshell_and_the_echo_that_feeds_it() {
+    let found = substitutions("/bin/bash", 30, &["sed", "s/-.*//"]);
+    let advice = only(&found, "builtin");
+    assert_eq!(advice.finding.launches.len(), 30, "only sed is counted");
+    assert!(fix_of(&advice).contains("${x%%-*}"), "{advice:?}");
+    assert_eq!(
+        advice.finding.whatif, "'--remove=(bash),parent=bash'",
+        "descendants are removed as well"
+    );
+    let subshell = Spans::USUAL.total() - Spans::USUAL.exec - Spans::USUAL.load - Spans::USUAL.setup;
+    assert!(
+        advice.saving[0] > Nanos(30 * subshell),
+        "the subshell is removed as well: {:?}",
+        advice.saving
+    );
+    assert!(
+        advice.finding.evidence[1].contains("60 forks of the shell"),
+        "{advice:?}"
+    );
+    let findings = found
+        .worth
+        .iter()
+        .chain(found.not_worth.iter().map(|(_, advice)| advice));
+    let forks = findings.filter(|advice| advice.finding.rule == "bare-forks").count();
+    assert_eq!(forks, 0, "those forks are already reported: {found:?}");
+}

@@ -1,0 +1,362 @@
+//! Advice about the time before a program starts: directories of PATH that lack it, and chains of programs that exec it.
+
+use spawnscope_analyze::advice::{Advice, Advices};
+use spawnscope_data::event::{Nanos, TaskId};
+use spawnscope_data::rows::WakerRow;
+
+use crate::builder::{ROOT, Spans};
+use crate::serial::{READ, SHELL, Serial, WAIT4, advices, is_silent, only};
+use crate::slices::{created, ended, slice};
+
+const COUNT: u64 = 40;
+const MISS: u64 = 25_000;
+
+/// Each launch tries this many directories before it finds its program.
+fn searching(misses: u64) -> Advices {
+    let mut serial = Serial::of("/usr/bin/xargs", &["xargs", "-a", "list", "tool"]);
+    let spans = Spans {
+        setup: 40_000 + 20 * MISS,
+        ..Spans::USUAL
+    };
+    for _ in 0..COUNT {
+        let launch = serial.launch(&spans, Some(("/opt/real/bin/tool", &["tool", "x"])));
+        let begin = serial.builder.row(launch).first_run.unwrap().0;
+        for number in 0..misses {
+            let enter = begin + number * MISS;
+            let path = format!("/dead{number}/tool");
+            serial.builder.failed_exec_at(launch, &path, libc::ENOENT, enter);
+            let failed = serial.builder.recording.failed_execs.last_mut().unwrap();
+            failed.returned = Nanos(enter + MISS);
+        }
+    }
+    advices(&serial.finish())
+}
+
+#[test]
+fn directories_that_lack_the_program_are_named_with_its_path() {
+    let advice = only(&searching(12), "path-search");
+    assert_eq!(advice.finding.launches.len() as u64, COUNT);
+    let expected = COUNT * 12 * MISS;
+    assert!(
+        advice.saving[0].0.abs_diff(expected) <= expected / 100,
+        "{:?}",
+        advice.saving
+    );
+    let fix = advice.finding.fix.concat();
+    assert!(fix.contains("/opt/real/bin/tool") && fix.contains("/dead0"), "{fix}");
+    assert!(advice.finding.evidence[0].starts_with("480 failed execs"), "{advice:?}");
+}
+
+#[test]
+fn a_program_that_is_found_at_once_is_not_searched_for() {
+    assert!(is_silent(&searching(0), "path-search"));
+}
+
+/// Launches that exec several programs in a row, half a millisecond each.
+fn chained(execs: &[(&str, Option<&str>, &[&str])]) -> Advices {
+    const STEP: u64 = 600_000;
+    let mut serial = Serial::new();
+    let spans = Spans {
+        run: STEP * execs.len() as u64,
+        ..Spans::USUAL
+    };
+    for _ in 0..COUNT {
+        let launch = serial.launch(&spans, Some((execs[0].0, execs[0].2)));
+        let mut at = serial.builder.recording.execs.last().unwrap().load_end.unwrap().0;
+        for (number, (path, interpreter, argv)) in execs.iter().enumerate() {
+            if number > 0 {
+                let argv: Vec<&[u8]> = argv.iter().map(|word| word.as_bytes()).collect();
+                serial
+                    .builder
+                    .exec_at(launch, path.as_bytes(), &argv, [at + 50_000, at + 300_000, at + STEP]);
+                at += STEP;
+            }
+            let interpreter = interpreter.map(|path| serial.builder.text(path.as_bytes()));
+            serial.builder.recording.execs.last_mut().unwrap().interpreter = interpreter;
+        }
+    }
+    advices(&serial.finish())
+}
+
+const ENV: Option<&str> = Some("/usr/bin/env");
+
+#[test]
+fn shims_are_named_with_the_real_programs_path() {
+    let advice = only(
+        &chained(&[
+            ("/home/user/.pyenv/shims/python3", ENV, &["bash", "python3", "x.py"]),
+            ("/bin/bash", None, &["bash", "/home/user/.pyenv/shims/python3", "x.py"]),
+            (
+                "/home/user/.pyenv/bin/pyenv",
+                ENV,
+                &["bash", "pyenv", "exec", "python3"],
+            ),
+            (
+                "/home/user/.pyenv/versions/3.12/bin/python3",
+                None,
+                &["python3", "x.py"],
+            ),
+        ]),
+        "shims",
+    );
+    assert_eq!(advice.finding.launches.len() as u64, COUNT);
+    assert!(
+        advice.finding.evidence[0].ends_with("python3 -> bash -> pyenv -> python3"),
+        "{advice:?}"
+    );
+    assert!(
+        advice.finding.fix[0].ends_with("/home/user/.pyenv/versions/3.12/bin/python3"),
+        "{advice:?}"
+    );
+    assert!(advice.saving[0] > Nanos(COUNT * 1_500_000), "{:?}", advice.saving);
+}
+
+#[test]
+fn an_env_line_costs_one_exec() {
+    let tool: (&str, Option<&str>, &[&str]) = ("/home/user/bin/tool", ENV, &["env", "perl", "tool"]);
+    let advice = only(&chained(&[tool, ("/usr/bin/perl", None, &["perl", "tool"])]), "shims");
+    assert!(advice.finding.fix[0].ends_with("#!/usr/bin/perl"), "{advice:?}");
+}
+
+#[test]
+fn programs_that_change_how_another_runs_are_no_shims() {
+    let cases: [(&str, &[&str]); 4] = [
+        ("/usr/bin/nice", &["nice", "tool"]),
+        ("/usr/bin/sudo", &["sudo", "tool"]),
+        ("/usr/bin/env", &["env", "LC_ALL=C", "tool"]),
+        ("/bin/bash", &["bash", "-c", "cd x && exec tool"]),
+    ];
+    for (path, argv) in cases {
+        let found = chained(&[(path, None, argv), ("/usr/bin/tool", None, &["tool"])]);
+        assert!(is_silent(&found, "shims"), "{argv:?}: {found:?}");
+    }
+}
+
+/// `python3 x.py` through the shims of pyenv, whose scripts fork `helpers` times, as the program itself does afterwards.
+fn command_through_pyenv(helpers: u64) -> Advices {
+    const STEP: u64 = 20_000_000;
+    let mut serial = Serial::of("/home/user/.pyenv/shims/python3", &["bash", "python3", "x.py"]);
+    let shebang = serial.builder.text(b"/usr/bin/env");
+    serial.builder.recording.execs[0].interpreter = Some(shebang);
+    let exec = |serial: &mut Serial, path: &str, argv: &[&[u8]], at: u64| {
+        serial
+            .builder
+            .exec_at(ROOT, path.as_bytes(), argv, [at, at + 300_000, at + 600_000]);
+    };
+    exec(&mut serial, "/bin/bash", &[b"bash", b"shims/python3"], 1_000_000);
+    for _ in 0..helpers {
+        serial.launch_waiting(&Spans::USUAL, None, READ);
+    }
+    let at = serial.now().max(STEP);
+    let real = "/home/user/.pyenv/versions/3.12/bin/python3";
+    exec(&mut serial, real, &[b"python3", b"x.py"], at);
+    serial.works_until(at + STEP);
+    advices(&serial.finish())
+}
+
+#[test]
+fn a_shim_before_the_command_itself_is_reported() {
+    let advice = only(&command_through_pyenv(0), "shims");
+    assert_eq!(
+        advice.finding.title,
+        "the command launches python3 through 2 other programs"
+    );
+    assert_eq!(advice.finding.whatif, "--direct=python3");
+    assert!(advice.finding.evidence[1].starts_with("it takes "), "{advice:?}");
+    assert!(advice.saving[0] > Nanos(18_000_000), "{:?}", advice.saving);
+}
+
+#[test]
+fn forks_of_a_version_manager_get_no_advice() {
+    let found = command_through_pyenv(COUNT);
+    assert!(is_silent(&found, "bare-forks"), "{found:?}");
+    assert!(only(&found, "shims").saving[0] > Nanos(18_000_000));
+}
+
+#[test]
+fn a_script_that_a_version_manager_runs_is_its_writers() {
+    let mut serial = Serial::of(
+        "/home/user/.rbenv/bin/rbenv",
+        &["bash", "rbenv", "exec", "bash", "x.sh"],
+    );
+    serial.builder.exec_at(
+        ROOT,
+        b"/bin/bash",
+        &[b"bash", b"x.sh"],
+        [1_000_000, 1_300_000, 1_600_000],
+    );
+    for _ in 0..COUNT {
+        serial.launch_waiting(&Spans::USUAL, None, READ);
+    }
+    let found = advices(&serial.finish());
+    assert_eq!(only(&found, "bare-forks").finding.launches.len() as u64, COUNT);
+}
+
+#[test]
+fn a_namesake_of_the_command_is_no_version_manager() {
+    let mut serial = Serial::of("./tool", &["./tool"]);
+    serial
+        .builder
+        .exec_at(ROOT, b".libs/tool", &[b"tool"], [30_000_000, 30_300_000, 30_600_000]);
+    serial.works_until(60_000_000);
+    assert!(is_silent(&advices(&serial.finish()), "shims"));
+}
+
+const PYENV: &str = "/home/user/.pyenv/libexec/pyenv";
+
+/// A startup file in which a version manager prints code for the shell, once each.
+fn startup(commands: &[&[&str]]) -> Advices {
+    let mut serial = Serial::of("/bin/bash", &["bash", "-i"]);
+    let spans = Spans {
+        run: 40_000_000,
+        ..Spans::USUAL
+    };
+    for command in commands {
+        let script = format!("{PYENV}-{}", command[0]);
+        let words = [&["bash", PYENV], *command].concat();
+        let launch = serial.launch_waiting(&spans, Some((PYENV, &words)), READ);
+        serial.builder.recording.execs.last_mut().unwrap().interpreter = Some(serial.builder.text(b"/usr/bin/env"));
+        let loaded = serial.builder.recording.execs.last().unwrap().load_end.unwrap().0;
+        let rest: Vec<&[u8]> = command[1..].iter().map(|word| word.as_bytes()).collect();
+        let mut at = loaded + 1_000_000;
+        for path in ["/bin/bash", &script, "/bin/bash"] {
+            let argv = [&[b"bash".as_slice(), script.as_bytes()], &rest[..]].concat();
+            let ends = [at, at + 300_000, at + 600_000];
+            serial.builder.exec_at(launch, path.as_bytes(), &argv, ends);
+            let shebang = serial.builder.text(b"/usr/bin/env");
+            let exec = serial.builder.recording.execs.last_mut().unwrap();
+            exec.interpreter = (path == script).then_some(shebang);
+            at += 5_000_000;
+        }
+    }
+    advices(&serial.finish())
+}
+
+#[test]
+fn a_version_manager_that_is_called_for_itself_is_no_shim() {
+    let found = startup(&[&["init", "-"], &["rehash"], &["install", "3.12"]]);
+    assert!(is_silent(&found, "shims"), "{found:?}");
+    let calls: Vec<&Advice> = found.worth.iter().collect();
+    let mut titles: Vec<&str> = calls.iter().map(|advice| advice.finding.title.as_str()).collect();
+    titles.sort_unstable();
+    assert_eq!(
+        titles,
+        ["bash calls `pyenv init -` once", "bash calls `pyenv rehash` once"],
+        "installing is intended"
+    );
+    let init = calls
+        .iter()
+        .find(|advice| advice.finding.title.contains("init"))
+        .unwrap();
+    assert_eq!(
+        init.finding.whatif,
+        "'--remove=argv=bash?/home/user/.pyenv/libexec/pyenv-init?-'"
+    );
+    assert!(init.finding.fix[2].ends_with(". ~/.pyenv-init.sh"), "{init:?}");
+    assert!(init.saving[0] > Nanos(40_000_000), "{:?}", init.saving);
+}
+
+#[test]
+fn chains_with_similar_titles_are_distinguished() {
+    let mut serial = Serial::new();
+    for tool in ["lint", "test"] {
+        let path = format!("/home/user/.asdf/shims/{tool}");
+        let spans = Spans {
+            run: 40_000_000,
+            ..Spans::USUAL
+        };
+        let launch = serial.launch(&spans, Some((&path, &[tool])));
+        let loaded = serial.builder.recording.execs.last().unwrap().load_end.unwrap().0;
+        for (number, path) in [(1, "/opt/asdf/bin/asdf"), (2, "/usr/bin/node")] {
+            let at = loaded + number * 10_000_000;
+            let script = format!("/opt/{tool}.js");
+            let argv: [&[u8]; 2] = [b"node", script.as_bytes()];
+            serial
+                .builder
+                .exec_at(launch, path.as_bytes(), &argv, [at, at + 300_000, at + 600_000]);
+        }
+    }
+    let found = advices(&serial.finish());
+    let mut titles: Vec<&str> = found.worth.iter().map(|advice| advice.finding.title.as_str()).collect();
+    titles.sort_unstable();
+    let title = "bash launches node through 2 other programs once";
+    let expected = ["lint", "test"].map(|tool| format!("{title}: node /opt/{tool}.js"));
+    assert_eq!(titles, expected);
+}
+
+/// Scripts that each only launch the next one and wait for it. `scripts` repeat in turn.
+fn nested(scripts: &[(&str, &[&str])], depth: u64) -> Advices {
+    /// The work of a script before the next one, and again after it.
+    const OWN: u64 = 20_000;
+    const LAUNCHING: u64 = Spans::USUAL.total() - Spans::USUAL.run;
+    const BEFORE: u64 = LAUNCHING - Spans::USUAL.teardown - Spans::USUAL.reap;
+    let mut serial = Serial::of("/bin/sh", &["sh", "start.sh"]);
+    let spans = |level: u64| Spans {
+        run: Spans::USUAL.run + (depth - 1 - level) * (LAUNCHING + 2 * OWN),
+        ..Spans::USUAL
+    };
+    let begins = |level: u64| SHELL + level * (BEFORE + OWN);
+    let mut parent = ROOT;
+    for level in 0..depth {
+        let script = scripts[level as usize % scripts.len()];
+        let child = serial
+            .builder
+            .launch(parent, begins(level), &spans(level), Some(script));
+        serial.builder.row(child).parent_task = Some(TaskId(parent.0));
+        serial.builder.recording.execs.last_mut().unwrap().interpreter = Some(serial.builder.text(b"/bin/sh"));
+        let row = serial.builder.row(child);
+        let (created_at, zombie, reaped) = (row.created.unwrap().0, row.zombie.unwrap().0, row.reaped.unwrap().0);
+        let on = if level == 0 {
+            0
+        } else {
+            begins(level - 1) + Spans::USUAL.create + Spans::USUAL.queue
+        };
+        let waker = Some(WakerRow::Task(TaskId(child.0)));
+        let waits = [zombie - created_at, Spans::USUAL.reap];
+        serial.slices.push(slice(parent.0, on, created_at, waits, WAIT4, waker));
+        serial.slices.push(created(child.0, created_at, Spans::USUAL.queue));
+        if level > 0 {
+            let parent_ends = serial.builder.row(parent).zombie.unwrap().0;
+            serial.slices.push(ended(parent.0, reaped, parent_ends));
+        } else {
+            serial.now_is(reaped);
+        }
+        parent = child;
+    }
+    let last = serial.builder.row(parent);
+    let (created_at, zombie) = (last.created.unwrap().0, last.zombie.unwrap().0);
+    serial
+        .slices
+        .push(ended(parent.0, created_at + Spans::USUAL.queue, zombie));
+    advices(&serial.finish())
+}
+
+#[test]
+fn a_script_that_calls_itself_is_no_way_to_itself() {
+    for spelled in ["./deep.sh", "/home/user/deep.sh", "/home/user/./deep.sh"] {
+        let found = nested(
+            &[("./deep.sh", &["sh", "./deep.sh"]), (spelled, &["sh", spelled])],
+            COUNT,
+        );
+        assert!(is_silent(&found, "shims"), "{spelled}: {found:?}");
+    }
+    let of_shell: (&str, &[&str]) = ("/bin/sh", &["sh", "deep.sh"]);
+    let found = nested(&[of_shell], COUNT);
+    assert!(is_silent(&found, "shims"), "{found:?}");
+}
+
+#[test]
+fn scripts_that_call_each_other_are_no_way_to_themselves() {
+    let scripts: [(&str, &[&str]); 2] = [("./a.sh", &["sh", "./a.sh"]), ("./b.sh", &["sh", "./b.sh"])];
+    let found = nested(&scripts, COUNT);
+    assert!(is_silent(&found, "shims"), "{found:?}");
+}
+
+#[test]
+fn a_script_that_execs_itself_is_no_way_to_itself() {
+    let rerun: (&str, Option<&str>, &[&str]) = ("./x.sh", Some("/bin/sh"), &["sh", "./x.sh"]);
+    let found = chained(&[rerun, ("/home/user/x.sh", Some("/bin/sh"), &["sh", "x.sh"])]);
+    assert!(is_silent(&found, "shims"), "{found:?}");
+    let wrapper: (&str, Option<&str>, &[&str]) = ("./w.sh", Some("/bin/sh"), &["sh", "./w.sh"]);
+    only(&chained(&[wrapper, rerun]), "shims");
+}

@@ -1,0 +1,117 @@
+//! Advice about forks of a shell that never exec.
+
+use spawnscope_analyze::advice::{Advice, Advices};
+use spawnscope_data::event::{Language, LeftCpu, Nanos};
+
+use crate::builder::Spans;
+use crate::serial::{READ, Serial, WAIT4, advices, is_silent, only};
+
+const COUNT: u64 = 60;
+
+fn forking(parent: &str, spans: &Spans) -> Advices {
+    forking_and_waiting(parent, spans, READ)
+}
+
+fn forking_and_waiting(parent: &str, spans: &Spans, call: u16) -> Advices {
+    let mut serial = Serial::of(parent, &[parent, "script"]);
+    for _ in 0..COUNT {
+        serial.launch_waiting(spans, None, call);
+    }
+    advices(&serial.finish())
+}
+
+/// Returns the duration of a fork in the usual phases.
+fn life() -> u64 {
+    let spans = Spans::USUAL;
+    spans.create + spans.queue + spans.run + spans.teardown + spans.reap
+}
+
+#[test]
+fn substitutions_that_run_no_program_can_do_without_a_fork() {
+    for (shell, snippet) in [
+        ("/bin/bash", "printf -v x"),
+        ("/bin/dash", "x=$REPLY"),
+        ("/bin/mksh", "x=${ function arg; }"),
+    ] {
+        let advice = only(&forking(shell, &Spans::USUAL), "bare-forks");
+        assert_eq!(advice.finding.launches.len() as u64, COUNT);
+        assert_eq!(advice.saving[0], Nanos(COUNT * life()), "{shell}");
+        assert!(
+            advice.finding.fix.concat().contains(snippet),
+            "{shell}: {:?}",
+            advice.finding.fix
+        );
+        assert!(
+            advice.finding.evidence[1].contains("reads the output of 60 of them"),
+            "{advice:?}"
+        );
+    }
+    let advice = only(&forking("/bin/bash", &Spans::USUAL), "bare-forks");
+    assert_eq!(advice.finding.whatif, "'--remove=(bash),parent=bash'");
+}
+
+#[test]
+fn forks_that_nobody_reads_are_none_and_not_0() {
+    let advice = only(&forking_and_waiting("/bin/bash", &Spans::USUAL, WAIT4), "bare-forks");
+    assert!(
+        advice.finding.evidence[1].contains("reads the output of none of them"),
+        "{advice:?}"
+    );
+}
+
+#[test]
+fn workers_are_no_bare_forks() {
+    for parent in ["/usr/bin/python3", "/usr/bin/perl", "/usr/sbin/apache2"] {
+        assert!(is_silent(&forking(parent, &Spans::USUAL), "bare-forks"), "{parent}");
+    }
+}
+
+#[test]
+fn a_subshell_that_works_is_worth_its_fork() {
+    let busy = Spans {
+        run: 30_000_000,
+        ..Spans::USUAL
+    };
+    assert!(is_silent(&forking("/bin/bash", &busy), "bare-forks"));
+}
+
+#[test]
+fn a_fork_that_had_to_wait_for_a_cpu_counts_like_the_others() {
+    let mut serial = Serial::of("/bin/bash", &["bash", "script"]);
+    for _ in 0..COUNT {
+        serial.launch_without_cpu(&Spans::USUAL, None, 5_000_000, LeftCpu::Preempted);
+    }
+    let advice = only(&advices(&serial.finish()), "bare-forks");
+    assert_eq!(advice.finding.launches.len() as u64, COUNT);
+}
+
+/// Bare forks at line 3 of a script, and forks at another line that launch a program with real work.
+fn beside_forks_that_launch(line: u32) -> Advice {
+    let mut serial = Serial::of("/bin/bash", &["bash", "script"]);
+    let busy = Spans {
+        run: 30_000_000,
+        ..Spans::USUAL
+    };
+    for _ in 0..COUNT {
+        let bare = serial.launch_waiting(&Spans::USUAL, None, READ);
+        let subshell = serial.launch_waiting(&busy, None, READ);
+        let begin = serial.builder.row(subshell).first_run.unwrap().0;
+        let gcc = serial
+            .builder
+            .launch(subshell, begin, &Spans::USUAL, Some(("/usr/bin/gcc", &["gcc"])));
+        for (launch, line) in [(bare, 3), (subshell, line), (gcc, line)] {
+            let frame = serial.builder.line(Language::Bash, "/home/user/script", line, "");
+            serial.builder.called(launch, &[frame]);
+        }
+    }
+    only(&advices(&serial.finish()), "bare-forks")
+}
+
+#[test]
+fn what_is_tried_is_what_was_found_or_nothing() {
+    let finding = beside_forks_that_launch(7).finding;
+    assert_eq!(finding.launches.len() as u64, COUNT);
+    assert_eq!(finding.whatif, "'--remove=(bash),parent=bash,line=script:3'");
+    let at_one_line = beside_forks_that_launch(3).finding;
+    assert_eq!(at_one_line.whatif, "", "one line requested both: {at_one_line:?}");
+}

@@ -1,0 +1,220 @@
+//! Advice about the machine: loaders, slow ends, oversubscribed CPUs, slow machines.
+
+use spawnscope_analyze::advice::Advices;
+use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
+use spawnscope_data::rows::{ExecRow, Recording, SliceRow, WakerRow};
+
+use crate::builder::{Builder, ROOT, Spans};
+use crate::serial::{Serial, WAIT4, advices, is_silent, only};
+use crate::slices::{created, ended, slice};
+
+const COUNT: u64 = 30;
+const TOOL: Option<(&str, &[&str])> = Some(("/opt/tool", &["tool", "--help"]));
+
+/// Launches of a tool with modified execs and rows.
+fn tools(spans: &Spans, change: impl Fn(&mut ExecRow)) -> (Recording, Vec<SliceRow>) {
+    let mut serial = Serial::new();
+    for _ in 0..COUNT {
+        let launch = serial.launch(spans, TOOL);
+        let teardown = Nanos(spans.teardown);
+        let row = serial.builder.row(launch);
+        row.cpu = row.exit_cpu.map(|cpu| Nanos(cpu.0 + teardown.0));
+        change(serial.builder.recording.execs.last_mut().unwrap());
+    }
+    serial.finish()
+}
+
+fn loading(found: u32, failed: u32, cache: Option<bool>) -> Advices {
+    let spans = Spans {
+        load: 3_000_000,
+        ..Spans::USUAL
+    };
+    advices(&tools(&spans, |exec| {
+        (exec.load_opens, exec.load_failed_opens) = (Some(found), Some(failed));
+        exec.load_cache = cache;
+    }))
+}
+
+#[test]
+fn a_loader_with_many_failed_lookups_gets_advice() {
+    // The failed lookups take as long as three libraries, so with three libraries half is saved.
+    let advice = only(&loading(3, 301, Some(true)), "loader-search");
+    let expected = COUNT * 1_500_000;
+    assert!(
+        advice.saving[0].0.abs_diff(expected) < expected / 1000,
+        "{:?}",
+        advice.saving
+    );
+    let fix = advice.finding.fix.concat();
+    assert!(
+        fix.contains("LD_LIBRARY_PATH") && fix.contains("LD_DEBUG=libs /opt/tool"),
+        "{fix}"
+    );
+    assert_eq!(advice.finding.evidence.len(), 1, "the cache exists: {advice:?}");
+    let advice = only(&loading(3, 301, Some(false)), "loader-search");
+    assert!(advice.finding.fix[0].contains("ldconfig"), "{advice:?}");
+}
+
+#[test]
+fn many_libraries_are_reported_and_the_usual_ones_are_not() {
+    let advice = only(&loading(40, 1, Some(true)), "loader");
+    assert_eq!(advice.saving[0], Nanos(COUNT * 3_000_000));
+    assert!(advice.finding.limits.contains("the upper limit"), "{advice:?}");
+    let results = loading(3, 1, Some(true));
+    assert!(
+        is_silent(&results, "loader") && is_silent(&results, "loader-search"),
+        "{results:?}"
+    );
+}
+
+#[test]
+fn many_libraries_of_a_program_that_works_for_long_are_not_worth_a_word() {
+    let spans = Spans {
+        load: 3_000_000,
+        run: 100_000_000,
+        ..Spans::USUAL
+    };
+    let results = advices(&tools(&spans, |exec| exec.load_opens = Some(40)));
+    assert!(is_silent(&results, "loader"), "{results:?}");
+}
+
+#[test]
+fn a_long_teardown_is_reported_and_that_of_a_small_program_is_not() {
+    let with = |teardown: u64| {
+        advices(&tools(
+            &Spans {
+                teardown,
+                ..Spans::USUAL
+            },
+            |_| (),
+        ))
+    };
+    let advice = only(&with(20_000_000), "teardown");
+    assert_eq!(advice.saving[0], Nanos(COUNT * 20_000_000));
+    assert!(advice.finding.fix.concat().contains("hugetlb=1"), "{advice:?}");
+    assert!(is_silent(&with(1_500_000), "teardown"), "a compiler's");
+}
+
+#[test]
+fn an_end_that_only_waited_for_a_cpu_is_not_long() {
+    let spans = Spans {
+        teardown: 20_000_000,
+        ..Spans::USUAL
+    };
+    let mut recorded = tools(&spans, |_| ());
+    for row in recorded.0.launches.iter_mut().skip(1) {
+        row.cpu = row.exit_cpu.map(|cpu| Nanos(cpu.0 + 60_000));
+    }
+    assert!(is_silent(&advices(&recorded), "teardown"));
+}
+
+/// Children of 40 ms that are created at once, this many in parallel, on two CPUs with slices of 4 ms.
+fn crowd(count: u64) -> (Recording, Vec<SliceRow>) {
+    const TURN: u64 = 4_000_000;
+    const TURNS: u64 = 10;
+    let rounds = count.div_ceil(2).max(1);
+    let ends = TURN * TURNS * rounds + 1_000_000;
+    let mut builder = Builder::command("/usr/bin/make", &["make"], ends + 1_000_000);
+    let mut slices = Vec::new();
+    for number in 0..count {
+        let child = builder.launch(ROOT, 0, &Spans::USUAL, None);
+        let first = 1_000_000 + number / 2 * TURN;
+        let last = first + (TURNS - 1) * rounds * TURN + TURN;
+        let row = builder.row(child);
+        row.parent_task = Some(TaskId(ROOT.0));
+        (row.created, row.first_run) = (Some(Nanos(1_000_000)), Some(Nanos(first)));
+        (row.exit, row.zombie, row.reaped) = (Some(Nanos(last)), Some(Nanos(last)), Some(Nanos(ends)));
+        slices.push(created(child.0, 1_000_000, first - 1_000_000));
+        for turn in 0..TURNS - 1 {
+            let on = first + turn * rounds * TURN;
+            slices.push(SliceRow {
+                off_span: Some(Nanos((rounds - 1) * TURN)),
+                wake_span: None,
+                reason: LeftCpu::Preempted,
+                ..slice(child.0, on, on + TURN, [0, 0], 0, None)
+            });
+        }
+        slices.push(ended(child.0, last - TURN, last));
+    }
+    let waker = Some(WakerRow::Task(TaskId(count + 1)));
+    slices.push(slice(1, 0, 1_000_000, [ends - 1_000_000, 0], WAIT4, waker));
+    slices.push(ended(1, ends, ends + 1_000_000));
+    (builder.recording, slices)
+}
+
+#[test]
+fn oversubscribed_cpus_get_the_saving_of_more_cpus() {
+    let advice = only(&advices(&crowd(8)), "run-queue");
+    // Eight children on two CPUs take four times as long as one, on four CPUs twice as long.
+    let expected = 80_000_000;
+    assert!(
+        advice.saving[0].0.abs_diff(expected) < expected / 10,
+        "{:?}",
+        advice.saving
+    );
+    assert!(advice.saving[1] < advice.saving[0], "{:?}", advice.saving);
+    assert!(
+        advice.finding.fix.concat().contains("save no wall time by themselves"),
+        "{advice:?}"
+    );
+    assert_eq!(advice.finding.whatif, "--cpus=4");
+    let waited = advice
+        .finding
+        .evidence
+        .iter()
+        .find(|sentence| sentence.contains("waited for a CPU"));
+    let waited = waited.unwrap();
+    assert!(
+        waited.contains("ms of it as new processes"),
+        "the line of the report excludes these: {waited}"
+    );
+}
+
+#[test]
+fn as_many_processes_as_cpus_want_no_more() {
+    assert!(is_silent(&advices(&crowd(2)), "run-queue"));
+    // Slow wake-ups, one launch after the other: no CPU is oversubscribed.
+    let spans = Spans {
+        queue: 2_000_000,
+        ..Spans::USUAL
+    };
+    let results = advices(&tools(&spans, |_| ()));
+    assert!(is_silent(&results, "run-queue"), "{results:?}");
+}
+
+#[test]
+fn a_slow_machine_is_reported_with_its_longest_phase() {
+    let with = |exec: u64| {
+        advices(&tools(
+            &Spans {
+                exec,
+                load: 20_000_000,
+                ..Spans::USUAL
+            },
+            |_| (),
+        ))
+    };
+    let advice = only(&with(70_000_000), "slow-machine");
+    assert!(
+        advice.finding.evidence[1].contains("exec 70.0 ms, load 20.0 ms"),
+        "{advice:?}"
+    );
+    assert!(advice.finding.fix[0].starts_with("execve is slow"), "{advice:?}");
+    let tax = Spans::USUAL.create + Spans::USUAL.setup + 90_000_000 + Spans::USUAL.teardown;
+    let expected = COUNT * (tax - 10_000_000);
+    assert!(
+        advice.saving[0].0.abs_diff(expected) < expected / 1000,
+        "{:?}",
+        advice.saving
+    );
+    assert!(is_silent(&with(20_000_000), "slow-machine"));
+}
+
+#[test]
+fn a_machine_is_not_blamed_for_large_parents() {
+    let spans = Spans {
+        create: 80_000_000,
+        ..Spans::USUAL
+    };
+    assert!(is_silent(&advices(&tools(&spans, |_| ())), "slow-machine"));
+}

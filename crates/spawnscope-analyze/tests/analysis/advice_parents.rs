@@ -1,0 +1,246 @@
+//! Advice about parents: copied page tables, descriptors that are closed one by one, ends that the parent sleeps through.
+
+use spawnscope_data::event::{Calibration, Constant, LaunchId, Mechanism, Nanos};
+use spawnscope_data::rows::{Recording, SliceRow};
+
+use crate::builder::Spans;
+use crate::serial::{CLOCK_NANOSLEEP, Serial, advices, is_silent, only};
+use crate::slices::slice;
+
+const TRUE: Option<(&str, &[&str])> = Some(("/bin/true", &["true"]));
+const SMALL: u64 = 100_000;
+const VFORK: u64 = 20_000;
+
+pub(crate) fn calibrated(program: &str) -> Serial {
+    let mut serial = Serial::of(program, &[program, "script"]);
+    let constants = [
+        (Constant::ForkCreate, SMALL as f64),
+        (Constant::VforkCreate, VFORK as f64),
+        (Constant::PageCopy, 10_000.0),
+        (Constant::PageFree, 5_000.0),
+    ];
+    let row = |(what, ns): (Constant, f64)| Calibration {
+        what,
+        ns,
+        low_ns: Some(ns * 0.9),
+        high_ns: Some(ns * 1.1),
+    };
+    serial.builder.recording.calibration = constants.map(row).to_vec();
+    serial
+}
+
+/// Launches whose `create` and parent memory depend on their number.
+fn from_parent(
+    program: &str,
+    count: u64,
+    launched: Option<(&str, &[&str])>,
+    of: impl Fn(u64) -> (u64, u64),
+) -> (Recording, Vec<SliceRow>) {
+    let mut serial = calibrated(program);
+    for number in 0..count {
+        let (create, bytes) = of(number);
+        let spans = Spans {
+            create,
+            exec: 2_000_000,
+            teardown: 4_000_000,
+            ..Spans::USUAL
+        };
+        let launch = serial.launch(&spans, launched);
+        serial.builder.row(launch).parent_rss_bytes = Some(bytes);
+    }
+    serial.finish()
+}
+
+#[test]
+fn a_large_python_gets_advice_not_to_fork() {
+    let create = 3_000_000;
+    let recorded = from_parent("/usr/bin/python3.11", 20, TRUE, |_| (create, 300_000_000));
+    let advice = only(&advices(&recorded), "large-parent");
+    assert_eq!(advice.finding.launches.len(), 20);
+    // The copying in excess of a vfork, and the exec in excess of that of the command, which frees the copy.
+    let of_command = 300_000;
+    let expected = 20 * (create - VFORK + 2_000_000 - of_command);
+    assert!(
+        advice.saving[0].0.abs_diff(expected) < expected / 1000,
+        "{:?} of {expected}",
+        advice.saving
+    );
+    assert!(advice.saving[1] < advice.saving[0], "{:?}", advice.saving);
+    assert!(advice.finding.fix[0].contains("preexec_fn"), "{advice:?}");
+    assert!(
+        advice.finding.evidence[0].contains("300 MB resident took 3.00 ms each"),
+        "{advice:?}"
+    );
+    assert_eq!(advice.finding.whatif, "--vfork=parent=python3.11");
+}
+
+#[test]
+fn advice_names_the_call_of_each_runtime() {
+    let found = |program: &str| {
+        let recorded = from_parent(program, 20, TRUE, |_| (3_000_000, 300_000_000));
+        only(&advices(&recorded), "large-parent").finding.fix.concat()
+    };
+    assert!(found("/usr/bin/java").contains("launchMechanism=POSIX_SPAWN"));
+    assert!(found("/usr/bin/perl").contains("Proc::FastSpawn"));
+    assert!(found("/opt/server").contains("posix_spawn()"));
+}
+
+#[test]
+fn forks_without_exec_and_those_of_shells_get_advice_on_huge_pages() {
+    let tell = |program: &str, launched| {
+        let recorded = from_parent(program, 20, launched, |_| (3_000_000, 300_000_000));
+        let found = advices(&recorded);
+        assert!(is_silent(&found, "large-parent"), "{found:?}");
+        only(&found, "large-parent-pages").finding.fix.concat()
+    };
+    let workers = tell("/usr/bin/python3", None);
+    assert!(
+        workers.contains("forkserver") && workers.contains("glibc.malloc.hugetlb=1"),
+        "{workers}"
+    );
+    assert!(tell("/bin/bash", TRUE).contains("unset arrays"));
+}
+
+#[test]
+fn small_parents_and_vfork_are_left_alone() {
+    let silent = |recorded: &(Recording, Vec<SliceRow>)| {
+        let found = advices(recorded);
+        assert!(
+            is_silent(&found, "large-parent") && is_silent(&found, "large-parent-pages"),
+            "{found:?}"
+        );
+    };
+    silent(&from_parent("/usr/bin/python3", 40, TRUE, |_| {
+        (SMALL * 3 / 2, 300_000_000)
+    }));
+    // Another cause makes these forks slow.
+    silent(&from_parent("/usr/bin/python3", 40, TRUE, |_| (3_000_000, 4_000_000)));
+    let mut recorded = from_parent("/usr/bin/python3", 40, TRUE, |_| (3_000_000, 300_000_000));
+    for row in &mut recorded.0.launches {
+        row.mechanism = row.mechanism.map(|_| Mechanism::Vfork);
+    }
+    silent(&recorded);
+}
+
+#[test]
+fn a_growing_parent_is_compared_with_its_first_launches() {
+    let create = |number: u64| SMALL + number * 50_000;
+    let recorded = from_parent("/usr/bin/python3", 60, None, |number| {
+        (create(number), 20_000_000 + number * 5_000_000)
+    });
+    let advice = only(&advices(&recorded), "growing-parent");
+    assert_eq!(advice.finding.launches.len(), 60);
+    // The first six of sixty are the initial cost. Freeing takes half as long as copying, at the end of each launch.
+    let at_first = SMALL + 125_000;
+    let saved: u64 = (0..60).map(|number| create(number).saturating_sub(at_first)).sum();
+    let expected = saved * 3 / 2;
+    assert!(
+        advice.saving[0].0.abs_diff(expected) < expected / 100,
+        "{:?} of {expected}",
+        advice.saving
+    );
+    assert!(advice.finding.evidence[1].contains("per additional MB"), "{advice:?}");
+    assert!(advice.finding.fix[0].contains("tracemalloc"), "{advice:?}");
+}
+
+#[test]
+fn a_parent_that_stays_as_it_is_does_not_grow() {
+    let recorded = from_parent("/usr/bin/python3", 60, TRUE, |_| (3_000_000, 300_000_000));
+    assert!(is_silent(&advices(&recorded), "growing-parent"));
+}
+
+fn closing(closes: u32, span: u64) -> (Recording, Vec<SliceRow>) {
+    let mut serial = calibrated("/usr/bin/server");
+    for _ in 0..20 {
+        let spans = Spans {
+            setup: 40_000 + span,
+            ..Spans::USUAL
+        };
+        let launch = serial.launch(&spans, TRUE);
+        let row = serial.builder.row(launch);
+        (row.setup_closes, row.setup_close_span) = (Some(closes), Some(Nanos(span)));
+    }
+    serial.finish()
+}
+
+#[test]
+fn a_loop_of_closes_is_one_call() {
+    let advice = only(&advices(&closing(1_000, 1_000_000)), "close-loop");
+    // One of a thousand closes remains.
+    assert!(advice.saving[0].0.abs_diff(20 * 999_000) < 1_000, "{:?}", advice.saving);
+    assert!(
+        advice
+            .finding
+            .fix
+            .concat()
+            .contains("close_range(3, ~0U, CLOSE_RANGE_CLOEXEC)"),
+        "{advice:?}"
+    );
+    assert!(
+        advice.finding.evidence[0].contains("1,000 calls of close each"),
+        "{advice:?}"
+    );
+}
+
+#[test]
+fn a_few_closes_are_no_loop() {
+    assert!(is_silent(&advices(&closing(10, 1_000_000)), "close-loop"));
+    assert!(
+        is_silent(&advices(&closing(1_000, 2_000)), "close-loop"),
+        "too small to report"
+    );
+}
+
+/// A launch whose end the parent finds at its next poll. The value is the polling interval.
+fn polled(serial: &mut Serial, every: u64) -> LaunchId {
+    let launch = serial.launch(&Spans::USUAL, Some(("/bin/job", &["job"])));
+    // Replaces the wait by sleeps until one ends after the child.
+    let wait = serial.slices.pop().unwrap();
+    let (off, on) = (wait.off.0, wait.off.0 - wait.on_span.unwrap().0);
+    let zombie = serial.builder.row(launch).zombie.unwrap().0;
+    let (mut at, mut since) = (off, on);
+    loop {
+        serial
+            .slices
+            .push(slice(1, since, at, [every, 0], CLOCK_NANOSLEEP, None));
+        since = at + every;
+        if since > zombie {
+            break;
+        }
+        at = since + 5_000;
+    }
+    serial.builder.row(launch).reaped = Some(Nanos(since));
+    serial.now_is(since);
+    launch
+}
+
+#[test]
+fn a_polling_parent_gets_advice_to_wait() {
+    let mut serial = calibrated("/usr/bin/python3");
+    let launches: Vec<LaunchId> = (0..60).map(|_| polled(&mut serial, 700_000)).collect();
+    let late = |launch: &LaunchId| {
+        let row = &serial.builder.recording.launches[launch.0 as usize - 1];
+        row.reaped.unwrap().since(row.zombie.unwrap()).0
+    };
+    let late: u64 = launches.iter().map(late).sum();
+    let advice = only(&advices(&serial.finish()), "late-reaping");
+    assert_eq!(advice.finding.launches.len(), 60);
+    assert!(
+        advice.saving[0].0.abs_diff(late) < late / 100,
+        "{:?} of {late}",
+        advice.saving
+    );
+    assert!(advice.finding.fix[0].contains("process.wait()"), "{advice:?}");
+}
+
+#[test]
+fn to_sleep_once_and_to_wait_is_no_polling() {
+    let mut serial = calibrated("/opt/starter");
+    serial.launch_sleeping(&Spans::USUAL, ("/bin/job", &["job"]), 500_000_000);
+    assert!(is_silent(&advices(&serial.finish()), "late-reaping"));
+    let mut serial = calibrated("/opt/starter");
+    for _ in 0..20 {
+        serial.launch(&Spans::USUAL, TRUE);
+    }
+    assert!(is_silent(&advices(&serial.finish()), "late-reaping"));
+}

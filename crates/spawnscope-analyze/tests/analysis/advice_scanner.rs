@@ -1,0 +1,96 @@
+//! Advice about a permission scanner that execs wait for.
+
+use spawnscope_data::event::{LeftCpu, Nanos, ObjectKind, Pid};
+use spawnscope_data::rows::{ObjectRef, ObjectRow, Recording, SliceRow, WakerRow};
+
+use crate::builder::Spans;
+use crate::serial::{Serial, advices, is_silent, only};
+use crate::slices::slice;
+
+const EXECVE: u16 = 59;
+const FIRST: u64 = 4_000_000;
+const LATER: u64 = 2_000_000;
+const COUNT: u64 = 10;
+/// From the end of a wait until the process is on a CPU, which is free.
+const AWAKE: u64 = 50_000;
+
+/// Launches of one file whose exec waits for `daemon`: long the first time, shorter later.
+fn scanned(daemon: &[u8], reason: LeftCpu, kind: ObjectKind) -> (Recording, Vec<SliceRow>) {
+    let mut serial = Serial::new();
+    serial.builder.recording.objects.push(ObjectRow {
+        kind,
+        device: 0,
+        inode: 0,
+        path: None,
+    });
+    let object = ObjectRef::new(kind, 0);
+    let name = serial.builder.text(daemon);
+    for number in 0..COUNT {
+        let wait = if number == 0 { FIRST } else { LATER };
+        let spans = Spans {
+            exec: Spans::USUAL.exec + wait + AWAKE,
+            ..Spans::USUAL
+        };
+        let launch = serial.launch(&spans, Some(("/opt/tool", &["tool"])));
+        let row = serial.builder.row(launch);
+        let (first_run, zombie) = (row.first_run.unwrap().0, row.zombie.unwrap().0);
+        let off = first_run + spans.setup + 100_000;
+        // Splits the stretch from the first run to the end by the wait.
+        let end = serial
+            .slices
+            .iter()
+            .position(|slice| slice.task.0 == launch.0 && slice.reason == LeftCpu::Ended);
+        let end = &mut serial.slices[end.unwrap()];
+        end.on_span = Some(Nanos(zombie - off - wait - AWAKE));
+        serial.slices.push(SliceRow {
+            object,
+            reason,
+            ..slice(
+                launch.0,
+                first_run,
+                off,
+                [wait, AWAKE],
+                EXECVE,
+                Some(WakerRow::Other(Pid(7), Some(name))),
+            )
+        });
+    }
+    // Files that are not scanned show nothing about the scanner.
+    for other in ["/usr/bin/cp", "/usr/bin/mv", "/usr/bin/ls"] {
+        serial.launch(&Spans::USUAL, Some((other, &["other"])));
+        serial.launch(&Spans::USUAL, Some((other, &["other"])));
+    }
+    serial.finish()
+}
+
+#[test]
+fn a_scanner_is_named_with_what_waiting_for_it_took() {
+    let recorded = scanned(b"fapolicyd", LeftCpu::Uninterruptible, ObjectKind::Permission);
+    let advice = only(&advices(&recorded), "scanner");
+    assert_eq!(advice.finding.launches.len() as u64, COUNT);
+    // A thread that does not sleep has no wake-up delay either.
+    assert_eq!(advice.saving[0], Nanos(FIRST + (COUNT - 1) * LATER + COUNT * AWAKE));
+    assert!(advice.finding.title.contains("fapolicyd"), "{advice:?}");
+    let evidence = &advice.finding.evidence;
+    assert!(
+        evidence[0].starts_with("10 waits by 10 processes, 2.00 ms each and 22.0 ms in all"),
+        "{evidence:?}"
+    );
+    assert!(
+        evidence[1].contains("waited 4.00 ms, later ones 2.00 ms"),
+        "{evidence:?}"
+    );
+    let fix = advice.finding.fix.concat();
+    assert!(fix.starts_with("leave protection on"), "{fix}");
+    assert!(
+        fix.contains("fapolicyd-cli --file add") && fix.contains("responsible"),
+        "{fix}"
+    );
+    assert!(!fix.contains("mdatp"), "{fix}");
+}
+
+#[test]
+fn a_wait_for_another_process_is_no_scan() {
+    let recorded = scanned(b"server", LeftCpu::Interruptible, ObjectKind::Socket);
+    assert!(is_silent(&advices(&recorded), "scanner"));
+}

@@ -1,0 +1,283 @@
+//! Attribution of waits: to which process, through which chain, and how a wait divides. The parts always sum to the wait.
+
+use proptest::prelude::*;
+use spawnscope_analyze::waits::attribution::{AttributedWaits, Parts, WaitedFor, Who};
+use spawnscope_data::event::{LeftCpu, Nanos, ObjectKind, Pid, TaskId};
+use spawnscope_data::rows::{Recording, SliceRow, WakerRow};
+
+use crate::builder::{Builder, ROOT, Spans};
+use crate::recordings::{EMACS_WALL as WALL, attribution, by, emacs, object, with_git};
+use crate::slices::{any_slice, created, ended, slice};
+
+proptest! {
+    /// The parts of all waits sum to the waits for any slices.
+    #[test]
+    fn the_parts_sum_to_the_waits(slices in proptest::collection::vec(any_slice(WALL), 0..200)) {
+        let mut builder = emacs();
+        let spans = &Spans::USUAL;
+        let child = builder.launch(ROOT, 1_000_000, spans, Some(("/bin/true", &["true"])));
+        builder.launch(child, 1_500_000, spans, None);
+        builder.launch(ROOT, 4_000_000, spans, Some(("/bin/true", &["true"])));
+        let waited = |slice: &SliceRow| {
+            let blocked = matches!(slice.reason, LeftCpu::Interruptible | LeftCpu::Uninterruptible);
+            let to_the_end = || Nanos(WALL).since(slice.off);
+            if blocked { slice.off_span.unwrap_or_else(to_the_end).0 } else { 0 }
+        };
+        // One by one, to know which waits are counted.
+        for slice in slices {
+            let own = waited(&slice);
+            let sum: u64 = attribution(&builder.recording, &[slice]).iter().map(|waits| waits.parts.total().0).sum();
+            prop_assert!(sum == 0 || sum == own);
+        }
+    }
+
+    /// All slices at once: the total is that of the counted waits, a part of all waits.
+    #[test]
+    fn a_child_with_odd_slices_does_not_lengthen_its_parents_wait(
+        slices in proptest::collection::vec(any_slice(WALL), 0..200), start in 0..WALL, span in 0..WALL, woken in 0..WALL,
+    ) {
+        let mut builder = emacs();
+        let child = builder.launch(ROOT, 1_000_000, &Spans::USUAL, Some(("/bin/true", &["true"])));
+        let mut slices: Vec<SliceRow> = slices
+            .into_iter()
+            .map(|slice| SliceRow { task: TaskId(child.0), waker: None, ..slice })
+            .collect();
+        let woken = woken.min(span);
+        slices.push(slice(1, start, start, [woken, span - woken], WAIT4, by(child)));
+        let all = attribution(&builder.recording, &slices);
+        let of_root: Vec<_> = all.iter().filter(|waits| waits.command == b"emacs").collect();
+        prop_assert_eq!(of_root[0].parts.total(), Nanos(span));
+    }
+}
+
+const READ: u16 = 0;
+const VFORK: u16 = 58;
+const EXECVE: u16 = 59;
+const WAIT4: u16 = 61;
+const CLOCK_NANOSLEEP: u16 = 230;
+
+#[track_caller]
+fn only(recording: &Recording, slices: &[SliceRow]) -> AttributedWaits {
+    let mut all = attribution(recording, slices);
+    assert_eq!(all.len(), 1, "{all:#?}");
+    all.remove(0)
+}
+
+fn launches(command: &[u8], through: Option<&[u8]>, count: u64) -> WaitedFor {
+    let (command, through) = (command.to_vec(), through.map(<[u8]>::to_vec));
+    WaitedFor {
+        who: Who::Launches { command, through },
+        count,
+    }
+}
+
+#[test]
+fn a_wait_for_a_child_divides_by_its_phases() {
+    let (builder, git) = with_git();
+    let waits = only(
+        &builder.recording,
+        &[
+            // From before the first run of the child to its end, plus 30 us for a CPU.
+            slice(1, 0, 1_130_000, [1_010_000, 30_000], WAIT4, by(git)),
+            created(git.0, 1_120_000, 20_000),
+            // Preempted for 50 us during its run.
+            SliceRow {
+                reason: LeftCpu::Preempted,
+                wake_span: None,
+                ..slice(git.0, 1_140_000, 2_000_000, [50_000, 0], READ, None)
+            },
+            ended(git.0, 2_050_000, 2_140_000),
+        ],
+    );
+    let parts = Parts {
+        // From the middle of `queue`, which is launch tax, as everywhere.
+        tax: Nanos(10_000 + 40_000 + 300_000 + 400_000 + 60_000),
+        run: Nanos(150_000),
+        run_waiting: Nanos(0),
+        reap: Nanos(0),
+        queue: Nanos(50_000 + 30_000),
+        other: Nanos(0),
+    };
+    assert_eq!(waits.parts, parts);
+    assert_eq!(
+        (waits.command.as_slice(), waits.syscall),
+        (b"emacs".as_slice(), Some(WAIT4))
+    );
+    assert_eq!((waits.count, waits.on), (1, vec![launches(b"git", None, 1)]));
+}
+
+#[test]
+fn what_lies_before_the_child_is_no_part_of_it() {
+    let (builder, git) = with_git();
+    let waits = only(
+        &builder.recording,
+        &[slice(1, 0, 600_000, [1_300_000, 0], READ, by(git))],
+    );
+    assert_eq!(waits.parts.other, Nanos(400_000), "until it was created");
+    assert_eq!(waits.parts.total(), Nanos(1_300_000));
+}
+
+#[test]
+fn a_wait_for_a_childs_descendant_is_attributed_to_the_child() {
+    let mut builder = emacs();
+    let shell = builder.launch(ROOT, 0, &Spans::USUAL, Some(("/bin/sh", &["sh"])));
+    let copy = builder.launch(shell, 100_000, &Spans::USUAL, None);
+    let git = builder.launch(copy, 200_000, &Spans::USUAL, Some(("/usr/bin/git", &["git"])));
+    let pipe = object(&mut builder, ObjectKind::Pipe, None);
+    let read = SliceRow {
+        object: pipe,
+        ..slice(1, 0, 500_000, [300_000, 0], READ, by(git))
+    };
+    let waits = only(&builder.recording, &[read]);
+    assert_eq!(waits.on, [launches(b"sh", Some(b"git"), 1)]);
+    let only = waits.object.unwrap().only.unwrap();
+    assert_eq!((only.device, only.inode, only.path), (15, 4242, None));
+}
+
+#[test]
+fn a_neighbour_and_a_parent_are_waited_for_themselves() {
+    let mut builder = Builder::command("/bin/bash", &["bash"], WALL);
+    let seq = builder.launch(ROOT, 0, &Spans::USUAL, Some(("/usr/bin/seq", &["seq"])));
+    let sort = builder.launch(ROOT, 0, &Spans::USUAL, Some(("/usr/bin/sort", &["sort"])));
+    let on_neighbour = slice(sort.0, 900_000, 950_000, [100_000, 0], READ, by(seq));
+    let on_parent = slice(seq.0, 900_000, 950_000, [200_000, 0], READ, by(ROOT));
+    let all = attribution(&builder.recording, &[on_neighbour, on_parent]);
+    assert_eq!(all[0].on, [launches(b"bash", None, 1)]);
+    assert_eq!(all[1].on, [launches(b"seq", None, 1)]);
+}
+
+#[test]
+fn a_program_waits_under_the_name_that_it_had_then() {
+    let (mut builder, git) = with_git();
+    builder.exec_at(ROOT, b"/usr/bin/vi", &[b"vi"], [3_000_000, 3_100_000, 3_200_000]);
+    let earlier = slice(1, 0, 1_130_000, [100_000, 0], WAIT4, by(git));
+    let later = slice(1, 3_300_000, 3_400_000, [200_000, 0], WAIT4, by(git));
+    let all = attribution(&builder.recording, &[earlier, later]);
+    let commands: Vec<_> = all.iter().map(|waits| waits.command.as_slice()).collect();
+    assert_eq!(commands, [b"vi".as_slice(), b"emacs"]);
+}
+
+#[test]
+fn a_vforks_parent_waits_for_its_childs_set_up_and_exec() {
+    let (builder, git) = with_git();
+    let suspended = SliceRow {
+        reason: LeftCpu::Uninterruptible,
+        ..slice(1, 0, 1_120_000, [300_000, 0], VFORK, by(git))
+    };
+    let waits = only(&builder.recording, &[suspended]);
+    assert_eq!((waits.parts.tax, waits.parts.queue), (Nanos(300_000), Nanos(0)));
+}
+
+#[test]
+fn a_parent_that_polls_waits_for_its_dead_child() {
+    let spans = Spans {
+        reap: 3_000_000,
+        ..Spans::USUAL
+    };
+    let mut builder = emacs();
+    builder.launch(ROOT, 1_000_000, &spans, Some(("/usr/bin/git", &["git"])));
+    let sleep = |off: u64| {
+        slice(
+            1,
+            off - 1_000,
+            off,
+            [1_000_000, 0],
+            CLOCK_NANOSLEEP,
+            Some(WakerRow::Interrupt),
+        )
+    };
+    // The first sleep ends before the child, and belongs to no launch. The child ends during the second, and is dead throughout the third.
+    let waits = only(
+        &builder.recording,
+        &[sleep(1_100_000), sleep(2_100_000), sleep(3_100_000)],
+    );
+    assert_eq!((waits.count, waits.on), (2, vec![launches(b"git", None, 1)]));
+    assert_eq!(waits.parts.reap, Nanos(960_000 + 1_000_000));
+    assert_eq!(waits.parts.tax, Nanos(40_000), "the teardown before");
+}
+
+#[test]
+fn a_scanner_is_named_and_its_time_belongs_to_no_phase() {
+    let (mut builder, git) = with_git();
+    let permission = object(&mut builder, ObjectKind::Permission, None);
+    let name = builder.text(b"clamd");
+    // A reply to another thread wakes it first.
+    let scanned = |off: u64| SliceRow {
+        object: permission,
+        reason: LeftCpu::Uninterruptible,
+        ..slice(
+            git.0,
+            off - 5_000,
+            off,
+            [100_000, 5_000],
+            EXECVE,
+            Some(WakerRow::Other(Pid(7), Some(name))),
+        )
+    };
+    let waits = only(&builder.recording, &[scanned(1_200_000), scanned(1_310_000)]);
+    let scanner = WaitedFor {
+        who: Who::Scanner(Some(b"clamd".to_vec())),
+        count: 1,
+    };
+    assert_eq!((waits.count, waits.on), (2, vec![scanner]));
+    assert_eq!((waits.parts.other, waits.parts.queue), (Nanos(200_000), Nanos(10_000)));
+    assert_eq!(waits.object.unwrap().only, None);
+}
+
+#[test]
+fn waits_for_timers_disks_and_own_threads_are_not_attributed() {
+    let (builder, _) = with_git();
+    let disk = SliceRow {
+        reason: LeftCpu::Uninterruptible,
+        ..slice(1, 0, 1_000_000, [100_000, 0], READ, Some(WakerRow::Interrupt))
+    };
+    let timer = slice(
+        1,
+        2_999_000,
+        3_000_000,
+        [100_000, 0],
+        CLOCK_NANOSLEEP,
+        Some(WakerRow::Interrupt),
+    );
+    let itself = slice(1, 3_999_000, 4_000_000, [100_000, 0], 202, by(ROOT));
+    assert_eq!(attribution(&builder.recording, &[disk, timer, itself]), []);
+}
+
+/// Many waits for one launch with many slices: cached sums give the same result as without.
+#[test]
+fn time_without_a_cpu_is_the_same_for_few_and_for_many_slices() {
+    for preemptions in [20u64, 100] {
+        let mut builder = emacs();
+        let spans = Spans {
+            run: 5_000_000,
+            ..Spans::USUAL
+        };
+        let git = builder.launch(ROOT, 0, &spans, Some(("/usr/bin/git", &["git"])));
+        let begins = spans.total() - spans.run - spans.teardown - spans.reap;
+        let mut slices: Vec<SliceRow> = (0..preemptions)
+            .map(|number| SliceRow {
+                reason: LeftCpu::Preempted,
+                wake_span: None,
+                ..slice(
+                    git.0,
+                    begins + number * 40_000,
+                    begins + number * 40_000 + 10_000,
+                    [1_000, 0],
+                    0,
+                    None,
+                )
+            })
+            .collect();
+        // The wait starts within the first time without a CPU, and ends within the last one.
+        let last = begins + (preemptions - 1) * 40_000 + 10_000;
+        let start = begins + 10_400;
+        slices.push(slice(1, 0, start, [last + 700 - start, 0], READ, by(git)));
+        let waits = only(&builder.recording, &slices);
+        assert_eq!(
+            waits.parts.queue.0,
+            600 + (preemptions - 2) * 1_000 + 700,
+            "{preemptions}"
+        );
+        assert_eq!(waits.parts.run.0 + waits.parts.queue.0, last + 700 - start);
+    }
+}

@@ -1,0 +1,169 @@
+//! The critical path: attribution, external waits, and that the charges sum to the wall for any slices.
+
+use proptest::prelude::*;
+use spawnscope_analyze::external_wait::ExternalWait;
+use spawnscope_analyze::phases::Phase;
+use spawnscope_analyze::{CriticalPath, Forest, SliceCollection, critical_path};
+use spawnscope_data::event::{LaunchId, Nanos, Pid, TaskId};
+use spawnscope_data::rows::{Recording, SliceRow, WakerRow};
+
+use crate::builder::{Builder, ROOT, Spans};
+use crate::slices::{any_slice, created, ended, slice};
+
+const WALL: u64 = 10_000_000;
+/// From the release of the command to its exec, as in the builder.
+const RELEASE: u64 = 20_000;
+const WAIT4: u16 = 61;
+const NANOSLEEP: u16 = 35;
+const READ: u16 = 0;
+
+fn follow(recording: &Recording, slices: Vec<SliceRow>) -> CriticalPath {
+    let forest = Forest::grow(recording);
+    let mut collection = SliceCollection::new(&forest, &[]);
+    slices.into_iter().for_each(|slice| collection.push(slice));
+    critical_path(&forest, &collection.finish(), Nanos(WALL)).expect("a command")
+}
+
+/// The command launches a child at 1 ms and waits for it. Returns the number of the child's thread.
+fn one_child() -> (Builder, LaunchId) {
+    let mut builder = Builder::command("/bin/sh", &["sh"], WALL);
+    let child = builder.launch(ROOT, 1_000_000, &Spans::USUAL, Some(("/bin/true", &["true"])));
+    builder.recording.launches[1].parent_task = Some(TaskId(ROOT.0));
+    (builder, child)
+}
+
+#[test]
+fn a_parent_that_waits_charges_the_child_and_its_reaping() {
+    let (builder, child) = one_child();
+    let spans = Spans::USUAL;
+    let made = 1_000_000 + spans.create;
+    let runs = made + spans.queue;
+    let zombie = 1_000_000 + spans.total() - spans.reap;
+    let path = follow(
+        &builder.recording,
+        vec![
+            slice(
+                1,
+                0,
+                made + 5_000,
+                [zombie - made - 5_000, spans.reap],
+                WAIT4,
+                Some(WakerRow::Task(TaskId(child.0))),
+            ),
+            ended(1, zombie + spans.reap, WALL),
+            created(child.0, made, spans.queue),
+            ended(child.0, runs, zombie + 1_000),
+        ],
+    );
+    let charges = &path.launches[1];
+    let expected = [
+        spans.create,
+        spans.queue,
+        spans.setup,
+        spans.exec,
+        spans.load,
+        spans.run,
+        spans.teardown,
+        spans.reap,
+    ];
+    let charged: Vec<u64> = Phase::ALL.iter().map(|phase| charges.get(*phase).0).collect();
+    assert_eq!(charged, expected);
+    assert_eq!(
+        path.launches[0].total().0,
+        WALL - RELEASE - spans.total(),
+        "the rest belongs to the shell"
+    );
+    let external_wait: Vec<_> = path.external_wait.iter().collect();
+    assert_eq!(
+        external_wait,
+        [(&ExternalWait::Recorder, &Nanos(RELEASE))],
+        "until the command's exec"
+    );
+    assert_eq!(path.sum(), Nanos(WALL));
+}
+
+#[test]
+fn a_child_beside_a_busy_parent_is_not_on_the_path() {
+    let (builder, child) = one_child();
+    let made = 1_000_000 + Spans::USUAL.create;
+    let path = follow(
+        &builder.recording,
+        vec![
+            ended(1, 0, WALL),
+            created(child.0, made, 20_000),
+            ended(child.0, made + 20_000, 3_000_000),
+        ],
+    );
+    let charges = &path.launches[1];
+    assert_eq!(
+        charges.total().0,
+        Spans::USUAL.create,
+        "only its creation delayed the parent"
+    );
+    assert_eq!(path.sum(), Nanos(WALL));
+}
+
+#[test]
+fn a_sleep_is_outside_even_when_a_recorded_thread_was_interrupted_to_end_it() {
+    let (builder, child) = one_child();
+    let path = follow(
+        &builder.recording,
+        vec![
+            slice(
+                1,
+                0,
+                2_000_000,
+                [3_000_000, 0],
+                NANOSLEEP,
+                Some(WakerRow::Task(TaskId(child.0))),
+            ),
+            ended(1, 5_000_000, WALL),
+            created(child.0, 1_120_000, 20_000),
+            ended(child.0, 1_140_000, 9_000_000),
+        ],
+    );
+    assert_eq!(path.external_wait.get(&ExternalWait::Timer), Some(&Nanos(3_000_000)));
+    assert_eq!(path.sum(), Nanos(WALL));
+}
+
+#[test]
+fn a_process_that_is_not_recorded_is_named() {
+    let (mut builder, _) = one_child();
+    let name = builder.recording.texts.push(b"dbus-daemon");
+    let waker = Some(WakerRow::Other(Pid(7), Some(name)));
+    let slices = vec![
+        slice(1, 0, 2_000_000, [3_000_000, 50_000], READ, waker),
+        ended(1, 5_050_000, WALL),
+    ];
+    let path = follow(&builder.recording, slices);
+    assert_eq!(
+        path.external_wait.get(&ExternalWait::Process(Some(name))),
+        Some(&Nanos(3_000_000))
+    );
+    assert_eq!(path.launches[0].run_queue(), Nanos(50_000));
+    assert_eq!(path.sum(), Nanos(WALL));
+}
+
+#[test]
+fn without_any_slice_the_wall_is_still_charged_once() {
+    let (builder, _) = one_child();
+    let path = follow(&builder.recording, Vec::new());
+    assert_eq!(path.sum(), Nanos(WALL));
+}
+
+proptest! {
+    /// The sum stays the wall despite lost events, clock differences and impossible wakers.
+    #[test]
+    fn charges_sum_to_the_wall_whatever_the_slices_say(slices in proptest::collection::vec(any_slice(WALL), 0..60)) {
+        let mut builder = Builder::command("/bin/sh", &["sh"], WALL);
+        let spans = &Spans::USUAL;
+        let child = builder.launch(ROOT, 1_000_000, spans, Some(("/bin/true", &["true"])));
+        builder.launch(child, 1_500_000, spans, None);
+        builder.launch(ROOT, 4_000_000, spans, Some(("/bin/true", &["true"])));
+        for launch in &mut builder.recording.launches[1..] {
+            launch.parent_task = launch.parent.map(|parent| TaskId(parent.0));
+        }
+        let path = follow(&builder.recording, slices);
+        prop_assert_eq!(path.sum(), Nanos(WALL));
+    }
+}

@@ -1,0 +1,30 @@
+//! The analysis of recordings built by hand: no privileges, no kernel feature, no files, no programs.
+
+#![expect(clippy::unwrap_used, reason = "helpers of tests: a panic is the failure")]
+
+mod advice_batch;
+mod advice_builtin;
+mod advice_chains;
+mod advice_forks;
+mod advice_interpreters;
+mod advice_machine;
+mod advice_off_path;
+mod advice_parents;
+mod advice_scanner;
+mod attribution;
+mod builder;
+mod callers;
+mod critical_path;
+mod drift;
+mod last_commands;
+mod open_ends;
+mod path_search;
+mod phases;
+mod recordings;
+mod replay;
+mod serial;
+mod slices;
+mod tree;
+mod waits;
+mod wakers;
+mod whatif;

@@ -1,0 +1,245 @@
+//! Recordings that the tests of the analysis and those of its presentation share.
+
+use spawnscope_analyze::advice::{Advice, Advices};
+use spawnscope_analyze::groups::Group;
+use spawnscope_analyze::waits::attribution::{AttributedWaits, attributed_waits};
+use spawnscope_analyze::{Causes, Forest};
+use spawnscope_data::event::{Language, LaunchId, Nanos, ObjectKind, TaskId};
+use spawnscope_data::rows::{FrameRow, ObjectRef, ObjectRow, Recording, SliceRow, WakerRow};
+
+use crate::builder::{Builder, ROOT, Spans};
+use crate::serial::{CLOCK_NANOSLEEP, READ, Serial, WAIT4, advices, timelines};
+use crate::slices::{created, ended, slice};
+
+/// The wall of `emacs`.
+pub(crate) const EMACS_WALL: u64 = 10_000_000;
+/// The wall of `shell_with`.
+pub(crate) const SHELL_WALL: u64 = 2_000_000_000;
+/// The launches of `calling`.
+pub(crate) const COUNT: usize = 40;
+pub(crate) const DIRNAME: Option<(&str, &[&str])> = Some(("/usr/bin/dirname", &["dirname", "a/b"]));
+pub(crate) const MV: Option<(&str, &[&str])> = Some(("/bin/mv", &["mv", "a", "b"]));
+
+pub(crate) fn by(launch: LaunchId) -> Option<WakerRow> {
+    Some(WakerRow::Task(TaskId(launch.0)))
+}
+
+/// Adds an object. Pipes and fifos have inode 4242.
+pub(crate) fn object(builder: &mut Builder, kind: ObjectKind, path: Option<&[u8]>) -> Option<ObjectRef> {
+    let row = ObjectRow {
+        kind,
+        device: 15,
+        inode: if kind == ObjectKind::Permission { 0 } else { 4242 },
+        path: path.map(|path| builder.text(path)),
+    };
+    builder.recording.objects.push(row);
+    ObjectRef::new(kind, builder.recording.objects.len() - 1)
+}
+
+pub(crate) fn emacs() -> Builder {
+    Builder::command("/usr/bin/emacs", &["emacs"], EMACS_WALL)
+}
+
+/// emacs launches git at 1 ms; git's instants: created 1.12, first run 1.14, exec 1.18, 1.48, loaded 1.88, exit 2.08, zombie
+/// 2.14, reaped 2.15 ms.
+pub(crate) fn with_git() -> (Builder, LaunchId) {
+    let mut builder = emacs();
+    let git = builder.launch(ROOT, 1_000_000, &Spans::USUAL, Some(("/usr/bin/git", &["git"])));
+    (builder, git)
+}
+
+pub(crate) fn relocate(builder: &mut Builder) -> Vec<FrameRow> {
+    vec![
+        builder.line(Language::Bash, "/opt/unpack.sh", 14, "relocate"),
+        builder.line(Language::Bash, "/opt/unpack.sh", 30, ""),
+    ]
+}
+
+/// A loop at line 14 with `$(dirname)` in a subshell, line 20 with `mv`, and one launch with an unknown call site.
+pub(crate) fn unpacking() -> Recording {
+    let mut builder = Builder::command("/bin/bash", &["bash", "unpack.sh"], 100_000_000);
+    for number in 0..5 {
+        let begin = 1_000_000 + number * 10_000_000;
+        let shell = Spans {
+            run: 2_000_000,
+            ..Spans::USUAL
+        };
+        let fork = builder.launch(ROOT, begin, &shell, None);
+        let child = builder.launch(fork, begin + 200_000, &Spans::USUAL, DIRNAME);
+        let chain = relocate(&mut builder);
+        builder.called(fork, &chain);
+        builder.called(child, &chain);
+        let mv = builder.launch(ROOT, begin + 5_000_000, &Spans::USUAL, MV);
+        let line = builder.line(Language::Bash, "/opt/unpack.sh", 20, "");
+        builder.called(mv, &[line]);
+    }
+    builder.launch(ROOT, 60_000_000, &Spans::USUAL, MV);
+    builder.recording
+}
+
+pub(crate) fn find<'g>(groups: &'g [Group], label: &str) -> &'g Group {
+    let found = groups.iter().find(|group| group.label == label.as_bytes());
+    found.unwrap_or_else(|| panic!("no {label} in {groups:#?}"))
+}
+
+/// A shell that runs programs from two lines in turn.
+pub(crate) fn serial_unpacking() -> Serial {
+    let mut serial = Serial::of("/bin/bash", &["bash", "unpack.sh"]);
+    for number in 0..40 {
+        let launch = serial.launch_waiting(&Spans::USUAL, DIRNAME, READ);
+        let (line, function) = if number < 30 { (14, "relocate") } else { (20, "") };
+        let frame = serial.builder.line(Language::Bash, "/opt/unpack.sh", line, function);
+        serial.builder.called(launch, &[frame]);
+    }
+    serial
+}
+
+/// Launches of `true` by the command, one after another. `of` returns the phases and the parent memory of each.
+pub(crate) fn storm(launches: u64, of: impl Fn(u64) -> (Spans, u64)) -> Recording {
+    storm_of(Some(("/bin/true", &["true"])), launches, of)
+}
+
+/// Launches of any program, or forks that only exit.
+pub(crate) fn storm_of(program: Option<(&str, &[&str])>, launches: u64, of: impl Fn(u64) -> (Spans, u64)) -> Recording {
+    let mut builder = Builder::command("/usr/bin/python3", &["python3", "loop.py"], 100_000_000_000);
+    let mut start_ns = 1_000_000;
+    for number in 0..launches {
+        let (spans, rss_bytes) = of(number);
+        let id = builder.launch(ROOT, start_ns, &spans, program);
+        builder.row(id).parent_rss_bytes = Some(rss_bytes);
+        start_ns += spans.total();
+    }
+    builder.recording
+}
+
+/// An open wait from `off`.
+pub(crate) fn open(task: u64, on: u64, off: u64, syscall: u16, argument: u64) -> SliceRow {
+    SliceRow {
+        off_span: None,
+        wake_span: None,
+        argument: Some(argument),
+        ..slice(task, on, off, [0, 0], syscall, None)
+    }
+}
+
+/// A shell and this many children, all alive at the end. Each child is created a millisecond after the previous one.
+pub(crate) fn shell_with(children: u64) -> Builder {
+    let mut builder = Builder::command("/bin/sh", &["sh"], SHELL_WALL);
+    builder.leave_running(ROOT);
+    builder.recording.info.ended = Some("duration".to_owned());
+    for number in 0..children {
+        let start = (number + 1) * 1_000_000;
+        let child = builder.launch(ROOT, start, &Spans::USUAL, Some(("/bin/sleep", &["sleep", "4"])));
+        builder.leave_running(child);
+        builder.row(child).parent_task = Some(TaskId(ROOT.0));
+    }
+    builder
+}
+
+/// A child from `shell_with` that sleeps to the end.
+pub(crate) fn sleeps(child: u64) -> [SliceRow; 2] {
+    let made = (child - 1) * 1_000_000 + Spans::USUAL.create;
+    let (on, off) = (made + Spans::USUAL.queue, made + 1_000_000);
+    [
+        created(child, made, Spans::USUAL.queue),
+        open(child, on, off, CLOCK_NANOSLEEP, 0),
+    ]
+}
+
+pub(crate) fn causes(recording: &Recording, slices: &[SliceRow]) -> Causes {
+    let forest = Forest::grow(recording);
+    Causes::find(recording, &forest, &timelines(&forest, slices)).expect("a command")
+}
+
+pub(crate) fn attribution(recording: &Recording, slices: &[SliceRow]) -> Vec<AttributedWaits> {
+    let forest = Forest::grow(recording);
+    attributed_waits(recording, &forest, &timelines(&forest, slices))
+}
+
+/// A launch without a successful exec whose execs of these files failed.
+pub(crate) fn failing(failed: &[(&str, i32)]) -> Recording {
+    let mut builder = Builder::command("/bin/sh", &["sh"], 1_000_000_000);
+    let child = builder.launch(ROOT, 0, &Spans::USUAL, None);
+    for ((path, errno), step) in failed.iter().zip(0..) {
+        builder.failed_exec_at(child, path, *errno, 150_000 + 2_000 * step);
+    }
+    builder.recording
+}
+
+/// `x=$(echo "$y" | sed ...)` repeatedly: a subshell, a fork of it for echo, and sed.
+pub(crate) fn substituting(shell: &str, count: u64, argv: &[&str]) -> (Recording, Vec<SliceRow>) {
+    const LIFE: u64 = 3_000_000;
+    let mut serial = Serial::of(shell, &[shell, "script.sh"]);
+    let mut on = 0;
+    for number in 0..count {
+        let begin = 2_000_000 + number * 4_000_000;
+        let subshell_spans = Spans {
+            run: LIFE,
+            ..Spans::USUAL
+        };
+        let subshell = serial.builder.launch(ROOT, begin, &subshell_spans, None);
+        let fork = Spans {
+            run: 200_000,
+            ..Spans::USUAL
+        };
+        let echo = serial.builder.launch(subshell, begin + 200_000, &fork, None);
+        let sed = serial
+            .builder
+            .launch(subshell, begin + 400_000, &Spans::USUAL, Some((argv[0], argv)));
+        let end = |serial: &mut Serial, id: LaunchId| {
+            let row = serial.builder.row(id);
+            (row.created.unwrap().0, row.zombie.unwrap().0)
+        };
+        let (born, gone) = end(&mut serial, subshell);
+        let (_, sed_gone) = end(&mut serial, sed);
+        for (child, parent) in [(subshell, ROOT), (echo, subshell), (sed, subshell)] {
+            let (created_at, zombie) = end(&mut serial, child);
+            serial.builder.row(child).parent_task = Some(TaskId(parent.0));
+            serial.slices.push(created(child.0, created_at, 20_000));
+            if child == subshell {
+                let waker = Some(WakerRow::Task(TaskId(sed.0)));
+                let forked = begin + 520_000;
+                serial.slices.push(slice(
+                    child.0,
+                    created_at + 20_000,
+                    forked,
+                    [sed_gone - forked, 0],
+                    WAIT4,
+                    waker,
+                ));
+                serial.slices.push(ended(child.0, sed_gone, zombie));
+            } else {
+                serial.slices.push(ended(child.0, created_at + 20_000, zombie));
+            }
+        }
+        let waker = Some(WakerRow::Task(TaskId(subshell.0)));
+        serial
+            .slices
+            .push(slice(1, on, born, [gone - born, 10_000], READ, waker));
+        on = gone + 10_000;
+        serial.builder.row(subshell).reaped = Some(Nanos(on));
+    }
+    serial.now_is(on);
+    serial.finish()
+}
+
+/// A shell that repeats one call, and waits for it in a system call.
+pub(crate) fn calling((shell, script): (&str, &str), path: &str, argv: &[&str], wait: u16) -> Advices {
+    let mut serial = Serial::of(shell, &[shell, script]);
+    for _ in 0..COUNT {
+        serial.launch_waiting(&Spans::USUAL, Some((path, argv)), wait);
+    }
+    advices(&serial.finish())
+}
+
+pub(crate) fn captured(shell: &str, argv: &[&str]) -> Advices {
+    calling((shell, "script"), argv[0], argv, READ)
+}
+
+pub(crate) fn fix_of(advice: &Advice) -> String {
+    advice.finding.fix.join("\n")
+}
+
+pub(crate) fn substitutions(shell: &str, count: u64, argv: &[&str]) -> Advices {
+    advices(&substituting(shell, count, argv))
+}

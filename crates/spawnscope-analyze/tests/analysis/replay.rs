@@ -1,0 +1,168 @@
+//! The replay: unchanged it reproduces the wall, fewer CPUs take longer, and no damaged recording makes it hang or panic.
+
+use proptest::prelude::*;
+use spawnscope_analyze::external_wait::{ExternalWait, ExternalWaitTimes};
+use spawnscope_analyze::replay::simulate::Machine;
+use spawnscope_analyze::replay::{Setting, critical_path_of};
+use spawnscope_analyze::{Forest, Replay, SliceCollection, critical_path};
+use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
+use spawnscope_data::rows::{Recording, SliceRow, WakerRow};
+
+use crate::builder::{Builder, ROOT, Spans};
+use crate::serial::{Serial, timelines};
+use crate::slices::{any_slice, created, ended, slice};
+
+const WAIT4: u16 = 61;
+
+fn replay(recording: &Recording, slices: &[SliceRow], wall: u64, cpus: u32) -> Replay {
+    let forest = Forest::grow(recording);
+    let mut collection = SliceCollection::new(&forest, &[]);
+    slices.iter().for_each(|slice| collection.push(*slice));
+    let setting = Setting {
+        cpus,
+        wall: Nanos(wall),
+        fault: 0.0,
+        call: 0.0,
+    };
+    Replay::new(&forest, &collection.finish(), &setting).expect("a command")
+}
+
+/// A command that creates children one after the other, lets them run in parallel on a CPU each, and waits for each in turn. Also returns
+/// the wall.
+fn parallel(work: &[u64]) -> (Builder, Vec<SliceRow>, u64) {
+    const MAKE: u64 = 200_000;
+    const LATENCY: u64 = 20_000;
+    let begins: Vec<u64> = (0..work.len() as u64).map(|number| (number + 1) * MAKE).collect();
+    let ends: Vec<u64> = begins
+        .iter()
+        .zip(work)
+        .map(|(begin, work)| begin + LATENCY + work)
+        .collect();
+    let mut slices = Vec::new();
+    let (mut on, mut now) = (0, begins.last().copied().unwrap_or_default());
+    for (number, end) in (0..).zip(&ends) {
+        let child = number + 2;
+        slices.push(created(child, begins[number as usize], LATENCY));
+        slices.push(ended(child, begins[number as usize] + LATENCY, end + 1_000));
+        if *end > now {
+            let waker = Some(WakerRow::Task(TaskId(child)));
+            slices.push(slice(1, on, now, [end - now, LATENCY], WAIT4, waker));
+            on = end + LATENCY;
+            now = on;
+        }
+    }
+    let wall = now + 50_000;
+    slices.push(ended(1, on, wall));
+    let mut builder = Builder::command("/bin/sh", &["sh"], wall.max(1_000_000));
+    for begin in begins {
+        let child = builder.launch(ROOT, begin - 100_000, &Spans::USUAL, None);
+        let row = &mut builder.recording.launches[child.0 as usize - 1];
+        row.parent_task = Some(TaskId(ROOT.0));
+        row.created = Some(Nanos(begin));
+    }
+    (builder, slices, wall)
+}
+
+#[test]
+fn a_slept_second_stays_a_second() {
+    let builder = Builder::command("/bin/sleep", &["sleep"], 1_003_000_000);
+    let slices = [
+        slice(1, 0, 2_000_000, [1_000_000_000, 0], 35, None),
+        ended(1, 1_002_000_000, 1_003_000_000),
+    ];
+    let replay = replay(&builder.recording, &slices, 1_003_000_000, 2);
+    assert_eq!(replay.unchanged, Nanos(1_003_000_000));
+    assert_eq!(
+        replay.with_cpus(64),
+        Nanos(1_003_000_000),
+        "more CPUs do not shorten a sleep"
+    );
+}
+
+#[test]
+fn work_that_was_parallel_takes_the_sum_on_one_cpu() {
+    let (builder, slices, wall) = parallel(&[40_000_000, 40_000_000]);
+    let replay = replay(&builder.recording, &slices, wall, 4);
+    let alone = replay.with_cpus(1).0;
+    assert!((80_000_000..82_000_000).contains(&alone), "{alone}");
+}
+
+#[test]
+fn a_wait_that_was_long_enough_ago_costs_nothing() {
+    // The parent waits last for the child that ended first.
+    let (builder, slices, wall) = parallel(&[1_000_000, 30_000_000, 2_000_000]);
+    let replay = replay(&builder.recording, &slices, wall, 8);
+    assert!(replay.error().abs() < 0.001, "{}", replay.error());
+}
+
+#[test]
+fn a_cpu_that_others_took_is_lost_once_however_many_wait_for_it() {
+    // Two CPUs, one of which another process uses: two threads share the other one.
+    let builder = Builder::command("/bin/sh", &["sh"], 20_000_000);
+    let preempted = |task: u64, on: u64, off: u64, back: u64| SliceRow {
+        off_span: Some(Nanos(back - off)),
+        wake_span: None,
+        reason: LeftCpu::Preempted,
+        ..slice(task, on, off, [0, 0], 0, None)
+    };
+    let mut builder = builder;
+    builder.launch(ROOT, 0, &Spans::USUAL, None);
+    let row = &mut builder.recording.launches[1];
+    (row.parent_task, row.created) = (Some(TaskId(1)), Some(Nanos(0)));
+    let slices = [
+        preempted(1, 0, 5_000_000, 10_000_000),
+        ended(1, 10_000_000, 20_000_000),
+        created(2, 0, 5_000_000),
+        ended(2, 5_000_000, 10_000_000),
+    ];
+    let replay = replay(&builder.recording, &slices, 20_000_000, 2);
+    assert!(replay.error().abs() < 0.3, "{}", replay.error());
+}
+
+proptest! {
+    #[test]
+    fn unchanged_it_gives_back_the_wall(work in proptest::collection::vec(1_000..50_000_000u64, 1..12)) {
+        let (builder, slices, wall) = parallel(&work);
+        let cpus = work.len() as u32 + 1;
+        let replay = replay(&builder.recording, &slices, wall, cpus);
+        prop_assert!(replay.error().abs() < 0.01, "{} of {wall}", replay.error());
+    }
+
+    #[test]
+    fn more_cpus_are_never_slower_than_one(work in proptest::collection::vec(1_000..50_000_000u64, 1..12)) {
+        let (builder, slices, wall) = parallel(&work);
+        let replay = replay(&builder.recording, &slices, wall, work.len() as u32 + 1);
+        let walls: Vec<u64> = [1, 2, 4, 16].map(|cpus| replay.with_cpus(cpus).0).to_vec();
+        prop_assert!(walls.windows(2).all(|pair| pair[1] <= pair[0] + 3_000_000), "{walls:?}");
+    }
+
+    #[test]
+    fn no_recording_makes_it_hang(slices in proptest::collection::vec(any_slice(10_000_000), 0..60), cpus in 1..4u32) {
+        let (builder, _, _) = parallel(&[1_000_000, 2_000_000, 3_000_000]);
+        let replay = replay(&builder.recording, &slices, 10_000_000, cpus);
+        prop_assert_eq!(replay.with_cpus(cpus), replay.unchanged, "the same every time");
+    }
+}
+
+#[test]
+fn the_replayed_path_names_what_threads_waited_for_outside_as_the_measured_one_does() {
+    let mut serial = Serial::new();
+    for reason in [LeftCpu::Uninterruptible, LeftCpu::Stopped, LeftCpu::Interruptible] {
+        serial.launch_without_cpu(&Spans::USUAL, None, 5_000_000, reason);
+    }
+    let (recording, slices) = serial.finish();
+    let forest = Forest::grow(&recording);
+    let timelines = timelines(&forest, &slices);
+    let replay = Replay::new(&forest, &timelines, &Setting::of(&recording).unwrap()).unwrap();
+    let replayed = critical_path_of(
+        &replay.programs,
+        &Machine::with_cpus(replay.cpus),
+        forest.launches.len(),
+    );
+    let mut measured = critical_path(&forest, &timelines, replay.measured).unwrap();
+    measured.external_wait.remove(&ExternalWait::Recorder);
+    let each = |external_wait| (external_wait, Nanos(5_000_000));
+    let expected = [ExternalWait::Disk, ExternalWait::Stopped, ExternalWait::Unknown].map(each);
+    assert_eq!(replayed.external_wait, ExternalWaitTimes::from(expected));
+    assert_eq!(replayed.external_wait, measured.external_wait);
+}

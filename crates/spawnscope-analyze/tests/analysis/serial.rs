@@ -1,0 +1,204 @@
+//! A shell that launches one program after another and waits for each, with the matching slices.
+
+use spawnscope_analyze::advice::{Advice, Advices};
+use spawnscope_analyze::replay::{Replay, Setting};
+use spawnscope_analyze::timeline::Timelines;
+use spawnscope_analyze::whatif::changes::Change;
+use spawnscope_analyze::whatif::constants::Constants;
+use spawnscope_analyze::whatif::{Fix, Prediction, WhatIf};
+use spawnscope_analyze::{Causes, Forest, SliceCollection};
+use spawnscope_data::event::{LaunchId, LeftCpu, Nanos, TaskId};
+use spawnscope_data::rows::{Recording, SliceRow, WakerRow};
+
+use crate::builder::{Builder, ROOT, Spans};
+use crate::slices::{created, ended, slice};
+
+pub(crate) const READ: u16 = 0;
+pub(crate) const WAIT4: u16 = 61;
+pub(crate) const CLOCK_NANOSLEEP: u16 = 230;
+/// Work of the shell before each launch.
+pub(crate) const BETWEEN: u64 = 300_000;
+/// Work before the first launch, and after the last one.
+pub(crate) const SHELL: u64 = 2_000_000;
+
+/// A recording under construction.
+pub(crate) struct Serial {
+    pub(crate) builder: Builder,
+    pub(crate) slices: Vec<SliceRow>,
+    /// When the shell got its CPU, and the current time.
+    on: u64,
+    now: u64,
+}
+
+impl Serial {
+    pub(crate) fn new() -> Serial {
+        Serial::of("/bin/bash", &["bash", "script.sh"])
+    }
+
+    /// Returns a recording in which another program launches.
+    pub(crate) fn of(path: &str, argv: &[&str]) -> Serial {
+        Serial {
+            builder: Builder::command(path, argv, 1_000_000_000),
+            slices: Vec::new(),
+            on: 0,
+            now: SHELL,
+        }
+    }
+
+    /// Adds a launch whose end the shell waits for in wait4.
+    pub(crate) fn launch(&mut self, spans: &Spans, program: Option<(&str, &[&str])>) -> LaunchId {
+        self.launch_waiting(spans, program, WAIT4)
+    }
+
+    /// Adds a launch that the shell waits for in another system call, such as read for its output.
+    pub(crate) fn launch_waiting(&mut self, spans: &Spans, program: Option<(&str, &[&str])>, call: u16) -> LaunchId {
+        let child = self.begin(spans, program);
+        let (created_at, zombie) = self.life(child);
+        let waker = Some(WakerRow::Task(TaskId(child.0)));
+        self.slices.push(slice(
+            1,
+            self.on,
+            created_at,
+            [zombie - created_at, spans.reap],
+            call,
+            waker,
+        ));
+        self.end(zombie + spans.reap);
+        child
+    }
+
+    /// Adds a launch whose end the shell finds only after sleeping for this long.
+    pub(crate) fn launch_sleeping(&mut self, spans: &Spans, program: (&str, &[&str]), sleep: u64) -> LaunchId {
+        let child = self.begin(spans, Some(program));
+        let (created_at, _) = self.life(child);
+        self.slices
+            .push(slice(1, self.on, created_at, [sleep, 0], CLOCK_NANOSLEEP, None));
+        let reaped = created_at + sleep;
+        self.builder.row(child).reaped = Some(Nanos(reaped));
+        self.end(reaped);
+        child
+    }
+
+    /// Like this, with the child off its CPU for this long just before its end.
+    pub(crate) fn launch_without_cpu(
+        &mut self,
+        spans: &Spans,
+        program: Option<(&str, &[&str])>,
+        lost: u64,
+        reason: LeftCpu,
+    ) -> LaunchId {
+        let longer = Spans {
+            run: spans.run + lost,
+            ..*spans
+        };
+        let child = self.launch_waiting(&longer, program, READ);
+        let exit = self.builder.row(child).exit.unwrap().0;
+        let is_last = |slice: &&mut SliceRow| slice.task == TaskId(child.0) && slice.reason == LeftCpu::Ended;
+        let last = self.slices.iter_mut().find(is_last).unwrap();
+        let (on, zombie) = (last.off.0 - last.on_span.unwrap().0, last.off.0);
+        *last = ended(child.0, exit, zombie);
+        let blocked = if reason == LeftCpu::Preempted { 0 } else { lost };
+        self.slices.push(SliceRow {
+            reason,
+            ..slice(child.0, on, exit - lost, [blocked, lost - blocked], READ, None)
+        });
+        child
+    }
+
+    fn begin(&mut self, spans: &Spans, program: Option<(&str, &[&str])>) -> LaunchId {
+        let child = self.builder.launch(ROOT, self.now, spans, program);
+        self.builder.row(child).parent_task = Some(TaskId(ROOT.0));
+        let (created_at, zombie) = self.life(child);
+        self.slices.push(created(child.0, created_at, spans.queue));
+        self.slices.push(ended(child.0, created_at + spans.queue, zombie));
+        child
+    }
+
+    fn life(&mut self, child: LaunchId) -> (u64, u64) {
+        let row = self.builder.row(child);
+        (row.created.unwrap().0, row.zombie.unwrap().0)
+    }
+
+    /// Puts the shell back on its CPU, after slices that were added by hand.
+    pub(crate) fn now_is(&mut self, now: u64) {
+        self.end(now);
+    }
+
+    /// Returns the current time.
+    pub(crate) fn now(&self) -> u64 {
+        self.now
+    }
+
+    /// Keeps the shell on its CPU until then.
+    pub(crate) fn works_until(&mut self, at: u64) {
+        self.now = at;
+    }
+
+    fn end(&mut self, reaped: u64) {
+        self.on = reaped;
+        self.now = reaped + BETWEEN;
+    }
+
+    /// Returns the recording, its slices and its wall.
+    pub(crate) fn finish(mut self) -> (Recording, Vec<SliceRow>) {
+        let wall = self.now + SHELL;
+        self.slices.push(ended(1, self.on, wall));
+        let root = self.builder.row(ROOT);
+        (root.exit, root.zombie) = (Some(Nanos(wall - 50_000)), Some(Nanos(wall)));
+        let info = &mut self.builder.recording.info;
+        (info.wall, info.last) = (Some(Nanos(wall)), Nanos(wall));
+        (self.builder.recording, self.slices)
+    }
+}
+
+/// Returns the threads of a recording.
+pub(crate) fn timelines(forest: &Forest<'_>, slices: &[SliceRow]) -> Timelines {
+    let mut collection = SliceCollection::new(forest, &[]);
+    slices.iter().for_each(|slice| collection.push(*slice));
+    collection.finish()
+}
+
+/// Returns the advice on a recording.
+pub(crate) fn advices((recording, slices): &(Recording, Vec<SliceRow>)) -> Advices {
+    let forest = Forest::grow(recording);
+    let timelines = timelines(&forest, slices);
+    Causes::find(recording, &forest, &timelines).unwrap().advices
+}
+
+/// Returns the only advice of a rule.
+pub(crate) fn only(advices: &Advices, rule: &str) -> Advice {
+    let mut found = advices.worth.iter().filter(|advice| advice.finding.rule == rule);
+    let advice = found.next().unwrap_or_else(|| panic!("no {rule} in {advices:?}"));
+    assert!(found.next().is_none(), "more than one {rule}: {advices:?}");
+    let [expected, least, most] = advice.saving;
+    assert!(least <= expected && expected <= most, "{:?}", advice.saving);
+    advice.clone()
+}
+
+/// Whether a rule has no findings.
+pub(crate) fn is_silent(advices: &Advices, rule: &str) -> bool {
+    !advices.worth.iter().any(|advice| advice.finding.rule == rule)
+}
+
+/// Predicts the wall with some launches changed, given by their numbers.
+pub(crate) fn predict(
+    (recording, slices): &(Recording, Vec<SliceRow>),
+    constants: &Constants,
+    changes: &[(Change, &[LaunchId])],
+) -> Prediction {
+    let forest = Forest::grow(recording);
+    let timelines = timelines(&forest, slices);
+    let replay = Replay::new(&forest, &timelines, &Setting::of(recording).unwrap()).unwrap();
+    let fix = |(change, launches): &(Change, &[LaunchId])| Fix {
+        change: *change,
+        launches: launches.iter().map(|launch| launch.0 as u32 - 1).collect(),
+    };
+    let fixes: Vec<Fix> = changes.iter().map(fix).collect();
+    let whatif = WhatIf {
+        forest: &forest,
+        timelines: &timelines,
+        replay: &replay,
+        constants,
+    };
+    whatif.predict(&fixes)
+}

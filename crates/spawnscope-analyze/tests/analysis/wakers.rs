@@ -1,0 +1,103 @@
+//! Uncertain wakers: if the recorder could not distinguish an interrupt from the thread that it hit, the wait is attributed to no launch.
+
+use spawnscope_analyze::external_wait::ExternalWait;
+use spawnscope_analyze::waits::attribution::attributed_waits;
+use spawnscope_analyze::whatif::changes::Change;
+use spawnscope_analyze::whatif::constants::Constants;
+use spawnscope_analyze::{Forest, SliceCollection, critical_path};
+use spawnscope_data::event::{LaunchId, Nanos, Pid, TaskId};
+use spawnscope_data::rows::{Recording, SliceRow, WakerRow};
+
+use crate::builder::{Builder, ROOT, Spans};
+use crate::serial::predict;
+use crate::slices::{created, ended, slice};
+
+const WALL: u64 = 10_000_000;
+const WAITED: u64 = 3_000_000;
+const POLL: u16 = 7;
+const RECVFROM: u16 = 45;
+
+/// A command launches a child that does its own work, and waits. `certain`: whether the recorder knows that the waker ended the wait.
+fn waiting(call: u16, waker: WakerRow, certain: bool) -> ((Recording, Vec<SliceRow>), LaunchId) {
+    let mut builder = Builder::command("/bin/server", &["server"], WALL);
+    let spans = Spans {
+        run: 7_000_000,
+        ..Spans::USUAL
+    };
+    let child = builder.launch(ROOT, 1_000_000, &spans, Some(("/bin/true", &["true"])));
+    builder.recording.launches[1].parent_task = Some(TaskId(ROOT.0));
+    let wait = SliceRow {
+        is_waker_certain: certain,
+        ..slice(1, 0, 2_000_000, [WAITED, 0], call, Some(waker))
+    };
+    let slices = vec![
+        wait,
+        ended(1, 5_000_000, WALL),
+        created(child.0, 1_120_000, spans.queue),
+        ended(child.0, 1_140_000, 9_000_000),
+    ];
+    ((builder.recording, slices), child)
+}
+
+fn by_child() -> WakerRow {
+    WakerRow::Task(TaskId(2))
+}
+
+fn external_wait(call: u16, waker: WakerRow, certain: bool) -> Option<(ExternalWait, Nanos)> {
+    let ((recording, slices), _) = waiting(call, waker, certain);
+    let forest = Forest::grow(&recording);
+    let mut collection = SliceCollection::new(&forest, &[]);
+    slices.into_iter().for_each(|slice| collection.push(slice));
+    let timelines = collection.finish();
+    let path = critical_path(&forest, &timelines, Nanos(WALL)).unwrap();
+    assert_eq!(path.sum(), Nanos(WALL));
+    let attribution = attributed_waits(&recording, &forest, &timelines);
+    let mut others = path
+        .external_wait
+        .into_iter()
+        .filter(|(what, _)| *what != ExternalWait::Recorder);
+    let found = others.next();
+    let is_charged = found.is_none_or(|(what, _)| matches!(what, ExternalWait::Process(_)));
+    assert_eq!(
+        !attribution.is_empty(),
+        is_charged,
+        "an external wait is attributed to no launch: {attribution:?}"
+    );
+    found
+}
+
+#[test]
+fn a_waker_in_doubt_is_not_followed() {
+    let waited = Nanos(WAITED);
+    assert_eq!(external_wait(POLL, by_child(), true), None);
+    assert_eq!(
+        external_wait(POLL, by_child(), false),
+        Some((ExternalWait::Timer, waited))
+    );
+    assert_eq!(
+        external_wait(RECVFROM, by_child(), false),
+        Some((ExternalWait::Network, waited))
+    );
+}
+
+#[test]
+fn a_process_in_doubt_is_not_named() {
+    let waker = WakerRow::Other(Pid(7), None);
+    let waited = Nanos(WAITED);
+    assert_eq!(
+        external_wait(POLL, waker, true),
+        Some((ExternalWait::Process(None), waited))
+    );
+    assert_eq!(external_wait(POLL, waker, false), Some((ExternalWait::Timer, waited)));
+}
+
+#[test]
+fn without_the_launch_that_an_interrupt_may_have_hit_the_wait_is_as_long() {
+    let saved = |certain| {
+        let (recorded, child) = waiting(POLL, by_child(), certain);
+        let prediction = predict(&recorded, &Constants::default(), &[(Change::Remove, &[child])]);
+        prediction.wall.since(prediction.predicted).0
+    };
+    assert!(saved(true) > WAITED, "it is removed with its waker");
+    assert!(saved(false) <= Spans::USUAL.create, "{}", saved(false));
+}

@@ -1,0 +1,470 @@
+//! Predictions on recordings with answers that can be computed by hand: removed time disappears from the wall, and nothing else does.
+
+use proptest::prelude::*;
+use spawnscope_analyze::select::Selector;
+use spawnscope_analyze::whatif::changes::Change;
+use spawnscope_analyze::whatif::constants::Constants;
+use spawnscope_analyze::whatif::refill::Refill;
+use spawnscope_analyze::{Forest, phases::Phase};
+use spawnscope_data::event::{Calibration, Constant, LaunchId, Nanos};
+use spawnscope_data::rows::{ExecRow, Recording, SliceRow};
+
+use crate::builder::Spans;
+use crate::serial::{BETWEEN, READ, SHELL, Serial, predict};
+
+const DIRNAME: Option<(&str, &[&str])> = Some(("/usr/bin/dirname", &["dirname", "a/b"]));
+/// Wall time of a launch without the work of the shell before it.
+const LAUNCH: u64 = 1_150_000;
+
+fn none() -> Constants {
+    Constants::default()
+}
+
+/// This many launches of dirname in a row.
+fn dirnames(count: usize) -> ((Recording, Vec<SliceRow>), Vec<LaunchId>) {
+    let mut serial = Serial::new();
+    let launches = (0..count).map(|_| serial.launch(&Spans::USUAL, DIRNAME)).collect();
+    (serial.finish(), launches)
+}
+
+fn saved(recorded: &(Recording, Vec<SliceRow>), changes: &[(Change, &[LaunchId])]) -> u64 {
+    let prediction = predict(recorded, &none(), changes);
+    assert!(prediction.low <= prediction.predicted && prediction.predicted <= prediction.high);
+    prediction.wall.since(prediction.predicted).0
+}
+
+#[test]
+fn without_changes_nothing_changes() {
+    let (recorded, _) = dirnames(10);
+    let prediction = predict(&recorded, &none(), &[]);
+    assert_eq!(prediction.predicted, prediction.wall);
+    assert_eq!(
+        prediction.replay_error, 0.0,
+        "a recording without noise is reproduced exactly"
+    );
+}
+
+#[test]
+fn the_overhead_of_recording_is_no_part_of_predictions() {
+    let mut serial = Serial::new();
+    let launches: Vec<LaunchId> = (0..3).map(|_| serial.launch(&Spans::USUAL, DIRNAME)).collect();
+    serial.builder.recording.calibration.push(Calibration {
+        what: Constant::RecordedCall,
+        ns: 200.0,
+        low_ns: None,
+        high_ns: None,
+    });
+    let (recording, mut slices) = serial.finish();
+    // The last stretch of the shell with 500 calls, and that of a child with 100.
+    let of_shell = slices.iter().rposition(|slice| slice.task.0 == 1).expect("a slice");
+    let of_child = slices.iter().rposition(|slice| slice.task.0 == 4).expect("a slice");
+    (slices[of_shell].calls, slices[of_child].calls) = (500, 100);
+    let recorded = (recording, slices);
+
+    let unchanged = predict(&recorded, &none(), &[]);
+    let is_about = |nanos: Nanos, expected: u64| nanos.0.abs_diff(expected) < 10;
+    assert!(
+        is_about(unchanged.wall.since(unchanged.unrecorded), 600 * 200),
+        "{unchanged:?}"
+    );
+    assert_eq!(
+        (unchanged.predicted, unchanged.saving()[0]),
+        (unchanged.unrecorded, Nanos(0))
+    );
+    let removed = predict(&recorded, &none(), &[(Change::Remove, &launches[2..])]);
+    let its_calls = 100 * 200;
+    assert!(is_about(removed.saving()[0], LAUNCH - its_calls), "{removed:?}");
+}
+
+#[test]
+fn without_any_launch_the_shells_own_work_remains() {
+    let (recorded, launches) = dirnames(10);
+    let prediction = predict(&recorded, &none(), &[(Change::Remove, &launches)]);
+    assert_eq!(prediction.predicted, Nanos(2 * SHELL + 10 * BETWEEN));
+    assert_eq!(prediction.changed, [(1..=10).collect::<Vec<u32>>()]);
+}
+
+#[test]
+fn the_command_itself_cannot_be_removed() {
+    let (recorded, _) = dirnames(1);
+    let prediction = predict(&recorded, &none(), &[(Change::Remove, &[LaunchId(1)])]);
+    assert_eq!(prediction.predicted, prediction.wall);
+    assert!(prediction.changed[0].is_empty());
+}
+
+#[test]
+fn a_builtin_needs_no_fork_unless_its_output_is_read() {
+    let (recorded, launches) = dirnames(4);
+    assert_eq!(saved(&recorded, &[(Change::Builtin, &launches)]), 4 * LAUNCH);
+
+    let mut serial = Serial::new();
+    let launch = serial.launch_waiting(&Spans::USUAL, DIRNAME, READ);
+    let recorded = serial.finish();
+    let spans = Spans::USUAL;
+    let gone = spans.exec + spans.load + spans.run;
+    assert_eq!(saved(&recorded, &[(Change::Builtin, &[launch])]), gone);
+}
+
+#[test]
+fn reading_the_next_ones_output_is_not_reading_this_ones() {
+    let mut serial = Serial::new();
+    let launch = serial.launch(&Spans::USUAL, DIRNAME);
+    serial.launch_waiting(&Spans::USUAL, DIRNAME, READ);
+    // The shell is back on its CPU before its wait returns.
+    let row = serial.builder.row(launch);
+    row.reaped = row.reaped.map(|reaped| Nanos(reaped.0 + 5_000));
+    assert_eq!(saved(&serial.finish(), &[(Change::Builtin, &[launch])]), LAUNCH + 5_000);
+}
+
+#[test]
+fn a_batch_pays_the_fixed_part_once_and_all_of_the_work() {
+    let mut serial = Serial::new();
+    let works = [0, 100_000, 150_000, 0, 700_000];
+    let launches: Vec<LaunchId> = works
+        .iter()
+        .map(|work| {
+            let run = Spans::USUAL.run + work;
+            serial.launch(&Spans { run, ..Spans::USUAL }, DIRNAME)
+        })
+        .collect();
+    // Four of five are merged, and one stays alone.
+    let saved = saved(&serial.finish(), &[(Change::Batch(4), &launches)]);
+    assert_eq!(saved, 3 * LAUNCH);
+}
+
+#[test]
+fn the_first_launch_of_a_batch_does_not_widen_the_interval() {
+    let mut serial = Serial::new();
+    let run = 10_000_000;
+    let launches: Vec<LaunchId> = (0..6)
+        .map(|_| serial.launch(&Spans { run, ..Spans::USUAL }, DIRNAME))
+        .collect();
+    let prediction = predict(&serial.finish(), &none(), &[(Change::Batch(2), &launches)]);
+    let [expected, least, _] = prediction.saving();
+    assert!(least.0 > expected.0 / 2, "{:?}", prediction.saving());
+}
+
+#[test]
+fn equal_runs_bound_the_fixed_part_of_a_run() {
+    let batched = |run: u64| {
+        let mut serial = Serial::new();
+        let launches: Vec<LaunchId> = (0..4)
+            .map(|_| serial.launch(&Spans { run, ..Spans::USUAL }, DIRNAME))
+            .collect();
+        let saved = saved(&serial.finish(), &[(Change::Batch(4), &launches)]);
+        saved as f64 / 3.0 - (LAUNCH - Spans::USUAL.run) as f64
+    };
+    let off = (batched(200_000) - 0.7 * 200_000.0).abs();
+    assert!(off < 100.0, "most of a short run, but not all of it: {off}");
+    let off = (batched(2_000_000_000) - 25.0 * (Spans::USUAL.exec + Spans::USUAL.load) as f64).abs();
+    assert!(off < 100.0, "no program takes seconds to begin: {off}");
+}
+
+#[test]
+fn vfork_costs_what_was_measured_and_frees_what_fork_copied() {
+    let mut serial = Serial::new();
+    let create = 2_000_000;
+    let launch = serial.launch(
+        &Spans {
+            create,
+            exec: 1_000_000,
+            ..Spans::USUAL
+        },
+        DIRNAME,
+    );
+    let constants = Constants {
+        fork_create: Some(100_000.0),
+        vfork_create: Some(50_000.0),
+        free_per_copy: Some(0.2),
+        spread: 0.1,
+        free_spread: 0.1,
+        ..none()
+    };
+    let recorded = serial.finish();
+    let prediction = predict(&recorded, &constants, &[(Change::Vfork, &[launch])]);
+    let copied = create - 50_000;
+    let expected = copied + copied / 5;
+    let off = prediction.wall.since(prediction.predicted).0.abs_diff(expected);
+    assert!(off < 100, "{off}");
+    let huge = predict(&recorded, &constants, &[(Change::HugePages, &[launch])]);
+    let tables = (create - 100_000) * 511 / 512;
+    let off = huge.wall.since(huge.predicted).0.abs_diff(tables + tables / 5);
+    assert!(off < 100, "{off}");
+}
+
+#[test]
+fn a_parent_that_does_not_sleep_reaps_at_once() {
+    let mut serial = Serial::new();
+    let late = 50_000_000;
+    let launch = serial.launch_sleeping(&Spans::USUAL, ("/bin/job", &["job"]), late);
+    let recorded = serial.finish();
+    let spans = Spans::USUAL;
+    let until_end = spans.total() - spans.create - spans.reap;
+    assert_eq!(saved(&recorded, &[(Change::ReapNow, &[launch])]), late - until_end);
+}
+
+#[test]
+fn a_static_program_has_no_loader() {
+    let (recorded, launches) = dirnames(3);
+    assert_eq!(saved(&recorded, &[(Change::Static, &launches)]), 3 * Spans::USUAL.load);
+}
+
+#[test]
+fn a_static_program_still_asks_the_cpu_what_it_is() {
+    let (recorded, launches) = dirnames(2);
+    let asking = |nanos: f64| {
+        let constants = Constants {
+            identify: Some(nanos),
+            ..none()
+        };
+        let prediction = predict(&recorded, &constants, &[(Change::Static, &launches)]);
+        prediction.saving()[0].0
+    };
+    assert_eq!(asking(150_000.0), 2 * (Spans::USUAL.load - 150_000));
+    assert!(asking(1e9).abs_diff(2 * Spans::USUAL.load / 10) < 10, "never all of it");
+}
+
+#[test]
+fn who_is_gone_is_not_reaped_at_once() {
+    let mut serial = Serial::new();
+    let sleep = 10 * LAUNCH;
+    let launches: Vec<LaunchId> = (0..3)
+        .map(|_| serial.launch_sleeping(&Spans::USUAL, DIRNAME.unwrap(), sleep))
+        .collect();
+    let recorded = serial.finish();
+    let [late, gone] = [Change::ReapNow, Change::Remove].map(|change| (change, &launches[..]));
+    assert_eq!(saved(&recorded, &[late, gone]), saved(&recorded, &[gone]));
+    assert!(saved(&recorded, &[late]) > 0);
+}
+
+#[test]
+fn who_is_reaped_on_time_is_not_reaped_earlier() {
+    let (recorded, launches) = dirnames(3);
+    let prediction = predict(&recorded, &none(), &[(Change::ReapNow, &launches)]);
+    assert_eq!(prediction.changed, [Vec::<u32>::new()]);
+}
+
+#[test]
+fn who_does_not_wait_keeps_its_caches() {
+    let (recorded, launches) = dirnames(1);
+    let saved = |refill: Refill| {
+        let constants = Constants { refill, ..none() };
+        let prediction = predict(&recorded, &constants, &[(Change::Remove, &launches)]);
+        prediction.wall.since(prediction.predicted).0
+    };
+    let cold = saved(Refill::measured(240_000.0, 430_000.0, Nanos(3_000_000)));
+    let warm = saved(Refill::default());
+    assert!(cold > warm + 20_000 && cold < warm + 300_000, "{cold} against {warm}");
+}
+
+/// A launch that execs twice: an additional exec before its own.
+fn through(first: (&str, &[&str])) -> ((Recording, Vec<SliceRow>), LaunchId, u64) {
+    let mut serial = Serial::new();
+    let launch = serial.launch(
+        &Spans {
+            setup: 740_000,
+            ..Spans::USUAL
+        },
+        DIRNAME,
+    );
+    let entered = serial.builder.row(launch).first_run.unwrap().0 + 40_000;
+    let argv: Vec<&[u8]> = first.1.iter().map(|argument| argument.as_bytes()).collect();
+    let at = [entered, entered + 200_000, entered + 500_000];
+    serial.builder.exec_at(launch, first.0.as_bytes(), &argv, at);
+    let execs = &mut serial.builder.recording.execs;
+    let last = execs.len() - 1;
+    execs.swap(last, last - 1);
+    // From the entry of the first exec to that of the second: exec, loader, and the work in between. The second exec then takes as long as
+    // the first one did, 200 us.
+    let shorter = Spans::USUAL.exec - 200_000;
+    (serial.finish(), launch, 700_000 + shorter)
+}
+
+#[test]
+fn a_chain_of_execs_can_be_cut_short() {
+    let (recorded, launch, chain) = through(("/usr/bin/env", &["env", "dirname", "a/b"]));
+    assert_eq!(saved(&recorded, &[(Change::Direct, &[launch])]), chain);
+    assert_eq!(
+        saved(&recorded, &[(Change::NoShell, &[launch])]),
+        0,
+        "env is not a shell"
+    );
+}
+
+#[test]
+fn a_shell_that_only_becomes_a_program_is_needless() {
+    let (recorded, launch, chain) = through(("/bin/sh", &["sh", "-c", "dirname a/b"]));
+    assert_eq!(saved(&recorded, &[(Change::NoShell, &[launch])]), chain);
+    let (recorded, launch, _) = through(("/bin/sh", &["sh", "-c", "dirname a/b 2>/dev/null"]));
+    assert_eq!(
+        saved(&recorded, &[(Change::NoShell, &[launch])]),
+        0,
+        "a redirection needs the shell"
+    );
+}
+
+#[test]
+fn a_program_given_by_its_file_is_not_looked_for() {
+    let mut serial = Serial::new();
+    let launch = serial.launch(
+        &Spans {
+            setup: 100_000,
+            ..Spans::USUAL
+        },
+        DIRNAME,
+    );
+    let first_run = serial.builder.row(launch).first_run.unwrap().0;
+    for directory in 0..12 {
+        let path = format!("/dead/{directory}/dirname");
+        serial
+            .builder
+            .failed_exec_at(launch, &path, libc::ENOENT, first_run + 2_000 * directory);
+    }
+    assert_eq!(saved(&serial.finish(), &[(Change::Absolute, &[launch])]), 12_000);
+}
+
+#[test]
+fn what_a_parent_does_for_a_launch_goes_with_it() {
+    let mut serial = Serial::new();
+    let launch = serial.launch(&Spans::USUAL, DIRNAME);
+    let next = serial.launch(&Spans::USUAL, DIRNAME);
+    let at = |instant: Option<Nanos>| instant.unwrap().0;
+    let (create, reaped) = (
+        at(serial.builder.row(launch).create),
+        at(serial.builder.row(launch).reaped),
+    );
+    serial.builder.row(launch).prepare = Some(Nanos(create - 40_000));
+    serial.builder.row(next).parent_tidied = Some(Nanos(reaped + 70_000));
+    assert_eq!(
+        saved(&serial.finish(), &[(Change::Remove, &[launch])]),
+        LAUNCH + 110_000
+    );
+}
+
+#[test]
+fn faults_after_a_fork_go_with_it_but_for_those_that_made_the_parent_grow() {
+    let mut serial = Serial::new();
+    let launch = serial.launch(&Spans::USUAL, DIRNAME);
+    let next = serial.launch(&Spans::USUAL, DIRNAME);
+    serial.builder.row(launch).parent_rss_bytes = Some(1_000_000);
+    let row = serial.builder.row(next);
+    (row.parent_rss_bytes, row.parent_faults) = (Some(1_000_000 + 10 * 4096), Some(60));
+    serial.builder.recording.calibration = vec![Calibration {
+        what: Constant::ReuseFault,
+        ns: 500.0,
+        low_ns: None,
+        high_ns: None,
+    }];
+    let recorded = serial.finish();
+    assert_eq!(saved(&recorded, &[(Change::Remove, &[launch])]), LAUNCH + 25_000);
+    let constants = Constants {
+        vfork_create: Some(120_000.0),
+        ..none()
+    };
+    let vforked = predict(&recorded, &constants, &[(Change::Vfork, &[launch])]);
+    assert_eq!(vforked.wall.since(vforked.predicted), Nanos(25_000));
+}
+
+#[test]
+fn descriptors_can_be_closed_in_one_call() {
+    let mut serial = Serial::new();
+    let launch = serial.launch(
+        &Spans {
+            setup: 1_100_000,
+            ..Spans::USUAL
+        },
+        DIRNAME,
+    );
+    let row = serial.builder.row(launch);
+    (row.setup_closes, row.setup_close_span) = (Some(1_000), Some(Nanos(1_000_000)));
+    assert_eq!(saved(&serial.finish(), &[(Change::CloseRange, &[launch])]), 999_000);
+}
+
+#[test]
+fn a_launch_that_is_gone_is_changed_by_nothing_else() {
+    let (recorded, launches) = dirnames(6);
+    let held = |changes: &[(Change, &[LaunchId])]| -> Vec<usize> {
+        let changed = predict(&recorded, &none(), changes).changed;
+        changed.iter().map(Vec::len).collect()
+    };
+    let (all, some) = (&launches[..], &launches[..2]);
+    assert_eq!(held(&[(Change::Static, all), (Change::Remove, some)]), [4, 2]);
+    assert_eq!(held(&[(Change::Remove, some), (Change::Static, all)]), [2, 4]);
+    assert_eq!(held(&[(Change::Remove, all), (Change::Remove, some)]), [6, 0]);
+    assert_eq!(held(&[(Change::Builtin, all), (Change::Absolute, some)])[0], 6);
+}
+
+#[test]
+fn selections_hold_all_of_their_terms() {
+    let mut serial = Serial::new();
+    serial.launch(&Spans::USUAL, DIRNAME);
+    serial.launch(&Spans::USUAL, Some(("/usr/bin/git", &["git", "status", "/a/b"])));
+    serial.launch(&Spans::USUAL, None);
+    let (recording, _) = serial.finish();
+    let forest = Forest::grow(&recording);
+    let select = |text: &str| Selector::parse(text).unwrap().select(&forest).unwrap();
+    assert_eq!(select("dirname"), [1]);
+    assert_eq!(select("*"), [0, 1, 2, 3], "the command too");
+    assert_eq!(select("argv=git status*"), [2]);
+    assert_eq!(select("argv=*/a/*"), [2], "an asterisk matches slashes too");
+    assert_eq!(select("parent=bash"), [1, 2, 3]);
+    assert_eq!(select("parent=ba*,git"), [2]);
+    assert_eq!(select("(bash)"), [3]);
+    assert_eq!(select("parent=zsh"), [0; 0]);
+    for wrong in ["", "a,,b", "a[", "user=me", "parent=", "line="] {
+        assert!(Selector::parse(wrong).is_err(), "{wrong}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_removed_is_missing_from_the_wall(
+        runs in proptest::collection::vec((10_000..5_000_000u64, any::<bool>()), 1..20),
+    ) {
+        let mut serial = Serial::new();
+        let mut removed = Vec::new();
+        let mut gone = 0;
+        for (run, is_removed) in &runs {
+            let spans = Spans { run: *run, ..Spans::USUAL };
+            let launch = serial.launch(&spans, DIRNAME);
+            if *is_removed {
+                removed.push(launch);
+                gone += spans.total();
+            }
+        }
+        prop_assert_eq!(saved(&serial.finish(), &[(Change::Remove, &removed)]), gone);
+    }
+
+    #[test]
+    fn the_order_of_rows_does_not_matter(seed in any::<u64>()) {
+        let (recorded, launches) = dirnames(6);
+        let changes: &[(Change, &[LaunchId])] = &[(Change::Static, &launches[..3]), (Change::Remove, &launches[4..])];
+        let expected = predict(&recorded, &none(), changes);
+        let (mut recording, mut slices) = recorded;
+        let shuffle = |place: usize| (place as u64 + 1).wrapping_mul(seed | 1).rotate_left(17);
+        shuffle_by(&mut slices, shuffle);
+        shuffle_by(&mut recording.launches, shuffle);
+        let execs: &mut Vec<ExecRow> = &mut recording.execs;
+        shuffle_by(execs, shuffle);
+        prop_assert_eq!(predict(&(recording, slices), &none(), changes), expected);
+    }
+
+    #[test]
+    fn a_factor_never_makes_it_longer(phase in 0..8usize, count in 1..8usize) {
+        let (recorded, launches) = dirnames(count);
+        let changes = [Change::Static, Change::Vfork, Change::HugePages, Change::Absolute, Change::ReapNow, Change::Direct];
+        let change = changes[phase % changes.len()];
+        let prediction = predict(&recorded, &none(), &[(change, &launches)]);
+        prop_assert!(prediction.predicted <= prediction.wall, "{change:?} {:?}", Phase::ALL[phase]);
+    }
+}
+
+fn shuffle_by<T>(rows: &mut Vec<T>, key: impl Fn(usize) -> u64) {
+    let mut keyed: Vec<(u64, T)> = rows
+        .drain(..)
+        .enumerate()
+        .map(|(place, row)| (key(place), row))
+        .collect();
+    keyed.sort_by_key(|(key, _)| *key);
+    rows.extend(keyed.into_iter().map(|(_, row)| row));
+}

@@ -1,0 +1,130 @@
+//! The directories of PATH, and the file systems that programs are on.
+
+use std::path::PathBuf;
+
+use spawnscope_data::event::Nanos;
+use spawnscope_doctor::{Measured, Severity};
+
+use crate::tree::{Tree, diagnose, only, silent, usual};
+
+const MOUNTS: &str = "\
+1 0 0:1 / / rw - ext4 /dev/vda rw
+2 1 0:2 / /net rw - nfs4 server:/ rw
+3 1 0:3 / /tmp rw,nosuid,noexec - tmpfs tmpfs rw
+4 1 0:4 / /layers rw - overlay overlay rw,lowerdir=LOWER,upperdir=/u,workdir=/w
+";
+
+pub fn directories() -> Tree {
+    let tree = Tree::new()
+        .directory("usr/bin")
+        .directory("net/bin")
+        .directory("home/me")
+        .directory("tmp")
+        .directory("var/tmp");
+    tree.file("proc/self/mountinfo", MOUNTS.replace("LOWER", &["/l"; 50].join(":")))
+}
+
+pub fn looked_up(times: &[(&str, Option<u64>)]) -> Measured {
+    let times = times
+        .iter()
+        .map(|(directory, time)| (PathBuf::from(directory), time.map(Nanos)));
+    Measured {
+        lookups: times.collect(),
+        ..usual()
+    }
+}
+
+#[test]
+fn dead_repeated_relative_and_slow_path_directories_are_reported() {
+    let tree = directories();
+    let dead = tree.machine().with_variable("PATH", "/usr/bin:/gone:/usr/bin");
+    only(
+        "search-path",
+        &dead,
+        &usual(),
+        Severity::Note,
+        &["2 directories of 3", "missing: /gone", "repeated: /usr/bin"],
+    );
+    let many = (0..9).map(|number| format!("/gone/{number}:")).collect::<String>() + "/usr/bin";
+    only(
+        "search-path",
+        &tree.machine().with_variable("PATH", many),
+        &usual(),
+        Severity::Problem,
+        &["9 directories of 10"],
+    );
+    let relative = tree.machine().with_variable("PATH", "/usr/bin::bin");
+    only("search-path", &relative, &usual(), Severity::Problem, &["'', bin"]);
+    let machine = tree.machine().with_variable("PATH", "/net/bin:/usr/bin");
+    let slow = looked_up(&[("/net/bin", Some(300_000)), ("/usr/bin", Some(900))]);
+    let finding = only(
+        "search-path",
+        &machine,
+        &slow,
+        Severity::Problem,
+        &["/net/bin: 300 us", "a network file system"],
+    );
+    assert_eq!(finding.effect.unwrap().span, Nanos(300_000));
+    // If every system call is that slow, the directory is not the cause.
+    let dear = Measured {
+        system_call: Some(Nanos(16_000)),
+        ..slow
+    };
+    only("search-path", &machine, &dear, Severity::Note, &["/net/bin: 300 us"]);
+    let quick = looked_up(&[("/net/bin", Some(2_000)), ("/usr/bin", Some(900))]);
+    only("search-path", &machine, &quick, Severity::Note, &["/net/bin: 2.00 us"]);
+    let hung = looked_up(&[("/net/bin", None)]);
+    only("search-path", &machine, &hung, Severity::Problem, &["no answer"]);
+}
+
+#[test]
+fn a_short_and_local_path_is_silent() {
+    let tree = directories();
+    let machine = tree.machine().with_variable("PATH", "/usr/bin");
+    silent("search-path", &machine, &looked_up(&[("/usr/bin", Some(900))]));
+}
+
+#[test]
+fn remote_layered_and_noexec_places_are_reported() {
+    let tree = directories();
+    let machine = |directory: &str| {
+        tree.machine()
+            .in_directory(directory)
+            .with_variable("TMPDIR", "/var/tmp")
+    };
+    only(
+        "file-systems",
+        &machine("/net/build"),
+        &usual(),
+        Severity::Problem,
+        &["the working directory", "nfs4"],
+    );
+    only(
+        "file-systems",
+        &machine("/layers/x"),
+        &usual(),
+        Severity::Note,
+        &["50 layers"],
+    );
+    let one_by_one = vec!["lowerdir+=/l"; 45].join(",");
+    let newer = MOUNTS.replace("lowerdir=LOWER", &one_by_one);
+    let newer = directories().file("proc/self/mountinfo", newer);
+    let inside = newer
+        .machine()
+        .in_directory("/layers/x")
+        .with_variable("TMPDIR", "/var/tmp");
+    only("file-systems", &inside, &usual(), Severity::Note, &["45 layers"]);
+    silent("file-systems", &machine("/home/me"), &usual());
+    let temporary = tree.machine().in_directory("/home/me");
+    only(
+        "file-systems",
+        &temporary,
+        &usual(),
+        Severity::Note,
+        &["refuses to execute", "noexec"],
+    );
+    assert_eq!(
+        diagnose("file-systems", &Tree::new().machine(), &usual()).unseen.len(),
+        1
+    );
+}

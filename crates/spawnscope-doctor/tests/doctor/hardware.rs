@@ -1,0 +1,304 @@
+//! The processor, and the machine's environment.
+
+use spawnscope_data::event::{Calibration, Constant, Nanos};
+use spawnscope_doctor::environment::Environment;
+use spawnscope_doctor::{Measured, Severity};
+
+use crate::tree::{Tree, diagnose, only, silent, usual};
+
+fn cpuid(ns: f64) -> Measured {
+    let constant = Calibration {
+        what: Constant::Cpuid,
+        ns,
+        low_ns: None,
+        high_ns: None,
+    };
+    let mut measured = usual();
+    measured.constants.retain(|constant| constant.what != Constant::Cpuid);
+    measured.constants.push(constant);
+    measured
+}
+
+#[test]
+fn slow_cpuid_instructions_are_a_note_and_very_slow_ones_a_problem() {
+    let machine = Tree::new().machine();
+    let finding = only("cpuid", &machine, &cpuid(5_000.0), Severity::Note, &["5.00 us"]);
+    assert_eq!(finding.effect.unwrap().span, Nanos(215_000));
+    only(
+        "cpuid",
+        &machine,
+        &cpuid(60_000.0),
+        Severity::Problem,
+        &["runs inside another"],
+    );
+    silent("cpuid", &machine, &cpuid(30.0));
+}
+
+fn governed(governor: &str, driver: &str) -> Tree {
+    let folder = "sys/devices/system/cpu/cpu0/cpufreq";
+    Tree::new()
+        .file(&format!("{folder}/scaling_governor"), governor)
+        .file(&format!("{folder}/scaling_driver"), driver)
+}
+
+#[test]
+fn governors_that_keep_the_processor_slow_are_reported() {
+    only(
+        "governor",
+        &governed("powersave", "acpi-cpufreq").machine(),
+        &usual(),
+        Severity::Problem,
+        &["lowest frequency"],
+    );
+    only(
+        "governor",
+        &governed("ondemand", "acpi-cpufreq").machine(),
+        &usual(),
+        Severity::Note,
+        &["late"],
+    );
+    for (governor, driver) in [
+        ("powersave", "intel_pstate"),
+        ("schedutil", "acpi-cpufreq"),
+        ("performance", "acpi-cpufreq"),
+    ] {
+        silent("governor", &governed(governor, driver).machine(), &usual());
+    }
+    silent("governor", &Tree::new().machine(), &usual());
+    let guest = governed("powersave", "acpi-cpufreq").file("proc/cpuinfo", "flags\t: fpu hypervisor\n");
+    silent("governor", &guest.machine(), &usual());
+}
+
+#[test]
+fn surroundings_are_recognised_by_their_marks() {
+    for version in ["4.4.0", "4.19.0-gvisor"] {
+        let version = format!("Linux version {version} #1 SMP Sun Jan 10 15:06:54 PST 2016");
+        // The processor belongs to the host, and so does its hypervisor.
+        let gvisor = Tree::new().file("proc/version", version);
+        let gvisor = gvisor.file("proc/cpuinfo", "flags\t: fpu hypervisor\n");
+        only(
+            "environment",
+            &gvisor.machine(),
+            &usual(),
+            Severity::Problem,
+            &["gVisor"],
+        );
+    }
+    let wsl = |release: &str| Tree::new().file("proc/sys/kernel/osrelease", release);
+    only(
+        "environment",
+        &wsl("4.4.0-19041-Microsoft").machine(),
+        &usual(),
+        Severity::Problem,
+        &["WSL 1"],
+    );
+    only(
+        "environment",
+        &wsl("5.15.90.1-microsoft-standard-WSL2").machine(),
+        &usual(),
+        Severity::Note,
+        &["WSL 2", "/mnt/c"],
+    );
+    let podman = Tree::new().file("run/.containerenv", "");
+    only("environment", &podman.machine(), &usual(), Severity::Note, &["podman"]);
+    let told = Tree::new().file("proc/1/environ", "PATH=/bin\0container=systemd-nspawn\0");
+    only(
+        "environment",
+        &told.machine(),
+        &usual(),
+        Severity::Note,
+        &["systemd-nspawn"],
+    );
+    let pod = Tree::new().file("proc/1/cgroup", "4:pids:/kubepods/besteffort/pod1\n");
+    only("environment", &pod.machine(), &usual(), Severity::Note, &["kubepods"]);
+    let guest = Tree::new()
+        .file("proc/cpuinfo", "processor\t: 0\nflags\t\t: fpu vme hypervisor lm\n")
+        .file("sys/class/dmi/id/sys_vendor", "QEMU\n");
+    only(
+        "environment",
+        &guest.machine(),
+        &usual(),
+        Severity::Note,
+        &["virtual machine (QEMU)", "is unknown"],
+    );
+}
+
+/// /proc/cpuinfo has other lines here, and does not mention hypervisors.
+#[test]
+fn only_x86_processors_report_hypervisors_and_otherwise_these_are_unseen() {
+    let arm = || {
+        Tree::new().file(
+            "proc/cpuinfo",
+            "processor\t: 0\nFeatures\t: fp asimd cpuid\nCPU part\t: 0xd40\n",
+        )
+    };
+    let board = |vendor: &str, product: &str| {
+        arm()
+            .file("sys/class/dmi/id/sys_vendor", format!("{vendor}\n"))
+            .file("sys/class/dmi/id/product_name", format!("{product}\n"))
+    };
+    for (vendor, product) in [
+        ("QEMU", "KVM Virtual Machine"),
+        ("Amazon EC2", "c7g.large"),
+        ("Microsoft Corporation", "Virtual Machine"),
+        ("Apple Inc.", "Apple Virtualization Generic Platform"),
+    ] {
+        let tree = board(vendor, product);
+        let named = format!("virtual machine ({vendor} {product})");
+        let words = [named.as_str(), "is unknown"];
+        only("environment", &tree.machine(), &usual(), Severity::Note, &words);
+        assert!(diagnose("environment", &tree.machine(), &usual()).unseen.is_empty());
+    }
+    for (file, text, name) in [
+        ("proc/device-tree/hypervisor/compatible", "linux,kvm\0", "linux,kvm"),
+        (
+            "proc/device-tree/hypervisor/compatible",
+            "xen,xen-4.17\0xen,xen\0",
+            "xen,xen-4.17",
+        ),
+        ("proc/device-tree/compatible", "linux,dummy-virt\0", "linux,dummy-virt"),
+        ("sys/hypervisor/type", "xen\n", "xen"),
+    ] {
+        let tree = arm().file(file, text);
+        let named = format!("virtual machine ({name})");
+        only("environment", &tree.machine(), &usual(), Severity::Note, &[&named]);
+    }
+    silent("environment", &board("Amazon EC2", "c7g.metal").machine(), &usual());
+    let raspberry = arm().file("proc/device-tree/compatible", "raspberrypi,4-model-b\0brcm,bcm2711\0");
+    for tree in [arm(), board("Ampere", "Mt. Jade"), raspberry, Tree::new()] {
+        let diagnosis = diagnose("environment", &tree.machine(), &usual());
+        assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
+        assert!(
+            diagnosis.unseen[0].what.contains("whether this is a virtual machine"),
+            "{diagnosis:?}"
+        );
+    }
+}
+
+fn guest(flags: &str, product: &str) -> Tree {
+    Tree::new()
+        .file(
+            "proc/cpuinfo",
+            format!("processor\t: 0\nflags\t\t: fpu hypervisor {flags}\n"),
+        )
+        .file("sys/class/dmi/id/sys_vendor", product)
+}
+
+#[test]
+fn nested_hypervisors_are_recognised_by_the_time_of_an_exit() {
+    let told = |tree: &Tree, measured: &Measured| {
+        let words = ["virtual machine", "translated twice"];
+        let finding = only("environment", &tree.machine(), measured, Severity::Note, &words);
+        (finding.title.contains("inside another one"), finding.evidence.join(" "))
+    };
+    let plain = guest("lm", "QEMU\n");
+    for ns in [8_000.0, 60_000.0] {
+        let (is_nested, evidence) = told(&plain, &cpuid(ns));
+        assert!(
+            is_nested && evidence.contains("one hypervisor runs inside another, since"),
+            "{evidence}"
+        );
+    }
+    for ns in [600.0, 2_500.0] {
+        let (is_nested, evidence) = told(&plain, &cpuid(ns));
+        assert!(
+            !is_nested && evidence.contains("without another in between"),
+            "{evidence}"
+        );
+    }
+    let untimed = Measured {
+        constants: Vec::new(),
+        ..usual()
+    };
+    for (tree, measured, why) in [
+        (&plain, cpuid(4_300.0), "takes 4.30 us; up to 2.50 us"),
+        (&plain, cpuid(60.0), "does not leave the guest"),
+        (&plain, untimed, "could not be timed"),
+        (
+            &guest("tdx_guest", "QEMU\n"),
+            cpuid(20_000.0),
+            "encrypted memory (tdx_guest)",
+        ),
+        (
+            &guest("lm", "VirtualBox\n"),
+            cpuid(20_000.0),
+            "VirtualBox alone can be that slow",
+        ),
+    ] {
+        let (is_nested, evidence) = told(tree, &measured);
+        assert!(
+            !is_nested && evidence.contains("is unknown") && evidence.contains(why),
+            "{evidence}"
+        );
+    }
+    // A busy machine only adds time.
+    let mut busy = cpuid(60_000.0);
+    busy.constants.last_mut().unwrap().low_ns = Some(1_000.0);
+    assert!(told(&plain, &busy).1.contains("without another in between"));
+    // The check for CPUID reports the same.
+    let evidence = |ns| {
+        diagnose("cpuid", &plain.machine(), &cpuid(ns)).findings[0]
+            .evidence
+            .join(" ")
+    };
+    assert!(evidence(60_000.0).contains("one hypervisor runs inside another, since"));
+    assert!(evidence(4_300.0).contains("is unknown"));
+}
+
+#[test]
+fn what_a_fork_costs_for_each_mebibyte_is_one_figure_everywhere() {
+    let tree = guest("lm", "QEMU\n").process(10, 1, "server", 4096);
+    for check in ["environment", "large-parents"] {
+        let words = [
+            "a fork takes 30.0 us for each MiB in 4 KiB pages: it copies their page tables, which are freed again later",
+        ];
+        only(check, &tree.machine(), &usual(), Severity::Note, &words);
+    }
+}
+
+#[test]
+fn sentences_omit_unknown_times() {
+    let gvisor = Tree::new().file(
+        "proc/version",
+        "Linux version 4.4.0 #1 SMP Sun Jan 10 15:06:54 PST 2016",
+    );
+    let guest = Tree::new()
+        .file("proc/cpuinfo", "flags\t\t: fpu hypervisor\n")
+        .file("sys/class/dmi/id/sys_vendor", "QEMU\n");
+    for tree in [gvisor, guest] {
+        let told = diagnose("environment", &tree.machine(), &Measured::default()).findings;
+        let evidence = told[0].evidence.join(" ") + " ";
+        assert!(!evidence.contains(" - ") && !evidence.contains("takes "), "{evidence}");
+    }
+}
+
+#[test]
+fn bare_metal_is_silent_and_an_image_of_a_container_is_none() {
+    let bare = Tree::new()
+        .file("proc/cpuinfo", "flags\t: fpu vme\n")
+        .file("proc/version", "Linux version 6.1.0");
+    silent("environment", &bare.machine(), &usual());
+    assert_eq!(Environment::of(&bare.machine()), Environment::default());
+    let image = Tree::new()
+        .file("proc/cpuinfo", "flags\t: fpu vme\n")
+        .file(".dockerenv", "")
+        .link("proc/self/ns/pid", "pid:[4026531836]")
+        .link("proc/self/ns/uts", "uts:[4026531838]")
+        .link("proc/self/ns/ipc", "ipc:[4026531839]");
+    silent("environment", &image.machine(), &usual());
+}
+
+#[test]
+fn the_fix_for_huge_pages_in_a_container_is_on_the_host() {
+    let parts = |tree: Tree| {
+        tree.process(10, 1, "server", 4096)
+            .file("sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]")
+    };
+    let fix = |tree: &Tree| {
+        diagnose("large-parents", &tree.machine(), &usual()).findings[0]
+            .fix
+            .join(" ")
+    };
+    assert!(fix(&parts(Tree::new())).contains("as root"));
+    assert!(fix(&parts(Tree::new().file(".dockerenv", ""))).contains("on the host"));
+}

@@ -1,0 +1,462 @@
+//! Checks that start programs: shells, git, Python, shims. The programs are installed ones or scripts of the test; the files that they read
+//! at start belong to the test.
+
+use std::process::Command;
+
+use spawnscope_doctor::{Finding, Machine, Measured, Severity};
+
+use crate::attempts::best_of_three;
+use crate::tree::{Tree, diagnose, expect, find, only, silent, usual};
+
+/// The installed programs, in an environment with only a home.
+fn machine(tree: &Tree) -> Machine {
+    Machine::at("/")
+        .with_variable("PATH", "/usr/bin:/bin")
+        .with_variable("HOME", tree.root())
+        .in_directory(tree.root())
+}
+
+fn is_longer(finding: &Finding, ns: u64) -> bool {
+    finding.effect.is_some_and(|effect| effect.span.0 > ns)
+}
+
+/// The only finding, in one of several attempts: a busy machine leaves less time for counting, and slows down the baseline.
+#[track_caller]
+fn found_at_best(id: &str, machine: &Machine, severity: Severity, words: &[&str]) -> Finding {
+    best_of_three(|| find(id, machine, &usual(), severity, words))
+}
+
+/// A problem with a larger effect than this, in one of several attempts.
+#[track_caller]
+fn slow_at_best(id: &str, machine: &Machine, words: &[&str], ns: u64) -> Finding {
+    best_of_three(|| {
+        let finding = find(id, machine, &usual(), Severity::Problem, words)?;
+        expect(is_longer(&finding, ns), &finding)?;
+        Ok(finding)
+    })
+}
+
+/// Checks that nothing is found, in one of several attempts: on a busy machine, a delay may be reported by chance.
+#[track_caller]
+fn silent_at_best(id: &str, machine: &Machine) {
+    best_of_three(|| {
+        let told = diagnose(id, machine, &usual()).findings;
+        expect(told.is_empty(), told)
+    });
+}
+
+#[test]
+fn start_up_files_that_launch_are_reported_with_their_launches() {
+    let slow = Tree::new().file(
+        ".bashrc",
+        "for i in 1 2 3 4 5 6 7 8 9 10 11; do /bin/sleep 0.01; done\n",
+    );
+    let words = ["bash's start-up files", "they launch 11 processes"];
+    slow_at_best("shell-start", &machine(&slow), &words, 100_000_000);
+    silent_at_best(
+        "shell-start",
+        &machine(&Tree::new().file(".bashrc", "alias ll='ls -l'\n")),
+    );
+}
+
+#[test]
+fn a_shell_that_does_not_end_is_reported_with_a_lower_bound() {
+    // On a busy machine, there may be no time to clean up, or to count.
+    best_of_three(|| {
+        let hanging = Tree::new().file(".bashrc", "touch began; trap 'touch ended' EXIT; /bin/sleep 60\n");
+        let words = [
+            "bash's start-up files take more than",
+            "they launch at least 2 processes",
+        ];
+        let finding = find("shell-start", &machine(&hanging), &usual(), Severity::Problem, &words)?;
+        expect(is_longer(&finding, 1_000_000_000), finding)?;
+        let [began, ended] = ["began", "ended"].map(|name| hanging.root().join(name).exists());
+        expect(began && ended, (began, ended))
+    });
+}
+
+#[test]
+fn launches_are_counted_where_start_up_files_take_long() {
+    let launches = "for i in 1 2 3 4 5 6 7 8 9 10 11 12; do /bin/true; done";
+    for (seconds, said) in [
+        ("0.5", "they launch 13 processes"),
+        ("60", "they launch at least 13 processes"),
+    ] {
+        let slow = Tree::new().file(".bashrc", format!("{launches}; /bin/sleep {seconds}\n"));
+        found_at_best("shell-start", &machine(&slow), Severity::Problem, &[said]);
+    }
+}
+
+#[test]
+fn bash_env_is_a_problem_where_it_launches_and_a_note_where_it_does_not() {
+    let tree = Tree::new().file("launching", "/bin/true; (:)\n").file("quiet", "x=1\n");
+    let with = |name: &str| machine(&tree).with_variable("BASH_ENV", tree.root().join(name));
+    let words = ["BASH_ENV", "they launch 2 processes"];
+    found_at_best("shell-start", &with("launching"), Severity::Problem, &words);
+    let quiet = diagnose("shell-start", &with("quiet"), &usual()).findings;
+    assert!(
+        quiet.iter().all(|finding| finding.title.contains("BASH_ENV")),
+        "{quiet:?}"
+    );
+    let posix = machine(&tree).with_variable("ENV", "$HOME/quiet");
+    found_at_best("shell-start", &posix, Severity::Note, &["ENV=$HOME/quiet"]);
+}
+
+#[test]
+fn a_variable_that_names_no_start_up_file_costs_nothing() {
+    let tree = Tree::new();
+    silent_at_best("shell-start", &machine(&tree).with_variable("ENV", "production"));
+    let gone = machine(&tree).with_variable("BASH_ENV", "/gone/profile?token=hunter2");
+    let words = ["BASH_ENV names a missing file", "BASH_ENV=/gone/profile?token=***"];
+    found_at_best("shell-start", &gone, Severity::Note, &words);
+}
+
+/// Programs of the test, first in PATH.
+fn with_programs(programs: &[(&str, &str)]) -> (Tree, Machine) {
+    let tree = programs.iter().fold(Tree::new(), |tree, (name, script)| {
+        let file = format!("bin/{name}");
+        tree.file(&file, format!("#!/bin/sh\n{script}\n")).mode(&file, 0o755)
+    });
+    let path = format!("{}:/usr/bin:/bin", tree.root().join("bin").display());
+    let machine = machine(&tree).with_variable("PATH", path);
+    (tree, machine)
+}
+
+#[test]
+fn a_program_that_does_not_end_is_a_problem_of_its_own() {
+    let hanging = "exec /bin/sleep 60";
+    for (check, program) in [("shell-start", "bash"), ("interpreters", "python3"), ("git", "git")] {
+        let (_tree, machine) = with_programs(&[(program, hanging), ("zsh", "exit 0")]);
+        let finding = slow_at_best(check, &machine, &[program, "does not finish within"], 250_000_000);
+        assert!(finding.effect.unwrap().is_lower_bound, "{finding:?}");
+    }
+    // Reported once, although a variable makes the doctor start it, too.
+    let (tree, machine) = with_programs(&[("bash", hanging), ("zsh", "exit 0")]);
+    let tree = tree.file("quiet", "");
+    let machine = machine.with_variable("BASH_ENV", tree.root().join("quiet"));
+    let words = ["bash does not finish within", "`bash -c true`"];
+    slow_at_best("shell-start", &machine, &words, 250_000_000);
+}
+
+#[test]
+fn a_start_up_file_that_kills_the_keeper_of_its_shell_leaves_nothing_behind() {
+    best_of_three(|| {
+        let tree = Tree::new().file(
+            ".bashrc",
+            "trap '' HUP TERM\necho $$ >>shells\nkill -9 $PPID\n/bin/sleep 60\n",
+        );
+        let diagnosis = diagnose("shell-start", &machine(&tree), &usual());
+        expect(diagnosis.findings.is_empty(), &diagnosis)?;
+        let unseen = format!("{:?}", diagnosis.unseen);
+        expect(unseen.contains("its supervising process was killed"), unseen)?;
+        let shells = std::fs::read_to_string(tree.root().join("shells")).unwrap();
+        let runs = |pid: &&str| std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty());
+        assert_eq!(shells.lines().find(runs), None);
+        Ok(())
+    });
+}
+
+#[test]
+fn slow_site_packages_of_python_are_reported() {
+    let tree = Tree::new().file("slow/sitecustomize.py", "import time\ntime.sleep(0.1)\n");
+    let slow = machine(&tree).with_variable("PYTHONPATH", tree.root().join("slow"));
+    let words = ["Python spends", "sitecustomize", "PYTHONPATH="];
+    slow_at_best("interpreters", &slow, &words, 90_000_000);
+    silent_at_best("interpreters", &machine(&tree));
+    // Output at start is not an answer.
+    let chatty = Tree::new().file(
+        "slow/sitecustomize.py",
+        "import time\nprint('hello')\ntime.sleep(0.1)\n",
+    );
+    let chatty = machine(&chatty).with_variable("PYTHONPATH", chatty.root().join("slow"));
+    found_at_best("interpreters", &chatty, Severity::Problem, &["sitecustomize"]);
+}
+
+#[test]
+fn options_of_interpreters_are_problems_where_they_take_long() {
+    let (tree, machine) = with_programs(&[
+        ("node", "[ -z \"$NODE_OPTIONS\" ] || /bin/sleep 0.08"),
+        ("perl", ""),
+        ("java", "[ -z \"$JAVA_TOOL_OPTIONS\" ]"),
+        ("python3", "exit 1"),
+    ]);
+    let node = machine
+        .clone()
+        .with_variable("NODE_OPTIONS", "--require /opt/agent.js --title hunter2");
+    let words = ["NODE_OPTIONS", "loads code", "--require /opt/agent.js, 2 other words"];
+    let finding = slow_at_best("interpreters", &node, &words, 60_000_000);
+    assert!(!format!("{finding:?}").contains("hunter2"), "{finding:?}");
+    let quick = machine.clone().with_variable("PERL5OPT", "-d:Trace");
+    let finding = found_at_best(
+        "interpreters",
+        &quick,
+        Severity::Note,
+        &["PERL5OPT loads code", "-d:Trace"],
+    );
+    assert!(
+        !finding.title.contains("slower") || finding.effect.is_some(),
+        "{finding:?}"
+    );
+    let refused = machine
+        .clone()
+        .with_variable("JAVA_TOOL_OPTIONS", "-javaagent:/gone.jar=hunter2");
+    let words = ["java fails with JAVA_TOOL_OPTIONS", "-javaagent:/gone.jar=***"];
+    found_at_best("interpreters", &refused, Severity::Problem, &words);
+    // The interpreter that reads them is not installed.
+    let absent = machine.with_variable("PATH", tree.root().join("nowhere"));
+    let absent = absent.with_variable("NODE_OPTIONS", "-r /opt/agent.js");
+    silent("interpreters", &absent, &usual());
+}
+
+#[test]
+fn variables_of_python_are_reported_where_they_have_an_effect() {
+    let tree = Tree::new().file("slow/sitecustomize.py", "import time, slow\ntime.sleep(0.1)\n");
+    let tree = tree.file("slow/slow.py", "x = 1\n");
+    let slow = machine(&tree)
+        .with_variable("PYTHONPATH", tree.root().join("slow"))
+        .with_variable("PYTHONDONTWRITEBYTECODE", "1")
+        .with_variable("PYTHONSTARTUP", "/opt/interactive.py");
+    let words = ["PYTHONPATH=", "PYTHONDONTWRITEBYTECODE is set; 2 modules"];
+    let finding = found_at_best("interpreters", &slow, Severity::Problem, &words);
+    assert!(!format!("{finding:?}").contains("PYTHONSTARTUP"), "{finding:?}");
+    // With caches, the variable changes nothing.
+    let caching = slow.clone().without_variables(|name| name == "PYTHONDONTWRITEBYTECODE");
+    let cached = Command::new(slow.program("python3").unwrap())
+        .arg("-c")
+        .arg("pass")
+        .env("PYTHONPATH", tree.root().join("slow"))
+        .env_remove("PYTHONDONTWRITEBYTECODE")
+        .env_remove("PYTHONPYCACHEPREFIX")
+        .status();
+    assert!(cached.unwrap().success());
+    for machine in [slow, caching] {
+        let finding = found_at_best("interpreters", &machine, Severity::Problem, &["PYTHONPATH="]);
+        assert!(!format!("{finding:?}").contains("PYTHONDONT"), "{finding:?}");
+    }
+}
+
+#[test]
+fn shims_are_timed_against_what_they_start() {
+    let tree = Tree::new()
+        .file("real/python3", "#!/bin/sh\necho Python 3\n")
+        .mode("real/python3", 0o755)
+        .directory(".pyenv/bin");
+    let real = tree.root().join("real/python3");
+    let shim = format!("#!/bin/sh\n/bin/sleep 0.05\nexec {} \"$@\"\n", real.display());
+    let chooser = format!("#!/bin/sh\necho {}\n", real.display());
+    let tree = tree
+        .file(".pyenv/shims/python3", shim)
+        .mode(".pyenv/shims/python3", 0o755)
+        .file(".pyenv/bin/pyenv", chooser)
+        .mode(".pyenv/bin/pyenv", 0o755);
+    let path = |first: &str| format!("{}:/usr/bin:/bin", tree.root().join(first).display());
+    let shimmed = machine(&tree).with_variable("PATH", path(".pyenv/shims"));
+    let words = ["python3 is a shim of pyenv", "real:$PATH"];
+    slow_at_best("shims", &shimmed, &words, 40_000_000);
+    // The same in another directory, named by a variable.
+    let elsewhere = tree.root().join("versions");
+    std::fs::rename(tree.root().join(".pyenv"), &elsewhere).unwrap();
+    let unknown = machine(&tree).with_variable("PATH", path("versions/shims"));
+    assert!(diagnose("shims", &unknown, &usual()).findings.is_empty());
+    found_at_best(
+        "shims",
+        &unknown.with_variable("PYENV_ROOT", &elsewhere),
+        Severity::Problem,
+        &words,
+    );
+    std::fs::rename(&elsewhere, tree.root().join(".pyenv")).unwrap();
+    let direct = machine(&tree).with_variable(
+        "PATH",
+        path("real") + &format!(":{}", tree.root().join(".pyenv/shims").display()),
+    );
+    assert!(diagnose("shims", &direct, &usual()).findings.is_empty());
+}
+
+#[test]
+fn version_managers_may_not_download_and_unsafe_ones_are_not_started() {
+    let told = "echo $RUSTUP_AUTO_INSTALL $MISE_NOT_FOUND_AUTO_INSTALL >told; exit 1";
+    let tree = Tree::new()
+        .file(".cargo/bin/cargo", "#!/bin/sh\n")
+        .mode(".cargo/bin/cargo", 0o755)
+        .file(".cargo/bin/rustup", format!("#!/bin/sh\n{told}\n"))
+        .mode(".cargo/bin/rustup", 0o755);
+    let path = tree.root().join(".cargo/bin");
+    let diagnosis = diagnose("shims", &machine(&tree).with_variable("PATH", path), &usual());
+    assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
+    assert_eq!(diagnosis.unseen[0].what, "`rustup which cargo` failed");
+    let told = std::fs::read_to_string(tree.root().join("told")).unwrap();
+    assert_eq!(told, "0 0\n");
+    let started = "touch started";
+    let tree = Tree::new()
+        .file(".volta/bin/node", format!("#!/bin/sh\n{started}\n"))
+        .mode(".volta/bin/node", 0o755)
+        .file(".volta/bin/volta", format!("#!/bin/sh\n{started}\n"))
+        .mode(".volta/bin/volta", 0o755);
+    let path = format!("{}:/usr/bin", tree.root().join(".volta/bin").display());
+    let diagnosis = diagnose("shims", &machine(&tree).with_variable("PATH", path), &usual());
+    assert!(diagnosis.unseen[0].what.contains("none was started"), "{diagnosis:?}");
+    assert!(!tree.root().join("started").exists());
+}
+
+fn repository() -> Tree {
+    let tree = Tree::new();
+    let initialised = Command::new("git")
+        .args(["init", "-q"])
+        .current_dir(tree.root())
+        .env("HOME", tree.root())
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .status();
+    assert!(initialised.unwrap().success());
+    tree
+}
+
+fn configure(tree: &Tree, key: &str, value: &str) {
+    let mut git = Command::new("git");
+    git.args(["config", key, value])
+        .current_dir(tree.root())
+        .env("HOME", tree.root());
+    assert!(git.status().unwrap().success());
+}
+
+#[test]
+fn hooks_of_a_repository_are_reported_and_frequent_ones_are_problems() {
+    let tree = repository();
+    // Programs that git starts for other reasons, or never.
+    let tree = ["fsmonitor-watchman", "helper"].into_iter().fold(tree, |tree, name| {
+        let file = format!(".git/hooks/{name}");
+        tree.file(&file, "#!/bin/sh\n").mode(&file, 0o755)
+    });
+    assert!(diagnose("git", &machine(&tree), &usual()).findings.is_empty());
+    let hooks = tree
+        .file(".git/hooks/pre-commit", "#!/bin/sh\n")
+        .mode(".git/hooks/pre-commit", 0o755);
+    only("git", &machine(&hooks), &usual(), Severity::Note, &["pre-commit"]);
+    let hooks = hooks
+        .file(".git/hooks/post-index-change", "#!/bin/sh\n")
+        .mode(".git/hooks/post-index-change", 0o755);
+    only(
+        "git",
+        &machine(&hooks),
+        &usual(),
+        Severity::Problem,
+        &["post-index-change", "nearly every command"],
+    );
+}
+
+#[test]
+fn a_monitor_that_is_a_program_is_timed_and_filters_without_a_process_are_noted() {
+    let tree = repository()
+        .file("monitor", "#!/bin/sh\n/bin/sleep 0.05\nexit 1\n")
+        .mode("monitor", 0o755);
+    configure(&tree, "core.fsmonitor", tree.root().join("monitor").to_str().unwrap());
+    let finding = slow_at_best("git", &machine(&tree), &["core.fsmonitor="], 40_000_000);
+    assert!(finding.fix[0].contains("core.fsmonitor"), "{finding:?}");
+    configure(&tree, "core.fsmonitor", "TRUE");
+    configure(&tree, "filter.one.clean", "cat");
+    configure(&tree, "filter.two.smudge", "cat");
+    configure(&tree, "filter.two.process", "two");
+    only("git", &machine(&tree), &usual(), Severity::Note, &["of the filter one"]);
+}
+
+#[test]
+fn a_monitor_is_removed_where_it_was_set() {
+    let tree = repository();
+    let monitor = tree.root().join("monitor");
+    let global = format!("[core]\nfsmonitor = {}\n", monitor.display());
+    let tree = tree
+        .file("monitor", "#!/bin/sh\nexit 1\n")
+        .mode("monitor", 0o755)
+        .file(".gitconfig", global);
+    let finding = best_of_three(|| {
+        let found = diagnose("git", &machine(&tree), &usual()).findings;
+        expect(found.len() == 1, &found)?;
+        Ok(found.into_iter().next().unwrap())
+    });
+    let removal = "`git config --global --unset-all core.fsmonitor`";
+    assert!(finding.fix[0].contains(removal), "{finding:?}");
+}
+
+#[test]
+fn a_slow_git_status_is_reported_without_blaming_its_monitor() {
+    let tree = repository()
+        .file("monitor", "#!/bin/sh\nexit 1\n")
+        .mode("monitor", 0o755);
+    configure(&tree, "core.fsmonitor", tree.root().join("monitor").to_str().unwrap());
+    let tree = tree.file("file", "text\n").file(".gitattributes", "file filter=slow\n");
+    let mut git = Command::new("git");
+    git.args(["add", "file"])
+        .current_dir(tree.root())
+        .env("HOME", tree.root());
+    assert!(git.status().unwrap().success());
+    configure(&tree, "filter.slow.clean", "sleep 60");
+    // The same length as before, so that git has to run the filter.
+    let tree = tree.file("file", "TEXT\n");
+    best_of_three(|| {
+        let found = diagnose("git", &machine(&tree), &usual()).findings;
+        let told = |severity, words: &str| {
+            let is_it = |finding: &Finding| finding.severity == severity && finding.title.contains(words);
+            found.iter().any(is_it)
+        };
+        expect(
+            told(Severity::Problem, "git status without its monitor does not finish"),
+            &found,
+        )?;
+        expect(told(Severity::Note, "git launches a file-system monitor"), &found)
+    });
+}
+
+#[test]
+fn a_repository_that_git_refuses_is_unseen() {
+    let why = "fatal: detected dubious ownership in repository at '/x'";
+    let script = format!("echo \"{why}\" >&2; exit 128");
+    let (_tree, refusing) = with_programs(&[("git", &script)]);
+    let broken = repository().file(".git/config", "[core\n");
+    for (machine, why) in [(refusing, why), (machine(&broken), "fatal: bad config")] {
+        let diagnosis = diagnose("git", &machine, &usual());
+        assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
+        assert!(diagnosis.unseen[0].what.contains(why), "{diagnosis:?}");
+    }
+}
+
+#[test]
+fn a_fresh_repository_and_no_repository_are_silent() {
+    for tree in [repository(), Tree::new()] {
+        let diagnosis = diagnose("git", &machine(&tree), &usual());
+        assert!(
+            diagnosis.findings.is_empty() && diagnosis.unseen.is_empty(),
+            "{diagnosis:?}"
+        );
+    }
+}
+
+/// On a busy machine, any of them may be the slowest by chance.
+#[test]
+fn a_fork_is_shorter_than_an_exec_and_that_than_one_with_a_loader() {
+    best_of_three(|| {
+        let launch = Measured::take(&Machine::here(None).unwrap()).launch;
+        expect(launch.exec_static.is_some(), launch)?;
+        let times = [launch.fork, launch.exec_static, launch.exec_dynamic];
+        let timed: Vec<_> = times.into_iter().flatten().collect();
+        let is_whole = launch.fork.is_some() && launch.exec_dynamic.is_some();
+        expect(is_whole && timed.is_sorted(), launch)
+    });
+}
+
+#[test]
+fn all_that_can_be_measured_here_is() {
+    best_of_three(|| {
+        let measured = Measured::take(&Machine::here(None).unwrap());
+        let are_copies_launched = match &measured.scan {
+            Some(scan) => {
+                let kinds = [&scan.created, &scan.first, &scan.later, &scan.unscanned, &scan.at_once];
+                let counts = kinds.map(Vec::len);
+                // Launches that waited for a CPU are left out, which is reported.
+                counts == [7, 7, 14, 14, 8] || scan.is_disturbed && !counts.contains(&0)
+            }
+            None => false,
+        };
+        let is_without = measured.without_loader_variables.is_some() == std::env::var_os("LD_LIBRARY_PATH").is_some();
+        let is_timed = !measured.lookups.is_empty() && measured.system_call.is_some();
+        expect(are_copies_launched && is_without && is_timed, measured)
+    });
+}

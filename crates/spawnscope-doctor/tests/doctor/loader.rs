@@ -1,0 +1,407 @@
+//! The dynamic loader's cache and variables, the C library, other interpreters.
+
+use std::path::PathBuf;
+
+use spawnscope_data::event::Nanos;
+use spawnscope_doctor::{Machine, Measured, Severity};
+
+use crate::library::{Format, cache, library};
+use crate::tree::{Tree, diagnose, only, silent, usual};
+
+fn known() -> Vec<u8> {
+    cache(Format::New, &["libknown.so.1"])
+}
+
+fn cached(cache: &[u8]) -> Tree {
+    Tree::new()
+        .file("usr/lib/libknown.so.1.2.3", library(Some("libknown.so.1")))
+        .file("lib64/ld-linux-x86-64.so.2", "")
+        .file("etc/ld.so.cache", cache)
+}
+
+#[test]
+fn a_cache_that_is_not_there_or_cannot_be_used_is_a_problem() {
+    let missing = Tree::new().file("lib64/ld-linux-x86-64.so.2", "");
+    let timed = |without: u64| Measured {
+        without_library_search: Some(Nanos(without)),
+        ..usual()
+    };
+    let words = ["is missing", "ldconfig", "`true` takes 700 us, or 640 us"];
+    let finding = only(
+        "loader-cache",
+        &missing.machine(),
+        &timed(640_000),
+        Severity::Problem,
+        &words,
+    );
+    assert_eq!(finding.effect.unwrap().span, Nanos(60_000));
+    // Less than the noise.
+    let finding = only(
+        "loader-cache",
+        &missing.machine(),
+        &timed(720_000),
+        Severity::Problem,
+        &[],
+    );
+    assert_eq!(finding.effect, None);
+    let damaged = cached(b"something else");
+    only(
+        "loader-cache",
+        &damaged.machine(),
+        &usual(),
+        Severity::Problem,
+        &["is not a cache"],
+    );
+    let private = cached(&known()).mode("etc/ld.so.cache", 0o600);
+    only(
+        "loader-cache",
+        &private.machine(),
+        &usual(),
+        Severity::Problem,
+        &["cannot be read by all users"],
+    );
+}
+
+#[test]
+fn libraries_that_came_later_are_noted() {
+    let old = cached(&known()).file("etc/ld.so.conf", "include /etc/ld.so.conf.d/*.conf\n");
+    let tree = old.file("etc/ld.so.conf.d/own.conf", "# ours\n/opt/lib/\n");
+    // File times have a limited resolution.
+    let made = std::fs::metadata(tree.root().join("etc/ld.so.cache")).unwrap();
+    let past = made.modified().unwrap() - std::time::Duration::from_secs(100);
+    let cache = std::fs::File::options()
+        .write(true)
+        .open(tree.root().join("etc/ld.so.cache"))
+        .unwrap();
+    cache.set_modified(past).unwrap();
+    silent("loader-cache", &tree.machine(), &usual());
+    // A directory added after the cache was made, with older libraries. File times have a limited resolution.
+    let tree = tree.file("opt/old/libold.so.1", library(None));
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    cache.set_modified(std::time::SystemTime::now()).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    let tree = tree.file("etc/ld.so.conf.d/own.conf", "# ours\n/opt/old\n");
+    only(
+        "loader-cache",
+        &tree.machine(),
+        &usual(),
+        Severity::Note,
+        &["1 library", "/opt/old/libold.so.1"],
+    );
+    cache.set_modified(past).unwrap();
+    let tree = tree.file("etc/ld.so.conf.d/own.conf", "# ours\n/opt/lib/\n");
+    let tree = tree
+        .file("opt/lib/libnew.so.2", library(Some("libnew.so.2")))
+        .file("opt/lib/plugin.so", library(None));
+    only(
+        "loader-cache",
+        &tree.machine(),
+        &usual(),
+        Severity::Note,
+        &["1 library", "/opt/lib/libnew.so.2"],
+    );
+}
+
+/// The same machine with a cache that is older than everything else.
+fn aged(tree: Tree) -> Tree {
+    let place = tree.root().join("etc/ld.so.cache");
+    let cache = std::fs::File::options().write(true).open(place).unwrap();
+    cache.set_modified(std::time::UNIX_EPOCH).unwrap();
+    tree
+}
+
+#[test]
+fn libraries_are_known_by_the_names_they_have_for_themselves_in_each_format_of_the_cache() {
+    let names = ["libother.so.0", "libGLX_mesa.so.0", "libXaw.so.7"];
+    for format in [Format::New, Format::Old, Format::Both] {
+        let tree = cached(&cache(format, &[&names[..], &["libknown.so.1"]].concat()))
+            // A link whose name is not the library's own, and files whose names are not the libraries' own.
+            .file("usr/lib/libGLX_mesa.so.0.0.0", library(Some("libGLX_mesa.so.0")))
+            .link("usr/lib/libGLX_indirect.so.0", "libGLX_mesa.so.0.0.0")
+            .file("usr/lib/libXaw7.so.7.0.0", library(Some("libXaw.so.7")))
+            // Files that ldconfig skips: programs for a debugger, libraries for other processors, dangling links.
+            .file("usr/lib/libstdc++.so.6.0.30-gdb.py", "import gdb\n")
+            .file("usr/lib/libs390.so.1", {
+                let mut foreign = library(Some("libs390.so.1"));
+                foreign[18] = 22;
+                foreign
+            })
+            .link("usr/lib/libgone.so.1", "libgone.so.1.0");
+        let tree = aged(tree);
+        silent("loader-cache", &tree.machine(), &usual());
+        // `other.so.0` is the end of a string in the cache, but not a name in it; both files are one library.
+        let tree = tree
+            .file("usr/lib/libmine.so.1.0", library(Some("other.so.0")))
+            .link("usr/lib/libmine.so.1", "libmine.so.1.0");
+        let words = ["1 library", "/usr/lib/libmine.so.1"];
+        only("loader-cache", &tree.machine(), &usual(), Severity::Note, &words);
+    }
+}
+
+#[test]
+fn directories_of_a_relative_include_are_looked_at_and_those_that_do_not_answer_left_out() {
+    let tree = cached(&known())
+        .file("etc/ld.so.conf", "include ld.so.conf.d/*.conf\n")
+        .file("etc/ld.so.conf.d/own.conf", "/opt/lib\n")
+        .file("opt/lib/libnew.so.2", library(None));
+    let tree = aged(tree);
+    only(
+        "loader-cache",
+        &tree.machine(),
+        &usual(),
+        Severity::Note,
+        &["/opt/lib/libnew.so.2"],
+    );
+    let hung = Measured {
+        silent: vec![PathBuf::from("/opt/lib")],
+        ..usual()
+    };
+    let diagnosis = diagnose("loader-cache", &tree.machine(), &hung);
+    assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
+    assert!(diagnosis.unseen[0].what.contains("/opt/lib"), "{diagnosis:?}");
+}
+
+#[test]
+fn a_truncated_cache_reports_no_libraries() {
+    for format in [Format::New, Format::Old] {
+        let mut cut = cache(format, &["libknown.so.1", "libother.so.1"]);
+        cut.truncate(40);
+        let tree = aged(cached(&cut));
+        let diagnosis = diagnose("loader-cache", &tree.machine(), &usual());
+        assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
+        assert!(diagnosis.unseen[0].what.contains("truncated"), "{diagnosis:?}");
+    }
+}
+
+#[test]
+fn a_good_cache_and_a_machine_without_glibc_are_silent() {
+    silent("loader-cache", &cached(&known()).machine(), &usual());
+    let nix = Tree::new().file("lib64/ld-linux-x86-64.so.2", "").file("etc/NIXOS", "");
+    silent("loader-cache", &nix.machine(), &usual());
+    silent(
+        "loader-cache",
+        &Tree::new().file("lib/ld-musl-x86_64.so.1", "").machine(),
+        &usual(),
+    );
+}
+
+#[test]
+fn variables_of_the_loader_are_reported_with_their_cost() {
+    let measured = Measured {
+        without_loader_variables: Some(Nanos(500_000)),
+        ..usual()
+    };
+    let tree = Tree::new().file("opt/spy.so", "");
+    let machine = tree.machine().with_variable("LD_PRELOAD", "/opt/spy.so");
+    let finding = only(
+        "loader-environment",
+        &machine,
+        &measured,
+        Severity::Problem,
+        &["LD_PRELOAD=/opt/spy.so"],
+    );
+    assert_eq!(finding.effect.unwrap().span, Nanos(200_000));
+    let cheap = Measured {
+        without_loader_variables: Some(Nanos(690_000)),
+        ..usual()
+    };
+    only("loader-environment", &machine, &cheap, Severity::Note, &["LD_PRELOAD"]);
+    let dead = tree
+        .machine()
+        .with_variable("LD_LIBRARY_PATH", "/opt:/gone/lib:$ORIGIN/x");
+    only(
+        "loader-environment",
+        &dead,
+        &cheap,
+        Severity::Problem,
+        &["missing: /gone/lib"],
+    );
+    for name in ["LD_AUDIT", "LD_BIND_NOW", "LD_DEBUG"] {
+        only(
+            "loader-environment",
+            &tree.machine().with_variable(name, "1"),
+            &measured,
+            Severity::Problem,
+            &[name],
+        );
+    }
+}
+
+#[test]
+fn errors_of_the_loader_are_quoted() {
+    let machine = Machine::at("/").with_variable("PATH", "/usr/bin:/bin");
+    let preload = machine.clone().with_variable("LD_PRELOAD", "libnothere.so /gone/x.so");
+    let words = ["libnothere.so (cannot open shared object file)", "missing: /gone/x.so"];
+    let finding = only("loader-environment", &preload, &usual(), Severity::Problem, &words);
+    assert!(!format!("{finding:?}").contains("/gone/x.so ("), "{finding:?}");
+    let audit = machine.with_variable("LD_AUDIT", "libnothere.so");
+    only(
+        "loader-environment",
+        &audit,
+        &usual(),
+        Severity::Problem,
+        &["libnothere.so ("],
+    );
+}
+
+#[test]
+fn an_empty_place_of_libraries_is_the_working_directory_and_secrets_are_not_shown() {
+    let tree = Tree::new().directory("opt");
+    let machine = |value| tree.machine().with_variable("LD_LIBRARY_PATH", value);
+    for value in ["/opt:", ":/opt", "/opt::/opt", "lib:/opt"] {
+        let words = ["empty or relative entry"];
+        only(
+            "loader-environment",
+            &machine(value),
+            &usual(),
+            Severity::Problem,
+            &words,
+        );
+    }
+    only(
+        "loader-environment",
+        &machine("/opt"),
+        &usual(),
+        Severity::Note,
+        &["LD_LIBRARY_PATH=/opt:"],
+    );
+    let debug = tree.machine().with_variable("LD_DEBUG", "password=hunter2");
+    let finding = only(
+        "loader-environment",
+        &debug,
+        &usual(),
+        Severity::Note,
+        &["LD_DEBUG=password=***"],
+    );
+    assert!(!format!("{finding:?}").contains("hunter2"), "{finding:?}");
+}
+
+#[test]
+fn a_library_for_all_programs_is_a_problem_and_no_variable_is_none() {
+    let tree = Tree::new().file("etc/ld.so.preload", "# ours\n/usr/lib/gone.so # for all\n");
+    only(
+        "loader-environment",
+        &tree.machine(),
+        &usual(),
+        Severity::Problem,
+        &[
+            "ld.so.preload",
+            "it names /usr/lib/gone.so",
+            "missing: /usr/lib/gone.so",
+        ],
+    );
+    let empty = Tree::new().file("etc/ld.so.preload", "# nothing here\n");
+    silent(
+        "loader-environment",
+        &empty.machine().with_variable("LD_PRELOAD", ""),
+        &usual(),
+    );
+}
+
+fn glibc(version: &str) -> Tree {
+    let banner = format!("\x7fELF...GNU C Library (X GLIBC {version}-1) stable release version {version}.\n");
+    Tree::new().file("lib/x86_64-linux-gnu/libc.so.6", banner)
+}
+
+#[test]
+fn each_generation_of_glibc_is_recognised_by_how_it_launches() {
+    only(
+        "c-library",
+        &glibc("2.23").machine(),
+        &usual(),
+        Severity::Problem,
+        &["fork", "2.23"],
+    );
+    let found = diagnose("c-library", &glibc("2.28").machine(), &usual()).findings;
+    assert_eq!(found[0].title, "system and popen of this C library fork");
+    assert_eq!(found.len(), 2, "{found:?}");
+    let finding = only(
+        "c-library",
+        &glibc("2.31").machine(),
+        &usual(),
+        Severity::Note,
+        &["one by one"],
+    );
+    assert_eq!(finding.effect.unwrap().span, Nanos(12_200));
+    let found = diagnose("c-library", &glibc("2.36").machine(), &usual()).findings;
+    assert_eq!(found.len(), 2, "{found:?}");
+    only(
+        "c-library",
+        &glibc("2.41").machine(),
+        &usual(),
+        Severity::Note,
+        &["popen"],
+    );
+    silent("c-library", &glibc("2.42").machine(), &usual());
+    silent("c-library", &Tree::new().machine(), &usual());
+}
+
+fn format_of(text: &str) -> Tree {
+    Tree::new()
+        .file("proc/sys/fs/binfmt_misc/status", "enabled")
+        .file("usr/bin/qemu-aarch64", "")
+        .file("proc/sys/fs/binfmt_misc/qemu-aarch64", text)
+}
+
+#[test]
+fn formats_with_emulators_missing_interpreters_or_the_magic_of_native_programs_are_reported() {
+    let magic = "7f454c460201010000000000000000000200b700";
+    let mask = "ffffffffffffff00fffffffffffffffffeffffff";
+    let entry = |interpreter: &str, magic: &str| {
+        format_of(&format!(
+            "enabled\ninterpreter {interpreter}\nflags: OC\noffset 0\nmagic {magic}\nmask {mask}\n"
+        ))
+    };
+    let emulated = entry("/usr/bin/qemu-aarch64", magic);
+    if cfg!(target_arch = "x86_64") {
+        only(
+            "binfmt",
+            &emulated.machine(),
+            &usual(),
+            Severity::Note,
+            &["emulated", "qemu-aarch64"],
+        );
+        let own = entry("/usr/bin/qemu-aarch64", &magic.replace("b700", "3e00"));
+        let found = diagnose("binfmt", &own.machine(), &usual()).findings;
+        assert!(found[0].title.contains("native programs"), "{found:?}");
+    }
+    let gone = entry("/usr/bin/gone", magic);
+    let found = diagnose("binfmt", &gone.machine(), &usual()).findings;
+    assert!(
+        found[0].title.contains("does not exist") && found[0].severity == Severity::Problem,
+        "{found:?}"
+    );
+    let fix = |tree: &Tree| diagnose("binfmt", &tree.machine(), &usual()).findings[0].fix.join("\n");
+    let now = "  echo -1 >/proc/sys/fs/binfmt_misc/qemu-aarch64";
+    let only_now = fix(&gone);
+    assert!(
+        only_now.contains(now) && !only_now.contains("permanently"),
+        "{only_now}"
+    );
+    let debian = fix(&entry("/usr/bin/gone", magic).file("var/lib/binfmts/qemu-aarch64", "qemu\n"));
+    assert!(
+        debian.contains(now) && debian.contains("  update-binfmts --disable qemu-aarch64"),
+        "{debian}"
+    );
+    let conf = |folder: &str| {
+        let tree = entry("/usr/bin/gone", magic).file(&format!("{folder}/other.conf"), ":other:M::x::/bin/other:\n");
+        fix(&tree.file(
+            &format!("{folder}/qemu.conf"),
+            "# ours\n:qemu-aarch64:M::x::/usr/bin/gone:\n",
+        ))
+    };
+    assert!(conf("etc/binfmt.d").ends_with("remove it from /etc/binfmt.d/qemu.conf"));
+    let covered = conf("usr/lib/binfmt.d");
+    assert!(
+        covered.contains("/usr/lib/binfmt.d/qemu.conf") && covered.ends_with("/etc/binfmt.d/qemu.conf"),
+        "{covered}"
+    );
+    let inside = fix(&entry("/usr/bin/gone", magic).file(".dockerenv", ""));
+    assert!(inside.contains("on the host"), "{inside}");
+    silent(
+        "binfmt",
+        &format_of("disabled\ninterpreter /usr/bin/gone\n").machine(),
+        &usual(),
+    );
+    silent("binfmt", &Tree::new().machine(), &usual());
+}

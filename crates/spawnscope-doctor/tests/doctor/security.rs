@@ -1,0 +1,328 @@
+//! Scanners, audit rules, seccomp filters, security modules.
+
+use spawnscope_data::event::Nanos;
+use spawnscope_doctor::measure::{Scan, Stuck};
+use spawnscope_doctor::{Measured, Severity};
+
+use crate::tree::{Tree, diagnose, only, scan, silent, usual};
+
+fn scanner(name: &str, mask: &str) -> Tree {
+    Tree::new()
+        .process(7, 1, name, 1)
+        .link("proc/7/fd/3", "anon_inode:[fanotify]")
+        .file(
+            "proc/7/fdinfo/3",
+            format!(
+                "pos:\t0\nfanotify flags:5 event-flags:0\nfanotify mnt_id:12 mflags:0 mask:{mask} ignored_mask:0\n"
+            ),
+        )
+}
+
+fn scanned() -> Measured {
+    Measured {
+        scan: Some(scan(21, 1, &[20, 40, 60, 80, 100, 120])),
+        ..usual()
+    }
+}
+
+#[test]
+fn holders_of_permission_marks_are_named_with_cost_and_queue() {
+    let tree = scanner("guard", "10000");
+    let words = ["guard (process 7)", "they queue", "leave protection on", "responsible"];
+    let finding = only("scanners", &tree.machine(), &scanned(), Severity::Problem, &words);
+    assert_eq!(finding.effect.unwrap().span, Nanos(20_000_000));
+    assert!(
+        finding.title.contains("guard delays the first launch"),
+        "{}",
+        finding.title
+    );
+    for word in ["disable", "switch off", "uninstall"] {
+        assert!(!format!("{finding:?}").contains(word), "{word}");
+    }
+}
+
+#[test]
+fn a_scanner_with_many_threads_is_no_queue() {
+    let measured = Measured {
+        scan: Some(scan(21, 1, &[21, 21, 22, 22, 23, 24])),
+        ..usual()
+    };
+    let tree = scanner("clamonacc", "40000");
+    only(
+        "scanners",
+        &tree.machine(),
+        &measured,
+        Severity::Problem,
+        &["ClamAV", "do not queue"],
+    );
+}
+
+#[test]
+fn a_scanner_without_a_cache_is_recognised_by_launches_from_memory() {
+    let measured = Measured {
+        scan: Some(scan(21, 21, &[20, 40, 60, 80, 100, 120])),
+        ..usual()
+    };
+    let tree = scanner("guard", "10000");
+    let finding = only(
+        "scanners",
+        &tree.machine(),
+        &measured,
+        Severity::Problem,
+        &["delays each launch", "they queue"],
+    );
+    assert_eq!(finding.effect.unwrap().span, Nanos(20_000_000));
+}
+
+#[test]
+fn a_first_launch_that_does_not_end_is_a_problem_also_when_nobody_is_seen() {
+    let measured = Measured {
+        scan: Some(Scan {
+            stuck: Some(Stuck::Launch(Nanos(800_000_000))),
+            ..Default::default()
+        }),
+        ..usual()
+    };
+    let machine = Tree::new().machine();
+    let finding = only(
+        "scanners",
+        &machine,
+        &measured,
+        Severity::Problem,
+        &["did not finish within"],
+    );
+    assert!(finding.effect.is_some_and(|effect| effect.is_lower_bound));
+    only(
+        "scanners",
+        &scanner("guard", "10000").machine(),
+        &measured,
+        Severity::Problem,
+        &["guard", "did not finish within"],
+    );
+}
+
+#[test]
+fn a_delay_without_a_daemon_is_reported_and_a_daemon_without_a_delay_is_a_note() {
+    let nobody = Tree::new().process(7, 1, "bash", 1);
+    only(
+        "scanners",
+        &nobody.machine(),
+        &scanned(),
+        Severity::Problem,
+        &["an unknown program scans it"],
+    );
+    // The kernel truncates `falcon-sensor-bpf` to the second name.
+    for name in ["falcon-sensor", "falcon-sensor-b"] {
+        let known = Tree::new().process(7, 1, name, 1);
+        let words = ["CrowdStrike", "no delay was seen"];
+        only("scanners", &known.machine(), &usual(), Severity::Note, &words);
+    }
+}
+
+#[test]
+fn on_a_busy_machine_it_takes_a_longer_delay_to_blame_somebody_unseen_or_a_queue() {
+    let measured = |first: u64, is_disturbed: bool| {
+        let mut scan = scan(first, 1, &[40, 40, 40, 40, 40, 40]);
+        scan.is_disturbed = is_disturbed;
+        Measured {
+            scan: Some(scan),
+            ..usual()
+        }
+    };
+    let machine = Tree::new().machine();
+    let found = |measured: &Measured| diagnose("scanners", &machine, measured).findings;
+    assert!(format!("{:?}", found(&measured(2, false))).contains("they queue"));
+    assert!(found(&measured(2, true)).is_empty());
+    let busy = format!("{:?}", found(&measured(5, true)));
+    assert!(
+        busy.contains("an unknown program scans it") && !busy.contains("queue"),
+        "{busy}"
+    );
+    assert!(format!("{:?}", found(&measured(11, true))).contains("they queue"));
+}
+
+#[test]
+fn too_few_launches_show_no_scanner_and_a_message_says_so() {
+    let machine = Tree::new().machine();
+    let few = |first: u64, count: usize, is_disturbed: bool| {
+        let mut scan = scan(first, 1, &[]);
+        scan.first.truncate(count);
+        scan.later.truncate(count);
+        scan.is_disturbed = is_disturbed;
+        Measured {
+            scan: Some(scan),
+            ..usual()
+        }
+    };
+    for (measured, why) in [
+        (few(21, 1, true), "too busy"),
+        (few(21, 2, false), "too few"),
+        (few(5, 4, false), "too few"),
+    ] {
+        let diagnosis = diagnose("scanners", &machine, &measured);
+        assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
+        assert!(diagnosis.unseen[0].what.contains(why), "{diagnosis:?}");
+    }
+    for (from_memory, why) in [(1, "too few"), (0, "cannot execute files from memory")] {
+        let mut scan = scan(1, 1, &[]);
+        scan.unscanned.truncate(from_memory);
+        let measured = Measured {
+            scan: Some(scan),
+            ..usual()
+        };
+        let diagnosis = diagnose("scanners", &machine, &measured);
+        assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
+        assert!(diagnosis.unseen[0].what.contains(why), "{diagnosis:?}");
+    }
+    // There is no time for more launches that are delayed that long.
+    only(
+        "scanners",
+        &machine,
+        &few(200, 2, false),
+        Severity::Problem,
+        &["200 ms to 200 ms"],
+    );
+    let none = few(21, 0, true);
+    let tree = scanner("guard", "10000");
+    let diagnosis = diagnose("scanners", &tree.machine(), &none);
+    assert!(
+        !diagnosis.findings[0].evidence.join(" ").contains(" - "),
+        "{diagnosis:?}"
+    );
+}
+
+#[test]
+fn a_first_launch_that_can_be_as_quick_as_a_later_one_is_not_scanned() {
+    let mut scan = scan(21, 1, &[]);
+    scan.first[3] = scan.later[0];
+    let measured = Measured {
+        scan: Some(scan),
+        ..usual()
+    };
+    silent("scanners", &Tree::new().machine(), &measured);
+}
+
+#[test]
+fn notification_marks_delay_no_opens() {
+    // FAN_OPEN, FAN_CLOSE and FAN_ONDIR: an indexer.
+    silent("scanners", &scanner("indexer", "40000038").machine(), &usual());
+    let blind = Measured { scan: None, ..usual() };
+    let diagnosis = diagnose("scanners", &Tree::new().machine(), &blind);
+    assert_eq!(diagnosis.unseen.len(), 1, "{diagnosis:?}");
+}
+
+#[test]
+fn a_process_that_has_ended_meanwhile_hides_nothing() {
+    let tree = Tree::new().file("proc/9/status", "Name:\tother\nPPid:\t1\n");
+    silent("scanners", &tree.machine(), &usual());
+}
+
+#[test]
+fn hidden_processes_and_the_host_of_a_container_are_unseen() {
+    let hidden = Tree::new().file(
+        "proc/self/mountinfo",
+        "1 0 0:1 / /proc rw - proc proc rw,hidepid=invisible\n",
+    );
+    let unseen = diagnose("scanners", &hidden.machine(), &usual()).unseen;
+    assert!(unseen[0].what.contains("other users"), "{unseen:?}");
+    let inside = Tree::new().file(".dockerenv", "");
+    let unseen = diagnose("scanners", &inside.machine(), &usual()).unseen;
+    assert!(unseen[0].what.contains("the host"), "{unseen:?}");
+}
+
+fn audited(rules: &str) -> Tree {
+    Tree::new().file("etc/audit/audit.rules", rules)
+}
+
+#[test]
+fn audit_rules_in_files_are_notes_because_they_may_not_be_loaded() {
+    let every = audited("-D\n-b 8192\n-a always,exit -F arch=b64 -S all -F auid>=1000\n");
+    let words = ["every system call", "-S all", "responsible"];
+    let finding = only("audit", &every.machine(), &usual(), Severity::Note, &words);
+    assert!(
+        finding.effect.is_none() && finding.title.ends_with("once loaded"),
+        "{finding:?}"
+    );
+    let execs = audited("-a always,exit -F arch=b64 -S execve,execveat -k run\n-a exit,always -F arch=b32 -S execve\n");
+    only(
+        "audit",
+        &execs.machine(),
+        &usual(),
+        Severity::Note,
+        &["2 audit rules record each exec"],
+    );
+    let opens = audited("-a always,exit -F arch=b64 -S openat -k files\n");
+    only(
+        "audit",
+        &opens.machine(),
+        &usual(),
+        Severity::Note,
+        &["to system calls"],
+    );
+}
+
+#[test]
+fn watches_and_exclusions_cost_launches_nothing() {
+    let rules = "-D\n-w /etc/passwd -p wa\n-a never,exit -S all\n-a always,exclude -F msgtype=CWD\n-a always,exit -F path=/bin/su -F perm=x\n";
+    for tree in [audited(rules), Tree::new()] {
+        let diagnosis = diagnose("audit", &tree.machine(), &usual());
+        assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
+        // Loaded rules need not be in a file.
+        assert!(diagnosis.unseen[0].what.contains("only root"), "{diagnosis:?}");
+    }
+}
+
+#[test]
+fn seccomp_filters_are_counted_and_matter_where_calls_are_slow() {
+    let tree = Tree::new().file("proc/self/status", "Name:\tx\nSeccomp:\t2\nSeccomp_filters:\t3\n");
+    only(
+        "seccomp",
+        &tree.machine(),
+        &usual(),
+        Severity::Note,
+        &["3 seccomp filters"],
+    );
+    let dear = Measured {
+        system_call: Some(Nanos(2_000)),
+        ..usual()
+    };
+    let words = ["leave them on", "takes 2.00 us", "is unknown"];
+    let finding = only("seccomp", &tree.machine(), &dear, Severity::Problem, &words);
+    assert_eq!(finding.effect, None);
+    // Who decides depends on the environment.
+    let fix = |tree: &Tree| diagnose("seccomp", &tree.machine(), &usual()).findings[0].fix.join(" ");
+    assert!(fix(&tree).contains("the program that installed them") && !fix(&tree).contains("container"));
+    let inside = tree.file(".dockerenv", "");
+    assert!(fix(&inside).contains("the operator of this container"));
+    let bare = Tree::new().file("proc/self/status", "Name:\tx\nSeccomp:\t0\nSeccomp_filters:\t0\n");
+    silent("seccomp", &bare.machine(), &dear);
+}
+
+#[test]
+fn modules_that_judge_execs_are_noted_and_imas_checksums_are_a_problem() {
+    let modules = |names: &str| Tree::new().file("sys/kernel/security/lsm", names);
+    let usual_ones = modules("lockdown,capability,landlock,yama,apparmor,bpf");
+    only(
+        "security-modules",
+        &usual_ones.machine(),
+        &usual(),
+        Severity::Note,
+        &["apparmor, bpf", "leave them on"],
+    );
+    silent(
+        "security-modules",
+        &modules("capability,landlock,yama").machine(),
+        &usual(),
+    );
+    let ima = modules("capability").file(
+        "sys/kernel/security/ima/policy",
+        "dont_measure fsmagic=0x9fa0\nmeasure func=BPRM_CHECK mask=MAY_EXEC\n",
+    );
+    only(
+        "security-modules",
+        &ima.machine(),
+        &usual(),
+        Severity::Problem,
+        &["func=BPRM_CHECK"],
+    );
+}

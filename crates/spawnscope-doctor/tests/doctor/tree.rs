@@ -1,0 +1,174 @@
+//! A fake machine made of files, and helpers to run a check on it.
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+use std::path::Path;
+
+use spawnscope_data::event::{Calibration, Constant, Nanos};
+use spawnscope_doctor::{Diagnosis, Finding, Machine, Measured, Severity, checks, examine};
+
+use crate::attempts::good;
+
+/// A folder that represents a machine.
+pub struct Tree {
+    folder: tempfile::TempDir,
+}
+
+impl Tree {
+    pub fn new() -> Tree {
+        Tree {
+            folder: tempfile::tempdir().unwrap(),
+        }
+    }
+
+    pub fn root(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub fn file(self, path: &str, text: impl AsRef<[u8]>) -> Tree {
+        let path = self.place(path);
+        fs::write(path, text).unwrap();
+        self
+    }
+
+    pub fn directory(self, path: &str) -> Tree {
+        fs::create_dir_all(self.place(path)).unwrap();
+        self
+    }
+
+    pub fn link(self, path: &str, target: &str) -> Tree {
+        symlink(target, self.place(path)).unwrap();
+        self
+    }
+
+    pub fn mode(self, path: &str, mode: u32) -> Tree {
+        fs::set_permissions(self.place(path), fs::Permissions::from_mode(mode)).unwrap();
+        self
+    }
+
+    /// Adds a process as /proc shows it, with its memory in MiB.
+    pub fn process(self, pid: u32, parent: u32, name: &str, mebibytes: u64) -> Tree {
+        let kibibytes = mebibytes * 1024;
+        self.directory(&format!("proc/{pid}/fd")).file(
+            &format!("proc/{pid}/status"),
+            format!(
+                "Name:\t{name}\nPPid:\t{parent}\nUid:\t1000\t1000\t1000\t1000\nVmData:\t{kibibytes} kB\nRssAnon:\t{kibibytes} kB\nThreads:\t4\n"
+            ),
+        )
+    }
+
+    /// Sets how much of the mapped memory of a process is resident.
+    pub fn resident(self, pid: u32, mebibytes: u64) -> Tree {
+        let path = self.root().join(format!("proc/{pid}/status"));
+        let status = fs::read_to_string(&path).unwrap();
+        let lines = status.lines().filter(|line| !line.starts_with("RssAnon:"));
+        let status = lines.map(|line| format!("{line}\n")).collect::<String>();
+        fs::write(path, status + &format!("RssAnon:\t{} kB\n", mebibytes * 1024)).unwrap();
+        self
+    }
+
+    pub fn machine(&self) -> Machine {
+        Machine::at(self.root())
+    }
+
+    fn place(&self, path: &str) -> std::path::PathBuf {
+        let place = self.root().join(path);
+        fs::create_dir_all(place.parent().unwrap()).unwrap();
+        place
+    }
+}
+
+/// The findings of one check, and what it could not examine.
+pub fn diagnose(id: &str, machine: &Machine, measured: &Measured) -> Diagnosis {
+    let check = checks::named(id).unwrap_or_else(|| panic!("no check {id}"));
+    let diagnosis = examine(machine, measured, &[check]);
+    for finding in &diagnosis.findings {
+        assert_eq!(finding.check, id);
+        assert!(!finding.title.is_empty() && !finding.evidence.is_empty(), "{finding:?}");
+        assert!(!finding.fix.is_empty() && !finding.fix_cost.is_empty(), "{finding:?}");
+        // Each is a separate sentence: JSON joins them with full stops.
+        let is_sentence = |text: &String| !text.starts_with("and ") && !text.ends_with(['.', ',', ':', ';']);
+        assert!(finding.evidence.iter().all(is_sentence), "{finding:?}");
+    }
+    diagnosis
+}
+
+/// Checks that nothing is found, and that nothing could not be examined.
+#[track_caller]
+pub fn silent(id: &str, machine: &Machine, measured: &Measured) {
+    let diagnosis = diagnose(id, machine, measured);
+    assert!(diagnosis.findings.is_empty(), "{:#?}", diagnosis.findings);
+    assert!(diagnosis.unseen.is_empty(), "{:#?}", diagnosis.unseen);
+}
+
+/// The only finding, which must have this severity and contain all these words.
+#[track_caller]
+pub fn only(id: &str, machine: &Machine, measured: &Measured, severity: Severity, words: &[&str]) -> Finding {
+    find(id, machine, measured, severity, words).unwrap_or_else(|why| panic!("{why}"))
+}
+
+/// An error with `seen` unless the condition holds.
+pub fn expect(holds: bool, seen: impl std::fmt::Debug) -> Result<(), String> {
+    good(holds, || format!("{seen:#?}"))
+}
+
+/// As `only`, but returns the findings as an error instead of failing.
+pub fn find(
+    id: &str,
+    machine: &Machine,
+    measured: &Measured,
+    severity: Severity,
+    words: &[&str],
+) -> Result<Finding, String> {
+    let diagnosis = diagnose(id, machine, measured);
+    expect(diagnosis.findings.len() == 1, &diagnosis)?;
+    let finding = diagnosis.findings.into_iter().next().unwrap();
+    expect(finding.severity == severity, &finding)?;
+    let said = format!(
+        "{} {} {}",
+        finding.title,
+        finding.evidence.join(" "),
+        finding.fix.join(" ")
+    );
+    for word in words {
+        expect(said.contains(word), (word, &finding))?;
+    }
+    Ok(finding)
+}
+
+/// Measurements without anything slow.
+pub fn usual() -> Measured {
+    let constant = |what, ns| Calibration {
+        what,
+        ns,
+        low_ns: None,
+        high_ns: None,
+    };
+    let mut measured = Measured {
+        constants: vec![
+            constant(Constant::PageCopy, 20_000.0),
+            constant(Constant::PageFree, 10_000.0),
+            constant(Constant::Cpuid, 30.0),
+        ],
+        system_call: Some(Nanos(100)),
+        migration: Some(Nanos(400_000)),
+        scan: Some(scan(1, 1, &[1, 1, 2, 2])),
+        ..Measured::default()
+    };
+    measured.launch.fork = Some(Nanos(200_000));
+    measured.launch.exec_static = Some(Nanos(300_000));
+    measured.launch.exec_dynamic = Some(Nanos(700_000));
+    measured
+}
+
+/// First and later launches of this many milliseconds each.
+pub fn scan(first: u64, later: u64, at_once: &[u64]) -> spawnscope_doctor::measure::Scan {
+    let ms = |ms: u64| Nanos(ms * 1_000_000);
+    spawnscope_doctor::measure::Scan {
+        first: vec![ms(first); 5],
+        later: vec![ms(later); 5],
+        unscanned: vec![ms(1); 5],
+        at_once: at_once.iter().map(|time| ms(*time)).collect(),
+        ..Default::default()
+    }
+}
