@@ -4,6 +4,8 @@ mod folded;
 mod legend;
 #[cfg(feature = "flame")]
 mod svg;
+#[cfg(feature = "flame")]
+mod titles;
 
 use std::cmp::Ordering;
 
