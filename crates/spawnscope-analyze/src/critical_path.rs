@@ -79,6 +79,15 @@ impl CriticalPath {
         Nanos(self.launches.iter().map(|charges| charges.tax().0).sum())
     }
 
+    fn add(&mut self, stretch: &Stretch) {
+        let span = stretch.end.since(stretch.start);
+        match stretch.charge {
+            Charge::Phase(launch, phase) => self.launches[launch as usize].add(phase, span),
+            Charge::RunQueue(launch) => self.launches[launch as usize].add_run_queue(span),
+            Charge::ExternalWait(what) => self.external_wait.entry(what).or_default().0 += span.0,
+        }
+    }
+
     /// Returns the sum of all charges, which is the wall.
     #[must_use]
     pub fn sum(&self) -> Nanos {
@@ -88,9 +97,55 @@ impl CriticalPath {
     }
 }
 
+/// What a part of the wall is charged to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Charge {
+    /// A phase of the launch at this index of the forest.
+    Phase(u32, Phase),
+    /// The launch at this index, which was in `run` and waited for a CPU.
+    RunQueue(u32),
+    /// An external wait.
+    ExternalWait(ExternalWait),
+}
+
+/// A contiguous part of the wall with one charge.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stretch {
+    /// Its start.
+    pub start: Nanos,
+    /// Its end, after its start.
+    pub end: Nanos,
+    /// What it is charged to.
+    pub charge: Charge,
+}
+
 /// Computes the critical path. `None` without a command, since the walk starts at its end.
 #[must_use]
 pub fn critical_path(forest: &Forest<'_>, timelines: &Timelines, wall: Nanos) -> Option<CriticalPath> {
+    let mut path = CriticalPath {
+        launches: vec![Charges::default(); forest.launches.len()],
+        external_wait: ExternalWaitTimes::new(),
+        wall,
+    };
+    walk(forest, timelines, wall, |stretch| path.add(&stretch))?;
+    Some(path)
+}
+
+/// Returns the stretches of the critical path by time. They tile the wall, and neighbours have different charges. `None` as for
+/// `critical_path`.
+#[must_use]
+pub fn stretches(forest: &Forest<'_>, timelines: &Timelines, wall: Nanos) -> Option<Vec<Stretch>> {
+    let mut stretches: Vec<Stretch> = Vec::new();
+    walk(forest, timelines, wall, |stretch| match stretches.last_mut() {
+        Some(later) if later.charge == stretch.charge => later.start = stretch.start,
+        _ => stretches.push(stretch),
+    })?;
+    stretches.reverse();
+    Some(stretches)
+}
+
+/// Visits the stretches of the critical path, the last first.
+fn walk(forest: &Forest<'_>, timelines: &Timelines, wall: Nanos, visit: impl FnMut(Stretch)) -> Option<()> {
     let root = root_of(forest)?;
     let root_at = &forest.launches[root as usize].instants;
     let start = root_at.created.get().unwrap_or_default();
@@ -99,11 +154,7 @@ pub fn critical_path(forest: &Forest<'_>, timelines: &Timelines, wall: Nanos) ->
     let mut walk = Walk {
         forest,
         timelines,
-        path: CriticalPath {
-            launches: vec![Charges::default(); forest.launches.len()],
-            external_wait: ExternalWaitTimes::new(),
-            wall,
-        },
+        visit,
         thread: last_thread(timelines, last),
         start,
         at: end,
@@ -117,14 +168,14 @@ pub fn critical_path(forest: &Forest<'_>, timelines: &Timelines, wall: Nanos) ->
     while walk.at > start {
         walk.step();
     }
-    Some(walk.path)
+    Some(())
 }
 
 /// A cursor at a thread and an instant that moves backwards.
-struct Walk<'f, 'a> {
+struct Walk<'f, 'a, V> {
     forest: &'f Forest<'a>,
     timelines: &'f Timelines,
-    path: CriticalPath,
+    visit: V,
     thread: ThreadIndex,
     at: Nanos,
     /// Start of the wall.
@@ -135,7 +186,7 @@ struct Walk<'f, 'a> {
     pieces: Option<(u32, Vec<Piece>)>,
 }
 
-impl Walk<'_, '_> {
+impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
     fn launch(&self) -> u32 {
         self.timelines.threads[self.thread as usize].launch
     }
@@ -167,10 +218,7 @@ impl Walk<'_, '_> {
             zombie.is_some_and(|zombie| zombie.0.abs_diff(woken.0) < NEAR_NS)
         };
         match ended.filter(|launch| *launch != self.launch()).filter(is_reaping) {
-            Some(child) => {
-                let span = self.take(woken);
-                self.path.launches[child as usize].add(Phase::Reap, span);
-            }
+            Some(child) => self.take(woken, Charge::Phase(child, Phase::Reap)),
             None => self.charge(woken, Time::Runnable),
         }
         self.leave_through_waker(slice.off, slice);
@@ -203,10 +251,7 @@ impl Walk<'_, '_> {
     }
 
     fn charge_outside(&mut self, since: Nanos, what: ExternalWait) {
-        let span = self.take(since);
-        if span.0 > 0 {
-            self.path.external_wait.entry(what).or_default().0 += span.0;
-        }
+        self.take(since, Charge::ExternalWait(what));
     }
 
     /// Charges time on a CPU. Time inside the call that created a child is `create` of that child.
@@ -216,8 +261,7 @@ impl Walk<'_, '_> {
             match self.last_creation(launch, since) {
                 Some((child, create, created)) => {
                     self.charge(created.min(self.at), Time::Running);
-                    let span = self.take(create.max(since));
-                    self.path.launches[child].add(Phase::Create, span);
+                    self.take(create.max(since), Charge::Phase(child as u32, Phase::Create));
                 }
                 None => self.charge(since, Time::Running),
             }
@@ -260,13 +304,12 @@ impl Walk<'_, '_> {
                 self.charge_outside(start.max(since), ExternalWait::Unknown);
                 continue;
             }
-            let span = self.take(start.max(since));
-            let charges = &mut self.path.launches[launch as usize];
-            match (time, phase) {
-                (Time::Queue, _) => charges.add(Phase::Queue, span),
-                (Time::Runnable, Phase::Run) => charges.add_run_queue(span),
-                _ => charges.add(phase, span),
-            }
+            let charge = match (time, phase) {
+                (Time::Queue, _) => Charge::Phase(launch, Phase::Queue),
+                (Time::Runnable, Phase::Run) => Charge::RunQueue(launch),
+                _ => Charge::Phase(launch, phase),
+            };
+            self.take(start.max(since), charge);
         }
     }
 
@@ -285,15 +328,18 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// Moves the cursor back. Returns the duration.
-    fn take(&mut self, since: Nanos) -> Nanos {
+    /// Moves the cursor back, and charges the time in between.
+    fn take(&mut self, since: Nanos, charge: Charge) {
         let since = since.max(self.start);
-        let span = self.at.since(since);
-        if span.0 > 0 {
+        if since < self.at {
+            (self.visit)(Stretch {
+                start: since,
+                end: self.at,
+                charge,
+            });
             self.jumps = 0;
             self.at = since;
         }
-        span
     }
 }
 

@@ -219,6 +219,17 @@ impl Timelines {
         self.slices.len()
     }
 
+    /// Returns for each launch of the forest the time that its threads waited for a CPU.
+    #[must_use]
+    pub fn run_queue_times(&self) -> Vec<Nanos> {
+        let mut sums = vec![Nanos(0); self.is_alive.len()];
+        for (thread, index) in self.threads.iter().zip(0..) {
+            let spans = self.slices(index).iter().filter_map(|slice| run_queue_span(&slice));
+            sums[thread.launch as usize].0 += spans.map(|span| span.0).sum::<u64>();
+        }
+        sums
+    }
+
     /// Whether the process of a thread was alive when the recording ended.
     #[must_use]
     pub fn outlives(&self, thread: ThreadIndex) -> bool {
@@ -251,6 +262,16 @@ impl Timelines {
             (_, Some(woken)) if at > woken => moment(woken, State::Runnable(Some(slice))),
             _ => moment(left, State::Blocked(slice)),
         }
+    }
+}
+
+/// Returns how long a thread was runnable after a slice without a CPU. `None` when that is unknown, or when it was not.
+fn run_queue_span(slice: &SliceRow) -> Option<Nanos> {
+    let off = slice.off_span?;
+    match slice.reason {
+        LeftCpu::Created | LeftCpu::Preempted => Some(off),
+        LeftCpu::Ended => None,
+        _ => Some(off.since(slice.wake_span?)),
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::Origin;
 use super::callers::Frames;
+use super::external_wait::ExternalWait;
 use super::grouped::Grouped;
 use super::join::{Joiner, index_of};
 use super::launch::{Command, Exec, FailedExec, Known, Launch, base_name};
@@ -134,6 +135,12 @@ impl<'a> Forest<'a> {
     #[must_use]
     pub fn frames(&self, stack: Option<StackId>) -> Frames<'a> {
         Frames::of(self.recording, stack)
+    }
+
+    /// Returns the name of the process that an external wait was for, if it is known.
+    #[must_use]
+    pub fn awaited_process(&self, wait: ExternalWait) -> Option<&'a [u8]> {
+        wait.process().map(|name| self.recording.texts.get(name))
     }
 
     /// Returns the program of the launch at `index` at an instant. A process may exec more than once.

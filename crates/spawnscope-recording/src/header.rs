@@ -3,11 +3,15 @@
 
 use std::fs::File;
 use std::io;
+use std::ops::Range;
 use std::os::unix::fs::FileExt;
 
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 /// The size of the header.
 pub(super) const LENGTH: usize = 100;
+
+/// The place of the write and read format.
+const JOURNALS: Range<usize> = 18..20;
 
 /// The fields of a header.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,11 +42,18 @@ impl Header {
         }
     }
 
+    /// Changes the header of a file in memory so that SQLite reads it without a write-ahead log.
+    pub(super) fn forget_log(file: &mut [u8]) {
+        if let Some(journals) = file.get_mut(JOURNALS) {
+            journals.fill(1);
+        }
+    }
+
     fn parse(bytes: &[u8; LENGTH]) -> Option<Header> {
         let word = |at: usize| u32::from_be_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]]);
         bytes.starts_with(MAGIC).then(|| Header {
             page_size: u16::from_be_bytes([bytes[16], bytes[17]]),
-            journals: [bytes[18], bytes[19]],
+            journals: [bytes[JOURNALS.start], bytes[JOURNALS.start + 1]],
             counter: word(24),
             valid_for: word(92),
             application_id: word(68).cast_signed(),

@@ -27,6 +27,7 @@ mod sums;
 mod tables;
 mod trailer;
 mod unfinished;
+mod unnamed;
 mod values;
 mod version;
 pub mod writer;

@@ -2,12 +2,13 @@
 //! is created, changed or removed, and it is identified as a recording before any row is read. This follows the advice in
 //! <https://sqlite.org/security.html>.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, Metadata, OpenOptions};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use nix::unistd::geteuid;
 use rusqlite::config::DbConfig;
 use rusqlite::limits::Limit;
 use rusqlite::{Connection, ErrorCode, OpenFlags};
@@ -17,7 +18,7 @@ use super::header::Header;
 use super::limits::{LONGEST_STATEMENT, LONGEST_VALUE, MOST_COLUMNS, MOST_TABLES};
 use super::trailer::{self, Seal};
 use super::version::{self, APPLICATION_ID, Identity};
-use super::{claim, log, schema, store};
+use super::{claim, log, schema, store, unnamed};
 
 pub(super) struct Opened {
     /// Dropped first, before the file: closing any descriptor of a file releases SQLite's locks on it.
@@ -42,6 +43,8 @@ enum Way {
     WithLog,
     /// The header says that there is a log but there is none, or the reverse. SQLite would create what is missing.
     Alone,
+    /// The file has no name, so nothing is beside it, and no other program writes to it.
+    Unnamed,
 }
 
 /// Opens the recording at `path`.
@@ -61,6 +64,7 @@ pub(super) fn open(path: &Path, patience: Duration) -> Result<Opened, RecordErro
     let length = |file: &File| file.metadata().map_or(0, |metadata| metadata.len());
     let logged = log.as_ref().map(length);
     let way = match logged {
+        _ if is_unnamed(&file) => Way::Unnamed,
         _ if is_live => Way::Shared,
         None if !header.has_log() => Way::Shared,
         None | Some(0) => Way::Alone,
@@ -122,6 +126,13 @@ fn regular_file(path: &Path) -> Result<File, RecordError> {
     }
 }
 
+/// Whether a file has no name and belongs to this user alone, so that no other user can change it.
+fn is_unnamed(file: &File) -> bool {
+    let is_ours = |metadata: &Metadata| metadata.uid() == geteuid().as_raw() && metadata.mode().trailing_zeros() >= 6;
+    file.metadata()
+        .is_ok_and(|metadata| metadata.nlink() == 0 && is_ours(&metadata))
+}
+
 /// Opens the log beside a recording. SQLite reads a log even if the recording's header does not mention one.
 fn log_of(path: &Path) -> Result<Option<File>, RecordError> {
     let log = log::path_of(path);
@@ -181,6 +192,7 @@ fn connection(path: &Path, way: Way, patience: Duration) -> rusqlite::Result<Con
         Way::Shared => Connection::open_with_flags(store::as_file(path), flags)?,
         Way::WithLog => Connection::open_with_flags_and_vfs(store::as_file(path), flags, c"unix-none")?,
         Way::Alone => Connection::open_with_flags(immutable(path), flags | OpenFlags::SQLITE_OPEN_URI)?,
+        Way::Unnamed => unnamed::connect(&File::open(path).map_err(unnamed::failed)?)?,
     };
     connection.busy_timeout(patience)?;
     restrict(&connection)?;

@@ -9,25 +9,52 @@ mod builder;
 #[path = "support/mod.rs"]
 mod support;
 
+#[allow(dead_code, reason = "as above")]
+#[path = "../../spawnscope-analyze/tests/analysis/slices.rs"]
+mod slices;
+
 use std::path::Path;
 use std::process::{Command, Output};
 
 use builder::{Builder, ROOT, Spans};
-use spawnscope::analyze::Forest;
-use spawnscope::event::Nanos;
-use spawnscope::present::perfetto;
-use spawnscope::record::reader::Recording;
+use slices::{created, ended, slice};
+use spawnscope::analyze::critical_path::stretches;
+use spawnscope::analyze::replay::Setting;
+use spawnscope::analyze::waits::attribution::waits_of_parents;
+use spawnscope::analyze::{Causes, Forest, GroupBy, SliceCollection, report_on};
+use spawnscope::event::{Language, LaunchId, Nanos, TaskId};
+use spawnscope::present::perfetto::{self, Contents};
+use spawnscope::record::reader::{Recording, SliceRow, WakerRow};
+
 use support::needs::python;
 use support::{apply, live_test};
+
+const WAIT4: u16 = 61;
 
 fn main() -> std::process::ExitCode {
     support::main()
 }
 
-fn trace_of(recording: &Recording) -> Vec<u8> {
+/// Returns the trace of a recording, and the length of the critical path in its report.
+fn trace_of(recording: &Recording, slices: &[SliceRow]) -> (Vec<u8>, Nanos) {
+    let forest = Forest::grow(recording);
+    let mut collection = SliceCollection::new(&forest, &[]);
+    slices.iter().for_each(|slice| collection.push(*slice));
+    let timelines = collection.finish();
+    let causes = Causes::find(recording, &forest, &timelines);
+    let report = report_on(recording, &forest, causes.as_ref(), GroupBy::Command);
+    let wall = Setting::of(recording).unwrap().wall;
+    let contents = Contents {
+        forest: &forest,
+        report: &report,
+        critical_path: &stretches(&forest, &timelines, wall).unwrap(),
+        waits_of_parents: &waits_of_parents(recording, &forest, &timelines),
+        run_queue: &timelines.run_queue_times(),
+    };
     let mut trace = Vec::new();
-    perfetto::write(&mut trace, &Forest::grow(recording)).unwrap();
-    trace
+    perfetto::write(&mut trace, &contents).unwrap();
+    let spent = report.where_the_wall_went.iter().map(|(_, time)| time.0);
+    (trace, Nanos(spent.sum()))
 }
 
 fn check(trace: &[u8], wanted: &[&str]) -> Output {
@@ -40,7 +67,11 @@ fn check(trace: &[u8], wanted: &[&str]) -> Output {
 }
 
 fn expect_valid(recording: &Recording, wanted: &[&str]) {
-    let output = check(&trace_of(recording), wanted);
+    expect_valid_with(recording, &[], wanted);
+}
+
+fn expect_valid_with(recording: &Recording, slices: &[SliceRow], wanted: &[&str]) {
+    let output = check(&trace_of(recording, slices).0, wanted);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
@@ -63,19 +94,10 @@ fn storm() -> Builder {
 
 #[apply(live_test)]
 #[needs(Perfetto)]
-fn every_process_has_a_track_and_every_child_an_arrow() {
+fn every_launch_is_drawn_and_every_child_has_an_arrow() {
     // The command has 4 known phases, each fork 5 that took time, each `true` 8; the one left running lacks 2.
     let phases = (4 + 101 * (5 + 8) - 2).to_string();
-    let wanted = [
-        "--processes",
-        "203",
-        "--launches",
-        "203",
-        "--flows",
-        "202",
-        "--phases",
-        &phases,
-    ];
+    let wanted = ["--launches", "203", "--flows", "202", "--phases", &phases];
     expect_valid(&storm().recording, &wanted);
 }
 
@@ -92,10 +114,135 @@ fn boundaries_out_of_order_leave_slices_nested() {
     expect_valid(&recording, &["--launches", "203"]);
 }
 
+/// A shell that launches `number` times `sed`, one after another, each time also a subshell that launches `tr` and waits for it.
+fn loop_of(number: u64) -> Builder {
+    let mut builder = Builder::command("/bin/bash", &["bash", "loop"], (number + 1) * 10_000_000);
+    for round in 0..number {
+        let at = 1_000_000 + round * 10_000_000;
+        builder.launch(ROOT, at, &Spans::USUAL, Some(("/bin/sed", &["sed", "s/a/b/"])));
+        let spans = Spans {
+            run: 4_000_000,
+            ..Spans::USUAL
+        };
+        let subshell = builder.launch(ROOT, at + 2_000_000, &spans, None);
+        builder.launch(
+            subshell,
+            at + 2_500_000,
+            &Spans::USUAL,
+            Some(("/bin/tr", &["tr", "a", "b"])),
+        );
+    }
+    builder
+}
+
+#[apply(live_test)]
+#[needs(Perfetto)]
+fn a_loop_takes_a_few_tracks() {
+    // The root, the critical path, bash, and one track each for sed, subshells and tr.
+    let wanted = ["--tracks", "6", "--launches", "3001", "--flows", "3000"];
+    expect_valid(&loop_of(1000).recording, &wanted);
+}
+
+#[apply(live_test)]
+#[needs(Perfetto)]
+fn launchers_have_tracks_of_their_own() {
+    // Each of the 3 subshells has a track, and one nested in it for its tr.
+    expect_valid(&loop_of(3).recording, &["--tracks", "10", "--launches", "10"]);
+    // At most two of these overlap.
+    let mut builder = Builder::command("/bin/make", &["make"], 1_000_000_000);
+    for number in 0..50 {
+        builder.launch(
+            ROOT,
+            1_000_000 + number * 700_000,
+            &Spans::USUAL,
+            Some(("/bin/cc", &["cc"])),
+        );
+    }
+    expect_valid(&builder.recording, &["--tracks", "5", "--launches", "51"]);
+}
+
+#[apply(live_test)]
+#[needs(Perfetto)]
+fn a_chain_of_launches_is_nested() {
+    let mut builder = Builder::command("/bin/sh", &["sh"], 10_000_000_000);
+    let mut parent = ROOT;
+    for depth in 0..2_000 {
+        let spans = Spans {
+            run: 9_000_000_000 - depth * 2_000_000,
+            ..Spans::USUAL
+        };
+        parent = builder.launch(
+            parent,
+            1_000_000 + depth * 1_000_000,
+            &spans,
+            Some(("/bin/sh", &["sh"])),
+        );
+    }
+    expect_valid(&builder.recording, &["--launches", "2001", "--flows", "2000"]);
+}
+
+/// A shell that launches `true` twice and waits for it.
+fn waited_for() -> (Builder, Vec<SliceRow>) {
+    const WALL: u64 = 10_000_000;
+    let mut builder = Builder::command("/bin/sh", &["sh", "-c", "x"], WALL);
+    let spans = Spans::USUAL;
+    let (mut slices, mut on) = (Vec::new(), 0);
+    for start in [1_000_000, 5_000_000] {
+        let child = builder.launch(ROOT, start, &spans, Some(("/bin/true", &["true", "it's"])));
+        builder.row(child).parent_task = Some(TaskId(ROOT.0));
+        let made = start + spans.create;
+        let zombie = start + spans.total() - spans.reap;
+        let waker = Some(WakerRow::Task(TaskId(child.0)));
+        let off = made + 5_000;
+        slices.push(slice(ROOT.0, on, off, [zombie - off, spans.reap], WAIT4, waker));
+        slices.push(created(child.0, made, spans.queue));
+        slices.push(ended(child.0, made + spans.queue, zombie + 1_000));
+        on = zombie + spans.reap;
+    }
+    slices.push(ended(ROOT.0, on, WALL));
+    (builder, slices)
+}
+
+#[apply(live_test)]
+#[needs(Perfetto)]
+fn the_critical_path_is_that_of_the_report() {
+    let (builder, slices) = waited_for();
+    let (trace, critical) = trace_of(&builder.recording, &slices);
+    assert_eq!(Some(critical), builder.recording.info.wall);
+    let output = check(&trace, &["--critical-ns", &critical.0.to_string()]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[apply(live_test)]
+#[needs(Perfetto)]
+fn a_launch_has_its_arguments() {
+    let (mut builder, slices) = waited_for();
+    let line = builder.line(Language::Bash, "/src/build.sh", 12, "");
+    builder.called(LaunchId(2), &[line]);
+    builder.row(LaunchId(2)).wait_status = Some(9);
+    // The parent waits from 5 us after the child's creation until it is back on a CPU.
+    let spans = Spans::USUAL;
+    let waited = format!("parent_wait_ns={}", spans.total() - spans.create - 5_000);
+    let queued = format!("run_queue_ns={}", spans.queue);
+    let wanted = [
+        "--arguments",
+        "true",
+        "pid=4002",
+        "argv=true \"it's\"",
+        "cwd=/home/user",
+        "exit=SIGKILL",
+        "call_site=build.sh:12",
+        "mechanism=fork",
+        &waited,
+        &queued,
+    ];
+    expect_valid_with(&builder.recording, &slices, &wanted);
+}
+
 #[apply(live_test)]
 #[needs(Perfetto)]
 fn a_slice_without_an_end_is_found() {
-    let mut trace = trace_of(&storm().recording);
+    let (mut trace, _) = trace_of(&storm().recording, &[]);
     // The last packet is the end of the last launch: tag, length, and that many bytes.
     let cut =
         (2..40).find(|back| usize::from(trace[trace.len() - back + 1]) == back - 2 && trace[trace.len() - back] == 10);

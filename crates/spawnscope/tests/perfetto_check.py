@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """Checks a trace with Perfetto's own protobuf classes (PyPI: perfetto, protobuf).
 
-Every process has one track; slices are balanced and nested, phases inside a launch; each flow leads from one
-parent to one child. Prints a summary; exit status 1 on a violation, 2 when it cannot read the trace.
+There is one root, and every track reaches it. Slices are balanced and nested, phases inside a launch; those of the critical
+path touch. Each flow leads from one parent to one child. Prints a summary; exit status 1 on a violation, 2 when it cannot read
+the trace.
 """
 
 import argparse
@@ -17,6 +18,8 @@ except ImportError as error:
     sys.exit(2)
 
 Event = protos.TrackEvent
+Descriptor = protos.TrackDescriptor
+CRITICAL_PATH = "critical path"
 
 
 class Violations(list):
@@ -25,34 +28,44 @@ class Violations(list):
             self.append(what)
 
 
-def tracks_of(trace, violations):
-    """Processes by track: each is described once, and every event has a track that is described."""
-    tracks = {}
+def check_tracks(trace, violations):
+    """Counts the tracks. Each is described once, has a name, and is nested below one root; siblings have an order."""
+    tracks, ranks = {}, set()
     for descriptor in (packet.track_descriptor for packet in trace.packet if packet.HasField("track_descriptor")):
-        violations.expect(descriptor.uuid not in tracks, f"track {descriptor.uuid} is described twice")
-        violations.expect(descriptor.HasField("process"), f"track {descriptor.uuid} belongs to no process")
-        tracks[descriptor.uuid] = descriptor.process
+        uuid, parent = descriptor.uuid, descriptor.parent_uuid
+        violations.expect(uuid not in tracks, f"track {uuid} is described twice")
+        violations.expect(descriptor.name != "", f"track {uuid} has no name")
+        # Perfetto ignores the parent of such a track.
+        violations.expect(not descriptor.HasField("process"), f"track {uuid} belongs to a process")
+        if descriptor.HasField("parent_uuid"):
+            violations.expect(parent in tracks, f"track {uuid} is described before its parent")
+            ordering = tracks[parent].child_ordering if parent in tracks else None
+            violations.expect(ordering == Descriptor.EXPLICIT, f"the children of track {parent} have no order")
+            violations.expect((parent, descriptor.sibling_order_rank) not in ranks, f"track {uuid} has no rank of its own")
+            ranks.add((parent, descriptor.sibling_order_rank))
+        tracks[uuid] = descriptor
+    roots = [descriptor for descriptor in tracks.values() if not descriptor.HasField("parent_uuid")]
+    violations.expect(len(roots) == 1, f"{len(roots)} roots")
+    violations.expect(all(root.description for root in roots), "the root has no description")
     for event in (packet.track_event for packet in trace.packet if packet.HasField("track_event")):
         violations.expect(event.track_uuid in tracks, f"track {event.track_uuid} is not described")
-    identities = [(process.pid, process.start_timestamp_ns) for process in tracks.values()]
-    violations.expect(len(set(identities)) == len(identities), "a process has two tracks")
-    return tracks
+    return len(tracks)
 
 
 def check_slices(trace, violations):
-    """Counts the launches and phases; each phase lies inside a launch, each begin has its end."""
+    """Counts the slices of each category; each phase lies inside a launch, each begin has its end."""
     by_track = defaultdict(list)
     for packet in trace.packet:
         if packet.HasField("track_event"):
             by_track[packet.track_event.track_uuid].append((packet.timestamp, packet.track_event))
-    counts = {"launch": 0, "phase": 0}
+    counts = {"launch": 0, "phase": 0, CRITICAL_PATH: 0}
     for uuid, events in by_track.items():
         open_slices = []
         # Perfetto sorts by time and keeps the order of equal times: so does sort().
         for _, event in sorted(events, key=lambda pair: pair[0]):
             if event.type == Event.TYPE_SLICE_BEGIN:
                 category = event.categories[0]
-                expected_depth = 0 if category == "launch" else 1
+                expected_depth = 1 if category == "phase" else 0
                 violations.expect(len(open_slices) == expected_depth, f"track {uuid}: {event.name} at a wrong depth")
                 violations.expect(event.name != "", f"track {uuid}: a slice without a name")
                 open_slices.append(category)
@@ -63,6 +76,24 @@ def check_slices(trace, violations):
                     open_slices.pop()
         violations.expect(not open_slices, f"track {uuid}: a slice without an end")
     return counts
+
+
+def check_critical_path(trace, violations):
+    """Returns the length of the critical path, whose slices follow each other without gaps."""
+    packets = [packet for packet in trace.packet if packet.HasField("track_event")]
+    tracks = {packet.track_event.track_uuid for packet in packets if CRITICAL_PATH in packet.track_event.categories}
+    times = [packet.timestamp for packet in packets if packet.track_event.track_uuid in tracks]
+    for end, start in zip(times[1::2], times[2::2]):
+        violations.expect(end == start, f"the critical path jumps from {end} to {start}")
+    return sum(times[1::2]) - sum(times[0::2])
+
+
+def arguments_of(trace, name):
+    """The arguments of the first launch whose slice has a name with this beginning."""
+    for event in (packet.track_event for packet in trace.packet if packet.HasField("track_event")):
+        if event.type == Event.TYPE_SLICE_BEGIN and "launch" in event.categories and event.name.startswith(name):
+            return {each.name: each.string_value or str(each.int_value) for each in event.debug_annotations}
+    return {}
 
 
 def check_flows(trace, violations):
@@ -88,8 +119,10 @@ def check_flows(trace, violations):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("trace")
-    for counted in ("processes", "launches", "phases", "flows"):
+    for counted in ("tracks", "launches", "phases", "flows", "critical-ns"):
         parser.add_argument(f"--{counted}", type=int, help=f"{counted} that the trace must hold")
+    parser.add_argument("--arguments", nargs="+", default=[], metavar="TEXT",
+                        help="the beginning of a launch's name, and NAME=VALUE of its arguments")
     options = parser.parse_args()
     trace = protos.Trace()
     try:
@@ -100,13 +133,19 @@ def main():
         return 2
 
     violations = Violations()
-    tracks = tracks_of(trace, violations)
+    tracks = check_tracks(trace, violations)
     slices = check_slices(trace, violations)
     flows = check_flows(trace, violations)
-    found = {"processes": len(tracks), "launches": slices["launch"], "phases": slices["phase"], "flows": flows}
+    found = {"tracks": tracks, "launches": slices["launch"], "phases": slices["phase"], "flows": flows}
+    found["critical_ns"] = check_critical_path(trace, violations)
     for counted, number in found.items():
         wanted = getattr(options, counted)
         violations.expect(wanted in (None, number), f"{number} {counted}, not {wanted}")
+    for name in options.arguments[:1]:
+        given = arguments_of(trace, name)
+        for argument in options.arguments[1:]:
+            key, value = argument.split("=", 1)
+            violations.expect(given.get(key) == value, f"{name}: {key} is {given.get(key)}, not {value}")
     print(", ".join(f"{number} {counted}" for counted, number in found.items()))
     for violation in violations:
         print(f"perfetto_check: {violation}", file=sys.stderr)

@@ -85,20 +85,35 @@ pub enum Who {
 /// network are left out, and so are waits between threads of one process.
 #[must_use]
 pub fn attributed_waits(recording: &Recording, forest: &Forest<'_>, timelines: &Timelines) -> Vec<AttributedWaits> {
-    let mut collection = Collection {
-        recording,
-        forest,
-        timelines,
-        splitter: Splitter::new(forest, timelines),
-        ends: HashMap::new(),
-        sums: HashMap::new(),
-    };
+    let mut collection = Collection::new(recording, forest, timelines);
     for thread in 0..timelines.threads.len() as ThreadIndex {
         for slice in timelines.slices(thread).iter() {
             collection.add(thread, &slice);
         }
     }
     collection.finish()
+}
+
+/// Returns for each launch of the forest the time that its parent waited for it or for a descendant of it.
+#[must_use]
+pub fn waits_of_parents(recording: &Recording, forest: &Forest<'_>, timelines: &Timelines) -> Vec<Nanos> {
+    let mut collection = Collection::new(recording, forest, timelines);
+    let mut sums = vec![Nanos(0); forest.launches.len()];
+    for thread in 0..timelines.threads.len() as ThreadIndex {
+        let waiter = timelines.threads[thread as usize].launch as usize;
+        if forest.children(waiter).is_empty() {
+            continue;
+        }
+        for slice in timelines.slices(thread).iter() {
+            let target = collection
+                .attributed(thread, &slice)
+                .and_then(|(wait, _, target)| Some((wait, target?)));
+            if let Some((wait, child)) = target.filter(|(_, target)| forest.parent(*target) == Some(waiter)) {
+                sums[child].0 += wait.span().0;
+            }
+        }
+    }
+    sums
 }
 
 /// The key of a sum.
@@ -142,17 +157,35 @@ struct ChildEnd {
     child: usize,
 }
 
+/// A wait, what it was for, and the launch that it is attributed to.
+type Attributed<'a> = (Interval, By<'a>, Option<usize>);
+
 impl<'f, 'a> Collection<'f, 'a> {
+    fn new(recording: &'a Recording, forest: &'f Forest<'a>, timelines: &'f Timelines) -> Collection<'f, 'a> {
+        Collection {
+            recording,
+            forest,
+            timelines,
+            splitter: Splitter::new(forest, timelines),
+            ends: HashMap::new(),
+            sums: HashMap::new(),
+        }
+    }
+
+    /// Attributes the wait after a slice. `None` when there is none, or when it was for neither a launch nor another process.
+    fn attributed(&mut self, thread: ThreadIndex, slice: &SliceRow) -> Option<Attributed<'a>> {
+        let wait = Interval::of(slice, self.forest.end)
+            .filter(|_| is_blocked(slice.reason) && slice.reason != LeftCpu::Stopped)?;
+        let waiter = self.timelines.threads[thread as usize].launch as usize;
+        let (by, target) = self.ended_by(thread, waiter, slice, &wait)?;
+        Some((wait, by, target))
+    }
+
     fn add(&mut self, thread: ThreadIndex, slice: &SliceRow) {
-        let Some(wait) = Interval::of(slice, self.forest.end)
-            .filter(|_| is_blocked(slice.reason) && slice.reason != LeftCpu::Stopped)
-        else {
+        let Some((wait, by, target)) = self.attributed(thread, slice) else {
             return;
         };
         let waiter = self.timelines.threads[thread as usize].launch as usize;
-        let Some((by, target)) = self.ended_by(thread, waiter, slice, &wait) else {
-            return;
-        };
         let parts = match target {
             Some(target) => self.splitter.split(target, &wait),
             None => Splitter::unknown(&wait),

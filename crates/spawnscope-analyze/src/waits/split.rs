@@ -71,7 +71,8 @@ impl Interval {
         })
     }
 
-    fn span(&self) -> Nanos {
+    /// Returns the whole wait.
+    pub(super) fn span(&self) -> Nanos {
         self.end.since(self.start)
     }
 }

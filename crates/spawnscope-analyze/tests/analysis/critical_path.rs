@@ -1,6 +1,7 @@
 //! The critical path: attribution, external waits, and that the charges sum to the wall for any slices.
 
 use proptest::prelude::*;
+use spawnscope_analyze::critical_path::{Charge, Stretch, stretches};
 use spawnscope_analyze::external_wait::ExternalWait;
 use spawnscope_analyze::phases::Phase;
 use spawnscope_analyze::{CriticalPath, Forest, SliceCollection, critical_path};
@@ -163,7 +164,21 @@ proptest! {
         for launch in &mut builder.recording.launches[1..] {
             launch.parent_task = launch.parent.map(|parent| TaskId(parent.0));
         }
-        let path = follow(&builder.recording, slices);
+        let path = follow(&builder.recording, slices.clone());
         prop_assert_eq!(path.sum(), Nanos(WALL));
+
+        let forest = Forest::grow(&builder.recording);
+        let mut collection = SliceCollection::new(&forest, &[]);
+        slices.into_iter().for_each(|slice| collection.push(slice));
+        let stretches = stretches(&forest, &collection.finish(), Nanos(WALL)).expect("a command");
+        let borders = |stretch: &Stretch| [stretch.start, stretch.end];
+        prop_assert_eq!(borders(&stretches[0])[0], Nanos(0));
+        prop_assert_eq!(borders(&stretches[stretches.len() - 1])[1], Nanos(WALL));
+        prop_assert!(stretches.windows(2).all(|pair| pair[0].end == pair[1].start && pair[0].charge != pair[1].charge));
+        for (launch, charges) in (0..).zip(&path.launches) {
+            let is_its = |stretch: &&Stretch| matches!(stretch.charge, Charge::Phase(of, _) | Charge::RunQueue(of) if of == launch);
+            let sum: u64 = stretches.iter().filter(is_its).map(|stretch| stretch.end.since(stretch.start).0).sum();
+            prop_assert_eq!(sum, charges.total().0);
+        }
     }
 }

@@ -10,6 +10,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 
 pub use self::bench::BenchArguments;
@@ -93,6 +94,10 @@ pub enum Verb {
     #[command(after_help = FLAME_EXAMPLES)]
     Flame(FlameArguments),
     /// Export the launches in another format
+    ///
+    /// A Perfetto trace has one group of tracks: the critical path, and the processes, nested by parent in order of creation. Launches
+    /// of one program by one parent share tracks where they do not overlap, so that a loop takes a few. Select a launch to see its
+    /// arguments, working directory, exit status, call site, and how long it waited for a CPU and its parent for it.
     #[command(after_help = EXPORT_EXAMPLES)]
     Export(ExportArguments),
     /// Stop a new process before its first instruction so that a debugger can attach
@@ -132,6 +137,22 @@ pub enum Verb {
     },
 }
 
+impl Verb {
+    /// Returns the recording that the verb reads.
+    pub fn recording(&mut self) -> Option<&mut PathBuf> {
+        let recording = match self {
+            Verb::Report(arguments) => &mut arguments.recording,
+            Verb::Advise(arguments) => &mut arguments.recording,
+            Verb::Whatif(arguments) => &mut arguments.recording,
+            Verb::Tree(arguments) => &mut arguments.recording,
+            Verb::Flame(arguments) => &mut arguments.recording,
+            Verb::Export(arguments) => &mut arguments.recording,
+            _ => return None,
+        };
+        Some(&mut recording.file)
+    }
+}
+
 /// Arguments of `record`.
 #[derive(Debug, Args)]
 pub struct RecordArguments {
@@ -139,13 +160,13 @@ pub struct RecordArguments {
     #[arg(short, long, value_name = "FILE", default_value = DEFAULT_FILE, value_hint = ValueHint::FilePath)]
     pub output: PathBuf,
     /// Follow the process PID and what it launches from now on
-    #[arg(short, long, value_name = "PID", conflicts_with_all = ["all", "command"], value_parser = clap::value_parser!(i32).range(1..))]
+    #[arg(short, long, value_name = "PID", value_hint = ValueHint::Other, conflicts_with_all = ["all", "command"], value_parser = clap::value_parser!(i32).range(1..))]
     pub pid: Option<i32>,
     /// Follow every process on the machine until Ctrl-C, --duration, or the end of the command
     #[arg(short, long)]
     pub all: bool,
     /// Stop recording after S seconds; the command keeps running
-    #[arg(long, value_name = "S", value_parser = seconds)]
+    #[arg(long, value_name = "S", value_hint = ValueHint::Other, value_parser = seconds)]
     pub duration: Option<Duration>,
     /// Record until every process that the command launched has ended, daemons included; after the command's end, Ctrl-C ends the recording
     #[arg(long, requires = "command", conflicts_with_all = ["all", "pid"])]
@@ -157,10 +178,10 @@ pub struct RecordArguments {
     #[arg(long)]
     pub stacks: bool,
     /// Also sample, HZ times a second, what each CPU runs and what processes wait for; used by `flame --phase`, --on-cpu and --off-cpu
-    #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "HZ", value_hint = ValueHint::Other, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub sample: Option<u32>,
     /// Size of the kernel ring buffer in KiB; raise it if events are lost [default: 16384; less if a control group limits memory]
-    #[arg(long, value_name = "KIB", value_parser = clap::value_parser!(u32).range(4..=1024 * 1024))]
+    #[arg(long, value_name = "KIB", value_hint = ValueHint::Other, value_parser = clap::value_parser!(u32).range(4..=1024 * 1024))]
     pub buffer: Option<u32>,
     /// Do not look up which script lines launch
     #[arg(long)]
@@ -226,55 +247,55 @@ pub struct WhatifArguments {
     #[command(flatten)]
     pub recording: RecordingArgument,
     /// Without these launches and everything that they launch
-    #[arg(long, value_name = "SEL")]
+    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
     pub remove: Vec<String>,
     /// As shell builtins; forks for $( ) and pipelines remain
-    #[arg(long, value_name = "SEL")]
+    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
     pub builtin: Vec<String>,
     /// K launches of one parent become one launch
-    #[arg(long, value_name = "SEL=K")]
+    #[arg(long, value_name = "SEL=K", value_hint = ValueHint::Other)]
     pub batch: Vec<String>,
     /// Created by vfork or posix_spawn
-    #[arg(long, value_name = "SEL")]
+    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
     pub vfork: Vec<String>,
     /// With the memory of the parents in huge pages
-    #[arg(long, value_name = "SEL")]
+    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
     pub huge_pages: Vec<String>,
     /// Without needless `sh -c` between parent and program: all of them, or those of SEL
-    #[arg(long, value_name = "SEL", num_args = 0..=1, require_equals = true, default_missing_value = "*")]
+    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other, num_args = 0..=1, require_equals = true, default_missing_value = "*")]
     pub no_shell: Vec<String>,
     /// Linked statically, without a dynamic loader
-    #[arg(long = "static", value_name = "SEL")]
+    #[arg(long = "static", value_name = "SEL", value_hint = ValueHint::Other)]
     pub static_: Vec<String>,
     /// Executed directly, without wrappers (env, pyenv, scripts)
-    #[arg(long, value_name = "SEL")]
+    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
     pub direct: Vec<String>,
     /// Executed by absolute path, without failed execs along PATH
-    #[arg(long, value_name = "SEL")]
+    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
     pub absolute: Vec<String>,
     /// With each library in the first directory that the dynamic loader searches
-    #[arg(long, value_name = "SEL")]
+    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
     pub no_search: Vec<String>,
     /// With a parent that does not grow, so that fork stays as fast as at first
-    #[arg(long, value_name = "SEL")]
+    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
     pub steady_parent: Vec<String>,
     /// With an immediate teardown, regardless of memory size
-    #[arg(long, value_name = "SEL")]
+    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
     pub no_teardown: Vec<String>,
     /// Launched as fast as on a machine where launches are fast
-    #[arg(long, value_name = "SEL")]
+    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
     pub quick_launch: Vec<String>,
     /// With file descriptors closed by one close_range before the exec
-    #[arg(long, value_name = "SEL")]
+    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
     pub close_range: Vec<String>,
     /// With parents that reap at once: all, or those of SEL
-    #[arg(long, value_name = "SEL", num_args = 0..=1, require_equals = true, default_missing_value = "*")]
+    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other, num_args = 0..=1, require_equals = true, default_missing_value = "*")]
     pub reap_now: Vec<String>,
     /// Without permission scanners that delay execs and opens
     #[arg(long)]
     pub no_scan: bool,
     /// On this number of CPUs
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    #[arg(long, value_name = "N", value_hint = ValueHint::Other, value_parser = clap::value_parser!(u32).range(1..=65_536))]
     pub cpus: Option<u32>,
     /// Print JSON (schema_version 1)
     #[arg(long)]
@@ -324,13 +345,13 @@ pub struct FlameArguments {
     #[arg(long, value_enum, default_value_t = StackingChoice::Tree)]
     pub by: StackingChoice,
     /// Only this phase of launches
-    #[arg(long, value_name = "PHASE", value_parser = phase)]
+    #[arg(long, value_name = "PHASE", value_parser = phases())]
     pub phase: Option<Phase>,
     /// Write folded stacks instead of an SVG: `make;sh;cc1;load 1234`, in microseconds
     #[arg(long)]
     pub folded: bool,
     /// The title [default: the command]
-    #[arg(long, value_name = "TEXT", conflicts_with = "folded")]
+    #[arg(long, value_name = "TEXT", value_hint = ValueHint::Other, conflicts_with = "folded")]
     pub title: Option<String>,
 }
 
@@ -383,14 +404,14 @@ pub struct ExportArguments {
 pub enum ExportFormat {
     /// JSON, one launch per line
     Ndjson,
-    /// A Perfetto trace (protobuf) with one track per process and phases as slices
+    /// A Perfetto trace (protobuf): processes nested by parent, phases as slices, and the critical path
     Perfetto,
 }
 
 /// The recording to read.
 #[derive(Debug, Args)]
 pub struct RecordingArgument {
-    /// The recording to read
+    /// The recording to read; - reads it from standard input
     #[arg(value_name = "FILE", default_value = DEFAULT_FILE, value_hint = ValueHint::FilePath, action = ArgAction::Set)]
     pub file: PathBuf,
 }
@@ -403,9 +424,11 @@ fn seconds(text: &str) -> Result<Duration, String> {
     }
 }
 
-fn phase(text: &str) -> Result<Phase, String> {
-    let named = Phase::ALL.into_iter().find(|phase| phase.name() == text);
-    named.ok_or_else(|| format!("the phases are {}", Phase::ALL.map(Phase::name).join(", ")))
+fn phases() -> impl TypedValueParser<Value = Phase> {
+    PossibleValuesParser::new(Phase::ALL.map(Phase::name)).try_map(|name| {
+        let named = Phase::ALL.into_iter().find(|phase| phase.name() == name);
+        named.ok_or("not a phase")
+    })
 }
 
 #[cfg(test)]

@@ -4,10 +4,15 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 
 use anyhow::{Context, Result, bail};
 
+use super::analysis::with_timelines;
 use super::args::{ExportArguments, ExportFormat};
 use super::output;
 use super::output_file::OutputFile;
-use crate::analyze::{Forest, WaitCollection};
+use crate::analyze::critical_path::stretches;
+use crate::analyze::replay::Setting;
+use crate::analyze::waits::attribution::waits_of_parents;
+use crate::analyze::{self, Causes, Forest, GroupBy, WaitCollection};
+use crate::parallel;
 use crate::present::{ndjson, perfetto};
 use crate::record::reader::RecordingFile;
 
@@ -16,22 +21,55 @@ use crate::record::reader::RecordingFile;
 /// # Errors
 /// When the recording cannot be read or the export cannot be written.
 pub fn run(arguments: &ExportArguments) -> Result<()> {
+    match arguments.format {
+        ExportFormat::Ndjson => launches(arguments),
+        ExportFormat::Perfetto => trace(arguments),
+    }
+}
+
+fn launches(arguments: &ExportArguments) -> Result<()> {
     let path = &arguments.recording.file;
     let file = RecordingFile::open(path)?;
     let recording = file.read()?;
     output::print_contradictions(path, &recording.info.contradictions);
     let forest = Forest::grow(&recording);
+    let mut waits = WaitCollection::new(&recording, &forest, &file.threads()?);
+    let contradictions = file.slices(&mut |slice| waits.push(slice))?;
+    output::print_contradictions(path, &contradictions);
+    let waits = waits.finish();
+    write(arguments, |out| ndjson::write(out, &forest, &waits))
+}
+
+fn trace(arguments: &ExportArguments) -> Result<()> {
+    let path = &arguments.recording.file;
+    with_timelines(path, |recording, forest, timelines, contradictions| {
+        output::print_contradictions(path, &contradictions);
+        let ((critical_path, waits_of_parents), report) = parallel::both(
+            || {
+                let wall = Setting::of(recording).map(|setting| setting.wall);
+                let critical_path = wall.and_then(|wall| stretches(forest, timelines, wall));
+                (critical_path, waits_of_parents(recording, forest, timelines))
+            },
+            || {
+                let causes = Causes::find(recording, forest, timelines);
+                analyze::report_on(recording, forest, causes.as_ref(), GroupBy::Command)
+            },
+        );
+        let contents = perfetto::Contents {
+            forest,
+            report: &report,
+            critical_path: &critical_path.unwrap_or_default(),
+            waits_of_parents: &waits_of_parents,
+            run_queue: &timelines.run_queue_times(),
+        };
+        write(arguments, |out| perfetto::write(out, &contents))
+    })
+}
+
+fn write(arguments: &ExportArguments, export: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> Result<()> {
     let mut out = BufWriter::new(destination(arguments)?);
-    let written = match arguments.format {
-        ExportFormat::Ndjson => {
-            let mut waits = WaitCollection::new(&recording, &forest, &file.threads()?);
-            let contradictions = file.slices(&mut |slice| waits.push(slice))?;
-            output::print_contradictions(path, &contradictions);
-            ndjson::write(&mut out, &forest, &waits.finish())
-        }
-        ExportFormat::Perfetto => perfetto::write(&mut out, &forest),
-    };
-    written.and_then(|()| out.flush()).context("failed to write the export")
+    let written = export(&mut out).and_then(|()| out.flush());
+    written.context("failed to write the export")
 }
 
 fn destination(arguments: &ExportArguments) -> Result<Box<dyn Write>> {

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use clap::{Arg, Command, CommandFactory};
+use clap_complete::Shell;
 use clap_mangen::Man;
 
 use super::args::Arguments;
@@ -173,7 +174,7 @@ pub fn print_help(help: &clap::Error) -> Result<()> {
 ///
 /// # Errors
 /// When standard output cannot be written.
-pub fn print_completions(shell: clap_complete::Shell) -> Result<()> {
+pub fn print_completions(shell: Shell) -> Result<()> {
     let whole = Arguments::command();
     let visible = whole.get_subcommands().filter(|verb| !verb.is_hide_set()).cloned();
     let mut command = Command::new("spawnscope")
@@ -183,9 +184,31 @@ pub fn print_completions(shell: clap_complete::Shell) -> Result<()> {
     // The library panics if it cannot write, so it writes to memory.
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command, "spawnscope", &mut script);
+    if shell == Shell::Fish {
+        script.extend_from_slice(fish_positionals(&command).as_bytes());
+    }
     let mut stdout = io::stdout().lock();
     let written = stdout.write_all(&script).and_then(|()| stdout.flush());
     written.context("failed to write the completion script")
+}
+
+/// Completes the values of positional arguments, such as the checks of `doctor`. The library does so for options only.
+fn fish_positionals(command: &Command) -> String {
+    let mut lines = String::new();
+    for verb in command.get_subcommands() {
+        for values in verb
+            .get_positionals()
+            .filter_map(|argument| argument.get_value_parser().possible_values())
+        {
+            let names: Vec<String> = values.map(|value| value.get_name().to_owned()).collect();
+            lines.push_str(&format!(
+                "complete -c spawnscope -n \"__fish_spawnscope_using_subcommand {}\" -f -a \"{}\"\n",
+                verb.get_name(),
+                names.join(" ")
+            ));
+        }
+    }
+    lines
 }
 
 #[cfg(test)]

@@ -11,6 +11,7 @@ mod flame;
 mod git_exclude;
 mod hold;
 mod identity;
+mod input;
 mod interrupts;
 mod manual;
 mod output;
@@ -48,7 +49,7 @@ pub fn main() -> ExitCode {
         }
         Err(help) => return ended(manual::print_help(&help).map(|()| ExitCode::SUCCESS)),
     };
-    ended(run(&arguments.verb))
+    ended(run(arguments.verb))
 }
 
 /// Prints the error if a verb failed, and returns the exit status.
@@ -63,9 +64,12 @@ fn ended(result: Result<ExitCode>) -> ExitCode {
     }
 }
 
-fn run(verb: &Verb) -> Result<ExitCode> {
+fn run(mut verb: Verb) -> Result<ExitCode> {
+    if let Some(file) = verb.recording() {
+        input::replace_standard_input(file)?;
+    }
     let done = |result: Result<()>| result.map(|()| ExitCode::SUCCESS);
-    match verb {
+    match &verb {
         Verb::Record(arguments) => record::run(arguments),
         Verb::Report(arguments) => done(report::run(arguments)),
         Verb::Advise(arguments) => done(advise::run(arguments)),

@@ -13,6 +13,7 @@ use clap::Parser;
 use clap::error::ErrorKind;
 
 use super::args::{Arguments, DEFAULT_FILE};
+use super::input;
 use crate::present::text;
 use crate::record::Redaction;
 use crate::record::reader::Contradictions;
@@ -22,8 +23,8 @@ use crate::units;
 const DEFAULT_WIDTH: usize = 80;
 /// Values of `COLUMNS` that are accepted.
 const WIDTHS: RangeInclusive<usize> = 20..=1000;
-/// The name for standard output where a file is expected.
-const STANDARD_OUTPUT: &str = "-";
+/// The name for standard input or output where a file is expected.
+pub const STANDARD_STREAM: &str = "-";
 /// The least width that every output supports. A narrower terminal wraps lines.
 const LEAST_WIDTH: usize = 40;
 
@@ -52,12 +53,16 @@ pub fn terminal_width(stream: &impl AsFd) -> Option<usize> {
 /// Returns the file given with -o, or `None` for standard output, which `-` also names.
 #[must_use]
 pub fn file(named: Option<&Path>) -> Option<&Path> {
-    named.filter(|path| *path != Path::new(STANDARD_OUTPUT))
+    named.filter(|path| *path != Path::new(STANDARD_STREAM))
 }
 
-/// Returns a recording's name as typed on a command line, or `None` for the default recording, which needs no name.
+/// Returns a recording's name as typed on a command line, or `None` for the default recording, which needs no name. A recording from
+/// standard input has no name; the user pipes it again.
 #[must_use]
 pub fn typed(file: &Path) -> Option<String> {
+    if input::is_standard_input(file) {
+        return Some(STANDARD_STREAM.to_owned());
+    }
     let is_default = file == Path::new(DEFAULT_FILE);
     // A name that begins with a hyphen would be parsed as an option.
     let is_option = file.as_os_str().as_bytes().starts_with(b"-");

@@ -290,15 +290,15 @@ fn svg_of(recording: &Recording, wanted: Wanted) -> String {
 fn the_picture_has_a_box_for_each_stack_with_its_figures() {
     let svg = svg_of(&building().recording, TREE);
     assert!(
-        svg.contains("<title>git (2,300 us, 2.30%)</title>"),
+        svg.contains("<title>git (2.30 ms, 2.30%)</title>"),
         "equal siblings are one box"
     );
     assert!(svg.contains("<title>load (800 us, 0.80%)</title>"), "{svg}");
-    let whole = svg.split("<title>all (100,000 us, 100%)</title>").nth(1).unwrap();
+    let whole = svg.split("<title>all (100 ms, 100%)</title>").nth(1).unwrap();
     let whole = whole.split("</text>").next().unwrap();
     assert!(whole.ends_with(">all"), "named without its script too: {whole}");
     assert!(svg.contains("a title; &lt;b&gt;\\x1b</text>"));
-    assert!(svg.contains("wall time of processes in microseconds"));
+    assert!(svg.contains("width: wall time of processes, without"));
 }
 
 #[cfg(feature = "flame")]

@@ -102,7 +102,14 @@ fn exports_of_many_launches_have_a_line_each() {
     ndjson::write(&mut lines, &forest, &no_waits).unwrap();
     assert_eq!(lines.iter().filter(|byte| **byte == b'\n').count(), 20_001);
     let mut trace = Vec::new();
-    perfetto::write(&mut trace, &forest).unwrap();
+    let contents = perfetto::Contents {
+        forest: &forest,
+        report: &report(&builder.recording, GroupBy::Command),
+        critical_path: &[],
+        waits_of_parents: &[],
+        run_queue: &[],
+    };
+    perfetto::write(&mut trace, &contents).unwrap();
     assert!(trace.len() > 20_000 * 20);
 }
 

@@ -10,19 +10,40 @@ use crate::support::{apply, live_test};
 
 const CHECK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/perfetto_check.py");
 
+fn trace_of(record: &Record) -> Vec<u8> {
+    let arguments = ["export", "--format", "perfetto"].map(AsRef::as_ref);
+    let trace = spawnscope(arguments.into_iter().chain([record.file().as_os_str()])).expect_code(0);
+    trace.stdout.clone()
+}
+
 #[apply(live_test)]
 #[needs(Ebpf, Cc, Perfetto)]
 fn perfetto_reads_the_trace_of_a_recording() {
     let record = Record::new();
     record.run([path("mechanisms"), path("tiny")]).expect_code(0);
-    let arguments = ["export", "--format", "perfetto"].map(AsRef::as_ref);
-    let trace = spawnscope(arguments.into_iter().chain([record.file().as_os_str()])).expect_code(0);
+    let trace = trace_of(&record);
     let file = record.directory().join("trace.pftrace");
-    std::fs::write(&file, &trace.stdout).expect("the trace");
-    let processes = launches(&record.file()).0.len().to_string();
+    std::fs::write(&file, &trace).expect("the trace");
+    let drawn = launches(&record.file()).0.len().to_string();
     let checked = run(Command::new(python())
         .arg(CHECK)
         .arg(&file)
-        .args(["--processes", &processes]));
+        .args(["--launches", &drawn]));
     assert!(checked.status.success(), "{}{}", checked.output(), checked.errors());
+}
+
+/// The trace names the command, and its launches with their arguments.
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn secrets_stay_masked_in_a_trace() {
+    let record = Record::new();
+    let script = "/bin/echo --password=hunter2x; /bin/echo --user=someone";
+    record.run(["/bin/sh", "-c", script]).expect_code(0);
+    let trace = trace_of(&record);
+    let holds = |text: &str| trace.windows(text.len()).any(|window| window == text.as_bytes());
+    assert!(
+        holds("--user=someone") && holds("--password="),
+        "the arguments are there"
+    );
+    assert!(!holds("hunter2x"));
 }

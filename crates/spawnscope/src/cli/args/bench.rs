@@ -43,10 +43,10 @@ pub struct BenchArguments {
     #[arg(long)]
     pub quick: bool,
     /// Seconds per experiment [default: 15; 1.5 with --quick]
-    #[arg(long, value_name = "S", value_parser = seconds, allow_negative_numbers = true)]
+    #[arg(long, value_name = "S", value_hint = ValueHint::Other, value_parser = seconds, allow_negative_numbers = true)]
     pub seconds: Option<Duration>,
     /// Memory of the largest parent, in bytes, or with suffix k, M or G
-    #[arg(long, value_name = "SIZE", default_value = "4G", value_parser = size, allow_negative_numbers = true)]
+    #[arg(long, value_name = "SIZE", value_hint = ValueHint::Other, default_value = "4G", value_parser = size, allow_negative_numbers = true)]
     pub max: u64,
     /// Print JSON (schema_version 1)
     #[arg(long, conflicts_with_all = ["markdown", "csv"])]

@@ -36,16 +36,16 @@ Exit status: that of the command, as with `record`.";
 #[derive(Debug, Args)]
 pub struct HoldArguments {
     /// Hold the launch whose program's base name, or whose arguments joined by spaces, match GLOB
-    #[arg(long = "match", value_name = "GLOB")]
+    #[arg(long = "match", value_name = "GLOB", value_hint = ValueHint::Other)]
     pub pattern: Option<String>,
     /// Hold the N-th matching launch, counted from 1
-    #[arg(long, value_name = "N", default_value_t = 1, requires = "pattern", value_parser = clap::value_parser!(u32).range(1..))]
+    #[arg(long, value_name = "N", value_hint = ValueHint::Other, default_value_t = 1, requires = "pattern", value_parser = clap::value_parser!(u32).range(1..))]
     pub nth: u32,
     /// Run CMD in a shell to attach, with `{pid}` replaced by the pid, instead of waiting for Enter. It runs as the user of the command
-    #[arg(long, value_name = "CMD")]
+    #[arg(long, value_name = "CMD", value_hint = ValueHint::CommandString)]
     pub run: Option<OsString>,
     /// After the process's end, wait S seconds before sending SIGINT to the --run command, and S more for SIGTERM
-    #[arg(long, value_name = "S", default_value = "5", requires = "run", value_parser = seconds)]
+    #[arg(long, value_name = "S", value_hint = ValueHint::Other, default_value = "5", requires = "run", value_parser = seconds)]
     pub grace: Duration,
     #[command(flatten)]
     pub identity: IdentityArguments,

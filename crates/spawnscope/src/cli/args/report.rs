@@ -1,7 +1,7 @@
 //! The arguments of `report` and `advise`.
 
 use clap::builder::PossibleValuesParser;
-use clap::{Args, ValueEnum};
+use clap::{Args, ValueEnum, ValueHint};
 
 use super::RecordingArgument;
 use crate::analyze::advice::Advices;
@@ -12,6 +12,7 @@ Examples:
   spawnscope report --full                everything
   spawnscope report --by parent ci.db     which programs launch
   spawnscope report --by line             which script lines launch
+  ssh build cat ci.db | spawnscope report -    from standard input
   spawnscope report --by args             same program, same arguments
   spawnscope report --by command --top 0  every command
   spawnscope report --json | jq '.commands[0]'";
@@ -29,7 +30,7 @@ pub struct ReportArguments {
     pub by: Option<Grouping>,
     /// Number of table rows to print, most expensive first; 0 prints all [default: 15]. Given alone, it prints
     /// only the table of commands
-    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(long, value_name = "N", value_hint = ValueHint::Other, allow_negative_numbers = true)]
     pub top: Option<usize>,
     /// Print JSON (schema_version 1)
     #[arg(long)]

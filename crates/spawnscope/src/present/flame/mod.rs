@@ -1,9 +1,12 @@
 //! Flame graphs, as folded stacks for other programs and as SVG. This file decides the text on each box and the order of boxes.
 
 mod folded;
+#[cfg(feature = "flame")]
 mod legend;
 #[cfg(feature = "flame")]
 mod svg;
+#[cfg(feature = "flame")]
+mod titles;
 
 use std::cmp::Ordering;
 

@@ -5,7 +5,7 @@ use std::io;
 use inferno::flamegraph::color::{BackgroundColor, Color, PaletteMap};
 use inferno::flamegraph::{Options, TextTruncateDirection, from_lines};
 
-use super::{BoxKind, each_line, folded_line, kind, legend, text_of, without_noncharacters};
+use super::{BoxKind, each_line, folded_line, kind, legend, text_of, titles, without_noncharacters};
 use crate::analyze::flame::{Flame, Label, Stacking, Weight};
 use crate::analyze::phases::Phase;
 use crate::event::{Language, Nanos};
@@ -26,6 +26,8 @@ pub(super) const PHASES: [Color; 8] = [
 ];
 pub(super) const RUN_QUEUE: Color = rgb(0xf5dc92);
 const UNKNOWN: Color = rgb(0xbcbcbc);
+/// The unit of the widths that inferno reads.
+pub(super) const MICROSECONDS: &str = "us";
 /// The bottom box. inferno identifies it by an empty name.
 const ALL: Color = rgb(0xd8d8d2);
 /// A name has the same tint in every box, and neighbours rarely share one.
@@ -109,7 +111,10 @@ pub fn svg(flame: &Flame<'_>, title: &str) -> io::Result<Vec<u8>> {
     lines.reverse();
     let mut drawn = Vec::new();
     from_lines(&mut options, lines.iter().map(String::as_str), &mut drawn)?;
-    Ok(legend::add(with_the_whole_named(drawn), &flame.nodes))
+    Ok(legend::add(
+        titles::with_units(with_the_whole_named(drawn)),
+        &flame.nodes,
+    ))
 }
 
 /// Writes a name on the lowest box. inferno's script does that too, but viewers that do not run scripts would show none.
@@ -162,19 +167,19 @@ fn hash(text: &str) -> usize {
 fn unit(weight: Weight) -> &'static str {
     match weight {
         Weight::Count => "launches",
-        Weight::Wall | Weight::Tax | Weight::Critical | Weight::OnCpu | Weight::OffCpu => "us",
+        Weight::Wall | Weight::Tax | Weight::Critical | Weight::OnCpu | Weight::OffCpu => MICROSECONDS,
     }
 }
 
 fn subtitle(flame: &Flame<'_>) -> String {
     let wanted = &flame.wanted;
     let width = match wanted.weight {
-        Weight::Wall => "wall time of processes in microseconds, without their children",
-        Weight::Tax => "launch tax in microseconds",
+        Weight::Wall => "wall time of processes, without their children",
+        Weight::Tax => "launch tax",
         Weight::Count => "launches",
-        Weight::Critical => "time on the critical path in microseconds",
-        Weight::OnCpu => "on-CPU time in microseconds, from samples",
-        Weight::OffCpu => "wait time in microseconds, from samples",
+        Weight::Critical => "time on the critical path",
+        Weight::OnCpu => "on-CPU time, from samples",
+        Weight::OffCpu => "wait time, from samples",
     };
     let phase = |phase: Phase| format!(", {} only", phase.name());
     let upon = match wanted.stacking {

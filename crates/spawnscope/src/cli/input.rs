@@ -1,0 +1,67 @@
+//! Reads a recording from standard input, which `-` names. SQLite reads files, so the recording is copied to a temporary file without a
+//! name, which takes the place of standard input. All messages then call it /dev/stdin.
+
+use std::env;
+use std::fs::{File, Permissions};
+use std::io::{self, IsTerminal, Read};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use nix::unistd::dup2_stdin;
+
+use super::output::STANDARD_STREAM;
+use crate::record::is_recording;
+
+const STANDARD_INPUT: &str = "/dev/stdin";
+/// Bytes that are copied before the copy is checked to be a recording. Standard input may be endless.
+const BEGINNING: u64 = 4096;
+
+/// Whether a path is standard input.
+#[must_use]
+pub fn is_standard_input(file: &Path) -> bool {
+    file == Path::new(STANDARD_INPUT)
+}
+
+/// If `file` is `-`, copies standard input and replaces `file` by the path of the copy.
+///
+/// # Errors
+/// When standard input is a terminal, is not a recording, or cannot be copied.
+pub fn replace_standard_input(file: &mut PathBuf) -> Result<()> {
+    if file != Path::new(STANDARD_STREAM) {
+        return Ok(());
+    }
+    if io::stdin().is_terminal() {
+        bail!("standard input is a terminal: pipe a recording into spawnscope, or name its file");
+    }
+    let folder = env::temp_dir();
+    let failed = || {
+        format!(
+            "failed to copy standard input to {}: name another folder in TMPDIR, or the file of the recording",
+            folder.display()
+        )
+    };
+    let mut copy = tempfile::tempfile_in(&folder).with_context(failed)?;
+    copy.set_permissions(Permissions::from_mode(0o600))
+        .with_context(failed)?;
+    let mut input = stdin_without_buffer().context("failed to read standard input")?;
+    io::copy(&mut input.by_ref().take(BEGINNING), &mut copy).with_context(failed)?;
+    if !is_recording(&descriptor(&copy)) {
+        bail!("standard input is not a spawnscope recording: pipe a file that `spawnscope record` wrote");
+    }
+    io::copy(&mut input, &mut copy).with_context(failed)?;
+    dup2_stdin(&copy).with_context(failed)?;
+    *file = PathBuf::from(STANDARD_INPUT);
+    Ok(())
+}
+
+/// Returns standard input as a file. Rust's own handle may read more than it returns.
+fn stdin_without_buffer() -> io::Result<File> {
+    Ok(File::from(io::stdin().as_fd().try_clone_to_owned()?))
+}
+
+/// Returns a path that opens the file of a descriptor.
+fn descriptor(file: &File) -> PathBuf {
+    PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
+}

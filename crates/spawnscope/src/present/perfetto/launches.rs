@@ -1,0 +1,115 @@
+//! Draws launches: a slice for each, with its phases nested in it, and an arrow from its parent.
+
+use std::io;
+
+use super::messages::{DebugAnnotation, TracePacket, TrackEvent};
+use super::tracks::{Span, Tracks};
+use super::{Contents, NAME_COLUMNS, Trace, text, uuid_of, words};
+use crate::analyze::callers::{Callers, Detail};
+use crate::analyze::launch::{Launch, Outcome};
+use crate::analyze::phases::Piece;
+use crate::event::Nanos;
+
+/// The category of launches, and of the beginnings of arrows.
+const LAUNCH: &str = "launch";
+const PHASE: &str = "phase";
+
+pub(super) struct LaunchWriter<'w, 'c, 'a> {
+    contents: &'w Contents<'c, 'a>,
+    tracks: &'w Tracks,
+    callers: Callers,
+}
+
+impl<'w, 'c, 'a> LaunchWriter<'w, 'c, 'a> {
+    pub(super) fn new(contents: &'w Contents<'c, 'a>, tracks: &'w Tracks) -> Self {
+        LaunchWriter {
+            contents,
+            tracks,
+            callers: Callers::find(contents.forest, Detail::Line),
+        }
+    }
+
+    /// Draws all launches of known time.
+    pub(super) fn write(&self, trace: &mut Trace<'_>) -> io::Result<()> {
+        let forest = self.contents.forest;
+        for (index, launch) in forest.launches.iter().enumerate() {
+            let track = self.tracks.of[index].map(uuid_of);
+            if let Some((track, (span, phases))) = track.zip(Span::of(forest, launch)) {
+                self.launch(trace, index, track, span, &phases)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn launch(&self, trace: &mut Trace<'_>, index: usize, track: u64, span: Span, phases: &[Piece]) -> io::Result<()> {
+        let launch = &self.contents.forest.launches[index];
+        let mut slice = TrackEvent::begin(track, LAUNCH, shown(launch));
+        slice.debug_annotations = self.arguments(index);
+        if let Some((at, fork)) = self.fork(index, span.start) {
+            slice.terminating_flow_ids.clone_from(&fork.flow_ids);
+            trace.packet(&TracePacket::event(at, fork))?;
+        }
+        trace.packet(&TracePacket::event(span.start, slice))?;
+        for piece in phases.iter().filter(|piece| piece.end > piece.start) {
+            let phase = TrackEvent::begin(track, PHASE, piece.phase.name().to_owned());
+            trace.slice(piece.start, piece.end, phase)?;
+        }
+        trace.packet(&TracePacket::event(span.end, TrackEvent::end(track)))
+    }
+
+    /// Returns the beginning of the arrow to a launch: a moment on its parent's track, inside its parent's slice.
+    fn fork(&self, index: usize, start: Nanos) -> Option<(Nanos, TrackEvent)> {
+        let forest = self.contents.forest;
+        let launch = &forest.launches[index];
+        let parent = forest.parent(index).filter(|_| launch.is_launch())?;
+        let of_parent = self.tracks.spans[parent];
+        let at = of_parent.map_or(start, |span| start.min(span.end));
+        if of_parent.is_some_and(|span| at < span.start) {
+            return None;
+        }
+        let mut fork = TrackEvent::instant(uuid_of(self.tracks.of[parent]?), LAUNCH, "fork".to_owned());
+        fork.flow_ids = vec![launch.id.0];
+        Some((at, fork))
+    }
+
+    /// Returns what the UI shows about the selected launch.
+    fn arguments(&self, index: usize) -> Vec<DebugAnnotation> {
+        let launch = &self.contents.forest.launches[index];
+        let word = |name: &str, value: Option<String>| Some(DebugAnnotation::text(name, value?));
+        let number = |name: &str, value: Option<u64>| Some(DebugAnnotation::number(name, value?));
+        let span = |spans: &[Nanos]| spans.get(index).map(|span| span.0).filter(|span| *span > 0);
+        let exec = launch.execs.last();
+        let call_site = self.callers.of(index);
+        let failed_execs = self.contents.forest.failed_execs(index).len() as u64;
+        let arguments = [
+            number("pid", launch.pid.and_then(|pid| u64::try_from(pid.0).ok())),
+            word("argv", exec.map(|exec| text::command_line(exec.arguments(), None))),
+            word("cwd", exec.and_then(|exec| exec.cwd()).map(text::escape)),
+            word("exit", outcome(launch)),
+            word("call_site", call_site.map(|place| text::escape(&place.label()))),
+            word(
+                "mechanism",
+                launch.mechanism.map(|mechanism| mechanism.name().to_owned()),
+            ),
+            number("parent_wait_ns", span(self.contents.waits_of_parents)),
+            number("run_queue_ns", span(self.contents.run_queue)),
+            number("cpu_ns", launch.cpu.get().map(|cpu| cpu.0)),
+            number("parent_rss_bytes", launch.parent_rss_bytes.get()),
+            number("failed_execs", Some(failed_execs).filter(|failed| *failed > 0)),
+        ];
+        arguments.into_iter().flatten().collect()
+    }
+}
+
+/// Returns the program of a launch with its arguments.
+pub(super) fn shown(launch: &Launch<'_>) -> String {
+    text::truncate(&words::program(launch, Some(NAME_COLUMNS)), NAME_COLUMNS)
+}
+
+fn outcome(launch: &Launch<'_>) -> Option<String> {
+    match launch.outcome {
+        Outcome::Code(0) => Some("exit 0".to_owned()),
+        Outcome::Unknown => None,
+        other => Some(words::outcome(other)),
+    }
+}

@@ -1,0 +1,175 @@
+//! Decides on which track each launch is drawn. The tracks of a launch's children are nested below its own, in order of creation. Launches
+//! of one program by one parent share tracks where they do not overlap in time, so that a loop takes a few tracks.
+
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+
+use crate::analyze::Forest;
+use crate::analyze::launch::{Command, Launch};
+use crate::analyze::phases::{Piece, pieces};
+use crate::event::Nanos;
+
+/// A launch that launches has a track of its own, unless its parent has more such children of the same program than this.
+const MOST_LAUNCHERS: u32 = 16;
+/// Tracks are not nested deeper. Below, children stand beside their parents.
+const DEEPEST: u32 = 40;
+
+/// A track.
+#[derive(Debug)]
+pub(super) struct Track {
+    /// The track that it is nested in, if it is not at the top.
+    pub(super) parent: Option<u32>,
+    depth: u32,
+    /// Index of the first launch on it.
+    pub(super) first: usize,
+    /// Number of launches on it.
+    pub(super) launches: u64,
+}
+
+/// The tracks of all launches.
+#[derive(Debug)]
+pub(super) struct Tracks {
+    /// All tracks. A parent is before its children, and siblings are in order of creation.
+    pub(super) all: Vec<Track>,
+    /// The track of each launch. `None` for a launch of unknown time that launched nothing.
+    pub(super) of: Vec<Option<u32>>,
+    /// The interval in which each launch is drawn, if known.
+    pub(super) spans: Vec<Option<Span>>,
+}
+
+/// The interval in which a launch is drawn.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Span {
+    pub(super) start: Nanos,
+    pub(super) end: Nanos,
+}
+
+impl Span {
+    /// Returns the interval of a launch and its phases.
+    pub(super) fn of(forest: &Forest<'_>, launch: &Launch<'_>) -> Option<(Span, Vec<Piece>)> {
+        let unfinished = launch.is_unfinished().then_some(forest.end);
+        let (start, end) = (launch.start()?, unfinished.or_else(|| launch.end())?);
+        let pieces = pieces(launch.origin, &launch.instants, &launch.execs, unfinished);
+        // Phases are clipped if two CPUs disagree about the order of events; the span must still enclose them all.
+        let start = pieces.first().map_or(start, |first| first.start.min(start));
+        let end = pieces.last().map_or(end, |last| last.end.max(end)).max(start);
+        Some((Span { start, end }, pieces))
+    }
+}
+
+impl Tracks {
+    /// Arranges all launches.
+    pub(super) fn arrange(forest: &Forest<'_>) -> Tracks {
+        let spans = forest.launches.iter();
+        let mut tracks = Tracks {
+            all: Vec::new(),
+            of: vec![None; forest.launches.len()],
+            spans: spans
+                .map(|launch| Span::of(forest, launch).map(|(span, _)| span))
+                .collect(),
+        };
+        let mut pending = VecDeque::from([(None, [&forest.roots[..], &forest.orphans].concat())]);
+        while let Some((parent, siblings)) = pending.pop_front() {
+            pending.extend(tracks.place(forest, parent, siblings));
+        }
+        tracks
+    }
+
+    /// Places the children of all launches on a track. Returns the children of each new track.
+    fn place(
+        &mut self,
+        forest: &Forest<'_>,
+        parent: Option<u32>,
+        mut siblings: Vec<usize>,
+    ) -> impl Iterator<Item = (Option<u32>, Vec<usize>)> + use<> {
+        siblings.sort_by_key(|index| (self.spans[*index].map(|span| span.start), *index));
+        let launchers = launchers_by_command(forest, &siblings);
+        let mut lanes: HashMap<(Command<'_>, bool), Lanes> = HashMap::new();
+        let first_new = self.all.len() as u32;
+        let mut children: Vec<Vec<usize>> = Vec::new();
+        for index in siblings {
+            let (command, own) = (*forest.launches[index].command, forest.children(index));
+            let span = self.spans[index];
+            if span.is_none() && own.is_empty() {
+                continue;
+            }
+            let shares = own.is_empty() || launchers[&command] > MOST_LAUNCHERS;
+            let lanes = lanes.entry((command, own.is_empty())).or_default();
+            let track = match span.filter(|_| shares).and_then(|span| lanes.free_at(span.start)) {
+                Some(track) => self.join(track, index),
+                None => {
+                    children.push(Vec::new());
+                    self.open(parent, index)
+                }
+            };
+            if let Some(span) = span {
+                lanes.take_until(span.end, track);
+            }
+            children[(track - first_new) as usize].extend(own);
+        }
+        let new = (first_new..).map(Some).zip(children);
+        new.filter(|(_, children)| !children.is_empty())
+    }
+
+    /// Adds a launch to a track.
+    fn join(&mut self, track: u32, index: usize) -> u32 {
+        self.all[track as usize].launches += 1;
+        self.of[index] = Some(track);
+        track
+    }
+
+    /// Adds a track that begins with the launch at `index`.
+    fn open(&mut self, parent: Option<u32>, index: usize) -> u32 {
+        let above = |track: u32| &self.all[track as usize];
+        let parent = parent.and_then(|track| match above(track).depth {
+            DEEPEST => above(track).parent,
+            _ => Some(track),
+        });
+        let track = self.all.len() as u32;
+        self.all.push(Track {
+            parent,
+            depth: parent.map_or(1, |parent| above(parent).depth + 1),
+            first: index,
+            launches: 1,
+        });
+        self.of[index] = Some(track);
+        track
+    }
+}
+
+/// Counts the launches that launch, by program.
+fn launchers_by_command<'a>(forest: &Forest<'a>, siblings: &[usize]) -> HashMap<Command<'a>, u32> {
+    let mut counts = HashMap::new();
+    for index in siblings.iter().filter(|index| !forest.children(**index).is_empty()) {
+        *counts.entry(*forest.launches[*index].command).or_default() += 1;
+    }
+    counts
+}
+
+/// The tracks that launches of one program share.
+#[derive(Default)]
+struct Lanes {
+    /// Tracks in use, the earliest end first.
+    busy: BinaryHeap<Reverse<(Nanos, u32)>>,
+    /// Tracks not in use, the topmost first.
+    free: BinaryHeap<Reverse<u32>>,
+}
+
+impl Lanes {
+    /// Takes the topmost track that is free at an instant. Slices that only touch would be nested if both were empty, so a track becomes
+    /// free after the end of its last slice.
+    fn free_at(&mut self, at: Nanos) -> Option<u32> {
+        while let Some(Reverse((end, track))) = self.busy.peek().copied() {
+            if end >= at {
+                break;
+            }
+            self.busy.pop();
+            self.free.push(Reverse(track));
+        }
+        self.free.pop().map(|Reverse(track)| track)
+    }
+
+    fn take_until(&mut self, end: Nanos, track: u32) {
+        self.busy.push(Reverse((end, track)));
+    }
+}

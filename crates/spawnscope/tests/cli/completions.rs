@@ -1,0 +1,75 @@
+//! Shell completions.
+
+use super::{VERBS, stdout};
+
+#[test]
+fn completions_know_every_verb() {
+    for shell in ["bash", "zsh", "fish"] {
+        let script = stdout(&["completions", shell]);
+        for word in VERBS.into_iter().chain(["no-redact"]) {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+    }
+}
+
+/// An option or a verb with values, and some of these values.
+const VALUES: [(&str, &str, &[&str]); 8] = [
+    ("report", "by", &["command", "args", "parent", "line", "caller"]),
+    ("advise", "rule", &["builtin", "batch"]),
+    ("export", "format", &["ndjson", "perfetto"]),
+    ("flame", "phase", &["create", "load", "reap"]),
+    ("flame", "weight", &["wall", "critical"]),
+    ("bench", "", &["mechanisms", "copy-on-write"]),
+    ("doctor", "", &["scanners", "shell-start"]),
+    ("doctor", "except", &["scanners", "shell-start"]),
+];
+
+#[test]
+fn fish_completes_values() {
+    let script = stdout(&["completions", "fish"]);
+    for (verb, option, values) in VALUES {
+        let of_verb = format!("using_subcommand {verb}\"");
+        let beginning = if option.is_empty() {
+            "-f -a \"".to_owned()
+        } else {
+            format!("-l {option} ")
+        };
+        let lines = script.split("\ncomplete ");
+        let line = lines
+            .into_iter()
+            .find(|line| line.contains(&of_verb) && line.contains(&beginning));
+        let line = line.unwrap_or_else(|| panic!("{verb} {option}"));
+        for value in values {
+            assert!(line.contains(value), "{verb} {option}: {line}");
+        }
+    }
+    // Files are offered only where they make sense.
+    let sizes = script.lines().find(|line| line.contains("-l max")).unwrap();
+    assert!(sizes.ends_with(" -r -f"), "{sizes}");
+}
+
+#[test]
+fn bash_completes_values() {
+    let script = stdout(&["completions", "bash"]);
+    for (verb, option, values) in VALUES {
+        let (_, of_verb) = script
+            .split_once(&format!("spawnscope__subcmd__{verb})\n            opts="))
+            .unwrap();
+        let (of_verb, _) = of_verb
+            .split_once("\n        spawnscope__subcmd__")
+            .unwrap_or((of_verb, ""));
+        let words = match option {
+            "" => of_verb.lines().next().unwrap(),
+            option => of_verb
+                .split_once(&format!("--{option})"))
+                .unwrap()
+                .1
+                .lines()
+                .nth(1)
+                .unwrap(),
+        };
+        for value in values {
+            assert!(words.contains(value), "{verb} {option}: {words}");
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! Recordings from standard input, which `-` names.
+
+use std::fs::File;
+use std::io::Write;
+use std::process::{Command, Output, Stdio};
+
+use super::{Sample, stdout};
+
+const VERBS: [&[&str]; 9] = [
+    &["report"],
+    &["report", "--json"],
+    &["advise", "--all"],
+    &["whatif", "--cpus", "4"],
+    &["tree"],
+    &["flame", "--folded", "--weight", "critical"],
+    &["flame", "--folded", "--on-cpu"],
+    &["export", "--format", "ndjson"],
+    &["export", "--format", "perfetto"],
+];
+
+fn with_input(arguments: &[&str], input: impl Into<Stdio>) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
+    command.args(arguments).env_remove("COLUMNS");
+    command.stdin(input).output().unwrap()
+}
+
+fn message(output: &Output) -> String {
+    assert_eq!(output.status.code(), Some(125));
+    assert!(output.stdout.is_empty());
+    String::from_utf8(output.stderr.clone()).unwrap()
+}
+
+#[test]
+fn every_reader_reads_a_pipe_as_it_reads_a_file() {
+    let sample = Sample::new();
+    sample.execute(super::SAMPLES);
+    let path = sample.path();
+    for verb in VERBS {
+        let mut cat = Command::new("cat").arg(&path).stdout(Stdio::piped()).spawn().unwrap();
+        let piped = with_input(&[verb, &["-"]].concat(), cat.stdout.take().unwrap());
+        cat.wait().unwrap();
+        assert!(
+            piped.status.success(),
+            "{verb:?}: {}",
+            String::from_utf8_lossy(&piped.stderr)
+        );
+        let named = with_input(&[verb, &[path.to_str().unwrap()]].concat(), Stdio::null());
+        let named = String::from_utf8_lossy(&named.stdout).replace(&format!(" {}", path.display()), " -");
+        assert_eq!(String::from_utf8_lossy(&piped.stdout), named, "{verb:?}");
+    }
+}
+
+#[test]
+fn printed_commands_read_standard_input_again() {
+    let sample = Sample::new();
+    let output = with_input(&["report", "-"], File::open(sample.path()).unwrap());
+    let report = String::from_utf8(output.stdout).unwrap();
+    assert!(report.contains("\n  spawnscope report --full -\n"), "{report}");
+    assert!(!report.contains("stdin"), "{report}");
+}
+
+#[test]
+fn a_recording_without_its_log_is_read() {
+    let sample = Sample::new();
+    let whole = stdout(&["tree", sample.path().to_str().unwrap()]);
+    // The header of a file whose recorder was killed names a log, which a pipe does not have.
+    sample.execute("PRAGMA journal_mode = WAL");
+    let output = with_input(&["tree", "-"], File::open(sample.path()).unwrap());
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), whole);
+}
+
+#[test]
+fn what_is_not_a_recording_is_refused_early() {
+    let sample = Sample::new();
+    let refused = "standard input is not a spawnscope recording";
+    assert!(message(&with_input(&["report", "-"], Stdio::null())).contains(refused));
+    // `yes` never ends.
+    let mut yes = Command::new("yes").stdout(Stdio::piped()).spawn().unwrap();
+    let output = with_input(&["report", "-"], yes.stdout.take().unwrap());
+    yes.kill().unwrap();
+    yes.wait().unwrap();
+    assert!(message(&output).contains(refused));
+    let cut = sample.folder.path().join("cut.db");
+    let whole = std::fs::read(sample.path()).unwrap();
+    File::create(&cut)
+        .unwrap()
+        .write_all(&whole[..whole.len() / 2])
+        .unwrap();
+    let cut = message(&with_input(&["report", "-"], File::open(cut).unwrap()));
+    assert!(cut.contains("recording /dev/stdin is damaged"), "{cut}");
+}
+
+#[test]
+fn a_folder_that_cannot_take_the_copy_is_named() {
+    let sample = Sample::new();
+    let output = Command::new(env!("CARGO_BIN_EXE_spawnscope"))
+        .args(["tree", "-"])
+        .env("TMPDIR", "/nonexistent")
+        .stdin(File::open(sample.path()).unwrap())
+        .output()
+        .unwrap();
+    let message = message(&output);
+    assert!(
+        message.contains("/nonexistent") && message.contains("TMPDIR"),
+        "{message}"
+    );
+}
+
+#[test]
+fn nothing_stays_in_the_temporary_folder() {
+    let sample = Sample::new();
+    let folder = tempfile::tempdir().unwrap();
+    let output = Command::new(env!("CARGO_BIN_EXE_spawnscope"))
+        .args(["tree", "-"])
+        .env("TMPDIR", folder.path())
+        .stdin(File::open(sample.path()).unwrap())
+        .output()
+        .unwrap();
+    assert!(output.status.success());
+    assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+}
