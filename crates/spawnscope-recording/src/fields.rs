@@ -1,7 +1,5 @@
-//! A row of SQLite, decoded or encoded column by column. If a column has a value that no recorder writes, the error names the table and the
+//! Decodes a row of SQLite, column by column. If a column has a value that no recorder writes, the error names the table and the
 //! column. This file knows neither tables nor types.
-
-use std::ops::Deref;
 
 use rusqlite::types::ValueRef;
 
@@ -80,66 +78,30 @@ impl<'row> Fields<'row> {
 
     /// Decodes the next column.
     pub(super) fn take<T: Value<As>, As>(&mut self) -> Result<T, BadValue> {
-        self.take_with(T::load)
+        let value = self.next();
+        T::load(value, self.index).ok_or_else(|| self.bad(T::describe(value)))
     }
 
     /// Returns the byte string in the next column.
     pub(super) fn bytes(&mut self) -> Result<&'row [u8], BadValue> {
-        self.take_with(|value, _| values::bytes(value))
+        let value = self.next();
+        values::bytes(value).ok_or_else(|| self.bad(values::describe(value)))
     }
 
-    fn take_with<T>(
-        &mut self,
-        load: impl FnOnce(ValueRef<'row>, &'row Index) -> Result<T, String>,
-    ) -> Result<T, BadValue> {
+    fn next(&mut self) -> ValueRef<'row> {
         let value = self.values.get(self.next).copied().unwrap_or(ValueRef::Null);
         self.next += 1;
-        load(value, self.index).map_err(|found| self.bad(found))
+        value
     }
 
     /// Reports a bad value in the last decoded column.
+    #[cold]
     pub(super) fn bad(&self, found: String) -> BadValue {
         BadValue {
             table: self.table.name,
             column: self.table.columns[self.next - 1].name,
             found,
         }
-    }
-}
-
-/// The values of a row that is written, in the order of its columns.
-pub(super) struct Values<'row> {
-    values: [ValueRef<'row>; MOST_COLUMNS],
-    len: usize,
-}
-
-/// The maximum number of columns of any table.
-pub(super) const MOST_COLUMNS: usize = 32;
-
-impl<'row> Values<'row> {
-    /// Encodes a row.
-    pub(super) fn of<R: Row<Sqlite>>(row: &'row R) -> Self {
-        const { assert!(R::TABLE.columns.len() <= MOST_COLUMNS) }
-        let mut values = Values {
-            values: [ValueRef::Null; MOST_COLUMNS],
-            len: 0,
-        };
-        row.write(&mut values);
-        values
-    }
-
-    /// Adds the value of the next column.
-    pub(super) fn push(&mut self, value: ValueRef<'row>) {
-        self.values[self.len] = value;
-        self.len += 1;
-    }
-}
-
-impl<'row> Deref for Values<'row> {
-    type Target = [ValueRef<'row>];
-
-    fn deref(&self) -> &Self::Target {
-        &self.values[..self.len]
     }
 }
 

@@ -274,7 +274,8 @@ fn write_rows(rows: &mut SummingWriter<'_>, batch: &Batch) -> rusqlite::Result<(
     rows.insert(&batch.stacks.frames)?;
     rows.insert(&batch.stacks.stacks)?;
     rows.upsert(&batch.launches)?;
-    rows.insert_new(batch.mentioned.iter().map(|launch| Unfinished::orphan(*launch).row))?;
+    let orphans = batch.mentioned.iter().map(|launch| Unfinished::orphan(*launch).row);
+    rows.insert_new(&orphans.collect::<Vec<_>>())?;
     rows.upsert_at(batch.execs.iter().map(|exec| (exec.ordinal, &exec.row)))?;
     rows.insert(&batch.failed_execs)?;
     rows.upsert(&batch.threads)?;

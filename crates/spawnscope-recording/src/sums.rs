@@ -8,7 +8,6 @@ use spawnscope_data::rows::LaunchRow;
 use spawnscope_data::table::{Row, Table};
 
 use super::checksum::{RowHasher, TableSum};
-use super::fields::Values;
 use super::tables::{self, ChecksumRow, RecordingRow, TABLES};
 use super::values::Sqlite;
 
@@ -85,8 +84,9 @@ impl<'t> SummingWriter<'t> {
     /// Adds rows to their table.
     pub(super) fn insert<R: Row<Sqlite>>(&mut self, rows: &[R]) -> rusqlite::Result<()> {
         let mut insert = self.transaction.prepare_cached(&tables::insert(R::TABLE))?;
+        let mut values = Vec::new();
         for row in rows {
-            let values = Values::of(row);
+            encode(row, &mut values);
             execute(&mut insert, &values)?;
             self.add(R::TABLE, &values);
         }
@@ -98,8 +98,9 @@ impl<'t> SummingWriter<'t> {
         let table = R::TABLE;
         let mut insert = self.transaction.prepare_cached(&tables::insert_new(table))?;
         let mut renew = self.transaction.prepare_cached(&renewal(table))?;
+        let mut values = Vec::new();
         for row in rows {
-            let values = Values::of(row);
+            encode(row, &mut values);
             if execute(&mut insert, &values)? == 1 {
                 self.add(table, &values);
             } else {
@@ -120,8 +121,10 @@ impl<'t> SummingWriter<'t> {
         let table = R::TABLE;
         let mut insert = self.transaction.prepare_cached(&tables::insert_new_at_rowid(table))?;
         let mut renew = self.transaction.prepare_cached(&tables::replace_at_rowid(table))?;
+        let mut values = Vec::new();
         for (rowid, row) in rows {
-            let (rowid, values) = (ValueRef::Integer(rowid), Values::of(row));
+            let rowid = ValueRef::Integer(rowid);
+            encode(row, &mut values);
             let bound = || values.iter().copied().chain([rowid]).map(ToSqlOutput::Borrowed);
             if insert.execute(params_from_iter(bound()))? == 1 {
                 self.add(table, &values);
@@ -136,10 +139,11 @@ impl<'t> SummingWriter<'t> {
     }
 
     /// Adds rows unless their table has rows with the same key.
-    pub(super) fn insert_new<R: Row<Sqlite>>(&mut self, rows: impl IntoIterator<Item = R>) -> rusqlite::Result<()> {
+    pub(super) fn insert_new<R: Row<Sqlite>>(&mut self, rows: &[R]) -> rusqlite::Result<()> {
         let mut insert = self.transaction.prepare_cached(&tables::insert_new(R::TABLE))?;
+        let mut values = Vec::new();
         for row in rows {
-            let values = Values::of(&row);
+            encode(row, &mut values);
             if execute(&mut insert, &values)? == 1 {
                 self.add(R::TABLE, &values);
             }
@@ -188,6 +192,12 @@ pub(super) fn begin(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
 fn summed_tables() -> impl Iterator<Item = &'static Table> {
     let checksums = tables::of::<ChecksumRow>().name;
     TABLES.into_iter().filter(move |table| table.name != checksums)
+}
+
+/// Replaces `values` with those of a row.
+fn encode<'r, R: Row<Sqlite>>(row: &'r R, values: &mut Vec<ValueRef<'r>>) {
+    values.clear();
+    row.write(values);
 }
 
 fn execute(statement: &mut CachedStatement<'_>, values: &[ValueRef<'_>]) -> rusqlite::Result<usize> {

@@ -8,7 +8,7 @@ use spawnscope_data::event::{Constant, Language, LaunchId, LeftCpu, Mechanism, N
 use spawnscope_data::rows::{FrameId, ObjectRef, Origin, Scope, StackId, TextId, WakerRow};
 use spawnscope_data::table::{Bits, ColumnType, Format, OrZero, Stores};
 
-use super::fields::{BadValue, Fields, Index, Values};
+use super::fields::{BadValue, Fields, Index};
 use super::limits::{LONGEST_RECORDING, MOST_CPUS};
 
 /// The format of a recording.
@@ -16,7 +16,7 @@ pub(super) enum Sqlite {}
 
 impl Format for Sqlite {
     type Source<'s> = Fields<'s>;
-    type Sink<'v> = Values<'v>;
+    type Sink<'v> = Vec<ValueRef<'v>>;
     type Error = BadValue;
 }
 
@@ -26,8 +26,13 @@ pub(super) trait Value<As = ()>: Sized {
 
     fn store(&self) -> ValueRef<'_>;
 
-    /// Returns what a value is instead if no recorder writes it.
-    fn load(value: ValueRef<'_>, index: &Index) -> Result<Self, String>;
+    /// Returns `None` if no recorder writes the value.
+    fn load(value: ValueRef<'_>, index: &Index) -> Option<Self>;
+
+    /// Describes a value that no recorder writes.
+    fn describe(value: ValueRef<'_>) -> String {
+        describe(value)
+    }
 }
 
 impl<T: Value<As>, As> Stores<T, As> for Sqlite {
@@ -37,7 +42,7 @@ impl<T: Value<As>, As> Stores<T, As> for Sqlite {
         fields.take()
     }
 
-    fn write<'v>(value: &'v T, values: &mut Values<'v>) {
+    fn write<'v>(value: &'v T, values: &mut Vec<ValueRef<'v>>) {
         values.push(value.store());
     }
 }
@@ -57,10 +62,17 @@ impl<T: Integer> Value for T {
         ValueRef::Integer(self.to_integer())
     }
 
-    fn load(value: ValueRef<'_>, index: &Index) -> Result<Self, String> {
+    fn load(value: ValueRef<'_>, index: &Index) -> Option<Self> {
         match value {
-            ValueRef::Integer(value) => T::of_integer(value, index).ok_or_else(|| value.to_string()),
-            other => Err(unexpected(other)),
+            ValueRef::Integer(value) => T::of_integer(value, index),
+            _ => None,
+        }
+    }
+
+    fn describe(value: ValueRef<'_>) -> String {
+        match value {
+            ValueRef::Integer(value) => value.to_string(),
+            other => describe(other),
         }
     }
 }
@@ -76,11 +88,15 @@ impl<T: Value<As>, As> Value<As> for Option<T> {
         self.as_ref().map_or(ValueRef::Null, T::store)
     }
 
-    fn load(value: ValueRef<'_>, index: &Index) -> Result<Self, String> {
+    fn load(value: ValueRef<'_>, index: &Index) -> Option<Self> {
         match value {
-            ValueRef::Null => Ok(None),
+            ValueRef::Null => Some(None),
             value => T::load(value, index).map(Some),
         }
+    }
+
+    fn describe(value: ValueRef<'_>) -> String {
+        T::describe(value)
     }
 }
 
@@ -91,7 +107,7 @@ impl Value<Bits> for u64 {
         ValueRef::Integer(self.cast_signed())
     }
 
-    fn load(value: ValueRef<'_>, index: &Index) -> Result<Self, String> {
+    fn load(value: ValueRef<'_>, index: &Index) -> Option<Self> {
         i64::load(value, index).map(i64::cast_unsigned)
     }
 }
@@ -103,8 +119,12 @@ impl Value<OrZero> for u32 {
         <u32 as Value>::store(self)
     }
 
-    fn load(value: ValueRef<'_>, index: &Index) -> Result<Self, String> {
+    fn load(value: ValueRef<'_>, index: &Index) -> Option<Self> {
         <Option<u32> as Value>::load(value, index).map(Option::unwrap_or_default)
+    }
+
+    fn describe(value: ValueRef<'_>) -> String {
+        <u32 as Value>::describe(value)
     }
 }
 
@@ -118,11 +138,13 @@ impl Value<Cpus> for u32 {
         <u32 as Value>::store(self)
     }
 
-    fn load(value: ValueRef<'_>, index: &Index) -> Result<Self, String> {
-        match <u32 as Value>::load(value, index)? {
-            cpus @ 1..=MOST_CPUS => Ok(cpus),
-            cpus => Err(format!("{cpus}, which is not between 1 and {MOST_CPUS}")),
-        }
+    fn load(value: ValueRef<'_>, index: &Index) -> Option<Self> {
+        <u32 as Value>::load(value, index).filter(|cpus| (1..=MOST_CPUS).contains(cpus))
+    }
+
+    fn describe(value: ValueRef<'_>) -> String {
+        let found = <u32 as Value>::describe(value);
+        format!("{found}, which is not between 1 and {MOST_CPUS}")
     }
 }
 
@@ -133,11 +155,17 @@ impl Value for f64 {
         ValueRef::Real(*self)
     }
 
-    fn load(value: ValueRef<'_>, _: &Index) -> Result<Self, String> {
+    fn load(value: ValueRef<'_>, _: &Index) -> Option<Self> {
         match value {
-            ValueRef::Real(value) if value.is_finite() => Ok(value),
-            ValueRef::Real(value) => Err(value.to_string()),
-            other => Err(unexpected(other)),
+            ValueRef::Real(value) => Some(value).filter(|value| value.is_finite()),
+            _ => None,
+        }
+    }
+
+    fn describe(value: ValueRef<'_>) -> String {
+        match value {
+            ValueRef::Real(value) => value.to_string(),
+            other => describe(other),
         }
     }
 }
@@ -149,8 +177,13 @@ impl Value for String {
         ValueRef::Text(self.as_bytes())
     }
 
-    fn load(value: ValueRef<'_>, _: &Index) -> Result<Self, String> {
-        String::from_utf8(bytes(value)?.to_vec()).map_err(|error| error.to_string())
+    fn load(value: ValueRef<'_>, _: &Index) -> Option<Self> {
+        String::from_utf8(bytes(value)?.to_vec()).ok()
+    }
+
+    fn describe(value: ValueRef<'_>) -> String {
+        let error = bytes(value).and_then(|bytes| str::from_utf8(bytes).err());
+        error.map_or_else(|| describe(value), |error| error.to_string())
     }
 }
 
@@ -164,7 +197,7 @@ macro_rules! blobs {
                 ValueRef::Blob(self)
             }
 
-            fn load(value: ValueRef<'_>, _: &Index) -> Result<Self, String> {
+            fn load(value: ValueRef<'_>, _: &Index) -> Option<Self> {
                 bytes(value).map(<$type>::from)
             }
         }
@@ -174,15 +207,16 @@ macro_rules! blobs {
 blobs!(Vec<u8>, Arc<[u8]>);
 
 /// Returns a byte string.
-pub(super) fn bytes(value: ValueRef<'_>) -> Result<&[u8], String> {
+pub(super) fn bytes(value: ValueRef<'_>) -> Option<&[u8]> {
     match value {
         // Recordings written by hand, such as those of the tests, have TEXT where a recorder writes BLOB.
-        ValueRef::Blob(bytes) | ValueRef::Text(bytes) => Ok(bytes),
-        other => Err(unexpected(other)),
+        ValueRef::Blob(bytes) | ValueRef::Text(bytes) => Some(bytes),
+        _ => None,
     }
 }
 
-fn unexpected(value: ValueRef<'_>) -> String {
+/// Describes a value of the wrong type.
+pub(super) fn describe(value: ValueRef<'_>) -> String {
     match value {
         ValueRef::Null => "NULL".to_owned(),
         other => format!("a value of type {}", other.data_type()),
@@ -264,10 +298,13 @@ macro_rules! words {
                 ValueRef::Text(self.name().as_bytes())
             }
 
-            fn load(value: ValueRef<'_>, _: &Index) -> Result<Self, String> {
+            fn load(value: ValueRef<'_>, _: &Index) -> Option<Self> {
                 let word = bytes(value)?;
-                let value = $word::ALL.into_iter().find(|value| value.name().as_bytes() == word);
-                value.ok_or_else(|| format!("'{}'", word.escape_ascii()))
+                $word::ALL.into_iter().find(|value| value.name().as_bytes() == word)
+            }
+
+            fn describe(value: ValueRef<'_>) -> String {
+                bytes(value).map_or_else(|| describe(value), |word| format!("'{}'", word.escape_ascii()))
             }
         }
     )*};
@@ -298,7 +335,7 @@ impl Stores<Option<WakerRow>> for Sqlite {
         })
     }
 
-    fn write<'v>(waker: &'v Option<WakerRow>, values: &mut Values<'v>) {
+    fn write<'v>(waker: &'v Option<WakerRow>, values: &mut Vec<ValueRef<'v>>) {
         let (number, name) = match *waker {
             None => (None, None),
             Some(WakerRow::Interrupt) => (Some(0), None),

@@ -10,7 +10,7 @@ use spawnscope_data::event::{Nanos, syscalls};
 use super::super::checksum::{RowHasher, TableSum};
 use super::super::contradictions::{self, Stretches, Tasks};
 use super::super::error::RecordError;
-use super::super::fields::{BadValue, Fields, Ids, Index, MOST_COLUMNS, ObjectIndex};
+use super::super::fields::{BadValue, Fields, Ids, Index, ObjectIndex};
 use super::super::tables::{self, ChecksumRow, RecordingRow, TABLES, TextRow};
 use super::super::values::Sqlite;
 use super::RecordingFile;
@@ -20,6 +20,9 @@ use spawnscope_data::rows::{
     ThreadRow,
 };
 use spawnscope_data::table::{Row, Table};
+
+/// The maximum number of columns of any table.
+const MOST_COLUMNS: usize = 32;
 
 const TOO_LONG: &str = "the lives of its processes add up to more than 292 years";
 
@@ -243,10 +246,10 @@ impl<'f> Snapshot<'f> {
             let rowid = self.check_order(table, before, row.get(0).map_err(failed)?)?;
             before = Some(rowid);
             let mut values = [ValueRef::Null; MOST_COLUMNS];
-            for (column, value) in values.iter_mut().enumerate().take(table.columns.len()) {
+            let values = &mut values[..table.columns.len()];
+            for (column, value) in values.iter_mut().enumerate() {
                 *value = row.get_ref(column + 1).map_err(failed)?;
             }
-            let values = &values[..table.columns.len()];
             if let Some(hasher) = &mut hasher {
                 // Columns added in later versions come last.
                 sum.add(hasher.hash(rowid, &values[..known]));
