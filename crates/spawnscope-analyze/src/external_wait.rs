@@ -61,7 +61,7 @@ pub fn waker_is_cause(slice: &SliceRow) -> bool {
     let call = slice.syscall;
     let is = |calls: &[u16]| call.is_some_and(|call| calls.contains(&call));
     match slice.reason {
-        _ if !slice.is_waker_certain => false,
+        _ if slice.is_waker_certain == Some(false) => false,
         LeftCpu::Stopped => false,
         LeftCpu::Uninterruptible => is(&calls::CREATIONS) || kind_of(slice) == Some(ObjectKind::Permission),
         _ => !is(&calls::SLEEPS),
@@ -72,7 +72,7 @@ pub fn waker_is_cause(slice: &SliceRow) -> bool {
 #[must_use]
 pub fn external_wait_of(slice: &SliceRow) -> ExternalWait {
     let is = |calls: &[u16]| slice.syscall.is_some_and(|call| calls.contains(&call));
-    let waker = slice.waker.filter(|_| slice.is_waker_certain);
+    let waker = slice.waker.filter(|_| slice.is_waker_certain != Some(false));
     let by_interrupt = matches!(waker, Some(WakerRow::Interrupt) | None);
     let name = match waker {
         Some(WakerRow::Other(_, name)) => name,

@@ -35,7 +35,7 @@ struct Packed {
     syscall: u16,
     reason: LeftCpu,
     kind: WakerKind,
-    is_waker_certain: bool,
+    is_waker_certain: Option<bool>,
 }
 
 const UNKNOWN: u32 = u32::MAX;
@@ -114,7 +114,7 @@ impl Packed {
         syscall: u16::MAX,
         reason: LeftCpu::Created,
         kind: WakerKind::NoWaker,
-        is_waker_certain: false,
+        is_waker_certain: None,
     };
 
     /// Packs a slice. `None` when it does not fit. `others` is the index for a waker that is not followed.
@@ -277,7 +277,7 @@ mod tests {
             syscall: Some(61),
             argument: None,
             waker: Some(WakerRow::Other(Pid(-3), Some(TextId(7)))),
-            is_waker_certain: true,
+            is_waker_certain: Some(true),
             object: ObjectRef::new(ObjectKind::Pipe, 4),
             calls: 9,
         }
@@ -309,7 +309,7 @@ mod tests {
             },
             SliceRow {
                 waker: Some(WakerRow::Interrupt),
-                is_waker_certain: false,
+                is_waker_certain: Some(false),
                 ..slice(1, 15)
             },
             SliceRow {

@@ -1,9 +1,10 @@
 //! The data that the stages of Spawnscope exchange, and what they all need to handle it. `event` is what collectors report, and `rows` is
-//! what a recording consists of. Nothing here reads a file or asks the kernel.
+//! what a recording consists of, declared with `table`. Nothing here reads a file or asks the kernel.
 
 pub mod contradictions;
 pub mod event;
 pub mod parallel;
 pub mod rows;
 pub mod statistics;
+pub mod table;
 pub mod units;

@@ -1,13 +1,16 @@
-//! The rows of a recording as plain data, one type per table. Columns and units are those of `schema.sql` in the crate that stores and reads
-//! them. No SQL here.
+//! The rows of a recording as plain data: each table with its columns and the type of its rows. `schema.sql`, in the crate that stores and reads
+//! them, documents the columns and their units. No SQL here.
 
-use std::num::NonZeroU32;
+mod references;
 
 use crate::event::{
     Calibration, Language, LaunchId, LeftCpu, Loss, Mechanism, Missing, Nanos, ObjectKind, Pid, TaskId,
 };
 
 use crate::contradictions::Contradictions;
+use crate::table;
+use crate::table::{Bits, OrZero};
+pub use references::{FrameId, ObjectRef, StackId, TextId, Texts};
 
 /// A whole recording except its slices and samples, which are read separately because they are many.
 #[derive(Clone, Debug)]
@@ -94,7 +97,7 @@ impl Scope {
 }
 
 /// How a process entered the recording.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Origin {
     /// A followed process launched it.
     Launched,
@@ -103,6 +106,7 @@ pub enum Origin {
     /// It existed before the recording, so it is not a launch.
     Existed,
     /// The event of its creation was lost.
+    #[default]
     Orphan,
 }
 
@@ -111,150 +115,195 @@ impl Origin {
     pub const ALL: [Origin; 4] = [Origin::Launched, Origin::Command, Origin::Existed, Origin::Orphan];
 }
 
-/// Refers to a string in `Texts`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TextId(pub u32);
-
-/// Refers to a frame of a recording by its index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct FrameId(pub u32);
-
-/// Refers to a call chain of a recording by its position from 1, so that an `Option` of it is not larger. Each launch has two.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct StackId(NonZeroU32);
-
-impl StackId {
-    /// Returns the chain at an index, which counts from 0.
-    #[must_use]
-    pub fn at(place: u32) -> StackId {
-        StackId(NonZeroU32::MIN.saturating_add(place))
+table! {
+    /// One process.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    #[expect(missing_docs, reason = "schema.sql documents the columns")]
+    pub struct LaunchRow in launch {
+        since 1 {
+            id: LaunchId,
+            parent: Option<LaunchId>,
+            parent_task: Option<TaskId>,
+            pid: Option<Pid>,
+            origin: Origin,
+            mechanism: Option<Mechanism>,
+            create: Option<Nanos> as create_ns,
+            created: Option<Nanos> as created_ns,
+            first_run: Option<Nanos> as first_run_ns,
+            exit: Option<Nanos> as exit_ns,
+            zombie: Option<Nanos> as zombie_ns,
+            reaped: Option<Nanos> as reaped_ns,
+            wait_status: Option<i32>,
+            parent_rss_bytes: Option<u64>,
+            parent_table_bytes: Option<u64>,
+            exit_cpu: Option<Nanos> as exit_cpu_ns,
+            cpu: Option<Nanos> as cpu_ns,
+            name: Option<TextId> as name_text,
+        }
+        since 2 {
+            setup_closes: Option<u32>,
+            setup_close_span: Option<Nanos>,
+        }
+        since 4 {
+            prepare: Option<Nanos> as prepare_ns,
+            parent_tidied: Option<Nanos> as parent_tidied_ns,
+            parent_faults: Option<u32>,
+        }
+        since 5 {
+            script_stack: Option<StackId>,
+            native_stack: Option<StackId>,
+        }
     }
+}
 
-    /// Returns the index, which counts from 0.
-    #[must_use]
-    pub fn place(self) -> u32 {
-        self.0.get() - 1
+table! {
+    /// One successful `execve`.
+    #[derive(Clone, Debug, Default, PartialEq, Eq)]
+    #[expect(missing_docs, reason = "schema.sql documents the columns")]
+    pub struct ExecRow in exec {
+        since 1 {
+            launch: LaunchId,
+            enter: Option<Nanos> as enter_ns,
+            returned: Option<Nanos> as return_ns,
+            load_end: Option<Nanos> as load_ns,
+            has_loader: Option<bool>,
+            enter_cpu: Option<Nanos> as enter_cpu_ns,
+            return_cpu: Option<Nanos> as return_cpu_ns,
+            load_cpu: Option<Nanos> as load_cpu_ns,
+            path: TextId as path_text,
+            interpreter: Option<TextId> as interpreter_text,
+            argv: TextId as argv_text,
+            argv_bytes: u64,
+            cwd: Option<TextId> as cwd_text,
+        }
+        since 2 {
+            load_opens: Option<u32>,
+            load_failed_opens: Option<u32>,
+            load_cache: Option<bool>,
+        }
     }
 }
 
-/// A frame: a function or line in a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "schema.sql documents the columns")]
-pub struct FrameRow {
-    pub language: Language,
-    pub function: Option<TextId>,
-    pub file: Option<TextId>,
-    pub line: Option<u32>,
-    pub module: Option<TextId>,
-    pub address: Option<u64>,
-    pub is_inlined: bool,
+table! {
+    /// One failed `execve`.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    #[expect(missing_docs, reason = "schema.sql documents the columns")]
+    pub struct FailedExecRow in failed_exec {
+        since 1 {
+            launch: LaunchId,
+            enter: Nanos as enter_ns,
+            returned: Nanos as return_ns,
+            path: TextId as path_text,
+            errno: i32,
+        }
+    }
 }
 
-/// A frame and the chain that called it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "schema.sql documents the columns")]
-pub struct StackRow {
-    pub frame: FrameId,
-    pub caller: Option<StackId>,
-    pub is_truncated: bool,
+table! {
+    /// A thread other than the first of its process.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    #[expect(missing_docs, reason = "schema.sql documents the columns")]
+    pub struct ThreadRow in thread {
+        since 1 {
+            task: TaskId,
+            launch: LaunchId,
+            creator: Option<TaskId>,
+            tid: Pid,
+            created: Nanos as created_ns,
+            ended: Option<Nanos> as ended_ns,
+            cpu: Option<Nanos> as cpu_ns,
+        }
+    }
 }
 
-/// One process.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "schema.sql documents the columns")]
-pub struct LaunchRow {
-    pub id: LaunchId,
-    pub parent: Option<LaunchId>,
-    pub parent_task: Option<TaskId>,
-    pub pid: Option<Pid>,
-    pub origin: Origin,
-    pub mechanism: Option<Mechanism>,
-    pub create: Option<Nanos>,
-    pub created: Option<Nanos>,
-    pub first_run: Option<Nanos>,
-    pub exit: Option<Nanos>,
-    pub zombie: Option<Nanos>,
-    pub reaped: Option<Nanos>,
-    pub wait_status: Option<i32>,
-    pub parent_rss_bytes: Option<u64>,
-    pub parent_table_bytes: Option<u64>,
-    pub exit_cpu: Option<Nanos>,
-    pub cpu: Option<Nanos>,
-    pub name: Option<TextId>,
-    pub setup_closes: Option<u32>,
-    pub setup_close_span: Option<Nanos>,
-    pub prepare: Option<Nanos>,
-    pub parent_tidied: Option<Nanos>,
-    pub parent_faults: Option<u32>,
-    pub script_stack: Option<StackId>,
-    pub native_stack: Option<StackId>,
+table! {
+    /// A frame: a function or line in a program.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[expect(missing_docs, reason = "schema.sql documents the columns")]
+    pub struct FrameRow in frame {
+        since 5, key id {
+            language: Language,
+            function: Option<TextId> as function_text,
+            file: Option<TextId> as file_text,
+            line: Option<u32>,
+            module: Option<TextId> as module_text,
+            address: Option<u64> = Bits,
+            is_inlined: bool,
+        }
+    }
 }
 
-/// One successful `execve`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "schema.sql documents the columns")]
-pub struct ExecRow {
-    pub launch: LaunchId,
-    pub enter: Option<Nanos>,
-    pub returned: Option<Nanos>,
-    pub load_end: Option<Nanos>,
-    pub has_loader: Option<bool>,
-    pub enter_cpu: Option<Nanos>,
-    pub return_cpu: Option<Nanos>,
-    pub load_cpu: Option<Nanos>,
-    pub path: TextId,
-    pub interpreter: Option<TextId>,
-    pub argv: TextId,
-    pub argv_bytes: u64,
-    pub cwd: Option<TextId>,
-    pub load_opens: Option<u32>,
-    pub load_failed_opens: Option<u32>,
-    pub load_cache: Option<bool>,
+table! {
+    /// A frame and the chain that called it.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[expect(missing_docs, reason = "schema.sql documents the columns")]
+    pub struct StackRow in stack {
+        since 5, key id {
+            frame: FrameId,
+            caller: Option<StackId>,
+            is_truncated: bool,
+        }
+    }
 }
 
-/// One failed `execve`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "schema.sql documents the columns")]
-pub struct FailedExecRow {
-    pub launch: LaunchId,
-    pub enter: Nanos,
-    pub returned: Nanos,
-    pub path: TextId,
-    pub errno: i32,
+table! {
+    /// An object that threads waited for.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+    #[expect(missing_docs, reason = "schema.sql documents the columns")]
+    pub struct ObjectRow in object {
+        since 3, key id {
+            kind: ObjectKind,
+            device: u32,
+            inode: u64 = Bits,
+            path: Option<TextId> as path_text,
+        }
+    }
 }
 
-/// A thread other than the first of its process.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "schema.sql documents the columns")]
-pub struct ThreadRow {
-    pub task: TaskId,
-    pub launch: LaunchId,
-    pub creator: Option<TaskId>,
-    pub tid: Pid,
-    pub created: Nanos,
-    pub ended: Option<Nanos>,
-    pub cpu: Option<Nanos>,
+table! {
+    /// A stretch of a thread on a CPU, and the stretch off it that followed.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[expect(missing_docs, reason = "schema.sql documents the columns")]
+    pub struct SliceRow in slice {
+        since 1 {
+            task: TaskId,
+            off: Nanos as off_ns,
+            on_span: Option<Nanos>,
+            off_span: Option<Nanos>,
+            wake_span: Option<Nanos>,
+            reason: LeftCpu,
+            /// The file has the number of the recorded machine. A reader returns that of x86-64: see `event::syscalls`.
+            syscall: Option<u16>,
+            argument: Option<u64> = Bits,
+            waker: Option<WakerRow> as waker + waker_text,
+        }
+        since 3 {
+            object: Option<ObjectRef>,
+        }
+        since 5 {
+            /// Also 0 if calls were not counted.
+            calls: u32 = OrZero,
+        }
+        since 7 {
+            /// `None` if there is no waker, or if certainty was not recorded: then the waker counts as certain.
+            is_waker_certain: Option<bool> as waker_certain,
+        }
+    }
 }
 
-/// A stretch of a thread on a CPU, and the stretch off it that followed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "schema.sql documents the columns")]
-pub struct SliceRow {
-    pub task: TaskId,
-    pub off: Nanos,
-    pub on_span: Option<Nanos>,
-    pub off_span: Option<Nanos>,
-    pub wake_span: Option<Nanos>,
-    pub reason: LeftCpu,
-    /// The number on x86-64, regardless of the machine: see `event::syscalls`.
-    pub syscall: Option<u16>,
-    pub argument: Option<u64>,
-    pub waker: Option<WakerRow>,
-    /// Also true if certainty was not recorded.
-    pub is_waker_certain: bool,
-    pub object: Option<ObjectRef>,
-    /// Also 0 if calls were not counted.
-    pub calls: u32,
+table! {
+    /// What a thread did at an instant, or what it started to wait for.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[expect(missing_docs, reason = "schema.sql documents the columns")]
+    pub struct SampleRow in sample {
+        since 5 {
+            task: TaskId,
+            at: Nanos as at_ns,
+            span: Nanos as span_ns,
+            is_waiting: bool,
+            stack: StackId,
+        }
+    }
 }
 
 impl SliceRow {
@@ -272,60 +321,6 @@ impl SliceRow {
     }
 }
 
-/// What a thread did at an instant, or what it started to wait for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "schema.sql documents the columns")]
-pub struct SampleRow {
-    pub task: TaskId,
-    pub at: Nanos,
-    pub span: Nanos,
-    pub is_waiting: bool,
-    pub stack: StackId,
-}
-
-/// An object that threads waited for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "schema.sql documents the columns")]
-pub struct ObjectRow {
-    pub kind: ObjectKind,
-    pub device: u32,
-    pub inode: u64,
-    pub path: Option<TextId>,
-}
-
-/// Refers to one of a recording's objects and includes its kind, which is needed for every slice. A recording may have millions of these
-/// references, so both share one number.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct ObjectRef(NonZeroU32);
-
-impl ObjectRef {
-    const KIND_BITS: u32 = 5;
-    /// The maximum number of distinct objects.
-    const MOST: usize = 1 << (u32::BITS - Self::KIND_BITS);
-
-    /// Returns the reference to the object at an index, or `None` if there are too many objects.
-    #[must_use]
-    pub fn new(kind: ObjectKind, place: usize) -> Option<ObjectRef> {
-        let place = u32::try_from(place)
-            .ok()
-            .filter(|place| (*place as usize) < Self::MOST)?;
-        NonZeroU32::new(place << Self::KIND_BITS | (kind as u32 + 1)).map(ObjectRef)
-    }
-
-    /// Returns the kind of the object.
-    #[must_use]
-    pub fn kind(self) -> ObjectKind {
-        let number = (self.0.get() & ((1 << Self::KIND_BITS) - 1)) - 1;
-        ObjectKind::ALL[number as usize]
-    }
-
-    /// Returns the index among the recording's objects.
-    #[must_use]
-    pub fn place(self) -> usize {
-        (self.0.get() >> Self::KIND_BITS) as usize
-    }
-}
-
 /// What woke a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum WakerRow {
@@ -337,45 +332,9 @@ pub enum WakerRow {
     Interrupt,
 }
 
-/// The strings of a recording, in one allocation.
-#[derive(Clone, Debug, Default)]
-pub struct Texts {
-    bytes: Vec<u8>,
-    ends: Vec<usize>,
-}
-
-impl Texts {
-    /// Adds a string and returns the reference to it.
-    pub fn push(&mut self, text: &[u8]) -> TextId {
-        self.bytes.extend_from_slice(text);
-        self.ends.push(self.bytes.len());
-        TextId(u32::try_from(self.ends.len() - 1).unwrap_or(u32::MAX))
-    }
-
-    /// Returns the string; empty if the reference is invalid.
-    #[must_use]
-    pub fn get(&self, id: TextId) -> &[u8] {
-        let index = id.0 as usize;
-        let Some(&end) = self.ends.get(index) else { return &[] };
-        let start = if index == 0 { 0 } else { self.ends[index - 1] };
-        &self.bytes[start..end]
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_reference_holds_place_and_kind() {
-        for kind in ObjectKind::ALL {
-            for place in [0, 1, ObjectRef::MOST - 1] {
-                let object = ObjectRef::new(kind, place).unwrap();
-                assert_eq!((object.kind(), object.place()), (kind, place));
-            }
-        }
-        assert_eq!(ObjectRef::new(ObjectKind::Pipe, ObjectRef::MOST), None);
-    }
 
     #[test]
     fn a_slice_stays_small() {

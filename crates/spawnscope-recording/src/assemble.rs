@@ -9,17 +9,20 @@ use spawnscope_data::event::{
 };
 use spawnscope_data::event::{TaskId, Waker};
 
-use super::intern::{Interner, NewObject, NewText, Objects};
+use super::intern::{Interner, Objects};
 use super::redact::Redaction;
 use super::stacks::{NewStacks, Stacks};
+use super::tables::TextRow;
 use super::unfinished::{OrderedExec, Unfinished};
-use spawnscope_data::rows::{ExecRow, FailedExecRow, LaunchRow, Origin, SampleRow, SliceRow, ThreadRow, WakerRow};
+use spawnscope_data::rows::{
+    ExecRow, FailedExecRow, LaunchRow, ObjectRef, ObjectRow, Origin, SampleRow, SliceRow, ThreadRow, WakerRow,
+};
 
 /// Rows to write in one transaction.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     /// Strings that the rows refer to and that the file does not have yet.
-    pub(super) texts: Vec<NewText>,
+    pub(super) texts: Vec<TextRow>,
     /// New and changed launches.
     pub(super) launches: Vec<LaunchRow>,
     /// Launches that rows belong to. Those that the file does not know become orphans.
@@ -31,7 +34,7 @@ pub(super) struct Batch {
     /// New and changed threads. If a thread occurs twice, the later row is right.
     pub(super) threads: Vec<ThreadRow>,
     /// Objects that the slices refer to and that the file does not have yet.
-    pub(super) objects: Vec<NewObject>,
+    pub(super) objects: Vec<(ObjectRef, ObjectRow)>,
     /// Frames and call chains that launches and samples refer to and that the file does not have yet.
     pub(super) stacks: NewStacks,
     /// New slices.
@@ -305,20 +308,13 @@ impl Assembler {
         ExecRow {
             launch,
             enter: executed.entered.map(|entered| self.relative(entered)),
-            returned: None,
-            load_end: None,
-            has_loader: None,
             enter_cpu: executed.entered.map(|_| executed.cpu_at_entry),
-            return_cpu: None,
-            load_cpu: None,
-            load_opens: None,
-            load_failed_opens: None,
-            load_cache: None,
             path: self.interner.intern(&executed.path),
             interpreter: executed.interpreter.as_deref().map(|path| self.interner.intern(path)),
             argv: argv.id,
             argv_bytes: argv.bytes as u64 + cut_bytes,
             cwd: executed.cwd.as_deref().map(|path| self.interner.intern(path)),
+            ..ExecRow::default()
         }
     }
 
@@ -398,7 +394,7 @@ impl Assembler {
             syscall: slice.syscall.and_then(|syscall| u16::try_from(syscall.number).ok()),
             argument: slice.syscall.map(|syscall| syscall.argument),
             waker,
-            is_waker_certain: slice.wake.as_ref().is_none_or(|wake| wake.is_certain),
+            is_waker_certain: slice.wake.as_ref().map(|wake| wake.is_certain),
             object: slice.object.and_then(|object| self.objects.intern(object)),
             calls: slice.calls,
         });

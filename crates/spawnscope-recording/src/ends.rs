@@ -48,13 +48,17 @@ pub struct Ending {
 
 impl Ending {
     /// Returns the losses summed by kind: a collector may report one kind in several parts.
-    pub(super) fn losses(&self) -> BTreeMap<&str, u64> {
+    pub(super) fn losses(&self) -> Vec<Loss> {
         let mut losses = BTreeMap::new();
         for loss in &self.lost {
-            let events: &mut u64 = losses.entry(loss.kind.as_str()).or_default();
+            let events: &mut u64 = losses.entry(&loss.kind).or_default();
             *events = events.saturating_add(loss.events);
         }
-        losses
+        let sum = |(kind, events): (&String, u64)| Loss {
+            kind: kind.clone(),
+            events,
+        };
+        losses.into_iter().map(sum).collect()
     }
 }
 

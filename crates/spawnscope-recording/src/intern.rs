@@ -9,14 +9,8 @@ use std::sync::Arc;
 use spawnscope_data::event::{Object, ObjectKind};
 
 use super::redact::Redaction;
+use super::tables::TextRow;
 use spawnscope_data::rows::{ObjectRef, ObjectRow, TextId};
-
-/// A string that is not in the file yet.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct NewText {
-    pub(super) id: TextId,
-    pub(super) bytes: Arc<[u8]>,
-}
 
 /// A string that is in the file, or will be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +27,7 @@ pub(super) struct Interner {
     known: HashMap<Arc<[u8]>, Interned>,
     known_bytes: usize,
     next: u32,
-    new: Vec<NewText>,
+    new: Vec<TextRow>,
 }
 
 impl Interner {
@@ -80,22 +74,14 @@ impl Interner {
         let interned = Interned { id, bytes: bytes.len() };
         self.known_bytes += given.len();
         self.known.insert(given, interned);
-        self.new.push(NewText { id, bytes });
+        self.new.push(TextRow { id, bytes });
         interned
     }
 
     /// Returns the strings that were new since the last call.
-    pub(super) fn take_new(&mut self) -> Vec<NewText> {
+    pub(super) fn take_new(&mut self) -> Vec<TextRow> {
         std::mem::take(&mut self.new)
     }
-}
-
-/// An object that is not in the file yet.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct NewObject {
-    /// Its position and kind.
-    pub(super) reference: ObjectRef,
-    pub(super) row: ObjectRow,
 }
 
 /// Known objects with their positions, and the paths of files.
@@ -104,7 +90,7 @@ pub(super) struct Objects {
     known: HashMap<ObjectRow, ObjectRef>,
     paths: HashMap<(u32, u64), TextId>,
     next: usize,
-    new: Vec<NewObject>,
+    new: Vec<(ObjectRef, ObjectRow)>,
 }
 
 impl Objects {
@@ -136,12 +122,12 @@ impl Objects {
         let reference = ObjectRef::new(kind, self.next)?;
         self.next += 1;
         self.known.insert(row, reference);
-        self.new.push(NewObject { reference, row });
+        self.new.push((reference, row));
         Some(reference)
     }
 
     /// Returns the objects that were new since the last call.
-    pub(super) fn take_new(&mut self) -> Vec<NewObject> {
+    pub(super) fn take_new(&mut self) -> Vec<(ObjectRef, ObjectRow)> {
         std::mem::take(&mut self.new)
     }
 }
@@ -223,7 +209,7 @@ mod tests {
         assert_ne!(objects.intern(pipe), Some(first));
         objects.name(3, 7, TextId(6));
         assert_ne!(objects.intern(fifo), Some(first));
-        let paths: Vec<_> = objects.take_new().iter().map(|new| new.row.path).collect();
+        let paths: Vec<_> = objects.take_new().iter().map(|(_, row)| row.path).collect();
         assert_eq!(paths, [Some(TextId(5)), None, Some(TextId(6))]);
         assert!(objects.take_new().is_empty());
     }

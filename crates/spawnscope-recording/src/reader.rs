@@ -2,7 +2,6 @@
 //! table and the column, and checksums reveal changed rows. The row types are in `rows`.
 
 mod snapshot;
-mod take;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -5,7 +5,7 @@ use rusqlite::Connection;
 
 use super::tables::TABLES;
 
-/// The schema of the current version; `tables` has the version that added each part.
+/// The schema of the current version. The declarations in `tables` have the version that added each part.
 const CURRENT: &str = include_str!("schema.sql");
 
 /// Describes how a file's schema differs from that of a recording of its version; `None` if it does not.
@@ -50,7 +50,11 @@ fn expected(version: i32) -> Vec<Definition> {
         };
         let mut columns = columns(statement);
         // The first part is the head, `CREATE TABLE x`.
-        columns.retain(|column| !table.is_absent(column.split(' ').next().unwrap_or_default(), version));
+        columns.retain(|definition| {
+            let name = definition.split(' ').next();
+            let mut later = table.columns.iter().filter(|column| column.since > version);
+            later.all(|column| name != Some(column.name))
+        });
         let has_index = columns.iter().any(|column| column.ends_with(" TEXT PRIMARY KEY"));
         let definition = |kind: &str, name: String, columns| Definition {
             kind: kind.to_owned(),
@@ -58,7 +62,7 @@ fn expected(version: i32) -> Vec<Definition> {
             table: table.name.to_owned(),
             columns,
         };
-        if table.since > version {
+        if table.since() > version {
             continue;
         }
         all.push(definition("table", table.name.to_owned(), Some(columns)));

@@ -1,5 +1,5 @@
 //! The SQL that writes a recording: the new file, a batch of rows in one transaction, the end. `writer` decides when to write and what to
-//! do on failure, `values` encodes rows, and `sums` maintains checksums.
+//! do on failure, `tables` has the statements, `values` encodes rows, and `sums` maintains checksums.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,7 +7,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior, params};
+use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior, params};
+
+use spawnscope_data::event::Nanos;
 
 use super::assemble::Batch;
 use super::destination::{self, Destination};
@@ -15,11 +17,9 @@ use super::error::RecordError;
 use super::manner::Memory;
 use super::redact::Redaction;
 use super::sums::{self, SummingWriter, Sums};
-use super::tables::{
-    CALIBRATION, EXEC, FAILED_EXEC, FRAME, LAUNCH, LOST, MISSING, OBJECT, SAMPLE, SLICE, STACK, TEXT, THREAD,
-};
+use super::tables::RecordingRow;
 use super::unfinished::Unfinished;
-use super::values::{self, signed};
+use super::values::signed;
 use super::{log, trailer};
 use crate::ends::{Ending, Finished, Header};
 
@@ -232,36 +232,36 @@ pub(super) fn create_schema(
     in_transaction(connection, Sums::default(), |rows| {
         rows.transaction().execute_batch(include_str!("schema.sql"))?;
         sums::begin(rows.transaction())?;
-        write_header(rows.transaction(), header, redaction)?;
-        rows.insert(&MISSING, header.missing.iter().map(values::of_missing))?;
-        rows.insert(&CALIBRATION, header.calibration.iter().map(values::of_calibration))
+        rows.insert(&[recording_row(header, redaction)])?;
+        rows.insert(&header.missing)?;
+        rows.insert(&header.calibration)
     })
 }
 
-fn write_header(transaction: &Transaction<'_>, header: &Header, redaction: Redaction) -> rusqlite::Result<()> {
+fn recording_row(header: &Header, redaction: Redaction) -> RecordingRow {
     let command: Vec<u8> = header
         .command
         .iter()
         .flat_map(|argument| [argument.as_slice(), b"\0"].concat())
         .collect();
-    transaction.execute(
-        "INSERT INTO recording (id, version, collector, scope, command, cwd, kernel, arch, hostname, cpus, \
-         started_unix_ns, origin_ns, last_ns) VALUES (1, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, 0)",
-        params![
-            env!("CARGO_PKG_VERSION"),
-            header.collector,
-            header.scope.name(),
-            redaction.apply(&command),
-            redaction.apply_to_path(&header.cwd),
-            header.kernel,
-            header.arch,
-            header.hostname,
-            header.cpus,
-            header.started_unix_ns,
-            signed(header.origin.0),
-        ],
-    )?;
-    Ok(())
+    RecordingRow {
+        id: 1,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        collector: header.collector.clone(),
+        scope: header.scope,
+        command: redaction.apply(&command).into_owned(),
+        cwd: redaction.apply_to_path(&header.cwd).into_owned(),
+        kernel: header.kernel.clone(),
+        arch: header.arch.clone(),
+        hostname: header.hostname.clone(),
+        cpus: header.cpus,
+        started_unix_ns: header.started_unix_ns,
+        origin: header.origin.0,
+        root: None,
+        last: Nanos(0),
+        wall: None,
+        ended: None,
+    }
 }
 
 #[cfg(test)]
@@ -270,21 +270,18 @@ pub(super) fn write_batch(connection: &mut Connection, sums: Sums, batch: &Batch
 }
 
 fn write_rows(rows: &mut SummingWriter<'_>, batch: &Batch) -> rusqlite::Result<()> {
-    rows.insert(&TEXT, batch.texts.iter().map(values::of_text))?;
-    let frames = batch.stacks.frames.iter();
-    rows.insert(&FRAME, frames.map(|(id, row)| values::of_frame(*id, row)))?;
-    let stacks = batch.stacks.stacks.iter();
-    rows.insert(&STACK, stacks.map(|(id, row)| values::of_stack(*id, row)))?;
-    rows.upsert(&LAUNCH, batch.launches.iter().map(values::of_launch))?;
+    rows.insert(&batch.texts)?;
+    rows.insert(&batch.stacks.frames)?;
+    rows.insert(&batch.stacks.stacks)?;
+    rows.upsert(&batch.launches)?;
     let orphans = batch.mentioned.iter().map(|launch| Unfinished::orphan(*launch).row);
-    rows.insert_new(&LAUNCH, orphans.map(|row| values::of_launch(&row)))?;
-    let execs = batch.execs.iter();
-    rows.upsert_at(&EXEC, execs.map(|exec| (exec.ordinal, values::of_exec(&exec.row))))?;
-    rows.insert(&FAILED_EXEC, batch.failed_execs.iter().map(values::of_failed_exec))?;
-    rows.upsert(&THREAD, batch.threads.iter().map(values::of_thread))?;
-    rows.insert(&OBJECT, batch.objects.iter().map(values::of_object))?;
-    rows.insert(&SLICE, batch.slices.iter().map(values::of_slice))?;
-    rows.insert(&SAMPLE, batch.samples.iter().map(values::of_sample))?;
+    rows.insert_new(&orphans.collect::<Vec<_>>())?;
+    rows.upsert_at(batch.execs.iter().map(|exec| (exec.ordinal, &exec.row)))?;
+    rows.insert(&batch.failed_execs)?;
+    rows.upsert(&batch.threads)?;
+    rows.insert(&batch.objects)?;
+    rows.insert(&batch.slices)?;
+    rows.insert(&batch.samples)?;
     let sql = "UPDATE recording SET last_ns = ?, root_launch = coalesce(?, root_launch)";
     let root = batch.root.map(|root| signed(root.0));
     let mut update = rows.transaction().prepare_cached(sql)?;
@@ -296,11 +293,7 @@ fn write_ending(rows: &mut SummingWriter<'_>, ending: &Ending) -> rusqlite::Resu
         "UPDATE recording SET wall_ns = ?, ended = ?",
         params![ending.wall.map(|wall| signed(wall.0)), ending.ended],
     )?;
-    let losses = ending.losses();
-    rows.insert(
-        &LOST,
-        losses.iter().map(|(kind, events)| values::of_loss(kind, *events)),
-    )
+    rows.insert(&ending.losses())
 }
 
 #[cfg(test)]

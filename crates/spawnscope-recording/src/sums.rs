@@ -2,10 +2,14 @@
 //! `checksum` has the sums of all rows.
 
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{CachedStatement, Row, Transaction, params, params_from_iter};
+use rusqlite::{CachedStatement, Transaction, params, params_from_iter};
+
+use spawnscope_data::rows::LaunchRow;
+use spawnscope_data::table::{Row, Table};
 
 use super::checksum::{RowHasher, TableSum};
-use super::tables::{CHECKSUM, LAUNCH, RECORDING, TABLES, Table};
+use super::tables::{self, ChecksumRow, RecordingRow, TABLES};
+use super::values::Sqlite;
 
 /// The sums of all tables, in the order of `TABLES`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,8 +26,8 @@ impl Sums {
     pub(super) fn of_rows(connection: &rusqlite::Connection) -> Sums {
         let mut sums = Sums::default();
         let mut hasher = RowHasher::default();
-        for table in TABLES.iter().filter(|table| table.name != CHECKSUM.name) {
-            let mut select = connection.prepare(&table.select(i32::MAX)).unwrap();
+        for table in summed_tables() {
+            let mut select = connection.prepare(&tables::select(table, i32::MAX)).unwrap();
             let mut rows = select.raw_query();
             while let Some(row) = rows.next().unwrap() {
                 let row = hasher.hash(row.get(0).unwrap(), &values_of(row, table).unwrap());
@@ -37,7 +41,7 @@ impl Sums {
     #[cfg(test)]
     pub(super) fn stored(connection: &rusqlite::Connection) -> Sums {
         let mut sums = Sums::default();
-        for table in TABLES.iter().filter(|table| table.name != CHECKSUM.name) {
+        for table in summed_tables() {
             let sql = "SELECT rows, sum FROM checksum WHERE name = ?";
             let stored = connection.query_row(sql, [table.name], |row| {
                 Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
@@ -77,29 +81,26 @@ impl<'t> SummingWriter<'t> {
         self.transaction
     }
 
-    /// Adds rows to a table.
-    pub(super) fn insert<'v, const N: usize>(
-        &mut self,
-        table: &Table,
-        rows: impl IntoIterator<Item = [ValueRef<'v>; N]>,
-    ) -> rusqlite::Result<()> {
-        let mut insert = self.transaction.prepare_cached(&table.insert())?;
-        for values in rows {
+    /// Adds rows to their table.
+    pub(super) fn insert<R: Row<Sqlite>>(&mut self, rows: &[R]) -> rusqlite::Result<()> {
+        let mut insert = self.transaction.prepare_cached(&tables::insert(R::TABLE))?;
+        let mut values = Vec::new();
+        for row in rows {
+            encode(row, &mut values);
             execute(&mut insert, &values)?;
-            self.add(table, &values);
+            self.add(R::TABLE, &values);
         }
         Ok(())
     }
 
-    /// Adds rows to a table, or replaces rows with the same key, which is their first value.
-    pub(super) fn upsert<const N: usize>(
-        &mut self,
-        table: &'static Table,
-        rows: impl IntoIterator<Item = [ValueRef<'static>; N]>,
-    ) -> rusqlite::Result<()> {
-        let mut insert = self.transaction.prepare_cached(&table.insert_new())?;
+    /// Adds rows to their table, or replaces rows with the same key, which is their first value.
+    pub(super) fn upsert<R: Row<Sqlite>>(&mut self, rows: &[R]) -> rusqlite::Result<()> {
+        let table = R::TABLE;
+        let mut insert = self.transaction.prepare_cached(&tables::insert_new(table))?;
         let mut renew = self.transaction.prepare_cached(&renewal(table))?;
-        for values in rows {
+        let mut values = Vec::new();
+        for row in rows {
+            encode(row, &mut values);
             if execute(&mut insert, &values)? == 1 {
                 self.add(table, &values);
             } else {
@@ -113,16 +114,18 @@ impl<'t> SummingWriter<'t> {
     }
 
     /// As `upsert`, for a table whose rows are identified by a rowid that is not a column.
-    pub(super) fn upsert_at<const N: usize>(
+    pub(super) fn upsert_at<'r, R: Row<Sqlite> + 'r>(
         &mut self,
-        table: &'static Table,
-        rows: impl IntoIterator<Item = (i64, [ValueRef<'static>; N])>,
+        rows: impl IntoIterator<Item = (i64, &'r R)>,
     ) -> rusqlite::Result<()> {
-        let mut insert = self.transaction.prepare_cached(&table.insert_new_at_rowid())?;
-        let mut renew = self.transaction.prepare_cached(&table.replace_at_rowid())?;
-        for (rowid, values) in rows {
+        let table = R::TABLE;
+        let mut insert = self.transaction.prepare_cached(&tables::insert_new_at_rowid(table))?;
+        let mut renew = self.transaction.prepare_cached(&tables::replace_at_rowid(table))?;
+        let mut values = Vec::new();
+        for (rowid, row) in rows {
             let rowid = ValueRef::Integer(rowid);
-            let bound = || values.into_iter().chain([rowid]).map(ToSqlOutput::Borrowed);
+            encode(row, &mut values);
+            let bound = || values.iter().copied().chain([rowid]).map(ToSqlOutput::Borrowed);
             if insert.execute(params_from_iter(bound()))? == 1 {
                 self.add(table, &values);
             } else {
@@ -135,16 +138,14 @@ impl<'t> SummingWriter<'t> {
         Ok(())
     }
 
-    /// Adds rows unless the table has rows with the same key.
-    pub(super) fn insert_new<const N: usize>(
-        &mut self,
-        table: &Table,
-        rows: impl IntoIterator<Item = [ValueRef<'static>; N]>,
-    ) -> rusqlite::Result<()> {
-        let mut insert = self.transaction.prepare_cached(&table.insert_new())?;
-        for values in rows {
+    /// Adds rows unless their table has rows with the same key.
+    pub(super) fn insert_new<R: Row<Sqlite>>(&mut self, rows: &[R]) -> rusqlite::Result<()> {
+        let mut insert = self.transaction.prepare_cached(&tables::insert_new(R::TABLE))?;
+        let mut values = Vec::new();
+        for row in rows {
+            encode(row, &mut values);
             if execute(&mut insert, &values)? == 1 {
-                self.add(table, &values);
+                self.add(R::TABLE, &values);
             }
         }
         Ok(())
@@ -152,10 +153,11 @@ impl<'t> SummingWriter<'t> {
 
     /// Recomputes the sum of the single row of `recording`, and stores the sums that changed.
     pub(super) fn finish(mut self) -> rusqlite::Result<Sums> {
-        let sum = self.stored(&RECORDING, ValueRef::Integer(1))?;
-        *self.sums.of(&RECORDING) = TableSum { rows: 1, sum };
-        let sql = format!("UPDATE {} SET rows = ?, sum = ? WHERE rowid = ?", CHECKSUM.name);
-        let mut update = self.transaction.prepare_cached(&sql)?;
+        let recording = tables::of::<RecordingRow>();
+        let sum = self.stored(recording, ValueRef::Integer(1))?;
+        *self.sums.of(recording) = TableSum { rows: 1, sum };
+        let sql = "UPDATE checksum SET rows = ?, sum = ? WHERE rowid = ?";
+        let mut update = self.transaction.prepare_cached(sql)?;
         for (rowid, (before, sum)) in (1i64..).zip(self.before.0.iter().zip(&self.sums.0)) {
             if before != sum {
                 update.execute(params![sum.rows.cast_signed(), sum.sum.cast_signed(), rowid])?;
@@ -171,7 +173,7 @@ impl<'t> SummingWriter<'t> {
 
     /// Returns the checksum of a stored row.
     fn stored(&mut self, table: &Table, rowid: ValueRef<'_>) -> rusqlite::Result<u64> {
-        let mut select = self.transaction.prepare_cached(&table.select_one())?;
+        let mut select = self.transaction.prepare_cached(&tables::select_one(table))?;
         let hasher = &mut self.hasher;
         select.query_row([ToSqlOutput::Borrowed(rowid)], |row| {
             let values = values_of(row, table)?;
@@ -182,44 +184,53 @@ impl<'t> SummingWriter<'t> {
 
 /// Creates the table of sums, with a row for each table. All tables are empty.
 pub(super) fn begin(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
-    let mut insert = transaction.prepare(&CHECKSUM.insert())?;
-    let covered = TABLES.iter().filter(|table| table.name != CHECKSUM.name);
-    covered
-        .into_iter()
-        .try_for_each(|table| insert.execute(params![table.name, 0, 0]).map(drop))
+    let mut insert = transaction.prepare(&tables::insert(tables::of::<ChecksumRow>()))?;
+    summed_tables().try_for_each(|table| insert.execute(params![table.name, 0, 0]).map(drop))
+}
+
+/// Returns the tables that have checksums: all others.
+fn summed_tables() -> impl Iterator<Item = &'static Table> {
+    let checksums = tables::of::<ChecksumRow>().name;
+    TABLES.into_iter().filter(move |table| table.name != checksums)
+}
+
+/// Replaces `values` with those of a row.
+fn encode<'r, R: Row<Sqlite>>(row: &'r R, values: &mut Vec<ValueRef<'r>>) {
+    values.clear();
+    row.write(values);
 }
 
 fn execute(statement: &mut CachedStatement<'_>, values: &[ValueRef<'_>]) -> rusqlite::Result<usize> {
     statement.execute(params_from_iter(values.iter().copied().map(ToSqlOutput::Borrowed)))
 }
 
-fn values_of<'row>(row: &'row Row<'_>, table: &Table) -> rusqlite::Result<Vec<ValueRef<'row>>> {
+fn values_of<'row>(row: &'row rusqlite::Row<'_>, table: &Table) -> rusqlite::Result<Vec<ValueRef<'row>>> {
     (1..=table.columns.len()).map(|column| row.get_ref(column)).collect()
 }
 
 /// Returns the statement that replaces a row.
 fn renewal(table: &Table) -> String {
-    if table.name == LAUNCH.name {
-        merge_launch()
+    if table.name == tables::of::<LaunchRow>().name {
+        merge_launch(table)
     } else {
-        table.replace()
+        tables::replace(table)
     }
 }
 
 /// Returns the statement that merges new facts into a launch's row. A late event about a launch that is no longer in memory produces a row
 /// with few facts. It must not overwrite what the file has, and an orphan (the largest number) whose creation becomes known is no longer an
 /// orphan.
-fn merge_launch() -> String {
-    let merged: Vec<String> = LAUNCH.columns[1..]
+fn merge_launch(table: &Table) -> String {
+    let merged: Vec<String> = table.columns[1..]
         .iter()
-        .map(|&column| match column {
+        .map(|column| match column.name {
             "origin" => "origin = min(excluded.origin, origin)".to_owned(),
             column => format!("{column} = coalesce(excluded.{column}, {column})"),
         })
         .collect();
     format!(
         "{} ON CONFLICT (id) DO UPDATE SET {}",
-        LAUNCH.insert(),
+        tables::insert(table),
         merged.join(", ")
     )
 }

@@ -1,310 +1,141 @@
-//! The names of all tables and columns, shared by the statements of the writer and the reader. `schema.sql` documents the columns.
+//! All tables of a recording, and the SQL of their statements. `schema.sql` documents the columns. The rows that the analysis uses are declared
+//! in `spawnscope_data`, all others here.
 
-/// A table, with its columns in the order in which rows are bound and decoded.
-pub(super) struct Table {
-    pub(super) name: &'static str,
-    pub(super) columns: &'static [&'static str],
-    /// The first format version that has the table.
-    pub(super) since: i32,
-    /// Columns added later, each with the first version that has it.
-    pub(super) later: &'static [(&'static str, i32)],
+use std::sync::Arc;
+
+use spawnscope_data::event::{Calibration, LaunchId, Loss, Missing, Nanos};
+use spawnscope_data::rows::{
+    ExecRow, FailedExecRow, FrameRow, LaunchRow, ObjectRow, SampleRow, Scope, SliceRow, StackRow, TextId, ThreadRow,
+};
+use spawnscope_data::table;
+use spawnscope_data::table::{Bits, Column, Row, Table};
+
+use super::values::{Cpus, Sqlite};
+
+table! {
+    /// What was recorded: the only row of its table.
+    #[derive(Debug)]
+    pub(super) struct RecordingRow in recording {
+        since 1 {
+            id: i64,
+            version: String,
+            collector: String,
+            scope: Scope,
+            command: Vec<u8>,
+            cwd: Vec<u8>,
+            kernel: String,
+            arch: String,
+            hostname: String,
+            cpus: u32 = Cpus,
+            started_unix_ns: i64,
+            origin: u64 as origin_ns,
+            root: Option<LaunchId> as root_launch,
+            last: Nanos as last_ns,
+            wall: Option<Nanos> as wall_ns,
+            ended: Option<String>,
+        }
+    }
 }
 
-pub(super) const RECORDING: Table = Table {
-    name: "recording",
-    columns: &[
-        "id",
-        "version",
-        "collector",
-        "scope",
-        "command",
-        "cwd",
-        "kernel",
-        "arch",
-        "hostname",
-        "cpus",
-        "started_unix_ns",
-        "origin_ns",
-        "root_launch",
-        "last_ns",
-        "wall_ns",
-        "ended",
-    ],
-    since: 1,
-    later: &[],
-};
+table! {
+    /// A string that is not in the file yet.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub(super) struct TextRow in text {
+        since 1 {
+            id: TextId,
+            bytes: Arc<[u8]>,
+        }
+    }
+}
 
-pub(super) const MISSING: Table = Table {
-    name: "missing",
-    columns: &["what", "effect"],
-    since: 1,
-    later: &[],
-};
+table! {
+    /// The checksum of another table.
+    #[derive(Debug)]
+    pub(super) struct ChecksumRow in checksum {
+        since 8 {
+            name: String,
+            rows: u64 = Bits,
+            sum: u64 = Bits,
+        }
+    }
+}
 
-pub(super) const CALIBRATION: Table = Table {
-    name: "calibration",
-    columns: &["what", "ns", "low_ns", "high_ns"],
-    since: 2,
-    later: &[],
-};
-
-pub(super) const LOST: Table = Table {
-    name: "lost",
-    columns: &["kind", "events"],
-    since: 1,
-    later: &[],
-};
-
-pub(super) const TEXT: Table = Table {
-    name: "text",
-    columns: &["id", "bytes"],
-    since: 1,
-    later: &[],
-};
-
-pub(super) const LAUNCH: Table = Table {
-    name: "launch",
-    columns: &[
-        "id",
-        "parent",
-        "parent_task",
-        "pid",
-        "origin",
-        "mechanism",
-        "create_ns",
-        "created_ns",
-        "first_run_ns",
-        "exit_ns",
-        "zombie_ns",
-        "reaped_ns",
-        "wait_status",
-        "parent_rss_bytes",
-        "parent_table_bytes",
-        "exit_cpu_ns",
-        "cpu_ns",
-        "name_text",
-        "setup_closes",
-        "setup_close_span",
-        "prepare_ns",
-        "parent_tidied_ns",
-        "parent_faults",
-        "script_stack",
-        "native_stack",
-    ],
-    since: 1,
-    later: &[
-        ("setup_closes", 2),
-        ("setup_close_span", 2),
-        ("prepare_ns", 4),
-        ("parent_tidied_ns", 4),
-        ("parent_faults", 4),
-        ("script_stack", 5),
-        ("native_stack", 5),
-    ],
-};
-
-pub(super) const EXEC: Table = Table {
-    name: "exec",
-    columns: &[
-        "launch",
-        "enter_ns",
-        "return_ns",
-        "load_ns",
-        "has_loader",
-        "enter_cpu_ns",
-        "return_cpu_ns",
-        "load_cpu_ns",
-        "path_text",
-        "interpreter_text",
-        "argv_text",
-        "argv_bytes",
-        "cwd_text",
-        "load_opens",
-        "load_failed_opens",
-        "load_cache",
-    ],
-    since: 1,
-    later: &[("load_opens", 2), ("load_failed_opens", 2), ("load_cache", 2)],
-};
-
-pub(super) const FAILED_EXEC: Table = Table {
-    name: "failed_exec",
-    columns: &["launch", "enter_ns", "return_ns", "path_text", "errno"],
-    since: 1,
-    later: &[],
-};
-
-pub(super) const THREAD: Table = Table {
-    name: "thread",
-    columns: &["task", "launch", "creator", "tid", "created_ns", "ended_ns", "cpu_ns"],
-    since: 1,
-    later: &[],
-};
-
-pub(super) const SLICE: Table = Table {
-    name: "slice",
-    columns: &[
-        "task",
-        "off_ns",
-        "on_span",
-        "off_span",
-        "wake_span",
-        "reason",
-        "syscall",
-        "argument",
-        "waker",
-        "waker_text",
-        "object",
-        "calls",
-        "waker_certain",
-    ],
-    since: 1,
-    later: &[("object", 3), ("calls", 5), ("waker_certain", 7)],
-};
-
-pub(super) const OBJECT: Table = Table {
-    name: "object",
-    columns: &["id", "kind", "device", "inode", "path_text"],
-    since: 3,
-    later: &[],
-};
-
-pub(super) const FRAME: Table = Table {
-    name: "frame",
-    columns: &[
-        "id",
-        "language",
-        "function_text",
-        "file_text",
-        "line",
-        "module_text",
-        "address",
-        "is_inlined",
-    ],
-    since: 5,
-    later: &[],
-};
-
-pub(super) const STACK: Table = Table {
-    name: "stack",
-    columns: &["id", "frame", "caller", "is_truncated"],
-    since: 5,
-    later: &[],
-};
-
-pub(super) const SAMPLE: Table = Table {
-    name: "sample",
-    columns: &["task", "at_ns", "span_ns", "is_waiting", "stack"],
-    since: 5,
-    later: &[],
-};
-
-/// The checksums of all other tables.
-pub(super) const CHECKSUM: Table = Table {
-    name: "checksum",
-    columns: &["name", "rows", "sum"],
-    since: 8,
-    later: &[],
-};
-
-/// Every table.
+/// Every table, in the order of their checksums.
 pub(super) const TABLES: [&Table; 15] = [
-    &RECORDING,
-    &MISSING,
-    &CALIBRATION,
-    &LOST,
-    &TEXT,
-    &LAUNCH,
-    &EXEC,
-    &FAILED_EXEC,
-    &THREAD,
-    &FRAME,
-    &STACK,
-    &OBJECT,
-    &SLICE,
-    &SAMPLE,
-    &CHECKSUM,
+    of::<RecordingRow>(),
+    of::<Missing>(),
+    of::<Calibration>(),
+    of::<Loss>(),
+    of::<TextRow>(),
+    of::<LaunchRow>(),
+    of::<ExecRow>(),
+    of::<FailedExecRow>(),
+    of::<ThreadRow>(),
+    of::<FrameRow>(),
+    of::<StackRow>(),
+    of::<ObjectRow>(),
+    of::<SliceRow>(),
+    of::<SampleRow>(),
+    of::<ChecksumRow>(),
 ];
 
-impl Table {
-    /// The maximum number of columns of any table.
-    pub(super) const MOST_COLUMNS: usize = 32;
-
-    /// Whether a recording of this version lacks a current column of the table.
-    pub(super) fn is_absent(&self, column: &str, version: i32) -> bool {
-        let mut later = self.later.iter();
-        later.any(|(name, since)| *name == column && *since > version)
-    }
-
-    /// Selects every row of a recording of this version, ordered by rowid, which is the first value. Columns added later are NULL.
-    pub(super) fn select(&self, version: i32) -> String {
-        format!("{} ORDER BY rowid", self.select_some(version))
-    }
-
-    /// Selects all rowids in order.
-    pub(super) fn select_ids(&self) -> String {
-        format!("SELECT rowid FROM {} ORDER BY rowid", self.name)
-    }
-
-    /// Selects one row by its rowid, with the rowid as the first value.
-    pub(super) fn select_one(&self) -> String {
-        format!("{} WHERE rowid = ?", self.select_some(i32::MAX))
-    }
-
-    fn select_some(&self, version: i32) -> String {
-        let known = |column: &&'static str| {
-            if self.is_absent(column, version) {
-                "NULL"
-            } else {
-                column
-            }
-        };
-        let columns: Vec<&str> = self.columns.iter().map(known).collect();
-        format!("SELECT rowid, {} FROM {}", columns.join(", "), self.name)
-    }
-
-    /// Inserts a row.
-    pub(super) fn insert(&self) -> String {
-        format!("INSERT INTO {} {}", self.name, values(self.columns))
-    }
-
-    /// Inserts a row unless one with its key exists.
-    pub(super) fn insert_new(&self) -> String {
-        format!("INSERT OR IGNORE INTO {} {}", self.name, values(self.columns))
-    }
-
-    /// Inserts or replaces a row.
-    pub(super) fn replace(&self) -> String {
-        format!("INSERT OR REPLACE INTO {} {}", self.name, values(self.columns))
-    }
-
-    /// Inserts a row unless one with its rowid exists. The rowid is bound last.
-    pub(super) fn insert_new_at_rowid(&self) -> String {
-        format!(
-            "INSERT OR IGNORE INTO {} {}",
-            self.name,
-            values(&self.columns_and_rowid())
-        )
-    }
-
-    /// Inserts or replaces a row under its rowid, which is bound last.
-    pub(super) fn replace_at_rowid(&self) -> String {
-        format!(
-            "INSERT OR REPLACE INTO {} {}",
-            self.name,
-            values(&self.columns_and_rowid())
-        )
-    }
-
-    fn columns_and_rowid(&self) -> Vec<&'static str> {
-        self.columns.iter().copied().chain(["rowid"]).collect()
-    }
+/// Returns the table of a type of rows.
+pub(super) const fn of<R: Row<Sqlite>>() -> &'static Table {
+    R::TABLE
 }
 
-/// `(a, b) VALUES (?, ?)`
-fn values(columns: &[&str]) -> String {
+/// Selects every row of a recording of this version, ordered by rowid, which is the first value. Columns added later are NULL.
+pub(super) fn select(table: &Table, version: i32) -> String {
+    format!("{} ORDER BY rowid", select_some(table, version))
+}
+
+/// Selects all rowids in order.
+pub(super) fn select_ids(table: &Table) -> String {
+    format!("SELECT rowid FROM {} ORDER BY rowid", table.name)
+}
+
+/// Selects one row by its rowid, with the rowid as the first value.
+pub(super) fn select_one(table: &Table) -> String {
+    format!("{} WHERE rowid = ?", select_some(table, i32::MAX))
+}
+
+fn select_some(table: &Table, version: i32) -> String {
+    let stored = |column: &Column| if column.since > version { "NULL" } else { column.name };
+    let columns: Vec<&str> = table.columns.iter().map(stored).collect();
+    format!("SELECT rowid, {} FROM {}", columns.join(", "), table.name)
+}
+
+/// Inserts a row.
+pub(super) fn insert(table: &Table) -> String {
+    write("INSERT", table, None)
+}
+
+/// Inserts a row unless one with its key exists.
+pub(super) fn insert_new(table: &Table) -> String {
+    write("INSERT OR IGNORE", table, None)
+}
+
+/// Inserts or replaces a row.
+pub(super) fn replace(table: &Table) -> String {
+    write("INSERT OR REPLACE", table, None)
+}
+
+/// Inserts a row unless one with its rowid exists. The rowid is bound last.
+pub(super) fn insert_new_at_rowid(table: &Table) -> String {
+    write("INSERT OR IGNORE", table, Some("rowid"))
+}
+
+/// Inserts or replaces a row under its rowid, which is bound last.
+pub(super) fn replace_at_rowid(table: &Table) -> String {
+    write("INSERT OR REPLACE", table, Some("rowid"))
+}
+
+/// `INSERT INTO x (a, b) VALUES (?, ?)`
+fn write(verb: &str, table: &Table, rowid: Option<&'static str>) -> String {
+    let columns: Vec<&str> = table.columns.iter().map(|column| column.name).chain(rowid).collect();
     format!(
-        "({}) VALUES ({})",
+        "{verb} INTO {} ({}) VALUES ({})",
+        table.name,
         columns.join(", "),
         vec!["?"; columns.len()].join(", ")
     )
@@ -316,33 +147,36 @@ mod tests {
 
     #[test]
     fn an_older_version_is_read_without_what_came_later() {
-        assert!(
-            EXEC.select(2)
-                .contains("cwd_text, load_opens, load_failed_opens, load_cache FROM")
-        );
-        assert!(EXEC.select(1).contains("cwd_text, NULL, NULL, NULL FROM"));
+        let exec = of::<ExecRow>();
+        assert!(select(exec, 2).contains("cwd_text, load_opens, load_failed_opens, load_cache FROM"));
+        assert!(select(exec, 1).contains("cwd_text, NULL, NULL, NULL FROM"));
     }
 
     #[test]
-    fn later_columns_are_columns() {
-        for table in [LAUNCH, EXEC] {
-            assert!(!table.later.is_empty());
-            assert!(table.later.iter().all(|(name, _)| table.columns.contains(name)));
+    fn later_columns_come_last() {
+        for table in TABLES {
+            assert!(table.columns.is_sorted_by_key(|column| column.since), "{}", table.name);
         }
     }
 
     #[test]
-    fn the_columns_are_those_of_the_schema() {
+    fn the_declarations_are_those_of_the_schema() {
         let connection = rusqlite::Connection::open_in_memory().unwrap();
         connection.execute_batch(include_str!("schema.sql")).unwrap();
         for table in TABLES {
-            let statement = connection.prepare(&format!("SELECT * FROM {}", table.name)).unwrap();
-            assert_eq!(
-                statement.column_names().collect::<Vec<_>>(),
-                table.columns,
-                "{}",
-                table.name
-            );
+            let sql = "SELECT name, type, NOT (\"notnull\" OR pk) FROM pragma_table_info(?)";
+            let mut statement = connection.prepare(sql).unwrap();
+            let columns = statement.query_map([table.name], |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)));
+            let documented: Vec<(String, String, bool)> = columns.unwrap().map(Result::unwrap).collect();
+            let declared = table.columns.iter().map(|column| {
+                let column_type = &column.column_type;
+                (
+                    column.name.to_owned(),
+                    column_type.name.to_owned(),
+                    column_type.is_optional,
+                )
+            });
+            assert_eq!(declared.collect::<Vec<_>>(), documented, "{}", table.name);
         }
     }
 }

@@ -1,179 +1,233 @@
-//! Encodes rows as SQLite values, in the column order of `tables`. The writer binds these values, and checksums are computed from them. No
-//! SQL here.
+//! How each type of a row is stored in SQLite. The column order is that of the row's declaration (`table!`). No SQL here.
+
+use std::sync::Arc;
 
 use rusqlite::types::ValueRef;
 
-use spawnscope_data::event::{Calibration, Language, LeftCpu, Mechanism, Missing, Nanos, ObjectKind};
+use spawnscope_data::event::{Constant, Language, LaunchId, LeftCpu, Mechanism, Nanos, ObjectKind, Pid, TaskId};
+use spawnscope_data::rows::{FrameId, ObjectRef, Origin, Scope, StackId, TextId, WakerRow};
+use spawnscope_data::table::{Bits, ColumnType, Format, OrZero, Stores};
 
-use super::intern::{NewObject, NewText};
-use spawnscope_data::rows::{
-    ExecRow, FailedExecRow, FrameId, FrameRow, LaunchRow, ObjectRef, Origin, SampleRow, SliceRow, StackId, StackRow,
-    TextId, ThreadRow, WakerRow,
-};
+use super::fields::{BadValue, Fields, Index};
+use super::limits::{LONGEST_RECORDING, MOST_CPUS};
 
-pub(super) fn of_missing(missing: &Missing) -> [ValueRef<'_>; 2] {
-    [word(&missing.what), word(&missing.effect)]
+/// The format of a recording.
+pub(super) enum Sqlite {}
+
+impl Format for Sqlite {
+    type Source<'s> = Fields<'s>;
+    type Sink<'v> = Vec<ValueRef<'v>>;
+    type Error = BadValue;
 }
 
-pub(super) fn of_calibration(constant: &Calibration) -> [ValueRef<'_>; 4] {
-    let real = |value: Option<f64>| value.map_or(ValueRef::Null, ValueRef::Real);
-    [
-        word(constant.what.name()),
-        ValueRef::Real(constant.ns),
-        real(constant.low_ns),
-        real(constant.high_ns),
-    ]
+/// A type that is stored in one column.
+pub(super) trait Value<As = ()>: Sized {
+    const TYPE: ColumnType;
+
+    fn store(&self) -> ValueRef<'_>;
+
+    /// Returns `None` if no recorder writes the value.
+    fn load(value: ValueRef<'_>, index: &Index) -> Option<Self>;
+
+    /// Describes a value that no recorder writes.
+    fn describe(value: ValueRef<'_>) -> String {
+        describe(value)
+    }
 }
 
-pub(super) fn of_loss(kind: &str, events: u64) -> [ValueRef<'_>; 2] {
-    [word(kind), unsigned(events)]
+impl<T: Value<As>, As> Stores<T, As> for Sqlite {
+    const TYPE: ColumnType = T::TYPE;
+
+    fn read(fields: &mut Fields<'_>) -> Result<T, BadValue> {
+        fields.take()
+    }
+
+    fn write<'v>(value: &'v T, values: &mut Vec<ValueRef<'v>>) {
+        values.push(value.store());
+    }
 }
 
-pub(super) fn of_text(new: &NewText) -> [ValueRef<'_>; 2] {
-    [text(new.id), ValueRef::Blob(&new.bytes)]
+/// A type that is stored as an integer.
+trait Integer: Sized {
+    fn to_integer(&self) -> i64;
+
+    /// Returns `None` if the integer is out of range.
+    fn of_integer(value: i64, index: &Index) -> Option<Self>;
 }
 
-pub(super) fn of_launch(row: &LaunchRow) -> [ValueRef<'static>; 25] {
-    [
-        unsigned(row.id.0),
-        optional(row.parent, |parent| unsigned(parent.0)),
-        optional(row.parent_task, |task| unsigned(task.0)),
-        optional(row.pid, |pid| integer(pid.0)),
-        number(&Origin::ALL, row.origin),
-        optional(row.mechanism, |mechanism| number(&Mechanism::ALL, mechanism)),
-        nanos(row.create),
-        nanos(row.created),
-        nanos(row.first_run),
-        nanos(row.exit),
-        nanos(row.zombie),
-        nanos(row.reaped),
-        optional(row.wait_status, integer),
-        optional(row.parent_rss_bytes, unsigned),
-        optional(row.parent_table_bytes, unsigned),
-        nanos(row.exit_cpu),
-        nanos(row.cpu),
-        optional(row.name, text),
-        optional(row.setup_closes, integer),
-        nanos(row.setup_close_span),
-        nanos(row.prepare),
-        nanos(row.parent_tidied),
-        optional(row.parent_faults, integer),
-        optional(row.script_stack, stack),
-        optional(row.native_stack, stack),
-    ]
-}
+impl<T: Integer> Value for T {
+    const TYPE: ColumnType = required("INTEGER");
 
-pub(super) fn of_exec(row: &ExecRow) -> [ValueRef<'static>; 16] {
-    [
-        unsigned(row.launch.0),
-        nanos(row.enter),
-        nanos(row.returned),
-        nanos(row.load_end),
-        optional(row.has_loader, integer),
-        nanos(row.enter_cpu),
-        nanos(row.return_cpu),
-        nanos(row.load_cpu),
-        text(row.path),
-        optional(row.interpreter, text),
-        text(row.argv),
-        unsigned(row.argv_bytes),
-        optional(row.cwd, text),
-        optional(row.load_opens, integer),
-        optional(row.load_failed_opens, integer),
-        optional(row.load_cache, integer),
-    ]
-}
+    fn store(&self) -> ValueRef<'_> {
+        ValueRef::Integer(self.to_integer())
+    }
 
-pub(super) fn of_failed_exec(row: &FailedExecRow) -> [ValueRef<'static>; 5] {
-    [
-        unsigned(row.launch.0),
-        unsigned(row.enter.0),
-        unsigned(row.returned.0),
-        text(row.path),
-        integer(row.errno),
-    ]
-}
-
-pub(super) fn of_thread(row: &ThreadRow) -> [ValueRef<'static>; 7] {
-    [
-        unsigned(row.task.0),
-        unsigned(row.launch.0),
-        optional(row.creator, |creator| unsigned(creator.0)),
-        integer(row.tid.0),
-        unsigned(row.created.0),
-        nanos(row.ended),
-        nanos(row.cpu),
-    ]
-}
-
-pub(super) fn of_frame(id: FrameId, row: &FrameRow) -> [ValueRef<'static>; 8] {
-    [
-        frame(id),
-        number(&Language::ALL, row.language),
-        optional(row.function, text),
-        optional(row.file, text),
-        optional(row.line, integer),
-        optional(row.module, text),
-        optional(row.address, |address| integer(address.cast_signed())),
-        integer(row.is_inlined),
-    ]
-}
-
-pub(super) fn of_stack(id: StackId, row: &StackRow) -> [ValueRef<'static>; 4] {
-    [
-        stack(id),
-        frame(row.frame),
-        optional(row.caller, stack),
-        integer(row.is_truncated),
-    ]
-}
-
-pub(super) fn of_object(new: &NewObject) -> [ValueRef<'static>; 5] {
-    let NewObject { reference, row } = new;
-    [
-        object(*reference),
-        number(&ObjectKind::ALL, row.kind),
-        integer(row.device),
-        integer(row.inode.cast_signed()),
-        optional(row.path, text),
-    ]
-}
-
-pub(super) fn of_slice(row: &SliceRow) -> [ValueRef<'static>; 13] {
-    let (waker, waker_text) = match row.waker {
-        None => (ValueRef::Null, ValueRef::Null),
-        Some(WakerRow::Task(task)) => (unsigned(task.0), ValueRef::Null),
-        Some(WakerRow::Interrupt) => (integer(0), ValueRef::Null),
-        Some(WakerRow::Other(pid, name)) => {
-            let seen = (pid.0 != 0).then(|| -i64::from(pid.0));
-            (optional(seen, integer), optional(name, text))
+    fn load(value: ValueRef<'_>, index: &Index) -> Option<Self> {
+        match value {
+            ValueRef::Integer(value) => T::of_integer(value, index),
+            _ => None,
         }
-    };
-    [
-        unsigned(row.task.0),
-        unsigned(row.off.0),
-        nanos(row.on_span),
-        nanos(row.off_span),
-        nanos(row.wake_span),
-        number(&LeftCpu::ALL, row.reason),
-        optional(row.syscall, integer),
-        optional(row.argument, |argument| integer(argument.cast_signed())),
-        waker,
-        waker_text,
-        optional(row.object, object),
-        integer(row.calls),
-        optional(row.waker, |_| integer(row.is_waker_certain)),
-    ]
+    }
+
+    fn describe(value: ValueRef<'_>) -> String {
+        match value {
+            ValueRef::Integer(value) => value.to_string(),
+            other => describe(other),
+        }
+    }
 }
 
-pub(super) fn of_sample(row: &SampleRow) -> [ValueRef<'static>; 5] {
-    [
-        unsigned(row.task.0),
-        unsigned(row.at.0),
-        unsigned(row.span.0),
-        integer(row.is_waiting),
-        stack(row.stack),
-    ]
+/// `None` is NULL.
+impl<T: Value<As>, As> Value<As> for Option<T> {
+    const TYPE: ColumnType = ColumnType {
+        is_optional: true,
+        ..T::TYPE
+    };
+
+    fn store(&self) -> ValueRef<'_> {
+        self.as_ref().map_or(ValueRef::Null, T::store)
+    }
+
+    fn load(value: ValueRef<'_>, index: &Index) -> Option<Self> {
+        match value {
+            ValueRef::Null => Some(None),
+            value => T::load(value, index).map(Some),
+        }
+    }
+
+    fn describe(value: ValueRef<'_>) -> String {
+        T::describe(value)
+    }
+}
+
+impl Value<Bits> for u64 {
+    const TYPE: ColumnType = <u64 as Value>::TYPE;
+
+    fn store(&self) -> ValueRef<'_> {
+        ValueRef::Integer(self.cast_signed())
+    }
+
+    fn load(value: ValueRef<'_>, index: &Index) -> Option<Self> {
+        i64::load(value, index).map(i64::cast_unsigned)
+    }
+}
+
+impl Value<OrZero> for u32 {
+    const TYPE: ColumnType = <Option<u32> as Value>::TYPE;
+
+    fn store(&self) -> ValueRef<'_> {
+        <u32 as Value>::store(self)
+    }
+
+    fn load(value: ValueRef<'_>, index: &Index) -> Option<Self> {
+        <Option<u32> as Value>::load(value, index).map(Option::unwrap_or_default)
+    }
+
+    fn describe(value: ValueRef<'_>) -> String {
+        <u32 as Value>::describe(value)
+    }
+}
+
+/// A way to store a number: as a number of CPUs, which is limited.
+pub(super) enum Cpus {}
+
+impl Value<Cpus> for u32 {
+    const TYPE: ColumnType = <u32 as Value>::TYPE;
+
+    fn store(&self) -> ValueRef<'_> {
+        <u32 as Value>::store(self)
+    }
+
+    fn load(value: ValueRef<'_>, index: &Index) -> Option<Self> {
+        <u32 as Value>::load(value, index).filter(|cpus| (1..=MOST_CPUS).contains(cpus))
+    }
+
+    fn describe(value: ValueRef<'_>) -> String {
+        let found = <u32 as Value>::describe(value);
+        format!("{found}, which is not between 1 and {MOST_CPUS}")
+    }
+}
+
+impl Value for f64 {
+    const TYPE: ColumnType = required("REAL");
+
+    fn store(&self) -> ValueRef<'_> {
+        ValueRef::Real(*self)
+    }
+
+    fn load(value: ValueRef<'_>, _: &Index) -> Option<Self> {
+        match value {
+            ValueRef::Real(value) => Some(value).filter(|value| value.is_finite()),
+            _ => None,
+        }
+    }
+
+    fn describe(value: ValueRef<'_>) -> String {
+        match value {
+            ValueRef::Real(value) => value.to_string(),
+            other => describe(other),
+        }
+    }
+}
+
+impl Value for String {
+    const TYPE: ColumnType = required("TEXT");
+
+    fn store(&self) -> ValueRef<'_> {
+        ValueRef::Text(self.as_bytes())
+    }
+
+    fn load(value: ValueRef<'_>, _: &Index) -> Option<Self> {
+        String::from_utf8(bytes(value)?.to_vec()).ok()
+    }
+
+    fn describe(value: ValueRef<'_>) -> String {
+        let error = bytes(value).and_then(|bytes| str::from_utf8(bytes).err());
+        error.map_or_else(|| describe(value), |error| error.to_string())
+    }
+}
+
+/// Byte strings.
+macro_rules! blobs {
+    ($($type:ty),*) => {$(
+        impl Value for $type {
+            const TYPE: ColumnType = required("BLOB");
+
+            fn store(&self) -> ValueRef<'_> {
+                ValueRef::Blob(self)
+            }
+
+            fn load(value: ValueRef<'_>, _: &Index) -> Option<Self> {
+                bytes(value).map(<$type>::from)
+            }
+        }
+    )*};
+}
+
+blobs!(Vec<u8>, Arc<[u8]>);
+
+/// Returns a byte string.
+pub(super) fn bytes(value: ValueRef<'_>) -> Option<&[u8]> {
+    match value {
+        // Recordings written by hand, such as those of the tests, have TEXT where a recorder writes BLOB.
+        ValueRef::Blob(bytes) | ValueRef::Text(bytes) => Some(bytes),
+        _ => None,
+    }
+}
+
+/// Describes a value of the wrong type.
+pub(super) fn describe(value: ValueRef<'_>) -> String {
+    match value {
+        ValueRef::Null => "NULL".to_owned(),
+        other => format!("a value of type {}", other.data_type()),
+    }
+}
+
+const fn required(name: &'static str) -> ColumnType {
+    ColumnType {
+        name,
+        is_optional: false,
+    }
 }
 
 /// SQLite's integers are signed. No recorded value comes near their limit (292 years, 8 EiB).
@@ -181,45 +235,134 @@ pub(super) fn signed(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
-fn unsigned(value: u64) -> ValueRef<'static> {
-    ValueRef::Integer(signed(value))
+/// Implements `Integer`: each type, its number, and the value of a number.
+macro_rules! integers {
+    ($($type:ty: $to_integer:expr, $of_integer:expr;)*) => {$(
+        impl Integer for $type {
+            fn to_integer(&self) -> i64 {
+                let to_integer: fn(&$type) -> i64 = $to_integer;
+                to_integer(self)
+            }
+
+            fn of_integer(value: i64, index: &Index) -> Option<Self> {
+                let of_integer: fn(i64, &Index) -> Option<$type> = $of_integer;
+                of_integer(value, index)
+            }
+        }
+    )*};
 }
 
-fn integer(value: impl Into<i64>) -> ValueRef<'static> {
-    ValueRef::Integer(value.into())
+integers! {
+    i64: |number| *number, |value, _| Some(value);
+    i32: |number| i64::from(*number), |value, _| value.try_into().ok();
+    u16: |number| i64::from(*number), |value, _| value.try_into().ok();
+    u32: |number| i64::from(*number), |value, _| value.try_into().ok();
+    u64: |number| signed(*number), |value, _| value.try_into().ok();
+    bool: |is_so| i64::from(*is_so), |value, _| nth(&[false, true], value);
+    Nanos: |nanos| signed(nanos.0), |value, _| {
+        let nanos = u64::try_from(value).ok()?;
+        (u128::from(nanos) <= LONGEST_RECORDING.as_nanos()).then_some(Nanos(nanos))
+    };
+    LaunchId: |id| signed(id.0), |value, _| value.try_into().ok().map(LaunchId);
+    TaskId: |id| signed(id.0), |value, _| value.try_into().ok().map(TaskId);
+    Pid: |pid| i64::from(pid.0), |value, _| value.try_into().ok().map(Pid);
+
+    // An id is a position from 1. In a file that another program wrote, ids may have gaps.
+    TextId: |id| i64::from(id.0) + 1, |value, index| u32::try_from(index.texts.place(value)?).ok().map(TextId);
+    FrameId: |id| i64::from(id.0) + 1, |value, index| u32::try_from(index.frames.place(value)?).ok().map(FrameId);
+    StackId: |id| i64::from(id.place()) + 1, |value, index| u32::try_from(index.stacks.place(value)?).ok().map(StackId::at);
+    ObjectRef: |object| signed(object.place() as u64 + 1), |value, index| {
+        let (ids, references) = &index.objects;
+        references.get(ids.place(value)?).copied()
+    };
+
+    // The number of a value is its position among all values.
+    Origin: |origin| *origin as i64, |value, _| nth(&Origin::ALL, value);
+    Mechanism: |mechanism| *mechanism as i64, |value, _| nth(&Mechanism::ALL, value);
+    Language: |language| *language as i64, |value, _| nth(&Language::ALL, value);
+    LeftCpu: |reason| *reason as i64, |value, _| nth(&LeftCpu::ALL, value);
+    ObjectKind: |kind| *kind as i64, |value, _| nth(&ObjectKind::ALL, value);
 }
 
-fn optional<T>(value: Option<T>, known: impl FnOnce(T) -> ValueRef<'static>) -> ValueRef<'static> {
-    value.map_or(ValueRef::Null, known)
+fn nth<T: Copy>(all: &[T], place: i64) -> Option<T> {
+    all.get(usize::try_from(place).ok()?).copied()
 }
 
-fn nanos(instant: Option<Nanos>) -> ValueRef<'static> {
-    optional(instant, |instant| unsigned(instant.0))
+/// Types whose values have names.
+macro_rules! words {
+    ($($word:ident),*) => {$(
+        impl Value for $word {
+            const TYPE: ColumnType = required("TEXT");
+
+            fn store(&self) -> ValueRef<'_> {
+                ValueRef::Text(self.name().as_bytes())
+            }
+
+            fn load(value: ValueRef<'_>, _: &Index) -> Option<Self> {
+                let word = bytes(value)?;
+                $word::ALL.into_iter().find(|value| value.name().as_bytes() == word)
+            }
+
+            fn describe(value: ValueRef<'_>) -> String {
+                bytes(value).map_or_else(|| describe(value), |word| format!("'{}'", word.escape_ascii()))
+            }
+        }
+    )*};
 }
 
-fn word(word: &str) -> ValueRef<'_> {
-    ValueRef::Text(word.as_bytes())
+words!(Scope, Constant);
+
+/// A waker has two columns: which one it is, and the name of one that is not followed.
+impl Stores<Option<WakerRow>> for Sqlite {
+    const TYPE: ColumnType = <Option<i64> as Value>::TYPE;
+
+    fn read(fields: &mut Fields<'_>) -> Result<Option<WakerRow>, BadValue> {
+        let waker = match fields.take()? {
+            None => None,
+            Some(0) => Some(WakerRow::Interrupt),
+            Some(task @ 1..) => Some(WakerRow::Task(TaskId(i64::cast_unsigned(task)))),
+            Some(minus_pid) => {
+                let pid = minus_pid.checked_neg().and_then(|pid| pid.try_into().ok());
+                let pid = pid.ok_or_else(|| fields.bad(minus_pid.to_string()))?;
+                Some(WakerRow::Other(Pid(pid), None))
+            }
+        };
+        let name: Option<TextId> = fields.take()?;
+        Ok(match waker {
+            None => name.map(|name| WakerRow::Other(Pid(0), Some(name))),
+            Some(WakerRow::Other(pid, _)) => Some(WakerRow::Other(pid, name)),
+            waker => waker,
+        })
+    }
+
+    fn write<'v>(waker: &'v Option<WakerRow>, values: &mut Vec<ValueRef<'v>>) {
+        let (number, name) = match *waker {
+            None => (None, None),
+            Some(WakerRow::Interrupt) => (Some(0), None),
+            Some(WakerRow::Task(task)) => (Some(task.to_integer()), None),
+            Some(WakerRow::Other(Pid(0), name)) => (None, name),
+            Some(WakerRow::Other(pid, name)) => (Some(-pid.to_integer()), name),
+        };
+        for column in [number, name.map(|name| name.to_integer())] {
+            values.push(column.map_or(ValueRef::Null, ValueRef::Integer));
+        }
+    }
 }
 
-/// Returns the number of an enum value: its index among all values.
-fn number<T: Copy + PartialEq>(all: &[T], value: T) -> ValueRef<'static> {
-    let place = all.iter().position(|other| *other == value);
-    optional(place, |place| unsigned(place as u64))
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// `text.id` counts from 1, as do the ids of the three functions below.
-fn text(id: TextId) -> ValueRef<'static> {
-    integer(i64::from(id.0) + 1)
-}
-
-fn frame(id: FrameId) -> ValueRef<'static> {
-    integer(i64::from(id.0) + 1)
-}
-
-fn stack(id: StackId) -> ValueRef<'static> {
-    integer(i64::from(id.place()) + 1)
-}
-
-fn object(reference: ObjectRef) -> ValueRef<'static> {
-    unsigned(reference.place() as u64 + 1)
+    #[test]
+    fn enumerations_are_numbered_by_position() {
+        fn check<T: Integer>(all: &[T]) {
+            let numbers: Vec<_> = all.iter().map(T::to_integer).collect();
+            assert_eq!(numbers, (0..all.len() as i64).collect::<Vec<_>>());
+        }
+        check(&Origin::ALL);
+        check(&Mechanism::ALL);
+        check(&Language::ALL);
+        check(&LeftCpu::ALL);
+        check(&ObjectKind::ALL);
+    }
 }

@@ -172,7 +172,7 @@ impl<'a> Tasks<'a> {
             argument: slice.argument,
             object: slice.object.and_then(|object| WaitedObject::of(self.recording, object)),
             waker: slice.waker.map(|waker| self.waker(waker)),
-            is_waker_certain: slice.is_waker_certain,
+            is_waker_certain: slice.is_waker_certain != Some(false),
         }
     }
 

@@ -145,17 +145,14 @@ impl Builder {
             returned: Some(Nanos(at_ns[1])),
             load_end: Some(Nanos(at_ns[2])),
             has_loader: Some(true),
-            enter_cpu: None,
-            return_cpu: None,
-            load_cpu: None,
             load_opens: Some(2),
             load_failed_opens: Some(1),
             load_cache: Some(true),
             path: self.text(path),
-            interpreter: None,
             argv_bytes: joined.len() as u64,
             argv: self.text(&joined),
             cwd: Some(cwd),
+            ..ExecRow::default()
         };
         self.recording.execs.push(row);
     }
@@ -248,28 +245,8 @@ pub(crate) fn blank(id: LaunchId, parent: Option<LaunchId>, origin: Origin) -> L
     LaunchRow {
         id,
         parent,
-        parent_task: None,
         pid: Some(Pid(4000 + i32::try_from(id.0).unwrap())),
         origin,
-        mechanism: None,
-        create: None,
-        created: None,
-        first_run: None,
-        exit: None,
-        zombie: None,
-        reaped: None,
-        wait_status: None,
-        parent_rss_bytes: None,
-        parent_table_bytes: None,
-        exit_cpu: None,
-        cpu: None,
-        name: None,
-        setup_closes: None,
-        setup_close_span: None,
-        prepare: None,
-        parent_tidied: None,
-        parent_faults: None,
-        script_stack: None,
-        native_stack: None,
+        ..LaunchRow::default()
     }
 }

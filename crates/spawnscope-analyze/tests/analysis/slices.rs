@@ -23,7 +23,7 @@ pub(crate) fn slice(
         syscall: Some(syscall),
         argument: None,
         waker,
-        is_waker_certain: true,
+        is_waker_certain: None,
         object: None,
         calls: 0,
     }

@@ -19,7 +19,7 @@ fn slice(task: u64, off_ns: u64, reason: LeftCpu, waker: Option<WakerRow>) -> Sl
         syscall: Some(61),
         argument: None,
         waker,
-        is_waker_certain: true,
+        is_waker_certain: None,
         object: None,
         calls: 0,
     }

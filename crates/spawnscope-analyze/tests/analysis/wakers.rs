@@ -27,7 +27,7 @@ fn waiting(call: u16, waker: WakerRow, certain: bool) -> ((Recording, Vec<SliceR
     let child = builder.launch(ROOT, 1_000_000, &spans, Some(("/bin/true", &["true"])));
     builder.recording.launches[1].parent_task = Some(TaskId(ROOT.0));
     let wait = SliceRow {
-        is_waker_certain: certain,
+        is_waker_certain: Some(certain),
         ..slice(1, 0, 2_000_000, [WAITED, 0], call, Some(waker))
     };
     let slices = vec![

@@ -69,26 +69,34 @@ impl Constant {
     }
 }
 
-/// A machine constant as measured before the recording.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Calibration {
-    /// Which constant.
-    pub what: Constant,
-    /// The median.
-    pub ns: f64,
-    /// The lower quartile.
-    pub low_ns: Option<f64>,
-    /// The upper quartile.
-    pub high_ns: Option<f64>,
+crate::table! {
+    /// A machine constant as measured before the recording.
+    #[derive(Clone, Copy, Debug, PartialEq)]
+    pub struct Calibration in calibration {
+        since 2 {
+            /// Which constant.
+            what: Constant,
+            /// The median.
+            ns: f64,
+            /// The lower quartile.
+            low_ns: Option<f64>,
+            /// The upper quartile.
+            high_ns: Option<f64>,
+        }
+    }
 }
 
-/// Something that the collector cannot see on this machine.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Missing {
-    /// The feature that could not be set up, such as `sched_prepare_exec`.
-    pub what: String,
-    /// What is unknown as a result, as text for the report.
-    pub effect: String,
+crate::table! {
+    /// Something that the collector cannot see on this machine.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Missing in missing {
+        since 1 {
+            /// The feature that could not be set up, such as `sched_prepare_exec`.
+            what: String,
+            /// What is unknown as a result, as text for the report.
+            effect: String,
+        }
+    }
 }
 
 impl fmt::Display for Missing {

@@ -1,5 +1,5 @@
-//! The vocabulary shared by all stages: what a collector reports about launches, as plain data. No I/O, no policy, no imports from
-//! the rest of the crate. Timestamps are CLOCK_MONOTONIC.
+//! The vocabulary shared by all stages: what a collector reports about launches, as plain data. No I/O and no policy. Facts that
+//! are stored as they are reported (`table!`) are rows as well. Timestamps are CLOCK_MONOTONIC.
 
 mod callers;
 mod machine;
@@ -27,7 +27,7 @@ impl Nanos {
 pub struct Pid(pub i32);
 
 /// One launch, unique within a recording even if its pid is reused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LaunchId(pub u64);
 
 /// One thread, unique within a recording. A process's first thread has the same number as its launch.
@@ -429,11 +429,15 @@ pub enum Waker {
     Interrupt,
 }
 
-/// Lost events of one kind. Every report must mention them.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Loss {
-    /// What kind of event was lost, such as `launch` or `slice`.
-    pub kind: String,
-    /// How many were lost.
-    pub events: u64,
+crate::table! {
+    /// Lost events of one kind. Every report must mention them.
+    #[derive(Clone, Debug, PartialEq, Eq)]
+    pub struct Loss in lost {
+        since 1 {
+            /// What kind of event was lost, such as `launch` or `slice`.
+            kind: String,
+            /// How many were lost.
+            events: u64,
+        }
+    }
 }

@@ -11,15 +11,18 @@ use super::super::checksum::{RowHasher, TableSum};
 use super::super::contradictions::{self, Stretches, Tasks};
 use super::super::error::RecordError;
 use super::super::fields::{BadValue, Fields, Ids, Index, ObjectIndex};
-use super::super::tables::{
-    CALIBRATION, CHECKSUM, EXEC, FAILED_EXEC, FRAME, LAUNCH, LOST, MISSING, OBJECT, RECORDING, SAMPLE, SLICE, STACK,
-    TABLES, TEXT, THREAD, Table,
-};
-use super::{RecordingFile, take};
+use super::super::tables::{self, ChecksumRow, RecordingRow, TABLES, TextRow};
+use super::super::values::Sqlite;
+use super::RecordingFile;
 use spawnscope_data::contradictions::Contradictions;
 use spawnscope_data::rows::{
-    FrameRow, Info, ObjectRef, ObjectRow, Recording, SampleRow, SliceRow, StackRow, Texts, ThreadRow,
+    FrameRow, Info, LaunchRow, ObjectRef, ObjectRow, Recording, SampleRow, SliceRow, StackId, StackRow, Texts,
+    ThreadRow,
 };
+use spawnscope_data::table::{Row, Table};
+
+/// The maximum number of columns of any table.
+const MOST_COLUMNS: usize = 32;
 
 const TOO_LONG: &str = "the lives of its processes add up to more than 292 years";
 
@@ -39,9 +42,10 @@ impl<'f> Snapshot<'f> {
             transaction: transaction.map_err(|source| RecordError::unreadable(&file.path, source))?,
             sums: HashMap::new(),
         };
-        let sums = snapshot.rows(&CHECKSUM, &Index::default(), take::checksum)?;
+        let sums: Vec<ChecksumRow> = snapshot.rows(&Index::default())?;
         let is_complete = sums.len() == TABLES.len() - 1;
-        snapshot.sums = sums.into_iter().collect();
+        let by_name = |ChecksumRow { name, rows, sum }| (name, TableSum { rows, sum });
+        snapshot.sums = sums.into_iter().map(by_name).collect();
         if is_complete || snapshot.sums.is_empty() {
             Ok(snapshot)
         } else {
@@ -55,14 +59,14 @@ impl<'f> Snapshot<'f> {
         let (frames, stacks) = self.stacks(&mut index)?;
         let mut recording = Recording {
             info: self.info()?,
-            launches: self.rows(&LAUNCH, &index, take::launch)?,
-            execs: self.rows(&EXEC, &index, take::exec)?,
-            failed_execs: self.rows(&FAILED_EXEC, &index, take::failed_exec)?,
+            launches: self.rows(&index)?,
+            execs: self.rows(&index)?,
+            failed_execs: self.rows(&index)?,
             objects,
             frames,
             stacks,
             texts,
-            calibration: self.rows(&CALIBRATION, &Index::default(), take::calibration)?,
+            calibration: self.rows(&index)?,
         };
         if !contradictions::can_be_summed(&recording) {
             return Err(self.corrupt(TOO_LONG));
@@ -72,7 +76,7 @@ impl<'f> Snapshot<'f> {
     }
 
     pub(super) fn threads(&self) -> Result<Vec<ThreadRow>, RecordError> {
-        self.rows(&THREAD, &Index::default(), take::thread)
+        self.rows(&Index::default())
     }
 
     pub(super) fn slices(&self, take: &mut dyn FnMut(SliceRow)) -> Result<Contradictions, RecordError> {
@@ -81,11 +85,10 @@ impl<'f> Snapshot<'f> {
         let info = self.info()?;
         let mut stretches = self.stretches(info.last)?;
         let numbers = syscalls::Numbers::of(&info.arch);
-        self.each(&SLICE, &index, |fields| {
-            let row = take::slice(fields, &numbers)?;
+        self.each(&index, |mut row: SliceRow| {
+            row.syscall = row.syscall.and_then(|number| numbers.x86_64(number));
             stretches.check_slice(&row);
             take(row);
-            Ok(())
         })?;
         stretches.finish().ok_or_else(|| self.corrupt(TOO_LONG))
     }
@@ -94,30 +97,40 @@ impl<'f> Snapshot<'f> {
         let (_, mut index) = self.texts()?;
         self.stacks(&mut index)?;
         let mut stretches = self.stretches(self.info()?.last)?;
-        self.each(&SAMPLE, &index, |fields| {
-            let row = take::sample(fields)?;
+        self.each(&index, |row| {
             stretches.check_sample(&row);
             take(row);
-            Ok(())
         })?;
         stretches.finish().ok_or_else(|| self.corrupt(TOO_LONG))
     }
 
     /// Returns the checker for slices and samples.
     fn stretches(&self, end: Nanos) -> Result<Stretches, RecordError> {
-        Ok(Stretches::new(Tasks::new(self.ids(&LAUNCH)?, self.ids(&THREAD)?), end))
+        let tasks = Tasks::new(self.ids::<LaunchRow>()?, self.ids::<ThreadRow>()?);
+        Ok(Stretches::new(tasks, end))
     }
 
     fn info(&self) -> Result<Info, RecordError> {
         let no_texts = Index::default();
-        let mut rows = self.rows(&RECORDING, &no_texts, take::info)?;
+        let mut rows: Vec<RecordingRow> = self.rows(&no_texts)?;
         let only = rows.pop().filter(|_| rows.is_empty());
-        let info = only.ok_or_else(|| self.corrupt("table recording does not have exactly one row"))?;
+        let row = only.ok_or_else(|| self.corrupt("table recording does not have exactly one row"))?;
         Ok(Info {
-            missing: self.rows(&MISSING, &no_texts, take::missing)?,
-            lost: self.rows(&LOST, &no_texts, take::loss)?,
+            version: row.version,
+            collector: row.collector,
+            scope: row.scope,
+            command: arguments(&row.command),
+            cpus: row.cpus,
+            arch: row.arch,
+            started_unix_ns: row.started_unix_ns,
+            root: row.root,
+            last: row.last,
+            wall: row.wall,
             is_live: self.file.opened.is_live,
-            ..info
+            ended: row.ended,
+            missing: self.rows(&no_texts)?,
+            lost: self.rows(&no_texts)?,
+            contradictions: Contradictions::default(),
         })
     }
 
@@ -126,13 +139,13 @@ impl<'f> Snapshot<'f> {
         let mut ids = Vec::new();
         let mut bytes = 0;
         let most_bytes = self.file.opened.bytes;
-        self.each(&TEXT, &Index::default(), |fields| {
-            ids.push(fields.required()?);
+        self.each_unread::<TextRow>(&Index::default(), |fields| {
+            ids.push(fields.take()?);
             let text = fields.bytes()?;
             // Several texts may share a page, so a small file could fill any memory.
             bytes += text.len() as u64;
             if bytes > most_bytes {
-                return Err(fields.bad_last("more bytes than the file has".to_owned()));
+                return Err(fields.bad("more bytes than the file has".to_owned()));
             }
             texts.push(text);
             Ok(())
@@ -147,12 +160,10 @@ impl<'f> Snapshot<'f> {
     /// Reads the objects and indexes them. `index` already knows their texts.
     fn objects(&self, index: &Index) -> Result<(Vec<ObjectRow>, ObjectIndex), RecordError> {
         let (mut ids, mut rows, mut references) = (Vec::new(), Vec::new(), Vec::new());
-        self.each(&OBJECT, index, |fields| {
-            ids.push(fields.required()?);
-            let row = take::object(fields)?;
+        self.each(index, |(id, row): (i64, ObjectRow)| {
+            ids.push(id);
             references.extend(ObjectRef::new(row.kind, rows.len()));
             rows.push(row);
-            Ok(())
         })?;
         Ok((rows, (Ids::new(ids), references)))
     }
@@ -160,28 +171,29 @@ impl<'f> Snapshot<'f> {
     /// Reads frames and call chains, and adds them to `index`.
     fn stacks(&self, index: &mut Index) -> Result<(Vec<FrameRow>, Vec<StackRow>), RecordError> {
         let (mut ids, mut frames) = (Vec::new(), Vec::new());
-        self.each(&FRAME, index, |fields| {
-            ids.push(fields.required()?);
-            frames.push(take::frame(fields)?);
-            Ok(())
+        self.each(index, |(id, row)| {
+            ids.push(id);
+            frames.push(row);
         })?;
         index.frames = Ids::new(ids);
-        let mut ids = Vec::new();
-        self.each(&STACK, &Index::default(), |fields| {
-            ids.push(fields.required()?);
-            Ok(())
+        index.stacks = Ids::new(self.ids::<StackRow>()?);
+        let mut stacks = Vec::new();
+        self.each_unread::<StackRow>(index, |fields| {
+            let (id, row): (StackId, StackRow) = fields.row()?;
+            stacks.push(row);
+            check_caller(id, row.caller)
         })?;
-        index.stacks = Ids::new(ids);
-        Ok((frames, self.rows(&STACK, index, take::stack)?))
+        Ok((frames, stacks))
     }
 
     /// Reads only the rowids of a table. The reader of its rows checks the other columns and the checksum.
-    fn ids(&self, table: &'static Table) -> Result<Vec<i64>, RecordError> {
-        if table.since > self.file.opened.version {
+    fn ids<R: Row<Sqlite>>(&self) -> Result<Vec<i64>, RecordError> {
+        let table = R::TABLE;
+        if table.since() > self.file.opened.version {
             return Ok(Vec::new());
         }
         let failed = |source| RecordError::unreadable(&self.file.path, source);
-        let mut statement = self.transaction.prepare(&table.select_ids()).map_err(failed)?;
+        let mut statement = self.transaction.prepare(&tables::select_ids(table)).map_err(failed)?;
         let mut rows = statement.raw_query();
         let mut ids = Vec::new();
         while let Some(row) = rows.next().map_err(failed)? {
@@ -201,47 +213,43 @@ impl<'f> Snapshot<'f> {
         }
     }
 
-    fn rows<T>(
-        &self,
-        table: &'static Table,
-        index: &Index,
-        row: impl Fn(&mut Fields) -> Result<T, BadValue>,
-    ) -> Result<Vec<T>, RecordError> {
+    fn rows<R: Row<Sqlite>>(&self, index: &Index) -> Result<Vec<R>, RecordError> {
         let mut rows = Vec::new();
-        self.each(table, index, |fields| row(fields).map(|row| rows.push(row)))?;
+        self.each(index, |row| rows.push(row))?;
         Ok(rows)
     }
 
-    /// Calls `take` with each row of a table, and finally compares the table with its checksum.
-    fn each(
+    /// Calls `take` with each row of a table.
+    fn each<R: Row<Sqlite>>(&self, index: &Index, mut take: impl FnMut(R)) -> Result<(), RecordError> {
+        self.each_unread::<R>(index, |fields| fields.row().map(&mut take))
+    }
+
+    /// Calls `take` with the values of each row of a table, and finally compares the table with its checksum.
+    fn each_unread<R: Row<Sqlite>>(
         &self,
-        table: &'static Table,
         index: &Index,
         mut take: impl FnMut(&mut Fields) -> Result<(), BadValue>,
     ) -> Result<(), RecordError> {
-        let version = self.file.opened.version;
-        if table.since > version {
+        let (table, version) = (R::TABLE, self.file.opened.version);
+        if table.since() > version {
             return Ok(());
         }
         let failed = |source| RecordError::unreadable(&self.file.path, source);
-        let mut statement = self.transaction.prepare(&table.select(version)).map_err(failed)?;
+        let select = tables::select(table, version);
+        let mut statement = self.transaction.prepare(&select).map_err(failed)?;
         let mut rows = statement.raw_query();
         let mut sum = TableSum::default();
         let mut hasher = self.sums.contains_key(table.name).then(RowHasher::default);
-        let known = table
-            .columns
-            .iter()
-            .filter(|column| !table.is_absent(column, version))
-            .count();
+        let known = table.columns.iter().filter(|column| column.since <= version).count();
         let mut before = None;
         while let Some(row) = rows.next().map_err(failed)? {
             let rowid = self.check_order(table, before, row.get(0).map_err(failed)?)?;
             before = Some(rowid);
-            let mut values = [ValueRef::Null; Table::MOST_COLUMNS];
-            for (column, value) in values.iter_mut().enumerate().take(table.columns.len()) {
+            let mut values = [ValueRef::Null; MOST_COLUMNS];
+            let values = &mut values[..table.columns.len()];
+            for (column, value) in values.iter_mut().enumerate() {
                 *value = row.get_ref(column + 1).map_err(failed)?;
             }
-            let values = &values[..table.columns.len()];
             if let Some(hasher) = &mut hasher {
                 // Columns added in later versions come last.
                 sum.add(hasher.hash(rowid, &values[..known]));
@@ -273,5 +281,25 @@ impl<'f> Snapshot<'f> {
             column,
             found,
         }
+    }
+}
+
+/// Checks that a chain's caller is stored before it. This excludes cycles.
+fn check_caller(id: StackId, caller: Option<StackId>) -> Result<(), BadValue> {
+    match caller {
+        Some(caller) if caller >= id => Err(BadValue {
+            table: "stack",
+            column: "caller",
+            found: "a reference to itself or a later row".to_owned(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Splits an argv whose arguments end with NUL.
+fn arguments(argv: &[u8]) -> Vec<Vec<u8>> {
+    match argv.strip_suffix(b"\0") {
+        Some(argv) => argv.split(|byte| *byte == 0).map(<[u8]>::to_vec).collect(),
+        None => Vec::new(),
     }
 }

@@ -65,12 +65,12 @@ fn read_after(sql: &str) -> Result<Recording, RecordError> {
 fn downgrade(path: &Path, to: i32) {
     let connection = Connection::open(path).unwrap();
     for table in TABLES {
-        if table.since > to {
+        if table.since() > to {
             connection.execute_batch(&format!("DROP TABLE {}", table.name)).unwrap();
             continue;
         }
-        for (column, _) in table.later.iter().filter(|(_, since)| *since > to) {
-            let sql = format!("ALTER TABLE {} DROP COLUMN {column}", table.name);
+        for column in table.columns.iter().filter(|column| column.since > to) {
+            let sql = format!("ALTER TABLE {} DROP COLUMN {}", table.name, column.name);
             connection.execute_batch(&sql).unwrap();
         }
     }
@@ -379,7 +379,7 @@ fn wakers_threads_and_losses_are_read() {
     assert_eq!(slices[2].waker, None);
     assert_eq!(
         slices.iter().map(|row| row.is_waker_certain).collect::<Vec<_>>(),
-        [false, true, true]
+        [Some(false), Some(true), None]
     );
     let thread = &file.threads().unwrap()[0];
     assert_eq!(

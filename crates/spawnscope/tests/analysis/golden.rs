@@ -206,7 +206,7 @@ fn launches_as_ndjson() {
         syscall: Some(61),
         argument: Some(u64::MAX),
         waker: Some(WakerRow::Task(TaskId(2))),
-        is_waker_certain: true,
+        is_waker_certain: Some(true),
         object: None,
         calls: 1,
     };
@@ -216,7 +216,7 @@ fn launches_as_ndjson() {
         argument: Some(3),
         object: ObjectRef::new(ObjectKind::Fifo, 0),
         waker: Some(WakerRow::Other(Pid(7), None)),
-        is_waker_certain: false,
+        is_waker_certain: Some(false),
         ..waited
     };
     let mut waits = WaitCollection::new(&recording, &forest, &[]);

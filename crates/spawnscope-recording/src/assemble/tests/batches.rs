@@ -92,7 +92,10 @@ fn a_slice_is_stored_as_spans() {
         (first.wake_span, first.waker),
         (Some(Nanos(30)), Some(WakerRow::Task(TaskId(9))))
     );
-    assert!(!first.is_waker_certain && batch.slices[1].is_waker_certain);
+    assert_eq!(
+        (first.is_waker_certain, batch.slices[1].is_waker_certain),
+        (Some(false), Some(true))
+    );
     assert!(matches!(batch.slices[1].waker, Some(WakerRow::Other(found, Some(_))) if found == pid));
     assert!(
         matches!(batch.slices[2].waker, Some(WakerRow::Other(Pid(0), Some(_)))),

@@ -26,7 +26,7 @@ fn helper(path: &Path, way: &str) -> Command {
     command.args([
         "--ignored",
         "--exact",
-        "record::writer::tests::killed::helper_process_that_records_until_it_is_killed",
+        "writer::tests::killed::helper_process_that_records_until_it_is_killed",
     ]);
     command
         .env(HELPER_FILE, path)

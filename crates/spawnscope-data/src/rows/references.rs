@@ -1,0 +1,105 @@
+//! What rows refer to other rows with, and the strings that they refer to.
+
+use std::num::NonZeroU32;
+
+use crate::event::ObjectKind;
+
+/// Refers to a string in `Texts`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct TextId(pub u32);
+
+/// Refers to a frame of a recording by its index.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct FrameId(pub u32);
+
+/// Refers to a call chain of a recording by its position from 1, so that an `Option` of it is not larger. Each launch has two.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct StackId(NonZeroU32);
+
+impl StackId {
+    /// Returns the chain at an index, which counts from 0.
+    #[must_use]
+    pub fn at(place: u32) -> StackId {
+        StackId(NonZeroU32::MIN.saturating_add(place))
+    }
+
+    /// Returns the index, which counts from 0.
+    #[must_use]
+    pub fn place(self) -> u32 {
+        self.0.get() - 1
+    }
+}
+
+/// Refers to one of a recording's objects and includes its kind, which is needed for every slice. A recording may have millions of these
+/// references, so both share one number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ObjectRef(NonZeroU32);
+
+impl ObjectRef {
+    const KIND_BITS: u32 = 5;
+    /// The maximum number of distinct objects.
+    const MOST: usize = 1 << (u32::BITS - Self::KIND_BITS);
+
+    /// Returns the reference to the object at an index, or `None` if there are too many objects.
+    #[must_use]
+    pub fn new(kind: ObjectKind, place: usize) -> Option<ObjectRef> {
+        let place = u32::try_from(place)
+            .ok()
+            .filter(|place| (*place as usize) < Self::MOST)?;
+        NonZeroU32::new(place << Self::KIND_BITS | (kind as u32 + 1)).map(ObjectRef)
+    }
+
+    /// Returns the kind of the object.
+    #[must_use]
+    pub fn kind(self) -> ObjectKind {
+        let number = (self.0.get() & ((1 << Self::KIND_BITS) - 1)) - 1;
+        ObjectKind::ALL[number as usize]
+    }
+
+    /// Returns the index among the recording's objects.
+    #[must_use]
+    pub fn place(self) -> usize {
+        (self.0.get() >> Self::KIND_BITS) as usize
+    }
+}
+
+/// The strings of a recording, in one allocation.
+#[derive(Clone, Debug, Default)]
+pub struct Texts {
+    bytes: Vec<u8>,
+    ends: Vec<usize>,
+}
+
+impl Texts {
+    /// Adds a string and returns the reference to it.
+    pub fn push(&mut self, text: &[u8]) -> TextId {
+        self.bytes.extend_from_slice(text);
+        self.ends.push(self.bytes.len());
+        TextId(u32::try_from(self.ends.len() - 1).unwrap_or(u32::MAX))
+    }
+
+    /// Returns the string; empty if the reference is invalid.
+    #[must_use]
+    pub fn get(&self, id: TextId) -> &[u8] {
+        let index = id.0 as usize;
+        let Some(&end) = self.ends.get(index) else { return &[] };
+        let start = if index == 0 { 0 } else { self.ends[index - 1] };
+        &self.bytes[start..end]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_reference_holds_place_and_kind() {
+        for kind in ObjectKind::ALL {
+            for place in [0, 1, ObjectRef::MOST - 1] {
+                let object = ObjectRef::new(kind, place).unwrap();
+                assert_eq!((object.kind(), object.place()), (kind, place));
+            }
+        }
+        assert_eq!(ObjectRef::new(ObjectKind::Pipe, ObjectRef::MOST), None);
+    }
+}

@@ -1,0 +1,198 @@
+//! Declares a table of a recording together with the type of its rows: `table!`. A declaration names each column once, with its type and the
+//! format version that added it. The types, statements, conversions and checks of rows follow from it. How a file stores a value is not known
+//! here: see `Format`.
+
+/// A table of a recording.
+#[derive(Debug)]
+pub struct Table {
+    /// Its name.
+    pub name: &'static str,
+    /// Its columns, in the order in which they are stored.
+    pub columns: &'static [Column],
+}
+
+impl Table {
+    /// Returns the first format version that has the table.
+    #[must_use]
+    pub fn since(&self) -> i32 {
+        self.columns[0].since
+    }
+}
+
+/// A column of a table.
+#[derive(Debug)]
+pub struct Column {
+    /// Its name.
+    pub name: &'static str,
+    /// The first format version that has it.
+    pub since: i32,
+    /// Its type.
+    pub column_type: ColumnType,
+}
+
+impl Column {
+    /// Used by `table!`.
+    #[must_use]
+    pub const fn new(name: &'static str, since: i32, column_type: ColumnType) -> Column {
+        Column {
+            name,
+            since,
+            column_type,
+        }
+    }
+}
+
+/// The type of a column.
+#[derive(Debug)]
+pub struct ColumnType {
+    /// The format's name for it.
+    pub name: &'static str,
+    /// Whether a value can be unknown (NULL).
+    pub is_optional: bool,
+}
+
+/// A file format that stores rows.
+pub trait Format {
+    /// The stored values of a row, which are read one after the other.
+    type Source<'s>;
+    /// Takes the values of a row, one after the other.
+    type Sink<'v>;
+    /// A stored value that no recorder writes.
+    type Error;
+}
+
+/// A format that stores values of type `T`. `As` selects one of several ways to store the same type.
+pub trait Stores<T, As = ()>: Format {
+    /// The type of the columns that a value takes, usually one.
+    const TYPE: ColumnType;
+
+    /// Reads the next value.
+    ///
+    /// # Errors
+    /// If no recorder writes the stored value.
+    fn read(source: &mut Self::Source<'_>) -> Result<T, Self::Error>;
+
+    /// Writes a value.
+    fn write<'v>(value: &'v T, sink: &mut Self::Sink<'v>);
+}
+
+/// A row that a format stores. `table!` implements it.
+pub trait Row<F: Format>: Sized {
+    /// The table of such rows.
+    const TABLE: &'static Table;
+
+    /// Reads a row.
+    ///
+    /// # Errors
+    /// If no recorder writes one of its stored values.
+    fn read(source: &mut F::Source<'_>) -> Result<Self, F::Error>;
+
+    /// Writes a row.
+    fn write<'v>(&'v self, sink: &mut F::Sink<'v>);
+}
+
+/// A row of a table with a key.
+impl<F: Stores<Key>, Key, R: Row<F>> Row<F> for (Key, R) {
+    const TABLE: &'static Table = R::TABLE;
+
+    fn read(source: &mut F::Source<'_>) -> Result<Self, F::Error> {
+        Ok((<F as Stores<Key>>::read(source)?, R::read(source)?))
+    }
+
+    fn write<'v>(&'v self, sink: &mut F::Sink<'v>) {
+        let (key, row) = self;
+        <F as Stores<Key>>::write(key, sink);
+        row.write(sink);
+    }
+}
+
+/// A way to store a number: as its 64 bits, so the largest become negative.
+#[derive(Debug)]
+pub enum Bits {}
+
+/// A way to store a number: an unknown one is read as zero.
+#[derive(Debug)]
+pub enum OrZero {}
+
+/// Declares a table and the type of its rows.
+///
+/// ```
+/// use spawnscope_data::event::{LaunchId, Nanos};
+/// use spawnscope_data::table;
+/// use spawnscope_data::table::Bits;
+///
+/// table! {
+///     /// One mapping of memory.
+///     #[derive(Debug)]
+///     pub struct MappingRow in mapping {
+///         since 1 {
+///             launch: LaunchId,
+///             created: Nanos as created_ns,
+///         }
+///         since 2 {
+///             address: Option<u64> = Bits,
+///         }
+///     }
+/// }
+/// ```
+///
+/// Optional parts of a column's declaration:
+/// - `= Bits` selects a way to store the type (`As` of `Stores`).
+/// - `as created_ns` is the name of the column if the field has another. `as waker + waker_text` are those of a field with two columns.
+///
+/// `since 1, key id` puts a column before the others that is not a field: such rows are read and written as `(Key, Row)`.
+///
+/// A later version adds columns at the end, since a row's checksum covers the columns of its version in order.
+#[macro_export]
+macro_rules! table {
+    (@name $field:ident) => { stringify!($field) };
+    (@name $field:ident $column:ident) => { stringify!($column) };
+    (
+        $(#[$meta:meta])*
+        $vis:vis struct $row:ident in $table:ident {
+            $(since $since:literal $(, key $key:ident)? {
+                $($(#[$doc:meta])* $field:ident: $type:ty $(= $way:ident)? $(as $column:ident $(+ $more:ident)*)?,)*
+            })+
+        }
+    ) => {
+        $(#[$meta])*
+        $vis struct $row {
+            $($($(#[$doc])* $vis $field: $type,)*)+
+        }
+
+        impl<F> $crate::table::Row<F> for $row
+        where
+            F: $crate::table::Stores<i64>,
+            $($(F: $crate::table::Stores<$type $(, $way)?>,)*)+
+        {
+            const TABLE: &'static $crate::table::Table = &$crate::table::Table {
+                name: stringify!($table),
+                columns: &[$(
+                    $($crate::table::Column::new(stringify!($key), $since, <F as $crate::table::Stores<i64>>::TYPE),)?
+                    $(
+                        $crate::table::Column::new(
+                            $crate::table!(@name $field $($column)?),
+                            $since,
+                            <F as $crate::table::Stores<$type $(, $way)?>>::TYPE,
+                        ),
+                        $($($crate::table::Column::new(
+                            stringify!($more),
+                            $since,
+                            <F as $crate::table::Stores<$type>>::TYPE,
+                        ),)*)?
+                    )*
+                )+],
+            };
+
+            fn read(source: &mut F::Source<'_>) -> Result<Self, F::Error> {
+                Ok($row {
+                    $($($field: <F as $crate::table::Stores<$type $(, $way)?>>::read(source)?,)*)+
+                })
+            }
+
+            fn write<'v>(&'v self, sink: &mut F::Sink<'v>) {
+                $($(<F as $crate::table::Stores<$type $(, $way)?>>::write(&self.$field, sink);)*)+
+            }
+        }
+    };
+}
