@@ -22,7 +22,7 @@ h1,h2{line-height:1.25}h2{margin-top:2.4em}h2 code{font-size:65%;font-weight:nor
 .t{overflow-x:auto;margin:1em 0}table{border-collapse:collapse;font-size:14px}th,td{padding:.25em .6em;text-align:left;border-bottom:1px solid var(--line)}th{border-bottom:2px solid var(--quiet)}\
 .n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}.q{color:var(--quiet);font-size:85%}td .q{display:inline-block;min-width:3.6em}\
 li{margin:.2em 0}ul.summary{padding:0;list-style:none}.summary li{margin:.5em 0}summary{color:var(--quiet);cursor:pointer}svg{max-width:100%;height:auto}.narrow{display:none}\
-@media screen and (max-width:759px){body{margin:1em auto;padding:0 10px}.wide{display:none}.narrow{display:block;width:100%;max-width:430px}ul{padding-left:1.2em}th:first-child,td:first-child{position:sticky;left:0;background:var(--ground)}}";
+@media screen and (max-width:799px){body{margin:1em auto;padding:0 10px}.wide{display:none}.narrow{display:block;width:100%;max-width:430px}ul{padding-left:1.2em}th:first-child,td:first-child{position:sticky;left:0;background:var(--ground)}}";
 const NO_RESULTS: &str = "No reliable results.";
 /// Maximum x values per table on a page.
 const MOST_ACROSS: usize = 9;

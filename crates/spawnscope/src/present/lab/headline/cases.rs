@@ -37,7 +37,7 @@ pub(super) fn case<'o>(outcome: &'o Outcome, column: &str, keys: &[(&str, &str)]
 }
 
 /// Returns the case with the largest value.
-pub(super) fn slowest<'o>(outcome: &'o Outcome, column: &str) -> Option<Case<'o>> {
+pub(super) fn largest<'o>(outcome: &'o Outcome, column: &str) -> Option<Case<'o>> {
     let all = cases(outcome, column, &[]).into_iter();
     all.max_by(|(_, one), (_, other)| one.median.total_cmp(&other.median))
 }

@@ -16,19 +16,27 @@ pub(in crate::present::lab) struct Headline {
     pub(in crate::present::lab) after: String,
 }
 
-/// `BEFORE 38 times as long AFTER (A against B)`
-pub(super) fn times(before: String, after: String, ratio: &Estimate, [slow, base]: [&Estimate; 2]) -> Headline {
+/// `BEFORE 38 times as long AFTER (A against B)`; `None` if both are the same case.
+pub(super) fn times(before: &str, after: &str, pair: [&Estimate; 2]) -> Option<Headline> {
+    let [slow, base] = pair;
+    times_by(&quotient(slow, base)?, before, after, pair)
+}
+
+/// `times` with a ratio that the lab took in each round.
+pub(super) fn times_by(ratio: &Estimate, before: &str, after: &str, pair: [&Estimate; 2]) -> Option<Headline> {
+    let [slow, base] = pair;
     let figure = match ratio.low <= 1.0 && ratio.high >= 1.0 {
+        _ if std::ptr::eq(slow, base) => return None,
         true => "as long, within the noise,".to_owned(),
         false if (ratio.median - 1.0).abs() < ALMOST_EQUAL => "almost as long".to_owned(),
         false => format!("{}{} times as long", mark(ratio), factor(ratio.median)),
     };
-    let [slow, base] = [slow, base].map(|estimate| estimated(estimate, Unit::Nanos));
-    Headline {
-        before,
+    let [slow, base] = pair.map(|estimate| estimated(estimate, Unit::Nanos));
+    Some(Headline {
+        before: before.to_owned(),
         figure,
         after: format!("{after} ({slow} against {base})"),
-    }
+    })
 }
 
 /// `BEFORE 92 us AFTER (A with 0, B with 300)`: the mean cost between the ends of a series.
@@ -62,7 +70,7 @@ fn factor(value: f64) -> String {
 }
 
 /// Divides two measurements. The interval covers all quotients of their intervals. `None` if the divisor may be zero.
-pub(super) fn quotient(one: &Estimate, other: &Estimate) -> Option<Estimate> {
+fn quotient(one: &Estimate, other: &Estimate) -> Option<Estimate> {
     (other.low > 0.0).then(|| Estimate {
         median: one.median / other.median,
         low: one.low / other.high,
@@ -85,13 +93,7 @@ mod tests {
     }
 
     fn factor_of(slow: &Estimate, base: &Estimate) -> String {
-        times(
-            String::new(),
-            String::new(),
-            &quotient(slow, base).unwrap(),
-            [slow, base],
-        )
-        .figure
+        times("", "", [slow, base]).unwrap().figure
     }
 
     #[test]
@@ -107,7 +109,8 @@ mod tests {
         ] {
             assert_eq!(factor_of(&within(median, half), &base), expected);
         }
-        assert_eq!(quotient(&base, &within(10.0, 10.0)), None);
+        assert_eq!(times("", "", [&base, &within(10.0, 10.0)]), None, "divided by zero");
+        assert_eq!(times("", "", [&base, &base]), None, "compared with itself");
     }
 
     #[test]

@@ -3,9 +3,9 @@
 mod cases;
 mod forms;
 
-use self::cases::{at_largest, case, cases, ends, measured, ratio, slowest, text};
+use self::cases::{at_largest, case, cases, ends, largest, measured, ratio, text};
 pub(super) use self::forms::Headline;
-use self::forms::{each, quotient, times};
+use self::forms::{each, times, times_by};
 use super::values::{estimated, figure, mark};
 use crate::lab::compare::label;
 use crate::lab::harness::Estimate;
@@ -35,19 +35,18 @@ pub(super) fn headline(outcome: &Outcome) -> Option<Headline> {
 }
 
 fn mechanisms(outcome: &Outcome) -> Option<Headline> {
-    let (slowest, slow) = slowest(outcome, "wall_ns")?;
+    let (slowest, slow) = largest(outcome, "wall_ns")?;
     let (_, base) = case(outcome, "wall_ns", &[("mechanism", "vfork + exec")])?;
-    let before = "From a small parent, a launch takes".to_owned();
+    let before = "From a small parent, a launch takes";
     let after = format!("by {} as by vfork + exec", text(slowest, "mechanism")?);
-    Some(times(before, after, &quotient(slow, base)?, [slow, base]))
+    times(before, &after, [slow, base])
 }
 
 fn parent_size(outcome: &Outcome) -> Option<Headline> {
     let small = |mechanism| cases(outcome, "wall_ns", &[("mechanism", mechanism), ("memory", "")]);
     let (bytes, [fork, vfork]) = at_largest("parent_bytes", [small("fork + exec"), small("vfork + exec")])?;
     let before = format!("A launch from a parent of {} takes", units::bytes(bytes as u64));
-    let after = "by fork + exec as by vfork + exec".to_owned();
-    Some(times(before, after, &quotient(fork, vfork)?, [fork, vfork]))
+    times(&before, "by fork + exec as by vfork + exec", [fork, vfork])
 }
 
 fn growth(outcome: &Outcome) -> Option<Headline> {
@@ -78,12 +77,7 @@ fn growth(outcome: &Outcome) -> Option<Headline> {
         "After its parent has grown by {}, a fork takes",
         units::bytes(bytes as u64)
     );
-    Some(times(
-        before,
-        "as at first".to_owned(),
-        &quotient(last, first)?,
-        [last, first],
-    ))
+    times(&before, "as at first", [last, first])
 }
 
 fn open_fds(outcome: &Outcome) -> Option<Headline> {
@@ -91,12 +85,7 @@ fn open_fds(outcome: &Outcome) -> Option<Headline> {
     let [(few, first), (many, last)] = ends("open_files", counts)?;
     let [few, many] = [few, many].map(|count| units::count(count as u64));
     let before = format!("With {many} open files, a launch by vfork + exec takes");
-    Some(times(
-        before,
-        format!("as with {few}"),
-        &quotient(last, first)?,
-        [last, first],
-    ))
+    times(&before, &format!("as with {few}"), [last, first])
 }
 
 fn threads(outcome: &Outcome) -> Option<Headline> {
@@ -110,8 +99,7 @@ fn threads(outcome: &Outcome) -> Option<Headline> {
         "From a parent with {} more threads, a launch takes",
         units::count(count as u64)
     );
-    let after = "by fork + exec as by vfork + exec".to_owned();
-    Some(times(before, after, &quotient(fork, vfork)?, [fork, vfork]))
+    times(&before, "by fork + exec as by vfork + exec", [fork, vfork])
 }
 
 fn child_kind(outcome: &Outcome) -> Option<Headline> {
@@ -122,8 +110,8 @@ fn child_kind(outcome: &Outcome) -> Option<Headline> {
         "true" => "The launch of true takes",
         _ => "The launch of a dynamic C program takes",
     };
-    let after = "as that of a program without libraries".to_owned();
-    Some(times(before.to_owned(), after, ratio(row)?, [slow, base]))
+    let after = "as that of a program without libraries";
+    times_by(ratio(row)?, before, after, [slow, base])
 }
 
 fn loader(outcome: &Outcome) -> Option<Headline> {
@@ -147,25 +135,14 @@ fn first_launch(outcome: &Outcome) -> Option<Headline> {
     };
     let (row, first) = of("true").or_else(|| of("tiny"))?;
     let second = measured(row, "second_ns")?;
-    let before = "The first launch of a new file takes".to_owned();
-    Some(times(
-        before,
-        "as the second".to_owned(),
-        &quotient(first, second)?,
-        [first, second],
-    ))
+    times("The first launch of a new file takes", "as the second", [first, second])
 }
 
 fn shell(outcome: &Outcome) -> Option<Headline> {
     let (row, slow) = case(outcome, "wall_ns", &[("shell", "sh"), ("text", "COMMAND")])?;
     let (_, base) = case(outcome, "wall_ns", &[("shell", "none")])?;
-    let before = "A tiny command takes".to_owned();
-    Some(times(
-        before,
-        "through sh -c as without a shell".to_owned(),
-        ratio(row)?,
-        [slow, base],
-    ))
+    let after = "through sh -c as without a shell";
+    times_by(ratio(row)?, "A tiny command takes", after, [slow, base])
 }
 
 fn path_search(outcome: &Outcome) -> Option<Headline> {
@@ -179,26 +156,26 @@ fn path_search(outcome: &Outcome) -> Option<Headline> {
 }
 
 fn shims(outcome: &Outcome) -> Option<Headline> {
-    let (row, slow) = slowest(outcome, "wall_ns")?;
+    let (row, slow) = largest(outcome, "wall_ns")?;
     let (_, base) = case(outcome, "wall_ns", &[("wrapper", "none")])?;
     let before = format!(
         "Behind the slowest wrapper ({}), a tiny program takes",
         text(row, "wrapper")?
     );
-    Some(times(before, "as without one".to_owned(), ratio(row)?, [slow, base]))
+    times_by(ratio(row)?, &before, "as without one", [slow, base])
 }
 
 fn runtimes(outcome: &Outcome) -> Option<Headline> {
-    let (slowest, slow) = slowest(outcome, "wall_ns")?;
+    let (slowest, slow) = largest(outcome, "wall_ns")?;
     let shown = cases(outcome, "wall_ns", &[]).into_iter();
     let (fastest, fast) = shown.min_by(|(_, one), (_, other)| one.median.total_cmp(&other.median))?;
     let before = format!("To do nothing, {} takes", text(slowest, "runtime")?);
     let after = format!("as {}", text(fastest, "runtime")?);
-    Some(times(before, after, &quotient(slow, fast)?, [slow, fast]))
+    times(&before, &after, [slow, fast])
 }
 
 fn throughput(outcome: &Outcome) -> Option<Headline> {
-    let (row, most) = slowest(outcome, "launches_per_second")?;
+    let (row, most) = largest(outcome, "launches_per_second")?;
     let number = |key| Some(units::count(row.get(key).number()? as u64));
     let threads = units::counted(row.get("threads").number()? as u64, "thread", "threads");
     Some(Headline {
@@ -213,17 +190,12 @@ fn throughput(outcome: &Outcome) -> Option<Headline> {
 }
 
 fn copy_on_write(outcome: &Outcome) -> Option<Headline> {
-    let keys = [("mechanism", "fork, no exec"), ("memory", "small pages")];
-    let (row, during) = case(outcome, "during_ns", &keys)?;
+    let (row, during) = case(outcome, "during_ns", &[("mechanism", "fork, no exec")])?;
     let before = measured(row, "before_ns")?;
     let bytes = units::bytes(row.get("parent_bytes").number()? as u64);
-    let sentence = format!("While a forked child is alive, writing to {bytes} takes");
-    Some(times(
-        sentence,
-        "as before the fork".to_owned(),
-        &quotient(during, before)?,
-        [during, before],
-    ))
+    let memory = text(row, "memory")?;
+    let sentence = format!("While a forked child is alive, writing to {bytes} in {memory} takes");
+    times(&sentence, "as before the fork", [during, before])
 }
 
 /// The range of the first measurement, for experiments without the cases of their sentence.
@@ -233,12 +205,14 @@ fn range(outcome: &Outcome) -> Option<Headline> {
     found.sort_by(|(_, one), (_, other)| one.median.total_cmp(&other.median));
     let (first, least) = found.first()?;
     let (last, most) = found.last()?;
+    let before = format!("{}:", column.title);
     let [least, most] = [least, most].map(|estimate| estimated(estimate, column.unit));
-    Some(Headline {
-        before: format!("{}:", column.title),
-        figure: format!("{least} to {most}"),
-        after: format!("({}; {})", label(outcome, first), label(outcome, last)),
-    })
+    let [first, last] = [first, last].map(|row| label(outcome, row));
+    let (figure, after) = match found.len() {
+        1 => (least, format!("({first})")),
+        _ => (format!("{least} to {most}"), format!("({first}; {last})")),
+    };
+    Some(Headline { before, figure, after })
 }
 
 #[cfg(test)]

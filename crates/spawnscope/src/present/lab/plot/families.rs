@@ -35,7 +35,7 @@ pub(super) fn pictures(names: &[&str]) -> Vec<Picture> {
         let members: Vec<usize> = members.collect();
         match pictures.last_mut() {
             Some(last) if last.series.len() < FEWEST && last.series.len() + members.len() <= MOST => {
-                last.join(title, &members)
+                last.join(title, &members);
             }
             _ => pictures.extend(members.chunks(MOST).map(|part| Picture {
                 title: title.to_owned(),
