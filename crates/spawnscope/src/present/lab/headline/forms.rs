@@ -39,7 +39,7 @@ pub(super) fn times_by(ratio: &Estimate, before: &str, after: &str, pair: [&Esti
     })
 }
 
-/// `BEFORE 92 us AFTER (A with 0, B with 300)`: the mean cost between the ends of a series.
+/// `BEFORE 92 us AFTER on average (A with 0, B with 300)`: the mean cost between the ends of a series.
 pub(super) fn each(before: &str, after: &str, [(few, first), (many, last)]: [(f64, &Estimate); 2]) -> Option<Headline> {
     let part = |difference: f64| difference / (many - few);
     let cost = Estimate {
@@ -56,7 +56,7 @@ pub(super) fn each(before: &str, after: &str, [(few, first), (many, last)]: [(f6
     Some(Headline {
         before: before.to_owned(),
         figure: shown,
-        after: format!("{after} ({first} with {few}, {last} with {many})"),
+        after: format!("{after} on average ({first} with {few}, {last} with {many})"),
     })
 }
 

@@ -247,7 +247,7 @@ mod tests {
         );
         assert_eq!(
             of("loader"),
-            "Each library adds 103 us to the start of a program (590 us with 0, 31.4 ms with 300)"
+            "Each library adds 103 us to the start of a program on average (590 us with 0, 31.4 ms with 300)"
         );
         assert!(
             of("shell").contains("8.6 times"),
