@@ -228,8 +228,8 @@ fn page() {
         "huge pages",
         "<td>vspawn</td>",
         "<summary>every case</summary>",
-        "<a href=\"#parent-size\">parent-size</a>: A launch from a parent of",
-        "<a href=\"#shell\">shell</a>: A tiny command takes",
+        "<a href=\"#parent-size\">parent-size</a>: ",
+        "<a href=\"#shell\">shell</a>: ",
         "s per experiment",
     ] {
         assert!(page.contains(text), "{text}");
