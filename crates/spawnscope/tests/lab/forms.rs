@@ -195,18 +195,28 @@ fn the_page_is_well_formed_and_has_plots() {
     bench(&["parent-size", "shell", "-o", path.to_str().expect("a path"), "--csv"]);
     let page = std::fs::read_to_string(path).expect("the page");
     well_formed(&page);
-    assert_eq!(page.matches("<svg").count(), 2);
+    for format in ["wide", "narrow"] {
+        assert_eq!(page.matches(&format!("<svg class=\"lab {format}\"")).count(), 2);
+    }
     assert_eq!(
         page.matches("prefers-color-scheme:dark").count(),
-        3,
-        "the page and each picture"
+        5,
+        "the page and each plot"
     );
-    assert!(!page.contains("font-size=\"9"), "text can be read");
+    for title in [
+        "Launches by the parent's memory",
+        "A tiny command with and without a shell",
+    ] {
+        assert_eq!(page.matches(title).count(), 1, "{title}");
+    }
     for text in [
         "bash, published",
         "huge pages",
         "<td>vspawn</td>",
         "<summary>every case</summary>",
+        "<a href=\"#parent-size\">parent-size</a>: ",
+        "<a href=\"#shell\">shell</a>: ",
+        "s per experiment",
     ] {
         assert!(page.contains(text), "{text}");
     }

@@ -1,22 +1,29 @@
-//! The lab's report as one self-contained page: tables, plots and notes, with a light and a dark theme.
+//! The lab's report as one self-contained page: a summary, tables, plots and notes, with a light and a dark theme, for
+//! wide and narrow screens.
 
 use std::fmt::Write as _;
 
 use super::comparison;
 use super::grid::{Grid, grid};
+use super::headline::{Headline, headline};
 use super::plot;
-use super::values::{caveats, columns, estimated, legend_of, noise, sentence, shown, words};
+use super::values::{
+    WIDE_MARK, caveats, columns, conditions, estimated, explained_mark, legend_of, noise, sentence, shown, words,
+};
 use crate::lab::compare::Comparison;
 use crate::lab::harness::Estimate;
 use crate::lab::outcome::{Column, Outcome, Report, Row, Unit};
 use crate::present::text::escape;
 
-const STYLE: &str = ":root{color-scheme:light dark;--ground:#fff;--ink:#24292f;--quiet:#6b737d;--line:#dde1e6}\
+const STYLE: &str = ":root{color-scheme:light dark;--ground:#fff;--ink:#24292f;--quiet:#656d77;--line:#dde1e6}\
 @media (prefers-color-scheme:dark){:root{--ground:#161a20;--ink:#e3e7ec;--quiet:#9aa3af;--line:#3a414b}}\
-body{font:15px/1.5 system-ui,sans-serif;max-width:1040px;margin:2em auto;padding:0 1em;background:var(--ground);color:var(--ink)}\
-div.t{overflow-x:auto}table{border-collapse:collapse;margin:1em 0;font-size:14px}th,td{padding:.25em .6em;text-align:left;border-bottom:1px solid var(--line)}\
-.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}.q{color:var(--quiet);font-size:85%}td .q{display:inline-block;min-width:3.6em}svg{max-width:100%;height:auto}\
-th{border-bottom:2px solid var(--quiet)}h2{margin-top:2.2em}li{margin:.2em 0}summary{color:var(--quiet);cursor:pointer}nav a{margin-right:.8em}a{color:inherit}";
+body{font:15px/1.5 system-ui,sans-serif;max-width:1040px;margin:2em auto;padding:0 1em;overflow-wrap:break-word;background:var(--ground);color:var(--ink)}\
+h1,h2{line-height:1.25}h2{margin-top:2.4em}h2 code{font-size:65%;font-weight:normal;color:var(--quiet);white-space:nowrap}a{color:inherit}\
+.t{overflow-x:auto;margin:1em 0}table{border-collapse:collapse;font-size:14px}th,td{padding:.25em .6em;text-align:left;border-bottom:1px solid var(--line)}th{border-bottom:2px solid var(--quiet)}\
+.n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}.q{color:var(--quiet);font-size:85%}td .q{display:inline-block;min-width:3.6em}\
+li{margin:.2em 0}ul.summary{padding:0;list-style:none}.summary li{margin:.5em 0}summary{color:var(--quiet);cursor:pointer}svg{max-width:100%;height:auto}.narrow{display:none}\
+@media screen and (max-width:799px){body{margin:1em auto;padding:0 10px}.wide{display:none}.narrow{display:block;width:100%;max-width:430px}ul{padding-left:1.2em}th:first-child,td:first-child{position:sticky;left:0;background:var(--ground)}}";
+const NO_RESULTS: &str = "No reliable results.";
 /// Maximum x values per table on a page.
 const MOST_ACROSS: usize = 9;
 
@@ -27,16 +34,9 @@ pub fn html(report: &Report, comparison: Option<&Comparison>) -> String {
         "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"/>\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\
          <title>spawnscope bench</title><style>{STYLE}</style></head>\n\
-         <body><h1>What a launch costs here</h1>\n<p>{}</p>\n",
-        escaped(&words(&report.machine))
+         <body><h1>What a launch costs here</h1>\n"
     );
-    for caveat in caveats(report) {
-        // Writing to a string cannot fail.
-        let _ = writeln!(page, "<p><b>{}</b></p>", escaped(&caveat));
-    }
-    let link = |outcome: &Outcome| format!("<a href=\"#{0}\">{0}</a>", escaped(&outcome.name));
-    let links: Vec<String> = report.experiments.iter().map(link).collect();
-    let _ = writeln!(page, "<nav>{}</nav>", links.join(" "));
+    summary(report, &mut page);
     if let Some(comparison) = comparison {
         compared(comparison, &mut page);
     }
@@ -47,19 +47,50 @@ pub fn html(report: &Report, comparison: Option<&Comparison>) -> String {
     page
 }
 
+/// Writes a sentence for each experiment, with a link to its section, and how all was measured.
+fn summary(report: &Report, page: &mut String) {
+    page.push_str("<ul class=\"summary\">\n");
+    let mut is_marked = false;
+    for outcome in &report.experiments {
+        let sentence = match headline(outcome) {
+            Some(Headline { before, figure, after }) => {
+                let parts = [before, figure, after].map(|part| escaped(&part));
+                is_marked |= parts.iter().any(|part| part.contains(WIDE_MARK));
+                format!("{} <strong>{}</strong> {}", parts[0], parts[1], parts[2])
+            }
+            None => NO_RESULTS.to_owned(),
+        };
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            page,
+            "<li><a href=\"#{0}\">{0}</a>: {sentence}</li>",
+            escaped(&outcome.name)
+        );
+    }
+    page.push_str("</ul>\n");
+    for caveat in caveats(report) {
+        let _ = writeln!(page, "<p><b>{}</b></p>", escaped(&caveat));
+    }
+    let marks = is_marked.then(explained_mark);
+    for line in [words(&report.machine), conditions(report)].into_iter().chain(marks) {
+        let _ = writeln!(page, "<p class=\"q\">{}</p>", escaped(&line));
+    }
+}
+
 fn section(outcome: &Outcome, page: &mut String) {
-    let _ = write!(
+    let _ = writeln!(
         page,
-        "<h2 id=\"{0}\">{0}</h2>\n<p>{1}</p>\n",
+        "<h2 id=\"{0}\">{1} <code>{0}</code></h2>",
         escaped(&outcome.name),
         escaped(&outcome.title)
     );
-    if let Some(svg) = plot::svg(outcome) {
-        page.push_str(&svg);
-        page.push('\n');
+    for svg in plot::svgs(outcome).iter().flatten() {
+        page.push_str(svg);
     }
     match grid(outcome, MOST_ACROSS) {
-        _ if outcome.rows.is_empty() => page.push_str("<p><b>No reliable results.</b></p>\n"),
+        _ if outcome.rows.is_empty() => {
+            let _ = writeln!(page, "<p><b>{NO_RESULTS}</b></p>");
+        }
         Some(grid) => {
             series(grid, page);
             page.push_str("<details><summary>every case</summary>\n");

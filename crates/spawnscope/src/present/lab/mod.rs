@@ -3,6 +3,7 @@
 mod comparison;
 mod csv;
 mod grid;
+mod headline;
 mod html;
 mod layout;
 mod markdown;
@@ -91,6 +92,7 @@ mod tests {
         let report = hostile();
         let page = html(&report, None);
         assert!(!page.contains("<script") && !page.contains("<b>") && page.contains("&lt;script&gt;"));
+        assert_eq!(page.matches("alert(1)").count(), 1, "a title is written once");
         let cells: Vec<usize> = markdown(&report, None)
             .lines()
             .filter(|line| line.starts_with('|'))

@@ -10,6 +10,8 @@ use crate::units;
 const NOISY: f64 = 0.1;
 /// A median with a wider interval is not shown.
 const UNTRUSTED: f64 = 1.0;
+/// Shown before such a median.
+pub(super) const WIDE_MARK: &str = "~";
 /// Shown instead of a value that is withheld.
 const WITHHELD: &str = "-";
 /// Shown instead of a value that was not measured.
@@ -55,17 +57,25 @@ pub(super) fn legend_of(outcome: &Outcome, columns: &[&Column]) -> Vec<String> {
 
 /// Formats a median in its unit: with a mark if its interval is wide, `-` if it is too wide.
 pub(super) fn estimated(estimate: &Estimate, unit: Unit) -> String {
-    let mark = match estimate.noise() {
-        noise if noise > UNTRUSTED => return WITHHELD.to_owned(),
-        noise if noise > NOISY => "~",
-        _ => "",
-    };
-    format!("{mark}{}", figure(estimate.median, unit))
+    match is_shown(estimate) {
+        true => format!("{}{}", mark(estimate), figure(estimate.median, unit)),
+        false => WITHHELD.to_owned(),
+    }
+}
+
+/// Returns the mark before a figure whose interval is wide.
+pub(super) fn mark(estimate: &Estimate) -> &'static str {
+    if estimate.noise() > NOISY { WIDE_MARK } else { "" }
 }
 
 /// Whether the value is reliable enough to show. Tables and plots withhold the same values.
 pub(super) fn is_shown(estimate: &Estimate) -> bool {
     estimate.noise() <= UNTRUSTED
+}
+
+/// Explains the mark of wide intervals.
+pub(super) fn explained_mark() -> String {
+    format!("{WIDE_MARK} the 95 % confidence interval is wider than ±10 %")
 }
 
 /// Explains the marks of those figures that are shown.
@@ -75,7 +85,7 @@ pub(super) fn legend<'e>(estimates: impl IntoIterator<Item = &'e Estimate>) -> V
         is_marked |= noise > NOISY && noise <= UNTRUSTED;
         withheld += u64::from(noise > UNTRUSTED);
     }
-    let marked = is_marked.then(|| "~ the 95 % confidence interval is wider than ±10 %".to_owned());
+    let marked = is_marked.then(explained_mark);
     let withheld = (withheld > 0).then(|| {
         let figures = units::counted(withheld, "figure is", "figures are");
         format!("{WITHHELD} {figures} not shown: interval wider than ±100 %; --json has all")
@@ -170,6 +180,31 @@ pub(super) fn words(machine: &Machine) -> String {
         machine.is_virtual.map(kind),
         Some(format!("Linux {}", machine.kernel)),
         machine.libc.clone(),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// Describes how the report was measured, and what else may affect it.
+pub(super) fn conditions(report: &Report) -> String {
+    let machine = &report.machine;
+    let run = &machine.run_conditions;
+    // A busy machine has a caveat with the same figures.
+    let loads = run.load_before.zip(run.load_after).filter(|_| busy(report).is_none());
+    let user = if machine.as_root { "as root" } else { "without root" };
+    let parts = [
+        Some(format!("spawnscope {} {user}", machine.spawnscope)),
+        report.seconds.map(|seconds| format!("{seconds} s per experiment")),
+        loads.map(|(before, after)| format!("load average {before:.1} before and {after:.1} after")),
+        machine
+            .huge_pages
+            .as_ref()
+            .map(|setting| format!("transparent huge pages: {setting}")),
+        run.file_system
+            .as_ref()
+            .map(|name| format!("temporary folder on {name}")),
+        run.most_open_files
+            .map(|most| format!("at most {} open files", units::count(most))),
+        run.sh.as_ref().map(|path| format!("/bin/sh is {path}")),
     ];
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }

@@ -1,7 +1,5 @@
 //! Axes of plots: the position of a value, and the labelled values. A logarithmic axis reserves a separate position for zero.
 
-use plotters::coord::ranged1d::{KeyPointHint, NoDefaultFormatting, Ranged, ValueFormatter};
-
 use crate::lab::outcome::{Scale, Unit};
 
 /// The share of a logarithmic axis for zero and the gap after it.
@@ -9,14 +7,17 @@ const ZERO_SHARE: f64 = 0.1;
 /// With fewer decades than this, multiples of 2 and 5 are labelled as well.
 const FEW_DECADES: usize = 3;
 const FEWEST_STEPS: f64 = 4.0;
+/// If a logarithmic axis has no more values than this, its values are labelled.
+const FEW_VALUES: usize = 7;
 
 /// An axis. It maps values to positions between 0 and 1.
-#[derive(Clone)]
 pub(super) struct Axis {
     low: f64,
     high: f64,
     scale: Scale,
     has_zero: bool,
+    /// The values that are labelled, if not decades or steps.
+    labelled: Option<Vec<f64>>,
     pub(super) unit: Unit,
 }
 
@@ -42,8 +43,19 @@ impl Axis {
             high,
             scale,
             has_zero: is_logarithmic && values.iter().any(|value| *value <= 0.0),
+            labelled: None,
             unit,
         }
+    }
+
+    /// Labels these values, if they are few and the axis is logarithmic.
+    pub(super) fn labelling(mut self, values: impl Iterator<Item = f64>) -> Axis {
+        let mut values: Vec<f64> = values.collect();
+        values.sort_by(f64::total_cmp);
+        values.dedup();
+        let are_few = values.len() <= FEW_VALUES && self.scale == Scale::Logarithmic;
+        self.labelled = are_few.then_some(values);
+        self
     }
 
     /// Returns the position between 0 and 1. Values above the axis are clipped to its end.
@@ -62,6 +74,9 @@ impl Axis {
 
     /// Returns the values that are labelled.
     pub(super) fn ticks(&self) -> Vec<f64> {
+        if let Some(labelled) = &self.labelled {
+            return labelled.clone();
+        }
         if self.scale == Scale::Linear {
             let step = round_step(self.high - self.low);
             return (0..=(self.high / step) as i64).map(|tick| tick as f64 * step).collect();
@@ -93,29 +108,6 @@ fn round_step(range: f64) -> f64 {
         .unwrap_or(decade / 5.0)
 }
 
-impl Ranged for Axis {
-    type FormatOption = NoDefaultFormatting;
-    type ValueType = f64;
-
-    fn map(&self, value: &f64, limit: (i32, i32)) -> i32 {
-        limit.0 + (self.position(*value) * f64::from(limit.1 - limit.0)).round() as i32
-    }
-
-    fn key_points<H: KeyPointHint>(&self, _: H) -> Vec<f64> {
-        self.ticks()
-    }
-
-    fn range(&self) -> std::ops::Range<f64> {
-        self.low..self.high
-    }
-}
-
-impl ValueFormatter<f64> for Axis {
-    fn format(value: &f64) -> String {
-        value.to_string()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -128,6 +120,15 @@ mod tests {
         assert!(axis.position(1e9) < 1.0);
         let without = Axis::over([1e6, 1e9].into_iter(), Scale::Logarithmic, Unit::Bytes);
         assert_eq!(without.ticks()[0], 1e6);
+        let labelling = |values: &[f64]| {
+            let axis = Axis::over(values.iter().copied(), Scale::Logarithmic, Unit::Count);
+            axis.labelling(values.iter().copied()).ticks()
+        };
+        assert_eq!(labelling(&[8.0, 1.0, 64.0, 1.0]), [1.0, 8.0, 64.0]);
+        assert_eq!(
+            labelling(&[1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 1000.0]),
+            [1.0, 10.0, 100.0, 1000.0]
+        );
     }
 
     #[test]

@@ -1,30 +1,25 @@
 //! Small tables as bars: a group per row, and a bar per drawn column with its interval.
 
-use plotters::coord::Shift;
-use plotters::prelude::*;
-
 use super::axis::Axis;
-use super::theme::{CHARACTER, GRID, GROUND, INK, TEXT, WIDTH, colour};
-use super::{Error, text_at, tick};
+use super::frame::Frame;
+use super::legend;
+use super::svg::{Anchor, Svg};
+use super::theme::{Format, NARROW, colour};
 use crate::lab::compare::label;
 use crate::lab::harness::Estimate;
-use crate::lab::outcome::{Column, Outcome, Scale};
+use crate::lab::outcome::{Column, Outcome, Row, Scale};
 use crate::present::lab::values::{estimated, is_shown};
-use crate::present::text::width;
+use crate::present::text::truncate;
 
-const BAR: i32 = 16;
-const GROUP_GAP: i32 = 10;
-/// Height above the bars: the title, and the names of colours if there are several.
-const HEAD: i32 = 34;
-const NAMES: i32 = 24;
-/// Height below the bars: the axis.
-const FOOT: i32 = 34;
-/// Width of the figure after a bar and its interval.
-const FIGURE: i32 = 80;
-const LARGEST_LABEL: i32 = 330;
+const BAR: f64 = 17.0;
+const GROUP_GAP: f64 = 9.0;
+/// The share of the width that labels beside bars may take.
+const MOST_FOR_LABELS: f64 = 0.4;
+/// The longest figure after a bar.
+const LONGEST_FIGURE: &str = "~8,888 us";
 
 /// Draws the bars. Returns `None` if nothing was measured.
-pub(super) fn draw(outcome: &Outcome) -> Option<String> {
+pub(super) fn draw(outcome: &Outcome, format: &Format) -> Option<String> {
     let column = |name: &String| outcome.columns.iter().find(|column| column.name == *name);
     let columns: Vec<&Column> = outcome.bars.iter().filter_map(column).collect();
     let values = outcome
@@ -37,110 +32,122 @@ pub(super) fn draw(outcome: &Outcome) -> Option<String> {
         return None;
     }
     let axis = Axis::over(values.iter().map(|value| value.high), Scale::Linear, unit);
-    let picture = Bars {
+    let mut bars = Bars {
         outcome,
         columns,
         axis,
-        left: left(outcome),
+        label_above: format.name == NARROW.name,
+        frame: Frame {
+            format,
+            left: 0.0,
+            right: format.width - format.width_of(LONGEST_FIGURE),
+            top: 4.0,
+            bottom: 0.0,
+        },
     };
-    let mut drawn = String::new();
-    {
-        let size = (WIDTH, picture.height() as u32);
-        let area = SVGBackend::with_string(&mut drawn, size).into_drawing_area();
-        picture.draw(&area).ok()?;
-    }
-    Some(drawn)
+    bars.frame.left = bars.left();
+    bars.frame.bottom = bars.frame.top + bars.group() * outcome.rows.len() as f64;
+    Some(bars.draw())
 }
 
 struct Bars<'o> {
     outcome: &'o Outcome,
     columns: Vec<&'o Column>,
     axis: Axis,
-    left: i32,
-}
-
-/// Returns the x position at which bars begin.
-fn left(outcome: &Outcome) -> i32 {
-    let widest = outcome.rows.iter().map(|row| width(&label(outcome, row))).max();
-    i32::try_from(widest.unwrap_or_default() * CHARACTER + 32).map_or(LARGEST_LABEL, |left| left.min(LARGEST_LABEL))
+    /// Whether the label of a group is above it, for lack of width.
+    label_above: bool,
+    frame: Frame<'o>,
 }
 
 impl Bars<'_> {
-    fn top(&self) -> i32 {
-        HEAD + if self.columns.len() > 1 { NAMES } else { 0 }
-    }
-
-    fn group(&self) -> i32 {
-        BAR * self.columns.len() as i32 + GROUP_GAP
-    }
-
-    fn height(&self) -> i32 {
-        self.top() + self.group() * self.outcome.rows.len() as i32 + FOOT
-    }
-
-    fn x(&self, value: f64) -> i32 {
-        let right = WIDTH as i32 - FIGURE;
-        self.left + (self.axis.position(value) * f64::from(right - self.left)) as i32
-    }
-
-    fn draw(&self, area: &DrawingArea<SVGBackend<'_>, Shift>) -> Result<(), Error> {
-        area.fill(&GROUND)?;
-        text_at(area, &self.outcome.title, (12, 10), FontStyle::Bold)?;
-        self.draw_axis(area)?;
-        if self.columns.len() > 1 {
-            let mut x = self.left;
-            for (number, column) in self.columns.iter().enumerate() {
-                let name = crate::lab::compare::words_of(&column.name);
-                let corner = (x, HEAD + 2);
-                area.draw(&Rectangle::new([corner, (x + 12, HEAD + 14)], colour(number).filled()))?;
-                text_at(area, &name, (x + 18, HEAD), FontStyle::Normal)?;
-                x += (width(&name) * CHARACTER) as i32 + 48;
-            }
+    /// Returns the x position at which bars begin.
+    fn left(&self) -> f64 {
+        let format = self.frame.format;
+        if self.label_above {
+            return 2.0;
         }
+        let widths = self
+            .outcome
+            .rows
+            .iter()
+            .map(|row| format.width_of(&label(self.outcome, row)));
+        widths.fold(0.0, f64::max).min(format.width * MOST_FOR_LABELS) + GROUP_GAP
+    }
+
+    /// Returns the height of a group with the gap after it.
+    fn group(&self) -> f64 {
+        self.head() + BAR * self.columns.len() as f64 + GROUP_GAP
+    }
+
+    /// Returns the height of a label above its group.
+    fn head(&self) -> f64 {
+        if self.label_above {
+            self.frame.format.text * 1.3
+        } else {
+            0.0
+        }
+    }
+
+    fn draw(&self) -> String {
+        let (frame, format) = (&self.frame, self.frame.format);
+        let mut svg = Svg::new();
+        frame.draw_x_axis(&mut svg, &self.axis, [0.0, format.width]);
         for (number, row) in self.outcome.rows.iter().enumerate() {
-            let top = self.top() + self.group() * number as i32;
-            let middle = top + (BAR * self.columns.len() as i32 - TEXT) / 2 + 1;
-            text_at(area, &label(self.outcome, row), (12, middle), FontStyle::Normal)?;
-            for (position, column) in self.columns.iter().enumerate() {
-                if let Some(value) = row.get(&column.name).estimate() {
-                    self.draw_bar(area, value, top + BAR * position as i32, position)?;
-                }
+            self.draw_group(&mut svg, row, frame.top + self.group() * number as f64);
+        }
+        let mut end = frame.bottom + 1.5 * format.line();
+        let names: Vec<&str> = self.columns.iter().map(|column| column.title.as_str()).collect();
+        if names.len() > 1 {
+            end = legend::draw_bars(&mut svg, format, &names, (0.0, end, format.width));
+        }
+        svg.finish(format, end, &format!("Plot: {}", names.join(", ")))
+    }
+
+    fn draw_group(&self, svg: &mut Svg, row: &Row, top: f64) {
+        let format = self.frame.format;
+        let text = label(self.outcome, row);
+        let room = if self.label_above {
+            format.width
+        } else {
+            self.frame.left
+        };
+        let characters = (room / format.width_of("n")) as usize;
+        let bars = top + self.head();
+        let baseline = match self.label_above {
+            true => top + format.text,
+            false => bars + BAR * self.columns.len() as f64 / 2.0 + format.text * 0.35,
+        };
+        svg.text((0.0, baseline), Anchor::Start, &truncate(&text, characters));
+        for (position, column) in self.columns.iter().enumerate() {
+            if let Some(value) = row.get(&column.name).estimate() {
+                self.draw_bar(svg, value, bars + BAR * position as f64, position);
             }
         }
-        area.present()
     }
 
-    fn draw_axis(&self, area: &DrawingArea<SVGBackend<'_>, Shift>) -> Result<(), Error> {
-        let bottom = self.height() - FOOT;
-        for value in self.axis.ticks() {
-            let x = self.x(value);
-            area.draw(&PathElement::new([(x, self.top() - 4), (x, bottom)], GRID))?;
-            let name = tick(value, self.axis.unit);
-            let half = (width(&name) * CHARACTER / 2) as i32;
-            text_at(area, &name, (x - half, bottom + 8), FontStyle::Normal)?;
-        }
-        Ok(())
-    }
-
-    fn draw_bar(
-        &self,
-        area: &DrawingArea<SVGBackend<'_>, Shift>,
-        value: &Estimate,
-        top: i32,
-        position: usize,
-    ) -> Result<(), Error> {
+    fn draw_bar(&self, svg: &mut Svg, value: &Estimate, top: f64, position: usize) {
+        let (frame, middle) = (&self.frame, top + BAR / 2.0);
+        let baseline = middle + frame.format.text * 0.35;
         let text = estimated(value, self.axis.unit);
         if !is_shown(value) {
-            return text_at(area, &text, (self.left + 6, top + 1), FontStyle::Normal);
+            svg.text((frame.left + 6.0, baseline), Anchor::Start, &text);
+            return;
         }
-        let (end, middle) = (self.x(value.median), top + BAR / 2);
-        let corners = [(self.left, top + 1), (end.max(self.left + 1), top + BAR - 2)];
-        area.draw(&Rectangle::new(corners, colour(position).filled()))?;
-        let (low, high) = (self.x(value.low), self.x(value.high));
-        area.draw(&PathElement::new([(low, middle), (high, middle)], INK))?;
-        for x in [low, high] {
-            area.draw(&PathElement::new([(x, middle - 3), (x, middle + 3)], INK))?;
-        }
-        text_at(area, &text, (high.max(end) + 6, top + 1), FontStyle::Normal)
+        let left = frame.left;
+        let [end, low, high] = [value.median, value.low, value.high].map(|value| frame.x(&self.axis, value));
+        let bar = format!(
+            "M{left:.1} {:.1}H{:.1}V{:.1}H{left:.1}z",
+            top + 1.0,
+            end.max(left + 1.0),
+            top + BAR - 2.0
+        );
+        svg.path(&format!("mark {}", colour(position)), &bar);
+        let [above, below] = [middle - 3.5, middle + 2.5];
+        let interval = format!(
+            "M{low:.1} {above:.1}V{below:.1}M{high:.1} {above:.1}V{below:.1}M{low:.1} {:.1}H{high:.1}",
+            middle - 0.5
+        );
+        svg.path("thin ink", &interval);
+        svg.text((high.max(end) + 6.0, baseline), Anchor::Start, &text);
     }
 }

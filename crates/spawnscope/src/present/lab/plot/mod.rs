@@ -1,37 +1,30 @@
-//! Experiments as SVG plots: lines if there is an x axis, dashed lines for published figures, bars for small tables. All have intervals.
+//! Experiments as SVG plots: lines if there is an x axis, dashed lines for published figures, bars for small tables. All have intervals. Plots
+//! have no title: the page has it.
 
 mod axis;
 mod bars;
+mod families;
+mod frame;
+mod legend;
 mod lines;
+mod series;
+mod svg;
 mod theme;
 
-use plotters::coord::Shift;
-use plotters::prelude::*;
-
+use self::theme::{Format, NARROW, WIDE};
 use super::values::figure;
 use crate::lab::outcome::{Outcome, Unit};
-use crate::present::text::escape;
 
-type Error = DrawingAreaErrorKind<std::io::Error>;
-
-/// Draws an experiment. Returns `None` if there is nothing to draw.
-pub(super) fn svg(outcome: &Outcome) -> Option<String> {
-    let drawn = match &outcome.chart {
-        Some(chart) => lines::draw(outcome, chart),
-        None => bars::draw(outcome),
-    };
-    Some(theme::dressed(&drawn?, &super::html::escaped(&outcome.title)))
+/// Draws an experiment for wide and for narrow screens. Returns `None` if there is nothing to draw.
+pub(super) fn svgs(outcome: &Outcome) -> Option<[String; 2]> {
+    Some([draw(outcome, &WIDE)?, draw(outcome, &NARROW)?])
 }
 
-/// Draws text from its upper left corner.
-fn text_at(
-    area: &DrawingArea<SVGBackend<'_>, Shift>,
-    text: &str,
-    at: (i32, i32),
-    style: FontStyle,
-) -> Result<(), Error> {
-    let font = ("sans-serif", theme::TEXT, style).into_font().color(&theme::INK);
-    area.draw(&Text::new(escape(text.as_bytes()), at, font))
+fn draw(outcome: &Outcome, format: &Format) -> Option<String> {
+    match &outcome.chart {
+        Some(chart) => lines::draw(outcome, chart, format),
+        None => bars::draw(outcome, format),
+    }
 }
 
 /// Formats a value of an axis, without trailing zeros. Zero has no unit.
@@ -53,7 +46,7 @@ fn tick(value: f64, unit: Unit) -> String {
 mod tests {
     use super::*;
     use crate::lab::harness::Estimate;
-    use crate::lab::outcome::{Row, Scale, Value, key, measure};
+    use crate::lab::outcome::{Report, Row, Scale, Value, key, measure};
 
     /// Three sizes. The second is too noisy to show, and the third is uncertain.
     fn outcome() -> Outcome {
@@ -79,11 +72,11 @@ mod tests {
 
     #[test]
     fn bars_show_what_tables_show() {
-        let drawn = svg(&outcome()).unwrap();
+        let drawn = draw(&outcome(), &WIDE).unwrap();
         for (text, is_there) in [
-            ("\n1.00 ms\n", true),
-            ("\n~3.00 ms\n", true),
-            ("\n-\n", true),
+            (">1.00 ms<", true),
+            (">~3.00 ms<", true),
+            (">-<", true),
             ("2.23", false),
         ] {
             assert_eq!(drawn.contains(text), is_there, "{text} in\n{drawn}");
@@ -98,10 +91,57 @@ mod tests {
     fn lines_have_no_point_that_tables_withhold() {
         let mut outcome = outcome();
         outcome.draw("size", "wall_ns", &[], [Scale::Linear, Scale::Linear]);
-        let drawn = svg(&outcome).unwrap();
-        let dots = drawn.matches("<circle").count();
+        let drawn = draw(&outcome, &NARROW).unwrap();
+        let dots = drawn.matches("class=\"mark").count();
         assert_eq!(dots, 3, "two points, and one of the legend:\n{drawn}");
         assert!(drawn.contains("1 point not shown: wider than ±100 %"), "{drawn}");
+    }
+
+    /// The texts of a drawing: left, right, baseline, and the text.
+    fn texts(drawn: &str, format: &Format) -> Vec<(f64, f64, f64, String)> {
+        let one = |element: &str| {
+            let (attributes, text) = element.split_once("</text>").unwrap().0.split_once('>').unwrap();
+            let number = |name: &str| -> f64 {
+                let (_, rest) = attributes.split_once(&format!("{name}=\"")).unwrap();
+                rest.split_once('"').unwrap().0.parse().unwrap()
+            };
+            let width = format.width_of(text);
+            let before = match attributes {
+                _ if attributes.contains("\"middle\"") => width / 2.0,
+                _ if attributes.contains("\"end\"") => width,
+                _ => 0.0,
+            };
+            let left = number("x") - before;
+            (left, left + width, number("y"), text.to_owned())
+        };
+        drawn.split("<text ").skip(1).map(one).collect()
+    }
+
+    #[test]
+    fn no_text_of_a_stored_run_overlaps_another_or_leaves_the_plot() {
+        let path = concat!(
+            env!("CARGO_MANIFEST_DIR"),
+            "/../../benchmarks/runs/2026-11-22-vm/lab.json"
+        );
+        let report: Report = serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap();
+        for (outcome, format) in report
+            .experiments
+            .iter()
+            .flat_map(|outcome| [(outcome, &WIDE), (outcome, &NARROW)])
+        {
+            let texts = texts(&draw(outcome, format).unwrap(), format);
+            assert!(texts.len() > 5, "{}", outcome.name);
+            for (number, (left, right, baseline, text)) in texts.iter().enumerate() {
+                let what = || format!("{}, {}: {text}", outcome.name, format.name);
+                assert!(*left >= -0.5 && *right <= format.width + 0.5, "{}", what());
+                let same_line = texts[..number]
+                    .iter()
+                    .filter(|other| (other.2 - baseline).abs() < format.text);
+                for other in same_line {
+                    assert!(other.1 <= *left || other.0 >= *right, "{} and {}", what(), other.3);
+                }
+            }
+        }
     }
 
     #[test]

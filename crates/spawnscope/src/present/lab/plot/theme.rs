@@ -1,91 +1,207 @@
-//! The look of plots: light and dark colours, text sizes. Elements are drawn in the light colours. A style sheet in each SVG replaces them
-//! with the dark ones if the viewer prefers a dark theme.
+//! The look of plots: sizes, colours and dashes. Elements have classes. A style sheet in each SVG gives these their light colours, and the
+//! dark ones if the viewer prefers a dark theme, so that a plot that is copied out of its page keeps its look.
 
 use std::fmt::Write as _;
 
-use plotters::prelude::*;
-
-pub(super) const WIDTH: u32 = 960;
-/// Plotters draws text at 1/1.24 of the requested size: 13 pixels.
-pub(super) const TEXT: i32 = 16;
-/// Approximate maximum width of a character.
-pub(super) const CHARACTER: usize = 7;
-pub(super) const GROUND: RGBColor = RGBColor(0xff, 0xff, 0xff);
-pub(super) const INK: RGBColor = RGBColor(0x24, 0x29, 0x2f);
-pub(super) const GRID: RGBColor = RGBColor(0xdd, 0xe1, 0xe6);
-const DARK_GROUND: RGBColor = RGBColor(0x16, 0x1a, 0x20);
-const DARK_INK: RGBColor = RGBColor(0xe3, 0xe7, 0xec);
-const DARK_GRID: RGBColor = RGBColor(0x3a, 0x41, 0x4b);
-/// Colours of series, for light and dark themes. Most readers with colour vision deficiency can distinguish them.
-const SERIES: [(RGBColor, RGBColor); 10] = [
-    (RGBColor(0x1b, 0x6c, 0xa8), RGBColor(0x6c, 0xb6, 0xf0)),
-    (RGBColor(0xc9, 0x3c, 0x50), RGBColor(0xff, 0x8a, 0x98)),
-    (RGBColor(0x2a, 0x7f, 0x52), RGBColor(0x67, 0xd1, 0x9a)),
-    (RGBColor(0xc7, 0x74, 0x0a), RGBColor(0xff, 0xb8, 0x5c)),
-    (RGBColor(0x6a, 0x4c, 0x93), RGBColor(0xbb, 0x9c, 0xf2)),
-    (RGBColor(0x00, 0x85, 0x8a), RGBColor(0x4f, 0xd6, 0xda)),
-    (RGBColor(0x8d, 0x5a, 0x34), RGBColor(0xd9, 0xa8, 0x80)),
-    (RGBColor(0xb8, 0x18, 0x86), RGBColor(0xf7, 0x82, 0xd0)),
-    (RGBColor(0x5b, 0x61, 0x6b), RGBColor(0xb4, 0xbc, 0xc8)),
-    (RGBColor(0x7c, 0x89, 0x12), RGBColor(0xcf, 0xdc, 0x5e)),
-];
-
-/// Returns the colour of a series by its index.
-pub(super) fn colour(number: usize) -> RGBColor {
-    SERIES[number % SERIES.len()].0
+/// The size of a plot. A page has each plot in both formats, and shows the one that fits.
+pub(super) struct Format {
+    pub(super) name: &'static str,
+    pub(super) width: f64,
+    /// The size of its text.
+    pub(super) text: f64,
+    /// The maximum number of pictures side by side.
+    pub(super) columns: usize,
 }
 
-/// Whether the colour of this index was used before.
-pub(super) fn comes_again(number: usize) -> bool {
-    number >= SERIES.len()
-}
+pub(super) const WIDE: Format = Format {
+    name: "wide",
+    width: 860.0,
+    text: 13.0,
+    columns: 2,
+};
+/// For phones. A page of 360 pixels shows it in its own size.
+pub(super) const NARROW: Format = Format {
+    name: "narrow",
+    width: 340.0,
+    text: 12.0,
+    columns: 1,
+};
 
-/// Adds a title for screen readers and the dark colours.
-pub(super) fn dressed(drawn: &str, title: &str) -> String {
-    let Some((head, body)) = drawn.split_once('>') else {
-        return String::new();
-    };
-    let head = head.replacen("<svg", "<svg class=\"lab\" role=\"img\"", 1);
-    format!("{head}>\n<title>{title}</title>\n<style>{}</style>{body}", dark_style())
-}
-
-fn dark_style() -> String {
-    let pairs = [(GROUND, DARK_GROUND), (INK, DARK_INK), (GRID, DARK_GRID)];
-    let mut style = String::from("@media (prefers-color-scheme:dark){");
-    for (light, dark) in pairs.into_iter().chain(SERIES) {
-        let (light, dark) = (hexadecimal(light), hexadecimal(dark));
-        for attribute in ["fill", "stroke"] {
-            // Writing to a string cannot fail.
-            let _ = write!(style, ".lab [{attribute}=\"{light}\"]{{{attribute}:{dark}}}");
-        }
+impl Format {
+    /// Returns the height of a line of text.
+    pub(super) fn line(&self) -> f64 {
+        self.text * 1.6
     }
-    style.push('}');
+
+    /// Estimates the width of a text in a wide font.
+    pub(super) fn width_of(&self, text: &str) -> f64 {
+        const CHARACTER: f64 = 0.62;
+        crate::present::text::width(text) as f64 * CHARACTER * self.text
+    }
+}
+
+/// Background, text and grid.
+const LIGHT: [&str; 3] = ["#ffffff", "#24292f", "#dde1e6"];
+const DARK: [&str; 3] = ["#161a20", "#e3e7ec", "#3a414b"];
+/// Colours of series on either background. Readers with any colour vision deficiency can distinguish them, as a test checks.
+const LIGHT_SERIES: [&str; 8] = [
+    "#1b6ca8", "#cc6600", "#7a1f5c", "#3399ee", "#2200bb", "#555500", "#8800ee", "#995566",
+];
+const DARK_SERIES: [&str; 8] = [
+    "#6cb6f0", "#ffa94d", "#c06090", "#aaeeff", "#8844ff", "#ffdd99", "#6688dd", "#ee0000",
+];
+/// Marks of points, relative to the point. Each colour has its own.
+const MARKS: [&str; 8] = [
+    "m-3.5 0a3.5 3.5 0 1 0 7 0a3.5 3.5 0 1 0-7 0z",
+    "m-3.2-3.2h6.4v6.4h-6.4z",
+    "m0-4.4l4.2 7.3h-8.4z",
+    "m0-4.6l4.6 4.6l-4.6 4.6l-4.6-4.6z",
+    "m0 4.4l-4.2-7.3h8.4z",
+    "m-1.3-4.2h2.6v2.9h2.9v2.6h-2.9v2.9h-2.6v-2.9h-2.9v-2.6h2.9z",
+    "m-1.6-4.6h3.2v9.2h-3.2z",
+    "m-4.6-1.6h9.2v3.2h-9.2z",
+];
+const DASHES: [&str; 4] = ["none", "7 3", "2 3", "8 3 2 3"];
+
+/// Returns the class of a colour by its index.
+pub(super) fn colour(number: usize) -> String {
+    format!("c{}", number % LIGHT_SERIES.len())
+}
+
+/// Returns the class of a dash pattern by its index. The first is a solid line.
+pub(super) fn dash(number: usize) -> String {
+    format!("d{}", number % DASHES.len())
+}
+
+/// Returns the mark of the points in this colour.
+pub(super) fn mark(number: usize) -> &'static str {
+    MARKS[number % MARKS.len()]
+}
+
+/// Returns the style sheet of a plot.
+pub(super) fn style() -> String {
+    let mut style = String::from(
+        ".lab{font-family:system-ui,sans-serif}.lab .line,.lab .thin{fill:none;stroke:currentColor;stroke-width:2}.lab .thin{stroke-width:1}\
+         .lab .mark{fill:currentColor}.lab .band{fill:currentColor;opacity:.25}.lab .grid{fill:none}.lab .p{stroke-dasharray:8 4}",
+    );
+    for (number, dash) in DASHES.iter().enumerate() {
+        // Writing to a string cannot fail.
+        let _ = write!(style, ".lab .d{number}{{stroke-dasharray:{dash}}}");
+    }
+    style.push_str(&colours(LIGHT, &LIGHT_SERIES));
+    let _ = write!(
+        style,
+        "@media (prefers-color-scheme:dark){{{}}}",
+        colours(DARK, &DARK_SERIES)
+    );
     style
 }
 
-/// Formats a colour as plotters writes it.
-fn hexadecimal(colour: RGBColor) -> String {
-    format!("#{:02X}{:02X}{:02X}", colour.0, colour.1, colour.2)
+fn colours([ground, ink, grid]: [&str; 3], series: &[&str]) -> String {
+    let mut style = format!(
+        ".lab .ground{{fill:{ground}}}.lab text{{fill:{ink}}}.lab .ink{{color:{ink}}}.lab .grid{{stroke:{grid}}}"
+    );
+    for (number, colour) in series.iter().enumerate() {
+        let _ = write!(style, ".lab .c{number}{{color:{colour}}}");
+    }
+    style
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    type Triple = [f64; 3];
+
+    fn product(matrix: [Triple; 3], [a, b, c]: Triple) -> Triple {
+        matrix.map(|[x, y, z]| x * a + y * b + z * c)
+    }
+
+    /// Linear light from a colour such as `#1b6ca8`.
+    fn light(colour: &str) -> Triple {
+        [1, 3, 5].map(|at| {
+            let share = f64::from(u8::from_str_radix(&colour[at..at + 2], 16).unwrap()) / 255.0;
+            match share <= 0.04045 {
+                true => share / 12.92,
+                false => ((share + 0.055) / 1.055).powf(2.4),
+            }
+        })
+    }
+
+    /// The contrast ratio of WCAG.
+    fn contrast(one: &str, other: &str) -> f64 {
+        let [one, other] = [one, other].map(|colour| {
+            let [red, green, blue] = light(colour);
+            0.2126 * red + 0.7152 * green + 0.0722 * blue + 0.05
+        });
+        one.max(other) / one.min(other)
+    }
+
+    /// Full colour vision, then without one kind of cones: Machado, Oliveira and Fernandes (2009), severity 1.
+    const VISIONS: [[Triple; 3]; 4] = [
+        [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
+        [
+            [0.152_286, 1.052_583, -0.204_868],
+            [0.114_503, 0.786_281, 0.099_216],
+            [-0.003_882, -0.048_116, 1.051_998],
+        ],
+        [
+            [0.367_322, 0.860_646, -0.227_968],
+            [0.280_085, 0.672_501, 0.047_413],
+            [-0.011_820, 0.042_940, 0.968_881],
+        ],
+        [
+            [1.255_528, -0.076_749, -0.178_779],
+            [-0.078_411, 0.930_809, 0.147_602],
+            [0.004_733, 0.691_367, 0.303_900],
+        ],
+    ];
+
+    /// The colour in Oklab, where distances are those that people see.
+    fn seen(colour: &str, vision: [Triple; 3]) -> Triple {
+        let cones = [
+            [0.412_221, 0.536_333, 0.051_446],
+            [0.211_903, 0.680_700, 0.107_397],
+            [0.088_302, 0.281_719, 0.629_979],
+        ];
+        let lab = [
+            [0.210_454, 0.793_618, -0.004_072],
+            [1.977_998, -2.428_592, 0.450_594],
+            [0.025_904, 0.782_772, -0.808_676],
+        ];
+        let light = product(vision, light(colour)).map(|share| share.clamp(0.0, 1.0));
+        product(lab, product(cones, light).map(f64::cbrt))
+    }
+
     #[test]
-    fn what_is_drawn_is_what_the_dark_style_replaces() {
-        let mut drawn = String::new();
-        {
-            let area = SVGBackend::with_string(&mut drawn, (10, 10)).into_drawing_area();
-            area.fill(&GROUND).unwrap();
-            area.draw(&PathElement::new([(0, 0), (5, 5)], colour(3))).unwrap();
-            area.present().unwrap();
+    fn colours_differ_for_every_kind_of_colour_vision_and_from_the_background() {
+        const LEAST_DISTANCE: f64 = 0.1;
+        const LEAST_CONTRAST: f64 = 3.0;
+        for (ground, series) in [(LIGHT[0], LIGHT_SERIES), (DARK[0], DARK_SERIES)] {
+            for (number, one) in series.into_iter().enumerate() {
+                assert!(contrast(one, ground) >= LEAST_CONTRAST, "{one} on {ground}");
+                for (vision, other) in VISIONS
+                    .into_iter()
+                    .flat_map(|vision| series[..number].iter().map(move |other| (vision, other)))
+                {
+                    let [a, b] = [one, other].map(|colour| seen(colour, vision));
+                    let distance = (0..3).map(|at| (a[at] - b[at]).powi(2)).sum::<f64>().sqrt();
+                    assert!(
+                        distance >= LEAST_DISTANCE,
+                        "{one} and {other}: {distance:.3} as in {vision:?}"
+                    );
+                }
+            }
         }
-        let context = format!("fill=\"{}\"", hexadecimal(GROUND));
-        let line = format!("stroke=\"{}\"", hexadecimal(colour(3)));
-        assert!(drawn.contains(&context) && drawn.contains(&line), "{drawn}");
-        let dressed = dressed(&drawn, "A title");
-        assert!(dressed.contains(&format!("[{context}]")) && dressed.contains(&format!("[{line}]")));
-        assert!(dressed.contains("<title>A title</title>"));
+    }
+
+    #[test]
+    fn every_class_has_a_light_and_a_dark_colour() {
+        let style = style();
+        let (light, dark) = style.split_once("@media").unwrap();
+        for class in (0..8).map(colour).chain(["ground", "ink", "grid"].map(str::to_owned)) {
+            let rule = format!(".lab .{class}{{");
+            assert!(light.contains(&rule) && dark.contains(&rule), "{class}");
+        }
     }
 }

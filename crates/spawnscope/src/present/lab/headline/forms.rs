@@ -1,0 +1,125 @@
+//! The forms of headlines, and how their figures are computed.
+
+use crate::lab::harness::Estimate;
+use crate::lab::outcome::Unit;
+use crate::present::lab::values::{estimated, figure, mark};
+use crate::units;
+
+/// A ratio that differs from 1 by less than this is not given as a number.
+const ALMOST_EQUAL: f64 = 0.05;
+
+/// A sentence in three parts. The second is the figure.
+#[derive(Debug, PartialEq)]
+pub(in crate::present::lab) struct Headline {
+    pub(in crate::present::lab) before: String,
+    pub(in crate::present::lab) figure: String,
+    pub(in crate::present::lab) after: String,
+}
+
+/// `BEFORE 38 times as long AFTER (A against B)`; `None` if both are the same case.
+pub(super) fn times(before: &str, after: &str, pair: [&Estimate; 2]) -> Option<Headline> {
+    let [slow, base] = pair;
+    times_by(&quotient(slow, base)?, before, after, pair)
+}
+
+/// `times` with a ratio that the lab took in each round.
+pub(super) fn times_by(ratio: &Estimate, before: &str, after: &str, pair: [&Estimate; 2]) -> Option<Headline> {
+    let [slow, base] = pair;
+    let figure = match ratio.low <= 1.0 && ratio.high >= 1.0 {
+        _ if std::ptr::eq(slow, base) => return None,
+        true => "as long, within the noise,".to_owned(),
+        false if (ratio.median - 1.0).abs() < ALMOST_EQUAL => "almost as long".to_owned(),
+        false => format!("{}{} times as long", mark(ratio), factor(ratio.median)),
+    };
+    let [slow, base] = pair.map(|estimate| estimated(estimate, Unit::Nanos));
+    Some(Headline {
+        before: before.to_owned(),
+        figure,
+        after: format!("{after} ({slow} against {base})"),
+    })
+}
+
+/// `BEFORE 92 us AFTER on average (A with 0, B with 300)`: the mean cost between the ends of a series.
+pub(super) fn each(before: &str, after: &str, [(few, first), (many, last)]: [(f64, &Estimate); 2]) -> Option<Headline> {
+    let part = |difference: f64| difference / (many - few);
+    let cost = Estimate {
+        median: part(last.median - first.median),
+        low: part(last.low - first.high),
+        high: part(last.high - first.low),
+        rounds: first.rounds.min(last.rounds),
+    };
+    let shown = match cost.low <= 0.0 {
+        true => "nothing beyond the noise".to_owned(),
+        false => format!("{}{}", mark(&cost), figure(cost.median, Unit::Nanos)),
+    };
+    let [first, last] = [first, last].map(|estimate| estimated(estimate, Unit::Nanos));
+    Some(Headline {
+        before: before.to_owned(),
+        figure: shown,
+        after: format!("{after} on average ({first} with {few}, {last} with {many})"),
+    })
+}
+
+/// Formats a factor with two digits or more.
+fn factor(value: f64) -> String {
+    match value {
+        _ if value < 0.995 => format!("{value:.2}"),
+        _ if value < 9.95 => format!("{value:.1}"),
+        _ => units::count(value.round() as u64),
+    }
+}
+
+/// Divides two measurements. The interval covers all quotients of their intervals. `None` if the divisor may be zero.
+fn quotient(one: &Estimate, other: &Estimate) -> Option<Estimate> {
+    (other.low > 0.0).then(|| Estimate {
+        median: one.median / other.median,
+        low: one.low / other.high,
+        high: one.high / other.low,
+        rounds: one.rounds.min(other.rounds),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn within(median: f64, half: f64) -> Estimate {
+        Estimate {
+            median,
+            low: median - half,
+            high: median + half,
+            rounds: 6,
+        }
+    }
+
+    fn factor_of(slow: &Estimate, base: &Estimate) -> String {
+        times("", "", [slow, base]).unwrap().figure
+    }
+
+    #[test]
+    fn a_ratio_is_given_only_if_the_noise_allows_it() {
+        let base = within(1000.0, 10.0);
+        for (median, half, expected) in [
+            (38_000.0, 100.0, "38 times as long"),
+            (2_000.0, 500.0, "~2.0 times as long"),
+            (1_040.0, 5.0, "almost as long"),
+            (1_500.0, 600.0, "as long, within the noise,"),
+            (500.0, 10.0, "0.50 times as long"),
+            (1_398_000.0, 10.0, "1,398 times as long"),
+        ] {
+            assert_eq!(factor_of(&within(median, half), &base), expected);
+        }
+        assert_eq!(times("", "", [&base, &within(10.0, 10.0)]), None, "divided by zero");
+        assert_eq!(times("", "", [&base, &base]), None, "compared with itself");
+    }
+
+    #[test]
+    fn a_cost_per_unit_is_given_only_if_the_ends_differ() {
+        let each = |last: Estimate| {
+            let ends = [(0.0, &within(1_000.0, 100.0)), (10.0, &last)];
+            each("", "", ends).unwrap().figure
+        };
+        assert_eq!(each(within(21_000.0, 100.0)), "2.00 us");
+        assert_eq!(each(within(1_100.0, 100.0)), "nothing beyond the noise");
+    }
+}

@@ -1,0 +1,158 @@
+//! The series of a chart, with their looks, and the axes that all pictures of the chart share.
+
+use super::axis::Axis;
+use super::families::{self, Picture};
+use crate::lab::harness::Estimate;
+use crate::lab::outcome::{Chart, Outcome, Published, Row, Scale, Unit};
+use crate::present::lab::values::is_shown;
+
+/// A series in a chart.
+pub(super) struct Series<'o> {
+    pub(super) name: String,
+    pub(super) look: Look,
+    pub(super) points: Points<'o>,
+}
+
+/// Indexes of the colour, which stands for the first key, and of the dash pattern, which stands for the other keys.
+#[derive(Clone, Copy)]
+pub(super) struct Look {
+    pub(super) colour: usize,
+    pub(super) dash: usize,
+}
+
+/// Points, in the order of x.
+pub(super) enum Points<'o> {
+    Measured(Vec<(f64, &'o Estimate)>),
+    Published(&'o [(f64, f64)]),
+}
+
+/// The series of a chart in their pictures.
+pub(super) struct Plot<'o> {
+    /// The title of each picture, and its series.
+    pub(super) pictures: Vec<(String, Vec<Series<'o>>)>,
+    pub(super) x: Axis,
+    pub(super) y: Axis,
+    pub(super) titles: [&'o str; 2],
+}
+
+impl<'o> Plot<'o> {
+    /// Arranges a chart. Returns `None` if it has no point that is shown.
+    pub(super) fn of(outcome: &'o Outcome, chart: &'o Chart) -> Option<Plot<'o>> {
+        let all: Vec<(f64, &Estimate)> = outcome.series().into_iter().flat_map(|(_, points)| points).collect();
+        let shown: Vec<(f64, &Estimate)> = all.into_iter().filter(|(_, y)| is_shown(y)).collect();
+        if shown.is_empty() {
+            return None;
+        }
+        let column = |name: &str| outcome.columns.iter().find(|column| column.name == name);
+        let unit = |name: &str| column(name).map_or(Unit::Count, |column| column.unit);
+        let title = |name: &str| column(name).map_or("", |column| column.title.as_str());
+        let published = || chart.published.iter().flat_map(|published| &published.points);
+        let x = || shown.iter().map(|(x, _)| *x).chain(published().map(|(x, _)| *x));
+        let most = most_shown(&shown, chart.y_scale);
+        let y = shown.iter().flat_map(|(_, y)| [y.median, y.high.min(most)]);
+        let y = y.chain(published().map(|(_, y)| *y));
+        Some(Plot {
+            x: Axis::over(x(), chart.x_scale, unit(&chart.x)).labelling(x()),
+            y: Axis::over(y, chart.y_scale, unit(&chart.y)),
+            titles: [title(&chart.x), title(&chart.y)],
+            pictures: pictures(outcome, chart),
+        })
+    }
+}
+
+/// Returns the value up to which intervals are shown. On a linear axis, an interval far longer than the others would compress the medians;
+/// it is clipped at the frame.
+fn most_shown(points: &[(f64, &Estimate)], scale: Scale) -> f64 {
+    const BEYOND_MEDIANS: f64 = 1.5;
+    match scale {
+        Scale::Linear => points.iter().map(|(_, y)| y.median).fold(0.0, f64::max) * BEYOND_MEDIANS,
+        Scale::Logarithmic => f64::INFINITY,
+    }
+}
+
+fn pictures<'o>(outcome: &'o Outcome, chart: &'o Chart) -> Vec<(String, Vec<Series<'o>>)> {
+    let mut series = measured(outcome, chart);
+    series.extend(chart.published.iter().map(published));
+    let names: Vec<&str> = series.iter().map(|one| one.name.as_str()).collect();
+    let pictures = families::pictures(&names);
+    let mut series: Vec<Option<Series<'o>>> = series.into_iter().map(Some).collect();
+    let mut with_series = |Picture { title, series: members }: Picture| {
+        let mut members: Vec<Series<'o>> = members.into_iter().filter_map(|at| series[at].take()).collect();
+        number_colours(&mut members);
+        (title, members)
+    };
+    pictures.into_iter().map(&mut with_series).collect()
+}
+
+/// Numbers the colours of a picture without gaps.
+fn number_colours(series: &mut [Series<'_>]) {
+    let mut seen = Vec::new();
+    for one in series {
+        one.look.colour = index_of(one.look.colour, &mut seen);
+    }
+}
+
+/// Returns the index of a value in those seen so far, and adds it if it is new.
+fn index_of<T: PartialEq>(value: T, seen: &mut Vec<T>) -> usize {
+    let found = seen.iter().position(|other| *other == value);
+    found.unwrap_or_else(|| {
+        seen.push(value);
+        seen.len() - 1
+    })
+}
+
+fn published(published: &Published) -> Series<'_> {
+    Series {
+        name: published.label.clone(),
+        // Not used: published curves are dashed lines in the colour of text.
+        look: Look { colour: 0, dash: 0 },
+        points: Points::Published(&published.points),
+    }
+}
+
+/// Returns the measured series. Rows of one series share all keys of the chart but x.
+fn measured<'o>(outcome: &'o Outcome, chart: &Chart) -> Vec<Series<'o>> {
+    let (mut colours, mut dashes) = (Vec::new(), Vec::new());
+    let mut look = |row: &'o Row| {
+        let mut keys = chart.series.iter().map(|key| row.get(key));
+        let colour = index_of(keys.next(), &mut colours);
+        let dash = index_of(keys.collect::<Vec<_>>(), &mut dashes);
+        Look { colour, dash }
+    };
+    let mut series: Vec<Series<'o>> = Vec::new();
+    for (name, mut points) in outcome.series() {
+        let Some(row) = outcome.rows.iter().find(|row| outcome.series_of(row) == name) else {
+            continue;
+        };
+        points.sort_by(|(one, _), (other, _)| one.total_cmp(other));
+        series.push(Series {
+            look: look(row),
+            name,
+            points: Points::Measured(points),
+        });
+    }
+    series
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_long_interval_leaves_the_medians_their_room_and_ends_at_the_frame() {
+        let estimate = |median: f64, high: f64| Estimate {
+            median,
+            low: median,
+            high,
+            rounds: 6,
+        };
+        let estimates = [estimate(10.0, 12.0), estimate(20.0, 900.0)];
+        let points: Vec<(f64, &Estimate)> = estimates.iter().map(|estimate| (1.0, estimate)).collect();
+        let most = most_shown(&points, Scale::Linear);
+        let shown = points.iter().flat_map(|(_, y)| [y.median, y.high.min(most)]);
+        let axis = Axis::over(shown, Scale::Linear, Unit::Nanos);
+        assert!(axis.position(20.0) > 0.5, "{}", axis.position(20.0));
+        assert!((axis.position(900.0) - 1.0).abs() < 1e-9);
+        assert!(most_shown(&points, Scale::Logarithmic) > 900.0);
+    }
+}
