@@ -6,7 +6,7 @@
 //! - Each thread of a process is a tracee of its own, with its own stops. The tracer is a thread too: requests of other threads fail
 //!   with ESRCH. `Tracer` is therefore not `Send`.
 //! - PTRACE_SEIZE, unlike PTRACE_ATTACH and PTRACE_TRACEME, does not stop the thread and does not fake signals: each exec or new thread
-//!   has an event of its own, and group-stops can be told apart from signals.
+//!   has an event of its own, and group-stops are distinguishable from signals.
 //! - A request needs a stopped thread, except for PTRACE_INTERRUPT and PTRACE_SEIZE. It fails with ESRCH if the thread runs, or was
 //!   killed in the meantime: SIGKILL ends a thread in any stop. The end is then the next event of that thread, so `resume` does not
 //!   report failure.
