@@ -1,23 +1,19 @@
-//! Collectors: they turn what the kernel reports into `Event`s and know nothing of reports. `held` starts the command and holds it
-//! until a collector is attached. `calibrate` measures meanwhile what creating processes costs on this machine. `callers` knows the
-//! interpreters whose scripts request launches. `stacks` turns copied stacks into call chains.
+//! Collectors: they turn what the kernel reports into `Event`s and know nothing of reports. `callers` knows the interpreters whose
+//! scripts request launches. `stacks` turns copied stacks into call chains.
 
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::path::PathBuf;
 
-use spawnscope_data::event::{Event, LaunchId, Loss, Missing, Nanos, Pid};
+use spawnscope_data::event::{Event, LaunchId, Loss, Missing, Pid};
 
-pub mod calibrate;
 #[cfg(feature = "ebpf")]
 mod callers;
 #[cfg(feature = "ebpf")]
 pub mod ebpf;
 #[cfg(all(fuzzing, feature = "ebpf"))]
 pub mod fuzzing;
-pub mod held;
 #[cfg(feature = "ebpf")]
 mod inode;
-pub mod shared;
 #[cfg(feature = "ebpf")]
 mod stacks;
 
@@ -130,20 +126,4 @@ pub enum CollectError {
         /// What went wrong.
         detail: String,
     },
-}
-
-/// A handle to a process, which stays valid if the pid is reused.
-///
-/// # Errors
-/// If there is no such process, or the id is that of a thread.
-pub fn pidfd(pid: Pid) -> std::io::Result<OwnedFd> {
-    let pid = rustix::process::Pid::from_raw(pid.0).ok_or(rustix::io::Errno::SRCH)?;
-    Ok(rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())?)
-}
-
-/// The current CLOCK_MONOTONIC time, the clock of all events.
-#[must_use]
-pub fn now() -> Nanos {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }

@@ -15,7 +15,7 @@ pub struct Environment {
     /// The hypervisor, by its own name.
     pub hypervisor: Option<String>,
     /// Whether a hypervisor exists is unknown.
-    pub is_hypervisor_unseen: bool,
+    pub is_hypervisor_unknown: bool,
 }
 
 impl Environment {
@@ -24,10 +24,10 @@ impl Environment {
     pub fn of(machine: &Machine) -> Environment {
         let hypervisor = hypervisor(machine);
         Environment {
-            is_hypervisor_unseen: hypervisor == Hypervisor::Unseen,
+            is_hypervisor_unknown: hypervisor == Hypervisor::Unknown,
             hypervisor: match hypervisor {
                 Hypervisor::Named(name) => Some(name),
-                Hypervisor::None | Hypervisor::Unseen => None,
+                Hypervisor::None | Hypervisor::Unknown => None,
             },
             is_gvisor: is_gvisor(machine),
             wsl: wsl(machine),
@@ -124,7 +124,7 @@ fn container(machine: &Machine) -> Option<String> {
 enum Hypervisor {
     None,
     Named(String),
-    Unseen,
+    Unknown,
 }
 
 /// Vendor names of virtual machines in the firmware tables (`sys_vendor`, `product_name`), in lower case.
@@ -176,7 +176,7 @@ fn hypervisor(machine: &Machine) -> Hypervisor {
         return Hypervisor::Named(product);
     }
     let told = machine.text("/sys/hypervisor/type").or_else(|| in_device_tree(machine));
-    told.map_or(Hypervisor::Unseen, Hypervisor::Named)
+    told.map_or(Hypervisor::Unknown, Hypervisor::Named)
 }
 
 /// The hypervisor according to the device tree that it passes to its guest.

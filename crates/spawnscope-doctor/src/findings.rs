@@ -86,7 +86,7 @@ pub struct Finding {
     /// The id of the check.
     pub check: &'static str,
     /// What the check examined.
-    pub looked_at: &'static str,
+    pub examined: &'static str,
     /// Whether it is a problem or a note.
     pub severity: Severity,
     /// The finding in a few words.
@@ -115,7 +115,7 @@ impl Finding {
     fn new(severity: Severity, title: String) -> Finding {
         Finding {
             check: "",
-            looked_at: "",
+            examined: "",
             severity,
             title,
             evidence: Vec::new(),
@@ -169,7 +169,7 @@ impl Finding {
 
 /// Something that a check could not examine.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unseen {
+pub struct NotExamined {
     /// The id of the check.
     pub check: &'static str,
     /// What could not be examined, and why.
@@ -179,18 +179,18 @@ pub struct Unseen {
 /// The findings of one check.
 pub struct Findings {
     check: &'static str,
-    looked_at: &'static str,
+    examined: &'static str,
     found: Vec<Finding>,
-    unseen: Vec<Unseen>,
+    not_examined: Vec<NotExamined>,
 }
 
 impl Findings {
     pub(super) fn of(check: &Check) -> Findings {
         Findings {
             check: check.id,
-            looked_at: check.looks_at,
+            examined: check.examines,
             found: Vec::new(),
-            unseen: Vec::new(),
+            not_examined: Vec::new(),
         }
     }
 
@@ -198,20 +198,20 @@ impl Findings {
     pub fn add(&mut self, finding: Finding) {
         self.found.push(Finding {
             check: self.check,
-            looked_at: self.looked_at,
+            examined: self.examined,
             ..finding
         });
     }
 
     /// Records what could not be examined.
-    pub fn unseen(&mut self, what: impl Into<String>) {
-        self.unseen.push(Unseen {
+    pub fn not_examined(&mut self, what: impl Into<String>) {
+        self.not_examined.push(NotExamined {
             check: self.check,
             what: what.into(),
         });
     }
 
-    pub(super) fn into_parts(self) -> (Vec<Finding>, Vec<Unseen>) {
-        (self.found, self.unseen)
+    pub(super) fn into_parts(self) -> (Vec<Finding>, Vec<NotExamined>) {
+        (self.found, self.not_examined)
     }
 }

@@ -4,7 +4,6 @@
 
 mod audit;
 pub mod checks;
-mod child;
 pub mod environment;
 pub mod findings;
 pub mod machine;
@@ -22,7 +21,7 @@ use nix::unistd::SysconfVar;
 pub use self::checks::Check;
 use self::checks::Run;
 use self::environment::Environment;
-pub use self::findings::{Basis, Effect, Finding, Findings, Severity, Unseen};
+pub use self::findings::{Basis, Effect, Finding, Findings, NotExamined, Severity};
 pub use self::machine::Machine;
 use self::measure::LaunchCost;
 pub use self::measure::Measured;
@@ -59,7 +58,7 @@ pub struct Diagnosis {
     /// Problems before notes; within each, the longest effect first.
     pub findings: Vec<Finding>,
     /// What could not be examined.
-    pub unseen: Vec<Unseen>,
+    pub not_examined: Vec<NotExamined>,
     /// Whether all checks ran.
     pub is_whole: bool,
 }
@@ -115,23 +114,23 @@ pub fn examine(machine: &Machine, measured: &Measured, checks: &[&Check]) -> Dia
         launch: measured.launch,
         load: Load::of(machine),
         findings: Vec::new(),
-        unseen: Vec::new(),
+        not_examined: Vec::new(),
         is_whole: checks.len() == checks::ALL.len(),
     };
     let end = Programs::end_of_time(measured.took);
-    let is_starting = |check: &&&Check| matches!(check.run, Run::Starting(_));
+    let is_starting = |check: &&&Check| matches!(check.run, Run::StartingPrograms(_));
     for (number, check) in checks.iter().enumerate() {
         let mut findings = Findings::of(check);
         match check.run {
-            Run::Looking(run) => run(&examination, &mut findings),
-            Run::Starting(run) => {
+            Run::Reading(run) => run(&examination, &mut findings),
+            Run::StartingPrograms(run) => {
                 let to_come = checks[number..].iter().filter(is_starting).count();
                 run(&examination, &Programs::of_check(end, to_come as u32), &mut findings);
             }
         }
-        let (found, unseen) = findings.into_parts();
+        let (found, not_examined) = findings.into_parts();
         diagnosis.findings.extend(found);
-        diagnosis.unseen.extend(unseen);
+        diagnosis.not_examined.extend(not_examined);
     }
     diagnosis
         .findings

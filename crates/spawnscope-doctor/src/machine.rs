@@ -14,7 +14,7 @@ use std::process::Command;
 use rustix::fs::Access;
 
 use super::mounts;
-use spawnscope_collect::held::Identity;
+use spawnscope_system::held::Identity;
 
 /// The read limit for a file: the relevant files are smaller, and some files of /proc are endless.
 const MOST_BYTES: u64 = 16 << 20;

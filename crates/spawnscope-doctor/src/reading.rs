@@ -8,9 +8,10 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::time::{Duration, Instant};
 
-use super::child::{Child, die_with_parent, is_readable_within};
 use super::machine::Machine;
 use super::processes::Process;
+use spawnscope_system::launch_timing::isolated_child::IsolatedChild;
+use spawnscope_system::process::{die_with_parent, is_readable_within};
 
 /// While the kernel walks, the process cannot map or unmap memory: for 1 GiB in pages of 4 KiB the walk took 30 ms on the project's
 /// machine. The doctor blocks no process for longer.
@@ -29,7 +30,7 @@ pub(super) fn of_memory(machine: &Machine, process: &Process, file: &str, until:
     }
     let path = CString::new(machine.path(process.file(file)).as_os_str().as_bytes()).ok()?;
     let (mut reader, writer) = std::io::pipe().ok()?;
-    let child = Child::fork(Some(writer.as_fd()), || copy(&path)).ok()?;
+    let child = IsolatedChild::fork(Some(writer.as_fd()), || copy(&path)).ok()?;
     drop(writer);
     let mut bytes = Vec::new();
     let mut part = [0; 1 << 14];
@@ -49,7 +50,7 @@ pub(super) fn of_memory(machine: &Machine, process: &Process, file: &str, until:
 
 /// Writes the file to descriptor 0, followed by `END` if it was read completely.
 fn copy(path: &CStr) {
-    die_with_parent();
+    die_with_parent(libc::SIGKILL);
     let mut part = [0_u8; 1 << 12];
     // SAFETY: plain system calls in a child process of ours, on a path that ends with a zero byte and on memory of the given size.
     unsafe {

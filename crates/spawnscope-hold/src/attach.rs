@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
 
-use super::process::{self, Status};
 use super::{LOOK, SETTLED};
-use spawnscope_collect::held::Identity;
-use spawnscope_collect::pidfd;
 use spawnscope_data::event::Pid;
+use spawnscope_system::held::Identity;
+use spawnscope_system::process::pidfd;
+use spawnscope_system::procfs::{self, Status};
 
 /// The placeholder for the held process's pid in the command.
 const PLACEHOLDER: &[u8] = b"{pid}";
@@ -45,8 +45,8 @@ pub enum Progress {
     Starting,
     /// It has attached, and waits for events.
     Attached,
-    /// It was not seen to attach within the time limit.
-    Unseen,
+    /// It did not attach within the time limit, as far as can be seen.
+    TimedOut,
     /// It has ended with this wait status.
     Ended(i32),
 }
@@ -133,7 +133,7 @@ impl Tool {
         if is_traced || self.watches() {
             Progress::Attached
         } else if self.started.elapsed() > PATIENCE {
-            Progress::Unseen
+            Progress::TimedOut
         } else {
             Progress::Starting
         }
@@ -145,8 +145,8 @@ impl Tool {
         if self.searched.elapsed() > LOOK {
             self.searched = Instant::now();
             let is_asleep = |pid: Pid| Status::of(pid).is_some_and(|status| status.is_asleep());
-            let mut tree = process::tree(self.pid).into_iter();
-            let does = tree.any(|pid| process::has_perf_events(pid) && is_asleep(pid));
+            let mut tree = procfs::tree(self.pid).into_iter();
+            let does = tree.any(|pid| procfs::has_perf_events(pid) && is_asleep(pid));
             self.watching_since = self.watching_since.or(Some(self.searched)).filter(|_| does);
         }
         self.watching_since.is_some_and(|since| since.elapsed() > SETTLED)
@@ -179,7 +179,7 @@ impl Tool {
 
     /// Sends a signal to the shell and its descendants, as a key at the terminal would.
     fn send(&self, signal: Signal) {
-        for pid in process::tree(self.pid) {
+        for pid in procfs::tree(self.pid) {
             let _ = kill(nix::unistd::Pid::from_raw(pid.0), signal);
         }
     }

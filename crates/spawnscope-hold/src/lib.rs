@@ -1,10 +1,9 @@
 //! `hold`: stops a new process right after its exec, before its first instruction, so that a debugger or profiler can attach. It is
 //! separate from collect, record, analyze and present: nothing is recorded. `tracer` follows the command until the wanted launch (`wanted`)
-//! executes. `stopped` is that process from then on. `prompt` and `attach` are the two ways to decide when it continues, and `process`
-//! reads /proc. This file has the request, the notices, and the entry point.
+//! executes. `stopped` is that process from then on. `prompt` and `attach` are the two ways to decide when it continues. This file has the
+//! request, the notices, and the entry point.
 
 mod attach;
-mod process;
 mod prompt;
 mod session;
 mod stopped;
@@ -13,17 +12,16 @@ mod wanted;
 
 use std::ffi::{OsStr, OsString};
 use std::io;
-use std::os::fd::AsFd;
 use std::time::Duration;
 
 use nix::sys::signal::Signal;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 pub use self::attach::PATIENCE;
 use self::session::Session;
 pub use self::wanted::Wanted;
-use spawnscope_collect::held::{Identity, StartError};
 use spawnscope_data::event::Pid;
+use spawnscope_system::held::{Identity, StartError};
+use spawnscope_system::ptrace::refusal;
 use spawnscope_system::signals::Signals;
 
 /// How often the state of a held process is checked, since nothing reports that it is stopped or continued.
@@ -65,14 +63,14 @@ pub enum Notice {
         /// Its arguments.
         arguments: Vec<Vec<u8>>,
         /// What makes it continue.
-        goes_on: GoesOn,
+        continued_by: ContinuedBy,
         /// Whether Yama allows only root to attach to a process that is not a descendant.
         is_for_root: bool,
     },
     /// The command of `--run` has attached, and the process continues.
     Attached(Pid),
-    /// The command was not seen to attach, and the process continues nevertheless.
-    Unseen(Pid),
+    /// The command was not seen to attach within `PATIENCE`, and the process continues nevertheless.
+    AttachTimedOut(Pid),
     /// The command ended with this wait status before it attached, and the process continues.
     EndedBefore(Pid, i32),
     /// The command could not be started, and the process continues.
@@ -101,13 +99,13 @@ pub enum Notice {
 
 /// What makes a held process continue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GoesOn {
+pub enum ContinuedBy {
     /// The user presses Enter.
-    ByEnter,
+    Enter,
     /// Another process sends SIGCONT: there is no terminal for a prompt.
-    BySignal,
+    Signal,
     /// The command of `--run` has attached.
-    ByRun,
+    RunCommand,
 }
 
 /// Why holding failed.
@@ -143,42 +141,6 @@ pub fn run(request: Request<'_>, signals: &Signals, notify: &mut dyn FnMut(Notic
 }
 
 fn refused(error: io::Error, command: Pid) -> HoldError {
-    let tracer = process::Status::of(command).and_then(|status| status.tracer);
-    let why = why_refused(tracer, process::yama_scope());
+    let why = refusal::reason(command);
     HoldError::Refused { error, why }
-}
-
-fn why_refused(tracer: Option<Pid>, yama_scope: Option<u8>) -> String {
-    match (tracer, yama_scope) {
-        (Some(Pid(tracer)), _) => {
-            format!("process {tracer} already traces it, as a debugger or strace does with everything it starts")
-        }
-        (None, Some(3..)) => "kernel.yama.ptrace_scope is 3: tracing is disabled until the next boot".to_owned(),
-        (None, Some(2)) => "kernel.yama.ptrace_scope is 2: only root may trace; run this with sudo".to_owned(),
-        (None, _) => {
-            "a sandbox forbids it; in a container, allow the ptrace system call (docker run --cap-add SYS_PTRACE)"
-                .to_owned()
-        }
-    }
-}
-
-/// Whether the process of a pidfd has ended.
-fn has_ended(process: &impl AsFd) -> bool {
-    let mut fds = [PollFd::new(process, PollFlags::IN)];
-    poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_refusal_is_explained_by_what_is_known_of_the_machine() {
-        assert!(why_refused(Some(Pid(7)), Some(2)).contains("process 7 already traces it"));
-        assert!(why_refused(None, Some(3)).contains("ptrace_scope is 3"));
-        assert!(why_refused(None, Some(2)).contains("sudo"));
-        for scope in [None, Some(0), Some(1)] {
-            assert!(why_refused(None, scope).contains("container"), "{scope:?}");
-        }
-    }
 }

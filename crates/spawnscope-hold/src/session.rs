@@ -2,30 +2,29 @@
 //! anything fails here, no process stays stopped, and the command runs to its end.
 
 use std::collections::HashSet;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::time::Duration;
 
-use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, sigaction, sigprocmask};
-use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::attach::{Progress, Tool};
 use super::prompt::Prompt;
 use super::stopped::{State, Stopped};
-use super::tracer::{Change, Scope, Tracer};
+use super::tracer::{Change, ExecTracer, Scope};
 use super::wanted::Wanted;
-use super::{GoesOn, HoldError, LOOK, Notice, QUICK_LOOK, Request, Run, process, refused};
-use spawnscope_collect::held::{HeldCommand, Identity, ReleasedCommand};
+use super::{ContinuedBy, HoldError, LOOK, Notice, QUICK_LOOK, Request, Run, refused};
 use spawnscope_data::event::Pid;
-use spawnscope_system::signals::{Arrived, Signals};
+use spawnscope_system::held::{HeldCommand, Identity, ReleasedCommand};
+use spawnscope_system::procfs;
+use spawnscope_system::signals::{Arrived, ChildChanges, Signals};
 
 /// The state of a run.
 pub(super) struct Session<'a> {
     command: Pid,
     /// Set until the command has executed, or failed to.
     released: Option<ReleasedCommand>,
-    tracer: Tracer,
-    children: SignalFd,
+    tracer: ExecTracer,
+    children: ChildChanges,
     /// The launch to hold; `None`: the command itself.
     wanted: Option<Wanted>,
     run: Option<Run<'a>>,
@@ -54,20 +53,6 @@ enum Releaser {
     Tool,
 }
 
-/// Makes ends and stops of children readable from a descriptor. Resets SIGCHLD, because ignoring it, as our parent may have done, would
-/// discard wait statuses. The command has already been forked and keeps the inherited setting.
-fn watch_children() -> std::io::Result<SignalFd> {
-    let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
-    // SAFETY: sets the default disposition, not a handler.
-    unsafe { sigaction(Signal::SIGCHLD, &default) }?;
-    let mask = SigSet::from(Signal::SIGCHLD);
-    sigprocmask(SigmaskHow::SIG_BLOCK, Some(&mask), None)?;
-    Ok(SignalFd::with_flags(
-        &mask,
-        SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK,
-    )?)
-}
-
 impl<'a> Session<'a> {
     /// Starts the command, and traces it from before its exec.
     pub(super) fn start(
@@ -83,11 +68,11 @@ impl<'a> Session<'a> {
         let identity = request.identity.clone();
         let waiting = HeldCommand::start(request.command, request.identity, signals.inherited_mask())?;
         let command = waiting.pid();
-        let children = watch_children().map_err(|error| HoldError::System {
+        let children = ChildChanges::catch().map_err(|error| HoldError::System {
             action: "watch processes",
             error,
         })?;
-        let tracer = Tracer::seize(command, scope).map_err(|error| refused(error, command))?;
+        let tracer = ExecTracer::seize(command, scope).map_err(|error| refused(error, command))?;
         Ok(Session {
             command,
             released: Some(waiting.let_go()?),
@@ -150,7 +135,7 @@ impl<'a> Session<'a> {
 
     /// Sleeps until an event, or until the next check is due.
     fn wait(&self) -> Result<(), HoldError> {
-        let mut watched: Vec<BorrowedFd<'_>> = vec![self.signals.readiness(), self.children.as_fd()];
+        let mut watched: Vec<BorrowedFd<'_>> = vec![self.signals.readiness(), self.children.readiness()];
         watched.extend(self.held.as_ref().and_then(Stopped::end));
         watched.extend(self.tool.as_ref().and_then(Tool::end));
         if let (Releaser::Terminal(prompt), Some(true)) = (&self.asked, self.held.as_ref().map(Stopped::is_held)) {
@@ -173,7 +158,7 @@ impl<'a> Session<'a> {
             }
         }
         // One SIGCHLD may cover several changes, so all of them are read each time.
-        while let Ok(Some(_)) = self.children.read_signal() {}
+        self.children.clear();
         Ok(())
     }
 
@@ -185,7 +170,7 @@ impl<'a> Session<'a> {
         }
         let is_to_end = arrived.is_to_end() && !matches!(arrived.signal, libc::SIGUSR1 | libc::SIGUSR2);
         if let (Some(held), true) = (&mut self.held, is_to_end) {
-            held.go_on();
+            held.release();
         }
     }
 
@@ -198,16 +183,16 @@ impl<'a> Session<'a> {
 
     fn executed(&mut self, pid: Pid) -> Result<(), HoldError> {
         self.released = None;
-        let arguments = process::arguments(pid);
-        if !is_root() && process::is_set_id(pid) && self.unprivileged.insert(arguments.clone()) {
+        let arguments = procfs::arguments(pid);
+        if !is_root() && procfs::is_set_id(pid) && self.unprivileged.insert(arguments.clone()) {
             (self.notify)(Notice::LostPrivilege {
                 arguments: arguments.clone(),
             });
         }
-        let program = process::program(pid);
+        let program = procfs::program(pid);
         let wanted = self.wanted.as_mut();
         if !wanted.is_none_or(|wanted| wanted.is(pid, program.as_deref(), &arguments)) {
-            self.tracer.go_on(pid);
+            self.tracer.resume(pid);
             return Ok(());
         }
         let held = Stopped::new(pid).map_err(|error| HoldError::System {
@@ -257,7 +242,7 @@ impl<'a> Session<'a> {
 
     /// The process is stopped: asks for a decision, or reads the answer.
     fn ask(&mut self, pid: Pid) {
-        let is_to_go_on = match &mut self.asked {
+        let may_continue = match &mut self.asked {
             Releaser::NotYet => {
                 self.say_stopped(pid);
                 false
@@ -266,23 +251,23 @@ impl<'a> Session<'a> {
             Releaser::Anybody => false,
             Releaser::Tool => self.has_attached(pid),
         };
-        if let (Some(held), true) = (&mut self.held, is_to_go_on) {
-            held.go_on();
+        if let (Some(held), true) = (&mut self.held, may_continue) {
+            held.release();
         }
     }
 
     fn say_stopped(&mut self, pid: Pid) {
         let prompt = if self.run.is_some() { None } else { Prompt::open() };
-        let goes_on = match (&self.run, &prompt) {
-            (Some(_), _) => GoesOn::ByRun,
-            (None, Some(_)) => GoesOn::ByEnter,
-            (None, None) => GoesOn::BySignal,
+        let continued_by = match (&self.run, &prompt) {
+            (Some(_), _) => ContinuedBy::RunCommand,
+            (None, Some(_)) => ContinuedBy::Enter,
+            (None, None) => ContinuedBy::Signal,
         };
         (self.notify)(Notice::Stopped {
             pid,
-            arguments: process::arguments(pid),
-            goes_on,
-            is_for_root: process::yama_scope().is_some_and(|scope| scope > 0) && (self.is_for_another || !is_root()),
+            arguments: procfs::arguments(pid),
+            continued_by,
+            is_for_root: procfs::yama_scope().is_some_and(|scope| scope > 0) && (self.is_for_another || !is_root()),
         });
         self.asked = match (self.run, prompt) {
             (Some(run), _) => {
@@ -307,7 +292,7 @@ impl<'a> Session<'a> {
         let notice = match tool.look(target) {
             Progress::Starting => return false,
             Progress::Attached => Notice::Attached(target),
-            Progress::Unseen => Notice::Unseen(target),
+            Progress::TimedOut => Notice::AttachTimedOut(target),
             Progress::Ended(status) => Notice::EndedBefore(target, status),
         };
         (self.notify)(notice);

@@ -2,14 +2,14 @@
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use rustix::process::{Signal, pidfd_send_signal};
 
-use super::process::Status;
-use super::{SETTLED, has_ended};
-use spawnscope_collect::pidfd;
+use super::SETTLED;
 use spawnscope_data::event::Pid;
+use spawnscope_system::process::{is_readable_within, pidfd};
+use spawnscope_system::procfs::Status;
 
 /// A process that we stopped. Dropping it continues the process.
 #[derive(Debug)]
@@ -62,7 +62,7 @@ impl Stopped {
         let stands = || Status::of(self.pid).is_some_and(|status| status.is_stopped());
         self.state = match self.state {
             State::Ended => State::Ended,
-            _ if has_ended(&self.handle) => State::Ended,
+            _ if is_readable_within(&self.handle, Duration::ZERO) => State::Ended,
             State::Continued => State::Continued,
             _ if stands() => State::Standing(None),
             State::Standing(Some(since)) if since.elapsed() > SETTLED => State::Continued,
@@ -73,7 +73,7 @@ impl Stopped {
     }
 
     /// Continues it. Has no effect if it has ended or was continued by another process.
-    pub fn go_on(&mut self) {
+    pub fn release(&mut self) {
         if self.is_held() {
             let _ = pidfd_send_signal(&self.handle, Signal::CONT);
             self.state = State::Continued;
@@ -83,6 +83,6 @@ impl Stopped {
 
 impl Drop for Stopped {
     fn drop(&mut self) {
-        self.go_on();
+        self.release();
     }
 }

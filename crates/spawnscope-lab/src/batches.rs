@@ -145,11 +145,11 @@ impl<'a> Batch<'a> {
 }
 
 /// Runs the trials of all cases in turns, so that a disturbance does not hit two trials of the same case, and decides how many launches
-/// each batch makes. `goes_on` is called before each trial.
-pub(super) fn prepare(batches: &mut [Batch<'_>], effort: Effort, goes_on: &dyn Fn() -> bool) {
+/// each batch makes. `may_continue` is called before each trial.
+pub(super) fn prepare(batches: &mut [Batch<'_>], effort: Effort, may_continue: &dyn Fn() -> bool) {
     for _ in 0..TRIALS {
         for batch in batches.iter_mut().filter(|batch| batch.wants_a_trial(effort)) {
-            if !goes_on() {
+            if !may_continue() {
                 return;
             }
             batch.try_out(effort);

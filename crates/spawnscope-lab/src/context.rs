@@ -32,7 +32,7 @@ pub struct ExperimentContext<'a> {
 /// Receives progress, and can stop the run.
 pub trait Watch {
     /// Reports the current step and the finished share. Returning false stops the run; results so far are kept.
-    fn goes_on(&self, doing: &str, share: f64) -> bool;
+    fn may_continue(&self, doing: &str, share: f64) -> bool;
 }
 
 impl<'a> ExperimentContext<'a> {
@@ -99,13 +99,13 @@ impl<'a> ExperimentContext<'a> {
             time: self.effort.time.mul_f64(share),
             ..self.effort
         };
-        interleave(effort, cases, &|done| self.watch.goes_on("", after + done * share))
+        interleave(effort, cases, &|done| self.watch.may_continue("", after + done * share))
     }
 
     /// Reports a preparation step; false: stop.
     #[must_use]
-    pub fn goes_on(&self, doing: &str, share: f64) -> bool {
-        self.watch.goes_on(doing, share)
+    pub fn may_continue(&self, doing: &str, share: f64) -> bool {
+        self.watch.may_continue(doing, share)
     }
 
     /// The size of each of several parents that live at the same time: `wanted`, or less if memory is short, which a note then says.

@@ -175,11 +175,11 @@ fn quotients(above: &[f64], below: &[f64]) -> Vec<f64> {
     above.iter().zip(below).map(|(above, below)| above / below).collect()
 }
 
-/// Measures all cases in rounds. `goes_on` is called before each batch with the finished share; if it returns false, the results so far are
+/// Measures all cases in rounds. `may_continue` is called before each batch with the finished share; if it returns false, the results so far are
 /// returned.
-pub fn interleave(effort: Effort, cases: Vec<Case<'_>>, goes_on: &dyn Fn(f64) -> bool) -> Vec<Measured> {
+pub fn interleave(effort: Effort, cases: Vec<Case<'_>>, may_continue: &dyn Fn(f64) -> bool) -> Vec<Measured> {
     let mut batches: Vec<Batch<'_>> = cases.into_iter().map(Batch::new).collect();
-    prepare(&mut batches, effort, &|| goes_on(0.0));
+    prepare(&mut batches, effort, &|| may_continue(0.0));
     let mut order: Vec<usize> = (0..batches.len()).collect();
     // A fixed seed, so that every run uses the same orders.
     let mut random = fastrand::Rng::with_seed(0);
@@ -194,7 +194,7 @@ pub fn interleave(effort: Effort, cases: Vec<Case<'_>>, goes_on: &dyn Fn(f64) ->
         // A case that follows a slow one finds cold caches; with a random order, no case always does.
         random.shuffle(&mut order);
         for &index in &order {
-            if !goes_on(done) {
+            if !may_continue(done) {
                 break 'rounds;
             }
             batches[index].take();
@@ -303,11 +303,11 @@ mod tests {
     #[test]
     fn an_interruption_ends_with_what_there_is() {
         let asked = Cell::new(0);
-        let goes_on = |_| {
+        let may_continue = |_| {
             asked.set(asked.get() + 1);
             asked.get() <= 7
         };
-        let measured = interleave(BRIEF, vec![case("cut", |_| Ok(vec![1.0]))], &goes_on);
+        let measured = interleave(BRIEF, vec![case("cut", |_| Ok(vec![1.0]))], &may_continue);
         assert_eq!(measured[0].rounds.len(), 2, "also called before each of five trials");
         let never = interleave(BRIEF, vec![case("none", |_| panic!("run"))], &|_| false);
         assert!(never[0].rounds.is_empty() && !never[0].has_results());

@@ -1,16 +1,16 @@
 //! A process that removes the lab's folder if bench ends in any way, such as by a second Ctrl-C or SIGKILL.
 
-use std::io::{self, Read};
+use std::fs;
+use std::io;
+use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Duration;
-use std::{fs, thread};
-
-use nix::sys::signal::{SigHandler, Signal, signal};
 
 use super::worker;
+use spawnscope_system::launch_timing::keeper::{ignore_requests_to_end, remove_when_closed};
 
 /// The prefix of a keeper's setting, followed by the folder. Workers have JSON there.
 pub const SETTING: &str = "keep:";
@@ -61,17 +61,13 @@ pub fn keep(folder: &Path) -> io::Result<()> {
     if !folder.is_absolute() || !folder.file_name().is_some_and(is_ours) {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a folder of the lab"));
     }
-    for ended_by in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
-        // SAFETY: ignores the signal; no handler is installed.
-        unsafe { signal(ended_by, SigHandler::SigIgn) }?;
-    }
-    io::stdin().read_to_end(&mut Vec::new())?;
-    for _ in 0..REMOVALS {
-        match fs::remove_dir_all(folder) {
-            Ok(()) => return Ok(()),
-            Err(error) if error.kind() == io::ErrorKind::NotFound && !folder.exists() => return Ok(()),
-            Err(_) => thread::sleep(PAUSE),
-        }
+    ignore_requests_to_end();
+    let remove = || match fs::remove_dir_all(folder) {
+        Err(error) => error.kind() == io::ErrorKind::NotFound && !folder.exists(),
+        Ok(()) => true,
+    };
+    if remove_when_closed(io::stdin().as_fd(), REMOVALS, PAUSE, remove) {
+        return Ok(());
     }
     fs::remove_dir_all(folder)
 }

@@ -72,7 +72,7 @@ const PATIENCE: Timespec = Timespec {
 };
 
 impl ShellParent {
-    /// Starts bash with a variable of this many bytes; `None` if `goes_on` returns false meanwhile.
+    /// Starts bash with a variable of this many bytes; `None` if `may_continue` returns false meanwhile.
     ///
     /// # Errors
     /// If bash cannot be started, or has not enough memory.
@@ -80,7 +80,7 @@ impl ShellParent {
         bash: &Path,
         bytes: u64,
         program: &Path,
-        goes_on: &dyn Fn() -> bool,
+        may_continue: &dyn Fn() -> bool,
     ) -> Result<Option<ShellParent>, LabError> {
         let mut child = Command::new(bash)
             .args(["-c", SCRIPT, "bash", &bytes.to_string()])
@@ -99,7 +99,7 @@ impl ShellParent {
             pipes: RefCell::new(pipes),
         };
         while !parent.has_answered()? {
-            if !goes_on() {
+            if !may_continue() {
                 return Ok(None);
             }
         }

@@ -11,7 +11,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use spawnscope_data::event::{Event, EventKind, LaunchId, Loss};
-use spawnscope_system::owner::{self, Acting, Owner};
+use spawnscope_system::owner::{self, Owner, OwnerGuard};
 
 use super::assemble::{Assembler, Batch};
 use super::destination::Destination;
@@ -80,7 +80,7 @@ impl Recorder {
         redaction: Redaction,
         manner: &Manner,
     ) -> Result<Recorder, RecordError> {
-        let _acting = act_as(manner.owner.as_ref(), path)?;
+        let _owner_guard = act_as(manner.owner.as_ref(), path)?;
         let store = Store::create(path, header, redaction, manner.memory)?;
         // A new thread inherits the ids of its creator, so what SQLite opens and removes there also happens as the owner.
         Recorder::start(store, Assembler::new(header.origin, redaction), manner)
@@ -161,7 +161,7 @@ impl Recorder {
     /// If the files cannot be renamed.
     pub fn discard(mut self) -> Result<(), RecordError> {
         self.join();
-        let _acting = act_as(self.owner.as_ref(), self.place.named())?;
+        let _owner_guard = act_as(self.owner.as_ref(), self.place.named())?;
         self.place.take_back()
     }
 
@@ -180,7 +180,7 @@ impl Recorder {
     }
 }
 
-fn act_as(owner: Option<&Owner>, path: &Path) -> Result<Option<Acting>, RecordError> {
+fn act_as(owner: Option<&Owner>, path: &Path) -> Result<Option<OwnerGuard>, RecordError> {
     owner::act_as(owner).map_err(|source| RecordError::io("switch to the ids of the owner of", path, source))
 }
 

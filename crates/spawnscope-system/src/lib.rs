@@ -1,6 +1,18 @@
-//! What Spawnscope asks of the processor and the kernel directly: raw system calls, signals, the user that owns files.
+//! What Spawnscope asks of the processor and the kernel directly: raw system calls, signals, processes, the user that owns files. `held`
+//! starts a command and holds it. `ptrace` traces processes. `launch_timing` has the tools for timing launches, and `calibrate` uses them
+//! to measure the constants of this machine.
 
 pub mod arch;
+pub mod calibrate;
+pub mod clock;
+mod exec_strings;
+pub mod held;
+pub mod launch_timing;
 pub mod owner;
+pub mod process;
+pub mod procfs;
+pub mod ptrace;
 pub mod signals;
 pub mod tiny;
+
+pub use exec_strings::ExecStrings;

@@ -26,7 +26,7 @@ pub struct Owner {
 /// While this value lives, its thread opens, makes, renames and removes files as another user.
 #[derive(Debug)]
 #[must_use = "the thread changes back when this is dropped"]
-pub struct Acting {
+pub struct OwnerGuard {
     before: Owner,
     // Not `Send`: dropped on another thread, it would change that thread's ids.
     _of_thread: PhantomData<*const ()>,
@@ -36,7 +36,7 @@ pub struct Acting {
 ///
 /// # Errors
 /// As for `Owner::act`.
-pub fn act_as(owner: Option<&Owner>) -> io::Result<Option<Acting>> {
+pub fn act_as(owner: Option<&Owner>) -> io::Result<Option<OwnerGuard>> {
     owner.map(Owner::act).transpose()
 }
 
@@ -52,8 +52,8 @@ impl Owner {
     ///
     /// # Errors
     /// If the kernel refuses, or leaves the thread capabilities that the user does not have. The thread is then unchanged.
-    pub fn act(&self) -> io::Result<Acting> {
-        let acting = Acting {
+    pub fn act(&self) -> io::Result<OwnerGuard> {
+        let guard = OwnerGuard {
             before: Owner::of_thread()?,
             _of_thread: PhantomData,
         };
@@ -63,7 +63,7 @@ impl Owner {
                 "the thread keeps root's rights to files because of its securebits",
             ));
         }
-        Ok(acting)
+        Ok(guard)
     }
 
     fn of_thread() -> io::Result<Owner> {
@@ -89,7 +89,7 @@ impl Owner {
     }
 }
 
-impl Drop for Acting {
+impl Drop for OwnerGuard {
     fn drop(&mut self) {
         // If this fails, the thread has fewer rights than before, not more.
         let _ = self.before.take_on();

@@ -1,4 +1,4 @@
-//! Spawnscope's own signals while a command runs. None of them ends spawnscope by its default action: the command would lose its
+//! Spawnscope's own signals while a command runs, and SIGCHLD. None of them ends spawnscope by its default action: the command would lose its
 //! recorder. Signals from the terminal go to the whole foreground group, so the command already has them. Signals sent by a process
 //! are forwarded, because the command must not miss a `kill` of spawnscope. If a process signals the whole group, as `timeout`
 //! does, the command receives the signal twice.
@@ -6,7 +6,7 @@
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd};
 
-use nix::sys::signal::{SigSet, SigmaskHow, sigprocmask};
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, SigmaskHow, Signal, sigaction, sigprocmask};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 
 /// Signals that are not caught (signal(7)): those that by default stop, continue or are ignored; those that a fault in spawnscope
@@ -107,6 +107,38 @@ impl Signals {
             signal: i32::try_from(info.ssi_signo).ok()?,
             from_kernel: info.ssi_code == libc::SI_KERNEL || info.ssi_code == libc::SI_TIMER,
         })
+    }
+}
+
+/// Ends and stops of children and tracees, readable from a descriptor (SIGCHLD).
+pub struct ChildChanges(SignalFd);
+
+impl ChildChanges {
+    /// Blocks SIGCHLD, and makes it readable. Must be called before threads are started: a thread that does not block it could receive
+    /// and discard it. Also resets its disposition, because ignoring it, as our parent may have done, would discard wait statuses. A
+    /// command that was already forked keeps the inherited setting.
+    ///
+    /// # Errors
+    /// If the kernel refuses a signalfd.
+    pub fn catch() -> io::Result<ChildChanges> {
+        let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
+        // SAFETY: sets the default disposition, not a handler.
+        unsafe { sigaction(Signal::SIGCHLD, &default) }?;
+        let mask = SigSet::from(Signal::SIGCHLD);
+        sigprocmask(SigmaskHow::SIG_BLOCK, Some(&mask), None)?;
+        let flags = SfdFlags::SFD_CLOEXEC | SfdFlags::SFD_NONBLOCK;
+        Ok(ChildChanges(SignalFd::with_flags(&mask, flags)?))
+    }
+
+    /// Readable when there are changes.
+    #[must_use]
+    pub fn readiness(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+
+    /// Makes it unreadable until the next change. One SIGCHLD may cover several changes, so the caller must read all of them afterwards.
+    pub fn clear(&self) {
+        while let Ok(Some(_)) = self.0.read_signal() {}
     }
 }
 

@@ -106,9 +106,9 @@ fn a_healthy_machine_takes_one_line_with_the_cost_of_a_launch() {
     let mut diagnosis = examine(&machine, &usual(), &checks::ALL);
     assert!(diagnosis.findings.is_empty(), "{diagnosis:#?}");
     // Loaded audit rules are unknown without privilege.
-    let audit = diagnosis.unseen.pop();
+    let audit = diagnosis.not_examined.pop();
     assert!(
-        audit.as_ref().is_some_and(|audit| audit.check == "audit") && diagnosis.unseen.is_empty(),
+        audit.as_ref().is_some_and(|audit| audit.check == "audit") && diagnosis.not_examined.is_empty(),
         "{diagnosis:#?}"
     );
     let text = plain(&doctor::render(&diagnosis, false, 80));
@@ -116,7 +116,7 @@ fn a_healthy_machine_takes_one_line_with_the_cost_of_a_launch() {
         text,
         "no problems found: fork 200 us, static exec 300 us, dynamic exec 700 us\n"
     );
-    diagnosis.unseen.extend(audit);
+    diagnosis.not_examined.extend(audit);
     let text = plain(&doctor::render(&diagnosis, false, 80));
     assert!(
         text.contains("\n  1 item that could not be checked: see `spawnscope doctor --all`\n"),

@@ -9,8 +9,10 @@ use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use super::wire::{TASK_IGNORED, WireHeader, WireSeed, WireTask};
 use super::{failed, last, map, parts, set};
-use crate::{CollectError, Follow, ROOT, now, pidfd};
+use crate::{CollectError, Follow, ROOT};
 use spawnscope_data::event::{Event, EventKind, Pid, TaskId};
+use spawnscope_system::clock::now;
+use spawnscope_system::process::pidfd;
 
 /// The launch and thread id of the recorder itself, which no other process has.
 const RECORDER: u64 = 0;

@@ -8,8 +8,8 @@ use spawnscope_data::units;
 
 pub(super) const CHECK: Check = Check {
     id: "audit",
-    looks_at: "audit rules on execve and on all system calls",
-    run: Run::Looking(run),
+    examines: "audit rules on execve and on all system calls",
+    run: Run::Reading(run),
 };
 
 /// The compiled rules. Their sources are the files in rules.d.
@@ -50,7 +50,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let (source, rules) = match loaded {
         Some(rules) => (Source::Kernel, rules),
         None => {
-            findings.unseen("loaded audit rules: only root can read them, outside of containers");
+            findings.not_examined("loaded audit rules: only root can read them, outside of containers");
             (Source::Files, audit::kept(&kept(machine)))
         }
     };

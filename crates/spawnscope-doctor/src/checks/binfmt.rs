@@ -7,8 +7,8 @@ use spawnscope_system::arch::ELF_MACHINE;
 
 pub(super) const CHECK: Check = Check {
     id: "binfmt",
-    looks_at: "binfmt_misc: interpreters that the kernel starts for file types",
-    run: Run::Looking(run),
+    examines: "binfmt_misc: interpreters that the kernel starts for file types",
+    run: Run::Reading(run),
 };
 
 const FOLDER: &str = "/proc/sys/fs/binfmt_misc";

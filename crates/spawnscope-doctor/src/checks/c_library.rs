@@ -6,8 +6,8 @@ use spawnscope_data::event::Nanos;
 
 pub(super) const CHECK: Check = Check {
     id: "c-library",
-    looks_at: "glibc's version: how posix_spawn, system and popen launch",
-    run: Run::Looking(run),
+    examines: "glibc's version: how posix_spawn, system and popen launch",
+    run: Run::Reading(run),
 };
 
 const FILES: [&str; 8] = [

@@ -8,8 +8,8 @@ use spawnscope_data::units;
 
 pub(super) const CHECK: Check = Check {
     id: "cgroups",
-    looks_at: "the version of control groups, and a timed move between them",
-    run: Run::Looking(run),
+    examines: "the version of control groups, and a timed move between them",
+    run: Run::Reading(run),
 };
 
 /// A move waits for an RCU grace period on all CPUs: a few milliseconds are normal.

@@ -7,8 +7,8 @@ use spawnscope_data::units;
 
 pub(super) const CHECK: Check = Check {
     id: "cpuid",
-    looks_at: "CPUID instructions, timed: programs execute dozens at start",
-    run: Run::Looking(run),
+    examines: "CPUID instructions, timed: programs execute dozens at start",
+    run: Run::Reading(run),
 };
 
 /// How many CPUID instructions glibc 2.36 executes at a program's start, counted by single-stepping.
@@ -21,7 +21,7 @@ const LARGE: Nanos = Nanos(2_000_000);
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let Some(one) = examination.measured.constant(Constant::Cpuid) else {
         if cfg!(target_arch = "x86_64") {
-            findings.unseen("the instruction could not be timed");
+            findings.not_examined("the instruction could not be timed");
         }
         return;
     };

@@ -8,16 +8,17 @@ use spawnscope_data::units;
 
 pub(super) const CHECK: Check = Check {
     id: "environment",
-    looks_at: "signs of gVisor, WSL, containers, hypervisors, sudo; CPUID, timed",
-    run: Run::Looking(run),
+    examines: "signs of gVisor, WSL, containers, hypervisors, sudo; CPUID, timed",
+    run: Run::Reading(run),
 };
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let environment = &examination.environment;
     let launch = examination.measured.launch;
     if examination.machine.is_behind_sudo() {
-        findings
-            .unseen("your own PATH, LD_ and other variables: sudo replaced them; run the doctor without sudo as well");
+        findings.not_examined(
+            "your own PATH, LD_ and other variables: sudo replaced them; run the doctor without sudo as well",
+        );
     }
     let behind_fork = |joint, sentence| behind_fork(launch.fork, joint, sentence);
     if environment.is_gvisor {
@@ -51,8 +52,8 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     if let Some(name) = environment.hypervisor.as_ref().filter(|_| !environment.is_gvisor) {
         findings.add(hypervisor(name, examination));
     }
-    if environment.is_hypervisor_unseen {
-        findings.unseen("whether this is a virtual machine: neither the processor nor the firmware shows it");
+    if environment.is_hypervisor_unknown {
+        findings.not_examined("whether this is a virtual machine: neither the processor nor the firmware shows it");
     }
 }
 

@@ -12,8 +12,8 @@ use spawnscope_data::units;
 
 pub(super) const CHECK: Check = Check {
     id: "file-systems",
-    looks_at: "file systems of the working directory and of TMPDIR: kind, response, free space",
-    run: Run::Looking(run),
+    examines: "file systems of the working directory and of TMPDIR: kind, response, free space",
+    run: Run::Reading(run),
 };
 
 /// A shorter delay is not reported.
@@ -25,7 +25,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let machine = examination.machine;
     let mounts = mounts::all(machine);
     if mounts.is_empty() {
-        findings.unseen("the mount table");
+        findings.not_examined("the mount table");
         return;
     }
     let home = machine.variable("HOME").map(PathBuf::from);
@@ -40,7 +40,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         };
         let mount = |place: &Path| mounts::of(&mounts, place);
         if examination.measured.untried.contains(&place) {
-            findings.unseen(format!("{what}, {}: not tried, for lack of time", place.display()));
+            findings.not_examined(format!("{what}, {}: not tried, for lack of time", place.display()));
             continue;
         }
         if machine.is_left_out(&place) {

@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 
 use super::git_setting::Setting;
 use super::{Check, Run, unending, values};
-use crate::programs::{Programs, Ran, Reads, Took, Unknown};
+use crate::programs::{Programs, Ran, Reads, RunTime, Unknown};
 use crate::{Effect, Examination, Finding, Findings, Machine};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
 
 pub(super) const CHECK: Check = Check {
     id: "git",
-    looks_at: "git's hooks, core.fsmonitor and filters, in the working directory",
-    run: Run::Starting(run),
+    examines: "git's hooks, core.fsmonitor and filters, in the working directory",
+    run: Run::StartingPrograms(run),
 };
 
 /// Hooks that run at each change of the index or of a reference, where few users expect a program.
@@ -52,7 +52,7 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
     let hooks = match repository.hooks_folder() {
         Ok(Some(hooks)) => examination.machine.directory().join(hooks),
         Ok(None) => return,
-        Err(Refusal::Said(why)) => return findings.unseen(format!("git refuses this directory: {why}")),
+        Err(Refusal::Said(why)) => return findings.not_examined(format!("git refuses this directory: {why}")),
         Err(Refusal::Unknown(why)) => return unending::report(findings, "git", "git rev-parse", why),
     };
     let launch = examination.measured.launch.exec_dynamic;
@@ -160,7 +160,10 @@ impl Repository<'_> {
             command
         };
         const WITHOUT: [&str; 2] = ["-c", "core.fsmonitor=false"];
-        let without = self.programs.shortest(RUNS, || status(&WITHOUT)).and_then(Took::whole);
+        let without = self
+            .programs
+            .shortest(RUNS, || status(&WITHOUT))
+            .and_then(RunTime::whole);
         let with = without.and_then(|without| Ok((self.programs.shortest(RUNS, || status(&[]))?, without)));
         findings.add(monitor(&setting, has_own, with.ok()));
         match (without, with) {
@@ -170,7 +173,7 @@ impl Repository<'_> {
                 "git -c core.fsmonitor=false status",
                 why,
             ),
-            (_, Err(why)) => findings.unseen(format!("`git status` with its monitor {why}")),
+            (_, Err(why)) => findings.not_examined(format!("`git status` with its monitor {why}")),
             _ => {}
         }
         Ok(())
@@ -210,7 +213,7 @@ impl Repository<'_> {
 }
 
 /// The finding for a monitor that is a program, with the times of `git status` with it and without, if known.
-fn monitor(setting: &Setting, has_own: bool, times: Option<(Took, Nanos)>) -> Finding {
+fn monitor(setting: &Setting, has_own: bool, times: Option<(RunTime, Nanos)>) -> Finding {
     let more = times.and_then(|(with, without)| with.beyond_noise(without));
     Finding::problem_if(
         more.is_some_and(|more| more.time >= SLOW),

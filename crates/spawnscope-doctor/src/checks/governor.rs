@@ -5,8 +5,8 @@ use crate::{Examination, Finding, Findings};
 
 pub(super) const CHECK: Check = Check {
     id: "governor",
-    looks_at: "the CPU frequency governor",
-    run: Run::Looking(run),
+    examines: "the CPU frequency governor",
+    run: Run::Reading(run),
 };
 
 const FOLDER: &str = "/sys/devices/system/cpu";

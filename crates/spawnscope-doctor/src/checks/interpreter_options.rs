@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::values;
-use crate::programs::{Programs, Took, Unknown};
+use crate::programs::{Programs, RunTime, Unknown};
 use crate::{Finding, Findings, Machine};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
@@ -45,7 +45,7 @@ pub(super) fn report(machine: &Machine, programs: &Programs, findings: &mut Find
 /// The cost of the options.
 enum Cost {
     /// The time with them, and without.
-    Times(Took, Nanos),
+    Times(RunTime, Nanos),
     /// The interpreter does not start with them.
     Refused,
     Unknown,
@@ -76,17 +76,17 @@ impl Options {
             })
         };
         let line = self.line();
-        let cost = match shortest(&bare).and_then(Took::whole) {
+        let cost = match shortest(&bare).and_then(RunTime::whole) {
             Ok(bare) => match shortest(machine) {
                 Ok(full) => Cost::Times(full, bare),
                 Err(Unknown::Failed) => Cost::Refused,
                 Err(why) => {
-                    findings.unseen(format!("`{line}` with {} {why}", self.name));
+                    findings.not_examined(format!("`{line}` with {} {why}", self.name));
                     Cost::Unknown
                 }
             },
             Err(why) => {
-                findings.unseen(format!("`{line}` without {} {why}", self.name));
+                findings.not_examined(format!("`{line}` without {} {why}", self.name));
                 Cost::Unknown
             }
         };

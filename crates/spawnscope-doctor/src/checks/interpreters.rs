@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{Check, Run, interpreter_options, unending, values};
-use crate::programs::{Programs, Reads, Took, Unknown};
+use crate::programs::{Programs, Reads, RunTime, Unknown};
 use crate::{Examination, Finding, Findings, Machine};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
 
 pub(super) const CHECK: Check = Check {
     id: "interpreters",
-    looks_at: "Python's start with and without site-packages; options of others",
-    run: Run::Starting(run),
+    examines: "Python's start with and without site-packages; options of others",
+    run: Run::StartingPrograms(run),
 };
 
 const RUNS: usize = 3;
@@ -59,13 +59,13 @@ fn python(machine: &Machine, programs: &Programs, program: &Path, findings: &mut
         command.args(options).args(["-c", "pass"]);
         command
     };
-    let bare = match programs.shortest(RUNS, || with(&["-I", "-S"])).and_then(Took::whole) {
+    let bare = match programs.shortest(RUNS, || with(&["-I", "-S"])).and_then(RunTime::whole) {
         Ok(bare) => bare,
         Err(why) => return unending::report(findings, "python3", &line, why),
     };
     let full = match programs.shortest(RUNS, || with(&[])) {
         Ok(full) => full,
-        Err(why) => return findings.unseen(format!("`{} -c pass` {why}", python.display())),
+        Err(why) => return findings.not_examined(format!("`{} -c pass` {why}", python.display())),
     };
     if let Some(more) = full.beyond_noise(bare).filter(|more| more.time >= SLOW) {
         let table = programs.run(with(&["-X", "importtime"]), Reads::Errors);
@@ -78,7 +78,7 @@ fn python(machine: &Machine, programs: &Programs, program: &Path, findings: &mut
         findings.add(
             slow_python(more, &variables(machine))
                 .evidence(times)
-                .evidence_if(dearest(&table))
+                .evidence_if(slowest_modules(&table))
                 .evidence_if(uncached(machine, programs, &python)),
         );
     }
@@ -103,7 +103,7 @@ fn uncached(machine: &Machine, programs: &Programs, python: &Path) -> Option<Str
     (count > 0).then(|| format!("{WITHOUT_CACHES} is set; {modules} without a cache, compiled at each start"))
 }
 
-fn slow_python(more: Took, variables: &[String]) -> Finding {
+fn slow_python(more: RunTime, variables: &[String]) -> Finding {
     let what = if variables.is_empty() {
         "site-packages"
     } else {
@@ -133,7 +133,7 @@ fn answer(output: &str) -> Option<&str> {
 }
 
 /// The slowest modules by their own time, from lines `import time:  self | cumulative | name`, in microseconds.
-fn dearest(table: &str) -> Option<String> {
+fn slowest_modules(table: &str) -> Option<String> {
     let mut modules: Vec<(u64, &str)> = table
         .lines()
         .filter_map(|line| {
@@ -156,16 +156,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_dearest_modules_are_those_with_the_most_time_of_their_own() {
+    fn the_slowest_modules_are_those_with_the_most_time_of_their_own() {
         let table = "\
 import time: self [us] | cumulative | imported package
 import time:       100 |        100 |   zipimport
 import time:      9000 |      12000 | slow_plugin
 import time:       200 |      99000 | site
 warning: something";
-        let dearest = dearest(table).unwrap();
+        let slowest_modules = slowest_modules(table).unwrap();
         assert_eq!(
-            dearest,
+            slowest_modules,
             "the slowest modules: slow_plugin 9.00 ms, site 200 us, zipimport 100 us"
         );
     }

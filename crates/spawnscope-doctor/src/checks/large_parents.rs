@@ -11,8 +11,8 @@ use spawnscope_data::units;
 
 pub(super) const CHECK: Check = Check {
     id: "large-parents",
-    looks_at: "the largest processes, huge pages, and the page tables a fork copies",
-    run: Run::Looking(run),
+    examines: "the largest processes, huge pages, and the page tables a fork copies",
+    run: Run::Reading(run),
 };
 
 const MOST_REPORTED: usize = 3;
@@ -25,7 +25,7 @@ const HUGE_BY_MALLOC: u32 = 35;
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let Some(of_mebibyte) = fork_of_mebibyte(examination.measured) else {
-        findings.unseen("what a fork costs for each MiB: it could not be measured");
+        findings.not_examined("what a fork costs for each MiB: it could not be measured");
         return;
     };
     let (forking, others): (Vec<Large<'_>>, _) = largest(examination, of_mebibyte)

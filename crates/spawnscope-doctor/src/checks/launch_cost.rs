@@ -8,8 +8,8 @@ use spawnscope_data::units;
 
 pub(super) const CHECK: Check = Check {
     id: "launch-cost",
-    looks_at: "a fork, an exec of a static and of a dynamic program, timed",
-    run: Run::Looking(run),
+    examines: "a fork, an exec of a static and of a dynamic program, timed",
+    run: Run::Reading(run),
 };
 
 /// If a launch takes longer, something is wrong with the machine.
@@ -26,7 +26,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         ("a launch of a dynamic program", cost.exec_dynamic),
     ] {
         if time.is_none() {
-            findings.unseen(format!("{what}: it could not be timed, or took too long"));
+            findings.not_examined(format!("{what}: it could not be timed, or took too long"));
         }
     }
     let Some(most) = longest(cost).filter(|most| *most > SLOW) else {
@@ -34,7 +34,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     };
     // If launches can be fast, the machine is only busy.
     if longest(examination.measured.quickest).is_some_and(|quickest| quickest <= SLOW) {
-        findings.unseen("whether launches are slow: the machine is too busy to measure it");
+        findings.not_examined("whether launches are slow: the machine is too busy to measure it");
     } else if let Some(finding) = slow_launch(cost, most) {
         findings.add(finding);
     }

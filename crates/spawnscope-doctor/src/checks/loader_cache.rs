@@ -18,8 +18,8 @@ use spawnscope_data::units;
 
 pub(super) const CHECK: Check = Check {
     id: "loader-cache",
-    looks_at: "/etc/ld.so.cache: present, readable, newer than libraries",
-    run: Run::Looking(run),
+    examines: "/etc/ld.so.cache: present, readable, newer than libraries",
+    run: Run::Reading(run),
 };
 
 const CACHE: &str = "/etc/ld.so.cache";
@@ -46,8 +46,8 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         return;
     }
     let unknown = Unknown::find(machine, Instant::now() + PATIENCE);
-    for what in unknown.unseen {
-        findings.unseen(what);
+    for what in unknown.not_examined {
+        findings.not_examined(what);
     }
     if !unknown.libraries.is_empty() {
         let count = units::counted(unknown.libraries.len() as u64, "library", "libraries");
@@ -107,7 +107,7 @@ struct Unknown {
     /// The path of each library, by the name that `ldconfig` would enter: several files can be one library.
     libraries: BTreeMap<Vec<u8>, String>,
     is_complete: bool,
-    unseen: Vec<String>,
+    not_examined: Vec<String>,
 }
 
 impl Unknown {
@@ -115,13 +115,15 @@ impl Unknown {
         let mut unknown = Unknown {
             libraries: BTreeMap::new(),
             is_complete: true,
-            unseen: Vec::new(),
+            not_examined: Vec::new(),
         };
         let (Ok(cache), Ok(metadata)) = (machine.bytes(CACHE), fs::metadata(machine.path(CACHE))) else {
             return unknown;
         };
         let Some(known) = entries::names(&cache) else {
-            unknown.unseen.push(format!("the names in {CACHE}: it is truncated"));
+            unknown
+                .not_examined
+                .push(format!("the names in {CACHE}: it is truncated"));
             return unknown;
         };
         let made = (metadata.mtime(), metadata.mtime_nsec());
@@ -135,7 +137,7 @@ impl Unknown {
         for (directory, is_new) in standard.into_iter().chain(configured) {
             if machine.is_left_out(&directory) {
                 unknown
-                    .unseen
+                    .not_examined
                     .push(format!("libraries in {directory}: it did not answer in time"));
                 continue;
             }
@@ -148,7 +150,7 @@ impl Unknown {
             if !unknown.are_added_in_time(machine, &directory, &known, is_newer, until) {
                 unknown.is_complete = false;
                 let what = format!("all libraries that are newer than {CACHE}: there are too many");
-                unknown.unseen.push(what);
+                unknown.not_examined.push(what);
                 break;
             }
         }
@@ -252,12 +254,12 @@ mod tests {
         past.set_modified(std::time::UNIX_EPOCH).unwrap();
         fs::write(machine.path("/usr/lib/libnew.so.1"), "").unwrap();
         let found = Unknown::find(&machine, Instant::now() + Duration::from_secs(60));
-        assert!(found.is_complete && found.unseen.is_empty());
+        assert!(found.is_complete && found.not_examined.is_empty());
         let found = Unknown::find(&machine, Instant::now());
         assert!(
-            !found.is_complete && found.unseen[0].contains("too many"),
+            !found.is_complete && found.not_examined[0].contains("too many"),
             "{:?}",
-            found.unseen
+            found.not_examined
         );
     }
 }

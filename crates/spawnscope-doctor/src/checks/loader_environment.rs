@@ -3,15 +3,15 @@
 use std::path::{Path, PathBuf};
 
 use super::{Check, Run, values};
-use crate::programs::{Programs, Reads, Took};
+use crate::programs::{Programs, Reads, RunTime};
 use crate::{Examination, Finding, Findings, Machine, Measured};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
 
 pub(super) const CHECK: Check = Check {
     id: "loader-environment",
-    looks_at: "LD_ variables and /etc/ld.so.preload, and what they cost, timed",
-    run: Run::Starting(run),
+    examines: "LD_ variables and /etc/ld.so.preload, and what they cost, timed",
+    run: Run::StartingPrograms(run),
 };
 
 const EVERYWHERE: &str = "/etc/ld.so.preload";
@@ -127,9 +127,15 @@ fn by_directory(set: &[(&str, String)]) -> Option<String> {
 }
 
 /// How long a dynamic program takes in the user's environment.
-fn with(measured: &Measured) -> Option<Took> {
-    let whole = measured.launch.exec_dynamic.map(|time| Took { time, is_cut: false });
-    let cut = measured.exec_dynamic_given_up.map(|time| Took { time, is_cut: true });
+fn with(measured: &Measured) -> Option<RunTime> {
+    let whole = measured.launch.exec_dynamic.map(|time| RunTime {
+        time,
+        is_lower_bound: false,
+    });
+    let cut = measured.exec_dynamic_given_up.map(|time| RunTime {
+        time,
+        is_lower_bound: true,
+    });
     whole.or(cut)
 }
 

@@ -54,7 +54,7 @@ pub struct Check {
     /// The name that selects it on the command line.
     pub id: &'static str,
     /// What it examines, in a few words.
-    pub looks_at: &'static str,
+    pub examines: &'static str,
     pub(super) run: Run,
 }
 
@@ -62,9 +62,9 @@ pub struct Check {
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Run {
     /// Reads files and measurements.
-    Looking(fn(&Examination<'_>, &mut Findings)),
+    Reading(fn(&Examination<'_>, &mut Findings)),
     /// Starts programs of the user.
-    Starting(fn(&Examination<'_>, &Programs, &mut Findings)),
+    StartingPrograms(fn(&Examination<'_>, &Programs, &mut Findings)),
 }
 
 /// All checks, in the order in which they run.

@@ -7,8 +7,8 @@ use spawnscope_data::units;
 
 pub(super) const CHECK: Check = Check {
     id: "open-files",
-    looks_at: "RLIMIT_NOFILE, for programs that close all descriptors",
-    run: Run::Looking(run),
+    examines: "RLIMIT_NOFILE, for programs that close all descriptors",
+    run: Run::Reading(run),
 };
 
 /// Usual limits are 1,024 to 65,536.
@@ -18,7 +18,7 @@ const LONG: Nanos = Nanos(10_000_000);
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let Some(limits) = examination.machine.text("/proc/self/limits") else {
-        findings.unseen("/proc/self/limits");
+        findings.not_examined("/proc/self/limits");
         return;
     };
     let Some(line) = limits.lines().find_map(|line| line.strip_prefix("Max open files")) else {

@@ -9,8 +9,8 @@ use spawnscope_data::units;
 
 pub(super) const CHECK: Check = Check {
     id: "overcommit",
-    looks_at: "vm.overcommit_memory, for a fork of the largest process",
-    run: Run::Looking(run),
+    examines: "vm.overcommit_memory, for a fork of the largest process",
+    run: Run::Reading(run),
 };
 
 /// The heuristic mode: a fork fails only if a single mapping is larger than all memory of the machine.
@@ -27,14 +27,14 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         machine.number("/proc/sys/vm/overcommit_memory"),
         machine.text("/proc/meminfo"),
     ) else {
-        findings.unseen("/proc/sys/vm/overcommit_memory and /proc/meminfo");
+        findings.not_examined("/proc/sys/vm/overcommit_memory and /proc/meminfo");
         return;
     };
     let limit = match limit(mode, &memory) {
         Limit::Bytes(limit) => limit,
         Limit::None => return,
         Limit::Unknown => {
-            findings.unseen("the limits in /proc/meminfo");
+            findings.not_examined("the limits in /proc/meminfo");
             return;
         }
     };
@@ -69,19 +69,19 @@ fn most_wanting<'p>(
     }
     let until = Instant::now() + reading::PATIENCE;
     let mut most = None;
-    let mut unseen = 0;
+    let mut not_examined = 0;
     for process in large {
         let text = reading::of_memory(examination.machine, process, "smaps", until);
         match text.and_then(|text| largest_mapping(&text)) {
             Some(needs) if needs > limit => most = most.max(Some((needs, process.pid))),
             Some(_) => {}
-            None => unseen += 1,
+            None => not_examined += 1,
         }
     }
-    if unseen > 0 {
-        findings.unseen(format!(
+    if not_examined > 0 {
+        findings.not_examined(format!(
             "whether a fork of {} larger than the limit would be refused: reading their mappings is not permitted, or would block them",
-            units::counted(unseen, "process", "processes")
+            units::counted(not_examined, "process", "processes")
         ));
     }
     let (needs, pid) = most?;

@@ -8,8 +8,8 @@ use spawnscope_data::units;
 
 pub(super) const CHECK: Check = Check {
     id: "process-limits",
-    looks_at: "limits on processes: pids.max, RLIMIT_NPROC, pid_max, threads-max",
-    run: Run::Looking(run),
+    examines: "limits on processes: pids.max, RLIMIT_NPROC, pid_max, threads-max",
+    run: Run::Reading(run),
 };
 
 /// A limit is near from this share on.
@@ -131,7 +131,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
             limits.extend(machine.number(file).map(|limit| Limit { source, used, limit }));
         }
     } else {
-        findings.unseen("the number of tasks in /proc/loadavg");
+        findings.not_examined("the number of tasks in /proc/loadavg");
     }
     limits.extend(of_user(machine));
     for limit in limits.iter().filter(|limit| limit.is_near()) {

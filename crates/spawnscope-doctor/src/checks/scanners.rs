@@ -16,8 +16,8 @@ use spawnscope_data::units;
 
 pub(super) const CHECK: Check = Check {
     id: "scanners",
-    looks_at: "fanotify permission marks, known daemons, first launches of fresh files",
-    run: Run::Looking(run),
+    examines: "fanotify permission marks, known daemons, first launches of fresh files",
+    run: Run::Reading(run),
 };
 
 /// Process names (their first 15 bytes), and their products.
@@ -63,7 +63,7 @@ const NO_QUEUE: f64 = 0.3;
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let marks = Marks::find(examination.machine, &examination.processes);
-    unseen(examination, &marks, findings);
+    not_examined(examination, &marks, findings);
     let scan = examination.measured.scan.as_ref();
     let least = match scan {
         _ if !marks.holders.is_empty() => LEAST_OF_KNOWN,
@@ -73,7 +73,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let delay = scan.and_then(|scan| Delay::of(scan, least));
     let stuck = scan.and_then(|scan| scan.stuck);
     if let Some(scan) = scan.filter(|scan| delay.is_none() && stuck.is_none() && !scan.is_conclusive()) {
-        findings.unseen(match scan.is_disturbed {
+        findings.not_examined(match scan.is_disturbed {
             true => "whether first launches of fresh files are slower: the machine is too busy",
             false if scan.unscanned.is_empty() => {
                 "whether each launch is scanned: the kernel cannot execute files from memory for comparison"
@@ -115,18 +115,18 @@ fn who(examination: &Examination<'_>, marks: &Marks<'_>) -> Vec<String> {
     known.map(runs).collect()
 }
 
-fn unseen(examination: &Examination<'_>, marks: &Marks<'_>, findings: &mut Findings) {
+fn not_examined(examination: &Examination<'_>, marks: &Marks<'_>, findings: &mut Findings) {
     if let Some(why) = &marks.incomplete {
-        findings.unseen(why.as_str());
+        findings.not_examined(why.as_str());
     }
     if hides_processes(examination.machine) {
-        findings.unseen("processes of other users: /proc is mounted with hidepid");
+        findings.not_examined("processes of other users: /proc is mounted with hidepid");
     }
     if examination.environment.container.is_some() {
-        findings.unseen("scanners on the host, except for their delays: this is a container");
+        findings.not_examined("scanners on the host, except for their delays: this is a container");
     }
     if examination.measured.scan.is_none() {
-        findings.unseen(match examination.measured.remote_scan {
+        findings.not_examined(match examination.measured.remote_scan {
             Some(_) => {
                 "first launches of fresh files: only timed on a file system that another machine or process serves"
             }

@@ -7,15 +7,15 @@ use std::path::{Path, PathBuf};
 use super::{Check, Run};
 use crate::measure::PATIENCE;
 use crate::mounts::{self, Mount};
-use crate::programs::Took;
+use crate::programs::RunTime;
 use crate::{Effect, Examination, Finding, Findings};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
 
 pub(super) const CHECK: Check = Check {
     id: "search-path",
-    looks_at: "PATH: dead, repeated, slow and relative directories, look-ups timed",
-    run: Run::Looking(run),
+    examines: "PATH: dead, repeated, slow and relative directories, look-ups timed",
+    run: Run::Reading(run),
 };
 
 /// A look-up is slow if it takes as long as this many system calls that do nothing,
@@ -31,11 +31,11 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let machine = examination.machine;
     let path = machine.search_path();
     if path.is_empty() {
-        findings.unseen("PATH is not set: shells, git and other programs were not found");
+        findings.not_examined("PATH is not set: shells, git and other programs were not found");
         return;
     }
     if !path.iter().any(|directory| directory.is_absolute()) {
-        findings.unseen("PATH has no absolute directory: shells, git and other programs were not found");
+        findings.not_examined("PATH has no absolute directory: shells, git and other programs were not found");
     }
     slow(examination, findings);
     unasked(examination, &path, findings);
@@ -61,7 +61,7 @@ fn unasked(examination: &Examination<'_>, path: &[PathBuf], findings: &mut Findi
         few if few <= MOST_NAMED => names(&unasked),
         many => format!("{many} directories of PATH, the first of them {}", unasked[0].display()),
     };
-    findings.unseen(format!(
+    findings.not_examined(format!(
         "{directories}: not tried, for lack of time or of processes; left out of all checks"
     ));
 }
@@ -220,7 +220,7 @@ fn slow(examination: &Examination<'_>, findings: &mut Findings) {
 struct Passed {
     evidence: Vec<String>,
     /// The time that a search spends in all of them.
-    lost: Took,
+    lost: RunTime,
     are_slow: bool,
 }
 
@@ -230,9 +230,9 @@ impl Passed {
         let waited = Nanos(PATIENCE.as_nanos() as u64);
         let mut passed = Passed {
             evidence: Vec::new(),
-            lost: Took {
+            lost: RunTime {
                 time: Nanos(0),
-                is_cut: false,
+                is_lower_bound: false,
             },
             are_slow: false,
         };
@@ -243,9 +243,9 @@ impl Passed {
                 continue;
             }
             passed.are_slow |= is_slow;
-            passed.lost = Took {
+            passed.lost = RunTime {
                 time: Nanos(passed.lost.time.0 + time.unwrap_or(waited).0),
-                is_cut: passed.lost.is_cut || time.is_none(),
+                is_lower_bound: passed.lost.is_lower_bound || time.is_none(),
             };
             let time = time.map_or_else(|| format!("no answer within {}", units::time(waited)), units::time);
             let remote = remote.map_or(String::new(), |remote| format!(", {remote}"));

@@ -8,8 +8,8 @@ use spawnscope_data::units;
 
 pub(super) const CHECK: Check = Check {
     id: "seccomp",
-    looks_at: "seccomp filters on this process, and a system call, timed",
-    run: Run::Looking(run),
+    examines: "seccomp filters on this process, and a system call, timed",
+    run: Run::Reading(run),
 };
 
 /// System calls are slow from here on: 0.05 to 0.3 us is normal.
@@ -17,7 +17,7 @@ const SLOW_CALL: Nanos = Nanos(1_000);
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let Some(status) = examination.machine.text("/proc/self/status") else {
-        findings.unseen("/proc/self/status");
+        findings.not_examined("/proc/self/status");
         return;
     };
     if field(&status, "Seccomp") != Some("2") {

@@ -5,8 +5,8 @@ use crate::{Examination, Finding, Findings};
 
 pub(super) const CHECK: Check = Check {
     id: "security-modules",
-    looks_at: "Linux security modules, and the IMA policy",
-    run: Run::Looking(run),
+    examines: "Linux security modules, and the IMA policy",
+    run: Run::Reading(run),
 };
 
 const MODULES: &str = "/sys/kernel/security/lsm";
@@ -25,7 +25,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let machine = examination.machine;
     let modules = machine.text(MODULES).unwrap_or_default();
     if modules.is_empty() {
-        findings.unseen(format!("{MODULES}: securityfs is not mounted"));
+        findings.not_examined(format!("{MODULES}: securityfs is not mounted"));
     }
     let active: Vec<&str> = modules.split(',').collect();
     let judges: Vec<_> = JUDGES.iter().filter(|(name, _)| active.contains(name)).collect();

@@ -5,14 +5,14 @@ use std::process::Command;
 
 use super::start_file::StartFile;
 use super::{Check, Run, unending};
-use crate::programs::{Launches, Programs, Took, Unknown};
+use crate::programs::{Launches, Programs, RunTime, Unknown};
 use crate::{Examination, Finding, Findings, Machine};
 use spawnscope_data::event::Nanos;
 
 pub(super) const CHECK: Check = Check {
     id: "shell-start",
-    looks_at: "start-up files of bash and zsh, BASH_ENV, ENV: launches and time",
-    run: Run::Starting(run),
+    examines: "start-up files of bash and zsh, BASH_ENV, ENV: launches and time",
+    run: Run::StartingPrograms(run),
 };
 
 const RUNS: usize = 2;
@@ -109,7 +109,7 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
 
 /// How much longer a shell takes with its files, if that exceeds the noise, and how many launches they make.
 struct Start {
-    more: Option<Took>,
+    more: Option<RunTime>,
     launches: Option<Launches>,
 }
 
@@ -132,7 +132,7 @@ enum UnknownCost {
 fn start(programs: &Programs, with: impl Fn() -> Command, without: impl Fn() -> Command) -> Result<Start, UnknownCost> {
     let bare = programs
         .shortest(RUNS, &without)
-        .and_then(Took::whole)
+        .and_then(RunTime::whole)
         .map_err(UnknownCost::Bare)?;
     let full = programs.shortest(RUNS, &with).map_err(UnknownCost::Full)?;
     // The version with files may hang, so it comes last: otherwise no time would be left for the other.
@@ -164,7 +164,9 @@ fn interactive(machine: &Machine, programs: &Programs, shell: &Shell, program: &
         Err(UnknownCost::Bare(why)) => {
             return unending::report(findings, name, &format!("{name} {}", shell.without.join(" ")), why);
         }
-        Err(UnknownCost::Full(why)) => return findings.unseen(format!("`{name} {}` {why}", shell.with.join(" "))),
+        Err(UnknownCost::Full(why)) => {
+            return findings.not_examined(format!("`{name} {}` {why}", shell.with.join(" ")));
+        }
     };
     let is_slow = start.takes(SLOW);
     if !is_slow && !start.launches_from(MANY_LAUNCHES) {
@@ -217,7 +219,7 @@ fn by_variable(
         }
         StartFile::Missing(_) => return None,
         StartFile::Silent(file) => {
-            findings.unseen(format!("{name} names {file}, on a file system that does not answer"));
+            findings.not_examined(format!("{name} names {file}, on a file system that does not answer"));
             return None;
         }
         StartFile::There(_) | StartFile::Computed(_) => {}
@@ -230,7 +232,7 @@ fn by_variable(
     };
     match start(programs, || command(machine), || command(&bare)) {
         Ok(start) => findings.add(first_read(variable, file, &start)),
-        Err(UnknownCost::Full(why)) => findings.unseen(format!("`{line}` with {name}={file} {why}")),
+        Err(UnknownCost::Full(why)) => findings.not_examined(format!("`{line}` with {name}={file} {why}")),
         Err(UnknownCost::Bare(why)) => {
             unending::report(findings, shell, &line, why);
             return matches!(why, Unknown::DidNotEnd(_)).then_some(Bare::Hangs);

@@ -5,15 +5,15 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{Check, Run, unending};
-use crate::programs::{Programs, Reads, Took, Unknown};
+use crate::programs::{Programs, Reads, RunTime, Unknown};
 use crate::{Examination, Finding, Findings, Machine};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
 
 pub(super) const CHECK: Check = Check {
     id: "shims",
-    looks_at: "shims of version managers in PATH, timed against their targets",
-    run: Run::Starting(run),
+    examines: "shims of version managers in PATH, timed against their targets",
+    run: Run::StartingPrograms(run),
 };
 
 /// A version manager.
@@ -85,7 +85,7 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
         };
         seen.push(directory.clone());
         if manager.name == LOADS {
-            findings.unseen(format!(
+            findings.not_examined(format!(
                 "shims of {LOADS} in {}: none was started, since it may install a missing version",
                 directory.display()
             ));
@@ -188,13 +188,13 @@ impl Shim {
         let (program, manager) = (self.program, self.manager);
         let line = |file: &Path| format!("{} {version}", file.display());
         // The shim may hang, so it comes last: otherwise no time would be left for the other.
-        let real = match programs.shortest(RUNS, || command(&self.real)).and_then(Took::whole) {
+        let real = match programs.shortest(RUNS, || command(&self.real)).and_then(RunTime::whole) {
             Ok(real) => real,
             Err(why) => return unending::report(findings, program, &line(&self.real), why),
         };
         let shim = match programs.shortest(RUNS, || command(&self.file)) {
             Ok(shim) => shim,
-            Err(why) => return findings.unseen(format!("`{}` {why}", line(&self.file))),
+            Err(why) => return findings.not_examined(format!("`{}` {why}", line(&self.file))),
         };
         let more = shim.beyond_noise(real);
         let title = match more {

@@ -1,6 +1,6 @@
 //! Programs that hang although they were given nothing to do.
 
-use crate::programs::{Took, Unknown};
+use crate::programs::{RunTime, Unknown};
 use crate::{Finding, Findings};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
@@ -12,14 +12,14 @@ const LEAST: Nanos = Nanos(250_000_000);
 pub(super) fn report(findings: &mut Findings, program: &str, line: &str, why: Unknown) {
     match why {
         Unknown::DidNotEnd(after) if after >= LEAST => findings.add(problem(program, line, after)),
-        why => findings.unseen(format!("`{line}` {why}")),
+        why => findings.not_examined(format!("`{line}` {why}")),
     }
 }
 
 fn problem(program: &str, line: &str, after: Nanos) -> Finding {
-    let took = Took {
+    let took = RunTime {
         time: after,
-        is_cut: true,
+        is_lower_bound: true,
     };
     let after = units::time(after);
     Finding::problem(format!("{program} does not finish within {after}"))

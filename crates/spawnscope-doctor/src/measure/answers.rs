@@ -1,4 +1,4 @@
-//! Which directories answer, and how fast: those of PATH, and others that the doctor itself would access. A separate small process tries
+//! Which directories answer, and how fast: those of PATH, and others that the doctor itself would access. A measuring process tries
 //! each directory, all at the same time, so that a directory that hangs delays neither the others nor the doctor.
 
 use std::collections::HashSet;
@@ -8,13 +8,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::small::Small;
 use super::{folder, missing_directories};
 use crate::checks::{loader_cache, loader_environment};
 use crate::machine::Machine;
-use spawnscope_collect::now;
-use spawnscope_collect::shared::Shareable;
 use spawnscope_data::event::Nanos;
+use spawnscope_system::launch_timing::measuring_process::MeasuringProcess;
+use spawnscope_system::launch_timing::shared::Shareable;
+use spawnscope_system::launch_timing::timing::timed;
 
 /// How long a directory may take to answer.
 pub(crate) const PATIENCE: Duration = Duration::from_millis(300);
@@ -51,17 +51,17 @@ impl Answers {
             if asked.len() >= AT_ONCE {
                 answers.take(std::mem::take(&mut asked), end);
             }
-            let mut small = ask();
-            if small.is_none() && !asked.is_empty() {
+            let mut process = ask();
+            if process.is_none() && !asked.is_empty() {
                 // If processes are scarce, one directory after the other.
                 answers.take(std::mem::take(&mut asked), end);
-                small = ask();
+                process = ask();
             }
-            match small {
-                Some(small) => asked.push(PendingQuestion {
+            match process {
+                Some(process) => asked.push(PendingQuestion {
                     until: Instant::now() + PATIENCE,
                     question,
-                    small,
+                    process,
                 }),
                 None => answers.untried.push(question.directory),
             }
@@ -71,8 +71,13 @@ impl Answers {
     }
 
     fn take(&mut self, asked: Vec<PendingQuestion>, end: Instant) {
-        for PendingQuestion { question, small, until } in asked {
-            let measured = small.end(until.min(end));
+        for PendingQuestion {
+            question,
+            process,
+            until,
+        } in asked
+        {
+            let measured = process.end(until.min(end));
             let Question { directory, is_of_path } = question;
             let answer = measured.results.answer.load(Ordering::Acquire);
             let fastest = measured.results.fastest.load(Ordering::Acquire);
@@ -103,7 +108,7 @@ pub(super) struct Question {
 
 struct PendingQuestion {
     question: Question,
-    small: Small<SharedResults>,
+    process: MeasuringProcess<SharedResults>,
     until: Instant,
 }
 
@@ -149,23 +154,21 @@ unsafe impl Shareable for SharedResults {}
 
 impl Question {
     /// `None` if no process can be created.
-    fn ask(&self, machine: &Machine) -> Option<Small<SharedResults>> {
+    fn ask(&self, machine: &Machine) -> Option<MeasuringProcess<SharedResults>> {
         let place = machine.path(&self.directory);
         let text = |path: &Path| CString::new(path.as_os_str().as_bytes()).ok();
         let directory = text(&place)?;
         let names = (0..if self.is_of_path { NAMES } else { 0 })
             .map(|number| text(&place.join(format!("spawnscope-{}-{number}", std::process::id()))))
             .collect::<Option<Vec<CString>>>()?;
-        Small::begin(|results: &SharedResults| {
+        MeasuringProcess::start(|results: &SharedResults| {
             results.answer.store(ASKED, Ordering::Release);
             let is_directory = kind(&directory) == Some(libc::S_IFDIR);
             let answer = if is_directory { DIRECTORY } else { SOMETHING_ELSE };
             results.answer.store(answer, Ordering::Release);
             for name in names.iter().take_while(|_| is_directory) {
                 let interruptions = interruptions();
-                let began = now();
-                let _ = kind(name);
-                let took = now().since(began).0.max(1);
+                let took = timed(|| _ = kind(name)).0.max(1);
                 let fastest = results.fastest.load(Ordering::Relaxed);
                 if (fastest == 0 || took < fastest) && interruptions == self::interruptions() {
                     results.fastest.store(took, Ordering::Release);

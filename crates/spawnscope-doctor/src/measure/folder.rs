@@ -4,16 +4,17 @@
 use std::ffi::{CStr, CString, c_int};
 use std::hash::{BuildHasher, RandomState};
 use std::io::Read;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use super::image::Image;
-use crate::child::Child;
 use crate::machine::Machine;
 use crate::mounts::{self, Mount};
+use spawnscope_system::launch_timing::isolated_child::IsolatedChild;
+use spawnscope_system::launch_timing::keeper::{ignore_requests_to_end, remove_when_closed};
 
 /// Time limits for creating it: in one place, and in all places that are tried.
 pub(super) const LIMIT_OF_ONE: Duration = Duration::from_millis(250);
@@ -27,15 +28,12 @@ const ROOM: u64 = 1 << 20;
 /// How often, and at which interval, the keeper tries to remove the folder. Processes that write to it die with the doctor, but not
 /// immediately.
 const REMOVALS: usize = 200;
-static PAUSE: libc::timespec = libc::timespec {
-    tv_sec: 0,
-    tv_nsec: 5_000_000,
-};
+const PAUSE: Duration = Duration::from_millis(5);
 
 pub(super) struct Folder {
     path: PathBuf,
     /// `None` after the removal. The keeper waits until our end of the connection is closed.
-    keeper: Option<(Child, UnixStream)>,
+    keeper: Option<(IsolatedChild, UnixStream)>,
 }
 
 impl Folder {
@@ -59,7 +57,7 @@ impl Folder {
             .ok()?;
         let (mut ours, keepers) = UnixStream::pair().ok()?;
         let doctors = ours.as_raw_fd();
-        let child = Child::fork(Some(keepers.as_fd()), || keep(&name, &programs, doctors)).ok()?;
+        let child = IsolatedChild::fork(Some(keepers.as_fd()), || keep(&name, &programs, doctors)).ok()?;
         drop(keepers);
         ours.set_read_timeout(Some(limit)).ok()?;
         let is_made = ours.read_exact(&mut [0]).is_ok();
@@ -149,31 +147,28 @@ fn program(folder: &Path, number: usize) -> PathBuf {
 /// The keeper's work, system calls only. It must close its copy of the doctor's end, or it would wait for itself. It leaves the session, so
 /// that the terminal or a signal to the doctor's process group does not reach it.
 fn keep(folder: &CStr, programs: &[CString], doctors: c_int) {
-    // SAFETY: plain system calls; the strings end with NUL, and `byte` has room for one byte.
-    unsafe {
+    ignore_requests_to_end();
+    // SAFETY: plain system calls; the strings end with NUL, and the byte is a static one. Standard input is the connection.
+    let connection = unsafe {
         libc::close(doctors);
         libc::setsid();
-        for signal in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT] {
-            libc::signal(signal, libc::SIG_IGN);
-        }
         if libc::mkdir(folder.as_ptr(), 0o700) != 0 {
             return;
         }
-        let mut byte = 0u8;
         if !mounts::has_room(folder, ROOM, PROGRAMS as u64) {
             libc::rmdir(folder.as_ptr());
             return;
         }
-        libc::send(0, (&raw const byte).cast(), 1, libc::MSG_NOSIGNAL);
-        while libc::read(0, (&raw mut byte).cast(), 1) > 0 {}
-        for _ in 0..REMOVALS {
+        libc::send(0, c"+".as_ptr().cast(), 1, libc::MSG_NOSIGNAL);
+        BorrowedFd::borrow_raw(0)
+    };
+    remove_when_closed(connection, REMOVALS, PAUSE, || {
+        // SAFETY: plain system calls; the strings end with NUL.
+        unsafe {
             for program in programs {
                 libc::unlink(program.as_ptr());
             }
-            if libc::rmdir(folder.as_ptr()) == 0 {
-                return;
-            }
-            libc::nanosleep(&raw const PAUSE, std::ptr::null_mut());
+            libc::rmdir(folder.as_ptr()) == 0
         }
-    }
+    });
 }

@@ -6,32 +6,23 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr;
 
-use spawnscope_system::tiny;
+use spawnscope_system::{ExecStrings, tiny};
 
 /// A program with its arguments and environment, as execve takes them.
 pub(super) struct Image {
     path: CString,
-    arguments: [*const c_char; 2],
-    environment: Vec<*const c_char>,
-    /// Owns the strings that `environment` points to.
-    _variables: Vec<CString>,
+    arguments: ExecStrings,
+    environment: ExecStrings,
 }
 
 impl Image {
     /// `None` if any string contains a NUL.
     pub(super) fn new<'e>(path: &Path, variables: impl Iterator<Item = (&'e OsStr, &'e OsStr)>) -> Option<Image> {
         let path = CString::new(path.as_os_str().as_bytes()).ok()?;
-        let variables: Vec<CString> = variables
-            .map(|(name, value)| CString::new([name.as_bytes(), b"=", value.as_bytes()].concat()))
-            .collect::<Result<_, _>>()
-            .ok()?;
-        let ends = std::iter::once(ptr::null());
         Some(Image {
-            // The heap buffer of a CString does not move with it.
-            arguments: [path.as_ptr(), ptr::null()],
-            environment: variables.iter().map(|variable| variable.as_ptr()).chain(ends).collect(),
+            arguments: ExecStrings::new(vec![path.clone()]),
+            environment: ExecStrings::environment(variables)?,
             path,
-            _variables: variables,
         })
     }
 

@@ -7,11 +7,11 @@ use super::folder::Folder;
 use super::image::{Image, static_program};
 use super::launches::{Untimed, Work, launch};
 use super::shared_results::{MOST_TIMES, SERIES, Series, SharedResults};
-use super::small;
 use crate::checks::{c_library, loader_cache, loader_environment};
 use crate::machine::Machine;
-use spawnscope_collect::now;
 use spawnscope_data::event::Nanos;
+use spawnscope_system::launch_timing::measuring_process;
+use spawnscope_system::launch_timing::timing::Deadline;
 
 /// No round starts later than this after the first.
 const LAST_ROUND: Duration = Duration::from_millis(300);
@@ -66,7 +66,7 @@ pub(super) fn measure(machine: &Machine, folder: Option<&Folder>) -> Launches {
     kinds[WITHOUT_VARIABLES] = unasked.as_ref().map(Work::Execute);
     kinds[WITHOUT_SEARCH] = found.as_ref().map(Work::Execute);
     kinds[DYNAMIC] = dynamic.as_ref().map(Work::Execute);
-    let measured = small::measure(LIMIT, |results: &SharedResults| {
+    let measured = measuring_process::measure(LIMIT, |results: &SharedResults| {
         if let Some(image) = &tiny {
             let written = launch(Work::Write(image.path(), &content), LIMIT_OF_ONE);
             kinds[STATIC] = written.is_ok().then_some(Work::Execute(image));
@@ -105,8 +105,7 @@ fn take_turns(mut kinds: [Option<Work<'_>>; SERIES], results: &SharedResults) {
             Some(Err(Untimed::Failed)) | None => {}
         }
     }
-    let until = now().0.saturating_add(LAST_ROUND.as_nanos() as u64);
-    for _ in (0..MOST_TIMES).take_while(|_| now().0 < until) {
+    for _ in Deadline::after(LAST_ROUND).rounds(MOST_TIMES) {
         for (kind, series) in kinds.iter_mut().zip(&results.series) {
             match kind.map(|work| launch(work, LIMIT_OF_ONE)) {
                 Some(Ok(launched)) => series.add(launched),

@@ -1,4 +1,4 @@
-//! Launches that a small process (`small`) makes and times, under the rules for such processes. A launch that takes too long is killed.
+//! Launches that a measuring process makes and times, under the rules for such processes. A launch that takes too long is killed.
 
 use std::ffi::{CStr, c_int};
 use std::ptr;
@@ -6,10 +6,12 @@ use std::time::Duration;
 
 use super::image::{Image, execute_in_memory, write};
 use super::shared_results::Series;
-use super::waits::Waits;
-use crate::child::die_with_parent;
-use spawnscope_collect::now;
 use spawnscope_data::event::Nanos;
+use spawnscope_system::clock::now;
+use spawnscope_system::launch_timing::clone::fork;
+use spawnscope_system::launch_timing::run_queue_waits::RunQueueWaits;
+use spawnscope_system::launch_timing::timing::LaunchTimer;
+use spawnscope_system::process::{die_with_parent, reap};
 
 /// The interval between checks of a launch whose time is up.
 const TICK_MICROSECONDS: i64 = 10_000;
@@ -54,32 +56,26 @@ impl Launched {
 /// Launches a child and waits for it up to `limit`. The child must exit with status 0.
 pub(super) fn launch(work: Work<'_>, limit: Duration) -> Result<Launched, Untimed> {
     let _alarm = Alarm::after(limit);
-    let waits = Waits::begin();
-    let began = now();
-    let child = start(work).ok_or(Untimed::Failed)?;
-    if has_ended(child) {
-        let took = now().since(began);
-        let waited = waits.until_end_of(child);
-        let succeeded = reap(child).is_some_and(|(_, succeeded)| succeeded);
-        return succeeded.then_some(Launched { took, waited }).ok_or(Untimed::Failed);
+    let waits = RunQueueWaits::begin();
+    let timer = LaunchTimer::begin();
+    let child = start(work)?;
+    await_end(child)?;
+    let took = timer.end().wall;
+    let waited = waits.until_end_of(child);
+    match reap(child) {
+        Ok((_, 0)) => Ok(Launched { took, waited }),
+        _ => Err(Untimed::Failed),
     }
-    // SAFETY: a plain system call; the child was not reaped.
-    unsafe { libc::kill(child, libc::SIGKILL) };
-    (0..LAST_LOOKS).find_map(|_| reap(child));
-    Err(Untimed::TookTooLong)
 }
 
 /// Launches all programs at once, and adds the time from the start to the end of each, in the order in which they end.
 pub(super) fn launch_together<const N: usize>(images: &[Image; N], ends: &Series) -> Option<()> {
     let began = now();
     for image in images {
-        start(Work::Execute(image))?;
+        start(Work::Execute(image)).ok()?;
     }
     for _ in images {
-        let (_, succeeded) = reap(-1)?;
-        if !succeeded {
-            return None;
-        }
+        let Ok((_, 0)) = reap(-1) else { return None };
         ends.add(Launched {
             took: now().since(began),
             waited: Nanos(0),
@@ -88,40 +84,36 @@ pub(super) fn launch_together<const N: usize>(images: &[Image; N], ends: &Series
     Some(())
 }
 
-fn start(work: Work<'_>) -> Option<c_int> {
-    // The raw system call: the C library's fork would run its fork handlers.
-    // SAFETY: as for fork; the child only makes system calls.
-    let pid = unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) };
-    if pid != 0 {
-        return (pid > 0).then_some(pid as c_int);
-    }
-    die_with_parent();
-    let succeeded = match work {
-        Work::Execute(image) => image.execute(),
-        Work::ExecuteInMemory(file) => execute_in_memory(file),
-        Work::Exit => true,
-        Work::Write(path, content) => write(path, content),
-    };
-    // SAFETY: exits at once.
-    unsafe { libc::_exit(c_int::from(!succeeded)) }
+fn start(work: Work<'_>) -> Result<c_int, Untimed> {
+    let child = fork(|| {
+        die_with_parent(libc::SIGKILL);
+        let succeeded = match work {
+            Work::Execute(image) => image.execute(),
+            Work::ExecuteInMemory(file) => execute_in_memory(file),
+            Work::Exit => true,
+            Work::Write(path, content) => write(path, content),
+        };
+        c_int::from(!succeeded)
+    });
+    child.map_err(|_| Untimed::Failed)
 }
 
-/// Waits for its end without reaping it; `false` if an alarm interrupts the wait.
-fn has_ended(child: c_int) -> bool {
+/// Waits for the child's end without reaping it, so that its wait for a CPU can be read. If an alarm interrupts the wait, kills and reaps
+/// the child.
+fn await_end(child: c_int) -> Result<(), Untimed> {
     // SAFETY: all zeroes is a valid `siginfo_t`, which the kernel fills.
-    unsafe {
+    let waited = unsafe {
         let mut information: libc::siginfo_t = std::mem::zeroed();
         let flags = libc::WEXITED | libc::WNOWAIT;
-        libc::waitid(libc::P_PID, child as libc::id_t, &raw mut information, flags) == 0
+        libc::waitid(libc::P_PID, child as libc::id_t, &raw mut information, flags)
+    };
+    if waited == 0 {
+        return Ok(());
     }
-}
-
-/// `None` if an alarm interrupts the wait.
-fn reap(child: c_int) -> Option<(c_int, bool)> {
-    let mut status = 0;
-    // SAFETY: `status` has room for a status.
-    let reaped = unsafe { libc::waitpid(child, &raw mut status, 0) };
-    (reaped > 0).then_some((reaped, status == 0))
+    // SAFETY: a plain system call; the child was not reaped.
+    unsafe { libc::kill(child, libc::SIGKILL) };
+    (0..LAST_LOOKS).find_map(|_| reap(child).ok());
+    Err(Untimed::TookTooLong)
 }
 
 /// Interrupts wait calls from `limit` on, repeatedly, so that a wait that begins after the first signal is interrupted too.

@@ -1,4 +1,4 @@
-//! Finds out which of many directories do not exist. One small process checks them one after the other, because one process per directory
+//! Finds out which of many directories do not exist. One measuring process checks them one after the other, because one process per directory
 //! would take too much time. Existing directories, and those that hang, are left to `answers`.
 
 use std::collections::HashSet;
@@ -9,9 +9,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use super::answers::{Question, kind};
-use super::small::Small;
 use crate::machine::Machine;
-use spawnscope_collect::shared::Shareable;
+use spawnscope_system::launch_timing::measuring_process::MeasuringProcess;
+use spawnscope_system::launch_timing::shared::Shareable;
 
 /// How long one process may run, which is enough for all directories if none hangs, and how long all processes together may run.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -23,7 +23,7 @@ const MOST: usize = 1 << 14;
 #[repr(C)]
 struct SharedResults {
     /// How many it has checked.
-    looked_at: AtomicU64,
+    checked: AtomicU64,
     /// One bit for each path that is not a directory.
     missing_directories: [AtomicU64; MOST / 64],
 }
@@ -44,20 +44,20 @@ pub(super) fn of(machine: &Machine, questions: &[Question], few: usize, end: Ins
         let Some(paths) = left.iter().map(place).collect::<Option<Vec<CString>>>() else {
             return missing_directories;
         };
-        let Ok(small) = Small::begin(|results: &SharedResults| look(results, &paths)) else {
+        let Ok(process) = MeasuringProcess::start(|results: &SharedResults| look(results, &paths)) else {
             return missing_directories;
         };
-        let results = small.end(end.min(Instant::now() + PATIENCE)).results;
-        let looked_at = results.looked_at.load(Ordering::Acquire) as usize;
-        let is_vain = |number: &usize| {
+        let results = process.end(end.min(Instant::now() + PATIENCE)).results;
+        let checked = results.checked.load(Ordering::Acquire) as usize;
+        let is_missing = |number: &usize| {
             results.missing_directories[number / 64].load(Ordering::Acquire) & (1 << (number % 64)) != 0
         };
-        let directories = (0..looked_at)
-            .filter(is_vain)
+        let directories = (0..checked)
+            .filter(is_missing)
             .map(|number| left[number].directory.clone());
         missing_directories.extend(directories);
         // The next directory hung: skip it.
-        left = left.get(looked_at + 1..).unwrap_or_default();
+        left = left.get(checked + 1..).unwrap_or_default();
     }
     missing_directories
 }
@@ -70,7 +70,7 @@ fn look(results: &SharedResults, paths: &[CString]) -> Option<()> {
                 .get(number / 64)?
                 .fetch_or(1 << (number % 64), Ordering::AcqRel);
         }
-        results.looked_at.store(number as u64 + 1, Ordering::Release);
+        results.checked.store(number as u64 + 1, Ordering::Release);
     }
     Some(())
 }

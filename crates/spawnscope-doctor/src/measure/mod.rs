@@ -1,6 +1,6 @@
 //! What the doctor measures before the checks run: which directories answer (`answers`), what a launch costs (`launch`), whether fresh
-//! files are scanned (`scan`), and single steps (`steps`). Anything that can hang is done by small processes (`small`). They time launches
-//! (`launches`) of static and dynamic programs (`image`) in a temporary folder (`folder`), subtract waits for a CPU (`waits`), and store
+//! files are scanned (`scan`), and single steps (`steps`). Anything that can hang is done by measuring processes, with the tools of
+//! `launch_timing`. They time launches (`launches`) of static and dynamic programs (`image`) in a temporary folder (`folder`), and store
 //! the times in shared memory (`shared_results`). Anything that cannot be measured, or takes too long, is unknown.
 
 mod answers;
@@ -11,9 +11,7 @@ mod launches;
 mod missing_directories;
 mod scan;
 mod shared_results;
-mod small;
 mod steps;
-mod waits;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -23,10 +21,10 @@ pub(super) use self::answers::PATIENCE;
 use self::folder::{Folder, Places};
 pub use self::launch::LaunchCost;
 pub use self::scan::{Scan, Stuck};
-use super::child;
 use super::machine::Machine;
-use spawnscope_collect::calibrate::Calibrator;
 use spawnscope_data::event::{Calibration, Constant, Nanos};
+use spawnscope_system::calibrate::Calibrator;
+use spawnscope_system::launch_timing::isolated_child;
 
 /// The measurements.
 #[derive(Clone, Debug, Default)]
@@ -68,7 +66,7 @@ const LIMIT_OF_CONSTANTS: Duration = Duration::from_millis(250);
 /// The time limit for files on a remote file system.
 const LIMIT_OF_REMOTE: Duration = Duration::from_millis(360);
 
-/// The time limit for everything: the limits of all parts, and a grace period for small processes that hang.
+/// The time limit for everything: the limits of all parts, and a grace period for measuring processes that hang.
 const LONGEST: Duration = LIMIT_OF_CONSTANTS
     .saturating_add(answers::LIMIT)
     .saturating_add(launch::LIMIT)
@@ -78,7 +76,7 @@ const LONGEST: Duration = LIMIT_OF_CONSTANTS
     .saturating_add(folder::LIMIT)
     .saturating_add(folder::LIMIT_OF_ONE)
     .saturating_add(folder::LIMIT_OF_REMOVAL.saturating_mul(2))
-    .saturating_add(child::GRACE.saturating_mul(4));
+    .saturating_add(isolated_child::GRACE.saturating_mul(4));
 const _: () = assert!(LONGEST.as_millis() <= 3800, "the doctor would take more than 5 s");
 const _: () = assert!(scan::ONE_BY_ONE + scan::AT_ONCE <= STATIC_PROGRAM);
 

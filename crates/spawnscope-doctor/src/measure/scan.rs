@@ -8,8 +8,8 @@ use super::image::{self, Image};
 use super::launches::{Untimed, Work, launch, launch_together};
 use super::median;
 use super::shared_results::{Series, SharedResults};
-use super::small::{self, Measurement};
 use spawnscope_data::event::Nanos;
+use spawnscope_system::launch_timing::measuring_process::{self, Measurement};
 
 /// Copies that are launched one by one.
 pub(super) const ONE_BY_ONE: usize = 7;
@@ -112,7 +112,7 @@ pub(super) fn measure(folder: &Folder, limit: Duration) -> Option<Scan> {
     let program = image::static_program();
     let (one_by_one, at_once) = copies.split_at(ONE_BY_ONE);
     let at_once: &[Image; AT_ONCE] = at_once.try_into().ok()?;
-    let measured = small::measure(limit, |results: &SharedResults| {
+    let measured = measuring_process::measure(limit, |results: &SharedResults| {
         let [created, first, later, unscanned, together] = &results.series;
         let memory = image::in_memory(&program);
         for copy in one_by_one {
@@ -135,7 +135,7 @@ fn found(measured: &Measurement<SharedResults>, limit: Duration) -> Scan {
     let [created, first, later, unscanned, at_once] = std::array::from_fn(|kind| all[kind].times());
     let [_, settled_first, settled_later, settled_unscanned, _] = std::array::from_fn(|kind| all[kind].settled(FEWEST));
     let waited = Nanos(limit.as_nanos() as u64);
-    // At the time limit, the small process and the doctor may notice it at the same time.
+    // At the time limit, the measuring process and the doctor may notice it at the same time.
     let is_late = !measured.is_in_time || all.iter().any(|series| series.given_up().is_some());
     // If even launches from memory are slow, a scanner is not the cause.
     let is_sound = unscanned.first().is_none_or(|time| *time <= SOUND);

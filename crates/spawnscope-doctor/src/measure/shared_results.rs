@@ -1,11 +1,12 @@
-//! Shared memory in which a small process stores times of launches for the doctor. All zeroes means empty.
+//! Shared memory in which a measuring process stores times of launches for the doctor. All zeroes means empty.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::launches::Launched;
 use super::median;
-use spawnscope_collect::shared::Shareable;
 use spawnscope_data::event::Nanos;
+use spawnscope_system::launch_timing::series;
+use spawnscope_system::launch_timing::shared::Shareable;
 
 /// The maximum number of times of one kind.
 pub(super) const MOST_TIMES: usize = 48;
@@ -23,10 +24,8 @@ pub(super) struct Series {
     first: AtomicU64,
     /// After what time the first launch was abandoned.
     given_up: AtomicU64,
-    complete: AtomicU64,
-    times: [AtomicU64; MOST_TIMES],
-    /// How long each launch waited for a CPU.
-    waits: [AtomicU64; MOST_TIMES],
+    /// The time of each launch, and how long it waited for a CPU.
+    launches: series::Series<2, MOST_TIMES>,
     /// The fastest launch so far, including the first, without waits for a CPU.
     quickest: AtomicU64,
 }
@@ -34,13 +33,7 @@ pub(super) struct Series {
 impl Series {
     /// Adds a launch; drops it if the series is full.
     pub(super) fn add(&self, launch: Launched) {
-        let number = self.complete.load(Ordering::Relaxed);
-        let places = self.times.get(number as usize).zip(self.waits.get(number as usize));
-        if let Some((time, wait)) = places {
-            time.store(launch.took.0, Ordering::Relaxed);
-            wait.store(launch.waited.0, Ordering::Relaxed);
-            self.complete.store(number + 1, Ordering::Release);
-        }
+        self.launches.add([launch.took.0, launch.waited.0]);
         self.compare(launch);
     }
 
@@ -52,18 +45,22 @@ impl Series {
         }
     }
 
+    fn launches(&self) -> impl Iterator<Item = Launched> {
+        let launched = |times: [u64; 2]| {
+            let [took, waited] = times.map(Nanos);
+            Launched { took, waited }
+        };
+        self.launches.rows().map(launched)
+    }
+
     pub(super) fn times(&self) -> Vec<Nanos> {
-        let complete = self.complete.load(Ordering::Acquire) as usize;
-        let times = self.times.iter().take(complete);
-        times.map(|time| Nanos(time.load(Ordering::Relaxed))).collect()
+        self.launches().map(|launch| launch.took).collect()
     }
 
     /// The times of launches that did not wait for a CPU for most of their time. If there are fewer than `fewest`, the times of all
     /// launches without their waits.
     pub(super) fn settled(&self, fewest: usize) -> Vec<Nanos> {
-        let waits = self.waits.iter().map(|wait| Nanos(wait.load(Ordering::Relaxed)));
-        let launches = self.times().into_iter().zip(waits);
-        let launches: Vec<Launched> = launches.map(|(took, waited)| Launched { took, waited }).collect();
+        let launches: Vec<Launched> = self.launches().collect();
         let undisturbed = launches.iter().filter(|launch| !launch.is_disturbed());
         let undisturbed: Vec<Nanos> = undisturbed.map(|launch| launch.took).collect();
         if undisturbed.len() >= fewest {

@@ -4,24 +4,17 @@ use std::fs;
 
 use super::median;
 use crate::machine::Machine;
-use spawnscope_collect::now;
 use spawnscope_data::event::Nanos;
+use spawnscope_system::launch_timing::timing::{make_system_calls, timed};
 
-const CALLS: u64 = 200;
+const CALLS: u32 = 200;
 const ROUNDS: usize = 9;
 const MOVES: usize = 5;
 
 /// The time of a system call that does nothing.
 pub(super) fn system_call() -> Option<Nanos> {
-    let round = || {
-        let began = now();
-        for _ in 0..CALLS {
-            // SAFETY: a plain system call without arguments.
-            unsafe { libc::syscall(libc::SYS_getppid) };
-        }
-        Nanos(now().since(began).0 / CALLS)
-    };
-    median((0..ROUNDS).map(|_| round()).collect())
+    let round = |_| Nanos(timed(|| make_system_calls(CALLS)).0 / u64::from(CALLS));
+    median((0..ROUNDS).map(round).collect())
 }
 
 /// The time to move a process to another control group. Most of it is spent waiting for all CPUs, even if the target is the process's
@@ -34,12 +27,10 @@ pub(super) fn migration(machine: &Machine) -> Option<Nanos> {
         .iter()
         .map(|root| machine.path(format!("{root}/{group}/cgroup.procs")))
         .find(|file| file.exists())?;
-    let times: Option<Vec<Nanos>> = (0..MOVES)
-        .map(|_| {
-            let began = now();
-            fs::write(&file, "0").ok()?;
-            Some(now().since(began))
-        })
-        .collect();
-    median(times?)
+    let move_there = |_| {
+        let mut moved = Ok(());
+        let time = timed(|| moved = fs::write(&file, "0"));
+        moved.ok().map(|()| time)
+    };
+    median((0..MOVES).map(move_there).collect::<Option<_>>()?)
 }

@@ -1,17 +1,17 @@
-//! Programs that checks start, each check within its share of the doctor's time. Each program (`guest`) has a process of ours that
-//! supervises it (`host`), or counts the processes that it creates (`trace`). If a program kills that process, the doctor ends the
+//! Programs that checks start, each check within its share of the doctor's time. Each program (`program_session`) has a process of ours that
+//! supervises it (`supervisor`), or counts the processes that it creates (`trace`). If a program kills that process, the doctor ends the
 //! remaining processes (`orphans`).
 
-mod guest;
-mod host;
 mod orphans;
+mod program_session;
+mod supervisor;
 mod trace;
 
 use std::fmt::{self, Display, Formatter};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use self::host::Task;
+use self::supervisor::Task;
 use crate::Effect;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
@@ -50,8 +50,8 @@ enum Outcome {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unknown {
     NotStarted,
-    /// It killed its host process.
-    KeeperKilled,
+    /// It killed its supervisor.
+    SupervisorKilled,
     Failed,
     /// It was killed after this time.
     DidNotEnd(Nanos),
@@ -62,7 +62,7 @@ impl Display for Unknown {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
         formatter.write_str(match self {
             Unknown::NotStarted => "could not be started",
-            Unknown::KeeperKilled => "could not be timed: its supervising process was killed",
+            Unknown::SupervisorKilled => "could not be timed: its supervising process was killed",
             Unknown::Failed => "failed",
             Unknown::DidNotEnd(time) => return write!(formatter, "did not finish within {}", units::time(*time)),
             Unknown::NoTime => "was not run: the programs before it used up the time",
@@ -72,39 +72,39 @@ impl Display for Unknown {
 
 /// How long a program takes.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Took {
+pub(super) struct RunTime {
     pub(super) time: Nanos,
     /// Whether it was killed at `time`, so that it takes longer.
-    pub(super) is_cut: bool,
+    pub(super) is_lower_bound: bool,
 }
 
-impl Took {
+impl RunTime {
     /// How much longer it takes than a program that ended.
-    pub(super) fn since(self, other: Nanos) -> Took {
-        Took {
+    pub(super) fn since(self, other: Nanos) -> RunTime {
+        RunTime {
             time: self.time.since(other),
             ..self
         }
     }
 
     /// The difference, if it exceeds the noise between runs of one program.
-    pub(super) fn beyond_noise(self, other: Nanos) -> Option<Took> {
+    pub(super) fn beyond_noise(self, other: Nanos) -> Option<RunTime> {
         let noise = Nanos(other.0 / NOISE_PART).max(LEAST_NOISE);
         let more = self.since(other);
-        (self.is_cut || more.time > noise).then_some(more)
+        (self.is_lower_bound || more.time > noise).then_some(more)
     }
 
     /// The time as an effect.
     pub(super) fn effect(self, of: &'static str) -> Effect {
         Effect {
-            is_lower_bound: self.is_cut,
+            is_lower_bound: self.is_lower_bound,
             ..Effect::measured(self.time, of)
         }
     }
 
     /// The time, if the program ended on its own.
     pub(super) fn whole(self) -> Result<Nanos, Unknown> {
-        if self.is_cut {
+        if self.is_lower_bound {
             Err(Unknown::DidNotEnd(self.time))
         } else {
             Ok(self.time)
@@ -112,9 +112,9 @@ impl Took {
     }
 }
 
-impl Display for Took {
+impl Display for RunTime {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        let more_than = if self.is_cut { "more than " } else { "" };
+        let more_than = if self.is_lower_bound { "more than " } else { "" };
         write!(formatter, "{more_than}{}", units::time(self.time))
     }
 }
@@ -124,21 +124,21 @@ impl Display for Took {
 pub(super) struct Launches {
     pub(super) number: u64,
     /// Whether it was killed before it ended, so that it may create more.
-    pub(super) is_cut: bool,
+    pub(super) is_lower_bound: bool,
 }
 
 impl Launches {
     /// How many more than a program that ended; `None` if that is unknown.
     pub(super) fn beyond(self, other: Launches) -> Option<Launches> {
         let number = self.number.saturating_sub(other.number);
-        let is_known = !other.is_cut && (!self.is_cut || number > 0);
+        let is_known = !other.is_lower_bound && (!self.is_lower_bound || number > 0);
         is_known.then_some(Launches { number, ..self })
     }
 }
 
 impl Display for Launches {
     fn fmt(&self, formatter: &mut Formatter<'_>) -> fmt::Result {
-        let at_least = if self.is_cut { "at least " } else { "" };
+        let at_least = if self.is_lower_bound { "at least " } else { "" };
         let processes = units::counted(self.number, "process", "processes");
         write!(formatter, "{at_least}{processes}")
     }
@@ -172,7 +172,7 @@ impl Programs {
     }
 
     /// The shortest of several runs that all succeed, because other load only makes them longer. Slow programs run fewer times.
-    pub(super) fn shortest(&self, runs: usize, mut command: impl FnMut() -> Command) -> Result<Took, Unknown> {
+    pub(super) fn shortest(&self, runs: usize, mut command: impl FnMut() -> Command) -> Result<RunTime, Unknown> {
         let mut shortest: Option<Nanos> = None;
         for _ in 0..runs {
             if shortest.is_some_and(|shortest| !self.has_time_for(shortest, 2)) {
@@ -184,16 +184,19 @@ impl Programs {
                 }
                 Outcome::Ended(_) => return Err(Unknown::Failed),
                 Outcome::TookTooLong(ran) if shortest.is_none() => {
-                    return Ok(Took {
+                    return Ok(RunTime {
                         time: ran.took,
-                        is_cut: true,
+                        is_lower_bound: true,
                     });
                 }
                 Outcome::TookTooLong(_) => break,
             }
         }
         let time = shortest.ok_or(Unknown::NoTime)?;
-        Ok(Took { time, is_cut: false })
+        Ok(RunTime {
+            time,
+            is_lower_bound: false,
+        })
     }
 
     /// How many processes a program and its descendants create within the time; `None` if it cannot be traced, fails, or no time is left.
@@ -203,17 +206,17 @@ impl Programs {
         if patience < LEAST_COUNTING {
             return None;
         }
-        let (ran, is_cut) = match self.ask(command, patience, Task::Count).ok()? {
+        let (ran, is_lower_bound) = match self.ask(command, patience, Task::Count).ok()? {
             Outcome::Ended(ran) => (ran, false),
             Outcome::TookTooLong(ran) => (ran, true),
         };
         let number = ran.output.len() as u64;
-        (ran.succeeded || is_cut).then_some(Launches { number, is_cut })
+        (ran.succeeded || is_lower_bound).then_some(Launches { number, is_lower_bound })
     }
 
     /// Runs a task with `patience`, a part of the remaining time, so that a program that hangs leaves time for others.
     fn ask(&self, command: Command, patience: Duration, task: Task) -> Result<Outcome, Unknown> {
-        host::ask(command, patience, task)
+        supervisor::ask(command, patience, task)
     }
 
     fn has_time_for(&self, takes: Nanos, times: u32) -> bool {
@@ -285,7 +288,7 @@ mod tests {
             let took = within(Duration::from_secs(1))
                 .shortest(3, || shell(script, &folder))
                 .unwrap();
-            assert!(took.is_cut && took.time.0 >= 400_000_000, "{took}");
+            assert!(took.is_lower_bound && took.time.0 >= 400_000_000, "{took}");
             let [began, lock] = ["began", "lock"].map(|name| folder.path().join(name).exists());
             good(began && !lock, || format!("began: {began}, lock: {lock}"))
         });
@@ -306,15 +309,15 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_kills_its_keeper_is_seen_out_all_the_same() {
+    fn a_program_that_kills_its_supervisor_is_ended_all_the_same() {
         // Killed while the program runs, and when only a background job of it is left.
         for script in [
             "echo $$ >left; kill -9 $PPID; trap '' HUP TERM; sleep 60",
-            "keeper=$PPID; (trap '' HUP TERM; sleep 0.05; kill -9 $keeper; exec sleep 60) & echo $! >left",
+            "supervisor=$PPID; (trap '' HUP TERM; sleep 0.05; kill -9 $supervisor; exec sleep 60) & echo $! >left",
         ] {
             let folder = tempfile::tempdir().unwrap();
             let ran = within(LONG).run(shell(script, &folder), Reads::Nothing);
-            assert_eq!(ran.err(), Some(Unknown::KeeperKilled));
+            assert_eq!(ran.err(), Some(Unknown::SupervisorKilled));
             let left = fs::read_to_string(folder.path().join("left")).unwrap();
             let command_line = fs::read(format!("/proc/{}/cmdline", left.trim()));
             assert!(command_line.unwrap_or_default().is_empty(), "{script}");
@@ -323,9 +326,9 @@ mod tests {
 
     #[test]
     fn what_differs_by_the_noise_is_not_told() {
-        let took = |time| Took {
+        let took = |time| RunTime {
             time: Nanos(time),
-            is_cut: false,
+            is_lower_bound: false,
         };
         let told = |time, other| took(time).beyond_noise(Nanos(other)).map(|more| more.time.0);
         assert_eq!(told(1_302_000, 1_000_000), None);
@@ -369,9 +372,12 @@ mod tests {
         });
         let few = Launches {
             number: 3,
-            is_cut: false,
+            is_lower_bound: false,
         };
-        let cut = |number| Launches { number, is_cut: true };
+        let cut = |number| Launches {
+            number,
+            is_lower_bound: true,
+        };
         assert_eq!(cut(5).beyond(few), Some(cut(2)));
         // A difference from a truncated count is unknown.
         assert_eq!(cut(3).beyond(few), None);

@@ -1,11 +1,11 @@
-//! Ends the processes that remain after a program killed its host process. The doctor is a subreaper and becomes their parent, so that
+//! Ends the processes that remain after a program killed its supervisor. The doctor is a subreaper and becomes their parent, so that
 //! their pids are not reused before it has reaped them.
 
 use std::fs;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::guest::{GRACE, PAUSE, REQUESTS, members};
+use super::program_session::{GRACE, PAUSE, REQUESTS, members};
 use crate::processes::field;
 
 /// Makes the doctor the parent of orphaned descendants from now on.
@@ -15,7 +15,7 @@ pub(super) fn adopt() {
 }
 
 /// Asks a session to end, and finally kills it.
-pub(super) fn see_out(session: i32) {
+pub(super) fn end_all(session: i32) {
     for signals in REQUESTS {
         let left = running(session);
         if left.is_empty() {

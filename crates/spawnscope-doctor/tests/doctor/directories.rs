@@ -66,11 +66,11 @@ fn dead_repeated_relative_and_slow_path_directories_are_reported() {
     );
     assert_eq!(finding.effect.unwrap().span, Nanos(300_000));
     // If every system call is that slow, the directory is not the cause.
-    let dear = Measured {
+    let slow = Measured {
         system_call: Some(Nanos(16_000)),
         ..slow
     };
-    only("search-path", &machine, &dear, Severity::Note, &["/net/bin: 300 us"]);
+    only("search-path", &machine, &slow, Severity::Note, &["/net/bin: 300 us"]);
     let quick = looked_up(&[("/net/bin", Some(2_000)), ("/usr/bin", Some(900))]);
     only("search-path", &machine, &quick, Severity::Note, &["/net/bin: 2.00 us"]);
     let hung = looked_up(&[("/net/bin", None)]);
@@ -124,7 +124,9 @@ fn remote_layered_and_noexec_places_are_reported() {
         &["refuses to execute", "noexec"],
     );
     assert_eq!(
-        diagnose("file-systems", &Tree::new().machine(), &usual()).unseen.len(),
+        diagnose("file-systems", &Tree::new().machine(), &usual())
+            .not_examined
+            .len(),
         1
     );
 }

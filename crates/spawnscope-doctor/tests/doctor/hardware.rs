@@ -147,7 +147,11 @@ fn only_x86_processors_report_hypervisors_and_otherwise_these_are_unseen() {
         let named = format!("virtual machine ({vendor} {product})");
         let words = [named.as_str(), "is unknown"];
         only("environment", &tree.machine(), &usual(), Severity::Note, &words);
-        assert!(diagnose("environment", &tree.machine(), &usual()).unseen.is_empty());
+        assert!(
+            diagnose("environment", &tree.machine(), &usual())
+                .not_examined
+                .is_empty()
+        );
     }
     for (file, text, name) in [
         ("proc/device-tree/hypervisor/compatible", "linux,kvm\0", "linux,kvm"),
@@ -169,7 +173,9 @@ fn only_x86_processors_report_hypervisors_and_otherwise_these_are_unseen() {
         let diagnosis = diagnose("environment", &tree.machine(), &usual());
         assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
         assert!(
-            diagnosis.unseen[0].what.contains("whether this is a virtual machine"),
+            diagnosis.not_examined[0]
+                .what
+                .contains("whether this is a virtual machine"),
             "{diagnosis:?}"
         );
     }

@@ -22,13 +22,13 @@ fn is_longer(finding: &Finding, ns: u64) -> bool {
 
 /// The only finding, in one of several attempts: a busy machine leaves less time for counting, and slows down the baseline.
 #[track_caller]
-fn found_at_best(id: &str, machine: &Machine, severity: Severity, words: &[&str]) -> Finding {
+fn find_in_attempts(id: &str, machine: &Machine, severity: Severity, words: &[&str]) -> Finding {
     best_of_three(|| find(id, machine, &usual(), severity, words))
 }
 
 /// A problem with a larger effect than this, in one of several attempts.
 #[track_caller]
-fn slow_at_best(id: &str, machine: &Machine, words: &[&str], ns: u64) -> Finding {
+fn find_problem_longer_than(id: &str, machine: &Machine, words: &[&str], ns: u64) -> Finding {
     best_of_three(|| {
         let finding = find(id, machine, &usual(), Severity::Problem, words)?;
         expect(is_longer(&finding, ns), &finding)?;
@@ -38,7 +38,7 @@ fn slow_at_best(id: &str, machine: &Machine, words: &[&str], ns: u64) -> Finding
 
 /// Checks that nothing is found, in one of several attempts: on a busy machine, a delay may be reported by chance.
 #[track_caller]
-fn silent_at_best(id: &str, machine: &Machine) {
+fn find_nothing_in_attempts(id: &str, machine: &Machine) {
     best_of_three(|| {
         let told = diagnose(id, machine, &usual()).findings;
         expect(told.is_empty(), told)
@@ -52,8 +52,8 @@ fn start_up_files_that_launch_are_reported_with_their_launches() {
         "for i in 1 2 3 4 5 6 7 8 9 10 11; do /bin/sleep 0.01; done\n",
     );
     let words = ["bash's start-up files", "they launch 11 processes"];
-    slow_at_best("shell-start", &machine(&slow), &words, 100_000_000);
-    silent_at_best(
+    find_problem_longer_than("shell-start", &machine(&slow), &words, 100_000_000);
+    find_nothing_in_attempts(
         "shell-start",
         &machine(&Tree::new().file(".bashrc", "alias ll='ls -l'\n")),
     );
@@ -83,7 +83,7 @@ fn launches_are_counted_where_start_up_files_take_long() {
         ("60", "they launch at least 13 processes"),
     ] {
         let slow = Tree::new().file(".bashrc", format!("{launches}; /bin/sleep {seconds}\n"));
-        found_at_best("shell-start", &machine(&slow), Severity::Problem, &[said]);
+        find_in_attempts("shell-start", &machine(&slow), Severity::Problem, &[said]);
     }
 }
 
@@ -92,23 +92,23 @@ fn bash_env_is_a_problem_where_it_launches_and_a_note_where_it_does_not() {
     let tree = Tree::new().file("launching", "/bin/true; (:)\n").file("quiet", "x=1\n");
     let with = |name: &str| machine(&tree).with_variable("BASH_ENV", tree.root().join(name));
     let words = ["BASH_ENV", "they launch 2 processes"];
-    found_at_best("shell-start", &with("launching"), Severity::Problem, &words);
+    find_in_attempts("shell-start", &with("launching"), Severity::Problem, &words);
     let quiet = diagnose("shell-start", &with("quiet"), &usual()).findings;
     assert!(
         quiet.iter().all(|finding| finding.title.contains("BASH_ENV")),
         "{quiet:?}"
     );
     let posix = machine(&tree).with_variable("ENV", "$HOME/quiet");
-    found_at_best("shell-start", &posix, Severity::Note, &["ENV=$HOME/quiet"]);
+    find_in_attempts("shell-start", &posix, Severity::Note, &["ENV=$HOME/quiet"]);
 }
 
 #[test]
 fn a_variable_that_names_no_start_up_file_costs_nothing() {
     let tree = Tree::new();
-    silent_at_best("shell-start", &machine(&tree).with_variable("ENV", "production"));
+    find_nothing_in_attempts("shell-start", &machine(&tree).with_variable("ENV", "production"));
     let gone = machine(&tree).with_variable("BASH_ENV", "/gone/profile?token=hunter2");
     let words = ["BASH_ENV names a missing file", "BASH_ENV=/gone/profile?token=***"];
-    found_at_best("shell-start", &gone, Severity::Note, &words);
+    find_in_attempts("shell-start", &gone, Severity::Note, &words);
 }
 
 /// Programs of the test, first in PATH.
@@ -127,7 +127,7 @@ fn a_program_that_does_not_end_is_a_problem_of_its_own() {
     let hanging = "exec /bin/sleep 60";
     for (check, program) in [("shell-start", "bash"), ("interpreters", "python3"), ("git", "git")] {
         let (_tree, machine) = with_programs(&[(program, hanging), ("zsh", "exit 0")]);
-        let finding = slow_at_best(check, &machine, &[program, "does not finish within"], 250_000_000);
+        let finding = find_problem_longer_than(check, &machine, &[program, "does not finish within"], 250_000_000);
         assert!(finding.effect.unwrap().is_lower_bound, "{finding:?}");
     }
     // Reported once, although a variable makes the doctor start it, too.
@@ -135,7 +135,7 @@ fn a_program_that_does_not_end_is_a_problem_of_its_own() {
     let tree = tree.file("quiet", "");
     let machine = machine.with_variable("BASH_ENV", tree.root().join("quiet"));
     let words = ["bash does not finish within", "`bash -c true`"];
-    slow_at_best("shell-start", &machine, &words, 250_000_000);
+    find_problem_longer_than("shell-start", &machine, &words, 250_000_000);
 }
 
 #[test]
@@ -147,8 +147,11 @@ fn a_start_up_file_that_kills_the_keeper_of_its_shell_leaves_nothing_behind() {
         );
         let diagnosis = diagnose("shell-start", &machine(&tree), &usual());
         expect(diagnosis.findings.is_empty(), &diagnosis)?;
-        let unseen = format!("{:?}", diagnosis.unseen);
-        expect(unseen.contains("its supervising process was killed"), unseen)?;
+        let not_examined = format!("{:?}", diagnosis.not_examined);
+        expect(
+            not_examined.contains("its supervising process was killed"),
+            not_examined,
+        )?;
         let shells = std::fs::read_to_string(tree.root().join("shells")).unwrap();
         let runs = |pid: &&str| std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| !line.is_empty());
         assert_eq!(shells.lines().find(runs), None);
@@ -161,15 +164,15 @@ fn slow_site_packages_of_python_are_reported() {
     let tree = Tree::new().file("slow/sitecustomize.py", "import time\ntime.sleep(0.1)\n");
     let slow = machine(&tree).with_variable("PYTHONPATH", tree.root().join("slow"));
     let words = ["Python spends", "sitecustomize", "PYTHONPATH="];
-    slow_at_best("interpreters", &slow, &words, 90_000_000);
-    silent_at_best("interpreters", &machine(&tree));
+    find_problem_longer_than("interpreters", &slow, &words, 90_000_000);
+    find_nothing_in_attempts("interpreters", &machine(&tree));
     // Output at start is not an answer.
     let chatty = Tree::new().file(
         "slow/sitecustomize.py",
         "import time\nprint('hello')\ntime.sleep(0.1)\n",
     );
     let chatty = machine(&chatty).with_variable("PYTHONPATH", chatty.root().join("slow"));
-    found_at_best("interpreters", &chatty, Severity::Problem, &["sitecustomize"]);
+    find_in_attempts("interpreters", &chatty, Severity::Problem, &["sitecustomize"]);
 }
 
 #[test]
@@ -184,10 +187,10 @@ fn options_of_interpreters_are_problems_where_they_take_long() {
         .clone()
         .with_variable("NODE_OPTIONS", "--require /opt/agent.js --title hunter2");
     let words = ["NODE_OPTIONS", "loads code", "--require /opt/agent.js, 2 other words"];
-    let finding = slow_at_best("interpreters", &node, &words, 60_000_000);
+    let finding = find_problem_longer_than("interpreters", &node, &words, 60_000_000);
     assert!(!format!("{finding:?}").contains("hunter2"), "{finding:?}");
     let quick = machine.clone().with_variable("PERL5OPT", "-d:Trace");
-    let finding = found_at_best(
+    let finding = find_in_attempts(
         "interpreters",
         &quick,
         Severity::Note,
@@ -201,7 +204,7 @@ fn options_of_interpreters_are_problems_where_they_take_long() {
         .clone()
         .with_variable("JAVA_TOOL_OPTIONS", "-javaagent:/gone.jar=hunter2");
     let words = ["java fails with JAVA_TOOL_OPTIONS", "-javaagent:/gone.jar=***"];
-    found_at_best("interpreters", &refused, Severity::Problem, &words);
+    find_in_attempts("interpreters", &refused, Severity::Problem, &words);
     // The interpreter that reads them is not installed.
     let absent = machine.with_variable("PATH", tree.root().join("nowhere"));
     let absent = absent.with_variable("NODE_OPTIONS", "-r /opt/agent.js");
@@ -217,7 +220,7 @@ fn variables_of_python_are_reported_where_they_have_an_effect() {
         .with_variable("PYTHONDONTWRITEBYTECODE", "1")
         .with_variable("PYTHONSTARTUP", "/opt/interactive.py");
     let words = ["PYTHONPATH=", "PYTHONDONTWRITEBYTECODE is set; 2 modules"];
-    let finding = found_at_best("interpreters", &slow, Severity::Problem, &words);
+    let finding = find_in_attempts("interpreters", &slow, Severity::Problem, &words);
     assert!(!format!("{finding:?}").contains("PYTHONSTARTUP"), "{finding:?}");
     // With caches, the variable changes nothing.
     let caching = slow.clone().without_variables(|name| name == "PYTHONDONTWRITEBYTECODE");
@@ -230,7 +233,7 @@ fn variables_of_python_are_reported_where_they_have_an_effect() {
         .status();
     assert!(cached.unwrap().success());
     for machine in [slow, caching] {
-        let finding = found_at_best("interpreters", &machine, Severity::Problem, &["PYTHONPATH="]);
+        let finding = find_in_attempts("interpreters", &machine, Severity::Problem, &["PYTHONPATH="]);
         assert!(!format!("{finding:?}").contains("PYTHONDONT"), "{finding:?}");
     }
 }
@@ -252,13 +255,13 @@ fn shims_are_timed_against_what_they_start() {
     let path = |first: &str| format!("{}:/usr/bin:/bin", tree.root().join(first).display());
     let shimmed = machine(&tree).with_variable("PATH", path(".pyenv/shims"));
     let words = ["python3 is a shim of pyenv", "real:$PATH"];
-    slow_at_best("shims", &shimmed, &words, 40_000_000);
+    find_problem_longer_than("shims", &shimmed, &words, 40_000_000);
     // The same in another directory, named by a variable.
     let elsewhere = tree.root().join("versions");
     std::fs::rename(tree.root().join(".pyenv"), &elsewhere).unwrap();
     let unknown = machine(&tree).with_variable("PATH", path("versions/shims"));
     assert!(diagnose("shims", &unknown, &usual()).findings.is_empty());
-    found_at_best(
+    find_in_attempts(
         "shims",
         &unknown.with_variable("PYENV_ROOT", &elsewhere),
         Severity::Problem,
@@ -283,7 +286,7 @@ fn version_managers_may_not_download_and_unsafe_ones_are_not_started() {
     let path = tree.root().join(".cargo/bin");
     let diagnosis = diagnose("shims", &machine(&tree).with_variable("PATH", path), &usual());
     assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
-    assert_eq!(diagnosis.unseen[0].what, "`rustup which cargo` failed");
+    assert_eq!(diagnosis.not_examined[0].what, "`rustup which cargo` failed");
     let told = std::fs::read_to_string(tree.root().join("told")).unwrap();
     assert_eq!(told, "0 0\n");
     let started = "touch started";
@@ -294,7 +297,10 @@ fn version_managers_may_not_download_and_unsafe_ones_are_not_started() {
         .mode(".volta/bin/volta", 0o755);
     let path = format!("{}:/usr/bin", tree.root().join(".volta/bin").display());
     let diagnosis = diagnose("shims", &machine(&tree).with_variable("PATH", path), &usual());
-    assert!(diagnosis.unseen[0].what.contains("none was started"), "{diagnosis:?}");
+    assert!(
+        diagnosis.not_examined[0].what.contains("none was started"),
+        "{diagnosis:?}"
+    );
     assert!(!tree.root().join("started").exists());
 }
 
@@ -349,7 +355,7 @@ fn a_monitor_that_is_a_program_is_timed_and_filters_without_a_process_are_noted(
         .file("monitor", "#!/bin/sh\n/bin/sleep 0.05\nexit 1\n")
         .mode("monitor", 0o755);
     configure(&tree, "core.fsmonitor", tree.root().join("monitor").to_str().unwrap());
-    let finding = slow_at_best("git", &machine(&tree), &["core.fsmonitor="], 40_000_000);
+    let finding = find_problem_longer_than("git", &machine(&tree), &["core.fsmonitor="], 40_000_000);
     assert!(finding.fix[0].contains("core.fsmonitor"), "{finding:?}");
     configure(&tree, "core.fsmonitor", "TRUE");
     configure(&tree, "filter.one.clean", "cat");
@@ -414,7 +420,7 @@ fn a_repository_that_git_refuses_is_unseen() {
     for (machine, why) in [(refusing, why), (machine(&broken), "fatal: bad config")] {
         let diagnosis = diagnose("git", &machine, &usual());
         assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
-        assert!(diagnosis.unseen[0].what.contains(why), "{diagnosis:?}");
+        assert!(diagnosis.not_examined[0].what.contains(why), "{diagnosis:?}");
     }
 }
 
@@ -423,7 +429,7 @@ fn a_fresh_repository_and_no_repository_are_silent() {
     for tree in [repository(), Tree::new()] {
         let diagnosis = diagnose("git", &machine(&tree), &usual());
         assert!(
-            diagnosis.findings.is_empty() && diagnosis.unseen.is_empty(),
+            diagnosis.findings.is_empty() && diagnosis.not_examined.is_empty(),
             "{diagnosis:?}"
         );
     }

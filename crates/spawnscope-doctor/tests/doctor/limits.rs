@@ -44,7 +44,7 @@ fn a_launch_of_more_than_50_ms_is_a_problem_and_its_longest_part_is_named() {
     silent(id, &machine, &launches(1, 2, 49));
     let diagnosis = diagnose(id, &machine, &Measured::default());
     assert!(
-        diagnosis.findings.is_empty() && diagnosis.unseen.len() == 3,
+        diagnosis.findings.is_empty() && diagnosis.not_examined.len() == 3,
         "{diagnosis:?}"
     );
 }
@@ -56,7 +56,7 @@ fn a_launch_that_is_sometimes_quick_shows_a_busy_machine() {
     measured.quickest = launches(1, 2, 3).launch;
     let diagnosis = diagnose("launch-cost", &machine, &measured);
     assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
-    assert!(diagnosis.unseen[0].what.contains("too busy"), "{diagnosis:?}");
+    assert!(diagnosis.not_examined[0].what.contains("too busy"), "{diagnosis:?}");
     measured.quickest = launches(1, 2, 90).launch;
     only(
         "launch-cost",
@@ -267,14 +267,14 @@ fn the_users_own_limit_counts_threads_and_is_none_of_roots() {
 fn control_groups_are_reported_by_version_and_cost_of_a_move() {
     let new = Tree::new().file("proc/self/cgroup", "0::/\n");
     silent("cgroups", &new.machine(), &usual());
-    let dear = Measured {
+    let slow = Measured {
         migration: Some(Nanos(9 * MS)),
         ..usual()
     };
     only(
         "cgroups",
         &new.machine(),
-        &dear,
+        &slow,
         Severity::Problem,
         &["9.00 ms", "CLONE_INTO_CGROUP"],
     );

@@ -158,7 +158,7 @@ fn directories_of_a_relative_include_are_looked_at_and_those_that_do_not_answer_
     };
     let diagnosis = diagnose("loader-cache", &tree.machine(), &hung);
     assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
-    assert!(diagnosis.unseen[0].what.contains("/opt/lib"), "{diagnosis:?}");
+    assert!(diagnosis.not_examined[0].what.contains("/opt/lib"), "{diagnosis:?}");
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn a_truncated_cache_reports_no_libraries() {
         let tree = aged(cached(&cut));
         let diagnosis = diagnose("loader-cache", &tree.machine(), &usual());
         assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
-        assert!(diagnosis.unseen[0].what.contains("truncated"), "{diagnosis:?}");
+        assert!(diagnosis.not_examined[0].what.contains("truncated"), "{diagnosis:?}");
     }
 }
 

@@ -174,7 +174,12 @@ fn a_fork_that_would_not_be_given_its_memory_is_a_problem() {
     only("overcommit", &memory(2).machine(), &usual(), Severity::Problem, &words);
     silent("overcommit", &memory(0).machine(), &usual());
     silent("overcommit", &memory(1).machine(), &usual());
-    assert_eq!(diagnose("overcommit", &Tree::new().machine(), &usual()).unseen.len(), 1);
+    assert_eq!(
+        diagnose("overcommit", &Tree::new().machine(), &usual())
+            .not_examined
+            .len(),
+        1
+    );
 }
 
 /// Mode 0 checks each mapping separately, and ignores memory without reserve, of which sanitizers map terabytes.
@@ -205,6 +210,9 @@ fn the_guessing_mode_refuses_only_a_mapping_larger_than_the_machine() {
     for tree in [locked, large] {
         let diagnosis = diagnose("overcommit", &tree.machine(), &usual());
         assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
-        assert!(diagnosis.unseen[0].what.contains("fork of 1 process"), "{diagnosis:?}");
+        assert!(
+            diagnosis.not_examined[0].what.contains("fork of 1 process"),
+            "{diagnosis:?}"
+        );
     }
 }

@@ -47,11 +47,14 @@ fn a_directory_that_does_not_answer_is_unseen() {
     let machine = tree.machine().with_variable("PATH", "/gone");
     let diagnosis = diagnose("search-path", &machine, &measured);
     assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
-    assert!(diagnosis.unseen[0].what.contains("/gone"), "{diagnosis:?}");
+    assert!(diagnosis.not_examined[0].what.contains("/gone"), "{diagnosis:?}");
     // Whether it would answer is unknown.
     let home = tree.machine().in_directory("/home/me").with_variable("HOME", "/gone");
-    let unseen = diagnose("file-systems", &home, &measured).unseen;
-    assert!(unseen[0].what.contains("the home directory, /gone"), "{unseen:?}");
+    let not_examined = diagnose("file-systems", &home, &measured).not_examined;
+    assert!(
+        not_examined[0].what.contains("the home directory, /gone"),
+        "{not_examined:?}"
+    );
 }
 
 #[test]
@@ -64,12 +67,12 @@ fn many_directories_that_do_not_answer_are_one_entry() {
     let machine = directories().machine().with_variable("PATH", names.join(":"));
     let diagnosis = diagnose("search-path", &machine, &measured);
     assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
-    let [unseen] = &diagnosis.unseen[..] else {
+    let [not_examined] = &diagnosis.not_examined[..] else {
         panic!("{diagnosis:?}")
     };
     assert!(
-        unseen.what.contains("900 directories of PATH") && unseen.what.contains("/gone/0"),
-        "{unseen:?}"
+        not_examined.what.contains("900 directories of PATH") && not_examined.what.contains("/gone/0"),
+        "{not_examined:?}"
     );
 }
 
@@ -77,10 +80,10 @@ fn many_directories_that_do_not_answer_are_one_entry() {
 fn without_a_path_the_search_is_unseen() {
     let diagnosis = diagnose("search-path", &directories().machine(), &usual());
     assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
-    let [unseen] = &diagnosis.unseen[..] else {
+    let [not_examined] = &diagnosis.not_examined[..] else {
         panic!("{diagnosis:?}")
     };
-    assert!(unseen.what.contains("PATH is not set"), "{unseen:?}");
+    assert!(not_examined.what.contains("PATH is not set"), "{not_examined:?}");
 }
 
 #[test]
@@ -92,7 +95,7 @@ fn an_empty_path_is_the_working_directory() {
     };
     assert_eq!(finding.title, "PATH depends on the working directory");
     assert!(
-        diagnosis.unseen[0].what.contains("no absolute directory"),
+        diagnosis.not_examined[0].what.contains("no absolute directory"),
         "{diagnosis:?}"
     );
 }
@@ -240,7 +243,7 @@ fn delays_of_a_remote_file_system_are_not_those_of_a_scanner() {
     let only_there = Measured { scan: None, ..measured };
     let diagnosis = diagnose("scanners", &Tree::new().machine(), &only_there);
     assert!(
-        diagnosis.findings.is_empty() && diagnosis.unseen.len() == 1,
+        diagnosis.findings.is_empty() && diagnosis.not_examined.len() == 1,
         "{diagnosis:?}"
     );
 }

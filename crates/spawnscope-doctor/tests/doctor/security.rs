@@ -161,7 +161,7 @@ fn too_few_launches_show_no_scanner_and_a_message_says_so() {
     ] {
         let diagnosis = diagnose("scanners", &machine, &measured);
         assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
-        assert!(diagnosis.unseen[0].what.contains(why), "{diagnosis:?}");
+        assert!(diagnosis.not_examined[0].what.contains(why), "{diagnosis:?}");
     }
     for (from_memory, why) in [(1, "too few"), (0, "cannot execute files from memory")] {
         let mut scan = scan(1, 1, &[]);
@@ -172,7 +172,7 @@ fn too_few_launches_show_no_scanner_and_a_message_says_so() {
         };
         let diagnosis = diagnose("scanners", &machine, &measured);
         assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
-        assert!(diagnosis.unseen[0].what.contains(why), "{diagnosis:?}");
+        assert!(diagnosis.not_examined[0].what.contains(why), "{diagnosis:?}");
     }
     // There is no time for more launches that are delayed that long.
     only(
@@ -208,7 +208,7 @@ fn notification_marks_delay_no_opens() {
     silent("scanners", &scanner("indexer", "40000038").machine(), &usual());
     let blind = Measured { scan: None, ..usual() };
     let diagnosis = diagnose("scanners", &Tree::new().machine(), &blind);
-    assert_eq!(diagnosis.unseen.len(), 1, "{diagnosis:?}");
+    assert_eq!(diagnosis.not_examined.len(), 1, "{diagnosis:?}");
 }
 
 #[test]
@@ -223,11 +223,11 @@ fn hidden_processes_and_the_host_of_a_container_are_unseen() {
         "proc/self/mountinfo",
         "1 0 0:1 / /proc rw - proc proc rw,hidepid=invisible\n",
     );
-    let unseen = diagnose("scanners", &hidden.machine(), &usual()).unseen;
-    assert!(unseen[0].what.contains("other users"), "{unseen:?}");
+    let not_examined = diagnose("scanners", &hidden.machine(), &usual()).not_examined;
+    assert!(not_examined[0].what.contains("other users"), "{not_examined:?}");
     let inside = Tree::new().file(".dockerenv", "");
-    let unseen = diagnose("scanners", &inside.machine(), &usual()).unseen;
-    assert!(unseen[0].what.contains("the host"), "{unseen:?}");
+    let not_examined = diagnose("scanners", &inside.machine(), &usual()).not_examined;
+    assert!(not_examined[0].what.contains("the host"), "{not_examined:?}");
 }
 
 fn audited(rules: &str) -> Tree {
@@ -268,7 +268,7 @@ fn watches_and_exclusions_cost_launches_nothing() {
         let diagnosis = diagnose("audit", &tree.machine(), &usual());
         assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
         // Loaded rules need not be in a file.
-        assert!(diagnosis.unseen[0].what.contains("only root"), "{diagnosis:?}");
+        assert!(diagnosis.not_examined[0].what.contains("only root"), "{diagnosis:?}");
     }
 }
 
@@ -282,12 +282,12 @@ fn seccomp_filters_are_counted_and_matter_where_calls_are_slow() {
         Severity::Note,
         &["3 seccomp filters"],
     );
-    let dear = Measured {
+    let slow = Measured {
         system_call: Some(Nanos(2_000)),
         ..usual()
     };
     let words = ["leave them on", "takes 2.00 us", "is unknown"];
-    let finding = only("seccomp", &tree.machine(), &dear, Severity::Problem, &words);
+    let finding = only("seccomp", &tree.machine(), &slow, Severity::Problem, &words);
     assert_eq!(finding.effect, None);
     // Who decides depends on the environment.
     let fix = |tree: &Tree| diagnose("seccomp", &tree.machine(), &usual()).findings[0].fix.join(" ");
@@ -295,7 +295,7 @@ fn seccomp_filters_are_counted_and_matter_where_calls_are_slow() {
     let inside = tree.file(".dockerenv", "");
     assert!(fix(&inside).contains("the operator of this container"));
     let bare = Tree::new().file("proc/self/status", "Name:\tx\nSeccomp:\t0\nSeccomp_filters:\t0\n");
-    silent("seccomp", &bare.machine(), &dear);
+    silent("seccomp", &bare.machine(), &slow);
 }
 
 #[test]

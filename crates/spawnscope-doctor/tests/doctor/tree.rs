@@ -98,7 +98,7 @@ pub fn diagnose(id: &str, machine: &Machine, measured: &Measured) -> Diagnosis {
 pub fn silent(id: &str, machine: &Machine, measured: &Measured) {
     let diagnosis = diagnose(id, machine, measured);
     assert!(diagnosis.findings.is_empty(), "{:#?}", diagnosis.findings);
-    assert!(diagnosis.unseen.is_empty(), "{:#?}", diagnosis.unseen);
+    assert!(diagnosis.not_examined.is_empty(), "{:#?}", diagnosis.not_examined);
 }
 
 /// The only finding, which must have this severity and contain all these words.

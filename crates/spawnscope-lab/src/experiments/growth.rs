@@ -74,7 +74,7 @@ fn grow(context: &ExperimentContext<'_>, sweep: usize, measured: &mut [Measured]
     let count = measured.len() / MECHANISMS.len();
     for (step, cases) in measured.chunks_mut(MECHANISMS.len()).enumerate() {
         let share = (sweep * count + step) as f64 / (FEWEST_ROUNDS * count) as f64;
-        if !context.goes_on("", share.min(1.0)) {
+        if !context.may_continue("", share.min(1.0)) {
             return Ok(false);
         }
         let mut batches: Vec<_> = parents.iter().zip(cases).collect();

@@ -135,13 +135,13 @@ fn libraries(
     let lazy = started(plain.clone())?;
     let now = started(plain.clone().with("LD_BIND_NOW", "1"))?;
     let root = context.folder().join("libraries");
-    let _ = context.goes_on("compiling a library", 0.0);
+    let _ = context.may_continue("compiling a library", 0.0);
     fs::create_dir_all(&root).map_err(LabError::doing("create a folder"))?;
     let library = compiler.compile(LIBRARY, &root.join("library.so"), &LIBRARY_OPTIONS)?;
     let one_folder = copies(&library, most, |number| root.join(format!("lib{number}.so")))?;
     let folder_each = copies(&library, most, |number| root.join(format!("f{number}/lib{number}.so")))?;
     for &count in counts {
-        let _ = context.goes_on(&format!("linking {count} libraries"), 0.0);
+        let _ = context.may_continue(&format!("linking {count} libraries"), 0.0);
         let mut linked: Vec<(Linking, PathBuf)> = Vec::new();
         for (kind, linking, binds_now) in KINDS {
             let files = match linking {

@@ -198,11 +198,11 @@ fn filled<'a>(
     for (of, sizes) in series.iter().zip(pass) {
         for &bytes in sizes {
             let doing = format!("filling {} with {}", of.who(), spawnscope_data::units::bytes(bytes));
-            let goes_on = || context.goes_on(&doing, done);
-            if !goes_on() {
+            let may_continue = || context.may_continue(&doing, done);
+            if !may_continue() {
                 return None;
             }
-            of.add(context, bytes, &goes_on, (&mut cases, &mut failed));
+            of.add(context, bytes, &may_continue, (&mut cases, &mut failed));
         }
     }
     Some((cases, failed))
@@ -240,7 +240,7 @@ impl Series<'_> {
         &self,
         context: &ExperimentContext<'_>,
         bytes: u64,
-        goes_on: &dyn Fn() -> bool,
+        may_continue: &dyn Fn() -> bool,
         (cases, failed): (&mut Vec<Case<'_>>, &mut Vec<Measured>),
     ) {
         let keys = |name: &str| vec![Value::from(name), Value::from(self.memory), Value::from(bytes)];
@@ -255,7 +255,7 @@ impl Series<'_> {
             // As in the story: a variable of this many bytes.
             Launcher::Bash(bash, program) => {
                 let keys = keys("bash runs true");
-                match ShellParent::start(bash, bytes, program, goes_on) {
+                match ShellParent::start(bash, bytes, program, may_continue) {
                     Ok(Some(parent)) => cases.push(Case::new(keys, move |count| Ok(vec![parent.launch(count)?]))),
                     Ok(None) => {}
                     Err(error) => failed.push(Measured::failed(keys, error)),

@@ -198,7 +198,7 @@ fn compiled(context: &ExperimentContext<'_>, outcome: &mut Outcome) -> Vec<(Stri
         return programs;
     }
     for language in LANGUAGES {
-        if !context.goes_on(&format!("compiling {}", language.name), 0.0) {
+        if !context.may_continue(&format!("compiling {}", language.name), 0.0) {
             break;
         }
         match language.compile(folder) {
@@ -283,7 +283,7 @@ fn add_phases(context: &ExperimentContext<'_>, outcome: &mut Outcome, found: &[(
     for row in 0..outcome.rows.len() {
         let name = outcome.rows[row].0[0].1.clone();
         let program = found.iter().find(|(runtime, _)| name == Value::from(runtime.as_str()));
-        let doing = |runtime: &String| context.goes_on(&format!("following {runtime}"), 1.0);
+        let doing = |runtime: &String| context.may_continue(&format!("following {runtime}"), 1.0);
         let program = program.filter(|(runtime, _)| !none_at_all && doing(runtime));
         let phases = match program.map(|(runtime, program)| (runtime, recorded(context.folder(), program))) {
             Some((_, Ok(phases))) => phases.map(Value::from),

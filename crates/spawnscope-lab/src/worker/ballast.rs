@@ -2,8 +2,7 @@
 
 use std::fs::File;
 use std::io;
-use std::os::fd::AsRawFd;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::os::fd::AsFd;
 use std::thread;
 
 use nix::sys::resource::{Resource, getrlimit, setrlimit};
@@ -12,8 +11,8 @@ use rustix::io::Errno;
 
 use super::protocol::{Pages, Setting};
 use crate::LabError;
+use spawnscope_system::launch_timing::memory::Memory;
 
-const PAGE: usize = 4096;
 /// The size of a huge page, which must be aligned to it.
 const HUGE_PAGE: usize = 2 << 20;
 /// The stack size of threads, which only sleep.
@@ -59,7 +58,7 @@ impl Ballast {
             memory_bytes, pages, ..
         } = self.setting;
         if memory_bytes > 0 {
-            self.memory.push(Memory::map(memory_bytes as usize, pages)?);
+            self.memory.push(populated(memory_bytes as usize, pages)?);
             if pages == Pages::Huge {
                 check_huge(memory_bytes)?;
             }
@@ -69,7 +68,7 @@ impl Ballast {
 
     /// Takes additional memory.
     pub fn grow(&mut self, bytes: usize) -> Result<(), LabError> {
-        self.memory.push(Memory::map(bytes, Pages::Small)?);
+        self.memory.push(populated(bytes, Pages::Small)?);
         Ok(())
     }
 
@@ -114,91 +113,32 @@ fn check_huge(bytes: u64) -> Result<(), LabError> {
     }
 }
 
-/// A mapping, with all its pages populated.
-struct Memory {
-    start: *mut u8,
-    bytes: usize,
-    mapping: (*mut u8, usize),
-}
-
-impl Memory {
-    fn map(bytes: usize, pages: Pages) -> Result<Memory, LabError> {
-        let doing = || LabError::doing(format!("allocate {}", spawnscope_data::units::bytes(bytes as u64)));
-        let memory = Memory::reserve(bytes, pages).map_err(doing())?;
+/// Memory of this kind, with all its pages populated.
+fn populated(bytes: usize, pages: Pages) -> Result<Memory, LabError> {
+    let map = || -> io::Result<Memory> {
         match pages {
-            // Fails on kernels without huge pages, where nothing needs to be done.
-            Pages::Small => drop(memory.advise(libc::MADV_NOHUGEPAGE)),
-            Pages::Huge => memory.advise(libc::MADV_HUGEPAGE).map_err(doing())?,
-            Pages::File => memory.read(),
+            Pages::Small => {
+                let memory = Memory::map(bytes)?;
+                // Fails on kernels without huge pages, where nothing needs to be done.
+                let _ = memory.advise(libc::MADV_NOHUGEPAGE);
+                memory.populate();
+                Ok(memory)
+            }
+            Pages::Huge => {
+                let memory = Memory::map_aligned(bytes, HUGE_PAGE)?;
+                memory.advise(libc::MADV_HUGEPAGE)?;
+                memory.populate();
+                Ok(memory)
+            }
+            Pages::File => {
+                let memory = Memory::map_file(file_of(bytes as u64)?.as_fd(), bytes)?;
+                memory.read();
+                Ok(memory)
+            }
         }
-        if pages != Pages::File && memory.advise(libc::MADV_POPULATE_WRITE).is_err() {
-            // Before Linux 5.14.
-            memory.write();
-        }
-        Ok(memory)
-    }
-
-    /// Maps memory without populating it.
-    fn reserve(bytes: usize, pages: Pages) -> io::Result<Memory> {
-        let file = match pages {
-            Pages::File => Some(file_of(bytes as u64)?),
-            Pages::Small | Pages::Huge => None,
-        };
-        let (flags, fd) = match &file {
-            Some(file) => (libc::MAP_PRIVATE, file.as_raw_fd()),
-            None => (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, -1),
-        };
-        let (bytes, spare) = match pages {
-            Pages::Huge => (bytes.next_multiple_of(HUGE_PAGE), HUGE_PAGE),
-            Pages::Small | Pages::File => (bytes, 0),
-        };
-        let protection = libc::PROT_READ | libc::PROT_WRITE;
-        // SAFETY: requests new memory, which does not affect existing mappings.
-        let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes + spare, protection, flags, fd, 0) };
-        if start == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let start: *mut u8 = start.cast();
-        let beyond = if spare > 0 { start.align_offset(HUGE_PAGE) } else { 0 };
-        Ok(Memory {
-            start: start.wrapping_add(beyond),
-            bytes,
-            mapping: (start, bytes + spare),
-        })
-    }
-
-    fn advise(&self, advice: i32) -> io::Result<()> {
-        // SAFETY: the range is our own mapping, and no advice used here discards its content.
-        match unsafe { libc::madvise(self.start.cast(), self.bytes, advice) } {
-            0 => Ok(()),
-            _ => Err(io::Error::last_os_error()),
-        }
-    }
-
-    fn bytes(&self) -> impl Iterator<Item = &AtomicU8> {
-        // SAFETY: within the mapping, which only this process uses and which lives as long as `self`; atomic bytes have
-        // the alignment of bytes.
-        (0..self.bytes)
-            .step_by(PAGE)
-            .map(|offset| unsafe { &*self.start.wrapping_add(offset).cast::<AtomicU8>() })
-    }
-
-    fn write(&self) {
-        self.bytes().for_each(|byte| byte.store(1, Ordering::Relaxed));
-    }
-
-    fn read(&self) {
-        for byte in self.bytes() {
-            std::hint::black_box(byte.load(Ordering::Relaxed));
-        }
-    }
-}
-
-impl Drop for Memory {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and no longer borrowed.
-        unsafe { libc::munmap(self.mapping.0.cast(), self.mapping.1) };
-    }
+    };
+    let doing = format!("allocate {}", spawnscope_data::units::bytes(bytes as u64));
+    map().map_err(LabError::doing(doing))
 }
 
 /// An anonymous file with all its blocks allocated: if the file system ran out of space while the mapping is read, the reader would be

@@ -12,8 +12,12 @@ use vspawn::{Command, Prepared, Stdio};
 use super::Mechanism;
 use super::ending::ending;
 use super::protocol::Program;
-use super::raw::{Call, Closing, Raw};
+use super::raw::{Closing, Raw};
 use crate::LabError;
+use spawnscope_system::ExecStrings;
+use spawnscope_system::launch_timing::clone::CloneCall;
+use spawnscope_system::launch_timing::timing::{LaunchTimer, LaunchTimes};
+use spawnscope_system::process::reap;
 
 /// A limit of a billion, as in some containers, would keep a close loop busy for minutes.
 const LONGEST_LOOP: usize = 1 << 20;
@@ -22,9 +26,7 @@ const LONGEST_LOOP: usize = 1 << 20;
 pub struct Launcher<'p> {
     program: &'p Program,
     path: CString,
-    /// Null-terminated pointers to the strings in `_argv`.
-    argv: Vec<*const c_char>,
-    _argv: Vec<CString>,
+    argv: ExecStrings,
     /// The command line for a shell.
     line: CString,
     prepared: Prepared,
@@ -52,7 +54,6 @@ impl<'p> Launcher<'p> {
         let strings: Result<Vec<CString>, _> = program.argv.iter().map(|text| CString::new(text.as_str())).collect();
         let strings = strings.map_err(|_| LabError::Unavailable("an argument has a null byte".to_owned()))?;
         let path = strings.first().cloned().unwrap_or_default();
-        let argv = strings.iter().map(|text| text.as_ptr()).chain([std::ptr::null()]);
         let words = program.argv.iter().map(String::as_str);
         let line = shlex::try_join(words).ok().and_then(|line| CString::new(line).ok());
         // SAFETY: a plain query.
@@ -66,14 +67,13 @@ impl<'p> Launcher<'p> {
         Ok(Launcher {
             program,
             path,
-            argv: argv.collect(),
+            argv: ExecStrings::new(strings),
             line: line.unwrap_or_default(),
             prepared: command(mechanism, program)
                 .prepare()
                 .map_err(|error| LabError::Unavailable(error.to_string()))?,
             most_files,
             idle: Vec::new(),
-            _argv: strings,
         })
     }
 
@@ -84,16 +84,16 @@ impl<'p> Launcher<'p> {
         let started = match mechanism {
             Mechanism::ForkExit => self.fork(false).map(Running::Pid),
             Mechanism::ForkExec => self.fork(true).map(Running::Pid),
-            Mechanism::VforkExec => self.raw(Call::Vfork, Closing::Exec),
-            Mechanism::Clone => self.raw(Call::Clone { flags: suspended }, Closing::Exec),
-            Mechanism::Clone3 => self.raw(Call::Clone3, Closing::Exec),
-            Mechanism::CloneDetached => self.raw(Call::Clone { flags: detached }, Closing::Exec),
-            Mechanism::CloseLoop => self.raw(Call::Vfork, Closing::Loop),
-            Mechanism::CloseProc => self.raw(Call::Vfork, Closing::Proc),
-            Mechanism::CloseRange => self.raw(Call::Vfork, Closing::Range),
+            Mechanism::VforkExec => self.raw(CloneCall::Vfork, Closing::Exec),
+            Mechanism::Clone => self.raw(CloneCall::Clone { flags: suspended }, Closing::Exec),
+            Mechanism::Clone3 => self.raw(CloneCall::Clone3, Closing::Exec),
+            Mechanism::CloneDetached => self.raw(CloneCall::Clone { flags: detached }, Closing::Exec),
+            Mechanism::CloseLoop => self.raw(CloneCall::Vfork, Closing::Loop),
+            Mechanism::CloseProc => self.raw(CloneCall::Vfork, Closing::Proc),
+            Mechanism::CloseRange => self.raw(CloneCall::Vfork, Closing::Range),
             Mechanism::CloseUnshare => {
                 let flags = suspended | libc::CLONE_FILES;
-                self.raw(Call::Clone { flags }, Closing::Unshare)
+                self.raw(CloneCall::Clone { flags }, Closing::Unshare)
             }
             Mechanism::PosixSpawn | Mechanism::PosixSpawnp => self.posix_spawn(mechanism, None).map(Running::Pid),
             Mechanism::PosixSpawnPipe => self.posix_spawn_with_pipe(mechanism),
@@ -122,6 +122,15 @@ impl<'p> Launcher<'p> {
         }
         let running = self.start(mechanism)?;
         self.finish(mechanism, running)
+    }
+
+    /// Makes and times one launch.
+    pub fn time(&mut self, mechanism: Mechanism) -> Result<LaunchTimes, LabError> {
+        let mut timer = LaunchTimer::begin();
+        let running = self.start(mechanism)?;
+        timer.note_call();
+        self.finish(mechanism, running)?;
+        Ok(timer.end())
     }
 
     /// Waits for a child, and checks its exit status and its output.
@@ -175,11 +184,11 @@ impl<'p> Launcher<'p> {
         }
     }
 
-    fn raw(&mut self, call: Call, closing: Closing) -> io::Result<Running> {
+    fn raw(&mut self, call: CloneCall, closing: Closing) -> io::Result<Running> {
         let fits = self.idle.iter().position(|(other, _)| *other == closing);
         let raw = match fits {
             Some(position) => self.idle.swap_remove(position).1,
-            None => Raw::new(&self.path, &self.argv, closing, self.most_files),
+            None => Raw::new(&self.path, &self.argv, closing, self.most_files)?,
         };
         let pid = raw.start(call)?;
         Ok(Running::Raw(pid, closing, raw))
@@ -249,13 +258,10 @@ fn other(error: vspawn::Error) -> io::Error {
 }
 
 fn wait(pid: i32) -> io::Result<i32> {
-    let mut status = 0;
     loop {
-        // SAFETY: the kernel fills `status`.
-        match unsafe { libc::waitpid(pid, &raw mut status, 0) } {
-            -1 if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => {}
-            -1 => return Err(io::Error::last_os_error()),
-            _ => return Ok(status),
+        match reap(pid) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            reaped => return reaped.map(|(_, status)| status),
         }
     }
 }

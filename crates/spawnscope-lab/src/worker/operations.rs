@@ -1,6 +1,5 @@
 //! What a worker can do, one function per request: timed launches here, the others in their own files.
 
-use std::io;
 use std::time::{Duration, Instant};
 
 use super::Mechanism;
@@ -13,6 +12,7 @@ use super::stall::{idle, stall};
 use super::throughput::throughput;
 use crate::LabError;
 use spawnscope_data::statistics::median;
+use spawnscope_system::process::reap;
 
 /// Performs a request.
 pub fn perform(request: &Request, ballast: &mut Ballast) -> Result<Vec<f64>, LabError> {
@@ -47,12 +47,9 @@ fn launch(mechanism: Mechanism, program: &Program, count: u32) -> Result<Vec<f64
     let (mut walls, mut calls) = (Vec::new(), Vec::new());
     let before = cpu_time();
     for _ in 0..count {
-        let began = Instant::now();
-        let running = launcher.start(mechanism)?;
-        let call = began.elapsed();
-        launcher.finish(mechanism, running)?;
-        walls.push(nanos(began.elapsed()));
-        calls.push(nanos(call));
+        let times = launcher.time(mechanism)?;
+        walls.push(times.wall.0 as f64);
+        calls.push(times.call.0 as f64);
     }
     let after = cpu_time();
     let of_one = |spent: Duration| nanos(spent) / f64::from(count.max(1));
@@ -67,7 +64,7 @@ fn launch(mechanism: Mechanism, program: &Program, count: u32) -> Result<Vec<f64
     ])
 }
 
-pub fn nanos(span: Duration) -> f64 {
+fn nanos(span: Duration) -> f64 {
     span.as_nanos() as f64
 }
 
@@ -112,8 +109,8 @@ fn all_at_once(paths: &[String], status: i32) -> Result<Vec<f64>, LabError> {
     let mut walls = Vec::new();
     // Wait for all of them even after a failure; otherwise the next wait would return one of them.
     while !running.is_empty() {
-        let (pid, ended) = any_end()?;
-        let Some(position) = running.iter().position(|(_, child)| child.id() == pid) else {
+        let (pid, ended) = reap(-1).map_err(LabError::doing("wait for a child"))?;
+        let Some(position) = running.iter().position(|(_, child)| child.id() == pid as u32) else {
             return Err(LabError::Untrusted("an unknown child ended".to_owned()));
         };
         walls.push(nanos(running.swap_remove(position).0.elapsed()));
@@ -125,14 +122,4 @@ fn all_at_once(paths: &[String], status: i32) -> Result<Vec<f64>, LabError> {
         }
     }
     failure.map_or(Ok(walls), Err)
-}
-
-/// Waits for any child, and returns its pid and wait status.
-fn any_end() -> Result<(u32, i32), LabError> {
-    let mut status = 0;
-    // SAFETY: the kernel fills `status`.
-    match unsafe { libc::waitpid(-1, &raw mut status, 0) } {
-        -1 => Err(LabError::doing("wait for a child")(io::Error::last_os_error())),
-        pid => Ok((pid as u32, status)),
-    }
 }

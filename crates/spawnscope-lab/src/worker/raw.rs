@@ -1,20 +1,21 @@
-//! Bare system calls, without what a library adds: blocking signals, reporting errors, placing descriptors. The child runs in the parent's
-//! memory; it only makes system calls, and never returns.
+//! Launches by bare system calls, without what a library adds: blocking signals, reporting errors, placing descriptors. The child runs in
+//! the parent's memory; it only makes system calls, and never returns.
 
-use std::ffi::{CString, c_char};
+use std::ffi::{CStr, c_char};
 use std::io;
 
-use spawnscope_system::arch::{call, clone_into, vfork_call};
+use spawnscope_system::ExecStrings;
+use spawnscope_system::arch::call;
+use spawnscope_system::launch_timing::clone::{ChildStack, CloneCall};
 
 /// The program of a raw child, and its stack. Boxed, because the child receives its address.
-#[repr(C)]
 pub struct Raw {
     path: *const c_char,
     argv: *const *const c_char,
     envp: *const *const c_char,
     closing: Closing,
     most_files: usize,
-    stack: Box<[u8]>,
+    stack: ChildStack,
 }
 
 /// How the child closes descriptors.
@@ -32,68 +33,29 @@ pub enum Closing {
     Unshare,
 }
 
-/// The system call that creates the process.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Call {
-    Vfork,
-    Clone { flags: i32 },
-    Clone3,
-}
-
-const STACK_BYTES: usize = 64 * 1024;
-const CLONE_CLEAR_SIGHAND: u64 = 0x1_0000_0000;
 const NAMES_BYTES: usize = 4096;
 
 impl Raw {
-    /// `argv` must end with a null pointer; `path` and `argv` must outlive all children.
-    pub fn new(path: &CString, argv: &[*const c_char], closing: Closing, most_files: usize) -> Box<Raw> {
+    /// `path` and `argv` must outlive all children.
+    pub fn new(path: &CStr, argv: &ExecStrings, closing: Closing, most_files: usize) -> io::Result<Box<Raw>> {
         unsafe extern "C" {
             static environ: *const *const c_char;
         }
-        Box::new(Raw {
+        Ok(Box::new(Raw {
             path: path.as_ptr(),
             argv: argv.as_ptr(),
             // SAFETY: a worker never changes its environment.
             envp: unsafe { environ },
             closing,
             most_files,
-            stack: vec![0; STACK_BYTES].into_boxed_slice(),
-        })
+            stack: ChildStack::map()?,
+        }))
     }
-}
 
-impl Raw {
     /// Starts a child and returns its pid. The `Raw` of a detached child must not be used again before the child has ended.
-    pub fn start(&self, call: Call) -> io::Result<i32> {
-        let top = (self.stack.as_ptr() as usize + STACK_BYTES) & !15;
-        let mut pidfd = -1i32;
-        let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::CLONE_PIDFD;
-        let args: [u64; 8] = [
-            flags as u64 | CLONE_CLEAR_SIGHAND,
-            (&raw mut pidfd) as u64,
-            0,
-            0,
-            libc::SIGCHLD as u64,
-            self.stack.as_ptr() as u64,
-            (top - self.stack.as_ptr() as usize) as u64,
-            0,
-        ];
-        let (number, arguments) = match call {
-            Call::Vfork => vfork_call(),
-            Call::Clone { flags } => (libc::SYS_clone, [(flags | libc::SIGCHLD) as usize, top]),
-            Call::Clone3 => (libc::SYS_clone3, [args.as_ptr() as usize, size_of_val(&args)]),
-        };
-        // SAFETY: the child has its own stack, or the parent waits and does not read below its stack pointer; the child
-        // executes `child`, which never returns.
-        let outcome = unsafe { clone_into(number, arguments, child, std::ptr::from_ref(self).cast()) };
-        if pidfd >= 0 {
-            // SAFETY: the descriptor is ours, and not used elsewhere.
-            unsafe { libc::close(pidfd) };
-        }
-        match i32::try_from(outcome) {
-            Ok(pid) if pid > 0 => Ok(pid),
-            _ => Err(io::Error::from_raw_os_error(-outcome as i32)),
-        }
+    pub fn start(&self, call: CloneCall) -> io::Result<i32> {
+        // SAFETY: the child only makes system calls, on what the parent keeps. The caller waits before the stack is used again.
+        unsafe { self.stack.start(call, child, std::ptr::from_ref(self).cast()) }
     }
 }
 

@@ -10,13 +10,14 @@ use super::ballast::Ballast;
 use super::operations;
 use super::protocol::{Reply, Request, Setting};
 use crate::LabError;
+use spawnscope_system::process::die_with_parent;
 
 /// Performs requests until the end of the input.
 ///
 /// # Errors
 /// If the setting is invalid, or if the replies cannot be written.
 pub fn serve(setting: &str) -> io::Result<()> {
-    die_with_the_parent();
+    end_group_with_parent();
     let mut pipes = Pipes::take()?;
     let setting: Setting = serde_json::from_str(setting)?;
     let mut ballast = match Ballast::take(&setting) {
@@ -35,7 +36,7 @@ pub fn serve(setting: &str) -> io::Result<()> {
 
 /// When the parent dies, neither a process with gigabytes of memory nor its children must remain. The worker leads its own process group,
 /// which it kills, because the parent-death signal does not reach grandchildren.
-fn die_with_the_parent() {
+fn end_group_with_parent() {
     extern "C" fn end_all(_: i32) {
         // SAFETY: a plain system call; the group belongs to this process.
         unsafe { libc::kill(0, libc::SIGKILL) };
@@ -45,8 +46,8 @@ fn die_with_the_parent() {
     unsafe {
         libc::setpgid(0, 0);
         libc::signal(libc::SIGTERM, handler as libc::sighandler_t);
-        libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGTERM);
     }
+    die_with_parent(libc::SIGTERM);
 }
 
 /// The former standard input and output. Both are replaced by /dev/null, so that output of children is not mistaken for a reply.

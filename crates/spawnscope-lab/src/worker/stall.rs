@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 
 use super::Mechanism;
 use super::launcher::Launcher;
-use super::operations::nanos;
 use super::protocol::Program;
 use crate::LabError;
+use spawnscope_data::event::Nanos;
 use spawnscope_data::statistics::median;
+use spawnscope_system::launch_timing::timing::{LaunchTimes, timed};
 
 /// The number of turns after which a new thread counts as running. Otherwise a fork of a large parent could be over before it has started.
 const TURNS_TO_BEGIN: u64 = 16;
@@ -52,13 +53,7 @@ pub fn stall(mechanism: Mechanism, program: &Program, count: u32) -> Result<Vec<
     let mut launcher = Launcher::new(mechanism, program)?;
     beside_a_neighbour(|neighbour| {
         launcher.warm_up(mechanism, count)?;
-        repeated(neighbour, count, || {
-            let began = Instant::now();
-            let running = launcher.start(mechanism)?;
-            let call = began.elapsed();
-            launcher.finish(mechanism, running)?;
-            Ok(call)
-        })
+        repeated(neighbour, count, || launcher.time(mechanism))
     })
 }
 
@@ -68,8 +63,9 @@ pub fn idle(pause_ns: f64, count: u32) -> Result<Vec<f64>, LabError> {
     let _exact = ExactTimers::set();
     beside_a_neighbour(|neighbour| {
         repeated(neighbour, count, || {
-            thread::sleep(pause);
-            Ok(pause)
+            let wall = timed(|| thread::sleep(pause));
+            let call = Nanos(pause.as_nanos() as u64);
+            Ok(LaunchTimes { call, wall })
         })
     })
 }
@@ -108,18 +104,18 @@ fn beside_a_neighbour(act: impl FnOnce(&Neighbour) -> Result<Vec<f64>, LabError>
     })
 }
 
-/// Returns medians over `count` calls of `act`: wall, the neighbour's longest turn, and the time that `act` returns.
+/// Returns medians over `count` calls of `act`: wall, the neighbour's longest turn, and time inside the call.
 fn repeated(
     neighbour: &Neighbour,
     count: u32,
-    mut act: impl FnMut() -> Result<Duration, LabError>,
+    mut act: impl FnMut() -> Result<LaunchTimes, LabError>,
 ) -> Result<Vec<f64>, LabError> {
     let (mut walls, mut stalls, mut calls) = (Vec::new(), Vec::new(), Vec::new());
     for _ in 0..count {
         neighbour.longest.store(0, Ordering::Relaxed);
-        let began = Instant::now();
-        calls.push(nanos(act()?));
-        walls.push(nanos(began.elapsed()));
+        let times = act()?;
+        calls.push(times.call.0 as f64);
+        walls.push(times.wall.0 as f64);
         // If a stall outlasts the act, wait until it has ended.
         neighbour.await_turns(1);
         stalls.push(neighbour.longest.load(Ordering::Relaxed) as f64);

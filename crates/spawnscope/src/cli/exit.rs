@@ -15,7 +15,7 @@
 use std::process::ExitCode;
 
 use crate::analyze::launch::Outcome;
-use crate::collect::held::StartError;
+use crate::held::StartError;
 use crate::present::signal_name;
 
 /// Spawnscope itself failed.

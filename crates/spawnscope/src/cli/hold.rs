@@ -8,7 +8,7 @@ use super::args::HoldArguments;
 use super::output::{print_message, width};
 use super::{exit, identity};
 use crate::event::Pid;
-use crate::hold::{self, GoesOn, HoldError, Notice, PATIENCE, Request, Run, Wanted};
+use crate::hold::{self, ContinuedBy, HoldError, Notice, PATIENCE, Request, Run, Wanted};
 use crate::present::text;
 use crate::record::Redaction;
 use crate::signals::Signals;
@@ -52,18 +52,18 @@ fn words(arguments: &HoldArguments, notice: &Notice) -> String {
         Notice::Stopped {
             pid: Pid(pid),
             arguments,
-            goes_on,
+            continued_by,
             is_for_root,
         } => {
             let sudo = if *is_for_root { "sudo " } else { "" };
             format!(
                 "process {pid} is stopped before its first instruction: {}{}",
                 command_line(arguments),
-                what_to_do(*pid, *goes_on, sudo)
+                what_to_do(*pid, *continued_by, sudo)
             )
         }
         Notice::Attached(Pid(pid)) => format!("attached: continuing process {pid}"),
-        Notice::Unseen(Pid(pid)) => format!(
+        Notice::AttachTimedOut(Pid(pid)) => format!(
             "the --run command did not attach within {} s: continuing process {pid} anyway",
             PATIENCE.as_secs()
         ),
@@ -92,14 +92,14 @@ fn words(arguments: &HoldArguments, notice: &Notice) -> String {
     }
 }
 
-fn what_to_do(pid: i32, goes_on: GoesOn, sudo: &str) -> String {
+fn what_to_do(pid: i32, continued_by: ContinuedBy, sudo: &str) -> String {
     // Without the `handle` command, gdb would stop at the SIGCONT that continues the process.
     let gdb = format!("{sudo}gdb -p {pid} -ex 'handle SIGCONT nostop noprint'");
     let attach = format!("\n  perf record -g -p {pid}\n  {gdb}\n  {sudo}strace -f -p {pid}\n");
-    match goes_on {
-        GoesOn::ByRun => String::new(),
-        GoesOn::ByEnter => format!("{attach}Press Enter to continue it."),
-        GoesOn::BySignal => {
+    match continued_by {
+        ContinuedBy::RunCommand => String::new(),
+        ContinuedBy::Enter => format!("{attach}Press Enter to continue it."),
+        ContinuedBy::Signal => {
             format!("{attach}There is no terminal to read Enter from: continue it with `kill -CONT {pid}`.")
         }
     }
@@ -160,7 +160,7 @@ mod tests {
         let stopped = |is_for_root| Notice::Stopped {
             pid: Pid(7),
             arguments: vec![b"a b".to_vec(), b"\x1b[2J".to_vec()],
-            goes_on: GoesOn::BySignal,
+            continued_by: ContinuedBy::Signal,
             is_for_root,
         };
         let plain = said(&["true"], &stopped(false));
@@ -184,7 +184,7 @@ mod tests {
             arguments: ["mysql", "-uroot", "-phunter2"]
                 .map(|word| word.as_bytes().to_vec())
                 .to_vec(),
-            goes_on: GoesOn::ByRun,
+            continued_by: ContinuedBy::RunCommand,
             is_for_root: false,
         };
         let shown = said(&["true"], &stopped);

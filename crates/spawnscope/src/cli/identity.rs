@@ -8,7 +8,7 @@ use std::os::unix::fs::MetadataExt;
 use anyhow::{Context, Result, bail};
 use nix::unistd::{Gid, Uid, User, getgrouplist};
 
-use crate::collect::held::Identity;
+use crate::held::Identity;
 use crate::owner::Owner;
 
 /// The user's choice on the command line.

@@ -10,7 +10,7 @@ use std::path::Path;
 use anyhow::{Context, Error, Result, anyhow, bail};
 
 use super::identity::{self, Caller};
-use crate::owner::{Acting, act_as};
+use crate::owner::{OwnerGuard, act_as};
 use crate::record::is_recording;
 
 /// A destination for output.
@@ -33,7 +33,7 @@ impl OutputFile {
     /// When the path is a recording, which writing would destroy, when it is a link, or when it cannot be written to.
     pub fn open(path: &Path) -> Result<OutputFile> {
         let caller = identity::caller()?;
-        let _acting = act(path, caller.as_ref())?;
+        let _owner_guard = act(path, caller.as_ref())?;
         if is_recording(path) {
             bail!(
                 "{} is a recording, and writing to it would destroy it: name another file with -o",
@@ -69,13 +69,13 @@ impl OutputFile {
 /// When the file cannot be removed.
 pub fn remove(path: &Path) -> Result<()> {
     let caller = identity::caller()?;
-    let _acting = act(path, caller.as_ref())?;
+    let _owner_guard = act(path, caller.as_ref())?;
     fs::remove_file(path).with_context(|| format!("failed to remove {}", path.display()))
 }
 
-fn act(path: &Path, caller: Option<&Caller>) -> Result<Option<Acting>> {
-    let acting = act_as(caller.map(Caller::owner).as_ref());
-    acting.with_context(|| {
+fn act(path: &Path, caller: Option<&Caller>) -> Result<Option<OwnerGuard>> {
+    let guard = act_as(caller.map(Caller::owner).as_ref());
+    guard.with_context(|| {
         format!(
             "failed to switch to the ids of the user who called sudo, for {}",
             path.display()

@@ -18,13 +18,15 @@ use super::room::{self, Room};
 use super::running::RunningProcesses;
 use super::session::{Command, Outcome, Session};
 use super::{exit, git_exclude, identity, report};
-use crate::collect::calibrate::{Calibrator, Unrecorded};
+use crate::calibrate::{Calibrator, Unrecorded};
+use crate::clock;
 #[cfg(feature = "ebpf")]
 use crate::collect::ebpf::EbpfCollector;
-use crate::collect::held::{HeldCommand, Identity};
-use crate::collect::{self, CollectError, Collector, Follow, ROOT, Refusal, Settings};
+use crate::collect::{CollectError, Collector, Follow, ROOT, Refusal, Settings};
 use crate::event::{Calibration, Event, EventKind, Nanos, Pid, TaskId};
+use crate::held::{HeldCommand, Identity};
 use crate::owner::{Owner, act_as};
+use crate::process::pidfd;
 use crate::record::reader::Scope;
 use crate::record::{Ending, Finished, Header, Manner, RecordError, Recorder, Redaction};
 use crate::signals::Signals;
@@ -272,7 +274,7 @@ fn header(arguments: &RecordArguments, collector: &dyn Collector) -> Result<Head
         hostname: text(machine.nodename()),
         cpus: u32::try_from(cpus).unwrap_or(1),
         started_unix_ns: i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX),
-        origin: collect::now(),
+        origin: clock::now(),
         missing: collector.missing().to_vec(),
         calibration: Vec::new(),
     })
@@ -284,10 +286,10 @@ fn release(
     arguments: &RecordArguments,
     recorder: Recorder,
 ) -> Result<(Recorder, Option<OwnedFd>, Option<Command>, Nanos)> {
-    let started = collect::now();
+    let started = clock::now();
     let Some(held) = held else {
         // If the process has ended, there is nothing to wait for; a missing pidfd shows this as well as the pidfd of an ended process.
-        let process = arguments.pid.map(|pid| collect::pidfd(Pid(pid))).transpose();
+        let process = arguments.pid.map(|pid| pidfd(Pid(pid))).transpose();
         let process = process.with_context(|| "the process ended before it could be followed")?;
         return Ok((recorder, process, None, started));
     };
@@ -322,7 +324,7 @@ fn finish(
     json: Option<File>,
     owner: Option<&Owner>,
 ) -> Result<ExitCode> {
-    let end = outcome.recorded_until.unwrap_or_else(collect::now);
+    let end = outcome.recorded_until.unwrap_or_else(clock::now);
     let ended = outcome
         .collector_failure
         .as_ref()

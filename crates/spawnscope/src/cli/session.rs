@@ -11,7 +11,8 @@ use super::interrupts::Interrupts;
 use super::output::{line, print_message};
 use super::progress::Progress;
 use super::running::RunningProcesses;
-use crate::collect::{self, CollectError, Collector};
+use crate::clock;
+use crate::collect::{CollectError, Collector};
 use crate::event::{EventKind, LaunchId, Loss, Nanos, Pid};
 use crate::record::writer::Recorder;
 use crate::signals::{Arrived, Signals};
@@ -261,7 +262,7 @@ impl Session<'_> {
     }
 
     fn stop_collecting(&mut self, outcome: &mut Outcome) {
-        let until = collect::now();
+        let until = clock::now();
         self.collector.detach();
         while self.move_events(outcome) {}
         self.progress.clear();

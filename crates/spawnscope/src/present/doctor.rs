@@ -40,19 +40,19 @@ pub fn render(diagnosis: &Diagnosis, all: bool, width: usize) -> String {
             page.line([]);
             in_full(&mut page, "   * ", finding);
         }
-        if !diagnosis.unseen.is_empty() {
+        if !diagnosis.not_examined.is_empty() {
             page.heading("Not checked");
         }
-        for unseen in &diagnosis.unseen {
-            let what = format!("{}: {}", unseen.check, text::escape(unseen.what.as_bytes()));
+        for not_examined in &diagnosis.not_examined {
+            let what = format!("{}: {}", not_examined.check, text::escape(not_examined.what.as_bytes()));
             page.sentence(2, QUIET, &what);
         }
     } else {
-        let unseen = diagnosis.unseen.len() as u64;
+        let not_examined = diagnosis.not_examined.len() as u64;
         // Without problems, a second line is printed only for items that could hide one.
-        if unseen > 0 || diagnosis.has_problems() && notes > 0 {
+        if not_examined > 0 || diagnosis.has_problems() && notes > 0 {
             page.line([]);
-            page.sentence(2, QUIET, &rest(notes, unseen));
+            page.sentence(2, QUIET, &rest(notes, not_examined));
         }
     }
     page.finish()
@@ -88,13 +88,13 @@ fn summary(page: &mut Page, diagnosis: &Diagnosis) {
     }
 }
 
-fn rest(notes: u64, unseen: u64) -> String {
+fn rest(notes: u64, not_examined: u64) -> String {
     let notes = (notes > 0).then(|| units::counted(notes, "note", "notes"));
-    let unseen = (unseen > 0).then(|| {
-        let things = units::counted(unseen, "item", "items");
+    let not_examined = (not_examined > 0).then(|| {
+        let things = units::counted(not_examined, "item", "items");
         format!("{things} that could not be checked")
     });
-    let both: Vec<String> = notes.into_iter().chain(unseen).collect();
+    let both: Vec<String> = notes.into_iter().chain(not_examined).collect();
     format!("{}: see `spawnscope doctor --all`", both.join(", and "))
 }
 
@@ -122,7 +122,7 @@ fn in_full(page: &mut Page, mark: &str, finding: &Finding) {
     page.sentence(
         INDENT,
         QUIET,
-        &format!("checked ({}): {}", finding.check, finding.looked_at),
+        &format!("checked ({}): {}", finding.check, finding.examined),
     );
 }
 
@@ -152,7 +152,7 @@ pub fn list(checks: &[&Check], width: usize) -> String {
     let mut page = Page::of_width(width);
     for check in checks {
         let id = std::iter::once(check.id).chain(std::iter::repeat(""));
-        let lines = text::wrap(check.looks_at, width.saturating_sub(ID_WIDTH));
+        let lines = text::wrap(check.examines, width.saturating_sub(ID_WIDTH));
         for (id, line) in id.zip(lines) {
             page.line([styled(TITLE, text::pad_right(id, ID_WIDTH)), plain(line)]);
         }
@@ -163,7 +163,7 @@ pub fn list(checks: &[&Check], width: usize) -> String {
 /// Lists the checks as a JSON object that ends with a newline.
 #[must_use]
 pub fn list_json(checks: &[&Check]) -> String {
-    let one = |check: &&Check| json!({"name": check.id, "about": check.looks_at});
+    let one = |check: &&Check| json!({"name": check.id, "about": check.examines});
     let value = json!({
         "schema_version": SCHEMA_VERSION,
         "checks": checks.iter().map(one).collect::<Vec<_>>(),
@@ -185,9 +185,9 @@ pub fn json(diagnosis: &Diagnosis) -> String {
         "load_average": diagnosis.load.map(|load| load.average),
         "cpus": diagnosis.load.map(|load| load.cpus),
         "findings": diagnosis.findings.iter().map(finding).collect::<Vec<_>>(),
-        "unseen": diagnosis.unseen.iter().map(|unseen| json!({
-            "check": unseen.check,
-            "what": unseen.what,
+        "unseen": diagnosis.not_examined.iter().map(|not_examined| json!({
+            "check": not_examined.check,
+            "what": not_examined.what,
         })).collect::<Vec<_>>(),
     });
     format!("{value:#}\n")
@@ -198,7 +198,7 @@ fn finding(finding: &Finding) -> Value {
         "check": finding.check,
         "severity": finding.severity.name(),
         "title": finding.title,
-        "looked_at": finding.looked_at,
+        "looked_at": finding.examined,
         "evidence": finding.evidence.join(". "),
         "effect_ns": finding.effect.map(|effect| effect.span.0),
         "effect_is_lower_bound": finding.effect.map(|effect| effect.is_lower_bound),

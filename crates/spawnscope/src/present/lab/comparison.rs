@@ -9,9 +9,10 @@ use crate::present::text::escape;
 use crate::units;
 
 pub(super) const HEADING: &str = "Comparison with the older report";
-pub(super) const TOGETHER: &str = "Common shift of all cases of an experiment (± spread between cases). The cause is the machine, or \
+pub(super) const COMMON_SHIFT_TEXT: &str = "Common shift of all cases of an experiment (± spread between cases). The cause is the machine, or \
      a change that affects all cases; measure again to find out which:";
-pub(super) const APART: &str = "Changed by more than the common shift, and beyond the noise of both reports:";
+pub(super) const OTHER_CHANGES_TEXT: &str =
+    "Changed by more than the common shift, and beyond the noise of both reports:";
 const INDENT: usize = 2;
 /// A narrower terminal shows the interval after the name.
 const INTERVAL_FROM: usize = 60;
@@ -27,7 +28,7 @@ pub(super) fn on_a_terminal(comparison: &Comparison, width: usize) -> String {
     }
     let moved = moved(comparison);
     if !moved.is_empty() {
-        page.sentence(INDENT, PLAIN, TOGETHER);
+        page.sentence(INDENT, PLAIN, COMMON_SHIFT_TEXT);
         for (experiment, what) in &moved {
             let experiment = escape(format!("    {experiment}: ").as_bytes());
             page.hanging([plain(experiment)], PLAIN, &escape(what.as_bytes()));
@@ -35,7 +36,7 @@ pub(super) fn on_a_terminal(comparison: &Comparison, width: usize) -> String {
     }
     let apart = apart(comparison);
     if !apart.is_empty() {
-        page.sentence(INDENT, PLAIN, APART);
+        page.sentence(INDENT, PLAIN, OTHER_CHANGES_TEXT);
     }
     for change in &apart {
         let [ratio, interval, values, name] = cells(change);

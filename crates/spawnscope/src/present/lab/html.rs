@@ -112,7 +112,7 @@ fn compared(comparison: &Comparison, page: &mut String) {
     }
     let moved = comparison::moved(comparison);
     if !moved.is_empty() {
-        let _ = writeln!(page, "<p>{}</p>", comparison::TOGETHER);
+        let _ = writeln!(page, "<p>{}</p>", comparison::COMMON_SHIFT_TEXT);
         list(
             moved.iter().map(|(experiment, what)| format!("{experiment}: {what}")),
             page,
@@ -120,7 +120,7 @@ fn compared(comparison: &Comparison, page: &mut String) {
     }
     let apart = comparison::apart(comparison);
     if !apart.is_empty() {
-        let _ = writeln!(page, "<p>{}</p>", comparison::APART);
+        let _ = writeln!(page, "<p>{}</p>", comparison::OTHER_CHANGES_TEXT);
         let titles = [
             ("new to old", true),
             ("interval", true),

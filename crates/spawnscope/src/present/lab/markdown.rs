@@ -101,7 +101,7 @@ fn compared(comparison: &Comparison, lines: &mut Vec<String>) {
     }
     let moved = comparison::moved(comparison);
     if !moved.is_empty() {
-        lines.extend([comparison::TOGETHER.to_owned(), String::new()]);
+        lines.extend([comparison::COMMON_SHIFT_TEXT.to_owned(), String::new()]);
         lines.extend(
             moved
                 .iter()
@@ -111,7 +111,7 @@ fn compared(comparison: &Comparison, lines: &mut Vec<String>) {
     }
     let apart = comparison::apart(comparison);
     if !apart.is_empty() {
-        lines.extend([comparison::APART.to_owned(), String::new()]);
+        lines.extend([comparison::OTHER_CHANGES_TEXT.to_owned(), String::new()]);
         let titles = ["new to old", "interval", "old and new", "case"]
             .map(str::to_owned)
             .to_vec();

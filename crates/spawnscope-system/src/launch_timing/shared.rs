@@ -4,7 +4,8 @@
 use std::io;
 use std::marker::PhantomData;
 use std::ops::Deref;
-use std::ptr::NonNull;
+
+use super::memory::Memory;
 
 /// A type that such memory may hold.
 ///
@@ -14,7 +15,7 @@ pub unsafe trait Shareable {}
 
 /// A mapping shared with forked processes, initially all zeroes.
 #[derive(Debug)]
-pub struct Shared<T: Shareable>(NonNull<T>, PhantomData<T>);
+pub struct Shared<T: Shareable>(Memory, PhantomData<T>);
 
 impl<T: Shareable> Shared<T> {
     /// Creates the mapping.
@@ -22,21 +23,7 @@ impl<T: Shareable> Shared<T> {
     /// # Errors
     /// If there is no memory for it.
     pub fn map() -> io::Result<Shared<T>> {
-        // SAFETY: requests new memory and touches no existing mapping.
-        let address = unsafe {
-            libc::mmap(
-                std::ptr::null_mut(),
-                size_of::<T>(),
-                libc::PROT_READ | libc::PROT_WRITE,
-                libc::MAP_SHARED | libc::MAP_ANONYMOUS,
-                -1,
-                0,
-            )
-        };
-        match NonNull::new(address.cast()) {
-            Some(mapped) if address != libc::MAP_FAILED => Ok(Shared(mapped, PhantomData)),
-            _ => Err(io::Error::last_os_error()),
-        }
+        Ok(Shared(Memory::map_shared(size_of::<T>())?, PhantomData))
     }
 }
 
@@ -46,13 +33,6 @@ impl<T: Shareable> Deref for Shared<T> {
     fn deref(&self) -> &T {
         // SAFETY: the mapping lives as long as `self` and is page-aligned. It is zeroed at first and written only atomically, as
         // `Shareable` requires.
-        unsafe { self.0.as_ref() }
-    }
-}
-
-impl<T: Shareable> Drop for Shared<T> {
-    fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and no borrow of it is left.
-        unsafe { libc::munmap(self.0.as_ptr().cast(), size_of::<T>()) };
+        unsafe { &*self.0.start().cast::<T>() }
     }
 }

@@ -3,9 +3,9 @@
 //! instruction cache, as an ordinary program would do. Without these, the collector's code stays cached and costs a third less.
 
 use super::constant_of;
-use crate::now;
+use crate::arch::fill_instruction_cache;
+use crate::launch_timing::timing::{make_system_calls, timed};
 use spawnscope_data::event::{Calibration, Constant};
-use spawnscope_system::arch::fill_instruction_cache;
 
 /// Calls that are timed together.
 const CALLS: u32 = 100;
@@ -37,15 +37,12 @@ impl Unrecorded {
 /// Nanoseconds per call, for each round.
 fn nanos_of_a_call() -> [f64; ROUNDS] {
     [(); ROUNDS].map(|()| {
-        let began = now();
-        for _ in 0..CALLS / 2 {
-            // SAFETY: a plain system call without arguments.
-            unsafe {
-                libc::syscall(libc::SYS_getppid);
-                libc::syscall(libc::SYS_getppid);
+        let time = timed(|| {
+            for _ in 0..CALLS / 2 {
+                make_system_calls(2);
+                fill_instruction_cache();
             }
-            fill_instruction_cache();
-        }
-        now().since(began).0 as f64 / f64::from(CALLS)
+        });
+        time.0 as f64 / f64::from(CALLS)
     })
 }

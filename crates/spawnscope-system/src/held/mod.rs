@@ -16,6 +16,7 @@ use nix::unistd::{ForkResult, fork};
 
 pub use self::prepared::Identity;
 use self::prepared::Prepared;
+use crate::process::pidfd;
 use spawnscope_data::event::Pid;
 
 /// Why the command could not be started.
@@ -68,7 +69,7 @@ impl HeldCommand {
             ForkResult::Parent { child } => child,
         };
         let pid = Pid(child.as_raw());
-        let pidfd = super::pidfd(pid).map_err(|error| StartError::Failed(name.clone(), error))?;
+        let pidfd = pidfd(pid).map_err(|error| StartError::Failed(name.clone(), error))?;
         Ok(HeldCommand {
             name,
             path,

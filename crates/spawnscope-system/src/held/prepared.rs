@@ -2,13 +2,14 @@
 //! another thread may have held the allocator's lock.
 
 use std::ffi::{CStr, CString, OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use nix::sys::signal::SigSet;
 use nix::unistd::{Gid, Uid};
 
 use super::inheritance;
+use crate::exec_strings::ExecStrings;
 
 /// The user that the command runs as, if it is not the recorder's own.
 #[derive(Clone, Debug)]
@@ -38,9 +39,9 @@ impl Identity {
 /// What to execute, and as which user.
 pub(super) struct Prepared {
     path: CString,
-    argv: Strings,
-    shell_argv: Strings,
-    environment: Strings,
+    argv: ExecStrings,
+    shell_argv: ExecStrings,
+    environment: ExecStrings,
     identity: Option<Identity>,
     mask: SigSet,
 }
@@ -56,13 +57,11 @@ impl Prepared {
             .collect::<Option<Vec<_>>>()?;
         let mut shell_argv = vec![c"sh".to_owned(), path.clone()];
         shell_argv.extend(argv.iter().skip(1).cloned());
-        let (argv, shell_argv) = (Strings::new(argv), Strings::new(shell_argv));
-        let environment = Strings::new(environment(identity.as_ref())?);
         Some(Prepared {
             path,
-            argv,
-            shell_argv,
-            environment,
+            argv: ExecStrings::new(argv),
+            shell_argv: ExecStrings::new(shell_argv),
+            environment: environment(identity.as_ref())?,
             identity,
             mask,
         })
@@ -74,11 +73,17 @@ impl Prepared {
         if let Err(error) = self.become_user() {
             return error;
         }
-        match self.argv.execute(&self.path, &self.environment) {
+        match self.execute_file(&self.path, &self.argv) {
             // A script without `#!`: run it with the shell, as execvp and every shell do.
-            nix::Error::ENOEXEC => self.shell_argv.execute(c"/bin/sh", &self.environment),
+            nix::Error::ENOEXEC => self.execute_file(c"/bin/sh", &self.shell_argv),
             error => error,
         }
+    }
+
+    fn execute_file(&self, path: &CStr, argv: &ExecStrings) -> nix::Error {
+        // SAFETY: the path ends with NUL, both lists end with NULL, and all of them live as long as `self`.
+        unsafe { libc::execve(path.as_ptr(), argv.as_ptr(), self.environment.as_ptr()) };
+        nix::Error::last()
     }
 
     fn become_user(&self) -> nix::Result<()> {
@@ -86,45 +91,12 @@ impl Prepared {
     }
 }
 
-/// Our environment, with the variables of `identity` replaced.
-fn environment(identity: Option<&Identity>) -> Option<Vec<CString>> {
+/// Our environment, with the variables of `identity` replaced; `None` if a string contains a NUL.
+fn environment(identity: Option<&Identity>) -> Option<ExecStrings> {
     let mut environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
     for (name, value) in identity.iter().flat_map(|identity| &identity.environment) {
         environment.retain(|(other, _)| other != name);
         environment.push((name.clone(), value.clone()));
     }
-    let entries = environment.into_iter().map(|(mut entry, value)| {
-        entry.push("=");
-        entry.push(value);
-        CString::new(entry.into_vec()).ok()
-    });
-    entries.collect()
-}
-
-/// A string array as `execve` expects it: pointers, terminated by NULL.
-struct Strings {
-    pointers: Vec<*const libc::c_char>,
-    /// The strings that the pointers refer to.
-    _strings: Vec<CString>,
-}
-
-impl Strings {
-    fn new(strings: Vec<CString>) -> Strings {
-        let pointers = strings
-            .iter()
-            .map(|string| string.as_ptr())
-            .chain([std::ptr::null()])
-            .collect();
-        Strings {
-            pointers,
-            _strings: strings,
-        }
-    }
-
-    /// Executes the program with these arguments. Returns only on failure.
-    fn execute(&self, path: &CStr, environment: &Strings) -> nix::Error {
-        // SAFETY: both arrays end with NULL, and their strings live as long as `self` and `environment`.
-        unsafe { libc::execve(path.as_ptr(), self.pointers.as_ptr(), environment.pointers.as_ptr()) };
-        nix::Error::last()
-    }
+    ExecStrings::environment(environment)
 }

@@ -1,5 +1,4 @@
-//! How long processes waited for a CPU: the part of a launch that only shows how busy the machine is. Runs in small processes (`small`),
-//! under the rules for such processes.
+//! How long processes waited for a CPU: the part of a launch that only shows how busy the machine is. Usable in measuring processes.
 
 use std::ffi::{CStr, c_char, c_int};
 
@@ -9,11 +8,14 @@ use spawnscope_data::event::Nanos;
 const ROOM: usize = 72;
 
 /// The wait time of this process when a launch began; unknown if the kernel does not count it.
-pub(super) struct Waits(Option<Nanos>);
+#[derive(Debug)]
+pub struct RunQueueWaits(Option<Nanos>);
 
-impl Waits {
-    pub(super) fn begin() -> Waits {
-        Waits(if sees_itself() {
+impl RunQueueWaits {
+    /// Reads the wait time of this process so far.
+    #[must_use]
+    pub fn begin() -> RunQueueWaits {
+        RunQueueWaits(if sees_itself() {
             of(c"/proc/self/schedstat")
         } else {
             None
@@ -21,7 +23,8 @@ impl Waits {
     }
 
     /// The wait time of this process since then, plus all of the child, which must not have been reaped; zero if unknown.
-    pub(super) fn until_end_of(&self, child: c_int) -> Nanos {
+    #[must_use]
+    pub fn until_end_of(&self, child: c_int) -> Nanos {
         let known = || {
             let ours = of(c"/proc/self/schedstat")?.since(self.0?);
             let path = join([b"/proc/", digits(child, &mut [0; 10]), b"/schedstat"]);
@@ -31,8 +34,9 @@ impl Waits {
     }
 }
 
-/// Whether a child is running or waiting for a CPU; `false` if unknown. Allocates, so it must only be called by the doctor.
-pub(super) fn is_runnable(child: c_int) -> bool {
+/// Whether a child is running or waiting for a CPU; `false` if unknown. Allocates, so measuring processes must not call it.
+#[must_use]
+pub fn is_runnable(child: c_int) -> bool {
     let stat = std::fs::read(format!("/proc/{child}/stat")).unwrap_or_default();
     // The name before the state may contain any bytes.
     let state = stat.rsplit(|&byte| byte == b')').next().and_then(|rest| rest.get(1));

@@ -23,6 +23,7 @@ pub struct Status {
 
 impl Status {
     /// The status of a process; `None` if it does not exist.
+    #[must_use]
     pub fn of(pid: Pid) -> Option<Status> {
         Status::parse(&fs::read(format!("/proc/{}/status", pid.0)).ok()?)
     }
@@ -40,22 +41,26 @@ impl Status {
     }
 
     /// Whether it is stopped, by a signal or by a tracer.
+    #[must_use]
     pub fn is_stopped(&self) -> bool {
         matches!(self.state, b'T' | b't')
     }
 
     /// Whether it is stopped by a tracer.
+    #[must_use]
     pub fn is_stopped_by_tracer(&self) -> bool {
         self.state == b't' && self.tracer.is_some()
     }
 
     /// Whether it is in interruptible sleep.
+    #[must_use]
     pub fn is_asleep(&self) -> bool {
         self.state == b'S'
     }
 }
 
 /// The arguments of its program.
+#[must_use]
 pub fn arguments(pid: Pid) -> Vec<Vec<u8>> {
     let bytes = fs::read(format!("/proc/{}/cmdline", pid.0)).unwrap_or_default();
     let bytes = bytes.strip_suffix(b"\0").unwrap_or(&bytes);
@@ -66,6 +71,7 @@ pub fn arguments(pid: Pid) -> Vec<Vec<u8>> {
 }
 
 /// The file that was passed to execve; for a script, the script itself. Only valid if the process has not run since its exec.
+#[must_use]
 pub fn program(pid: Pid) -> Option<Vec<u8>> {
     let words = fs::read(format!("/proc/{}/auxv", pid.0)).ok()?;
     let (words, _) = words.as_chunks::<{ size_of::<usize>() }>();
@@ -82,6 +88,7 @@ pub fn program(pid: Pid) -> Option<Vec<u8>> {
 }
 
 /// Whether its executable is set-user-ID or set-group-ID, and would give it privilege if it were not traced.
+#[must_use]
 pub fn is_set_id(pid: Pid) -> bool {
     let mode = fs::metadata(format!("/proc/{}/exe", pid.0)).map_or(0, |file| file.mode());
     let by_group = libc::S_ISGID | libc::S_IXGRP;
@@ -89,6 +96,7 @@ pub fn is_set_id(pid: Pid) -> bool {
 }
 
 /// A process and all its descendants.
+#[must_use]
 pub fn tree(root: Pid) -> Vec<Pid> {
     let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok().map(Pid));
@@ -103,6 +111,7 @@ pub fn tree(root: Pid) -> Vec<Pid> {
 }
 
 /// Whether it has perf events open.
+#[must_use]
 pub fn has_perf_events(pid: Pid) -> bool {
     let files = fs::read_dir(format!("/proc/{}/fd", pid.0))
         .into_iter()
@@ -113,6 +122,7 @@ pub fn has_perf_events(pid: Pid) -> bool {
 }
 
 /// Yama's ptrace_scope, if Yama is active.
+#[must_use]
 pub fn yama_scope() -> Option<u8> {
     let text = fs::read_to_string("/proc/sys/kernel/yama/ptrace_scope").ok()?;
     text.trim().parse().ok()

@@ -2,6 +2,13 @@
 
 use super::shared_results::{Life, MOST_ROUNDS};
 use super::*;
+use crate::launch_timing::shared::Shared;
+use crate::process::reap;
+
+fn life(created: u64, reaped: u64) -> Life {
+    let [created, reaped] = [created, reaped].map(Nanos);
+    Life { created, reaped }
+}
 
 /// Rounds in which the fastest life takes 1 unit and the slowest `rounds` units. In the large process, each MiB adds 100 ns to
 /// creation and 50 ns to freeing.
@@ -10,16 +17,15 @@ fn results(rounds: u64) -> Shared<SharedResults> {
     let mebibytes = (rounds::LARGE_BYTES >> 20) as u64;
     // Not in ascending order.
     for scale in (1..=rounds).map(|number| 1 + number * 2 % rounds) {
-        let life = |created, reaped| Life { created, reaped };
         results.small.add(life(100 * scale, 200 * scale));
         results.cold.add(life(0, 350 * scale));
         results.vfork.add(life(20 * scale, 30 * scale));
         results.large.add(life(300 + 100 * mebibytes, 600 + 150 * mebibytes));
-        results.faults.add(life(0, 1_000 * scale * u64::from(rounds::FAULTS)));
-        results.reuses.add(life(0, 400 * scale * u64::from(rounds::FAULTS)));
+        results.faults.add([1_000 * scale * u64::from(rounds::FAULTS)]);
+        results.reuses.add([400 * scale * u64::from(rounds::FAULTS)]);
         results
             .identifications
-            .add(life(0, 30 * scale * u64::from(rounds::IDENTIFICATIONS)));
+            .add([30 * scale * u64::from(rounds::IDENTIFICATIONS)]);
     }
     results
 }
@@ -53,10 +59,7 @@ fn few_rounds_and_impossible_costs_are_unknown() {
     assert_eq!(constants(&results(4)), []);
     let results = results(5);
     for _ in 0..11 {
-        results.large.add(Life {
-            created: 50,
-            reaped: 5_000,
-        });
+        results.large.add(life(50, 5_000));
     }
     let found = constants(&results);
     let names: Vec<_> = found.iter().map(|constant| constant.what.name()).collect();
@@ -69,32 +72,24 @@ fn few_rounds_and_impossible_costs_are_unknown() {
 }
 
 #[test]
-fn a_board_holds_no_more_than_it_has_room_for() {
-    let results = results(20);
-    assert_eq!(results.small.lives().len(), MOST_ROUNDS);
-    assert_eq!(
-        results.small.lives()[0],
-        Life {
-            created: 300,
-            reaped: 600
-        }
-    );
-    assert_eq!(Shared::<SharedResults>::map().unwrap().small.lives(), []);
+fn rounds_beyond_the_capacity_are_dropped() {
+    let lives = results(20).small.all();
+    assert_eq!((lives.len(), lives[0]), (MOST_ROUNDS, life(300, 600)));
 }
 
 #[test]
 fn the_measuring_process_is_gone_afterwards() {
-    let is_gone = |pid: Pid| {
-        // SAFETY: queries a child of ours.
-        let waited = unsafe { libc::waitpid(pid.0, std::ptr::null_mut(), libc::WNOHANG) };
-        waited == -1 && io::Error::last_os_error().raw_os_error() == Some(libc::ECHILD)
-    };
-    let finished = Calibrator::start().unwrap();
-    let pid = finished.process.0;
-    let _ = finished.finish();
+    let is_gone = |pid| reap(pid).is_err_and(|error| error.raw_os_error() == Some(libc::ECHILD));
+    // Long enough for a busy machine; the process ends after its last round.
+    let finished = Calibrator::start_for(Duration::from_secs(60)).unwrap();
+    let pid = finished.process.pid();
+    let found = finished.finish();
     assert!(is_gone(pid));
+    for what in [Constant::ForkExit, Constant::VforkExit, Constant::CowFault] {
+        assert!(found.iter().any(|constant| constant.what == what), "{found:?}");
+    }
     let dropped = Calibrator::start().unwrap();
-    let pid = dropped.process.0;
+    let pid = dropped.process.pid();
     drop(dropped);
     assert!(is_gone(pid));
 }

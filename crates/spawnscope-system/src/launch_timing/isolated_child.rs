@@ -1,71 +1,74 @@
-//! Child processes of the doctor that do what can hang. The doctor waits for them with a time limit, and they inherit none of its
-//! descriptors.
+//! Child processes that do what can hang. Their parent waits for them with a time limit, and they inherit none of its descriptors.
 
 use std::ffi::c_int;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 use nix::unistd::{ForkResult, fork};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::io::Errno;
 
-use spawnscope_collect::pidfd;
+use crate::process::{is_readable_within, pidfd};
 use spawnscope_data::event::Pid;
 
 /// How long to wait for a killed process. A process that waits for a file system may ignore even SIGKILL, and is left behind.
-pub(super) const GRACE: Duration = Duration::from_millis(60);
+pub const GRACE: Duration = Duration::from_millis(60);
 
 /// The limit for closing descriptors one by one: RLIMIT_NOFILE can be a billion.
 const MOST_CLOSED: libc::rlim_t = 1 << 14;
 
 /// A child that no other code reaps. Dropping it kills it and waits for it, unless it hangs.
-pub(super) struct Child {
+#[derive(Debug)]
+pub struct IsolatedChild {
     pid: c_int,
     ended: OwnedFd,
 }
 
-impl Child {
-    /// Forks a process without the doctor's descriptors, so that a reader of the doctor's output does not have to wait for it. `input`
-    /// becomes its standard input. `work` may do anything while the doctor is single-threaded, which is always the case except in tests;
-    /// preferably it only makes system calls.
-    pub(super) fn fork(input: Option<BorrowedFd<'_>>, work: impl FnOnce()) -> io::Result<Child> {
+impl IsolatedChild {
+    /// Forks a process without the parent's descriptors, so that a reader of the parent's output does not have to wait for it. `input`
+    /// becomes its standard input. `work` may do anything if the parent is single-threaded. Otherwise it may only make system calls.
+    ///
+    /// # Errors
+    /// If no process can be created.
+    pub fn fork(input: Option<BorrowedFd<'_>>, work: impl FnOnce()) -> io::Result<IsolatedChild> {
         // SAFETY: the child never returns. The documentation above limits what `work` may do.
         match unsafe { fork() }? {
             ForkResult::Child => {
-                become_small(input.map(|input| input.as_raw_fd()));
+                isolate(input.map(|input| input.as_raw_fd()));
                 work();
-                // SAFETY: exits at once; no code of the doctor runs in the child.
+                // SAFETY: exits at once; no code of the parent runs in the child.
                 unsafe { libc::_exit(0) }
             }
             ForkResult::Parent { child } => {
                 let pid = child.as_raw();
                 let ended = pidfd(Pid(pid)).inspect_err(|_| end(pid))?;
-                Ok(Child { pid, ended })
+                Ok(IsolatedChild { pid, ended })
             }
         }
     }
 
-    pub(super) fn pid(&self) -> c_int {
+    /// Its process id.
+    #[must_use]
+    pub fn pid(&self) -> c_int {
         self.pid
     }
 
     /// Waits for its end until `until`.
-    pub(super) fn has_ended_by(&self, until: Instant) -> bool {
+    #[must_use]
+    pub fn has_ended_by(&self, until: Instant) -> bool {
         is_readable_within(&self.ended, until.saturating_duration_since(Instant::now()))
     }
 
     /// Lets it continue on its own.
-    pub(super) fn leave(self) {
+    pub fn leave(self) {
         std::mem::forget(self);
     }
 }
 
-impl Drop for Child {
+impl Drop for IsolatedChild {
     fn drop(&mut self) {
         // SAFETY: a plain system call; the child was not reaped, so no other process has its pid.
         unsafe { libc::kill(self.pid, libc::SIGKILL) };
-        self.has_ended_by(Instant::now() + GRACE);
+        let _ = self.has_ended_by(Instant::now() + GRACE);
         // SAFETY: a plain system call on our own child.
         unsafe { libc::waitpid(self.pid, std::ptr::null_mut(), libc::WNOHANG) };
     }
@@ -80,9 +83,9 @@ fn end(pid: c_int) {
     }
 }
 
-/// Closes the doctor's descriptors, redirects standard input and output to /dev/null, makes wait calls see children, and unblocks all
+/// Closes the parent's descriptors, redirects standard input and output to /dev/null, makes wait calls see children, and unblocks all
 /// signals.
-fn become_small(input: Option<c_int>) {
+fn isolate(input: Option<c_int>) {
     // SAFETY: plain system calls in a child process of ours.
     unsafe {
         libc::signal(libc::SIGCHLD, libc::SIG_DFL);
@@ -114,31 +117,3 @@ fn close_one_by_one() {
 
 // SAFETY: a set of bits; zero means that none is set.
 static NO_SIGNALS: libc::sigset_t = unsafe { std::mem::zeroed() };
-
-pub(super) fn die_with_parent() {
-    // SAFETY: a plain system call.
-    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
-}
-
-/// Waits until a descriptor is readable; `false` after `limit`.
-pub(super) fn is_readable_within(fd: impl AsFd, limit: Duration) -> bool {
-    wait(
-        &mut [PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN)],
-        Instant::now() + limit,
-    )
-}
-
-/// Waits for any of these events; `false` if none came before `until`.
-pub(super) fn wait(watched: &mut [PollFd<'_>], until: Instant) -> bool {
-    loop {
-        let left = until.saturating_duration_since(Instant::now());
-        let timeout = Timespec {
-            tv_sec: left.as_secs().cast_signed(),
-            tv_nsec: i64::from(left.subsec_nanos()),
-        };
-        match poll(watched, Some(&timeout)) {
-            Err(Errno::INTR) if !left.is_zero() => {}
-            ready => return ready.is_ok_and(|count| count > 0),
-        }
-    }
-}

@@ -9,17 +9,18 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use super::guest::{self, GRACE};
+use super::program_session::{self, GRACE};
 use super::{Outcome, Ran, Reads, Unknown, orphans, trace};
-use crate::child::{Child, is_readable_within};
 use spawnscope_data::event::Nanos;
+use spawnscope_system::launch_timing::isolated_child::IsolatedChild;
+use spawnscope_system::process::is_readable_within;
 
-/// How long a host may take beyond its guest's time: it may wait three times for processes that ignore signals.
-const SEEING_OUT: Duration = Duration::from_millis(5 * GRACE.as_millis() as u64);
+/// How long a supervisor may take beyond its program's time: it may wait three times for processes that ignore signals.
+const TIME_TO_END: Duration = Duration::from_millis(5 * GRACE.as_millis() as u64);
 /// The possible first bytes of an answer.
 const FAILED: u8 = 0;
 const SUCCEEDED: u8 = 1;
-const CUT: u8 = 2;
+const KILLED: u8 = 2;
 /// The length of the first byte and the nanoseconds; the output follows.
 const HEAD: usize = 9;
 /// The exit status of a shell for a program that cannot be executed.
@@ -34,7 +35,7 @@ pub(super) enum Task {
     Count,
 }
 
-/// Runs a task in a host, for up to `patience`.
+/// Runs a task in a supervisor, for up to `patience`.
 pub(super) fn ask(command: Command, patience: Duration, task: Task) -> Result<Outcome, Unknown> {
     orphans::adopt();
     let (bytes, is_over) = answer(command, patience, task).map_err(|_| Unknown::NotStarted)?;
@@ -44,35 +45,35 @@ pub(super) fn ask(command: Command, patience: Duration, task: Task) -> Result<Ou
             return Unknown::DidNotEnd(Nanos(patience.as_nanos() as u64));
         }
         if let Ok(pid) = pid.try_into() {
-            orphans::see_out(i32::from_ne_bytes(pid));
+            orphans::end_all(i32::from_ne_bytes(pid));
         }
-        Unknown::KeeperKilled
+        Unknown::SupervisorKilled
     })
 }
 
-/// Everything that a host sends, starting with its guest's pid, and whether the host has ended.
+/// Everything that a supervisor sends, starting with its program's pid, and whether the supervisor has ended.
 fn answer(mut command: Command, patience: Duration, task: Task) -> io::Result<(Vec<u8>, bool)> {
-    let (mut answer, host_end) = UnixStream::pair()?;
-    let host = Child::fork(Some(host_end.as_fd()), || {
+    let (mut answer, supervisor_end) = UnixStream::pair()?;
+    let supervisor = IsolatedChild::fork(Some(supervisor_end.as_fd()), || {
         let outcome = serve(&mut command, patience, task);
-        // SAFETY: standard input is the host's end of the connection, which no other object here owns.
+        // SAFETY: standard input is the supervisor's end of the connection, which no other object here owns.
         let mut connection = ManuallyDrop::new(unsafe { UnixStream::from_raw_fd(0) });
         // If the doctor is gone, the answer is not needed.
         let _ = outcome.and_then(|outcome| connection.write_all(&in_bytes(&outcome)));
     })?;
-    drop(host_end);
-    let until = Instant::now() + patience + SEEING_OUT;
+    drop(supervisor_end);
+    let until = Instant::now() + patience + TIME_TO_END;
     let bytes = read_all(&mut answer, until)?;
-    let is_over = host.has_ended_by(until);
-    // Once the doctor's end of the connection is closed, a late host ends on its own.
+    let is_over = supervisor.has_ended_by(until);
+    // Once the doctor's end of the connection is closed, a late supervisor ends on its own.
     drop(answer);
     if !is_over {
-        host.leave();
+        supervisor.leave();
     }
     Ok((bytes, is_over))
 }
 
-/// Runs in the host, which becomes the parent of orphans, so that it can detect when no process is left.
+/// Runs in the supervisor, which becomes the parent of orphans, so that it can detect when no process is left.
 fn serve(command: &mut Command, patience: Duration, task: Task) -> io::Result<Outcome> {
     // SAFETY: plain system calls in a process of ours. A session of its own keeps signals of the terminal away.
     unsafe {
@@ -85,11 +86,11 @@ fn serve(command: &mut Command, patience: Duration, task: Task) -> io::Result<Ou
     let doctor = io::stdin();
     let doctor = doctor.as_fd();
     match task {
-        Task::Run(reads) => guest::run(doctor, patience, reads, false, || {
+        Task::Run(reads) => program_session::run(doctor, patience, reads, false, || {
             let _not_executed = command.exec();
             NOT_EXECUTED
         }),
-        Task::Count => guest::run(doctor, patience, Reads::Output, true, || {
+        Task::Count => program_session::run(doctor, patience, Reads::Output, true, || {
             trace::report_launches(command)
         }),
     }
@@ -99,7 +100,7 @@ fn in_bytes(outcome: &Outcome) -> Vec<u8> {
     let (kind, ran) = match outcome {
         Outcome::Ended(ran) if ran.succeeded => (SUCCEEDED, ran),
         Outcome::Ended(ran) => (FAILED, ran),
-        Outcome::TookTooLong(ran) => (CUT, ran),
+        Outcome::TookTooLong(ran) => (KILLED, ran),
     };
     [&[kind][..], &ran.took.0.to_ne_bytes(), ran.output.as_bytes()].concat()
 }
@@ -113,7 +114,7 @@ fn of_bytes(bytes: &[u8]) -> Option<Outcome> {
         output: String::from_utf8_lossy(output).into_owned(),
     };
     Some(match head[0] {
-        CUT => Outcome::TookTooLong(ran),
+        KILLED => Outcome::TookTooLong(ran),
         _ => Outcome::Ended(ran),
     })
 }

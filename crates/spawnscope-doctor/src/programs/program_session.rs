@@ -1,5 +1,5 @@
 //! A program of the user that runs for a limited time: in its own session, without a terminal. At the end it receives the signals of a
-//! closing terminal, so that it can remove its locks. All of this happens in a host process (`host`).
+//! closing terminal, so that it can remove its locks. All of this happens in a supervisor (`supervisor`).
 
 use std::io::{self, PipeReader, PipeWriter, Read};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -11,10 +11,9 @@ use rustix::event::{PollFd, PollFlags};
 use rustix::io::ioctl_fionbio;
 
 use super::{Outcome, Ran, Reads};
-use crate::child::wait;
 use crate::processes;
-use spawnscope_collect::pidfd;
 use spawnscope_data::event::{Nanos, Pid};
+use spawnscope_system::process::{pidfd, wait_until};
 
 /// How long processes that a program left behind may continue, and how long processes have to end after each request.
 pub(super) const GRACE: Duration = Duration::from_millis(200);
@@ -28,7 +27,7 @@ pub(super) const REQUESTS: [&[i32]; 3] = [&[libc::SIGTERM, libc::SIGCONT], &[lib
 
 /// The first process of the session. Processes that it leaves in the session are ended with it; daemons that created their own session
 /// belong to the user.
-struct Guest {
+struct ProgramSession {
     pid: i32,
     /// Whether it is our tracer of the program. A tracer is ended first, because it delays signals.
     is_tracer: bool,
@@ -36,17 +35,17 @@ struct Guest {
     status: Option<i32>,
 }
 
-impl Guest {
+impl ProgramSession {
     /// Forks it without waiting for its exec, which may hang.
     fn start(
         output: Option<&PipeWriter>,
         reads: Reads,
         is_tracer: bool,
         body: impl FnOnce() -> i32,
-    ) -> io::Result<Guest> {
-        // SAFETY: the host is single-threaded, so its child may do anything.
+    ) -> io::Result<ProgramSession> {
+        // SAFETY: the supervisor is single-threaded, so its child may do anything.
         match unsafe { fork() }? {
-            ForkResult::Parent { child } => Ok(Guest {
+            ForkResult::Parent { child } => Ok(ProgramSession {
                 pid: child.as_raw(),
                 is_tracer,
                 status: None,
@@ -64,7 +63,7 @@ impl Guest {
     fn is_over(&mut self) -> bool {
         loop {
             let mut status = 0;
-            // SAFETY: `status` has room for a status. Orphans of the session are children of the host.
+            // SAFETY: `status` has room for a status. Orphans of the session are children of the supervisor.
             let reaped = unsafe { libc::waitpid(-1, &raw mut status, libc::WNOHANG) };
             match reaped {
                 0 => break,
@@ -105,7 +104,7 @@ impl Guest {
 
     /// Waits for processes that it left behind, or asks them to end and finally kills them. A process that hangs in the kernel is left
     /// behind.
-    fn see_out(&mut self) {
+    fn end_all(&mut self) {
         self.is_over();
         if self.status.is_some() && self.is_over_within(GRACE) {
             return;
@@ -134,14 +133,14 @@ pub(super) fn members(session: i32) -> Vec<u32> {
     }
 }
 
-/// Sends the guest's pid to the doctor, in case the guest kills this process. The doctor may be gone by then.
-fn introduce(guest: &Guest, doctor: BorrowedFd<'_>) {
-    let pid = guest.pid.to_ne_bytes();
+/// Sends the session's first pid to the doctor, in case the program kills this process. The doctor may be gone by then.
+fn send_pid(session: &ProgramSession, doctor: BorrowedFd<'_>) {
+    let pid = session.pid.to_ne_bytes();
     // SAFETY: the bytes are valid for the call.
     unsafe { libc::send(doctor.as_raw_fd(), pid.as_ptr().cast(), pid.len(), libc::MSG_NOSIGNAL) };
 }
 
-/// Runs a guest for up to `patience`, or until `doctor` is gone.
+/// Runs a program for up to `patience`, or until `doctor` is gone.
 pub(super) fn run(
     doctor: BorrowedFd<'_>,
     patience: Duration,
@@ -152,15 +151,15 @@ pub(super) fn run(
     let (reader, writer) = io::pipe()?;
     ioctl_fionbio(&reader, true)?;
     let began = Instant::now();
-    let mut guest = Guest::start(Some(&writer), reads, is_tracer, body)?;
-    introduce(&guest, doctor);
+    let mut session = ProgramSession::start(Some(&writer), reads, is_tracer, body)?;
+    send_pid(&session, doctor);
     drop(writer);
-    let ended = pidfd(Pid(guest.pid))?;
+    let ended = pidfd(Pid(session.pid))?;
     let mut bytes = Vec::new();
     let in_time = read_until_end(&ended, doctor, reader, began + patience, &mut bytes);
     let took = Nanos(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX));
-    guest.see_out();
-    let status = guest.status.filter(|_| in_time);
+    session.end_all();
+    let status = session.status.filter(|_| in_time);
     let ran = Ran {
         took,
         succeeded: status == Some(0),
@@ -172,10 +171,10 @@ pub(super) fn run(
     })
 }
 
-/// Creates a session, without input, and with only the requested output. The guest inherits no ignored or blocked signals from the doctor's
-/// parent, since the host has reset them.
+/// Creates a session, without input, and with only the requested output. The program inherits no ignored or blocked signals from the doctor's
+/// parent, since the supervisor has reset them.
 fn take_outputs(output: Option<&PipeWriter>, reads: Reads) {
-    // SAFETY: plain system calls in a process of ours; until here, standard input is the host's connection.
+    // SAFETY: plain system calls in a process of ours; until here, standard input is the supervisor's connection.
     unsafe {
         libc::setsid();
         let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC);
@@ -210,7 +209,7 @@ fn read_until_end(
         if is_open {
             watched.push(PollFd::from_borrowed_fd(output.as_fd(), PollFlags::IN));
         }
-        let ready = wait(&mut watched, until);
+        let ready = wait_until(&mut watched, until);
         let [has_ended, is_alone] = [0, 1].map(|number| !watched[number].revents().is_empty());
         is_open = is_open && take(&mut output, bytes);
         if has_ended || is_alone || !ready {

@@ -1,0 +1,130 @@
+//! The work of the measuring process: creates children that exit at once, from a small and from a large process, and times them. It
+//! keeps the rules for measuring processes (`launch_timing`).
+
+use std::ffi::c_int;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::shared_results::{Life, MOST_ROUNDS, SharedResults};
+use crate::clock::now;
+use crate::launch_timing::clone::{ChildStack, CloneCall, LivingCopy};
+use crate::launch_timing::keeper::{ignore_requests_to_end, pause};
+use crate::launch_timing::memory::{Memory, PAGE_BYTES};
+use crate::launch_timing::timing::{Deadline, LaunchTimer, timed};
+use crate::process::reap;
+use spawnscope_data::event::{CALIBRATION_PAUSE, Nanos};
+
+/// Memory of the large process, in addition to the small one's. Filling takes 0.25 ms per MiB, and several times that on a busy
+/// machine, so more would take too long.
+pub(super) const LARGE_BYTES: usize = 8 << 20;
+/// Copy-on-write faults per round, 1 to 2 us each, and as many after the child's end.
+pub(super) const FAULTS: u32 = 100;
+
+/// CPUID instructions per round: 0.03 us each, or 2 to 40 us where a hypervisor emulates them.
+pub(super) const IDENTIFICATIONS: u32 = 8;
+
+/// Rounds of the small process before anything else.
+const FIRST_ROUNDS: usize = 6;
+
+/// Rounds of measurements that take long or vary little.
+const ENOUGH_ROUNDS: usize = 8;
+
+/// Rounds that are each preceded by a pause.
+const PAUSES: usize = 6;
+
+/// Measures the small process first, so that its constants are known even if time is short, as on a busy machine. It runs only some
+/// of its rounds then, and the others at the end. No round begins later than `last_round` from now, and any failure ends the
+/// measurement early.
+pub(super) fn measure(results: &SharedResults, last_round: Duration) -> Option<()> {
+    ignore_requests_to_end();
+    let deadline = Deadline::after(last_round);
+    let rounds = |most| deadline.rounds(most);
+    let bench = Bench {
+        results,
+        stack: ChildStack::map().ok()?,
+    };
+    let small = |most: usize| -> Option<()> {
+        for _ in rounds(most) {
+            results.small.add(bench.life(0)?);
+            results.vfork.add(bench.life(libc::CLONE_VM | libc::CLONE_VFORK)?);
+        }
+        Some(())
+    };
+    small(FIRST_ROUNDS)?;
+    #[cfg(target_arch = "x86_64")]
+    for _ in rounds(ENOUGH_ROUNDS) {
+        results.identifications.add([timed(identify).0]);
+    }
+    let few_pages = Memory::map(2 * FAULTS as usize * PAGE_BYTES).ok()?;
+    // With huge pages, there would be no page tables to copy.
+    few_pages.advise(libc::MADV_NOHUGEPAGE).ok()?;
+    few_pages.populate();
+    for _ in rounds(ENOUGH_ROUNDS) {
+        bench.faults(&few_pages)?;
+    }
+    few_pages.advise(libc::MADV_DONTFORK).ok()?;
+    let many_pages = Memory::map(LARGE_BYTES).ok()?;
+    many_pages.advise(libc::MADV_NOHUGEPAGE).ok()?;
+    many_pages.populate();
+    for _ in rounds(ENOUGH_ROUNDS) {
+        results.large.add(bench.life(0)?);
+    }
+    many_pages.advise(libc::MADV_DONTFORK).ok()?;
+    for _ in rounds(PAUSES) {
+        pause(Duration::from_nanos(CALIBRATION_PAUSE.0));
+        results.cold.add(bench.life(0)?);
+    }
+    small(MOST_ROUNDS - FIRST_ROUNDS)
+}
+
+/// Everything needed to create a child.
+struct Bench<'a> {
+    results: &'a SharedResults,
+    stack: ChildStack,
+}
+
+impl Bench<'_> {
+    /// Times a child that only exits.
+    fn life(&self, flags: c_int) -> Option<Life> {
+        let call = CloneCall::Clone { flags };
+        let argument = std::ptr::from_ref(self.results).cast();
+        let timer = LaunchTimer::begin();
+        // SAFETY: the child only makes system calls and exits. The results outlive it, and the stack is used again after its end.
+        let child = unsafe { self.stack.start(call, exit_at_once, argument) };
+        reap(child.ok()?).ok()?;
+        let reaped = timer.end().wall;
+        let born = Nanos(self.results.born.load(Ordering::Relaxed));
+        Some(Life {
+            created: born.since(timer.began()),
+            reaped,
+        })
+    }
+
+    /// Writes to pages that a living child shares, then to as many pages that it shared before it ended.
+    fn faults(&self, pages: &Memory) -> Option<()> {
+        let copy = LivingCopy::start().ok()?;
+        let half = FAULTS as usize * PAGE_BYTES;
+        self.results.faults.add([timed(|| pages.write_first(half)).0]);
+        copy.end().ok()?;
+        // The second half is reached by writing to all pages: a page written before costs almost nothing.
+        self.results.reuses.add([timed(|| pages.write()).0]);
+        Some(())
+    }
+}
+
+unsafe extern "C" fn exit_at_once(results: *const u8) -> ! {
+    // SAFETY: the shared results, which are mapped in every child.
+    let results = unsafe { &*results.cast::<SharedResults>() };
+    results.born.store(now().0, Ordering::Relaxed);
+    // SAFETY: exits at once.
+    unsafe { libc::_exit(0) }
+}
+
+/// Queries what the C library of every program queries at startup: the sizes of the caches.
+#[cfg(target_arch = "x86_64")]
+fn identify() {
+    const CACHES: u32 = 4;
+    for cache in 0..IDENTIFICATIONS {
+        std::hint::black_box(std::arch::x86_64::__cpuid_count(CACHES, cache % 4));
+    }
+}

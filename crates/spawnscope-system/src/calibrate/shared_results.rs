@@ -1,0 +1,65 @@
+//! The shared memory in which the measuring process and its children store their times. The recorder reads it after they have
+//! ended.
+
+use std::sync::atomic::AtomicU64;
+
+use crate::launch_timing::series::Series;
+use crate::launch_timing::shared::Shareable;
+use spawnscope_data::event::Nanos;
+
+/// The maximum number of rounds.
+pub(super) const MOST_ROUNDS: usize = 16;
+
+/// All zeroes means no results.
+#[repr(C)]
+pub(super) struct SharedResults {
+    /// When the latest child reached its first instruction.
+    pub(super) born: AtomicU64,
+    /// Forks of the small process.
+    pub(super) small: Lives,
+    /// The same, after pauses.
+    pub(super) cold: Lives,
+    /// Like `small`, with CLONE_VM and CLONE_VFORK.
+    pub(super) vfork: Lives,
+    /// Forks of the large process.
+    pub(super) large: Lives,
+    /// All copy-on-write faults of a round.
+    pub(super) faults: Times,
+    /// The same after the child has ended: no page is copied.
+    pub(super) reuses: Times,
+    /// All CPUID instructions of a round.
+    pub(super) identifications: Times,
+}
+
+// SAFETY: all fields are atomic integers, for which zero is valid.
+unsafe impl Shareable for SharedResults {}
+
+/// One time in each round.
+pub(super) type Times = Series<1, MOST_ROUNDS>;
+
+/// One child in each round.
+#[repr(C)]
+pub(super) struct Lives(Series<2, MOST_ROUNDS>);
+
+/// The times of one child, in nanoseconds since its parent entered the call that created it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Life {
+    /// When the child reached its first instruction.
+    pub(super) created: Nanos,
+    /// When the parent's wait returned. The child does nothing but exit.
+    pub(super) reaped: Nanos,
+}
+
+impl Lives {
+    pub(super) fn add(&self, life: Life) {
+        self.0.add([life.created.0, life.reaped.0]);
+    }
+
+    pub(super) fn all(&self) -> Vec<Life> {
+        let life = |times: [u64; 2]| {
+            let [created, reaped] = times.map(Nanos);
+            Life { created, reaped }
+        };
+        self.0.rows().map(life).collect()
+    }
+}

@@ -1,0 +1,82 @@
+//! The keeper of a folder: a process that removes it when its creator ends or dies. The creator holds the other end of a connection,
+//! which the kernel closes in either case. A keeper may follow the rules for measuring processes if `remove` does.
+
+use std::ffi::c_int;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::time::Duration;
+
+/// The signals with which a user or a terminal ends a group of processes.
+const REQUESTS_TO_END: [c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+
+/// Ignores requests to end, which are meant for the creator.
+pub fn ignore_requests_to_end() {
+    for signal in REQUESTS_TO_END {
+        // SAFETY: ignores the signal; no handler is installed.
+        unsafe { libc::signal(signal, libc::SIG_IGN) };
+    }
+}
+
+/// Waits until the other end of the connection is closed, then calls `remove` up to `attempts` times, until it succeeds. Returns whether it
+/// did. One attempt may not suffice: processes that write to the folder die with its creator, but not immediately.
+pub fn remove_when_closed(
+    connection: BorrowedFd<'_>,
+    attempts: usize,
+    interval: Duration,
+    mut remove: impl FnMut() -> bool,
+) -> bool {
+    await_close(connection);
+    (0..attempts).any(|_| {
+        let is_removed = remove();
+        if !is_removed {
+            pause(interval);
+        }
+        is_removed
+    })
+}
+
+fn await_close(connection: BorrowedFd<'_>) {
+    let mut byte = 0u8;
+    // SAFETY: `byte` has room for one byte.
+    while unsafe { libc::read(connection.as_raw_fd(), (&raw mut byte).cast(), 1) } > 0 {}
+}
+
+/// Sleeps for less than a second. No caught signal can end the sleep early.
+pub fn pause(interval: Duration) {
+    let time = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: interval.subsec_nanos().into(),
+    };
+    // SAFETY: only reads the time.
+    unsafe { libc::nanosleep(&raw const time, std::ptr::null_mut()) };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::fd::AsFd;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::thread;
+
+    use super::*;
+
+    #[test]
+    fn nothing_is_removed_before_the_close_and_failures_are_repeated() {
+        let (keepers, creators) = std::io::pipe().unwrap();
+        let is_closed = AtomicBool::new(false);
+        let mut attempts = 0;
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                thread::sleep(Duration::from_millis(20));
+                is_closed.store(true, Ordering::Relaxed);
+                drop(creators);
+            });
+            let is_removed = remove_when_closed(keepers.as_fd(), 5, Duration::from_millis(1), || {
+                attempts += 1;
+                assert!(is_closed.load(Ordering::Relaxed));
+                attempts == 3
+            });
+            assert!(is_removed);
+        });
+        assert_eq!(attempts, 3);
+        assert!(!remove_when_closed(keepers.as_fd(), 2, Duration::ZERO, || false));
+    }
+}

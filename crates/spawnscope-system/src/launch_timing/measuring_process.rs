@@ -1,0 +1,68 @@
+//! Measuring processes: they do what can hang, or what the memory and the threads of their parent would distort.
+
+use std::ffi::c_int;
+use std::io;
+use std::time::{Duration, Instant};
+
+use super::isolated_child::IsolatedChild;
+use super::run_queue_waits;
+use super::shared::{Shareable, Shared};
+use crate::process::die_with_parent;
+
+/// A measuring process, and the shared memory for its results. Dropping it kills and reaps the process.
+#[derive(Debug)]
+pub struct MeasuringProcess<R: Shareable> {
+    results: Shared<R>,
+    child: IsolatedChild,
+}
+
+/// The results of a measuring process.
+#[derive(Debug)]
+pub struct Measurement<R: Shareable> {
+    /// What it stored.
+    pub results: Shared<R>,
+    /// Whether it finished in time.
+    pub is_in_time: bool,
+    /// Whether it did not finish, but was runnable, so that it only waited for a CPU.
+    pub is_runnable: bool,
+}
+
+impl<R: Shareable> MeasuringProcess<R> {
+    /// Starts a process that does `work`. It ends with its parent at the latest.
+    ///
+    /// # Errors
+    /// If no process or memory is available.
+    pub fn start(work: impl FnOnce(&R) -> Option<()>) -> io::Result<MeasuringProcess<R>> {
+        let results = Shared::<R>::map()?;
+        let child = IsolatedChild::fork(None, || {
+            die_with_parent(libc::SIGKILL);
+            let _ = work(&results);
+        })?;
+        Ok(MeasuringProcess { results, child })
+    }
+
+    /// Its process id.
+    #[must_use]
+    pub fn pid(&self) -> c_int {
+        self.child.pid()
+    }
+
+    /// Waits for its end until `until`, and ends it then. Results stored by then count even if it did not finish.
+    pub fn end(self, until: Instant) -> Measurement<R> {
+        let is_in_time = self.child.has_ended_by(until);
+        Measurement {
+            is_in_time,
+            is_runnable: !is_in_time && run_queue_waits::is_runnable(self.child.pid()),
+            results: self.results,
+        }
+    }
+}
+
+/// Runs `work` in a measuring process, up to `limit`.
+///
+/// # Errors
+/// If no process or memory is available.
+pub fn measure<R: Shareable>(limit: Duration, work: impl FnOnce(&R) -> Option<()>) -> io::Result<Measurement<R>> {
+    let until = Instant::now() + limit;
+    Ok(MeasuringProcess::start(work)?.end(until))
+}

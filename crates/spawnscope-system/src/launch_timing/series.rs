@@ -1,0 +1,56 @@
+//! Rows of numbers in shared memory. One process adds rows; others read the complete rows at any time.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::shared::Shareable;
+
+/// Up to `ROWS` rows of `VALUES` numbers. All zeroes means empty.
+#[derive(Debug)]
+#[repr(C)]
+pub struct Series<const VALUES: usize, const ROWS: usize> {
+    complete: AtomicU64,
+    rows: [[AtomicU64; VALUES]; ROWS],
+}
+
+// SAFETY: consists of atomic numbers, for which zero is valid.
+unsafe impl<const VALUES: usize, const ROWS: usize> Shareable for Series<VALUES, ROWS> {}
+
+impl<const VALUES: usize, const ROWS: usize> Series<VALUES, ROWS> {
+    /// Adds a row; drops it if the series is full.
+    pub fn add(&self, values: [u64; VALUES]) {
+        let number = self.complete.load(Ordering::Relaxed);
+        if let Some(row) = self.rows.get(number as usize) {
+            for (place, value) in row.iter().zip(values) {
+                place.store(value, Ordering::Relaxed);
+            }
+            self.complete.store(number + 1, Ordering::Release);
+        }
+    }
+
+    /// The complete rows.
+    pub fn rows(&self) -> impl Iterator<Item = [u64; VALUES]> {
+        let complete = self.complete.load(Ordering::Acquire) as usize;
+        let row = |row: &[AtomicU64; VALUES]| std::array::from_fn(|value| row[value].load(Ordering::Relaxed));
+        self.rows.iter().take(complete).map(row)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::launch_timing::clone::fork;
+    use crate::launch_timing::shared::Shared;
+    use crate::process::reap;
+
+    #[test]
+    fn rows_of_a_child_are_read_up_to_the_capacity() {
+        let series = Shared::<Series<2, 3>>::map().unwrap();
+        assert_eq!(series.rows().count(), 0);
+        let child = fork(|| {
+            (1..=5).for_each(|number| series.add([number, 10 * number]));
+            0
+        });
+        assert_eq!(reap(child.unwrap()).unwrap().1, 0);
+        assert_eq!(series.rows().collect::<Vec<_>>(), [[1, 10], [2, 20], [3, 30]]);
+    }
+}

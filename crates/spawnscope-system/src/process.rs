@@ -1,0 +1,62 @@
+//! Handles to processes, waiting for them with a time limit, and reaping.
+
+use std::ffi::c_int;
+use std::io;
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+
+use spawnscope_data::event::Pid;
+
+/// A handle to a process, which stays valid if the pid is reused. It is readable when the process has ended.
+///
+/// # Errors
+/// If there is no such process, or the id is that of a thread.
+pub fn pidfd(pid: Pid) -> io::Result<OwnedFd> {
+    let pid = rustix::process::Pid::from_raw(pid.0).ok_or(Errno::SRCH)?;
+    Ok(rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())?)
+}
+
+/// Sends a signal to the calling process when the thread that created it ends (PR_SET_PDEATHSIG). Children do not inherit this.
+pub fn die_with_parent(signal: c_int) {
+    // SAFETY: a plain system call.
+    unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal) };
+}
+
+/// Waits for a child (-1: any child) and reaps it. Returns its pid and wait status.
+///
+/// # Errors
+/// `Interrupted` if a caught signal interrupts the wait. Other errors if there is no such child.
+pub fn reap(child: c_int) -> io::Result<(c_int, c_int)> {
+    let mut status = 0;
+    // SAFETY: `status` has room for a status.
+    match unsafe { libc::waitpid(child, &raw mut status, 0) } {
+        -1 => Err(io::Error::last_os_error()),
+        pid => Ok((pid, status)),
+    }
+}
+
+/// Waits until a descriptor is readable; `false` after `limit`.
+pub fn is_readable_within(fd: impl AsFd, limit: Duration) -> bool {
+    wait_until(
+        &mut [PollFd::from_borrowed_fd(fd.as_fd(), PollFlags::IN)],
+        Instant::now() + limit,
+    )
+}
+
+/// Waits for any of these events; `false` if none came before `until`.
+pub fn wait_until(watched: &mut [PollFd<'_>], until: Instant) -> bool {
+    loop {
+        let left = until.saturating_duration_since(Instant::now());
+        let timeout = Timespec {
+            tv_sec: left.as_secs().cast_signed(),
+            tv_nsec: i64::from(left.subsec_nanos()),
+        };
+        match poll(watched, Some(&timeout)) {
+            Err(Errno::INTR) if !left.is_zero() => {}
+            ready => return ready.is_ok_and(|count| count > 0),
+        }
+    }
+}

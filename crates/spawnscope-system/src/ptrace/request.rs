@@ -1,0 +1,95 @@
+//! The requests of ptrace(2) that `Tracer` makes, and their options.
+
+use std::ffi::c_int;
+use std::io;
+use std::ops::BitOr;
+
+use spawnscope_data::event::Pid;
+
+/// Which events of a tracee are reported, in addition to signals and group-stops.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Options(c_int);
+
+impl Options {
+    /// New threads and processes, which are then traced with the same options (`Stop::Created`).
+    pub const CREATION: Options =
+        Options(libc::PTRACE_O_TRACEFORK | libc::PTRACE_O_TRACEVFORK | libc::PTRACE_O_TRACECLONE);
+    /// Executed programs (`Stop::Exec`).
+    pub const EXEC: Options = Options(libc::PTRACE_O_TRACEEXEC);
+    /// Ends of vforks (`Stop::VforkDone`).
+    pub const VFORK_DONE: Options = Options(libc::PTRACE_O_TRACEVFORKDONE);
+    /// Ends, while the thread can still be examined (`Stop::Exiting`).
+    pub const EXITING: Options = Options(libc::PTRACE_O_TRACEEXIT);
+    /// System calls that a seccomp filter selects (`Stop::Seccomp`). Others run without a stop.
+    pub const SECCOMP: Options = Options(libc::PTRACE_O_TRACESECCOMP);
+    /// Makes the stops of `Resume::ToSystemCall` distinguishable from SIGTRAP (`Stop::SystemCall`). Required for that request.
+    pub const SYSTEM_CALLS: Options = Options(libc::PTRACE_O_TRACESYSGOOD);
+    /// Kills the tracees if the tracer exits. Without it, they continue untraced.
+    pub const KILL_ON_EXIT: Options = Options(libc::PTRACE_O_EXITKILL);
+}
+
+impl BitOr for Options {
+    type Output = Options;
+
+    fn bitor(self, other: Options) -> Options {
+        Options(self.0 | other.0)
+    }
+}
+
+/// How a stopped thread continues. A signal, where there is one, is delivered if the stop is `Stop::Signal`, and otherwise ignored; 0 means
+/// none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resume {
+    /// Until its next event (PTRACE_CONT).
+    Continue(i32),
+    /// Until its next event or the next entry or exit of a system call (PTRACE_SYSCALL).
+    ToSystemCall(i32),
+    /// It stays stopped, and reports when SIGCONT continues it (PTRACE_LISTEN). Only valid in `Stop::Group`.
+    Listen,
+    /// Untraced (PTRACE_DETACH).
+    Detach(i32),
+}
+
+/// Fails with EPERM if the process is traced already, or if the tracer may not trace it.
+pub(super) fn seize(thread: Pid, options: Options) -> io::Result<()> {
+    request(libc::PTRACE_SEIZE, thread, options.0)
+}
+
+/// Stops a running thread. Without effect on a thread that is about to stop anyway.
+pub(super) fn interrupt(thread: Pid) -> io::Result<()> {
+    request(libc::PTRACE_INTERRUPT, thread, 0)
+}
+
+pub(super) fn resume(thread: Pid, how: Resume) -> io::Result<()> {
+    match how {
+        Resume::Continue(signal) => request(libc::PTRACE_CONT, thread, signal),
+        Resume::ToSystemCall(signal) => request(libc::PTRACE_SYSCALL, thread, signal),
+        Resume::Listen => request(libc::PTRACE_LISTEN, thread, 0),
+        Resume::Detach(signal) => request(libc::PTRACE_DETACH, thread, signal),
+    }
+}
+
+/// The message of the event in which the thread is stopped; `None` if the thread was killed in the meantime.
+pub(super) fn message(thread: Pid) -> Option<u64> {
+    let mut message: libc::c_ulong = 0;
+    // SAFETY: the request writes one unsigned long to `message`.
+    let result = unsafe { libc::ptrace(libc::PTRACE_GETEVENTMSG, thread.0, 0usize, &raw mut message) };
+    (result == 0).then_some(message)
+}
+
+/// The C libraries disagree on the type.
+#[cfg(target_env = "musl")]
+type Request = c_int;
+#[cfg(not(target_env = "musl"))]
+type Request = libc::c_uint;
+
+/// A request with a number as data.
+fn request(request: Request, thread: Pid, data: c_int) -> io::Result<()> {
+    // SAFETY: with these requests, the kernel does not access our memory.
+    let result = unsafe { libc::ptrace(request, thread.0, 0usize, data as usize) };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
