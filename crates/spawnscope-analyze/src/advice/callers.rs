@@ -1,7 +1,7 @@
 //! Evidence about call sites: the line that requested the example, and the lines that requested most launches of a finding.
 
-use super::Finding;
-use super::context::{RuleContext, name};
+use crate::advice::Finding;
+use crate::advice::context::{RuleContext, name};
 use crate::callers::{CallSite, CallerCounts, Callers};
 use spawnscope_data::units;
 

@@ -2,5 +2,5 @@
 
 /// Looks up the shell substitute for each known program, called with `words` as its arguments.
 pub fn substitute(flags: u8, words: &[&str]) {
-    super::rules::fuzz_builtin(flags, words);
+    crate::advice::rules::fuzz_builtin(flags, words);
 }

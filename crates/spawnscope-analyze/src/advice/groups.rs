@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::{RuleContext, least};
+use crate::advice::{RuleContext, least};
 use crate::launch::Launch;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::statistics::median;

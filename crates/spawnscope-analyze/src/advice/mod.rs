@@ -7,19 +7,15 @@ mod context;
 pub mod fuzzing;
 mod groups;
 mod phrases;
-mod pipeline;
-mod python_calls;
 mod rules;
-mod runtimes;
 mod selection;
-mod shell;
 mod thresholds;
 mod titles;
 
 use std::cmp::Reverse;
 
-use super::callers::CallerCounts;
-use super::whatif::{Fix, Prediction};
+use crate::callers::CallerCounts;
+use crate::whatif::{Fix, Prediction};
 pub use context::RuleContext;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::parallel;

@@ -1,6 +1,6 @@
 //! Phrases that several rules print: counts of launches, and selectors and options of `spawnscope whatif`, quoted for a shell.
 
-use super::context::name;
+use crate::advice::context::name;
 use spawnscope_data::units;
 
 /// A line of this many columns still fits on a narrow page.

@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::context::name;
-use super::{Advice, Advices};
+use crate::advice::context::name;
+use crate::advice::{Advice, Advices};
 
 /// Maximum number of characters shown of a command.
 const MOST_CHARACTERS: usize = 60;

@@ -8,7 +8,7 @@ use prost::Message;
 use super::{text, words};
 use crate::analyze::Forest;
 use crate::analyze::launch::Launch;
-use crate::analyze::phases::{Piece, pieces};
+use crate::analyze::pieces::Piece;
 use crate::event::Nanos;
 
 /// All packets form one sequence. They refer to each other only by track ids.
@@ -156,8 +156,7 @@ impl Trace<'_> {
         let (Some(start), Some(end)) = (launch.start(), ended_by) else {
             return Ok(());
         };
-        let unfinished = launch.is_unfinished().then_some(forest.end);
-        let phases = pieces(launch.origin, &launch.instants, &launch.execs, unfinished);
+        let phases = launch.pieces(Some(forest.end));
         // Phases are clipped if two CPUs disagree about the order of events; the slice must still enclose them all.
         let start = phases.first().map_or(start, |first| first.start.min(start));
         let end = phases.last().map_or(end, |last| last.end.max(end)).max(start);

@@ -3,16 +3,16 @@
 
 use std::collections::BTreeMap;
 
-use super::super::context::{name, time};
-use super::super::pipeline::is_bare_leaf;
-use super::super::selection::options;
-use super::super::shell::Dialect;
-use super::super::thresholds::{largest, working};
-use super::super::{Basis, Finding, RuleContext};
 use super::builtin::forks_around;
+use crate::advice::context::{name, time};
+use crate::advice::selection::options;
+use crate::advice::thresholds::{largest, working};
+use crate::advice::{Basis, Finding, RuleContext};
+use crate::patterns::chains::is_inside;
+use crate::patterns::pipeline::{is_bare_leaf, is_captured};
+use crate::patterns::shells::Dialect;
 use crate::whatif::Fix;
-use crate::whatif::changes::chains::is_inside;
-use crate::whatif::changes::{Change, is_captured};
+use crate::whatif::changes::Change;
 use spawnscope_data::units;
 
 const MOST_FINDINGS: usize = 3;

@@ -1,8 +1,8 @@
 //! Children that close descriptors one by one before their exec, often up to a limit of thousands or millions.
 
-use super::super::context::{name, time};
-use super::super::groups::Group;
-use super::super::{Basis, Finding, RuleContext};
+use crate::advice::context::{name, time};
+use crate::advice::groups::Group;
+use crate::advice::{Basis, Finding, RuleContext};
 use crate::whatif::Fix;
 use crate::whatif::changes::Change;
 use spawnscope_data::units;

@@ -1,12 +1,12 @@
 //! Parents that grow while they launch, as with a memory leak: each fork copies more than the one before.
 
-use super::super::context::{name, time};
-use super::super::groups::MOST_FINDINGS;
-use super::super::runtimes::Runtime;
-use super::super::{Basis, Finding, RuleContext};
+use crate::advice::context::{name, time};
+use crate::advice::groups::MOST_FINDINGS;
+use crate::advice::{Basis, Finding, RuleContext};
 use crate::drift::{Drift, MemoryGrowth};
+use crate::patterns::runtimes::Runtime;
 use crate::whatif::Fix;
-use crate::whatif::changes::{Change, copies_tables};
+use crate::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
 
@@ -22,7 +22,9 @@ fn finding(context: &RuleContext<'_, '_>, drift: &Drift, growth: MemoryGrowth) -
     let forest = context.forest();
     let parent = forest.launches.iter().position(|launch| launch.id == drift.parent)?;
     let children = forest.children(parent).iter().map(|child| *child as u32);
-    let mut launches: Vec<u32> = children.filter(|child| copies_tables(context.launch(*child))).collect();
+    let mut launches: Vec<u32> = children
+        .filter(|child| context.launch(*child).copies_page_tables())
+        .collect();
     // Leave out what the process launched before it became this program.
     let birth = |launch: u32| context.launch(launch).birth_command.name;
     let program = birth(*launches.last()?);
@@ -35,7 +37,7 @@ fn finding(context: &RuleContext<'_, '_>, drift: &Drift, growth: MemoryGrowth) -
         title: format!("{program} grows while it launches, and each launch costs more than the one before"),
         evidence: evidence(drift, growth, launches.len()),
         example: context.example(&launches),
-        fix: fix(Runtime::of_parent(context, first)),
+        fix: fix(Runtime::of_parent(context.forest(), first)),
         limits:
             "only the copies at each fork are counted, not other costs of the memory; if the program needs the memory, \
                  launch without copying instead"

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::super::context::{name, time};
-use super::super::phrases::{launches, option};
-use super::super::thresholds::{HABIT, largest};
-use super::super::{Basis, Finding, RuleContext};
-use crate::launch::{Exec, Launch, base_name};
+use crate::advice::context::{name, time};
+use crate::advice::phrases::{launches, option};
+use crate::advice::thresholds::{HABIT, largest};
+use crate::advice::{Basis, Finding, RuleContext};
+use crate::launch::{Exec, Launch, base_name, is_version_of};
+use crate::patterns::chains::did_other_work;
 use crate::phases::Phase;
 use crate::whatif::Fix;
 use crate::whatif::changes::Change;
-use crate::whatif::changes::chains::{did_other_work, runs};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
 
@@ -108,19 +108,13 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
 /// Returns the index of the interpreter that a launch runs, and its script, when the run is mostly start-up.
 fn started_for_little(launch: &Launch<'_>) -> Option<(usize, Vec<u8>)> {
     let exec = launch.execs.last()?;
-    let program = runs(exec);
+    let program = exec.runs();
     let known = INTERPRETERS
         .iter()
         .position(|known| is_version_of(program, known.prefix))?;
     let (run, tax) = (launch.phases.get(Phase::Run)?, launch.launching()?);
     let is_start = run.0 as f64 <= tax.0 as f64 * INTERPRETERS[known].start;
     is_start.then(|| (known, script_of(exec)))
-}
-
-/// Whether `program` is `prefix` with an optional version: `python3.11` is python, `pythonize` is not.
-fn is_version_of(program: &[u8], prefix: &[u8]) -> bool {
-    let rest = program.strip_prefix(prefix);
-    rest.is_some_and(|rest| rest.iter().all(|byte| byte.is_ascii_digit() || b".-".contains(byte)))
 }
 
 /// Returns the script of an interpreter: a file name, a module, or the option for inline text.

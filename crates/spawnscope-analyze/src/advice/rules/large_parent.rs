@@ -3,15 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use super::super::context::{name, time};
-use super::super::groups::Group;
-use super::super::python_calls::PythonCall;
-use super::super::runtimes::Runtime;
-use super::super::{Basis, Finding, RuleContext};
+use crate::advice::context::{name, time};
+use crate::advice::groups::Group;
+use crate::advice::{Basis, Finding, RuleContext};
 use crate::launch::Launch;
+use crate::patterns::runtimes::{PythonCall, Runtime};
 use crate::phases::Phase;
 use crate::whatif::Fix;
-use crate::whatif::changes::{Change, copies_tables};
+use crate::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::statistics::median;
 use spawnscope_data::units;
@@ -33,7 +32,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     };
     // A shell can only fork, and a child without exec needs the copy.
     let can_change = |index: u32, launch: &Launch<'_>| {
-        !launch.execs.is_empty() && Runtime::of_parent(context, index) != Runtime::Shell
+        !launch.execs.is_empty() && Runtime::of_parent(context.forest(), index) != Runtime::Shell
     };
     let chosen = |wanted: bool| {
         context.groups(|index, launch| {
@@ -54,12 +53,12 @@ fn made_by_large_parents(context: &RuleContext<'_, '_>, small: f64) -> Vec<bool>
         let children = context.forest().children(parent);
         let copied = || {
             let copied = children.iter().map(|child| &launches[*child]);
-            copied.filter(|child| child.is_launch() && copies_tables(child))
+            copied.filter(|child| child.is_launch() && child.copies_page_tables())
         };
         let create = median(copied().filter_map(|child| Some(child.phases.get(Phase::Create)?.0 as f64)));
         let bytes = median(copied().filter_map(|child| Some(child.parent_rss_bytes.get()? as f64)));
         if create.is_some_and(|create| create >= SLOW * small) && bytes.is_some_and(|bytes| bytes >= LARGE_BYTES) {
-            let of_parent = children.iter().filter(|child| copies_tables(&launches[**child]));
+            let of_parent = children.iter().filter(|child| launches[**child].copies_page_tables());
             of_parent.for_each(|child| found[*child] = true);
         }
     }
@@ -68,7 +67,7 @@ fn made_by_large_parents(context: &RuleContext<'_, '_>, small: f64) -> Vec<bool>
 
 /// Returns the finding for launches that do not need the copy.
 fn avoidable(context: &RuleContext<'_, '_>, group: Group<'_>, small: f64) -> Finding {
-    let runtime = Runtime::of_parent(context, group.launches[0]);
+    let runtime = Runtime::of_parent(context.forest(), group.launches[0]);
     let parent = name(group.name);
     let mut fix = lines(runtime.without_copying());
     fix.push(
@@ -100,7 +99,7 @@ fn avoidable(context: &RuleContext<'_, '_>, group: Group<'_>, small: f64) -> Fin
 
 /// Returns the finding for launches that need the copy, or whose parent cannot avoid it.
 fn necessary(context: &RuleContext<'_, '_>, group: Group<'_>, small: f64) -> Finding {
-    let runtime = Runtime::of_parent(context, group.launches[0]);
+    let runtime = Runtime::of_parent(context.forest(), group.launches[0]);
     let parent = name(group.name);
     let mut evidence = evidence(context, &group, small);
     if runtime == Runtime::Python {

@@ -1,10 +1,10 @@
 //! Parents that poll for the end of a child and sleep in between: the child ends while the parent sleeps.
 
-use super::super::context::{name, time};
-use super::super::groups::Group;
-use super::super::runtimes::Runtime;
-use super::super::{Basis, Finding, RuleContext};
+use crate::advice::context::{name, time};
+use crate::advice::groups::Group;
+use crate::advice::{Basis, Finding, RuleContext};
 use crate::external_wait::{ExternalWait, external_wait_of};
+use crate::patterns::runtimes::Runtime;
 use crate::phases::Phase;
 use crate::replay::activity::is_alone;
 use crate::whatif::Fix;
@@ -89,7 +89,7 @@ fn finding(context: &RuleContext<'_, '_>, group: Group<'_>) -> Finding {
             time(group.at_stake),
         )],
         example: context.example(&group.launches),
-        fix: fix(Runtime::of_parent(context, group.launches[0])),
+        fix: fix(Runtime::of_parent(context.forest(), group.launches[0])),
         limits: "other work that the parent does at each poll must still be done; shorter sleeps detect the end sooner, at the cost of \
             CPU time"
             .to_owned(),

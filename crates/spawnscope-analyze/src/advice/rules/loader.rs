@@ -1,8 +1,8 @@
 //! Launches that spend much time in the dynamic loader: it searches directories without the libraries, or loads many of them.
 
-use super::super::context::{name, time};
-use super::super::groups::Group;
-use super::super::{Basis, Finding, RuleContext};
+use crate::advice::context::{name, time};
+use crate::advice::groups::Group;
+use crate::advice::{Basis, Finding, RuleContext};
 use crate::launch::{Exec, Launch};
 use crate::phases::Phase;
 use crate::whatif::Fix;

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use super::super::context::{name, time};
-use super::super::{Basis, Finding, RuleContext};
+use crate::advice::context::{name, time};
+use crate::advice::{Basis, Finding, RuleContext};
+use crate::patterns::shells::needless_shell;
 use crate::whatif::Fix;
-use crate::whatif::changes::{Change, needless_shell};
+use crate::whatif::changes::Change;
 use spawnscope_data::units;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {

@@ -1,9 +1,9 @@
 //! Launches that take long but delay nothing: other work ran all the while, so a fix would not shorten the wall.
 
-use super::super::context::{name, time};
-use super::super::phrases::{launches, option};
-use super::super::thresholds::largest;
-use super::super::{Basis, Finding, RuleContext};
+use crate::advice::context::{name, time};
+use crate::advice::phrases::{launches, option};
+use crate::advice::thresholds::largest;
+use crate::advice::{Basis, Finding, RuleContext};
 use crate::whatif::Fix;
 use crate::whatif::changes::Change;
 use spawnscope_data::event::Nanos;

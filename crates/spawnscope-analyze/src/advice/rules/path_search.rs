@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::super::context::{name, time};
-use super::super::phrases::launches;
-use super::super::thresholds::HABIT;
-use super::super::{Basis, Finding, RuleContext};
+use crate::advice::context::{name, time};
+use crate::advice::phrases::launches;
+use crate::advice::thresholds::HABIT;
+use crate::advice::{Basis, Finding, RuleContext};
 use crate::path_search::{PathSearches, SearchEnd, attempts_of};
 use crate::whatif::Fix;
 use crate::whatif::changes::Change;

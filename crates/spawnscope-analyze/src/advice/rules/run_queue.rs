@@ -1,7 +1,7 @@
 //! Run queue waits on the critical path: the CPUs are oversubscribed.
 
-use super::super::context::time;
-use super::super::{Basis, Finding, RuleContext, share_of};
+use crate::advice::context::time;
+use crate::advice::{Basis, Finding, RuleContext, share_of};
 use crate::critical_path::Charges;
 use crate::phases::Phase;
 use crate::replay::runnable;

@@ -3,15 +3,17 @@
 
 use std::collections::BTreeMap;
 
-use super::super::context::{name, time};
-use super::super::phrases::{launches, literal, option, quoted};
-use super::super::thresholds::{HABIT, longest};
-use super::super::{Basis, Finding, RuleContext};
+use crate::advice::context::{name, time};
+use crate::advice::phrases::{launches, literal, option, quoted};
+use crate::advice::thresholds::{HABIT, longest};
+use crate::advice::{Basis, Finding, RuleContext};
 use crate::launch::{Exec, Launch, base_name};
+use crate::patterns::chains::{Link, begin, is_inside, is_recursion, is_same_script, is_shell_script, own_call};
+use crate::patterns::pipeline::is_captured;
+use crate::patterns::shells::wrapped_child;
 use crate::phases::Phase;
 use crate::whatif::Fix;
-use crate::whatif::changes::chains::{Link, begin, is_inside, is_recursion, is_same_script, is_shell_script, own_call};
-use crate::whatif::changes::{Change, is_captured, wrapped_child};
+use crate::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
 

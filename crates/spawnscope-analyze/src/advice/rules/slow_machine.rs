@@ -1,12 +1,12 @@
 //! Machines on which every launch is slow: the cause is the machine, not the workload.
 
-use super::super::context::time;
-use super::super::{Basis, Finding, RuleContext};
+use crate::advice::context::time;
+use crate::advice::{Basis, Finding, RuleContext};
 use crate::external_wait::{ExternalWait, external_wait_of};
 use crate::launch::Launch;
 use crate::phases::Phase;
 use crate::whatif::Fix;
-use crate::whatif::changes::{Change, QUICK_LAUNCH, copies_tables};
+use crate::whatif::changes::{Change, QUICK_LAUNCH};
 use spawnscope_data::event::{LeftCpu, Nanos};
 use spawnscope_data::statistics::median;
 use spawnscope_data::units;
@@ -39,7 +39,7 @@ fn own_cost(context: &RuleContext<'_, '_>, index: u32) -> Option<f64> {
     let launch = context.launch(index);
     let cost = launch.phases.sum(OF_THE_MACHINE)?.0 as f64;
     let create = launch.phases.get(Phase::Create).unwrap_or_default().0 as f64;
-    let copied = if copies_tables(launch) {
+    let copied = if launch.copies_page_tables() {
         let freed = 1.0 + context.whatif.constants.free_per_copy.unwrap_or(1.0);
         create * freed
     } else {

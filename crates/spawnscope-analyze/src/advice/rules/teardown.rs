@@ -1,8 +1,8 @@
 //! Programs that end slowly: the kernel frees much memory while the parent waits.
 
-use super::super::context::{name, time};
-use super::super::groups::Group;
-use super::super::{Basis, Finding, RuleContext};
+use crate::advice::context::{name, time};
+use crate::advice::groups::Group;
+use crate::advice::{Basis, Finding, RuleContext};
 use crate::phases::Phase;
 use crate::whatif::Fix;
 use crate::whatif::changes::Change;

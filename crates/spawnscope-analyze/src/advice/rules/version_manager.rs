@@ -3,14 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use super::super::context::{name, time};
-use super::super::phrases::launches;
-use super::super::selection::options;
-use super::super::thresholds::longest;
-use super::super::{Basis, Finding, RuleContext};
+use crate::advice::context::{name, time};
+use crate::advice::phrases::launches;
+use crate::advice::selection::options;
+use crate::advice::thresholds::longest;
+use crate::advice::{Basis, Finding, RuleContext};
+use crate::patterns::chains::{is_inside, own_call};
 use crate::whatif::Fix;
 use crate::whatif::changes::Change;
-use crate::whatif::changes::chains::{is_inside, own_call};
 use spawnscope_data::units;
 
 const MOST_FINDINGS: usize = 3;

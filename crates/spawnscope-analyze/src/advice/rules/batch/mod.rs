@@ -5,12 +5,13 @@ mod snippet;
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::super::context::{name, time};
-use super::super::phrases::{launches, option};
-use super::super::thresholds::{HABIT, is_mostly_tax, largest};
-use super::super::{Basis, Finding, RuleContext};
+use crate::advice::context::{name, time};
+use crate::advice::phrases::{launches, option};
+use crate::advice::thresholds::{HABIT, is_mostly_tax, largest};
+use crate::advice::{Basis, Finding, RuleContext};
+use crate::patterns::pipeline::is_captured;
 use crate::whatif::Fix;
-use crate::whatif::changes::{Change, is_captured};
+use crate::whatif::changes::Change;
 use launcher::{Launcher, launcher};
 use snippet::snippet;
 use spawnscope_data::units;

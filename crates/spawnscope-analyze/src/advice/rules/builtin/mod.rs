@@ -10,16 +10,16 @@ mod text;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use super::super::context::{name, time};
-use super::super::phrases::{instead, launches};
-use super::super::pipeline::PipelineUnit;
-use super::super::selection::options;
-use super::super::shell::Dialect;
-use super::super::thresholds::{HABIT, is_mostly_tax, largest, uses_less_than_its_tax};
-use super::super::{Basis, Finding, RuleContext};
+use crate::advice::context::{name, time};
+use crate::advice::phrases::{instead, launches};
+use crate::advice::selection::options;
+use crate::advice::thresholds::{HABIT, is_mostly_tax, largest, uses_less_than_its_tax};
+use crate::advice::{Basis, Finding, RuleContext};
+use crate::patterns::chains::is_inside;
+use crate::patterns::pipeline::PipelineUnit;
+use crate::patterns::shells::Dialect;
 use crate::whatif::Fix;
 use crate::whatif::changes::Change;
-use crate::whatif::changes::chains::is_inside;
 use call::{Call, Effect, Substitute};
 use spawnscope_data::event::Mechanism;
 
@@ -119,7 +119,7 @@ fn needless(context: &RuleContext<'_, '_>, siblings: &[usize], position: usize) 
         return None;
     }
     let dialect = Dialect::of_parent(forest, index)?;
-    let pipeline = PipelineUnit::of(&context.whatif, siblings, position);
+    let pipeline = PipelineUnit::of(forest, context.whatif.timelines, siblings, position);
     let is_small = if pipeline.is_fed {
         uses_less_than_its_tax(context, index)
     } else {
@@ -264,7 +264,7 @@ fn tries(context: &RuleContext<'_, '_>, needless: &[Needless]) -> Vec<Fix> {
 /// Calls every substitution of the table, for `fuzz/`. `flags` encode the context of the call.
 #[cfg(fuzzing)]
 pub(in crate::advice) fn fuzz(flags: u8, words: &[&str]) {
-    use super::super::shell::Dialect;
+    use crate::patterns::shells::Dialect;
     let dialects = [Dialect::Posix, Dialect::Bash, Dialect::Ksh, Dialect::Zsh];
     let call = Call {
         arguments: words.iter().map(|word| (*word).to_owned()).collect(),

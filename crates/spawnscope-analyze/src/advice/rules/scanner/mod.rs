@@ -4,8 +4,8 @@
 mod products;
 mod waits;
 
-use super::super::context::{name, time};
-use super::super::{Basis, Finding, RuleContext};
+use crate::advice::context::{name, time};
+use crate::advice::{Basis, Finding, RuleContext};
 use crate::whatif::Fix;
 use crate::whatif::changes::Change;
 use spawnscope_data::event::{Nanos, ObjectKind};
