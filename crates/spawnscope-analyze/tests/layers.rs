@@ -1,4 +1,4 @@
-//! Holds the order of the modules that `src/lib.rs` documents: a module imports only modules before it.
+//! Holds the order of the modules that `src/lib.rs` documents: a module imports only modules before it. The same holds inside `advice`.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -15,6 +15,9 @@ const MODULES: &str = "known compact grouped \
     critical_path spent flame summary groups \
     replay whatif advice \
     causes report";
+
+/// The modules of `advice`, from the lowest to the highest. `mod.rs` itself is above all of them.
+const ADVICE: &str = "context phrases finding candidates thresholds selection rules callers advices";
 
 /// A file of the crate: its module path (`advice/rules/mod.rs` is `advice::rules`) and its text.
 type Source = (Vec<String>, String);
@@ -96,6 +99,13 @@ fn modules_import_lower_modules_only() {
     let (upward, others) = upward_imports(&sources(), &[], MODULES);
     assert_eq!(upward, BTreeSet::new());
     assert!(others > 200, "{others} imports are found");
+}
+
+#[test]
+fn modules_of_the_advice_import_lower_modules_only() {
+    let (upward, others) = upward_imports(&sources(), &["advice"], ADVICE);
+    assert_eq!(upward, BTreeSet::new());
+    assert!(others > 50, "{others} imports are found");
 }
 
 /// Returns the number of upward imports of one file among the layers `low middle high`.

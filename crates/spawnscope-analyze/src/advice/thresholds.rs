@@ -43,7 +43,7 @@ pub(super) fn longest<K>(
 pub(super) fn working(context: &RuleContext<'_, '_>, index: usize) -> Option<Nanos> {
     let launch = &context.forest().launches[index];
     let run = launch.phases.get(Phase::Run)?;
-    let slices = context.whatif.timelines.slices(index as ThreadIndex);
+    let slices = context.timelines().slices(index as ThreadIndex);
     let pieces = launch.pieces(Some(context.forest().end));
     let without_cpu = |piece: &Piece| {
         let within = |(from, to): (Nanos, Nanos)| to.min(piece.end).since(from.max(piece.start)).0;

@@ -1,6 +1,6 @@
 //! Launchers that pass one file at a time to a program: xargs, find, or a shell loop.
 
-use crate::advice::context::name;
+use crate::advice::phrases::name;
 use crate::launch::Exec;
 use crate::patterns::shells::Dialect;
 

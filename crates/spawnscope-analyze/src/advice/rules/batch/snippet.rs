@@ -1,8 +1,7 @@
 //! The code that passes many files at once to a program.
 
 use super::launcher::Launcher;
-use crate::advice::context::name;
-use crate::advice::phrases::{instead, quoted};
+use crate::advice::phrases::{instead, name, quoted};
 use crate::patterns::shells::Dialect;
 
 /// The parts of a command line with one file.
