@@ -1,14 +1,14 @@
 //! The causes of the duration of a command: the critical path, drift, and advice. Also whether the replay is reliable.
 
-use super::advice::{Advices, RuleContext, advise};
-use super::callers::{Callers, Detail};
-use super::critical_path::{CriticalPath, critical_path};
-use super::drift::{Drift, drifts};
-use super::replay::{Replay, Setting, is_believable};
-use super::timeline::Timelines;
-use super::tree::Forest;
-use super::whatif::WhatIf;
-use super::whatif::constants::Constants;
+use crate::advice::{Advices, RuleContext, advise};
+use crate::callers::{Callers, Detail};
+use crate::critical_path::{CriticalPath, critical_path};
+use crate::drift::{Drift, drifts};
+use crate::replay::{Replay, Setting, is_believable};
+use crate::timeline::Timelines;
+use crate::tree::Forest;
+use crate::whatif::WhatIf;
+use crate::whatif::constants::Constants;
 use spawnscope_data::parallel;
 use spawnscope_data::rows::Recording;
 

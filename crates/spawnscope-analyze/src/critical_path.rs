@@ -1,14 +1,14 @@
 //! The critical path: walks back from the end of the command, following the wake-up that ended each wait. Every nanosecond of the wall is
 //! charged once, to a phase of a launch or to an external wait, so the charges sum to the wall exactly.
 
-use super::Origin;
-use super::compact::Compact;
-use super::external_wait::{ExternalWait, ExternalWaitTimes, external_wait_of};
-use super::phases::{Phase, Piece, pieces};
-use super::timeline::{Moment, State, ThreadIndex, Timelines, last_of, last_thread, root_of};
-use super::tree::Forest;
+use crate::compact::Compact;
+use crate::external_wait::{ExternalWait, ExternalWaitTimes, external_wait_of};
+use crate::phases::Phase;
+use crate::pieces::Piece;
+use crate::timeline::{Moment, State, ThreadIndex, Timelines, last_of, last_thread, root_of};
+use crate::tree::Forest;
 use spawnscope_data::event::Nanos;
-use spawnscope_data::rows::SliceRow;
+use spawnscope_data::rows::{Origin, SliceRow};
 
 /// Maximum number of jumps between threads without progress in time, after which the path gives up on a wait.
 const MOST_JUMPS: usize = 64;
@@ -163,7 +163,7 @@ fn walk(forest: &Forest<'_>, timelines: &Timelines, wall: Nanos, visit: impl FnM
     };
     let last_at = &forest.launches[last as usize].instants;
     if let Some(ended) = last_at.zombie.get().filter(|ended| *ended < end) {
-        walk.charge_outside(ended, ExternalWait::Recorder);
+        walk.charge_external_wait(ended, ExternalWait::Recorder);
     }
     while walk.at > start {
         walk.step();
@@ -232,7 +232,7 @@ impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
                 self.jumps += 1;
                 self.thread = waker;
             }
-            None => self.charge_outside(since, external_wait_of(slice)),
+            None => self.charge_external_wait(since, external_wait_of(slice)),
         }
     }
 
@@ -246,11 +246,11 @@ impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
                 self.jumps += 1;
                 self.thread = creator;
             }
-            None => self.charge_outside(self.start, ExternalWait::Unknown),
+            None => self.charge_external_wait(self.start, ExternalWait::Unknown),
         }
     }
 
-    fn charge_outside(&mut self, since: Nanos, what: ExternalWait) {
+    fn charge_external_wait(&mut self, since: Nanos, what: ExternalWait) {
         self.take(since, Charge::ExternalWait(what));
     }
 
@@ -291,17 +291,15 @@ impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
         let (launch, since) = (self.launch(), since.max(self.start));
         if self.pieces.as_ref().is_none_or(|(of, _)| *of != launch) {
             let each = &self.forest.launches[launch as usize];
-            let unfinished = each.is_unfinished().then_some(self.forest.end);
-            let pieces = pieces(each.origin, &each.instants, &each.execs, unfinished);
-            self.pieces = Some((launch, pieces));
+            self.pieces = Some((launch, each.pieces(Some(self.forest.end))));
         }
         while self.at > since {
             if self.is_not_begun(launch) {
-                return self.charge_outside(since, ExternalWait::Recorder);
+                return self.charge_external_wait(since, ExternalWait::Recorder);
             }
             let (start, phase) = self.phase_before(self.at);
             if (time, phase) == (Time::Unknown, Phase::Run) {
-                self.charge_outside(start.max(since), ExternalWait::Unknown);
+                self.charge_external_wait(start.max(since), ExternalWait::Unknown);
                 continue;
             }
             let charge = match (time, phase) {

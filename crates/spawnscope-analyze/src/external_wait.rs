@@ -58,20 +58,17 @@ mod calls {
 /// interrupt ends are recognized by their system call.
 #[must_use]
 pub fn waker_is_cause(slice: &SliceRow) -> bool {
-    let call = slice.syscall;
-    let is = |calls: &[u16]| call.is_some_and(|call| calls.contains(&call));
     match slice.reason {
         _ if slice.is_waker_certain == Some(false) => false,
         LeftCpu::Stopped => false,
-        LeftCpu::Uninterruptible => is(&calls::CREATIONS) || kind_of(slice) == Some(ObjectKind::Permission),
-        _ => !is(&calls::SLEEPS),
+        LeftCpu::Uninterruptible => is_in(slice, &calls::CREATIONS) || kind_of(slice) == Some(ObjectKind::Permission),
+        _ => !is_in(slice, &calls::SLEEPS),
     }
 }
 
 /// Returns the cause of a wait that no recorded thread ended.
 #[must_use]
 pub fn external_wait_of(slice: &SliceRow) -> ExternalWait {
-    let is = |calls: &[u16]| slice.syscall.is_some_and(|call| calls.contains(&call));
     let waker = slice.waker.filter(|_| slice.is_waker_certain != Some(false));
     let by_interrupt = matches!(waker, Some(WakerRow::Interrupt) | None);
     let name = match waker {
@@ -79,18 +76,18 @@ pub fn external_wait_of(slice: &SliceRow) -> ExternalWait {
         _ => None,
     };
     if slice.is_open_wait() {
-        return still_awaited(slice);
+        return cause_of_open_wait(slice);
     }
     match slice.reason {
         LeftCpu::Stopped => ExternalWait::Stopped,
         // The last of several wake-ups counts: the reply to another thread also wakes this one, which then sleeps again.
         _ if kind_of(slice) == Some(ObjectKind::Permission) => ExternalWait::Scanner(name),
-        _ if is(&calls::SLEEPS) => ExternalWait::Timer,
-        LeftCpu::Uninterruptible if !is(&calls::CREATIONS) => ExternalWait::Disk,
+        _ if is_in(slice, &calls::SLEEPS) => ExternalWait::Timer,
+        LeftCpu::Uninterruptible if !is_in(slice, &calls::CREATIONS) => ExternalWait::Disk,
         _ => match waker {
             Some(WakerRow::Other(..)) => ExternalWait::Process(name),
-            _ if by_interrupt && is(&calls::SOCKETS) => ExternalWait::Network,
-            _ if by_interrupt && is(&calls::TIMED) => ExternalWait::Timer,
+            _ if by_interrupt && is_in(slice, &calls::SOCKETS) => ExternalWait::Network,
+            _ if by_interrupt && is_in(slice, &calls::TIMED) => ExternalWait::Timer,
             _ if by_interrupt && kind_of(slice) == Some(ObjectKind::Socket) => ExternalWait::Network,
             _ if by_interrupt && kind_of(slice) == Some(ObjectKind::Timerfd) => ExternalWait::Timer,
             _ => ExternalWait::Unknown,
@@ -100,17 +97,21 @@ pub fn external_wait_of(slice: &SliceRow) -> ExternalWait {
 
 /// Returns the cause of a wait that is still open when the recording ends. It has no waker, so only system call and object identify it.
 /// Anything may still end a `poll` with a timeout.
-fn still_awaited(slice: &SliceRow) -> ExternalWait {
-    let is = |calls: &[u16]| slice.syscall.is_some_and(|call| calls.contains(&call));
+fn cause_of_open_wait(slice: &SliceRow) -> ExternalWait {
     match (slice.reason, kind_of(slice)) {
         (LeftCpu::Stopped, _) => ExternalWait::Stopped,
         (_, Some(ObjectKind::Permission)) => ExternalWait::Scanner(None),
         (_, Some(ObjectKind::Timerfd)) => ExternalWait::Timer,
         (_, Some(ObjectKind::Socket)) => ExternalWait::Network,
-        _ if is(&calls::SLEEPS) => ExternalWait::Timer,
-        (LeftCpu::Uninterruptible, _) if !is(&calls::CREATIONS) => ExternalWait::Disk,
+        _ if is_in(slice, &calls::SLEEPS) => ExternalWait::Timer,
+        (LeftCpu::Uninterruptible, _) if !is_in(slice, &calls::CREATIONS) => ExternalWait::Disk,
         _ => ExternalWait::Unknown,
     }
+}
+
+/// Whether a slice ended in one of these system calls.
+fn is_in(slice: &SliceRow, calls: &[u16]) -> bool {
+    slice.syscall.is_some_and(|call| calls.contains(&call))
 }
 
 fn kind_of(slice: &SliceRow) -> Option<ObjectKind> {

@@ -3,9 +3,9 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::launch::FailedExec;
-use super::path_search::{PathSearchTally, PathSearches, attempts_of};
-use super::tree::Forest;
+use crate::launch::FailedExec;
+use crate::path_search::{PathSearchTally, PathSearches, attempts_of};
+use crate::tree::Forest;
 
 /// Failed execs with one errno outside of PATH searches.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -3,14 +3,29 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::callers::{CallSite, CallerCounts, Callers, Detail};
-use super::critical_path::{Charges, CriticalPath};
-use super::launch::{Command, Launch};
-use super::report::GroupBy;
-use super::summary::Summary;
-use super::tree::Forest;
+use crate::callers::{CallSite, CallerCounts, Callers, Detail};
+use crate::critical_path::{Charges, CriticalPath};
+use crate::launch::{Command, Launch};
+use crate::summary::Summary;
+use crate::tree::Forest;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::rows::Origin;
+
+/// What the rows of the table group by.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum GroupBy {
+    /// Launches of one program.
+    #[default]
+    Command,
+    /// Launches of one program with the same arguments.
+    Arguments,
+    /// Launches by one program.
+    Parent,
+    /// Launches from one line of a script, or from one place in a program.
+    Line,
+    /// Launches from one function.
+    Caller,
+}
 
 /// A group of launches.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::grouped::Grouped;
-use super::launch::{Command, Exec, Instants, Launch, Outcome};
-use super::phases;
+use crate::grouped::Grouped;
+use crate::launch::{Command, Exec, Instants, Launch, Outcome};
+use crate::pieces::{cpu_times, end_of_load, wall_times};
 use spawnscope_data::event::{LaunchId, Nanos};
 use spawnscope_data::rows::{ExecRow, LaunchRow, Recording};
 
@@ -64,8 +64,8 @@ impl<'a> Joiner<'a> {
             command: self.unnamed.clone(),
             parent_rss_bytes: row.parent_rss_bytes.into(),
             instants,
-            phases: phases::wall_times(row.origin, &instants, &execs, (!ended).then_some(self.end)),
-            cpu_phases: phases::cpu_times(row, exec_rows),
+            phases: wall_times(row.origin, &instants, &execs, (!ended).then_some(self.end)),
+            cpu_phases: cpu_times(row, exec_rows),
             execs,
             cpu: row.cpu.into(),
             parent_faults: row.parent_faults.into(),
@@ -86,7 +86,7 @@ impl<'a> Joiner<'a> {
         Exec {
             enter: row.enter.into(),
             returned: row.returned.into(),
-            loaded: phases::end_of_load(row.has_loader, row.returned, row.load_end).into(),
+            loaded: end_of_load(row.has_loader, row.returned, row.load_end).into(),
             has_loader: row.has_loader,
             argv_cut: row.argv_bytes > texts.get(row.argv).len() as u64,
             load_opens: row.load_opens,

@@ -2,11 +2,10 @@
 
 use std::sync::Arc;
 
-use super::Origin;
-pub use super::known::Known;
-use super::phases::{Phase, PhaseTimes};
+pub use crate::known::Known;
+use crate::phases::{Phase, PhaseTimes};
 use spawnscope_data::event::{LaunchId, Mechanism, Nanos, Pid, TaskId};
-use spawnscope_data::rows::{StackId, TextId, Texts};
+use spawnscope_data::rows::{Origin, StackId, TextId, Texts};
 
 /// A process of the recording.
 #[derive(Clone, Debug)]
@@ -55,7 +54,7 @@ pub struct Launch<'a> {
     pub outcome: Outcome,
 }
 
-impl Launch<'_> {
+impl<'a> Launch<'a> {
     /// Whether it is a launch. A process that existed before the recording is not.
     #[must_use]
     pub fn is_launch(&self) -> bool {
@@ -81,16 +80,13 @@ impl Launch<'_> {
         if matches!(self.origin, Origin::Command | Origin::Existed) {
             return at.created.get();
         }
-        let first_exec = || {
-            self.execs
-                .first()
-                .and_then(|exec| exec.enter.get().or(exec.returned.get()))
-        };
-        at.create
-            .get()
-            .or(at.created.get())
-            .or(at.first_run.get())
-            .or_else(first_exec)
+        let first_exec = || self.execs.first().and_then(Exec::entered);
+        self.birth().or(at.first_run.get()).or_else(first_exec)
+    }
+
+    /// Returns when its parent called for it, or else when it existed.
+    pub(crate) fn birth(&self) -> Option<Nanos> {
+        self.instants.create.get().or(self.instants.created.get())
     }
 
     /// Returns the index of its last exec entered by an instant; 0 also before the first.
@@ -98,6 +94,13 @@ impl Launch<'_> {
     pub fn exec_at(&self, at: Nanos) -> usize {
         let entered = |exec: &Exec<'_>| exec.enter.get().is_none_or(|enter| enter <= at);
         self.execs.partition_point(entered).saturating_sub(1)
+    }
+
+    /// Returns the execs entered by an instant. One at an unknown time counts as entered.
+    pub(crate) fn execs_until(&self, at: Nanos) -> &[Exec<'a>] {
+        // Binary search, since a program may exec as often as it forks.
+        let entered = |exec: &Exec<'_>| exec.entered().is_none_or(|entered| entered <= at);
+        &self.execs[..self.execs.partition_point(entered)]
     }
 
     /// Returns its latest known instant. `None` while it runs. The reaping of the command by the recorder does not count.
@@ -129,6 +132,20 @@ impl Launch<'_> {
     #[must_use]
     pub fn tax(&self) -> Option<Nanos> {
         self.phases.sum(Phase::TAX)
+    }
+
+    /// Returns the more useful call chain: lines of a script rather than machine code of its interpreter.
+    #[must_use]
+    pub fn best_stack(&self) -> Option<StackId> {
+        self.script_stack.or(self.native_stack)
+    }
+
+    /// Whether its creation copied the page tables of its parent.
+    pub(crate) fn copies_page_tables(&self) -> bool {
+        matches!(
+            self.mechanism,
+            Some(Mechanism::Fork | Mechanism::Clone | Mechanism::Clone3)
+        )
     }
 }
 
@@ -205,6 +222,16 @@ impl<'a> Exec<'a> {
     #[must_use]
     pub fn path(&self) -> &'a [u8] {
         self.texts.get(self.path)
+    }
+
+    /// Returns when it was entered, or else when it returned.
+    pub(crate) fn entered(&self) -> Option<Nanos> {
+        self.enter.get().or(self.returned.get())
+    }
+
+    /// Returns the name of the program that really runs: the interpreter of a `#!` script, otherwise the file itself.
+    pub(crate) fn runs(&self) -> &'a [u8] {
+        base_name(self.interpreter().unwrap_or(self.path()))
     }
 
     /// Returns the interpreter of a `#!` script.
@@ -299,4 +326,10 @@ pub fn base_name(path: &[u8]) -> &[u8] {
     path.rsplit(|byte| *byte == b'/')
         .find(|part| !part.is_empty())
         .unwrap_or(path)
+}
+
+/// Whether `name` is `program` with an optional version: `python3` and `python3.11` are `python`, `pythonista` is not.
+pub(crate) fn is_version_of(name: &[u8], program: &[u8]) -> bool {
+    let rest = name.strip_prefix(program);
+    rest.is_some_and(|rest| rest.iter().all(|byte| byte.is_ascii_digit() || b".-".contains(byte)))
 }

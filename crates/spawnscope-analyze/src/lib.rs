@@ -1,5 +1,15 @@
-//! From a recording to findings: pure functions on plain data, no I/O.
-//! `tree` joins the rows to a forest of launches; `report` sums them up. `present` formats findings.
+//! From a recording to findings: pure functions on plain data, no I/O. `present` formats findings.
+//!
+//! Modules import only modules above them in this list, which `tests/layers.rs` checks:
+//!
+//! 1. Containers: [`known`](launch::Known), `compact`, `grouped`.
+//! 2. Launches: [`phases`], [`frames`], [`launch`], [`pieces`], `join`, [`tree`].
+//! 3. Threads: [`external_wait`], [`slices`], [`timeline`], `open_waits`, [`slice_collection`].
+//! 4. Patterns that several stages recognize: `patterns`.
+//! 5. Single questions: [`callers`], [`select`], [`samples`], [`path_search`], [`failures`], [`drift`], [`waits`].
+//! 6. The wall: [`critical_path`], [`spent`], [`flame`], [`summary`], [`groups`].
+//! 7. Predictions: [`replay`], [`whatif`], [`advice`].
+//! 8. Everything about one recording: [`causes`], [`report`].
 
 pub mod advice;
 pub mod callers;
@@ -9,15 +19,19 @@ pub mod drift;
 pub mod external_wait;
 pub mod failures;
 pub mod flame;
+pub mod frames;
 pub mod groups;
 pub mod launch;
 pub mod path_search;
 pub mod phases;
+pub mod pieces;
 pub mod replay;
 pub mod report;
 pub mod samples;
 pub mod select;
+pub mod slice_collection;
 pub mod slices;
+pub mod spent;
 pub mod summary;
 pub mod timeline;
 pub mod tree;
@@ -29,15 +43,16 @@ mod grouped;
 mod join;
 mod known;
 mod open_waits;
-mod overlap;
+mod patterns;
 
 pub use causes::Causes;
 pub use critical_path::{CriticalPath, critical_path};
+pub use groups::GroupBy;
 pub use replay::Replay;
-pub use report::{GroupBy, Report, report, report_on};
+pub use report::{Report, report, report_on};
+pub use slice_collection::SliceCollection;
 pub use slices::Slices;
 pub use spawnscope_data::rows::{Origin, Scope};
-pub use timeline::SliceCollection;
 pub use tree::Forest;
 pub use waits::{WaitCollection, Waits};
 

@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
-use super::timeline::{ThreadIndex, Timelines, last_threads};
-use super::tree::Forest;
+use crate::timeline::{ThreadIndex, Timelines, last_threads};
+use crate::tree::Forest;
 use spawnscope_data::event::{LeftCpu, ObjectKind, Pid};
 use spawnscope_data::rows::{ObjectRef, SliceRow};
 

@@ -4,8 +4,8 @@
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
-use super::launch::{FailedExec, base_name};
-use super::tree::Forest;
+use crate::launch::{FailedExec, base_name};
+use crate::tree::Forest;
 use spawnscope_data::event::Nanos;
 
 /// Errors after which a search continues. Any other error ends it, since the file was found. The order is by how well an error explains a

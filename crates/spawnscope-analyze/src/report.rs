@@ -1,42 +1,25 @@
 //! The contents of `spawnscope report` as plain data: what is counted and how it is grouped. `present` adds words, colours and JSON keys.
 
-use std::cmp::Reverse;
 use std::collections::HashMap;
 
-use super::advice::Advices;
-use super::causes::Causes;
-use super::critical_path::CriticalPath;
-use super::drift::{Drift, drifts};
-use super::external_wait::ExternalWait;
-use super::failures::{Failure, failures};
-use super::groups::{Group, groups};
-use super::launch::Outcome;
-use super::overlap::tax_overlaps;
-use super::path_search::PathSearches;
-use super::phases::Phase;
-use super::summary::Summary;
-use super::tree::Forest;
-use super::waits::attribution::AttributedWaits;
+use crate::advice::Advices;
+use crate::causes::Causes;
+use crate::critical_path::CriticalPath;
+use crate::drift::{Drift, drifts};
+use crate::failures::{Failure, failures};
+pub use crate::groups::GroupBy;
+use crate::groups::{Group, groups};
+use crate::launch::Outcome;
+use crate::path_search::PathSearches;
+pub use crate::spent::Spent;
+use crate::spent::where_the_wall_went;
+use crate::summary::{Summary, tax_overlaps};
+use crate::tree::Forest;
+use crate::waits::attribution::AttributedWaits;
 use spawnscope_data::contradictions::Contradictions;
 use spawnscope_data::event::{Loss, Missing, Nanos, Pid};
 use spawnscope_data::parallel;
 use spawnscope_data::rows::{Origin, Recording, Scope};
-
-/// What the rows of the table group by.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum GroupBy {
-    /// Launches of one program.
-    #[default]
-    Command,
-    /// Launches of one program with the same arguments.
-    Arguments,
-    /// Launches by one program.
-    Parent,
-    /// Launches from one line of a script, or from one place in a program.
-    Line,
-    /// Launches from one function.
-    Caller,
-}
 
 /// The report on a recording.
 #[derive(Clone, Debug)]
@@ -103,19 +86,6 @@ impl Report {
     pub fn lost_events(&self) -> u64 {
         self.lost.iter().map(|loss| loss.events).sum()
     }
-}
-
-/// How a part of the wall was spent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Spent {
-    /// Launch tax: all phases of a launch except `run`.
-    Tax,
-    /// Work of the programs.
-    Run,
-    /// Programs that were runnable but had no CPU.
-    RunQueue,
-    /// An external wait, with the name of the process if known.
-    ExternalWait(ExternalWait, Option<Vec<u8>>),
 }
 
 /// Reports on a recording without its slices. The critical path is then unknown.
@@ -190,33 +160,6 @@ pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Cau
         missing: info.missing.clone(),
         contradictions: info.contradictions.clone(),
     }
-}
-
-pub(super) fn where_the_wall_went(path: &CriticalPath, recording: &Recording) -> Vec<(Spent, Nanos)> {
-    let queue = Nanos(path.launches.iter().map(|charges| charges.run_queue().0).sum());
-    let run = Nanos(path.launches.iter().map(|charges| charges.get(Phase::Run).0).sum());
-    let name_of = |what: &ExternalWait| what.process().map(|name| recording.texts.get(name).to_vec());
-    let mut external_wait: Vec<(Spent, Nanos)> = Vec::new();
-    for (what, time) in &path.external_wait {
-        // One name may have several text numbers.
-        let spent = Spent::ExternalWait(*what, name_of(what));
-        let same = |(other, _): &&mut (Spent, Nanos)| match (other, &spent) {
-            (Spent::ExternalWait(ExternalWait::Process(_), a), Spent::ExternalWait(ExternalWait::Process(_), b))
-            | (Spent::ExternalWait(ExternalWait::Scanner(_), a), Spent::ExternalWait(ExternalWait::Scanner(_), b)) => {
-                a == b
-            }
-            _ => false,
-        };
-        match external_wait.iter_mut().find(same) {
-            Some((_, sum)) => sum.0 += time.0,
-            None => external_wait.push((spent, *time)),
-        }
-    }
-    let mut all = vec![(Spent::Tax, path.tax()), (Spent::Run, run), (Spent::RunQueue, queue)];
-    all.extend(external_wait);
-    all.retain(|(_, time)| time.0 > 0);
-    all.sort_by_key(|(_, time)| Reverse(*time));
-    all
 }
 
 /// Returns the process of `-p`: the first that existed before.

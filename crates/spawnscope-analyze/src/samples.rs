@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::phases::{Phase, Piece, pieces};
-use super::tree::Forest;
+use crate::phases::Phase;
+use crate::pieces::Piece;
+use crate::tree::Forest;
 use spawnscope_data::event::{LaunchId, Nanos, TaskId};
 use spawnscope_data::rows::{SampleRow, StackId, ThreadRow};
 
@@ -33,7 +34,9 @@ pub fn place(forest: &Forest<'_>, threads: &[ThreadRow], rows: &[SampleRow]) -> 
             .launches
             .binary_search_by_key(&process, |launch| launch.id)
             .ok()?;
-        let life = lives.entry(launch).or_insert_with(|| life_of(forest, launch));
+        let life = lives
+            .entry(launch)
+            .or_insert_with(|| forest.launches[launch].pieces(Some(forest.end)));
         Some(Sample {
             launch,
             phase: phase_at(life, row.at),
@@ -43,12 +46,6 @@ pub fn place(forest: &Forest<'_>, threads: &[ThreadRow], rows: &[SampleRow]) -> 
         })
     };
     rows.iter().filter_map(sample).collect()
-}
-
-fn life_of(forest: &Forest<'_>, index: usize) -> Vec<Piece> {
-    let launch = &forest.launches[index];
-    let open_end = launch.is_unfinished().then_some(forest.end);
-    pieces(launch.origin, &launch.instants, &launch.execs, open_end)
 }
 
 /// Returns the phase at an instant. At a boundary, the phase that starts there.

@@ -3,9 +3,9 @@
 
 use globset::{GlobBuilder, GlobMatcher};
 
-use super::callers::{CallSite, Callers, Detail};
-use super::launch::{Launch, base_name};
-use super::tree::Forest;
+use crate::callers::{CallSite, Callers, Detail};
+use crate::launch::{Launch, base_name};
+use crate::tree::Forest;
 
 /// A parsed selector.
 #[derive(Clone, Debug)]

@@ -1,11 +1,12 @@
-//! Sums over launches: phases, counts, tax. One `Summary` is used for the whole recording and for each row of the table.
+//! Sums over launches: phases, counts, tax; and whether their tax overlaps in time. One `Summary` is used for the whole recording and for
+//! each row of the table.
 
-use super::Origin;
-use super::critical_path::{Charges, CriticalPath};
-use super::launch::Launch;
-use super::phases::{Phase, PhaseTimes};
-use super::tree::Forest;
+use crate::critical_path::{Charges, CriticalPath};
+use crate::launch::Launch;
+use crate::phases::{Phase, PhaseTimes};
+use crate::tree::Forest;
 use spawnscope_data::event::Nanos;
+use spawnscope_data::rows::Origin;
 
 /// Sums over a set of launches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -134,4 +135,35 @@ fn add_known(sum: &mut Option<Nanos>, more: Option<Nanos>) {
     if let Some(more) = more {
         *sum = Some(Nanos(sum.unwrap_or_default().0 + more.0));
     }
+}
+
+/// A child overlaps the wait of its parent slightly: an overlap below this share of the tax is normal.
+const MIN_SHARE: f64 = 0.05;
+
+/// Whether the summed tax of all launches is clearly longer than the time in which any tax occurred.
+pub(crate) fn tax_overlaps(forest: &Forest<'_>) -> bool {
+    let launches = forest.launches.iter().filter(|launch| launch.is_launch());
+    let mut spans: Vec<(Nanos, Nanos)> = launches.flat_map(|launch| tax_spans(launch, forest.end)).collect();
+    spans.sort_unstable();
+    let (mut sum_ns, mut covered_ns, mut latest) = (0, 0, Nanos(0));
+    for (start, end) in spans {
+        sum_ns += end.since(start).0;
+        covered_ns += end.since(start.max(latest)).0;
+        latest = latest.max(end);
+    }
+    (sum_ns - covered_ns) as f64 > MIN_SHARE * sum_ns as f64
+}
+
+/// Returns the intervals of a launch outside of `run`.
+fn tax_spans(launch: &Launch<'_>, recording_end: Nanos) -> Vec<(Nanos, Nanos)> {
+    let mut pieces = launch.pieces(Some(recording_end));
+    pieces.retain(|piece| piece.phase != Phase::Run && piece.end > piece.start);
+    let mut spans: Vec<(Nanos, Nanos)> = Vec::with_capacity(2);
+    for piece in pieces {
+        match spans.last_mut() {
+            Some((_, end)) if *end == piece.start => *end = piece.end,
+            _ => spans.push((piece.start, piece.end)),
+        }
+    }
+    spans
 }

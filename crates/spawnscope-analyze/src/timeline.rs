@@ -3,14 +3,12 @@
 
 use std::collections::HashMap;
 
-use super::Origin;
-use super::external_wait::waker_is_cause;
-use super::launch::{Known, Launch};
-use super::open_waits::OpenWaits;
-use super::slices::{Slices, ThreadSlices};
-use super::tree::Forest;
+use crate::external_wait::waker_is_cause;
+use crate::launch::{Known, Launch};
+use crate::slices::{Slices, ThreadSlices};
+use crate::tree::Forest;
 use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
-use spawnscope_data::rows::{SliceRow, ThreadRow, WakerRow};
+use spawnscope_data::rows::{Origin, SliceRow, WakerRow};
 
 /// Index of a thread among all threads of a recording.
 pub type ThreadIndex = u32;
@@ -41,93 +39,9 @@ pub struct Timelines {
     awaited: HashMap<ThreadIndex, ThreadIndex>,
 }
 
-/// Collects slices as they are read.
-#[derive(Clone, Debug)]
-pub struct SliceCollection {
-    threads: Vec<Thread>,
-    tasks: Tasks,
-    slices: Slices,
-    is_alive: Vec<bool>,
-    open_waits: OpenWaits,
-}
-
-impl SliceCollection {
-    /// Returns an empty collection for the launches of `forest`.
-    #[must_use]
-    pub fn new(forest: &Forest<'_>, thread_rows: &[ThreadRow]) -> SliceCollection {
-        let mut threads: Vec<Thread> = (0..)
-            .zip(&forest.launches)
-            .map(|(launch, each)| Thread {
-                launch,
-                creator: Known::default(),
-                created: each.instants.created,
-            })
-            .collect();
-        let mut others: Vec<(TaskId, ThreadIndex)> = Vec::new();
-        for row in thread_rows {
-            if let Some(launch) = forest.index_of(row.launch) {
-                others.push((row.task, threads.len() as ThreadIndex));
-                threads.push(Thread {
-                    launch: launch as u32,
-                    creator: Known::default(),
-                    created: Some(row.created).into(),
-                });
-            }
-        }
-        let tasks = Tasks::new(forest, others);
-        let launches = forest.launches.iter();
-        let launch_creators = launches.map(|launch| (TaskId(launch.id.0), launch.creator.get()));
-        for (task, creator) in launch_creators.chain(thread_rows.iter().map(|row| (row.task, row.creator))) {
-            if let Some(index) = tasks.thread(task) {
-                threads[index as usize].creator = creator.and_then(|creator| tasks.thread(creator)).into();
-            }
-        }
-        SliceCollection {
-            threads,
-            tasks,
-            slices: Slices::default(),
-            is_alive: forest.launches.iter().map(Launch::is_unfinished).collect(),
-            open_waits: OpenWaits::of(forest),
-        }
-    }
-
-    /// Adds a slice. Slices of unrecorded threads are ignored.
-    pub fn push(&mut self, slice: SliceRow) {
-        self.slices.push(slice);
-    }
-
-    /// Replaces the slices.
-    #[must_use]
-    pub fn with(self, slices: Slices) -> SliceCollection {
-        SliceCollection { slices, ..self }
-    }
-
-    /// Groups the slices by thread and time.
-    #[must_use]
-    pub fn finish(mut self) -> Timelines {
-        self.slices.sort();
-        let mut indices = vec![[0; 2]; self.threads.len()];
-        for (task, index) in self.slices.runs() {
-            if let Some(thread) = self.tasks.thread(task) {
-                indices[thread as usize] = index;
-            }
-        }
-        let mut timelines = Timelines {
-            slices: self.slices,
-            indices,
-            threads: self.threads,
-            tasks: self.tasks,
-            is_alive: self.is_alive,
-            awaited: HashMap::new(),
-        };
-        timelines.awaited = self.open_waits.awaited(&timelines);
-        timelines
-    }
-}
-
 /// Maps thread numbers of the recording to indices.
 #[derive(Clone, Debug)]
-struct Tasks {
+pub(crate) struct Tasks {
     /// Numbers of first threads, which equal the number and index of their launch. Ascending.
     first: Vec<TaskId>,
     /// All other threads, ascending.
@@ -135,7 +49,7 @@ struct Tasks {
 }
 
 impl Tasks {
-    fn new(forest: &Forest<'_>, mut others: Vec<(TaskId, ThreadIndex)>) -> Tasks {
+    pub(crate) fn new(forest: &Forest<'_>, mut others: Vec<(TaskId, ThreadIndex)>) -> Tasks {
         others.sort_unstable();
         Tasks {
             first: forest.launches.iter().map(|launch| TaskId(launch.id.0)).collect(),
@@ -143,7 +57,7 @@ impl Tasks {
         }
     }
 
-    fn thread(&self, task: TaskId) -> Option<ThreadIndex> {
+    pub(crate) fn thread(&self, task: TaskId) -> Option<ThreadIndex> {
         // The recorder numbers threads from 1 with few gaps, so the first guess is often right.
         let guess = usize::try_from(task.0).ok()?.wrapping_sub(1);
         if self.first.get(guess) == Some(&task) {
@@ -183,6 +97,30 @@ pub enum State {
 }
 
 impl Timelines {
+    /// Groups the slices by thread and time.
+    pub(crate) fn new(threads: Vec<Thread>, tasks: Tasks, mut slices: Slices, is_alive: Vec<bool>) -> Timelines {
+        slices.sort();
+        let mut indices = vec![[0; 2]; threads.len()];
+        for (task, index) in slices.runs() {
+            if let Some(thread) = tasks.thread(task) {
+                indices[thread as usize] = index;
+            }
+        }
+        Timelines {
+            threads,
+            tasks,
+            slices,
+            indices,
+            is_alive,
+            awaited: HashMap::new(),
+        }
+    }
+
+    /// Sets the threads that open waits are for.
+    pub(crate) fn with_awaited(self, awaited: HashMap<ThreadIndex, ThreadIndex>) -> Timelines {
+        Timelines { awaited, ..self }
+    }
+
     /// Returns the index of a thread.
     #[must_use]
     pub fn thread(&self, task: TaskId) -> Option<ThreadIndex> {
@@ -215,7 +153,7 @@ impl Timelines {
     }
 
     /// Returns the number of slices of all threads.
-    pub(super) fn slice_count(&self) -> usize {
+    pub(crate) fn slice_count(&self) -> usize {
         self.slices.len()
     }
 
@@ -276,7 +214,7 @@ fn run_queue_span(slice: &SliceRow) -> Option<Nanos> {
 }
 
 /// Returns when a slice's time on the CPU starts.
-pub(super) fn beginning(slice: &SliceRow) -> Nanos {
+pub(crate) fn beginning(slice: &SliceRow) -> Nanos {
     Nanos(slice.off.0.saturating_sub(slice.on_span.unwrap_or_default().0))
 }
 
@@ -290,7 +228,7 @@ pub fn last_thread(timelines: &Timelines, launch: u32) -> ThreadIndex {
 }
 
 /// Returns the last thread of all launches that `is_wanted` accepts.
-pub(super) fn last_threads(timelines: &Timelines, is_wanted: impl Fn(u32) -> bool) -> HashMap<u32, ThreadIndex> {
+pub(crate) fn last_threads(timelines: &Timelines, is_wanted: impl Fn(u32) -> bool) -> HashMap<u32, ThreadIndex> {
     let mut last: HashMap<u32, ((bool, Option<Nanos>), ThreadIndex)> = HashMap::new();
     let threads = (0..).zip(&timelines.threads);
     for (index, thread) in threads.filter(|(_, thread)| is_wanted(thread.launch)) {

@@ -4,14 +4,12 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::Origin;
-use super::callers::Frames;
-use super::external_wait::ExternalWait;
-use super::grouped::Grouped;
-use super::join::{Joiner, index_of};
-use super::launch::{Command, Exec, FailedExec, Known, Launch, base_name};
+use crate::frames::Frames;
+use crate::grouped::Grouped;
+use crate::join::{Joiner, index_of};
+use crate::launch::{Command, Exec, FailedExec, Known, Launch, base_name};
 use spawnscope_data::event::{LaunchId, Nanos};
-use spawnscope_data::rows::{ExecRow, LaunchRow, Recording, StackId};
+use spawnscope_data::rows::{ExecRow, LaunchRow, Origin, Recording, StackId, TextId};
 
 /// Maximum number of nested forks that are searched for the program they are copies of.
 const DEEPEST_FORKS: usize = 16;
@@ -137,20 +135,17 @@ impl<'a> Forest<'a> {
         Frames::of(self.recording, stack)
     }
 
-    /// Returns the name of the process that an external wait was for, if it is known.
+    /// Returns a string of the recording.
     #[must_use]
-    pub fn awaited_process(&self, wait: ExternalWait) -> Option<&'a [u8]> {
-        wait.process().map(|name| self.recording.texts.get(name))
+    pub fn text(&self, id: TextId) -> &'a [u8] {
+        self.recording.texts.get(id)
     }
 
     /// Returns the program of the launch at `index` at an instant. A process may exec more than once.
     #[must_use]
     pub fn command_at(&self, index: usize, at: Nanos) -> Command<'a> {
         let launch = &self.launches[index];
-        let first = launch
-            .execs
-            .first()
-            .and_then(|exec| exec.enter.get().or(exec.returned.get()));
+        let first = launch.execs.first().and_then(Exec::entered);
         let is_copy = launch.execs.is_empty() || first.is_some_and(|first| first > at);
         Command {
             forked: is_copy && launch.is_launch() && self.parents[index].get().is_some(),
@@ -170,20 +165,12 @@ impl<'a> Forest<'a> {
         let mut child = index;
         for _ in 0..DEEPEST_FORKS {
             let parent = self.parent(child)?;
-            let at = &self.launches[child].instants;
-            let at = at.create.get().or(at.created.get());
-            let execs = &self.launches[parent].execs;
-            let is_before = |exec: &Exec<'_>| {
-                at.is_none_or(|at| {
-                    exec.enter
-                        .get()
-                        .or(exec.returned.get())
-                        .is_none_or(|entered| entered <= at)
-                })
-            };
-            let done = execs.partition_point(is_before);
-            if done > 0 {
-                return execs.get(done - 1);
+            let launch = &self.launches[parent];
+            let before = self.launches[child]
+                .birth()
+                .map_or(&launch.execs[..], |at| launch.execs_until(at));
+            if let Some(last) = before.last() {
+                return Some(last);
             }
             child = parent;
         }
@@ -269,7 +256,7 @@ fn name_and_place<'a>(
             let parent = parent as usize;
             launches[index].depth = launches[parent].depth + 1;
             if launches[index].origin != Origin::Existed {
-                birth_command = command_at(&launches[parent], birth_of(&launches[index]));
+                birth_command = command_at(&launches[parent], launches[index].birth());
             }
         }
         let launch = &mut launches[index];
@@ -290,23 +277,10 @@ fn name_and_place<'a>(
     }
 }
 
-fn birth_of(launch: &Launch<'_>) -> Option<Nanos> {
-    launch.instants.create.get().or(launch.instants.created.get())
-}
-
 /// Returns the program of `launch` at an instant, or its last one when the instant is unknown.
 fn command_at<'a>(launch: &Launch<'a>, at: Option<Nanos>) -> Command<'a> {
-    // Binary search, since a program may exec as often as it forks. An exec at an unknown time counts as done.
-    let is_done = |exec: &Exec<'a>| {
-        at.is_none_or(|at| {
-            exec.enter
-                .get()
-                .or(exec.returned.get())
-                .is_none_or(|entered| entered <= at)
-        })
-    };
-    let done = launch.execs.partition_point(is_done);
-    let program = launch.execs[..done].last();
+    let done = at.map_or(&launch.execs[..], |at| launch.execs_until(at));
+    let program = done.last();
     Command {
         name: program.map_or(launch.birth_command.name, |exec| base_name(exec.path())),
         forked: false,
@@ -317,6 +291,6 @@ fn group_children(launches: &[Launch<'_>], parents: &[Known<u32>]) -> Grouped<us
     let mut owned: Vec<(u32, usize)> = (0..launches.len())
         .filter_map(|index| Some((parents[index].get()?, index)))
         .collect();
-    owned.sort_by_key(|(parent, index)| (*parent, birth_of(&launches[*index]), launches[*index].id));
+    owned.sort_by_key(|(parent, index)| (*parent, launches[*index].birth(), launches[*index].id));
     Grouped::new(launches.len(), owned)
 }

@@ -1,12 +1,14 @@
 //! Evidence about call sites: the line that requested the example, and the lines that requested most launches of a finding.
 
-use super::Finding;
-use super::context::{RuleContext, name};
-use crate::callers::{CallSite, CallerCounts, Callers};
+use crate::advice::context::RuleContext;
+use crate::advice::finding::Finding;
+use crate::advice::phrases::name;
+use crate::callers::{CallSite, CallerCounts};
 use spawnscope_data::units;
 
 /// Returns evidence sentences. Empty when no call site is known.
-pub(super) fn evidence(context: &RuleContext<'_, '_>, callers: &Callers, finding: &Finding) -> Vec<String> {
+pub(super) fn evidence(context: &RuleContext<'_, '_>, finding: &Finding) -> Vec<String> {
+    let callers = context.callers;
     let counts = callers.count(&finding.launches);
     let example = context
         .example_launch(&finding.launches)

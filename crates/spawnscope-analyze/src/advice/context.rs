@@ -5,12 +5,20 @@ use std::collections::BTreeMap;
 use crate::callers::Callers;
 use crate::critical_path::CriticalPath;
 use crate::drift::Drift;
-use crate::launch::{Command, Launch};
+use crate::launch::Launch;
+use crate::patterns::pipeline::is_captured;
 use crate::phases::Phase;
+use crate::timeline::Timelines;
 use crate::tree::Forest;
 use crate::whatif::WhatIf;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::rows::Recording;
+use spawnscope_data::statistics::median;
+
+/// Advice is reported only when its saving exceeds this share of the wall.
+const LEAST_SHARE: f64 = 0.01;
+/// Advice is reported only when its saving exceeds this duration, too.
+const LEAST_SAVING: Nanos = Nanos(5_000_000);
 
 /// The data that rules read.
 #[derive(Clone, Copy)]
@@ -27,21 +35,34 @@ pub struct RuleContext<'g, 'a> {
     pub callers: &'g Callers,
 }
 
-/// Launches of one program by one program.
-pub(super) struct Kind<'a> {
-    pub(super) parent: &'a [u8],
-    pub(super) command: Command<'a>,
-    /// Launch indices, ascending.
-    pub(super) launches: Vec<u32>,
-}
-
-impl<'a> RuleContext<'_, 'a> {
-    pub(super) fn forest(&self) -> &Forest<'a> {
+impl<'g, 'a> RuleContext<'g, 'a> {
+    pub(super) fn forest(&self) -> &'g Forest<'a> {
         self.whatif.forest
     }
 
-    pub(super) fn launch(&self, index: u32) -> &Launch<'a> {
+    pub(super) fn timelines(&self) -> &'g Timelines {
+        self.whatif.timelines
+    }
+
+    pub(super) fn launch(&self, index: u32) -> &'g Launch<'a> {
         &self.whatif.forest.launches[index as usize]
+    }
+
+    /// Iterates over the launches with a known parent. The recorded command has none.
+    pub(super) fn launched(&self) -> impl Iterator<Item = (u32, &'g Launch<'a>)> + use<'g, 'a> {
+        let launches = (0..).zip(&self.whatif.forest.launches);
+        launches.filter(|(_, launch)| launch.is_launch() && launch.parent.get().is_some())
+    }
+
+    /// Groups the launches with a known parent. `key` returns `None` for those that the rule does not apply to.
+    pub(super) fn grouped_by<K: Ord>(&self, key: impl Fn(u32, &'g Launch<'a>) -> Option<K>) -> BTreeMap<K, Vec<u32>> {
+        let mut groups: BTreeMap<K, Vec<u32>> = BTreeMap::new();
+        for (index, launch) in self.launched() {
+            if let Some(key) = key(index, launch) {
+                groups.entry(key).or_default().push(index);
+            }
+        }
+        groups
     }
 
     /// The measured wall.
@@ -49,26 +70,16 @@ impl<'a> RuleContext<'_, 'a> {
         self.whatif.replay.measured
     }
 
-    /// Groups launches by parent program and launched program. The recorded command itself is left out.
-    pub(super) fn kinds(&self) -> Vec<Kind<'a>> {
-        let mut kinds: BTreeMap<(&'a [u8], Command<'a>), Vec<u32>> = BTreeMap::new();
-        for (index, launch) in (0..).zip(&self.forest().launches) {
-            if launch.is_launch() && launch.parent.get().is_some() {
-                kinds
-                    .entry((launch.birth_command.name, *launch.command))
-                    .or_default()
-                    .push(index);
-            }
-        }
-        let kind = |((parent, command), launches)| Kind {
-            parent,
-            command,
-            launches,
-        };
-        kinds.into_iter().map(kind).collect()
+    pub(super) fn share_of_wall(&self, share: f64) -> Nanos {
+        Nanos((self.wall().0 as f64 * share) as u64)
     }
 
-    /// Returns the summed wall time of launches.
+    /// Returns the saving that advice must exceed.
+    pub(super) fn least_saving(&self) -> Nanos {
+        self.share_of_wall(LEAST_SHARE).max(LEAST_SAVING)
+    }
+
+    /// Returns the summed wall time of launches, which is an upper bound for the saving.
     pub(super) fn spent_on(&self, launches: &[u32]) -> Nanos {
         let total = |index: &u32| self.launch(*index).total(self.forest().end).unwrap_or_default().0;
         Nanos(launches.iter().map(total).sum())
@@ -80,26 +91,32 @@ impl<'a> RuleContext<'_, 'a> {
         Nanos(launches.iter().map(time).sum())
     }
 
-    /// Returns the time that launches spend on the critical path.
-    pub(super) fn critical(&self, launches: &[u32]) -> Nanos {
-        Nanos(
-            launches
-                .iter()
-                .map(|index| self.path.launches[*index as usize].total().0)
-                .sum(),
-        )
+    /// Returns the median duration of one phase. Zero where it is unknown for all.
+    pub(super) fn median_phase(&self, launches: &[u32], phase: Phase) -> Nanos {
+        let median = self.median_of(launches, |launch| Some(launch.phases.get(phase)?.0 as f64));
+        Nanos(median.unwrap_or_default() as u64)
     }
 
-    /// Returns an upper bound for the saving: all time of these launches.
-    pub(super) fn most_saved(&self, launches: &[u32]) -> Nanos {
-        self.spent_on(launches)
+    /// Returns the median over the launches where the value is known.
+    pub(super) fn median_of(&self, launches: &[u32], of: impl Fn(&Launch<'a>) -> Option<f64>) -> Option<f64> {
+        median(launches.iter().filter_map(|index| of(self.launch(*index))))
+    }
+
+    /// Returns the time that launches spend on the critical path.
+    pub(super) fn critical(&self, launches: &[u32]) -> Nanos {
+        let critical = launches.iter().map(|index| &self.path.launches[*index as usize]);
+        Nanos(critical.map(|charges| charges.total().0).sum())
+    }
+
+    /// Whether the parent reads the output of a launch while it runs, as a shell does for `$( )`.
+    pub(super) fn is_captured(&self, index: u32) -> bool {
+        is_captured(self.forest(), self.timelines(), index)
     }
 
     /// Returns the arguments of the first of these launches that has an exec.
     pub(super) fn example(&self, launches: &[u32]) -> Vec<Vec<u8>> {
-        let exec = self
-            .example_launch(launches)
-            .and_then(|index| self.launch(index).execs.last());
+        let launch = self.example_launch(launches);
+        let exec = launch.and_then(|index| self.launch(index).execs.last());
         exec.map(|exec| exec.arguments().map(<[u8]>::to_vec).collect())
             .unwrap_or_default()
     }
@@ -109,14 +126,4 @@ impl<'a> RuleContext<'_, 'a> {
         let has_arguments = |index: &u32| !self.launch(*index).execs.is_empty();
         launches.iter().copied().find(has_arguments)
     }
-}
-
-/// Formats the bytes of a file name or argument. Invalid UTF-8 becomes U+FFFD.
-pub(super) fn name(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
-
-/// Formats a duration with three digits and a unit.
-pub(super) fn time(span: Nanos) -> String {
-    spawnscope_data::units::time(span)
 }

@@ -1,7 +1,7 @@
-//! Phrases that several rules print: counts of launches, and selectors and options of `spawnscope whatif`, quoted for a shell.
+//! Phrases that several rules print: names, times and counts, and selectors and options of `spawnscope whatif`, quoted for a shell.
 
-use super::context::name;
 use spawnscope_data::units;
+pub(super) use spawnscope_data::units::time;
 
 /// A line of this many columns still fits on a narrow page.
 const NARROW: usize = 70;
@@ -46,6 +46,21 @@ pub(super) fn quoted(word: &str) -> String {
     } else {
         format!("'{}'", word.replace('\'', "'\\''"))
     }
+}
+
+/// Formats the bytes of a file name or argument. Invalid UTF-8 becomes U+FFFD.
+pub(super) fn name(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// `1,234 times`.
+pub(super) fn times(count: usize) -> String {
+    format!("{} times", units::count(count as u64))
+}
+
+/// `1,234 forks`.
+pub(super) fn forks(count: usize) -> String {
+    units::counted(count as u64, "fork", "forks")
 }
 
 /// `1,234 launches`.

@@ -3,8 +3,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use super::context::{RuleContext, name};
-use super::phrases::{launches_of, literal, quoted};
+use crate::advice::context::RuleContext;
+use crate::advice::phrases::{launches_of, literal, name, quoted};
 use crate::select::Selector;
 use crate::whatif::Fix;
 use crate::whatif::changes::Change;

@@ -3,8 +3,9 @@
 
 use std::cmp::Reverse;
 
-use super::context::RuleContext;
-use crate::phases::{Phase, Piece, pieces};
+use crate::advice::context::RuleContext;
+use crate::phases::Phase;
+use crate::pieces::Piece;
 use crate::replay::runnable;
 use crate::timeline::ThreadIndex;
 use spawnscope_data::event::Nanos;
@@ -42,9 +43,8 @@ pub(super) fn longest<K>(
 pub(super) fn working(context: &RuleContext<'_, '_>, index: usize) -> Option<Nanos> {
     let launch = &context.forest().launches[index];
     let run = launch.phases.get(Phase::Run)?;
-    let slices = context.whatif.timelines.slices(index as ThreadIndex);
-    let unfinished = launch.is_unfinished().then_some(context.forest().end);
-    let pieces = pieces(launch.origin, &launch.instants, &launch.execs, unfinished);
+    let slices = context.timelines().slices(index as ThreadIndex);
+    let pieces = launch.pieces(Some(context.forest().end));
     let without_cpu = |piece: &Piece| {
         let within = |(from, to): (Nanos, Nanos)| to.min(piece.end).since(from.max(piece.start)).0;
         slices

@@ -1,8 +1,8 @@
 //! Picks the frame of a call chain that is reported as the call site, and formats it: the innermost frame that the user can change.
 //! Libraries that every launch goes through are skipped.
 
-use super::{Frame, Frames};
-use crate::launch::{Launch, base_name};
+use crate::frames::{Frame, Frames, is_standard_library};
+use crate::launch::{Launch, base_name, is_version_of};
 use crate::tree::Forest;
 use spawnscope_data::event::Language;
 
@@ -218,20 +218,6 @@ fn says_where(frame: &Frame<'_>) -> bool {
     frame.file.is_some() || frame.function.is_some() || frame.line.is_some() || frame.module.is_some()
 }
 
-/// Whether a frame is in a module that comes with Python: below `lib/python3.11`, but not in an installed package.
-pub(crate) fn is_standard_library(frame: &Frame<'_>) -> bool {
-    let Some(file) = frame.file.filter(|_| frame.language == Language::Python) else {
-        return false;
-    };
-    if file.starts_with(b"<frozen ") {
-        return true;
-    }
-    let parts: Vec<&[u8]> = file.split(|byte| *byte == b'/').collect();
-    let is_library = |pair: &[&[u8]]| pair[0].starts_with(b"lib") && pair[1].starts_with(b"python3");
-    let is_installed = |part: &&[u8]| *part == b"site-packages" || *part == b"dist-packages";
-    parts.windows(2).any(is_library) && !parts.iter().any(is_installed)
-}
-
 fn is_runtime(frame: &Frame<'_>) -> bool {
     let begins = |name: &[u8], list: &[&[u8]]| list.iter().any(|beginning| name.starts_with(beginning));
     let is_library = frame
@@ -241,13 +227,6 @@ fn is_runtime(frame: &Frame<'_>) -> bool {
 }
 
 fn is_interpreter(frame: &Frame<'_>) -> bool {
-    let is_version = |rest: &[u8]| {
-        rest.iter()
-            .all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'-'))
-    };
-    frame.module.map(base_name).is_some_and(|name| {
-        INTERPRETERS
-            .iter()
-            .any(|program| name.strip_prefix(*program).is_some_and(is_version))
-    })
+    let name = frame.module.map(base_name);
+    name.is_some_and(|name| INTERPRETERS.iter().any(|program| is_version_of(name, program)))
 }

@@ -5,8 +5,8 @@ use std::collections::{HashMap, HashSet};
 
 use super::call_site::{CallSite, Detail};
 use crate::launch::base_name;
+use crate::patterns::shells::command_of;
 use crate::tree::Forest;
-use crate::whatif::changes::command_of;
 use spawnscope_data::rows::StackId;
 
 /// Maximum number of call sites reported for one set of launches.

@@ -4,9 +4,9 @@
 mod cause;
 mod samples;
 
-use super::launch::Launch;
-use super::phases::Phase;
-use super::tree::Forest;
+use crate::launch::Launch;
+use crate::phases::Phase;
+use crate::tree::Forest;
 use spawnscope_data::event::{LaunchId, Nanos, Pid};
 use spawnscope_data::statistics::{median, quantile, trend, trend_deviations};
 

@@ -6,14 +6,14 @@ mod weights;
 
 use std::fmt;
 
-use super::callers::{Frame, Frames};
-use super::critical_path::CriticalPath;
-use super::external_wait::ExternalWait;
-use super::launch::{Command, Launch};
-use super::phases::Phase;
-use super::samples::Sample;
-use super::tree::Forest;
-use super::whatif::changes::command_of;
+use crate::critical_path::CriticalPath;
+use crate::external_wait::ExternalWait;
+use crate::frames::{Frame, Frames};
+use crate::launch::{Command, Launch};
+use crate::patterns::shells::command_of;
+use crate::phases::Phase;
+use crate::samples::Sample;
+use crate::tree::Forest;
 use spawnscope_data::rows::TextId;
 use stacks::Stacks;
 pub use stacks::{MOST_LEVELS, Node};
@@ -253,11 +253,10 @@ fn finished(stacks: Stacks<'_>, wanted: Wanted) -> Option<Flame<'_>> {
 /// below it, and are left out.
 fn chain<'a>(forest: &Forest<'a>, index: usize) -> impl Iterator<Item = Label<'a>> + use<'a> {
     let own = frames(forest, index);
-    let at = &forest.launches[index].instants;
-    let copy_of = forest.parent(index).filter(|parent| {
-        let born = at.create.get().or(at.created.get());
-        born.is_some_and(|born| forest.command_at(*parent, born).forked)
-    });
+    let birth = forest.launches[index].birth();
+    let copy_of = forest
+        .parent(index)
+        .filter(|parent| birth.is_some_and(|birth| forest.command_at(*parent, birth).forked));
     let before = copy_of.map(|parent| frames(forest, parent)).unwrap_or_default();
     let shared = own
         .iter()

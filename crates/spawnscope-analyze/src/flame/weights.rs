@@ -4,7 +4,8 @@
 use super::stacks::Stacks;
 use super::{Label, Stacking, Wanted, Weight};
 use crate::critical_path::{Charges, CriticalPath};
-use crate::phases::{Phase, Piece, pieces};
+use crate::phases::Phase;
+use crate::pieces::Piece;
 use crate::tree::Forest;
 use spawnscope_data::event::Nanos;
 
@@ -73,14 +74,12 @@ fn charged<'a>(charges: &Charges) -> Vec<(Label<'a>, Nanos)> {
 /// Returns the lifetime of a launch without that of its children, by phase.
 fn own_wall<'a>(forest: &Forest<'a>, index: usize) -> Vec<(Label<'a>, Nanos)> {
     let launch = &forest.launches[index];
-    let is_open = launch.is_unfinished();
-    let known = pieces(
-        launch.origin,
-        &launch.instants,
-        &launch.execs,
-        is_open.then_some(forest.end),
-    );
-    let end = if is_open { Some(forest.end) } else { launch.end() };
+    let known = launch.pieces(Some(forest.end));
+    let end = if launch.is_unfinished() {
+        Some(forest.end)
+    } else {
+        launch.end()
+    };
     let mut children = lives_of_children(forest, index).into_iter().peekable();
     let mut parts: Vec<(Label<'a>, Nanos)> = Vec::with_capacity(known.len());
     // A child that lives on into the next piece stays the first in the list.

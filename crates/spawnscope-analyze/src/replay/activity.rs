@@ -1,7 +1,7 @@
 //! Activities: the launch and phase that the work of a thread belongs to. The work of a parent inside the call that creates a child belongs
 //! to `create` of that child, and its work while it only supervises its single child belongs to that child, too.
 
-use crate::phases::{Phase, pieces};
+use crate::phases::Phase;
 use crate::timeline::{ThreadIndex, Timelines};
 use crate::tree::Forest;
 use spawnscope_data::event::{Mechanism, Nanos};
@@ -140,9 +140,8 @@ fn running(launch: u32) -> Activity {
 /// Returns the phases of the launch itself. `create` and `reap` are time of its parent; time in unknown phases counts as work.
 fn own_activities(forest: &Forest<'_>, launch: u32) -> Vec<(Nanos, Activity)> {
     let each = &forest.launches[launch as usize];
-    let unfinished = each.is_unfinished().then_some(forest.end);
     let mut activities = vec![(Nanos(0), running(launch))];
-    for piece in pieces(each.origin, &each.instants, &each.execs, unfinished) {
+    for piece in each.pieces(Some(forest.end)) {
         if matches!(piece.phase, Phase::Create | Phase::Reap) {
             continue;
         }

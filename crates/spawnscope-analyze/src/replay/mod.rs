@@ -5,16 +5,16 @@ pub mod activity;
 mod contention;
 mod delayed;
 mod history;
-mod packed;
 pub mod program;
 pub mod simulate;
+pub mod steps;
 mod write;
 
 pub(crate) use contention::runnable;
 
-use super::critical_path::CriticalPath;
-use super::timeline::{Timelines, root_of};
-use super::tree::Forest;
+use crate::critical_path::CriticalPath;
+use crate::timeline::{Timelines, root_of};
+use crate::tree::Forest;
 use history::History;
 use program::{Programs, Script};
 use simulate::{Machine, play, simulate};

@@ -1,35 +1,9 @@
-//! Programs: the steps of each recorded thread without their times, such as run for a while, wake a thread, wait for another. Each step has
-//! an activity, the launch and phase it belongs to, so that adjustments can find it.
+//! Programs: the steps of each recorded thread, without the times at which they happened.
 
 use std::ops::Range;
 
-use super::activity::Activity;
-use super::packed::Steps;
-use crate::external_wait::ExternalWait;
+use super::steps::{Step, Steps, Token};
 use crate::timeline::ThreadIndex;
-use spawnscope_data::event::Nanos;
-
-/// One recorded wait that another recorded thread ended.
-pub type Token = u32;
-
-/// A step of a thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Uses a CPU for this duration.
-    Run(Nanos, Activity),
-    /// Uses a CPU for this duration because of the recording.
-    Record(Nanos, Activity),
-    /// Is runnable until this much time has passed on CPUs that recorded threads do not use.
-    Lose(Nanos, Activity),
-    /// Waits until another thread signals this token. The recorded wait took this long.
-    Wait(Token, Activity, Nanos),
-    /// Waits this long for something external.
-    Sleep(Nanos, Activity, ExternalWait),
-    /// Wakes the thread that waits for this token.
-    Wake(Token),
-    /// Creates a thread.
-    Spawn(ThreadIndex),
-}
 
 /// The programs of all threads, in one allocation: there are several steps per launch.
 #[derive(Clone, Debug)]

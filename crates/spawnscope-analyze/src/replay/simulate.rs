@@ -6,7 +6,8 @@ use std::collections::{BinaryHeap, VecDeque};
 
 use super::activity::Activity;
 use super::delayed::{DelayedThreads, Forecast};
-use super::program::{Script, Step};
+use super::program::Script;
+use super::steps::Step;
 use crate::external_wait::ExternalWait;
 use crate::timeline::ThreadIndex;
 use spawnscope_data::event::Nanos;
@@ -353,9 +354,9 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
                 self.step_off(cpu, thread, What::Waits);
                 false
             }
-            Step::Sleep(span, _, away) => {
+            Step::Sleep(span, _, external_wait) => {
                 self.schedule_after(span, Event::Ready(thread));
-                self.step_off(cpu, thread, What::Sleeps(away));
+                self.step_off(cpu, thread, What::Sleeps(external_wait));
                 false
             }
             Step::Lose(_, activity) => {

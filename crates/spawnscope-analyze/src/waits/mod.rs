@@ -7,8 +7,8 @@ mod split;
 
 use std::collections::HashMap;
 
-use super::grouped::Grouped;
-use super::tree::Forest;
+use crate::grouped::Grouped;
+use crate::tree::Forest;
 use spawnscope_data::event::{LeftCpu, Nanos, ObjectKind, Pid, TaskId};
 use spawnscope_data::rows::{ObjectRef, ObjectRow, Recording, SliceRow, ThreadRow, WakerRow};
 

@@ -2,7 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use crate::phases::{Phase, Piece, pieces};
+use crate::phases::Phase;
+use crate::pieces::Piece;
 use crate::timeline::Timelines;
 use crate::tree::Forest;
 use spawnscope_data::event::{LeftCpu, Nanos};
@@ -153,8 +154,7 @@ impl<'f, 'a> Splitter<'f, 'a> {
 
     fn pieces_of(&self, target: usize) -> Vec<Piece> {
         let launch = &self.forest.launches[target];
-        let unfinished = launch.is_unfinished().then_some(self.forest.end);
-        pieces(launch.origin, &launch.instants, &launch.execs, unfinished)
+        launch.pieces(Some(self.forest.end))
     }
 
     /// Returns the time between two instants in which the first thread of the launch was off the CPU for this reason.

@@ -5,7 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::refill::Refill;
 use crate::launch::Launch;
-use crate::phases::{Phase, Piece, pieces};
+use crate::phases::Phase;
+use crate::pieces::Piece;
 use crate::replay::activity::{Activity, Doing, Stage};
 use crate::tree::Forest;
 use spawnscope_data::event::Nanos;
@@ -186,7 +187,7 @@ impl Adjustments {
     }
 
     fn saving_of_pieces(&self, launch: &Launch<'_>, number: u32) -> f64 {
-        let pieces = pieces(launch.origin, &launch.instants, &launch.execs, None);
+        let pieces = launch.pieces(None);
         let of_piece = |piece: &Piece| {
             let stage = Stage::new(piece.phase, launch.exec_at(piece.start));
             let remains = self.factor(Activity { launch: number, stage });

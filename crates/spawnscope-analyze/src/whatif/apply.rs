@@ -8,8 +8,9 @@ use super::refill::Cold;
 use super::supervision::Supervision;
 use crate::external_wait::ExternalWait;
 use crate::phases::Phase;
-use crate::replay::activity::{Activity, Doing};
-use crate::replay::program::{Programs, Script, Step, Token};
+use crate::replay::activity::{Activity, Doing, Stage};
+use crate::replay::program::{Programs, Script};
+use crate::replay::steps::{Step, Token};
 use crate::timeline::ThreadIndex;
 use spawnscope_data::event::Nanos;
 
@@ -216,10 +217,10 @@ impl<'e> Rewriter<'e> {
             }
             Step::Sleep(span, _, ExternalWait::Scanner(_)) if self.adjustments.no_scan => cold.pause(span),
             Step::Wait(token, _, span) if self.given[token as usize] => cold.pause(span),
-            Step::Sleep(span, activity, away) => match scaled(span, activity) {
+            Step::Sleep(span, activity, external_wait) => match scaled(span, activity) {
                 Some(rest) => {
                     cold.end();
-                    written.push_back(Step::Sleep(rest, activity, away));
+                    written.push_back(Step::Sleep(rest, activity, external_wait));
                 }
                 None => cold.pause(span),
             },
@@ -239,7 +240,7 @@ impl<'e> Rewriter<'e> {
         }
         written.push_back(Step::Spawn(child));
         if child == launch && self.adjustments.waited_for[launch as usize] {
-            let stage = crate::replay::activity::Stage::new(Phase::Create, 0);
+            let stage = Stage::new(Phase::Create, 0);
             written.push_back(Step::Wait(
                 self.exec_token(launch),
                 Activity { launch, stage },

@@ -2,12 +2,11 @@
 //! time, otherwise the smallest values in the recording.
 
 use super::refill::Refill;
-use crate::Origin;
 use crate::launch::Launch;
 use crate::phases::Phase;
 use crate::tree::Forest;
 use spawnscope_data::event::{CALIBRATION_PAUSE, Calibration, Constant, Mechanism, Nanos};
-use spawnscope_data::rows::Recording;
+use spawnscope_data::rows::{Origin, Recording};
 use spawnscope_data::statistics::median;
 
 /// Costs in nanoseconds.

@@ -12,15 +12,15 @@ pub mod whatif_report;
 
 use std::collections::HashSet;
 
-use super::critical_path::CriticalPath;
-use super::replay::{Replay, critical_path_of, simulate};
-use super::timeline::Timelines;
-use super::tree::Forest;
+use crate::critical_path::CriticalPath;
+use crate::replay::simulate::{Machine, simulate};
+use crate::replay::{Replay, critical_path_of};
+use crate::timeline::Timelines;
+use crate::tree::Forest;
 use adjustments::Adjustments;
 use apply::Edited;
 use changes::{Change, Context};
 use constants::Constants;
-use simulate::Machine;
 use spawnscope_data::event::Nanos;
 
 /// A change and the launches it is requested for.
@@ -115,7 +115,7 @@ impl WhatIf<'_, '_> {
         let uncertain = edited.uncertain;
         let cpus = adjustments.cpus.unwrap_or(self.replay.cpus);
         // The prediction is for a run without recording.
-        let played = simulate::simulate(edited, &Machine::with_cpus(cpus).unrecorded());
+        let played = simulate(edited, &Machine::with_cpus(cpus).unrecorded());
         let (predicted, wall) = (self.as_measured(played), self.as_measured(self.replay.unrecorded));
         let error = self.replay.error();
         let savings = adjustments.savings(self.forest);

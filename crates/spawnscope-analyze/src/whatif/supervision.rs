@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use crate::external_wait::ExternalWait;
 use crate::phases::Phase;
 use crate::replay::activity::{Activity, Doing};
-use crate::replay::program::Step;
+use crate::replay::steps::Step;
 
 /// Upper limit of the CPU time that a parent uses for a launch, in nanoseconds. A shell uses 0.1 ms, the `subprocess` module of Python 1
 /// ms.

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use spawnscope::analyze::callers::Frame;
+use spawnscope::analyze::frames::Frame;
 use spawnscope::analyze::tree::Forest;
 use spawnscope::record::reader::RecordingFile;
 

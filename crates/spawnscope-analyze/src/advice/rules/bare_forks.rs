@@ -3,16 +3,17 @@
 
 use std::collections::BTreeMap;
 
-use super::super::context::{name, time};
-use super::super::pipeline::is_bare_leaf;
-use super::super::selection::options;
-use super::super::shell::Dialect;
-use super::super::thresholds::{largest, working};
-use super::super::{Basis, Finding, RuleContext};
 use super::builtin::forks_around;
+use crate::advice::context::RuleContext;
+use crate::advice::finding::Finding;
+use crate::advice::phrases::{forks, name, time, times};
+use crate::advice::selection::options;
+use crate::advice::thresholds::{largest, working};
+use crate::patterns::chains::is_inside;
+use crate::patterns::pipeline::is_bare_leaf;
+use crate::patterns::shells::Dialect;
 use crate::whatif::Fix;
-use crate::whatif::changes::chains::is_inside;
-use crate::whatif::changes::{Change, is_captured};
+use crate::whatif::changes::Change;
 use spawnscope_data::units;
 
 const MOST_FINDINGS: usize = 3;
@@ -23,21 +24,20 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let forest = context.forest();
     // The `builtin` rule reports these forks, together with the program they launch.
     let with_a_program = forks_around(context);
-    let mut kinds: BTreeMap<(&[u8], Dialect), Vec<u32>> = BTreeMap::new();
-    for (index, launch) in forest.launches.iter().enumerate() {
-        let is_reported = with_a_program.contains(&(index as u32));
-        let is_needless =
-            || is_bare_leaf(forest, index) && is_little(context, index) && !is_inside(forest, index as u32);
-        if is_reported || !is_needless() {
+    let mut by_parent: BTreeMap<(&[u8], Dialect), Vec<u32>> = BTreeMap::new();
+    for (index, launch) in (0..).zip(&forest.launches) {
+        let is_reported = with_a_program.contains(&index);
+        if is_reported || !is_bare_leaf(forest, index as usize) || !is_little(context, index as usize) {
             continue;
         }
         // Only shells: workers of other programs also fork without exec, but do the work they were made for.
-        if let Some(dialect) = Dialect::of_parent(forest, index) {
-            let kind = (launch.birth_command.name, dialect);
-            kinds.entry(kind).or_default().push(index as u32);
+        let dialect = Dialect::of_parent(forest, index as usize);
+        if let Some(dialect) = dialect.filter(|_| !is_inside(forest, index)) {
+            let group = (launch.birth_command.name, dialect);
+            by_parent.entry(group).or_default().push(index);
         }
     }
-    largest(context, kinds, MOST_FINDINGS)
+    largest(context, by_parent, MOST_FINDINGS)
         .into_iter()
         .map(|((parent, dialect), launches)| finding(context, parent, dialect, launches))
         .collect()
@@ -53,40 +53,34 @@ fn is_little(context: &RuleContext<'_, '_>, index: usize) -> bool {
 }
 
 fn finding(context: &RuleContext<'_, '_>, parent: &[u8], dialect: Dialect, launches: Vec<u32>) -> Finding {
-    let forks = units::counted(launches.len() as u64, "fork", "forks");
-    let is_read = |index: &&u32| is_captured(context.forest(), context.whatif.timelines, **index);
-    let captured = launches.iter().filter(is_read).count();
+    let count = launches.len();
+    let captured = launches.iter().filter(|index| context.is_captured(**index)).count();
+    let captured = if captured == 0 {
+        "none".to_owned()
+    } else {
+        units::count(captured as u64)
+    };
     let tries = vec![Fix {
         change: Change::Remove,
         launches: launches.clone(),
     }];
-    Finding {
-        rule: "bare-forks",
-        title: format!(
-            "{} forks {} times without running a program",
-            name(parent),
-            units::count(launches.len() as u64)
-        ),
-        evidence: vec![
-            format!(
-                "{forks} that never exec and launch nothing take {} in all and do little work",
-                time(context.spent_on(&launches))
-            ),
-            format!(
-                "the shell reads the output of {} of them, as in $( ); the others are parts of pipelines, or in ( )",
-                if captured == 0 { "none".to_owned() } else { units::count(captured as u64) }
-            ),
-        ],
-        example: Vec::new(),
-        fix: snippets(dialect).iter().map(|line| (*line).to_owned()).collect(),
-        limits: "variables, cd, exit and traps then affect the script itself, which a subshell prevents; $( ) removes newlines at \
-                 the end, printf -v does not"
-            .to_owned(),
-        whatif: options(context, &tries),
-        tries,
-        basis: Basis::Modelled,
-        launches,
-    }
+    let options = options(context, &tries);
+    let title = format!("{} forks {} without running a program", name(parent), times(count));
+    let spent = time(context.spent_on(&launches));
+    Finding::modelled("bare-forks", title, launches)
+        .evidence(format!(
+            "{} that never exec and launch nothing take {spent} in all and do little work",
+            forks(count)
+        ))
+        .evidence(format!(
+            "the shell reads the output of {captured} of them, as in $( ); the others are parts of pipelines, or in ( )"
+        ))
+        .fixes(snippets(dialect).iter().copied())
+        .limits(
+            "variables, cd, exit and traps then affect the script itself, which a subshell prevents; $( ) removes newlines at \
+             the end, printf -v does not",
+        )
+        .predicted_by_all(tries, options)
 }
 
 fn snippets(dialect: Dialect) -> &'static [&'static str] {

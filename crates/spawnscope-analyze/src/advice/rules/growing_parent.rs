@@ -1,12 +1,12 @@
 //! Parents that grow while they launch, as with a memory leak: each fork copies more than the one before.
 
-use super::super::context::{name, time};
-use super::super::groups::MOST_FINDINGS;
-use super::super::runtimes::Runtime;
-use super::super::{Basis, Finding, RuleContext};
-use crate::drift::{Drift, MemoryGrowth};
-use crate::whatif::Fix;
-use crate::whatif::changes::{Change, copies_tables};
+use crate::advice::candidates::MOST_FINDINGS;
+use crate::advice::context::RuleContext;
+use crate::advice::finding::Finding;
+use crate::advice::phrases::{forks, name, time};
+use crate::drift::{Drift, MemoryGrowth, Segment};
+use crate::patterns::runtimes::Runtime;
+use crate::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
 
@@ -22,7 +22,9 @@ fn finding(context: &RuleContext<'_, '_>, drift: &Drift, growth: MemoryGrowth) -
     let forest = context.forest();
     let parent = forest.launches.iter().position(|launch| launch.id == drift.parent)?;
     let children = forest.children(parent).iter().map(|child| *child as u32);
-    let mut launches: Vec<u32> = children.filter(|child| copies_tables(context.launch(*child))).collect();
+    let mut launches: Vec<u32> = children
+        .filter(|child| context.launch(*child).copies_page_tables())
+        .collect();
     // Leave out what the process launched before it became this program.
     let birth = |launch: u32| context.launch(launch).birth_command.name;
     let program = birth(*launches.last()?);
@@ -30,46 +32,36 @@ fn finding(context: &RuleContext<'_, '_>, drift: &Drift, growth: MemoryGrowth) -
     launches.sort_unstable();
     let first = *launches.first()?;
     let program = name(program);
-    Some(Finding {
-        rule: "growing-parent",
-        title: format!("{program} grows while it launches, and each launch costs more than the one before"),
-        evidence: evidence(drift, growth, launches.len()),
-        example: context.example(&launches),
-        fix: fix(Runtime::of_parent(context, first)),
-        limits:
-            "only the copies at each fork are counted, not other costs of the memory; if the program needs the memory, \
-                 launch without copying instead"
-                .to_owned(),
-        whatif: format!("--steady-parent=parent={program}"),
-        tries: vec![Fix {
-            change: Change::SteadyParent,
-            launches: launches.clone(),
-        }],
-        basis: Basis::Modelled,
-        launches,
-    })
-}
-
-fn evidence(drift: &Drift, growth: MemoryGrowth, count: usize) -> Vec<String> {
-    let cost = |segment: Option<&crate::drift::Segment>| time(segment.map(|part| part.cost).unwrap_or_default());
-    vec![
-        format!(
-            "its memory grew from {} to {} during {}",
+    let title = format!("{program} grows while it launches, and each launch costs more than the one before");
+    let count = forks(launches.len());
+    let finding = Finding::modelled("growing-parent", title, launches)
+        .evidence(format!(
+            "its memory grew from {} to {} during {count}",
             units::bytes(growth.from_bytes),
             units::bytes(growth.to_bytes),
-            units::counted(count as u64, "fork", "forks"),
-        ),
-        format!(
+        ))
+        .evidence(format!(
             "a launch took {} at first and {} at the end: {} more per additional MB",
-            cost(drift.segments.first()),
-            cost(drift.segments.last()),
+            cost_of(drift.segments.first()),
+            cost_of(drift.segments.last()),
             time(Nanos(growth.ns_per_mb.max(0.0) as u64)),
-        ),
-    ]
+        ))
+        .with_example(context)
+        .fixes(fix(Runtime::of_parent(forest, first)))
+        .limits(
+            "only the copies at each fork are counted, not other costs of the memory; if the program needs the memory, \
+             launch without copying instead",
+        )
+        .predicted_by(Change::SteadyParent, format!("--steady-parent=parent={program}"));
+    Some(finding)
+}
+
+fn cost_of(segment: Option<&Segment>) -> String {
+    time(segment.map(|segment| segment.cost).unwrap_or_default())
 }
 
 /// Returns the fix. The tool that finds the memory depends on the language; a launch that copies nothing is independent of the size.
-fn fix(runtime: Runtime) -> Vec<String> {
+fn fix(runtime: Runtime) -> Vec<&'static str> {
     let find_it = match runtime {
         Runtime::Python => {
             "find what grows: python3 -X tracemalloc, or memray run; typical causes: lists of results, unbounded caches"
@@ -81,11 +73,10 @@ fn fix(runtime: Runtime) -> Vec<String> {
         }
         _ => "find what grows: heaptrack PROGRAM, or valgrind --tool=massif PROGRAM",
     };
-    let mut fix = vec![find_it.to_owned()];
+    let mut fix = vec![find_it];
     if runtime != Runtime::Shell {
-        fix.push("or launch without copying page tables, so that the size of the parent does not matter".to_owned());
-        let lines = runtime.without_copying().iter();
-        fix.extend(lines.map(|line| (*line).to_owned()));
+        fix.push("or launch without copying page tables, so that the size of the parent does not matter");
+        fix.extend(runtime.without_copying());
     }
     fix
 }

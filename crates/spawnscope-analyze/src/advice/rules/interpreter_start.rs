@@ -2,17 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::super::context::{name, time};
-use super::super::phrases::{launches, option};
-use super::super::thresholds::{HABIT, largest};
-use super::super::{Basis, Finding, RuleContext};
-use crate::launch::{Exec, Launch, base_name};
+use crate::advice::context::RuleContext;
+use crate::advice::finding::Finding;
+use crate::advice::phrases::{launches, name, option, time, times};
+use crate::advice::thresholds::{HABIT, largest};
+use crate::launch::{Exec, Launch, base_name, is_version_of};
+use crate::patterns::chains::did_other_work;
 use crate::phases::Phase;
-use crate::whatif::Fix;
 use crate::whatif::changes::Change;
-use crate::whatif::changes::chains::{did_other_work, runs};
 use spawnscope_data::event::Nanos;
-use spawnscope_data::units;
 
 /// An interpreter, and the longest run that counts as mostly start-up, as a multiple of the launch cost. A multiple adapts to the speed of
 /// the machine. On the development machine, python3 starts in about half of its limit, perl in less.
@@ -80,27 +78,29 @@ type Start<'a> = (usize, &'a [u8], &'a [u8], Vec<u8>);
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let forest = context.forest();
-    let mut kinds: BTreeMap<Start<'_>, Vec<u32>> = BTreeMap::new();
+    let mut starts: BTreeMap<Start<'_>, Vec<u32>> = BTreeMap::new();
     for parent in 0..forest.launches.len() {
         let mut of_parent: BTreeMap<Start<'_>, Vec<u32>> = BTreeMap::new();
         for &index in forest.children(parent) {
             let launch = &forest.launches[index];
-            let is_only_that = |_: &_| !did_other_work(forest, context.whatif.timelines, index as u32);
-            if let Some((interpreter, script)) = started_for_little(launch).filter(is_only_that) {
-                let kind = (interpreter, launch.birth_command.name, launch.command.name, script);
-                of_parent.entry(kind).or_default().push(index as u32);
+            let Some((interpreter, script)) = started_for_little(launch) else {
+                continue;
+            };
+            if !did_other_work(forest, context.timelines(), index as u32) {
+                let start = (interpreter, launch.birth_command.name, launch.command.name, script);
+                of_parent.entry(start).or_default().push(index as u32);
             }
         }
         // Only launches by one process can be merged.
-        for (kind, mut launches) in of_parent.into_iter().filter(|(_, launches)| launches.len() >= HABIT) {
-            kinds.entry(kind).or_default().append(&mut launches);
+        for (start, mut launches) in of_parent.into_iter().filter(|(_, launches)| launches.len() >= HABIT) {
+            starts.entry(start).or_default().append(&mut launches);
         }
     }
-    largest(context, kinds, MOST_FINDINGS)
+    largest(context, starts, MOST_FINDINGS)
         .into_iter()
         .map(|((interpreter, parent, program, script), mut all)| {
             all.sort_unstable();
-            finding(context, &INTERPRETERS[interpreter], (parent, program), &script, all)
+            finding(context, &INTERPRETERS[interpreter], (parent, program), &script, &all)
         })
         .collect()
 }
@@ -108,19 +108,13 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
 /// Returns the index of the interpreter that a launch runs, and its script, when the run is mostly start-up.
 fn started_for_little(launch: &Launch<'_>) -> Option<(usize, Vec<u8>)> {
     let exec = launch.execs.last()?;
-    let program = runs(exec);
+    let program = exec.runs();
     let known = INTERPRETERS
         .iter()
         .position(|known| is_version_of(program, known.prefix))?;
     let (run, tax) = (launch.phases.get(Phase::Run)?, launch.launching()?);
     let is_start = run.0 as f64 <= tax.0 as f64 * INTERPRETERS[known].start;
     is_start.then(|| (known, script_of(exec)))
-}
-
-/// Whether `program` is `prefix` with an optional version: `python3.11` is python, `pythonize` is not.
-fn is_version_of(program: &[u8], prefix: &[u8]) -> bool {
-    let rest = program.strip_prefix(prefix);
-    rest.is_some_and(|rest| rest.iter().all(|byte| byte.is_ascii_digit() || b".-".contains(byte)))
 }
 
 /// Returns the script of an interpreter: a file name, a module, or the option for inline text.
@@ -145,39 +139,28 @@ fn finding(
     interpreter: &Interpreter,
     (parent, program): (&[u8], &[u8]),
     script: &[u8],
-    all: Vec<u32>,
+    all: &[u32],
 ) -> Finding {
-    let size = size(context, &all);
+    let size = size(context, all);
     let what = match script {
         b"-" => String::new(),
         script if script.starts_with(b"-") => format!(" {}", name(script)),
         script => format!(" for {}", name(script)),
     };
-    let mut fix = vec!["use one process for all the work:".to_owned()];
-    fix.extend(interpreter.advice.iter().map(|line| (*line).to_owned()));
-    Finding {
-        rule: "interpreter-start",
-        title: format!(
-            "{} starts {}{what} {} times",
-            name(parent),
-            name(program),
-            units::count(all.len() as u64)
-        ),
-        evidence: vec![evidence(context, &all)],
-        example: context.example(&all),
-        fix,
-        limits:
+    let title = format!("{} starts {}{what} {}", name(parent), name(program), times(all.len()));
+    Finding::modelled("interpreter-start", title, all.to_vec())
+        .evidence(evidence(context, all))
+        .with_example(context)
+        .fix("use one process for all the work:")
+        .fixes(interpreter.advice.iter().copied())
+        .limits(
             "the shortest run is assumed to be pure start-up: if every run does the same work, less is saved; variables and \
-                 modules of one run remain visible to the next"
-                .to_owned(),
-        whatif: format!("{}={size}", option("--batch", program, parent)),
-        tries: vec![Fix {
-            change: Change::Batch(size as u32),
-            launches: all.clone(),
-        }],
-        basis: Basis::Modelled,
-        launches: all,
-    }
+             modules of one run remain visible to the next",
+        )
+        .predicted_by(
+            Change::Batch(size as u32),
+            format!("{}={size}", option("--batch", program, parent)),
+        )
 }
 
 fn evidence(context: &RuleContext<'_, '_>, all: &[u32]) -> String {

@@ -3,15 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use super::super::context::{name, time};
-use super::super::groups::Group;
-use super::super::python_calls::PythonCall;
-use super::super::runtimes::Runtime;
-use super::super::{Basis, Finding, RuleContext};
+use crate::advice::candidates::Candidate;
+use crate::advice::context::RuleContext;
+use crate::advice::finding::Finding;
+use crate::advice::phrases::{forks, name, time};
 use crate::launch::Launch;
+use crate::patterns::runtimes::{PythonCall, Runtime};
 use crate::phases::Phase;
-use crate::whatif::Fix;
-use crate::whatif::changes::{Change, copies_tables};
+use crate::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::statistics::median;
 use spawnscope_data::units;
@@ -31,19 +30,24 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         let freed = 1.0 + context.whatif.constants.free_per_copy.unwrap_or_default();
         Some(Nanos(((create.0 as f64 - small).max(0.0) * freed) as u64))
     };
-    // A shell can only fork, and a child without exec needs the copy.
-    let can_change = |index: u32, launch: &Launch<'_>| {
-        !launch.execs.is_empty() && Runtime::of_parent(context, index) != Runtime::Shell
-    };
     let chosen = |wanted: bool| {
-        context.groups(|index, launch| {
+        context.candidates(|index, launch| {
             let at_stake = at_stake(index, launch)?;
-            (can_change(index, launch) == wanted).then_some((launch.birth_command.name, at_stake))
+            (can_avoid_copy(context, index) == wanted).then_some((launch.birth_command.name, at_stake))
         })
     };
-    let avoidable = chosen(true).into_iter().map(|group| avoidable(context, group, small));
-    let necessary = chosen(false).into_iter().map(|group| necessary(context, group, small));
+    let avoidable = chosen(true)
+        .into_iter()
+        .map(|candidate| avoidable(context, candidate, small));
+    let necessary = chosen(false)
+        .into_iter()
+        .map(|candidate| necessary(context, candidate, small));
     avoidable.chain(necessary).collect()
+}
+
+/// Whether a launch needs no copy of its parent's memory. A shell can only fork, and a child without exec needs the copy.
+fn can_avoid_copy(context: &RuleContext<'_, '_>, index: u32) -> bool {
+    !context.launch(index).execs.is_empty() && Runtime::of_parent(context.forest(), index) != Runtime::Shell
 }
 
 /// Returns for each launch whether its parent is large and forks slowly.
@@ -54,12 +58,12 @@ fn made_by_large_parents(context: &RuleContext<'_, '_>, small: f64) -> Vec<bool>
         let children = context.forest().children(parent);
         let copied = || {
             let copied = children.iter().map(|child| &launches[*child]);
-            copied.filter(|child| child.is_launch() && copies_tables(child))
+            copied.filter(|child| child.is_launch() && child.copies_page_tables())
         };
         let create = median(copied().filter_map(|child| Some(child.phases.get(Phase::Create)?.0 as f64)));
         let bytes = median(copied().filter_map(|child| Some(child.parent_rss_bytes.get()? as f64)));
         if create.is_some_and(|create| create >= SLOW * small) && bytes.is_some_and(|bytes| bytes >= LARGE_BYTES) {
-            let of_parent = children.iter().filter(|child| copies_tables(&launches[**child]));
+            let of_parent = children.iter().filter(|child| launches[**child].copies_page_tables());
             of_parent.for_each(|child| found[*child] = true);
         }
     }
@@ -67,109 +71,80 @@ fn made_by_large_parents(context: &RuleContext<'_, '_>, small: f64) -> Vec<bool>
 }
 
 /// Returns the finding for launches that do not need the copy.
-fn avoidable(context: &RuleContext<'_, '_>, group: Group<'_>, small: f64) -> Finding {
-    let runtime = Runtime::of_parent(context, group.launches[0]);
-    let parent = name(group.name);
-    let mut fix = lines(runtime.without_copying());
-    fix.push(
-        "if the call cannot be changed, huge pages make the copy smaller: GLIBC_TUNABLES=glibc.malloc.hugetlb=1 (glibc 2.35 and later)"
-            .to_owned(),
-    );
-    let mut evidence = evidence(context, &group, small);
-    if runtime == Runtime::Python {
-        evidence.extend(python_calls(context, &group.launches));
-    }
-    Finding {
-        rule: "large-parent",
-        title: format!("{parent} copies the page tables of its memory for each launch"),
-        evidence,
-        example: context.example(&group.launches),
-        fix,
-        limits: "work that the child does between fork and exec must move to options of the call or to a wrapper; huge pages help \
-                 only with memory that the program allocates itself, and may use more memory"
-            .to_owned(),
-        whatif: format!("--vfork=parent={parent}"),
-        tries: vec![Fix {
-            change: Change::Vfork,
-            launches: group.launches.clone(),
-        }],
-        basis: Basis::Modelled,
-        launches: group.launches,
-    }
+fn avoidable(context: &RuleContext<'_, '_>, candidate: Candidate<'_>, small: f64) -> Finding {
+    let runtime = Runtime::of_parent(context.forest(), candidate.launches[0]);
+    let parent = name(candidate.name);
+    let evidence = evidence(context, &candidate, small, runtime);
+    let title = format!("{parent} copies the page tables of its memory for each launch");
+    Finding::modelled("large-parent", title, candidate.launches)
+        .evidence_of(evidence)
+        .with_example(context)
+        .fixes(runtime.without_copying().iter().copied())
+        .fix(
+            "if the call cannot be changed, huge pages make the copy smaller: GLIBC_TUNABLES=glibc.malloc.hugetlb=1 (glibc 2.35 and later)",
+        )
+        .limits(
+            "work that the child does between fork and exec must move to options of the call or to a wrapper; huge pages help \
+             only with memory that the program allocates itself, and may use more memory",
+        )
+        .predicted_by(Change::Vfork, format!("--vfork=parent={parent}"))
 }
 
 /// Returns the finding for launches that need the copy, or whose parent cannot avoid it.
-fn necessary(context: &RuleContext<'_, '_>, group: Group<'_>, small: f64) -> Finding {
-    let runtime = Runtime::of_parent(context, group.launches[0]);
-    let parent = name(group.name);
-    let mut evidence = evidence(context, &group, small);
-    if runtime == Runtime::Python {
-        evidence.extend(python_calls(context, &group.launches));
-    }
-    let mut fix = match runtime {
-        Runtime::Shell => lines(runtime.without_copying()),
-        Runtime::Python => vec![
-            "multiprocessing, concurrent.futures: start method \"forkserver\" or \"spawn\", set before the memory is allocated"
-                .to_owned(),
+fn necessary(context: &RuleContext<'_, '_>, candidate: Candidate<'_>, small: f64) -> Finding {
+    let runtime = Runtime::of_parent(context.forest(), candidate.launches[0]);
+    let parent = name(candidate.name);
+    let evidence = evidence(context, &candidate, small, runtime);
+    let without_pages: &[&str] = match runtime {
+        Runtime::Shell => runtime.without_copying(),
+        Runtime::Python => &[
+            "multiprocessing, concurrent.futures: start method \"forkserver\" or \"spawn\", set before the memory is allocated",
         ],
-        _ => vec!["start the workers early, before the memory is allocated, and keep them".to_owned()],
+        _ => &["start the workers early, before the memory is allocated, and keep them"],
     };
-    fix.extend(lines(&[
-        "or put the memory in huge pages, whose page tables are 512 times smaller (glibc 2.35 and later):",
-        "  GLIBC_TUNABLES=glibc.malloc.hugetlb=1 PROGRAM",
-        "jemalloc: MALLOC_CONF=thp:always; memory that the program maps itself: madvise(start, length, MADV_HUGEPAGE)",
-        "for all programs on the machine:",
-        "  echo always > /sys/kernel/mm/transparent_hugepage/enabled",
-    ]));
-    Finding {
-        rule: "large-parent-pages",
-        title: format!("{parent} forks with much memory, and each fork copies its page tables"),
-        evidence,
-        example: context.example(&group.launches),
-        fix,
-        limits: "writing to memory after a fork copies whole pages, which takes longer with huge pages; they need unfragmented \
-                 memory, and waste memory that is used sparsely"
-            .to_owned(),
-        whatif: format!("--huge-pages=parent={parent}"),
-        tries: vec![Fix {
-            change: Change::HugePages,
-            launches: group.launches.clone(),
-        }],
-        basis: Basis::Modelled,
-        launches: group.launches,
-    }
+    let title = format!("{parent} forks with much memory, and each fork copies its page tables");
+    Finding::modelled("large-parent-pages", title, candidate.launches)
+        .evidence_of(evidence)
+        .with_example(context)
+        .fixes(without_pages.iter().copied())
+        .fix("or put the memory in huge pages, whose page tables are 512 times smaller (glibc 2.35 and later):")
+        .fix("  GLIBC_TUNABLES=glibc.malloc.hugetlb=1 PROGRAM")
+        .fix("jemalloc: MALLOC_CONF=thp:always; memory that the program maps itself: madvise(start, length, MADV_HUGEPAGE)")
+        .fix("for all programs on the machine:")
+        .fix("  echo always > /sys/kernel/mm/transparent_hugepage/enabled")
+        .limits(
+            "writing to memory after a fork copies whole pages, which takes longer with huge pages; they need unfragmented \
+             memory, and waste memory that is used sparsely",
+        )
+        .predicted_by(Change::HugePages, format!("--huge-pages=parent={parent}"))
 }
 
-fn evidence(context: &RuleContext<'_, '_>, group: &Group<'_>, small: f64) -> Vec<String> {
-    let count = units::counted(group.launches.len() as u64, "fork", "forks");
-    let bytes = context.middle(&group.launches, |launch| Some(launch.parent_rss_bytes.get()? as f64));
-    let create = context.middle(&group.launches, |launch| {
-        Some(launch.phases.get(Phase::Create)?.0 as f64)
-    });
-    vec![format!(
-        "{count} by {} with {} resident took {} each (a fork by a small process: {}), {} in all",
-        name(group.name),
+fn evidence(context: &RuleContext<'_, '_>, candidate: &Candidate<'_>, small: f64, runtime: Runtime) -> Vec<String> {
+    let launches = &candidate.launches;
+    let bytes = context.median_of(launches, |launch| Some(launch.parent_rss_bytes.get()? as f64));
+    let mut evidence = vec![format!(
+        "{} by {} with {} resident took {} each (a fork by a small process: {}), {} in all",
+        forks(launches.len()),
+        name(candidate.name),
         units::bytes(bytes.unwrap_or_default() as u64),
-        time(Nanos(create.unwrap_or_default() as u64)),
+        time(context.median_phase(launches, Phase::Create)),
         time(Nanos(small as u64)),
-        time(context.phase_of(&group.launches, Phase::Create)),
-    )]
+        time(context.phase_of(launches, Phase::Create)),
+    )];
+    if runtime == Runtime::Python {
+        evidence.extend(python_calls(context, launches));
+    }
+    evidence
 }
 
 /// Counts the Python calls that made the copies, as far as the call chains identify them.
-fn python_calls(context: &RuleContext<'_, '_>, launches: &[u32]) -> Vec<String> {
-    let mut counts: BTreeMap<PythonCall, u64> = BTreeMap::new();
+fn python_calls(context: &RuleContext<'_, '_>, launches: &[u32]) -> impl Iterator<Item = String> {
+    let mut counts: BTreeMap<PythonCall, usize> = BTreeMap::new();
     for index in launches {
         if let Some(call) = PythonCall::of(context.forest(), context.launch(*index)) {
             *counts.entry(call).or_default() += 1;
         }
     }
-    let line = |(call, count): (PythonCall, u64)| {
-        format!("{} made by {}", units::counted(count, "fork", "forks"), call.words())
-    };
-    counts.into_iter().map(line).collect()
-}
-
-fn lines(lines: &[&str]) -> Vec<String> {
-    lines.iter().map(|line| (*line).to_owned()).collect()
+    let counts = counts.into_iter();
+    counts.map(|(call, count)| format!("{} made by {}", forks(count), call.words()))
 }

@@ -1,13 +1,13 @@
 //! Parents that poll for the end of a child and sleep in between: the child ends while the parent sleeps.
 
-use super::super::context::{name, time};
-use super::super::groups::Group;
-use super::super::runtimes::Runtime;
-use super::super::{Basis, Finding, RuleContext};
+use crate::advice::candidates::Candidate;
+use crate::advice::context::RuleContext;
+use crate::advice::finding::Finding;
+use crate::advice::phrases::{name, time};
 use crate::external_wait::{ExternalWait, external_wait_of};
+use crate::patterns::runtimes::Runtime;
 use crate::phases::Phase;
 use crate::replay::activity::is_alone;
-use crate::whatif::Fix;
 use crate::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
@@ -28,16 +28,19 @@ enum Slept {
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let slept = all_slept(context);
-    let mut groups = context.groups(|index, launch| {
+    let mut candidates = context.candidates(|index, launch| {
         slept[index as usize]?;
         Some((launch.birth_command.name, launch.phases.get(Phase::Reap)?))
     });
     // A single sleep before a wait may be intended.
-    groups.retain(|group| {
-        let polls = |launch: &u32| slept[*launch as usize] == Some(Slept::AgainAndAgain);
-        group.launches.len() >= HABIT || group.launches.iter().any(polls)
+    candidates.retain(|Candidate { launches, .. }| {
+        let mut slept = launches.iter().map(|launch| slept[*launch as usize]);
+        launches.len() >= HABIT || slept.any(|slept| slept == Some(Slept::AgainAndAgain))
     });
-    groups.into_iter().map(|group| finding(context, group)).collect()
+    candidates
+        .into_iter()
+        .map(|candidate| finding(context, candidate))
+        .collect()
 }
 
 /// Returns for each launch how its parent slept through its end. Only launches without a concurrent sibling count.
@@ -58,7 +61,7 @@ fn all_slept(context: &RuleContext<'_, '_>) -> Vec<Option<Slept>> {
 fn slept_through(context: &RuleContext<'_, '_>, parent: u32, child: u32) -> Option<Slept> {
     let at = &context.launch(child).instants;
     let (created, zombie, reaped) = (at.created.get()?, at.zombie.get()?, at.reaped.get()?);
-    let timelines = context.whatif.timelines;
+    let timelines = context.timelines();
     let slices = timelines.slices(timelines.threads[child as usize].creator.get().unwrap_or(parent));
     let before = slices.partition_point(|slice| slice.off < reaped);
     let last = slices.split_at(before).0.iter().rev().take(LOOKED_AT);
@@ -76,35 +79,29 @@ fn slept_through(context: &RuleContext<'_, '_>, parent: u32, child: u32) -> Opti
     }
 }
 
-fn finding(context: &RuleContext<'_, '_>, group: Group<'_>) -> Finding {
-    let parent = name(group.name);
-    let late = context.middle(&group.launches, |launch| Some(launch.phases.get(Phase::Reap)?.0 as f64));
-    Finding {
-        rule: "late-reaping",
-        title: format!("{parent} sleeps while ended children wait to be reaped"),
-        evidence: vec![format!(
-            "{} of {parent} ended while it slept, and waited {} each for the next poll, {} in all",
-            units::counted(group.launches.len() as u64, "child", "children"),
-            time(Nanos(late.unwrap_or_default() as u64)),
-            time(group.at_stake),
-        )],
-        example: context.example(&group.launches),
-        fix: fix(Runtime::of_parent(context, group.launches[0])),
-        limits: "other work that the parent does at each poll must still be done; shorter sleeps detect the end sooner, at the cost of \
-            CPU time"
-            .to_owned(),
-        whatif: format!("--reap-now=parent={parent}"),
-        tries: vec![Fix {
-            change: Change::ReapNow,
-            launches: group.launches.clone(),
-        }],
-        basis: Basis::Measured,
-        launches: group.launches,
-    }
+fn finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Finding {
+    let parent = name(candidate.name);
+    let evidence = format!(
+        "{} of {parent} ended while it slept, and waited {} each for the next poll, {} in all",
+        units::counted(candidate.launches.len() as u64, "child", "children"),
+        time(context.median_phase(&candidate.launches, Phase::Reap)),
+        time(candidate.at_stake),
+    );
+    let runtime = Runtime::of_parent(context.forest(), candidate.launches[0]);
+    let title = format!("{parent} sleeps while ended children wait to be reaped");
+    Finding::measured("late-reaping", title, candidate.launches)
+        .evidence(evidence)
+        .with_example(context)
+        .fixes(fix(runtime).iter().copied())
+        .limits(
+            "other work that the parent does at each poll must still be done; shorter sleeps detect the end sooner, at the cost of \
+             CPU time",
+        )
+        .predicted_by(Change::ReapNow, format!("--reap-now=parent={parent}"))
 }
 
-fn fix(runtime: Runtime) -> Vec<String> {
-    let lines: &[&str] = match runtime {
+fn fix(runtime: Runtime) -> &'static [&'static str] {
+    match runtime {
         Runtime::Python => &[
             "process.wait() instead of a loop of process.poll() and time.sleep()",
             "with a time limit: before Python 3.15, wait(timeout=...) and run(timeout=...) without pipes poll at intervals of up to 50 ms; \
@@ -122,6 +119,5 @@ fn fix(runtime: Runtime) -> Vec<String> {
             "with a time limit, or together with other events: poll() on pidfd_open(pid, 0) (Linux 5.3), or SIGCHLD by signalfd",
             "Rust: child.wait(), not try_wait() in a loop; Go: cmd.Wait()",
         ],
-    };
-    lines.iter().map(|line| (*line).to_owned()).collect()
+    }
 }

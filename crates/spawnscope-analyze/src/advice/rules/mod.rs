@@ -3,9 +3,7 @@
 
 mod bare_forks;
 mod batch;
-mod builtin;
-#[cfg(fuzzing)]
-pub(super) use builtin::fuzz as fuzz_builtin;
+pub(super) mod builtin;
 mod close_loop;
 mod growing_parent;
 mod interpreter_start;
@@ -22,7 +20,8 @@ mod slow_machine;
 mod teardown;
 mod version_manager;
 
-use super::{Finding, RuleContext};
+use crate::advice::context::RuleContext;
+use crate::advice::finding::Finding;
 
 /// Returns the findings of one rule.
 pub(super) type Rule = fn(&RuleContext<'_, '_>) -> Vec<Finding>;

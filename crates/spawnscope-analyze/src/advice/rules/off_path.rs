@@ -1,10 +1,9 @@
 //! Launches that take long but delay nothing: other work ran all the while, so a fix would not shorten the wall.
 
-use super::super::context::{name, time};
-use super::super::phrases::{launches, option};
-use super::super::thresholds::largest;
-use super::super::{Basis, Finding, RuleContext};
-use crate::whatif::Fix;
+use crate::advice::context::RuleContext;
+use crate::advice::finding::Finding;
+use crate::advice::phrases::{launches, name, option, time};
+use crate::advice::thresholds::largest;
 use crate::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
@@ -17,11 +16,9 @@ const MOST_FINDINGS: usize = 3;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let critical = critical_with_descendants(context);
-    let kinds = context.kinds().into_iter().filter_map(|kind| {
-        let is_off = are_off(context, &critical, &kind.launches);
-        is_off.then_some(((kind.parent, kind.command), kind.launches))
-    });
-    largest(context, kinds, MOST_FINDINGS)
+    let mut by_programs = context.grouped_by(|_, launch| Some((launch.birth_command.name, *launch.command)));
+    by_programs.retain(|_, launches| are_off(context, &critical, launches));
+    largest(context, by_programs, MOST_FINDINGS)
         .into_iter()
         .map(|((parent, command), all)| finding(context, parent, &command.label(), all))
         .collect()
@@ -62,25 +59,16 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], label: &[u8], all: Vec<
         name(parent),
         time(spent)
     );
-    Finding {
-        rule: RULE,
-        title,
-        evidence: vec![format!(
-            "{} of their {} are on the critical path ({}): while they ran, other activity determined the wall",
-            time(critical),
-            time(spent),
-            units::percent(critical, spent.max(Nanos(1)))
-        )],
-        example: context.example(&all),
-        fix: vec!["none needed: the command would take as long without them".to_owned()],
-        limits: "they use CPU time that other work on this machine could use; with fewer CPUs they would matter"
-            .to_owned(),
-        whatif: option("--remove", label, parent),
-        tries: vec![Fix {
-            change: Change::Remove,
-            launches: all.clone(),
-        }],
-        basis: Basis::Modelled,
-        launches: all,
-    }
+    let evidence = format!(
+        "{} of their {} are on the critical path ({}): while they ran, other activity determined the wall",
+        time(critical),
+        time(spent),
+        units::percent(critical, spent.max(Nanos(1)))
+    );
+    Finding::modelled(RULE, title, all)
+        .evidence(evidence)
+        .with_example(context)
+        .fix("none needed: the command would take as long without them")
+        .limits("they use CPU time that other work on this machine could use; with fewer CPUs they would matter")
+        .predicted_by(Change::Remove, option("--remove", label, parent))
 }

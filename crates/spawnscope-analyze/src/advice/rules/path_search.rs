@@ -2,12 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::super::context::{name, time};
-use super::super::phrases::launches;
-use super::super::thresholds::HABIT;
-use super::super::{Basis, Finding, RuleContext};
-use crate::path_search::{PathSearches, SearchEnd, attempts_of};
-use crate::whatif::Fix;
+use crate::advice::context::RuleContext;
+use crate::advice::finding::Finding;
+use crate::advice::phrases::{launches, name, time};
+use crate::advice::thresholds::HABIT;
+use crate::path_search::{PathSearchTally, PathSearches, SearchEnd, attempts_of};
 use crate::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
@@ -20,23 +19,19 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let mut searching = Vec::new();
     let mut parents: HashMap<&[u8], u64> = HashMap::new();
     let mut programs: BTreeMap<&[u8], (u64, &[u8])> = BTreeMap::new();
-    let mut tally = crate::path_search::PathSearchTally::default();
-    for (index, launch) in forest.launches.iter().enumerate() {
-        if !launch.is_launch() || launch.parent.get().is_none() || forest.failed_execs(index).len() == 0 {
+    let mut tally = PathSearchTally::default();
+    for (index, launch) in context.launched() {
+        if forest.failed_execs(index as usize).len() == 0 {
             continue;
         }
-        let attempts = attempts_of(forest, index);
-        let (Some(search), Some(exec)) = (
-            attempts
-                .searches
-                .first()
-                .filter(|search| search.end == SearchEnd::Found),
-            launch.execs.first(),
-        ) else {
+        let attempts = attempts_of(forest, index as usize);
+        let first = attempts.searches.first();
+        let found = first.filter(|search| search.end == SearchEnd::Found);
+        let Some((search, exec)) = found.zip(launch.execs.first()) else {
             continue;
         };
         tally.add(search);
-        searching.push(index as u32);
+        searching.push(index);
         *parents.entry(launch.birth_command.name).or_default() += 1;
         programs.entry(search.program).or_insert((0, exec.path())).0 += 1;
     }
@@ -58,24 +53,16 @@ fn finding(
         .map(|(count, parent)| format!("{} {}", units::count(count), name(parent)))
         .collect();
     let found = most(programs.values().copied());
-    Finding {
-        rule: "path-search",
-        title: format!(
-            "{} search PATH directories that lack the program",
-            launches(searching.len())
-        ),
-        evidence: evidence(searches, &parents),
-        example: context.example(&searching),
-        fix: instructions(searches, &found),
-        limits: "only the time of the failed execs is saved".to_owned(),
-        whatif: "--absolute='*'".to_owned(),
-        tries: vec![Fix {
-            change: Change::Absolute,
-            launches: searching.clone(),
-        }],
-        basis: Basis::Measured,
-        launches: searching,
-    }
+    let title = format!(
+        "{} search PATH directories that lack the program",
+        launches(searching.len())
+    );
+    Finding::measured("path-search", title, searching)
+        .evidence_of(evidence(searches, &parents))
+        .with_example(context)
+        .fixes(instructions(searches, &found))
+        .limits("only the time of the failed execs is saved")
+        .predicted_by(Change::Absolute, "--absolute='*'")
 }
 
 /// Returns the most frequent names.
@@ -104,22 +91,17 @@ fn evidence(searches: &PathSearches, parents: &[String]) -> Vec<String> {
     ]
 }
 
-fn instructions(searches: &PathSearches, found: &[(u64, &[u8])]) -> Vec<String> {
+fn instructions(searches: &PathSearches, found: &[(u64, &[u8])]) -> [String; 4] {
     let programs: Vec<String> = found.iter().map(|(_, path)| name(path)).collect();
-    let mut lines = vec![format!("launch the program by its path: {}", programs.join(", "))];
-    let directories: Vec<String> = searches
-        .directories
-        .iter()
-        .take(MOST_NAMED)
-        .map(|fault| name(&fault.name))
-        .collect();
-    lines.push(format!(
-        "or put its directory first in PATH, and remove directories in which no program is found: {}",
-        directories.join(", ")
-    ));
-    lines.push("or search once, outside the loop:".to_owned());
-    lines.push(
+    let directories = searches.directories.iter().take(MOST_NAMED);
+    let directories: Vec<String> = directories.map(|fault| name(&fault.name)).collect();
+    [
+        format!("launch the program by its path: {}", programs.join(", ")),
+        format!(
+            "or put its directory first in PATH, and remove directories in which no program is found: {}",
+            directories.join(", ")
+        ),
+        "or search once, outside the loop:".to_owned(),
         "  shell: prog=$(command -v prog)   Python: shutil.which(\"prog\")   xargs, env: give the path".to_owned(),
-    );
-    lines
+    ]
 }

@@ -1,14 +1,12 @@
 //! Run queue waits on the critical path: the CPUs are oversubscribed.
 
-use super::super::context::time;
-use super::super::{Basis, Finding, RuleContext, share_of};
-use crate::critical_path::Charges;
+use crate::advice::context::RuleContext;
+use crate::advice::finding::Finding;
+use crate::advice::phrases::time;
 use crate::phases::Phase;
 use crate::replay::runnable;
-use crate::whatif::Fix;
 use crate::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
-use spawnscope_data::rows::SliceRow;
 use spawnscope_data::units;
 
 /// More CPUs are expensive: they must save this share of the wall to be suggested.
@@ -18,18 +16,19 @@ const LARGE_SHARE: f64 = 0.1;
 const CROWD: f64 = 1.5;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
-    let waited_of = |index: usize| {
-        let charges = &context.path.launches[index];
-        charges.get(Phase::Queue).0 + charges.run_queue().0
-    };
-    let all = 0..context.path.launches.len();
-    let waited = Nanos(all.clone().map(waited_of).sum());
-    let launches: Vec<u32> = all
-        .filter(|index| waited_of(*index) > 0)
-        .map(|index| index as u32)
+    let waited = context
+        .path
+        .launches
+        .iter()
+        .map(|charges| charges.get(Phase::Queue).0 + charges.run_queue().0);
+    let launches: Vec<u32> = (0..)
+        .zip(waited.clone())
+        .filter(|(_, waited)| *waited > 0)
+        .map(|(index, _)| index)
         .collect();
-    let large = share_of(context.wall(), LARGE_SHARE);
-    if !context.is_worth(waited) || waited < large {
+    let waited = Nanos(waited.sum());
+    let large = context.share_of_wall(LARGE_SHARE);
+    if waited <= context.least_saving() || waited < large {
         return Vec::new();
     }
     let wanted = wanted(context);
@@ -48,8 +47,8 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
 
 /// The report counts the queue time of new processes as launch tax, and not in its line for waiting. This sentence explains the difference.
 fn of_it_new(context: &RuleContext<'_, '_>) -> String {
-    let of_launch = |charges: &Charges| charges.get(Phase::Queue).0;
-    let new = Nanos(context.path.launches.iter().map(of_launch).sum());
+    let launches = context.path.launches.iter();
+    let new = Nanos(launches.map(|charges| charges.get(Phase::Queue).0).sum());
     if new.0 == 0 {
         return String::new();
     }
@@ -59,50 +58,42 @@ fn of_it_new(context: &RuleContext<'_, '_>) -> String {
 fn finding(context: &RuleContext<'_, '_>, launches: Vec<u32>, waited: Nanos, wanted: f64) -> Finding {
     let cpus = context.recording.info.cpus;
     let twice = cpus.saturating_mul(2);
-    Finding {
-        rule: "run-queue",
-        title: format!(
-            "{} oversubscribed",
-            units::counted(u64::from(cpus), "CPU is", "CPUs are")
-        ),
-        evidence: vec![
-            format!(
-                "{} on the critical path waited for a CPU, {} in all: {} of the wall{}",
-                units::counted(launches.len() as u64, "process", "processes"),
-                time(waited),
-                units::percent(waited, context.wall()),
-                of_it_new(context),
-            ),
-            format!("on average {wanted:.1} threads were running or runnable"),
-        ],
-        example: Vec::new(),
-        fix: vec![
-            format!("use a machine with {twice} CPUs or, in a container, a higher limit (cpu.max, --cpus)"),
-            "run other work on this machine at another time; start work that delays nothing with `nice`".to_owned(),
-            format!("fewer concurrent processes (-j{cpus}) use less memory, but save no wall time by themselves"),
-        ],
-        limits:
+    let title = format!(
+        "{} oversubscribed",
+        units::counted(u64::from(cpus), "CPU is", "CPUs are")
+    );
+    let evidence = format!(
+        "{} on the critical path waited for a CPU, {} in all: {} of the wall{}",
+        units::counted(launches.len() as u64, "process", "processes"),
+        time(waited),
+        units::percent(waited, context.wall()),
+        of_it_new(context),
+    );
+    Finding::modelled("run-queue", title, launches)
+        .evidence(evidence)
+        .evidence(format!("on average {wanted:.1} threads were running or runnable"))
+        .fix(format!(
+            "use a machine with {twice} CPUs or, in a container, a higher limit (cpu.max, --cpus)"
+        ))
+        .fix("run other work on this machine at another time; start work that delays nothing with `nice`")
+        .fix(format!(
+            "fewer concurrent processes (-j{cpus}) use less memory, but save no wall time by themselves"
+        ))
+        .limits(
             "the prediction ignores shared memory, disks and locks, which may limit the saving; it assumes that other \
-                 processes use as many CPUs as before"
-                .to_owned(),
-        whatif: format!("--cpus={twice}"),
-        tries: vec![Fix {
-            change: Change::Cpus(twice),
-            launches: launches.clone(),
-        }],
-        basis: Basis::Modelled,
-        launches,
-    }
+             processes use as many CPUs as before",
+        )
+        .predicted_by(Change::Cpus(twice), format!("--cpus={twice}"))
 }
 
 /// Returns the average number of running and runnable threads.
 fn wanted(context: &RuleContext<'_, '_>) -> f64 {
-    let timelines = context.whatif.timelines;
+    let timelines = context.timelines();
     let threads = 0..timelines.threads.len() as u32;
     let slices = threads.flat_map(|thread| timelines.slices(thread).iter());
-    let of_slice = |slice: SliceRow| {
+    let active = slices.map(|slice| {
         let waited = runnable(&slice).map_or(Nanos(0), |(from, to)| to.since(from));
         slice.on_span.unwrap_or_default().0 + waited.0
-    };
-    slices.map(of_slice).sum::<u64>() as f64 / context.wall().0.max(1) as f64
+    });
+    active.sum::<u64>() as f64 / context.wall().0.max(1) as f64
 }

@@ -3,17 +3,16 @@
 
 use std::collections::BTreeMap;
 
-use super::super::context::{name, time};
-use super::super::phrases::{launches, literal, option, quoted};
-use super::super::thresholds::{HABIT, longest};
-use super::super::{Basis, Finding, RuleContext};
+use crate::advice::context::RuleContext;
+use crate::advice::finding::Finding;
+use crate::advice::phrases::{self, literal, name, option, quoted, time};
+use crate::advice::thresholds::{HABIT, longest};
 use crate::launch::{Exec, Launch, base_name};
+use crate::patterns::chains::{Link, begin, is_inside, is_recursion, is_same_script, is_shell_script, own_call};
+use crate::patterns::shells::wrapped_child;
 use crate::phases::Phase;
-use crate::whatif::Fix;
-use crate::whatif::changes::chains::{Link, begin, is_inside, is_recursion, is_same_script, is_shell_script, own_call};
-use crate::whatif::changes::{Change, is_captured, wrapped_child};
+use crate::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
-use spawnscope_data::units;
 
 const MOST_FINDINGS: usize = 3;
 
@@ -49,29 +48,35 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
             chains.entry(chain).or_default().push(index);
         }
     }
-    // A script that does much work before the program is more than a wrapper.
-    let does_little = |chain: &Chain<'_>, all: &[u32]| {
-        let of =
-            |time: fn(&RuleContext<'_, '_>, u32) -> Nanos| all.iter().map(|index| time(context, *index).0).sum::<u64>();
-        chain.kind != Link::Wrapper
-            || of(own_work) <= of(|context, index| context.launch(index).tax().unwrap_or_default())
-    };
-    // The work of a version manager is never needed, so a single launch is enough to report it.
-    let is_habit = |chain: &Chain<'_>, all: &[u32]| chain.kind == Link::Chooser || all.len() >= HABIT;
     let chains = chains
         .into_iter()
-        .filter(|(chain, all)| is_habit(chain, all) && does_little(chain, all));
+        .filter(|(chain, all)| is_habit(chain, all) && does_little(context, chain, all));
     longest(context, chains, MOST_FINDINGS)
         .into_iter()
         .map(|(chain, all)| finding(context, &chain, all))
         .collect()
 }
 
+/// The work of a version manager is never needed, so a single launch is enough to report it.
+fn is_habit(chain: &Chain<'_>, all: &[u32]) -> bool {
+    chain.kind == Link::Chooser || all.len() >= HABIT
+}
+
+/// Whether a script does little before the program: otherwise it is more than a wrapper.
+fn does_little(context: &RuleContext<'_, '_>, chain: &Chain<'_>, all: &[u32]) -> bool {
+    let tax = |index| context.launch(index).tax().unwrap_or_default();
+    chain.kind != Link::Wrapper || sum(all, |index| own_work(context, index)) <= sum(all, tax)
+}
+
+fn sum(all: &[u32], of: impl Fn(u32) -> Nanos) -> Nanos {
+    Nanos(all.iter().map(|index| of(*index).0).sum())
+}
+
 /// Returns the chain of a process that execs one program after the other.
 fn executed_chain<'a>(context: &RuleContext<'_, 'a>, index: u32) -> Option<Chain<'a>> {
     let forest = context.forest();
     let launch = &forest.launches[index as usize];
-    let begin = begin(forest, context.whatif.timelines, index);
+    let begin = begin(forest, context.timelines(), index);
     let (real, before) = launch.execs[begin..].split_last()?;
     if before.is_empty() || own_call(launch).is_some() {
         return None;
@@ -103,7 +108,7 @@ fn parent_of<'a>(launch: &Launch<'a>) -> Option<&'a [u8]> {
 
 /// Returns the execs of a process from the beginning of its chain.
 fn chained<'g, 'a>(context: &'g RuleContext<'_, 'a>, index: u32) -> &'g [Exec<'a>] {
-    let begin = begin(context.forest(), context.whatif.timelines, index);
+    let begin = begin(context.forest(), context.timelines(), index);
     context.launch(index).execs.get(begin..).unwrap_or_default()
 }
 
@@ -137,7 +142,7 @@ fn launched_chain<'a>(context: &RuleContext<'_, 'a>, index: u32) -> Option<Chain
     let [exec] = &launch.execs[..] else { return None };
     let child = wrapped_child(forest, index).filter(|_| is_shell_script(exec))?;
     let real = forest.launches[child as usize].execs.last()?;
-    let is_read = is_captured(forest, context.whatif.timelines, child);
+    let is_read = context.is_captured(child);
     (!is_read && !is_recursion(forest, index, real)).then(|| Chain {
         caller: parent_of(launch),
         parent: parent_of(launch),
@@ -158,61 +163,43 @@ fn finding(context: &RuleContext<'_, '_>, chain: &Chain<'_>, all: Vec<u32>) -> F
         [link] => link.clone(),
         others => format!("{} other programs", others.len()),
     };
-    Finding {
-        rule: "shims",
-        title: format!(
-            "{} launches {} through {between}{}",
-            chain.caller.map_or_else(|| "the command".to_owned(), name),
-            name(program),
-            times(chain, all.len())
-        ),
-        evidence: evidence(context, chain, &all),
-        example: context.example(&all),
-        fix: instructions(chain, &real),
-        limits: limits(chain.kind).to_owned(),
-        whatif: match chain.parent {
-            Some(parent) => option("--direct", selected, parent),
-            None => quoted(&format!("--direct={}", literal(selected))),
-        },
-        tries: vec![Fix {
-            change: Change::Direct,
-            launches: all.clone(),
-        }],
-        basis: Basis::Measured,
-        launches: all,
-    }
-}
-
-fn evidence(context: &RuleContext<'_, '_>, chain: &Chain<'_>, all: &[u32]) -> Vec<String> {
-    let links: Vec<String> = chain.links.iter().map(|link| name(link)).collect();
-    let sum = |of: fn(&RuleContext<'_, '_>, u32) -> Nanos| Nanos(all.iter().map(|index| of(context, *index).0).sum());
+    let title = format!(
+        "{} launches {} through {between}{}",
+        chain.caller.map_or_else(|| "the command".to_owned(), name),
+        name(program),
+        times(chain, all.len())
+    );
+    let option = match chain.parent {
+        Some(parent) => option("--direct", selected, parent),
+        None => quoted(&format!("--direct={}", literal(selected))),
+    };
     let took = match all.len() {
         1 => "it takes".to_owned(),
-        count => format!("{} take", launches(count)),
+        count => format!("{} take", phrases::launches(count)),
     };
-    let mut evidence = vec![
-        format!("the chain: {}", links.join(" -> ")),
-        format!(
-            "{took} {} in all, {} of it before {} begins",
-            time(sum(spent)),
-            time(sum(before_real)),
-            name(chain.real)
-        ),
-    ];
-    if let Some(caller) = chain.caller.filter(|_| chain.is_last_command()) {
-        evidence.push(format!(
-            "it is the last command of {}, which execs it; the earlier work of that process stays",
-            name(caller)
-        ));
-    }
-    evidence
+    let spent = time(sum(&all, |index| spent(context, index)));
+    let before = time(sum(&all, |index| before_real(context, index)));
+    let caller = chain.caller.filter(|_| chain.is_last_command());
+    Finding::measured("shims", title, all)
+        .evidence(format!("the chain: {}", links.join(" -> ")))
+        .evidence(format!("{took} {spent} in all, {before} of it before {real} begins"))
+        .evidence_of(caller.map(|caller| {
+            format!(
+                "it is the last command of {}, which execs it; the earlier work of that process stays",
+                name(caller)
+            )
+        }))
+        .with_example(context)
+        .fixes(instructions(chain, &real))
+        .limits(limits(chain.kind))
+        .predicted_by(Change::Direct, option)
 }
 
 fn times(chain: &Chain<'_>, count: usize) -> String {
     match (chain.caller, count) {
         (None, 1) => String::new(),
         (_, 1) => " once".to_owned(),
-        _ => format!(" {} times", units::count(count as u64)),
+        _ => format!(" {}", phrases::times(count)),
     }
 }
 

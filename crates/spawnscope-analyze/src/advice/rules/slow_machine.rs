@@ -1,15 +1,13 @@
 //! Machines on which every launch is slow: the cause is the machine, not the workload.
 
-use super::super::context::time;
-use super::super::{Basis, Finding, RuleContext};
+use crate::advice::context::RuleContext;
+use crate::advice::finding::Finding;
+use crate::advice::phrases::{self, time};
 use crate::external_wait::{ExternalWait, external_wait_of};
-use crate::launch::Launch;
 use crate::phases::Phase;
-use crate::whatif::Fix;
-use crate::whatif::changes::{Change, QUICK_LAUNCH, copies_tables};
+use crate::whatif::changes::{Change, QUICK_LAUNCH};
 use spawnscope_data::event::{LeftCpu, Nanos};
 use spawnscope_data::statistics::median;
-use spawnscope_data::units;
 
 /// A machine is slow when the median launch takes longer than this.
 const SLOW: Nanos = Nanos(50_000_000);
@@ -17,13 +15,10 @@ const SLOW: Nanos = Nanos(50_000_000);
 const OF_THE_MACHINE: [Phase; 5] = [Phase::Create, Phase::Setup, Phase::Exec, Phase::Load, Phase::Teardown];
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
-    let launches: Vec<u32> = (0..)
-        .zip(&context.forest().launches)
-        .filter(|(_, launch)| launch.is_launch() && launch.parent.get().is_some() && !launch.execs.is_empty())
-        .map(|(index, _)| index)
-        .collect();
-    let cost = |launch: &Launch<'_>| Some(launch.phases.sum(OF_THE_MACHINE)?.0 as f64);
-    let Some(middle) = context.middle(&launches, cost).filter(|cost| *cost >= SLOW.0 as f64) else {
+    let launched = context.launched().filter(|(_, launch)| !launch.execs.is_empty());
+    let launches: Vec<u32> = launched.map(|(index, _)| index).collect();
+    let cost = context.median_of(&launches, |launch| Some(launch.phases.sum(OF_THE_MACHINE)?.0 as f64));
+    let Some(middle) = cost.filter(|cost| *cost >= SLOW.0 as f64) else {
         return Vec::new();
     };
     // The expensive check comes last: where CPUs are scarce, every launch is slow, but the machine is not the cause.
@@ -39,7 +34,7 @@ fn own_cost(context: &RuleContext<'_, '_>, index: u32) -> Option<f64> {
     let launch = context.launch(index);
     let cost = launch.phases.sum(OF_THE_MACHINE)?.0 as f64;
     let create = launch.phases.get(Phase::Create).unwrap_or_default().0 as f64;
-    let copied = if copies_tables(launch) {
+    let copied = if launch.copies_page_tables() {
         let freed = 1.0 + context.whatif.constants.free_per_copy.unwrap_or(1.0);
         create * freed
     } else {
@@ -56,7 +51,7 @@ fn waited_for_others(context: &RuleContext<'_, '_>, index: u32) -> u64 {
     let is_tax = |at: Nanos| {
         loaded.is_none_or(|loaded| at < loaded) || launch.instants.exit.get().is_some_and(|exit| at >= exit)
     };
-    let slices = context.whatif.timelines.slices(index);
+    let slices = context.timelines().slices(index);
     let taxed = slices
         .iter()
         .filter(|slice| slice.reason != LeftCpu::Created && is_tax(slice.off));
@@ -73,69 +68,46 @@ fn waited_for_others(context: &RuleContext<'_, '_>, index: u32) -> u64 {
 }
 
 fn finding(context: &RuleContext<'_, '_>, launches: Vec<u32>, middle: Nanos) -> Finding {
-    let of_phase = |phase: Phase| {
-        let middle = context.middle(&launches, |launch| Some(launch.phases.get(phase)?.0 as f64));
-        (phase, Nanos(middle.unwrap_or_default() as u64))
-    };
-    let mut phases = OF_THE_MACHINE.map(of_phase);
+    let mut phases = OF_THE_MACHINE.map(|phase| (phase, context.median_phase(&launches, phase)));
     phases.sort_by_key(|(_, span)| std::cmp::Reverse(*span));
-    let split: Vec<String> = phases
-        .iter()
-        .map(|(phase, span)| format!("{} {}", phase.name(), time(*span)))
-        .collect();
-    Finding {
-        rule: "slow-machine",
-        title: "every launch is slow on this machine".to_owned(),
-        evidence: vec![
-            format!(
-                "the median of {}: {} before and after the program ran",
-                units::counted(launches.len() as u64, "launch", "launches"),
-                time(middle),
-            ),
-            format!("median by phase: {}", split.join(", ")),
-        ],
-        example: context.example(&launches),
-        fix: fix(phases[0].0),
-        limits: format!(
+    let by_phase = phases.map(|(phase, span)| format!("{} {}", phase.name(), time(span)));
+    let count = phrases::launches(launches.len());
+    Finding::modelled("slow-machine", "every launch is slow on this machine", launches)
+        .evidence(format!("the median of {count}: {} before and after the program ran", time(middle)))
+        .evidence(format!("median by phase: {}", by_phase.join(", ")))
+        .with_example(context)
+        .fix(where_to_look(phases[0].0))
+        .fix("compare `time /bin/true` on another machine or in another container")
+        .limits(format!(
             "the predicted saving assumes that no launch costs more than {}, as on a healthy machine; the recording does not show \
              the cause of the delay",
             time(QUICK_LAUNCH),
-        ),
-        whatif: "--quick-launch=*".to_owned(),
-        tries: vec![Fix {
-            change: Change::QuickLaunch,
-            launches: launches.clone(),
-        }],
-        basis: Basis::Modelled,
-        launches,
-    }
+        ))
+        .predicted_by(Change::QuickLaunch, "--quick-launch=*")
 }
 
 /// Returns where to look first, for the phase that takes longest.
-fn fix(slowest: Phase) -> Vec<String> {
-    let lines: &[&str] = match slowest {
-        Phase::Create => &[
+fn where_to_look(slowest: Phase) -> &'static str {
+    match slowest {
+        Phase::Create => {
             "creating a process is slow: look for emulation (gVisor, qemu-user, WSL 1), a tracer (`grep TracerPid /proc/PID/status`), \
-             and memory at its limit (`cat /sys/fs/cgroup/memory.events`, `cat /proc/pressure/memory`)",
-        ],
-        Phase::Setup => &[
+             and memory at its limit (`cat /sys/fs/cgroup/memory.events`, `cat /proc/pressure/memory`)"
+        }
+        Phase::Setup => {
             "between fork and exec: look for directories of PATH on a slow or dead mount (`spawnscope report` counts failed execs), \
-             and for a CPU limit (`cat /sys/fs/cgroup/cpu.stat`: nr_throttled)",
-        ],
-        Phase::Exec => &[
+             and for a CPU limit (`cat /sys/fs/cgroup/cpu.stat`: nr_throttled)"
+        }
+        Phase::Exec => {
             "execve is slow: look for a security scanner or an audit rule (`auditctl -l`, `ps -e`), programs on a network or \
-             overlay file system (`findmnt -T FILE`), and slow disks (`cat /proc/pressure/io`)",
-        ],
-        Phase::Load => &[
+             overlay file system (`findmnt -T FILE`), and slow disks (`cat /proc/pressure/io`)"
+        }
+        Phase::Load => {
             "loading libraries is slow: look for libraries on a network file system (`findmnt -T FILE`), a page cache that is too \
-             small (`cat /proc/pressure/memory`), LD_PRELOAD and LD_AUDIT in the environment, and a security scanner",
-        ],
-        _ => &[
+             small (`cat /proc/pressure/memory`), LD_PRELOAD and LD_AUDIT in the environment, and a security scanner"
+        }
+        _ => {
             "ending a process is slow: look for memory at its limit, swap (`cat /proc/pressure/memory`), and core dumps that are \
-             piped to a program (`cat /proc/sys/kernel/core_pattern`)",
-        ],
-    };
-    let mut fix: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
-    fix.push("compare `time /bin/true` on another machine or in another container".to_owned());
-    fix
+             piped to a program (`cat /proc/sys/kernel/core_pattern`)"
+        }
+    }
 }

@@ -1,33 +1,22 @@
 //! Direct calls of version managers: `eval "$(pyenv init -)"` in a shell's startup file starts a dozen scripts to print the same text each
 //! time.
 
-use std::collections::BTreeMap;
-
-use super::super::context::{name, time};
-use super::super::phrases::launches;
-use super::super::selection::options;
-use super::super::thresholds::longest;
-use super::super::{Basis, Finding, RuleContext};
+use crate::advice::context::RuleContext;
+use crate::advice::finding::Finding;
+use crate::advice::phrases::{launches, name, time, times};
+use crate::advice::selection::options;
+use crate::advice::thresholds::longest;
+use crate::patterns::chains::{is_inside, own_call};
 use crate::whatif::Fix;
 use crate::whatif::changes::Change;
-use crate::whatif::changes::chains::{is_inside, own_call};
-use spawnscope_data::units;
 
 const MOST_FINDINGS: usize = 3;
 
-/// The calling program, and the manager with its arguments.
-type Call<'a> = (&'a [u8], Vec<&'a [u8]>);
-
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
-    let mut calls: BTreeMap<Call<'_>, Vec<u32>> = BTreeMap::new();
-    for (index, launch) in (0..).zip(&context.forest().launches) {
-        if !launch.is_launch() || launch.parent.get().is_none() || is_inside(context.forest(), index) {
-            continue;
-        }
-        if let Some(call) = own_call(launch) {
-            calls.entry((launch.birth_command.name, call)).or_default().push(index);
-        }
-    }
+    let calls = context.grouped_by(|index, launch| {
+        let call = own_call(launch).filter(|_| !is_inside(context.forest(), index))?;
+        Some((launch.birth_command.name, call))
+    });
     longest(context, calls, MOST_FINDINGS)
         .into_iter()
         .filter_map(|((caller, call), all)| finding(context, caller, &call, all))
@@ -43,29 +32,22 @@ fn finding(context: &RuleContext<'_, '_>, caller: &[u8], call: &[&[u8]], all: Ve
         change: Change::Remove,
         launches: all.clone(),
     }];
-    let times = match all.len() {
-        1 => "once".to_owned(),
-        count => format!("{} times", units::count(count as u64)),
+    let (times, took) = match all.len() {
+        1 => ("once".to_owned(), "it takes".to_owned()),
+        count => (times(count), format!("{} take", launches(count))),
     };
-    let took = match all.len() {
-        1 => "it takes".to_owned(),
-        count => format!("{} take", launches(count)),
-    };
-    Some(Finding {
-        rule: "version-manager",
-        title: format!("{} calls `{call}` {times}", name(caller)),
-        evidence: vec![format!(
-            "{took} {} in all, with the same result each time",
-            time(context.spent_on(&all))
-        )],
-        example: Vec::new(),
-        fix,
-        limits,
-        whatif: options(context, &tries),
-        tries,
-        basis: Basis::Measured,
-        launches: all,
-    })
+    let options = options(context, &tries);
+    let spent = time(context.spent_on(&all));
+    let finding = Finding::measured(
+        "version-manager",
+        format!("{} calls `{call}` {times}", name(caller)),
+        all,
+    )
+    .evidence(format!("{took} {spent} in all, with the same result each time"))
+    .fixes(fix)
+    .limits(limits)
+    .predicted_by_all(tries, options);
+    Some(finding)
 }
 
 /// Returns the replacement for a command of a version manager, and its limits.

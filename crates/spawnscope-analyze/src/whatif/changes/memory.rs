@@ -6,20 +6,10 @@ use super::Context;
 use crate::launch::Launch;
 use crate::phases::Phase;
 use crate::whatif::adjustments::Adjustments;
-use spawnscope_data::event::Mechanism;
 use spawnscope_data::statistics::median;
 
 /// Entries per page table, which is the number of small pages in a huge page (Documentation/admin-guide/mm/transhuge.rst).
 const PAGES_IN_HUGE_PAGE: f64 = 512.0;
-
-/// Whether the launch copied the page tables of its parent.
-#[must_use]
-pub fn copies_tables(launch: &Launch<'_>) -> bool {
-    matches!(
-        launch.mechanism,
-        Some(Mechanism::Fork | Mechanism::Clone | Mechanism::Clone3)
-    )
-}
 
 /// Creates launches at the cost of vfork; the parent then waits for the exec. Launches without exec cannot use vfork.
 pub(super) fn vfork(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
@@ -29,7 +19,7 @@ pub(super) fn vfork(context: Context<'_, '_>, launches: &[u32], adjustments: &mu
     let mut held = Vec::new();
     for &launch in launches {
         let each = &context.forest.launches[launch as usize];
-        if copies_tables(each) && !each.execs.is_empty() {
+        if each.copies_page_tables() && !each.execs.is_empty() {
             create_at(context, launch, create, adjustments);
             adjustments.wait_for(launch);
             held.push(launch);
@@ -47,7 +37,7 @@ pub(super) fn huge_pages(context: Context<'_, '_>, launches: &[u32], adjustments
     for &launch in launches {
         let each = &context.forest.launches[launch as usize];
         let create = each.phases.get(Phase::Create).unwrap_or_default().0 as f64;
-        if copies_tables(each) && create > least {
+        if each.copies_page_tables() && create > least {
             create_at(
                 context,
                 launch,
@@ -68,7 +58,7 @@ pub(super) fn steady_parent(context: Context<'_, '_>, launches: &[u32], adjustme
     let mut by_parent: BTreeMap<usize, Vec<u32>> = BTreeMap::new();
     for &launch in launches {
         if let Some(parent) = context.forest.parent(launch as usize)
-            && copies_tables(&context.forest.launches[launch as usize])
+            && context.forest.launches[launch as usize].copies_page_tables()
         {
             by_parent.entry(parent).or_default().push(launch);
         }

@@ -1,6 +1,5 @@
 //! The available changes. Each turns a set of launches into adjustments, and returns the launches it applies to.
 
-pub mod chains;
 mod images;
 mod machine;
 mod memory;
@@ -15,10 +14,6 @@ use crate::tree::Forest;
 
 pub use images::search_share;
 pub use machine::QUICK_LAUNCH;
-pub use memory::copies_tables;
-pub use removal::is_captured;
-pub(crate) use shells::command_of;
-pub use shells::{Shell, is_shell, needless_shell, wrapped_child};
 
 /// A change to launches or to the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

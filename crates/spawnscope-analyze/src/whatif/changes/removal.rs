@@ -2,18 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use super::{Context, chains};
-use crate::Origin;
+use super::Context;
 use crate::launch::Launch;
+use crate::patterns::chains::did_other_work;
+use crate::patterns::pipeline::is_captured;
 use crate::phases::Phase;
-use crate::timeline::Timelines;
 use crate::tree::Forest;
 use crate::whatif::adjustments::Adjustments;
 use spawnscope_data::event::Nanos;
+use spawnscope_data::rows::Origin;
 use spawnscope_data::statistics::median;
 
-/// System calls that a shell uses to read the output of `$( )`, as x86-64 numbers: read, pread64, readv.
-const READS: [u16; 3] = [0, 17, 19];
 const MEBIBYTE: f64 = 1_048_576.0;
 /// Minimum number of forks without exec to compute their median.
 const ENOUGH_FORKS: usize = 5;
@@ -69,22 +68,6 @@ fn end_without_exec(context: Context<'_, '_>, launch: &Launch<'_>) -> Option<f64
     Some(end + tables)
 }
 
-/// Whether the parent reads the output of a launch while it runs, as a shell does for `$( )`.
-#[must_use]
-pub fn is_captured(forest: &Forest<'_>, timelines: &Timelines, launch: u32) -> bool {
-    let at = &forest.launches[launch as usize].instants;
-    let (Some(parent), Some(created), Some(reaped)) =
-        (forest.parent(launch as usize), at.created.get(), at.reaped.get())
-    else {
-        return false;
-    };
-    let creator = timelines.threads[launch as usize]
-        .creator
-        .get()
-        .unwrap_or(parent as u32);
-    is_read_by(timelines, creator, created, reaped)
-}
-
 /// Whether the fork stays. A command that runs alone needs no fork when the shell does the work. A command in a pipeline, or with captured
 /// output (`$( )`), does.
 fn keeps_its_fork(context: Context<'_, '_>, launch: u32, has_company: bool) -> bool {
@@ -120,14 +103,6 @@ fn with_company(forest: &Forest<'_>, launches: &[u32]) -> HashSet<u32> {
     company
 }
 
-/// Whether a thread waited in read between two instants.
-fn is_read_by(timelines: &Timelines, thread: u32, from: Nanos, to: Nanos) -> bool {
-    let slices = timelines.slices(thread);
-    let first = slices.partition_point(|slice| slice.off < from);
-    let mut between = slices.split_at(first).1.iter().take_while(|slice| slice.off < to);
-    between.any(|slice| slice.syscall.is_some_and(|call| READS.contains(&call)))
-}
-
 /// Merges up to `size` launches of one program by one parent into the first of them. The fixed part of a run is paid once; the work beyond
 /// it stays. A process that did other work before it became the program is skipped.
 pub(super) fn batch(context: Context<'_, '_>, launches: &[u32], size: u32, adjustments: &mut Adjustments) -> Vec<u32> {
@@ -135,7 +110,7 @@ pub(super) fn batch(context: Context<'_, '_>, launches: &[u32], size: u32, adjus
     let run_of = |launch: u32| forest.launches[launch as usize].phases.get(Phase::Run);
     let mut runs: HashMap<&[u8], Vec<Nanos>> = HashMap::new();
     let mut groups: BTreeMap<(usize, &[u8]), Vec<u32>> = BTreeMap::new();
-    let only_that = |launch: &&u32| !chains::did_other_work(forest, timelines, **launch);
+    let only_that = |launch: &&u32| !did_other_work(forest, timelines, **launch);
     for &launch in launches.iter().filter(only_that) {
         let each = &forest.launches[launch as usize];
         if let (Some(parent), Some(run)) = (forest.parent(launch as usize), run_of(launch)) {

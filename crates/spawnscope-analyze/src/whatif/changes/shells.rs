@@ -1,81 +1,13 @@
-//! Programs that only launch another one: shells between a parent and a program, and wrappers (shims) that exec or launch the real program.
+//! Changes to programs that only launch another one: shells between a parent and a program, and wrappers (shims) that exec or launch the
+//! real program.
 
-use super::{Context, chains};
+use super::Context;
 use crate::launch::{Exec, Launch, base_name};
+use crate::patterns::chains;
+use crate::patterns::shells::{Shell, is_shell, needless_shell, wrapped_child};
 use crate::phases::Phase;
 use crate::tree::Forest;
 use crate::whatif::adjustments::Adjustments;
-
-/// Names of shells.
-const SHELLS: [&[u8]; 15] = [
-    b"sh", b"dash", b"bash", b"ash", b"ksh", b"ksh93", b"mksh", b"lksh", b"oksh", b"pdksh", b"posh", b"yash", b"zsh",
-    b"busybox", b"rbash",
-];
-/// Characters that need a shell. A command with one of these is not needless.
-const OPERATORS: &[u8] = b"|&;<>()`$*?[]{}~!\n";
-
-/// Whether a program of this name is a shell.
-#[must_use]
-pub fn is_shell(name: &[u8]) -> bool {
-    SHELLS.contains(&name)
-}
-
-/// How a shell started a program.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shell {
-    /// The shell execed the program in its own process. The value is the index of the shell's exec.
-    Became(usize),
-    /// The shell launched the program and waited for it.
-    Launched(u32),
-}
-
-/// Returns how a launch went through an unnecessary `sh -c 'program arguments'`. `None` when it did not.
-#[must_use]
-pub fn needless_shell(forest: &Forest<'_>, index: u32) -> Option<Shell> {
-    let launch = &forest.launches[index as usize];
-    let at = launch.execs.iter().position(|exec| command_of(exec).is_some())?;
-    let command = command_of(&launch.execs[at])?;
-    if !is_plain(command) {
-        return None;
-    }
-    if at + 1 < launch.execs.len() {
-        let became = launch.execs[at + 1].enter.get();
-        let is_before =
-            |child: &usize| became.is_none_or(|became| forest.launches[*child].instants.created.get() < Some(became));
-        let has_helpers = forest.children(index as usize).iter().any(is_before);
-        return (!has_helpers).then_some(Shell::Became(at));
-    }
-    wrapped_child(forest, index).map(Shell::Launched)
-}
-
-/// Whether a command is a single program with arguments, which needs no shell.
-#[must_use]
-pub fn is_plain(command: &[u8]) -> bool {
-    !command.iter().any(|byte| OPERATORS.contains(byte))
-}
-
-/// Returns the command of a shell: the string after `-c`.
-pub(crate) fn command_of<'a>(exec: &Exec<'a>) -> Option<&'a [u8]> {
-    if !is_shell(base_name(exec.path())) {
-        return None;
-    }
-    let mut arguments = exec
-        .arguments()
-        .skip(1)
-        .skip_while(|argument| *argument == b"sh" || *argument == b"ash");
-    let options = arguments.next()?;
-    let is_command = options.starts_with(b"-") && !options.starts_with(b"--") && options.ends_with(b"c");
-    if is_command { arguments.next() } else { None }
-}
-
-/// Returns the only child of a launch that runs a program.
-#[must_use]
-pub fn wrapped_child(forest: &Forest<'_>, index: u32) -> Option<u32> {
-    match forest.children(index as usize) {
-        [child] if !forest.launches[*child].execs.is_empty() => Some(*child as u32),
-        _ => None,
-    }
-}
 
 pub(super) fn no_shell(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let mut held = Vec::new();

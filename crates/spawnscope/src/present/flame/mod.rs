@@ -11,8 +11,8 @@ mod titles;
 use std::cmp::Ordering;
 
 use super::{critical, text};
-use crate::analyze::callers::Frame;
 use crate::analyze::flame::{Flame, Label, Weight};
+use crate::analyze::frames::Frame;
 use crate::analyze::launch::base_name;
 use crate::analyze::report::Spent;
 use crate::event::Language;

@@ -6,7 +6,8 @@ use serde::Serialize;
 
 use super::{hex_unless_text, text};
 use crate::analyze::Forest;
-use crate::analyze::callers::{CallSite, Frame, Frames};
+use crate::analyze::callers::CallSite;
+use crate::analyze::frames::{Frame, Frames};
 use crate::analyze::launch::Launch;
 
 /// The call site that a report shows, and the whole call chain from the innermost frame outwards. If a script's chain is known, `stack` has

@@ -7,7 +7,7 @@ use super::tracks::{Span, Tracks};
 use super::{Contents, NAME_COLUMNS, Trace, text, uuid_of, words};
 use crate::analyze::callers::{Callers, Detail};
 use crate::analyze::launch::{Launch, Outcome};
-use crate::analyze::phases::Piece;
+use crate::analyze::pieces::Piece;
 use crate::event::Nanos;
 
 /// The category of launches, and of the beginnings of arrows.

@@ -6,7 +6,7 @@ use std::collections::{BinaryHeap, HashMap, VecDeque};
 
 use crate::analyze::Forest;
 use crate::analyze::launch::{Command, Launch};
-use crate::analyze::phases::{Piece, pieces};
+use crate::analyze::pieces::Piece;
 use crate::event::Nanos;
 
 /// A launch that launches has a track of its own, unless its parent has more such children of the same program than this.
@@ -49,7 +49,7 @@ impl Span {
     pub(super) fn of(forest: &Forest<'_>, launch: &Launch<'_>) -> Option<(Span, Vec<Piece>)> {
         let unfinished = launch.is_unfinished().then_some(forest.end);
         let (start, end) = (launch.start()?, unfinished.or_else(|| launch.end())?);
-        let pieces = pieces(launch.origin, &launch.instants, &launch.execs, unfinished);
+        let pieces = launch.pieces(Some(forest.end));
         // Phases are clipped if two CPUs disagree about the order of events; the span must still enclose them all.
         let start = pieces.first().map_or(start, |first| first.start.min(start));
         let end = pieces.last().map_or(end, |last| last.end.max(end)).max(start);

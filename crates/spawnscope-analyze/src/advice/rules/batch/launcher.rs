@@ -1,9 +1,8 @@
 //! Launchers that pass one file at a time to a program: xargs, find, or a shell loop.
 
-use super::super::super::context::name;
-use super::super::super::shell::Dialect;
+use crate::advice::phrases::name;
 use crate::launch::Exec;
-use crate::whatif::changes::chains::runs;
+use crate::patterns::shells::Dialect;
 
 /// A launcher that passes one file at a time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,7 +18,7 @@ pub(super) enum Launcher {
 
 /// Returns the launcher that an exec runs. `None` when it is not one, or already passes many files at once.
 pub(super) fn launcher(exec: &Exec<'_>, cpus: usize) -> Option<Launcher> {
-    let program = runs(exec);
+    let program = exec.runs();
     let arguments: Vec<String> = exec.arguments().map(name).collect();
     match program {
         b"xargs" | b"gxargs" => xargs(&arguments, cpus),

@@ -5,15 +5,14 @@ mod snippet;
 
 use std::collections::{BTreeMap, HashSet};
 
-use super::super::context::{name, time};
-use super::super::phrases::{launches, option};
-use super::super::thresholds::{HABIT, is_mostly_tax, largest};
-use super::super::{Basis, Finding, RuleContext};
+use crate::advice::context::RuleContext;
+use crate::advice::finding::Finding;
+use crate::advice::phrases::{launches, name, option, time, times};
+use crate::advice::thresholds::{HABIT, is_mostly_tax, largest};
 use crate::whatif::Fix;
-use crate::whatif::changes::{Change, is_captured};
+use crate::whatif::changes::Change;
 use launcher::{Launcher, launcher};
 use snippet::snippet;
-use spawnscope_data::units;
 
 /// Programs that handle each of many files independently, and that are not shell builtins.
 const TAKES_MANY: [&[u8]; 36] = [
@@ -152,15 +151,17 @@ fn batches_of<'a>(context: &RuleContext<'_, 'a>, parent: usize) -> Vec<(BatchKey
             alike.entry((key, common)).or_default().push((index as u32, varying));
         }
     }
-    let are_files = |files: &[(u32, &[u8])]| {
-        let distinct: HashSet<&[u8]> = files.iter().map(|(_, file)| *file).collect();
-        files.len() > 1 && distinct.len() * 100 >= files.len() * LEAST_DISTINCT
-    };
     alike
         .into_iter()
         .filter(|(_, files)| are_files(files))
         .map(|((key, _), files)| (key, files.into_iter().map(|(index, _)| index).collect()))
         .collect()
+}
+
+/// Whether the varying arguments are a list of files.
+fn are_files(files: &[(u32, &[u8])]) -> bool {
+    let distinct: HashSet<&[u8]> = files.iter().map(|(_, file)| *file).collect();
+    files.len() > 1 && distinct.len() * 100 >= files.len() * LEAST_DISTINCT
 }
 
 fn one_of_many<'a>(
@@ -176,7 +177,7 @@ fn one_of_many<'a>(
         return None;
     }
     let is_loop = matches!(launcher, Launcher::Shell(_));
-    if is_loop && is_captured(context.forest(), context.whatif.timelines, index as u32) {
+    if is_loop && context.is_captured(index as u32) {
         return None;
     }
     let mut common: Common<'a> = exec.arguments().collect();
@@ -224,33 +225,25 @@ fn finding(context: &RuleContext<'_, '_>, key: &BatchKey<'_>, all: Vec<u32>, bat
     let (program, parent) = (name(key.program), name(key.parent));
     let size = size(key, all.len() / batches.len());
     let remaining: usize = batches.iter().map(|batch| batch.len().div_ceil(size)).sum();
-    let fix = |batch: &Vec<u32>| Fix {
+    let tries = batches.iter().map(|batch| Fix {
         change: Change::Batch(size as u32),
         launches: batch.clone(),
-    };
-    Finding {
-        rule: "batch",
-        title: format!(
-            "{parent} launches {program} {} times with one file each",
-            units::count(all.len() as u64)
-        ),
-        evidence: vec![
-            format!(
-                "{} take {} in all and differ in only one argument",
-                launches(all.len()),
-                time(context.spent_on(&all))
-            ),
-            format!("{} would do the same", launches(remaining)),
-        ],
-        example: context.example(&all),
-        fix: snippet(key.launcher, &context.example(&all), key.has_destination, size),
-        limits: format!(
+    });
+    let title = format!("{parent} launches {program} {} with one file each", times(all.len()));
+    let spent = time(context.spent_on(&all));
+    let count = launches(all.len());
+    let fix = snippet(key.launcher, &context.example(&all), key.has_destination, size);
+    Finding::modelled("batch", title, all)
+        .evidence(format!("{count} take {spent} in all and differ in only one argument"))
+        .evidence(format!("{} would do the same", launches(remaining)))
+        .with_example(context)
+        .fixes(fix)
+        .limits(format!(
             "for programs that handle every file independently: {program} then gets all files at once, with one combined output and one \
              exit status; steps of a loop that follow must wait until then"
-        ),
-        whatif: format!("{}={size}", option("--batch", key.program, key.parent)),
-        tries: batches.iter().map(fix).collect(),
-        basis: Basis::Modelled,
-        launches: all,
-    }
+        ))
+        .predicted_by_all(
+            tries.collect(),
+            format!("{}={size}", option("--batch", key.program, key.parent)),
+        )
 }

@@ -1,9 +1,8 @@
 //! The code that passes many files at once to a program.
 
-use super::super::super::context::name;
-use super::super::super::phrases::{instead, quoted};
-use super::super::super::shell::Dialect;
 use super::launcher::Launcher;
+use crate::advice::phrases::{instead, name, quoted};
+use crate::patterns::shells::Dialect;
 
 /// The parts of a command line with one file.
 struct Parts {

@@ -1,6 +1,6 @@
 //! A call of a small program by a shell, and the shell code that replaces it.
 
-use super::super::super::shell::Dialect;
+use crate::patterns::shells::Dialect;
 
 /// The arguments of a program and its context in the script.
 pub(super) struct Call {

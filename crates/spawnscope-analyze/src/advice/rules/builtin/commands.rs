@@ -1,7 +1,7 @@
 //! Commands that every shell has as builtins but that are launched as programs, and arithmetic.
 
-use super::super::super::shell::Dialect;
 use super::call::{AS_IT_IS, Call, Substitute};
+use crate::patterns::shells::Dialect;
 
 /// Returns the substitute for a program that is a shell builtin. A script launches the program if it uses its path, `env` or `command -p`.
 fn built_in(name: &str) -> Option<Substitute> {

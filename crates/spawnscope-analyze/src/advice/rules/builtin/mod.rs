@@ -10,18 +10,19 @@ mod text;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 
-use super::super::context::{name, time};
-use super::super::phrases::{instead, launches};
-use super::super::pipeline::PipelineUnit;
-use super::super::selection::options;
-use super::super::shell::Dialect;
-use super::super::thresholds::{HABIT, is_mostly_tax, largest, uses_less_than_its_tax};
-use super::super::{Basis, Finding, RuleContext};
+use crate::advice::context::RuleContext;
+use crate::advice::finding::Finding;
+use crate::advice::phrases::{self, instead, launches, name, time, times};
+use crate::advice::selection::options;
+use crate::advice::thresholds::{HABIT, is_mostly_tax, largest, uses_less_than_its_tax};
+use crate::patterns::chains::is_inside;
+use crate::patterns::pipeline::PipelineUnit;
+use crate::patterns::shells::Dialect;
 use crate::whatif::Fix;
 use crate::whatif::changes::Change;
-use crate::whatif::changes::chains::is_inside;
 use call::{Call, Effect, Substitute};
-use spawnscope_data::event::Mechanism;
+use spawnscope_data::event::{Mechanism, Nanos};
+use spawnscope_data::units;
 
 /// Returns the substitute for a call. `None` where the result might differ.
 type Substitution = fn(&Call) -> Option<Substitute>;
@@ -80,7 +81,7 @@ struct Needless {
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let mut kinds: BTreeMap<(&[u8], &[u8]), Vec<Needless>> = BTreeMap::new();
     for needless in all_needless(context) {
-        let launch = &context.launch(needless.launch);
+        let launch = context.launch(needless.launch);
         let kind = (launch.birth_command.name, launch.command.name);
         kinds.entry(kind).or_default().push(needless);
     }
@@ -119,7 +120,7 @@ fn needless(context: &RuleContext<'_, '_>, siblings: &[usize], position: usize) 
         return None;
     }
     let dialect = Dialect::of_parent(forest, index)?;
-    let pipeline = PipelineUnit::of(&context.whatif, siblings, position);
+    let pipeline = PipelineUnit::of(forest, context.timelines(), siblings, position);
     let is_small = if pipeline.is_fed {
         uses_less_than_its_tax(context, index)
     } else {
@@ -157,23 +158,21 @@ fn finding(
         return None;
     }
     let forms = forms_of(needless);
-    Some(Finding {
-        rule: "builtin",
-        title: format!(
-            "{} launches {} {} for work it can do itself",
-            name(parent),
-            name(program),
-            times(all.len())
-        ),
-        evidence: evidence(context, &all, needless),
-        example: context.example(&all),
-        fix: instructions(&forms),
-        limits: limits(&forms),
-        whatif: options(context, &tries),
-        tries,
-        basis: Basis::Modelled,
-        launches: all,
-    })
+    let options = options(context, &tries);
+    let evidence = evidence(context, &all, needless);
+    let title = format!(
+        "{} launches {} {} for work it can do itself",
+        name(parent),
+        name(program),
+        times(all.len())
+    );
+    let finding = Finding::modelled("builtin", title, all)
+        .evidence_of(evidence)
+        .with_example(context)
+        .fixes(instructions(&forms))
+        .limits(limits(&forms))
+        .predicted_by_all(tries, options);
+    Some(finding)
 }
 
 /// Returns the forms in which a program was called, the most frequent first.
@@ -197,31 +196,20 @@ fn limits(forms: &[(&Substitute, usize)]) -> String {
     limits.join("; ")
 }
 
-fn times(count: usize) -> String {
-    format!("{} times", spawnscope_data::units::count(count as u64))
-}
-
 fn evidence(context: &RuleContext<'_, '_>, all: &[u32], needless: &[Needless]) -> Vec<String> {
     let spent = context.spent_on(all);
-    let tax: u64 = all
-        .iter()
-        .filter_map(|index| context.launch(*index).tax())
-        .map(|tax| tax.0)
-        .sum();
+    let taxes = all.iter().filter_map(|index| context.launch(*index).tax());
     let mut evidence = vec![format!(
         "{} take {} in all; {} of it is launch tax, not work of the program",
         launches(all.len()),
         time(spent),
-        spawnscope_data::units::percent(spawnscope_data::event::Nanos(tax), spent)
+        units::percent(Nanos(taxes.map(|tax| tax.0).sum()), spent)
     )];
-    let forks: HashSet<u32> = needless
-        .iter()
-        .flat_map(|needless| needless.forks.iter().copied())
-        .collect();
+    let forks: HashSet<&u32> = needless.iter().flat_map(|needless| &needless.forks).collect();
     if !forks.is_empty() {
         evidence.push(format!(
             "{} of the shell exist only for them: a subshell, or an echo that feeds them",
-            spawnscope_data::units::counted(forks.len() as u64, "fork", "forks")
+            phrases::forks(forks.len())
         ));
     }
     evidence
@@ -263,8 +251,7 @@ fn tries(context: &RuleContext<'_, '_>, needless: &[Needless]) -> Vec<Fix> {
 
 /// Calls every substitution of the table, for `fuzz/`. `flags` encode the context of the call.
 #[cfg(fuzzing)]
-pub(in crate::advice) fn fuzz(flags: u8, words: &[&str]) {
-    use super::super::shell::Dialect;
+pub fn substitute_for_fuzzing(flags: u8, words: &[&str]) {
     let dialects = [Dialect::Posix, Dialect::Bash, Dialect::Ksh, Dialect::Zsh];
     let call = Call {
         arguments: words.iter().map(|word| (*word).to_owned()).collect(),

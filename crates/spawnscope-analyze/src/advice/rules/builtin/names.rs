@@ -1,7 +1,7 @@
 //! Parts of paths, and facts: the directory, the user, the host and the time.
 
-use super::super::super::shell::Dialect;
 use super::call::{Call, Substitute};
+use crate::patterns::shells::Dialect;
 
 const OF_DIRNAME: &str = "${p%/*} keeps a name without a slash and turns /name into nothing, where dirname prints . and /; it does not \
                           skip a slash at the end, or several in a row; test `case $p in */*)` first if such names occur";

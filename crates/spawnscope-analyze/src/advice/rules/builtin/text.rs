@@ -1,7 +1,7 @@
 //! Filters on a text that fits into a variable, where the shell reads the result, as in `$(echo "$x" | tr a b)`.
 
-use super::super::super::shell::Dialect;
 use super::call::{AS_IT_IS, Call, Substitute, in_pattern, in_replaced, is_literal, is_replacement};
+use crate::patterns::shells::Dialect;
 
 const OF_VARIABLE: &str =
     "for the text of a variable; read files and the output of other programs into a variable first";

@@ -4,9 +4,9 @@
 mod products;
 mod waits;
 
-use super::super::context::{name, time};
-use super::super::{Basis, Finding, RuleContext};
-use crate::whatif::Fix;
+use crate::advice::context::RuleContext;
+use crate::advice::finding::Finding;
+use crate::advice::phrases::{name, time};
 use crate::whatif::changes::Change;
 use spawnscope_data::event::{Nanos, ObjectKind};
 use spawnscope_data::statistics::median;
@@ -14,13 +14,13 @@ use spawnscope_data::units;
 use waits::{Wait, first_and_later, most_at_once};
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
-    let is_permission = |object: &spawnscope_data::rows::ObjectRow| object.kind == ObjectKind::Permission;
-    if !context.recording.objects.iter().any(is_permission) {
+    let mut objects = context.recording.objects.iter();
+    if !objects.any(|object| object.kind == ObjectKind::Permission) {
         return Vec::new();
     }
     let waits = waits::of_launches(context);
     let waited = Nanos(waits.iter().map(|wait| wait.span().0).sum());
-    if !context.is_worth(waited) {
+    if waited <= context.least_saving() {
         return Vec::new();
     }
     vec![finding(context, &waits, waited)]
@@ -33,26 +33,20 @@ fn finding(context: &RuleContext<'_, '_>, waits: &[Wait], waited: Nanos) -> Find
     let mut daemons: Vec<String> = waits.iter().map(|wait| daemon(context, wait)).collect();
     daemons.sort_unstable();
     daemons.dedup();
-    Finding {
-        rule: "scanner",
-        title: format!(
-            "execs and opens wait for a permission scanner: {}",
-            daemons.join(" and ")
-        ),
-        evidence: evidence(context, waits, waited, &launches),
-        example: context.example(&launches),
-        fix: products::fix(&daemons),
-        limits: "excluded files are not checked when they are opened or executed: malware among them is not stopped. A narrow \
-                 exclusion saves a part of the predicted saving, which covers all waits"
-            .to_owned(),
-        whatif: "--no-scan".to_owned(),
-        tries: vec![Fix {
-            change: Change::NoScan,
-            launches: launches.clone(),
-        }],
-        basis: Basis::Measured,
-        launches,
-    }
+    let title = format!(
+        "execs and opens wait for a permission scanner: {}",
+        daemons.join(" and ")
+    );
+    let evidence = evidence(context, waits, waited, &launches);
+    Finding::measured("scanner", title, launches)
+        .evidence_of(evidence)
+        .with_example(context)
+        .fixes(products::fix(&daemons))
+        .limits(
+            "excluded files are not checked when they are opened or executed: malware among them is not stopped. A narrow \
+             exclusion saves a part of the predicted saving, which covers all waits",
+        )
+        .predicted_by(Change::NoScan, "--no-scan")
 }
 
 fn daemon(context: &RuleContext<'_, '_>, wait: &Wait) -> String {

@@ -34,31 +34,26 @@ const PRODUCTS: [(&[&str], &[&str]); 3] = [
 ];
 
 /// Returns the options of the machine owner, for the daemons that were waited for.
-pub(super) fn fix(daemons: &[String]) -> Vec<String> {
-    let is_there = |names: &&[&str]| {
-        let is_named = |name: &&str| daemons.iter().any(|daemon| daemon.starts_with(*name));
-        names.iter().any(is_named)
-    };
-    let known = PRODUCTS.iter().filter(|(names, _)| is_there(names));
-    let mut fix = vec![
-        "leave protection on; launch less (see other advice): each exec and each opened library needs a permission"
-            .to_owned(),
-        "whoever is responsible for the security of this machine decides about exclusions: show them these figures"
-            .to_owned(),
-    ];
-    let lines: Vec<String> = known
-        .flat_map(|(_, lines)| lines.iter().map(|line| (*line).to_owned()))
-        .collect();
-    if lines.is_empty() {
-        fix.push(
+pub(super) fn fix(daemons: &[String]) -> Vec<&'static str> {
+    let known = PRODUCTS.iter().filter(|(names, _)| is_any_of(daemons, names));
+    let mut products: Vec<&str> = known.flat_map(|(_, lines)| lines.iter().copied()).collect();
+    if products.is_empty() {
+        products.push(
             "see the manual of the product for excluding a path or a process: a build tree and a compiler cache, for the build \
-             user, are narrow; /usr, /tmp and whole home directories are not"
-                .to_owned(),
+             user, are narrow; /usr, /tmp and whole home directories are not",
         );
     }
-    fix.extend(lines);
-    fix.push("scan the excluded files at another time, such as each night".to_owned());
-    fix
+    let before = [
+        "leave protection on; launch less (see other advice): each exec and each opened library needs a permission",
+        "whoever is responsible for the security of this machine decides about exclusions: show them these figures",
+    ];
+    let after = ["scan the excluded files at another time, such as each night"];
+    [&before[..], &products, &after].concat()
+}
+
+fn is_any_of(daemons: &[String], names: &[&str]) -> bool {
+    let mut daemons = daemons.iter();
+    daemons.any(|daemon| names.iter().any(|name| daemon.starts_with(name)))
 }
 
 #[cfg(test)]

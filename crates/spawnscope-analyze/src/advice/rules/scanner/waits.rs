@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::advice::RuleContext;
+use crate::advice::context::RuleContext;
 use crate::external_wait::{ExternalWait, external_wait_of};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::rows::TextId;
@@ -27,7 +27,7 @@ impl Wait {
 
 /// Returns all waits, grouped by thread.
 pub(super) fn of_launches(context: &RuleContext<'_, '_>) -> Vec<Wait> {
-    let timelines = context.whatif.timelines;
+    let timelines = context.timelines();
     let mut waits = Vec::new();
     for (thread, each) in (0..).zip(&timelines.threads) {
         for slice in timelines.slices(thread).iter() {

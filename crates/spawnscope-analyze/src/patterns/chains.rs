@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
-use super::removal::is_captured;
+use super::pipeline::is_captured;
 use super::shells::{command_of, is_plain, is_shell, wrapped_child};
 use crate::launch::{Exec, Launch, base_name};
 use crate::phases::Phase;
@@ -18,7 +18,7 @@ const CHOOSERS: [&[u8]; 7] = [b"pyenv", b"rbenv", b"nodenv", b"goenv", b"asdf", 
 
 /// The purpose of an exec that another exec follows. Of several links, the greatest in this order describes the chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Link {
+pub(crate) enum Link {
     /// `env` in a command, without changes to the environment.
     Env,
     /// `#!/usr/bin/env`, which searches for an interpreter along PATH.
@@ -33,8 +33,7 @@ pub enum Link {
 
 impl Link {
     /// Returns the purpose of an exec before that of `real`. `None` when it may have a purpose of its own (nice, sudo, `sh -c`).
-    #[must_use]
-    pub fn of(exec: &Exec<'_>, real: &Exec<'_>) -> Option<Link> {
+    pub(crate) fn of(exec: &Exec<'_>, real: &Exec<'_>) -> Option<Link> {
         let program = base_name(exec.path());
         if is_chooser(exec) {
             return Some(Link::Chooser);
@@ -45,7 +44,7 @@ impl Link {
         if program == base_name(real.path()) && exec.path() != real.path() {
             return Some(Link::Namesake);
         }
-        if exec.interpreter().is_some() && runs(exec) == b"env" {
+        if exec.interpreter().is_some() && exec.runs() == b"env" {
             return Some(Link::EnvLine);
         }
         if program == b"env" {
@@ -58,8 +57,7 @@ impl Link {
 
 /// Returns the index of the exec at which the chain to the last program starts: the last exec when nothing leads to it. Earlier work of the
 /// process, such as that of a shell whose last command it is, is not part of the chain.
-#[must_use]
-pub fn begin(forest: &Forest<'_>, timelines: &Timelines, launch: u32) -> usize {
+pub(crate) fn begin(forest: &Forest<'_>, timelines: &Timelines, launch: u32) -> usize {
     let execs = &forest.launches[launch as usize].execs;
     let last = execs.len().saturating_sub(1);
     let leads = |at: &usize| leads_on(forest, timelines, launch, *at);
@@ -70,18 +68,16 @@ pub fn begin(forest: &Forest<'_>, timelines: &Timelines, launch: u32) -> usize {
 }
 
 /// Whether a process launched other work before the chain to its last program.
-#[must_use]
-pub fn did_other_work(forest: &Forest<'_>, timelines: &Timelines, launch: u32) -> bool {
+pub(crate) fn did_other_work(forest: &Forest<'_>, timelines: &Timelines, launch: u32) -> bool {
     let execs = &forest.launches[launch as usize].execs;
-    let until = execs.get(begin(forest, timelines, launch)).and_then(entered);
+    let until = execs.get(begin(forest, timelines, launch)).and_then(Exec::entered);
     until.is_some_and(|until| !are_helpers(forest, timelines, &made_between(forest, launch, Nanos(0), until)))
 }
 
 /// Returns the launches by a process between two of its execs.
-#[must_use]
-pub fn launched_between(forest: &Forest<'_>, launch: u32, from: usize, to: usize) -> Vec<usize> {
+pub(crate) fn launched_between(forest: &Forest<'_>, launch: u32, from: usize, to: usize) -> Vec<usize> {
     let execs = &forest.launches[launch as usize].execs;
-    let at = |exec: usize| execs.get(exec).and_then(entered);
+    let at = |exec: usize| execs.get(exec).and_then(Exec::entered);
     at(from)
         .zip(at(to))
         .map(|(from, to)| made_between(forest, launch, from, to))
@@ -91,7 +87,7 @@ pub fn launched_between(forest: &Forest<'_>, launch: u32, from: usize, to: usize
 /// Whether a program only led to the next one, possibly with short helper launches.
 fn leads_on(forest: &Forest<'_>, timelines: &Timelines, launch: u32, at: usize) -> bool {
     let execs = &forest.launches[launch as usize].execs;
-    if entered(&execs[at]).is_none() || entered(&execs[at + 1]).is_none() {
+    if execs[at].entered().is_none() || execs[at + 1].entered().is_none() {
         return false;
     }
     if script_of(&execs[..=at]).is_some_and(is_chooser) {
@@ -122,34 +118,18 @@ fn are_helpers(forest: &Forest<'_>, timelines: &Timelines, launches: &[usize]) -
 
 fn made_between(forest: &Forest<'_>, launch: u32, from: Nanos, to: Nanos) -> Vec<usize> {
     let children = forest.children(launch as usize);
-    let made_before = |at: Nanos| {
-        // Children are in this order. One with an unknown creation time comes first, and does not count.
-        let making = |child: usize| {
-            forest.launches[child]
-                .instants
-                .create
-                .get()
-                .or(forest.launches[child].instants.created.get())
-        };
-        children.partition_point(|child| making(*child) < Some(at))
-    };
-    let (first, end) = (made_before(from), made_before(to));
+    // Children are in order of creation. One with an unknown creation time comes first, and does not count.
+    let [first, end] =
+        [from, to].map(|at| children.partition_point(|child| forest.launches[*child].birth() < Some(at)));
     children[first..end.max(first)].to_vec()
 }
 
-fn entered(exec: &Exec<'_>) -> Option<Nanos> {
-    exec.enter.get().or(exec.returned.get())
-}
-
 /// Whether a launch happened inside a version manager, whose scripts the user does not maintain.
-#[must_use]
-pub fn is_inside(forest: &Forest<'_>, launch: u32) -> bool {
+pub(crate) fn is_inside(forest: &Forest<'_>, launch: u32) -> bool {
     let mut child = launch as usize;
     while let Some(parent) = forest.parent(child) {
         let at = forest.launches[child].start().unwrap_or_default();
-        let execs = &forest.launches[parent].execs;
-        let before = execs.partition_point(|exec| entered(exec).is_none_or(|entered| entered <= at));
-        if script_of(&execs[..before]).is_some_and(is_chooser) {
+        if script_of(forest.launches[parent].execs_until(at)).is_some_and(is_chooser) {
             return true;
         }
         child = parent;
@@ -159,8 +139,7 @@ pub fn is_inside(forest: &Forest<'_>, launch: u32) -> bool {
 
 /// Returns the name and arguments of a version manager that was called directly. `None` when the process is a program that the manager
 /// chose.
-#[must_use]
-pub fn own_call<'a>(launch: &Launch<'a>) -> Option<Vec<&'a [u8]>> {
+pub(crate) fn own_call<'a>(launch: &Launch<'a>) -> Option<Vec<&'a [u8]>> {
     script_of(&launch.execs).filter(|exec| is_chooser(exec) && !is_shim(exec))?;
     let chooser = launch
         .execs
@@ -174,7 +153,7 @@ pub fn own_call<'a>(launch: &Launch<'a>) -> Option<Vec<&'a [u8]>> {
 /// Returns the program after these execs: the script, if it starts with `#!/usr/bin/env` and the last exec is its shell.
 fn script_of<'e, 'a>(execs: &'e [Exec<'a>]) -> Option<&'e Exec<'a>> {
     match execs {
-        [.., script, shell] if runs(script) == b"env" && is_shell(base_name(shell.path())) => Some(script),
+        [.., script, shell] if script.runs() == b"env" && is_shell(base_name(shell.path())) => Some(script),
         others => others.last(),
     }
 }
@@ -194,22 +173,14 @@ fn is_shim(exec: &Exec<'_>) -> bool {
 }
 
 /// Whether an exec runs a shell on a file, and not on the text after `-c`.
-#[must_use]
-pub fn is_shell_script(exec: &Exec<'_>) -> bool {
+pub(crate) fn is_shell_script(exec: &Exec<'_>) -> bool {
     let of_file = || exec.arguments().nth(1).is_some_and(|first| !first.starts_with(b"-"));
-    is_shell(runs(exec)) && (exec.interpreter().is_some() || of_file())
-}
-
-/// Returns the program that a process really runs: the interpreter of a `#!` script, otherwise the file itself.
-#[must_use]
-pub fn runs<'a>(exec: &Exec<'a>) -> &'a [u8] {
-    base_name(exec.interpreter().unwrap_or(exec.path()))
+    is_shell(exec.runs()) && (exec.interpreter().is_some() || of_file())
 }
 
 /// Whether a script that only launches one program is part of a recursion: the program is the script itself, or one that led to it. Each
 /// level of a recursion is intended, so none is a shim.
-#[must_use]
-pub fn is_recursion(forest: &Forest<'_>, wrapper: u32, real: &Exec<'_>) -> bool {
+pub(crate) fn is_recursion(forest: &Forest<'_>, wrapper: u32, real: &Exec<'_>) -> bool {
     const MOST_SCRIPTS: usize = 64;
     let scripts = std::iter::successors(Some(wrapper), |script| {
         let parent = u32::try_from(forest.parent(*script as usize)?).ok()?;
@@ -221,8 +192,7 @@ pub fn is_recursion(forest: &Forest<'_>, wrapper: u32, real: &Exec<'_>) -> bool 
 }
 
 /// Whether two execs run the same script, regardless of how its path was written.
-#[must_use]
-pub fn is_same_script(one: &Exec<'_>, other: &Exec<'_>) -> bool {
+pub(crate) fn is_same_script(one: &Exec<'_>, other: &Exec<'_>) -> bool {
     is_shell_script(one) && is_shell_script(other) && place_of_script(one) == place_of_script(other)
 }
 

@@ -1,28 +1,30 @@
 //! The shell forks around a launch: the fork that feeds it through a pipe, and the subshell that only runs it. Also whether the shell reads
 //! its output. `x=$(echo "$y" | sed s/a/b/)` is three launches, and all of them disappear when the shell does the work itself.
 
-use crate::Origin;
+use crate::timeline::Timelines;
 use crate::tree::Forest;
-use crate::whatif::WhatIf;
-use crate::whatif::changes::is_captured;
+use spawnscope_data::event::Nanos;
+use spawnscope_data::rows::Origin;
+
+/// System calls that a shell uses to read the output of `$( )`, as x86-64 numbers: read, pread64, readv.
+const READS: [u16; 3] = [0, 17, 19];
 
 /// A launch and the forks that exist only for it.
 #[derive(Clone, Debug)]
-pub(super) struct PipelineUnit {
+pub(crate) struct PipelineUnit {
     /// The launches that disappear, with all their descendants, when the shell does this launch's work.
-    pub(super) unit: Vec<u32>,
+    pub(crate) unit: Vec<u32>,
     /// Forks of the shell in `unit`: the feeder, and the subshell.
-    pub(super) forks: Vec<u32>,
+    pub(crate) forks: Vec<u32>,
     /// Whether a fork of the shell writes the standard input of the launch.
-    pub(super) is_fed: bool,
+    pub(crate) is_fed: bool,
     /// Whether the shell reads the output of the launch.
-    pub(super) is_captured: bool,
+    pub(crate) is_captured: bool,
 }
 
 impl PipelineUnit {
     /// Returns the unit of the launch at `position` among the children of one process.
-    pub(super) fn of(whatif: &WhatIf<'_, '_>, siblings: &[usize], position: usize) -> PipelineUnit {
-        let forest = whatif.forest;
+    pub(crate) fn of(forest: &Forest<'_>, timelines: &Timelines, siblings: &[usize], position: usize) -> PipelineUnit {
         let launch = siblings[position];
         let parent = forest
             .parent(launch)
@@ -34,7 +36,7 @@ impl PipelineUnit {
         let before = position.checked_sub(1).map(|before| siblings[before]);
         let feeder = before.filter(is_feeder);
         let mut unit: Vec<u32> = feeder.into_iter().chain([launch]).map(|index| index as u32).collect();
-        let is_read = |index: usize| is_captured(forest, whatif.timelines, index as u32);
+        let is_read = |index: usize| is_captured(forest, timelines, index as u32);
         // A subshell that reads the output uses it, and continues after the launch.
         let is_read_directly = is_read(launch);
         let subshell = parent.filter(|_| siblings.len() == unit.len() && !is_read_directly);
@@ -51,7 +53,7 @@ impl PipelineUnit {
 }
 
 /// Whether a launch is a fork that never execs and launches nothing.
-pub(super) fn is_bare_leaf(forest: &Forest<'_>, index: usize) -> bool {
+pub(crate) fn is_bare_leaf(forest: &Forest<'_>, index: usize) -> bool {
     let launch = &forest.launches[index];
     launch.origin == Origin::Launched && launch.execs.is_empty() && forest.children(index).is_empty()
 }
@@ -61,4 +63,27 @@ fn run_side_by_side(forest: &Forest<'_>, first: usize, second: usize) -> bool {
     let ended = forest.launches[first].instants.reaped.get();
     let began = forest.launches[second].instants.created.get();
     ended.zip(began).is_some_and(|(ended, began)| began < ended)
+}
+
+/// Whether the parent reads the output of a launch while it runs, as a shell does for `$( )`.
+pub(crate) fn is_captured(forest: &Forest<'_>, timelines: &Timelines, launch: u32) -> bool {
+    let at = &forest.launches[launch as usize].instants;
+    let (Some(parent), Some(created), Some(reaped)) =
+        (forest.parent(launch as usize), at.created.get(), at.reaped.get())
+    else {
+        return false;
+    };
+    let creator = timelines.threads[launch as usize]
+        .creator
+        .get()
+        .unwrap_or(parent as u32);
+    is_read_by(timelines, creator, created, reaped)
+}
+
+/// Whether a thread waited in read between two instants.
+fn is_read_by(timelines: &Timelines, thread: u32, from: Nanos, to: Nanos) -> bool {
+    let slices = timelines.slices(thread);
+    let first = slices.partition_point(|slice| slice.off < from);
+    let mut between = slices.split_at(first).1.iter().take_while(|slice| slice.off < to);
+    between.any(|slice| slice.syscall.is_some_and(|call| READS.contains(&call)))
 }

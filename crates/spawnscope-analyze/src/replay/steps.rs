@@ -1,10 +1,33 @@
-//! Steps in a third of the memory. A recording has about twenty steps per launch, and they stay in memory as long as changes are tried on
-//! it.
+//! Steps of a thread: run for a while, wake a thread, wait for another. Each step has an activity, the launch and phase it belongs to, so
+//! that adjustments can find it. Sequences take a third of the memory: a recording has about twenty steps per launch, and they stay in
+//! memory as long as changes are tried on it.
 
 use super::activity::{Activity, Stage};
-use super::program::Step;
 use crate::external_wait::ExternalWait;
+use crate::timeline::ThreadIndex;
 use spawnscope_data::event::Nanos;
+
+/// One recorded wait that another recorded thread ended.
+pub type Token = u32;
+
+/// A step of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Uses a CPU for this duration.
+    Run(Nanos, Activity),
+    /// Uses a CPU for this duration because of the recording.
+    Record(Nanos, Activity),
+    /// Is runnable until this much time has passed on CPUs that recorded threads do not use.
+    Lose(Nanos, Activity),
+    /// Waits until another thread signals this token. The recorded wait took this long.
+    Wait(Token, Activity, Nanos),
+    /// Waits this long for something external.
+    Sleep(Nanos, Activity, ExternalWait),
+    /// Wakes the thread that waits for this token.
+    Wake(Token),
+    /// Creates a thread.
+    Spawn(ThreadIndex),
+}
 
 /// A sequence of steps. Those that do not fit the packed form are stored whole.
 #[derive(Clone, Debug, Default)]

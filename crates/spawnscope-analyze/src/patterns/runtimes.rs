@@ -1,12 +1,14 @@
-//! Language runtimes: which of their calls copy the page tables of the parent, and which do not.
+//! Language runtimes: which of their calls copy the page tables of the parent, and which do not; and which call of Python made a launch.
 
-use super::RuleContext;
-use crate::launch::base_name;
-use crate::whatif::changes::is_shell;
+use super::shells::is_shell;
+use crate::frames::{Frame, is_standard_library};
+use crate::launch::{Launch, base_name, is_version_of};
+use crate::tree::Forest;
+use spawnscope_data::event::Language;
 
 /// The runtime of a program, derived from its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Runtime {
+pub(crate) enum Runtime {
     Python,
     Ruby,
     Perl,
@@ -18,21 +20,21 @@ pub(super) enum Runtime {
 }
 
 /// Prefixes of interpreter names.
-const NAMES: [(&str, Runtime); 6] = [
-    ("python", Runtime::Python),
-    ("pypy", Runtime::Python),
-    ("ruby", Runtime::Ruby),
-    ("perl", Runtime::Perl),
-    ("java", Runtime::Java),
-    ("node", Runtime::Node),
+const NAMES: [(&[u8], Runtime); 6] = [
+    (b"python", Runtime::Python),
+    (b"pypy", Runtime::Python),
+    (b"ruby", Runtime::Ruby),
+    (b"perl", Runtime::Perl),
+    (b"java", Runtime::Java),
+    (b"node", Runtime::Node),
 ];
 
 impl Runtime {
     /// Returns the runtime of the parent at the time of the launch.
-    pub(super) fn of_parent(context: &RuleContext<'_, '_>, launch: u32) -> Runtime {
-        let name = context.launch(launch).birth_command.name;
-        let parent = context.forest().parent(launch as usize);
-        let execs = parent.map_or(&[][..], |parent| &context.forest().launches[parent].execs);
+    pub(crate) fn of_parent(forest: &Forest<'_>, launch: u32) -> Runtime {
+        let name = forest.launches[launch as usize].birth_command.name;
+        let parent = forest.parent(launch as usize);
+        let execs = parent.map_or(&[][..], |parent| &forest.launches[parent].execs);
         // A process that runs a `#!` script has the name of the script.
         let exec = execs.iter().rev().find(|exec| base_name(exec.path()) == name);
         let interpreter = exec.and_then(|exec| exec.interpreter());
@@ -43,15 +45,12 @@ impl Runtime {
         if is_shell(name) {
             return Runtime::Shell;
         }
-        let Ok(name) = std::str::from_utf8(name) else {
-            return Runtime::Native;
-        };
         let known = NAMES.iter().find(|(begin, _)| is_version_of(name, begin));
         known.map_or(Runtime::Native, |(_, runtime)| *runtime)
     }
 
     /// Returns instructions for launching without a copy of the page tables.
-    pub(super) fn without_copying(self) -> &'static [&'static str] {
+    pub(crate) fn without_copying(self) -> &'static [&'static str] {
         match self {
             Runtime::Python => &[
                 "subprocess: do not pass preexec_fn, user=, group= or extra_groups=: with any of them it forks, otherwise it uses vfork \
@@ -85,10 +84,52 @@ impl Runtime {
     }
 }
 
-/// Whether `name` is `program` with an optional version: `python3` and `python3.11` are `python`, `pythonista` is not.
-fn is_version_of(name: &str, program: &str) -> bool {
-    let rest = name.strip_prefix(program);
-    rest.is_some_and(|rest| rest.chars().all(|c| c.is_ascii_digit() || c == '.' || c == '-'))
+/// The Python call that forked. Functions of the standard library leave Python frames; built-in functions leave only native frames.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum PythonCall {
+    Subprocess,
+    Multiprocessing,
+    Pty,
+    OsFork,
+    /// The innermost frame is not in a library: a built-in function or an extension forked.
+    Direct,
+}
+
+impl PythonCall {
+    /// Identifies the call by the call chains of a launch that copied its parent. `None` when they are inconclusive.
+    pub(crate) fn of(forest: &Forest<'_>, launch: &Launch<'_>) -> Option<PythonCall> {
+        let innermost = forest.frames(launch.script_stack).next();
+        let innermost = innermost.filter(|frame| frame.language == Language::Python)?;
+        let file = innermost.file.map(base_name)?;
+        let in_library = is_standard_library(&innermost);
+        match file {
+            b"subprocess.py" if in_library => Some(PythonCall::Subprocess),
+            b"popen_fork.py" if in_library => Some(PythonCall::Multiprocessing),
+            b"pty.py" if in_library => Some(PythonCall::Pty),
+            _ if forest.frames(launch.native_stack).any(|frame| is_os_fork(&frame)) => Some(PythonCall::OsFork),
+            _ if in_library => None,
+            _ => Some(PythonCall::Direct),
+        }
+    }
+
+    /// Describes the call, and when it copies page tables.
+    pub(crate) fn words(self) -> &'static str {
+        match self {
+            PythonCall::Subprocess => {
+                "subprocess, which forks for preexec_fn, user=, group= and extra_groups=, and always before Python 3.10"
+            }
+            PythonCall::Multiprocessing => "multiprocessing with the start method \"fork\"",
+            PythonCall::Pty => "pty.fork()",
+            PythonCall::OsFork => "os.fork()",
+            PythonCall::Direct => "os.fork(), or a function of an extension",
+        }
+    }
+}
+
+fn is_os_fork(frame: &Frame<'_>) -> bool {
+    frame
+        .function
+        .is_some_and(|name| matches!(name, b"os_fork" | b"os_fork_impl" | b"os_forkpty" | b"os_forkpty_impl"))
 }
 
 #[cfg(test)]

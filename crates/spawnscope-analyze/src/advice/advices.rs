@@ -1,0 +1,125 @@
+//! Findings with the predicted savings of their fixes: which are worth making, which are not and why, and which overlap.
+
+use std::collections::{HashMap, HashSet};
+
+use crate::advice::context::RuleContext;
+use crate::advice::finding::Finding;
+use crate::advice::phrases::name;
+use crate::advice::rules::{self, off_path};
+use crate::callers::CallerCounts;
+use spawnscope_data::event::Nanos;
+
+/// A finding with the predicted saving of its fix.
+#[derive(Clone, Debug)]
+pub struct Advice {
+    /// What was found.
+    pub finding: Finding,
+    /// Wall time that the fix saves: expected value, lower and upper end of the confidence interval.
+    pub saving: [Nanos; 3],
+    /// Call sites of the affected launches.
+    pub callers: CallerCounts,
+    /// Indices of earlier advice about some of the same launches. Savings that overlap cannot be added.
+    pub overlaps: Vec<usize>,
+}
+
+/// All advice on a recording.
+#[derive(Clone, Debug, Default)]
+pub struct Advices {
+    /// Advice that saves wall time, the largest saving first.
+    pub worth: Vec<Advice>,
+    /// Findings with costly launches whose fix does not reliably save enough.
+    pub not_worth: Vec<(Doubt, Advice)>,
+    /// Combined saving of the first three. `None` when there is only one.
+    pub together: Option<[Nanos; 3]>,
+    /// The wall without the overhead of recording. Shares of savings refer to it.
+    pub unrecorded: Nanos,
+}
+
+/// Why a fix is not worth making, although its launches cost much.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Doubt {
+    /// The confidence interval is too wide.
+    Uncertain,
+    /// The launches are on the critical path, but most of their time would remain.
+    Little,
+    /// The launches are off the critical path.
+    OffPath,
+}
+
+impl Doubt {
+    pub(super) fn of(context: &RuleContext<'_, '_>, advice: &Advice) -> Doubt {
+        if advice.saving[0] > context.least_saving() {
+            Doubt::Uncertain
+        } else if off_path::are_off_path(context, &advice.finding.launches) {
+            Doubt::OffPath
+        } else {
+            Doubt::Little
+        }
+    }
+}
+
+/// Maximum number of characters shown of a command.
+const MOST_CHARACTERS: usize = 60;
+
+impl Advices {
+    /// Names of all rules.
+    pub fn rules() -> impl Iterator<Item = &'static str> {
+        rules::ALL.iter().flat_map(|(names, _)| names.iter().copied())
+    }
+
+    /// Keeps what one rule found. The savings of several findings together are no longer known then.
+    pub fn keep_rule(&mut self, rule: &str) {
+        self.worth.retain(|advice| advice.finding.rule == rule);
+        self.not_worth.retain(|(_, advice)| advice.finding.rule == rule);
+        self.together = None;
+        self.mark_overlaps();
+    }
+
+    /// Notes for each advice which earlier ones are about some of the same launches.
+    pub(super) fn mark_overlaps(&mut self) {
+        for index in 1..self.worth.len() {
+            let (before, rest) = self.worth.split_at_mut(index);
+            let own = &rest[0].finding.launches;
+            let shares = |other: &Advice| {
+                let mut launches = other.finding.launches.iter();
+                launches.any(|launch| own.binary_search(launch).is_ok())
+            };
+            rest[0].overlaps = (0..index).filter(|other| shares(&before[*other])).collect();
+        }
+    }
+
+    /// Adds the call site or the command to titles that occur more than once, where that makes them distinct.
+    pub(super) fn distinguish_titles(&mut self) {
+        let not_worth = self.not_worth.iter_mut().map(|(_, advice)| advice);
+        let mut by_title: HashMap<String, Vec<&mut Advice>> = HashMap::new();
+        for advice in self.worth.iter_mut().chain(not_worth) {
+            by_title.entry(advice.finding.title.clone()).or_default().push(advice);
+        }
+        for mut alike in by_title.into_values().filter(|alike| alike.len() > 1) {
+            let additions = [most_frequent_line, command]
+                .into_iter()
+                .find_map(|of| differing(&alike, of));
+            for (advice, addition) in alike.iter_mut().zip(additions.unwrap_or_default()) {
+                advice.finding.title.push_str(&addition);
+            }
+        }
+    }
+}
+
+/// Returns one addition per advice, or `None` when one is missing or two are equal.
+fn differing(alike: &[&mut Advice], of: fn(&Advice) -> Option<String>) -> Option<Vec<String>> {
+    let additions: Vec<String> = alike.iter().map(|advice| of(advice)).collect::<Option<_>>()?;
+    let distinct: HashSet<&String> = additions.iter().collect();
+    (distinct.len() == alike.len()).then_some(additions)
+}
+
+fn most_frequent_line(advice: &Advice) -> Option<String> {
+    let (call_site, _) = advice.callers.most.first()?;
+    Some(format!(", at {}", name(&call_site.short_label())))
+}
+
+fn command(advice: &Advice) -> Option<String> {
+    let words = &advice.finding.example;
+    let command: String = name(&words.join(&b' ')).chars().take(MOST_CHARACTERS).collect();
+    (!words.is_empty()).then(|| format!(": {command}"))
+}

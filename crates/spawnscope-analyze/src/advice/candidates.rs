@@ -1,0 +1,47 @@
+//! Candidates for findings: the launches that a rule applies to, grouped by a program's name. Candidates whose possible saving is too small
+//! are dropped before they are replayed.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use crate::advice::context::RuleContext;
+use crate::launch::Launch;
+use spawnscope_data::event::Nanos;
+
+/// Maximum number of findings per rule. Each is replayed, which takes a while on a large recording.
+pub(super) const MOST_FINDINGS: usize = 3;
+
+/// The launches of one possible finding.
+pub(super) struct Candidate<'a> {
+    /// The program name that the launches share.
+    pub(super) name: &'a [u8],
+    /// Launch indices, ascending.
+    pub(super) launches: Vec<u32>,
+    /// Upper bound for the saving.
+    pub(super) at_stake: Nanos,
+}
+
+impl<'a> RuleContext<'_, 'a> {
+    /// Returns one candidate per program name, the largest possible saving first. `of` returns the name and the possible saving of each
+    /// launch that the rule applies to.
+    pub(super) fn candidates(&self, of: impl Fn(u32, &Launch<'a>) -> Option<(&'a [u8], Nanos)>) -> Vec<Candidate<'a>> {
+        let mut by_name: HashMap<&'a [u8], (Vec<u32>, u64)> = HashMap::new();
+        for (index, launch) in self.launched() {
+            if let Some((name, at_stake)) = of(index, launch) {
+                let (launches, sum) = by_name.entry(name).or_default();
+                launches.push(index);
+                *sum += at_stake.0;
+            }
+        }
+        let candidate = |(name, (launches, sum))| Candidate {
+            name,
+            launches,
+            at_stake: Nanos(sum),
+        };
+        let mut candidates: Vec<Candidate<'a>> = by_name.into_iter().map(candidate).collect();
+        candidates.retain(|candidate| candidate.at_stake > self.least_saving());
+        candidates.sort_by_key(|candidate| (Reverse(candidate.at_stake), candidate.name));
+        candidates.truncate(MOST_FINDINGS);
+        candidates
+    }
+}

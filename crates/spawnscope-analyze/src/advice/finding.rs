@@ -1,0 +1,114 @@
+//! A finding of a rule: launches that cost more than necessary, the evidence, and the fix. Rules build it sentence by sentence.
+
+use crate::advice::context::RuleContext;
+use crate::whatif::Fix;
+use crate::whatif::changes::Change;
+
+/// A finding of a rule: launches that cost more than necessary, and a fix.
+#[derive(Clone, Debug)]
+pub struct Finding {
+    /// Id of the rule, such as `needless-shell`.
+    pub rule: &'static str,
+    /// The problem, in one sentence without a full stop.
+    pub title: String,
+    /// The affected launches, by index.
+    pub launches: Vec<u32>,
+    /// Sentences with the measurements behind the finding.
+    pub evidence: Vec<String>,
+    /// Arguments of one of the affected launches.
+    pub example: Vec<Vec<u8>>,
+    /// The fix, one line each: sentences, or text to type.
+    pub fix: Vec<String>,
+    /// What the fix does not solve, or may break.
+    pub limits: String,
+    /// Options of `spawnscope whatif` that try the fix. Empty where no options select these launches.
+    pub whatif: String,
+    /// The same adjustments, as input of the replay.
+    pub tries: Vec<Fix>,
+    /// How the saving is derived.
+    pub basis: Basis,
+}
+
+/// How a predicted saving is derived.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Basis {
+    /// The recording shows the time that the fix removes.
+    Measured,
+    /// A model estimates how much time remains after the fix.
+    Modelled,
+}
+
+impl Finding {
+    /// A finding whose saving the recording shows.
+    pub(super) fn measured(rule: &'static str, title: impl Into<String>, launches: Vec<u32>) -> Finding {
+        Finding {
+            rule,
+            title: title.into(),
+            launches,
+            evidence: Vec::new(),
+            example: Vec::new(),
+            fix: Vec::new(),
+            limits: String::new(),
+            whatif: String::new(),
+            tries: Vec::new(),
+            basis: Basis::Measured,
+        }
+    }
+
+    /// A finding whose saving a model estimates.
+    pub(super) fn modelled(rule: &'static str, title: impl Into<String>, launches: Vec<u32>) -> Finding {
+        Finding {
+            basis: Basis::Modelled,
+            ..Finding::measured(rule, title, launches)
+        }
+    }
+
+    /// Adds a sentence of evidence.
+    pub(super) fn evidence(mut self, sentence: impl Into<String>) -> Finding {
+        self.evidence.push(sentence.into());
+        self
+    }
+
+    /// Adds sentences of evidence: several, one, or none.
+    pub(super) fn evidence_of(mut self, sentences: impl IntoIterator<Item = String>) -> Finding {
+        self.evidence.extend(sentences);
+        self
+    }
+
+    /// Shows the arguments of the first affected launch that has an exec.
+    pub(super) fn with_example(mut self, context: &RuleContext<'_, '_>) -> Finding {
+        self.example = context.example(&self.launches);
+        self
+    }
+
+    /// Adds a line to the fix.
+    pub(super) fn fix(mut self, line: impl Into<String>) -> Finding {
+        self.fix.push(line.into());
+        self
+    }
+
+    /// Adds lines to the fix.
+    pub(super) fn fixes<Line: Into<String>>(mut self, lines: impl IntoIterator<Item = Line>) -> Finding {
+        self.fix.extend(lines.into_iter().map(Into::into));
+        self
+    }
+
+    /// Sets what the fix does not solve, or may break.
+    pub(super) fn limits(mut self, text: impl Into<String>) -> Finding {
+        self.limits = text.into();
+        self
+    }
+
+    /// Predicts the saving by one change to all affected launches, which `option` of `spawnscope whatif` tries.
+    pub(super) fn predicted_by(self, change: Change, option: impl Into<String>) -> Finding {
+        let launches = self.launches.clone();
+        self.predicted_by_all(vec![Fix { change, launches }], option)
+    }
+
+    /// Predicts the saving by several changes.
+    pub(super) fn predicted_by_all(mut self, tries: Vec<Fix>, options: impl Into<String>) -> Finding {
+        self.tries = tries;
+        self.whatif = options.into();
+        self
+    }
+}

@@ -1,0 +1,50 @@
+//! How the wall was spent along the critical path: launch tax, work, the run queue, and external waits.
+
+use std::cmp::Reverse;
+
+use crate::critical_path::CriticalPath;
+use crate::external_wait::ExternalWait;
+use crate::phases::Phase;
+use spawnscope_data::event::Nanos;
+use spawnscope_data::rows::Recording;
+
+/// How a part of the wall was spent.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Spent {
+    /// Launch tax: all phases of a launch except `run`.
+    Tax,
+    /// Work of the programs.
+    Run,
+    /// Programs that were runnable but had no CPU.
+    RunQueue,
+    /// An external wait, with the name of the process if known.
+    ExternalWait(ExternalWait, Option<Vec<u8>>),
+}
+
+/// Returns the parts of the wall, the longest first.
+pub(crate) fn where_the_wall_went(path: &CriticalPath, recording: &Recording) -> Vec<(Spent, Nanos)> {
+    let queue = Nanos(path.launches.iter().map(|charges| charges.run_queue().0).sum());
+    let run = Nanos(path.launches.iter().map(|charges| charges.get(Phase::Run).0).sum());
+    let name_of = |what: &ExternalWait| what.process().map(|name| recording.texts.get(name).to_vec());
+    let mut external_wait: Vec<(Spent, Nanos)> = Vec::new();
+    for (what, time) in &path.external_wait {
+        // One name may have several text numbers.
+        let spent = Spent::ExternalWait(*what, name_of(what));
+        let same = |(other, _): &&mut (Spent, Nanos)| match (other, &spent) {
+            (Spent::ExternalWait(ExternalWait::Process(_), a), Spent::ExternalWait(ExternalWait::Process(_), b))
+            | (Spent::ExternalWait(ExternalWait::Scanner(_), a), Spent::ExternalWait(ExternalWait::Scanner(_), b)) => {
+                a == b
+            }
+            _ => false,
+        };
+        match external_wait.iter_mut().find(same) {
+            Some((_, sum)) => sum.0 += time.0,
+            None => external_wait.push((spent, *time)),
+        }
+    }
+    let mut all = vec![(Spent::Tax, path.tax()), (Spent::Run, run), (Spent::RunQueue, queue)];
+    all.extend(external_wait);
+    all.retain(|(_, time)| time.0 > 0);
+    all.sort_by_key(|(_, time)| Reverse(*time));
+    all
+}

@@ -1,0 +1,131 @@
+//! Holds the order of the modules that `src/lib.rs` documents: a module imports only modules before it. The same holds inside `advice`.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The modules of the crate, from the lowest to the highest.
+const MODULES: &str = "known compact grouped \
+    phases frames launch pieces join tree \
+    external_wait slices timeline open_waits slice_collection \
+    patterns \
+    callers select samples path_search failures drift waits \
+    critical_path spent flame summary groups \
+    replay whatif advice \
+    causes report";
+
+/// The modules of `advice`, from the lowest to the highest. `mod.rs` itself is above all of them.
+const ADVICE: &str = "context phrases finding candidates thresholds selection rules callers advices";
+
+/// A file of the crate: its module path (`advice/rules/mod.rs` is `advice::rules`) and its text.
+type Source = (Vec<String>, String);
+
+fn sources() -> Vec<Source> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let files = files_below(&root);
+    let source = |file: &PathBuf| {
+        let path = file.strip_prefix(&root).unwrap().with_extension("");
+        let mut module: Vec<String> = path.iter().map(|part| part.to_str().unwrap().to_owned()).collect();
+        module.retain(|part| part != "mod" && part != "lib");
+        (module, fs::read_to_string(file).unwrap())
+    };
+    files.iter().map(source).collect()
+}
+
+fn files_below(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let (folders, mut files): (Vec<PathBuf>, Vec<PathBuf>) = entries.partition(|path| path.is_dir());
+    files.extend(folders.iter().flat_map(|folder| files_below(folder)));
+    files
+}
+
+/// Returns the paths that a text names with `crate::` or `super::`, from the root of the crate. Unit tests may import anything.
+fn named(text: &str, module: &[String]) -> Vec<Vec<String>> {
+    let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+    let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
+    let is_of_path = |c: char| c.is_alphanumeric() || c == '_' || c == ':';
+    let words = lines.flat_map(|line| line.split(move |c: char| !is_of_path(c)));
+    words.filter_map(|word| absolute(word, module)).collect()
+}
+
+fn absolute(word: &str, module: &[String]) -> Option<Vec<String>> {
+    let mut path = module.to_vec();
+    let (first, mut rest) = word.split_once("::")?;
+    match first {
+        "crate" => path.clear(),
+        "super" => drop(path.pop()?),
+        _ => return None,
+    }
+    while let Some(above) = rest.strip_prefix("super::") {
+        path.pop();
+        rest = above;
+    }
+    // In `crate::{a, b}` and `crate::*`, an empty name follows, which is no module: these hide what they import.
+    path.extend(rest.split("::").map(str::to_owned));
+    Some(path)
+}
+
+/// Returns the module directly below `parent` that a path leads to.
+fn child<'p>(path: &'p [String], parent: &[&str]) -> Option<&'p str> {
+    let is_below = path.iter().zip(parent).all(|(part, expected)| part == expected);
+    path.get(parent.len()).filter(|_| is_below).map(String::as_str)
+}
+
+/// Returns the imports between the modules below `parent` that do not point downwards, and the number of all others. An item of `parent`
+/// itself is above all layers.
+fn upward_imports(sources: &[Source], parent: &[&str], layers: &str) -> (BTreeSet<String>, usize) {
+    let layers: Vec<&str> = layers.split_whitespace().collect();
+    let (mut upward, mut others) = (BTreeSet::new(), 0);
+    for (module, text) in sources {
+        let Some(own) = child(module, parent) else { continue };
+        let below = layers.split_inclusive(|layer| *layer == own).next().unwrap_or_default();
+        for path in named(text, module) {
+            match child(&path, parent) {
+                Some(other) if !below.contains(&other) || below.last() != Some(&own) => {
+                    upward.insert(format!("{} imports {other}", module.join("::")));
+                }
+                Some(_) => others += 1,
+                None => {}
+            }
+        }
+    }
+    (upward, others)
+}
+
+#[test]
+fn modules_import_lower_modules_only() {
+    let (upward, others) = upward_imports(&sources(), &[], MODULES);
+    assert_eq!(upward, BTreeSet::new());
+    assert!(others > 200, "{others} imports are found");
+}
+
+#[test]
+fn modules_of_the_advice_import_lower_modules_only() {
+    let (upward, others) = upward_imports(&sources(), &["advice"], ADVICE);
+    assert_eq!(upward, BTreeSet::new());
+    assert!(others > 50, "{others} imports are found");
+}
+
+/// Returns the number of upward imports of one file among the layers `low middle high`.
+fn upward_in(module: &[&str], text: &str) -> usize {
+    let module = module.iter().map(|part| (*part).to_owned()).collect();
+    let (upward, _) = upward_imports(&[(module, text.to_owned())], &[], "low middle high");
+    upward.len()
+}
+
+#[test]
+fn an_import_that_points_upwards_is_found() {
+    let part = ["middle", "part"];
+    assert_eq!(
+        upward_in(&part, "use crate::low::{X, Y};\nuse super::Z;\npub(super) fn f() {}"),
+        0
+    );
+    assert_eq!(upward_in(&part, "use super::super::{Y, Z};"), 1);
+    assert_eq!(upward_in(&part, "use super::super::high::X;"), 1);
+    assert_eq!(upward_in(&["middle"], "fn f() { crate::high::g() }"), 1);
+    assert_eq!(upward_in(&["middle"], "use crate::Reexported;"), 1);
+    assert_eq!(upward_in(&["middle"], "use crate::{low, high};"), 1);
+    assert_eq!(upward_in(&["undeclared"], "use crate::low::X;"), 1);
+}
