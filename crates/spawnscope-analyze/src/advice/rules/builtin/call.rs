@@ -4,6 +4,8 @@ use crate::patterns::shells::Dialect;
 
 /// The arguments of a program and its context in the script.
 pub(super) struct Call {
+    /// Name of the program.
+    pub(super) program: String,
     /// Arguments without the program name.
     pub(super) arguments: Vec<String>,
     /// Dialect of the calling shell.
@@ -18,6 +20,12 @@ impl Call {
     /// Returns the arguments as `&str`, for matching.
     pub(super) fn words(&self) -> Vec<&str> {
         self.arguments.iter().map(String::as_str).collect()
+    }
+
+    /// Returns the program and its arguments, separated by spaces.
+    pub(super) fn in_words(&self) -> String {
+        let words: Vec<&str> = [self.program.as_str()].into_iter().chain(self.words()).collect();
+        words.join(" ")
     }
 
     /// Whether the shell is one of bash, ksh and zsh, which agree on most extensions.
@@ -49,7 +57,7 @@ pub(super) struct Substitute {
     /// The replacement.
     pub(super) after: String,
     /// The variable that `after` sets, if it is a statement and not a word.
-    sets: Option<&'static str>,
+    pub(super) sets: Option<&'static str>,
     /// The launches that disappear.
     pub(super) effect: Effect,
     /// Cases in which the replacement differs. May be empty.
@@ -63,7 +71,13 @@ impl Substitute {
         after: impl Into<String>,
         limits: &'static [&'static str],
     ) -> Option<Substitute> {
-        Substitute::new(before, after, Effect::Gone, limits)
+        Some(Substitute {
+            before: before.into(),
+            after: after.into(),
+            sets: None,
+            effect: Effect::Gone,
+            limits,
+        })
     }
 
     /// Replaces the substitution by a command that sets the variable `sets`.
@@ -73,27 +87,11 @@ impl Substitute {
         sets: &'static str,
         limits: &'static [&'static str],
     ) -> Option<Substitute> {
-        let substitute = Substitute::new(before, after, Effect::Gone, limits)?;
+        let substitute = Substitute::expansion(before, after, limits)?;
         Some(Substitute {
             sets: Some(sets),
             ..substitute
         })
-    }
-
-    pub(super) fn builtin(
-        before: impl Into<String>,
-        after: impl Into<String>,
-        limits: &'static [&'static str],
-    ) -> Option<Substitute> {
-        Substitute::new(before, after, Effect::Builtin, limits)
-    }
-
-    pub(super) fn once(
-        before: impl Into<String>,
-        after: impl Into<String>,
-        limits: &'static [&'static str],
-    ) -> Option<Substitute> {
-        Substitute::new(before, after, Effect::Once, limits)
     }
 
     /// Adapts the substitute to a call without `$( )`, whose output is printed. Uses printf, since echo would interpret -n.
@@ -109,26 +107,17 @@ impl Substitute {
         self.before = inner.to_owned();
         self
     }
-
-    fn new(
-        before: impl Into<String>,
-        after: impl Into<String>,
-        effect: Effect,
-        limits: &'static [&'static str],
-    ) -> Option<Substitute> {
-        Some(Substitute {
-            before: before.into(),
-            after: after.into(),
-            sets: None,
-            effect,
-            limits,
-        })
-    }
 }
 
 /// Differences between an expansion and the `$( )` and echo that it replaces.
 pub(super) const AS_IT_IS: &str =
     "unlike $(echo), it keeps newlines at the end and what echo interprets (-n, -e; in sh, backslashes)";
+
+pub(super) const OF_BASENAME: &str =
+    "${p##*/} turns a path that ends with a slash into nothing: remove the slash first with ${p%/}";
+pub(super) const OF_NEWLINES: &str = "newlines at the end of a name are kept";
+pub(super) const OF_VARIABLE: &str =
+    "for the text of a variable; read files and the output of other programs into a variable first";
 
 /// Whether a text has no special characters in regular expressions and in single quotes.
 pub(super) fn is_literal(text: &str) -> bool {

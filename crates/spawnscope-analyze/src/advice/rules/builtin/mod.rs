@@ -1,10 +1,12 @@
-//! Small programs that a shell launches although it can do their work itself. `names`, `text`, `sed` and `commands` choose the replacement
-//! by the recorded arguments, and skip calls that they cannot replace reliably.
+//! Small programs that a shell launches although it can do their work itself. `table` has the replacements; `names`, `numbers`, `text` and
+//! `sed` compute those that depend on the recorded arguments. Calls that cannot be replaced reliably are skipped.
 
 mod call;
-mod commands;
 mod names;
+mod numbers;
+mod row;
 mod sed;
+mod table;
 mod text;
 
 use std::cmp::Reverse;
@@ -23,46 +25,8 @@ use crate::whatif::changes::Change;
 use call::{Call, Effect, Substitute};
 use spawnscope_data::event::{Mechanism, Nanos};
 use spawnscope_data::units;
+use table::TABLE;
 
-/// Returns the substitute for a call. `None` where the result might differ.
-type Substitution = fn(&Call) -> Option<Substitute>;
-
-/// Substitutions by program, sorted by program name.
-const TABLE: [(&[u8], Substitution); 33] = [
-    (b"[", commands::bracket),
-    (b"arch", names::arch),
-    (b"awk", text::awk),
-    (b"basename", names::basename),
-    (b"cat", text::cat),
-    (b"cut", text::cut),
-    (b"date", names::date),
-    (b"dirname", names::dirname),
-    (b"echo", commands::echo),
-    (b"expr", commands::expr),
-    (b"false", commands::always_false),
-    (b"gawk", text::awk),
-    (b"getconf", names::getconf),
-    (b"grep", text::grep),
-    (b"head", text::head),
-    (b"hostname", names::hostname),
-    (b"id", names::id),
-    (b"kill", commands::kill),
-    (b"logname", names::logname),
-    (b"mawk", text::awk),
-    (b"nproc", names::nproc),
-    (b"printf", commands::printf),
-    (b"pwd", names::pwd),
-    (b"sed", sed::sed),
-    (b"seq", commands::seq),
-    (b"sleep", commands::sleep),
-    (b"test", commands::test),
-    (b"tr", text::tr),
-    (b"true", commands::always_true),
-    (b"uname", names::uname),
-    (b"wc", text::wc),
-    (b"which", names::which),
-    (b"whoami", names::whoami),
-];
 /// Maximum number of programs that are reported.
 const MOST_FINDINGS: usize = 5;
 /// Maximum number of forms that are shown per program.
@@ -113,9 +77,8 @@ fn needless(context: &RuleContext<'_, '_>, siblings: &[usize], position: usize) 
     let index = siblings[position];
     let launch = &forest.launches[index];
     let [exec] = &launch.execs[..] else { return None };
-    let known = TABLE
-        .binary_search_by_key(&launch.command.name, |(program, _)| program)
-        .ok()?;
+    let program = TABLE.binary_search_by_key(&launch.command.name, |(program, _)| program);
+    let (_, rows) = TABLE[program.ok()?];
     if !launch.is_launch() || exec.argv_cut || !forest.children(index).is_empty() {
         return None;
     }
@@ -131,12 +94,13 @@ fn needless(context: &RuleContext<'_, '_>, siblings: &[usize], position: usize) 
         return None;
     }
     let call = Call {
+        program: name(launch.command.name),
         arguments: exec.arguments().skip(1).map(name).collect(),
         dialect,
         is_fed: pipeline.is_fed,
         is_captured: pipeline.is_captured,
     };
-    let substitute = TABLE[known].1(&call)?;
+    let substitute = rows.iter().find(|row| row.matches(&call))?.substitute(&call)?;
     // Shells use vfork only for plain commands; for $( ) and pipelines they fork.
     let is_plain = launch.mechanism == Some(Mechanism::Vfork) && !call.is_captured;
     Some(Needless {
@@ -249,28 +213,23 @@ fn tries(context: &RuleContext<'_, '_>, needless: &[Needless]) -> Vec<Fix> {
         .collect()
 }
 
-/// Calls every substitution of the table, for `fuzz/`. `flags` encode the context of the call.
+/// Looks up the substitute for each known program, called with `words` as its arguments, for `fuzz/`. `flags` encode the context of the call.
 #[cfg(fuzzing)]
 pub fn substitute_for_fuzzing(flags: u8, words: &[&str]) {
     let dialects = [Dialect::Posix, Dialect::Bash, Dialect::Ksh, Dialect::Zsh];
-    let call = Call {
-        arguments: words.iter().map(|word| (*word).to_owned()).collect(),
-        dialect: dialects[usize::from(flags & 3)],
-        is_fed: flags & 4 != 0,
-        is_captured: flags & 8 != 0,
-    };
-    for (_, substitution) in TABLE {
+    for (program, rows) in TABLE {
+        let call = Call {
+            program: name(program),
+            arguments: words.iter().map(|word| (*word).to_owned()).collect(),
+            dialect: dialects[usize::from(flags & 3)],
+            is_fed: flags & 4 != 0,
+            is_captured: flags & 8 != 0,
+        };
         // Control characters in the result are escaped when it is shown.
-        let _ = substitution(&call);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::TABLE;
-
-    #[test]
-    fn programs_are_found_by_halves() {
-        assert!(TABLE.is_sorted_by_key(|(program, _)| program));
+        let _ = rows
+            .iter()
+            .filter(|row| row.matches(&call))
+            .map(|row| row.substitute(&call))
+            .count();
     }
 }

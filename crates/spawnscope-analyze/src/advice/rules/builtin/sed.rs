@@ -10,7 +10,7 @@ pub(super) fn sed(call: &Call) -> Option<Substitute> {
         [script] | ["-E" | "-r" | "-e", script] => script,
         _ => return None,
     };
-    if !call.is_captured || script.starts_with('-') {
+    if script.starts_with('-') {
         return None;
     }
     let command = Command::parse(script)?;

@@ -1,0 +1,75 @@
+//! Arithmetic and sequences of numbers.
+
+use super::call::{Call, Substitute};
+use crate::patterns::shells::Dialect;
+
+pub(super) fn arithmetic(call: &Call) -> Option<Substitute> {
+    let operator = &call.arguments[1];
+    let shown = if operator == "*" { "\\*" } else { operator };
+    Substitute::expansion(
+        format!("$(expr \"$a\" {shown} \"$b\")"),
+        format!("$((a {operator} b))"),
+        &[
+            "$(( )) reads a number with a leading zero as octal, treats other text as a variable name or as 0, and has 64 bits",
+            "expr also exits with status 1 when the result is 0",
+        ],
+    )
+}
+
+/// Compares numbers if both operands are numbers, and text otherwise. sh cannot compare the order of texts.
+pub(super) fn comparison(call: &Call) -> Option<Substitute> {
+    let [a, operator, b] = call.words()[..] else {
+        return None;
+    };
+    let is_of_numbers = [a, b].iter().all(|operand| operand.parse::<i64>().is_ok());
+    let option = match operator {
+        "=" | "!=" if !is_of_numbers => operator,
+        _ if !is_of_numbers => return None,
+        "<" => "-lt",
+        "<=" => "-le",
+        ">" => "-gt",
+        ">=" => "-ge",
+        "=" => "-eq",
+        _ => "-ne",
+    };
+    Substitute::expansion(
+        format!("expr \"$a\" '{operator}' \"$b\""),
+        format!("[ \"$a\" {option} \"$b\" ]"),
+        &[
+            "expr compares numbers if both operands are numbers, and text otherwise; [ -eq ] compares only numbers, [ = ] only text; expr \
+             also prints 1 or 0",
+        ],
+    )
+}
+
+/// Replaces a sequence that a loop reads. In a pipeline, another program reads the numbers.
+pub(super) fn seq(call: &Call) -> Option<Substitute> {
+    // Only plain numbers: a loop would read 010 as octal.
+    let numbers: Option<Vec<i64>> = call.words().iter().map(|word| word.parse().ok()).collect();
+    let (from, step, to) = match numbers?[..] {
+        [to] => (1, 1, to),
+        [from, to] => (from, 1, to),
+        [from, step, to] => (from, step, to),
+        _ => return None,
+    };
+    // The loop ends only if a number after the last one exists.
+    if step < 1 || to.checked_add(step).is_none() {
+        return None;
+    }
+    let before = format!("for i in $(seq {})", call.words().join(" "));
+    if matches!(call.dialect, Dialect::Posix | Dialect::Ksh) {
+        let after = format!("i={from}; while [ \"$i\" -le {to} ]; do ...; i=$((i + {step})); done");
+        return Substitute::expansion(
+            before,
+            after,
+            &["code in the loop that changes i or uses continue must increment i itself"],
+        );
+    }
+    let next = if step == 1 {
+        "i++".to_owned()
+    } else {
+        format!("i += {step}")
+    };
+    let after = format!("for ((i = {from}; i <= {to}; {next}))");
+    Substitute::expansion(before, after, &["not if the loop body changes i"])
+}

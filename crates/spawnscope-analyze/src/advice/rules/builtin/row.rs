@@ -1,0 +1,173 @@
+//! A row of the table of replacements: the calls that it matches, and the shell code that replaces them.
+
+use super::call::{Call, Effect, Substitute};
+use crate::patterns::shells::Dialect;
+
+pub(super) const OF_BUILTIN: &[&str] = &["the builtin may know fewer options than the program"];
+
+/// An argument of a call.
+#[derive(Clone, Copy)]
+pub(super) enum Word {
+    Any,
+    /// Anything but an option.
+    Operand,
+    Is(&'static str),
+    OneOf(&'static [&'static str]),
+}
+
+/// One row. The first row of a program that matches a call decides.
+#[derive(Clone, Copy)]
+pub(super) struct Row {
+    /// The alternative lists of arguments; any arguments without one.
+    arguments: &'static [&'static [Word]],
+    /// The dialects; all dialects without one.
+    dialects: &'static [Dialect],
+    needs_capture: bool,
+    needs_feeder: bool,
+    condition: fn(&Call) -> bool,
+    /// Computes the replacement, instead of the code below.
+    computed: Option<fn(&Call) -> Option<Substitute>>,
+    /// The code before and after, in which `{program}` stands for the program, and `{call}` for the program and its arguments.
+    code: [&'static str; 2],
+    /// The variable that the code sets.
+    sets: Option<&'static str>,
+    effect: Effect,
+    limits: &'static [&'static str],
+}
+
+/// Matches calls with any arguments.
+pub(super) const fn any() -> Row {
+    of(&[])
+}
+
+/// Matches calls with one of these lists of arguments.
+pub(super) const fn of(arguments: &'static [&'static [Word]]) -> Row {
+    Row {
+        arguments,
+        dialects: &[],
+        needs_capture: false,
+        needs_feeder: false,
+        condition: |_| true,
+        computed: None,
+        code: [""; 2],
+        sets: None,
+        effect: Effect::Gone,
+        limits: &[],
+    }
+}
+
+impl Row {
+    /// Restricts the row to these dialects.
+    pub(super) const fn in_shells(mut self, dialects: &'static [Dialect]) -> Row {
+        self.dialects = dialects;
+        self
+    }
+
+    /// Restricts the row to calls whose output the shell reads.
+    pub(super) const fn captured(mut self) -> Row {
+        self.needs_capture = true;
+        self
+    }
+
+    /// Restricts the row to calls whose input a fork of the shell writes.
+    pub(super) const fn fed(mut self) -> Row {
+        self.needs_feeder = true;
+        self
+    }
+
+    /// Restricts the row to calls that meet a condition.
+    pub(super) const fn only_if(mut self, condition: fn(&Call) -> bool) -> Row {
+        self.condition = condition;
+        self
+    }
+
+    /// Replaces the code by other code: the substitution by a word, or by a command if the row sets a variable.
+    pub(super) const fn expansion(mut self, code: [&'static str; 2], limits: &'static [&'static str]) -> Row {
+        self.code = code;
+        self.limits = limits;
+        self
+    }
+
+    /// Notes the variable that the new code sets.
+    pub(super) const fn setting(mut self, variable: &'static str) -> Row {
+        self.sets = Some(variable);
+        self
+    }
+
+    /// Replaces the program by a builtin of the shell.
+    pub(super) const fn builtin(mut self, code: [&'static str; 2], limits: &'static [&'static str]) -> Row {
+        self.effect = Effect::Builtin;
+        self.expansion(code, limits)
+    }
+
+    /// Replaces the program by the builtin of the same name. A script launches it if it uses its path, `env` or `command -p`.
+    pub(super) const fn same_builtin(self) -> Row {
+        self.builtin(["/usr/bin/{program} ...", "{program} ..."], OF_BUILTIN)
+    }
+
+    /// Keeps the first call, since the output never changes.
+    pub(super) const fn once(mut self) -> Row {
+        self.effect = Effect::Once;
+        self.expansion(
+            [
+                "$({call}) each time",
+                "fact=$({call}) once, before the loop, then \"$fact\"",
+            ],
+            &["the variable does not follow later changes"],
+        )
+    }
+
+    /// Computes the replacement from the arguments. `None` where the result might differ.
+    pub(super) const fn computed(mut self, by: fn(&Call) -> Option<Substitute>) -> Row {
+        self.computed = Some(by);
+        self
+    }
+
+    /// Returns the replacement of a call that the row matches.
+    pub(super) fn substitute(&self, call: &Call) -> Option<Substitute> {
+        if let Some(computed) = self.computed {
+            return computed(call);
+        }
+        // The arguments may contain anything, so they come last.
+        let written = |code: &str| {
+            code.replace("{program}", &call.program)
+                .replace("{call}", &call.in_words())
+        };
+        let [before, after] = self.code.map(written);
+        Some(Substitute {
+            before,
+            after,
+            sets: self.sets,
+            effect: self.effect,
+            limits: self.limits,
+        })
+    }
+
+    pub(super) fn matches(&self, call: &Call) -> bool {
+        let mut lists = self.arguments.iter();
+        (self.arguments.is_empty() || lists.any(|words| are_matched(words, &call.arguments)))
+            && (self.dialects.is_empty() || self.dialects.contains(&call.dialect))
+            && (call.is_captured || !self.needs_capture)
+            && (call.is_fed || !self.needs_feeder)
+            && (self.condition)(call)
+    }
+}
+
+fn are_matched(words: &[Word], arguments: &[String]) -> bool {
+    words.len() == arguments.len()
+        && words
+            .iter()
+            .zip(arguments)
+            .all(|(word, argument)| word.matches(argument))
+}
+
+impl Word {
+    fn matches(self, argument: &str) -> bool {
+        match self {
+            Word::Any => true,
+            Word::Operand => !argument.starts_with('-'),
+            Word::Is(word) => word == argument,
+            Word::OneOf(words) => words.contains(&argument),
+        }
+    }
+}
