@@ -93,8 +93,9 @@ pub(super) fn write(
     let mut tokens = 0..0;
     for thread in 0..timelines.threads.len() as ThreadIndex {
         let slices = timelines.slices(thread);
-        let is_own = |index: &&u32| slices.indices().contains(index);
-        tokens = tokens.end..tokens.end + waits[tokens.end..].iter().take_while(is_own).count();
+        let indices = slices.indices();
+        let own = waits[tokens.end..].iter().take_while(|index| indices.contains(index));
+        tokens = tokens.end..tokens.end + own.count();
         let own = take_own(&mut actions, thread);
         programs.add(|steps| {
             let writer = Writer {
@@ -125,9 +126,8 @@ fn collect_actions(timelines: &Timelines, window: (Nanos, Nanos)) -> (Vec<u32>, 
 
 /// Takes the actions of a thread, which are the last in `actions`. Frees memory while programs grow.
 fn take_own(actions: &mut Vec<Action>, thread: ThreadIndex) -> Vec<Action> {
-    let is_own = |action: &&Action| action.thread() == thread;
-    let others = actions.len() - actions.iter().rev().take_while(is_own).count();
-    let own = actions.split_off(others);
+    let own = actions.iter().rev().take_while(|action| action.thread() == thread);
+    let own = actions.split_off(actions.len() - own.count());
     if actions.capacity() - actions.len() > MOST_SPARE {
         actions.shrink_to_fit();
     }

@@ -89,11 +89,10 @@ struct AffectedLaunches {
 
 impl AffectedLaunches {
     fn of(fix: &Fix, context: Context<'_, '_>, adjustments: &mut Adjustments) -> AffectedLaunches {
-        let was_there = |launch: &u32| !adjustments.is_removed(*launch);
-        let before: HashSet<u32> = fix.launches.iter().copied().filter(was_there).collect();
-        let affected = fix.change.edit(context, &fix.launches, adjustments);
-        let is_its_own = |launch: &u32| before.contains(launch) && adjustments.is_removed(*launch);
-        let (removed, others) = affected.into_iter().partition(is_its_own);
+        let mut before: HashSet<u32> = fix.launches.iter().copied().collect();
+        before.retain(|launch| !adjustments.is_removed(*launch));
+        let affected = fix.change.edit(context, &fix.launches, adjustments).into_iter();
+        let (removed, others) = affected.partition(|launch| before.contains(launch) && adjustments.is_removed(*launch));
         AffectedLaunches { removed, others }
     }
 

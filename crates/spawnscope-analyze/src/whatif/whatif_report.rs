@@ -8,6 +8,7 @@ use super::constants::Constants;
 use super::{Fix, Prediction, WhatIf};
 use crate::critical_path::CriticalPath;
 use crate::launch::Command;
+use crate::patterns::pipeline::is_bare_leaf;
 use crate::replay::{Parameters, Replay, is_believable, unbelievable};
 use crate::select::{SelectError, Selector};
 use crate::spent::{Spent, where_the_wall_went};
@@ -202,10 +203,6 @@ fn no_line(requested: &RequestedChange, selector: &Selector, forest: &Forest<'_>
 /// Returns the most frequent forks without exec that stay although all their launches are removed. A fork that fed such a launch through a
 /// pipe does not count as a launch.
 fn forks_left(forest: &Forest<'_>, removed: &HashSet<u32>) -> Option<(Vec<u8>, u64)> {
-    let is_idle = |index: usize| {
-        let is_bare = forest.launches[index].is_fork_without_exec() && forest.children(index).is_empty();
-        removed.contains(&(index as u32)) || is_bare
-    };
     let parents: HashSet<usize> = removed
         .iter()
         .filter_map(|launch| forest.parent(*launch as usize))
@@ -214,7 +211,8 @@ fn forks_left(forest: &Forest<'_>, removed: &HashSet<u32>) -> Option<(Vec<u8>, u
     for parent in parents {
         let launch = &forest.launches[parent];
         let stays = launch.is_fork_without_exec() && !removed.contains(&(parent as u32));
-        if stays && forest.children(parent).iter().all(|child| is_idle(*child)) {
+        let mut children = forest.children(parent).iter();
+        if stays && children.all(|child| removed.contains(&(*child as u32)) || is_bare_leaf(forest, *child)) {
             *left.entry(launch.command.label()).or_default() += 1;
         }
     }
