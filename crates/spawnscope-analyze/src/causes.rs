@@ -4,7 +4,7 @@ use crate::advice::{Advices, RuleContext, advise};
 use crate::callers::{Callers, Detail};
 use crate::critical_path::{CriticalPath, critical_path};
 use crate::drift::{Drift, drifts};
-use crate::replay::{Replay, Setting, is_believable};
+use crate::replay::{Parameters, Replay, is_believable};
 use crate::timeline::Timelines;
 use crate::tree::Forest;
 use crate::whatif::WhatIf;
@@ -29,11 +29,11 @@ impl Causes {
     /// Finds the causes. `None` for a recording without a command, or one that has not ended.
     #[must_use]
     pub fn find(recording: &Recording, forest: &Forest<'_>, timelines: &Timelines) -> Option<Causes> {
-        let setting = Setting::of(recording)?;
+        let parameters = Parameters::of(recording)?;
         // These are independent, and each takes a large part of a second for 100,000 launches. The replay takes longest.
         let (replay, (path, drifts)) = parallel::both(
-            || Replay::new(forest, timelines, &setting),
-            || (critical_path(forest, timelines, setting.wall), drifts(forest)),
+            || Replay::new(forest, timelines, &parameters),
+            || (critical_path(forest, timelines, parameters.wall), drifts(forest)),
         );
         let (path, replay) = (path?, replay?);
         let context = RuleContext {

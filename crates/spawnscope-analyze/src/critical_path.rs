@@ -213,15 +213,16 @@ impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
             .timelines
             .waker(slice)
             .map(|waker| self.timelines.threads[waker as usize].launch);
-        let is_reaping = |launch: &u32| {
-            let zombie = self.forest.launches[*launch as usize].instants.zombie.get();
-            zombie.is_some_and(|zombie| zombie.0.abs_diff(woken.0) < NEAR_NS)
-        };
-        match ended.filter(|launch| *launch != self.launch()).filter(is_reaping) {
+        match ended.filter(|launch| *launch != self.launch() && self.ended_at(*launch, woken)) {
             Some(child) => self.take(woken, Charge::Phase(child, Phase::Reap)),
             None => self.charge(woken, Time::Runnable),
         }
         self.leave_through_waker(slice.off, slice);
+    }
+
+    fn ended_at(&self, launch: u32, at: Nanos) -> bool {
+        let zombie = self.forest.launches[launch as usize].instants.zombie.get();
+        zombie.is_some_and(|zombie| zombie.0.abs_diff(at.0) < NEAR_NS)
     }
 
     /// Handles a wait that ends at the cursor: continues at the thread that ended it, or charges an external wait.

@@ -57,9 +57,6 @@ fn by_errno(counts: HashMap<(i32, &[u8]), u64>) -> Vec<Failure> {
 /// Merges repeated failed execs. Returns each with its number of consecutive repetitions.
 #[must_use]
 pub fn without_repetitions<'f, 'a>(failed: &'f [FailedExec<'a>]) -> Vec<(&'f FailedExec<'a>, u64)> {
-    let is_same = |one: &FailedExec<'_>, other: &FailedExec<'_>| (one.errno, one.path) == (other.errno, other.path);
-    failed
-        .chunk_by(is_same)
-        .map(|repeated| (&repeated[0], repeated.len() as u64))
-        .collect()
+    let repeated = failed.chunk_by(|one, other| (one.errno, one.path) == (other.errno, other.path));
+    repeated.map(|same| (&same[0], same.len() as u64)).collect()
 }

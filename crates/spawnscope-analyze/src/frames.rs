@@ -82,7 +82,9 @@ pub(crate) fn is_standard_library(frame: &Frame<'_>) -> bool {
         return true;
     }
     let parts: Vec<&[u8]> = file.split(|byte| *byte == b'/').collect();
-    let is_library = |pair: &[&[u8]]| pair[0].starts_with(b"lib") && pair[1].starts_with(b"python3");
-    let is_installed = |part: &&[u8]| *part == b"site-packages" || *part == b"dist-packages";
-    parts.windows(2).any(is_library) && !parts.iter().any(is_installed)
+    let is_installed = [b"site-packages", b"dist-packages"]
+        .iter()
+        .any(|folder| parts.contains(&&folder[..]));
+    let mut pairs = parts.windows(2);
+    !is_installed && pairs.any(|pair| pair[0].starts_with(b"lib") && pair[1].starts_with(b"python3"))
 }

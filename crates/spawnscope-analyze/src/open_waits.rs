@@ -89,9 +89,9 @@ fn child_of(children: &[Child], awaited: &AwaitedChild) -> Option<u32> {
     let found = match awaited {
         AwaitedChild::Any => children.last(),
         AwaitedChild::Pid(pid) => {
-            let has_pid = |child: &&Child| child.pid == Some(*pid);
+            let of_pid = children.iter().find(|child| child.pid == Some(*pid));
             // In another pid namespace, the parent knows its children by other pids.
-            children.iter().find(has_pid).or_else(|| only(children))
+            of_pid.or_else(|| only(children))
         }
         AwaitedChild::One => only(children),
     };

@@ -108,16 +108,9 @@ impl Selector {
     /// `None` when there are none.
     #[must_use]
     pub fn called_from(&self, forest: &Forest<'_>) -> Option<(String, u64)> {
-        let is_called = |launch: &Launch<'_>, pattern: &LinePattern| {
-            let mut frames = forest.frames(launch.best_stack());
-            frames.any(|frame| pattern.holds(frame.file, frame.line))
-        };
         let launches = (0..).zip(&forest.launches).filter(|(_, launch)| {
-            let holds = |term: &Term| match term {
-                Term::Line(pattern) => is_called(launch, pattern),
-                _ => term.holds(launch, None),
-            };
-            launch.is_launch() && self.terms.iter().all(holds)
+            let mut terms = self.terms.iter();
+            launch.is_launch() && terms.all(|term| term.holds_further_out(forest, launch))
         });
         let launches: Vec<u32> = launches.map(|(index, _)| index).collect();
         let counts = Callers::find(forest, Detail::Line).count(&launches);
@@ -157,6 +150,17 @@ impl Term {
             Term::Parent(glob) => launch.parent.get().is_some() && matches(glob, launch.birth_command.name),
         }
     }
+
+    /// Like `holds`, with any frame of the call chain for the line.
+    fn holds_further_out(&self, forest: &Forest<'_>, launch: &Launch<'_>) -> bool {
+        match self {
+            Term::Line(pattern) => {
+                let mut frames = forest.frames(launch.best_stack());
+                frames.any(|frame| pattern.holds(frame.file, frame.line))
+            }
+            _ => self.holds(launch, None),
+        }
+    }
 }
 
 impl LinePattern {
@@ -182,8 +186,8 @@ impl LinePattern {
             let before = file.strip_suffix(self.file.as_slice());
             before.is_some_and(|before| before.is_empty() || before.ends_with(b"/"))
         });
-        let is_line = |(first, last): (u32, u32)| line.is_some_and(|line| (first..=last).contains(&line));
-        is_file && self.lines.is_none_or(is_line)
+        let lines = self.lines.map(|(first, last)| first..=last);
+        is_file && lines.is_none_or(|lines| line.is_some_and(|line| lines.contains(&line)))
     }
 }
 

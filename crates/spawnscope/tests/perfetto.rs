@@ -19,7 +19,7 @@ use std::process::{Command, Output};
 use builder::{Builder, ROOT, Spans};
 use slices::{created, ended, slice};
 use spawnscope::analyze::critical_path::stretches;
-use spawnscope::analyze::replay::Setting;
+use spawnscope::analyze::replay::Parameters;
 use spawnscope::analyze::waits::attribution::waits_of_parents;
 use spawnscope::analyze::{Causes, Forest, GroupBy, SliceCollection, report_on};
 use spawnscope::event::{Language, LaunchId, Nanos, TaskId};
@@ -43,7 +43,7 @@ fn trace_of(recording: &Recording, slices: &[SliceRow]) -> (Vec<u8>, Nanos) {
     let timelines = collection.finish();
     let causes = Causes::find(recording, &forest, &timelines);
     let report = report_on(recording, &forest, causes.as_ref(), GroupBy::Command);
-    let wall = Setting::of(recording).unwrap().wall;
+    let wall = Parameters::of(recording).unwrap().wall;
     let contents = Contents {
         forest: &forest,
         report: &report,

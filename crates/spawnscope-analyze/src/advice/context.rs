@@ -123,7 +123,7 @@ impl<'g, 'a> RuleContext<'g, 'a> {
 
     /// Returns the launch that [`RuleContext::example`] takes the arguments from.
     pub(super) fn example_launch(&self, launches: &[u32]) -> Option<u32> {
-        let has_arguments = |index: &u32| !self.launch(*index).execs.is_empty();
-        launches.iter().copied().find(has_arguments)
+        let mut launches = launches.iter().copied();
+        launches.find(|index| !self.launch(*index).execs.is_empty())
     }
 }

@@ -40,8 +40,8 @@ pub(super) fn literal(bytes: &[u8]) -> String {
 
 /// Quotes a word for a shell where necessary.
 pub(super) fn quoted(word: &str) -> String {
-    let is_plain = |character: char| character.is_alphanumeric() || "-_=,./:+@%".contains(character);
-    if !word.is_empty() && word.chars().all(is_plain) {
+    let mut characters = word.chars();
+    if !word.is_empty() && characters.all(|character| character.is_alphanumeric() || "-_=,./:+@%".contains(character)) {
         word.to_owned()
     } else {
         format!("'{}'", word.replace('\'', "'\\''"))

@@ -182,11 +182,9 @@ fn beginning(script: &[u8], line: u32) -> Option<Vec<u8>> {
     if line.len() <= MOST_TEXT {
         return (!line.is_empty()).then(|| line.to_vec());
     }
-    let is_continuation = |at: &usize| line[*at] & 0xc0 == 0x80;
-    let end = (0..=MOST_TEXT)
-        .rev()
-        .find(|at| !is_continuation(at))
-        .unwrap_or_default();
+    // A character is not cut: the bytes after its first one begin with the bits 10.
+    let end = (0..=MOST_TEXT).rev().find(|at| line[*at] & 0xc0 != 0x80);
+    let end = end.unwrap_or_default();
     Some([&line[..end], "…".as_bytes()].concat())
 }
 

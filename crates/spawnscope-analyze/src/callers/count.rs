@@ -146,23 +146,17 @@ impl Callers {
 
 /// Marks call sites in files that share their base name with another file.
 fn mark_namesakes(call_sites: &mut [CallSite]) {
-    let files: HashSet<&[u8]> = call_sites
+    let files: HashSet<Vec<u8>> = call_sites
         .iter()
-        .filter_map(|call_site| call_site.file.as_deref())
+        .filter_map(|call_site| call_site.file.clone())
         .collect();
     let mut bearers: HashMap<&[u8], u32> = HashMap::new();
-    for file in files {
+    for file in &files {
         *bearers.entry(base_name(file)).or_default() += 1;
     }
-    let is_shared = |call_site: &CallSite| {
-        call_site
-            .file
-            .as_deref()
-            .is_some_and(|file| bearers[base_name(file)] > 1)
-    };
-    let shared: Vec<bool> = call_sites.iter().map(is_shared).collect();
-    for (call_site, shared) in call_sites.iter_mut().zip(shared) {
-        call_site.has_namesake = shared;
+    for call_site in call_sites {
+        let file = call_site.file.as_deref();
+        call_site.has_namesake = file.is_some_and(|file| bearers[base_name(file)] > 1);
     }
 }
 

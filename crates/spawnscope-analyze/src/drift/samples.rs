@@ -18,20 +18,10 @@ pub(super) struct Sample<'f> {
 
 /// Returns the children with a known cost, over the same phases for all.
 pub(super) fn comparable<'f>(children: &[&'f Launch<'f>]) -> Vec<Sample<'f>> {
-    let is_mostly_known = |phase: &Phase| {
-        let known = children.iter().filter(|child| child.phases.get(*phase).is_some());
-        known.count() * 10 >= children.len() * 9
-    };
     let (create, rest): (Vec<Phase>, Vec<Phase>) = COST
         .into_iter()
-        .filter(is_mostly_known)
+        .filter(|phase| is_mostly_known(children, *phase))
         .partition(|phase| *phase == Phase::Create);
-    let sum_ns = |child: &Launch<'_>, phases: &[Phase]| {
-        let spans_ns = phases
-            .iter()
-            .map(|phase| child.phases.get(*phase).map(|span| span.0 as f64));
-        spans_ns.sum::<Option<f64>>()
-    };
     let costed: Vec<(&Launch<'_>, f64, f64)> = children
         .iter()
         .filter_map(|child| Some((*child, sum_ns(child, &create)?, sum_ns(child, &rest)?)))
@@ -44,6 +34,20 @@ pub(super) fn comparable<'f>(children: &[&'f Launch<'f>]) -> Vec<Sample<'f>> {
         cost_ns: (create_ns + create_shifts[&launch.mechanism]) + (rest_ns + rest_shifts[&*launch.command]),
     };
     costed.into_iter().map(sample).collect()
+}
+
+/// Whether a phase is known for nine of ten children.
+fn is_mostly_known(children: &[&Launch<'_>], phase: Phase) -> bool {
+    let known = children.iter().filter(|child| child.phases.get(phase).is_some());
+    known.count() * 10 >= children.len() * 9
+}
+
+/// Returns the sum of phases. `None` when one of them is unknown.
+fn sum_ns(child: &Launch<'_>, phases: &[Phase]) -> Option<f64> {
+    phases
+        .iter()
+        .map(|phase| Some(child.phases.get(*phase)?.0 as f64))
+        .sum()
 }
 
 /// Returns one corrected phase of each sample. `None` where unknown.

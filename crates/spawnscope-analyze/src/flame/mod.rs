@@ -192,10 +192,10 @@ pub fn sampled<'a>(forest: &Forest<'a>, samples: &[Sample], wanted: Wanted) -> R
         boxes[index] = Some(own);
     });
     let is_waiting = wanted.weight == Weight::OffCpu;
-    let is_wanted = |sample: &&Sample| {
-        sample.is_waiting == is_waiting && wanted.phase.is_none_or(|phase| sample.phase == Some(phase))
-    };
-    for sample in samples.iter().filter(is_wanted) {
+    for sample in samples.iter().filter(|sample| sample.is_waiting == is_waiting) {
+        if wanted.phase.is_some_and(|phase| sample.phase != Some(phase)) {
+            continue;
+        }
         let mut at = boxes[sample.launch];
         if wanted.stacking != Stacking::Caller {
             at = Some(stacks.above(at, sample.phase.map_or(Label::UnknownPhase, Label::Phase)));

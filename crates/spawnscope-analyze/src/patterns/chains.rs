@@ -60,11 +60,13 @@ impl Link {
 pub(crate) fn begin(forest: &Forest<'_>, timelines: &Timelines, launch: u32) -> usize {
     let execs = &forest.launches[launch as usize].execs;
     let last = execs.len().saturating_sub(1);
-    let leads = |at: &usize| leads_on(forest, timelines, launch, *at);
-    let is_known = |at: &usize| Link::of(&execs[*at], &execs[last]).is_some() && leads(at);
-    let known = (0..last).rev().take_while(is_known).last();
-    let begin = known.or_else(|| (0..last).rev().take_while(leads).last());
-    begin.unwrap_or(last)
+    let leading = || {
+        (0..last)
+            .rev()
+            .take_while(|at| leads_on(forest, timelines, launch, *at))
+    };
+    let known = leading().take_while(|at| Link::of(&execs[*at], &execs[last]).is_some());
+    known.last().or_else(|| leading().last()).unwrap_or(last)
 }
 
 /// Whether a process launched other work before the chain to its last program.
@@ -161,11 +163,8 @@ fn script_of<'e, 'a>(execs: &'e [Exec<'a>]) -> Option<&'e Exec<'a>> {
 /// Whether an exec runs a version manager: `pyenv`, its `pyenv-exec`, or one of its shims.
 fn is_chooser(exec: &Exec<'_>) -> bool {
     let program = base_name(exec.path());
-    let is_of = |chooser: &&[u8]| {
-        let rest = program.strip_prefix(*chooser);
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"-"))
-    };
-    is_shim(exec) || CHOOSERS.iter().any(is_of)
+    let mut rests = CHOOSERS.iter().filter_map(|chooser| program.strip_prefix(*chooser));
+    is_shim(exec) || rests.any(|rest| rest.is_empty() || rest.starts_with(b"-"))
 }
 
 fn is_shim(exec: &Exec<'_>) -> bool {

@@ -31,14 +31,13 @@ impl PipelineUnit {
             .filter(|parent| forest.launches[*parent].is_fork_without_exec());
         // In a subshell with just these two children, the fork can only be the feeder.
         let is_alone = parent.is_some() && siblings.len() == 2;
-        let is_feeder =
-            |before: &usize| is_bare_leaf(forest, *before) && (is_alone || run_side_by_side(forest, *before, launch));
         let before = position.checked_sub(1).map(|before| siblings[before]);
-        let feeder = before.filter(is_feeder);
+        let feeder = before
+            .filter(|before| is_bare_leaf(forest, *before))
+            .filter(|before| is_alone || run_side_by_side(forest, *before, launch));
         let mut unit: Vec<u32> = feeder.into_iter().chain([launch]).map(|index| index as u32).collect();
-        let is_read = |index: usize| is_captured(forest, timelines, index as u32);
         // A subshell that reads the output uses it, and continues after the launch.
-        let is_read_directly = is_read(launch);
+        let is_read_directly = is_captured(forest, timelines, launch as u32);
         let subshell = parent.filter(|_| siblings.len() == unit.len() && !is_read_directly);
         if let Some(subshell) = subshell {
             unit = vec![subshell as u32];
@@ -47,7 +46,8 @@ impl PipelineUnit {
             unit,
             forks: feeder.into_iter().chain(subshell).map(|index| index as u32).collect(),
             is_fed: feeder.is_some(),
-            is_captured: is_read_directly || subshell.is_some_and(is_read),
+            is_captured: is_read_directly
+                || subshell.is_some_and(|subshell| is_captured(forest, timelines, subshell as u32)),
         }
     }
 }

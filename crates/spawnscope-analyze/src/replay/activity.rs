@@ -12,7 +12,7 @@ pub struct Stage(u16);
 
 /// The kind of work in a stage: a phase, or the supervision of a child by its parent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Doing {
+pub enum ActivityKind {
     /// A phase of the launch.
     Phase(Phase),
     /// Work of the parent from the creation of its child until the child ends, with no other child alive; and the system calls before the
@@ -22,35 +22,35 @@ pub enum Doing {
     Faults,
 }
 
-const DOING_BITS: u16 = 4;
+const KIND_BITS: u16 = 4;
 /// Bytes of a small page.
 const PAGE: u64 = 4096;
-const ATTEND: u16 = 8;
+const SUPERVISE: u16 = 8;
 const FAULTS: u16 = 9;
 
 impl Stage {
     /// Returns the stage for a phase after exec number `exec`, from 0.
     #[must_use]
     pub fn new(phase: Phase, exec: usize) -> Stage {
-        let exec = (exec as u16).min(u16::MAX >> DOING_BITS);
-        Stage(exec << DOING_BITS | phase as u16)
+        let exec = (exec as u16).min(u16::MAX >> KIND_BITS);
+        Stage(exec << KIND_BITS | phase as u16)
     }
 
     /// Returns the kind of work.
     #[must_use]
-    pub fn doing(self) -> Doing {
-        let doing = self.0 & ((1 << DOING_BITS) - 1);
-        match Phase::ALL.get(doing as usize) {
-            Some(phase) => Doing::Phase(*phase),
-            None if doing == ATTEND => Doing::Supervise,
-            None => Doing::Faults,
+    pub fn kind(self) -> ActivityKind {
+        let kind = self.0 & ((1 << KIND_BITS) - 1);
+        match Phase::ALL.get(kind as usize) {
+            Some(phase) => ActivityKind::Phase(*phase),
+            None if kind == SUPERVISE => ActivityKind::Supervise,
+            None => ActivityKind::Faults,
         }
     }
 
     /// Returns the number of the exec it follows, from 0.
     #[must_use]
     pub fn exec(self) -> usize {
-        usize::from(self.0 >> DOING_BITS)
+        usize::from(self.0 >> KIND_BITS)
     }
 }
 
@@ -67,7 +67,7 @@ impl Activity {
     /// Whether this is the given phase, after any exec.
     #[must_use]
     pub fn is(self, phase: Phase) -> bool {
-        self.stage.doing() == Doing::Phase(phase)
+        self.stage.kind() == ActivityKind::Phase(phase)
     }
 }
 
@@ -186,13 +186,13 @@ fn makings(
             continue;
         }
         if let Some(prepare) = at.prepare.get() {
-            push(prepare, create, child, Stage(ATTEND));
+            push(prepare, create, child, Stage(SUPERVISE));
         }
         push(create, created, child, Stage::new(Phase::Create, 0));
         let mut done = created;
         if let Some(reaped) = at.reaped.get().filter(|_| is_alone(forest, children, position)) {
             let ended = at.zombie.get().unwrap_or(reaped).clamp(created, reaped.max(created));
-            push(created, ended, child, Stage(ATTEND));
+            push(created, ended, child, Stage(SUPERVISE));
             push(ended, reaped, child, Stage::new(Phase::Reap, 0));
             done = reaped;
         }
@@ -202,7 +202,7 @@ fn makings(
                 .parent_tidied
                 .get()
                 .map_or(done, |at| at.max(done));
-            push(done, tidied, child, Stage(ATTEND));
+            push(done, tidied, child, Stage(SUPERVISE));
             let faults = faults_between(forest, child, *next) * fault;
             push(tidied, Nanos(tidied.0 + faults as u64), child, Stage(FAULTS));
         }

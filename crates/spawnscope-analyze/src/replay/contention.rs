@@ -132,15 +132,11 @@ impl Sweep<'_> {
     }
 
     fn next(&mut self) -> Option<Event> {
-        let is_due = |sweep: &Self| {
-            let (at, _) = sweep.to_come.last()?;
-            let is_next = sweep.coming.peek().is_none_or(|Reverse(event)| *at <= event.at);
-            is_next.then_some(())
-        };
-        while is_due(self).is_some() {
-            if let Some((_, thread)) = self.to_come.pop() {
-                self.open(thread);
-            }
+        loop {
+            let next = self.coming.peek().map(|Reverse(event)| event.at);
+            let started = self.to_come.pop_if(|(at, _)| next.is_none_or(|next| *at <= next));
+            let Some((_, thread)) = started else { break };
+            self.open(thread);
         }
         let Reverse(event) = self.coming.pop()?;
         match event.transition {

@@ -1,7 +1,7 @@
 //! Records the activity of a replay, and computes its critical path.
 
-use super::activity::{Activity, Doing};
-use super::simulate::{Watch, What};
+use super::activity::{Activity, ActivityKind};
+use super::simulate::{ThreadState, Watch};
 use crate::critical_path::{Charges, CriticalPath};
 use crate::external_wait::{ExternalWait, ExternalWaitTimes};
 use crate::phases::Phase;
@@ -13,23 +13,23 @@ const MOST_JUMPS: usize = 64;
 
 /// The activities of each thread in order of time. Each lasts until the next one starts.
 pub(super) struct History {
-    threads: Vec<Doings>,
+    threads: Vec<ThreadHistory>,
 }
 
 #[derive(Clone, Default)]
-struct Doings {
+struct ThreadHistory {
     maker: Option<ThreadIndex>,
-    begun: Vec<(Nanos, What, Option<ThreadIndex>)>,
+    begun: Vec<(Nanos, ThreadState, Option<ThreadIndex>)>,
 }
 
 impl Watch for History {
-    fn begins(&mut self, thread: ThreadIndex, at: Nanos, what: What) {
+    fn begins(&mut self, thread: ThreadIndex, at: Nanos, state: ThreadState) {
         let begun = &mut self.threads[thread as usize].begun;
         match begun.last_mut() {
-            Some((_, last, None)) if *last == what => {}
+            Some((_, last, None)) if *last == state => {}
             // An activity without duration is dropped, but the waker of a wait is kept.
-            Some(last) if last.0 == at && last.1 != What::Waits => *last = (at, what, None),
-            _ => begun.push((at, what, None)),
+            Some(last) if last.0 == at && last.1 != ThreadState::Waiting => *last = (at, state, None),
+            _ => begun.push((at, state, None)),
         }
     }
 
@@ -47,7 +47,7 @@ impl Watch for History {
 impl History {
     pub(super) fn of_threads(count: usize) -> History {
         History {
-            threads: vec![Doings::default(); count],
+            threads: vec![ThreadHistory::default(); count],
         }
     }
 
@@ -66,11 +66,11 @@ impl History {
         };
         let (mut thread, mut at, mut jumps) = (last, end, 0);
         while at > Nanos(0) {
-            let doings = &self.threads[thread as usize];
-            let begun = doings.begun.partition_point(|(since, ..)| *since < at);
-            let found = doings.begun[..begun].last();
-            let jump = match (found, doings.maker) {
-                (Some((_, What::Waits, by)), _) => *by,
+            let history = &self.threads[thread as usize];
+            let begun = history.begun.partition_point(|(since, ..)| *since < at);
+            let found = history.begun[..begun].last();
+            let jump = match (found, history.maker) {
+                (Some((_, ThreadState::Waiting, by)), _) => *by,
                 (None, maker) => maker,
                 _ => None,
             };
@@ -81,19 +81,21 @@ impl History {
             let since = found.map_or(Nanos(0), |(since, ..)| *since);
             let span = at.since(since);
             (at, jumps) = (since, 0);
-            let what = found.map(|(_, what, _)| *what);
-            charge(&mut path, launch_of[thread as usize], what, span);
+            let state = found.map(|(_, state, _)| *state);
+            charge(&mut path, launch_of[thread as usize], state, span);
         }
         path
     }
 }
 
-fn charge(path: &mut CriticalPath, launch: u32, what: Option<What>, span: Nanos) {
-    let external_wait = match what {
-        Some(What::Runs(activity)) => return path.launches[activity.launch as usize].add(phase_of(activity), span),
-        Some(What::Queues(activity)) => return charge_queue(path, launch, activity, span),
-        Some(What::Sleeps(external_wait)) => external_wait,
-        Some(What::Waits) | None => ExternalWait::Unknown,
+fn charge(path: &mut CriticalPath, launch: u32, state: Option<ThreadState>, span: Nanos) {
+    let external_wait = match state {
+        Some(ThreadState::Running(activity)) => {
+            return path.launches[activity.launch as usize].add(phase_of(activity), span);
+        }
+        Some(ThreadState::Queued(activity)) => return charge_queue(path, launch, activity, span),
+        Some(ThreadState::Sleeping(external_wait)) => external_wait,
+        Some(ThreadState::Waiting) | None => ExternalWait::Unknown,
     };
     path.external_wait.entry(external_wait).or_default().0 += span.0;
 }
@@ -108,8 +110,8 @@ fn charge_queue(path: &mut CriticalPath, launch: u32, activity: Option<Activity>
 }
 
 fn phase_of(activity: Activity) -> Phase {
-    match activity.stage.doing() {
-        Doing::Phase(phase) => phase,
-        Doing::Supervise | Doing::Faults => Phase::Run,
+    match activity.stage.kind() {
+        ActivityKind::Phase(phase) => phase,
+        ActivityKind::Supervise | ActivityKind::Faults => Phase::Run,
     }
 }

@@ -53,9 +53,9 @@ pub struct Replay {
     pub unrecorded: Nanos,
 }
 
-/// The machine and the wall of a recording.
+/// The parameters of a replay, which the recording contains: the machine and the wall.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Setting {
+pub struct Parameters {
     /// Number of CPUs.
     pub cpus: u32,
     /// From the start of the command to its end.
@@ -66,13 +66,13 @@ pub struct Setting {
     pub call: f64,
 }
 
-impl Setting {
-    /// Returns the setting of a recording. `None` for one that has not ended.
+impl Parameters {
+    /// Returns the parameters for a recording. `None` for one that has not ended.
     #[must_use]
-    pub fn of(recording: &Recording) -> Option<Setting> {
+    pub fn of(recording: &Recording) -> Option<Parameters> {
         let known = |what: Constant| recording.calibration.iter().find(|row| row.what == what);
         let nanos = |what: Constant| known(what).map(|row| row.ns).unwrap_or_default();
-        Some(Setting {
+        Some(Parameters {
             cpus: recording.info.cpus,
             wall: recording.info.wall?,
             fault: nanos(Constant::ReuseFault),
@@ -84,17 +84,17 @@ impl Setting {
 impl Replay {
     /// Prepares a recording and replays it once. `None` without a command, since the wall ends with it.
     #[must_use]
-    pub fn new(forest: &Forest<'_>, timelines: &Timelines, setting: &Setting) -> Option<Replay> {
+    pub fn new(forest: &Forest<'_>, timelines: &Timelines, parameters: &Parameters) -> Option<Replay> {
         let root = root_of(forest)?;
         let start = forest.launches[root as usize]
             .instants
             .created
             .get()
             .unwrap_or_default();
-        let window = (start, Nanos(start.0 + setting.wall.0));
-        let programs = write::write(forest, timelines, setting, root, window);
-        let machine = Machine::with_cpus(setting.cpus);
-        let is_free = setting.call == 0.0;
+        let window = (start, Nanos(start.0 + parameters.wall.0));
+        let programs = write::write(forest, timelines, parameters, root, window);
+        let machine = Machine::with_cpus(parameters.cpus);
+        let is_free = parameters.call == 0.0;
         let (unrecorded, unchanged) = parallel::both(
             || (!is_free).then(|| simulate(&programs, &machine.unrecorded())),
             || simulate(&programs, &machine),
@@ -103,8 +103,8 @@ impl Replay {
             unchanged,
             unrecorded: unrecorded.unwrap_or(unchanged),
             programs,
-            cpus: setting.cpus,
-            measured: setting.wall,
+            cpus: parameters.cpus,
+            measured: parameters.wall,
         })
     }
 

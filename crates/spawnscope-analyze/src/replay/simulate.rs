@@ -59,7 +59,7 @@ impl Machine {
 /// Receives the activities of all threads in order of time.
 pub(super) trait Watch {
     /// The thread starts this activity.
-    fn begins(&mut self, thread: ThreadIndex, at: Nanos, what: What);
+    fn begins(&mut self, thread: ThreadIndex, at: Nanos, state: ThreadState);
     /// Another thread ends the wait of the thread.
     fn woken(&mut self, thread: ThreadIndex, by: ThreadIndex);
     /// Another thread creates the thread.
@@ -68,18 +68,18 @@ pub(super) trait Watch {
 
 /// The state of a thread in a replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum What {
-    Runs(Activity),
+pub(super) enum ThreadState {
+    Running(Activity),
     /// Waits for a CPU, for this activity.
-    Queues(Option<Activity>),
+    Queued(Option<Activity>),
     /// Waits for another thread.
-    Waits,
-    Sleeps(ExternalWait),
+    Waiting,
+    Sleeping(ExternalWait),
 }
 
 /// A watcher that ignores everything.
 impl Watch for () {
-    fn begins(&mut self, _: ThreadIndex, _: Nanos, _: What) {}
+    fn begins(&mut self, _: ThreadIndex, _: Nanos, _: ThreadState) {}
     fn woken(&mut self, _: ThreadIndex, _: ThreadIndex) {}
     fn born(&mut self, _: ThreadIndex, _: ThreadIndex) {}
 }
@@ -235,8 +235,8 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
 
     /// Reports that a thread waits for a CPU.
     fn queue(&mut self, thread: ThreadIndex) {
-        let activity = self.next_place(thread);
-        self.watch.begins(thread, self.now, What::Queues(activity));
+        let activity = self.next_activity(thread);
+        self.watch.begins(thread, self.now, ThreadState::Queued(activity));
     }
 
     /// Returns the index of the next step of a thread.
@@ -250,7 +250,7 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
     }
 
     /// Returns the activity of a thread when it gets a CPU next.
-    fn next_place(&mut self, thread: ThreadIndex) -> Option<Activity> {
+    fn next_activity(&mut self, thread: ThreadIndex) -> Option<Activity> {
         match self.script.step(thread, self.position(thread))? {
             Step::Run(_, activity)
             | Step::Record(_, activity)
@@ -304,7 +304,7 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
             };
             if let Some((span, activity)) = self.machine.cpu_time(step) {
                 if done < span {
-                    self.watch.begins(thread, self.now, What::Runs(activity));
+                    self.watch.begins(thread, self.now, ThreadState::Running(activity));
                     return self.run(cpu, thread, span.since(done));
                 }
             } else if !self.act(cpu, thread, step) {
@@ -351,16 +351,16 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
                     return true;
                 }
                 *signal = Signal(thread);
-                self.step_off(cpu, thread, What::Waits);
+                self.step_off(cpu, thread, ThreadState::Waiting);
                 false
             }
             Step::Sleep(span, _, external_wait) => {
                 self.schedule_after(span, Event::Ready(thread));
-                self.step_off(cpu, thread, What::Sleeps(external_wait));
+                self.step_off(cpu, thread, ThreadState::Sleeping(external_wait));
                 false
             }
             Step::Lose(_, activity) => {
-                self.watch.begins(thread, self.now, What::Queues(Some(activity)));
+                self.watch.begins(thread, self.now, ThreadState::Queued(Some(activity)));
                 self.cpus[cpu as usize] = None;
                 !self.lose(thread)
             }
@@ -368,8 +368,8 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
         }
     }
 
-    fn step_off(&mut self, cpu: u32, thread: ThreadIndex, what: What) {
-        self.watch.begins(thread, self.now, what);
+    fn step_off(&mut self, cpu: u32, thread: ThreadIndex, state: ThreadState) {
+        self.watch.begins(thread, self.now, state);
         self.cpus[cpu as usize] = None;
         self.pass(thread);
     }

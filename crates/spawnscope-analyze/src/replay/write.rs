@@ -2,8 +2,8 @@
 
 use std::cmp::Reverse;
 
-use super::Setting;
-use super::activity::{Activities, Activity, Doing};
+use super::Parameters;
+use super::activity::{Activities, Activity, ActivityKind};
 use super::contention::{Contention, runnable};
 use super::program::Programs;
 use super::steps::{Step, Steps, Token};
@@ -27,7 +27,7 @@ const MOST_SPARE: usize = 1 << 18;
 struct Action(u128);
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Deed {
+enum ActionKind {
     Wake(Token),
     Spawn(ThreadIndex),
 }
@@ -40,10 +40,10 @@ impl Action {
     const AT_BITS: u32 = 63;
     const THREAD_BIT: u32 = Action::AT_BIT + Action::AT_BITS;
 
-    fn new(thread: ThreadIndex, at: Nanos, deed: Deed) -> Action {
-        let (is_spawn, number) = match deed {
-            Deed::Wake(token) => (false, token),
-            Deed::Spawn(child) => (true, child),
+    fn new(thread: ThreadIndex, at: Nanos, kind: ActionKind) -> Action {
+        let (is_spawn, number) = match kind {
+            ActionKind::Wake(token) => (false, token),
+            ActionKind::Spawn(child) => (true, child),
         };
         let at = u128::from(at.0.min(u64::MAX >> (u64::BITS - Action::AT_BITS)));
         Action(
@@ -62,11 +62,11 @@ impl Action {
         Nanos((self.0 >> Action::AT_BIT) as u64 & (u64::MAX >> (u64::BITS - Action::AT_BITS)))
     }
 
-    fn deed(self) -> Deed {
+    fn kind(self) -> ActionKind {
         let number = self.0 as u32;
         match self.0 >> Action::NUMBER_BITS & 1 {
-            0 => Deed::Wake(number),
-            _ => Deed::Spawn(number),
+            0 => ActionKind::Wake(number),
+            _ => ActionKind::Spawn(number),
         }
     }
 }
@@ -75,13 +75,13 @@ impl Action {
 pub(super) fn write(
     forest: &Forest<'_>,
     timelines: &Timelines,
-    setting: &Setting,
+    parameters: &Parameters,
     root: u32,
     window: (Nanos, Nanos),
 ) -> Programs {
     let ((waits, mut actions), contention) = parallel::both(
         || collect_actions(timelines, window),
-        || Contention::new(timelines, setting.cpus),
+        || Contention::new(timelines, parameters.cpus),
     );
     let launch_of = timelines.threads.iter().map(|thread| thread.launch).collect();
     let mut programs = Programs::new(
@@ -93,8 +93,9 @@ pub(super) fn write(
     let mut tokens = 0..0;
     for thread in 0..timelines.threads.len() as ThreadIndex {
         let slices = timelines.slices(thread);
-        let is_own = |index: &&u32| slices.indices().contains(index);
-        tokens = tokens.end..tokens.end + waits[tokens.end..].iter().take_while(is_own).count();
+        let indices = slices.indices();
+        let own = waits[tokens.end..].iter().take_while(|index| indices.contains(index));
+        tokens = tokens.end..tokens.end + own.count();
         let own = take_own(&mut actions, thread);
         programs.add(|steps| {
             let writer = Writer {
@@ -104,10 +105,10 @@ pub(super) fn write(
                 first_token: tokens.start as Token,
                 window,
                 contention: &contention,
-                call: setting.call,
+                call: parameters.call,
                 cost: 0.0,
                 outlives: timelines.outlives(thread),
-                activities: Activities::new(forest, timelines, thread, setting.fault),
+                activities: Activities::new(forest, timelines, thread, parameters.fault),
             };
             writer.write(slices);
         });
@@ -125,9 +126,8 @@ fn collect_actions(timelines: &Timelines, window: (Nanos, Nanos)) -> (Vec<u32>, 
 
 /// Takes the actions of a thread, which are the last in `actions`. Frees memory while programs grow.
 fn take_own(actions: &mut Vec<Action>, thread: ThreadIndex) -> Vec<Action> {
-    let is_own = |action: &&Action| action.thread() == thread;
-    let others = actions.len() - actions.iter().rev().take_while(is_own).count();
-    let own = actions.split_off(others);
+    let own = actions.iter().rev().take_while(|action| action.thread() == thread);
+    let own = actions.split_off(actions.len() - own.count());
     if actions.capacity() - actions.len() > MOST_SPARE {
         actions.shrink_to_fit();
     }
@@ -147,7 +147,7 @@ fn collect_wakes(timelines: &Timelines, (start, end): (Nanos, Nanos)) -> (Vec<u3
             let Some(waker) = timelines.cause(thread, &slice) else {
                 continue;
             };
-            actions.push(Action::new(waker, woken, Deed::Wake(waits.len() as Token)));
+            actions.push(Action::new(waker, woken, ActionKind::Wake(waits.len() as Token)));
             waits.push(index);
         }
     }
@@ -156,7 +156,10 @@ fn collect_wakes(timelines: &Timelines, (start, end): (Nanos, Nanos)) -> (Vec<u3
 
 /// Whether an activity makes many system calls. The work of a parent for a child is one long call and a few others.
 fn makes_many_calls(activity: Activity) -> bool {
-    !matches!(activity.stage.doing(), Doing::Phase(Phase::Create) | Doing::Supervise)
+    !matches!(
+        activity.stage.kind(),
+        ActivityKind::Phase(Phase::Create) | ActivityKind::Supervise
+    )
 }
 
 fn woken_at(slice: &SliceRow, end: Nanos) -> Option<Nanos> {
@@ -171,7 +174,7 @@ fn collect_spawns(timelines: &Timelines, actions: &mut Vec<Action>) {
         Some(Action::new(
             each.creator.get()?,
             each.created.get()?,
-            Deed::Spawn(child),
+            ActionKind::Spawn(child),
         ))
     };
     actions.extend((0..).zip(&timelines.threads).filter_map(spawn));
@@ -233,9 +236,9 @@ impl Writer<'_> {
         while let Some(action) = self.actions.pop_if(|action| action.at() <= until) {
             self.push_run(at, action.at());
             at = at.max(action.at());
-            self.steps.push(match action.deed() {
-                Deed::Wake(token) => Step::Wake(token),
-                Deed::Spawn(child) => Step::Spawn(child),
+            self.steps.push(match action.kind() {
+                ActionKind::Wake(token) => Step::Wake(token),
+                ActionKind::Spawn(child) => Step::Spawn(child),
             });
         }
         at
@@ -300,17 +303,17 @@ mod tests {
     #[test]
     fn actions_come_by_thread_by_time_and_wakes_first() {
         let all = [
-            (0, u64::MAX >> 1, Deed::Spawn(u32::MAX)),
-            (1, 5, Deed::Wake(7)),
-            (1, 5, Deed::Wake(u32::MAX)),
-            (1, 5, Deed::Spawn(0)),
-            (1, 6, Deed::Wake(1)),
-            (u32::MAX, 0, Deed::Wake(0)),
+            (0, u64::MAX >> 1, ActionKind::Spawn(u32::MAX)),
+            (1, 5, ActionKind::Wake(7)),
+            (1, 5, ActionKind::Wake(u32::MAX)),
+            (1, 5, ActionKind::Spawn(0)),
+            (1, 6, ActionKind::Wake(1)),
+            (u32::MAX, 0, ActionKind::Wake(0)),
         ];
-        let actions = all.map(|(thread, at, deed)| Action::new(thread, Nanos(at), deed));
+        let actions = all.map(|(thread, at, kind)| Action::new(thread, Nanos(at), kind));
         assert!(actions.is_sorted());
         assert_eq!(
-            actions.map(|action| (action.thread(), action.at().0, action.deed())),
+            actions.map(|action| (action.thread(), action.at().0, action.kind())),
             all
         );
     }

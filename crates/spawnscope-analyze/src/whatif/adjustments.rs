@@ -7,7 +7,7 @@ use super::refill::Refill;
 use crate::launch::Launch;
 use crate::phases::Phase;
 use crate::pieces::Piece;
-use crate::replay::activity::{Activity, Doing, Stage};
+use crate::replay::activity::{Activity, ActivityKind, Stage};
 use crate::tree::Forest;
 use spawnscope_data::event::Nanos;
 
@@ -19,7 +19,7 @@ pub struct Adjustments {
     /// By launch: the remaining share of each phase.
     factors: Vec<[f32; Phase::ALL.len()]>,
     /// By launch: the remaining share of its supervision by the parent.
-    attention: Vec<f32>,
+    supervision: Vec<f32>,
     /// Remaining share of single phases after one exec, for launches with several execs.
     pieces: HashMap<Activity, f32>,
     /// By launch: whether its parent waits until its exec, as after vfork.
@@ -50,7 +50,7 @@ impl Adjustments {
         Adjustments {
             removed: vec![false; count],
             factors: vec![[1.0; Phase::ALL.len()]; count],
-            attention: vec![1.0; count],
+            supervision: vec![1.0; count],
             pieces: HashMap::new(),
             waited_for: vec![false; count],
             reaped_at_once: vec![false; count],
@@ -110,7 +110,7 @@ impl Adjustments {
 
     /// Removes the supervision of a launch by its parent.
     pub(super) fn drop_supervision(&mut self, launch: u32) {
-        self.attention[launch as usize] = 0.0;
+        self.supervision[launch as usize] = 0.0;
     }
 
     /// Makes the parent wait for the exec of a launch, as after vfork.
@@ -139,12 +139,12 @@ impl Adjustments {
         }
         let of_piece = || self.pieces.get(&activity).copied().unwrap_or(1.0);
         let piece = if self.pieces.is_empty() { 1.0 } else { of_piece() };
-        let phase = match activity.stage.doing() {
-            Doing::Phase(phase) => self.factors[activity.launch as usize][phase as usize],
-            Doing::Supervise => self.attention[activity.launch as usize],
+        let phase = match activity.stage.kind() {
+            ActivityKind::Phase(phase) => self.factors[activity.launch as usize][phase as usize],
+            ActivityKind::Supervise => self.supervision[activity.launch as usize],
             // Without shared pages the parent has no page faults.
-            Doing::Faults if self.waited_for[activity.launch as usize] => 0.0,
-            Doing::Faults => 1.0,
+            ActivityKind::Faults if self.waited_for[activity.launch as usize] => 0.0,
+            ActivityKind::Faults => 1.0,
         };
         f64::from(phase * piece)
     }

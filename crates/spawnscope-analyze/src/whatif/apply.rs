@@ -4,11 +4,11 @@ use std::collections::{HashMap, VecDeque};
 use std::mem;
 
 use super::adjustments::Adjustments;
-use super::refill::Cold;
+use super::refill::CacheState;
 use super::supervision::Supervision;
 use crate::external_wait::ExternalWait;
 use crate::phases::Phase;
-use crate::replay::activity::{Activity, Doing, Stage};
+use crate::replay::activity::{Activity, ActivityKind, Stage};
 use crate::replay::program::{Programs, Script};
 use crate::replay::steps::{Step, Token};
 use crate::timeline::ThreadIndex;
@@ -34,20 +34,20 @@ impl<'e> Edited<'e> {
             adjustments,
             first_new: given.len() as Token,
             given: given.clone(),
-            news: HashMap::new(),
+            new_tokens: HashMap::new(),
         };
         // One pass over all programs collects the new tokens and the uncertainty.
-        let mut cold = Cold::new(adjustments.refill);
+        let mut cache = CacheState::new(adjustments.refill);
         for thread in 0..programs.launch_of.len() as ThreadIndex {
-            let mut rewriting = rewriter.begin(thread, cold);
-            while rewriter.go_on(&mut rewriting) {
+            let mut rewriting = rewriter.begin(thread, cache);
+            while rewriter.rewrite_next(&mut rewriting) {
                 rewriting.written.clear();
             }
-            cold = rewriting.cold;
+            cache = rewriting.cache;
         }
-        given.resize(given.len() + rewriter.news.len(), false);
+        given.resize(given.len() + rewriter.new_tokens.len(), false);
         Edited {
-            uncertain: adjustments.uncertain + cold.uncertain(),
+            uncertain: adjustments.uncertain + cache.uncertainty(),
             rewriter,
             given,
             live: HashMap::new(),
@@ -73,8 +73,8 @@ impl Script for Edited<'_> {
     }
 
     fn begin(&mut self, thread: ThreadIndex) {
-        let cold = Cold::new(self.rewriter.adjustments.refill);
-        self.live.insert(thread, self.rewriter.begin(thread, cold));
+        let cache = CacheState::new(self.rewriter.adjustments.refill);
+        self.live.insert(thread, self.rewriter.begin(thread, cache));
     }
 
     fn step(&mut self, thread: ThreadIndex, index: usize) -> Option<Step> {
@@ -83,7 +83,7 @@ impl Script for Edited<'_> {
             rewriting.passed += 1;
         }
         while rewriting.passed + rewriting.written.len() <= index {
-            if !self.rewriter.go_on(rewriting) {
+            if !self.rewriter.rewrite_next(rewriting) {
                 return None;
             }
         }
@@ -111,7 +111,7 @@ fn signal_tokens_of_removed(programs: &Programs, adjustments: &Adjustments, give
 
 /// The purpose of a token that is not in the recording.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum New {
+enum NewToken {
     ExecOf(u32),
     EndOf(u32),
 }
@@ -123,7 +123,7 @@ struct Rewriter<'e> {
     given: Vec<bool>,
     first_new: Token,
     /// Tokens that are not in the recording.
-    news: HashMap<New, Token>,
+    new_tokens: HashMap<NewToken, Token>,
 }
 
 /// A thread whose program is being rewritten.
@@ -142,18 +142,18 @@ struct Rewriting {
     late: Option<u32>,
     stays_awake: bool,
     /// The thread's work after removed pauses.
-    cold: Cold,
+    cache: CacheState,
     /// Rewritten steps that are not yet replayed, and the number of those before them.
     written: VecDeque<Step>,
     passed: usize,
 }
 
 impl<'e> Rewriter<'e> {
-    fn begin(&self, thread: ThreadIndex, mut cold: Cold) -> Rewriting {
+    fn begin(&self, thread: ThreadIndex, mut cache: CacheState) -> Rewriting {
         let launch = self.programs.launch_of[thread as usize];
         let is_removed = self.adjustments.is_removed(launch);
         let is_first = thread == launch && !is_removed;
-        cold.end();
+        cache.keep_pause();
         Rewriting {
             launch,
             thread,
@@ -164,14 +164,14 @@ impl<'e> Rewriter<'e> {
             awaits_end: is_first && self.adjustments.reaped_at_once[launch as usize],
             late: None,
             stays_awake: false,
-            cold,
+            cache,
             written: VecDeque::new(),
             passed: 0,
         }
     }
 
     /// Rewrites one step into any number of steps. Returns false after the last step.
-    fn go_on(&mut self, of: &mut Rewriting) -> bool {
+    fn rewrite_next(&mut self, of: &mut Rewriting) -> bool {
         let step = self.programs.step(of.thread, of.done).filter(|_| !of.is_removed);
         of.done += 1;
         // A thread that did not sleep has no wake-up delay.
@@ -194,7 +194,7 @@ impl<'e> Rewriter<'e> {
 
     fn rewrite_step(&mut self, step: Step, of: &mut Rewriting) {
         let is_own = of.supervision.is_own(step);
-        let (written, cold) = (&mut of.written, &mut of.cold);
+        let (written, cache) = (&mut of.written, &mut of.cache);
         let scaled = |span: Nanos, activity: Activity| {
             let factor = if is_own { 1.0 } else { self.adjustments.factor(activity) };
             let span = Nanos((span.0 as f64 * factor).round() as u64);
@@ -202,7 +202,7 @@ impl<'e> Rewriter<'e> {
         };
         match step {
             Step::Run(span, activity) => {
-                let span = cold.warm(span);
+                let span = cache.shorten(span);
                 written.extend(scaled(span, activity).map(|span| Step::Run(span, activity)));
             }
             Step::Record(span, activity) => {
@@ -215,18 +215,18 @@ impl<'e> Rewriter<'e> {
                     written.push_back(Step::Wait(self.end_token(activity.launch), activity, Nanos(0)));
                 }
             }
-            Step::Sleep(span, _, ExternalWait::Scanner(_)) if self.adjustments.no_scan => cold.pause(span),
-            Step::Wait(token, _, span) if self.given[token as usize] => cold.pause(span),
+            Step::Sleep(span, _, ExternalWait::Scanner(_)) if self.adjustments.no_scan => cache.remove_pause(span),
+            Step::Wait(token, _, span) if self.given[token as usize] => cache.remove_pause(span),
             Step::Sleep(span, activity, external_wait) => match scaled(span, activity) {
                 Some(rest) => {
-                    cold.end();
+                    cache.keep_pause();
                     written.push_back(Step::Sleep(rest, activity, external_wait));
                 }
-                None => cold.pause(span),
+                None => cache.remove_pause(span),
             },
             Step::Spawn(child) => self.spawn(child, written),
             Step::Wait(..) => {
-                cold.end();
+                cache.keep_pause();
                 written.push_back(step);
             }
             Step::Wake(_) => written.push_back(step),
@@ -256,16 +256,16 @@ impl<'e> Rewriter<'e> {
     }
 
     fn exec_token(&mut self, launch: u32) -> Token {
-        self.new_token(New::ExecOf(launch))
+        self.new_token(NewToken::ExecOf(launch))
     }
 
     fn end_token(&mut self, launch: u32) -> Token {
-        self.new_token(New::EndOf(launch))
+        self.new_token(NewToken::EndOf(launch))
     }
 
-    fn new_token(&mut self, what: New) -> Token {
-        let next = self.first_new + self.news.len() as Token;
-        *self.news.entry(what).or_insert(next)
+    fn new_token(&mut self, purpose: NewToken) -> Token {
+        let next = self.first_new + self.new_tokens.len() as Token;
+        *self.new_tokens.entry(purpose).or_insert(next)
     }
 }
 
@@ -280,8 +280,8 @@ fn is_behind_exec(step: &Step, launch: u32) -> bool {
         Step::Wake(_) | Step::Spawn(_) => return false,
     };
     let is_behind = matches!(
-        activity.stage.doing(),
-        Doing::Phase(Phase::Load | Phase::Run | Phase::Teardown)
+        activity.stage.kind(),
+        ActivityKind::Phase(Phase::Load | Phase::Run | Phase::Teardown)
     );
     activity.launch == launch && is_behind
 }

@@ -110,13 +110,14 @@ impl Constants {
 /// Returns the median `exec` of programs launched by small processes, otherwise that of the command.
 fn exec_of_small(forest: &Forest<'_>) -> Option<f64> {
     let single = || forest.launches.iter().filter(|launch| launch.execs.len() == 1);
-    let exec = |launch: &Launch<'_>| launch.phases.get(Phase::Exec).map(|exec| exec.0 as f64);
-    let is_small = |launch: &&Launch<'_>| {
-        let create = launch.phases.get(Phase::Create);
-        create.is_some_and(|create| (create.0 as f64) < MOST_FORK_CREATE)
-    };
-    let of_command = || single().find(|launch| launch.origin == Origin::Command).and_then(exec);
-    median(single().filter(is_small).filter_map(exec)).or_else(of_command)
+    let of_small =
+        single().filter(|launch| nanos(launch, Phase::Create).is_some_and(|create| create < MOST_FORK_CREATE));
+    let exec = median(of_small.filter_map(|launch| nanos(launch, Phase::Exec)));
+    exec.or_else(|| nanos(single().find(|launch| launch.origin == Origin::Command)?, Phase::Exec))
+}
+
+fn nanos(launch: &Launch<'_>, phase: Phase) -> Option<f64> {
+    launch.phases.get(phase).map(|span| span.0 as f64)
 }
 
 fn at_most(value: Option<f64>, most: f64) -> Option<f64> {

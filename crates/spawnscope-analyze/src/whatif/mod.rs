@@ -80,25 +80,24 @@ impl Prediction {
 }
 
 /// The launches that a change applies to.
-struct Held {
+struct AffectedLaunches {
     /// Launches that this change removed.
     removed: Vec<u32>,
     /// Launches that another change has removed, or may still remove.
     others: Vec<u32>,
 }
 
-impl Held {
-    fn by(fix: &Fix, context: Context<'_, '_>, adjustments: &mut Adjustments) -> Held {
-        let was_there = |launch: &u32| !adjustments.is_removed(*launch);
-        let before: HashSet<u32> = fix.launches.iter().copied().filter(was_there).collect();
-        let held = fix.change.edit(context, &fix.launches, adjustments);
-        let is_its_own = |launch: &u32| before.contains(launch) && adjustments.is_removed(*launch);
-        let (removed, others) = held.into_iter().partition(is_its_own);
-        Held { removed, others }
+impl AffectedLaunches {
+    fn of(fix: &Fix, context: Context<'_, '_>, adjustments: &mut Adjustments) -> AffectedLaunches {
+        let mut before: HashSet<u32> = fix.launches.iter().copied().collect();
+        before.retain(|launch| !adjustments.is_removed(*launch));
+        let affected = fix.change.edit(context, &fix.launches, adjustments).into_iter();
+        let (removed, others) = affected.partition(|launch| before.contains(launch) && adjustments.is_removed(*launch));
+        AffectedLaunches { removed, others }
     }
 
     /// Returns the launches without those that another change removed.
-    fn in_the_end(mut self, adjustments: &Adjustments) -> Vec<u32> {
+    fn remaining(mut self, adjustments: &Adjustments) -> Vec<u32> {
         self.others.retain(|launch| !adjustments.is_removed(*launch));
         self.removed.extend(self.others);
         self.removed.sort_unstable();
@@ -164,11 +163,14 @@ impl WhatIf<'_, '_> {
         };
         let mut adjustments = Adjustments::none(self.forest);
         adjustments.refill = self.constants.refill;
-        let changed: Vec<Held> = fixes
+        let changed: Vec<AffectedLaunches> = fixes
             .iter()
-            .map(|fix| Held::by(fix, context, &mut adjustments))
+            .map(|fix| AffectedLaunches::of(fix, context, &mut adjustments))
             .collect();
-        let changed = changed.into_iter().map(|held| held.in_the_end(&adjustments)).collect();
+        let changed = changed
+            .into_iter()
+            .map(|affected| affected.remaining(&adjustments))
+            .collect();
         (adjustments, changed)
     }
 }

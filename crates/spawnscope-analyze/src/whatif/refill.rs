@@ -33,9 +33,9 @@ impl Refill {
     }
 }
 
-/// The work of a thread since a pause that is removed.
+/// The caches of a thread since a removed pause: how much of them is lost, and how much the work since then has fetched again.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Cold {
+pub(super) struct CacheState {
     refill: Refill,
     /// Cost of that pause, and the work done since.
     lost: f64,
@@ -44,9 +44,9 @@ pub(super) struct Cold {
     saved: f64,
 }
 
-impl Cold {
-    pub(super) fn new(refill: Refill) -> Cold {
-        Cold {
+impl CacheState {
+    pub(super) fn new(refill: Refill) -> CacheState {
+        CacheState {
             refill,
             lost: 0.0,
             worked: 0.0,
@@ -55,19 +55,19 @@ impl Cold {
     }
 
     /// Notes a removed pause.
-    pub(super) fn pause(&mut self, pause: Nanos) {
+    pub(super) fn remove_pause(&mut self, pause: Nanos) {
         let still_lost = self.lost * (1.0 - part(self.worked, FILLED_IN));
         self.lost = self.refill.after(pause).max(still_lost);
         self.worked = 0.0;
     }
 
     /// Notes a pause that stays.
-    pub(super) fn end(&mut self) {
+    pub(super) fn keep_pause(&mut self) {
         self.lost = 0.0;
     }
 
     /// Returns the duration of the next stretch of work without the pause.
-    pub(super) fn warm(&mut self, work: Nanos) -> Nanos {
+    pub(super) fn shorten(&mut self, work: Nanos) -> Nanos {
         if self.lost == 0.0 {
             return work;
         }
@@ -80,7 +80,7 @@ impl Cold {
     }
 
     /// Returns the uncertainty of all work, in nanoseconds.
-    pub(super) fn uncertain(&self) -> f64 {
+    pub(super) fn uncertainty(&self) -> f64 {
         self.saved * UNCERTAINTY
     }
 }
@@ -96,18 +96,18 @@ mod tests {
 
     const PAUSE: Nanos = Nanos(3_000_000);
 
-    fn after(pause: Nanos, refill: Refill) -> Cold {
-        let mut cold = Cold::new(refill);
-        cold.pause(pause);
-        cold
+    fn after(pause: Nanos, refill: Refill) -> CacheState {
+        let mut cache = CacheState::new(refill);
+        cache.remove_pause(pause);
+        cache
     }
 
     #[test]
     fn the_measured_work_comes_out_as_it_was_without_the_pause() {
         let refill = Refill::measured(240_000.0, 430_000.0, PAUSE);
-        assert_eq!(after(PAUSE, refill).warm(Nanos(430_000)), Nanos(240_000));
-        let mut cold = after(PAUSE, refill);
-        let halves = cold.warm(Nanos(215_000)).0 + cold.warm(Nanos(215_000)).0;
+        assert_eq!(after(PAUSE, refill).shorten(Nanos(430_000)), Nanos(240_000));
+        let mut cache = after(PAUSE, refill);
+        let halves = cache.shorten(Nanos(215_000)).0 + cache.shorten(Nanos(215_000)).0;
         assert!(halves.abs_diff(240_000) <= 1, "{halves}");
     }
 
@@ -115,7 +115,7 @@ mod tests {
     fn a_short_pause_loses_little_and_much_work_is_hardly_shorter() {
         let refill = Refill::measured(240_000.0, 430_000.0, PAUSE);
         assert!(refill.after(Nanos(20_000)) < 10_000.0);
-        let long = after(PAUSE, refill).warm(Nanos(100_000_000));
+        let long = after(PAUSE, refill).shorten(Nanos(100_000_000));
         assert!(long > Nanos(99_000_000) && long < Nanos(100_000_000), "{long:?}");
     }
 
@@ -123,16 +123,16 @@ mod tests {
     fn a_short_pause_behind_a_long_one_keeps_what_that_lost() {
         let refill = Refill::measured(240_000.0, 430_000.0, PAUSE);
         let (mut one, mut two) = (after(PAUSE, refill), after(PAUSE, refill));
-        two.pause(Nanos(1_000));
-        assert_eq!(one.warm(Nanos(100_000)), two.warm(Nanos(100_000)));
-        one.end();
-        assert_eq!(one.warm(Nanos(100_000)), Nanos(100_000));
-        assert!(two.uncertain() > 0.0);
+        two.remove_pause(Nanos(1_000));
+        assert_eq!(one.shorten(Nanos(100_000)), two.shorten(Nanos(100_000)));
+        one.keep_pause();
+        assert_eq!(one.shorten(Nanos(100_000)), Nanos(100_000));
+        assert!(two.uncertainty() > 0.0);
     }
 
     #[test]
     fn work_that_was_no_slower_stays() {
         let refill = Refill::measured(240_000.0, 230_000.0, PAUSE);
-        assert_eq!(after(PAUSE, refill).warm(Nanos(50_000)), Nanos(50_000));
+        assert_eq!(after(PAUSE, refill).shorten(Nanos(50_000)), Nanos(50_000));
     }
 }

@@ -5,12 +5,12 @@ use std::collections::HashMap;
 
 use crate::external_wait::ExternalWait;
 use crate::phases::Phase;
-use crate::replay::activity::{Activity, Doing};
+use crate::replay::activity::{Activity, ActivityKind};
 use crate::replay::steps::Step;
 
 /// Upper limit of the CPU time that a parent uses for a launch, in nanoseconds. A shell uses 0.1 ms, the `subprocess` module of Python 1
 /// ms.
-const MOST_ATTENDING: u64 = 3_000_000;
+const MOST_SUPERVISING: u64 = 3_000_000;
 /// A parent that sleeps this often before it reaps a child is polling.
 const NAPS: u32 = 2;
 
@@ -72,8 +72,11 @@ impl Supervision {
     }
 
     fn is(&self, activity: Activity, which: impl Fn(&Own) -> bool) -> bool {
-        let is_attended = matches!(activity.stage.doing(), Doing::Supervise | Doing::Phase(Phase::Reap));
-        is_attended && self.own.get(&activity.launch).is_some_and(which)
+        let is_supervision = matches!(
+            activity.stage.kind(),
+            ActivityKind::Supervise | ActivityKind::Phase(Phase::Reap)
+        );
+        is_supervision && self.own.get(&activity.launch).is_some_and(which)
     }
 }
 
@@ -85,14 +88,18 @@ impl Done {
 
     /// Returns which part is the thread's own. `None` when no part is.
     fn own(&self) -> Option<Own> {
-        let work = self.worked > MOST_ATTENDING;
+        let work = self.worked > MOST_SUPERVISING;
         let sleep = (1..NAPS).contains(&self.slept);
         (work || sleep).then_some(Own { work, sleep })
     }
 }
 
 fn is_supervising(activity: Activity, launch: u32) -> bool {
-    activity.launch != launch && matches!(activity.stage.doing(), Doing::Supervise | Doing::Phase(Phase::Reap))
+    activity.launch != launch
+        && matches!(
+            activity.stage.kind(),
+            ActivityKind::Supervise | ActivityKind::Phase(Phase::Reap)
+        )
 }
 
 #[cfg(test)]

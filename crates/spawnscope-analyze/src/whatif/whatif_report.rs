@@ -8,7 +8,8 @@ use super::constants::Constants;
 use super::{Fix, Prediction, WhatIf};
 use crate::critical_path::CriticalPath;
 use crate::launch::Command;
-use crate::replay::{Replay, Setting, is_believable, unbelievable};
+use crate::patterns::pipeline::is_bare_leaf;
+use crate::replay::{Parameters, Replay, is_believable, unbelievable};
 use crate::select::{SelectError, Selector};
 use crate::spent::{Spent, where_the_wall_went};
 use crate::timeline::Timelines;
@@ -138,10 +139,10 @@ pub fn whatif_report(
             WhatIfError::NoWall
         }
     };
-    let setting = Setting::of(recording).ok_or_else(no_wall)?;
+    let parameters = Parameters::of(recording).ok_or_else(no_wall)?;
     let fixes: Result<Vec<Fix>, WhatIfError> = requested.iter().map(|requested| resolve(requested, forest)).collect();
     let fixes = fixes?;
-    let replay = Replay::new(forest, timelines, &setting).ok_or(WhatIfError::NoWall)?;
+    let replay = Replay::new(forest, timelines, &parameters).ok_or(WhatIfError::NoWall)?;
     if !is_believable(replay.error()) {
         return Err(WhatIfError::Unbelievable(replay.error()));
     }
@@ -155,12 +156,12 @@ pub fn whatif_report(
     let path = whatif.critical_path(&fixes);
     let removed = requested.iter().zip(&prediction.changed);
     let removed = removed.filter(|(requested, _)| requested.change == Change::Remove);
-    let removed: HashSet<u32> = removed.flat_map(|(_, held)| held).copied().collect();
+    let removed: HashSet<u32> = removed.flat_map(|(_, affected)| affected).copied().collect();
     let changed = requested.iter().zip(&fixes).zip(&prediction.changed);
     Ok(WhatIfReport {
         forks_left: forks_left(forest, &removed),
         changes: changed
-            .map(|((requested, fix), held)| changed_by(requested, fix, held))
+            .map(|((requested, fix), affected)| changed_by(requested, fix, affected))
             .collect(),
         prediction,
         where_the_wall_went: where_the_wall_went(&path, recording),
@@ -202,10 +203,6 @@ fn no_line(requested: &RequestedChange, selector: &Selector, forest: &Forest<'_>
 /// Returns the most frequent forks without exec that stay although all their launches are removed. A fork that fed such a launch through a
 /// pipe does not count as a launch.
 fn forks_left(forest: &Forest<'_>, removed: &HashSet<u32>) -> Option<(Vec<u8>, u64)> {
-    let is_idle = |index: usize| {
-        let is_bare = forest.launches[index].is_fork_without_exec() && forest.children(index).is_empty();
-        removed.contains(&(index as u32)) || is_bare
-    };
     let parents: HashSet<usize> = removed
         .iter()
         .filter_map(|launch| forest.parent(*launch as usize))
@@ -214,7 +211,8 @@ fn forks_left(forest: &Forest<'_>, removed: &HashSet<u32>) -> Option<(Vec<u8>, u
     for parent in parents {
         let launch = &forest.launches[parent];
         let stays = launch.is_fork_without_exec() && !removed.contains(&(parent as u32));
-        if stays && forest.children(parent).iter().all(|child| is_idle(*child)) {
+        let mut children = forest.children(parent).iter();
+        if stays && children.all(|child| removed.contains(&(*child as u32)) || is_bare_leaf(forest, *child)) {
             *left.entry(launch.command.label()).or_default() += 1;
         }
     }
@@ -222,11 +220,11 @@ fn forks_left(forest: &Forest<'_>, removed: &HashSet<u32>) -> Option<(Vec<u8>, u
         .max_by_key(|(label, count)| (*count, Reverse(label.clone())))
 }
 
-fn changed_by(requested: &RequestedChange, fix: &Fix, held: &[u32]) -> Changed {
+fn changed_by(requested: &RequestedChange, fix: &Fix, affected: &[u32]) -> Changed {
     Changed {
         text: requested.text.clone(),
         change: requested.change,
-        launches: held.len() as u64,
+        launches: affected.len() as u64,
         selected: fix.launches.len() as u64,
     }
 }

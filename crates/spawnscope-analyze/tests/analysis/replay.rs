@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use spawnscope_analyze::external_wait::{ExternalWait, ExternalWaitTimes};
 use spawnscope_analyze::replay::simulate::Machine;
-use spawnscope_analyze::replay::{Setting, critical_path_of};
+use spawnscope_analyze::replay::{Parameters, critical_path_of};
 use spawnscope_analyze::{Forest, Replay, SliceCollection, critical_path};
 use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
 use spawnscope_data::rows::{Recording, SliceRow, WakerRow};
@@ -18,13 +18,13 @@ fn replay(recording: &Recording, slices: &[SliceRow], wall: u64, cpus: u32) -> R
     let forest = Forest::grow(recording);
     let mut collection = SliceCollection::new(&forest, &[]);
     slices.iter().for_each(|slice| collection.push(*slice));
-    let setting = Setting {
+    let parameters = Parameters {
         cpus,
         wall: Nanos(wall),
         fault: 0.0,
         call: 0.0,
     };
-    Replay::new(&forest, &collection.finish(), &setting).expect("a command")
+    Replay::new(&forest, &collection.finish(), &parameters).expect("a command")
 }
 
 /// A command that creates children one after the other, lets them run in parallel on a CPU each, and waits for each in turn. Also returns
@@ -153,7 +153,7 @@ fn the_replayed_path_names_what_threads_waited_for_outside_as_the_measured_one_d
     let (recording, slices) = serial.finish();
     let forest = Forest::grow(&recording);
     let timelines = timelines(&forest, &slices);
-    let replay = Replay::new(&forest, &timelines, &Setting::of(&recording).unwrap()).unwrap();
+    let replay = Replay::new(&forest, &timelines, &Parameters::of(&recording).unwrap()).unwrap();
     let replayed = critical_path_of(
         &replay.programs,
         &Machine::with_cpus(replay.cpus),

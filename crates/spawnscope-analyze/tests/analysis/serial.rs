@@ -1,7 +1,7 @@
 //! A shell that launches one program after another and waits for each, with the matching slices.
 
 use spawnscope_analyze::advice::{Advice, Advices};
-use spawnscope_analyze::replay::{Replay, Setting};
+use spawnscope_analyze::replay::{Parameters, Replay};
 use spawnscope_analyze::timeline::Timelines;
 use spawnscope_analyze::whatif::changes::Change;
 use spawnscope_analyze::whatif::constants::Constants;
@@ -188,7 +188,7 @@ pub(crate) fn predict(
 ) -> Prediction {
     let forest = Forest::grow(recording);
     let timelines = timelines(&forest, slices);
-    let replay = Replay::new(&forest, &timelines, &Setting::of(recording).unwrap()).unwrap();
+    let replay = Replay::new(&forest, &timelines, &Parameters::of(recording).unwrap()).unwrap();
     let fix = |(change, launches): &(Change, &[LaunchId])| Fix {
         change: *change,
         launches: launches.iter().map(|launch| launch.0 as u32 - 1).collect(),

@@ -9,7 +9,7 @@ use super::args::{ExportArguments, ExportFormat};
 use super::output;
 use super::output_file::OutputFile;
 use crate::analyze::critical_path::stretches;
-use crate::analyze::replay::Setting;
+use crate::analyze::replay::Parameters;
 use crate::analyze::waits::attribution::waits_of_parents;
 use crate::analyze::{self, Causes, Forest, GroupBy, WaitCollection};
 use crate::parallel;
@@ -46,7 +46,7 @@ fn trace(arguments: &ExportArguments) -> Result<()> {
         output::print_contradictions(path, &contradictions);
         let ((critical_path, waits_of_parents), report) = parallel::both(
             || {
-                let wall = Setting::of(recording).map(|setting| setting.wall);
+                let wall = Parameters::of(recording).map(|setting| setting.wall);
                 let critical_path = wall.and_then(|wall| stretches(forest, timelines, wall));
                 (critical_path, waits_of_parents(recording, forest, timelines))
             },

@@ -10,7 +10,7 @@ use super::args::{FlameArguments, StackingChoice, WeightChoice};
 use super::output;
 use super::output_file::OutputFile;
 use crate::analyze::flame::{Flame, FlameError, Stacking, Wanted, Weight, flame, sampled};
-use crate::analyze::replay::Setting;
+use crate::analyze::replay::Parameters;
 use crate::analyze::samples::place;
 use crate::analyze::{CriticalPath, Forest, critical_path};
 use crate::present::flame::folded;
@@ -53,7 +53,7 @@ pub fn run(arguments: &FlameArguments) -> Result<()> {
         // Slices are most of a recording, and only the critical path needs them.
         Weight::Critical => with_timelines(file, |recording, forest, timelines, contradictions| {
             output::print_contradictions(file, &contradictions);
-            let wall = Setting::of(recording).map(|setting| setting.wall);
+            let wall = Parameters::of(recording).map(|parameters| parameters.wall);
             let path = wall.and_then(|wall| critical_path(forest, timelines, wall));
             draw_launches(arguments, recording, forest, path.as_ref(), wanted)
         })?,

@@ -83,8 +83,8 @@ fn executed_chain<'a>(context: &RuleContext<'_, 'a>, index: u32) -> Option<Chain
     }
     let kinds: Option<Vec<Link>> = before.iter().map(|exec| Link::of(exec, real)).collect();
     // A script that execs itself is not a shim. `#!/usr/bin/env` followed by a shell that reads the same script is one.
-    let is_again = |exec: &&Exec<'_>| Link::of(exec, real) != Some(Link::EnvLine) && is_same_script(exec, real);
-    if before.iter().any(|exec| is_again(&exec)) {
+    let mut others = before.iter().filter(|exec| Link::of(exec, real) != Some(Link::EnvLine));
+    if others.any(|exec| is_same_script(exec, real)) {
         return None;
     }
     let became = begin

@@ -9,7 +9,7 @@ use spawnscope_data::event::Nanos;
 
 /// Removes the loader, as for a static program. Its C library still identifies the CPU, which the loader did before.
 pub(super) fn without_loader(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
-    let mut held = Vec::new();
+    let mut affected = Vec::new();
     for &launch in launches {
         let each = &context.forest.launches[launch as usize];
         let Some(load) = each.phases.get(Phase::Load).filter(|load| load.0 > 0) else {
@@ -19,9 +19,9 @@ pub(super) fn without_loader(context: Context<'_, '_>, launches: &[u32], adjustm
         let remains = (asking / load.0 as f64).min(MOST_IDENTIFYING);
         adjustments.scale(launch, Phase::Load, remains);
         adjustments.uncertain += remains * load.0 as f64 * IDENTIFY_SPREAD;
-        held.push(launch);
+        affected.push(launch);
     }
-    held
+    affected
 }
 
 /// Upper limit of CPU identification, as a share of `load`.
@@ -47,7 +47,7 @@ pub fn search_share(exec: &Exec<'_>) -> f64 {
 
 /// Removes the failed lookups of the loader.
 pub(super) fn without_search(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
-    let mut held = Vec::new();
+    let mut affected = Vec::new();
     for &launch in launches {
         let execs = &forest.launches[launch as usize].execs;
         for (number, exec) in execs.iter().enumerate() {
@@ -58,15 +58,15 @@ pub(super) fn without_search(forest: &Forest<'_>, launches: &[u32], adjustments:
             }
         }
         if execs.iter().any(|exec| search_share(exec) > 0.0) {
-            held.push(launch);
+            affected.push(launch);
         }
     }
-    held
+    affected
 }
 
 /// Removes failed execs before the first successful exec, which are part of `setup`. Later ones belong to the work between two execs.
 pub(super) fn absolute(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
-    let mut held = Vec::new();
+    let mut affected = Vec::new();
     for &launch in launches {
         let each = &forest.launches[launch as usize];
         let first = each.execs.first().and_then(|exec| exec.enter.get());
@@ -77,15 +77,15 @@ pub(super) fn absolute(forest: &Forest<'_>, launches: &[u32], adjustments: &mut 
         let cost: u64 = failed.map(|failed| failed.cost().0).sum();
         if let Some(setup) = each.phases.get(Phase::Setup).filter(|setup| setup.0 > 0 && cost > 0) {
             adjustments.scale(launch, Phase::Setup, setup.since(Nanos(cost)).0 as f64 / setup.0 as f64);
-            held.push(launch);
+            affected.push(launch);
         }
     }
-    held
+    affected
 }
 
 /// Replaces many close calls by one: removes their time from `setup`.
 pub(super) fn close_range(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
-    let mut held = Vec::new();
+    let mut affected = Vec::new();
     for &launch in launches {
         let each = &forest.launches[launch as usize];
         let closes = each.setup_closes.filter(|closes| *closes > 1);
@@ -95,8 +95,8 @@ pub(super) fn close_range(forest: &Forest<'_>, launches: &[u32], adjustments: &m
         if let Some(setup) = each.phases.get(Phase::Setup).filter(|setup| setup.0 > 0) {
             let remains = setup.since(span).0 as f64 + span.0 as f64 / f64::from(closes);
             adjustments.scale(launch, Phase::Setup, remains / setup.0 as f64);
-            held.push(launch);
+            affected.push(launch);
         }
     }
-    held
+    affected
 }

@@ -15,19 +15,20 @@ const OWN_TAX: [Phase; 5] = [Phase::Create, Phase::Setup, Phase::Exec, Phase::Lo
 
 /// Removes `teardown`: a launch ends with its work.
 pub(super) fn without_teardown(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
-    let mut held = launches.to_vec();
-    held.retain(|launch| {
+    let mut affected = launches.to_vec();
+    affected.retain(|launch| {
         let teardown = forest.launches[*launch as usize].phases.get(Phase::Teardown);
         teardown.is_some_and(|teardown| teardown.0 > 0)
     });
-    held.iter()
+    affected
+        .iter()
         .for_each(|launch| adjustments.scale(*launch, Phase::Teardown, 0.0));
-    held
+    affected
 }
 
 /// Reduces the launch cost to `QUICK_LAUNCH`, every phase by the same share.
 pub(super) fn quick_launch(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
-    let mut held = Vec::new();
+    let mut affected = Vec::new();
     for &launch in launches {
         let tax = forest.launches[launch as usize].phases.sum(OWN_TAX).unwrap_or_default();
         if tax > QUICK_LAUNCH {
@@ -36,16 +37,16 @@ pub(super) fn quick_launch(forest: &Forest<'_>, launches: &[u32], adjustments: &
             OWN_TAX
                 .iter()
                 .for_each(|phase| adjustments.scale(launch, *phase, remains));
-            held.push(launch);
+            affected.push(launch);
         }
     }
-    held
+    affected
 }
 
 /// Removes all waits for permission, for every launch: a scanner applies to all launches or to none.
 pub(super) fn without_scanner(context: Context<'_, '_>, adjustments: &mut Adjustments) -> Vec<u32> {
     adjustments.no_scan = true;
-    let mut held = Vec::new();
+    let mut affected = Vec::new();
     for (thread, each) in (0..).zip(&context.timelines.threads) {
         let slices = context.timelines.slices(thread).iter();
         let scanned = slices.filter(|slice| matches!(external_wait_of(slice), ExternalWait::Scanner(_)));
@@ -54,10 +55,10 @@ pub(super) fn without_scanner(context: Context<'_, '_>, adjustments: &mut Adjust
             .sum();
         if waited > 0 {
             adjustments.saves(each.launch, waited as f64);
-            held.push(each.launch);
+            affected.push(each.launch);
         }
     }
-    held.sort_unstable();
-    held.dedup();
-    held
+    affected.sort_unstable();
+    affected.dedup();
+    affected
 }

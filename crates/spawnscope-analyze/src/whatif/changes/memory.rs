@@ -16,16 +16,16 @@ pub(super) fn vfork(context: Context<'_, '_>, launches: &[u32], adjustments: &mu
     let Some(create) = context.constants.vfork_create else {
         return Vec::new();
     };
-    let mut held = Vec::new();
+    let mut affected = Vec::new();
     for &launch in launches {
         let each = &context.forest.launches[launch as usize];
         if each.copies_page_tables() && !each.execs.is_empty() {
             create_at(context, launch, create, adjustments);
             adjustments.wait_for(launch);
-            held.push(launch);
+            affected.push(launch);
         }
     }
-    held
+    affected
 }
 
 /// Creates launches at the cost of a parent with huge pages: one page table entry replaces 512.
@@ -33,7 +33,7 @@ pub(super) fn huge_pages(context: Context<'_, '_>, launches: &[u32], adjustments
     let Some(least) = context.constants.fork_create else {
         return Vec::new();
     };
-    let mut held = Vec::new();
+    let mut affected = Vec::new();
     for &launch in launches {
         let each = &context.forest.launches[launch as usize];
         let create = each.phases.get(Phase::Create).unwrap_or_default().0 as f64;
@@ -44,10 +44,10 @@ pub(super) fn huge_pages(context: Context<'_, '_>, launches: &[u32], adjustments
                 least + (create - least) / PAGES_IN_HUGE_PAGE,
                 adjustments,
             );
-            held.push(launch);
+            affected.push(launch);
         }
     }
-    held
+    affected
 }
 
 /// The first tenth of a parent's children counts as its first launches.
@@ -64,7 +64,7 @@ pub(super) fn steady_parent(context: Context<'_, '_>, launches: &[u32], adjustme
         }
     }
     let create = |launch: &u32| context.forest.launches[*launch as usize].phases.get(Phase::Create);
-    let mut held = Vec::new();
+    let mut affected = Vec::new();
     for launches in by_parent.into_values() {
         let first = &launches[..launches.len().div_ceil(FIRST)];
         let at_first = median(first.iter().filter_map(create).map(|create| create.0 as f64));
@@ -72,12 +72,12 @@ pub(super) fn steady_parent(context: Context<'_, '_>, launches: &[u32], adjustme
         for launch in launches {
             if create(&launch).is_some_and(|create| create.0 as f64 > at_first) {
                 create_at(context, launch, at_first, adjustments);
-                held.push(launch);
+                affected.push(launch);
             }
         }
     }
-    held.sort_unstable();
-    held
+    affected.sort_unstable();
+    affected
 }
 
 /// Reduces `create`, and accordingly the time that the child takes to free the copies.

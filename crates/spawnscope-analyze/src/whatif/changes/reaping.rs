@@ -12,10 +12,10 @@ pub(super) fn without_late_reaping(
     launches: &[u32],
     adjustments: &mut Adjustments,
 ) -> Vec<u32> {
-    let mut held = launches.to_vec();
-    held.retain(|launch| is_slept_through(context, *launch));
-    held.iter().for_each(|launch| adjustments.reap_at_once(*launch));
-    held
+    let mut affected = launches.to_vec();
+    affected.retain(|launch| is_slept_through(context, *launch));
+    affected.iter().for_each(|launch| adjustments.reap_at_once(*launch));
+    affected
 }
 
 /// Whether the parent slept beyond the end of a launch.

@@ -18,10 +18,10 @@ const MEBIBYTE: f64 = 1_048_576.0;
 const ENOUGH_FORKS: usize = 5;
 
 pub(super) fn remove(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
-    let mut held = launches.to_vec();
-    held.retain(|launch| forest.launches[*launch as usize].origin != Origin::Command);
-    held.iter().for_each(|launch| adjustments.remove(forest, *launch));
-    held
+    let mut affected = launches.to_vec();
+    affected.retain(|launch| forest.launches[*launch as usize].origin != Origin::Command);
+    affected.iter().for_each(|launch| adjustments.remove(forest, *launch));
+    affected
 }
 
 /// Lets the parent, a shell, do the work of the program. The fork for a `$( )` or a pipeline stays, with its setup.
@@ -29,13 +29,13 @@ pub(super) fn builtin(context: Context<'_, '_>, launches: &[u32], adjustments: &
     let forest = context.forest;
     let bare_end = end_of_bare_forks(forest);
     let company = with_company(forest, launches);
-    let mut held = Vec::new();
+    let mut affected = Vec::new();
     for &launch in launches {
         let each = &forest.launches[launch as usize];
         if each.origin == Origin::Command || each.execs.is_empty() {
             continue;
         }
-        held.push(launch);
+        affected.push(launch);
         if !keeps_its_fork(context, launch, company.contains(&launch)) {
             adjustments.remove(forest, launch);
             continue;
@@ -50,7 +50,7 @@ pub(super) fn builtin(context: Context<'_, '_>, launches: &[u32], adjustments: &
             adjustments.scale(launch, Phase::Teardown, end / own.0 as f64);
         }
     }
-    held
+    affected
 }
 
 /// Returns the median teardown of forks without exec. `None` when there are too few.
@@ -119,7 +119,7 @@ pub(super) fn batch(context: Context<'_, '_>, launches: &[u32], size: u32, adjus
         }
     }
     let fixed: HashMap<&[u8], Fixed> = runs.into_iter().map(|(name, runs)| (name, Fixed::of(runs))).collect();
-    let mut held = Vec::new();
+    let mut affected = Vec::new();
     for ((_, program), group) in groups {
         for batch in group.chunks(size.max(1) as usize).filter(|batch| batch.len() > 1) {
             let fixed = fixed[program].bounded(&forest.launches[batch[0] as usize]);
@@ -130,10 +130,10 @@ pub(super) fn batch(context: Context<'_, '_>, launches: &[u32], size: u32, adjus
             adjustments.uncertain += (fixed.most - fixed.likely) / 2.0 * (batch.len() - 1) as f64;
             batch[1..].iter().for_each(|launch| adjustments.remove(forest, *launch));
             adjustments.count_together(batch);
-            held.extend(batch);
+            affected.extend(batch);
         }
     }
-    held
+    affected
 }
 
 /// The fixed part of a program's run that each launch pays, in nanoseconds.

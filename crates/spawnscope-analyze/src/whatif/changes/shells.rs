@@ -10,7 +10,7 @@ use crate::tree::Forest;
 use crate::whatif::adjustments::Adjustments;
 
 pub(super) fn no_shell(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
-    let mut held = Vec::new();
+    let mut affected = Vec::new();
     for &launch in launches {
         match needless_shell(forest, launch) {
             Some(Shell::Became(exec)) => {
@@ -22,16 +22,16 @@ pub(super) fn no_shell(forest: &Forest<'_>, launches: &[u32], adjustments: &mut 
             Some(Shell::Launched(child)) => leave_out_launcher(launch, child, adjustments),
             None => continue,
         }
-        held.push(launch);
+        affected.push(launch);
     }
-    held
+    affected
 }
 
 /// Removes the execs that only lead to the last one, with all launches between them. A wrapper that launches the program is removed
 /// completely.
 pub(super) fn direct(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let Context { forest, timelines, .. } = context;
-    let mut held = Vec::new();
+    let mut affected = Vec::new();
     for &launch in launches {
         let each = &forest.launches[launch as usize];
         let last = each.execs.len().saturating_sub(1);
@@ -45,9 +45,9 @@ pub(super) fn direct(context: Context<'_, '_>, launches: &[u32], adjustments: &m
         } else {
             continue;
         }
-        held.push(launch);
+        affected.push(launch);
     }
-    held
+    affected
 }
 
 /// Whether a process only ran one script.

@@ -121,8 +121,7 @@ pub(super) const OF_VARIABLE: &str =
 
 /// Whether a text has no special characters in regular expressions and in single quotes.
 pub(super) fn is_literal(text: &str) -> bool {
-    let is_plain = |character: char| character.is_alphanumeric() || "_-,:@%=#~!/&; ".contains(character);
-    !text.is_empty() && text.chars().all(is_plain)
+    !text.is_empty() && has_only(text, "_-,:@%=#~!/&; ")
 }
 
 /// Returns a pattern that matches only this text, in double quotes or not. `#` and `%` are escaped, since they would anchor the pattern.
@@ -146,6 +145,11 @@ pub(super) fn in_replaced(text: &str) -> String {
 /// Whether a text is literal after the second slash of `${x/a/b}`. `&` is not: bash 5.2 replaces it with the match. `~` is not: it is the
 /// home directory there. Quotes are not: shells differ in whether they remove them.
 pub(super) fn is_replacement(text: &str) -> bool {
-    let is_plain = |character: char| character.is_alphanumeric() || "_-,:@%=#/+.!^;|*?<> ".contains(character);
-    text.chars().all(is_plain)
+    has_only(text, "_-,:@%=#/+.!^;|*?<> ")
+}
+
+/// Whether a text has only letters, digits and these characters.
+pub(super) fn has_only(text: &str, others: &str) -> bool {
+    text.chars()
+        .all(|character| character.is_alphanumeric() || others.contains(character))
 }

@@ -1,6 +1,6 @@
 //! Parts of paths, and the time.
 
-use super::call::{Call, OF_BASENAME, OF_NEWLINES, Substitute};
+use super::call::{Call, OF_BASENAME, OF_NEWLINES, Substitute, has_only};
 
 pub(super) fn basename_with_suffix(call: &Call) -> Option<Substitute> {
     let suffix = match call.words()[..] {
@@ -8,8 +8,11 @@ pub(super) fn basename_with_suffix(call: &Call) -> Option<Substitute> {
         [path, suffix] if !path.starts_with('-') => suffix,
         _ => return None,
     };
-    let is_plain = suffix.chars().all(|c| c.is_alphanumeric() || "._-+".contains(c));
-    let suffix = if is_plain { suffix } else { "\"$suffix\"" };
+    let suffix = if has_only(suffix, "._-+") {
+        suffix
+    } else {
+        "\"$suffix\""
+    };
     Substitute::statement(
         format!("$(basename \"$p\" {suffix})"),
         format!("b=${{p##*/}}; b=${{b%{suffix}}}"),
