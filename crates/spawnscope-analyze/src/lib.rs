@@ -37,6 +37,7 @@ pub mod timeline;
 pub mod tree;
 pub mod waits;
 pub mod whatif;
+pub mod window;
 
 mod compact;
 mod grouped;

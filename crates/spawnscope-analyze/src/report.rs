@@ -15,6 +15,7 @@ pub use crate::spent::Spent;
 use crate::spent::where_the_wall_went;
 use crate::summary::{Summary, tax_overlaps};
 use crate::tree::Forest;
+use crate::window::{Episode, WindowTitle, episodes};
 use crate::waits::attribution::AttributedWaits;
 use spawnscope_data::contradictions::Contradictions;
 use spawnscope_data::event::{Loss, Missing, Nanos, Pid};
@@ -30,6 +31,12 @@ pub struct Report {
     pub scope: Scope,
     /// The followed process (`-p`) and its name.
     pub followed: Option<(Pid, Vec<u8>)>,
+    /// The window that the report is about. `None` for a whole recording.
+    pub window: Option<WindowTitle>,
+    /// Spans in which processes that lived on launched others, the busiest first. Empty for a command and for a window.
+    pub episodes: Vec<Episode>,
+    /// The report on the busiest episode, for a recording of the whole machine.
+    pub busiest: Option<Box<Report>>,
     /// Name of the collector.
     pub collector: String,
     /// CPUs online at the start.
@@ -132,6 +139,12 @@ pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Cau
         command: info.command.clone(),
         scope: info.scope,
         followed: (info.scope == Scope::Process).then(|| followed(forest)).flatten(),
+        window: None,
+        episodes: match info.scope {
+            Scope::Command => Vec::new(),
+            Scope::Process | Scope::System => episodes(forest),
+        },
+        busiest: None,
         collector: info.collector.clone(),
         cpus: info.cpus,
         wall: info.wall.unwrap_or(info.last),

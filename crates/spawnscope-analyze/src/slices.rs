@@ -88,6 +88,11 @@ impl Slices {
         })
     }
 
+    /// Iterates over all slices.
+    pub(super) fn rows(&self) -> impl Iterator<Item = SliceRow> + '_ {
+        (0..self.packed.len() as u32).map(|index| self.get(index))
+    }
+
     pub(super) fn get(&self, index: u32) -> SliceRow {
         let packed = &self.packed[index as usize];
         match packed.kind {

@@ -8,7 +8,7 @@ use crate::launch::{Known, Launch};
 use crate::slices::{Slices, ThreadSlices};
 use crate::tree::Forest;
 use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
-use spawnscope_data::rows::{Origin, SliceRow, WakerRow};
+use spawnscope_data::rows::{SliceRow, WakerRow};
 
 /// Index of a thread among all threads of a recording.
 pub type ThreadIndex = u32;
@@ -257,12 +257,8 @@ pub fn last_of(forest: &Forest<'_>, root: u32, end: Nanos) -> u32 {
     last.map_or(root, |index| index as u32)
 }
 
-/// Returns the launch at which a path starts: the recorded command.
+/// Returns the launch at which a path starts: the recorded command, or the owner of a window. `None` for a recording of the whole machine.
 #[must_use]
 pub fn root_of(forest: &Forest<'_>) -> Option<u32> {
-    let index = forest
-        .launches
-        .iter()
-        .position(|launch| launch.origin == Origin::Command)?;
-    Some(index as u32)
+    forest.root.map(|root| root as u32)
 }

@@ -23,6 +23,8 @@ pub struct Forest<'a> {
     pub roots: Vec<usize>,
     /// Launches with an unknown creation or parent, each at the top of its own tree.
     pub orphans: Vec<usize>,
+    /// The recorded command, or the owner of a window.
+    pub root: Option<usize>,
     /// The end of the recording, where open phases end.
     pub end: Nanos,
     /// Wall clock at time zero, nanoseconds since 1970-01-01 UTC.
@@ -89,6 +91,7 @@ impl<'a> Forest<'a> {
         }
         let started_unix_ns = info.started_unix_ns;
         Forest {
+            root: root_among(&joined, info.root),
             launches: joined,
             roots,
             orphans,
@@ -187,6 +190,12 @@ impl<'a> Forest<'a> {
             Some(step)
         })
     }
+}
+
+/// Returns the launch that the recording names as its root, or else its command.
+fn root_among(launches: &[Launch<'_>], named: Option<LaunchId>) -> Option<usize> {
+    let named = named.and_then(|id| launches.binary_search_by_key(&id, |launch| launch.id).ok());
+    named.or_else(|| launches.iter().position(|launch| launch.origin == Origin::Command))
 }
 
 fn push_siblings(pending: &mut Vec<Step>, siblings: &[usize], depth: usize) {

@@ -15,8 +15,8 @@ pub struct Programs {
     pub launch_of: Vec<u32>,
     /// By token: whether it is signalled from the start.
     pub given: Vec<bool>,
-    /// The thread that exists at the start.
-    pub root: ThreadIndex,
+    /// The threads that exist at the start, the first one of the command before all others.
+    pub roots: Vec<ThreadIndex>,
     /// The thread whose end is the end of the wall.
     pub last: ThreadIndex,
 }
@@ -24,13 +24,13 @@ pub struct Programs {
 impl Programs {
     /// Returns programs without steps for these threads.
     #[must_use]
-    pub fn new(launch_of: Vec<u32>, tokens: Token, root: ThreadIndex, last: ThreadIndex) -> Programs {
+    pub fn new(launch_of: Vec<u32>, tokens: Token, roots: Vec<ThreadIndex>, last: ThreadIndex) -> Programs {
         Programs {
             steps: Steps::default(),
             ends: Vec::with_capacity(launch_of.len()),
             launch_of,
             given: vec![false; tokens as usize],
-            root,
+            roots,
             last,
         }
     }
@@ -63,8 +63,8 @@ pub trait Script {
     fn launch_of(&self) -> &[u32];
     /// By token: whether it is signalled from the start.
     fn given(&self) -> &[bool];
-    /// The thread that exists at the start.
-    fn root(&self) -> ThreadIndex;
+    /// The threads that exist at the start.
+    fn roots(&self) -> &[ThreadIndex];
     /// The thread whose end is the end of the wall.
     fn last(&self) -> ThreadIndex;
     /// Called when a thread starts.
@@ -85,8 +85,8 @@ impl Script for &Programs {
         &self.given
     }
 
-    fn root(&self) -> ThreadIndex {
-        self.root
+    fn roots(&self) -> &[ThreadIndex] {
+        &self.roots
     }
 
     fn last(&self) -> ThreadIndex {

@@ -93,9 +93,10 @@ pub fn simulate(script: impl Script, machine: &Machine) -> Nanos {
 /// Simulates the programs and reports every change to a watcher.
 pub(super) fn play(script: impl Script, machine: &Machine, watch: &mut impl Watch) -> Nanos {
     let mut play = Play::new(script, machine, watch);
-    let root = play.script.root();
-    play.script.begin(root);
-    play.ready.push_back(root);
+    for root in play.script.roots().to_vec() {
+        play.script.begin(root);
+        play.ready.push_back(root);
+    }
     play.fill_cpus();
     while let Some(Reverse((at, _, event))) = play.events.pop() {
         if matches!(event, Event::Found(forecast) if !play.delayed.holds(forecast)) {

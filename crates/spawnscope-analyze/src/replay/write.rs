@@ -14,7 +14,7 @@ use crate::timeline::{Thread, ThreadIndex, Timelines, beginning, last_of, last_t
 use crate::tree::Forest;
 use spawnscope_data::event::{LeftCpu, Nanos};
 use spawnscope_data::parallel;
-use spawnscope_data::rows::SliceRow;
+use spawnscope_data::rows::{Origin, SliceRow};
 
 /// Upper limit of the overhead of recording, as a share of a stretch on the CPU.
 const MOST_COST: f64 = 0.9;
@@ -87,7 +87,7 @@ pub(super) fn write(
     let mut programs = Programs::new(
         launch_of,
         waits.len() as Token,
-        root,
+        roots(forest, timelines, root, window.0),
         last_thread(timelines, last_of(forest, root, window.1)),
     );
     let mut tokens = 0..0;
@@ -114,6 +114,17 @@ pub(super) fn write(
         });
     }
     programs
+}
+
+/// Returns the threads that exist at the start of the window. Those of a command start later, by a thread that is recorded.
+fn roots(forest: &Forest<'_>, timelines: &Timelines, root: u32, start: Nanos) -> Vec<ThreadIndex> {
+    let existed = |thread: &Thread| {
+        let is_early = thread.created.get().is_none_or(|created| created <= start);
+        is_early && forest.launches[thread.launch as usize].origin == Origin::Existed
+    };
+    let threads = (0..).zip(&timelines.threads);
+    let others = threads.filter(|(index, thread)| *index != root && thread.creator.get().is_none() && existed(thread));
+    std::iter::once(root).chain(others.map(|(index, _)| index)).collect()
 }
 
 /// Returns the index of the waiting slice of each token, and all actions in descending order.

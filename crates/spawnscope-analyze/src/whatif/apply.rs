@@ -64,8 +64,8 @@ impl Script for Edited<'_> {
         &self.given
     }
 
-    fn root(&self) -> ThreadIndex {
-        self.rewriter.programs.root
+    fn roots(&self) -> &[ThreadIndex] {
+        &self.rewriter.programs.roots
     }
 
     fn last(&self) -> ThreadIndex {

@@ -7,6 +7,7 @@ use anyhow::{Context, Result};
 use super::args::AdviseArguments;
 use super::{output, report};
 use crate::analyze::GroupBy;
+use crate::analyze::window::Part;
 use crate::present::advice;
 
 /// Runs the verb.
@@ -15,7 +16,8 @@ use crate::present::advice;
 /// When the recording cannot be read or the advice cannot be written.
 pub fn run(arguments: &AdviseArguments) -> Result<()> {
     let file = &arguments.recording.file;
-    let mut report = report::read(file, GroupBy::Command)?;
+    let part = arguments.window.part(Part::Main);
+    let mut report = report::read(file, part, GroupBy::Command)?;
     if let Some(rule) = &arguments.rule {
         report.advices.keep_rule(rule);
     }
@@ -27,7 +29,7 @@ pub fn run(arguments: &AdviseArguments) -> Result<()> {
             &report,
             arguments.all || arguments.rule.is_some(),
             output::width(&io::stdout()),
-            output::typed(file).as_deref(),
+            arguments.window.before(output::typed(file)).as_deref(),
         )
     };
     anstream::stdout()

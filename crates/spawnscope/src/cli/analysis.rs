@@ -7,34 +7,68 @@ use std::thread;
 use anyhow::{Context, Result, anyhow};
 
 use crate::analyze::timeline::Timelines;
-use crate::analyze::{Forest, SliceCollection, Slices};
-use crate::record::reader::{Contradictions, Recording, RecordingFile};
+use crate::analyze::window::{Part, Window, WindowTitle, choose};
+use crate::analyze::{Forest, Scope, SliceCollection, Slices};
+use crate::record::reader::{Contradictions, Recording, RecordingFile, ThreadRow};
 
-/// Reads a recording and its slices, and passes them to `use_it`. Slices are most of a recording, so a second connection reads them while
-/// the launches are read and joined. The recording is passed without its launch and exec rows, which the forest has already joined. Rows
-/// that contradict each other are passed as contradictions.
+/// What the analysis starts from.
+pub struct Input<'r, 'f> {
+    /// The recording, or the window of it, without its launch and exec rows, which the forest has already joined.
+    pub recording: &'r Recording,
+    /// Its launches.
+    pub forest: &'f Forest<'r>,
+    /// Its threads and slices.
+    pub timelines: &'f Timelines,
+    /// Rows that contradict each other.
+    pub contradictions: Contradictions,
+    /// The window. `None` for the whole recording.
+    pub window: Option<WindowTitle>,
+}
+
+/// Reads a part of a recording and its slices, and passes them to `use_it`. Slices are most of a recording, so a second connection reads them
+/// while the launches are read.
 ///
 /// # Errors
-/// When the recording cannot be read, or `use_it` fails.
-pub fn with_timelines<T>(
-    path: &Path,
-    use_it: impl FnOnce(&Recording, &Forest<'_>, &Timelines, Contradictions) -> Result<T>,
-) -> Result<T> {
+/// When the recording cannot be read or does not have that part, or `use_it` fails.
+pub fn with_timelines<T>(path: &Path, part: Part, use_it: impl FnOnce(Input<'_, '_>) -> Result<T>) -> Result<T> {
     let file = RecordingFile::open(path)?;
     thread::scope(|scope| {
         let other = file.again()?;
         let reader = thread::Builder::new().spawn_scoped(scope, move || read_slices(&other));
-        let slices = reader.context("failed to start a thread that reads slices")?;
+        let reader = reader.context("failed to start a thread that reads slices")?;
         let mut recording = file.read()?;
+        let mut threads = file.threads()?;
+        let window = window_of(&recording, &threads, part)?;
+        if let Some(window) = &window {
+            window.cut(&mut recording);
+            threads = window.cut_threads(threads);
+        }
         let (launches, execs) = (mem::take(&mut recording.launches), mem::take(&mut recording.execs));
         let forest = Forest::join(&recording, &launches, &execs);
         drop((launches, execs));
-        let (slices, found) = slices.join().map_err(|_| anyhow!("failed to read the slices"))??;
+        let (mut slices, found) = reader.join().map_err(|_| anyhow!("failed to read the slices"))??;
+        if let Some(window) = &window {
+            slices = window.cut_slices(&slices);
+        }
         let mut contradictions = recording.info.contradictions.clone();
         contradictions.extend(found);
-        let collection = SliceCollection::new(&forest, &file.threads()?);
-        use_it(&recording, &forest, &collection.with(slices).finish(), contradictions)
+        let collection = SliceCollection::new(&forest, &threads);
+        use_it(Input {
+            recording: &recording,
+            forest: &forest,
+            timelines: &collection.with(slices).finish(),
+            contradictions,
+            window: window.map(|window| window.title().clone()),
+        })
     })
+}
+
+/// Returns the window for a part of a recording. Most recordings are of a command, and explained as a whole.
+fn window_of(recording: &Recording, threads: &[ThreadRow], part: Part) -> Result<Option<Window>> {
+    if matches!(part, Part::Whole | Part::Main) && recording.info.scope == Scope::Command {
+        return Ok(None);
+    }
+    Ok(choose(recording, &Forest::grow(recording), threads, part)?)
 }
 
 fn read_slices(file: &RecordingFile) -> Result<(Slices, Contradictions)> {

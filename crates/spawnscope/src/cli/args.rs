@@ -5,6 +5,7 @@ mod doctor;
 mod hold;
 mod identity;
 mod report;
+mod window;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -19,6 +20,7 @@ pub use self::hold::HoldArguments;
 pub use self::identity::IdentityArguments;
 use self::report::{ADVISE_EXAMPLES, REPORT_EXAMPLES};
 pub use self::report::{AdviseArguments, Grouping, ReportArguments};
+pub use self::window::WindowArguments;
 use crate::analyze::phases::Phase;
 
 /// The recording that is written or read when the command line names no file.
@@ -237,6 +239,7 @@ Examples:
   spawnscope whatif --vfork 'parent=python3*'
   spawnscope whatif --remove git,parent=emacs --json
   spawnscope whatif --cpus 8 build.db
+  spawnscope whatif --remove git --episode 2 editor.db
 
 The 95 % confidence interval assumes that the model is right. The model does
 not include caches, copy-on-write after a fork, or CPU frequency.";
@@ -300,6 +303,8 @@ pub struct WhatifArguments {
     /// Print JSON (schema_version 1)
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub window: WindowArguments,
 }
 
 /// Arguments of `tree`.

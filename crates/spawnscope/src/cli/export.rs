@@ -4,13 +4,14 @@ use std::io::{self, BufWriter, IsTerminal, Write};
 
 use anyhow::{Context, Result, bail};
 
-use super::analysis::with_timelines;
+use super::analysis::{Input, with_timelines};
 use super::args::{ExportArguments, ExportFormat};
 use super::output;
 use super::output_file::OutputFile;
 use crate::analyze::critical_path::stretches;
 use crate::analyze::replay::Parameters;
 use crate::analyze::waits::attribution::waits_of_parents;
+use crate::analyze::window::Part;
 use crate::analyze::{self, Causes, Forest, GroupBy, WaitCollection};
 use crate::parallel;
 use crate::present::{ndjson, perfetto};
@@ -42,8 +43,14 @@ fn launches(arguments: &ExportArguments) -> Result<()> {
 
 fn trace(arguments: &ExportArguments) -> Result<()> {
     let path = &arguments.recording.file;
-    with_timelines(path, |recording, forest, timelines, contradictions| {
-        output::print_contradictions(path, &contradictions);
+    with_timelines(path, Part::Whole, |input| {
+        let Input {
+            recording,
+            forest,
+            timelines,
+            ..
+        } = input;
+        output::print_contradictions(path, &input.contradictions);
         let ((critical_path, waits_of_parents), report) = parallel::both(
             || {
                 let wall = Parameters::of(recording).map(|setting| setting.wall);

@@ -12,6 +12,7 @@ use super::output_file::OutputFile;
 use crate::analyze::flame::{Flame, FlameError, Stacking, Wanted, Weight, flame, sampled};
 use crate::analyze::replay::Parameters;
 use crate::analyze::samples::place;
+use crate::analyze::window::Part;
 use crate::analyze::{CriticalPath, Forest, critical_path};
 use crate::present::flame::folded;
 use crate::record::reader::{Recording, RecordingFile, SampleRow};
@@ -51,11 +52,11 @@ pub fn run(arguments: &FlameArguments) -> Result<()> {
     let drawn = match wanted.weight {
         Weight::OnCpu | Weight::OffCpu => draw_samples(arguments, &samples, wanted)?,
         // Slices are most of a recording, and only the critical path needs them.
-        Weight::Critical => with_timelines(file, |recording, forest, timelines, contradictions| {
-            output::print_contradictions(file, &contradictions);
-            let wall = Parameters::of(recording).map(|parameters| parameters.wall);
-            let path = wall.and_then(|wall| critical_path(forest, timelines, wall));
-            draw_launches(arguments, recording, forest, path.as_ref(), wanted)
+        Weight::Critical => with_timelines(file, Part::Main, |input| {
+            output::print_contradictions(file, &input.contradictions);
+            let wall = Parameters::of(input.recording).map(|parameters| parameters.wall);
+            let path = wall.and_then(|wall| critical_path(input.forest, input.timelines, wall));
+            draw_launches(arguments, input.recording, input.forest, path.as_ref(), wanted)
         })?,
         Weight::Wall | Weight::Tax | Weight::Count => {
             let recording = RecordingFile::open(file)?.read()?;

@@ -6,11 +6,12 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 
-use super::analysis::with_timelines;
+use super::analysis::{Input, with_timelines};
 use super::args::{Grouping, ReportArguments};
 use super::output;
 use crate::analyze::waits::attribution::attributed_waits;
-use crate::analyze::{self, Causes, GroupBy, Report};
+use crate::analyze::window::Part;
+use crate::analyze::{self, Causes, GroupBy, Report, Scope};
 use crate::parallel;
 use crate::present::{json, summary, table};
 
@@ -27,9 +28,9 @@ pub fn run(arguments: &ReportArguments) -> Result<()> {
         Grouping::Caller => GroupBy::Caller,
     };
     let file = &arguments.recording.file;
-    let report = read(file, group_by)?;
+    let report = read_all(file, arguments.window.part(Part::Whole), group_by)?;
     let width = output::width(&io::stdout());
-    let typed = output::typed(file);
+    let typed = arguments.window.before(output::typed(file));
     let options = table::Options {
         width,
         top: Some(arguments.top.unwrap_or(table::DEFAULT_TOP)).filter(|&top| top > 0),
@@ -52,7 +53,7 @@ pub fn run(arguments: &ReportArguments) -> Result<()> {
 /// # Errors
 /// As for `run`.
 pub fn print_after_recording(file: &Path, out: Option<&mut dyn Write>, json: Option<&mut File>) -> Result<u64> {
-    let report = read(file, GroupBy::Command)?;
+    let report = read_all(file, Part::Whole, GroupBy::Command)?;
     if let Some(json) = json {
         print(&json::render(&report), json)?;
     }
@@ -63,12 +64,27 @@ pub fn print_after_recording(file: &Path, out: Option<&mut dyn Write>, json: Opt
     Ok(report.all.count)
 }
 
-/// Reads a recording and computes everything that a report shows.
+/// Reads a part of a recording and computes everything that a report shows. The whole of a recording of a machine includes its busiest episode.
+fn read_all(path: &Path, part: Part, group_by: GroupBy) -> Result<Report> {
+    let mut report = read(path, part, group_by)?;
+    if part == Part::Whole && report.scope == Scope::System && !report.episodes.is_empty() {
+        report.busiest = Some(Box::new(read(path, Part::Main, group_by)?));
+    }
+    Ok(report)
+}
+
+/// Reads a part of a recording and reports on it.
 ///
 /// # Errors
-/// When the recording cannot be read.
-pub fn read(path: &Path, group_by: GroupBy) -> Result<Report> {
-    with_timelines(path, |recording, forest, timelines, contradictions| {
+/// When the recording cannot be read or does not have that part.
+pub fn read(path: &Path, part: Part, group_by: GroupBy) -> Result<Report> {
+    with_timelines(path, part, |input| {
+        let Input {
+            recording,
+            forest,
+            timelines,
+            ..
+        } = input;
         // Only reports need the waits, and on a large recording they take a second.
         let (waits, mut report) = parallel::both(
             || attributed_waits(recording, forest, timelines),
@@ -78,7 +94,13 @@ pub fn read(path: &Path, group_by: GroupBy) -> Result<Report> {
             },
         );
         report.waits = waits;
-        report.contradictions = contradictions;
+        report.contradictions = input.contradictions;
+        // The process of `-p` is explained as a whole.
+        let is_whole = part == Part::Whole || (part == Part::Main && report.scope == Scope::Process);
+        if !is_whole {
+            report.window = input.window;
+            report.episodes.clear();
+        }
         Ok(report)
     })
 }

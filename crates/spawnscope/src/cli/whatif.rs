@@ -10,6 +10,7 @@ use super::output;
 use crate::analyze::select::Selector;
 use crate::analyze::whatif::changes::Change;
 use crate::analyze::whatif::whatif_report::{RequestedChange, whatif_report};
+use crate::analyze::window::Part;
 use crate::present::whatif;
 
 /// Runs the verb.
@@ -24,9 +25,10 @@ pub fn run(arguments: &WhatifArguments) -> Result<()> {
         );
     }
     let file = &arguments.recording.file;
-    let whatif_report = with_timelines(file, |recording, forest, timelines, contradictions| {
-        output::print_contradictions(file, &contradictions);
-        Ok(whatif_report(recording, forest, timelines, &requested)?)
+    let part = arguments.window.part(Part::Main);
+    let whatif_report = with_timelines(file, part, |input| {
+        output::print_contradictions(file, &input.contradictions);
+        Ok(whatif_report(input.recording, input.forest, input.timelines, &requested)?)
     })?;
     let text = if arguments.json {
         whatif::json(&whatif_report)

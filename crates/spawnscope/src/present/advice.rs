@@ -6,7 +6,7 @@ use super::callers;
 use super::json::{insert_arguments, nanos};
 use super::page::{Page, plain, styled};
 use super::palette::{PLAIN, QUIET, TITLE};
-use super::table::argument;
+use super::table::{argument, title};
 use super::verdict::verdict;
 use super::whatif::wall_name;
 use super::{text, units};
@@ -38,10 +38,7 @@ pub(super) fn first_ones(page: &mut Page, report: &Report, file: Option<&str>) {
 #[must_use]
 pub fn render(report: &Report, all: bool, width: usize, file: Option<&str>) -> String {
     let mut page = Page::of_width(width);
-    page.line([styled(
-        TITLE,
-        text::command_line(report.command.iter().map(Vec::as_slice), Some(width)),
-    )]);
+    page.line([styled(TITLE, title(report, width))]);
     let wall = units::time(report.wall);
     let advices = &report.advices;
     if report.replay_error.is_none() {

@@ -8,7 +8,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 
 use super::ndjson::ExitObject;
-use super::{advice, callers, critical, text, verdict};
+use super::{advice, callers, critical, episodes, text, verdict};
 use crate::analyze::drift::{Drift, Segment};
 use crate::analyze::failures::Failure;
 use crate::analyze::groups::Group;
@@ -76,7 +76,9 @@ fn value(report: &Report) -> Value {
         "failed_execs_by_errno": report.failures.iter().map(failure).collect::<Vec<_>>(),
         "path_search": path_searches(&report.path_searches),
         "drift": report.drifts.iter().map(drift).collect::<Vec<_>>(),
-        "advice": advice::values(&report.advices.worth),
+        "advice": advice::values(&episodes::explained(report).advices.worth),
+        "window": report.window.as_ref().map(episodes::window),
+        "episodes": episodes::values(&report.episodes),
         "principal_cause": verdict::verdict(report),
     });
     append(&mut object, rest);

@@ -19,6 +19,7 @@ pub use crate::units;
 mod callers;
 mod columns;
 mod critical;
+mod episodes;
 mod findings;
 mod page;
 mod palette;

@@ -4,7 +4,7 @@
 use super::page::{Page, plain, styled};
 use super::palette::{self, PLAIN, QUIET, TITLE};
 use super::verdict::verdict;
-use super::{advice, findings, table, text, units};
+use super::{advice, episodes, findings, table, text, units};
 use crate::analyze::phases::Phase;
 use crate::analyze::report::Report;
 
@@ -118,7 +118,7 @@ pub(super) fn reservations(page: &mut Page, report: &Report) {
 
 fn below_the_table(report: &Report, width: usize, file: Option<&str>) -> String {
     let mut page = Page::of_width(width);
-    let advices = &report.advices.worth;
+    let advices = &episodes::explained(report).advices.worth;
     if !advices.is_empty() {
         page.line([]);
     }

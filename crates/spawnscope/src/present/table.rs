@@ -7,7 +7,7 @@ use super::columns::{Column, Columns};
 use super::page::{Page, plain, styled};
 use super::palette::{self, PLAIN, QUIET, TITLE, WARNING};
 use super::verdict::verdict;
-use super::{advice, callers, critical, findings, json, summary, text, units, waited, words};
+use super::{advice, callers, critical, episodes, findings, json, summary, text, units, waited, words};
 use crate::analyze::groups::Group;
 use crate::analyze::phases::Phase;
 use crate::analyze::report::{GroupBy, Report};
@@ -103,7 +103,8 @@ pub fn render(report: &Report, options: &Options<'_>) -> String {
         groups(&mut page, report, options);
         critical::where_the_wall_went(&mut page, report);
         waited::what_was_waited_for(&mut page, report);
-        advice::first_ones(&mut page, report, options.file);
+        advice::first_ones(&mut page, episodes::explained(report), options.file);
+        episodes::busiest(&mut page, report, options.file);
     }
     findings::path_searches(&mut page, report);
     findings::failures(&mut page, report);
@@ -164,6 +165,9 @@ fn headline(page: &mut Page, report: &Report) {
 pub(super) fn title(report: &Report, width: usize) -> String {
     if !report.command.is_empty() {
         return text::command_line(report.command.iter().map(Vec::as_slice), Some(width));
+    }
+    if let Some(window) = &report.window {
+        return text::truncate(&episodes::title(window), width);
     }
     match &report.followed {
         Some((pid, name)) => format!("launches by process {} ({}) and below", pid.0, text::escape(name)),

@@ -1,7 +1,7 @@
 //! The verdict: the share of the wall that launches take, the largest cause, and the best fix with its saving.
 
 use super::whatif::took_time;
-use super::{critical, text, units};
+use super::{critical, episodes, text, units};
 use crate::analyze::advice::Advice;
 use crate::analyze::external_wait::ExternalWait;
 use crate::analyze::groups::THE_RECORDER;
@@ -12,9 +12,14 @@ use crate::event::Nanos;
 /// If the launch tax is at least this share of the wall, it is reported as a problem even without a known fix.
 const NOTABLE_TAX: f64 = 0.2;
 
-/// Returns the verdict in one or two sentences, or `None` for a recording without scheduling data.
+/// Returns the verdict in one or two sentences, or `None` for a recording without scheduling data. That of a recording of the whole machine is
+/// about its busiest episode.
 #[must_use]
 pub fn verdict(report: &Report) -> Option<String> {
+    if let Some(busiest) = &report.busiest {
+        let title = busiest.window.as_ref().map(episodes::title).unwrap_or_default();
+        return Some(format!("Busiest episode, {title}: {}", verdict(busiest)?));
+    }
     if let Some(error) = report.replay_error.filter(|error| !is_believable(*error)) {
         return Some(format!("No verdict: {}.", unbelievable(error)));
     }
@@ -48,8 +53,9 @@ fn best_fix(best: &Advice, report: &Report) -> String {
     let unrecorded = report.advices.unrecorded;
     let wall = if took_time(report.wall, unrecorded) {
         format!(
-            "the {} that the command takes without recording",
-            units::time(unrecorded)
+            "the {} that {} takes without recording",
+            units::time(unrecorded),
+            if report.window.is_some() { "it" } else { "the command" }
         )
     } else {
         units::time(report.wall)

@@ -3,7 +3,7 @@
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueEnum, ValueHint};
 
-use super::RecordingArgument;
+use super::{RecordingArgument, WindowArguments};
 use crate::analyze::advice::Advices;
 
 pub(super) const REPORT_EXAMPLES: &str = "\
@@ -15,6 +15,7 @@ Examples:
   ssh build cat ci.db | spawnscope report -    from standard input
   spawnscope report --by args             same program, same arguments
   spawnscope report --by command --top 0  every command
+  spawnscope report --from 12.5 --to 20   only these seconds
   spawnscope report --json | jq '.commands[0]'";
 
 /// Arguments of `report`.
@@ -35,6 +36,8 @@ pub struct ReportArguments {
     /// Print JSON (schema_version 1)
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub window: WindowArguments,
 }
 
 /// What the rows of the table are grouped by.
@@ -56,7 +59,8 @@ pub(super) const ADVISE_EXAMPLES: &str = "\
 Examples:
   spawnscope advise                       what to change in spawnscope.db
   spawnscope advise --all ci.db           also what is not worth fixing
-  spawnscope advise --rule builtin        what one rule found";
+  spawnscope advise --rule builtin        what one rule found
+  spawnscope advise --episode 2 editor.db    one refresh of an editor";
 
 /// Arguments of `advise`.
 #[derive(Debug, Args)]
@@ -72,4 +76,6 @@ pub struct AdviseArguments {
     /// Print JSON (schema_version 1)
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub window: WindowArguments,
 }

@@ -1,0 +1,141 @@
+//! Chooses the window of a recording that a user asked for.
+
+use super::{Window, WindowSpan, episodes};
+use crate::tree::Forest;
+use spawnscope_data::event::{LaunchId, Nanos, Pid};
+use spawnscope_data::rows::{Origin, Recording, Scope, ThreadRow};
+use thiserror::Error;
+
+/// The part of a recording to explain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// All of it. What determined the wall is unknown for a recording of the whole machine.
+    Whole,
+    /// What one process determined: the command, the process of `-p`, or the busiest episode on the machine.
+    Main,
+    /// The episode with this number, from 1, in the order of `episodes`.
+    Episode(usize),
+    /// A span of time.
+    Span {
+        /// Its start. `None` is that of the recording.
+        from: Option<Nanos>,
+        /// Its end. `None` is that of the recording.
+        to: Option<Nanos>,
+        /// The process to explain. `None` chooses the command, the process of `-p`, or the busiest one.
+        pid: Option<Pid>,
+    },
+}
+
+/// Why a recording does not have a window.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum WindowError {
+    /// There are fewer episodes.
+    #[error("the recording has no episode {number}: it has {count} (`spawnscope report --full` lists them)")]
+    NoEpisode {
+        /// The requested number.
+        number: usize,
+        /// How many there are.
+        count: usize,
+    },
+    /// A machine on which nothing was launched, or nothing ended.
+    #[error("no process launched another one and reaped it while this machine was recorded")]
+    NoEpisodes,
+    /// The span is empty or outside the recording.
+    #[error("the span from {} s to {} s is empty: the recording lasts {} s", seconds(*.from), seconds(*.to), seconds(*.end))]
+    EmptySpan {
+        /// Its start.
+        from: Nanos,
+        /// Its end.
+        to: Nanos,
+        /// The end of the recording.
+        end: Nanos,
+    },
+    /// No recorded process has the pid in the span.
+    #[error("no recorded process has the pid {} in that span", .0.0)]
+    NoProcess(Pid),
+    /// Nothing was launched in the span.
+    #[error("nothing was launched in that span")]
+    NoLaunches,
+}
+
+fn seconds(at: Nanos) -> f64 {
+    at.0 as f64 / 1e9
+}
+
+/// Returns the window for a part of a recording. `None` is the whole recording.
+///
+/// # Errors
+/// When the recording does not have that part.
+pub fn choose(
+    recording: &Recording,
+    forest: &Forest<'_>,
+    threads: &[ThreadRow],
+    part: Part,
+) -> Result<Option<Window>, WindowError> {
+    let info = &recording.info;
+    let span = match (part, info.scope) {
+        (Part::Whole, Scope::Command | Scope::System) | (Part::Main, Scope::Command) => return Ok(None),
+        (Part::Whole | Part::Main, Scope::Process) => match followed(forest) {
+            Some(owner) => WindowSpan {
+                owner,
+                from: Nanos(0),
+                to: forest.end,
+            },
+            None => return Ok(None),
+        },
+        (Part::Main, Scope::System) => episodes(forest).first().ok_or(WindowError::NoEpisodes)?.span,
+        (Part::Episode(number), _) => episode(forest, number)?,
+        (Part::Span { from, to, pid }, _) => {
+            let (from, to) = (from.unwrap_or_default(), to.unwrap_or(forest.end).min(forest.end));
+            if from >= to {
+                return Err(WindowError::EmptySpan {
+                    from,
+                    to,
+                    end: forest.end,
+                });
+            }
+            let owner = owner(recording, forest, (from, to), pid)?;
+            WindowSpan { owner, from, to }
+        }
+    };
+    Ok(Window::new(forest, threads, span))
+}
+
+fn episode(forest: &Forest<'_>, number: usize) -> Result<WindowSpan, WindowError> {
+    let found = episodes(forest);
+    let episode = number.checked_sub(1).and_then(|index| found.get(index));
+    episode.map(|episode| episode.span).ok_or(WindowError::NoEpisode {
+        number,
+        count: found.len(),
+    })
+}
+
+/// Returns the process to explain in a span.
+fn owner(
+    recording: &Recording,
+    forest: &Forest<'_>,
+    (from, to): (Nanos, Nanos),
+    pid: Option<Pid>,
+) -> Result<LaunchId, WindowError> {
+    if let Some(pid) = pid {
+        let alive = forest.launches.iter().filter(|launch| {
+            let begins = launch.start().is_none_or(|start| start < to);
+            launch.pid == Some(pid) && begins && launch.end().is_none_or(|end| end > from)
+        });
+        return alive.map(|launch| launch.id).next().ok_or(WindowError::NoProcess(pid));
+    }
+    let named = match recording.info.scope {
+        Scope::Command => forest.root.map(|root| forest.launches[root].id),
+        Scope::Process => followed(forest),
+        Scope::System => None,
+    };
+    let overlaps = |span: &WindowSpan| span.from < to && span.to > from;
+    let busiest = || episodes(forest).into_iter().find(|episode| overlaps(&episode.span));
+    named.or_else(|| busiest().map(|episode| episode.span.owner)).ok_or(WindowError::NoLaunches)
+}
+
+/// Returns the process of `-p`: the first that existed before.
+fn followed(forest: &Forest<'_>) -> Option<LaunchId> {
+    let launch = forest.launches.iter().find(|launch| launch.origin == Origin::Existed)?;
+    Some(launch.id)
+}

@@ -1,0 +1,129 @@
+//! Cuts rows to a window. What happened before it becomes a process that existed before, and what is not over at its end is still running,
+//! as at the two ends of a recording.
+
+use super::{Window, WindowSpan};
+use spawnscope_data::event::{LaunchId, LeftCpu, Nanos, Pid};
+use spawnscope_data::rows::{LaunchRow, Origin, Recording, SliceRow, ThreadRow, WakerRow};
+
+/// Cuts launches and their execs.
+pub(super) fn launches(window: &Window, recording: &mut Recording) {
+    let WindowSpan { to, .. } = window.span;
+    let is_member = |launch: LaunchId| window.members.contains(&launch);
+    recording.launches.retain(|row| is_member(row.id));
+    for row in &mut recording.launches {
+        launch(window, row);
+        if let Some(name) = window.names.get(&row.id) {
+            row.name = Some(recording.texts.push(name));
+        }
+    }
+    let begins = |enter: Option<Nanos>| enter.is_none_or(|enter| enter <= to);
+    recording.execs.retain(|row| is_member(row.launch) && begins(row.enter));
+    for row in &mut recording.execs {
+        for at in [&mut row.returned, &mut row.load_end] {
+            *at = at.filter(|at| *at <= to);
+        }
+    }
+    let in_window = |at: Nanos| window.span.from <= at && at <= to;
+    recording.failed_execs.retain(|row| is_member(row.launch) && in_window(row.enter) && row.returned <= to);
+}
+
+fn launch(window: &Window, row: &mut LaunchRow) {
+    let WindowSpan { owner, from, to } = window.span;
+    let birth = row.create.or(row.created);
+    if row.id == owner || birth.is_none_or(|birth| birth < from) {
+        row.origin = Origin::Existed;
+        row.created = Some(row.created.map_or(from, |created| created.max(from)));
+        (row.create, row.first_run, row.prepare, row.parent_tidied) = (None, None, None, None);
+        row.parent_task = None;
+    }
+    if row.id == owner {
+        row.parent = None;
+    }
+    if row.zombie.or(row.exit).is_some_and(|ended| ended > to) {
+        (row.zombie, row.wait_status, row.cpu) = (None, None, None);
+    }
+    for at in [&mut row.exit, &mut row.reaped, &mut row.first_run] {
+        *at = at.filter(|at| *at <= to);
+    }
+}
+
+/// Cuts threads.
+pub(super) fn threads(window: &Window, mut rows: Vec<ThreadRow>) -> Vec<ThreadRow> {
+    let WindowSpan { from, to, .. } = window.span;
+    rows.retain(|row| {
+        let is_alive = row.created < to && row.ended.is_none_or(|ended| ended > from);
+        is_alive && window.members.contains(&row.launch)
+    });
+    for row in &mut rows {
+        if row.created < from {
+            (row.created, row.creator) = (from, None);
+        }
+    }
+    rows
+}
+
+/// Cuts one slice. `None` when it is outside.
+pub(super) fn slice(window: &Window, mut row: SliceRow) -> Option<SliceRow> {
+    let WindowSpan { from, to, .. } = window.span;
+    let begins = Nanos(row.off.0.saturating_sub(row.on_span.unwrap_or_default().0));
+    let is_back_before = row.off_span.is_some_and(|span| row.off.0 + span.0 <= from.0);
+    let has_ended_before = row.reason == LeftCpu::Ended && row.off <= from;
+    if begins >= to || is_back_before || has_ended_before || !window.contains(row.task) {
+        return None;
+    }
+    cut_start(&mut row, begins, from);
+    cut_end(&mut row, begins.max(from), to);
+    row.waker = row.waker.map(|waker| outside_is_other(window, waker));
+    close_if_other_thread(window, &mut row);
+    Some(row)
+}
+
+/// A thread that was off the CPU at the start of the window leaves it just after, since a replay ignores what is over at the start.
+fn cut_start(row: &mut SliceRow, begins: Nanos, from: Nanos) {
+    if row.off > from {
+        row.on_span = row.on_span.map(|_| row.off.since(begins.max(from)));
+        return;
+    }
+    let start = Nanos(from.0 + 1);
+    let gone = start.since(row.off);
+    row.off_span = row.off_span.map(|span| span.since(gone));
+    row.wake_span = row.wake_span.map(|span| span.since(gone));
+    (row.off, row.on_span) = (start, Some(Nanos(0)));
+    if row.reason == LeftCpu::Created {
+        row.reason = LeftCpu::Preempted;
+    }
+}
+
+/// What is not over at the end of the window stays open, as at the end of a recording.
+fn cut_end(row: &mut SliceRow, begins: Nanos, to: Nanos) {
+    if row.off > to {
+        row.on_span = Some(to.since(begins));
+        (row.off, row.reason) = (to, LeftCpu::Preempted);
+        (row.off_span, row.wake_span, row.waker, row.is_waker_certain) = (None, None, None, None);
+    }
+    if row.off_span.is_some_and(|span| row.off.0 + span.0 > to.0) {
+        row.off_span = None;
+    }
+    if row.wake_span.is_some_and(|span| row.off.0 + span.0 > to.0) {
+        (row.wake_span, row.waker, row.is_waker_certain) = (None, None, None);
+    }
+}
+
+/// A thread of a process outside the window is like one of a process that is not recorded.
+fn outside_is_other(window: &Window, waker: WakerRow) -> WakerRow {
+    match waker {
+        WakerRow::Task(task) if !window.contains(task) => {
+            let pid = window.pids.get(&window.launch_of(task)).copied();
+            WakerRow::Other(pid.unwrap_or(Pid(0)), None)
+        }
+        waker => waker,
+    }
+}
+
+/// The critical path starts at the last thread of the owner that is still off the CPU at the end. Only its main thread may be.
+fn close_if_other_thread(window: &Window, row: &mut SliceRow) {
+    let is_of_owner = window.launch_of(row.task) == window.span.owner;
+    if is_of_owner && row.task != window.main_thread && row.is_open() {
+        row.off_span = Some(window.span.to.since(row.off));
+    }
+}

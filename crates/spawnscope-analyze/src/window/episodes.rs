@@ -1,0 +1,93 @@
+//! Episodes: spans in which a process that lives on launches others and reaps them, such as a command typed into a shell, a refresh of an
+//! editor, or a request of a server.
+
+use crate::launch::Launch;
+use crate::tree::Forest;
+use crate::window::WindowSpan;
+use spawnscope_data::event::{Nanos, Pid};
+use spawnscope_data::rows::Origin;
+
+/// Launches that follow each other within this time belong to one episode. It is the time within which an answer seems immediate to a
+/// person (R. B. Miller, Response time in man-computer conversational transactions, 1968).
+const LONGEST_PAUSE: Nanos = Nanos(100_000_000);
+
+/// A span in which a process launched others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Episode {
+    /// The process and the span.
+    pub span: WindowSpan,
+    /// Its pid.
+    pub pid: Option<Pid>,
+    /// Its name.
+    pub label: Vec<u8>,
+    /// Launches by it and its descendants.
+    pub launches: u64,
+    /// Their launch tax. `None` when it is unknown for all.
+    pub tax: Option<Nanos>,
+}
+
+/// Returns the episodes of all processes that lived on after them, the largest launch tax first.
+#[must_use]
+pub fn episodes(forest: &Forest<'_>) -> Vec<Episode> {
+    let mut episodes: Vec<Episode> = (0..forest.launches.len())
+        .filter(|index| lives_on(&forest.launches[*index]))
+        .flat_map(|owner| episodes_of(forest, owner))
+        .collect();
+    episodes.sort_by_key(|episode| (std::cmp::Reverse((episode.tax, episode.launches)), episode.span.from));
+    episodes
+}
+
+/// Whether launches by this process are not part of its own launch: it existed before, or was still running at the end.
+fn lives_on(launch: &Launch<'_>) -> bool {
+    match launch.origin {
+        Origin::Existed | Origin::Orphan => true,
+        Origin::Launched | Origin::Command => launch.is_unfinished(),
+    }
+}
+
+/// Returns the episodes of one process, by time. A child that is still running at the end has episodes of its own.
+fn episodes_of(forest: &Forest<'_>, owner: usize) -> Vec<Episode> {
+    let mut episodes: Vec<Episode> = Vec::new();
+    for child in forest.children(owner) {
+        let launch = &forest.launches[*child];
+        let (Some(from), Some(to)) = (launch.instants.prepare.get().or(launch.start()), launch.end()) else {
+            continue;
+        };
+        let (launches, tax) = sums_below(forest, *child);
+        match episodes.last_mut() {
+            Some(episode) if from.since(episode.span.to) <= LONGEST_PAUSE => {
+                episode.span.to = episode.span.to.max(to);
+                episode.launches += launches;
+                episode.tax = match (episode.tax, tax) {
+                    (Some(tax), Some(more)) => Some(Nanos(tax.0 + more.0)),
+                    (known, more) => known.or(more),
+                };
+            }
+            _ => episodes.push(Episode {
+                span: WindowSpan {
+                    owner: forest.launches[owner].id,
+                    from,
+                    to,
+                },
+                pid: forest.launches[owner].pid,
+                label: forest.launches[owner].command.label(),
+                launches,
+                tax,
+            }),
+        }
+    }
+    episodes.retain(|episode| episode.span.from < episode.span.to);
+    episodes
+}
+
+/// Counts a launch and its descendants, and sums their launch tax.
+fn sums_below(forest: &Forest<'_>, top: usize) -> (u64, Option<Nanos>) {
+    let (mut launches, mut tax) = (0, None);
+    for step in forest.walk(&[top]) {
+        launches += 1;
+        if let Some(more) = forest.launches[step.index].tax() {
+            tax = Some(Nanos(tax.unwrap_or(Nanos(0)).0 + more.0));
+        }
+    }
+    (launches, tax)
+}

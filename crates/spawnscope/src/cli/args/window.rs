@@ -1,0 +1,69 @@
+//! The arguments that choose a window of a recording, shared by the verbs that explain one.
+
+use clap::{Args, ValueHint};
+
+use crate::analyze::window::Part;
+use crate::event::{Nanos, Pid};
+
+/// Which part of a recording to explain.
+#[derive(Clone, Copy, Debug, Default, Args)]
+#[command(next_help_heading = "Part of the recording")]
+pub struct WindowArguments {
+    /// Only episode N, as numbered by `report --full`: a span in which one process launched others, such as a request of a server
+    #[arg(long, value_name = "N", value_hint = ValueHint::Other, value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["from", "to", "process"])]
+    pub episode: Option<u32>,
+    /// Only from S seconds after the start of the recording
+    #[arg(long, value_name = "S", value_hint = ValueHint::Other, value_parser = instant)]
+    pub from: Option<Nanos>,
+    /// Only to S seconds after the start of the recording
+    #[arg(long, value_name = "S", value_hint = ValueHint::Other, value_parser = instant)]
+    pub to: Option<Nanos>,
+    /// Only the process PID and what it launches
+    #[arg(long, value_name = "PID", value_hint = ValueHint::Other, value_parser = clap::value_parser!(i32).range(1..))]
+    pub process: Option<i32>,
+}
+
+impl WindowArguments {
+    /// Returns the part that the arguments name, or else `default`.
+    #[must_use]
+    pub fn part(&self, default: Part) -> Part {
+        if let Some(number) = self.episode {
+            return Part::Episode(number as usize);
+        }
+        if self.from.is_none() && self.to.is_none() && self.process.is_none() {
+            return default;
+        }
+        Part::Span {
+            from: self.from,
+            to: self.to,
+            pid: self.process.map(Pid),
+        }
+    }
+
+    /// Returns the arguments as they are typed before a file name, followed by that name.
+    #[must_use]
+    pub fn before(&self, file: Option<String>) -> Option<String> {
+        let seconds = |option: &str, at: Nanos| format!("--{option} {}", at.0 as f64 / NANOS_PER_SECOND);
+        let typed = [
+            self.episode.map(|number| format!("--episode {number}")),
+            self.from.map(|at| seconds("from", at)),
+            self.to.map(|at| seconds("to", at)),
+            self.process.map(|pid| format!("--process {pid}")),
+            file,
+        ];
+        let typed: Vec<String> = typed.into_iter().flatten().collect();
+        (!typed.is_empty()).then(|| typed.join(" "))
+    }
+}
+
+const NANOS_PER_SECOND: f64 = 1e9;
+/// The longest time that the nanoseconds of a recording hold, in seconds.
+const MAX_SECONDS: f64 = 9e9;
+
+fn instant(text: &str) -> Result<Nanos, String> {
+    let seconds: f64 = text.parse().map_err(|_| "not a number of seconds".to_owned())?;
+    if !(0.0..=MAX_SECONDS).contains(&seconds) {
+        return Err("give seconds after the start of the recording, such as 12.5".to_owned());
+    }
+    Ok(Nanos((seconds * NANOS_PER_SECOND) as u64))
+}

@@ -1,0 +1,114 @@
+//! Windows and episodes: the title of a report on a window, the section of a full report that lists the busiest episodes, and JSON.
+
+use serde_json::{Map, Value, json};
+
+use super::columns::{Column, Columns};
+use super::json::{insert_text, nanos};
+use super::page::{Page, plain, styled};
+use super::palette::QUIET;
+use super::table::argument;
+use super::{text, units};
+use crate::analyze::report::Report;
+use crate::analyze::window::{Episode, WindowTitle};
+use crate::event::{Nanos, Pid};
+
+/// Number of episodes that a report lists.
+const MAX_EPISODES: usize = 5;
+/// Columns that the name of a process keeps.
+const NAME_WIDTH: usize = 12;
+/// Columns before the name: the number of the episode.
+const NUMBER_WIDTH: usize = 5;
+const FIGURES: [Column; 4] = [
+    column("start", 11, 4),
+    column("length", 11, 3),
+    column("launches", 10, 1),
+    column("tax", 11, 2),
+];
+
+const fn column(title: &'static str, width: usize, worth: u8) -> Column {
+    Column { title, width, worth }
+}
+
+/// Returns the report that explains most: that on the busiest episode, for a recording of the whole machine.
+pub(super) fn explained(report: &Report) -> &Report {
+    report.busiest.as_deref().unwrap_or(report)
+}
+
+/// Names the window of a report: the process, and the span.
+pub(super) fn title(window: &WindowTitle) -> String {
+    let (from, to) = (units::time(window.from), units::time(window.to));
+    format!("{}, {from} to {to}", process(&window.label, window.pid))
+}
+
+fn process(label: &[u8], pid: Option<Pid>) -> String {
+    let name = text::escape(label);
+    match pid {
+        Some(pid) => format!("{name} (pid {})", pid.0),
+        None => name,
+    }
+}
+
+/// Prints the busiest episodes, with the numbers that `--episode` takes.
+pub(super) fn busiest(page: &mut Page, report: &Report, file: Option<&str>) {
+    if report.episodes.is_empty() {
+        return;
+    }
+    page.heading("Busiest episodes");
+    let shown = &report.episodes[..report.episodes.len().min(MAX_EPISODES)];
+    let rows: Vec<Vec<String>> = shown.iter().map(figures_of).collect();
+    let names: Vec<String> = shown.iter().map(|each| process(&each.label, each.pid)).collect();
+    let columns = Columns::fit(page.width().saturating_sub(NUMBER_WIDTH + NAME_WIDTH), &FIGURES, &rows);
+    let width = page.width().saturating_sub(NUMBER_WIDTH - 2);
+    let name_width = columns.name_width(width, text::widest(&names, "process"));
+    let title = text::pad_right("process", name_width);
+    page.line([styled(QUIET, format!("     {title}{}", columns.titles()))]);
+    for ((number, name), figures) in (1..).zip(&names).zip(&rows) {
+        let name = text::pad_right(name, name_width);
+        page.line([plain(format!("  {number}. {name}{}", columns.row(figures)))]);
+    }
+    let others = report.episodes.len() - shown.len();
+    let others = if others > 0 {
+        format!("… {}. ", units::counted(others as u64, "more episode", "more episodes"))
+    } else {
+        String::new()
+    };
+    page.sentence(2, QUIET, &format!("{others}To explain one:"));
+    page.command(2, &format!("spawnscope advise --episode 1{}", argument(file)));
+}
+
+fn figures_of(episode: &Episode) -> Vec<String> {
+    vec![
+        units::time(episode.span.from),
+        units::time(episode.span.to.since(episode.span.from)),
+        units::count(episode.launches),
+        units::time(episode.tax),
+    ]
+}
+
+/// Returns all episodes for JSON.
+pub(super) fn values(episodes: &[Episode]) -> Vec<Value> {
+    let value = |(number, episode): (usize, &Episode)| {
+        let mut object = Map::new();
+        object.insert("episode".into(), number.into());
+        insert_text(&mut object, "process", &episode.label);
+        object.insert("launches".into(), episode.launches.into());
+        object.insert("launch_tax_ns".into(), nanos(episode.tax));
+        span(&mut object, episode.pid, episode.span.from, episode.span.to);
+        Value::Object(object)
+    };
+    (1..).zip(episodes).map(value).collect()
+}
+
+/// Returns the window of a report for JSON.
+pub(super) fn window(window: &WindowTitle) -> Value {
+    let mut object = Map::new();
+    insert_text(&mut object, "process", &window.label);
+    span(&mut object, window.pid, window.from, window.to);
+    Value::Object(object)
+}
+
+fn span(object: &mut Map<String, Value>, pid: Option<Pid>, Nanos(from): Nanos, Nanos(to): Nanos) {
+    object.insert("pid".into(), json!(pid.map(|pid| pid.0)));
+    object.insert("from_ns".into(), from.into());
+    object.insert("to_ns".into(), to.into());
+}
