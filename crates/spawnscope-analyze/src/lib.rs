@@ -5,11 +5,12 @@
 //! 1. Containers: [`known`](launch::Known), `compact`, `grouped`.
 //! 2. Launches: [`phases`], [`frames`], [`launch`], [`pieces`], `join`, [`tree`].
 //! 3. Threads: [`external_wait`], [`slices`], [`timeline`], `open_waits`, [`slice_collection`].
-//! 4. Patterns that several stages recognize: `patterns`.
-//! 5. Single questions: [`callers`], [`select`], [`samples`], [`path_search`], [`failures`], [`drift`], [`waits`].
-//! 6. The wall: [`critical_path`], [`spent`], [`flame`], [`summary`], [`groups`].
-//! 7. Predictions: [`replay`], [`whatif`], [`advice`].
-//! 8. Everything about one recording: [`causes`], [`report`].
+//! 4. A part of a recording, as a recording of its own: [`window`].
+//! 5. Patterns that several stages recognize: `patterns`.
+//! 6. Single questions: [`callers`], [`select`], [`samples`], [`path_search`], [`failures`], [`drift`], [`waits`].
+//! 7. The wall: [`critical_path`], [`spent`], [`flame`], [`summary`], [`groups`].
+//! 8. Predictions: [`replay`], [`whatif`], [`advice`].
+//! 9. Everything about one recording: [`causes`], [`report`].
 
 pub mod advice;
 pub mod callers;

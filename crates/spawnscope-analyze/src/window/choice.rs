@@ -131,7 +131,9 @@ fn owner(
     };
     let overlaps = |span: &WindowSpan| span.from < to && span.to > from;
     let busiest = || episodes(forest).into_iter().find(|episode| overlaps(&episode.span));
-    named.or_else(|| busiest().map(|episode| episode.span.owner)).ok_or(WindowError::NoLaunches)
+    named
+        .or_else(|| busiest().map(|episode| episode.span.owner))
+        .ok_or(WindowError::NoLaunches)
 }
 
 /// Returns the process of `-p`: the first that existed before.

@@ -24,18 +24,21 @@ pub(super) fn launches(window: &Window, recording: &mut Recording) {
         }
     }
     let in_window = |at: Nanos| window.span.from <= at && at <= to;
-    recording.failed_execs.retain(|row| is_member(row.launch) && in_window(row.enter) && row.returned <= to);
+    recording
+        .failed_execs
+        .retain(|row| is_member(row.launch) && in_window(row.enter) && row.returned <= to);
 }
 
 fn launch(window: &Window, row: &mut LaunchRow) {
     let WindowSpan { owner, from, to } = window.span;
-    let birth = row.create.or(row.created);
-    if row.id == owner || birth.is_none_or(|birth| birth < from) {
+    let began = row.created.or(row.create);
+    if row.id == owner || began.is_none_or(|began| began < from) {
         row.origin = Origin::Existed;
         row.created = Some(row.created.map_or(from, |created| created.max(from)));
         (row.create, row.first_run, row.prepare, row.parent_tidied) = (None, None, None, None);
         row.parent_task = None;
     }
+    row.create = row.create.map(|create| create.max(from));
     if row.id == owner {
         row.parent = None;
     }

@@ -67,8 +67,15 @@ impl Window {
             begins && launch.end().is_none_or(|end| end > span.from)
         };
         let walk = || forest.walk(&[owner]).map(|step| step.index).filter(alive);
-        let members: HashSet<LaunchId> = walk().map(|index| forest.launches[index].id).chain([span.owner]).collect();
-        let is_early = |index: &usize| forest.launches[*index].birth().is_none_or(|birth| birth < span.from);
+        let members: HashSet<LaunchId> = walk()
+            .map(|index| forest.launches[index].id)
+            .chain([span.owner])
+            .collect();
+        let is_early = |index: &usize| {
+            let launch = &forest.launches[*index];
+            let began = launch.instants.created.get().or(launch.instants.create.get());
+            began.is_none_or(|began| began < span.from)
+        };
         let early = walk().filter(is_early).map(|index| &forest.launches[index]);
         let unnamed = early.filter(|launch| launch.execs.is_empty());
         let outside = forest.launches.iter().filter(|launch| !members.contains(&launch.id));
@@ -115,7 +122,10 @@ impl Window {
     #[must_use]
     pub fn cut_slices(&self, slices: &crate::slices::Slices) -> crate::slices::Slices {
         let mut cut = crate::slices::Slices::default();
-        slices.rows().filter_map(|row| clip::slice(self, row)).for_each(|row| cut.push(row));
+        slices
+            .rows()
+            .filter_map(|row| clip::slice(self, row))
+            .for_each(|row| cut.push(row));
         cut
     }
 
@@ -139,6 +149,8 @@ fn main_thread(forest: &Forest<'_>, owner: usize, span: WindowSpan) -> TaskId {
             *counts.entry(creator).or_default() += 1;
         }
     }
-    let most = counts.into_iter().max_by_key(|(task, count)| (*count, std::cmp::Reverse(*task)));
+    let most = counts
+        .into_iter()
+        .max_by_key(|(task, count)| (*count, std::cmp::Reverse(*task)));
     most.map_or(TaskId(span.owner.0), |(task, _)| task)
 }

@@ -28,3 +28,4 @@ mod tree;
 mod waits;
 mod wakers;
 mod whatif;
+mod windows;

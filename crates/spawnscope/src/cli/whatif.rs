@@ -28,7 +28,12 @@ pub fn run(arguments: &WhatifArguments) -> Result<()> {
     let part = arguments.window.part(Part::Main);
     let whatif_report = with_timelines(file, part, |input| {
         output::print_contradictions(file, &input.contradictions);
-        Ok(whatif_report(input.recording, input.forest, input.timelines, &requested)?)
+        Ok(whatif_report(
+            input.recording,
+            input.forest,
+            input.timelines,
+            &requested,
+        )?)
     })?;
     let text = if arguments.json {
         whatif::json(&whatif_report)

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::launches::Launch;
 use crate::support::recording::{launches, report};
-use crate::support::run::{Record, Running, await_some, run};
+use crate::support::run::{Record, Running, await_some, run, spawnscope};
 use crate::support::workloads::{Truth, path};
 use crate::support::{apply, live_test};
 
@@ -102,6 +102,46 @@ fn the_whole_machine_is_seen_for_a_given_time() {
         .expect("a row for it");
     assert!(seen["count"].as_u64().expect("a number") > 97, "{seen}");
     assert_eq!(report["lost_events"], 0);
+}
+
+/// A shell like that of a user: it existed before, and each line that it is given launches 20 programs.
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn an_episode_of_a_process_is_explained() {
+    let script = "echo $$; while read -r line; do for i in 1 2 3 4 5 6 7 8 9 10; do \"$0\"; \"$0\"; done; done";
+    let mut shell = Command::new("sh");
+    shell.args(["-c", script]).arg(path("tiny")).stdin(Stdio::piped());
+    let mut shell = Running::start(&mut shell);
+    let mut lines = shell.child.stdin.take().expect("a pipe");
+    let pid = shell.await_line();
+    let record = Record::new().flags(&["-p", &pid, "--duration", "3"]);
+    let mut recorder = Running::start(&mut record.command([] as [&str; 0]));
+    // The recorder needs a moment to start. What it misses does not count.
+    while recorder.child.try_wait().expect("wait").is_none() {
+        writeln!(lines).expect("the shell reads");
+        sleep(Duration::from_millis(700));
+    }
+    recorder.finish().expect_code(0);
+    drop(lines);
+    shell.finish().expect_code(0);
+
+    let episodes = report(&record.file())["episodes"].clone();
+    let episodes = episodes.as_array().expect("episodes");
+    assert!((2..=5).contains(&episodes.len()), "{episodes:?}");
+    // A wait for the next line belongs to no launch, although the shell reads right after it has reaped.
+    assert_eq!(episodes[0]["launches"], 20, "{episodes:?}");
+    let file = record.file();
+    let file = file.to_str().expect("a path");
+    let whatif = ["whatif", "--json", "--remove", "tiny", "--episode", "1", file];
+    let whatif: serde_json::Value = serde_json::from_slice(&spawnscope(whatif).expect_code(0).stdout).expect("JSON");
+    let of = |key: &str| whatif[key].as_f64().expect("a number");
+    assert!(of("replay_error").abs() < 0.05, "{whatif}");
+    assert!(
+        of("predicted_ns") < 0.5 * of("wall_ns"),
+        "the episode is launches: {whatif}"
+    );
+    let advice = spawnscope(["advise", file]).expect_code(0).output();
+    assert!(!advice.contains("no advice"), "{advice}");
 }
 
 #[apply(live_test)]

@@ -1,0 +1,175 @@
+//! Windows: what one process did in a span of time, explained as a recording of its own.
+
+use proptest::prelude::*;
+use spawnscope_analyze::slices::Slices;
+use spawnscope_analyze::window::{Part, WindowError, choose, episodes};
+use spawnscope_analyze::{Causes, Forest, SliceCollection};
+use spawnscope_data::event::{LaunchId, Nanos, Pid};
+use spawnscope_data::rows::{Origin, Recording, Scope, SliceRow};
+
+use crate::builder::{ROOT, Spans};
+use crate::serial::{CLOCK_NANOSLEEP, Serial};
+use crate::slices::slice;
+
+const GIT: (&str, &[&str]) = ("/usr/bin/git", &["git", "status"]);
+/// A pause of a user between two commands.
+const PAUSE: u64 = 2_000_000_000;
+/// Launches in each burst.
+const LAUNCHES: u64 = 20;
+
+/// A shell that existed before a recording of the machine, and launches two bursts. The second one takes longer.
+fn machine() -> (Recording, Vec<SliceRow>) {
+    let mut serial = Serial::new();
+    for _ in 0..LAUNCHES {
+        serial.launch(&Spans::USUAL, Some(GIT));
+    }
+    let from = serial.now();
+    serial
+        .slices
+        .push(slice(1, from, from, [PAUSE, 0], CLOCK_NANOSLEEP, None));
+    serial.now_is(from + PAUSE);
+    let slow = Spans {
+        exec: 2_000_000,
+        ..Spans::USUAL
+    };
+    for _ in 0..LAUNCHES {
+        serial.launch(&slow, Some(GIT));
+    }
+    let (mut recording, slices) = serial.finish();
+    recording.info.scope = Scope::System;
+    recording.info.root = None;
+    recording.info.command.clear();
+    let name = recording.texts.push(b"bash");
+    let shell = recording.launches.iter_mut().find(|row| row.id == ROOT).unwrap();
+    (shell.origin, shell.exit, shell.zombie, shell.wait_status) = (Origin::Existed, None, None, None);
+    shell.name = Some(name);
+    recording.execs.retain(|row| row.launch != ROOT);
+    (recording, slices)
+}
+
+/// Cuts a part out of a recording, and explains it.
+fn explain(
+    (recording, slices): &(Recording, Vec<SliceRow>),
+    part: Part,
+) -> Result<(Recording, Option<Causes>), WindowError> {
+    let mut recording = recording.clone();
+    let mut all = Slices::default();
+    slices.iter().for_each(|row| all.push(*row));
+    if let Some(window) = choose(&recording, &Forest::grow(&recording), &[], part)? {
+        window.cut(&mut recording);
+        all = window.cut_slices(&all);
+    }
+    let forest = Forest::grow(&recording);
+    let timelines = SliceCollection::new(&forest, &[]).with(all).finish();
+    let causes = Causes::find(&recording, &forest, &timelines);
+    Ok((recording, causes))
+}
+
+fn launched(recording: &Recording) -> usize {
+    recording
+        .launches
+        .iter()
+        .filter(|row| row.origin == Origin::Launched)
+        .count()
+}
+
+#[test]
+fn a_pause_separates_episodes_and_the_busiest_comes_first() {
+    let (recording, _) = machine();
+    let found = episodes(&Forest::grow(&recording));
+    assert_eq!(found.len(), 2);
+    assert!(
+        found
+            .iter()
+            .all(|episode| episode.launches == LAUNCHES && episode.span.owner == ROOT)
+    );
+    assert!(found[0].tax > found[1].tax && found[0].span.from > found[1].span.to);
+    assert_eq!(found[0].label, b"bash");
+}
+
+#[test]
+fn an_episode_is_explained_like_a_command() {
+    let machine = machine();
+    let busiest = episodes(&Forest::grow(&machine.0))[0].span;
+    let (cut, causes) = explain(&machine, Part::Main).unwrap();
+    let causes = causes.unwrap();
+    assert_eq!(cut.info.wall, Some(busiest.to.since(busiest.from)));
+    assert_eq!(launched(&cut), LAUNCHES as usize);
+    assert_eq!(causes.path.sum(), cut.info.wall.unwrap());
+    assert!(causes.replay_error.abs() < 0.001, "{}", causes.replay_error);
+    let share = causes.path.tax().0 as f64 / cut.info.wall.unwrap().0 as f64;
+    assert!(
+        share > 0.8,
+        "an episode without its pauses is mostly launching: {share}"
+    );
+}
+
+#[test]
+fn the_whole_machine_has_no_critical_path() {
+    let (_, causes) = explain(&machine(), Part::Whole).unwrap();
+    assert!(causes.is_none());
+}
+
+#[test]
+fn a_span_cuts_launches_at_its_ends() {
+    let machine = machine();
+    // From within the third launch to within the fifth.
+    let at = |id: u64| {
+        machine
+            .0
+            .launches
+            .iter()
+            .find(|row| row.id == LaunchId(id))
+            .unwrap()
+            .first_run
+            .unwrap()
+    };
+    let part = Part::Span {
+        from: Some(at(4)),
+        to: Some(at(6)),
+        pid: None,
+    };
+    let (cut, causes) = explain(&machine, part).unwrap();
+    let causes = causes.unwrap();
+    assert_eq!(launched(&cut), 2, "the one that ran before is not a launch");
+    let before = cut.launches.iter().find(|row| row.id == LaunchId(4)).unwrap();
+    assert_eq!((before.origin, before.created), (Origin::Existed, Some(at(4))));
+    let last = cut.launches.last().unwrap();
+    assert_eq!((last.id, last.zombie, last.wait_status), (LaunchId(6), None, None));
+    assert_eq!(causes.path.sum(), at(6).since(at(4)));
+    assert!(causes.replay_error.abs() < 0.01, "{}", causes.replay_error);
+}
+
+#[test]
+fn parts_that_do_not_exist_are_errors() {
+    let machine = machine();
+    let end = machine.0.info.last;
+    let error = |part: Part| explain(&machine, part).map(|_| ()).unwrap_err();
+    let span = |from, to, pid| Part::Span {
+        from: Some(Nanos(from)),
+        to: Some(Nanos(to)),
+        pid,
+    };
+    assert_eq!(error(Part::Episode(3)), WindowError::NoEpisode { number: 3, count: 2 });
+    assert_eq!(error(Part::Episode(0)), WindowError::NoEpisode { number: 0, count: 2 });
+    assert!(matches!(
+        error(span(end.0, end.0 + 5, None)),
+        WindowError::EmptySpan { .. }
+    ));
+    assert_eq!(error(span(0, 9, Some(Pid(77)))), WindowError::NoProcess(Pid(77)));
+    assert_eq!(error(span(0, 9, None)), WindowError::NoLaunches);
+}
+
+proptest! {
+    #[test]
+    fn the_path_of_any_span_sums_to_its_length(from in 0u64..2_200_000_000, length in 1u64..500_000_000) {
+        let machine = machine();
+        let to = (from + length).min(machine.0.info.last.0);
+        prop_assume!(from < to);
+        let part = Part::Span { from: Some(Nanos(from)), to: Some(Nanos(to)), pid: machine.0.launches[0].pid };
+        let (_, causes) = explain(&machine, part).unwrap();
+        let causes = causes.unwrap();
+        prop_assert_eq!(causes.path.sum(), Nanos(to - from));
+        prop_assert!(causes.replay_error.abs() < 0.02 || to - from < 1_000_000, "{}", causes.replay_error);
+    }
+}
