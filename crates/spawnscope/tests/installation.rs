@@ -51,18 +51,18 @@ fn files(folder: &Path) -> BTreeSet<PathBuf> {
 }
 
 /// An installation target, and placeholders for the library's files, whose contents do not matter here.
-struct Place {
+struct Installation {
     folder: tempfile::TempDir,
 }
 
-impl Place {
-    fn new() -> Place {
+impl Installation {
+    fn new() -> Installation {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir_all(folder.path().join("built")).unwrap();
         for name in ["libvspawn.so", "libvspawn.a"] {
             fs::write(folder.path().join("built").join(name), name).unwrap();
         }
-        Place { folder }
+        Installation { folder }
     }
 
     fn installed(&self) -> PathBuf {
@@ -99,9 +99,9 @@ fn expected() -> BTreeSet<PathBuf> {
 
 #[test]
 fn what_was_installed_is_taken_away_and_nothing_else() {
-    let place = Place::new();
-    place.make(&["install"], &[]);
-    let installed = place.installed();
+    let installation = Installation::new();
+    installation.make(&["install"], &[]);
+    let installed = installation.installed();
     assert_eq!(files(&installed), expected());
     for name in COMPLETIONS {
         assert!(
@@ -111,32 +111,32 @@ fn what_was_installed_is_taken_away_and_nothing_else() {
     }
     let own = installed.join("share/man/man1/another.1");
     fs::write(&own, "of another package").unwrap();
-    place.make(&["uninstall"], &[]);
+    installation.make(&["uninstall"], &[]);
     assert_eq!(files(&installed), BTreeSet::from(["share/man/man1/another.1".into()]));
     // Again, with nothing left to remove.
-    place.make(&["uninstall"], &[]);
+    installation.make(&["uninstall"], &[]);
     assert!(own.exists());
 }
 
 #[test]
 fn a_library_of_another_version_is_taken_away_too() {
-    let place = Place::new();
-    place.make(&["install-library"], &["VERSION=0.1.7"]);
-    assert!(place.installed().join("lib/libvspawn.so.0.1.7").exists());
-    place.make(&["uninstall"], &[]);
-    assert_eq!(files(&place.installed()), BTreeSet::new());
+    let installation = Installation::new();
+    installation.make(&["install-library"], &["VERSION=0.1.7"]);
+    assert!(installation.installed().join("lib/libvspawn.so.0.1.7").exists());
+    installation.make(&["uninstall"], &[]);
+    assert_eq!(files(&installation.installed()), BTreeSet::new());
 }
 
 #[test]
 fn the_library_can_be_where_an_architecture_has_its_own() {
-    let place = Place::new();
+    let installation = Installation::new();
     let settings = ["LIB_DIR=lib/of-an-architecture", "PC_PREFIX=/usr"];
-    place.make(&["install-library"], &settings);
-    let folder = place.installed().join("lib/of-an-architecture");
+    installation.make(&["install-library"], &settings);
+    let folder = installation.installed().join("lib/of-an-architecture");
     let pkg_config = fs::read_to_string(folder.join("pkgconfig/vspawn.pc")).unwrap();
     assert!(pkg_config.contains("prefix=/usr\nlibdir=${prefix}/lib/of-an-architecture\n"));
-    place.make(&["uninstall-library"], &settings);
-    assert_eq!(files(&place.installed()), BTreeSet::new());
+    installation.make(&["uninstall-library"], &settings);
+    assert_eq!(files(&installation.installed()), BTreeSet::new());
 }
 
 #[test]

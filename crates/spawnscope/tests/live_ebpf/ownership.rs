@@ -16,18 +16,18 @@ use crate::support::{apply, live_test};
 
 const NOBODY: u32 = 65534;
 /// A folder of nobody's, and one beside it that is root's alone, with a private file.
-struct Ground {
+struct Fixture {
     user: TempDir,
     root: TempDir,
 }
 
-impl Ground {
-    fn new() -> Ground {
+impl Fixture {
+    fn new() -> Fixture {
         let [user, root] = [(); 2].map(|()| tempfile::tempdir().expect("a temporary directory"));
         chown(user.path(), Some(NOBODY), Some(NOBODY)).expect("chown");
         fs::write(root.path().join("secret"), "").expect("a file");
         fs::set_permissions(root.path().join("secret"), fs::Permissions::from_mode(0o600)).expect("chmod");
-        Ground { user, root }
+        Fixture { user, root }
     }
 
     fn user(&self, name: &str) -> PathBuf {
@@ -72,17 +72,17 @@ fn assert_is_nobodys(path: &Path) {
 #[needs(Ebpf, Setpriv)]
 fn a_link_in_the_place_of_a_recording_leads_nowhere() {
     for target in ["new", "secret"] {
-        let ground = Ground::new();
-        ground.link("spawnscope.db", target);
+        let fixture = Fixture::new();
+        fixture.link("spawnscope.db", target);
         for parent in ["sudo", "shell"] {
-            let finished = below_in(ground.user.path(), parent, "record -q -- id").expect_code(125);
+            let finished = below_in(fixture.user.path(), parent, "record -q -- id").expect_code(125);
             assert!(
                 finished.errors().contains("is a symbolic link"),
                 "{}",
                 finished.errors()
             );
             assert_eq!(finished.output(), "", "the command does not run");
-            ground.assert_roots_is_untouched();
+            fixture.assert_roots_is_untouched();
         }
     }
 }
@@ -90,30 +90,30 @@ fn a_link_in_the_place_of_a_recording_leads_nowhere() {
 #[apply(live_test)]
 #[needs(Ebpf, Setpriv)]
 fn links_beside_a_recording_lead_nowhere() {
-    let ground = Ground::new();
-    ground.sudo("record -q -- true").expect_code(0);
-    ground.link("spawnscope.db.old", "new");
-    let finished = ground.sudo("record -q -- true").expect_code(125);
+    let fixture = Fixture::new();
+    fixture.sudo("record -q -- true").expect_code(0);
+    fixture.link("spawnscope.db.old", "new");
+    let finished = fixture.sudo("record -q -- true").expect_code(125);
     assert!(
         finished.errors().contains("spawnscope.db.old is a symbolic link"),
         "{}",
         finished.errors()
     );
-    fs::remove_file(ground.user("spawnscope.db.old")).expect("the link goes");
+    fs::remove_file(fixture.user("spawnscope.db.old")).expect("the link goes");
     for suffix in ["-journal", "-wal", "-shm"] {
-        ground.link(&format!("spawnscope.db{suffix}"), "new");
-        ground.link(&format!("spawnscope.db.old{suffix}"), "secret");
+        fixture.link(&format!("spawnscope.db{suffix}"), "new");
+        fixture.link(&format!("spawnscope.db.old{suffix}"), "secret");
     }
-    ground.sudo("record -q -- true").expect_code(0);
-    ground.assert_roots_is_untouched();
-    assert_is_nobodys(&ground.user("spawnscope.db.old"));
+    fixture.sudo("record -q -- true").expect_code(0);
+    fixture.assert_roots_is_untouched();
+    assert_is_nobodys(&fixture.user("spawnscope.db.old"));
 }
 
 /// Swaps the recording for a link to root's file, again and again, while recordings are made.
 #[apply(live_test)]
 #[needs(Ebpf, Setpriv)]
 fn a_renamed_file_gets_no_one_roots_files() {
-    let ground = Ground::new();
+    let fixture = Fixture::new();
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -123,29 +123,29 @@ fn a_renamed_file_gets_no_one_roots_files() {
                 groups: vec![Gid::from_raw(NOBODY)],
             };
             let _acting = nobody.act().expect("the ids of nobody");
-            let [link, file] = ["link", "spawnscope.db"].map(|name| ground.user(name));
+            let [link, file] = ["link", "spawnscope.db"].map(|name| fixture.user(name));
             while !is_over.load(Ordering::Relaxed) {
-                let _ = symlink(ground.root("secret"), &link);
+                let _ = symlink(fixture.root("secret"), &link);
                 let _ = fs::rename(&link, &file);
                 let _ = fs::remove_file(&file);
             }
         });
         for _ in 0..10 {
             // Whether it succeeds depends on when the file was swapped.
-            let code = ground.sudo("record -q -- true").code();
+            let code = fixture.sudo("record -q -- true").code();
             assert!(code == 0 || code == 125, "{code}");
         }
         is_over.store(true, Ordering::Relaxed);
     });
-    ground.assert_roots_is_untouched();
+    fixture.assert_roots_is_untouched();
 }
 
 #[apply(live_test)]
 #[needs(Ebpf, Setpriv)]
 fn all_that_is_made_for_sudos_caller_is_made_as_that_user() {
-    let ground = Ground::new();
-    ground.sudo("record -q -- true").expect_code(0);
-    let listed = ground.sudo("record -q -- stat -c '%n %u %g %a' spawnscope.db spawnscope.db-wal spawnscope.db-shm");
+    let fixture = Fixture::new();
+    fixture.sudo("record -q -- true").expect_code(0);
+    let listed = fixture.sudo("record -q -- stat -c '%n %u %g %a' spawnscope.db spawnscope.db-wal spawnscope.db-shm");
     let expected: Vec<_> = ["", "-wal", "-shm"]
         .map(|suffix| format!("spawnscope.db{suffix} {NOBODY} {NOBODY} 600"))
         .into();
@@ -156,20 +156,20 @@ fn all_that_is_made_for_sudos_caller_is_made_as_that_user() {
         listed.errors()
     );
     for name in ["spawnscope.db", "spawnscope.db.old"] {
-        assert_is_nobodys(&ground.user(name));
+        assert_is_nobodys(&fixture.user(name));
     }
-    let refused = ground.sudo(&format!("record -q -o {} -- id", ground.root("new").display()));
+    let refused = fixture.sudo(&format!("record -q -o {} -- id", fixture.root("new").display()));
     let refused = refused.expect_code(125);
     assert!(refused.errors().contains("as user 65534"), "{}", refused.errors());
-    ground.assert_roots_is_untouched();
+    fixture.assert_roots_is_untouched();
 }
 
 #[apply(live_test)]
 #[needs(Ebpf, Setpriv)]
 fn only_the_thread_that_writes_is_the_user() {
-    let ground = Ground::new();
+    let fixture = Fixture::new();
     let script = "record -q -- sh -c 'cd /proc/$PPID/task && grep -h -E \"^(Name|Uid|CapEff)\" */status'";
-    let finished = ground.sudo(script).expect_code(0);
+    let finished = fixture.sudo(script).expect_code(0);
     let output = finished.output();
     let told: Vec<&str> = output.split("Name:").skip(1).collect();
     assert!(told.len() > 1, "{output}");
@@ -187,8 +187,8 @@ fn only_the_thread_that_writes_is_the_user() {
 #[apply(live_test)]
 #[needs(Ebpf, Setpriv)]
 fn exports_and_pictures_are_the_users_and_private() {
-    let ground = Ground::new();
-    ground.sudo("record -q -- true").expect_code(0);
+    let fixture = Fixture::new();
+    fixture.sudo("record -q -- true").expect_code(0);
     for (verb, name) in [
         ("export --format ndjson", "a.ndjson"),
         ("export --format perfetto", "a.trace"),
@@ -196,54 +196,54 @@ fn exports_and_pictures_are_the_users_and_private() {
         ("flame --folded", "a.folded"),
         ("bench --quick --seconds 0.1 open-fds", "a.html"),
     ] {
-        ground.sudo(&format!("{verb} -o {name}")).expect_code(0);
-        assert_is_nobodys(&ground.user(name));
-        let place = ground.root("new");
-        let refused = ground.sudo(&format!("{verb} -o {}", place.display())).expect_code(125);
+        fixture.sudo(&format!("{verb} -o {name}")).expect_code(0);
+        assert_is_nobodys(&fixture.user(name));
+        let place = fixture.root("new");
+        let refused = fixture.sudo(&format!("{verb} -o {}", place.display())).expect_code(125);
         assert!(
             refused.errors().contains("as nobody, who called sudo"),
             "{}",
             refused.errors()
         );
-        ground.assert_roots_is_untouched();
+        fixture.assert_roots_is_untouched();
     }
-    fs::set_permissions(ground.user("a.svg"), fs::Permissions::from_mode(0o644)).expect("chmod");
-    ground.sudo("flame -o a.svg").expect_code(0);
+    fs::set_permissions(fixture.user("a.svg"), fs::Permissions::from_mode(0o644)).expect("chmod");
+    fixture.sudo("flame -o a.svg").expect_code(0);
     assert_eq!(
-        fs::metadata(ground.user("a.svg")).expect("a picture").mode() & 0o777,
+        fs::metadata(fixture.user("a.svg")).expect("a picture").mode() & 0o777,
         0o644
     );
     for stream in ["/dev/stdout", "/dev/fd/1", "-"] {
-        let folded = ground.sudo(&format!("flame --folded -o {stream}")).expect_code(0);
+        let folded = fixture.sudo(&format!("flame --folded -o {stream}")).expect_code(0);
         assert!(folded.output().contains("true"), "{stream}: {}", folded.output());
     }
-    ground.sudo("export --format ndjson -o /dev/null").expect_code(0);
+    fixture.sudo("export --format ndjson -o /dev/null").expect_code(0);
     // Root that sudo did not start makes files of its own.
-    below_in(ground.user.path(), "shell", "flame -o b.svg").expect_code(0);
-    let own = fs::metadata(ground.user("b.svg")).expect("a picture");
+    below_in(fixture.user.path(), "shell", "flame -o b.svg").expect_code(0);
+    let own = fs::metadata(fixture.user("b.svg")).expect("a picture");
     assert_eq!((own.uid(), own.mode() & 0o777), (0, 0o600));
 }
 
 #[apply(live_test)]
 #[needs(Ebpf, Setpriv)]
 fn a_link_in_the_place_of_an_output_leads_nowhere() {
-    let ground = Ground::new();
-    ground.sudo("record -q -- true").expect_code(0);
+    let fixture = Fixture::new();
+    fixture.sudo("record -q -- true").expect_code(0);
     for (name, target) in [("link", "secret"), ("dangling", "new")] {
-        ground.link(name, target);
+        fixture.link(name, target);
         for verb in [
             "export --format ndjson",
             "flame",
             "bench --quick --seconds 0.1 open-fds",
         ] {
             for parent in ["sudo", "shell"] {
-                let finished = below_in(ground.user.path(), parent, &format!("{verb} -o {name}")).expect_code(125);
+                let finished = below_in(fixture.user.path(), parent, &format!("{verb} -o {name}")).expect_code(125);
                 assert!(
                     finished.errors().contains("is a symbolic link"),
                     "{verb}: {}",
                     finished.errors()
                 );
-                ground.assert_roots_is_untouched();
+                fixture.assert_roots_is_untouched();
             }
         }
     }

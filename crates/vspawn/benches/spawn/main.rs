@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::time::{Duration, Instant};
 
-use mechanisms::{ALL, Ground, Mechanism};
+use mechanisms::{ALL, Fixture, Mechanism};
 use raw::Raw;
 
 struct Options {
@@ -68,11 +68,11 @@ fn main() {
     let files: Vec<File> = (0..options.open_files)
         .map(|_| File::open("/dev/null").unwrap())
         .collect();
-    let mut ground = Ground::new(&options.child);
+    let mut fixture = Fixture::new(&options.child);
     if options.in_flight > 0 {
-        in_flight(&mut ground, &options);
+        in_flight(&mut fixture, &options);
     } else {
-        interleaved(&mut ground, &options);
+        interleaved(&mut fixture, &options);
     }
     assert_eq!(
         (ballast.len(), files.len()),
@@ -88,7 +88,7 @@ struct Samples {
     system: Duration,
 }
 
-fn interleaved(ground: &mut Ground, options: &Options) {
+fn interleaved(fixture: &mut Fixture, options: &Options) {
     // After a fork, the parent copies each page that it writes: a cost of the fork that the next mechanism would pay.
     let wanted = |name: &str| match &options.only {
         Some(only) => only.iter().any(|other| other == name),
@@ -98,7 +98,7 @@ fn interleaved(ground: &mut Ground, options: &Options) {
     let mut samples: Vec<Samples> = chosen.iter().map(|_| Samples::default()).collect();
     for _ in 0..3 {
         for (_, mechanism) in &chosen {
-            mechanism(ground);
+            mechanism(fixture);
         }
     }
     let mut order: Vec<usize> = (0..chosen.len()).collect();
@@ -109,7 +109,7 @@ fn interleaved(ground: &mut Ground, options: &Options) {
         for &index in &order {
             let cpu = cpu_time();
             let begin = Instant::now();
-            let call = chosen[index].1(ground);
+            let call = chosen[index].1(fixture);
             let total = begin.elapsed();
             let (user, system) = cpu_time();
             let samples = &mut samples[index];
@@ -167,7 +167,7 @@ fn cpu_time() -> (Duration, Duration) {
 }
 
 /// One thread that keeps many children in flight: starts per second, in alternating blocks.
-fn in_flight(ground: &mut Ground, options: &Options) {
+fn in_flight(fixture: &mut Fixture, options: &Options) {
     const BLOCKS: usize = 20;
     let mut rates: [Vec<f64>; 3] = [Vec::new(), Vec::new(), Vec::new()];
     let (count, width) = (options.rounds / BLOCKS, options.in_flight);
@@ -178,9 +178,9 @@ fn in_flight(ground: &mut Ground, options: &Options) {
         raws[turn.get()].clone_nowait()
     };
     for _ in 0..BLOCKS {
-        rates[0].push(rate(count, width, || ground.raw.clone(), raw::wait_pid));
+        rates[0].push(rate(count, width, || fixture.raw.clone(), raw::wait_pid));
         rates[1].push(rate(count, width, next_raw, raw::wait_pid));
-        let nowait = || ground.prepared.spawn_nowait().unwrap();
+        let nowait = || fixture.prepared.spawn_nowait().unwrap();
         let wait = |mut child: vspawn::Child| assert!(child.wait().unwrap().success());
         rates[2].push(rate(count, width, nowait, wait));
     }

@@ -10,7 +10,7 @@ use vspawn::{Command, Prepared, Stdio};
 use crate::raw::{Raw, wait_pid, wait_pidfd};
 
 /// The data that the mechanisms need, created once.
-pub struct Ground {
+pub struct Fixture {
     pub child: String,
     child_c: CString,
     pub raw: Raw,
@@ -19,14 +19,14 @@ pub struct Ground {
     piped: Prepared,
 }
 
-impl Ground {
-    pub fn new(child: &str) -> Ground {
+impl Fixture {
+    pub fn new(child: &str) -> Fixture {
         let prepare = |change: &dyn Fn(&mut Command)| {
             let mut command = Command::new(child);
             change(&mut command);
             command.prepare().expect("a valid command")
         };
-        Ground {
+        Fixture {
             child: child.to_owned(),
             child_c: CString::new(child).expect("a path"),
             raw: Raw::new(child),
@@ -41,7 +41,7 @@ impl Ground {
     }
 }
 
-pub type Mechanism = fn(&mut Ground) -> Duration;
+pub type Mechanism = fn(&mut Fixture) -> Duration;
 
 /// By name. Each starts one child, waits for its end, and returns the time inside the starting call.
 pub const ALL: &[(&str, Mechanism)] = &[
@@ -68,56 +68,56 @@ fn timed<T>(start: impl FnOnce() -> T) -> (T, Duration) {
     (started, begin.elapsed())
 }
 
-fn raw_clone3(ground: &mut Ground) -> Duration {
-    let (pidfd, call) = timed(|| ground.raw.clone3());
+fn raw_clone3(fixture: &mut Fixture) -> Duration {
+    let (pidfd, call) = timed(|| fixture.raw.clone3());
     wait_pidfd(pidfd);
     call
 }
 
-fn raw_clone(ground: &mut Ground) -> Duration {
-    let (pid, call) = timed(|| ground.raw.clone());
+fn raw_clone(fixture: &mut Fixture) -> Duration {
+    let (pid, call) = timed(|| fixture.raw.clone());
     wait_pid(pid);
     call
 }
 
-fn vspawn_prepared(ground: &mut Ground) -> Duration {
-    let (child, call) = timed(|| ground.prepared.spawn());
+fn vspawn_prepared(fixture: &mut Fixture) -> Duration {
+    let (child, call) = timed(|| fixture.prepared.spawn());
     child.expect("a child").wait().expect("its status");
     call
 }
 
-fn vspawn_command(ground: &mut Ground) -> Duration {
-    let (child, call) = timed(|| Command::new(&ground.child).spawn());
+fn vspawn_command(fixture: &mut Fixture) -> Duration {
+    let (child, call) = timed(|| Command::new(&fixture.child).spawn());
     child.expect("a child").wait().expect("its status");
     call
 }
 
-fn vspawn_close_others(ground: &mut Ground) -> Duration {
-    let (child, call) = timed(|| ground.closing.spawn());
+fn vspawn_close_others(fixture: &mut Fixture) -> Duration {
+    let (child, call) = timed(|| fixture.closing.spawn());
     child.expect("a child").wait().expect("its status");
     call
 }
 
-fn raw_clone_nowait(ground: &mut Ground) -> Duration {
-    let (pid, call) = timed(|| ground.raw.clone_nowait());
+fn raw_clone_nowait(fixture: &mut Fixture) -> Duration {
+    let (pid, call) = timed(|| fixture.raw.clone_nowait());
     wait_pid(pid);
     call
 }
 
-fn vspawn_nowait(ground: &mut Ground) -> Duration {
-    let (child, call) = timed(|| ground.prepared.spawn_nowait());
+fn vspawn_nowait(fixture: &mut Fixture) -> Duration {
+    let (child, call) = timed(|| fixture.prepared.spawn_nowait());
     child.expect("a child").wait().expect("its status");
     call
 }
 
-fn std_process(ground: &mut Ground) -> Duration {
-    let (child, call) = timed(|| std::process::Command::new(&ground.child).spawn());
+fn std_process(fixture: &mut Fixture) -> Duration {
+    let (child, call) = timed(|| std::process::Command::new(&fixture.child).spawn());
     child.expect("a child").wait().expect("its status");
     call
 }
 
-fn posix_spawn(ground: &mut Ground) -> Duration {
-    let (pid, call) = timed(|| spawn_posix(&ground.child_c, None));
+fn posix_spawn(fixture: &mut Fixture) -> Duration {
+    let (pid, call) = timed(|| spawn_posix(&fixture.child_c, None));
     wait_pid(pid);
     call
 }
@@ -152,13 +152,13 @@ fn spawn_posix(path: &CStr, output: Option<i32>) -> i32 {
     pid
 }
 
-fn fork_exec(ground: &mut Ground) -> Duration {
-    let argv = [ground.child_c.as_ptr(), std::ptr::null()];
+fn fork_exec(fixture: &mut Fixture) -> Duration {
+    let argv = [fixture.child_c.as_ptr(), std::ptr::null()];
     // SAFETY: the child only execs or exits.
     let (pid, call) = timed(|| unsafe {
         match libc::fork() {
             0 => {
-                libc::execv(ground.child_c.as_ptr(), argv.as_ptr());
+                libc::execv(fixture.child_c.as_ptr(), argv.as_ptr());
                 libc::_exit(127)
             }
             pid => pid,
@@ -168,9 +168,9 @@ fn fork_exec(ground: &mut Ground) -> Duration {
     call
 }
 
-fn system(ground: &mut Ground) -> Duration {
+fn system(fixture: &mut Fixture) -> Duration {
     // SAFETY: a valid string.
-    let (status, call) = timed(|| unsafe { libc::system(ground.child_c.as_ptr()) });
+    let (status, call) = timed(|| unsafe { libc::system(fixture.child_c.as_ptr()) });
     assert_eq!(status, 0);
     call
 }
@@ -190,40 +190,40 @@ fn read_to_end(fd: OwnedFd) {
     while file.read(&mut buffer).expect("readable") > 0 {}
 }
 
-fn raw_clone_pipe(ground: &mut Ground) -> Duration {
+fn raw_clone_pipe(fixture: &mut Fixture) -> Duration {
     let ((reader, pid), call) = timed(|| {
         let (reader, writer) = pipe();
-        ground.raw.write_to(writer.as_raw_fd());
-        (reader, ground.raw.clone())
+        fixture.raw.write_to(writer.as_raw_fd());
+        (reader, fixture.raw.clone())
     });
-    ground.raw.write_to(-1);
+    fixture.raw.write_to(-1);
     read_to_end(reader);
     wait_pid(pid);
     call
 }
 
-fn vspawn_pipe(ground: &mut Ground) -> Duration {
-    let (child, call) = timed(|| ground.piped.spawn());
+fn vspawn_pipe(fixture: &mut Fixture) -> Duration {
+    let (child, call) = timed(|| fixture.piped.spawn());
     let mut child = child.expect("a child");
     read_to_end(child.stdout.take().expect("a pipe").into());
     child.wait().expect("its status");
     call
 }
 
-fn posix_spawn_pipe(ground: &mut Ground) -> Duration {
+fn posix_spawn_pipe(fixture: &mut Fixture) -> Duration {
     let ((reader, pid), call) = timed(|| {
         let (reader, writer) = pipe();
-        (reader, spawn_posix(&ground.child_c, Some(writer.as_raw_fd())))
+        (reader, spawn_posix(&fixture.child_c, Some(writer.as_raw_fd())))
     });
     read_to_end(reader);
     wait_pid(pid);
     call
 }
 
-fn popen(ground: &mut Ground) -> Duration {
+fn popen(fixture: &mut Fixture) -> Duration {
     // SAFETY: valid strings; the stream is read to its end and closed once.
     unsafe {
-        let (stream, call) = timed(|| libc::popen(ground.child_c.as_ptr(), c"r".as_ptr()));
+        let (stream, call) = timed(|| libc::popen(fixture.child_c.as_ptr(), c"r".as_ptr()));
         assert!(!stream.is_null(), "popen");
         let mut buffer = [0u8; 4096];
         while libc::fread(buffer.as_mut_ptr().cast(), 1, buffer.len(), stream) > 0 {}
