@@ -229,6 +229,7 @@ fn finding(context: &RuleContext<'_, '_>, key: &BatchKey<'_>, all: Vec<u32>, bat
         change: Change::Batch(size as u32),
         launches: batch.clone(),
     });
+    let mean = all.len().div_ceil(remaining).max(2);
     let title = format!("{parent} launches {program} {} with one file each", times(all.len()));
     let spent = time(context.spent_on(&all));
     let count = launches(all.len());
@@ -244,6 +245,7 @@ fn finding(context: &RuleContext<'_, '_>, key: &BatchKey<'_>, all: Vec<u32>, bat
         ))
         .predicted_by_all(
             tries.collect(),
-            format!("{}={size}", option("--batch", key.program, key.parent)),
+            // The option does not know which files belong together, so it gets the mean number of files of the remaining launches.
+            format!("{}={mean}", option("--batch", key.program, key.parent)),
         )
 }
