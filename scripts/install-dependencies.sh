@@ -32,6 +32,7 @@ if [ "$purpose" = tests ]; then
     need_command valgrind valgrind
     need_command groff groff
     need_command musl-gcc musl-tools
+    need_command go golang-go
 fi
 if [ "$purpose" = fuzz ]; then
     need_command c++ g++

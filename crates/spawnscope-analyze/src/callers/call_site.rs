@@ -81,6 +81,9 @@ const LAUNCHING_FUNCTIONS: [&[u8]; 21] = [
     b"_IO_new_proc_open",
 ];
 
+/// Beginnings of the functions of Go's packages between a program and the system call.
+const GO_PACKAGES: [&[u8]; 6] = [b"runtime.", b"syscall.", b"sync.", b"os.", b"os/exec.", b"internal/"];
+
 impl CallSite {
     /// Returns the call site of a launch. `None` when no call chain shows it. `given` is the script that its shell was given with `-c`.
     pub(super) fn of(
@@ -216,12 +219,22 @@ fn says_where(frame: &Frame<'_>) -> bool {
     frame.file.is_some() || frame.function.is_some() || frame.line.is_some() || frame.module.is_some()
 }
 
+/// Whether a frame is in the standard library of Go or Rust, which launches on behalf of others. Go's functions have the names of their
+/// packages, which a module's own functions never have; Rust's files have the path of the build that made the library.
+fn is_library_of_language(frame: &Frame<'_>) -> bool {
+    let (file, function) = (frame.file.unwrap_or_default(), frame.function.unwrap_or_default());
+    let is_go = file.ends_with(b".go") || file.ends_with(b".s");
+    let is_rust = file.starts_with(b"/rustc/") && file.windows(9).any(|part| part == b"/library/");
+    is_rust || (is_go && GO_PACKAGES.iter().any(|package| function.starts_with(package)))
+}
+
 fn is_runtime(frame: &Frame<'_>) -> bool {
     let begins = |name: &[u8], list: &[&[u8]]| list.iter().any(|beginning| name.starts_with(beginning));
     let is_library = frame
         .module
         .is_some_and(|module| begins(base_name(module), &RUNTIME_LIBRARIES));
-    is_library || frame.function.is_some_and(|name| LAUNCHING_FUNCTIONS.contains(&name))
+    let launches = frame.function.is_some_and(|name| LAUNCHING_FUNCTIONS.contains(&name));
+    is_library || launches || is_library_of_language(frame)
 }
 
 fn is_interpreter(frame: &Frame<'_>) -> bool {

@@ -136,6 +136,41 @@ fn machine_code_is_labelled_by_the_function_outside_of_the_c_library() {
 }
 
 #[test]
+fn the_libraries_of_go_and_rust_are_passed_over() {
+    let chain = |frames: &'static [(&str, &str, u32)]| {
+        move |builder: &mut Builder| {
+            let frame =
+                |(file, function, line): &(&str, &str, u32)| builder.line(Language::Native, file, *line, function);
+            frames.iter().map(frame).collect()
+        }
+    };
+    let go = chain(&[
+        (
+            "/usr/local/go/src/syscall/asm_linux_amd64.s",
+            "syscall.rawVforkSyscall",
+            25,
+        ),
+        ("/usr/local/go/src/os/exec/exec.go", "os/exec.(*Cmd).Start", 702),
+        ("/home/user/build/os.go", "main.run", 14),
+    ]);
+    assert_eq!(label_of(go, Detail::Line).unwrap(), "os.go:14 in main.run()");
+    let rust = chain(&[
+        (
+            "/rustc/5980/library/std/src/process.rs",
+            "std::process::Command::spawn",
+            1109,
+        ),
+        ("src/library/main.rs", "tool::library::run", 8),
+    ]);
+    assert_eq!(
+        label_of(rust, Detail::Line).unwrap(),
+        "main.rs:8 in tool::library::run()"
+    );
+    let neither = chain(&[("os.c", "os.start", 3), ("main.c", "main", 9)]);
+    assert_eq!(label_of(neither, Detail::Line).unwrap(), "os.c:3 in os.start()");
+}
+
+#[test]
 fn files_with_the_same_name_are_distinguished() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
     for (number, file) in ["/a/configure", "/b/configure", "/b/other"].iter().enumerate() {

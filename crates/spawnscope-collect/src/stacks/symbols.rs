@@ -12,6 +12,10 @@ use blazesym::symbolize::{CodeInfo, Input, Symbolizer};
 
 use spawnscope_data::event::{Frame, Language};
 
+/// Functions in assembly language may have symbols without a size, but they are short. Anything further from such a symbol is a function
+/// whose own symbol was stripped.
+const LONGEST_UNSIZED: usize = 4096;
+
 /// Finds the names in one file.
 pub(super) struct Names {
     /// The separate debug file, if there is one, and the file itself.
@@ -44,7 +48,9 @@ impl Names {
                 ..Elf::new(path)
             });
             let address = Input::VirtOffset(address - u64::from(is_return));
-            symbolizer.symbolize_single(&source, address).ok()?.into_sym()
+            let symbol = symbolizer.symbolize_single(&source, address).ok()?.into_sym()?;
+            let is_sized = symbol.size.is_some_and(|size| size > 0);
+            (is_sized || symbol.offset < LONGEST_UNSIZED).then_some(symbol)
         };
         // If the debug information cannot be understood, the file's own symbols are used.
         let mut sources = self.paths.iter().flat_map(|path| [(path, true), (path, false)]);

@@ -72,6 +72,11 @@ impl Tables {
         }
     }
 
+    /// Whether the file has no tables.
+    pub(super) fn is_empty(&self) -> bool {
+        self.eh_frame.is_none() && self.debug_frame.is_none()
+    }
+
     /// Whether the file has a .debug_frame that could be read.
     #[cfg(test)]
     pub(super) fn has_debug_frame(&self) -> bool {

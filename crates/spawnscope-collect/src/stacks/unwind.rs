@@ -11,7 +11,7 @@ use gimli::{
 use super::mappings::{Image, Mapping};
 use super::modules::{Module, ModuleId, Modules};
 use super::processor::{
-    FRAME_POINTER, NEXT_INSTRUCTION, REGISTERS, RETURN_ADDRESS, RETURNS_BY_REGISTER, STACK_POINTER, bare_return,
+    FRAME_POINTER, NEXT_INSTRUCTION, REGISTERS, RETURN_ADDRESS, RETURNS_BY_REGISTER, STACK_POINTER, bare_returns,
     code_address, interrupted,
 };
 use super::recent::Recent;
@@ -156,6 +156,8 @@ impl Walker {
                 .places
                 .push(place(mapping, module.as_deref(), address, is_return));
             let step = match (&module, &mapping.file) {
+                // A Go program that was stripped of its debug information has no tables, and keeps frame pointers.
+                (Some(module), _) if module.tables.is_empty() => step_by_frame_pointer(&mut registers, memory),
                 (Some(module), _) => self.step(&mut registers, memory, module, walked.places.last()),
                 (None, None) => step_by_frame_pointer(&mut registers, memory),
                 (None, Some(_)) => Step::Unknown,
@@ -281,17 +283,15 @@ fn step_by_frame_pointer(registers: &mut Registers, memory: &Memory) -> Step {
 /// glibc's `clone` ends its table entry before its system call, since the entry would be wrong in the child. Functions this small
 /// have nothing on the stack but their return address, which is trusted if a call precedes it.
 fn step_from_call(registers: &mut Registers, memory: &Memory, modules: &mut Modules) -> Step {
-    let Some((returns_to, stack)) = bare_return(registers, memory).filter(|(address, _)| *address > 0) else {
-        return Step::Unknown;
-    };
-    let mut is_behind_call = || {
-        let mapping = memory.image.find(returns_to - 1)?;
+    let mut is_behind_call = |returns_to: u64| {
+        let mapping = memory.image.find(returns_to.checked_sub(1)?)?;
         let module = modules.of(memory.pid, mapping)?;
         Some(module.is_behind_call(returns_to - mapping.start + mapping.offset))
     };
-    if is_behind_call() != Some(true) {
+    let mut candidates = bare_returns(registers, memory).into_iter().flatten();
+    let Some((returns_to, stack)) = candidates.find(|(address, _)| is_behind_call(*address) == Some(true)) else {
         return Step::Unknown;
-    }
+    };
     registers.set(STACK_POINTER, Some(stack));
     registers.set(NEXT_INSTRUCTION, Some(returns_to));
     Step::Caller { was_calling: true }

@@ -11,7 +11,7 @@ use spawnscope::analyze::tree::Forest;
 use spawnscope::record::reader::RecordingFile;
 
 use crate::support::recording::report;
-use crate::support::run::{Record, run};
+use crate::support::run::{Record, run, spawnscope};
 use crate::support::workloads::{path, script};
 use crate::support::{apply, live_test};
 
@@ -100,6 +100,38 @@ fn chain_of(program: &Path, words: &[&str]) -> Chain {
     command.extend(words);
     let chains = record_with(&[], &command);
     chains.first().expect("a chain").clone()
+}
+
+/// Go keeps its stacks apart, and its vfork keeps the return address in a register.
+#[apply(live_test)]
+#[needs(Ebpf, Go)]
+fn a_launch_by_go_is_charged_to_the_programs_own_line() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let source = "package main\n\nimport \"os/exec\"\n\nfunc build() {\n\texec.Command(\"/bin/true\").Run()\n}\n\nfunc main() {\n\tbuild()\n}\n";
+    std::fs::write(folder.path().join("main.go"), source).expect("a source file");
+    let mut go = Command::new("go");
+    go.args(["build", "-o", "prog", "main.go"]).current_dir(folder.path());
+    // Otherwise in the user's home, which a test does not touch.
+    for (name, inside) in [("GOCACHE", "cache"), ("GOPATH", "path")] {
+        go.env(name, folder.path().join(inside));
+    }
+    succeed(&mut go);
+    let record = Record::new().flags(&["--stacks"]);
+    record.run([folder.path().join("prog")]).expect_code(0);
+    let file = record.file();
+    let json = spawnscope(["report", "--json", "--by", "line", file.to_str().expect("a path")]).expect_code(0);
+    let report: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");
+    let rows = report["commands"].as_array().expect("rows");
+    let row = rows
+        .iter()
+        .find(|row| row["caller"]["line"] == 6)
+        .expect("the line of the launch");
+    let caller = &row["caller"];
+    assert_eq!(caller["function"], "main.build", "{caller}");
+    assert!(
+        caller["file"].as_str().is_some_and(|file| file.ends_with("main.go")),
+        "{caller}"
+    );
 }
 
 #[apply(live_test)]

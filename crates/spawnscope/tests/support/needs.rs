@@ -65,10 +65,12 @@ pub enum Need {
     Roots,
     /// A compiler for musl programs.
     Musl,
+    /// A Go compiler.
+    Go,
 }
 
 impl Need {
-    const ALL: [Need; 22] = [
+    const ALL: [Need; 23] = [
         Need::Ebpf,
         Need::Cc,
         Need::MountNs,
@@ -91,6 +93,7 @@ impl Need {
         Need::Roots,
         Need::Musl,
         Need::Bits32,
+        Need::Go,
     ];
 
     /// The name in `SPAWNSCOPE_TEST_REQUIRE`.
@@ -118,6 +121,7 @@ impl Need {
             Need::Roots => "roots",
             Need::Musl => "musl",
             Need::Bits32 => "bits32",
+            Need::Go => "go",
         }
     }
 
@@ -160,6 +164,7 @@ impl Need {
                 Command::new(python()).args(["-c", "import perfetto.protos.perfetto.trace.perfetto_trace_pb2"]),
             ),
             Need::Bits32 => bits_32(),
+            Need::Go => succeeds(Command::new("go").arg("version")),
             Need::Musl => succeeds(Command::new("musl-gcc").arg("--version")),
             Need::Python => succeeds(Command::new("/usr/bin/python3").arg("--version")),
             Need::Ptrace => ptrace(),

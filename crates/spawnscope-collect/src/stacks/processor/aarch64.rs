@@ -43,9 +43,9 @@ pub(in crate::stacks) fn ends_with_call(code: &[u8; CALL_BYTES]) -> bool {
 }
 
 /// The return address of a function that has put nothing on the stack, and the stack pointer after the return.
-pub(in crate::stacks) fn bare_return(registers: &Registers, _: &Memory<'_>) -> Option<(u64, u64)> {
-    let returns_to = registers.get(RETURN_ADDRESS).map(code_address)?;
-    Some((returns_to, registers.stack_pointer()))
+pub(in crate::stacks) fn bare_returns(registers: &Registers, _: &Memory<'_>) -> [Option<(u64, u64)>; 1] {
+    let returns_to = registers.get(RETURN_ADDRESS).map(code_address);
+    [returns_to.map(|address| (address, registers.stack_pointer()))]
 }
 
 /// The registers of the interrupted code, if the return address of a signal handler is in the vDSO. Its mapping is not reported,

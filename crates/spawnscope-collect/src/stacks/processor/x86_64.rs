@@ -33,10 +33,14 @@ pub(in crate::stacks) fn ends_with_call(code: &[u8; CALL_BYTES]) -> bool {
     code[2] == 0xe8 || [2, 3, 4, 6, 7].iter().any(is_indirect)
 }
 
-/// The return address of a function that has put nothing on the stack, and the stack pointer after the return.
-pub(in crate::stacks) fn bare_return(registers: &Registers, memory: &Memory<'_>) -> Option<(u64, u64)> {
+/// Where the return address of a function may be that has put nothing on the stack, with the stack pointer after the return: on the stack, or
+/// in R12, where Go's `syscall.rawVforkSyscall` keeps it because the child returns first (src/syscall/asm_linux_amd64.s).
+pub(in crate::stacks) fn bare_returns(registers: &Registers, memory: &Memory<'_>) -> [Option<(u64, u64)>; 2] {
     let stack = registers.stack_pointer();
-    Some((memory.read(stack)?, stack.checked_add(8)?))
+    [
+        memory.read(stack).zip(stack.checked_add(8)),
+        registers.get(X86_64::R12).map(|address| (address, stack)),
+    ]
 }
 
 /// The registers of the code that a signal interrupted: always `None`, since here libc builds the frame and its tables describe it.
