@@ -16,7 +16,7 @@ pub struct Selector {
 
 #[derive(Clone, Debug)]
 enum Term {
-    /// Base name of a program: the one that the launch ran, or `(bash)` for a fork of bash.
+    /// Base name of a program: the one that the launch ran, or `(bash)` for a fork of bash. `command=` before it may be omitted.
     Program(GlobMatcher),
     /// The arguments of any of its execs, joined by spaces.
     Argv(GlobMatcher),
@@ -50,7 +50,9 @@ pub enum SelectError {
         reason: String,
     },
     /// The word before `=` is unknown.
-    #[error("launches cannot be selected by `{0}`: use a program's name, argv=GLOB, parent=GLOB or line=FILE:N")]
+    #[error(
+        "launches cannot be selected by `{0}`: use a program's name, command=GLOB, argv=GLOB, parent=GLOB or line=FILE:N"
+    )]
     Key(String),
     /// A range of lines ends before it starts.
     #[error("`line={0}` is an empty range: give the first line first, as in line=FILE:4-6")]
@@ -126,6 +128,7 @@ impl Term {
     fn parse(term: &str, whole: &str) -> Result<Term, SelectError> {
         match term.split_once('=') {
             Some((_, "")) | None if term.is_empty() || term.ends_with('=') => Err(SelectError::Empty(whole.to_owned())),
+            Some(("command", pattern)) => Ok(Term::Program(glob(pattern)?)),
             Some(("argv", pattern)) => Ok(Term::Argv(glob(pattern)?)),
             Some(("parent", pattern)) => Ok(Term::Parent(glob(pattern)?)),
             Some(("line", call_site)) => LinePattern::parse(call_site).map(Term::Line),

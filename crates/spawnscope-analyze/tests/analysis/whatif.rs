@@ -404,6 +404,8 @@ fn selections_hold_all_of_their_terms() {
     let forest = Forest::grow(&recording);
     let select = |text: &str| Selector::parse(text).unwrap().select(&forest).unwrap();
     assert_eq!(select("dirname"), [1]);
+    assert_eq!(select("command=dirname"), [1]);
+    assert_eq!(select("command=dir*,parent=bash"), [1]);
     assert_eq!(select("*"), [0, 1, 2, 3], "the command too");
     assert_eq!(select("argv=git status*"), [2]);
     assert_eq!(select("argv=*/a/*"), [2], "an asterisk matches slashes too");
@@ -411,7 +413,7 @@ fn selections_hold_all_of_their_terms() {
     assert_eq!(select("parent=ba*,git"), [2]);
     assert_eq!(select("(bash)"), [3]);
     assert_eq!(select("parent=zsh"), [0; 0]);
-    for wrong in ["", "a,,b", "a[", "user=me", "parent=", "line="] {
+    for wrong in ["", "a,,b", "a[", "user=me", "command=", "parent=", "line="] {
         assert!(Selector::parse(wrong).is_err(), "{wrong}");
     }
 }
