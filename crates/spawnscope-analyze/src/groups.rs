@@ -5,6 +5,7 @@ use std::collections::HashMap;
 
 use crate::callers::{CallSite, CallerCounts, Callers, Detail};
 use crate::critical_path::{Charges, CriticalPath};
+use crate::hanging::Hanging;
 use crate::launch::{Command, Launch};
 use crate::summary::Summary;
 use crate::tree::Forest;
@@ -42,6 +43,8 @@ pub struct Group {
     pub callers: CallerCounts,
     /// Times including all descendants.
     pub inclusive: Inclusive,
+    /// What removing all launches of the group would save, expected value. `None` where no replay computed it.
+    pub hangs: Option<Nanos>,
 }
 
 /// Times of a group's launches including all descendants, each counted once.
@@ -100,6 +103,7 @@ pub(super) fn groups(forest: &Forest<'_>, path: Option<&CriticalPath>, group_by:
             launched: launched(forest, launches),
             callers: lines.count(launches),
             inclusive,
+            hangs: None,
         }
     };
     let mut groups: Vec<Group> = members.iter().zip(inclusive).map(group).collect();
@@ -245,4 +249,16 @@ fn rank(group: &Group, group_by: GroupBy) -> (Option<Nanos>, Nanos, u64) {
         GroupBy::Line | GroupBy::Caller if group.label == THE_RECORDER => (None, Nanos(0), 0),
         GroupBy::Line | GroupBy::Caller => (group.inclusive.critical, group.inclusive.total, sums.count),
     }
+}
+
+/// Adds to each command what hangs on it, and moves these commands to the front, the largest first.
+pub(super) fn rank_by_hanging(groups: &mut [Group], hanging: &[Hanging]) {
+    let by_label: HashMap<&[u8], Nanos> = hanging
+        .iter()
+        .map(|each| (each.label.as_slice(), each.saving[0]))
+        .collect();
+    for group in &mut *groups {
+        group.hangs = by_label.get(group.label.as_slice()).copied();
+    }
+    groups.sort_by_key(|group| Reverse(group.hangs));
 }

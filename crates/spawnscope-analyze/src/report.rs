@@ -8,9 +8,11 @@ use crate::critical_path::CriticalPath;
 use crate::drift::{Drift, drifts};
 use crate::failures::{Failure, failures};
 pub use crate::groups::GroupBy;
-use crate::groups::{Group, groups};
+use crate::groups::{Group, groups, rank_by_hanging};
+use crate::hanging::Hanging;
 use crate::launch::Outcome;
 use crate::path_search::PathSearches;
+use crate::principal::Work;
 pub use crate::spent::Spent;
 use crate::spent::where_the_wall_went;
 use crate::summary::{Summary, tax_overlaps};
@@ -54,6 +56,10 @@ pub struct Report {
     pub waits: Vec<AttributedWaits>,
     /// The advice.
     pub advices: Advices,
+    /// What hangs on the commands that run longest, the largest first. Empty without a reliable replay.
+    pub hanging: Vec<Hanging>,
+    /// The command with the most work on the critical path.
+    pub work: Option<Work>,
     /// What `groups` are grouped by.
     pub group_by: GroupBy,
     /// The rows of the table, the most expensive first: programs by launch tax, call sites by time on the critical path.
@@ -122,10 +128,14 @@ fn sum_of_all(forest: &Forest<'_>, path: Option<&CriticalPath>) -> Summary {
 #[must_use]
 pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Causes>, group_by: GroupBy) -> Report {
     let path = causes.map(|causes| &causes.path);
-    let ((all, overlaps), groups) = parallel::both(
+    let ((all, overlaps), mut groups) = parallel::both(
         || (sum_of_all(forest, path), tax_overlaps(forest)),
         || groups(forest, path, group_by),
     );
+    let hanging = causes.map(|causes| causes.hanging.clone()).unwrap_or_default();
+    if group_by == GroupBy::Command {
+        rank_by_hanging(&mut groups, &hanging);
+    }
     let (path_searches, failures) = failures(forest);
     let info = &recording.info;
     Report {
@@ -150,6 +160,8 @@ pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Cau
             .map(|path| where_the_wall_went(path, recording))
             .unwrap_or_default(),
         waits: Vec::new(),
+        hanging,
+        work: causes.and_then(|causes| causes.work.clone()),
         group_by,
         groups,
         still_running: still_running(forest),

@@ -12,6 +12,7 @@ use super::{advice, callers, critical, text, verdict};
 use crate::analyze::drift::{Drift, Segment};
 use crate::analyze::failures::Failure;
 use crate::analyze::groups::Group;
+use crate::analyze::hanging::Hanging;
 use crate::analyze::path_search::{Fault, PathSearches};
 use crate::analyze::phases::Phase;
 use crate::analyze::report::{GroupBy, Report, Spent};
@@ -74,10 +75,27 @@ fn value(report: &Report) -> Value {
         "by": by(report.group_by),
         "commands": report.groups.iter().map(|each| group(each, report.group_by)).collect::<Vec<_>>(),
         "failed_execs_by_errno": report.failures.iter().map(failure).collect::<Vec<_>>(),
+        "hanging": report.hanging.iter().map(hanging).collect::<Vec<_>>(),
         "path_search": path_searches(&report.path_searches),
         "drift": report.drifts.iter().map(drift).collect::<Vec<_>>(),
         "advice": advice::values(&report.advices.worth),
         "principal_cause": verdict::verdict(report),
+    });
+    append(&mut object, rest);
+    Value::Object(object)
+}
+
+/// What removing all launches of a command would save.
+fn hanging(hanging: &Hanging) -> Value {
+    let mut object = Map::new();
+    insert_text(&mut object, "command", &hanging.label);
+    let [expected, least, most] = hanging.saving;
+    let rest = json!({
+        "count": hanging.count,
+        "saving_ns": expected.0,
+        "saving_low_ns": least.0,
+        "saving_high_ns": most.0,
+        "is_wrapper": hanging.is_wrapper,
     });
     append(&mut object, rest);
     Value::Object(object)
@@ -103,6 +121,7 @@ fn group(group: &Group, group_by: GroupBy) -> Value {
         "mean_ns": nanos(sums.mean()),
         "tax_ns": nanos(sums.tax),
         "critical_ns": nanos(sums.critical),
+        "hangs_ns": nanos(group.hangs),
         "cpu_ns": nanos(sums.cpu),
         "phases": phase_sums(&sums.phases),
         "cpu_phases": phase_sums(&sums.cpu_phases),
