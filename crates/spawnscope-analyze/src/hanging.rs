@@ -4,6 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
+use crate::groups::Group;
 use crate::launch::Command;
 use crate::patterns::shells::is_shell;
 use crate::tree::Forest;
@@ -121,4 +122,16 @@ fn mark_wrappers(all: &mut [Hanging], names: &[&[u8]], whatif: &WhatIf<'_, '_>) 
     for (each, leads) in all.iter_mut().zip(leading) {
         each.is_wrapper = leads && largest.0 as f64 >= MOST_OF_IT * each.saving[0].0 as f64;
     }
+}
+
+/// Adds to each command what hangs on it, and moves these commands to the front, the largest first.
+pub(super) fn rank_by_hanging(groups: &mut [Group], hanging: &[Hanging]) {
+    let by_label: HashMap<&[u8], Nanos> = hanging
+        .iter()
+        .map(|each| (each.label.as_slice(), each.saving[0]))
+        .collect();
+    for group in &mut *groups {
+        group.hangs = by_label.get(group.label.as_slice()).copied();
+    }
+    groups.sort_by_key(|group| Reverse(group.hangs));
 }

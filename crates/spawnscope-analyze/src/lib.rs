@@ -27,6 +27,7 @@ pub mod path_search;
 pub mod phases;
 pub mod pieces;
 pub mod principal;
+pub mod repeats;
 pub mod replay;
 pub mod report;
 pub mod samples;

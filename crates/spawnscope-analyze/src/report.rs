@@ -8,13 +8,14 @@ use crate::critical_path::CriticalPath;
 use crate::drift::{Drift, drifts};
 use crate::failures::{Failure, failures};
 pub use crate::groups::GroupBy;
-use crate::groups::{Group, groups, rank_by_hanging};
-use crate::hanging::Hanging;
+use crate::groups::{Group, groups};
+use crate::hanging::{Hanging, rank_by_hanging};
 use crate::launch::Outcome;
 use crate::path_search::PathSearches;
 use crate::principal::Work;
 pub use crate::spent::Spent;
 use crate::spent::where_the_wall_went;
+use crate::repeats::{Repeat, repeats};
 use crate::summary::{Summary, tax_overlaps};
 use crate::tree::Forest;
 use crate::waits::attribution::AttributedWaits;
@@ -64,6 +65,8 @@ pub struct Report {
     pub group_by: GroupBy,
     /// The rows of the table, the most expensive first: programs by launch tax, call sites by time on the critical path.
     pub groups: Vec<Group>,
+    /// Command lines that were launched again and again, the longest time first.
+    pub repeats: Vec<Repeat>,
     /// Commands that were still running at the end, the most frequent first.
     pub still_running: Vec<(Vec<u8>, u64)>,
     /// PATH searches with failed execs.
@@ -164,6 +167,7 @@ pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Cau
         work: causes.and_then(|causes| causes.work.clone()),
         group_by,
         groups,
+        repeats: repeats(forest),
         still_running: still_running(forest),
         path_searches,
         failures,

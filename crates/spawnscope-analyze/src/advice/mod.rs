@@ -7,6 +7,7 @@ mod callers;
 mod candidates;
 mod context;
 mod finding;
+mod languages;
 mod owner;
 mod phrases;
 mod rules;

@@ -16,6 +16,7 @@ mod builder;
 mod callers;
 mod critical_path;
 mod drift;
+mod hanging;
 mod last_commands;
 mod open_ends;
 mod path_search;

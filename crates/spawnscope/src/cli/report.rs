@@ -22,6 +22,7 @@ pub fn run(arguments: &ReportArguments) -> Result<()> {
     let group_by = match arguments.by.unwrap_or(Grouping::Command) {
         Grouping::Command => GroupBy::Command,
         Grouping::Args => GroupBy::Arguments,
+        Grouping::Subcommand => GroupBy::Subcommand,
         Grouping::Parent => GroupBy::Parent,
         Grouping::Line => GroupBy::Line,
         Grouping::Caller => GroupBy::Caller,

@@ -15,6 +15,7 @@ use crate::analyze::groups::Group;
 use crate::analyze::hanging::Hanging;
 use crate::analyze::path_search::{Fault, PathSearches};
 use crate::analyze::phases::Phase;
+use crate::analyze::repeats::Repeat;
 use crate::analyze::report::{GroupBy, Report, Spent};
 use crate::analyze::summary::PhaseSums;
 use crate::analyze::waits::attribution::{AttributedObject, AttributedWaits, WaitedFor, Who};
@@ -74,6 +75,7 @@ fn value(report: &Report) -> Value {
         "phases_unknown": phases_unknown(&all.phases),
         "by": by(report.group_by),
         "commands": report.groups.iter().map(|each| group(each, report.group_by)).collect::<Vec<_>>(),
+        "repeats": report.repeats.iter().map(repeat).collect::<Vec<_>>(),
         "failed_execs_by_errno": report.failures.iter().map(failure).collect::<Vec<_>>(),
         "hanging": report.hanging.iter().map(hanging).collect::<Vec<_>>(),
         "path_search": path_searches(&report.path_searches),
@@ -101,10 +103,18 @@ fn hanging(hanging: &Hanging) -> Value {
     Value::Object(object)
 }
 
+fn repeat(repeat: &Repeat) -> Value {
+    let mut object = Map::new();
+    insert_text(&mut object, "command_line", &repeat.label);
+    append(&mut object, json!({"count": repeat.count, "total_ns": repeat.total.0}));
+    Value::Object(object)
+}
+
 pub(super) fn by(group_by: GroupBy) -> &'static str {
     match group_by {
         GroupBy::Command => "command",
         GroupBy::Arguments => "args",
+        GroupBy::Subcommand => "subcommand",
         GroupBy::Parent => "parent",
         GroupBy::Line => "line",
         GroupBy::Caller => "caller",

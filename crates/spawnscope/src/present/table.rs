@@ -109,6 +109,7 @@ pub fn render(report: &Report, options: &Options<'_>) -> String {
         waited::what_was_waited_for(&mut page, report);
         advice::first_ones(&mut page, report, options.file);
     }
+    findings::repeats(&mut page, report);
     findings::path_searches(&mut page, report);
     findings::failures(&mut page, report);
     findings::drifts(&mut page, report);
@@ -281,6 +282,7 @@ fn groups(page: &mut Page, report: &Report, options: &Options<'_>) {
     let (heading, column) = match report.group_by {
         GroupBy::Command => ("Launches by command", "command"),
         GroupBy::Arguments => ("Launches by arguments", ARGUMENTS),
+        GroupBy::Subcommand => ("Launches by subcommand", "subcommand"),
         GroupBy::Parent => ("Launches by parent program", "parent"),
         GroupBy::Line => ("Launches by script line", ""),
         GroupBy::Caller => ("Launches by function", ""),
@@ -293,7 +295,7 @@ fn groups(page: &mut Page, report: &Report, options: &Options<'_>) {
         table(page, &report.groups[..shown], column);
     }
     left_out(page, &report.groups[shown..], report.group_by, options.file);
-    if matches!(report.group_by, GroupBy::Command | GroupBy::Arguments | GroupBy::Parent) {
+    if !matches!(report.group_by, GroupBy::Line | GroupBy::Caller) {
         legend_of_groups(page, report, &report.groups[..shown]);
     }
 }

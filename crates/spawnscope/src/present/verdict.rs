@@ -151,7 +151,7 @@ fn largest_cause(report: &Report) -> Option<String> {
     let label = text::escape(&largest.label);
     let part = units::time(largest.sums.critical_tax);
     let cause = match report.group_by {
-        GroupBy::Command | GroupBy::Arguments => format!("for {} x {label}", units::count(largest.sums.count)),
+        GroupBy::Command | GroupBy::Arguments | GroupBy::Subcommand => format!("for {} x {label}", units::count(largest.sums.count)),
         GroupBy::Parent | GroupBy::Line | GroupBy::Caller => {
             let launches = units::counted(largest.sums.count, "launch", "launches");
             format!("for {launches} by {label}")

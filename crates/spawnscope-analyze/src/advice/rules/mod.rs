@@ -13,6 +13,7 @@ mod loader;
 mod needless_shell;
 pub(super) mod off_path;
 mod path_search;
+mod repeats;
 mod run_queue;
 mod scanner;
 mod shims;
@@ -27,7 +28,7 @@ use crate::advice::finding::Finding;
 pub(super) type Rule = fn(&RuleContext<'_, '_>) -> Vec<Finding>;
 
 /// All rules, with the names of their findings. They run in parallel. `run_queue` is first because it runs a replay and takes longest.
-pub(super) const ALL: [(&[&str], Rule); 18] = [
+pub(super) const ALL: [(&[&str], Rule); 19] = [
     (&["run-queue"], run_queue::find),
     (&["bare-forks"], bare_forks::find),
     (&["batch"], batch::find),
@@ -41,6 +42,7 @@ pub(super) const ALL: [(&[&str], Rule); 18] = [
     (&["needless-shell"], needless_shell::find),
     (&[off_path::RULE], off_path::find),
     (&["path-search"], path_search::find),
+    (&["repeats"], repeats::find),
     (&["scanner"], scanner::find),
     (&["shims"], shims::find),
     (&["slow-machine"], slow_machine::find),
