@@ -237,6 +237,8 @@ Examples:
   spawnscope whatif --vfork 'parent=python3*'
   spawnscope whatif --remove git,parent=emacs --json
   spawnscope whatif --cpus 8 build.db
+  spawnscope whatif --jobs convert=4 thumbnails.db
+  spawnscope whatif --in-process jq --replace gzip=0.3
 
 The 95 % confidence interval assumes that the model is right. The model does
 not include caches, copy-on-write after a fork, or CPU frequency.";
@@ -255,6 +257,18 @@ pub struct WhatifArguments {
     /// K launches of one parent become one launch
     #[arg(long, value_name = "SEL=K", value_hint = ValueHint::Other)]
     pub batch: Vec<String>,
+    /// With their work done in the parent's process, by a library or a function
+    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
+    pub in_process: Vec<String>,
+    /// Started once per parent, and asked again through a pipe instead of launched again
+    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
+    pub coprocess: Vec<String>,
+    /// As another program, whose run takes RATIO of the time, for example 0.5
+    #[arg(long, value_name = "SEL=RATIO", value_hint = ValueHint::Other)]
+    pub replace: Vec<String>,
+    /// N at a time where launches of a program followed each other: all such loops, or those of SEL
+    #[arg(long, value_name = "[SEL=]N", value_hint = ValueHint::Other)]
+    pub jobs: Vec<String>,
     /// Created by vfork or posix_spawn
     #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
     pub vfork: Vec<String>,

@@ -14,6 +14,7 @@ use crate::advice::thresholds::{HABIT, longest};
 use crate::patterns::chains::is_inside;
 use crate::patterns::queries::{Answer, answer_of};
 use crate::patterns::runtimes::Runtime;
+use crate::patterns::shells::is_shell;
 use crate::whatif::Fix;
 use crate::whatif::changes::Change;
 use spawnscope_data::units;
@@ -37,7 +38,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         let Some(answer) = answer_of(exec).filter(|_| !is_inside(context.forest(), index)) else { continue };
         // A shell can do some of these without asking anybody, which is better.
         let is_unclear = answer == Answer::PerhapsSame && !context.is_captured(index);
-        if is_unclear || builtin::replaces(context, index) {
+        if is_unclear || is_shell(program) || builtin::replaces(context, index) {
             continue;
         }
         let questions = kinds.entry((launch.birth_command.name, program, answer)).or_default();
