@@ -19,6 +19,9 @@ const MOST_OF_WORK: f64 = 0.5;
 /// What hangs on a command is reported beside its own work only if it exceeds that by this share of the wall.
 const MORE: f64 = 0.05;
 
+/// The rule that finds scripts that sleep until something happens.
+const POLLING: &str = "sleep-loop";
+
 /// Returns the verdict in one to three sentences, or `None` for a recording without scheduling data.
 #[must_use]
 pub fn verdict(report: &Report) -> Option<String> {
@@ -30,8 +33,22 @@ pub fn verdict(report: &Report) -> Option<String> {
     if !matches!(largest, Spent::Tax | Spent::ExternalWait(ExternalWait::Unknown, _)) {
         sentences.push(launching(report));
     }
-    sentences.extend(report.advices.worth.first().map(|best| best_fix(best, report)));
+    let best = report.advices.worth.first();
+    if matches!(largest, Spent::ExternalWait(ExternalWait::Timer, _)) && best.is_none_or(|best| best.finding.rule != POLLING)
+    {
+        sentences.extend(polling(report));
+    }
+    sentences.extend(best.map(|best| best_fix(best, report)));
     Some(sentences.join(" "))
+}
+
+/// Names the loop that sleeps, even if what it waits for and therefore the saving is unknown.
+fn polling(report: &Report) -> Option<String> {
+    let unsure = report.advices.not_worth.iter().map(|(_, advice)| advice);
+    let mut all = report.advices.worth.iter().chain(unsure);
+    let polling = all.find(|advice| advice.finding.rule == POLLING)?;
+    let title = text::escape(polling.finding.title.as_bytes());
+    Some(format!("{title}; wait for the event itself instead."))
 }
 
 /// Returns the sentence about the largest part of the wall.

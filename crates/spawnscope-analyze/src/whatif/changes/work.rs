@@ -217,7 +217,8 @@ pub fn overslept(forest: &Forest<'_>, sleep: u32) -> Option<Nanos> {
     let parent = forest.parent(sleep as usize)?;
     let siblings = forest.children(parent);
     let position = siblings.iter().position(|sibling| *sibling == sleep as usize)?;
-    let is_sleep = |sibling: &usize| forest.launches[*sibling].command.name == b"sleep";
+    let argv_of = |launch: usize| forest.launches[launch].execs.last().map(|exec| exec.argv());
+    let is_sleep = |sibling: &usize| argv_of(*sibling) == argv_of(sleep as usize);
     if siblings.len() > MOST_SIBLINGS || siblings[position + 1..].iter().take(2).any(is_sleep) {
         return None;
     }
