@@ -140,7 +140,9 @@ fn arguments_of<'a>(launch: &Launch<'a>) -> Key<'a> {
 /// The program with its subcommand, if it has any.
 fn subcommand<'a>(launch: &Launch<'a>) -> Key<'a> {
     let word = launch.execs.last().and_then(subcommand_of);
-    word.map_or(Key::Program(*launch.command), |word| Key::Subcommand(*launch.command, word))
+    word.map_or(Key::Program(*launch.command), |word| {
+        Key::Subcommand(*launch.command, word)
+    })
 }
 
 fn made_by<'a>(launch: &Launch<'a>) -> Command<'a> {
@@ -256,7 +258,9 @@ fn critical_below(forest: &Forest<'_>, path: &CriticalPath) -> Vec<Nanos> {
 fn rank(group: &Group, group_by: GroupBy) -> (Option<Nanos>, Nanos, u64) {
     let sums = &group.sums;
     match group_by {
-        GroupBy::Command | GroupBy::Arguments | GroupBy::Subcommand | GroupBy::Parent => (sums.tax, sums.total, sums.count),
+        GroupBy::Command | GroupBy::Arguments | GroupBy::Subcommand | GroupBy::Parent => {
+            (sums.tax, sums.total, sums.count)
+        }
         // The command includes the whole wall, so it would always come first.
         GroupBy::Line | GroupBy::Caller if group.label == THE_RECORDER => (None, Nanos(0), 0),
         GroupBy::Line | GroupBy::Caller => (group.inclusive.critical, group.inclusive.total, sums.count),

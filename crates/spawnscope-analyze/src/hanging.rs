@@ -39,8 +39,24 @@ const LEAST_SHARE: f64 = 0.02;
 const MOST_AT_ONCE: usize = 300_000;
 /// Programs that only launch what their arguments or input say.
 const LAUNCHERS: [&[u8]; 18] = [
-    b"chroot", b"env", b"find", b"flock", b"gmake", b"make", b"nice", b"ninja", b"nohup", b"parallel", b"script", b"setsid",
-    b"stdbuf", b"sudo", b"time", b"timeout", b"unshare", b"xargs",
+    b"chroot",
+    b"env",
+    b"find",
+    b"flock",
+    b"gmake",
+    b"make",
+    b"nice",
+    b"ninja",
+    b"nohup",
+    b"parallel",
+    b"script",
+    b"setsid",
+    b"stdbuf",
+    b"sudo",
+    b"time",
+    b"timeout",
+    b"unshare",
+    b"xargs",
 ];
 /// A command is a wrapper when its launches are at most this many, and nearly the whole wall hangs on it and on another command below it.
 const SINGLE: u64 = 2;
@@ -106,7 +122,10 @@ fn candidates<'a>(forest: &Forest<'a>, wall: Nanos) -> Vec<(Command<'a>, Vec<u32
         MOST_REPLAYED_OF_LARGE
     };
     commands.truncate(most);
-    commands.into_iter().map(|(command, each)| (command, each.launches)).collect()
+    commands
+        .into_iter()
+        .map(|(command, each)| (command, each.launches))
+        .collect()
 }
 
 /// Marks shells and launchers if something else explains what hangs on them, and single launches around the whole command.

@@ -34,12 +34,15 @@ pub(crate) fn most_work(forest: &Forest<'_>, path: &CriticalPath) -> Option<Work
             *time += charges.get(Phase::Run).0;
         }
     }
-    let most = commands.into_iter().max_by_key(|(command, (_, time))| (*time, command.name));
-    most.filter(|(_, (_, time))| *time > 0).map(|(command, (count, time))| Work {
-        label: command.label(),
-        count,
-        time: Nanos(time),
-    })
+    let most = commands
+        .into_iter()
+        .max_by_key(|(command, (_, time))| (*time, command.name));
+    most.filter(|(_, (_, time))| *time > 0)
+        .map(|(command, (count, time))| Work {
+            label: command.label(),
+            count,
+            time: Nanos(time),
+        })
 }
 
 /// Returns the command that most of the wall hangs on, past the shells and wrappers that only lead to it. `None` when no such share is large

@@ -151,7 +151,8 @@ impl Term {
                 matches(glob, &argv.join(&b' '))
             }),
             Term::Parent(glob) => {
-                let is_named = || matches(glob, launch.birth_command.name) || matches(glob, interpreter_of(forest, index));
+                let is_named =
+                    || matches(glob, launch.birth_command.name) || matches(glob, interpreter_of(forest, index));
                 launch.parent.get().is_some() && is_named()
             }
         }

@@ -52,7 +52,8 @@ pub enum Doubt {
 
 impl Doubt {
     pub(super) fn of(context: &RuleContext<'_, '_>, advice: &Advice) -> Doubt {
-        if advice.saving[0] > context.least_saving() {
+        // What a script polls for is mostly unknown, and its sleeps are on the path, though not charged to a launch.
+        if advice.saving[0] > context.least_saving() || advice.finding.rule == rules::sleep_loop::RULE {
             Doubt::Uncertain
         } else if off_path::are_off_path(context, &advice.finding.launches) {
             Doubt::OffPath
@@ -96,7 +97,9 @@ impl Advices {
     pub(super) fn name_owners(&mut self) {
         let not_worth = self.not_worth.iter_mut().map(|(_, advice)| advice);
         for advice in self.worth.iter_mut().chain(not_worth) {
-            let Some(Foreign { owner, file }) = &advice.foreign else { continue };
+            let Some(Foreign { owner, file }) = &advice.foreign else {
+                continue;
+            };
             let kind = match owner {
                 Owner::Generated => "generated",
                 Owner::ThirdParty | Owner::User => "third-party",

@@ -151,7 +151,10 @@ mod tests {
             ("/home/me/project/build-aux/ltmain.sh", Owner::Generated),
             ("build/CMakeFiles/run.sh", Owner::Generated),
             ("/home/me/app/node_modules/husky/install.js", Owner::ThirdParty),
-            ("/home/me/.venv/lib/python3.11/site-packages/pip/_vendor/x.py", Owner::ThirdParty),
+            (
+                "/home/me/.venv/lib/python3.11/site-packages/pip/_vendor/x.py",
+                Owner::ThirdParty,
+            ),
             ("/usr/share/bash-completion/completions/git", Owner::ThirdParty),
             ("/root/.cargo/registry/src/index/cc-1.0/src/lib.rs", Owner::ThirdParty),
             ("/usr/local/bin/deploy", Owner::User),

@@ -79,7 +79,10 @@ impl Runtime {
         let mut names = forest.frames(launch.native_stack).filter_map(|frame| frame.function);
         let language = names.find_map(|name| {
             let has = |part: &[u8]| name.windows(part.len()).any(|window| window == part);
-            FUNCTIONS.iter().find(|(part, _)| has(part)).map(|(_, runtime)| *runtime)
+            FUNCTIONS
+                .iter()
+                .find(|(part, _)| has(part))
+                .map(|(_, runtime)| *runtime)
         });
         language.unwrap_or(Runtime::Native)
     }
@@ -96,7 +99,14 @@ impl Runtime {
     pub(crate) fn uses_malloc(self) -> bool {
         matches!(
             self,
-            Runtime::Perl | Runtime::Shell | Runtime::Make | Runtime::Emacs | Runtime::Rust | Runtime::Native
+            Runtime::Python
+                | Runtime::Ruby
+                | Runtime::Perl
+                | Runtime::Shell
+                | Runtime::Make
+                | Runtime::Emacs
+                | Runtime::Rust
+                | Runtime::Native
         )
     }
 
@@ -135,13 +145,15 @@ impl Runtime {
             ],
             Runtime::Emacs => &["Emacs 28 and later launch with posix_spawn; start-process with a pty still forks"],
             Runtime::Make => &["GNU make 4.3 and later launch with posix_spawn where the C library has it"],
-            Runtime::Go => &["os/exec does not copy page tables; fork() in C code and SysProcAttr with CLONE_NEWUSER do"],
-            Runtime::Rust => &[
-                "Command without pre_exec, uid, gid and groups; give the path of the program if env(\"PATH\") is set",
-            ],
-            Runtime::Native => &[
-                "posix_spawn() instead of fork() and exec(); or vfork(), followed by nothing but exec() and _exit()",
-            ],
+            Runtime::Go => {
+                &["os/exec does not copy page tables; fork() in C code and SysProcAttr with CLONE_NEWUSER do"]
+            }
+            Runtime::Rust => {
+                &["Command without pre_exec, uid, gid and groups; give the path of the program if env(\"PATH\") is set"]
+            }
+            Runtime::Native => {
+                &["posix_spawn() instead of fork() and exec(); or vfork(), followed by nothing but exec() and _exit()"]
+            }
         }
     }
 }
@@ -206,7 +218,10 @@ mod tests {
             ("pythonista", Runtime::Native),
             ("perl5.36.0", Runtime::Perl),
             ("bash", Runtime::Shell),
-            ("make", Runtime::Native),
+            ("make", Runtime::Make),
+            ("raku", Runtime::Raku),
+            ("nodejs", Runtime::Node),
+            ("ninja", Runtime::Native),
         ];
         for (name, runtime) in cases {
             assert_eq!(Runtime::named(name.as_bytes()), runtime, "{name}");

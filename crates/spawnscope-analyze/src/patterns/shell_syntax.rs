@@ -14,8 +14,32 @@ pub(crate) enum Need {
 
 /// Words that are not programs where a command begins.
 const KEYWORDS: [&[u8]; 27] = [
-    b"!", b".", b":", b"[[", b"alias", b"break", b"case", b"eval", b"exit", b"export", b"for", b"function", b"if", b"local",
-    b"readonly", b"return", b"select", b"set", b"shift", b"source", b"trap", b"type", b"ulimit", b"umask", b"unset", b"until",
+    b"!",
+    b".",
+    b":",
+    b"[[",
+    b"alias",
+    b"break",
+    b"case",
+    b"eval",
+    b"exit",
+    b"export",
+    b"for",
+    b"function",
+    b"if",
+    b"local",
+    b"readonly",
+    b"return",
+    b"select",
+    b"set",
+    b"shift",
+    b"source",
+    b"trap",
+    b"type",
+    b"ulimit",
+    b"umask",
+    b"unset",
+    b"until",
     b"while",
 ];
 
@@ -85,7 +109,11 @@ impl<'c> Reader<'c> {
     }
 
     fn skip_ends(&mut self) {
-        let ends = self.rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b';')).count();
+        let ends = self
+            .rest
+            .iter()
+            .take_while(|byte| matches!(byte, b' ' | b'\t' | b'\n' | b';'))
+            .count();
         self.skip(ends);
     }
 
@@ -191,7 +219,10 @@ impl Word {
 
 /// Whether bash expands the braces at the beginning of a text: `{a,b}` and `{1..3}`, but not `{}` or `HEAD@{1}`.
 fn is_expanded_brace(text: &[u8]) -> bool {
-    let inside = text.iter().skip(1).take_while(|byte| !matches!(byte, b'}' | b' ' | b'\t' | b'\n'));
+    let inside = text
+        .iter()
+        .skip(1)
+        .take_while(|byte| !matches!(byte, b'}' | b' ' | b'\t' | b'\n'));
     let inside: Vec<u8> = inside.copied().collect();
     inside.contains(&b',') || inside.windows(2).any(|two| two == b"..")
 }

@@ -30,7 +30,10 @@ fn one_shell_loops_over_the_files_of_find() {
     assert!(fix_of(&advice).contains("{} +"), "{advice:?}");
     assert_eq!(advice.finding.whatif, "--in-process=sh,parent=find");
     let launching_only = COUNT * (Spans::USUAL.total() - Spans::USUAL.run);
-    assert!(advice.saving[0] >= Nanos(launching_only), "{advice:?} of {launching_only}");
+    assert!(
+        advice.saving[0] >= Nanos(launching_only),
+        "{advice:?} of {launching_only}"
+    );
     let xargs = &["/usr/bin/xargs", "-n", "1", "sh", "-c", "..."];
     assert!(!is_silent(&launching(xargs, LOOP, WAIT4), "shell-per-file"));
     for all_at_once in [
@@ -48,12 +51,18 @@ fn make_evaluates_a_shell_function_once() {
     let make = &["/usr/bin/make", "all"];
     let same = &["/bin/sh", "-c", "cat version | tr a b"];
     let advice = only(&launching(make, same, READ), "make-shell");
-    assert!(advice.finding.title.ends_with("30 times") && fix_of(&advice).contains(":="), "{advice:?}");
+    assert!(
+        advice.finding.title.ends_with("30 times") && fix_of(&advice).contains(":="),
+        "{advice:?}"
+    );
     assert_eq!(advice.saving[0], Nanos((COUNT - 1) * Spans::USUAL.total()));
     let different = launching(make, &["/bin/sh", "-c", "cat v@ | tr a b"], READ);
     assert!(is_silent(&different, "make-shell"), "{different:?}");
     let recipe = launching(make, same, WAIT4);
-    assert!(is_silent(&recipe, "make-shell"), "make does not read what a recipe prints: {recipe:?}");
+    assert!(
+        is_silent(&recipe, "make-shell"),
+        "make does not read what a recipe prints: {recipe:?}"
+    );
 }
 
 #[test]
@@ -82,7 +91,11 @@ fn polling(sleeps: u64, has_worker: bool) -> (Recording, Vec<SliceRow>) {
         run: PAUSE,
         ..Spans::USUAL
     };
-    let worker = has_worker.then(|| serial.builder.launch(ROOT, 1_000_000, &Spans::USUAL, Some(("/opt/work", &["work"]))));
+    let worker = has_worker.then(|| {
+        serial
+            .builder
+            .launch(ROOT, 1_000_000, &Spans::USUAL, Some(("/opt/work", &["work"])))
+    });
     for _ in 0..sleeps {
         let child = serial.launch(&cycle, Some(("/bin/sleep", &["sleep", "0.02"])));
         sleep_within(&mut serial, child);
@@ -107,7 +120,9 @@ fn sleep_within(serial: &mut Serial, child: LaunchId) {
     let last = serial.slices.iter_mut().rfind(|slice| slice.task.0 == child.0).unwrap();
     let on = last.off.0 - last.on_span.unwrap().0;
     *last = ended(child.0, exit, zombie);
-    serial.slices.push(slice(child.0, on, exit - PAUSE, [PAUSE, 0], CLOCK_NANOSLEEP, None));
+    serial
+        .slices
+        .push(slice(child.0, on, exit - PAUSE, [PAUSE, 0], CLOCK_NANOSLEEP, None));
 }
 
 #[test]
@@ -124,9 +139,12 @@ fn a_script_that_polls_its_child_sleeps_too_long_once() {
 fn an_unknown_event_saves_nothing_certain() {
     let found = advices(&polling(17, false));
     assert!(is_silent(&found, "sleep-loop"), "{found:?}");
-    let mut unsure = found.not_worth.iter().filter(|(_, advice)| advice.finding.rule == "sleep-loop");
+    let mut unsure = found
+        .not_worth
+        .iter()
+        .filter(|(_, advice)| advice.finding.rule == "sleep-loop");
     let (doubt, advice) = unsure.next().unwrap();
-    assert_eq!((*doubt, advice.saving[0]), (Doubt::Little, Nanos(0)), "{advice:?}");
+    assert_eq!((*doubt, advice.saving[0]), (Doubt::Uncertain, Nanos(0)), "{advice:?}");
     let few = advices(&polling(3, true));
     let all = few.worth.iter().chain(few.not_worth.iter().map(|(_, advice)| advice));
     assert!(all.clone().all(|advice| advice.finding.rule != "sleep-loop"), "{few:?}");

@@ -20,7 +20,10 @@ fn sleeping_git() -> (Recording, Vec<SliceRow>) {
     for _ in 0..41 {
         let git = ("/opt/bin/git", ["git", "status"].as_slice());
         let child = serial.launch_without_cpu(&Spans::USUAL, Some(git), SLEEP, LeftCpu::Interruptible);
-        let slept = serial.slices.iter_mut().find(|slice| slice.task.0 == child.0 && slice.syscall == Some(READ));
+        let slept = serial
+            .slices
+            .iter_mut()
+            .find(|slice| slice.task.0 == child.0 && slice.syscall == Some(READ));
         slept.unwrap().syscall = Some(CLOCK_NANOSLEEP);
         for _ in 0..10 {
             serial.launch(&Spans::USUAL, Some(("/usr/bin/true", &["true"])));
@@ -65,10 +68,18 @@ fn the_wall_hangs_on_a_program_that_only_sleeps() {
 #[test]
 fn the_culprit_is_no_wrapper_and_has_a_large_share() {
     let wall = Nanos(100_000_000);
-    let all = [hanging("sh", 95, true), hanging("git", 83, false), hanging("as", 3, false)];
+    let all = [
+        hanging("sh", 95, true),
+        hanging("git", 83, false),
+        hanging("as", 3, false),
+    ];
     assert_eq!(culprit(&all, wall).unwrap().label, b"git");
     assert_eq!(culprit(&all[2..], wall), None, "three percent are no cause");
-    assert_eq!(culprit(&[hanging("git", 4, false)], Nanos(5_000_000)), None, "it may be nothing");
+    assert_eq!(
+        culprit(&[hanging("git", 4, false)], Nanos(5_000_000)),
+        None,
+        "it may be nothing"
+    );
 }
 
 #[test]

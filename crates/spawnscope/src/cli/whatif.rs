@@ -109,7 +109,11 @@ fn batch(text: &str) -> Result<(&str, u32)> {
 fn replacement(text: &str) -> Result<(&str, u32)> {
     let wrong = || anyhow!("--replace `{text}`: give SEL=RATIO, where RATIO is from 0 to 1000, for example gzip=0.3");
     let (selection, ratio) = text.rsplit_once('=').ok_or_else(wrong)?;
-    let ratio: f64 = ratio.parse().ok().filter(|ratio| (0.0..=1000.0).contains(ratio)).ok_or_else(wrong)?;
+    let ratio: f64 = ratio
+        .parse()
+        .ok()
+        .filter(|ratio| (0.0..=1000.0).contains(ratio))
+        .ok_or_else(wrong)?;
     Ok((selection, (ratio * 1000.0).round() as u32))
 }
 

@@ -138,7 +138,9 @@ fn not_yours(foreign: &Foreign) -> String {
     let file = text::escape(&foreign.file);
     match foreign.owner {
         Owner::Generated => format!("{file} is generated: an edit is lost when it is generated again"),
-        Owner::ThirdParty | Owner::User => format!("{file} is not yours: an update overwrites an edit; report it there"),
+        Owner::ThirdParty | Owner::User => {
+            format!("{file} is not yours: an update overwrites an edit; report it there")
+        }
     }
 }
 

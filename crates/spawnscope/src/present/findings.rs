@@ -323,5 +323,9 @@ pub(super) fn repeats(page: &mut Page, report: &Report) {
         let line = text::truncate(&text::escape(&repeat.label), room);
         page.line([plain(format!("  {count} x{total}   {line}"))]);
     }
-    page.sentence(2, QUIET, "the same arguments in the same directory; the time is summed over the launches");
+    page.sentence(
+        2,
+        QUIET,
+        "the same arguments in the same directory; the time is summed over the launches",
+    );
 }

@@ -327,7 +327,11 @@ pub(super) fn table(page: &mut Page, groups: &[Group], column: &str) {
 
 fn legend_of_groups(page: &mut Page, report: &Report, shown: &[Group]) {
     if shown.iter().any(|group| group.hangs.is_some()) {
-        page.sentence(2, QUIET, "hangs: what the command would save without these launches, waits included");
+        page.sentence(
+            2,
+            QUIET,
+            "hangs: what the command would save without these launches, waits included",
+        );
     }
     if report.all.critical.is_some() {
         let columns = "tax: all phases but run; critical: time on the critical path, including run";

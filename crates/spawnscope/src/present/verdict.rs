@@ -34,7 +34,8 @@ pub fn verdict(report: &Report) -> Option<String> {
         sentences.push(launching(report));
     }
     let best = report.advices.worth.first();
-    if matches!(largest, Spent::ExternalWait(ExternalWait::Timer, _)) && best.is_none_or(|best| best.finding.rule != POLLING)
+    if matches!(largest, Spent::ExternalWait(ExternalWait::Timer, _))
+        && best.is_none_or(|best| best.finding.rule != POLLING)
     {
         sentences.extend(polling(report));
     }
@@ -69,7 +70,11 @@ fn principal(report: &Report) -> Option<String> {
             format!("{}: {share} of it is {waits}.", on(culprit, report))
         }
         (_, None) => {
-            let nothing = if nothing_stands_out(report) { "Nothing worth changing: " } else { "" };
+            let nothing = if nothing_stands_out(report) {
+                "Nothing worth changing: "
+            } else {
+                ""
+            };
             format!("{nothing}{share} of the wall is {}.", critical::words(largest))
         }
     })
@@ -116,7 +121,10 @@ fn nothing_stands_out(report: &Report) -> bool {
 fn on(culprit: &Hanging, report: &Report) -> String {
     let share = units::percent(culprit.saving[0], report.advices.unrecorded);
     let count = units::count(culprit.count);
-    format!("{share} of the wall hangs on {count} x {}", text::escape(&culprit.label))
+    format!(
+        "{share} of the wall hangs on {count} x {}",
+        text::escape(&culprit.label)
+    )
 }
 
 fn beside(culprit: &Hanging, report: &Report) -> String {
@@ -168,7 +176,9 @@ fn largest_cause(report: &Report) -> Option<String> {
     let label = text::escape(&largest.label);
     let part = units::time(largest.sums.critical_tax);
     let cause = match report.group_by {
-        GroupBy::Command | GroupBy::Arguments | GroupBy::Subcommand => format!("for {} x {label}", units::count(largest.sums.count)),
+        GroupBy::Command | GroupBy::Arguments | GroupBy::Subcommand => {
+            format!("for {} x {label}", units::count(largest.sums.count))
+        }
         GroupBy::Parent | GroupBy::Line | GroupBy::Caller => {
             let launches = units::counted(largest.sums.count, "launch", "launches");
             format!("for {launches} by {label}")

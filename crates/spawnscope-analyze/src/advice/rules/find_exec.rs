@@ -14,7 +14,8 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let by_parent = context.grouped_by(|index, launch| {
         let parent = launch.birth_command.name;
         let is_shell = launch.execs.first().and_then(command_of).is_some();
-        (is_shell && FINDERS.contains(&parent) && takes_one_file(context, index)).then_some((parent, launch.birth_command.name))
+        (is_shell && FINDERS.contains(&parent) && takes_one_file(context, index))
+            .then_some((parent, launch.birth_command.name))
     });
     let habits = by_parent.into_iter().filter(|(_, all)| all.len() >= HABIT);
     longest(context, habits, MOST_FINDINGS)
@@ -33,7 +34,10 @@ fn takes_one_file(context: &RuleContext<'_, '_>, index: u32) -> bool {
         return arguments.any(|argument| argument == b";");
     }
     arguments.any(|argument| argument == b"-n1" || argument == b"-I{}" || argument == b"-L1")
-        || exec.arguments().zip(exec.arguments().skip(1)).any(|pair| matches!(pair, (b"-n" | b"-L", b"1") | (b"-I", _)))
+        || exec
+            .arguments()
+            .zip(exec.arguments().skip(1))
+            .any(|pair| matches!(pair, (b"-n" | b"-L", b"1") | (b"-I", _)))
 }
 
 fn finding(context: &RuleContext<'_, '_>, parent: &[u8], all: Vec<u32>) -> Finding {

@@ -23,14 +23,23 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
 fn finding(context: &RuleContext<'_, '_>, program: &[u8], all: Vec<u32>) -> Finding {
     let jobs = context.recording.info.cpus as usize * JOBS_EACH;
     let size = (all.len() / jobs.max(1)).max(2);
-    let what = if is_shell(program) { "jobs".to_owned() } else { format!("{} jobs", name(program)) };
-    let title = format!("GNU parallel starts {what} {}, each through a shell of its own", times(all.len()));
+    let what = if is_shell(program) {
+        "jobs".to_owned()
+    } else {
+        format!("{} jobs", name(program))
+    };
+    let title = format!(
+        "GNU parallel starts {what} {}, each through a shell of its own",
+        times(all.len())
+    );
     let evidence = format!("{} take {} in all", launches(all.len()), time(context.spent_on(&all)));
     Finding::modelled("gnu-parallel", title, all)
         .evidence(evidence)
         .with_example(context)
         .fix("pass many arguments to each job, if the program takes several files:")
-        .fix(format!("  parallel -m PROGRAM   (or -X, which repeats the context of {{}}; -n{size} sets the number)"))
+        .fix(format!(
+            "  parallel -m PROGRAM   (or -X, which repeats the context of {{}}; -n{size} sets the number)"
+        ))
         .fix("or launch without a shell and without the work of parallel per job:")
         .fix("  xargs -P\"$(nproc)\" -n1 PROGRAM")
         .limits("-m and -X give each job several arguments: results and exit statuses are per job, not per argument")

@@ -91,30 +91,36 @@ fn varies(calls: &[(u32, Call<'_>)]) -> Option<Varies> {
     }
 }
 
-fn finding(
-    context: &RuleContext<'_, '_>,
-    (parent, program): (&[u8], &[u8]),
-    varies: Varies,
-    all: Vec<u32>,
-) -> Finding {
+fn finding(context: &RuleContext<'_, '_>, (parent, program): (&[u8], &[u8]), varies: Varies, all: Vec<u32>) -> Finding {
     let what = match varies {
         Varies::Pattern => "once per pattern",
         Varies::File => "once per file",
         Varies::Both => "in a loop",
     };
-    let title = format!("{} launches {} {}, {what}", name(parent), name(program), times(all.len()));
+    let title = format!(
+        "{} launches {} {}, {what}",
+        name(parent),
+        name(program),
+        times(all.len())
+    );
     let evidence = format!("{} take {} in all", launches(all.len()), time(context.spent_on(&all)));
     let has_arrays = Runtime::of_parent(context.forest(), all[0]) == Runtime::Shell
         && Dialect::of_parent(context.forest(), all[0] as usize) != Some(Dialect::Posix);
     let fix: &[&str] = match (varies, has_arrays) {
-        (Varies::File, _) => &["pass all files to one grep:", "  grep -l PATTERN FILES...   (with -q: grep -l; with -c: grep -c)"],
+        (Varies::File, _) => &[
+            "pass all files to one grep:",
+            "  grep -l PATTERN FILES...   (with -q: grep -l; with -c: grep -c)",
+        ],
         (_, true) => &[
             "read the file once, and look the words up in the shell:",
             "  declare -A seen; while IFS= read -r line; do seen[$line]=1; done <FILE",
             "  [[ ${seen[$word]} ]]   (for parts of lines: text=$(<FILE); [[ $text == *\"$word\"* ]])",
             "or search for all words at once: grep -F -f WORDS FILE",
         ],
-        (_, false) => &["search for all words at once:", "  printf '%s\\n' WORDS... | grep -F -f - FILE"],
+        (_, false) => &[
+            "search for all words at once:",
+            "  printf '%s\\n' WORDS... | grep -F -f - FILE",
+        ],
     };
     Finding::modelled("grep-loop", title, all)
         .evidence(evidence)

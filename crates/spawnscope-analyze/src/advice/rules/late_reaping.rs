@@ -117,7 +117,9 @@ fn fix(runtime: Runtime) -> &'static [&'static str] {
         Runtime::Raku => &["await $proc.start, or whenever $proc.start { ... }, instead of a loop of sleep"],
         Runtime::Node => &["child.on(\"exit\", ...) instead of setInterval and process.kill(pid, 0)"],
         Runtime::Php => &["proc_close($process), which waits, instead of a loop of proc_get_status() and usleep()"],
-        Runtime::Emacs => &["a process sentinel, or accept-process-output, instead of a loop of process-live-p and sleep-for"],
+        Runtime::Emacs => {
+            &["a process sentinel, or accept-process-output, instead of a loop of process-live-p and sleep-for"]
+        }
         Runtime::Go => &["cmd.Wait(), or its result through a channel, instead of a loop of Signal(0) and time.Sleep"],
         Runtime::Rust => &["child.wait() instead of a loop of try_wait() and thread::sleep"],
         Runtime::Make | Runtime::Native => &[

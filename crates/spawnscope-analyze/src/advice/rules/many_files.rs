@@ -17,7 +17,9 @@ const MOST_AT_ONCE: u32 = 1000;
 /// Programs that take a source and a destination.
 const PAIRS: [&[u8]; 4] = [b"cp", b"install", b"ln", b"mv"];
 /// Programs that take any number of files.
-const LISTS: [&[u8]; 8] = [b"chgrp", b"chmod", b"chown", b"mkdir", b"rm", b"rmdir", b"touch", b"unlink"];
+const LISTS: [&[u8]; 8] = [
+    b"chgrp", b"chmod", b"chown", b"mkdir", b"rm", b"rmdir", b"touch", b"unlink",
+];
 /// Minimum share of distinct command lines, in percent.
 const LEAST_DISTINCT: usize = 80;
 
@@ -31,7 +33,11 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
             let launch = &forest.launches[index];
             let program = launch.command.name;
             let is_known = PAIRS.contains(&program) || LISTS.contains(&program);
-            if is_known && launch.execs.len() == 1 && !batched.contains(&(index as u32)) && is_mostly_tax(context, index) {
+            if is_known
+                && launch.execs.len() == 1
+                && !batched.contains(&(index as u32))
+                && is_mostly_tax(context, index)
+            {
                 let key = (launch.birth_command.name, program);
                 of_parent.entry(key).or_default().push(index as u32);
             }
@@ -51,7 +57,9 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
 
 /// Whether launches by one process are about different files. `rm -f conftest.o` again and again is not a list of files.
 fn are_distinct(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
-    let lines = all.iter().filter_map(|index| Some(context.launch(*index).execs.last()?.argv()));
+    let lines = all
+        .iter()
+        .filter_map(|index| Some(context.launch(*index).execs.last()?.argv()));
     let distinct: HashSet<&[u8]> = lines.collect();
     all.len() >= HABIT && distinct.len() * 100 >= all.len() * LEAST_DISTINCT
 }
@@ -63,7 +71,12 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], program: &[u8], all: Ve
     } else {
         "with other files each"
     };
-    let title = format!("{} launches {} {} {what}", name(parent), name(program), times(all.len()));
+    let title = format!(
+        "{} launches {} {} {what}",
+        name(parent),
+        name(program),
+        times(all.len())
+    );
     let evidence = format!(
         "{} take {} in all, mostly launching: the work itself is one or two system calls each",
         launches(all.len()),
@@ -86,19 +99,28 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], program: &[u8], all: Ve
 
 fn fix(runtime: Runtime, program: &[u8], is_pair: bool) -> Vec<String> {
     let own: &[&str] = match runtime {
-        Runtime::Python => &["  os.rename, shutil.copy2, os.symlink, os.unlink, os.makedirs, os.chmod, which launch nothing"],
+        Runtime::Python => {
+            &["  os.rename, shutil.copy2, os.symlink, os.unlink, os.makedirs, os.chmod, which launch nothing"]
+        }
         Runtime::Perl => &["  rename, File::Copy::copy, symlink, unlink, mkdir, chmod, which launch nothing"],
         Runtime::Raku => &["  rename, copy, symlink, unlink, mkdir, chmod, which launch nothing"],
         Runtime::Ruby => &["  FileUtils.mv, cp, ln_s, rm, mkdir_p, chmod, which launch nothing"],
-        Runtime::Node => &["  fs.renameSync, copyFileSync, symlinkSync, rmSync, mkdirSync, chmodSync, which launch nothing"],
+        Runtime::Node => {
+            &["  fs.renameSync, copyFileSync, symlinkSync, rmSync, mkdirSync, chmodSync, which launch nothing"]
+        }
         Runtime::Php => &["  rename, copy, symlink, unlink, mkdir, chmod, which launch nothing"],
         Runtime::Go => &["  os.Rename, os.Symlink, os.Remove, os.MkdirAll, os.Chmod, which launch nothing"],
-        Runtime::Rust => &["  std::fs::rename, copy, remove_file, create_dir_all, set_permissions, which launch nothing"],
+        Runtime::Rust => {
+            &["  std::fs::rename, copy, remove_file, create_dir_all, set_permissions, which launch nothing"]
+        }
         _ => &[],
     };
     if !own.is_empty() {
         let first = "call the functions of the language instead:".to_owned();
-        return [first].into_iter().chain(own.iter().map(|line| (*line).to_owned())).collect();
+        return [first]
+            .into_iter()
+            .chain(own.iter().map(|line| (*line).to_owned()))
+            .collect();
     }
     let program = name(program);
     if !is_pair {
@@ -119,6 +141,8 @@ fn fix(runtime: Runtime, program: &[u8], is_pair: bool) -> Vec<String> {
             "  done | perl -MFile::Copy -0 -ne 'chomp; if (defined $from) {{ $to = $_; {function} or warn \"$to: $!\\n\"; \
              undef $from }} else {{ $from = $_ }}'"
         ),
-        format!("or sort them by destination directory, and launch {program} once for each: {program} -t DIRECTORY FILES..."),
+        format!(
+            "or sort them by destination directory, and launch {program} once for each: {program} -t DIRECTORY FILES..."
+        ),
     ]
 }

@@ -23,7 +23,7 @@ mod repeats;
 mod run_queue;
 mod scanner;
 mod shims;
-mod sleep_loop;
+pub(super) mod sleep_loop;
 mod slow_machine;
 mod teardown;
 mod version_manager;
@@ -58,7 +58,7 @@ pub(super) const ALL: [(&[&str], Rule); 26] = [
     (&["scanner"], scanner::find),
     (&["shell-per-file"], find_exec::find),
     (&["shims"], shims::find),
-    (&["sleep-loop"], sleep_loop::find),
+    (&[sleep_loop::RULE], sleep_loop::find),
     (&["slow-machine"], slow_machine::find),
     (&["teardown"], teardown::find),
     (&["version-manager"], version_manager::find),

@@ -33,9 +33,13 @@ type Key<'a> = (&'a [u8], &'a [u8], Answer);
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let mut kinds: BTreeMap<Key<'_>, BTreeMap<Question<'_>, Vec<u32>>> = BTreeMap::new();
     for (index, launch) in context.launched() {
-        let Some(exec) = launch.execs.last().filter(|exec| !exec.argv_cut) else { continue };
+        let Some(exec) = launch.execs.last().filter(|exec| !exec.argv_cut) else {
+            continue;
+        };
         let program = launch.command.name;
-        let Some(answer) = answer_of(exec).filter(|_| !is_inside(context.forest(), index)) else { continue };
+        let Some(answer) = answer_of(exec).filter(|_| !is_inside(context.forest(), index)) else {
+            continue;
+        };
         // A shell can do some of these without asking anybody, which is better.
         let is_unclear = answer == Answer::PerhapsSame && !context.is_captured(index);
         if is_unclear || is_shell(program) || builtin::replaces(context, index) {
@@ -62,7 +66,11 @@ fn finding(
     questions: &BTreeMap<Question<'_>, Vec<u32>>,
     all: Vec<u32>,
 ) -> Finding {
-    let repeated = questions.values().flat_map(|launches| &launches[1..]).copied().collect();
+    let repeated = questions
+        .values()
+        .flat_map(|launches| &launches[1..])
+        .copied()
+        .collect();
     let tries = vec![Fix {
         change: Change::Remove,
         launches: repeated,
@@ -73,7 +81,12 @@ fn finding(
         1 => "the same arguments".to_owned(),
         several => format!("only {} different command lines", units::count(several as u64)),
     };
-    let title = format!("{} launches {} {} with {distinct}", name(parent), name(program), times(all.len()));
+    let title = format!(
+        "{} launches {} {} with {distinct}",
+        name(parent),
+        name(program),
+        times(all.len())
+    );
     let evidence = format!("{} take {} in all", launches(all.len()), time(context.spent_on(&all)));
     Finding::modelled("repeats", title, all)
         .evidence(evidence)
@@ -82,7 +95,9 @@ fn finding(
         .fix("ask once, and keep the answer:")
         .fixes(languages::keeping_an_answer(runtime).iter().copied())
         .limits(match answer {
-            Answer::Same => "if the work in between changes the answer (a commit, an installation), ask again after that step",
+            Answer::Same => {
+                "if the work in between changes the answer (a commit, an installation), ask again after that step"
+            }
             Answer::PerhapsSame => {
                 "only if the output depends on nothing but the arguments: Spawnscope does not know this program"
             }

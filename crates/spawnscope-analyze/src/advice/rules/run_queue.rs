@@ -102,7 +102,15 @@ fn too_many_jobs(context: &RuleContext<'_, '_>, cpus: u32) -> Option<String> {
 /// Returns the number of jobs that a program was asked for: `-j16`, `-j 16`, `-P16`, `--jobs=16`.
 fn jobs_of(exec: &Exec<'_>) -> Option<u32> {
     const BUILDERS: [&[u8]; 9] = [
-        b"cargo", b"cmake", b"gmake", b"make", b"meson", b"ninja", b"parallel", b"pytest", b"xargs",
+        b"cargo",
+        b"cmake",
+        b"gmake",
+        b"make",
+        b"meson",
+        b"ninja",
+        b"parallel",
+        b"pytest",
+        b"xargs",
     ];
     if !BUILDERS.contains(&exec.runs()) {
         return None;
@@ -112,7 +120,9 @@ fn jobs_of(exec: &Exec<'_>) -> Option<u32> {
     words.iter().enumerate().find_map(|(position, word)| {
         let option = [b"--jobs=".as_slice(), b"--max-procs=", b"-j", b"-P", b"-n"];
         // -n is the number of processes only for pytest.
-        let mut known = option.into_iter().filter(|option| *option != b"-n" || exec.runs() == b"pytest");
+        let mut known = option
+            .into_iter()
+            .filter(|option| *option != b"-n" || exec.runs() == b"pytest");
         let value = known.find_map(|option| word.strip_prefix(option))?;
         let next = words.get(position + 1).copied().unwrap_or_default();
         number(if value.is_empty() { next } else { value })

@@ -1,7 +1,7 @@
 //! Programs that are launched through others: `#!/usr/bin/env`, the shims of pyenv, rbenv, asdf and rustup, and wrapper scripts that only
 //! exec or launch the real program.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
@@ -196,17 +196,23 @@ fn finding(context: &RuleContext<'_, '_>, chain: &Chain<'_>, all: Vec<u32>) -> F
         .predicted_by(Change::Direct, option)
 }
 
-/// Returns the names of the links; their paths if two have the same name, as a wrapper named like its program.
+/// Returns the names of the links. A wrapper and the program of the same name behind it are told apart by their paths.
 fn named_links(context: &RuleContext<'_, '_>, chain: &Chain<'_>, example: u32) -> Vec<String> {
-    let distinct: BTreeSet<&[u8]> = chain.links.iter().copied().collect();
     let of_child = || wrapped_child(context.forest(), example).and_then(|child| context.launch(child).execs.last());
     let execs = chained(context, example);
     let launched = of_child().filter(|_| execs.len() == 1);
     let paths: Vec<&[u8]> = execs.iter().chain(launched).map(|exec| exec.path()).collect();
-    if distinct.len() == chain.links.len() || paths.len() != chain.links.len() {
-        return chain.links.iter().map(|link| name(link)).collect();
-    }
-    paths.into_iter().map(name).collect()
+    let is_namesake = |at: usize| {
+        let beside = [at.checked_sub(1), Some(at + 1)].into_iter().flatten();
+        beside
+            .filter_map(|other| chain.links.get(other))
+            .any(|other| *other == chain.links[at])
+    };
+    let link = |(at, link): (usize, &&[u8])| match paths.get(at) {
+        Some(path) if is_namesake(at) => name(path),
+        _ => name(link),
+    };
+    chain.links.iter().enumerate().map(link).collect()
 }
 
 fn times(chain: &Chain<'_>, count: usize) -> String {
@@ -256,7 +262,8 @@ fn instructions(chain: &Chain<'_>, real: &str, is_launched: bool) -> Vec<String>
         Link::Wrapper => {
             let directly = format!("run the program directly, with the arguments that the wrapper adds: {real}");
             // A wrapper that execs the program already saves that process.
-            let exec = is_launched.then(|| "  or end the wrapper with `exec PROGRAM ...`, which saves one process".to_owned());
+            let exec =
+                is_launched.then(|| "  or end the wrapper with `exec PROGRAM ...`, which saves one process".to_owned());
             [directly].into_iter().chain(exec).collect()
         }
     }

@@ -12,6 +12,8 @@ use crate::whatif::changes::{Change, overslept};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
 
+/// Id of this rule.
+pub(in crate::advice) const RULE: &str = "sleep-loop";
 const MOST_FINDINGS: usize = 2;
 /// Maximum number of programs that are named as the condition of a loop.
 const MOST_NAMED: usize = 3;
@@ -26,7 +28,10 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
             let [exec] = &launch.execs[..] else { continue };
             let pause = exec.arguments().nth(1).filter(|_| launch.command.name == b"sleep");
             if let Some(pause) = pause {
-                of_parent.entry((launch.birth_command.name, pause)).or_default().push(index as u32);
+                of_parent
+                    .entry((launch.birth_command.name, pause))
+                    .or_default()
+                    .push(index as u32);
             }
         }
         let habits = of_parent.into_iter().filter(|(_, all)| all.len() >= HABIT);
@@ -42,16 +47,29 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
 }
 
 fn finding(context: &RuleContext<'_, '_>, parent: &[u8], pause: &[u8], all: Vec<u32>) -> Finding {
-    let late: Vec<u64> = all.iter().filter_map(|index| overslept(context.forest(), *index)).map(|late| late.0).collect();
+    let late: Vec<u64> = all
+        .iter()
+        .filter_map(|index| overslept(context.forest(), *index))
+        .map(|late| late.0)
+        .collect();
     let slept = context.phase_of(&all, Phase::Run);
-    let title = format!("{} polls: {} x sleep {}", name(parent), units::count(all.len() as u64), name(pause));
+    let title = format!(
+        "{} polls: {} x sleep {}",
+        name(parent),
+        units::count(all.len() as u64),
+        name(pause)
+    );
     let of_children = (!late.is_empty()).then(|| {
         let total = Nanos(late.iter().sum());
-        format!("{} a child of it had ended, and {} passed until the sleep was over", times(late.len()), time(total))
+        format!(
+            "{} a child of it had ended, and {} passed until the sleep was over",
+            times(late.len()),
+            time(total)
+        )
     });
     let conditions = conditions(context, &all);
     let tested = (!conditions.is_empty()).then(|| format!("between the sleeps it launches {}", conditions.join(", ")));
-    Finding::modelled("sleep-loop", title, all)
+    Finding::modelled(RULE, title, all)
         .evidence(format!("it sleeps for {} in all", time(slept)))
         .evidence_of(of_children)
         .evidence_of(tested)
@@ -67,7 +85,9 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], pause: &[u8], all: Vec<
 /// Returns the first launch by a program of this name.
 fn context_first(context: &RuleContext<'_, '_>, parent: &[u8]) -> u32 {
     let mut launched = context.launched();
-    launched.find(|(_, launch)| launch.birth_command.name == parent).map_or(0, |(index, _)| index)
+    launched
+        .find(|(_, launch)| launch.birth_command.name == parent)
+        .map_or(0, |(index, _)| index)
 }
 
 /// Returns the programs that run between the sleeps, which probably test the condition.

@@ -110,7 +110,13 @@ pub(super) fn coprocess(forest: &Forest<'_>, launches: &[u32], adjustments: &mut
     for ((_, program), group) in groups.into_iter().filter(|(_, group)| group.len() > 1) {
         let start_up = start_ups.get(program).copied().unwrap_or(NO_START_UP);
         for &launch in &group[1..] {
-            keep_work(launch, &forest.launches[launch as usize], start_up, ROUND_TRIP, adjustments);
+            keep_work(
+                launch,
+                &forest.launches[launch as usize],
+                start_up,
+                ROUND_TRIP,
+                adjustments,
+            );
         }
         affected.extend(group);
     }
@@ -119,7 +125,12 @@ pub(super) fn coprocess(forest: &Forest<'_>, launches: &[u32], adjustments: &mut
 }
 
 /// Lets another program do the work, which runs for so many thousandths of the time.
-pub(super) fn replace(forest: &Forest<'_>, launches: &[u32], thousandths: u32, adjustments: &mut Adjustments) -> Vec<u32> {
+pub(super) fn replace(
+    forest: &Forest<'_>,
+    launches: &[u32],
+    thousandths: u32,
+    adjustments: &mut Adjustments,
+) -> Vec<u32> {
     let mut affected = launches.to_vec();
     affected.retain(|launch| run_of(&forest.launches[*launch as usize]) > 0.0);
     for &launch in &affected {
@@ -193,7 +204,9 @@ fn total_of(forest: &Forest<'_>, launch: u32) -> u64 {
 /// Returns the CPU time of a launch and its descendants.
 fn cpu_below(forest: &Forest<'_>, launch: u32) -> u64 {
     let steps = forest.walk(&[launch as usize]);
-    steps.map(|step| forest.launches[step.index].cpu.get().unwrap_or_default().0).sum()
+    steps
+        .map(|step| forest.launches[step.index].cpu.get().unwrap_or_default().0)
+        .sum()
 }
 
 /// Returns when the last of these spans ends, if each begins in the first free one of `slots`.

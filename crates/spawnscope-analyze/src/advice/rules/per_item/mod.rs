@@ -51,7 +51,9 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
 
 /// Whether launches by one process ask about different items.
 fn are_items(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
-    let lines = all.iter().filter_map(|index| Some(context.launch(*index).execs.last()?.argv()));
+    let lines = all
+        .iter()
+        .filter_map(|index| Some(context.launch(*index).execs.last()?.argv()));
     let distinct: HashSet<&[u8]> = lines.collect();
     all.len() >= HABIT && distinct.len() >= HABIT && distinct.len() * 100 >= all.len() * LEAST_DISTINCT
 }
@@ -62,7 +64,11 @@ fn finding(context: &RuleContext<'_, '_>, (parent, program, subcommand, fix): Ke
     } else {
         name(&subcommands::label(program, subcommand))
     };
-    let title = format!("{} launches {command} {}, once per item", name(parent), times(all.len()));
+    let title = format!(
+        "{} launches {command} {}, once per item",
+        name(parent),
+        times(all.len())
+    );
     let run = context.phase_of(&all, Phase::Run);
     let each = Nanos(run.0 / all.len().max(1) as u64);
     let evidence = format!(
