@@ -38,6 +38,7 @@ pub mod spent;
 pub mod summary;
 pub mod timeline;
 pub mod tree;
+pub mod tree_view;
 pub mod waits;
 pub mod whatif;
 

@@ -141,6 +141,14 @@ pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Cau
     }
     let (path_searches, failures) = failures(forest);
     let info = &recording.info;
+    let is_whole =
+        info.wall.is_some() && info.lost.iter().all(|loss| loss.events == 0) && info.contradictions.0.is_empty();
+    debug_assert!(
+        !is_whole || is_consistent(&all),
+        "{:?} of the launch tax {:?} is critical",
+        all.critical_tax,
+        all.tax
+    );
     Report {
         command: info.command.clone(),
         scope: info.scope,
@@ -176,6 +184,24 @@ pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Cau
         missing: info.missing.clone(),
         contradictions: info.contradictions.clone(),
     }
+}
+
+/// The critical path rounds at each change of a phase, and charges a wake-up of a parent to its child: less than this for each launch.
+const TOLERANCE: u64 = 20_000;
+
+/// Whether sums agree: no more launch tax is on the critical path than there is in all.
+#[must_use]
+pub fn is_consistent(all: &Summary) -> bool {
+    let is_known = all.phases.iter().all(|(_, sum)| sum.unknown == 0);
+    let most = all.tax.map(|tax| Nanos(tax.0 + TOLERANCE * all.count));
+    !is_known || all.critical_tax.is_none() || all.critical_tax <= most
+}
+
+/// Whether the waits of threads fit into the wall: no thread waits longer than that.
+#[must_use]
+pub fn waits_fit(waits: &[AttributedWaits], wall: Nanos, threads: usize) -> bool {
+    let waited: u128 = waits.iter().map(|each| u128::from(each.parts.total().0)).sum();
+    waited <= u128::from(wall.0) * threads as u128
 }
 
 /// Returns the process of `-p`: the first that existed before.

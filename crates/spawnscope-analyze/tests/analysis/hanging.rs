@@ -1,8 +1,11 @@
 //! What hangs on a command, the principal cause, and whose code requests the launches of advice.
 
+use proptest::prelude::*;
 use spawnscope_analyze::advice::Owner;
 use spawnscope_analyze::hanging::Hanging;
 use spawnscope_analyze::principal::culprit;
+use spawnscope_analyze::report::{is_consistent, waits_fit};
+use spawnscope_analyze::waits::attribution::attributed_waits;
 use spawnscope_analyze::{Causes, Forest, GroupBy, report_on};
 use spawnscope_data::event::{Language, LeftCpu, Nanos};
 use spawnscope_data::rows::{Recording, SliceRow};
@@ -145,4 +148,54 @@ fn advice_about_generated_code_ranks_below_the_users_own() {
         panic!("not two findings of the user");
     };
     assert!(larger.contains("dirname 40 times"), "{larger}");
+}
+
+/// Random launches of a shell, one after the other, that run, sleep or lose their CPU.
+fn random() -> impl Strategy<Value = (Recording, Vec<SliceRow>)> {
+    let phase = 1_000u64..3_000_000;
+    let launch = (proptest::array::uniform8(phase), 0u8..3);
+    proptest::collection::vec(launch, 1..12).prop_map(|launches| {
+        let mut serial = Serial::new();
+        for ([create, queue, setup, exec, load, run, teardown, reap], kind) in launches {
+            let spans = Spans {
+                create,
+                queue,
+                setup,
+                exec,
+                load,
+                run: run.max(400_000),
+                teardown,
+                reap,
+            };
+            let program = Some(("/usr/bin/work", ["work"].as_slice()));
+            match kind {
+                0 => serial.launch(&spans, program),
+                1 => serial.launch_without_cpu(&spans, program, run / 2, LeftCpu::Preempted),
+                _ => serial.launch_without_cpu(&spans, program, run / 2, LeftCpu::Interruptible),
+            };
+        }
+        serial.finish()
+    })
+}
+
+proptest! {
+    #[test]
+    fn no_part_is_larger_than_its_whole(recorded in random()) {
+        let (recording, slices) = &recorded;
+        let forest = Forest::grow(recording);
+        let timelines = timelines(&forest, slices);
+        let causes = Causes::find(recording, &forest, &timelines).unwrap();
+        let report = report_on(recording, &forest, Some(&causes), GroupBy::Command);
+        prop_assert!(is_consistent(&report.all), "{:?} of {:?}", report.all.critical_tax, report.all.tax);
+        let waits = attributed_waits(recording, &forest, &timelines);
+        prop_assert!(waits_fit(&waits, report.wall, timelines.threads.len()));
+        for each in &causes.hanging {
+            prop_assert!(each.saving[0] <= causes.advices.unrecorded, "{each:?} of {:?}", report.wall);
+        }
+        // What hangs on the launches is at least what they charge to the critical path.
+        let work = &report.groups.iter().find(|group| group.label == b"work").unwrap();
+        let hangs = work.hangs.unwrap_or_default().0;
+        let critical = work.sums.critical.unwrap().0;
+        prop_assert!(hangs + report.wall.0 / 50 >= critical, "{hangs} hangs, {critical} is critical");
+    }
 }

@@ -85,7 +85,9 @@ pub enum Verb {
     /// Print the process tree with arguments, phases and exit statuses
     ///
     /// Each line shows one process: its pid, the programs that it executed, its wall time, its exit status if that is not 0, and its
-    /// phases, longest first. On a terminal, lines are cut to its width.
+    /// phases, longest first. On a terminal, lines are cut to its width. Of four or more siblings in a row with the same program, outcome
+    /// and launches, the first is printed and the others are counted.
+    #[command(after_help = TREE_EXAMPLES)]
     Tree(TreeArguments),
     /// Draw launches as a flame graph (an interactive SVG)
     ///
@@ -316,11 +318,31 @@ pub struct WhatifArguments {
     pub json: bool,
 }
 
+const TREE_EXAMPLES: &str = "\
+Examples:
+  spawnscope tree                         alike siblings folded into one line
+  spawnscope tree --unfold | less         every process
+  spawnscope tree --match git ci.db       git, and what led to it
+  spawnscope tree --depth 2               the upper levels
+  spawnscope tree --critical              what determined the wall";
+
 /// Arguments of `tree`.
 #[derive(Debug, Args)]
 pub struct TreeArguments {
     #[command(flatten)]
     pub recording: RecordingArgument,
+    /// Print only these launches and those that led to them
+    #[arg(long = "match", value_name = "SEL", value_hint = ValueHint::Other)]
+    pub matching: Vec<String>,
+    /// Print only this number of levels
+    #[arg(long, value_name = "N", value_hint = ValueHint::Other, value_parser = clap::value_parser!(u32).range(1..))]
+    pub depth: Option<u32>,
+    /// Print only what is on the critical path, each launch with its time on it
+    #[arg(long)]
+    pub critical: bool,
+    /// Print every process, also four or more siblings in a row that are alike
+    #[arg(long)]
+    pub unfold: bool,
 }
 
 const FLAME_EXAMPLES: &str = "\

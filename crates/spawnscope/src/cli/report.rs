@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use super::analysis::with_timelines;
 use super::args::{Grouping, ReportArguments};
 use super::output;
+use crate::analyze::report::waits_fit;
 use crate::analyze::waits::attribution::attributed_waits;
 use crate::analyze::{self, Causes, GroupBy, Report};
 use crate::parallel;
@@ -77,6 +78,11 @@ pub fn read(path: &Path, group_by: GroupBy) -> Result<Report> {
                 let causes = Causes::find(recording, forest, timelines);
                 analyze::report_on(recording, forest, causes.as_ref(), group_by)
             },
+        );
+        debug_assert!(
+            !contradictions.0.is_empty()
+                || waits_fit(&waits, recording.info.last.max(report.wall), timelines.threads.len()),
+            "the threads wait longer than the wall"
         );
         report.waits = waits;
         report.contradictions = contradictions;
