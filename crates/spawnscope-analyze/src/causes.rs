@@ -4,6 +4,8 @@ use crate::advice::{Advices, RuleContext, advise};
 use crate::callers::{Callers, Detail};
 use crate::critical_path::{CriticalPath, critical_path};
 use crate::drift::{Drift, drifts};
+use crate::hanging::{Hanging, hanging};
+use crate::principal::{Work, most_work};
 use crate::replay::{Parameters, Replay, is_believable};
 use crate::timeline::Timelines;
 use crate::tree::Forest;
@@ -23,6 +25,10 @@ pub struct Causes {
     pub drifts: Vec<Drift>,
     /// The advice. Empty when the replay is not reliable.
     pub advices: Advices,
+    /// What hangs on the commands that run longest, the largest first. Empty when the replay is not reliable.
+    pub hanging: Vec<Hanging>,
+    /// The command with the most work on the critical path.
+    pub work: Option<Work>,
 }
 
 impl Causes {
@@ -49,12 +55,15 @@ impl Causes {
             callers: &Callers::find(forest, Detail::Line),
         };
         let is_believable = is_believable(replay.error());
+        let (advices, hanging) = if is_believable {
+            (advise(&context), hanging(&context.whatif))
+        } else {
+            (Advices::default(), Vec::new())
+        };
         Some(Causes {
-            advices: if is_believable {
-                advise(&context)
-            } else {
-                Advices::default()
-            },
+            advices,
+            hanging,
+            work: most_work(forest, &path),
             replay_error: replay.error(),
             drifts,
             path,

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use crate::callers::{CallSite, CallerCounts, Callers, Detail};
 use crate::critical_path::{Charges, CriticalPath};
 use crate::launch::{Command, Launch};
+use crate::patterns::subcommands::{self, subcommand_of};
 use crate::summary::Summary;
 use crate::tree::Forest;
 use spawnscope_data::event::Nanos;
@@ -19,6 +20,8 @@ pub enum GroupBy {
     Command,
     /// Launches of one program with the same arguments.
     Arguments,
+    /// Launches of one program with the same subcommand, such as `git log` or `python3 -m pip`.
+    Subcommand,
     /// Launches by one program.
     Parent,
     /// Launches from one line of a script, or from one place in a program.
@@ -42,6 +45,8 @@ pub struct Group {
     pub callers: CallerCounts,
     /// Times including all descendants.
     pub inclusive: Inclusive,
+    /// What removing all launches of the group would save, expected value. `None` where no replay computed it.
+    pub hangs: Option<Nanos>,
 }
 
 /// Times of a group's launches including all descendants, each counted once.
@@ -62,6 +67,8 @@ enum Key<'a> {
     Program(Command<'a>),
     /// The arguments, each ended by NUL, and whether the recording holds only their beginning.
     Arguments(&'a [u8], bool),
+    /// A program and its subcommand.
+    Subcommand(Command<'a>, &'a [u8]),
     CallSite(u32),
     /// The program of the parent, for launches without a known call site.
     UnknownCallSite(Command<'a>),
@@ -91,7 +98,7 @@ pub(super) fn groups(forest: &Forest<'_>, path: Option<&CriticalPath>, group_by:
     let group = |((key, launches), inclusive): (&(Key<'_>, Vec<u32>), Inclusive)| {
         let call_site = match key {
             Key::CallSite(number) => Some(call_sites.call_site(*number).clone()),
-            Key::Program(_) | Key::Arguments(..) | Key::UnknownCallSite(_) => None,
+            Key::Program(_) | Key::Arguments(..) | Key::Subcommand(..) | Key::UnknownCallSite(_) => None,
         };
         Group {
             label: label(*key, call_site.as_ref(), group_by),
@@ -100,6 +107,7 @@ pub(super) fn groups(forest: &Forest<'_>, path: Option<&CriticalPath>, group_by:
             launched: launched(forest, launches),
             callers: lines.count(launches),
             inclusive,
+            hangs: None,
         }
     };
     let mut groups: Vec<Group> = members.iter().zip(inclusive).map(group).collect();
@@ -111,6 +119,7 @@ fn key_of<'a>(launch: &Launch<'a>, call_site: Option<u32>, group_by: GroupBy) ->
     match (group_by, call_site) {
         (GroupBy::Command, _) => Key::Program(*launch.command),
         (GroupBy::Arguments, _) => arguments_of(launch),
+        (GroupBy::Subcommand, _) => subcommand(launch),
         (GroupBy::Parent, _) => Key::Program(made_by(launch)),
         (GroupBy::Line | GroupBy::Caller, Some(call_site)) => Key::CallSite(call_site),
         (GroupBy::Line | GroupBy::Caller, None) => match launch.origin {
@@ -125,6 +134,14 @@ fn arguments_of<'a>(launch: &Launch<'a>) -> Key<'a> {
     let last = launch.execs.last();
     last.map_or(Key::Program(*launch.command), |exec| {
         Key::Arguments(exec.argv(), exec.argv_cut)
+    })
+}
+
+/// The program with its subcommand, if it has any.
+fn subcommand<'a>(launch: &Launch<'a>) -> Key<'a> {
+    let word = launch.execs.last().and_then(subcommand_of);
+    word.map_or(Key::Program(*launch.command), |word| {
+        Key::Subcommand(*launch.command, word)
     })
 }
 
@@ -149,13 +166,14 @@ fn label(key: Key<'_>, call_site: Option<&CallSite>, group_by: GroupBy) -> Vec<u
             [b"(", parent.name, b": unknown ", what, b")"].concat()
         }
         (Key::Program(command), None) => command.label(),
+        (Key::Subcommand(command, word), None) => subcommands::label(command.name, word),
         (Key::Arguments(argv, is_cut), None) => argument_list(argv, is_cut),
         (Key::CallSite(_), None) => Vec::new(),
     }
 }
 
 /// Arguments with spaces between them.
-fn argument_list(argv: &[u8], is_cut: bool) -> Vec<u8> {
+pub(crate) fn argument_list(argv: &[u8], is_cut: bool) -> Vec<u8> {
     let mut label = argv.strip_suffix(b"\0").unwrap_or(argv).to_vec();
     label
         .iter_mut()
@@ -240,7 +258,9 @@ fn critical_below(forest: &Forest<'_>, path: &CriticalPath) -> Vec<Nanos> {
 fn rank(group: &Group, group_by: GroupBy) -> (Option<Nanos>, Nanos, u64) {
     let sums = &group.sums;
     match group_by {
-        GroupBy::Command | GroupBy::Arguments | GroupBy::Parent => (sums.tax, sums.total, sums.count),
+        GroupBy::Command | GroupBy::Arguments | GroupBy::Subcommand | GroupBy::Parent => {
+            (sums.tax, sums.total, sums.count)
+        }
         // The command includes the whole wall, so it would always come first.
         GroupBy::Line | GroupBy::Caller if group.label == THE_RECORDER => (None, Nanos(0), 0),
         GroupBy::Line | GroupBy::Caller => (group.inclusive.critical, group.inclusive.total, sums.count),

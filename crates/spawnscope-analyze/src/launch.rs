@@ -289,7 +289,7 @@ impl FailedExec<'_> {
 }
 
 /// How a process ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Outcome {
     /// It was still running when the recording ended.
     Running,

@@ -9,8 +9,11 @@ use crate::drift::{Drift, drifts};
 use crate::failures::{Failure, failures};
 pub use crate::groups::GroupBy;
 use crate::groups::{Group, groups};
+use crate::hanging::{Hanging, rank_by_hanging};
 use crate::launch::Outcome;
 use crate::path_search::PathSearches;
+use crate::principal::Work;
+use crate::repeats::{Repeat, repeats};
 pub use crate::spent::Spent;
 use crate::spent::where_the_wall_went;
 use crate::summary::{Summary, tax_overlaps};
@@ -61,10 +64,16 @@ pub struct Report {
     pub waits: Vec<AttributedWaits>,
     /// The advice.
     pub advices: Advices,
+    /// What hangs on the commands that run longest, the largest first. Empty without a reliable replay.
+    pub hanging: Vec<Hanging>,
+    /// The command with the most work on the critical path.
+    pub work: Option<Work>,
     /// What `groups` are grouped by.
     pub group_by: GroupBy,
     /// The rows of the table, the most expensive first: programs by launch tax, call sites by time on the critical path.
     pub groups: Vec<Group>,
+    /// Command lines that were launched again and again, the longest time first.
+    pub repeats: Vec<Repeat>,
     /// Commands that were still running at the end, the most frequent first.
     pub still_running: Vec<(Vec<u8>, u64)>,
     /// PATH searches with failed execs.
@@ -129,12 +138,24 @@ fn sum_of_all(forest: &Forest<'_>, path: Option<&CriticalPath>) -> Summary {
 #[must_use]
 pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Causes>, group_by: GroupBy) -> Report {
     let path = causes.map(|causes| &causes.path);
-    let ((all, overlaps), groups) = parallel::both(
+    let ((all, overlaps), mut groups) = parallel::both(
         || (sum_of_all(forest, path), tax_overlaps(forest)),
         || groups(forest, path, group_by),
     );
+    let hanging = causes.map(|causes| causes.hanging.clone()).unwrap_or_default();
+    if group_by == GroupBy::Command {
+        rank_by_hanging(&mut groups, &hanging);
+    }
     let (path_searches, failures) = failures(forest);
     let info = &recording.info;
+    let is_whole =
+        info.wall.is_some() && info.lost.iter().all(|loss| loss.events == 0) && info.contradictions.0.is_empty();
+    debug_assert!(
+        !is_whole || is_consistent(&all),
+        "{:?} of the launch tax {:?} is critical",
+        all.critical_tax,
+        all.tax
+    );
     Report {
         command: info.command.clone(),
         scope: info.scope,
@@ -163,8 +184,11 @@ pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Cau
             .map(|path| where_the_wall_went(path, recording))
             .unwrap_or_default(),
         waits: Vec::new(),
+        hanging,
+        work: causes.and_then(|causes| causes.work.clone()),
         group_by,
         groups,
+        repeats: repeats(forest),
         still_running: still_running(forest),
         path_searches,
         failures,
@@ -173,6 +197,24 @@ pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Cau
         missing: info.missing.clone(),
         contradictions: info.contradictions.clone(),
     }
+}
+
+/// The critical path rounds at each change of a phase, and charges a wake-up of a parent to its child: less than this for each launch.
+const TOLERANCE: u64 = 20_000;
+
+/// Whether sums agree: no more launch tax is on the critical path than there is in all.
+#[must_use]
+pub fn is_consistent(all: &Summary) -> bool {
+    let is_known = all.phases.iter().all(|(_, sum)| sum.unknown == 0);
+    let most = all.tax.map(|tax| Nanos(tax.0 + TOLERANCE * all.count));
+    !is_known || all.critical_tax.is_none() || all.critical_tax <= most
+}
+
+/// Whether the waits of threads fit into the wall: no thread waits longer than that.
+#[must_use]
+pub fn waits_fit(waits: &[AttributedWaits], wall: Nanos, threads: usize) -> bool {
+    let waited: u128 = waits.iter().map(|each| u128::from(each.parts.total().0)).sum();
+    waited <= u128::from(wall.0) * threads as u128
 }
 
 /// Returns the process of `-p`: the first that existed before.

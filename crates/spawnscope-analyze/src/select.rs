@@ -4,7 +4,7 @@
 use globset::{GlobBuilder, GlobMatcher};
 
 use crate::callers::{CallSite, Callers, Detail};
-use crate::launch::{Launch, base_name};
+use crate::launch::base_name;
 use crate::tree::Forest;
 
 /// A parsed selector.
@@ -16,11 +16,12 @@ pub struct Selector {
 
 #[derive(Clone, Debug)]
 enum Term {
-    /// Base name of a program: the one that the launch ran, or `(bash)` for a fork of bash. `command=` before it may be omitted.
+    /// Base name of a program: the one that the launch ran, or `(bash)` for a fork of bash, also while it runs a `#!` script. `command=` before it
+    /// may be omitted.
     Program(GlobMatcher),
     /// The arguments of any of its execs, joined by spaces.
     Argv(GlobMatcher),
-    /// Base name of the parent's program.
+    /// Base name of the parent's program: of its script, or of the interpreter that `#!` names.
     Parent(GlobMatcher),
     /// Its call site, in the format of `report --by line`.
     Line(LinePattern),
@@ -101,7 +102,7 @@ impl Selector {
         let launches = (0..).zip(&forest.launches);
         let selected = launches.filter(|(index, launch)| {
             let call_site = callers.as_ref().and_then(|callers| callers.of(*index as usize));
-            launch.is_launch() && self.terms.iter().all(|term| term.holds(launch, call_site))
+            launch.is_launch() && self.terms.iter().all(|term| term.holds(forest, *index, call_site))
         });
         Ok(selected.map(|(index, _)| index).collect())
     }
@@ -110,9 +111,9 @@ impl Selector {
     /// `None` when there are none.
     #[must_use]
     pub fn called_from(&self, forest: &Forest<'_>) -> Option<(String, u64)> {
-        let launches = (0..).zip(&forest.launches).filter(|(_, launch)| {
+        let launches = (0..).zip(&forest.launches).filter(|(index, launch)| {
             let mut terms = self.terms.iter();
-            launch.is_launch() && terms.all(|term| term.holds_further_out(forest, launch))
+            launch.is_launch() && terms.all(|term| term.holds_further_out(forest, *index))
         });
         let launches: Vec<u32> = launches.map(|(index, _)| index).collect();
         let counts = Callers::find(forest, Detail::Line).count(&launches);
@@ -137,31 +138,39 @@ impl Term {
         }
     }
 
-    fn holds(&self, launch: &Launch<'_>, call_site: Option<&CallSite>) -> bool {
+    fn holds(&self, forest: &Forest<'_>, index: u32, call_site: Option<&CallSite>) -> bool {
+        let launch = &forest.launches[index as usize];
         match self {
             Term::Line(pattern) => {
                 call_site.is_some_and(|call_site| pattern.holds(call_site.file.as_deref(), call_site.line))
             }
             Term::Program(glob) => {
                 let of_execs = || launch.execs.iter().map(|exec| base_name(exec.path()));
-                matches(glob, &launch.command.label()) || of_execs().any(|name| matches(glob, name))
+                matches(glob, &launch.command.label())
+                    || of_execs().any(|name| matches(glob, name))
+                    || (launch.command.forked && matches(glob, &[b"(", interpreter_of(forest, index), b")"].concat()))
             }
             Term::Argv(glob) => launch.execs.iter().any(|exec| {
                 let argv: Vec<&[u8]> = exec.arguments().collect();
                 matches(glob, &argv.join(&b' '))
             }),
-            Term::Parent(glob) => launch.parent.get().is_some() && matches(glob, launch.birth_command.name),
+            Term::Parent(glob) => {
+                let is_named =
+                    || matches(glob, launch.birth_command.name) || matches(glob, interpreter_of(forest, index));
+                launch.parent.get().is_some() && is_named()
+            }
         }
     }
 
     /// Like `holds`, with any frame of the call chain for the line.
-    fn holds_further_out(&self, forest: &Forest<'_>, launch: &Launch<'_>) -> bool {
+    fn holds_further_out(&self, forest: &Forest<'_>, index: u32) -> bool {
         match self {
             Term::Line(pattern) => {
+                let launch = &forest.launches[index as usize];
                 let mut frames = forest.frames(launch.best_stack());
                 frames.any(|frame| pattern.holds(frame.file, frame.line))
             }
-            _ => self.holds(launch, None),
+            _ => self.holds(forest, index, None),
         }
     }
 }
@@ -192,6 +201,12 @@ impl LinePattern {
         let lines = self.lines.map(|(first, last)| first..=last);
         is_file && lines.is_none_or(|lines| line.is_some_and(|line| lines.contains(&line)))
     }
+}
+
+/// Returns the program that the parent of a launch ran: for a `#!` script, its interpreter.
+fn interpreter_of<'a>(forest: &Forest<'a>, index: u32) -> &'a [u8] {
+    let launcher = forest.launcher(index as usize);
+    launcher.map_or(b"", |exec| exec.runs())
 }
 
 fn matches(glob: &GlobMatcher, bytes: &[u8]) -> bool {

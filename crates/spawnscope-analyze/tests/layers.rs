@@ -8,16 +8,16 @@ use std::path::{Path, PathBuf};
 
 /// The modules of the crate, from the lowest to the highest.
 const MODULES: &str = "known compact grouped \
-    phases frames launch pieces join tree \
+    phases frames launch pieces join tree tree_view \
     external_wait slices timeline open_waits slice_collection window \
     patterns \
     callers select samples path_search failures drift waits \
-    critical_path spent flame summary groups \
-    replay whatif advice \
+    critical_path spent flame summary groups repeats \
+    replay whatif hanging principal advice \
     causes report";
 
 /// The modules of `advice`, from the lowest to the highest. `mod.rs` itself is above all of them.
-const ADVICE: &str = "context phrases finding candidates thresholds selection rules callers advices";
+const ADVICE: &str = "context phrases languages finding candidates thresholds selection owner rules callers advices";
 
 /// A file of the crate: its module path (`advice/rules/mod.rs` is `advice::rules`) and its text.
 type Source = (Vec<String>, String);

@@ -4,9 +4,11 @@ use std::collections::{HashMap, HashSet};
 
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
+use crate::advice::owner::{Foreign, Owner};
 use crate::advice::phrases::name;
 use crate::advice::rules::{self, off_path};
 use crate::callers::CallerCounts;
+use crate::launch::base_name;
 use spawnscope_data::event::Nanos;
 
 /// A finding with the predicted saving of its fix.
@@ -18,6 +20,8 @@ pub struct Advice {
     pub saving: [Nanos; 3],
     /// Call sites of the affected launches.
     pub callers: CallerCounts,
+    /// Whose code requests the launches, if it is not the user's.
+    pub foreign: Option<Foreign>,
     /// Indices of earlier advice about some of the same launches. Savings that overlap cannot be added.
     pub overlaps: Vec<usize>,
 }
@@ -25,7 +29,7 @@ pub struct Advice {
 /// All advice on a recording.
 #[derive(Clone, Debug, Default)]
 pub struct Advices {
-    /// Advice that saves wall time, the largest saving first.
+    /// Advice that saves wall time: in the user's own code, then in other code, each with the largest saving first.
     pub worth: Vec<Advice>,
     /// Findings with costly launches whose fix does not reliably save enough.
     pub not_worth: Vec<(Doubt, Advice)>,
@@ -48,7 +52,8 @@ pub enum Doubt {
 
 impl Doubt {
     pub(super) fn of(context: &RuleContext<'_, '_>, advice: &Advice) -> Doubt {
-        if advice.saving[0] > context.least_saving() {
+        // What a script polls for is mostly unknown, and its sleeps are on the path, though not charged to a launch.
+        if advice.saving[0] > context.least_saving() || advice.finding.rule == rules::sleep_loop::RULE {
             Doubt::Uncertain
         } else if off_path::are_off_path(context, &advice.finding.launches) {
             Doubt::OffPath
@@ -85,6 +90,22 @@ impl Advices {
                 launches.any(|launch| own.binary_search(launch).is_ok())
             };
             rest[0].overlaps = (0..index).filter(|other| shares(&before[*other])).collect();
+        }
+    }
+
+    /// Says in the titles which advice is about code that the user does not maintain.
+    pub(super) fn name_owners(&mut self) {
+        let not_worth = self.not_worth.iter_mut().map(|(_, advice)| advice);
+        for advice in self.worth.iter_mut().chain(not_worth) {
+            let Some(Foreign { owner, file }) = &advice.foreign else {
+                continue;
+            };
+            let kind = match owner {
+                Owner::Generated => "generated",
+                Owner::ThirdParty | Owner::User => "third-party",
+            };
+            let addition = format!(", in {kind} code ({})", name(base_name(file)));
+            advice.finding.title.push_str(&addition);
         }
     }
 

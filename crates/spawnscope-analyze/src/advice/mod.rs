@@ -1,11 +1,14 @@
 //! Advice: what to change, how, and how much time that saves. Each rule in `rules` finds launches and proposes a fix. Each proposal is
-//! replayed, and only proposals that reliably save wall time are reported, the largest saving first.
+//! replayed, and only proposals that reliably save wall time are reported, the largest saving first, those in code that the
+//! user maintains before the others.
 
 mod advices;
 mod callers;
 mod candidates;
 mod context;
 mod finding;
+mod languages;
+mod owner;
 mod phrases;
 mod rules;
 mod selection;
@@ -17,6 +20,7 @@ use crate::whatif::{Fix, Prediction};
 pub use advices::{Advice, Advices, Doubt};
 pub use context::RuleContext;
 pub use finding::{Basis, Finding};
+pub use owner::{Foreign, Owner};
 #[cfg(fuzzing)]
 pub use rules::builtin::substitute_for_fuzzing;
 use spawnscope_data::parallel;
@@ -44,13 +48,15 @@ pub fn advise(context: &RuleContext<'_, '_>) -> Advices {
     }
     advices.worth.sort_by_key(|advice| {
         let finding = &advice.finding;
-        (Reverse(advice.saving), finding.rule, finding.title.clone())
+        let is_foreign = advice.foreign.is_some();
+        (is_foreign, Reverse(advice.saving), finding.rule, finding.title.clone())
     });
     advices.not_worth.sort_by_key(|(doubt, advice)| {
         let finding = &advice.finding;
         (*doubt, Reverse(context.spent_on(&finding.launches)), finding.rule)
     });
     advices.distinguish_titles();
+    advices.name_owners();
     advices.mark_overlaps();
     if advices.worth.len() > 1 {
         let first = advices.worth.iter().take(TOGETHER);
@@ -72,6 +78,7 @@ fn advice_of(context: &RuleContext<'_, '_>, finding: Finding, prediction: &Predi
     let call_sites = callers::evidence(context, &finding);
     Advice {
         callers: context.callers.count(&finding.launches),
+        foreign: owner::foreign(context, finding.rule, &finding.launches),
         finding: finding.evidence_of(call_sites),
         saving: prediction.saving(),
         overlaps: Vec::new(),

@@ -6,7 +6,8 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 
 use super::pipeline::is_captured;
-use super::shells::{command_of, is_plain, is_shell, wrapped_child};
+use super::shell_syntax::{Need, need_of};
+use super::shells::{command_of, is_shell, wrapped_child};
 use crate::launch::{Exec, Launch, base_name};
 use crate::phases::Phase;
 use crate::timeline::Timelines;
@@ -97,7 +98,7 @@ fn leads_on(forest: &Forest<'_>, timelines: &Timelines, launch: u32, at: usize) 
     }
     let launched = launched_between(forest, launch, at, at + 1);
     match command_of(&execs[at]) {
-        Some(text) => is_plain(text) && launched.is_empty(),
+        Some(text) => need_of(text) != Need::Shell && launched.is_empty(),
         None => are_helpers(forest, timelines, &launched),
     }
 }

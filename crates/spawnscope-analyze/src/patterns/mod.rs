@@ -1,7 +1,11 @@
-//! Patterns in launches that several stages recognize: shells and their commands, chains of execs, pipelines, and language runtimes. No
+//! Patterns in launches that several stages recognize: shells and their commands, chains of execs, pipelines, subcommands,
+//! questions, and language runtimes. No
 //! pattern predicts or advises anything: `whatif` and the rules of `advice` decide what to make of them.
 
 pub(crate) mod chains;
 pub(crate) mod pipeline;
+pub(crate) mod queries;
 pub(crate) mod runtimes;
+pub(crate) mod shell_syntax;
 pub(crate) mod shells;
+pub(crate) mod subcommands;

@@ -12,21 +12,46 @@ pub(crate) enum Runtime {
     Python,
     Ruby,
     Perl,
+    Raku,
     Java,
     Node,
+    Php,
+    Emacs,
+    Make,
+    Go,
+    Rust,
     Shell,
-    /// Compiled, or unknown.
+    /// Compiled from another language, or unknown.
     Native,
 }
 
 /// Prefixes of interpreter names.
-const NAMES: [(&[u8], Runtime); 6] = [
+const NAMES: [(&[u8], Runtime); 17] = [
     (b"python", Runtime::Python),
     (b"pypy", Runtime::Python),
     (b"ruby", Runtime::Ruby),
     (b"perl", Runtime::Perl),
     (b"java", Runtime::Java),
     (b"node", Runtime::Node),
+    (b"nodejs", Runtime::Node),
+    (b"bun", Runtime::Node),
+    (b"deno", Runtime::Node),
+    (b"raku", Runtime::Raku),
+    (b"rakudo", Runtime::Raku),
+    (b"perl6", Runtime::Raku),
+    (b"moar", Runtime::Raku),
+    (b"php", Runtime::Php),
+    (b"emacs", Runtime::Emacs),
+    (b"make", Runtime::Make),
+    (b"gmake", Runtime::Make),
+];
+
+/// Parts of function names in machine code that only programs in one language have.
+const FUNCTIONS: [(&[u8], Runtime); 4] = [
+    (b"os/exec.", Runtime::Go),
+    (b"syscall.forkExec", Runtime::Go),
+    (b"std::process::", Runtime::Rust),
+    (b"std::sys::process::", Runtime::Rust),
 ];
 
 impl Runtime {
@@ -37,8 +62,29 @@ impl Runtime {
         let execs = parent.map_or(&[][..], |parent| &forest.launches[parent].execs);
         // A process that runs a `#!` script has the name of the script.
         let exec = execs.iter().rev().find(|exec| base_name(exec.path()) == name);
-        let interpreter = exec.and_then(|exec| exec.interpreter());
-        Runtime::named(interpreter.map_or(name, base_name))
+        let interpreter = exec.and_then(|exec| exec.interpreter()).map_or(name, base_name);
+        // `#!/usr/bin/env python3` names env; the process then has the name of python3, or of the script.
+        let runs = match (interpreter, exec.and_then(|exec| exec.arguments().next())) {
+            (b"env", Some(program)) => base_name(program),
+            _ => interpreter,
+        };
+        match Runtime::named(runs) {
+            Runtime::Native => Runtime::of_code(forest, &forest.launches[launch as usize]),
+            known => known,
+        }
+    }
+
+    /// Returns the language of a compiled program, by the functions in the call chain.
+    fn of_code(forest: &Forest<'_>, launch: &Launch<'_>) -> Runtime {
+        let mut names = forest.frames(launch.native_stack).filter_map(|frame| frame.function);
+        let language = names.find_map(|name| {
+            let has = |part: &[u8]| name.windows(part.len()).any(|window| window == part);
+            FUNCTIONS
+                .iter()
+                .find(|(part, _)| has(part))
+                .map(|(_, runtime)| *runtime)
+        });
+        language.unwrap_or(Runtime::Native)
     }
 
     fn named(name: &[u8]) -> Runtime {
@@ -47,6 +93,21 @@ impl Runtime {
         }
         let known = NAMES.iter().find(|(begin, _)| is_version_of(name, begin));
         known.map_or(Runtime::Native, |(_, runtime)| *runtime)
+    }
+
+    /// Whether the memory of its programs comes from the C library's `malloc`. Others map their heaps themselves.
+    pub(crate) fn uses_malloc(self) -> bool {
+        matches!(
+            self,
+            Runtime::Python
+                | Runtime::Ruby
+                | Runtime::Perl
+                | Runtime::Shell
+                | Runtime::Make
+                | Runtime::Emacs
+                | Runtime::Rust
+                | Runtime::Native
+        )
     }
 
     /// Returns instructions for launching without a copy of the page tables.
@@ -75,11 +136,24 @@ impl Runtime {
                 "unset arrays and variables that are no longer needed; read files line by line instead of into a variable",
                 "launch before the large variables are filled, or handle them in a separate program",
             ],
-            Runtime::Native => &[
-                "C, C++: posix_spawn() instead of fork() and exec(); or vfork(), followed by nothing but exec() and _exit()",
-                "Rust: Command without pre_exec, uid, gid and groups; give the path of the program if env(\"PATH\") is set",
-                "Go: os/exec does not copy page tables; fork() in C code and SysProcAttr with CLONE_NEWUSER do",
+            Runtime::Raku => &[
+                "run, shell and Proc::Async fork: launch before the memory is allocated, or from a small helper process",
             ],
+            Runtime::Php => &[
+                "exec, shell_exec, system, passthru and popen go through popen(); proc_open with an array uses posix_spawn in \
+                 PHP 8.3 and later",
+            ],
+            Runtime::Emacs => &["Emacs 28 and later launch with posix_spawn; start-process with a pty still forks"],
+            Runtime::Make => &["GNU make 4.3 and later launch with posix_spawn where the C library has it"],
+            Runtime::Go => {
+                &["os/exec does not copy page tables; fork() in C code and SysProcAttr with CLONE_NEWUSER do"]
+            }
+            Runtime::Rust => {
+                &["Command without pre_exec, uid, gid and groups; give the path of the program if env(\"PATH\") is set"]
+            }
+            Runtime::Native => {
+                &["posix_spawn() instead of fork() and exec(); or vfork(), followed by nothing but exec() and _exit()"]
+            }
         }
     }
 }
@@ -144,7 +218,10 @@ mod tests {
             ("pythonista", Runtime::Native),
             ("perl5.36.0", Runtime::Perl),
             ("bash", Runtime::Shell),
-            ("make", Runtime::Native),
+            ("make", Runtime::Make),
+            ("raku", Runtime::Raku),
+            ("nodejs", Runtime::Node),
+            ("ninja", Runtime::Native),
         ];
         for (name, runtime) in cases {
             assert_eq!(Runtime::named(name.as_bytes()), runtime, "{name}");

@@ -1,5 +1,6 @@
 //! Shells: their names and dialects, the commands that they are given with `-c`, and whether such a command needs a shell.
 
+use super::shell_syntax::{Need, need_of};
 use crate::launch::{Exec, base_name};
 use crate::tree::Forest;
 
@@ -8,8 +9,6 @@ const SHELLS: [&[u8]; 15] = [
     b"sh", b"dash", b"bash", b"ash", b"ksh", b"ksh93", b"mksh", b"lksh", b"oksh", b"pdksh", b"posh", b"yash", b"zsh",
     b"busybox", b"rbash",
 ];
-/// Characters that need a shell. A command with one of these is not needless.
-const OPERATORS: &[u8] = b"|&;<>()`$*?[]{}~!\n";
 
 /// Whether a program of this name is a shell.
 pub(crate) fn is_shell(name: &[u8]) -> bool {
@@ -30,7 +29,7 @@ pub(crate) fn needless_shell(forest: &Forest<'_>, index: u32) -> Option<Shell> {
     let launch = &forest.launches[index as usize];
     let at = launch.execs.iter().position(|exec| command_of(exec).is_some())?;
     let command = command_of(&launch.execs[at])?;
-    if !is_plain(command) {
+    if need_of(command) == Need::Shell {
         return None;
     }
     if at + 1 < launch.execs.len() {
@@ -41,11 +40,6 @@ pub(crate) fn needless_shell(forest: &Forest<'_>, index: u32) -> Option<Shell> {
         return (!has_helpers).then_some(Shell::Became(at));
     }
     wrapped_child(forest, index).map(Shell::Launched)
-}
-
-/// Whether a command is a single program with arguments, which needs no shell.
-pub(crate) fn is_plain(command: &[u8]) -> bool {
-    !command.iter().any(|byte| OPERATORS.contains(byte))
 }
 
 /// Returns the command of a shell: the string after `-c`.

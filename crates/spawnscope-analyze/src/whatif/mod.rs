@@ -160,6 +160,7 @@ impl WhatIf<'_, '_> {
             forest: self.forest,
             timelines: self.timelines,
             constants: self.constants,
+            cpus: self.replay.cpus,
         };
         let mut adjustments = Adjustments::none(self.forest);
         adjustments.refill = self.constants.refill;

@@ -90,6 +90,50 @@ fn a_scanner_is_named_with_what_waiting_for_it_took() {
 }
 
 #[test]
+fn a_wait_that_other_answers_interrupt_is_one_wait() {
+    let (recording, mut slices) = scanned(b"clamd", LeftCpu::Uninterruptible, ObjectKind::Permission);
+    let whole = advices(&(recording.clone(), slices.clone()));
+    // The answer to another thread wakes each waiter after a third of its wait, and it waits on.
+    let parts: Vec<SliceRow> = slices
+        .iter()
+        .filter(|slice| slice.syscall == Some(EXECVE))
+        .copied()
+        .collect();
+    slices.retain(|slice| slice.syscall != Some(EXECVE));
+    for part in parts {
+        let waited = part.wake_span.unwrap().0;
+        let awake = 2_000;
+        slices.push(SliceRow {
+            wake_span: Some(Nanos(waited / 3)),
+            off_span: Some(Nanos(waited / 3)),
+            ..part
+        });
+        let off = part.off.0 + waited / 3 + awake;
+        slices.push(SliceRow {
+            off: Nanos(off),
+            on_span: Some(Nanos(awake)),
+            wake_span: Some(Nanos(part.off.0 + waited - off)),
+            off_span: Some(Nanos(part.off.0 + part.off_span.unwrap().0 - off)),
+            ..part
+        });
+    }
+    let in_parts = advices(&(recording, slices));
+    let begin = |advices: &spawnscope_analyze::advice::Advices| {
+        let evidence = only(advices, "scanner").finding.evidence;
+        let files = evidence
+            .iter()
+            .find(|sentence| sentence.contains("waited longest"))
+            .unwrap();
+        (evidence[0].split(',').next().unwrap().to_owned(), files.clone())
+    };
+    let (count, files) = begin(&in_parts);
+    assert_eq!(count, "10 waits by 10 processes");
+    assert_eq!(begin(&whole).0, count);
+    assert!(files.contains("/opt/tool (22.0 ms in 10 waits)"), "{files}");
+    assert!(!files.contains("/usr/bin/cp"), "{files}");
+}
+
+#[test]
 fn a_wait_for_another_process_is_no_scan() {
     let recorded = scanned(b"server", LeftCpu::Interruptible, ObjectKind::Socket);
     assert!(is_silent(&advices(&recorded), "scanner"));

@@ -166,12 +166,19 @@ fn a_shell_or_script_that_launched_work_is_no_way_to_a_program() {
 #[test]
 fn a_shell_with_more_than_one_command_stays_although_it_launched_nothing() {
     let changes = Recipe {
-        argv: &["bash", "-c", "cd x && python3 -c pass"],
+        argv: &["bash", "-c", "umask 077; python3 -c pass"],
         launches: None,
         ..BUILD
     };
     assert_eq!(saved_by_direct(&changes), COUNT * CHAIN);
     assert_eq!(saved_by_direct(&Recipe { chain: &[], ..changes }), 0);
+    // A directory is an option of every call that launches.
+    let directory = Recipe {
+        argv: &["bash", "-c", "cd x && python3 -c pass"],
+        chain: &[],
+        ..changes
+    };
+    assert!(saved_by_direct(&directory) > 0);
 }
 
 #[test]

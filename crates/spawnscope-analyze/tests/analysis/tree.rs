@@ -1,6 +1,8 @@
 //! Launches as a forest: orphans, cycles, depth.
 
 use proptest::prelude::*;
+use spawnscope_analyze::select::Selector;
+use spawnscope_analyze::tree_view::{Line, TreeOptions, TreeView, with_ancestors};
 use spawnscope_analyze::{Forest, Origin};
 use spawnscope_data::event::{LaunchId, Nanos};
 
@@ -137,4 +139,105 @@ fn a_circle_of_parents_is_opened_and_every_process_shown_once() {
     let mut seen: Vec<usize> = forest.walk(&tops).map(|step| step.index).collect();
     seen.sort_unstable();
     assert_eq!(seen, [0, 1, 2, 3, 4]);
+}
+
+/// A shell with runs of alike children, some with a child of their own.
+fn family() -> Builder {
+    let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
+    let mut at = 1_000_000;
+    let mut launch = |builder: &mut Builder, parent, path: &str| {
+        at += 2_000_000;
+        builder.launch(parent, at, &Spans::USUAL, Some((path, &[path])))
+    };
+    for _ in 0..6 {
+        launch(&mut builder, ROOT, "/usr/bin/sed");
+    }
+    for _ in 0..5 {
+        let make = launch(&mut builder, ROOT, "/usr/bin/make");
+        launch(&mut builder, make, "/usr/bin/cc");
+    }
+    let failing = launch(&mut builder, ROOT, "/usr/bin/make");
+    builder.row(failing).wait_status = Some(256);
+    for _ in 0..3 {
+        launch(&mut builder, ROOT, "/usr/bin/awk");
+    }
+    builder
+}
+
+fn shown(forest: &Forest<'_>, options: TreeOptions<'_>) -> Vec<String> {
+    let line = |line: Line| match line {
+        Line::Launch(step) => String::from_utf8(forest.launches[step.index].command.label()).unwrap(),
+        Line::Folded { count, total, .. } => format!("{count} more, {} each", total.0 / count),
+        Line::Below { count, .. } => format!("{count} below"),
+    };
+    TreeView::new(forest, options).lines(&forest.roots).map(line).collect()
+}
+
+#[test]
+fn alike_siblings_are_folded_with_what_they_launched() {
+    let builder = family();
+    let forest = Forest::grow(&builder.recording);
+    let folded = TreeOptions {
+        fold: true,
+        ..TreeOptions::default()
+    };
+    let each = Spans::USUAL.total();
+    let expected = [
+        "bash".to_owned(),
+        "sed".to_owned(),
+        format!("5 more, {each} each"),
+        "make".to_owned(),
+        "cc".to_owned(),
+        format!("4 more, {each} each"),
+        "make".to_owned(),
+        "awk".to_owned(),
+        "awk".to_owned(),
+        "awk".to_owned(),
+    ];
+    assert_eq!(
+        shown(&forest, folded),
+        expected,
+        "the last make failed; three are not many"
+    );
+    assert_eq!(shown(&forest, TreeOptions::default()).len(), forest.launches.len());
+}
+
+#[test]
+fn a_tree_shows_only_what_led_to_a_selection() {
+    let builder = family();
+    let forest = Forest::grow(&builder.recording);
+    let selected = Selector::parse("cc").unwrap().select(&forest).unwrap();
+    let chosen = with_ancestors(&forest, selected);
+    let options = TreeOptions {
+        shown: Some(&chosen),
+        ..TreeOptions::default()
+    };
+    let lines = shown(&forest, options);
+    assert_eq!(lines.len(), 1 + 2 * 5, "{lines:?}");
+    assert!(!lines.contains(&"sed".to_owned()) && !lines.contains(&"awk".to_owned()));
+    // The last line of each level closes its branch.
+    let view = TreeView::new(&forest, options);
+    let last = view
+        .lines(&forest.roots)
+        .filter(|line| line.place() == (1, true))
+        .count();
+    assert_eq!(last, 1);
+}
+
+#[test]
+fn a_tree_can_end_at_a_level() {
+    let builder = family();
+    let forest = Forest::grow(&builder.recording);
+    let levels = |depth| {
+        shown(
+            &forest,
+            TreeOptions {
+                depth: Some(depth),
+                ..TreeOptions::default()
+            },
+        )
+    };
+    assert_eq!(levels(1), ["bash", "20 below"]);
+    assert_eq!(levels(2).iter().filter(|line| *line == "1 below").count(), 5);
+    assert_eq!(levels(3).len(), forest.launches.len());
 }

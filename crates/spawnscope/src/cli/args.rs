@@ -87,7 +87,9 @@ pub enum Verb {
     /// Print the process tree with arguments, phases and exit statuses
     ///
     /// Each line shows one process: its pid, the programs that it executed, its wall time, its exit status if that is not 0, and its
-    /// phases, longest first. On a terminal, lines are cut to its width.
+    /// phases, longest first. On a terminal, lines are cut to its width. Of four or more siblings in a row with the same program, outcome
+    /// and launches, the first is printed and the others are counted.
+    #[command(after_help = TREE_EXAMPLES)]
     Tree(TreeArguments),
     /// Draw launches as a flame graph (an interactive SVG)
     ///
@@ -240,6 +242,8 @@ Examples:
   spawnscope whatif --remove git,parent=emacs --json
   spawnscope whatif --cpus 8 build.db
   spawnscope whatif --remove git --episode 2 editor.db
+  spawnscope whatif --jobs convert=4 thumbnails.db
+  spawnscope whatif --in-process jq --replace gzip=0.3
 
 The 95 % confidence interval assumes that the model is right. The model does
 not include caches, copy-on-write after a fork, or CPU frequency.";
@@ -258,6 +262,18 @@ pub struct WhatifArguments {
     /// K launches of one parent become one launch
     #[arg(long, value_name = "SEL=K", value_hint = ValueHint::Other)]
     pub batch: Vec<String>,
+    /// With their work done in the parent's process, by a library or a function
+    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
+    pub in_process: Vec<String>,
+    /// Started once per parent, and asked again through a pipe instead of launched again
+    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
+    pub coprocess: Vec<String>,
+    /// As another program, whose run takes RATIO of the time, for example 0.5
+    #[arg(long, value_name = "SEL=RATIO", value_hint = ValueHint::Other)]
+    pub replace: Vec<String>,
+    /// N at a time where launches of a program followed each other: all such loops, or those of SEL
+    #[arg(long, value_name = "[SEL=]N", value_hint = ValueHint::Other)]
+    pub jobs: Vec<String>,
     /// Created by vfork or posix_spawn
     #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
     pub vfork: Vec<String>,
@@ -307,11 +323,31 @@ pub struct WhatifArguments {
     pub window: WindowArguments,
 }
 
+const TREE_EXAMPLES: &str = "\
+Examples:
+  spawnscope tree                         alike siblings folded into one line
+  spawnscope tree --unfold | less         every process
+  spawnscope tree --match git ci.db       git, and what led to it
+  spawnscope tree --depth 2               the upper levels
+  spawnscope tree --critical              what determined the wall";
+
 /// Arguments of `tree`.
 #[derive(Debug, Args)]
 pub struct TreeArguments {
     #[command(flatten)]
     pub recording: RecordingArgument,
+    /// Print only these launches and those that led to them
+    #[arg(long = "match", value_name = "SEL", value_hint = ValueHint::Other)]
+    pub matching: Vec<String>,
+    /// Print only this number of levels
+    #[arg(long, value_name = "N", value_hint = ValueHint::Other, value_parser = clap::value_parser!(u32).range(1..))]
+    pub depth: Option<u32>,
+    /// Print only what is on the critical path, each launch with its time on it
+    #[arg(long)]
+    pub critical: bool,
+    /// Print every process, also four or more siblings in a row that are alike
+    #[arg(long)]
+    pub unfold: bool,
 }
 
 const FLAME_EXAMPLES: &str = "\

@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use super::analysis::{Input, with_timelines};
 use super::args::{Grouping, ReportArguments};
 use super::output;
+use crate::analyze::report::waits_fit;
 use crate::analyze::waits::attribution::attributed_waits;
 use crate::analyze::window::Part;
 use crate::analyze::{self, Causes, GroupBy, Report, Scope};
@@ -23,6 +24,7 @@ pub fn run(arguments: &ReportArguments) -> Result<()> {
     let group_by = match arguments.by.unwrap_or(Grouping::Command) {
         Grouping::Command => GroupBy::Command,
         Grouping::Args => GroupBy::Arguments,
+        Grouping::Subcommand => GroupBy::Subcommand,
         Grouping::Parent => GroupBy::Parent,
         Grouping::Line => GroupBy::Line,
         Grouping::Caller => GroupBy::Caller,
@@ -92,6 +94,11 @@ pub fn read(path: &Path, part: Part, group_by: GroupBy) -> Result<Report> {
                 let causes = Causes::find(recording, forest, timelines);
                 analyze::report_on(recording, forest, causes.as_ref(), group_by)
             },
+        );
+        debug_assert!(
+            !input.contradictions.0.is_empty()
+                || waits_fit(&waits, recording.info.last.max(report.wall), timelines.threads.len()),
+            "the threads wait longer than the wall"
         );
         report.waits = waits;
         report.contradictions = input.contradictions;

@@ -1,29 +1,73 @@
-//! `spawnscope tree`: prints the process tree.
+//! `spawnscope tree`: prints the process tree, or the part of it that the options choose.
 
 use std::io::{self, BufWriter, Write};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
+use super::analysis::with_timelines;
 use super::args::TreeArguments;
 use super::output;
 use crate::analyze::Forest;
+use crate::analyze::critical_path::{CriticalPath, critical_path};
+use crate::analyze::replay::Parameters;
+use crate::analyze::select::Selector;
+use crate::analyze::tree_view::{TreeOptions, with_ancestors};
+use crate::analyze::window::Part;
 use crate::present::tree;
 use crate::record::reader::RecordingFile;
 
 /// Runs the verb.
 ///
 /// # Errors
-/// When the recording cannot be read or the tree cannot be written.
+/// When a selection is invalid or selects nothing, or when the recording cannot be read or the tree cannot be written.
 pub fn run(arguments: &TreeArguments) -> Result<()> {
     let file = &arguments.recording.file;
+    if arguments.critical {
+        return with_timelines(file, Part::Main, |input| {
+            output::print_contradictions(file, &input.contradictions);
+            let wall = Parameters::of(input.recording).map(|parameters| parameters.wall);
+            let path = wall.and_then(|wall| critical_path(input.forest, input.timelines, wall));
+            let path = path.context("the critical path is unknown: this recording contains no complete command")?;
+            print(arguments, input.forest, Some(&path))
+        });
+    }
     let recording = RecordingFile::open(file)?.read()?;
     output::print_contradictions(file, &recording.info.contradictions);
+    print(arguments, &Forest::grow(&recording), None)
+}
+
+fn print(arguments: &TreeArguments, forest: &Forest<'_>, path: Option<&CriticalPath>) -> Result<()> {
+    let chosen = chosen(arguments, forest, path)?;
+    let options = TreeOptions {
+        shown: chosen.as_deref(),
+        depth: arguments.depth.map(|depth| depth as usize),
+        fold: !arguments.unfold,
+    };
     let mut out = BufWriter::new(anstream::stdout().lock());
-    tree::write(
-        &mut out,
-        &Forest::grow(&recording),
-        output::terminal_width(&io::stdout()),
-    )
-    .and_then(|()| out.flush())
-    .context("failed to write the tree")
+    tree::write_view(&mut out, forest, options, path, output::terminal_width(&io::stdout()))
+        .and_then(|()| out.flush())
+        .context("failed to write the tree")
+}
+
+/// Returns for each launch whether the options choose it. `None` when they choose all.
+fn chosen(arguments: &TreeArguments, forest: &Forest<'_>, path: Option<&CriticalPath>) -> Result<Option<Vec<bool>>> {
+    if arguments.matching.is_empty() && path.is_none() {
+        return Ok(None);
+    }
+    let mut selected: Vec<u32> = Vec::new();
+    for text in &arguments.matching {
+        selected.extend(Selector::parse(text).context("--match")?.select(forest)?);
+    }
+    if arguments.matching.is_empty() {
+        selected = (0..forest.launches.len() as u32).collect();
+    } else if selected.is_empty() {
+        bail!(
+            "--match {} selects no launch of this recording",
+            arguments.matching.join(" --match ")
+        );
+    }
+    if let Some(path) = path {
+        selected.retain(|launch| path.launches[*launch as usize].total().0 > 0);
+    }
+    Ok(Some(with_ancestors(forest, selected)))
 }

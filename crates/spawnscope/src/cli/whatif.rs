@@ -51,6 +51,8 @@ fn requested(arguments: &WhatifArguments) -> Result<Vec<RequestedChange>> {
     let selecting = [
         ("remove", Change::Remove, &arguments.remove),
         ("builtin", Change::Builtin, &arguments.builtin),
+        ("in-process", Change::InProcess, &arguments.in_process),
+        ("coprocess", Change::Coprocess, &arguments.coprocess),
         ("vfork", Change::Vfork, &arguments.vfork),
         ("huge-pages", Change::HugePages, &arguments.huge_pages),
         ("no-shell", Change::NoShell, &arguments.no_shell),
@@ -74,6 +76,14 @@ fn requested(arguments: &WhatifArguments) -> Result<Vec<RequestedChange>> {
         let (selection, size) = batch(text)?;
         requested.push(of_selection("batch", Change::Batch(size), selection)?);
     }
+    for text in &arguments.replace {
+        let (selection, thousandths) = replacement(text)?;
+        requested.push(of_selection("replace", Change::Replace(thousandths), selection)?);
+    }
+    for text in &arguments.jobs {
+        let (selection, jobs) = jobs(text)?;
+        requested.push(of_selection("jobs", Change::Jobs(jobs), selection)?);
+    }
     if arguments.no_scan {
         requested.push(RequestedChange::of_all("--no-scan", Change::NoScan));
     }
@@ -88,7 +98,8 @@ fn of_selection(option: &str, change: Change, text: &str) -> Result<RequestedCha
     Ok(RequestedChange {
         change,
         text: match change {
-            Change::Batch(size) => format!("--{option} {text}={size}"),
+            Change::Batch(size) | Change::Jobs(size) => format!("--{option} {text}={size}"),
+            Change::Replace(thousandths) => format!("--{option} {text}={}", f64::from(thousandths) / 1000.0),
             _ => format!("--{option} {text}"),
         },
         selector: Some(selector),
@@ -100,4 +111,23 @@ fn batch(text: &str) -> Result<(&str, u32)> {
     let (selection, size) = text.rsplit_once('=').ok_or_else(wrong)?;
     let size = size.parse().ok().filter(|size| *size >= 2).ok_or_else(wrong)?;
     Ok((selection, size))
+}
+
+fn replacement(text: &str) -> Result<(&str, u32)> {
+    let wrong = || anyhow!("--replace `{text}`: give SEL=RATIO, where RATIO is from 0 to 1000, for example gzip=0.3");
+    let (selection, ratio) = text.rsplit_once('=').ok_or_else(wrong)?;
+    let ratio: f64 = ratio
+        .parse()
+        .ok()
+        .filter(|ratio| (0.0..=1000.0).contains(ratio))
+        .ok_or_else(wrong)?;
+    Ok((selection, (ratio * 1000.0).round() as u32))
+}
+
+/// A number alone is for all launches.
+fn jobs(text: &str) -> Result<(&str, u32)> {
+    let wrong = || anyhow!("--jobs `{text}`: give N or SEL=N, where N launches run at a time, for example convert=4");
+    let (selection, jobs) = text.rsplit_once('=').unwrap_or(("*", text));
+    let jobs = jobs.parse().ok().filter(|jobs| *jobs >= 2).ok_or_else(wrong)?;
+    Ok((selection, jobs))
 }

@@ -10,7 +10,7 @@ use super::table::{argument, title};
 use super::verdict::verdict;
 use super::whatif::wall_name;
 use super::{text, units};
-use crate::analyze::advice::{Advice, Advices, Basis, Doubt};
+use crate::analyze::advice::{Advice, Advices, Basis, Doubt, Foreign, Owner};
 use crate::analyze::report::Report;
 
 /// Number of findings that a report lists.
@@ -102,6 +102,9 @@ fn in_full(page: &mut Page, advice: &Advice, file: Option<&str>) {
         let example = text::command_line(finding.example.iter().map(Vec::as_slice), Some(width));
         page.line([styled(QUIET, "     for example "), plain(example)]);
     }
+    if let Some(foreign) = &advice.foreign {
+        page.sentence(5, QUIET, &not_yours(foreign));
+    }
     for line in &finding.fix {
         // A snippet must be typed exactly, so it keeps its indentation; a sentence may be wrapped.
         let escaped = text::escape(line.as_bytes());
@@ -124,6 +127,17 @@ fn in_full(page: &mut Page, advice: &Advice, file: Option<&str>) {
     if !finding.whatif.is_empty() {
         let whatif = text::escape(finding.whatif.as_bytes());
         page.command(5, &format!("try: spawnscope whatif {whatif}{}", argument(file)));
+    }
+}
+
+/// Says why a fix is not the user's to make, and what is.
+fn not_yours(foreign: &Foreign) -> String {
+    let file = text::escape(&foreign.file);
+    match foreign.owner {
+        Owner::Generated => format!("{file} is generated: an edit is lost when it is generated again"),
+        Owner::ThirdParty | Owner::User => {
+            format!("{file} is not yours: an update overwrites an edit; report it there")
+        }
     }
 }
 
@@ -220,11 +234,21 @@ fn not_worth_value((doubt, advice): &(Doubt, Advice)) -> Value {
     Value::Object(object)
 }
 
+/// Names who maintains the code that requests the launches.
+fn owner(advice: &Advice) -> &'static str {
+    match advice.foreign.as_ref().map(|foreign| foreign.owner) {
+        None | Some(Owner::User) => "user",
+        Some(Owner::Generated) => "generated",
+        Some(Owner::ThirdParty) => "third-party",
+    }
+}
+
 fn object(advice: &Advice) -> Map<String, Value> {
     let finding = &advice.finding;
     let [expected, least, most] = advice.saving;
     let mut object = Map::new();
     object.insert("rule".into(), finding.rule.into());
+    object.insert("owner".into(), owner(advice).into());
     object.insert("title".into(), finding.title.as_str().into());
     object.insert("count".into(), finding.launches.len().into());
     object.insert("saving_ns".into(), nanos(Some(expected)));

@@ -7,6 +7,7 @@ use super::text;
 const NAME_INDENT: usize = 2;
 
 /// One column of figures.
+#[derive(Clone, Copy)]
 pub(super) struct Column {
     pub(super) title: &'static str,
     /// Minimum width, including the space before the figure.

@@ -309,3 +309,23 @@ fn reservations_of(report: &Report) -> Vec<(anstyle::Style, String)> {
     }
     sentences
 }
+
+/// Prints the command lines that were launched again and again.
+pub(super) fn repeats(page: &mut Page, report: &Report) {
+    if report.repeats.is_empty() {
+        return;
+    }
+    page.heading("Repeated command lines");
+    for repeat in &report.repeats {
+        let count = text::pad_left(&units::count(repeat.count), 8);
+        let total = text::pad_left(&units::time(repeat.total), 10);
+        let room = page.width().saturating_sub(24);
+        let line = text::truncate(&text::escape(&repeat.label), room);
+        page.line([plain(format!("  {count} x{total}   {line}"))]);
+    }
+    page.sentence(
+        2,
+        QUIET,
+        "the same arguments in the same directory; the time is summed over the launches",
+    );
+}

@@ -12,8 +12,10 @@ use super::{advice, callers, critical, episodes, text, verdict};
 use crate::analyze::drift::{Drift, Segment};
 use crate::analyze::failures::Failure;
 use crate::analyze::groups::Group;
+use crate::analyze::hanging::Hanging;
 use crate::analyze::path_search::{Fault, PathSearches};
 use crate::analyze::phases::Phase;
+use crate::analyze::repeats::Repeat;
 use crate::analyze::report::{GroupBy, Report, Spent};
 use crate::analyze::summary::PhaseSums;
 use crate::analyze::waits::attribution::{AttributedObject, AttributedWaits, WaitedFor, Who};
@@ -73,7 +75,9 @@ fn value(report: &Report) -> Value {
         "phases_unknown": phases_unknown(&all.phases),
         "by": by(report.group_by),
         "commands": report.groups.iter().map(|each| group(each, report.group_by)).collect::<Vec<_>>(),
+        "repeats": report.repeats.iter().map(repeat).collect::<Vec<_>>(),
         "failed_execs_by_errno": report.failures.iter().map(failure).collect::<Vec<_>>(),
+        "hanging": report.hanging.iter().map(hanging).collect::<Vec<_>>(),
         "path_search": path_searches(&report.path_searches),
         "drift": report.drifts.iter().map(drift).collect::<Vec<_>>(),
         "advice": advice::values(&episodes::explained(report).advices.worth),
@@ -85,10 +89,34 @@ fn value(report: &Report) -> Value {
     Value::Object(object)
 }
 
+/// What removing all launches of a command would save.
+fn hanging(hanging: &Hanging) -> Value {
+    let mut object = Map::new();
+    insert_text(&mut object, "command", &hanging.label);
+    let [expected, least, most] = hanging.saving;
+    let rest = json!({
+        "count": hanging.count,
+        "saving_ns": expected.0,
+        "saving_low_ns": least.0,
+        "saving_high_ns": most.0,
+        "is_wrapper": hanging.is_wrapper,
+    });
+    append(&mut object, rest);
+    Value::Object(object)
+}
+
+fn repeat(repeat: &Repeat) -> Value {
+    let mut object = Map::new();
+    insert_text(&mut object, "command_line", &repeat.label);
+    append(&mut object, json!({"count": repeat.count, "total_ns": repeat.total.0}));
+    Value::Object(object)
+}
+
 pub(super) fn by(group_by: GroupBy) -> &'static str {
     match group_by {
         GroupBy::Command => "command",
         GroupBy::Arguments => "args",
+        GroupBy::Subcommand => "subcommand",
         GroupBy::Parent => "parent",
         GroupBy::Line => "line",
         GroupBy::Caller => "caller",
@@ -105,6 +133,7 @@ fn group(group: &Group, group_by: GroupBy) -> Value {
         "mean_ns": nanos(sums.mean()),
         "tax_ns": nanos(sums.tax),
         "critical_ns": nanos(sums.critical),
+        "hangs_ns": nanos(group.hangs),
         "cpu_ns": nanos(sums.cpu),
         "phases": phase_sums(&sums.phases),
         "cpu_phases": phase_sums(&sums.cpu_phases),

@@ -58,8 +58,9 @@ const ARGUMENTS_WIDTH: usize = 40;
 const PHASE_WIDTH: usize = 13;
 
 /// Figures of the table of programs.
-const FIGURES: [Column; 7] = [
-    column("count", 7, 7),
+const FIGURES: [Column; 8] = [
+    column("count", 7, 8),
+    column("hangs", 9, 7),
     column("total", 9, 4),
     column("mean", 9, 3),
     column("tax", 9, 6),
@@ -67,6 +68,9 @@ const FIGURES: [Column; 7] = [
     column("largest phase", 17, 2),
     column("failed", 7, 1),
 ];
+
+/// Position of the column of what hangs on a command, which is left out where it is unknown for all rows.
+const HANGS: usize = 1;
 
 /// Figures of the legend.
 const PHASE_FIGURES: [Column; 4] = [
@@ -106,6 +110,7 @@ pub fn render(report: &Report, options: &Options<'_>) -> String {
         advice::first_ones(&mut page, episodes::explained(report), options.file);
         episodes::busiest(&mut page, report, options.file);
     }
+    findings::repeats(&mut page, report);
     findings::path_searches(&mut page, report);
     findings::failures(&mut page, report);
     findings::drifts(&mut page, report);
@@ -281,6 +286,7 @@ fn groups(page: &mut Page, report: &Report, options: &Options<'_>) {
     let (heading, column) = match report.group_by {
         GroupBy::Command => ("Launches by command", "command"),
         GroupBy::Arguments => ("Launches by arguments", ARGUMENTS),
+        GroupBy::Subcommand => ("Launches by subcommand", "subcommand"),
         GroupBy::Parent => ("Launches by parent program", "parent"),
         GroupBy::Line => ("Launches by script line", ""),
         GroupBy::Caller => ("Launches by function", ""),
@@ -293,19 +299,24 @@ fn groups(page: &mut Page, report: &Report, options: &Options<'_>) {
         table(page, &report.groups[..shown], column);
     }
     left_out(page, &report.groups[shown..], report.group_by, options.file);
-    if matches!(report.group_by, GroupBy::Command | GroupBy::Arguments | GroupBy::Parent) {
+    if !matches!(report.group_by, GroupBy::Line | GroupBy::Caller) {
         legend_of_groups(page, report, &report.groups[..shown]);
     }
 }
 
 pub(super) fn table(page: &mut Page, groups: &[Group], column: &str) {
-    let rows: Vec<Vec<String>> = groups.iter().map(figures_of).collect();
+    let mut rows: Vec<Vec<String>> = groups.iter().map(figures_of).collect();
+    let mut figures = FIGURES.to_vec();
+    if groups.iter().all(|group| group.hangs.is_none()) {
+        figures.remove(HANGS);
+        rows.iter_mut().for_each(|row| drop(row.remove(HANGS)));
+    }
     let names: Vec<String> = groups.iter().map(|group| text::escape(&group.label)).collect();
     let least_name = match column {
         ARGUMENTS => ARGUMENTS_WIDTH.min(text::widest(&names, column)),
         _ => NAME_WIDTH,
     };
-    let columns = Columns::fit(page.width().saturating_sub(2 + least_name), &FIGURES, &rows);
+    let columns = Columns::fit(page.width().saturating_sub(2 + least_name), &figures, &rows);
     let name_width = columns.name_width(page.width(), text::widest(&names, column));
     let titles = columns.titles();
     page.line([styled(
@@ -319,6 +330,13 @@ pub(super) fn table(page: &mut Page, groups: &[Group], column: &str) {
 }
 
 fn legend_of_groups(page: &mut Page, report: &Report, shown: &[Group]) {
+    if shown.iter().any(|group| group.hangs.is_some()) {
+        page.sentence(
+            2,
+            QUIET,
+            "hangs: what the command would save without these launches, waits included",
+        );
+    }
     if report.all.critical.is_some() {
         let columns = "tax: all phases but run; critical: time on the critical path, including run";
         page.sentence(2, QUIET, columns);
@@ -341,6 +359,7 @@ fn figures_of(group: &Group) -> Vec<String> {
     });
     vec![
         units::count(sums.count),
+        units::time(group.hangs),
         units::time((sums.timed > 0).then_some(sums.total)),
         units::time(sums.mean()),
         units::time(sums.tax),

@@ -6,11 +6,13 @@ use std::io::{self, Write};
 use super::palette::{PLAIN, QUIET, TITLE, WARNING};
 use super::{text, units, words};
 use crate::analyze::Forest;
+use crate::analyze::critical_path::CriticalPath;
 use crate::analyze::failures::without_repetitions;
 use crate::analyze::launch::{FailedExec, Launch, Outcome};
 use crate::analyze::path_search::attempts_of;
 use crate::analyze::phases::Phase;
 use crate::analyze::tree::Step;
+use crate::analyze::tree_view::{Line, TreeOptions, TreeView};
 use crate::event::Nanos;
 
 /// Columns reserved for phases when a program's arguments are cut.
@@ -24,71 +26,113 @@ const MOST_FAILURES_UNCUT: usize = 20;
 /// Maximum levels drawn per line without a width limit.
 const MOST_LEVELS: usize = 40;
 
-/// Writes the tree. `width` cuts lines for a terminal; `None` does not cut.
+/// Writes the whole tree. `width` cuts lines for a terminal; `None` does not cut.
 pub fn write(out: &mut dyn Write, forest: &Forest<'_>, width: Option<usize>) -> io::Result<()> {
-    write_below(out, forest, &forest.roots, 0, width)?;
-    if !forest.orphans.is_empty() {
+    write_view(out, forest, TreeOptions::default(), None, width)
+}
+
+/// Writes what the options show of a tree. With a critical path, each line says how much of it the launch took.
+pub fn write_view(
+    out: &mut dyn Write,
+    forest: &Forest<'_>,
+    options: TreeOptions<'_>,
+    path: Option<&CriticalPath>,
+    width: Option<usize>,
+) -> io::Result<()> {
+    let is_shown = |orphan: &usize| options.shown.is_none_or(|shown| shown[*orphan]);
+    let has_orphans = forest.orphans.iter().any(is_shown);
+    let shown = Shown {
+        forest,
+        view: TreeView::new(forest, options),
+        path,
+        width,
+    };
+    shown.write_below(out, &forest.roots, 0)?;
+    if has_orphans {
         writeln!(
             out,
             "{WARNING}[processes whose parent or creation was not recorded]{WARNING:#}"
         )?;
-        write_below(out, forest, &forest.orphans, 1, width)?;
+        shown.write_below(out, &forest.orphans, 1)?;
     }
     Ok(())
 }
 
-fn write_below(
-    out: &mut dyn Write,
-    forest: &Forest<'_>,
-    tops: &[usize],
-    indent: usize,
+/// A tree and how it is shown.
+struct Shown<'s, 'a> {
+    forest: &'s Forest<'a>,
+    view: TreeView<'s, 'a>,
+    path: Option<&'s CriticalPath>,
     width: Option<usize>,
-) -> io::Result<()> {
-    // For each level above the current line, whether its last sibling was reached.
-    let mut finished_levels = Vec::new();
-    for step in forest.walk(tops) {
-        finished_levels.truncate(step.depth);
-        finished_levels.push(step.is_last);
-        // The roots of the main tree are at the margin, without a branch.
-        let branches = &finished_levels[(1 - indent).min(finished_levels.len())..];
-        write_line(out, forest, step, &branch(branches, width), width)?;
-    }
-    Ok(())
 }
 
-fn write_line(
-    out: &mut dyn Write,
-    forest: &Forest<'_>,
-    step: Step,
-    branch: &str,
-    width: Option<usize>,
-) -> io::Result<()> {
-    let launch = &forest.launches[step.index];
-    let pid = launch.pid.map_or_else(|| "-".to_owned(), |pid| pid.0.to_string());
-    let facts = facts_of(forest, step.index, width);
-    let used = text::width(branch) + pid.len() + 1 + text::width(&facts);
-    let program_limit = width.map(|width| {
-        let left = width.saturating_sub(used);
-        left.saturating_sub(PHASES_WIDTH).max(PROGRAM_WIDTH.min(left))
-    });
-    let mut program = words::program(launch, program_limit);
-    if let Some(limit) = program_limit {
-        program = text::truncate(&program, limit);
+impl Shown<'_, '_> {
+    fn write_below(&self, out: &mut dyn Write, tops: &[usize], indent: usize) -> io::Result<()> {
+        // For each level above the current line, whether its last sibling was reached.
+        let mut finished_levels = Vec::new();
+        for line in self.view.lines(tops) {
+            let (depth, is_last) = line.place();
+            finished_levels.truncate(depth);
+            finished_levels.push(is_last);
+            // The roots of the main tree are at the margin, without a branch.
+            let branches = &finished_levels[(1 - indent).min(finished_levels.len())..];
+            let branch = branch(branches, self.width);
+            match line {
+                Line::Launch(step) => self.write_line(out, step, &branch)?,
+                Line::Folded { count, total, .. } => {
+                    let more = format!("… {} more like it  {}", units::count(count), units::time(total));
+                    self.write_note(out, &branch, &more)?;
+                }
+                Line::Below { count, .. } => {
+                    let below = format!("… {} below", units::counted(count, "launch", "launches"));
+                    self.write_note(out, &branch, &below)?;
+                }
+            }
+        }
+        Ok(())
     }
-    let phases_limit = width.map(|width| width.saturating_sub(used + text::width(&program)));
-    let phases = phases_of(launch, phases_limit);
-    let facts = match width {
-        // The line is so deep or narrow that even the facts do not fit.
-        Some(width) => text::truncate(&facts, width.saturating_sub(text::width(branch) + pid.len() + 1)),
-        None => facts,
-    };
-    let facts_style = if is_failure(launch.outcome) { WARNING } else { PLAIN };
-    write!(out, "{QUIET}{branch}{pid}{QUIET:#} {TITLE}{program}{TITLE:#}")?;
-    write!(out, "{facts_style}{facts}{facts_style:#}")?;
-    if !phases.is_empty() {
-        write!(out, "{QUIET}{phases}{QUIET:#}")?;
+
+    fn write_note(&self, out: &mut dyn Write, branch: &str, note: &str) -> io::Result<()> {
+        let note = match self.width {
+            Some(width) => text::truncate(note, width.saturating_sub(text::width(branch))),
+            None => note.to_owned(),
+        };
+        writeln!(out, "{QUIET}{branch}{note}{QUIET:#}")
     }
-    writeln!(out)
+
+    fn write_line(&self, out: &mut dyn Write, step: Step, branch: &str) -> io::Result<()> {
+        let (forest, width) = (self.forest, self.width);
+        let launch = &forest.launches[step.index];
+        let pid = launch.pid.map_or_else(|| "-".to_owned(), |pid| pid.0.to_string());
+        let mut facts = facts_of(forest, step.index, width);
+        if let Some(path) = self.path {
+            let critical = units::time(path.launches[step.index].total());
+            facts.push_str(&format!("  critical {critical}"));
+        }
+        let used = text::width(branch) + pid.len() + 1 + text::width(&facts);
+        let program_limit = width.map(|width| {
+            let left = width.saturating_sub(used);
+            left.saturating_sub(PHASES_WIDTH).max(PROGRAM_WIDTH.min(left))
+        });
+        let mut program = words::program(launch, program_limit);
+        if let Some(limit) = program_limit {
+            program = text::truncate(&program, limit);
+        }
+        let phases_limit = width.map(|width| width.saturating_sub(used + text::width(&program)));
+        let phases = phases_of(launch, phases_limit);
+        let facts = match width {
+            // The line is so deep or narrow that even the facts do not fit.
+            Some(width) => text::truncate(&facts, width.saturating_sub(text::width(branch) + pid.len() + 1)),
+            None => facts,
+        };
+        let facts_style = if is_failure(launch.outcome) { WARNING } else { PLAIN };
+        write!(out, "{QUIET}{branch}{pid}{QUIET:#} {TITLE}{program}{TITLE:#}")?;
+        write!(out, "{facts_style}{facts}{facts_style:#}")?;
+        if !phases.is_empty() {
+            write!(out, "{QUIET}{phases}{QUIET:#}")?;
+        }
+        writeln!(out)
+    }
 }
 
 fn is_failure(outcome: Outcome) -> bool {

@@ -1,19 +1,29 @@
-//! The verdict: the share of the wall that launches take, the largest cause, and the best fix with its saving.
+//! The verdict: the principal cause of the wall, even if nothing can be done about it, the command that the wall hangs on, and the best fix
+//! that the user can make, with its saving.
 
 use super::whatif::took_time;
 use super::{critical, episodes, text, units};
 use crate::analyze::advice::Advice;
 use crate::analyze::external_wait::ExternalWait;
 use crate::analyze::groups::THE_RECORDER;
+use crate::analyze::hanging::Hanging;
+use crate::analyze::principal::culprit;
 use crate::analyze::replay::{is_believable, unbelievable};
 use crate::analyze::report::{GroupBy, Report, Spent};
 use crate::event::Nanos;
 
 /// If the launch tax is at least this share of the wall, it is reported as a problem even without a known fix.
 const NOTABLE_TAX: f64 = 0.2;
+/// A command that does at least this share of all work is named as the cause.
+const MOST_OF_WORK: f64 = 0.5;
+/// What hangs on a command is reported beside its own work only if it exceeds that by this share of the wall.
+const MORE: f64 = 0.05;
 
-/// Returns the verdict in one or two sentences, or `None` for a recording without scheduling data. That of a recording of the whole machine is
-/// about its busiest episode.
+/// The rule that finds scripts that sleep until something happens.
+const POLLING: &str = "sleep-loop";
+
+/// Returns the verdict in one to three sentences, or `None` for a recording without scheduling data. That of a recording of the whole machine
+/// is about its busiest episode.
 #[must_use]
 pub fn verdict(report: &Report) -> Option<String> {
     if let Some(busiest) = &report.busiest {
@@ -23,29 +33,128 @@ pub fn verdict(report: &Report) -> Option<String> {
     if let Some(error) = report.replay_error.filter(|error| !is_believable(*error)) {
         return Some(format!("No verdict: {}.", unbelievable(error)));
     }
+    let mut sentences = vec![principal(report)?];
+    let (largest, _) = report.where_the_wall_went.first()?;
+    if !matches!(largest, Spent::Tax | Spent::ExternalWait(ExternalWait::Unknown, _)) {
+        sentences.push(launching(report));
+    }
+    let best = report.advices.worth.first();
+    if matches!(largest, Spent::ExternalWait(ExternalWait::Timer, _))
+        && best.is_none_or(|best| best.finding.rule != POLLING)
+    {
+        sentences.extend(polling(report));
+    }
+    sentences.extend(best.map(|best| best_fix(best, report)));
+    Some(sentences.join(" "))
+}
+
+/// Names the loop that sleeps, even if what it waits for and therefore the saving is unknown.
+fn polling(report: &Report) -> Option<String> {
+    let unsure = report.advices.not_worth.iter().map(|(_, advice)| advice);
+    let mut all = report.advices.worth.iter().chain(unsure);
+    let polling = all.find(|advice| advice.finding.rule == POLLING)?;
+    let title = text::escape(polling.finding.title.as_bytes());
+    Some(format!("{title}; wait for the event itself instead."))
+}
+
+/// Returns the sentence about the largest part of the wall.
+fn principal(report: &Report) -> Option<String> {
     let (largest, time) = report.where_the_wall_went.first()?;
-    let tax = report.where_the_wall_went.iter().find(|(what, _)| *what == Spent::Tax);
-    let tax = tax.map_or(Nanos(0), |(_, tax)| *tax);
-    let starting = format!(
-        "Starting and ending programs takes {} of the wall",
-        units::percent(tax, report.wall)
-    );
-    if let Some(best) = report.advices.worth.first() {
-        let cause = largest_cause(report).unwrap_or_default();
-        return Some(format!("{starting}{cause}. {}", best_fix(best, report)));
-    }
-    if tax.0 as f64 >= NOTABLE_TAX * report.wall.0 as f64 {
-        let cause = largest_cause(report).unwrap_or_default();
-        return Some(format!("{starting}{cause}."));
-    }
     let share = units::percent(*time, report.wall);
-    if let Spent::ExternalWait(ExternalWait::Unknown, _) = largest {
-        return Some(format!("{share} of the wall is unknown."));
+    let culprit = culprit(&report.hanging, report.advices.unrecorded);
+    Some(match (largest, culprit) {
+        (Spent::Tax, _) => {
+            let cause = largest_cause(report).unwrap_or_default();
+            let tax = format!("Starting and ending programs takes {share} of the wall{cause}");
+            format!("{tax}{}.", culprit.map(|each| beside(each, report)).unwrap_or_default())
+        }
+        (Spent::Run, _) => work(report, *time, culprit),
+        (Spent::ExternalWait(ExternalWait::Unknown, _), None) => format!("{share} of the wall is unknown."),
+        (_, Some(culprit)) => {
+            let waits = critical::words(largest);
+            format!("{}: {share} of it is {waits}.", on(culprit, report))
+        }
+        (_, None) => {
+            let nothing = if nothing_stands_out(report) {
+                "Nothing worth changing: "
+            } else {
+                ""
+            };
+            format!("{nothing}{share} of the wall is {}.", critical::words(largest))
+        }
+    })
+}
+
+/// Returns the sentence about programs that work most of the time.
+fn work(report: &Report, all: Nanos, culprit: Option<&Hanging>) -> String {
+    let most = report
+        .work
+        .as_ref()
+        .filter(|most| most.time.0 as f64 >= MOST_OF_WORK * all.0 as f64);
+    let clause = match most {
+        Some(most) => {
+            let label = text::escape(&most.label);
+            let launches = if most.count > 1 {
+                format!(" in {} launches", units::count(most.count))
+            } else {
+                String::new()
+            };
+            let share = units::percent(most.time, report.wall);
+            format!("{share} of the wall is {label} working{launches}")
+        }
+        None => {
+            let share = units::percent(all, report.wall);
+            format!("{share} of the wall is running programs")
+        }
+    };
+    let said = most.map_or(0, |most| most.time.0) as f64;
+    let more = culprit.filter(|each| each.saving[0].0 as f64 >= said + MORE * report.wall.0 as f64);
+    match more {
+        Some(culprit) => format!("{clause}{}.", beside(culprit, report)),
+        None if nothing_stands_out(report) => format!("Nothing worth changing: {clause}."),
+        None => format!("{clause}."),
     }
-    let largest = critical::words(largest);
-    Some(format!(
-        "Nothing worth changing: {share} of the wall is {largest}. {starting}."
-    ))
+}
+
+/// Whether neither advice, nor a large launch tax, nor a command that the wall hangs on is to be reported.
+fn nothing_stands_out(report: &Report) -> bool {
+    let culprit = culprit(&report.hanging, report.advices.unrecorded);
+    report.advices.worth.is_empty() && !is_notable(tax(report), report) && culprit.is_none()
+}
+
+/// Formats `83.0 % of the wall hangs on 41 x git`.
+fn on(culprit: &Hanging, report: &Report) -> String {
+    let share = units::percent(culprit.saving[0], report.advices.unrecorded);
+    let count = units::count(culprit.count);
+    format!(
+        "{share} of the wall hangs on {count} x {}",
+        text::escape(&culprit.label)
+    )
+}
+
+fn beside(culprit: &Hanging, report: &Report) -> String {
+    format!("; {}", on(culprit, report))
+}
+
+fn tax(report: &Report) -> Nanos {
+    let tax = report.where_the_wall_went.iter().find(|(what, _)| *what == Spent::Tax);
+    tax.map_or(Nanos(0), |(_, tax)| *tax)
+}
+
+fn is_notable(tax: Nanos, report: &Report) -> bool {
+    tax.0 as f64 >= NOTABLE_TAX * report.wall.0 as f64
+}
+
+/// Returns the sentence about the launch tax where it is not the principal cause.
+fn launching(report: &Report) -> String {
+    let tax = tax(report);
+    let share = units::percent(tax, report.wall);
+    let cause = if is_notable(tax, report) {
+        largest_cause(report).unwrap_or_default()
+    } else {
+        String::new()
+    };
+    format!("Starting and ending programs takes {share} of the wall{cause}.")
 }
 
 fn best_fix(best: &Advice, report: &Report) -> String {
@@ -73,7 +182,9 @@ fn largest_cause(report: &Report) -> Option<String> {
     let label = text::escape(&largest.label);
     let part = units::time(largest.sums.critical_tax);
     let cause = match report.group_by {
-        GroupBy::Command | GroupBy::Arguments => format!("for {} x {label}", units::count(largest.sums.count)),
+        GroupBy::Command | GroupBy::Arguments | GroupBy::Subcommand => {
+            format!("for {} x {label}", units::count(largest.sums.count))
+        }
         GroupBy::Parent | GroupBy::Line | GroupBy::Caller => {
             let launches = units::counted(largest.sums.count, "launch", "launches");
             format!("for {launches} by {label}")

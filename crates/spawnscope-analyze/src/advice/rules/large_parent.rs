@@ -10,6 +10,7 @@ use crate::advice::phrases::{forks, name, time};
 use crate::launch::Launch;
 use crate::patterns::runtimes::{PythonCall, Runtime};
 use crate::phases::Phase;
+use crate::whatif::Fix;
 use crate::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::statistics::median;
@@ -76,17 +77,16 @@ fn avoidable(context: &RuleContext<'_, '_>, candidate: Candidate<'_>, small: f64
     let parent = name(candidate.name);
     let evidence = evidence(context, &candidate, small, runtime);
     let title = format!("{parent} copies the page tables of its memory for each launch");
+    let huge_pages = help_from_huge_pages(context, runtime, &candidate.launches).then_some(
+        "if the call cannot be changed, huge pages make the copy smaller, and may use more memory: \
+         GLIBC_TUNABLES=glibc.malloc.hugetlb=1 (glibc 2.35 and later)",
+    );
     Finding::modelled("large-parent", title, candidate.launches)
         .evidence_of(evidence)
         .with_example(context)
         .fixes(runtime.without_copying().iter().copied())
-        .fix(
-            "if the call cannot be changed, huge pages make the copy smaller: GLIBC_TUNABLES=glibc.malloc.hugetlb=1 (glibc 2.35 and later)",
-        )
-        .limits(
-            "work that the child does between fork and exec must move to options of the call or to a wrapper; huge pages help \
-             only with memory that the program allocates itself, and may use more memory",
-        )
+        .fixes(huge_pages)
+        .limits("work that the child does between fork and exec must move to options of the call or to a wrapper")
         .predicted_by(Change::Vfork, format!("--vfork=parent={parent}"))
 }
 
@@ -103,12 +103,15 @@ fn necessary(context: &RuleContext<'_, '_>, candidate: Candidate<'_>, small: f64
         _ => &["start the workers early, before the memory is allocated, and keep them"],
     };
     let title = format!("{parent} forks with much memory, and each fork copies its page tables");
+    let of_malloc = runtime
+        .uses_malloc()
+        .then_some("  GLIBC_TUNABLES=glibc.malloc.hugetlb=1 PROGRAM   (glibc 2.35 and later)");
     Finding::modelled("large-parent-pages", title, candidate.launches)
         .evidence_of(evidence)
         .with_example(context)
         .fixes(without_pages.iter().copied())
-        .fix("or put the memory in huge pages, whose page tables are 512 times smaller (glibc 2.35 and later):")
-        .fix("  GLIBC_TUNABLES=glibc.malloc.hugetlb=1 PROGRAM")
+        .fix("or put the memory in huge pages, whose page tables are 512 times smaller:")
+        .fixes(of_malloc)
         .fix("jemalloc: MALLOC_CONF=thp:always; memory that the program maps itself: madvise(start, length, MADV_HUGEPAGE)")
         .fix("for all programs on the machine:")
         .fix("  echo always > /sys/kernel/mm/transparent_hugepage/enabled")
@@ -117,6 +120,15 @@ fn necessary(context: &RuleContext<'_, '_>, candidate: Candidate<'_>, small: f64
              memory, and waste memory that is used sparsely",
         )
         .predicted_by(Change::HugePages, format!("--huge-pages=parent={parent}"))
+}
+
+/// Whether the C library's huge pages are worth a word: the program allocates with `malloc`, and the replay agrees.
+fn help_from_huge_pages(context: &RuleContext<'_, '_>, runtime: Runtime, launches: &[u32]) -> bool {
+    let fix = || Fix {
+        change: Change::HugePages,
+        launches: launches.to_vec(),
+    };
+    runtime.uses_malloc() && context.whatif.predict(&[fix()]).saving()[1] > context.least_saving()
 }
 
 fn evidence(context: &RuleContext<'_, '_>, candidate: &Candidate<'_>, small: f64, runtime: Runtime) -> Vec<String> {

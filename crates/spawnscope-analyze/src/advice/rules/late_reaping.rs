@@ -114,10 +114,17 @@ fn fix(runtime: Runtime) -> &'static [&'static str] {
         Runtime::Perl => &["waitpid($pid, 0) instead of a loop of waitpid($pid, WNOHANG) and sleep"],
         Runtime::Ruby => &["Process.wait(pid) instead of a loop with Process::WNOHANG and sleep"],
         Runtime::Java => &["process.waitFor() or process.onExit() instead of a loop of isAlive() and sleep"],
-        Runtime::Node | Runtime::Native => &[
+        Runtime::Raku => &["await $proc.start, or whenever $proc.start { ... }, instead of a loop of sleep"],
+        Runtime::Node => &["child.on(\"exit\", ...) instead of setInterval and process.kill(pid, 0)"],
+        Runtime::Php => &["proc_close($process), which waits, instead of a loop of proc_get_status() and usleep()"],
+        Runtime::Emacs => {
+            &["a process sentinel, or accept-process-output, instead of a loop of process-live-p and sleep-for"]
+        }
+        Runtime::Go => &["cmd.Wait(), or its result through a channel, instead of a loop of Signal(0) and time.Sleep"],
+        Runtime::Rust => &["child.wait() instead of a loop of try_wait() and thread::sleep"],
+        Runtime::Make | Runtime::Native => &[
             "waitpid(pid, &status, 0) instead of a loop of waitpid(pid, &status, WNOHANG) and a sleep",
             "with a time limit, or together with other events: poll() on pidfd_open(pid, 0) (Linux 5.3), or SIGCHLD by signalfd",
-            "Rust: child.wait(), not try_wait() in a loop; Go: cmd.Wait()",
         ],
     }
 }

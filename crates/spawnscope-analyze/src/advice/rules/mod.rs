@@ -5,17 +5,25 @@ mod bare_forks;
 mod batch;
 pub(super) mod builtin;
 mod close_loop;
+mod find_exec;
+mod gnu_parallel;
+mod grep_loop;
 mod growing_parent;
 mod interpreter_start;
 mod large_parent;
 mod late_reaping;
 mod loader;
+mod make_shells;
+mod many_files;
 mod needless_shell;
 pub(super) mod off_path;
 mod path_search;
+mod per_item;
+mod repeats;
 mod run_queue;
 mod scanner;
 mod shims;
+pub(super) mod sleep_loop;
 mod slow_machine;
 mod teardown;
 mod version_manager;
@@ -27,22 +35,30 @@ use crate::advice::finding::Finding;
 pub(super) type Rule = fn(&RuleContext<'_, '_>) -> Vec<Finding>;
 
 /// All rules, with the names of their findings. They run in parallel. `run_queue` is first because it runs a replay and takes longest.
-pub(super) const ALL: [(&[&str], Rule); 18] = [
+pub(super) const ALL: [(&[&str], Rule); 26] = [
     (&["run-queue"], run_queue::find),
     (&["bare-forks"], bare_forks::find),
     (&["batch"], batch::find),
     (&["builtin"], builtin::find),
     (&["close-loop"], close_loop::find),
+    (&["gnu-parallel"], gnu_parallel::find),
+    (&["grep-loop"], grep_loop::find),
     (&["growing-parent"], growing_parent::find),
     (&["interpreter-start"], interpreter_start::find),
     (&["large-parent", "large-parent-pages"], large_parent::find),
     (&["late-reaping"], late_reaping::find),
     (&["loader", "loader-search"], loader::find),
+    (&["make-shell"], make_shells::find),
+    (&["many-files"], many_files::find),
     (&["needless-shell"], needless_shell::find),
     (&[off_path::RULE], off_path::find),
     (&["path-search"], path_search::find),
+    (&["per-item"], per_item::find),
+    (&["repeats"], repeats::find),
     (&["scanner"], scanner::find),
+    (&["shell-per-file"], find_exec::find),
     (&["shims"], shims::find),
+    (&[sleep_loop::RULE], sleep_loop::find),
     (&["slow-machine"], slow_machine::find),
     (&["teardown"], teardown::find),
     (&["version-manager"], version_manager::find),

@@ -1,41 +1,68 @@
-//! `sh -c 'program arguments'`: launches through a shell of a command that needs no shell.
+//! `sh -c 'program arguments'`: launches through a shell of a command that needs no shell, or only what every caller can do itself.
 
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
-use crate::advice::phrases::{launches, name, time};
-use crate::patterns::shells::needless_shell;
+use crate::advice::languages;
+use crate::advice::phrases::{launches, literal, name, quoted, time};
+use crate::patterns::runtimes::Runtime;
+use crate::patterns::shell_syntax::{Need, need_of};
+use crate::patterns::shells::{command_of, needless_shell};
 use crate::whatif::changes::Change;
+use spawnscope_data::units;
+
+/// GNU parallel always uses a shell for its jobs.
+pub(super) const PARALLEL: &[u8] = b"parallel";
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let by_parent = context.grouped_by(|index, launch| {
         needless_shell(context.forest(), index)?;
-        Some(launch.birth_command.name)
+        (launch.birth_command.name != PARALLEL).then_some(launch.birth_command.name)
     });
     let groups = by_parent.into_iter();
-    groups
-        .map(|(parent, all)| finding(context, &name(parent), all))
-        .collect()
+    groups.map(|(parent, all)| finding(context, parent, all)).collect()
 }
 
-fn finding(context: &RuleContext<'_, '_>, parent: &str, all: Vec<u32>) -> Finding {
+/// Returns how many of the launches use shell syntax that the caller must replace.
+fn with_syntax(context: &RuleContext<'_, '_>, all: &[u32]) -> usize {
+    let needs_caller = |index: &&u32| {
+        let mut commands = context.launch(**index).execs.iter().filter_map(command_of);
+        commands.any(|command| need_of(command) == Need::Caller)
+    };
+    all.iter().filter(needs_caller).count()
+}
+
+fn finding(context: &RuleContext<'_, '_>, parent: &[u8], all: Vec<u32>) -> Finding {
+    let runtime = Runtime::of_parent(context.forest(), all[0]);
+    let with_syntax = with_syntax(context, &all);
     let evidence = format!(
-        "{} by {parent} through `sh -c`, {} in all; none of the commands needs a shell",
+        "{} by {} through `sh -c`, {} in all; none of the commands needs a shell",
         launches(all.len()),
+        name(parent),
         time(context.spent_on(&all))
     );
+    let syntax = (with_syntax > 0).then(|| {
+        let some = units::counted(with_syntax as u64, "command has", "commands have");
+        format!("{some} redirections, variables or a directory, which options of the call replace")
+    });
+    let replacing = if with_syntax > 0 {
+        languages::instead_of_shell_syntax(runtime)
+    } else {
+        &[]
+    };
     Finding::modelled(
         "needless-shell",
-        format!("{parent} starts programs through an unnecessary shell"),
+        format!("{} starts programs through an unnecessary shell", name(parent)),
         all,
     )
     .evidence(evidence)
+    .evidence_of(syntax)
     .with_example(context)
     .fix("start the program directly, with its arguments as a list:")
-    .fix("  Python: subprocess.run([\"prog\", \"arg\"]) without shell=True")
-    .fix("  C: posix_spawnp() instead of system() or popen()")
-    .fix("  Perl, Ruby: system(\"prog\", \"arg\")")
-    .fix("  Node: execFile()")
-    .fix("  make: a recipe line without quotes, redirections and ; needs no shell")
-    .limits("commands with pipes, redirections, wildcards or several steps still need a shell")
-    .predicted_by(Change::NoShell, format!("--no-shell=parent={parent}"))
+    .fixes(languages::without_shell(runtime).iter().copied())
+    .fixes(replacing.iter().copied())
+    .limits("commands with pipes, expansions, wildcards or several steps still need a shell")
+    .predicted_by(
+        Change::NoShell,
+        quoted(&format!("--no-shell=parent={}", literal(parent))),
+    )
 }

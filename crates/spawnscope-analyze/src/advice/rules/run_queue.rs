@@ -2,7 +2,8 @@
 
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
-use crate::advice::phrases::time;
+use crate::advice::phrases::{name, time};
+use crate::launch::Exec;
 use crate::phases::Phase;
 use crate::replay::runnable;
 use crate::whatif::changes::Change;
@@ -72,6 +73,7 @@ fn finding(context: &RuleContext<'_, '_>, launches: Vec<u32>, waited: Nanos, wan
     Finding::modelled("run-queue", title, launches)
         .evidence(evidence)
         .evidence(format!("on average {wanted:.1} threads were running or runnable"))
+        .evidence_of(too_many_jobs(context, cpus))
         .fix(format!(
             "use a machine with {twice} CPUs or, in a container, a higher limit (cpu.max, --cpus)"
         ))
@@ -84,6 +86,47 @@ fn finding(context: &RuleContext<'_, '_>, launches: Vec<u32>, waited: Nanos, wan
              processes use as many CPUs as before",
         )
         .predicted_by(Change::Cpus(twice), format!("--cpus={twice}"))
+}
+
+/// Names the first launch that asked for more jobs than there are CPUs, as `make -j16`.
+fn too_many_jobs(context: &RuleContext<'_, '_>, cpus: u32) -> Option<String> {
+    let forest = context.forest();
+    let launches = forest.launches.iter().filter_map(|launch| launch.execs.last());
+    let (program, jobs) = launches.filter_map(|exec| Some((exec.runs(), jobs_of(exec)?))).next()?;
+    (jobs > cpus).then(|| {
+        let allowed = units::counted(u64::from(cpus), "CPU", "CPUs");
+        format!("{} was asked for {jobs} jobs at a time on {allowed}", name(program))
+    })
+}
+
+/// Returns the number of jobs that a program was asked for: `-j16`, `-j 16`, `-P16`, `--jobs=16`.
+fn jobs_of(exec: &Exec<'_>) -> Option<u32> {
+    const BUILDERS: [&[u8]; 9] = [
+        b"cargo",
+        b"cmake",
+        b"gmake",
+        b"make",
+        b"meson",
+        b"ninja",
+        b"parallel",
+        b"pytest",
+        b"xargs",
+    ];
+    if !BUILDERS.contains(&exec.runs()) {
+        return None;
+    }
+    let words: Vec<&[u8]> = exec.arguments().collect();
+    let number = |text: &[u8]| std::str::from_utf8(text).ok()?.parse().ok();
+    words.iter().enumerate().find_map(|(position, word)| {
+        let option = [b"--jobs=".as_slice(), b"--max-procs=", b"-j", b"-P", b"-n"];
+        // -n is the number of processes only for pytest.
+        let mut known = option
+            .into_iter()
+            .filter(|option| *option != b"-n" || exec.runs() == b"pytest");
+        let value = known.find_map(|option| word.strip_prefix(option))?;
+        let next = words.get(position + 1).copied().unwrap_or_default();
+        number(if value.is_empty() { next } else { value })
+    })
 }
 
 /// Returns the average number of running and runnable threads.

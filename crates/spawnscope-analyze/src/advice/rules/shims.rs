@@ -153,7 +153,7 @@ fn launched_chain<'a>(context: &RuleContext<'_, 'a>, index: u32) -> Option<Chain
 }
 
 fn finding(context: &RuleContext<'_, '_>, chain: &Chain<'_>, all: Vec<u32>) -> Finding {
-    let links: Vec<String> = chain.links.iter().map(|link| name(link)).collect();
+    let links = named_links(context, chain, all[0]);
     let real = name(chain.real);
     let program = chain.links.last().copied().unwrap_or_default();
     // A wrapper that launches the program keeps its own name. One that execs it can be selected by either name.
@@ -180,6 +180,7 @@ fn finding(context: &RuleContext<'_, '_>, chain: &Chain<'_>, all: Vec<u32>) -> F
     let spent = time(sum(&all, |index| spent(context, index)));
     let before = time(sum(&all, |index| before_real(context, index)));
     let caller = chain.caller.filter(|_| chain.is_last_command());
+    let is_launched = context.launch(all[0]).execs.len() == 1;
     Finding::measured("shims", title, all)
         .evidence(format!("the chain: {}", links.join(" -> ")))
         .evidence(format!("{took} {spent} in all, {before} of it before {real} begins"))
@@ -190,9 +191,28 @@ fn finding(context: &RuleContext<'_, '_>, chain: &Chain<'_>, all: Vec<u32>) -> F
             )
         }))
         .with_example(context)
-        .fixes(instructions(chain, &real))
+        .fixes(instructions(chain, &real, is_launched))
         .limits(limits(chain.kind))
         .predicted_by(Change::Direct, option)
+}
+
+/// Returns the names of the links. A wrapper and the program of the same name behind it are told apart by their paths.
+fn named_links(context: &RuleContext<'_, '_>, chain: &Chain<'_>, example: u32) -> Vec<String> {
+    let of_child = || wrapped_child(context.forest(), example).and_then(|child| context.launch(child).execs.last());
+    let execs = chained(context, example);
+    let launched = of_child().filter(|_| execs.len() == 1);
+    let paths: Vec<&[u8]> = execs.iter().chain(launched).map(|exec| exec.path()).collect();
+    let is_namesake = |at: usize| {
+        let beside = [at.checked_sub(1), Some(at + 1)].into_iter().flatten();
+        beside
+            .filter_map(|other| chain.links.get(other))
+            .any(|other| *other == chain.links[at])
+    };
+    let link = |(at, link): (usize, &&[u8])| match paths.get(at) {
+        Some(path) if is_namesake(at) => name(path),
+        _ => name(link),
+    };
+    chain.links.iter().enumerate().map(link).collect()
 }
 
 fn times(chain: &Chain<'_>, count: usize) -> String {
@@ -228,7 +248,7 @@ fn before_real(context: &RuleContext<'_, '_>, index: u32) -> Nanos {
         .unwrap_or_default()
 }
 
-fn instructions(chain: &Chain<'_>, real: &str) -> Vec<String> {
+fn instructions(chain: &Chain<'_>, real: &str, is_launched: bool) -> Vec<String> {
     match chain.kind {
         Link::Env => vec![format!("run the program without env: {real}")],
         Link::EnvLine => vec![format!(
@@ -239,9 +259,12 @@ fn instructions(chain: &Chain<'_>, real: &str) -> Vec<String> {
             "  find its path with: pyenv which, rbenv which, asdf which, mise which, rustup which".to_owned(),
             "  or put its directory before the shims in the PATH of the script".to_owned(),
         ],
-        Link::Wrapper => vec![
-            format!("run the program directly, with the arguments that the wrapper adds: {real}"),
-            "  or end the wrapper with `exec PROGRAM ...`, which saves one process".to_owned(),
-        ],
+        Link::Wrapper => {
+            let directly = format!("run the program directly, with the arguments that the wrapper adds: {real}");
+            // A wrapper that execs the program already saves that process.
+            let exec =
+                is_launched.then(|| "  or end the wrapper with `exec PROGRAM ...`, which saves one process".to_owned());
+            [directly].into_iter().chain(exec).collect()
+        }
     }
 }

@@ -6,6 +6,7 @@ mod memory;
 mod reaping;
 mod removal;
 mod shells;
+mod work;
 
 use super::adjustments::Adjustments;
 use super::constants::Constants;
@@ -14,6 +15,7 @@ use crate::tree::Forest;
 
 pub use images::search_share;
 pub use machine::QUICK_LAUNCH;
+pub use work::overslept;
 
 /// A change to launches or to the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +52,16 @@ pub enum Change {
     QuickLaunch,
     /// Removes the permission scanner.
     NoScan,
+    /// Does the work of the launches in their parents' processes.
+    InProcess,
+    /// Starts each program once per parent, and asks that process instead of launching again.
+    Coprocess,
+    /// Lets another program do the work, whose run takes this many thousandths of the time.
+    Replace(u32),
+    /// Runs launches that followed each other this many at a time.
+    Jobs(u32),
+    /// Ends each `sleep` of a polling parent when the child that it waits for ends.
+    WakeInTime,
     /// Changes the number of CPUs.
     Cpus(u32),
 }
@@ -60,6 +72,8 @@ pub(crate) struct Context<'c, 'a> {
     pub(crate) forest: &'c Forest<'a>,
     pub(crate) timelines: &'c Timelines,
     pub(crate) constants: &'c Constants,
+    /// CPUs of the replay.
+    pub(crate) cpus: u32,
 }
 
 impl Change {
@@ -83,6 +97,11 @@ impl Change {
             Change::NoTeardown => machine::without_teardown(forest, launches, adjustments),
             Change::QuickLaunch => machine::quick_launch(forest, launches, adjustments),
             Change::NoScan => machine::without_scanner(context, adjustments),
+            Change::InProcess => work::in_process(forest, launches, adjustments),
+            Change::Coprocess => work::coprocess(forest, launches, adjustments),
+            Change::Replace(thousandths) => work::replace(forest, launches, thousandths, adjustments),
+            Change::Jobs(jobs) => work::jobs(context, launches, jobs, adjustments),
+            Change::WakeInTime => work::wake_in_time(forest, launches, adjustments),
             Change::Cpus(cpus) => {
                 adjustments.cpus = Some(cpus);
                 launches.to_vec()

@@ -14,6 +14,7 @@ Examples:
   spawnscope report --by line             which script lines launch
   ssh build cat ci.db | spawnscope report -    from standard input
   spawnscope report --by args             same program, same arguments
+  spawnscope report --by subcommand       git log apart from git show
   spawnscope report --by command --top 0  every command
   spawnscope report --from 12.5 --to 20   only these seconds
   spawnscope report --json | jq '.commands[0]'";
@@ -47,6 +48,8 @@ pub enum Grouping {
     Command,
     /// A launched program with its arguments
     Args,
+    /// A launched program with its subcommand, as `git log` or `python3 -m pip`
+    Subcommand,
     /// The program that launches
     Parent,
     /// The script line that launches

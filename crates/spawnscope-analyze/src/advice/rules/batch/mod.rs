@@ -133,6 +133,13 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         .collect()
 }
 
+/// Returns the launches that this rule merges.
+pub(super) fn covered(context: &RuleContext<'_, '_>) -> HashSet<u32> {
+    let batches = (0..context.forest().launches.len()).flat_map(|parent| batches_of(context, parent));
+    let batches = batches.filter(|(_, batch)| batch.len() >= HABIT);
+    batches.flat_map(|(_, batch)| batch).collect()
+}
+
 /// Returns the batches of launches by one process that one launch each could replace.
 fn batches_of<'a>(context: &RuleContext<'_, 'a>, parent: usize) -> Vec<(BatchKey<'a>, Vec<u32>)> {
     let forest = context.forest();

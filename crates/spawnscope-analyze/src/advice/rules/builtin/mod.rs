@@ -72,6 +72,13 @@ pub(super) fn forks_around(context: &RuleContext<'_, '_>) -> HashSet<u32> {
     all_needless(context).flat_map(|needless| needless.forks).collect()
 }
 
+/// Whether a launch is of a program that this rule replaces in a shell.
+pub(super) fn replaces(context: &RuleContext<'_, '_>, index: u32) -> bool {
+    let program = context.launch(index).command.name;
+    let is_known = TABLE.binary_search_by_key(&program, |(program, _)| program).is_ok();
+    is_known && Dialect::of_parent(context.forest(), index as usize).is_some()
+}
+
 fn needless(context: &RuleContext<'_, '_>, siblings: &[usize], position: usize) -> Option<Needless> {
     let forest = context.forest();
     let index = siblings[position];

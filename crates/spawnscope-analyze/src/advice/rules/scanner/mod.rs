@@ -11,7 +11,7 @@ use crate::whatif::changes::Change;
 use spawnscope_data::event::{Nanos, ObjectKind};
 use spawnscope_data::statistics::median;
 use spawnscope_data::units;
-use waits::{Wait, first_and_later, most_at_once};
+use waits::{Wait, first_and_later, most_at_once, slowest_files};
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let mut objects = context.recording.objects.iter();
@@ -72,6 +72,7 @@ fn evidence(context: &RuleContext<'_, '_>, waits: &[Wait], waited: Nanos, launch
             time(later)
         ));
     }
+    evidence.extend(slowest(context, waits));
     let at_once = most_at_once(waits);
     if at_once > 1 {
         evidence.push(format!(
@@ -79,4 +80,16 @@ fn evidence(context: &RuleContext<'_, '_>, waits: &[Wait], waited: Nanos, launch
         ));
     }
     evidence
+}
+
+/// Names the files whose execs waited longest. `None` when no wait was inside an exec.
+fn slowest(context: &RuleContext<'_, '_>, waits: &[Wait]) -> Option<String> {
+    const MOST_NAMED: usize = 3;
+    let files = slowest_files(context, waits);
+    let named = files.iter().take(MOST_NAMED).map(|(path, waited, count)| {
+        let waits = units::counted(*count, "wait", "waits");
+        format!("{} ({} in {waits})", name(path), time(*waited))
+    });
+    let named: Vec<String> = named.collect();
+    (!named.is_empty()).then(|| format!("the execs of these files waited longest: {}", named.join(", ")))
 }

@@ -1,11 +1,13 @@
 //! Waits for a scanner's permission: lists them, compares the first exec of a file with later ones, and counts concurrent waits.
 
+use std::cmp::Reverse;
 use std::collections::HashMap;
 
 use crate::advice::context::RuleContext;
 use crate::external_wait::{ExternalWait, external_wait_of};
+use crate::launch::Exec;
 use spawnscope_data::event::Nanos;
-use spawnscope_data::rows::TextId;
+use spawnscope_data::rows::{SliceRow, TextId};
 use spawnscope_data::statistics::median;
 
 /// System call numbers of x86-64: execve, execveat.
@@ -16,36 +18,80 @@ pub(super) struct Wait {
     pub(super) daemon: Option<TextId>,
     pub(super) from: Nanos,
     pub(super) to: Nanos,
+    /// Time off the CPU, without the wake-ups in between.
+    waited: Nanos,
     pub(super) in_exec: bool,
 }
 
 impl Wait {
     pub(super) fn span(&self) -> Nanos {
-        self.to.since(self.from)
+        self.waited
     }
 }
 
-/// Returns all waits, grouped by thread.
+/// A thread that is on a CPU for less than this between two waits in one call was woken by the answer to another thread, and waits on for its
+/// own: the kernel wakes all waiters at each answer.
+const NO_WORK: Nanos = Nanos(10_000);
+
+/// Returns all waits, grouped by thread. Parts of one wait are one, and a wait counts only if the daemon answered it.
 pub(super) fn of_launches(context: &RuleContext<'_, '_>) -> Vec<Wait> {
     let timelines = context.timelines();
     let mut waits = Vec::new();
     for (thread, each) in (0..).zip(&timelines.threads) {
+        let mut current: Option<(Wait, Option<u16>)> = None;
         for slice in timelines.slices(thread).iter() {
-            let ExternalWait::Scanner(daemon) = external_wait_of(&slice) else {
-                continue;
-            };
-            if let Some(span) = slice.wake_span.or(slice.off_span) {
-                waits.push(Wait {
-                    launch: each.launch,
-                    daemon,
-                    from: slice.off,
-                    to: Nanos(slice.off.0 + span.0),
-                    in_exec: slice.syscall.is_some_and(|call| EXECS.contains(&call)),
-                });
+            let part = part_of(&slice, each.launch);
+            let goes_on = slice.calls == 0 && slice.on_span.is_some_and(|on| on < NO_WORK);
+            match (&mut current, part) {
+                (Some((wait, call)), Some(part)) if goes_on && *call == slice.syscall => {
+                    wait.waited.0 += part.waited.0;
+                    (wait.to, wait.daemon) = (part.to, part.daemon.or(wait.daemon));
+                }
+                (_, part) => {
+                    waits.extend(current.take().map(|(wait, _)| wait));
+                    current = part.map(|part| (part, slice.syscall));
+                }
             }
         }
+        waits.extend(current.map(|(wait, _)| wait));
     }
     waits
+}
+
+/// Returns the part of a wait that one slice shows. `None` when it is another wait, or one that nobody had answered at the end.
+fn part_of(slice: &SliceRow, launch: u32) -> Option<Wait> {
+    let ExternalWait::Scanner(daemon) = external_wait_of(slice) else {
+        return None;
+    };
+    let span = slice.wake_span.or(slice.off_span)?;
+    Some(Wait {
+        launch,
+        daemon,
+        from: slice.off,
+        to: Nanos(slice.off.0 + span.0),
+        waited: span,
+        in_exec: slice.syscall.is_some_and(|call| EXECS.contains(&call)),
+    })
+}
+
+/// Returns the files whose execs waited longest: path, waiting time, and number of execs that waited.
+pub(super) fn slowest_files<'a>(context: &RuleContext<'_, 'a>, waits: &[Wait]) -> Vec<(&'a [u8], Nanos, u64)> {
+    let mut files: HashMap<&[u8], (u64, u64)> = HashMap::new();
+    for wait in waits.iter().filter(|wait| wait.in_exec) {
+        let execs = &context.launch(wait.launch).execs;
+        let is_within = |exec: &&Exec<'_>| exec.enter.get() <= Some(wait.from) && exec.returned.get() >= Some(wait.to);
+        if let Some(exec) = execs.iter().find(is_within) {
+            let (waited, count) = files.entry(exec.path()).or_default();
+            *waited += wait.span().0;
+            *count += 1;
+        }
+    }
+    let mut files: Vec<_> = files.into_iter().collect();
+    files.sort_by_key(|(path, (waited, _))| (Reverse(*waited), *path));
+    let files = files.into_iter();
+    files
+        .map(|(path, (waited, count))| (path, Nanos(waited), count))
+        .collect()
 }
 
 /// Returns the median waits of the first exec and of later execs of a file, over the files that were executed more than once and waited for

@@ -1,0 +1,84 @@
+//! Fixes in the language of the program that launches: how to keep an answer, to launch without a shell, to wait. A fix in another language
+//! would not help its author.
+
+use crate::patterns::runtimes::Runtime;
+
+/// Returns how to keep the answer of a program, one line each.
+pub(super) fn keeping_an_answer(runtime: Runtime) -> &'static [&'static str] {
+    match runtime {
+        Runtime::Shell => &[
+            "  answer=$(PROGRAM ARGUMENTS)     once, before the loop; then \"$answer\"",
+            "  export it if scripts that this one launches ask again",
+        ],
+        Runtime::Python => &["  @functools.cache on the function that launches, or a module-level variable"],
+        Runtime::Perl => &["  use feature 'state'; state $answer = `PROGRAM ARGUMENTS`;"],
+        Runtime::Raku => &["  state $answer = run(<PROGRAM ARGUMENTS>, :out).out.slurp(:close);"],
+        Runtime::Ruby => &["  @answer ||= `PROGRAM ARGUMENTS`"],
+        Runtime::Node => &["  let answer; const ask = () => answer ??= execFileSync('PROGRAM', ['ARGUMENTS'])"],
+        Runtime::Php => &["  static $answer = null; $answer ??= shell_exec('PROGRAM ARGUMENTS');"],
+        Runtime::Make => &[
+            "  ANSWER := $(shell PROGRAM ARGUMENTS)     with := it is asked once; with = at each use",
+            "  export it, so that sub-makes do not ask again",
+        ],
+        Runtime::Emacs => &["  keep it in a variable (defvar), or in a buffer-local cache per directory"],
+        Runtime::Go => &["  sync.OnceValue(func() string { ... exec.Command ... })"],
+        Runtime::Rust => &["  static ANSWER: LazyLock<String> = LazyLock::new(|| ... Command::new ...)"],
+        Runtime::Java => &["  keep it in a static final field"],
+        Runtime::Native => &["  keep it in a variable of the program, or pass it on in the environment"],
+    }
+}
+
+/// Returns how to launch a program without a shell, one line each.
+pub(super) fn without_shell(runtime: Runtime) -> &'static [&'static str] {
+    match runtime {
+        Runtime::Python => {
+            &["  subprocess.run([\"prog\", \"arg\"]) without shell=True; os.system() and os.popen() always use a shell"]
+        }
+        Runtime::Perl => &[
+            "  system(\"prog\", \"arg\") and open(my $out, \"-|\", \"prog\", \"arg\") with a list instead of one string or backticks",
+        ],
+        Runtime::Raku => &["  run <prog arg> instead of shell \"prog arg\" and qx//"],
+        Runtime::Ruby => {
+            &["  system(\"prog\", \"arg\") and IO.popen([\"prog\", \"arg\"]) instead of one string or backticks"]
+        }
+        Runtime::Node => &[
+            "  execFileSync(\"prog\", [\"arg\"]) and execFile instead of execSync and exec; spawn without shell: true",
+        ],
+        Runtime::Php => {
+            &["  proc_open([\"prog\", \"arg\"], ...) with an array instead of exec, shell_exec, system or backticks"]
+        }
+        Runtime::Java => &["  new ProcessBuilder(\"prog\", \"arg\") instead of sh -c"],
+        Runtime::Emacs => &["  call-process and process-lines instead of shell-command and shell-command-to-string"],
+        Runtime::Make => {
+            &["  a recipe line without quotes, redirections and ; needs no shell: make then executes it directly"]
+        }
+        Runtime::Go => &["  exec.Command(\"prog\", \"arg\") instead of exec.Command(\"sh\", \"-c\", ...)"],
+        Runtime::Rust => &["  Command::new(\"prog\").arg(\"arg\") instead of Command::new(\"sh\").arg(\"-c\")"],
+        Runtime::Shell => &["  the command itself instead of sh -c '...' and eval"],
+        Runtime::Native => &["  posix_spawnp() with an array of arguments instead of system() and popen()"],
+    }
+}
+
+/// Returns how to do what the shell did around the program, one line each.
+pub(super) fn instead_of_shell_syntax(runtime: Runtime) -> &'static [&'static str] {
+    match runtime {
+        Runtime::Python => {
+            &["  2>/dev/null: stderr=subprocess.DEVNULL; cd x &&: cwd=\"x\"; VAR=x: env={**os.environ, \"VAR\": \"x\"}"]
+        }
+        Runtime::Perl => &["  VAR=x: local $ENV{VAR} = \"x\"; cd x &&: chdir; 2>/dev/null: IPC::Open3 or IPC::Run"],
+        Runtime::Raku => &["  run(..., :err) for 2>; :cwd<x> for cd x &&; :env(|%*ENV, VAR => \"x\") for VAR=x"],
+        Runtime::Ruby => &["  system({\"VAR\" => \"x\"}, \"prog\", chdir: \"x\", err: File::NULL)"],
+        Runtime::Node => {
+            &["  {cwd: \"x\", env: {...process.env, VAR: \"x\"}, stdio: [\"pipe\", \"pipe\", \"ignore\"]}"]
+        }
+        Runtime::Php => &["  proc_open takes the descriptors, the directory and the environment as arguments"],
+        Runtime::Java => &["  ProcessBuilder.directory(), environment() and redirectError(DISCARD)"],
+        Runtime::Emacs => &[
+            "  let-bind default-directory and process-environment; (call-process PROG nil '(t nil) nil ARG) drops stderr",
+        ],
+        Runtime::Go => &["  Cmd.Dir, Cmd.Env and Cmd.Stderr = nil"],
+        Runtime::Rust => &["  Command::current_dir, env, and stderr(Stdio::null())"],
+        Runtime::Make | Runtime::Shell => &[],
+        Runtime::Native => &["  posix_spawn_file_actions_addopen() and _addchdir_np(), and an environment of its own"],
+    }
+}

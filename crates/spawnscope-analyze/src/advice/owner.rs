@@ -1,0 +1,169 @@
+//! Who maintains the code that requests launches: the user, a generator (`configure`, `libtool`), or a third party (`node_modules`, `/usr`).
+//! Advice about code that the user does not maintain ranks below the user's own.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use crate::advice::context::RuleContext;
+use crate::launch::{Exec, base_name};
+use spawnscope_data::event::Language;
+
+/// Who maintains a file of code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Owner {
+    /// The user, as far as the path shows.
+    User,
+    /// A generator: an edit is lost at the next run of Autoconf, Automake, Libtool or CMake.
+    Generated,
+    /// Somebody else, who delivered an installed package or a vendored dependency.
+    ThirdParty,
+}
+
+/// Code that the user does not maintain.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Foreign {
+    /// Who maintains it. Never the user.
+    pub owner: Owner,
+    /// The file that requests most of the launches.
+    pub file: Vec<u8>,
+}
+
+/// Scripts that Autoconf, Automake and Libtool generate or copy into a project.
+const GENERATED: [&[u8]; 15] = [
+    b"ar-lib",
+    b"compile",
+    b"config.guess",
+    b"config.status",
+    b"config.sub",
+    b"configure",
+    b"depcomp",
+    b"install-sh",
+    b"libtool",
+    b"ltmain.sh",
+    b"missing",
+    b"mkinstalldirs",
+    b"py-compile",
+    b"test-driver",
+    b"ylwrap",
+];
+/// Directories of generated code.
+const GENERATED_DIRECTORIES: [&[u8]; 2] = [b"CMakeFiles", b"autom4te.cache"];
+/// Directories of installed or vendored dependencies.
+const THIRD_PARTY_DIRECTORIES: [&[u8]; 8] = [
+    b"dist-packages",
+    b"gems",
+    b"node_modules",
+    b"perl5",
+    b"site-packages",
+    b"third_party",
+    b"vendor",
+    b"vendor_perl",
+];
+/// Directories below which packages are installed.
+const INSTALLED: [&[u8]; 6] = [b"/usr/", b"/lib/", b"/bin/", b"/sbin/", b"/nix/store/", b"/gnu/store/"];
+/// Part of the installed directories in which users keep their own scripts.
+const LOCAL: &[u8] = b"/usr/local/";
+/// Parts of paths of dependencies that a package manager downloaded.
+const DOWNLOADED: [&[u8]; 3] = [b"/.cargo/registry/", b"/.rustup/toolchains/", b"/go/pkg/mod/"];
+/// Rules whose fix is not in the code that requests the launches, but in the machine, the environment or the launched program.
+const FIXED_ELSEWHERE: [&str; 10] = [
+    "loader",
+    "loader-search",
+    "off-path",
+    "path-search",
+    "run-queue",
+    "scanner",
+    "shims",
+    "slow-machine",
+    "teardown",
+    "version-manager",
+];
+
+impl Owner {
+    /// Returns who maintains a file, by its path.
+    #[must_use]
+    pub fn of(path: &[u8]) -> Owner {
+        let contains = |part: &&[u8]| path.windows(part.len()).any(|window| window == *part);
+        let mut directories = path.rsplit(|byte| *byte == b'/').skip(1);
+        if GENERATED.contains(&base_name(path)) {
+            return Owner::Generated;
+        }
+        let kind = directories.find_map(|directory| match directory {
+            _ if GENERATED_DIRECTORIES.contains(&directory) => Some(Owner::Generated),
+            _ if THIRD_PARTY_DIRECTORIES.contains(&directory) => Some(Owner::ThirdParty),
+            _ => None,
+        });
+        let is_installed = INSTALLED.iter().any(|begin| path.starts_with(begin)) && !path.starts_with(LOCAL);
+        match kind {
+            Some(owner) => owner,
+            None if is_installed || DOWNLOADED.iter().any(|part| contains(part)) => Owner::ThirdParty,
+            None => Owner::User,
+        }
+    }
+}
+
+/// Returns whose code requests most of the launches of a finding. `None` when it is the user's, when it is unknown, and for rules whose fix
+/// is elsewhere.
+pub(super) fn foreign(context: &RuleContext<'_, '_>, rule: &str, launches: &[u32]) -> Option<Foreign> {
+    if FIXED_ELSEWHERE.contains(&rule) {
+        return None;
+    }
+    let mut files: BTreeMap<(Owner, &[u8]), usize> = BTreeMap::new();
+    for file in launches.iter().filter_map(|launch| file_of(context, *launch)) {
+        *files.entry((Owner::of(file), file)).or_default() += 1;
+    }
+    files.retain(|(owner, _), _| *owner != Owner::User);
+    if files.values().sum::<usize>() * 2 <= launches.len() {
+        return None;
+    }
+    let ((owner, file), _) = files.into_iter().min_by_key(|(_, count)| Reverse(*count))?;
+    Some(Foreign {
+        owner,
+        file: file.to_vec(),
+    })
+}
+
+/// Returns the script that requested a launch. `None` for compiled programs, whose user wrote their arguments, not their code.
+fn file_of<'g>(context: &RuleContext<'g, '_>, launch: u32) -> Option<&'g [u8]> {
+    let call_site = context.callers.of(launch as usize);
+    let of_call_site = call_site.filter(|call_site| call_site.language != Language::Native);
+    let launcher = || context.forest().launcher(launch as usize);
+    match of_call_site {
+        Some(call_site) => call_site.file.as_deref(),
+        None => launcher().and_then(script_of),
+    }
+}
+
+/// Returns the path of the script that an exec ran.
+fn script_of<'e>(exec: &'e Exec<'_>) -> Option<&'e [u8]> {
+    exec.interpreter().map(|_| exec.path())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_path_shows_who_maintains_a_file() {
+        let cases = [
+            ("./configure", Owner::Generated),
+            ("config.status", Owner::Generated),
+            ("/home/me/project/build-aux/ltmain.sh", Owner::Generated),
+            ("build/CMakeFiles/run.sh", Owner::Generated),
+            ("/home/me/app/node_modules/husky/install.js", Owner::ThirdParty),
+            (
+                "/home/me/.venv/lib/python3.11/site-packages/pip/_vendor/x.py",
+                Owner::ThirdParty,
+            ),
+            ("/usr/share/bash-completion/completions/git", Owner::ThirdParty),
+            ("/root/.cargo/registry/src/index/cc-1.0/src/lib.rs", Owner::ThirdParty),
+            ("/usr/local/bin/deploy", Owner::User),
+            ("/home/me/vendors/list.sh", Owner::User),
+            ("build.sh", Owner::User),
+            ("/home/me/configure/run.sh", Owner::User),
+        ];
+        for (path, owner) in cases {
+            assert_eq!(Owner::of(path.as_bytes()), owner, "{path}");
+        }
+    }
+}

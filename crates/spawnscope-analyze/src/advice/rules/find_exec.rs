@@ -1,0 +1,65 @@
+//! `find -exec sh -c '...' {} \;` and `xargs -n1 sh -c`: a shell per file, where one shell can loop over many files.
+
+use crate::advice::context::RuleContext;
+use crate::advice::finding::Finding;
+use crate::advice::phrases::{launches, literal, name, quoted, time, times};
+use crate::advice::thresholds::{HABIT, longest};
+use crate::patterns::shells::command_of;
+use crate::whatif::changes::Change;
+
+const MOST_FINDINGS: usize = 2;
+const FINDERS: [&[u8]; 4] = [b"find", b"gfind", b"gxargs", b"xargs"];
+
+pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
+    let by_parent = context.grouped_by(|index, launch| {
+        let parent = launch.birth_command.name;
+        let is_shell = launch.execs.first().and_then(command_of).is_some();
+        (is_shell && FINDERS.contains(&parent) && takes_one_file(context, index))
+            .then_some((parent, launch.birth_command.name))
+    });
+    let habits = by_parent.into_iter().filter(|(_, all)| all.len() >= HABIT);
+    longest(context, habits, MOST_FINDINGS)
+        .into_iter()
+        .map(|((parent, _), all)| finding(context, parent, all))
+        .collect()
+}
+
+/// Whether `find` ends the command with `;`, or `xargs` passes one argument or line at a time.
+fn takes_one_file(context: &RuleContext<'_, '_>, index: u32) -> bool {
+    let Some(exec) = context.forest().launcher(index as usize) else {
+        return false;
+    };
+    let mut arguments = exec.arguments();
+    if exec.runs().ends_with(b"find") {
+        return arguments.any(|argument| argument == b";");
+    }
+    arguments.any(|argument| argument == b"-n1" || argument == b"-I{}" || argument == b"-L1")
+        || exec
+            .arguments()
+            .zip(exec.arguments().skip(1))
+            .any(|pair| matches!(pair, (b"-n" | b"-L", b"1") | (b"-I", _)))
+}
+
+fn finding(context: &RuleContext<'_, '_>, parent: &[u8], all: Vec<u32>) -> Finding {
+    let title = format!("{} launches a shell {}, one per file", name(parent), times(all.len()));
+    let evidence = format!(
+        "{} of a shell take {} in all, with everything that they launch",
+        launches(all.len()),
+        time(context.spent_on(&all))
+    );
+    let together = match parent {
+        b"find" | b"gfind" => "  find ... -exec sh -c 'for f; do ... \"$f\" ...; done' sh {} +",
+        _ => "  xargs sh -c 'for f; do ... \"$f\" ...; done' sh",
+    };
+    let program = name(context.launch(all[0]).command.name);
+    Finding::modelled("shell-per-file", title, all)
+        .evidence(evidence)
+        .with_example(context)
+        .fix("loop over many files in one shell:")
+        .fix(together)
+        .limits("what the shell launches per file stays; xargs -P then has fewer, larger jobs")
+        .predicted_by(
+            Change::InProcess,
+            quoted(&format!("--in-process={program},parent={}", literal(parent))),
+        )
+}

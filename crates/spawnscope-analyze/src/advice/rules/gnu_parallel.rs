@@ -1,0 +1,47 @@
+//! GNU parallel runs every job in a shell, which cannot be removed. It can pass many arguments to each job.
+
+use crate::advice::context::RuleContext;
+use crate::advice::finding::Finding;
+use crate::advice::phrases::{launches, name, time, times};
+use crate::advice::rules::needless_shell::PARALLEL;
+use crate::advice::thresholds::HABIT;
+use crate::patterns::shells::{command_of, is_shell};
+use crate::whatif::changes::Change;
+
+/// Jobs per CPU that keep all CPUs busy.
+const JOBS_EACH: usize = 4;
+
+pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
+    let by_program = context.grouped_by(|_, launch| {
+        let is_job = launch.birth_command.name == PARALLEL && launch.execs.first().and_then(command_of).is_some();
+        is_job.then_some(launch.command.name)
+    });
+    let habits = by_program.into_iter().filter(|(_, all)| all.len() >= HABIT);
+    habits.map(|(program, all)| finding(context, program, all)).collect()
+}
+
+fn finding(context: &RuleContext<'_, '_>, program: &[u8], all: Vec<u32>) -> Finding {
+    let jobs = context.recording.info.cpus as usize * JOBS_EACH;
+    let size = (all.len() / jobs.max(1)).max(2);
+    let what = if is_shell(program) {
+        "jobs".to_owned()
+    } else {
+        format!("{} jobs", name(program))
+    };
+    let title = format!(
+        "GNU parallel starts {what} {}, each through a shell of its own",
+        times(all.len())
+    );
+    let evidence = format!("{} take {} in all", launches(all.len()), time(context.spent_on(&all)));
+    Finding::modelled("gnu-parallel", title, all)
+        .evidence(evidence)
+        .with_example(context)
+        .fix("pass many arguments to each job, if the program takes several files:")
+        .fix(format!(
+            "  parallel -m PROGRAM   (or -X, which repeats the context of {{}}; -n{size} sets the number)"
+        ))
+        .fix("or launch without a shell and without the work of parallel per job:")
+        .fix("  xargs -P\"$(nproc)\" -n1 PROGRAM")
+        .limits("-m and -X give each job several arguments: results and exit statuses are per job, not per argument")
+        .predicted_by(Change::Batch(size as u32), format!("--batch=parent=parallel={size}"))
+}

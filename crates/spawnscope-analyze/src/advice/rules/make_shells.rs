@@ -1,0 +1,50 @@
+//! `$(shell ...)` in a makefile, which make evaluates again at every use of a variable that was defined with `=`.
+
+use std::collections::BTreeMap;
+
+use crate::advice::context::RuleContext;
+use crate::advice::finding::Finding;
+use crate::advice::phrases::{launches, name, time, times};
+use crate::advice::selection::options;
+use crate::advice::thresholds::{HABIT, longest};
+use crate::patterns::runtimes::Runtime;
+use crate::patterns::shells::command_of;
+use crate::whatif::Fix;
+use crate::whatif::changes::Change;
+
+const MOST_FINDINGS: usize = 3;
+/// Maximum number of characters of the command.
+const MOST_CHARACTERS: usize = 40;
+
+pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
+    let by_text = context.grouped_by(|index, launch| {
+        let text = launch.execs.first().and_then(command_of)?;
+        let is_function = Runtime::of_parent(context.forest(), index) == Runtime::Make && context.is_captured(index);
+        is_function.then_some((text, launch.execs.first()?.cwd()))
+    });
+    let habits = by_text.into_iter().filter(|(_, all)| all.len() >= HABIT);
+    let habits: BTreeMap<_, _> = habits.collect();
+    longest(context, habits, MOST_FINDINGS)
+        .into_iter()
+        .map(|((text, _), all)| finding(context, text, all))
+        .collect()
+}
+
+fn finding(context: &RuleContext<'_, '_>, text: &[u8], all: Vec<u32>) -> Finding {
+    let tries = vec![Fix {
+        change: Change::Remove,
+        launches: all[1..].to_vec(),
+    }];
+    let options = options(context, &tries);
+    let text: String = name(text).chars().take(MOST_CHARACTERS).collect();
+    let title = format!("make evaluates $(shell {text}) {}", times(all.len()));
+    let evidence = format!("{} take {} in all", launches(all.len()), time(context.spent_on(&all)));
+    Finding::modelled("make-shell", title, all)
+        .evidence(evidence)
+        .with_example(context)
+        .fix("evaluate it once, where the variable is defined:")
+        .fix("  NAME = $(shell ...)  ->  NAME := $(shell ...)")
+        .fix("  or at the first use: NAME = $(eval NAME := $$(shell ...))$(NAME)")
+        .limits("the command then runs even if no target needs it, and does not see files that the build makes later")
+        .predicted_by_all(tries, options)
+}

@@ -1,0 +1,148 @@
+//! `mv`, `cp`, `ln`, `rm`, `mkdir`, `chmod` and the like once per file, where more than one argument differs each time: source and
+//! destination. One launch cannot take several pairs, but one process can do the work of all.
+
+use std::collections::{BTreeMap, HashSet};
+
+use super::batch;
+use crate::advice::context::RuleContext;
+use crate::advice::finding::Finding;
+use crate::advice::phrases::{launches, name, option, time, times};
+use crate::advice::thresholds::{HABIT, is_mostly_tax, longest};
+use crate::patterns::chains::is_inside;
+use crate::patterns::runtimes::Runtime;
+use crate::whatif::changes::Change;
+
+const MOST_FINDINGS: usize = 3;
+const MOST_AT_ONCE: u32 = 1000;
+/// Programs that take a source and a destination.
+const PAIRS: [&[u8]; 4] = [b"cp", b"install", b"ln", b"mv"];
+/// Programs that take any number of files.
+const LISTS: [&[u8]; 8] = [
+    b"chgrp", b"chmod", b"chown", b"mkdir", b"rm", b"rmdir", b"touch", b"unlink",
+];
+/// Minimum share of distinct command lines, in percent.
+const LEAST_DISTINCT: usize = 80;
+
+pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
+    let forest = context.forest();
+    let batched = batch::covered(context);
+    let mut kinds: BTreeMap<(&[u8], &[u8]), Vec<u32>> = BTreeMap::new();
+    for parent in 0..forest.launches.len() {
+        let mut of_parent: BTreeMap<(&[u8], &[u8]), Vec<u32>> = BTreeMap::new();
+        for &index in forest.children(parent) {
+            let launch = &forest.launches[index];
+            let program = launch.command.name;
+            let is_known = PAIRS.contains(&program) || LISTS.contains(&program);
+            if is_known
+                && launch.execs.len() == 1
+                && !batched.contains(&(index as u32))
+                && is_mostly_tax(context, index)
+            {
+                let key = (launch.birth_command.name, program);
+                of_parent.entry(key).or_default().push(index as u32);
+            }
+        }
+        let habits = of_parent.into_iter().filter(|(_, all)| are_distinct(context, all));
+        habits.for_each(|(key, mut all)| kinds.entry(key).or_default().append(&mut all));
+    }
+    kinds.retain(|_, all| !is_inside(forest, all[0]));
+    longest(context, kinds, MOST_FINDINGS)
+        .into_iter()
+        .map(|((parent, program), mut all)| {
+            all.sort_unstable();
+            finding(context, parent, program, all)
+        })
+        .collect()
+}
+
+/// Whether launches by one process are about different files. `rm -f conftest.o` again and again is not a list of files.
+fn are_distinct(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
+    let lines = all
+        .iter()
+        .filter_map(|index| Some(context.launch(*index).execs.last()?.argv()));
+    let distinct: HashSet<&[u8]> = lines.collect();
+    all.len() >= HABIT && distinct.len() * 100 >= all.len() * LEAST_DISTINCT
+}
+
+fn finding(context: &RuleContext<'_, '_>, parent: &[u8], program: &[u8], all: Vec<u32>) -> Finding {
+    let is_pair = PAIRS.contains(&program);
+    let what = if is_pair {
+        "with another source and destination each"
+    } else {
+        "with other files each"
+    };
+    let title = format!(
+        "{} launches {} {} {what}",
+        name(parent),
+        name(program),
+        times(all.len())
+    );
+    let evidence = format!(
+        "{} take {} in all, mostly launching: the work itself is one or two system calls each",
+        launches(all.len()),
+        time(context.spent_on(&all))
+    );
+    let runtime = Runtime::of_parent(context.forest(), all[0]);
+    Finding::modelled("many-files", title, all)
+        .evidence(evidence)
+        .with_example(context)
+        .fixes(fix(runtime, program, is_pair))
+        .limits(
+            "one process for all of them must check for errors itself; steps that need a file at its new place must come after it; \
+             rename() does not move between file systems, which mv does",
+        )
+        .predicted_by(
+            Change::Batch(MOST_AT_ONCE),
+            format!("{}={MOST_AT_ONCE}", option("--batch", program, parent)),
+        )
+}
+
+fn fix(runtime: Runtime, program: &[u8], is_pair: bool) -> Vec<String> {
+    let own: &[&str] = match runtime {
+        Runtime::Python => {
+            &["  os.rename, shutil.copy2, os.symlink, os.unlink, os.makedirs, os.chmod, which launch nothing"]
+        }
+        Runtime::Perl => &["  rename, File::Copy::copy, symlink, unlink, mkdir, chmod, which launch nothing"],
+        Runtime::Raku => &["  rename, copy, symlink, unlink, mkdir, chmod, which launch nothing"],
+        Runtime::Ruby => &["  FileUtils.mv, cp, ln_s, rm, mkdir_p, chmod, which launch nothing"],
+        Runtime::Node => {
+            &["  fs.renameSync, copyFileSync, symlinkSync, rmSync, mkdirSync, chmodSync, which launch nothing"]
+        }
+        Runtime::Php => &["  rename, copy, symlink, unlink, mkdir, chmod, which launch nothing"],
+        Runtime::Go => &["  os.Rename, os.Symlink, os.Remove, os.MkdirAll, os.Chmod, which launch nothing"],
+        Runtime::Rust => {
+            &["  std::fs::rename, copy, remove_file, create_dir_all, set_permissions, which launch nothing"]
+        }
+        _ => &[],
+    };
+    if !own.is_empty() {
+        let first = "call the functions of the language instead:".to_owned();
+        return [first]
+            .into_iter()
+            .chain(own.iter().map(|line| (*line).to_owned()))
+            .collect();
+    }
+    let program = name(program);
+    if !is_pair {
+        return vec![
+            format!("collect the files in the loop, and launch {program} once after it:"),
+            format!("  printf '%s\\0' \"$file\"   in the loop, and after it:  done | xargs -0 {program} --"),
+        ];
+    }
+    let function = match program.as_str() {
+        "mv" => "rename($from, $to)",
+        "ln" => "symlink($from, $to)",
+        _ => "copy($from, $to)",
+    };
+    vec![
+        "print the pairs in the loop, and let one process handle all of them:".to_owned(),
+        "  printf '%s\\0%s\\0' \"$from\" \"$to\"   in the loop, and after it:".to_owned(),
+        format!(
+            "  done | perl -MFile::Copy -0 -ne 'chomp; if (defined $from) {{ $to = $_; {function} or warn \"$to: $!\\n\"; \
+             undef $from }} else {{ $from = $_ }}'"
+        ),
+        format!(
+            "or sort them by destination directory, and launch {program} once for each: {program} -t DIRECTORY FILES..."
+        ),
+    ]
+}

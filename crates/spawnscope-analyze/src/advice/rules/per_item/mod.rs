@@ -1,0 +1,93 @@
+//! One launch per item of programs that answer for many items at once: `git show` and `git log` per file or commit, `docker inspect` per
+//! container, `stat` per file.
+
+mod table;
+
+use std::collections::{BTreeMap, HashSet};
+
+use crate::advice::context::RuleContext;
+use crate::advice::finding::Finding;
+use crate::advice::phrases::{launches, name, option, time, times};
+use crate::advice::thresholds::{HABIT, longest};
+use crate::patterns::subcommands;
+use crate::phases::Phase;
+use crate::whatif::changes::Change;
+use spawnscope_data::event::Nanos;
+
+const MOST_FINDINGS: usize = 3;
+/// One launch takes at most this many items, so that its command line does not get too long.
+const MOST_AT_ONCE: u32 = 1000;
+/// Minimum share of distinct command lines, in percent. The same question again is for the rule on repeats.
+const LEAST_DISTINCT: usize = 50;
+
+/// The parent's program, the launched program, its subcommand, and the fix.
+type Key<'a> = (&'a [u8], &'a [u8], &'a [u8], &'static str);
+
+pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
+    let forest = context.forest();
+    let mut kinds: BTreeMap<Key<'_>, Vec<u32>> = BTreeMap::new();
+    for parent in 0..forest.launches.len() {
+        let mut of_parent: BTreeMap<Key<'_>, Vec<u32>> = BTreeMap::new();
+        for &index in forest.children(parent) {
+            let launch = &forest.launches[index];
+            let [exec] = &launch.execs[..] else { continue };
+            let program = launch.command.name;
+            if let Some((fix, subcommand)) = table::at_once(program, exec).filter(|_| !exec.argv_cut) {
+                let key = (launch.birth_command.name, program, subcommand, fix);
+                of_parent.entry(key).or_default().push(index as u32);
+            }
+        }
+        let items = of_parent.into_iter().filter(|(_, all)| are_items(context, all));
+        items.for_each(|(key, mut all)| kinds.entry(key).or_default().append(&mut all));
+    }
+    longest(context, kinds, MOST_FINDINGS)
+        .into_iter()
+        .map(|(key, mut all)| {
+            all.sort_unstable();
+            finding(context, key, all)
+        })
+        .collect()
+}
+
+/// Whether launches by one process ask about different items.
+fn are_items(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
+    let lines = all
+        .iter()
+        .filter_map(|index| Some(context.launch(*index).execs.last()?.argv()));
+    let distinct: HashSet<&[u8]> = lines.collect();
+    all.len() >= HABIT && distinct.len() >= HABIT && distinct.len() * 100 >= all.len() * LEAST_DISTINCT
+}
+
+fn finding(context: &RuleContext<'_, '_>, (parent, program, subcommand, fix): Key<'_>, all: Vec<u32>) -> Finding {
+    let command = if subcommand.is_empty() {
+        name(program)
+    } else {
+        name(&subcommands::label(program, subcommand))
+    };
+    let title = format!(
+        "{} launches {command} {}, once per item",
+        name(parent),
+        times(all.len())
+    );
+    let run = context.phase_of(&all, Phase::Run);
+    let each = Nanos(run.0 / all.len().max(1) as u64);
+    let evidence = format!(
+        "{} take {} in all and run for {} each, part of it start-up that one launch would pay once",
+        launches(all.len()),
+        time(context.spent_on(&all)),
+        time(each)
+    );
+    Finding::modelled("per-item", title, all)
+        .evidence(evidence)
+        .with_example(context)
+        .fix("ask once for all items:")
+        .fix(format!("  {fix}"))
+        .limits(
+            "the answers then come together and must be split; items that depend on earlier answers need their own launch; the \
+             shortest run is taken for start-up",
+        )
+        .predicted_by(
+            Change::Batch(MOST_AT_ONCE),
+            format!("{}={MOST_AT_ONCE}", option("--batch", program, parent)),
+        )
+}

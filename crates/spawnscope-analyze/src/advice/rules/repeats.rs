@@ -1,0 +1,118 @@
+//! Questions that are asked again and again with the same arguments: `git rev-parse --show-toplevel`, `pkg-config --cflags x`. The first
+//! answer can be kept.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use super::builtin;
+use crate::advice::context::RuleContext;
+use crate::advice::finding::Finding;
+use crate::advice::languages;
+use crate::advice::phrases::{launches, name, time, times};
+use crate::advice::selection::options;
+use crate::advice::thresholds::{HABIT, longest};
+use crate::patterns::chains::is_inside;
+use crate::patterns::queries::{Answer, answer_of};
+use crate::patterns::runtimes::Runtime;
+use crate::patterns::shells::is_shell;
+use crate::whatif::Fix;
+use crate::whatif::changes::Change;
+use spawnscope_data::units;
+
+const MOST_FINDINGS: usize = 3;
+/// Maximum number of command lines that are shown.
+const MOST_LINES: usize = 3;
+/// Maximum number of characters of a command line.
+const MOST_CHARACTERS: usize = 60;
+
+/// What launches of the same question have in common: arguments and working directory.
+type Question<'a> = (&'a [u8], Option<&'a [u8]>);
+/// Who asks whom, and whether the answer is certainly the same.
+type Key<'a> = (&'a [u8], &'a [u8], Answer);
+
+pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
+    let mut kinds: BTreeMap<Key<'_>, BTreeMap<Question<'_>, Vec<u32>>> = BTreeMap::new();
+    for (index, launch) in context.launched() {
+        let Some(exec) = launch.execs.last().filter(|exec| !exec.argv_cut) else {
+            continue;
+        };
+        let program = launch.command.name;
+        let Some(answer) = answer_of(exec).filter(|_| !is_inside(context.forest(), index)) else {
+            continue;
+        };
+        // A shell can do some of these without asking anybody, which is better.
+        let is_unclear = answer == Answer::PerhapsSame && !context.is_captured(index);
+        if is_unclear || is_shell(program) || builtin::replaces(context, index) {
+            continue;
+        }
+        let questions = kinds.entry((launch.birth_command.name, program, answer)).or_default();
+        questions.entry((exec.argv(), exec.cwd())).or_default().push(index);
+    }
+    let repeated = kinds.into_iter().map(|(key, mut questions)| {
+        questions.retain(|_, launches| launches.len() >= HABIT);
+        let mut all: Vec<u32> = questions.values().flatten().copied().collect();
+        all.sort_unstable();
+        ((key, questions), all)
+    });
+    longest(context, repeated.filter(|(_, all)| !all.is_empty()), MOST_FINDINGS)
+        .into_iter()
+        .map(|((key, questions), all)| finding(context, key, &questions, all))
+        .collect()
+}
+
+fn finding(
+    context: &RuleContext<'_, '_>,
+    (parent, program, answer): Key<'_>,
+    questions: &BTreeMap<Question<'_>, Vec<u32>>,
+    all: Vec<u32>,
+) -> Finding {
+    let repeated = questions
+        .values()
+        .flat_map(|launches| &launches[1..])
+        .copied()
+        .collect();
+    let tries = vec![Fix {
+        change: Change::Remove,
+        launches: repeated,
+    }];
+    let options = options(context, &tries);
+    let runtime = Runtime::of_parent(context.forest(), all[0]);
+    let distinct = match questions.len() {
+        1 => "the same arguments".to_owned(),
+        several => format!("only {} different command lines", units::count(several as u64)),
+    };
+    let title = format!(
+        "{} launches {} {} with {distinct}",
+        name(parent),
+        name(program),
+        times(all.len())
+    );
+    let evidence = format!("{} take {} in all", launches(all.len()), time(context.spent_on(&all)));
+    Finding::modelled("repeats", title, all)
+        .evidence(evidence)
+        .evidence_of(lines(context, questions))
+        .with_example(context)
+        .fix("ask once, and keep the answer:")
+        .fixes(languages::keeping_an_answer(runtime).iter().copied())
+        .limits(match answer {
+            Answer::Same => {
+                "if the work in between changes the answer (a commit, an installation), ask again after that step"
+            }
+            Answer::PerhapsSame => {
+                "only if the output depends on nothing but the arguments: Spawnscope does not know this program"
+            }
+        })
+        .predicted_by_all(tries, options)
+}
+
+/// Returns the most frequent command lines.
+fn lines(context: &RuleContext<'_, '_>, questions: &BTreeMap<Question<'_>, Vec<u32>>) -> Vec<String> {
+    let mut questions: Vec<&Vec<u32>> = questions.values().collect();
+    questions.sort_by_key(|launches| (Reverse(launches.len()), launches[0]));
+    let line = |launches: &&Vec<u32>| {
+        let words = context.example(launches).join(&b' ');
+        let line: String = name(&words).chars().take(MOST_CHARACTERS).collect();
+        format!("{} x {line}", units::count(launches.len() as u64))
+    };
+    questions.iter().take(MOST_LINES).map(line).collect()
+}

@@ -1,0 +1,156 @@
+//! The wall that hangs on a command: what the command would save if none of its launches were made, with their own waits, sleeps and
+//! permission scanner. The launch tax of a command may be small while most of the wall hangs on it.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use crate::groups::Group;
+use crate::launch::Command;
+use crate::patterns::shells::is_shell;
+use crate::tree::Forest;
+use crate::whatif::changes::Change;
+use crate::whatif::{Fix, WhatIf};
+use spawnscope_data::event::Nanos;
+use spawnscope_data::parallel;
+use spawnscope_data::rows::Origin;
+
+/// The wall that hangs on all launches of a command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hanging {
+    /// Display name of the command, as in the table: `git`, or `(bash)` for forks of bash.
+    pub label: Vec<u8>,
+    /// Number of its launches.
+    pub count: u64,
+    /// What removing them saves: expected value, lower and upper end of the confidence interval.
+    pub saving: [Nanos; 3],
+    /// Whether its launches mostly lead to another command of the list: a shell, `env`, or one launch around everything.
+    pub is_wrapper: bool,
+}
+
+/// Maximum number of commands whose launches are removed in a replay.
+const MOST_REPLAYED: usize = 8;
+/// The same for large recordings, in which a replay takes longer.
+const MOST_REPLAYED_OF_LARGE: usize = 5;
+/// From this number of launches a recording is large.
+const LARGE: usize = 20_000;
+/// Nothing worth a replay hangs on commands that run during less than this share of the wall.
+const LEAST_SHARE: f64 = 0.02;
+/// Maximum number of launches in concurrent replays, as for advice.
+const MOST_AT_ONCE: usize = 300_000;
+/// Programs that only launch what their arguments or input say.
+const LAUNCHERS: [&[u8]; 18] = [
+    b"chroot",
+    b"env",
+    b"find",
+    b"flock",
+    b"gmake",
+    b"make",
+    b"nice",
+    b"ninja",
+    b"nohup",
+    b"parallel",
+    b"script",
+    b"setsid",
+    b"stdbuf",
+    b"sudo",
+    b"time",
+    b"timeout",
+    b"unshare",
+    b"xargs",
+];
+/// A command is a wrapper when its launches are at most this many, and nearly the whole wall hangs on it and on another command below it.
+const SINGLE: u64 = 2;
+/// Share of the wall that counts as nearly the whole.
+const NEARLY_ALL: f64 = 0.9;
+/// Share of what hangs on a wrapper that must hang on a command below it.
+const MOST_OF_IT: f64 = 0.5;
+
+/// A command with its launches, and the time during which at least one of them existed.
+#[derive(Default)]
+struct Candidate {
+    launches: Vec<u32>,
+    covered: u64,
+    latest: Nanos,
+}
+
+/// Returns what hangs on each of the commands that run longest, the largest share of the wall first.
+pub(crate) fn hanging(whatif: &WhatIf<'_, '_>) -> Vec<Hanging> {
+    let forest = whatif.forest;
+    let candidates = candidates(forest, whatif.replay.measured);
+    let for_memory = (MOST_AT_ONCE / forest.launches.len().max(1)).max(1);
+    let mut all = parallel::each(candidates.len(), for_memory, |index| {
+        let (command, launches) = &candidates[index];
+        let fix = Fix {
+            change: Change::Remove,
+            launches: launches.clone(),
+        };
+        Hanging {
+            label: command.label(),
+            count: launches.len() as u64,
+            saving: whatif.predict(&[fix]).saving(),
+            is_wrapper: false,
+        }
+    });
+    let names: Vec<&[u8]> = candidates.iter().map(|(command, _)| command.name).collect();
+    mark_wrappers(&mut all, &names, whatif);
+    all.retain(|each| each.saving[0] > Nanos(0));
+    all.sort_by(|a, b| (Reverse(a.saving[0]), &a.label).cmp(&(Reverse(b.saving[0]), &b.label)));
+    all
+}
+
+/// Returns the commands that run during most of the wall. Launches are in order of creation, so one pass measures that.
+fn candidates<'a>(forest: &Forest<'a>, wall: Nanos) -> Vec<(Command<'a>, Vec<u32>)> {
+    let mut commands: HashMap<Command<'a>, Candidate> = HashMap::new();
+    for (index, launch) in (0..).zip(&forest.launches) {
+        if !launch.is_launch() || launch.origin == Origin::Command || launch.parent.get().is_none() {
+            continue;
+        }
+        let each = commands.entry(*launch.command).or_default();
+        each.launches.push(index);
+        if let (Some(start), Some(total)) = (launch.start(), launch.total(forest.end)) {
+            let end = Nanos(start.0 + total.0);
+            each.covered += end.since(start.max(each.latest)).0;
+            each.latest = each.latest.max(end);
+        }
+    }
+    let mut commands: Vec<(Command<'a>, Candidate)> = commands.into_iter().collect();
+    commands.retain(|(_, each)| each.covered as f64 >= LEAST_SHARE * wall.0 as f64);
+    commands.sort_by_key(|(command, each)| (Reverse(each.covered), command.name, command.forked));
+    let most = if forest.launches.len() < LARGE {
+        MOST_REPLAYED
+    } else {
+        MOST_REPLAYED_OF_LARGE
+    };
+    commands.truncate(most);
+    commands
+        .into_iter()
+        .map(|(command, each)| (command, each.launches))
+        .collect()
+}
+
+/// Marks shells and launchers if something else explains what hangs on them, and single launches around the whole command.
+fn mark_wrappers(all: &mut [Hanging], names: &[&[u8]], whatif: &WhatIf<'_, '_>) {
+    let whole = whatif.unrecorded().0 as f64 * NEARLY_ALL;
+    let leads_on = |each: &Hanging, name: &[u8]| {
+        let is_around_all = each.count <= SINGLE && each.saving[0].0 as f64 >= whole;
+        is_shell(name) || LAUNCHERS.contains(&name) || is_around_all
+    };
+    let leading: Vec<bool> = all.iter().zip(names).map(|(each, name)| leads_on(each, name)).collect();
+    let others = all.iter().zip(&leading).filter(|(_, leads)| !**leads);
+    let largest = others.map(|(each, _)| each.saving[0]).max().unwrap_or_default();
+    for (each, leads) in all.iter_mut().zip(leading) {
+        each.is_wrapper = leads && largest.0 as f64 >= MOST_OF_IT * each.saving[0].0 as f64;
+    }
+}
+
+/// Adds to each command what hangs on it, and moves these commands to the front, the largest first.
+pub(super) fn rank_by_hanging(groups: &mut [Group], hanging: &[Hanging]) {
+    let by_label: HashMap<&[u8], Nanos> = hanging
+        .iter()
+        .map(|each| (each.label.as_slice(), each.saving[0]))
+        .collect();
+    for group in &mut *groups {
+        group.hangs = by_label.get(group.label.as_slice()).copied();
+    }
+    groups.sort_by_key(|group| Reverse(group.hangs));
+}

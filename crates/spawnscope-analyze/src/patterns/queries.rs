@@ -1,0 +1,175 @@
+//! Command lines that only ask a question: about the machine, an installation or a repository. Asked again with the same arguments, they
+//! almost always give the same answer.
+
+use super::subcommands::subcommand_of;
+use crate::launch::{Exec, base_name};
+
+/// Programs that only answer questions, whatever their arguments.
+const ALWAYS: [&[u8]; 22] = [
+    b"arch",
+    b"dpkg-architecture",
+    b"getconf",
+    b"getent",
+    b"hostname",
+    b"id",
+    b"ldconfig",
+    b"locale",
+    b"logname",
+    b"lsb_release",
+    b"lscpu",
+    b"nproc",
+    b"pkg-config",
+    b"pkgconf",
+    b"readlink",
+    b"realpath",
+    b"systemd-detect-virt",
+    b"tput",
+    b"tty",
+    b"uname",
+    b"which",
+    b"whoami",
+];
+/// Options that make any program print something about itself.
+const ABOUT_ITSELF: [&[u8]; 9] = [
+    b"--version",
+    b"-V",
+    b"-v",
+    b"-version",
+    b"--help",
+    b"-vV",
+    b"-dumpmachine",
+    b"-dumpversion",
+    b"--print-architecture",
+];
+/// Subcommands that only answer questions.
+const SUBCOMMANDS: [(&[u8], &[&[u8]]); 12] = [
+    (b"brew", &[b"--prefix", b"--cellar", b"--repository"]),
+    (b"cargo", &[b"locate-project", b"metadata", b"pkgid"]),
+    (b"docker", &[b"context", b"info", b"version"]),
+    (b"gcloud", &[b"config", b"info"]),
+    (
+        b"git",
+        &[
+            b"config",
+            b"describe",
+            b"ls-remote",
+            b"remote",
+            b"rev-parse",
+            b"symbolic-ref",
+            b"var",
+            b"version",
+        ],
+    ),
+    (b"go", &[b"env", b"list", b"version"]),
+    (b"kubectl", &[b"config", b"version"]),
+    (b"npm", &[b"bin", b"config", b"prefix", b"root"]),
+    (b"podman", &[b"info", b"version"]),
+    (b"rustup", &[b"show", b"which"]),
+    (b"timedatectl", &[b"show"]),
+    (b"yarn", &[b"bin", b"dir", b"global"]),
+];
+/// Programs whose answer differs although their arguments do not: they read their input, the time, or a state that changes.
+const CHANGING: [&[u8]; 66] = [
+    b"[",
+    b"awk",
+    b"base64",
+    b"basename",
+    b"cat",
+    b"cmp",
+    b"column",
+    b"comm",
+    b"cp",
+    b"curl",
+    b"cut",
+    b"date",
+    b"dd",
+    b"df",
+    b"diff",
+    b"du",
+    b"echo",
+    b"env",
+    b"expr",
+    b"false",
+    b"find",
+    b"free",
+    b"gawk",
+    b"grep",
+    b"head",
+    b"hexdump",
+    b"jq",
+    b"kill",
+    b"ls",
+    b"lsof",
+    b"make",
+    b"mawk",
+    b"mktemp",
+    b"mv",
+    b"nc",
+    b"nice",
+    b"od",
+    b"openssl",
+    b"paste",
+    b"pgrep",
+    b"pidof",
+    b"printf",
+    b"ps",
+    b"rev",
+    b"rm",
+    b"sed",
+    b"shuf",
+    b"sleep",
+    b"sort",
+    b"ss",
+    b"ssh",
+    b"stat",
+    b"sudo",
+    b"tail",
+    b"tee",
+    b"test",
+    b"timeout",
+    b"touch",
+    b"tr",
+    b"true",
+    b"uniq",
+    b"uuidgen",
+    b"wc",
+    b"wget",
+    b"xargs",
+    b"xxd",
+];
+
+/// What the recording says about the answer to a repeated command line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Answer {
+    /// The program only answers questions about what seldom changes.
+    Same,
+    /// Unknown: the program may depend on more than its arguments.
+    PerhapsSame,
+}
+
+/// Returns whether the same command line gives the same answer. `None` where it does not, or has another purpose than the answer.
+pub(crate) fn answer_of(exec: &Exec<'_>) -> Option<Answer> {
+    let program = base_name(exec.path());
+    let mut arguments = exec.arguments().skip(1);
+    let subcommands = SUBCOMMANDS.iter().find(|(name, _)| *name == program);
+    let asks = |subcommand| subcommands.is_some_and(|(_, all)| all.contains(&subcommand));
+    let is_print_option = |argument: &[u8]| argument.starts_with(b"-print-") || argument == b"--print";
+    let is_same = ALWAYS.contains(&program)
+        || program.ends_with(b"-config")
+        || subcommand_of(exec).is_some_and(asks)
+        || is_about_itself(exec)
+        || arguments.any(is_print_option);
+    match () {
+        () if is_same => Some(Answer::Same),
+        // A subcommand that is not a question changes something, or reads what changes.
+        () if CHANGING.contains(&program) || subcommand_of(exec).is_some() => None,
+        () => Some(Answer::PerhapsSame),
+    }
+}
+
+/// Whether the only argument asks a program about itself.
+fn is_about_itself(exec: &Exec<'_>) -> bool {
+    let mut arguments = exec.arguments().skip(1);
+    let only = arguments.next().filter(|_| arguments.next().is_none());
+    only.is_some_and(|only| ABOUT_ITSELF.contains(&only))
+}

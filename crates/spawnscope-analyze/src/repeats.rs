@@ -1,0 +1,47 @@
+//! Command lines that were launched again and again, identical in all arguments and in the working directory.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use crate::groups::argument_list;
+use crate::tree::Forest;
+use spawnscope_data::event::Nanos;
+
+/// A command line with its launches.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Repeat {
+    /// The arguments with spaces between them.
+    pub label: Vec<u8>,
+    /// Number of launches.
+    pub count: u64,
+    /// Summed wall time of the launches.
+    pub total: Nanos,
+}
+
+/// A command line that was launched less often is not a habit.
+const LEAST: u64 = 5;
+/// Maximum number of command lines that are reported.
+const MOST: usize = 10;
+
+/// Returns the command lines that were repeated for the longest time.
+pub(crate) fn repeats(forest: &Forest<'_>) -> Vec<Repeat> {
+    let mut lines: HashMap<(&[u8], Option<&[u8]>), (u64, u64)> = HashMap::new();
+    for launch in forest.launches.iter().filter(|launch| launch.is_launch()) {
+        if let Some(exec) = launch.execs.last().filter(|exec| !exec.argv_cut) {
+            let (count, total) = lines.entry((exec.argv(), exec.cwd())).or_default();
+            *count += 1;
+            *total += launch.total(forest.end).unwrap_or_default().0;
+        }
+    }
+    let mut lines: Vec<_> = lines.into_iter().filter(|(_, (count, _))| *count >= LEAST).collect();
+    lines.sort_by_key(|(key, (count, total))| (Reverse(*total), Reverse(*count), *key));
+    lines.truncate(MOST);
+    lines
+        .into_iter()
+        .map(|((argv, _), (count, total))| Repeat {
+            label: argument_list(argv, false),
+            count,
+            total: Nanos(total),
+        })
+        .collect()
+}

@@ -1,0 +1,180 @@
+//! What of a tree is shown: alike siblings folded into one line, only some launches with what led to them, only the upper levels.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use crate::tree::{Forest, Step};
+use spawnscope_data::event::Nanos;
+
+/// This many alike siblings in a row are folded: the first one is shown, the others are counted.
+const FOLDED_FROM: usize = 4;
+
+/// Which lines of a tree are shown. The default shows all launches.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TreeOptions<'o> {
+    /// By launch: whether it is shown. `None` shows all.
+    pub shown: Option<&'o [bool]>,
+    /// Maximum number of levels.
+    pub depth: Option<usize>,
+    /// Whether alike siblings are folded.
+    pub fold: bool,
+}
+
+/// A line of the shown tree.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// A launch.
+    Launch(Step),
+    /// Siblings like the launch above, with everything that they launched.
+    Folded {
+        /// Depth of the siblings.
+        depth: usize,
+        /// Whether no further sibling follows.
+        is_last: bool,
+        /// Number of siblings.
+        count: u64,
+        /// Their summed wall time.
+        total: Nanos,
+    },
+    /// The launches below the deepest level that is shown.
+    Below {
+        /// Depth of these launches.
+        depth: usize,
+        /// Number of launches.
+        count: u64,
+    },
+}
+
+impl Line {
+    /// Returns the depth, and whether no further sibling follows.
+    #[must_use]
+    pub fn place(&self) -> (usize, bool) {
+        match self {
+            Line::Launch(step) => (step.depth, step.is_last),
+            Line::Folded { depth, is_last, .. } => (*depth, *is_last),
+            Line::Below { depth, .. } => (*depth, true),
+        }
+    }
+}
+
+/// Returns for each launch whether it is selected or has a selected descendant.
+#[must_use]
+pub fn with_ancestors(forest: &Forest<'_>, selected: impl IntoIterator<Item = u32>) -> Vec<bool> {
+    let mut shown = vec![false; forest.launches.len()];
+    for launch in selected {
+        let mut at = Some(launch as usize);
+        while let Some(index) = at.filter(|index| !shown[*index]) {
+            shown[index] = true;
+            at = forest.parent(index);
+        }
+    }
+    shown
+}
+
+/// A tree with options.
+pub struct TreeView<'v, 'a> {
+    forest: &'v Forest<'a>,
+    options: TreeOptions<'v>,
+    /// By launch: equal numbers mean equal programs, outcomes and descendants. Empty without folding.
+    shapes: Vec<u64>,
+}
+
+impl<'v, 'a> TreeView<'v, 'a> {
+    /// Prepares the view.
+    #[must_use]
+    pub fn new(forest: &'v Forest<'a>, options: TreeOptions<'v>) -> TreeView<'v, 'a> {
+        let shapes = if options.fold { shapes(forest) } else { Vec::new() };
+        TreeView {
+            forest,
+            options,
+            shapes,
+        }
+    }
+
+    /// Iterates over the lines from the top down.
+    pub fn lines<'f>(&'f self, tops: &[usize]) -> impl Iterator<Item = Line> + use<'f, 'v, 'a> {
+        let mut pending = Vec::new();
+        self.push(&mut pending, tops, 0);
+        std::iter::from_fn(move || {
+            let line = pending.pop()?;
+            if let Line::Launch(step) = line {
+                self.push(&mut pending, self.forest.children(step.index), step.depth + 1);
+            }
+            Some(line)
+        })
+    }
+
+    /// Puts the lines of siblings on the stack, the first one on top.
+    fn push(&self, pending: &mut Vec<Line>, siblings: &[usize], depth: usize) {
+        let is_shown = |index: &usize| self.options.shown.is_none_or(|shown| shown[*index]);
+        let siblings: Vec<usize> = siblings.iter().copied().filter(is_shown).collect();
+        if siblings.is_empty() {
+            return;
+        }
+        if self.options.depth.is_some_and(|levels| depth >= levels) {
+            let count = self.forest.walk(&siblings).count() as u64;
+            pending.push(Line::Below { depth, count });
+            return;
+        }
+        let first_line = pending.len();
+        for alike in siblings.chunk_by(|one, other| self.are_alike(*one, *other)) {
+            let is_folded = alike.len() >= FOLDED_FROM;
+            let single = if is_folded { &alike[..1] } else { alike };
+            pending.extend(single.iter().map(|index| {
+                Line::Launch(Step {
+                    index: *index,
+                    depth,
+                    is_last: false,
+                })
+            }));
+            if is_folded {
+                pending.push(self.folded(&alike[1..], depth));
+            }
+        }
+        if let Some(last) = pending.last_mut() {
+            match last {
+                Line::Launch(step) => step.is_last = true,
+                Line::Folded { is_last, .. } => *is_last = true,
+                Line::Below { .. } => {}
+            }
+        }
+        pending[first_line..].reverse();
+    }
+
+    fn folded(&self, siblings: &[usize], depth: usize) -> Line {
+        let total = |index: &usize| {
+            self.forest.launches[*index]
+                .total(self.forest.end)
+                .unwrap_or_default()
+                .0
+        };
+        Line::Folded {
+            depth,
+            is_last: false,
+            count: siblings.len() as u64,
+            total: Nanos(siblings.iter().map(total).sum()),
+        }
+    }
+
+    fn are_alike(&self, one: usize, other: usize) -> bool {
+        let shapes = self.shapes.get(one).zip(self.shapes.get(other));
+        shapes.is_some_and(|(one, other)| one == other)
+    }
+}
+
+/// Returns a number for each launch that is equal for equal subtrees: programs, outcomes and failed execs, not arguments and times.
+fn shapes(forest: &Forest<'_>) -> Vec<u64> {
+    let mut shapes = vec![0; forest.launches.len()];
+    let tops = [forest.roots.as_slice(), &forest.orphans].concat();
+    let parents_first: Vec<usize> = forest.walk(&tops).map(|step| step.index).collect();
+    for index in parents_first.into_iter().rev() {
+        let launch = &forest.launches[index];
+        let mut hasher = DefaultHasher::new();
+        (*launch.command).hash(&mut hasher);
+        launch.outcome.hash(&mut hasher);
+        forest.failed_execs(index).len().hash(&mut hasher);
+        let children = forest.children(index).iter();
+        children.for_each(|child| shapes[*child].hash(&mut hasher));
+        shapes[index] = hasher.finish();
+    }
+    shapes
+}

@@ -1,0 +1,258 @@
+//! Changes to where and when the work of launches is done: in the parent's process, in one long-lived process, several at a time, or by
+//! another program.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::Context;
+use crate::launch::Launch;
+use crate::phases::Phase;
+use crate::tree::Forest;
+use crate::whatif::adjustments::Adjustments;
+use spawnscope_data::event::Nanos;
+use spawnscope_data::rows::Origin;
+
+/// All that a launch costs besides its work.
+const AROUND: [Phase; 7] = [
+    Phase::Create,
+    Phase::Queue,
+    Phase::Setup,
+    Phase::Exec,
+    Phase::Load,
+    Phase::Teardown,
+    Phase::Reap,
+];
+/// Share of the shortest run that is start-up of the program, and its uncertainty: the shortest run also did some work.
+const START_UP: f64 = 0.7;
+const START_UP_SPREAD: f64 = 0.3;
+/// Upper limit of the start-up, as a multiple of exec and load. python3 is close to it.
+const MOST_STARTS: f64 = 25.0;
+/// One question and answer through pipes, in nanoseconds: two wake-ups and four system calls.
+const ROUND_TRIP: f64 = 30_000.0;
+/// Uncertainty of running launches side by side, as a share of the saving: caches, disks and locks are not modelled.
+const SPREAD_OF_JOBS: f64 = 0.2;
+
+/// Start-up of a program in its runs, in nanoseconds.
+#[derive(Clone, Copy)]
+struct StartUp {
+    likely: f64,
+    spread: f64,
+}
+
+/// Returns the start-up of each program among launches, by its shortest run.
+fn start_ups<'a>(forest: &Forest<'a>, launches: &[u32]) -> HashMap<&'a [u8], StartUp> {
+    let mut least: HashMap<&[u8], f64> = HashMap::new();
+    for launch in launches.iter().map(|index| &forest.launches[*index as usize]) {
+        let phase = |phase| launch.phases.get(phase).map(|time| time.0 as f64);
+        // A fork without exec has no start-up.
+        let limit = MOST_STARTS * (phase(Phase::Exec).unwrap_or(0.0) + phase(Phase::Load).unwrap_or(0.0));
+        if let Some(run) = phase(Phase::Run) {
+            let least = least.entry(launch.command.name).or_insert(f64::INFINITY);
+            *least = least.min(run.min(limit));
+        }
+    }
+    let of_least = |(name, least): (_, f64)| {
+        let start_up = StartUp {
+            likely: START_UP * least,
+            spread: START_UP_SPREAD * least,
+        };
+        (name, start_up)
+    };
+    least.into_iter().map(of_least).collect()
+}
+
+fn run_of(launch: &Launch<'_>) -> f64 {
+    launch.phases.get(Phase::Run).unwrap_or_default().0 as f64
+}
+
+/// Keeps only the work of a launch, without the start-up of its program, plus `more` nanoseconds.
+fn keep_work(launch: u32, each: &Launch<'_>, start_up: StartUp, more: f64, adjustments: &mut Adjustments) {
+    for phase in AROUND {
+        adjustments.scale(launch, phase, 0.0);
+    }
+    adjustments.drop_supervision(launch);
+    let run = run_of(each);
+    if run > 0.0 {
+        adjustments.scale(launch, Phase::Run, ((run - start_up.likely).max(0.0) + more) / run);
+        adjustments.uncertain += start_up.spread.min(run);
+    }
+}
+
+/// Does the work of launches in their parents' processes.
+pub(super) fn in_process(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
+    let mut affected = launches.to_vec();
+    affected.retain(|launch| forest.launches[*launch as usize].origin != Origin::Command);
+    let start_ups = start_ups(forest, &affected);
+    for &launch in &affected {
+        let each = &forest.launches[launch as usize];
+        let start_up = start_ups.get(each.command.name).copied();
+        let start_up = start_up.filter(|_| !each.execs.is_empty()).unwrap_or(NO_START_UP);
+        keep_work(launch, each, start_up, 0.0, adjustments);
+    }
+    affected
+}
+
+const NO_START_UP: StartUp = StartUp {
+    likely: 0.0,
+    spread: 0.0,
+};
+
+/// Starts each program once per parent, and sends the work of its other launches to that process.
+pub(super) fn coprocess(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
+    let mut groups: BTreeMap<(usize, &[u8]), Vec<u32>> = BTreeMap::new();
+    for &launch in launches {
+        if let Some(parent) = forest.parent(launch as usize) {
+            let key = (parent, forest.launches[launch as usize].command.name);
+            groups.entry(key).or_default().push(launch);
+        }
+    }
+    let start_ups = start_ups(forest, launches);
+    let mut affected = Vec::new();
+    for ((_, program), group) in groups.into_iter().filter(|(_, group)| group.len() > 1) {
+        let start_up = start_ups.get(program).copied().unwrap_or(NO_START_UP);
+        for &launch in &group[1..] {
+            keep_work(
+                launch,
+                &forest.launches[launch as usize],
+                start_up,
+                ROUND_TRIP,
+                adjustments,
+            );
+        }
+        affected.extend(group);
+    }
+    affected.sort_unstable();
+    affected
+}
+
+/// Lets another program do the work, which runs for so many thousandths of the time.
+pub(super) fn replace(
+    forest: &Forest<'_>,
+    launches: &[u32],
+    thousandths: u32,
+    adjustments: &mut Adjustments,
+) -> Vec<u32> {
+    let mut affected = launches.to_vec();
+    affected.retain(|launch| run_of(&forest.launches[*launch as usize]) > 0.0);
+    for &launch in &affected {
+        adjustments.scale(launch, Phase::Run, f64::from(thousandths) / 1000.0);
+    }
+    affected
+}
+
+/// Runs launches of a program that one process made one after the other `jobs` at a time. They take as long as the busiest of `jobs` slots, but not less
+/// than their CPU time divided by the CPUs.
+pub(super) fn jobs(context: Context<'_, '_>, launches: &[u32], jobs: u32, adjustments: &mut Adjustments) -> Vec<u32> {
+    let forest = context.forest;
+    let mut loops: BTreeMap<(usize, &[u8]), Vec<u32>> = BTreeMap::new();
+    for &launch in launches {
+        if let Some(parent) = forest.parent(launch as usize) {
+            let key = (parent, forest.launches[launch as usize].command.name);
+            loops.entry(key).or_default().push(launch);
+        }
+    }
+    let mut affected = Vec::new();
+    let mut is_below = vec![false; forest.launches.len()];
+    // Parents come before their children: a loop inside a launch that already runs beside others stays as it is.
+    for ((parent, _), group) in loops {
+        if is_below[parent] {
+            continue;
+        }
+        let serial = one_after_the_other(forest, &group);
+        let spans: Vec<u64> = serial.iter().map(|launch| total_of(forest, *launch)).collect();
+        let all: u64 = spans.iter().sum();
+        if serial.len() < 2 || all == 0 {
+            continue;
+        }
+        let busy: u64 = serial.iter().map(|launch| cpu_below(forest, *launch)).sum();
+        let side_by_side = in_slots(&spans, jobs).max(busy / u64::from(context.cpus.max(1)));
+        let remains = (side_by_side as f64 / all as f64).min(1.0);
+        for &launch in &serial {
+            for step in forest.walk(&[launch as usize]) {
+                is_below[step.index] = true;
+                Phase::ALL
+                    .into_iter()
+                    .for_each(|phase| adjustments.scale(step.index as u32, phase, remains));
+            }
+        }
+        adjustments.uncertain += (all as f64) * (1.0 - remains) * SPREAD_OF_JOBS;
+        affected.extend(serial);
+    }
+    affected.sort_unstable();
+    affected
+}
+
+/// Returns those of the launches by one process that begin after the one before has ended.
+fn one_after_the_other(forest: &Forest<'_>, group: &[u32]) -> Vec<u32> {
+    let mut latest = Nanos(0);
+    let mut serial = Vec::new();
+    for &launch in group {
+        let each = &forest.launches[launch as usize];
+        let end = each.end().unwrap_or(forest.end);
+        if each.start().is_some_and(|start| start >= latest) {
+            serial.push(launch);
+        }
+        latest = latest.max(end);
+    }
+    serial
+}
+
+fn total_of(forest: &Forest<'_>, launch: u32) -> u64 {
+    let total = forest.launches[launch as usize].total(forest.end);
+    total.unwrap_or_default().0
+}
+
+/// Returns the CPU time of a launch and its descendants.
+fn cpu_below(forest: &Forest<'_>, launch: u32) -> u64 {
+    let steps = forest.walk(&[launch as usize]);
+    steps
+        .map(|step| forest.launches[step.index].cpu.get().unwrap_or_default().0)
+        .sum()
+}
+
+/// Returns when the last of these spans ends, if each begins in the first free one of `slots`.
+fn in_slots(spans: &[u64], slots: u32) -> u64 {
+    let mut free = vec![0; spans.len().min(slots.max(1) as usize)];
+    for span in spans {
+        if let Some(first) = free.iter_mut().min() {
+            *first += span;
+        }
+    }
+    free.into_iter().max().unwrap_or_default()
+}
+
+/// A process with more children than this is not searched for what it waits for.
+const MOST_SIBLINGS: usize = 5_000;
+
+/// Returns how long a `sleep` went on after the child that its parent polls had ended. `None` when no child ended meanwhile, or when another
+/// sleep follows, so that something else was waited for.
+#[must_use]
+pub fn overslept(forest: &Forest<'_>, sleep: u32) -> Option<Nanos> {
+    let parent = forest.parent(sleep as usize)?;
+    let siblings = forest.children(parent);
+    let position = siblings.iter().position(|sibling| *sibling == sleep as usize)?;
+    let argv_of = |launch: usize| forest.launches[launch].execs.last().map(|exec| exec.argv());
+    let is_sleep = |sibling: &usize| argv_of(*sibling) == argv_of(sleep as usize);
+    if siblings.len() > MOST_SIBLINGS || siblings[position + 1..].iter().take(2).any(is_sleep) {
+        return None;
+    }
+    let own = &forest.launches[sleep as usize];
+    let (from, to) = (own.start()?, own.instants.exit.get()?);
+    let ends = siblings[..position].iter().filter(|sibling| !is_sleep(sibling));
+    let ends = ends.filter_map(|sibling| forest.launches[*sibling].instants.zombie.get());
+    let last = ends.filter(|end| (from..to).contains(end)).max()?;
+    Some(to.since(last))
+}
+
+/// Ends sleeps when the child that was waited for ends.
+pub(super) fn wake_in_time(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
+    let mut affected = Vec::new();
+    for &launch in launches {
+        let run = run_of(&forest.launches[launch as usize]);
+        let late = overslept(forest, launch).filter(|_| run > 0.0);
+        if let Some(late) = late {
+            adjustments.scale(launch, Phase::Run, (run - late.0 as f64).max(0.0) / run);
+            affected.push(launch);
+        }
+    }
+    affected
+}

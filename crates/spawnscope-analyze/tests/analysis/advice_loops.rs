@@ -1,0 +1,151 @@
+//! Advice about shells per file, make's `$(shell ...)`, GNU parallel, and scripts that poll.
+
+use spawnscope_analyze::advice::{Advices, Doubt};
+use spawnscope_data::event::{LaunchId, Nanos, TaskId};
+use spawnscope_data::rows::{Recording, SliceRow};
+
+use crate::builder::{ROOT, Spans};
+use crate::recordings::fix_of;
+use crate::serial::{CLOCK_NANOSLEEP, READ, Serial, WAIT4, advices, is_silent, only};
+use crate::slices::{created, ended, slice};
+
+const COUNT: u64 = 30;
+
+fn launching(parent: &[&str], argv: &[&str], wait: u16) -> Advices {
+    let mut serial = Serial::of(parent[0], parent);
+    for number in 0..COUNT {
+        let words: Vec<String> = argv.iter().map(|word| word.replace('@', &number.to_string())).collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        serial.launch_waiting(&Spans::USUAL, Some((words[0], &words)), wait);
+    }
+    advices(&serial.finish())
+}
+
+const LOOP: &[&str] = &["/bin/sh", "-c", "test -s \"$1\" && echo \"$1\"", "sh", "f@"];
+
+#[test]
+fn one_shell_loops_over_the_files_of_find() {
+    let find = &["/usr/bin/find", ".", "-exec", "sh", "-c", "...", "sh", "{}", ";"];
+    let advice = only(&launching(find, LOOP, WAIT4), "shell-per-file");
+    assert!(fix_of(&advice).contains("{} +"), "{advice:?}");
+    assert_eq!(advice.finding.whatif, "--in-process=sh,parent=find");
+    let launching_only = COUNT * (Spans::USUAL.total() - Spans::USUAL.run);
+    assert!(
+        advice.saving[0] >= Nanos(launching_only),
+        "{advice:?} of {launching_only}"
+    );
+    let xargs = &["/usr/bin/xargs", "-n", "1", "sh", "-c", "..."];
+    assert!(!is_silent(&launching(xargs, LOOP, WAIT4), "shell-per-file"));
+    for all_at_once in [
+        &["/usr/bin/find", ".", "-exec", "sh", "-c", "...", "sh", "{}", "+"][..],
+        &["/usr/bin/xargs", "sh", "-c", "..."],
+        &["/bin/bash", "loop.sh"],
+    ] {
+        let found = launching(all_at_once, LOOP, WAIT4);
+        assert!(is_silent(&found, "shell-per-file"), "{all_at_once:?}: {found:?}");
+    }
+}
+
+#[test]
+fn make_evaluates_a_shell_function_once() {
+    let make = &["/usr/bin/make", "all"];
+    let same = &["/bin/sh", "-c", "cat version | tr a b"];
+    let advice = only(&launching(make, same, READ), "make-shell");
+    assert!(
+        advice.finding.title.ends_with("30 times") && fix_of(&advice).contains(":="),
+        "{advice:?}"
+    );
+    assert_eq!(advice.saving[0], Nanos((COUNT - 1) * Spans::USUAL.total()));
+    let different = launching(make, &["/bin/sh", "-c", "cat v@ | tr a b"], READ);
+    assert!(is_silent(&different, "make-shell"), "{different:?}");
+    let recipe = launching(make, same, WAIT4);
+    assert!(
+        is_silent(&recipe, "make-shell"),
+        "make does not read what a recipe prints: {recipe:?}"
+    );
+}
+
+#[test]
+fn parallel_cannot_do_without_its_shells() {
+    let mut serial = Serial::of("/usr/bin/parallel", &["parallel", "cksum"]);
+    for number in 0..COUNT {
+        let text = format!("cksum f{number}");
+        serial.launch(&Spans::USUAL, Some(("/bin/bash", &["/bin/bash", "-c", &text])));
+    }
+    let found = advices(&serial.finish());
+    let advice = only(&found, "gnu-parallel");
+    assert!(fix_of(&advice).contains("parallel -m"), "{advice:?}");
+    assert!(is_silent(&found, "needless-shell"), "{found:?}");
+    let xargs = launching(&["/usr/bin/xargs"], &["/bin/bash", "-c", "cksum f@"], WAIT4);
+    assert!(is_silent(&xargs, "gnu-parallel"), "{xargs:?}");
+}
+
+/// The pause of each sleep, and when the child that is waited for ends within the last one.
+const PAUSE: u64 = 20_000_000;
+const EARLY: u64 = 15_000_000;
+
+/// `work & while kill -0 $!; do sleep 0.02; done`. Without a worker, nothing shows what is waited for.
+fn polling(sleeps: u64, has_worker: bool) -> (Recording, Vec<SliceRow>) {
+    let mut serial = Serial::new();
+    let cycle = Spans {
+        run: PAUSE,
+        ..Spans::USUAL
+    };
+    let worker = has_worker.then(|| {
+        serial
+            .builder
+            .launch(ROOT, 1_000_000, &Spans::USUAL, Some(("/opt/work", &["work"])))
+    });
+    for _ in 0..sleeps {
+        let child = serial.launch(&cycle, Some(("/bin/sleep", &["sleep", "0.02"])));
+        sleep_within(&mut serial, child);
+    }
+    if let Some(worker) = worker {
+        let last = LaunchId(worker.0 + sleeps);
+        let end = serial.builder.row(last).exit.unwrap().0 - EARLY;
+        let row = serial.builder.row(worker);
+        (row.exit, row.zombie, row.reaped) = (Some(Nanos(end - 60_000)), Some(Nanos(end)), Some(Nanos(end + EARLY)));
+        row.parent_task = Some(TaskId(ROOT.0));
+        let born = row.created.unwrap().0;
+        serial.slices.push(created(worker.0, born, 20_000));
+        serial.slices.push(ended(worker.0, born + 20_000, end));
+    }
+    serial.finish()
+}
+
+/// Replaces the run of a launch by a sleep.
+fn sleep_within(serial: &mut Serial, child: LaunchId) {
+    let row = serial.builder.row(child);
+    let (exit, zombie) = (row.exit.unwrap().0, row.zombie.unwrap().0);
+    let last = serial.slices.iter_mut().rfind(|slice| slice.task.0 == child.0).unwrap();
+    let on = last.off.0 - last.on_span.unwrap().0;
+    *last = ended(child.0, exit, zombie);
+    serial
+        .slices
+        .push(slice(child.0, on, exit - PAUSE, [PAUSE, 0], CLOCK_NANOSLEEP, None));
+}
+
+#[test]
+fn a_script_that_polls_its_child_sleeps_too_long_once() {
+    let found = advices(&polling(17, true));
+    let advice = only(&found, "sleep-loop");
+    assert_eq!(advice.finding.title, "bash polls: 17 x sleep 0.02");
+    assert!(fix_of(&advice).contains("wait \"$pid\""), "{advice:?}");
+    let error = advice.saving[0].0.abs_diff(EARLY);
+    assert!(error < EARLY / 10, "{advice:?}");
+}
+
+#[test]
+fn an_unknown_event_saves_nothing_certain() {
+    let found = advices(&polling(17, false));
+    assert!(is_silent(&found, "sleep-loop"), "{found:?}");
+    let mut unsure = found
+        .not_worth
+        .iter()
+        .filter(|(_, advice)| advice.finding.rule == "sleep-loop");
+    let (doubt, advice) = unsure.next().unwrap();
+    assert_eq!((*doubt, advice.saving[0]), (Doubt::Uncertain, Nanos(0)), "{advice:?}");
+    let few = advices(&polling(3, true));
+    let all = few.worth.iter().chain(few.not_worth.iter().map(|(_, advice)| advice));
+    assert!(all.clone().all(|advice| advice.finding.rule != "sleep-loop"), "{few:?}");
+}

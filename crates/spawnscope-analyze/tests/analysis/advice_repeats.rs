@@ -1,0 +1,205 @@
+//! Advice about launches that ask the same question again, and about launches once per item.
+
+use spawnscope_analyze::advice::Advices;
+use spawnscope_data::event::Nanos;
+
+use crate::builder::Spans;
+use crate::recordings::fix_of;
+use crate::serial::{READ, Serial, WAIT4, advices, is_silent, only};
+
+const COUNT: u64 = 30;
+
+/// A program that repeats command lines; `@` becomes a number.
+fn repeating(parent: &[&str], lines: &[&[&str]], wait: u16) -> Advices {
+    let mut serial = Serial::of(parent[0], parent);
+    for number in 0..COUNT {
+        for line in lines {
+            let words: Vec<String> = line.iter().map(|word| word.replace('@', &number.to_string())).collect();
+            let words: Vec<&str> = words.iter().map(String::as_str).collect();
+            let path = format!("/usr/bin/{}", words[0]);
+            serial.launch_waiting(&Spans::USUAL, Some((&path, &words)), wait);
+        }
+    }
+    advices(&serial.finish())
+}
+
+const BASH: &[&str] = &["/bin/bash", "deploy.sh"];
+const PYTHON: &[&str] = &["/usr/bin/python3.11", "deploy.py"];
+
+#[test]
+fn the_same_question_is_asked_once() {
+    let found = repeating(BASH, &[&["git", "rev-parse", "--show-toplevel"]], READ);
+    let advice = only(&found, "repeats");
+    assert_eq!(
+        advice.finding.title,
+        "bash launches git 30 times with the same arguments"
+    );
+    // The first launch stays.
+    assert_eq!(advice.saving[0], Nanos((COUNT - 1) * Spans::USUAL.total()));
+    assert!(fix_of(&advice).contains("answer=$("), "{advice:?}");
+    assert_eq!(advice.finding.whatif, "--remove=git,parent=bash");
+    let found = repeating(PYTHON, &[&["git", "--version"], &["uname", "-r"]], WAIT4);
+    let both: Vec<_> = found
+        .worth
+        .iter()
+        .filter(|advice| advice.finding.rule == "repeats")
+        .collect();
+    assert_eq!(both.len(), 2, "{found:?}");
+    assert!(both.iter().all(|advice| fix_of(advice).contains("functools.cache")));
+    assert!(
+        !both.iter().any(|advice| fix_of(advice).contains("$(")),
+        "nothing for shells"
+    );
+}
+
+#[test]
+fn several_questions_to_one_program_are_one_finding() {
+    let lines: [&[&str]; 2] = [&["git", "config", "user.name"], &["git", "rev-parse", "HEAD"]];
+    let advice = only(&repeating(BASH, &lines, READ), "repeats");
+    assert!(
+        advice
+            .finding
+            .title
+            .ends_with("git 60 times with only 2 different command lines")
+    );
+    assert_eq!(advice.saving[0], Nanos(2 * (COUNT - 1) * Spans::USUAL.total()));
+}
+
+#[test]
+fn what_changes_or_has_another_purpose_is_no_repeated_question() {
+    let cases: [(&[&str], u16); 7] = [
+        (&["date", "+%s"], READ),
+        (&["git", "commit", "-m", "x"], WAIT4),
+        (&["git", "status"], READ),
+        (&["docker", "ps"], READ),
+        (&["curl", "http://localhost"], READ),
+        (&["./deploy-step"], WAIT4),
+        (&["bash", "-c", "x"], READ),
+    ];
+    for (line, wait) in cases {
+        let found = repeating(PYTHON, &[line], wait);
+        assert!(is_silent(&found, "repeats"), "{line:?}: {found:?}");
+    }
+    let different = repeating(BASH, &[&["git", "rev-parse", "v@"]], READ);
+    assert!(is_silent(&different, "repeats"), "{different:?}");
+    // A shell has better than a kept answer.
+    let found = repeating(BASH, &[&["hostname"]], READ);
+    assert!(
+        is_silent(&found, "repeats") && !is_silent(&found, "builtin"),
+        "{found:?}"
+    );
+}
+
+#[test]
+fn an_unknown_program_is_only_perhaps_the_same() {
+    let advice = only(&repeating(PYTHON, &[&["our-settings", "--get", "x"]], READ), "repeats");
+    assert!(
+        advice.finding.limits.contains("does not know this program"),
+        "{advice:?}"
+    );
+}
+
+#[test]
+fn items_are_asked_about_at_once() {
+    let cases: [(&[&str], &str); 6] = [
+        (
+            &["git", "-C", "repo", "log", "-1", "--", "f@"],
+            "git log --format='%H %ct' --name-only",
+        ),
+        (&["git", "show", "HEAD:f@"], "git cat-file --batch"),
+        (&["git", "rev-parse", "v@"], "git rev-parse A B C"),
+        (&["docker", "inspect", "c@"], "docker inspect A B C"),
+        (&["stat", "-c", "%s", "f@"], "stat -c FORMAT -- FILES"),
+        (&["systemctl", "is-active", "unit@"], "systemctl is-active A B C"),
+    ];
+    for (line, fix) in cases {
+        let advice = only(&repeating(BASH, &[line], READ), "per-item");
+        assert!(fix_of(&advice).contains(fix), "{line:?}: {advice:?}");
+        assert!(
+            advice.saving[0] > Nanos((COUNT - 1) * Spans::USUAL.total() * 3 / 4),
+            "{advice:?}"
+        );
+    }
+}
+
+#[test]
+fn what_is_no_list_of_items_gets_no_advice() {
+    let cases: [&[&str]; 4] = [
+        &["git", "rev-parse", "HEAD"],
+        &["git", "commit", "-m", "@"],
+        &["systemctl", "restart", "unit@"],
+        &["docker", "run", "image@"],
+    ];
+    for line in cases {
+        let found = repeating(BASH, &[line], READ);
+        assert!(is_silent(&found, "per-item"), "{line:?}: {found:?}");
+    }
+}
+
+#[test]
+fn pairs_of_files_are_moved_by_one_process() {
+    let advice = only(&repeating(BASH, &[&["mv", "a/f@", "b/g@"]], WAIT4), "many-files");
+    assert!(
+        advice
+            .finding
+            .title
+            .ends_with("with another source and destination each"),
+        "{advice:?}"
+    );
+    assert!(fix_of(&advice).contains("rename($from, $to)"), "{advice:?}");
+    assert!(advice.finding.whatif.starts_with("--batch=mv"), "{advice:?}");
+    let advice = only(&repeating(PYTHON, &[&["cp", "a/f@", "b/g@"]], WAIT4), "many-files");
+    assert!(
+        fix_of(&advice).contains("shutil.copy2") && !fix_of(&advice).contains("perl"),
+        "{advice:?}"
+    );
+    let advice = only(&repeating(BASH, &[&["rm", "a@.o", "a@.d"]], WAIT4), "many-files");
+    assert!(fix_of(&advice).contains("xargs -0 rm --"), "{advice:?}");
+}
+
+#[test]
+fn the_same_files_again_and_one_destination_are_not_pairs() {
+    let again = repeating(BASH, &[&["rm", "-f", "conftest.o"]], WAIT4);
+    assert!(is_silent(&again, "many-files"), "{again:?}");
+    let batched = repeating(BASH, &[&["mv", "f@", "dir"]], WAIT4);
+    assert!(
+        is_silent(&batched, "many-files") && !is_silent(&batched, "batch"),
+        "{batched:?}"
+    );
+}
+
+#[test]
+fn grep_takes_many_patterns_or_files() {
+    let advice = only(
+        &repeating(BASH, &[&["grep", "-q", "word@", "list"]], WAIT4),
+        "grep-loop",
+    );
+    assert!(advice.finding.title.ends_with("once per pattern"), "{advice:?}");
+    assert!(fix_of(&advice).contains("declare -A"), "{advice:?}");
+    let dash = only(
+        &repeating(&["/bin/dash", "x"], &[&["grep", "-q", "word@", "list"]], WAIT4),
+        "grep-loop",
+    );
+    assert!(
+        fix_of(&dash).contains("grep -F -f -") && !fix_of(&dash).contains("declare"),
+        "{dash:?}"
+    );
+    let files = only(
+        &repeating(BASH, &[&["grep", "-c", "-e", "x", "f@"]], WAIT4),
+        "grep-loop",
+    );
+    assert!(fix_of(&files).contains("grep -l PATTERN FILES"), "{files:?}");
+}
+
+#[test]
+fn a_grep_of_its_input_and_a_repeated_grep_are_left_alone() {
+    let cases: [(&[&str], &[&str]); 3] = [
+        (BASH, &["grep", "-q", "word@"]),
+        (BASH, &["grep", "-q", "word", "list"]),
+        (&["/usr/bin/make"], &["grep", "-q", "word@", "list"]),
+    ];
+    for (parent, line) in cases {
+        let found = repeating(parent, &[line], WAIT4);
+        assert!(is_silent(&found, "grep-loop"), "{line:?}: {found:?}");
+    }
+}

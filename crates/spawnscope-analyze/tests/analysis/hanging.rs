@@ -1,0 +1,201 @@
+//! What hangs on a command, the principal cause, and whose code requests the launches of advice.
+
+use proptest::prelude::*;
+use spawnscope_analyze::advice::Owner;
+use spawnscope_analyze::hanging::Hanging;
+use spawnscope_analyze::principal::culprit;
+use spawnscope_analyze::report::{is_consistent, waits_fit};
+use spawnscope_analyze::waits::attribution::attributed_waits;
+use spawnscope_analyze::{Causes, Forest, GroupBy, report_on};
+use spawnscope_data::event::{Language, LeftCpu, Nanos};
+use spawnscope_data::rows::{Recording, SliceRow};
+
+use crate::builder::Spans;
+use crate::recordings::causes;
+use crate::serial::{CLOCK_NANOSLEEP, READ, Serial, advices, is_silent, timelines};
+
+/// What each wrapped git sleeps.
+const SLEEP: u64 = 80_000_000;
+
+/// A script that launches a git whose wrapper sleeps, and much more often a cheap program.
+fn sleeping_git() -> (Recording, Vec<SliceRow>) {
+    let mut serial = Serial::new();
+    for _ in 0..41 {
+        let git = ("/opt/bin/git", ["git", "status"].as_slice());
+        let child = serial.launch_without_cpu(&Spans::USUAL, Some(git), SLEEP, LeftCpu::Interruptible);
+        let slept = serial
+            .slices
+            .iter_mut()
+            .find(|slice| slice.task.0 == child.0 && slice.syscall == Some(READ));
+        slept.unwrap().syscall = Some(CLOCK_NANOSLEEP);
+        for _ in 0..10 {
+            serial.launch(&Spans::USUAL, Some(("/usr/bin/true", &["true"])));
+        }
+    }
+    serial.finish()
+}
+
+fn hanging(label: &str, saving_ms: u64, is_wrapper: bool) -> Hanging {
+    Hanging {
+        label: label.as_bytes().to_vec(),
+        count: 41,
+        saving: [saving_ms, saving_ms.saturating_sub(5), saving_ms + 5].map(|ms| Nanos(ms * 1_000_000)),
+        is_wrapper,
+    }
+}
+
+#[test]
+fn the_wall_hangs_on_a_program_that_only_sleeps() {
+    let recorded = sleeping_git();
+    let causes = causes(&recorded.0, &recorded.1);
+    let first = &causes.hanging[0];
+    assert_eq!((first.label.as_slice(), first.count), (b"git".as_slice(), 41));
+    let slept = 41 * SLEEP;
+    let launched = 41 * Spans::USUAL.total();
+    assert!(
+        (slept..=slept + 2 * launched).contains(&first.saving[0].0),
+        "{first:?} of {slept} slept"
+    );
+    assert_eq!(culprit(&causes.hanging, causes.advices.unrecorded), Some(first));
+    // Ten times as many launches of `true` cost more to start, and come second.
+    let forest = Forest::grow(&recorded.0);
+    let found = Causes::find(&recorded.0, &forest, &timelines(&forest, &recorded.1));
+    let report = report_on(&recorded.0, &forest, found.as_ref(), GroupBy::Command);
+    let labels: Vec<&[u8]> = report.groups.iter().map(|group| group.label.as_slice()).collect();
+    assert_eq!(labels, [b"git".as_slice(), b"true", b"bash"]);
+    assert_eq!(report.groups[0].hangs, Some(first.saving[0]));
+    assert!(report.groups[0].sums.tax < report.groups[1].sums.tax);
+    assert_eq!(report.groups[2].hangs, None, "the command itself cannot be removed");
+}
+
+#[test]
+fn the_culprit_is_no_wrapper_and_has_a_large_share() {
+    let wall = Nanos(100_000_000);
+    let all = [
+        hanging("sh", 95, true),
+        hanging("git", 83, false),
+        hanging("as", 3, false),
+    ];
+    assert_eq!(culprit(&all, wall).unwrap().label, b"git");
+    assert_eq!(culprit(&all[2..], wall), None, "three percent are no cause");
+    assert_eq!(
+        culprit(&[hanging("git", 4, false)], Nanos(5_000_000)),
+        None,
+        "it may be nothing"
+    );
+}
+
+#[test]
+fn the_command_with_the_most_work_is_known() {
+    let busy = Spans {
+        run: 50_000_000,
+        ..Spans::USUAL
+    };
+    let mut serial = Serial::of("/usr/bin/make", &["make"]);
+    for _ in 0..7 {
+        serial.launch(&busy, Some(("/usr/libexec/cc1", &["cc1"])));
+        serial.launch(&Spans::USUAL, Some(("/usr/bin/as", &["as"])));
+    }
+    let (recording, slices) = serial.finish();
+    let work = causes(&recording, &slices).work.unwrap();
+    assert_eq!((work.label.as_slice(), work.count), (b"cc1".as_slice(), 7));
+    assert_eq!(work.time, Nanos(7 * busy.run));
+}
+
+/// A script with two kinds of needless launches, `often` from one file and fewer from another.
+fn from_files(often: &str, less_often: &str) -> (Recording, Vec<SliceRow>) {
+    let mut serial = Serial::new();
+    for number in 0..60 {
+        let (file, program) = if number % 3 == 0 {
+            (less_often, "basename")
+        } else {
+            (often, "dirname")
+        };
+        let path = format!("/usr/bin/{program}");
+        let argv = [program, "/a/b"];
+        let child = serial.launch_waiting(&Spans::USUAL, Some((&path, &argv)), READ);
+        let line = serial.builder.line(Language::Bash, file, 7, "");
+        serial.builder.called(child, &[line]);
+    }
+    serial.finish()
+}
+
+#[test]
+fn advice_about_generated_code_ranks_below_the_users_own() {
+    let owners = |often: &str, less_often: &str| {
+        let found = advices(&from_files(often, less_often));
+        assert!(!is_silent(&found, "builtin"), "{found:?}");
+        let owner = |advice: &spawnscope_analyze::advice::Advice| {
+            let foreign = advice.foreign.as_ref();
+            (foreign.map(|foreign| foreign.owner), advice.finding.title.clone())
+        };
+        found.worth.iter().map(owner).collect::<Vec<_>>()
+    };
+    let [(first, own), (second, generated)] = &owners("./configure", "build.sh")[..] else {
+        panic!("not two findings");
+    };
+    assert_eq!((*first, *second), (None, Some(Owner::Generated)));
+    assert!(own.contains("basename 20 times") && !own.contains("generated"), "{own}");
+    assert!(generated.ends_with("in generated code (configure)"), "{generated}");
+    let [(first, own), (second, packaged)] = &owners("/usr/share/tool/lib.sh", "build.sh")[..] else {
+        panic!("not two findings");
+    };
+    assert_eq!((*first, *second), (None, Some(Owner::ThirdParty)));
+    assert!(own.contains("basename"), "{own}");
+    assert!(packaged.ends_with("in third-party code (lib.sh)"), "{packaged}");
+    // In the user's own files, the larger saving is first.
+    let [(None, larger), (None, _)] = &owners("lib.sh", "build.sh")[..] else {
+        panic!("not two findings of the user");
+    };
+    assert!(larger.contains("dirname 40 times"), "{larger}");
+}
+
+/// Random launches of a shell, one after the other, that run, sleep or lose their CPU.
+fn random() -> impl Strategy<Value = (Recording, Vec<SliceRow>)> {
+    let phase = 1_000u64..3_000_000;
+    let launch = (proptest::array::uniform8(phase), 0u8..3);
+    proptest::collection::vec(launch, 1..12).prop_map(|launches| {
+        let mut serial = Serial::new();
+        for ([create, queue, setup, exec, load, run, teardown, reap], kind) in launches {
+            let spans = Spans {
+                create,
+                queue,
+                setup,
+                exec,
+                load,
+                run: run.max(400_000),
+                teardown,
+                reap,
+            };
+            let program = Some(("/usr/bin/work", ["work"].as_slice()));
+            match kind {
+                0 => serial.launch(&spans, program),
+                1 => serial.launch_without_cpu(&spans, program, run / 2, LeftCpu::Preempted),
+                _ => serial.launch_without_cpu(&spans, program, run / 2, LeftCpu::Interruptible),
+            };
+        }
+        serial.finish()
+    })
+}
+
+proptest! {
+    #[test]
+    fn no_part_is_larger_than_its_whole(recorded in random()) {
+        let (recording, slices) = &recorded;
+        let forest = Forest::grow(recording);
+        let timelines = timelines(&forest, slices);
+        let causes = Causes::find(recording, &forest, &timelines).unwrap();
+        let report = report_on(recording, &forest, Some(&causes), GroupBy::Command);
+        prop_assert!(is_consistent(&report.all), "{:?} of {:?}", report.all.critical_tax, report.all.tax);
+        let waits = attributed_waits(recording, &forest, &timelines);
+        prop_assert!(waits_fit(&waits, report.wall, timelines.threads.len()));
+        for each in &causes.hanging {
+            prop_assert!(each.saving[0] <= causes.advices.unrecorded, "{each:?} of {:?}", report.wall);
+        }
+        // What hangs on the launches is at least what they charge to the critical path.
+        let work = &report.groups.iter().find(|group| group.label == b"work").unwrap();
+        let hangs = work.hangs.unwrap_or_default().0;
+        let critical = work.sums.critical.unwrap().0;
+        prop_assert!(hangs + report.wall.0 / 50 >= critical, "{hangs} hangs, {critical} is critical");
+    }
+}
