@@ -6,14 +6,16 @@
 //! 2. Launches: [`phases`], [`frames`], [`launch`], [`pieces`], `join`, [`tree`].
 //! 3. Threads: [`external_wait`], [`slices`], [`timeline`], `open_waits`, [`slice_collection`].
 //! 4. Patterns that several stages recognize: `patterns`.
-//! 5. Single questions: [`callers`], [`select`], [`samples`], [`path_search`], [`failures`], [`drift`], [`waits`].
+//! 5. Single questions: [`callers`], [`alike`], [`concurrency`], [`select`], [`samples`], [`path_search`], [`failures`], [`drift`], [`waits`].
 //! 6. The wall: [`critical_path`], [`spent`], [`flame`], [`summary`], [`groups`].
-//! 7. Predictions: [`replay`], [`whatif`], [`advice`].
+//! 7. Predictions: [`replay`], [`whatif`], [`removals`], [`advice`].
 //! 8. Everything about one recording: [`causes`], [`report`].
 
 pub mod advice;
+pub mod alike;
 pub mod callers;
 pub mod causes;
+pub mod concurrency;
 pub mod critical_path;
 pub mod drift;
 pub mod external_wait;
@@ -25,6 +27,7 @@ pub mod launch;
 pub mod path_search;
 pub mod phases;
 pub mod pieces;
+pub mod removals;
 pub mod replay;
 pub mod report;
 pub mod samples;

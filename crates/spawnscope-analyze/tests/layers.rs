@@ -11,9 +11,9 @@ const MODULES: &str = "known compact grouped \
     phases frames launch pieces join tree \
     external_wait slices timeline open_waits slice_collection \
     patterns \
-    callers select samples path_search failures drift waits \
+    callers alike concurrency select samples path_search failures drift waits \
     critical_path spent flame summary groups \
-    replay whatif advice \
+    replay whatif removals advice \
     causes report";
 
 /// The modules of `advice`, from the lowest to the highest. `mod.rs` itself is above all of them.
