@@ -6,6 +6,8 @@ import { byId, oncePerFrame, property } from "./dom";
 import type { State } from "./state";
 
 const HEIGHT = 90;
+/** More points than this are noise to the eye: several are drawn as their mean. */
+const PIXELS_PER_POINT = 5;
 
 export function showCurve(data: Data, state: State): void {
   const running = data.numbers("running").map((hundredths) => hundredths / 100);
@@ -17,18 +19,42 @@ export function showCurve(data: Data, state: State): void {
   place.setAttribute("role", "img");
   place.setAttribute("aria-label", `Threads on ${data.header.cpus} CPUs and waiting for one, over time`);
   let chart: uPlot | null = null;
+  const shown = (): uPlot.AlignedData => {
+    const { from, to } = state.view;
+    const first = Math.max(0, Math.floor(from / part) - 1);
+    const last = Math.min(times.length, Math.ceil(to / part) + 1);
+    const joined = Math.ceil((last - first) / (place.clientWidth / PIXELS_PER_POINT || 1));
+    return [times, running, waiting].map((column) => means(column, first, last, joined)) as uPlot.AlignedData;
+  };
+  const follow = oncePerFrame(() => {
+    chart?.setData(shown(), false);
+    chart?.setScale("x", { min: state.view.from, max: state.view.to });
+  });
   const draw = () => {
     chart?.destroy();
-    chart = new uPlot(options(data, state, place.clientWidth), [times, running, waiting], place);
+    chart = new uPlot(options(data, state, place.clientWidth), shown(), place);
     chart.setScale("x", { min: state.view.from, max: state.view.to });
   };
   draw();
-  const follow = oncePerFrame(() => chart?.setScale("x", { min: state.view.from, max: state.view.to }));
   state.listen((_, changed) => {
     if (changed.has("from") || changed.has("to")) follow();
   });
-  new ResizeObserver(oncePerFrame(() => chart?.setSize({ width: place.clientWidth, height: HEIGHT }))).observe(place);
+  const resize = oncePerFrame(() => {
+    chart?.setSize({ width: place.clientWidth, height: HEIGHT });
+    follow();
+  });
+  new ResizeObserver(resize).observe(place);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+}
+
+/** Returns the means of each so many numbers of a part of a column. */
+function means(column: Float64Array, first: number, last: number, joined: number): number[] {
+  const found: number[] = [];
+  for (let from = first; from < last; from += joined) {
+    const part = column.subarray(from, Math.min(from + joined, last));
+    found.push(part.reduce((sum, number) => sum + number, 0) / part.length);
+  }
+  return found;
 }
 
 function options(data: Data, state: State, width: number): uPlot.Options {

@@ -36,7 +36,7 @@ export class Tree {
 
   private item(row: number): HTMLLIElement {
     const children = this.data.children(row);
-    if (!children.length) return el("li", { class: "leaf" }, this.line(row));
+    if (!children.length) return el("li", { class: "leaf" }, this.button(row), this.line(row));
     const branch = el("details", {}, el("summary", {}, this.line(row), ` (${count(children.length)} below)`));
     branch.addEventListener("toggle", () => {
       if (!branch.open || branch.children.length > 1) return;
@@ -44,7 +44,8 @@ export class Tree {
       this.fill(list, children, 0, FIRST);
       branch.append(list);
     });
-    return el("li", {}, branch);
+    // Beside the summary, which must not contain another control.
+    return el("li", {}, this.button(row), branch);
   }
 
   private line(row: number): HTMLElement {
@@ -59,7 +60,11 @@ export class Tree {
       .map(([phase, span]) => `${phase} ${time(span)}`);
     const ended = outcome(data.outcome[row]);
     const figures = [time(data.total[row]), ended, phases.join(", ")].filter((part) => part).join("; ");
-    const select = button("details", () => this.onSelect(row), { class: "small", "aria-label": `details of ${name.slice(0, 80)}` });
-    return el("span", {}, el("code", {}, several + name), ` ${figures} `, select);
+    return el("span", {}, el("code", {}, several + name), ` ${figures}`);
+  }
+
+  private button(row: number): HTMLButtonElement {
+    const name = this.data.text(this.data.args[row]) || this.data.text(this.data.command[row]);
+    return button("details", () => this.onSelect(row), { class: "small", "aria-label": `details of ${name.slice(0, 80)}` });
   }
 }

@@ -52,6 +52,9 @@ pub fn run(arguments: &HtmlArguments) -> Result<()> {
     let default = PathBuf::from(DEFAULT_OUTPUT);
     let path = arguments.output.as_ref().unwrap_or(&default);
     write(path, &page)?;
+    if arguments.output.is_none() {
+        output::print_message(&format!("wrote {}: open it in a browser", output::line(path.display())));
+    }
     if arguments.open {
         viewer::open(path)?;
     }
@@ -64,9 +67,7 @@ fn write(path: &Path, page: &str) -> Result<()> {
         return written.context("failed to write the page");
     };
     let written = OutputFile::create(path)?.write_all(page.as_bytes());
-    written.with_context(|| format!("failed to write {}", path.display()))?;
-    output::print_message(&format!("wrote {}: open it in a browser", output::line(path.display())));
-    Ok(())
+    written.with_context(|| format!("failed to write {}", path.display()))
 }
 
 /// Everything that the page shows.
