@@ -3,6 +3,8 @@
 import { readFile, writeFile } from "node:fs/promises";
 import { build } from "esbuild";
 
+process.chdir(new URL(".", import.meta.url).pathname);
+
 const bundle = new URL("../src/present/html/bundle/", import.meta.url);
 
 const result = await build({
@@ -15,9 +17,10 @@ const result = await build({
   legalComments: "none",
   outdir: "out",
   write: false,
+  // Every page is a copy of uPlot, whose licence asks for its text in copies.
   banner: {
-    js: "/*! Built from crates/spawnscope/html. Contains uPlot (MIT, Copyright (c) Leon Sorokin). */",
-    css: "/*! Built from crates/spawnscope/html. Contains uPlot (MIT, Copyright (c) Leon Sorokin). */",
+    js: `/*! Built from crates/spawnscope/html. Contains uPlot:\n\n${await readFile("node_modules/uplot/LICENSE", "utf8")}*/`,
+    css: "/*! Built from crates/spawnscope/html. Contains styles of uPlot (MIT). */",
   },
 });
 

@@ -16,12 +16,13 @@ use snapbox::{Data, IntoData, assert_data_eq};
 
 const SCHEMA: &str = include_str!("../../spawnscope-recording/src/schema.sql");
 const TWO_LAUNCHES: &str = include_str!("recordings/two_launches.sql");
-const READERS: [&[&str]; 5] = [
+const READERS: [&[&str]; 6] = [
     &["report"],
     &["tree"],
     &["export", "--format", "ndjson"],
     &["export", "--format", "perfetto"],
     &["flame"],
+    &["html", "-o", "-"],
 ];
 
 fn spawnscope(arguments: &[&str]) -> Output {
@@ -90,7 +91,7 @@ impl Sample {
     }
 }
 
-const VERBS: [&str; 11] = [
+const VERBS: [&str; 12] = [
     "record",
     "report",
     "advise",
@@ -98,6 +99,7 @@ const VERBS: [&str; 11] = [
     "tree",
     "flame",
     "export",
+    "html",
     "hold",
     "bench",
     "doctor",

@@ -11,6 +11,7 @@ mod advice_machine;
 mod advice_off_path;
 mod advice_parents;
 mod advice_scanner;
+mod alike;
 mod attribution;
 mod builder;
 mod callers;

@@ -6,7 +6,7 @@ import { button, byId, copyButton } from "./dom";
 export function enrichAdvice(data: Data, show: (rows: Float64Array) => void): void {
   for (const block of document.querySelectorAll<HTMLPreElement>("#advice pre")) {
     const text = block.textContent ?? "";
-    block.append(copyButton(() => text));
+    block.prepend(copyButton(() => text));
   }
   for (const item of byId("advice").querySelectorAll<HTMLElement>("li[data-advice]")) {
     const rows = data.numbers(`advice_${item.dataset.advice}`);

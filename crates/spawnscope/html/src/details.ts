@@ -28,7 +28,7 @@ export class Details {
     const heading = several > 1 ? `${count(several)} alike launches of ${data.text(data.command[row])}` : data.text(data.command[row]);
     byId("h-details").textContent = heading;
     byId("details-body").replaceChildren(
-      el("div", { class: "fix" }, el("pre", { tabindex: "0", "aria-label": "Command line" }, el("code", {}, args), copyButton(() => args))),
+      el("div", { class: "fix" }, el("pre", { tabindex: "0", "aria-label": "Command line" }, copyButton(() => args), el("code", {}, args))),
       el("div", { class: "columns" }, this.facts(row), this.phases(row)),
       ...this.callers(row),
       ...this.removals(row),
@@ -94,7 +94,7 @@ export class Details {
     if (!items.length && !labels.command) return [];
     const file = data.header.file === null ? "" : ` ${data.header.file}`;
     const command = `spawnscope whatif --remove ${quoted(selector(labels.command))}${file}`;
-    const tried = el("div", { class: "fix" }, el("pre", { tabindex: "0" }, el("code", {}, command), copyButton(() => command)));
+    const tried = el("div", { class: "fix" }, el("pre", { tabindex: "0" }, copyButton(() => command), el("code", {}, command)));
     return [el("h3", {}, "What if"), el("ul", {}, ...items), tried];
   }
 
