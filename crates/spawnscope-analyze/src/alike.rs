@@ -96,7 +96,12 @@ fn tops<'f>(forest: &'f Forest<'_>) -> impl Iterator<Item = crate::tree::Step> +
 /// Joins up to `most` alike children of each single launch, and all alike children of joined launches.
 fn join(forest: &Forest<'_>, shapes: &[u32], most: usize) -> Rows {
     let mut rows = Rows::default();
-    let tops: Vec<u32> = forest.roots.iter().chain(&forest.orphans).map(|top| *top as u32).collect();
+    let tops: Vec<u32> = forest
+        .roots
+        .iter()
+        .chain(&forest.orphans)
+        .map(|top| *top as u32)
+        .collect();
     for top in tops {
         rows.push(None, &[top]);
     }

@@ -67,15 +67,17 @@ export class Data {
     const unit = header.unit_ns;
     this.start = this.numbers("start").map((at) => at * unit);
     this.rows = this.start.length;
-    this.end = this.numbers("span");
-    for (let row = 0; row < this.rows; row++) this.end[row] = this.start[row] + this.end[row] * unit;
     this.lane = this.numbers("lane");
     this.lanes = this.lane.reduce((most, lane) => Math.max(most, lane + 1), 0);
     this.parent = Int32Array.from(this.numbers("parent"), (distance, row) => (distance ? row - unzigzag(distance) : -1));
     this.count = this.numbers("count");
-    this.total = this.known("total");
     this.phases = header.phases.map((phase) => this.known(phase.name));
-    this.critical = this.known("critical");
+    const phaseSums = new Float64Array(this.rows);
+    for (const phase of this.phases) phase.forEach((span, row) => (phaseSums[row] += (span || 0) / unit));
+    const total = this.near("total", phaseSums);
+    this.total = asTimes(total, unit);
+    this.critical = asTimes(this.near("critical", total), unit);
+    this.end = this.near("span", total).map((span, row) => this.start[row] + span * unit);
     this.command = this.numbers("command");
     this.args = this.numbers("args");
     this.line = this.numbers("line");
@@ -114,8 +116,12 @@ export class Data {
 
   /** Returns a column of times of which some may be unknown. */
   known(name: string): Float64Array {
-    const unit = this.header.unit_ns;
-    return this.numbers(`known_${name}`).map((number) => (number ? (number - 1) * unit : NaN));
+    return asTimes(this.numbers(`known_${name}`), this.header.unit_ns);
+  }
+
+  /** Returns a column of numbers that is stored as differences from others. */
+  private near(name: string, others: Float64Array): Float64Array<ArrayBuffer> {
+    return this.numbers(name).map((difference, row) => Math.round(others[row]) + unzigzag(difference));
   }
 
   get texts(): number {
@@ -148,6 +154,11 @@ export class Data {
     }
     return this.childrenOf.subarray(this.firstChild[row + 1], this.firstChild[row + 2]);
   }
+}
+
+/** Numbers are stored plus 1, and 0 is unknown. */
+function asTimes(numbers: Float64Array<ArrayBuffer>, unit: number): Float64Array {
+  return numbers.map((number) => (number > 0 ? (number - 1) * unit : NaN));
 }
 
 function unzigzag(number: number): number {

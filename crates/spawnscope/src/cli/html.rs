@@ -149,7 +149,11 @@ fn predicted(context: &RuleContext<'_, '_>) -> Vec<analyze::removals::Removal> {
 /// Draws the flame graphs that this recording allows.
 fn flames<'a>(recording: &'a Recording, forest: &Forest<'a>, path: Option<&CriticalPath>) -> Vec<Flame<'a>> {
     let drawn = |stacking, weight| {
-        let wanted = Wanted { weight, stacking, phase: None };
+        let wanted = Wanted {
+            weight,
+            stacking,
+            phase: None,
+        };
         flame(forest, path, |name| recording.texts.get(name), wanted).ok()
     };
     let both = [Stacking::Tree, Stacking::Caller].map(|stacking| {

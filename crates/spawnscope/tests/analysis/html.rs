@@ -12,6 +12,7 @@ use spawnscope::analyze::callers::{Callers, Detail};
 use spawnscope::analyze::flame::{Stacking, Wanted, Weight, flame};
 use spawnscope::analyze::groups::groups;
 use spawnscope::analyze::{Forest, GroupBy, report};
+use spawnscope::event::Language;
 use spawnscope::present::html::{Contents, render};
 use spawnscope::record::reader::Recording;
 
@@ -59,7 +60,11 @@ fn between<'t>(text: &'t str, before: &str, after: &str) -> &'t str {
 }
 
 fn data(page: &str) -> &str {
-    between(page, "<script type=\"application/octet-stream;base64\" id=\"data\">", "</script>")
+    between(
+        page,
+        "<script type=\"application/octet-stream;base64\" id=\"data\">",
+        "</script>",
+    )
 }
 
 /// Unpacks the header and the columns.
@@ -98,13 +103,24 @@ fn the_frame_can_be_read_without_scripts() {
     let policy = between(&page, "Content-Security-Policy\" content=\"", "\"");
     for code in [style, script] {
         let hash = STANDARD.encode(Sha256::digest(code.as_bytes()));
-        assert!(page.contains(&hash) || policy.replace("&#43;", "+").contains(&hash), "{policy}");
+        assert!(
+            page.contains(&hash) || policy.replace("&#43;", "+").contains(&hash),
+            "{policy}"
+        );
     }
-    let frame = page.replace(style, "STYLE").replace(script, "SCRIPT").replace(data(&page), "DATA");
-    let frame = frame.replace(policy, "POLICY").replace(env!("CARGO_PKG_VERSION"), "VERSION");
+    let frame = page
+        .replace(style, "STYLE")
+        .replace(script, "SCRIPT")
+        .replace(data(&page), "DATA");
+    let frame = frame
+        .replace(policy, "POLICY")
+        .replace(env!("CARGO_PKG_VERSION"), "VERSION");
     snapbox::Assert::new()
         .action_env(snapbox::assert::DEFAULT_ACTION_ENV)
-        .eq(frame.into_data().raw(), snapbox::file!["../golden/report.html": Text].raw());
+        .eq(
+            frame.into_data().raw(),
+            snapbox::file!["../golden/report.html": Text].raw(),
+        );
 }
 
 #[test]
@@ -114,7 +130,10 @@ fn a_hostile_name_is_no_markup() {
     assert_eq!(page.matches("<script").count(), 2, "{page:.2000}");
     assert_eq!(page.matches("</script>").count(), 2);
     assert!(!page.contains("<img") && !page.contains("<!--") && !page.contains("alert(1)</"));
-    assert!(page.contains("&#60;img src=x onerror=alert(2)&#62;"), "the title shows it as text");
+    assert!(
+        page.contains("&#60;img src=x onerror=alert(2)&#62;"),
+        "the title shows it as text"
+    );
 }
 
 #[test]
@@ -128,16 +147,26 @@ fn all_columns_of_rows_have_the_same_length() {
         }
     }
     assert_eq!(sum(&header, &columns, "count"), rows);
-    assert_eq!(header["columns"]["text_bytes"][0].as_u64().unwrap() + header["columns"]["text_bytes"][1].as_u64().unwrap(), columns.len() as u64);
+    assert_eq!(
+        header["columns"]["text_bytes"][0].as_u64().unwrap() + header["columns"]["text_bytes"][1].as_u64().unwrap(),
+        columns.len() as u64
+    );
 }
 
 /// A build with different files, times and call sites.
 fn build(launches: u64) -> Recording {
     let mut builder = Builder::command("/usr/bin/make", &["make", "-j8"], launches * 900_000);
-    let lines: Vec<_> = (1..50).map(|line| builder.line(spawnscope::event::Language::Bash, "./build.sh", line, "compile")).collect();
+    let called_from = |line| {
+        let frame = builder.line(Language::Bash, "./build.sh", line, "compile");
+        builder.called(ROOT, &[frame])
+    };
+    let lines: Vec<_> = (1..50).map(called_from).collect();
+    builder.row(ROOT).script_stack = None;
     let mut random = 12_345u64;
     let mut next = |most: u64| {
-        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
         (random >> 33) % most
     };
     for number in 1..launches {
@@ -153,9 +182,26 @@ fn build(launches: u64) -> Recording {
         };
         let source = format!("src/module{}/file{number}.c", next(90));
         let object = format!("build/{}/file{number}.o", next(90));
-        let arguments = ["gcc", "-O2", "-g", "-Wall", "-Iinclude", "-DNDEBUG", "-c", source.as_str(), "-o", object.as_str()];
-        let launch = builder.launch(ROOT, number * 880_000 + next(500_000), &spans, Some(("/usr/bin/gcc", &arguments)));
-        builder.called(launch, &lines[next(49) as usize..][..1]);
+        let arguments = [
+            "gcc",
+            "-O2",
+            "-g",
+            "-Wall",
+            "-Iinclude",
+            "-DNDEBUG",
+            "-c",
+            source.as_str(),
+            "-o",
+            object.as_str(),
+        ];
+        builder.launch(
+            ROOT,
+            number * 880_000 + next(500_000),
+            &spans,
+            Some(("/usr/bin/gcc", &arguments)),
+        );
+        let launched = builder.recording.launches.last_mut().unwrap();
+        launched.script_stack = Some(lines[next(49) as usize]);
     }
     builder.recording
 }

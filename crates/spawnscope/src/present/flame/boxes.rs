@@ -29,7 +29,13 @@ pub(in crate::present) fn boxes(flame: &Flame<'_>, least: u64) -> Vec<DrawnBox> 
     let visible = |position: &u32| weights[*position as usize] >= least.max(1);
     let texts: Vec<String> = (0u32..)
         .zip(&flame.nodes)
-        .map(|(position, node)| if visible(&position) { text_of(&node.label) } else { String::new() })
+        .map(|(position, node)| {
+            if visible(&position) {
+                text_of(&node.label)
+            } else {
+                String::new()
+            }
+        })
         .collect();
     let mut upon: Vec<Vec<u32>> = vec![Vec::new(); flame.nodes.len() + 1];
     for (position, node) in (0u32..).zip(&flame.nodes).filter(|(position, _)| visible(position)) {
@@ -39,7 +45,8 @@ pub(in crate::present) fn boxes(flame: &Flame<'_>, least: u64) -> Vec<DrawnBox> 
         siblings.sort_by(|a, b| order(flame, &texts, *a, *b));
     }
     let mut drawn = Vec::new();
-    let mut pending: Vec<(Option<usize>, u32)> = upon[flame.nodes.len()].iter().rev().map(|node| (None, *node)).collect();
+    let mut pending: Vec<(Option<usize>, u32)> =
+        upon[flame.nodes.len()].iter().rev().map(|node| (None, *node)).collect();
     while let Some((below, position)) = pending.pop() {
         let label = &flame.nodes[position as usize].label;
         let own = drawn.len();

@@ -86,7 +86,12 @@ pub(super) fn render(contents: &Contents<'_, '_>, data: &str) -> io::Result<Stri
         notes: notes(report),
         phases: phases(report),
         parts: parts(report),
-        advice: report.advices.worth.iter().map(|advice| item(advice, report, &file)).collect(),
+        advice: report
+            .advices
+            .worth
+            .iter()
+            .map(|advice| item(advice, report, &file))
+            .collect(),
         together: together(report),
         advise: format!("spawnscope advise --all{file}"),
         style: STYLE,
@@ -110,12 +115,17 @@ fn notes(report: &Report) -> Vec<String> {
     findings::reservations(&mut page, report);
     let printed = anstream::adapter::strip_str(&page.finish()).to_string();
     let lines = printed.lines().map(str::trim).filter(|line| !line.is_empty());
-    lines.map(str::to_owned).collect()
+    // The first line is the heading, which the page has as a label.
+    lines.skip(1).map(str::to_owned).collect()
 }
 
 fn phases(report: &Report) -> Vec<PhaseRow> {
     let sums = &report.all.phases;
-    let whole: u64 = Phase::TAX.iter().filter_map(|phase| sums.get(*phase).time).map(|time| time.0).sum();
+    let whole: u64 = Phase::TAX
+        .iter()
+        .filter_map(|phase| sums.get(*phase).time)
+        .map(|time| time.0)
+        .sum();
     let mut x = 0.0;
     let row = |phase: Phase| {
         let sum = sums.get(phase);
@@ -127,7 +137,11 @@ fn phases(report: &Report) -> Vec<PhaseRow> {
         let row = PhaseRow {
             name: phase.name(),
             time: units::time(sum.time),
-            share: if is_tax { units::percent(sum.time, report.all.tax) } else { String::new() },
+            share: if is_tax {
+                units::percent(sum.time, report.all.tax)
+            } else {
+                String::new()
+            },
             mean: units::time(sum.mean()),
             long_if: words::what_makes_long(phase),
             x: format!("{x:.2}"),
@@ -142,7 +156,13 @@ fn phases(report: &Report) -> Vec<PhaseRow> {
 fn parts(report: &Report) -> Vec<[String; 3]> {
     let parts = report.where_the_wall_went.iter();
     parts
-        .map(|(what, time)| [critical::words(what), units::time(*time), units::percent(*time, report.wall)])
+        .map(|(what, time)| {
+            [
+                critical::words(what),
+                units::time(*time),
+                units::percent(*time, report.wall),
+            ]
+        })
         .collect()
 }
 
@@ -183,7 +203,9 @@ fn fix(lines: &[String]) -> Vec<FixPart> {
 fn together(report: &Report) -> Option<String> {
     let [expected, least, most] = report.advices.together?.map(units::time);
     let first = report.advices.worth.len().min(super::super::advice::MOST_IN_REPORT);
-    Some(format!("The first {first} together save {expected} ({least} to {most})."))
+    Some(format!(
+        "The first {first} together save {expected} ({least} to {most})."
+    ))
 }
 
 #[cfg(test)]
@@ -200,7 +222,12 @@ mod tests {
     fn lines_to_type_stay_together() {
         let lines = ["Use a builtin:", "  a=1", "    b=2", "then:", "  c"].map(str::to_owned);
         let parts: Vec<_> = fix(&lines).into_iter().map(|part| (part.is_code, part.text)).collect();
-        let wanted = [(false, "Use a builtin:"), (true, "a=1\n  b=2"), (false, "then:"), (true, "c")];
+        let wanted = [
+            (false, "Use a builtin:"),
+            (true, "a=1\n  b=2"),
+            (false, "then:"),
+            (true, "c"),
+        ];
         assert_eq!(parts, wanted.map(|(is_code, text)| (is_code, text.to_owned())));
     }
 }

@@ -42,28 +42,18 @@ impl Order {
                 position_of[*member as usize] = position;
             }
         }
-        Order { rows: order, position_of }
+        Order {
+            rows: order,
+            position_of,
+        }
     }
 }
 
-/// Adds the columns of all rows. Known numbers are stored plus 1, and 0 means unknown, where the name says `known`.
+/// Adds the columns of all rows. Where the name says `known`, numbers are stored plus 1, and 0 means unknown. `total`, `span` and `critical`
+/// are usually close to the sum of the phases or to the total, and are stored as differences from these.
 pub(super) fn add(pack: &mut Pack, contents: &Contents<'_, '_>, rows: &Rows, order: &Order, tables: &Tables) {
-    let unit = contents.unit();
-    let of_row = |row: &u32| rows.members(*row as usize);
-    let sum = |row: &u32, of: &dyn Fn(&Launch<'_>, usize) -> Option<Nanos>| {
-        let spans = of_row(row).iter().map(|index| {
-            let index = *index as usize;
-            of(&contents.forest.launches[index], index)
-        });
-        let known = spans.flatten().map(|span| span.0).reduce(|a, b| a.saturating_add(b));
-        known.map_or(0, |sum| 1 + in_units(sum, unit))
-    };
-    let times = |pack: &mut Pack, name: &str, of: &dyn Fn(&Launch<'_>, usize) -> Option<Nanos>| {
-        pack.plain(name, order.rows.iter().map(|row| sum(row, of)));
-    };
-    let (spans, in_order) = spans(contents, rows, order, unit);
+    let (spans, in_order) = spans(contents, rows, order);
     pack.deltas("start", in_order.iter().map(|span| span.start));
-    pack.plain("span", in_order.iter().map(|span| span.end - span.start));
     let lanes = lanes(&spans);
     pack.deltas("lane", order.rows.iter().map(|row| u64::from(lanes[*row as usize])));
     let parent = |(position, row): (u32, &u32)| {
@@ -73,24 +63,63 @@ pub(super) fn add(pack: &mut Pack, contents: &Contents<'_, '_>, rows: &Rows, ord
     };
     // A row is never its own parent, so 0 is free.
     pack.plain("parent", (0u32..).zip(&order.rows).map(|row| parent(row).unwrap_or(0)));
-    pack.plain("count", order.rows.iter().map(|row| of_row(row).len() as u64));
-    times(pack, "known_total", &|launch, _| launch.total(contents.forest.end));
+    pack.plain(
+        "count",
+        order.rows.iter().map(|row| rows.members(*row as usize).len() as u64),
+    );
+    let times = |of: &dyn Fn(&Launch<'_>, usize) -> Option<Nanos>| times(contents, rows, order, of);
+    let mut phases = vec![0; order.rows.len()];
     for phase in Phase::ALL {
-        times(pack, &format!("known_{}", phase.name()), &|launch, _| {
-            launch.phases.get(phase)
-        });
+        let column = times(&|launch, _| launch.phases.get(phase));
+        for (sum, time) in phases.iter_mut().zip(&column) {
+            *sum += time.saturating_sub(1);
+        }
+        pack.plain(&format!("known_{}", phase.name()), column);
     }
-    times(pack, "known_critical", &|_, index| {
-        contents.path.map(|path| path.launches[index].total())
-    });
-    times(pack, "known_queued", &|_, index| contents.run_queue.get(index).copied());
-    times(pack, "known_awaited", &|_, index| contents.waits_of_parents.get(index).copied());
+    let total = times(&|launch, _| launch.total(contents.forest.end));
+    pack.plain("total", differences(&total, &phases));
+    let span: Vec<u64> = in_order.iter().map(|span| span.end - span.start).collect();
+    pack.plain("span", differences(&span, &total));
+    let critical = times(&|_, index| contents.path.map(|path| path.launches[index].total()));
+    pack.plain("critical", differences(&critical, &total));
+    pack.plain(
+        "known_queued",
+        times(&|_, index| contents.run_queue.get(index).copied()),
+    );
+    pack.plain(
+        "known_awaited",
+        times(&|_, index| contents.waits_of_parents.get(index).copied()),
+    );
     add_numbers(pack, contents, rows, order);
     add_texts(pack, contents, rows, order, tables);
 }
 
+/// Sums a time over the launches of each row, in units plus 1; 0 where it is unknown for all of them.
+fn times(
+    contents: &Contents<'_, '_>,
+    rows: &Rows,
+    order: &Order,
+    of: &dyn Fn(&Launch<'_>, usize) -> Option<Nanos>,
+) -> Vec<u64> {
+    let of_launch = |index: &u32| of(&contents.forest.launches[*index as usize], *index as usize);
+    let of_row = |row: &u32| {
+        let known = rows.members(*row as usize).iter().filter_map(of_launch);
+        let sum = known.map(|span| span.0).reduce(u64::saturating_add);
+        sum.map_or(0, |sum| 1 + in_units(sum, contents.unit()))
+    };
+    order.rows.iter().map(of_row).collect()
+}
+
+fn differences(numbers: &[u64], others: &[u64]) -> Vec<u64> {
+    let pairs = numbers.iter().zip(others);
+    pairs
+        .map(|(number, other)| zigzag(number.wrapping_sub(*other).cast_signed()))
+        .collect()
+}
+
 /// Returns the spans of rows in units of time, by row and in the order of the columns.
-fn spans(contents: &Contents<'_, '_>, rows: &Rows, order: &Order, unit: u64) -> (Vec<Span>, Vec<Span>) {
+fn spans(contents: &Contents<'_, '_>, rows: &Rows, order: &Order) -> (Vec<Span>, Vec<Span>) {
+    let unit = contents.unit();
     let span = |row: usize| {
         let members = rows.members(row);
         let start = contents.start(members[0]);
@@ -114,11 +143,18 @@ fn add_numbers(pack: &mut Pack, contents: &Contents<'_, '_>, rows: &Rows, order:
     let pid = |index: usize| launches[index].pid.map_or(0, |pid| u64::from(pid.0.unsigned_abs()));
     pack.deltas("pid", firsts().map(pid));
     pack.plain("outcome", firsts().map(|index| outcome(launches[index].outcome)));
-    let rss = |index: usize| launches[index].parent_rss_bytes.get().map_or(0, |bytes| 1 + (bytes >> 20));
+    let rss = |index: usize| {
+        launches[index]
+            .parent_rss_bytes
+            .get()
+            .map_or(0, |bytes| 1 + (bytes >> 20))
+    };
     pack.deltas("known_parent_mib", firsts().map(rss));
     let failed = |row: &u32| {
         let members = rows.members(*row as usize).iter();
-        members.map(|index| contents.forest.failed_execs(*index as usize).len() as u64).sum()
+        members
+            .map(|index| contents.forest.failed_execs(*index as usize).len() as u64)
+            .sum()
     };
     pack.plain("failed_execs", order.rows.iter().map(failed));
 }
@@ -136,22 +172,37 @@ fn outcome(outcome: Outcome) -> u64 {
 
 fn add_texts(pack: &mut Pack, contents: &Contents<'_, '_>, rows: &Rows, order: &Order, tables: &Tables) {
     let forest = contents.forest;
-    let firsts: Vec<usize> = order.rows.iter().map(|row| rows.members(*row as usize)[0] as usize).collect();
+    let firsts: Vec<usize> = order
+        .rows
+        .iter()
+        .map(|row| rows.members(*row as usize)[0] as usize)
+        .collect();
     let columns = (COMMAND_LINES / firsts.len().max(1)).clamp(LEAST_COLUMNS, MOST_COLUMNS);
     let mut add = |name: &str, of: &mut dyn FnMut(usize) -> String| {
         let numbers: Vec<u64> = firsts.iter().map(|index| pack.text(&of(*index))).collect();
         pack.plain(name, numbers);
     };
-    add("command", &mut |index| text::escape(&forest.launches[index].command.label()));
-    add("args", &mut |index| words::program(&forest.launches[index], Some(columns)));
-    add("line", &mut |index| label(contents.callers, forest.launches.get(index), index, GroupBy::Line));
-    add("launcher", &mut |index| label(contents.callers, forest.launches.get(index), index, GroupBy::Parent));
+    add("command", &mut |index| {
+        text::escape(&forest.launches[index].command.label())
+    });
+    add("args", &mut |index| {
+        words::program(&forest.launches[index], Some(columns))
+    });
+    add("line", &mut |index| {
+        label(contents.callers, forest.launches.get(index), index, GroupBy::Line)
+    });
+    add("launcher", &mut |index| {
+        label(contents.callers, forest.launches.get(index), index, GroupBy::Parent)
+    });
     add("cwd", &mut |index| {
         let cwd = forest.launches[index].execs.last().and_then(|exec| exec.cwd());
         cwd.map(text::escape).unwrap_or_default()
     });
     add("mechanism", &mut |index| {
-        forest.launches[index].mechanism.map_or("", |mechanism| mechanism.name()).to_owned()
+        forest.launches[index]
+            .mechanism
+            .map_or("", |mechanism| mechanism.name())
+            .to_owned()
     });
     let mut known = HashMap::new();
     add("stack", &mut |index| {
@@ -170,12 +221,18 @@ fn add_texts(pack: &mut Pack, contents: &Contents<'_, '_>, rows: &Rows, order: &
 }
 
 fn label(callers: &Callers, launch: Option<&Launch<'_>>, index: usize, by: GroupBy) -> String {
-    launch.map_or_else(String::new, |launch| text::escape(&label_of(launch, callers.of(index), by)))
+    launch.map_or_else(String::new, |launch| {
+        text::escape(&label_of(launch, callers.of(index), by))
+    })
 }
 
 /// Formats a call chain, one frame per line, the innermost first.
 fn call_chain(mut frames: Frames<'_>) -> String {
-    let mut lines: Vec<String> = frames.by_ref().take(MOST_FRAMES).map(|frame| text_of_place(&frame)).collect();
+    let mut lines: Vec<String> = frames
+        .by_ref()
+        .take(MOST_FRAMES)
+        .map(|frame| text_of_place(&frame))
+        .collect();
     if frames.next().is_some() || frames.is_truncated() {
         lines.push("…".to_owned());
     }
@@ -184,5 +241,5 @@ fn call_chain(mut frames: Frames<'_>) -> String {
 
 /// Rounds to units.
 pub(super) fn in_units(nanos: u64, unit: u64) -> u64 {
-    (nanos + unit / 2) / unit
+    nanos.saturating_add(unit / 2) / unit
 }

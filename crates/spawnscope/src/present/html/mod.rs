@@ -31,8 +31,8 @@ use crate::event::Nanos;
 
 /// Rows of the timeline. More launches are joined where they are alike.
 const MOST_ROWS: usize = 100_000;
-/// Up to this number of rows, times are stored in tenths of a microsecond, else in microseconds.
-const MOST_PRECISE: usize = 20_000;
+/// Up to this number of launches, times are stored in tenths of a microsecond, else in microseconds.
+const MOST_PRECISE: usize = 5_000;
 /// Boxes of a flame graph that are narrower than one part in this many of it are left out.
 const NARROWEST: u64 = 4000;
 /// Waits in the list.
@@ -76,12 +76,18 @@ impl Contents<'_, '_> {
     fn end(&self, index: u32) -> Nanos {
         let launch = &self.forest.launches[index as usize];
         let is_alive = launch.is_unfinished() || !launch.is_launch();
-        launch.end().unwrap_or(if is_alive { self.forest.end } else { self.start(index) })
+        launch
+            .end()
+            .unwrap_or(if is_alive { self.forest.end } else { self.start(index) })
     }
 
     /// Returns the nanoseconds of a stored unit of time.
     fn unit(&self) -> u64 {
-        if self.forest.launches.len() <= MOST_PRECISE { 100 } else { 1000 }
+        if self.forest.launches.len() <= MOST_PRECISE {
+            100
+        } else {
+            1000
+        }
     }
 }
 
@@ -102,14 +108,27 @@ fn data(contents: &Contents<'_, '_>) -> io::Result<String> {
     launches::add(&mut pack, contents, &rows, &order, &tables);
     add_path(&mut pack, contents, &order);
     if let Some(concurrency) = contents.concurrency {
-        let hundredths = |means: &[f32]| means.iter().map(|mean| (100.0 * mean).round() as u64).collect::<Vec<_>>();
+        let hundredths = |means: &[f32]| {
+            means
+                .iter()
+                .map(|mean| (100.0 * mean).round() as u64)
+                .collect::<Vec<_>>()
+        };
         pack.deltas("running", hundredths(&concurrency.running));
         pack.deltas("waiting", hundredths(&concurrency.waiting));
     }
-    let flames: Vec<Value> = contents.flames.iter().map(|flame| add_flame(&mut pack, flame)).collect();
+    let flames: Vec<Value> = contents
+        .flames
+        .iter()
+        .map(|flame| add_flame(&mut pack, flame))
+        .collect();
     for (number, advice) in contents.report.advices.worth.iter().enumerate() {
-        let mut positions: Vec<u64> =
-            advice.finding.launches.iter().map(|launch| u64::from(order.position_of[*launch as usize])).collect();
+        let mut positions: Vec<u64> = advice
+            .finding
+            .launches
+            .iter()
+            .map(|launch| u64::from(order.position_of[*launch as usize]))
+            .collect();
         positions.sort_unstable();
         positions.dedup();
         pack.deltas(&format!("advice_{number}"), positions);
@@ -187,7 +206,10 @@ fn add_flame(pack: &mut Pack, flame: &Flame<'_>) -> Value {
     let name = format!("flame_{stacking}_{weight}");
     let drawn = boxes(flame, flame.total / NARROWEST);
     let below = |(position, drawn): (usize, &super::flame::DrawnBox)| drawn.below.map_or(0, |below| position - below);
-    pack.plain(&format!("{name}_below"), drawn.iter().enumerate().map(|each| below(each) as u64));
+    pack.plain(
+        &format!("{name}_below"),
+        drawn.iter().enumerate().map(|each| below(each) as u64),
+    );
     pack.plain(&format!("{name}_weight"), drawn.iter().map(|each| each.weight));
     let texts: Vec<u64> = drawn.iter().map(|each| pack.text(&each.text)).collect();
     pack.plain(&format!("{name}_text"), texts);

@@ -129,7 +129,10 @@ mod tests {
         let mut pack = Pack::default();
         pack.plain("counts", [0, 127, 128, u64::MAX]);
         pack.deltas("times", [1000, 1001, 900]);
-        assert_eq!([pack.text("a"), pack.text(""), pack.text("é"), pack.text("a")], [1, 0, 2, 1]);
+        assert_eq!(
+            [pack.text("a"), pack.text(""), pack.text("é"), pack.text("a")],
+            [1, 0, 2, 1]
+        );
         let packed = pack.finish(Map::from_iter([("wall".to_owned(), json!(5))])).unwrap();
         let mut bytes = Vec::new();
         let compressed = STANDARD.decode(packed).unwrap();

@@ -45,7 +45,10 @@ fn position(charge: Charge, order: &Order) -> Option<u32> {
 fn joined(parts: Vec<Part>) -> Vec<Part> {
     let mut all: Vec<Part> = Vec::new();
     for part in parts {
-        match all.last_mut().filter(|last| last.position == part.position && last.end == part.start) {
+        match all
+            .last_mut()
+            .filter(|last| last.position == part.position && last.end == part.start)
+        {
             Some(last) => last.end = part.end,
             None => all.push(part),
         }
@@ -102,9 +105,6 @@ mod tests {
     #[test]
     fn a_bin_is_on_the_row_with_most_time_in_it() {
         let parts = [part(0, 4, 1), part(4, 6, 2), part(6, 11, 1), part(11, 30, 3)];
-        assert_eq!(
-            joined(binned(&parts, 10)),
-            [part(0, 10, 1), part(10, 30, 3)]
-        );
+        assert_eq!(joined(binned(&parts, 10)), [part(0, 10, 1), part(10, 30, 3)]);
     }
 }

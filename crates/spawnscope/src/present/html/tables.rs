@@ -30,7 +30,10 @@ impl Tables {
         for (group_by, groups) in all {
             let shown = &groups[..groups.len().min(MOST_ROWS)];
             if *group_by == GroupBy::Arguments {
-                arguments = (0..).zip(shown).map(|(position, group)| (group.label.clone(), position)).collect();
+                arguments = (0..)
+                    .zip(shown)
+                    .map(|(position, group)| (group.label.clone(), position))
+                    .collect();
             }
             let table = json!({
                 "rows": shown.iter().map(|group| row(group, *group_by)).collect::<Vec<_>>(),
@@ -66,6 +69,9 @@ fn row(group: &Group, group_by: GroupBy) -> Value {
 
 /// `dirname x 24, mv x 3`.
 fn named(counts: impl Iterator<Item = (String, u64)>) -> String {
-    let named: Vec<String> = counts.take(MOST_NAMED).map(|(label, count)| format!("{label} x {count}")).collect();
+    let named: Vec<String> = counts
+        .take(MOST_NAMED)
+        .map(|(label, count)| format!("{label} x {count}"))
+        .collect();
     text::truncate(&named.join(", "), MOST_COLUMNS)
 }
