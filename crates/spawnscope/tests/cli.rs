@@ -5,6 +5,8 @@
 
 #[path = "cli/completions.rs"]
 mod completions;
+#[path = "cli/html.rs"]
+mod html;
 #[path = "cli/standard_input.rs"]
 mod standard_input;
 

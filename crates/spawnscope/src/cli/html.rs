@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use super::analysis::with_timelines;
 use super::args::HtmlArguments;
@@ -40,6 +40,11 @@ const GROUPINGS: [GroupBy; 4] = [GroupBy::Command, GroupBy::Line, GroupBy::Argum
 /// # Errors
 /// When the recording cannot be read, or when the page cannot be written.
 pub fn run(arguments: &HtmlArguments) -> Result<()> {
+    let default = PathBuf::from(DEFAULT_OUTPUT);
+    let path = arguments.output.as_ref().unwrap_or(&default);
+    if arguments.open && output::file(Some(path)).is_none() {
+        bail!("--open needs a file: name one with -o");
+    }
     let file = &arguments.recording.file;
     let page = with_timelines(file, |recording, forest, timelines, contradictions| {
         output::print_contradictions(file, &contradictions);
@@ -49,8 +54,6 @@ pub fn run(arguments: &HtmlArguments) -> Result<()> {
         let page = html::render(&found.contents(forest, typed.as_deref()));
         page.context("failed to make the page")
     })?;
-    let default = PathBuf::from(DEFAULT_OUTPUT);
-    let path = arguments.output.as_ref().unwrap_or(&default);
     write(path, &page)?;
     if arguments.output.is_none() {
         output::print_message(&format!("wrote {}: open it in a browser", output::line(path.display())));
@@ -96,7 +99,7 @@ impl<'a> Found<'a> {
                     waits_of_parents(recording, forest, timelines),
                 )
             },
-            || Causes::find_and(recording, forest, timelines, |context| predicted(context)),
+            || Causes::find_and(recording, forest, timelines, predicted),
         );
         let (stretches, waits, waits_of_parents) = of_threads;
         let (causes, removals) = causes.unzip();
