@@ -64,7 +64,7 @@ export class Details {
     const body = data.header.phases.map((phase, index) => {
       const swatch = el("span", { class: `swatch phase-${phase.name}`, "aria-hidden": "true" });
       const span = data.phases[index][row];
-      return el("tr", {}, el("th", { scope: "row" }, swatch, phase.name), el("td", { class: "number" }, time(span)), el("td", {}, phase.long_if));
+      return el("tr", {}, el("th", { scope: "row", class: "name" }, swatch, phase.name), el("td", { class: "number" }, time(span)), el("td", {}, phase.long_if));
     });
     const titles = el("tr", {}, el("th", { scope: "col" }, "phase"), el("th", { scope: "col", class: "number" }, "time"), el("th", { scope: "col" }, "long because of"));
     return el("table", { class: "figures" }, el("thead", {}, titles), el("tbody", {}, ...body));

@@ -261,7 +261,7 @@ export class Painter {
     } else {
       context.fillStyle = this.colors.onPhase[this.runIndex];
     }
-    context.fillText(shown, left, y + BAR / 2 + 0.5);
+    context.fillText(shown, left, y + BAR / 2 + 0.5, Math.max(x + width - left - 2, 1));
   }
 
   private cut(context: CanvasRenderingContext2D, label: string, width: number): string {
