@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Installs missing build dependencies through apt-get. With a purpose as argument, also what that needs: `tests`, `fuzz`,
 # `static` (building with musl, see scripts/static-build.sh), `aarch64` (cross-building, see scripts/aarch64.sh), `kernels [ARCH]`
-# (guests of scripts/kernel-matrix.sh). Installs only what is missing, so it is silent and needs no privilege on a prepared machine.
+# (guests of scripts/kernel-matrix.sh), `browser` (scripts/html-tests.sh). Installs only what is missing, so it is silent and needs no privilege on a prepared machine.
 # It does not install Rust, because the choice of a trusted toolchain is the user's.
 set -euo pipefail
 
@@ -65,6 +65,14 @@ if [ "$purpose" = kernels ]; then
     need_command python3 python3
 fi
 
+if [ "$purpose" = browser ]; then
+    need_command chromium chromium
+    need_command node nodejs
+    need_command npm npm
+    need_command python3 python3
+    # Without a font, Chromium draws no text.
+    need_file /usr/share/fonts/truetype/dejavu/DejaVuSans.ttf fonts-dejavu-core
+fi
 if [ "$purpose" = static ]; then
     need_command musl-gcc musl-tools
     # elfutils, which contains libelf, is configured from source.

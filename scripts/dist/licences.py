@@ -17,6 +17,8 @@ named versions at https://crates.io, unchanged.
 libelf of elfutils is under LGPL-3.0-or-later or GPL-2.0-or-later; zlib is under its own licence. Both are built from the copies in the
 package libbpf-sys, which is distributed beside the binaries. To use another libelf, change that copy and build again as
 described in CONTRIBUTING.md. Without the feature `vendored`, libelf is the shared library of your system.
+
+The page that `spawnscope html` writes contains uPlot 1.6.32, under MIT, whose text is at the beginning of the page's script.
 """
 
 

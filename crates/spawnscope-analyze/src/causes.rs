@@ -35,6 +35,18 @@ impl Causes {
     /// Finds the causes. `None` for a recording without a command, or one that has not ended.
     #[must_use]
     pub fn find(recording: &Recording, forest: &Forest<'_>, timelines: &Timelines) -> Option<Causes> {
+        Causes::find_and(recording, forest, timelines, |_| ()).map(|(causes, ())| causes)
+    }
+
+    /// Finds the causes, and asks a further question of the same replay, which is the costly part. It is not asked when the replay is not
+    /// reliable.
+    #[must_use]
+    pub fn find_and<T: Default>(
+        recording: &Recording,
+        forest: &Forest<'_>,
+        timelines: &Timelines,
+        question: impl FnOnce(&RuleContext<'_, '_>) -> T,
+    ) -> Option<(Causes, T)> {
         let parameters = Parameters::of(recording)?;
         // These are independent, and each takes a large part of a second for 100,000 launches. The replay takes longest.
         let (replay, (path, drifts)) = parallel::both(
@@ -55,18 +67,19 @@ impl Causes {
             callers: &Callers::find(forest, Detail::Line),
         };
         let is_believable = is_believable(replay.error());
-        let (advices, hanging) = if is_believable {
-            (advise(&context), hanging(&context.whatif))
+        let (advices, hanging, answer) = if is_believable {
+            (advise(&context), hanging(&context.whatif), question(&context))
         } else {
-            (Advices::default(), Vec::new())
+            (Advices::default(), Vec::new(), T::default())
         };
-        Some(Causes {
+        let causes = Causes {
             advices,
             hanging,
             work: most_work(forest, &path),
             replay_error: replay.error(),
             drifts,
             path,
-        })
+        };
+        Some((causes, answer))
     }
 }

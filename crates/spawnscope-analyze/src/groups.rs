@@ -75,7 +75,8 @@ enum Key<'a> {
 }
 
 /// Groups all launches, the most expensive group first.
-pub(super) fn groups(forest: &Forest<'_>, path: Option<&CriticalPath>, group_by: GroupBy) -> Vec<Group> {
+#[must_use]
+pub fn groups(forest: &Forest<'_>, path: Option<&CriticalPath>, group_by: GroupBy) -> Vec<Group> {
     let lines = Callers::find(forest, Detail::Line);
     let functions = match group_by {
         GroupBy::Caller => Some(Callers::find(forest, Detail::Function)),
@@ -170,6 +171,15 @@ fn label(key: Key<'_>, call_site: Option<&CallSite>, group_by: GroupBy) -> Vec<u
         (Key::Arguments(argv, is_cut), None) => argument_list(argv, is_cut),
         (Key::CallSite(_), None) => Vec::new(),
     }
+}
+
+/// Returns the label of the group that a launch is in.
+#[must_use]
+pub fn label_of(launch: &Launch<'_>, call_site: Option<&CallSite>, group_by: GroupBy) -> Vec<u8> {
+    // The number of the call site only distinguishes groups.
+    let key = key_of(launch, call_site.map(|_| 0), group_by);
+    let is_by_call_site = matches!(group_by, GroupBy::Line | GroupBy::Caller);
+    label(key, call_site.filter(|_| is_by_call_site), group_by)
 }
 
 /// Arguments with spaces between them.

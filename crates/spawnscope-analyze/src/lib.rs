@@ -7,14 +7,16 @@
 //! 3. Threads: [`external_wait`], [`slices`], [`timeline`], `open_waits`, [`slice_collection`].
 //! 4. A part of a recording, as a recording of its own: [`window`].
 //! 5. Patterns that several stages recognize: `patterns`.
-//! 6. Single questions: [`callers`], [`select`], [`samples`], [`path_search`], [`failures`], [`drift`], [`waits`].
-//! 7. The wall: [`critical_path`], [`spent`], [`flame`], [`summary`], [`groups`].
-//! 8. Predictions: [`replay`], [`whatif`], [`advice`].
+//! 6. Single questions: [`callers`], [`alike`], [`concurrency`], [`select`], [`samples`], [`path_search`], [`failures`], [`drift`], [`waits`].
+//! 7. The wall: [`critical_path`], [`spent`], [`flame`], [`summary`], [`groups`], [`repeats`].
+//! 8. Predictions: [`replay`], [`whatif`], [`hanging`], [`removals`], [`principal`], [`advice`].
 //! 9. Everything about one recording: [`causes`], [`report`].
 
 pub mod advice;
+pub mod alike;
 pub mod callers;
 pub mod causes;
+pub mod concurrency;
 pub mod critical_path;
 pub mod drift;
 pub mod external_wait;
@@ -28,6 +30,7 @@ pub mod path_search;
 pub mod phases;
 pub mod pieces;
 pub mod principal;
+pub mod removals;
 pub mod repeats;
 pub mod replay;
 pub mod report;

@@ -204,7 +204,7 @@ impl Timelines {
 }
 
 /// Returns how long a thread was runnable after a slice without a CPU. `None` when that is unknown, or when it was not.
-fn run_queue_span(slice: &SliceRow) -> Option<Nanos> {
+pub(crate) fn run_queue_span(slice: &SliceRow) -> Option<Nanos> {
     let off = slice.off_span?;
     match slice.reason {
         LeftCpu::Created | LeftCpu::Preempted => Some(off),

@@ -11,9 +11,9 @@ const MODULES: &str = "known compact grouped \
     phases frames launch pieces join tree tree_view \
     external_wait slices timeline open_waits slice_collection window \
     patterns \
-    callers select samples path_search failures drift waits \
+    callers alike concurrency select samples path_search failures drift waits \
     critical_path spent flame summary groups repeats \
-    replay whatif hanging principal advice \
+    replay whatif hanging removals principal advice \
     causes report";
 
 /// The modules of `advice`, from the lowest to the highest. `mod.rs` itself is above all of them.

@@ -5,6 +5,8 @@
 
 #[path = "cli/completions.rs"]
 mod completions;
+#[path = "cli/html.rs"]
+mod html;
 #[path = "cli/standard_input.rs"]
 mod standard_input;
 
@@ -16,12 +18,13 @@ use snapbox::{Data, IntoData, assert_data_eq};
 
 const SCHEMA: &str = include_str!("../../spawnscope-recording/src/schema.sql");
 const TWO_LAUNCHES: &str = include_str!("recordings/two_launches.sql");
-const READERS: [&[&str]; 5] = [
+const READERS: [&[&str]; 6] = [
     &["report"],
     &["tree"],
     &["export", "--format", "ndjson"],
     &["export", "--format", "perfetto"],
     &["flame"],
+    &["html", "-o", "-"],
 ];
 
 fn spawnscope(arguments: &[&str]) -> Output {
@@ -90,7 +93,7 @@ impl Sample {
     }
 }
 
-const VERBS: [&str; 11] = [
+const VERBS: [&str; 12] = [
     "record",
     "report",
     "advise",
@@ -98,6 +101,7 @@ const VERBS: [&str; 11] = [
     "tree",
     "flame",
     "export",
+    "html",
     "hold",
     "bench",
     "doctor",

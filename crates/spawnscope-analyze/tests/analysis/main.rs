@@ -13,6 +13,7 @@ mod advice_off_path;
 mod advice_parents;
 mod advice_repeats;
 mod advice_scanner;
+mod alike;
 mod attribution;
 mod builder;
 mod callers;

@@ -3,6 +3,7 @@
 mod bench;
 mod doctor;
 mod hold;
+mod html;
 mod identity;
 mod report;
 mod window;
@@ -17,6 +18,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 pub use self::bench::BenchArguments;
 pub use self::doctor::DoctorArguments;
 pub use self::hold::HoldArguments;
+pub use self::html::HtmlArguments;
 pub use self::identity::IdentityArguments;
 use self::report::{ADVISE_EXAMPLES, REPORT_EXAMPLES};
 pub use self::report::{AdviseArguments, Grouping, ReportArguments};
@@ -46,6 +48,7 @@ Examples:
   spawnscope whatif --remove dirname        predict the wall without them
   spawnscope tree ci.db                     all processes and their phases
   spawnscope flame -o build.svg ci.db       draw a flame graph
+  spawnscope html -o build.html ci.db       write a page to share
   spawnscope export --format perfetto -o t.pftrace   for ui.perfetto.dev
   spawnscope hold --match cc1 -- make       stop cc1 so that gdb can attach
   spawnscope bench --quick                  measure what launches cost
@@ -97,6 +100,12 @@ pub enum Verb {
     /// width of a box is its cost plus the cost of everything above it.
     #[command(after_help = FLAME_EXAMPLES)]
     Flame(FlameArguments),
+    /// Write a page with the whole report, to look at in a browser and to share
+    ///
+    /// One file, which works offline: the verdict, a timeline of all launches with the critical path, advice, tables, flame graphs and
+    /// waits. It contains the arguments and working directories of the recording, so share it like the recording itself.
+    #[command(after_help = html::EXAMPLES)]
+    Html(HtmlArguments),
     /// Export the launches in another format
     ///
     /// A Perfetto trace has one group of tracks: the critical path, and the processes, nested by parent in order of creation. Launches
@@ -151,6 +160,7 @@ impl Verb {
             Verb::Tree(arguments) => &mut arguments.recording,
             Verb::Flame(arguments) => &mut arguments.recording,
             Verb::Export(arguments) => &mut arguments.recording,
+            Verb::Html(arguments) => &mut arguments.recording,
             _ => return None,
         };
         Some(&mut recording.file)

@@ -10,6 +10,7 @@ mod export;
 mod flame;
 mod git_exclude;
 mod hold;
+mod html;
 mod identity;
 mod input;
 mod interrupts;
@@ -23,6 +24,7 @@ mod room;
 mod running;
 mod session;
 mod tree;
+mod viewer;
 mod whatif;
 
 use std::process::ExitCode;
@@ -77,6 +79,7 @@ fn run(mut verb: Verb) -> Result<ExitCode> {
         Verb::Tree(arguments) => done(tree::run(arguments)),
         Verb::Flame(arguments) => done(flame::run(arguments)),
         Verb::Export(arguments) => done(export::run(arguments)),
+        Verb::Html(arguments) => done(html::run(arguments)),
         Verb::Hold(arguments) => hold::run(arguments),
         Verb::Bench(arguments) => bench::run(arguments),
         Verb::LabWorker { setting } => done(bench::work(setting)),

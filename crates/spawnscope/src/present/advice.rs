@@ -79,7 +79,7 @@ fn numbered_title(page: &mut Page, number: usize, advice: &Advice) {
     }
 }
 
-fn saving(advice: &Advice, report: &Report) -> String {
+pub(super) fn saving(advice: &Advice, report: &Report) -> String {
     let [expected, least, most] = advice.saving.map(units::time);
     let unrecorded = report.advices.unrecorded;
     let share = units::percent(advice.saving[0], unrecorded);

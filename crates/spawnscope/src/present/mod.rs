@@ -4,6 +4,7 @@
 pub mod advice;
 pub mod doctor;
 pub mod flame;
+pub mod html;
 pub mod json;
 pub mod lab;
 pub mod ndjson;

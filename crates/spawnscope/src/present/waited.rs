@@ -19,7 +19,7 @@ const MOST_NAMED: usize = 3;
 const NAME_WIDTH: usize = 40;
 
 /// A no-break space, between a figure and its unit.
-const TIE: char = '\u{a0}';
+pub(super) const TIE: char = '\u{a0}';
 /// Names up to this width stay on one line with their count.
 const TIED_NAME_WIDTH: usize = 16;
 
@@ -55,7 +55,7 @@ pub(super) fn what_was_waited_for(page: &mut Page, report: &Report) {
 /// Formats for example `emacs waited 3.40 s in read on a pipe from 25 x git: 2.10 s run (800 ms of it waiting), 1.00 s launch tax, 300 ms
 /// for a CPU`. A child's own waits are part of its run. Late reaping is listed separately within the launch tax, because the waiting
 /// program can fix it.
-fn sentence(waits: &AttributedWaits) -> String {
+pub(super) fn sentence(waits: &AttributedWaits) -> String {
     let command = shown(&waits.command);
     let total = time(waits.parts.total());
     let call = waits.syscall.map(|call| format!(" in {}", syscalls::shown(call)));

@@ -10,7 +10,7 @@ use spawnscope::record::reader::{LaunchRow, ObjectRef, ObjectRow, Recording, Sli
 use crate::builder::{Builder, ROOT, Spans, blank};
 
 /// A shell that unpacks: launches in a loop, a PATH search, a chain of execs, forks, failures, lost events.
-fn unpacking() -> Recording {
+pub(crate) fn unpacking() -> Recording {
     let mut builder = Builder::command("/usr/bin/bash", &["bash", "unpack.sh", "a list.txt"], 2_000_000_000);
     for number in 0..24u64 {
         let spans = Spans {

@@ -8,7 +8,7 @@ use spawnscope::record::reader::Recording;
 
 use crate::builder::{Builder, ROOT, Spans};
 
-fn recording_with(path: &[u8], argument: &[u8]) -> Recording {
+pub(crate) fn recording_with(path: &[u8], argument: &[u8]) -> Recording {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
     builder.recording.info.command = vec![path.to_vec(), argument.to_vec()];
     let child = builder.launch(ROOT, 0, &Spans::USUAL, None);

@@ -10,6 +10,7 @@ mod drift;
 mod flame;
 mod golden;
 mod hostile;
+mod html;
 mod open_ends;
 mod path_search;
 mod report;

@@ -1,5 +1,6 @@
 //! Flame graphs, as folded stacks for other programs and as SVG. This file decides the text on each box and the order of boxes.
 
+mod boxes;
 mod folded;
 #[cfg(feature = "flame")]
 mod legend;
@@ -17,6 +18,7 @@ use crate::analyze::launch::base_name;
 use crate::analyze::report::Spent;
 use crate::event::Language;
 
+pub(super) use boxes::{DrawnBox, boxes};
 pub use folded::folded;
 #[cfg(feature = "flame")]
 pub use svg::svg;
@@ -46,7 +48,7 @@ fn text_of(label: &Label<'_>) -> String {
     safe(&shown)
 }
 
-fn text_of_place(frame: &Frame<'_>) -> String {
+pub(super) fn text_of_place(frame: &Frame<'_>) -> String {
     let file = frame.file.map(|file| text::escape(base_name(file)));
     let at = match (file, frame.line) {
         (Some(file), Some(line)) => Some(format!("{file}:{line}")),

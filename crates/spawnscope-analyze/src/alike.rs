@@ -1,0 +1,134 @@
+//! Level of detail for drawings of many launches: alike siblings become one row. Siblings are alike when they run the same program from the
+//! same call site, and so do their descendants. Nothing is dropped: a row names all its launches.
+
+use std::collections::HashMap;
+
+use crate::callers::Callers;
+use crate::launch::Command;
+use crate::tree::Forest;
+
+/// Rows that stand for one launch or for several alike ones.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rows {
+    members: Vec<u32>,
+    /// By row: the end of its members.
+    ends: Vec<u32>,
+    parents: Vec<Option<u32>>,
+}
+
+impl Rows {
+    /// Returns the number of rows.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there are no rows.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Returns the launches of a row by index in the forest: at least one, in order of creation.
+    #[must_use]
+    pub fn members(&self, row: usize) -> &[u32] {
+        let start = row.checked_sub(1).map_or(0, |before| self.ends[before]);
+        &self.members[start as usize..self.ends[row] as usize]
+    }
+
+    /// Returns the row of the parents. Parents precede their children.
+    #[must_use]
+    pub fn parent(&self, row: usize) -> Option<usize> {
+        self.parents[row].map(|parent| parent as usize)
+    }
+
+    fn push(&mut self, parent: Option<u32>, members: &[u32]) -> u32 {
+        self.members.extend_from_slice(members);
+        self.ends.push(self.members.len() as u32);
+        self.parents.push(parent);
+        self.ends.len() as u32 - 1
+    }
+}
+
+/// Returns at most about `limit` rows. Siblings are joined only when there are more launches than that, and no more of them than necessary.
+/// Launches that all differ are never joined, so a recording of those can exceed the limit.
+#[must_use]
+pub fn rows(forest: &Forest<'_>, callers: &Callers, limit: usize) -> Rows {
+    let launches = forest.launches.len();
+    let shapes = shapes(forest, callers);
+    let mut joined = launches.div_ceil(limit.max(1)).next_power_of_two();
+    loop {
+        let rows = join(forest, &shapes, joined);
+        if rows.len() <= limit || joined >= launches {
+            return rows;
+        }
+        joined *= 2;
+    }
+}
+
+/// What launches must have in common to be alike: program, call site, and the shapes of their children in order.
+type Shape<'f, 'a> = (&'f Command<'a>, Option<u32>, Vec<u32>);
+
+/// Returns a number for each launch that is equal for alike launches.
+fn shapes(forest: &Forest<'_>, callers: &Callers) -> Vec<u32> {
+    let mut known: HashMap<Shape<'_, '_>, u32> = HashMap::new();
+    let mut shapes = vec![0; forest.launches.len()];
+    let order: Vec<usize> = tops(forest).map(|step| step.index).collect();
+    for index in order.into_iter().rev() {
+        let children = forest.children(index).iter().map(|child| shapes[*child]).collect();
+        let shape = (
+            forest.launches[index].command.as_ref(),
+            callers.number_of(index),
+            children,
+        );
+        let next = known.len() as u32;
+        shapes[index] = *known.entry(shape).or_insert(next);
+    }
+    shapes
+}
+
+fn tops<'f>(forest: &'f Forest<'_>) -> impl Iterator<Item = crate::tree::Step> + use<'f> {
+    let tops: Vec<usize> = forest.roots.iter().chain(&forest.orphans).copied().collect();
+    let steps: Vec<crate::tree::Step> = forest.walk(&tops).collect();
+    steps.into_iter()
+}
+
+/// Joins up to `most` alike children of each single launch, and all alike children of joined launches.
+fn join(forest: &Forest<'_>, shapes: &[u32], most: usize) -> Rows {
+    let mut rows = Rows::default();
+    let tops: Vec<u32> = forest
+        .roots
+        .iter()
+        .chain(&forest.orphans)
+        .map(|top| *top as u32)
+        .collect();
+    for top in tops {
+        rows.push(None, &[top]);
+    }
+    let mut row = 0;
+    while row < rows.len() {
+        let parents: Vec<u32> = rows.members(row).to_vec();
+        let at_once = if parents.len() == 1 { most } else { usize::MAX };
+        for members in alike_children(forest, shapes, &parents, at_once) {
+            rows.push(Some(row as u32), &members);
+        }
+        row += 1;
+    }
+    rows
+}
+
+fn alike_children(forest: &Forest<'_>, shapes: &[u32], parents: &[u32], at_once: usize) -> Vec<Vec<u32>> {
+    let mut groups: Vec<Vec<u32>> = Vec::new();
+    let mut open: HashMap<u32, usize> = HashMap::new();
+    for child in parents.iter().flat_map(|parent| forest.children(*parent as usize)) {
+        let shape = shapes[*child];
+        match open.get(&shape).map(|group| &mut groups[*group]) {
+            Some(group) if group.len() < at_once => group.push(*child as u32),
+            _ => {
+                open.insert(shape, groups.len());
+                groups.push(vec![*child as u32]);
+            }
+        }
+    }
+    groups
+}

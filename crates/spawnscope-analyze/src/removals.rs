@@ -1,0 +1,76 @@
+//! What each of the costliest programs and lines is worth: the predicted saving without all of its launches.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+use crate::callers::Callers;
+use crate::critical_path::CriticalPath;
+use crate::groups::{GroupBy, label_of};
+use crate::whatif::changes::Change;
+use crate::whatif::{Fix, WhatIf};
+use spawnscope_data::event::Nanos;
+use spawnscope_data::parallel;
+use spawnscope_data::rows::Origin;
+
+/// Launches of one program, or from one line, and the saving without them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Removal {
+    /// What the launches have in common: `Command` or `Line`.
+    pub by: GroupBy,
+    /// Their label in the table of that grouping.
+    pub label: Vec<u8>,
+    /// Number of launches.
+    pub launches: u64,
+    /// Wall time saved: expected value, lower and upper end of the confidence interval.
+    pub saving: [Nanos; 3],
+}
+
+/// Predicts the saving without the launches of each of the `most` programs, and without those of the `most` lines, that have the most time
+/// on the critical path. The command itself is not removed.
+#[must_use]
+pub fn removals(whatif: &WhatIf<'_, '_>, path: &CriticalPath, callers: &Callers, most: usize) -> Vec<Removal> {
+    let mut candidates = candidates(whatif, path, callers, GroupBy::Command);
+    candidates.truncate(most);
+    let lines = candidates_by_line(whatif, path, callers);
+    candidates.extend(lines.into_iter().take(most));
+    let savings = parallel::each(candidates.len(), 2, |index| {
+        let launches = candidates[index].2.clone();
+        let change = Change::Remove;
+        whatif.predict(&[Fix { change, launches }]).saving()
+    });
+    let removal = |((by, label, launches), saving): ((GroupBy, Vec<u8>, Vec<u32>), [Nanos; 3])| Removal {
+        by,
+        label,
+        launches: launches.len() as u64,
+        saving,
+    };
+    candidates.into_iter().zip(savings).map(removal).collect()
+}
+
+type Candidate = (GroupBy, Vec<u8>, Vec<u32>);
+
+fn candidates_by_line(whatif: &WhatIf<'_, '_>, path: &CriticalPath, callers: &Callers) -> Vec<Candidate> {
+    if callers.has_any() {
+        candidates(whatif, path, callers, GroupBy::Line)
+    } else {
+        Vec::new()
+    }
+}
+
+fn candidates(whatif: &WhatIf<'_, '_>, path: &CriticalPath, callers: &Callers, by: GroupBy) -> Vec<Candidate> {
+    let mut groups: HashMap<Vec<u8>, (Nanos, Vec<u32>)> = HashMap::new();
+    for (index, launch) in whatif.forest.launches.iter().enumerate() {
+        if launch.origin != Origin::Launched {
+            continue;
+        }
+        let group = groups.entry(label_of(launch, callers.of(index), by)).or_default();
+        group.0.0 += path.launches[index].total().0;
+        group.1.push(index as u32);
+    }
+    let mut groups: Vec<_> = groups.into_iter().filter(|(_, (critical, _))| critical.0 > 0).collect();
+    groups.sort_by_key(|(label, (critical, _))| (Reverse(*critical), label.clone()));
+    groups
+        .into_iter()
+        .map(|(label, (_, launches))| (by, label, launches))
+        .collect()
+}

@@ -1,0 +1,42 @@
+// Bundles the code and the styles of the page into the folder that `spawnscope html` includes. `node build.mjs --check` fails if the bundle
+// that is checked in differs from a fresh one.
+import { readFile, writeFile } from "node:fs/promises";
+import { build } from "esbuild";
+
+process.chdir(new URL(".", import.meta.url).pathname);
+
+const bundle = new URL("../src/present/html/bundle/", import.meta.url);
+
+const result = await build({
+  entryPoints: { page: "src/main.ts" },
+  bundle: true,
+  format: "esm",
+  target: "es2022",
+  minify: true,
+  charset: "ascii",
+  legalComments: "none",
+  outdir: "out",
+  write: false,
+  // Every page is a copy of uPlot, whose licence asks for its text in copies.
+  banner: {
+    js: `/*! Built from crates/spawnscope/html. Contains uPlot:\n\n${await readFile("node_modules/uplot/LICENSE", "utf8")}*/`,
+    css: "/*! Built from crates/spawnscope/html. Contains styles of uPlot (MIT). */",
+  },
+});
+
+let differs = false;
+for (const file of result.outputFiles) {
+  const name = file.path.split("/").at(-1);
+  const to = new URL(name, bundle);
+  if (process.argv.includes("--check")) {
+    const there = await readFile(to, "utf8").catch(() => "");
+    if (there !== file.text) {
+      console.error(`${to.pathname} is not what crates/spawnscope/html builds: run \`npm ci && npm run build\` there`);
+      differs = true;
+    }
+  } else {
+    await writeFile(to, file.text);
+    console.log(`${name}: ${file.contents.length} bytes`);
+  }
+}
+process.exitCode = differs ? 1 : 0;

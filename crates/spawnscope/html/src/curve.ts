@@ -1,0 +1,89 @@
+// The curve of threads on CPUs and in the run queue, above the timeline and with the same time.
+
+import uPlot from "uplot";
+import type { Data } from "./data";
+import { byId, oncePerFrame, property } from "./dom";
+import type { State } from "./state";
+
+const HEIGHT = 90;
+/** More points than this are noise to the eye: several are drawn as their mean. */
+const PIXELS_PER_POINT = 5;
+
+export function showCurve(data: Data, state: State): void {
+  const running = data.numbers("running").map((hundredths) => hundredths / 100);
+  if (!running.length) return;
+  const waiting = data.numbers("waiting").map((hundredths) => hundredths / 100);
+  const part = data.header.end_ns / running.length;
+  const times = running.map((_, index) => (index + 0.5) * part);
+  const place = byId("curve");
+  place.setAttribute("role", "img");
+  place.setAttribute("aria-label", `Threads on ${data.header.cpus} CPUs and waiting for one, over time`);
+  let chart: uPlot | null = null;
+  const shown = (): uPlot.AlignedData => {
+    const { from, to } = state.view;
+    const first = Math.max(0, Math.floor(from / part) - 1);
+    const last = Math.min(times.length, Math.ceil(to / part) + 1);
+    const joined = Math.ceil((last - first) / (place.clientWidth / PIXELS_PER_POINT || 1));
+    return [times, running, waiting].map((column) => means(column, first, last, joined)) as uPlot.AlignedData;
+  };
+  const follow = oncePerFrame(() => {
+    chart?.setData(shown(), false);
+    chart?.setScale("x", { min: state.view.from, max: state.view.to });
+  });
+  const draw = () => {
+    chart?.destroy();
+    chart = new uPlot(options(data, state, place.clientWidth), shown(), place);
+    chart.setScale("x", { min: state.view.from, max: state.view.to });
+  };
+  draw();
+  state.listen((_, changed) => {
+    if (changed.has("from") || changed.has("to")) follow();
+  });
+  const resize = oncePerFrame(() => {
+    chart?.setSize({ width: place.clientWidth, height: HEIGHT });
+    follow();
+  });
+  new ResizeObserver(resize).observe(place);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
+}
+
+/** Returns the means of each so many numbers of a part of a column. */
+function means(column: Float64Array, first: number, last: number, joined: number): number[] {
+  const found: number[] = [];
+  for (let from = first; from < last; from += joined) {
+    const part = column.subarray(from, Math.min(from + joined, last));
+    found.push(part.reduce((sum, number) => sum + number, 0) / part.length);
+  }
+  return found;
+}
+
+function options(data: Data, state: State, width: number): uPlot.Options {
+  const [text, grid] = [property("--quiet"), property("--grid")];
+  const stroke = (name: string) => property(name);
+  return {
+    width,
+    height: HEIGHT,
+    padding: [6, 0, 0, 0],
+    legend: { show: false },
+    cursor: { y: false, drag: { x: true, setScale: false } },
+    scales: { x: { time: false, auto: false }, y: { range: (_, __, most) => [0, Math.max(most, data.header.cpus) * 1.05] } },
+    axes: [
+      { show: false },
+      { stroke: text, grid: { stroke: grid, width: 1 }, size: 0, splits: () => [data.header.cpus], values: () => [""] },
+    ],
+    series: [
+      {},
+      { label: "on a CPU", stroke: stroke("--exec"), fill: `${stroke("--exec")}33`, width: 1.5, points: { show: false } },
+      { label: "waiting for a CPU", stroke: stroke("--create"), width: 1.5, points: { show: false } },
+    ],
+    hooks: {
+      setSelect: [
+        (chart) => {
+          if (chart.select.width < 3) return;
+          state.zoom(chart.posToVal(chart.select.left, "x"), chart.posToVal(chart.select.left + chart.select.width, "x"));
+          chart.setSelect({ left: 0, top: 0, width: 0, height: 0 }, false);
+        },
+      ],
+    },
+  };
+}

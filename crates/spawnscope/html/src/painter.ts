@@ -1,0 +1,319 @@
+// Draws the visible part of the timeline. Rows narrower than a few pixels are drawn together, so that a frame costs as much as the screen
+// is wide, however many launches there are.
+
+import type { Data } from "./data";
+import { property } from "./dom";
+import { count, time } from "./format";
+import type { Lanes } from "./lanes";
+
+export const ROW = 20;
+export const AXIS = 22;
+const BAR = 16;
+/** Rows narrower than this are drawn together, */
+const NARROW = 4;
+/** and so are neighbours this close. */
+const GAP = 3;
+const LABEL_WIDTH = 34;
+
+export interface Scene {
+  from: number;
+  to: number;
+  lane: number;
+  width: number;
+  height: number;
+  flags: Uint8Array | null;
+  selected: number;
+  onlyCritical: boolean;
+}
+
+/** Several rows that are drawn as one box. */
+interface Heap {
+  start: number;
+  end: number;
+  rows: number;
+  launches: number;
+  matches: number;
+  critical: boolean;
+  phases: Float64Array;
+  /** Launches by command, while there are few commands. */
+  commands: Map<number, number>;
+  /** The line that all have, or -1. */
+  line: number;
+}
+
+interface Colors {
+  phases: string[];
+  text: string;
+  onPhase: string[];
+  quiet: string;
+  grid: string;
+  box: string;
+  critical: string;
+  match: string;
+  background: string;
+}
+
+export class Painter {
+  private colors: Colors;
+  private readonly widths = new Map<string, number>();
+  private readonly runIndex: number;
+  private readonly path: { start: Float64Array; end: Float64Array; row: Float64Array };
+
+  constructor(
+    private readonly data: Data,
+    private readonly lanes: Lanes,
+  ) {
+    this.colors = this.readColors();
+    this.runIndex = data.header.phases.findIndex((phase) => phase.name === "run");
+    const unit = data.header.unit_ns;
+    const start = data.numbers("path_start").map((at) => at * unit);
+    const end = data.numbers("path_span").map((span, index) => start[index] + span * unit);
+    this.path = { start, end, row: data.numbers("path_row") };
+  }
+
+  readColors(): Colors {
+    const names = this.data.header.phases.map((phase) => phase.name);
+    return (this.colors = {
+      phases: names.map((name) => property(`--${name}`)),
+      onPhase: names.map((name) => property(`--on-${name}`)),
+      text: property("--text"),
+      quiet: property("--quiet"),
+      grid: property("--grid"),
+      box: property("--box"),
+      critical: property("--critical"),
+      match: property("--match"),
+      background: property("--panel"),
+    });
+  }
+
+  paint(context: CanvasRenderingContext2D, scene: Scene): void {
+    context.fillStyle = this.colors.background;
+    context.fillRect(0, 0, scene.width, scene.height);
+    context.font = "12px system-ui, sans-serif";
+    context.textBaseline = "middle";
+    this.paintGrid(context, scene);
+    context.save();
+    context.beginPath();
+    context.rect(0, AXIS, scene.width, scene.height - AXIS);
+    context.clip();
+    const last = Math.min(this.lanes.rows.length, scene.lane + Math.ceil((scene.height - AXIS) / ROW) + 1);
+    for (let lane = Math.floor(scene.lane); lane < last; lane++) this.paintLane(context, scene, lane);
+    this.paintPath(context, scene);
+    this.paintSelected(context, scene);
+    context.restore();
+  }
+
+  private x(scene: Scene, at: number): number {
+    return ((at - scene.from) / (scene.to - scene.from)) * scene.width;
+  }
+
+  private y(scene: Scene, lane: number): number {
+    return AXIS + (lane - scene.lane) * ROW;
+  }
+
+  private paintGrid(context: CanvasRenderingContext2D, scene: Scene): void {
+    const step = roundStep((scene.to - scene.from) / Math.max(2, scene.width / 120));
+    context.strokeStyle = this.colors.grid;
+    context.fillStyle = this.colors.quiet;
+    context.lineWidth = 1;
+    context.beginPath();
+    for (let at = Math.ceil(scene.from / step) * step; at <= scene.to; at += step) {
+      const x = Math.round(this.x(scene, at)) + 0.5;
+      context.moveTo(x, AXIS - 4);
+      context.lineTo(x, scene.height);
+      if (x < scene.width - 40) context.fillText(tick(at, step), x + 3, AXIS / 2);
+    }
+    context.stroke();
+  }
+
+  private paintLane(context: CanvasRenderingContext2D, scene: Scene, lane: number): void {
+    const { data } = this;
+    const rows = this.lanes.rows[lane];
+    const y = this.y(scene, lane);
+    const scale = scene.width / (scene.to - scene.from);
+    let heap: Heap | null = null;
+    for (let index = this.lanes.firstAfter(lane, scene.from); index < rows.length; index++) {
+      const row = rows[index];
+      const start = (data.start[row] - scene.from) * scale;
+      if (start > scene.width) break;
+      const end = (data.end[row] - scene.from) * scale;
+      if (end - start < NARROW) {
+        if (heap && start - heap.end > GAP) {
+          this.paintHeap(context, scene, y, heap);
+          heap = null;
+        }
+        heap = this.put(heap, scene, row, start, end);
+        continue;
+      }
+      if (heap) this.paintHeap(context, scene, y, heap);
+      heap = null;
+      this.paintRow(context, scene, y, row, start, end);
+    }
+    if (heap) this.paintHeap(context, scene, y, heap);
+  }
+
+  private put(into: Heap | null, scene: Scene, row: number, start: number, end: number): Heap {
+    const { data } = this;
+    const heap = into ?? {
+      start, end, rows: 0, launches: 0, matches: 0, critical: false, phases: new Float64Array(8), commands: new Map(), line: data.line[row],
+    };
+    heap.end = Math.max(heap.end, end);
+    heap.rows++;
+    heap.launches += data.count[row];
+    if (scene.flags?.[row]) heap.matches++;
+    if (data.critical[row] > 0) heap.critical = true;
+    for (let phase = 0; phase < 8; phase++) {
+      const span = data.phases[phase][row];
+      if (span > 0) heap.phases[phase] += span;
+    }
+    const command = data.command[row];
+    if (heap.commands.size < 4 || heap.commands.has(command)) {
+      heap.commands.set(command, (heap.commands.get(command) ?? 0) + data.count[row]);
+    }
+    if (heap.line !== data.line[row]) heap.line = -1;
+    return heap;
+  }
+
+  private paintHeap(context: CanvasRenderingContext2D, scene: Scene, y: number, heap: Heap): void {
+    const left = Math.max(heap.start, 0);
+    const width = Math.max(Math.min(heap.end, scene.width) - left, 1);
+    context.globalAlpha = this.alpha(scene, scene.flags ? heap.matches > 0 : true, heap.critical);
+    this.paintShares(context, left, y, width, heap.phases);
+    if (heap.matches > 0) this.paintMatch(context, left, y, width);
+    if (width > LABEL_WIDTH) {
+      const names = [...heap.commands].sort((a, b) => b[1] - a[1]).map(([command]) => this.data.text(command));
+      const line = heap.line > 0 ? `  ${this.data.text(heap.line)}` : "";
+      const label = names.length === 1 ? `${count(heap.launches)} x ${names[0]}${line}` : `${count(heap.launches)} launches: ${names.join(", ")}`;
+      this.paintLabel(context, label, left, y, width, true);
+    }
+    context.globalAlpha = 1;
+  }
+
+  /** Fills a box from the bottom with the shares of the phases, since they alternate too fast to be drawn in time. */
+  private paintShares(context: CanvasRenderingContext2D, x: number, y: number, width: number, phases: Float64Array): void {
+    let sum = 0;
+    for (const span of phases) sum += span;
+    let bottom = y + BAR;
+    if (!sum) {
+      context.fillStyle = this.colors.box;
+      context.fillRect(x, y, width, BAR);
+      return;
+    }
+    for (let index = 0; index < 8; index++) {
+      const height = (BAR * phases[index]) / sum;
+      if (!height) continue;
+      context.fillStyle = this.colors.phases[index];
+      context.fillRect(x, bottom - height, width, height);
+      bottom -= height;
+    }
+  }
+
+  private paintRow(context: CanvasRenderingContext2D, scene: Scene, y: number, row: number, start: number, end: number): void {
+    const { data } = this;
+    const left = Math.max(start, -1);
+    const width = Math.min(end, scene.width + 1) - left;
+    const matches = scene.flags ? scene.flags[row] === 1 : true;
+    context.globalAlpha = this.alpha(scene, matches, data.critical[row] > 0);
+    if (data.count[row] > 1) {
+      this.paintShares(context, left, y, width, Float64Array.from(data.phases, (phase) => phase[row] || 0));
+    } else {
+      context.fillStyle = this.colors.box;
+      context.fillRect(left, y, width, BAR);
+      const scale = scene.width / (scene.to - scene.from);
+      let at = start;
+      for (let index = 0; index < 8; index++) {
+        const span = data.phases[index][row];
+        if (!(span > 0)) continue;
+        const [from, to] = [Math.max(at, left), Math.min(at + span * scale, end, scene.width + 1)];
+        at += span * scale;
+        if (to <= from) continue;
+        context.fillStyle = this.colors.phases[index];
+        context.fillRect(from, y, Math.max(to - from, 0.5), BAR);
+      }
+    }
+    if (scene.flags?.[row]) this.paintMatch(context, left, y, width);
+    if (width > LABEL_WIDTH) {
+      const several = data.count[row] > 1 ? `${count(data.count[row])} x ` : "";
+      this.paintLabel(context, several + (data.text(data.args[row]) || data.text(data.command[row])), left, y, width, data.count[row] > 1);
+    }
+    context.globalAlpha = 1;
+  }
+
+  private alpha(scene: Scene, matches: boolean, critical: boolean): number {
+    if (!matches) return 0.18;
+    return scene.onlyCritical && !critical ? 0.12 : 1;
+  }
+
+  private paintMatch(context: CanvasRenderingContext2D, x: number, y: number, width: number): void {
+    context.fillStyle = this.colors.match;
+    context.fillRect(x, y + BAR - 2, Math.max(width, 2), 3);
+  }
+
+  /** Writes a label in the box. On several colours it has a ground of its own. */
+  private paintLabel(context: CanvasRenderingContext2D, label: string, x: number, y: number, width: number, hasGround: boolean): void {
+    const left = Math.max(x, 0) + 3;
+    const shown = this.cut(context, label, x + width - left - 3);
+    if (!shown) return;
+    if (hasGround) {
+      context.fillStyle = this.colors.background;
+      context.fillRect(left - 2, y + 2, context.measureText(shown).width + 4, BAR - 4);
+      context.fillStyle = this.colors.text;
+    } else {
+      context.fillStyle = this.colors.onPhase[this.runIndex];
+    }
+    context.fillText(shown, left, y + BAR / 2 + 0.5, Math.max(x + width - left - 2, 1));
+  }
+
+  private cut(context: CanvasRenderingContext2D, label: string, width: number): string {
+    const short = label.length > 120 ? label.slice(0, 120) : label;
+    let full = this.widths.get(short);
+    if (full === undefined) {
+      if (this.widths.size > 5000) this.widths.clear();
+      full = context.measureText(short).width;
+      this.widths.set(short, full);
+    }
+    if (full <= width) return short;
+    const kept = Math.floor((short.length * width) / full) - 1;
+    return kept > 2 ? `${short.slice(0, kept)}…` : "";
+  }
+
+  /** Underlines what determined the wall. */
+  private paintPath(context: CanvasRenderingContext2D, scene: Scene): void {
+    const { start, end, row } = this.path;
+    context.fillStyle = this.colors.critical;
+    let [low, high] = [0, start.length];
+    while (low < high) {
+      const middle = (low + high) >> 1;
+      if (end[middle] <= scene.from) low = middle + 1;
+      else high = middle;
+    }
+    for (let index = low; index < start.length && start[index] < scene.to; index++) {
+      if (!row[index]) continue;
+      const y = this.y(scene, this.data.lane[row[index] - 1]);
+      if (y < 0 || y > scene.height) continue;
+      const x = this.x(scene, start[index]);
+      context.fillRect(x, y - 3, Math.max(this.x(scene, end[index]) - x, 0.75), 3);
+    }
+  }
+
+  private paintSelected(context: CanvasRenderingContext2D, scene: Scene): void {
+    const row = scene.selected;
+    if (row < 0) return;
+    const x = this.x(scene, this.data.start[row]);
+    const width = Math.max(this.x(scene, this.data.end[row]) - x, 3);
+    context.strokeStyle = this.colors.text;
+    context.lineWidth = 2;
+    context.strokeRect(x - 1, this.y(scene, this.data.lane[row]) - 1, width + 2, BAR + 2);
+  }
+}
+
+function roundStep(least: number): number {
+  const size = 10 ** Math.floor(Math.log10(Math.max(least, 1)));
+  return [1, 2, 5, 10].map((factor) => factor * size).find((step) => step >= least) ?? 10 * size;
+}
+
+/** The label of a tick, with as many digits as the distance of ticks needs. */
+function tick(at: number, step: number): string {
+  const [size, name] = step >= 1e9 ? [1e9, "s"] : step >= 1e6 ? [1e6, "ms"] : step >= 1e3 ? [1e3, "us"] : [1, "ns"];
+  return at === 0 ? "0" : at < 1e15 ? `${count(Math.round(at / size))} ${name}` : time(at);
+}

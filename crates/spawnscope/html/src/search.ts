@@ -1,0 +1,53 @@
+// Finds the rows that a search matches.
+
+import type { Data } from "./data";
+
+export interface Matches {
+  /** By row: 1 if it matches. `null` without a search. */
+  flags: Uint8Array | null;
+  rows: number;
+  launches: number;
+}
+
+export function search(data: Data, query: string): Matches {
+  if (!query.trim()) return { flags: null, rows: 0, launches: 0 };
+  const matches = matcher(data, query.trim());
+  const flags = new Uint8Array(data.rows);
+  let [rows, launches] = [0, 0];
+  for (let row = 0; row < data.rows; row++) {
+    if (!matches(row)) continue;
+    flags[row] = 1;
+    rows++;
+    launches += data.count[row];
+  }
+  return { flags, rows, launches };
+}
+
+function matcher(data: Data, query: string): (row: number) => boolean {
+  const [key, name] = split(query);
+  const columns: Record<string, Float64Array> = { command: data.command, line: data.line, parent: data.launcher };
+  if (key === "args") {
+    const wanted = Number(name) + 1;
+    return (row) => data.args_row[row] === wanted;
+  }
+  if (key) {
+    const same = texts(data, (text) => text === name);
+    return (row) => same[columns[key][row]] === 1;
+  }
+  const lower = query.toLowerCase();
+  const has = texts(data, (text) => text.toLowerCase().includes(lower));
+  return (row) => (has[data.args[row]] | has[data.command[row]] | has[data.line[row]]) === 1;
+}
+
+function split(query: string): [string, string] {
+  const at = query.indexOf("=");
+  const key = query.slice(0, at);
+  return ["command", "line", "parent", "args"].includes(key) ? [key, query.slice(at + 1)] : ["", query];
+}
+
+/** Strings are shared by many rows, so each is tried once. */
+function texts(data: Data, matches: (text: string) => boolean): Uint8Array {
+  const flags = new Uint8Array(data.texts);
+  for (let number = 1; number < flags.length; number++) flags[number] = matches(data.text(number)) ? 1 : 0;
+  return flags;
+}

@@ -1,0 +1,34 @@
+// The sums over the launches in a box that was drawn in the timeline.
+
+import type { Data } from "./data";
+import { button, byId, el } from "./dom";
+import { count, time } from "./format";
+import type { Box } from "./timeline";
+
+const MOST_COMMANDS = 8;
+
+export function showBox(data: Data, box: Box | null): void {
+  const panel = byId("box");
+  panel.hidden = !box;
+  if (!box) return;
+  const rows: number[] = [];
+  for (let row = 0; row < data.rows; row++) {
+    const lane = data.lane[row];
+    if (lane < box.firstLane || lane > box.lastLane) continue;
+    if (data.start[row] < box.to && data.end[row] > box.from) rows.push(row);
+  }
+  const sum = (of: (row: number) => number) => rows.reduce((sum, row) => sum + (of(row) || 0), 0);
+  const commands = new Map<number, number>();
+  for (const row of rows) commands.set(data.command[row], (commands.get(data.command[row]) ?? 0) + data.count[row]);
+  const most = [...commands].sort((a, b) => b[1] - a[1]);
+  const named = most.slice(0, MOST_COMMANDS).map(([command, launches]) => `${count(launches)} x ${data.text(command)}`);
+  if (most.length > MOST_COMMANDS) named.push(`${most.length - MOST_COMMANDS} other programs`);
+  const phases = data.header.phases.map((phase, index) => `${phase.name} ${time(sum((row) => data.phases[index][row]))}`);
+  panel.replaceChildren(
+    el("p", {}, el("strong", {}, `${count(sum((row) => data.count[row]))} launches in ${time(box.to - box.from)}`), ` (${time(box.from)} to ${time(box.to)})`),
+    el("p", {}, `total ${time(sum((row) => data.total[row]))}, launch tax ${time(sum((row) => data.tax(row)))}, critical ${time(sum((row) => data.critical[row]))}`),
+    el("p", {}, phases.join(", ")),
+    el("p", {}, named.join(", ")),
+    button("close", () => (panel.hidden = true)),
+  );
+}

@@ -1,0 +1,169 @@
+// The tables: launches by program, line, arguments and parent; sortable, filterable, and linked to the timeline.
+
+import type { Data, Group } from "./data";
+import { button, byId, el } from "./dom";
+import { count, percent, time } from "./format";
+import type { State } from "./state";
+
+const FIRST_ROWS = 25;
+const MORE_ROWS = 200;
+const TITLES: Record<string, string> = { command: "program", line: "line", args: "arguments", parent: "parent" };
+
+interface Column {
+  key: string;
+  title: string;
+  /** What a click on the title sorts by. Texts ascend first, figures descend. */
+  value: (group: Group) => number | string;
+  shown: (group: Group) => string;
+  isText?: boolean;
+}
+
+const figure = (key: keyof Group, title: string): Column => ({
+  key,
+  title,
+  value: (group) => (group[key] as number | null) ?? -1,
+  shown: (group) => time(group[key] as number | null),
+});
+
+function columnsOf(by: string, wall: number, hasPath: boolean): Column[] {
+  const number = (key: "count" | "failed", title: string): Column => ({
+    key,
+    title,
+    value: (group) => group[key],
+    shown: (group) => count(group[key]),
+  });
+  const text = (key: "launched" | "callers", title: string): Column => ({
+    key,
+    title,
+    value: (group) => group[key],
+    shown: (group) => group[key],
+    isText: true,
+  });
+  const share: Column = {
+    key: "share",
+    title: "of the wall",
+    value: (group) => group.critical ?? -1,
+    shown: (group) => (group.critical === null ? "-" : percent(group.critical, wall)),
+  };
+  return [
+    number("count", "launches"),
+    figure("total", "total"),
+    figure("mean", "mean"),
+    figure("tax", "launch tax"),
+    ...(hasPath ? [figure("critical", "critical"), share] : []),
+    ...(by === "line" ? [figure("inclusive", "with descendants"), text("launched", "launched")] : []),
+    number("failed", "failed execs"),
+    ...(by === "command" || by === "args" ? [text("callers", "from")] : []),
+  ];
+}
+
+export class Tables {
+  private filter = "";
+  private shown = FIRST_ROWS;
+  private readonly tabs = new Map<string, HTMLButtonElement>();
+  private readonly place = el("div", { class: "scroll", tabindex: "0", role: "tabpanel", "aria-label": "Launches" });
+  private readonly more = el("p");
+
+  constructor(
+    private readonly data: Data,
+    private readonly state: State,
+  ) {
+    const tabs = el("div", { class: "tabs", role: "tablist", "aria-label": "Group launches by" });
+    for (const by of Object.keys(data.header.tables)) {
+      const tab = button(TITLES[by] ?? by, () => state.set({ table: by, sort: "" }), { role: "tab" });
+      this.tabs.set(by, tab);
+      tabs.append(tab);
+    }
+    tabs.addEventListener("keydown", (event) => this.moveTab(event));
+    const filter = el("input", { type: "search", placeholder: "filter the rows", autocomplete: "off", spellcheck: "false" });
+    filter.addEventListener("input", () => {
+      this.filter = filter.value.toLowerCase();
+      this.shown = FIRST_ROWS;
+      this.draw();
+    });
+    const label = el("label", { class: "search" }, "Filter ", filter);
+    byId("tables-body").replaceChildren(el("div", { class: "tools" }, tabs, label), this.place, this.more);
+    byId("tables").hidden = false;
+    state.listen((_, changed) => {
+      if (changed.has("table") || changed.has("sort")) this.draw();
+    });
+    this.draw();
+  }
+
+  private moveTab(event: KeyboardEvent): void {
+    const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+    if (!by) return;
+    const names = [...this.tabs.keys()];
+    const next = names[(names.indexOf(this.state.view.table) + by + names.length) % names.length];
+    this.state.set({ table: next, sort: "" });
+    this.tabs.get(next)?.focus();
+    event.preventDefault();
+  }
+
+  private draw(): void {
+    const { table: by, sort } = this.state.view;
+    for (const [name, tab] of this.tabs) {
+      tab.setAttribute("aria-selected", String(name === by));
+      tab.tabIndex = name === by ? 0 : -1;
+    }
+    const table = this.data.header.tables[by];
+    if (!table) return;
+    const columns = columnsOf(by, this.data.header.wall_ns, this.data.header.has_path);
+    const rows = this.sorted(table.rows, columns, sort);
+    const body = rows.slice(0, this.shown).map(([position, group]) => this.row(by, position, group, columns));
+    this.place.replaceChildren(
+      el("table", { class: "figures" }, el("thead", {}, this.head(by, columns, sort)), el("tbody", {}, ...body)),
+    );
+    this.drawMore(rows.length, table.omitted);
+  }
+
+  private drawMore(rows: number, omitted: number): void {
+    this.more.replaceChildren(`${count(Math.min(rows, this.shown))} of ${count(rows)} rows `);
+    if (rows > this.shown) {
+      this.more.append(
+        button("show more", () => {
+          this.shown += MORE_ROWS;
+          this.draw();
+        }),
+      );
+    }
+    if (omitted) this.more.append(` ${count(omitted)} cheaper ones are not in this page: see \`spawnscope report --by\`.`);
+  }
+
+  private sorted(rows: Group[], columns: Column[], sort: string): [number, Group][] {
+    const filtered = rows
+      .map((group, position): [number, Group] => [position, group])
+      .filter(([, group]) => `${group.label} ${group.launched} ${group.callers}`.toLowerCase().includes(this.filter));
+    const descends = sort.startsWith("-");
+    const key = descends ? sort.slice(1) : sort;
+    const value = key === "label" ? (group: Group) => group.label : columns.find((column) => column.key === key)?.value;
+    if (!value) return filtered;
+    const order = (a: number | string, b: number | string) => (a < b ? -1 : a > b ? 1 : 0);
+    return filtered.sort(([, a], [, b]) => (descends ? -1 : 1) * order(value(a), value(b)));
+  }
+
+  private head(by: string, columns: Column[], sort: string): HTMLTableRowElement {
+    const cell = (key: string, title: string, isText: boolean) => {
+      const direction = sort === key ? "ascending" : sort === `-${key}` ? "descending" : "none";
+      const first = isText ? key : `-${key}`;
+      const other = isText ? `-${key}` : key;
+      const mark = direction === "ascending" ? " ▲" : direction === "descending" ? " ▼" : "";
+      const sorts = button(title + mark, () => this.state.set({ sort: sort === first ? other : first }));
+      return el("th", { scope: "col", "aria-sort": direction, ...(isText ? {} : { class: "number" }) }, sorts);
+    };
+    const titles = columns.map((column) => cell(column.key, column.title, column.isText ?? false));
+    return el("tr", {}, cell("label", TITLES[by] ?? by, true), ...titles);
+  }
+
+  private row(by: string, position: number, group: Group, columns: Column[]): HTMLTableRowElement {
+    const query = `${by}=${by === "args" ? position : group.label}`;
+    const label = button(group.label || "-", () => this.find(query), { class: "link", title: "find in the timeline" });
+    const cells = columns.map((column) => el("td", column.isText ? { class: "text" } : { class: "number" }, column.shown(group)));
+    return el("tr", {}, el("th", { scope: "row", class: "label" }, label), ...cells);
+  }
+
+  private find(query: string): void {
+    this.state.set({ query });
+    byId("timeline").scrollIntoView({ block: "start" });
+  }
+}

@@ -1,0 +1,92 @@
+// Makes the pages that the tests open, from recordings as SQL, and starts the browser.
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+import { chromium } from "playwright-core";
+
+const root = fileURLToPath(new URL("../../../../", import.meta.url));
+const binary = process.env.SPAWNSCOPE ?? join(root, "target/debug/spawnscope");
+const browserPath = process.env.CHROMIUM ?? "/usr/bin/chromium";
+const folder = mkdtempSync(join(tmpdir(), "spawnscope-html."));
+
+/** Strings that would run if one of them became markup or code. */
+export const ATTACKS = [
+  "</script><script>window.owned=1</script>",
+  "<img src=x onerror=window.owned=2>",
+  "'\"><svg onload=window.owned=3>",
+  "]]><!--",
+  "javascript:window.owned=4",
+];
+
+const FROM_SQL = `
+import sqlite3, sys
+schema, rows, out, hostile = sys.argv[1:5]
+db = sqlite3.connect(out)
+for file in (schema, rows):
+    db.executescript(open(file).read())
+if hostile:
+    attacks = hostile.split("\\n")
+    for number, (text, data) in enumerate(db.execute("SELECT * FROM text").fetchall()):
+        attack = attacks[number % len(attacks)].encode()
+        db.execute("UPDATE text SET bytes = ? WHERE id = ?", (bytes(data).replace(b"parcel", attack).replace(b"/mv", b"/" + attack).replace(b"unpack.sh", attack), text))
+    db.execute("UPDATE recording SET command = CAST(? AS BLOB)", ("\\0".join(attacks) + "\\0",))
+db.commit()
+`;
+
+/** Writes the page of a recording and returns its address. */
+function page(name, attacks = "") {
+  const database = join(folder, `${name}.db`);
+  const schema = join(root, "crates/spawnscope-recording/src/schema.sql");
+  const rows = join(root, "crates/spawnscope/tests/recordings/unpack.sql");
+  execFileSync("python3", ["-c", FROM_SQL, schema, rows, database, attacks]);
+  const out = join(folder, `${name}.html`);
+  execFileSync(binary, ["html", "-o", out, database], { stdio: ["ignore", "ignore", "inherit"] });
+  return pathToFileURL(out).href;
+}
+
+export const unpack = page("unpack");
+export const hostile = page("hostile", ATTACKS.join("\n"));
+
+// Debian's Chromium as root and without a network: nothing in it may try to reach one.
+export const browser = await chromium.launch({
+  executablePath: browserPath,
+  args: ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+});
+
+export async function finish() {
+  await browser.close();
+  rmSync(folder, { recursive: true });
+}
+
+/** Opens an address, waits until the page is ready, and calls a test. Fails on messages of the console, errors, and requests. */
+export async function open(address, options, test) {
+  const { width = 1400, height = 900, colorScheme = "light" } = options;
+  const context = await browser.newContext({ viewport: { width, height }, colorScheme, reducedMotion: "reduce" });
+  const opened = await context.newPage();
+  const wrong = [];
+  // Tests read the canvas back, which Chromium advises against.
+  const isOurs = (text) => text.startsWith("Canvas2D: Multiple readback");
+  opened.on("console", (message) => isOurs(message.text()) || wrong.push(`console: ${message.text()}`));
+  opened.on("pageerror", (error) => wrong.push(`error: ${error.message}`));
+  opened.on("dialog", (dialog) => wrong.push(`dialog: ${dialog.message()}`));
+  opened.on("request", (request) => {
+    const url = request.url();
+    if (!url.startsWith(address.split("#")[0]) && !url.startsWith("data:") && !url.startsWith("blob:")) wrong.push(`request: ${url}`);
+  });
+  try {
+    await opened.goto(address);
+    await opened.waitForSelector("html[data-ready]", { timeout: 20_000 });
+    await test(opened);
+    if (wrong.length) throw new Error(wrong.join("\n"));
+  } finally {
+    await context.close();
+  }
+}
+
+/** The fragment of the address, once it has been written. */
+export async function fragment(opened) {
+  await opened.waitForTimeout(350);
+  return new URLSearchParams(new URL(opened.url()).hash.slice(1));
+}

@@ -1,0 +1,170 @@
+//! `spawnscope html`: writes a page about a recording that a browser opens without a server.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+
+use super::analysis::with_timelines;
+use super::args::HtmlArguments;
+use super::output;
+use super::output_file::OutputFile;
+use super::viewer;
+use crate::analyze::advice::RuleContext;
+use crate::analyze::callers::{Callers, Detail};
+use crate::analyze::concurrency::concurrency;
+use crate::analyze::critical_path::stretches;
+use crate::analyze::flame::{Flame, Stacking, Wanted, Weight, flame};
+use crate::analyze::groups::{Group, groups};
+use crate::analyze::removals::removals;
+use crate::analyze::replay::Parameters;
+use crate::analyze::timeline::Timelines;
+use crate::analyze::waits::attribution::{attributed_waits, waits_of_parents};
+use crate::analyze::window::Part;
+use crate::analyze::{self, Causes, CriticalPath, Forest, GroupBy};
+use crate::parallel;
+use crate::present::html;
+use crate::record::reader::Recording;
+
+/// The output file when -o is not given.
+const DEFAULT_OUTPUT: &str = "report.html";
+/// Parts of the time in the curve of concurrency: more than a screen has columns.
+const CURVE_PARTS: usize = 4000;
+/// Programs, and lines, whose removal is predicted, at most. Each costs a replay,
+const MOST_REMOVALS: usize = 12;
+/// so there are fewer in a large recording: one for this number of launches.
+const LAUNCHES_REPLAYED: usize = 200_000;
+const GROUPINGS: [GroupBy; 4] = [GroupBy::Command, GroupBy::Line, GroupBy::Arguments, GroupBy::Parent];
+
+/// Runs the verb.
+///
+/// # Errors
+/// When the recording cannot be read, or when the page cannot be written.
+pub fn run(arguments: &HtmlArguments) -> Result<()> {
+    let default = PathBuf::from(DEFAULT_OUTPUT);
+    let path = arguments.output.as_ref().unwrap_or(&default);
+    if arguments.open && output::file(Some(path)).is_none() {
+        bail!("--open needs a file: name one with -o");
+    }
+    let file = &arguments.recording.file;
+    let part = arguments.window.part(Part::Whole);
+    let page = with_timelines(file, part, |input| {
+        output::print_contradictions(file, &input.contradictions);
+        let mut found = Found::find(input.recording, input.forest, input.timelines);
+        found.report.contradictions = input.contradictions;
+        found.report.window = input.window.filter(|_| part != Part::Whole);
+        let typed = arguments.window.before(output::typed(file));
+        let page = html::render(&found.contents(input.forest, typed.as_deref()));
+        page.context("failed to make the page")
+    })?;
+    write(path, &page)?;
+    if arguments.output.is_none() {
+        output::print_message(&format!("wrote {}: open it in a browser", output::line(path.display())));
+    }
+    if arguments.open {
+        viewer::open(path)?;
+    }
+    Ok(())
+}
+
+fn write(path: &Path, page: &str) -> Result<()> {
+    let Some(path) = output::file(Some(path)) else {
+        let written = std::io::stdout().lock().write_all(page.as_bytes());
+        return written.context("failed to write the page");
+    };
+    let written = OutputFile::create(path)?.write_all(page.as_bytes());
+    written.with_context(|| format!("failed to write {}", path.display()))
+}
+
+/// Everything that the page shows.
+struct Found<'a> {
+    report: analyze::Report,
+    callers: Callers,
+    path: Option<CriticalPath>,
+    stretches: Vec<analyze::critical_path::Stretch>,
+    tables: Vec<(GroupBy, Vec<Group>)>,
+    waits_of_parents: Vec<crate::event::Nanos>,
+    run_queue: Vec<crate::event::Nanos>,
+    concurrency: Option<analyze::concurrency::Concurrency>,
+    removals: Vec<analyze::removals::Removal>,
+    flames: Vec<Flame<'a>>,
+}
+
+impl<'a> Found<'a> {
+    fn find(recording: &'a Recording, forest: &Forest<'a>, timelines: &Timelines) -> Found<'a> {
+        let (of_threads, causes) = parallel::both(
+            || {
+                let wall = Parameters::of(recording).map(|parameters| parameters.wall);
+                let stretches = wall.and_then(|wall| stretches(forest, timelines, wall));
+                (
+                    stretches.unwrap_or_default(),
+                    attributed_waits(recording, forest, timelines),
+                    waits_of_parents(recording, forest, timelines),
+                )
+            },
+            || Causes::find_and(recording, forest, timelines, predicted),
+        );
+        let (stretches, waits, waits_of_parents) = of_threads;
+        let (causes, removals) = causes.unzip();
+        let path = causes.as_ref().map(|causes| causes.path.clone());
+        let (mut tables, flames) = parallel::both(
+            || GROUPINGS.map(|by| (by, groups(forest, path.as_ref(), by))).to_vec(),
+            || flames(recording, forest, path.as_ref()),
+        );
+        let mut report = analyze::report_on(recording, forest, causes.as_ref(), GroupBy::Command);
+        report.waits = waits;
+        tables.retain(|(_, groups)| !groups.is_empty());
+        Found {
+            report,
+            callers: Callers::find(forest, Detail::Line),
+            path,
+            stretches,
+            tables,
+            waits_of_parents,
+            run_queue: timelines.run_queue_times(),
+            concurrency: concurrency(timelines, forest.end, CURVE_PARTS),
+            removals: removals.unwrap_or_default(),
+            flames,
+        }
+    }
+
+    fn contents<'c>(&'c self, forest: &'c Forest<'a>, file: Option<&'c str>) -> html::Contents<'c, 'a> {
+        html::Contents {
+            report: &self.report,
+            forest,
+            callers: &self.callers,
+            path: self.path.as_ref(),
+            stretches: &self.stretches,
+            tables: &self.tables,
+            waits_of_parents: &self.waits_of_parents,
+            run_queue: &self.run_queue,
+            concurrency: self.concurrency.as_ref(),
+            removals: &self.removals,
+            flames: &self.flames,
+            file,
+        }
+    }
+}
+
+fn predicted(context: &RuleContext<'_, '_>) -> Vec<analyze::removals::Removal> {
+    let launches = context.whatif.forest.launches.len().max(1);
+    let most = (LAUNCHES_REPLAYED / launches).clamp(1, MOST_REMOVALS);
+    removals(&context.whatif, context.path, context.callers, most)
+}
+
+/// Draws the flame graphs that this recording allows.
+fn flames<'a>(recording: &'a Recording, forest: &Forest<'a>, path: Option<&CriticalPath>) -> Vec<Flame<'a>> {
+    let drawn = |stacking, weight| {
+        let wanted = Wanted {
+            weight,
+            stacking,
+            phase: None,
+        };
+        flame(forest, path, |name| recording.texts.get(name), wanted).ok()
+    };
+    let both = [Stacking::Tree, Stacking::Caller].map(|stacking| {
+        let all = [Weight::Critical, Weight::Wall, Weight::Tax];
+        all.into_iter().filter_map(move |weight| drawn(stacking, weight))
+    });
+    both.into_iter().flatten().collect()
+}

@@ -1,0 +1,233 @@
+//! The frame of the page: what can be read, printed and searched without scripts. Everything from a recording is escaped by the template.
+
+use std::io;
+
+use askama::Template;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest, Sha256};
+
+use super::Contents;
+use crate::analyze::advice::Advice;
+use crate::analyze::phases::Phase;
+use crate::analyze::report::Report;
+use crate::event::Nanos;
+use crate::present::page::Page;
+use crate::present::{critical, findings, summary, table, text, units, verdict, words};
+
+const SCRIPT: &str = include_str!("bundle/page.js");
+const STYLE: &str = include_str!("bundle/page.css");
+/// Columns of the title.
+const TITLE_COLUMNS: usize = 160;
+/// Columns of notes. The page wraps them again.
+const NOTE_COLUMNS: usize = 1000;
+/// The width of the drawings in the frame, in their own units.
+const FULL: f64 = 1000.0;
+
+#[derive(Template)]
+#[template(path = "report.html")]
+struct Frame<'f> {
+    policy: String,
+    version: &'static str,
+    title: String,
+    verdict: Option<String>,
+    totals: String,
+    notes: Vec<String>,
+    phases: Vec<PhaseRow>,
+    parts: Vec<[String; 3]>,
+    advice: Vec<AdviceItem>,
+    together: Option<String>,
+    advise: String,
+    style: &'static str,
+    script: &'static str,
+    data: &'f str,
+}
+
+/// A row of the table of phases, and its part of the bar.
+struct PhaseRow {
+    name: &'static str,
+    time: String,
+    share: String,
+    mean: String,
+    long_if: &'static str,
+    x: String,
+    width: String,
+}
+
+/// A piece of advice.
+struct AdviceItem {
+    title: String,
+    saving: String,
+    /// Positions of the lower end, the expected value and the upper end on a line from 0 to the wall.
+    interval: [String; 3],
+    evidence: Vec<String>,
+    example: String,
+    fix: Vec<FixPart>,
+    limits: String,
+    whatif: Option<String>,
+    overlaps: String,
+}
+
+/// A sentence, or lines to type.
+struct FixPart {
+    is_code: bool,
+    text: String,
+}
+
+pub(super) fn render(contents: &Contents<'_, '_>, data: &str) -> io::Result<String> {
+    let report = contents.report;
+    let file = contents.file.map_or_else(String::new, |file| format!(" {file}"));
+    let frame = Frame {
+        policy: policy(),
+        version: env!("CARGO_PKG_VERSION"),
+        title: table::title(report, TITLE_COLUMNS),
+        verdict: verdict::verdict(report),
+        totals: summary::totals(report),
+        notes: notes(report),
+        phases: phases(report),
+        parts: parts(report),
+        advice: report
+            .advices
+            .worth
+            .iter()
+            .map(|advice| item(advice, report, &file))
+            .collect(),
+        together: together(report),
+        advise: format!("spawnscope advise --all{file}"),
+        style: STYLE,
+        script: SCRIPT,
+        data,
+    };
+    frame.render().map_err(io::Error::other)
+}
+
+/// The page may run its own script and use its own styles. It can load nothing, and send nothing.
+fn policy() -> String {
+    let hash = |text: &str| STANDARD.encode(Sha256::digest(text.as_bytes()));
+    let (script, style) = (hash(SCRIPT), hash(STYLE));
+    format!(
+        "default-src 'none'; script-src 'sha256-{script}'; style-src 'sha256-{style}'; img-src data:; base-uri 'none'; form-action 'none'"
+    )
+}
+
+fn notes(report: &Report) -> Vec<String> {
+    let mut page = Page::of_width(NOTE_COLUMNS);
+    findings::reservations(&mut page, report);
+    let printed = anstream::adapter::strip_str(&page.finish()).to_string();
+    let lines = printed.lines().map(str::trim).filter(|line| !line.is_empty());
+    // The first line is the heading, which the page has as a label.
+    lines.skip(1).map(str::to_owned).collect()
+}
+
+fn phases(report: &Report) -> Vec<PhaseRow> {
+    let sums = &report.all.phases;
+    let whole: u64 = Phase::TAX
+        .iter()
+        .filter_map(|phase| sums.get(*phase).time)
+        .map(|time| time.0)
+        .sum();
+    let mut x = 0.0;
+    let row = |phase: Phase| {
+        let sum = sums.get(phase);
+        let is_tax = phase != Phase::Run;
+        let width = match sum.time {
+            Some(time) if is_tax && whole > 0 => FULL * time.0 as f64 / whole as f64,
+            _ => 0.0,
+        };
+        let row = PhaseRow {
+            name: phase.name(),
+            time: units::time(sum.time),
+            share: if is_tax {
+                units::percent(sum.time, report.all.tax)
+            } else {
+                String::new()
+            },
+            mean: units::time(sum.mean()),
+            long_if: words::what_makes_long(phase),
+            x: format!("{x:.2}"),
+            width: format!("{width:.2}"),
+        };
+        x += width;
+        row
+    };
+    Phase::ALL.into_iter().map(row).collect()
+}
+
+fn parts(report: &Report) -> Vec<[String; 3]> {
+    let parts = report.where_the_wall_went.iter();
+    parts
+        .map(|(what, time)| {
+            [
+                critical::words(what),
+                units::time(*time),
+                units::percent(*time, report.wall),
+            ]
+        })
+        .collect()
+}
+
+fn item(advice: &Advice, report: &Report, file: &str) -> AdviceItem {
+    let finding = &advice.finding;
+    let escaped = |text: &str| text::escape(text.as_bytes());
+    let wall = report.advices.unrecorded.0.max(1) as f64;
+    let place = |time: Nanos| format!("{:.2}", (FULL * time.0 as f64 / wall).min(FULL));
+    let [expected, least, most] = advice.saving;
+    let overlaps: Vec<String> = advice.overlaps.iter().map(|index| (index + 1).to_string()).collect();
+    AdviceItem {
+        title: escaped(&finding.title),
+        saving: super::super::advice::saving(advice, report),
+        interval: [place(least), place(expected), place(most)],
+        evidence: finding.evidence.iter().map(|sentence| escaped(sentence)).collect(),
+        example: text::command_line(finding.example.iter().map(Vec::as_slice), Some(NOTE_COLUMNS)),
+        fix: fix(&finding.fix),
+        limits: escaped(&finding.limits),
+        whatif: (!finding.whatif.is_empty()).then(|| format!("spawnscope whatif {}{file}", escaped(&finding.whatif))),
+        overlaps: overlaps.join(", "),
+    }
+}
+
+/// Joins consecutive lines to type.
+fn fix(lines: &[String]) -> Vec<FixPart> {
+    let mut parts: Vec<FixPart> = Vec::new();
+    for line in lines {
+        let is_code = line.starts_with("  ");
+        let escaped = text::escape(line.strip_prefix("  ").unwrap_or(line).as_bytes());
+        match parts.last_mut().filter(|last| last.is_code && is_code) {
+            Some(last) => last.text = format!("{}\n{escaped}", last.text),
+            None => parts.push(FixPart { is_code, text: escaped }),
+        }
+    }
+    parts
+}
+
+fn together(report: &Report) -> Option<String> {
+    let [expected, least, most] = report.advices.together?.map(units::time);
+    let first = report.advices.worth.len().min(super::super::advice::MOST_IN_REPORT);
+    Some(format!(
+        "The first {first} together save {expected} ({least} to {most})."
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_bundle_cannot_end_its_element() {
+        assert!(!SCRIPT.to_lowercase().contains("</script") && !SCRIPT.contains("<!--"));
+        assert!(!STYLE.to_lowercase().contains("</style"));
+    }
+
+    #[test]
+    fn lines_to_type_stay_together() {
+        let lines = ["Use a builtin:", "  a=1", "    b=2", "then:", "  c"].map(str::to_owned);
+        let parts: Vec<_> = fix(&lines).into_iter().map(|part| (part.is_code, part.text)).collect();
+        let wanted = [
+            (false, "Use a builtin:"),
+            (true, "a=1\n  b=2"),
+            (false, "then:"),
+            (true, "c"),
+        ];
+        assert_eq!(parts, wanted.map(|(is_code, text)| (is_code, text.to_owned())));
+    }
+}

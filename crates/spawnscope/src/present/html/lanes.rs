@@ -1,0 +1,122 @@
+//! Places the rows of the timeline in lanes: children below their parent, next to each other where they do not overlap in time.
+
+/// A row to place. Parents precede their children.
+#[derive(Clone, Copy)]
+pub(super) struct Span {
+    pub(super) parent: Option<usize>,
+    pub(super) start: u64,
+    pub(super) end: u64,
+}
+
+/// More lanes than this below one row cannot be distinguished on a screen. Further rows share the lowest one.
+const MOST_LANES: u32 = 512;
+
+/// Returns the lane of each span, from 0 at the top. Each span has its own block of lanes, which contains the blocks of its children.
+pub(super) fn lanes(spans: &[Span]) -> Vec<u32> {
+    let mut children: Vec<Vec<usize>> = vec![Vec::new(); spans.len() + 1];
+    let top = spans.len();
+    for (index, span) in spans.iter().enumerate() {
+        children[span.parent.unwrap_or(top)].push(index);
+    }
+    let mut blocks: Vec<Block> = spans.iter().map(Block::of).collect();
+    for index in (0..=top).rev() {
+        let of_index = &mut children[index];
+        of_index.sort_by_key(|child| (spans[*child].start, *child));
+        let height = pack(of_index, &mut blocks);
+        if let Some(block) = blocks.get_mut(index) {
+            block.height = (1 + height).min(MOST_LANES);
+        }
+        let end = of_index.iter().map(|child| blocks[*child].end).max();
+        if let (Some(block), Some(end)) = (blocks.get_mut(index), end) {
+            block.end = block.end.max(end);
+        }
+    }
+    let mut lanes = vec![0; spans.len()];
+    for (index, span) in spans.iter().enumerate() {
+        let above = span.parent.map_or(0, |parent| lanes[parent] + 1);
+        lanes[index] = (above + blocks[index].offset).min(MOST_LANES - 1);
+    }
+    lanes
+}
+
+/// The lanes of a span and of everything below it.
+struct Block {
+    start: u64,
+    /// The end of the last descendant.
+    end: u64,
+    height: u32,
+    /// The first lane, counted from the lane below the parent.
+    offset: u32,
+}
+
+impl Block {
+    fn of(span: &Span) -> Block {
+        Block {
+            start: span.start,
+            end: span.end.max(span.start),
+            height: 1,
+            offset: 0,
+        }
+    }
+}
+
+/// Places blocks, ordered by start, in the first lanes that are free for all their height. Returns the number of lanes.
+fn pack(ordered: &[usize], blocks: &mut [Block]) -> u32 {
+    // By lane: when it becomes free.
+    let mut free: Vec<u64> = Vec::new();
+    for index in ordered {
+        let block = &mut blocks[*index];
+        let height = block.height as usize;
+        let offset = first_free(&free, block.start, height).min((MOST_LANES as usize).saturating_sub(height));
+        let last = offset + height;
+        if free.len() < last {
+            free.resize(last, 0);
+        }
+        free[offset..last].iter_mut().for_each(|at| *at = (*at).max(block.end));
+        block.offset = offset as u32;
+    }
+    free.len() as u32
+}
+
+fn first_free(free: &[u64], start: u64, height: usize) -> usize {
+    let mut offset = 0;
+    for (lane, at) in free.iter().enumerate() {
+        if *at > start {
+            offset = lane + 1;
+        } else if lane + 1 - offset == height {
+            return offset;
+        }
+    }
+    offset
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn span(parent: Option<usize>, start: u64, end: u64) -> Span {
+        Span { parent, start, end }
+    }
+
+    #[test]
+    fn children_are_below_their_parent_and_side_by_side_when_they_overlap() {
+        let spans = [
+            span(None, 0, 100),
+            span(Some(0), 10, 30),
+            span(Some(0), 20, 40),
+            span(Some(0), 30, 50),
+            span(Some(1), 12, 14),
+            span(Some(2), 22, 24),
+        ];
+        assert_eq!(lanes(&spans), [0, 1, 3, 1, 2, 4]);
+    }
+
+    #[test]
+    fn a_long_chain_and_many_at_once_stay_within_the_lanes() {
+        let chain: Vec<Span> = (0..2000usize).map(|index| span(index.checked_sub(1), 0, 10)).collect();
+        assert!(lanes(&chain).iter().all(|lane| *lane < MOST_LANES));
+        let mut crowd = vec![span(None, 0, 10)];
+        crowd.extend((0..2000).map(|_| span(Some(0), 0, 10)));
+        assert!(lanes(&crowd).iter().all(|lane| *lane < MOST_LANES));
+    }
+}

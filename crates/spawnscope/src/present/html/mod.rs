@@ -1,0 +1,222 @@
+//! The page of `spawnscope html`: one file with everything in it, which loads nothing and opens without a server. `frame` is what can be read
+//! without scripts. `launches`, `path`, `tables` and `pack` make the data, and `bundle/` is the code that draws it, built from
+//! crates/spawnscope/html. Strings of a recording are data: they reach the page through the template, which escapes them, or compressed.
+
+mod frame;
+mod lanes;
+mod launches;
+mod pack;
+mod path;
+mod tables;
+
+use std::io;
+
+use serde_json::{Map, Value, json};
+
+use self::launches::{Order, in_units};
+use self::pack::Pack;
+use self::tables::Tables;
+use super::flame::boxes;
+use super::{text, waited, words};
+use crate::analyze::alike;
+use crate::analyze::callers::Callers;
+use crate::analyze::concurrency::Concurrency;
+use crate::analyze::critical_path::{CriticalPath, Stretch};
+use crate::analyze::flame::{Flame, Stacking, Weight};
+use crate::analyze::groups::Group;
+use crate::analyze::phases::Phase;
+use crate::analyze::removals::Removal;
+use crate::analyze::{Forest, GroupBy, Report};
+use crate::event::Nanos;
+
+/// Rows of the timeline. More launches are joined where they are alike.
+const MOST_ROWS: usize = 100_000;
+/// Up to this number of launches, times are stored in tenths of a microsecond, else in microseconds.
+const MOST_PRECISE: usize = 5_000;
+/// Boxes of a flame graph that are narrower than one part in this many of it are left out.
+const NARROWEST: u64 = 4000;
+/// Waits in the list.
+const MOST_WAITS: usize = 200;
+
+/// What the page shows.
+pub struct Contents<'c, 'a> {
+    /// The report, by command and with its waits.
+    pub report: &'c Report,
+    /// The launches.
+    pub forest: &'c Forest<'a>,
+    /// Their call sites.
+    pub callers: &'c Callers,
+    /// The critical path by launch, if known.
+    pub path: Option<&'c CriticalPath>,
+    /// The critical path in time. Empty if unknown.
+    pub stretches: &'c [Stretch],
+    /// The groups of each table.
+    pub tables: &'c [(GroupBy, Vec<Group>)],
+    /// By launch: the time that its parent waited for it.
+    pub waits_of_parents: &'c [Nanos],
+    /// By launch: the time that its threads waited for a CPU.
+    pub run_queue: &'c [Nanos],
+    /// Threads on CPUs and in the run queue, if known.
+    pub concurrency: Option<&'c Concurrency>,
+    /// The savings without all launches of a program or of a line.
+    pub removals: &'c [Removal],
+    /// Flame graphs.
+    pub flames: &'c [Flame<'a>],
+    /// The recording as typed on a command line. `None` means the default file.
+    pub file: Option<&'c str>,
+}
+
+impl Contents<'_, '_> {
+    /// Returns the start of a launch. One that existed before, or whose start is unknown, starts with the recording.
+    fn start(&self, index: u32) -> Nanos {
+        self.forest.launches[index as usize].start().unwrap_or_default()
+    }
+
+    /// Returns the end of a launch. One that has no known end lasts as long as the recording.
+    fn end(&self, index: u32) -> Nanos {
+        let launch = &self.forest.launches[index as usize];
+        let is_alive = launch.is_unfinished() || !launch.is_launch();
+        launch
+            .end()
+            .unwrap_or(if is_alive { self.forest.end } else { self.start(index) })
+    }
+
+    /// Returns the nanoseconds of a stored unit of time.
+    fn unit(&self) -> u64 {
+        if self.forest.launches.len() <= MOST_PRECISE {
+            100
+        } else {
+            1000
+        }
+    }
+}
+
+/// Renders the page.
+///
+/// # Errors
+/// When the template fails, which does not happen.
+pub fn render(contents: &Contents<'_, '_>) -> io::Result<String> {
+    let data = data(contents)?;
+    frame::render(contents, &data)
+}
+
+fn data(contents: &Contents<'_, '_>) -> io::Result<String> {
+    let mut pack = Pack::default();
+    let tables = Tables::of(contents.tables);
+    let rows = alike::rows(contents.forest, contents.callers, MOST_ROWS);
+    let order = Order::by_start(contents, &rows);
+    launches::add(&mut pack, contents, &rows, &order, &tables);
+    add_path(&mut pack, contents, &order);
+    if let Some(concurrency) = contents.concurrency {
+        let hundredths = |means: &[f32]| {
+            means
+                .iter()
+                .map(|mean| (100.0 * mean).round() as u64)
+                .collect::<Vec<_>>()
+        };
+        pack.deltas("running", hundredths(&concurrency.running));
+        pack.deltas("waiting", hundredths(&concurrency.waiting));
+    }
+    let flames: Vec<Value> = contents
+        .flames
+        .iter()
+        .map(|flame| add_flame(&mut pack, flame))
+        .collect();
+    for (number, advice) in contents.report.advices.worth.iter().enumerate() {
+        let mut positions: Vec<u64> = advice
+            .finding
+            .launches
+            .iter()
+            .map(|launch| u64::from(order.position_of[*launch as usize]))
+            .collect();
+        positions.sort_unstable();
+        positions.dedup();
+        pack.deltas(&format!("advice_{number}"), positions);
+    }
+    let mut header = header(contents);
+    header.insert("tables".into(), tables.value);
+    header.insert("flames".into(), flames.into());
+    pack.finish(header)
+}
+
+fn header(contents: &Contents<'_, '_>) -> Map<String, Value> {
+    let report = contents.report;
+    let phase = |phase: Phase| json!({"name": phase.name(), "long_if": words::what_makes_long(phase)});
+    let removal = |removal: &Removal| {
+        json!({
+            "by": super::json::by(removal.by),
+            "label": text::escape(&removal.label),
+            "launches": removal.launches,
+            "saving": removal.saving.map(|nanos| nanos.0),
+        })
+    };
+    let header = json!({
+        "unit_ns": contents.unit(),
+        "wall_ns": report.wall.0,
+        "end_ns": contents.forest.end.0.max(report.wall.0),
+        "unrecorded_ns": report.advices.unrecorded.0,
+        "cpus": report.cpus,
+        "launches": report.all.count,
+        "has_path": contents.path.is_some(),
+        "file": contents.file,
+        "phases": Phase::ALL.map(phase),
+        "waits": report.waits.iter().take(MOST_WAITS).map(waits).collect::<Vec<_>>(),
+        "waits_omitted": report.waits.len().saturating_sub(MOST_WAITS),
+        "removals": contents.removals.iter().map(removal).collect::<Vec<_>>(),
+        "advice": report.advices.worth.iter().map(|advice| advice.saving.map(|nanos| nanos.0)).collect::<Vec<_>>(),
+    });
+    match header {
+        Value::Object(header) => header,
+        _ => Map::new(),
+    }
+}
+
+fn waits(waits: &crate::analyze::waits::attribution::AttributedWaits) -> Value {
+    json!({
+        "command": text::escape(&waits.command),
+        "sentence": waited::sentence(waits).replace(waited::TIE, " "),
+        "count": waits.count,
+        "total": waits.parts.total().0,
+    })
+}
+
+fn add_path(pack: &mut Pack, contents: &Contents<'_, '_>, order: &Order) {
+    let unit = contents.unit();
+    let parts = path::parts(contents.stretches, order);
+    pack.deltas("path_start", parts.iter().map(|part| part.start / unit));
+    pack.plain("path_span", parts.iter().map(|part| in_units(path::span(part).0, unit)));
+    let position = |part: &path::Part| part.position.map_or(0, |position| 1 + u64::from(position));
+    pack.deltas("path_row", parts.iter().map(position));
+}
+
+fn add_flame(pack: &mut Pack, flame: &Flame<'_>) -> Value {
+    let stacking = match flame.wanted.stacking {
+        Stacking::Tree => "tree",
+        Stacking::Caller => "caller",
+        Stacking::Command => "command",
+    };
+    let weight = match flame.wanted.weight {
+        Weight::Wall => "wall",
+        Weight::Tax => "tax",
+        Weight::Count => "count",
+        Weight::Critical => "critical",
+        Weight::OnCpu => "on_cpu",
+        Weight::OffCpu => "off_cpu",
+    };
+    let name = format!("flame_{stacking}_{weight}");
+    let drawn = boxes(flame, flame.total / NARROWEST);
+    let below = |(position, drawn): (usize, &super::flame::DrawnBox)| drawn.below.map_or(0, |below| position - below);
+    pack.plain(
+        &format!("{name}_below"),
+        drawn.iter().enumerate().map(|each| below(each) as u64),
+    );
+    pack.plain(&format!("{name}_weight"), drawn.iter().map(|each| each.weight));
+    let texts: Vec<u64> = drawn.iter().map(|each| pack.text(&each.text)).collect();
+    pack.plain(&format!("{name}_text"), texts);
+    let kinds = ["phase", "program", "script", "code"];
+    let kind = |name: &str| kinds.iter().position(|kind| *kind == name).unwrap_or(0) as u64;
+    pack.plain(&format!("{name}_kind"), drawn.iter().map(|each| kind(each.kind)));
+    let phase = |each: &super::flame::DrawnBox| each.phase.map_or(0, |phase| 1 + phase as u64);
+    pack.plain(&format!("{name}_phase"), drawn.iter().map(phase));
+    json!({"name": name, "stacking": stacking, "weight": weight, "total": flame.total})
+}

@@ -1,0 +1,110 @@
+//! The critical path in the timeline, at a level of detail that a screen can show.
+
+use std::collections::HashMap;
+
+use super::launches::Order;
+use crate::analyze::critical_path::{Charge, Stretch};
+use crate::event::Nanos;
+
+/// Parts of the path. More cannot be told apart.
+const MOST_PARTS: u64 = 16_384;
+
+/// A part of the path, on the row at this position, or outside of all launches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Part {
+    pub(super) start: u64,
+    pub(super) end: u64,
+    pub(super) position: Option<u32>,
+}
+
+/// Returns the parts of the path in order. Where they are too short, several become one on the row with most of their time.
+pub(super) fn parts(stretches: &[Stretch], order: &Order) -> Vec<Part> {
+    let part = |stretch: &Stretch| Part {
+        start: stretch.start.0,
+        end: stretch.end.0,
+        position: position(stretch.charge, order),
+    };
+    let mut parts: Vec<Part> = stretches.iter().map(part).collect();
+    parts.sort_by_key(|part| part.start);
+    let parts = joined(parts);
+    let end = parts.last().map_or(0, |part| part.end);
+    if parts.len() as u64 <= MOST_PARTS {
+        return parts;
+    }
+    joined(binned(&parts, end.div_ceil(MOST_PARTS)))
+}
+
+fn position(charge: Charge, order: &Order) -> Option<u32> {
+    match charge {
+        Charge::Phase(launch, _) | Charge::RunQueue(launch) => Some(order.position_of[launch as usize]),
+        Charge::ExternalWait(_) => None,
+    }
+}
+
+/// Joins consecutive parts on one row.
+fn joined(parts: Vec<Part>) -> Vec<Part> {
+    let mut all: Vec<Part> = Vec::new();
+    for part in parts {
+        match all
+            .last_mut()
+            .filter(|last| last.position == part.position && last.end == part.start)
+        {
+            Some(last) => last.end = part.end,
+            None => all.push(part),
+        }
+    }
+    all
+}
+
+/// Divides the time into bins of this width, each on the row with most time in it.
+fn binned(parts: &[Part], width: u64) -> Vec<Part> {
+    let mut bins: Vec<Part> = Vec::new();
+    let mut times: HashMap<Option<u32>, u64> = HashMap::new();
+    let mut bin = 0;
+    let mut finish = |bin: u64, times: &mut HashMap<Option<u32>, u64>| {
+        let longest = times.drain().max_by_key(|(position, time)| (*time, *position));
+        bins.extend(longest.map(|(position, _)| Part {
+            start: bin * width,
+            end: (bin + 1) * width,
+            position,
+        }));
+    };
+    for part in parts {
+        let mut at = part.start;
+        while at < part.end {
+            if at / width != bin {
+                finish(bin, &mut times);
+                bin = at / width;
+            }
+            let until = part.end.min((bin + 1) * width);
+            *times.entry(part.position).or_default() += until - at;
+            at = until;
+        }
+    }
+    finish(bin, &mut times);
+    bins
+}
+
+/// Returns the time of a part.
+pub(super) fn span(part: &Part) -> Nanos {
+    Nanos(part.end - part.start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn part(start: u64, end: u64, position: u32) -> Part {
+        Part {
+            start,
+            end,
+            position: Some(position),
+        }
+    }
+
+    #[test]
+    fn a_bin_is_on_the_row_with_most_time_in_it() {
+        let parts = [part(0, 4, 1), part(4, 6, 2), part(6, 11, 1), part(11, 30, 3)];
+        assert_eq!(joined(binned(&parts, 10)), [part(0, 10, 1), part(10, 30, 3)]);
+    }
+}

@@ -1,0 +1,77 @@
+//! The tables of the page: launches grouped by program, line, arguments and parent.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value, json};
+
+use crate::analyze::groups::Group;
+use crate::analyze::phases::Phase;
+use crate::analyze::report::GroupBy;
+use crate::present::json::{by, nanos};
+use crate::present::text;
+
+/// Rows of a table. The rest is counted.
+const MOST_ROWS: usize = 1000;
+/// Columns of a label.
+const MOST_COLUMNS: usize = 300;
+/// Programs and call sites that a row names.
+const MOST_NAMED: usize = 3;
+
+/// The tables, and the position of each label in that of the arguments.
+pub(super) struct Tables {
+    pub(super) value: Value,
+    pub(super) arguments: HashMap<Vec<u8>, u64>,
+}
+
+impl Tables {
+    pub(super) fn of(all: &[(GroupBy, Vec<Group>)]) -> Tables {
+        let mut tables = Map::new();
+        let mut arguments = HashMap::new();
+        for (group_by, groups) in all {
+            let shown = &groups[..groups.len().min(MOST_ROWS)];
+            if *group_by == GroupBy::Arguments {
+                arguments = (0..)
+                    .zip(shown)
+                    .map(|(position, group)| (group.label.clone(), position))
+                    .collect();
+            }
+            let table = json!({
+                "rows": shown.iter().map(|group| row(group, *group_by)).collect::<Vec<_>>(),
+                "omitted": groups.len() - shown.len(),
+            });
+            tables.insert(by(*group_by).to_owned(), table);
+        }
+        Tables {
+            value: Value::Object(tables),
+            arguments,
+        }
+    }
+}
+
+fn row(group: &Group, group_by: GroupBy) -> Value {
+    let sums = &group.sums;
+    let is_line = group_by == GroupBy::Line;
+    json!({
+        "label": text::truncate(&text::escape(&group.label), MOST_COLUMNS),
+        "count": sums.count,
+        "total": nanos((sums.timed > 0).then_some(sums.total)),
+        "mean": nanos(sums.mean()),
+        "tax": nanos(sums.tax),
+        "critical": nanos(sums.critical),
+        "failed": sums.failed_execs,
+        "inclusive": is_line.then_some(group.inclusive.total.0),
+        "inclusive_critical": nanos(group.inclusive.critical.filter(|_| is_line)),
+        "phases": Phase::ALL.map(|phase| nanos(sums.phases.get(phase).time)),
+        "launched": named(group.launched.iter().map(|(label, count)| (text::escape(label), *count))),
+        "callers": named(group.callers.most.iter().map(|(call_site, count)| (text::escape(&call_site.short_label()), *count))),
+    })
+}
+
+/// `dirname x 24, mv x 3`.
+fn named(counts: impl Iterator<Item = (String, u64)>) -> String {
+    let named: Vec<String> = counts
+        .take(MOST_NAMED)
+        .map(|(label, count)| format!("{label} x {count}"))
+        .collect();
+    text::truncate(&named.join(", "), MOST_COLUMNS)
+}

@@ -1,0 +1,93 @@
+//! Where `html` writes its page, and what opens it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::process::{Command, Output};
+
+use super::{Sample, failure, stdout};
+
+fn html_in(folder: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
+    // Only the test's own opener can be found.
+    command
+        .arg("html")
+        .args(arguments)
+        .current_dir(folder)
+        .env("PATH", folder);
+    command
+        .env_remove("SUDO_UID")
+        .env_remove("SUDO_GID")
+        .env_remove("SUDO_USER");
+    command.output().unwrap()
+}
+
+fn message(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn the_page_is_a_private_file_that_can_be_written_again() {
+    let sample = Sample::new();
+    let folder = sample.path().parent().unwrap().to_owned();
+    let recording = sample.path().display().to_string();
+    for _ in 0..2 {
+        let output = html_in(&folder, &[&recording]);
+        assert!(
+            output.status.success() && output.stdout.is_empty(),
+            "{}",
+            message(&output)
+        );
+        assert_eq!(
+            message(&output),
+            "spawnscope: wrote report.html: open it in a browser\n"
+        );
+    }
+    let page = folder.join("report.html");
+    assert_eq!(fs::metadata(&page).unwrap().permissions().mode() & 0o777, 0o600);
+    let written = fs::read_to_string(page).unwrap();
+    assert_eq!(written, stdout(&["html", "-o", "-", &recording]));
+    assert!(
+        written.starts_with("<!doctype html>\n") && written.ends_with("</html>"),
+        "{written:.100}"
+    );
+}
+
+#[test]
+fn a_recording_is_never_overwritten_by_its_page() {
+    let sample = Sample::new();
+    let recording = sample.path().display().to_string();
+    let before = fs::read(sample.path()).unwrap();
+    let message = failure(&["html", "-o", &recording, &recording]);
+    assert!(message.contains("is a recording"), "{message}");
+    assert_eq!(fs::read(sample.path()).unwrap(), before);
+}
+
+#[test]
+fn open_passes_the_whole_path_to_the_opener() {
+    let sample = Sample::new();
+    let folder = sample.path().parent().unwrap().canonicalize().unwrap();
+    let recording = sample.path().display().to_string();
+    let without = html_in(&folder, &["--open", "--output=-page.html", &recording]);
+    assert_eq!(without.status.code(), Some(125));
+    assert!(
+        message(&without).contains("failed to run xdg-open: open /")
+            && message(&without).contains("/-page.html yourself"),
+        "{}",
+        message(&without)
+    );
+    let opener = folder.join("xdg-open");
+    fs::write(&opener, "#!/bin/sh\nprintf '%s\\n' \"$@\" > opened\n").unwrap();
+    fs::set_permissions(&opener, fs::Permissions::from_mode(0o755)).unwrap();
+    let output = html_in(&folder, &["--open", "--output=-page.html", &recording]);
+    assert!(output.status.success(), "{}", message(&output));
+    let opened = fs::read_to_string(folder.join("opened")).unwrap();
+    assert_eq!(opened, format!("{}\n", folder.join("-page.html").display()));
+}
+
+#[test]
+fn standard_output_cannot_be_opened() {
+    let sample = Sample::new();
+    let message = failure(&["html", "--open", "-o", "-", sample.path().to_str().unwrap()]);
+    assert!(message.contains("--open needs a file"), "{message}");
+}
