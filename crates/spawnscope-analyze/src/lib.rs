@@ -10,11 +10,14 @@
 //! 6. The wall: [`critical_path`], [`spent`], [`flame`], [`summary`], [`groups`].
 //! 7. Predictions: [`replay`], [`whatif`], [`advice`].
 //! 8. Everything about one recording: [`causes`], [`report`].
+//! 9. Several recordings: [`diff`], and [`budgets`] for them.
 
 pub mod advice;
+pub mod budgets;
 pub mod callers;
 pub mod causes;
 pub mod critical_path;
+pub mod diff;
 pub mod drift;
 pub mod external_wait;
 pub mod failures;

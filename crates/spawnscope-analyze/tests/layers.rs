@@ -14,7 +14,8 @@ const MODULES: &str = "known compact grouped \
     callers select samples path_search failures drift waits \
     critical_path spent flame summary groups \
     replay whatif advice \
-    causes report";
+    causes report \
+    diff budgets";
 
 /// The modules of `advice`, from the lowest to the highest. `mod.rs` itself is above all of them.
 const ADVICE: &str = "context phrases finding candidates thresholds selection rules callers advices";

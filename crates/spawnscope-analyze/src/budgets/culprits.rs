@@ -1,0 +1,82 @@
+//! The script lines behind an exceeded budget, and the advice about them.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use crate::advice::{Advice, Advices};
+use crate::diff::{Count, Key, Place, Run};
+use crate::summary::Summary;
+
+/// Maximum number of lines that are named for one budget.
+const MOST_NAMED: usize = 5;
+
+/// A line that launches, with what counts against the budget.
+#[derive(Clone, Debug)]
+pub struct Culprit {
+    /// The program that it launches most.
+    pub command: Vec<u8>,
+    /// The line. `None` if it is unknown.
+    pub place: Option<Place>,
+    /// What counts: launches, failed execs, or nanoseconds on the critical path. The median over the runs.
+    pub count: u64,
+    /// The advice about its launches: the title, and the lines of the fix.
+    pub advice: Option<(String, Vec<String>)>,
+}
+
+/// What culprits are looked for in.
+pub(super) struct Suspects<'r> {
+    pub(super) runs: &'r [Run],
+    pub(super) advices: &'r Advices,
+}
+
+impl Suspects<'_> {
+    /// Counts by line. Launches without a known line are counted by program.
+    pub(super) fn by_line(&self, is_meant: impl Fn(&Key) -> bool, of: impl Fn(&Summary) -> u64) -> Vec<Culprit> {
+        // By line: the count of each run, and that of each program.
+        let mut lines: BTreeMap<_, (Vec<u64>, BTreeMap<&[u8], u64>)> = BTreeMap::new();
+        for (number, run) in self.runs.iter().enumerate() {
+            for (key, sums) in run.launches.iter().filter(|(key, _)| is_meant(key)) {
+                let program = key.command.as_slice();
+                let unknown = key.place.is_none().then_some(program);
+                let (counts, programs) = lines.entry((&key.place, unknown)).or_default();
+                counts.resize(self.runs.len(), 0);
+                counts[number] += of(sums);
+                *programs.entry(program).or_default() += of(sums);
+            }
+        }
+        let culprit = |((place, _), (counts, programs)): ((&Option<Place>, _), (_, BTreeMap<&[u8], u64>))| Culprit {
+            command: programs
+                .iter()
+                .max_by_key(|(_, count)| **count)
+                .map(|(program, _)| program.to_vec())
+                .unwrap_or_default(),
+            place: place.clone(),
+            count: Count::of(counts).median,
+            advice: None,
+        };
+        let mut culprits: Vec<Culprit> = lines.into_iter().map(culprit).collect();
+        culprits.sort_by_key(|culprit| Reverse(culprit.count));
+        culprits
+    }
+
+    /// Adds the advice about each.
+    pub(super) fn advised(&self, mut culprits: Vec<Culprit>) -> Vec<Culprit> {
+        for culprit in &mut culprits {
+            let Some(place) = &culprit.place else { continue };
+            let is_about = |advice: &&Advice| {
+                let mut call_sites = advice.callers.most.iter().map(|(call_site, _)| Place::of(call_site));
+                call_sites.any(|call_site| call_site == *place)
+            };
+            let advice = self.advices.worth.iter().find(is_about);
+            culprit.advice = advice.map(|advice| (advice.finding.title.clone(), advice.finding.fix.clone()));
+        }
+        culprits
+    }
+}
+
+/// Keeps the lines that count most.
+pub(super) fn worst(mut culprits: Vec<Culprit>) -> Vec<Culprit> {
+    culprits.retain(|culprit| culprit.count > 0);
+    culprits.truncate(MOST_NAMED);
+    culprits
+}
