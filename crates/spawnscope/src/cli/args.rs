@@ -1,6 +1,7 @@
 //! Command-line arguments. This one definition drives parsing, `--help`, the man pages and the shell completions.
 
 mod bench;
+mod diff;
 mod doctor;
 mod hold;
 mod identity;
@@ -14,6 +15,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 
 pub use self::bench::BenchArguments;
+pub use self::diff::DiffArguments;
 pub use self::doctor::DoctorArguments;
 pub use self::hold::HoldArguments;
 pub use self::identity::IdentityArguments;
@@ -42,6 +44,7 @@ Examples:
   spawnscope report --by parent             which programs launch
   spawnscope advise                         what to change, and the saving
   spawnscope whatif --remove dirname        predict the wall without them
+  spawnscope diff before.db after.db        what a change did to launches
   spawnscope tree ci.db                     all processes and their phases
   spawnscope flame -o build.svg ci.db       draw a flame graph
   spawnscope export --format perfetto -o t.pftrace   for ui.perfetto.dev
@@ -82,6 +85,12 @@ pub enum Verb {
     /// FILE:N-M). Terms joined by commas must all match. Options can be repeated.
     #[command(after_help = WHATIF_EXAMPLES)]
     Whatif(Box<WhatifArguments>),
+    /// Compare recordings of two versions: which launches came, went and changed
+    ///
+    /// Launches are matched by program, arguments (without numbers and temporary names), script line and parent. The first
+    /// sentence says what happened to the wall, and because of which launches.
+    #[command(after_help = diff::EXAMPLES)]
+    Diff(DiffArguments),
     /// Print the process tree with arguments, phases and exit statuses
     ///
     /// Each line shows one process: its pid, the programs that it executed, its wall time, its exit status if that is not 0, and its

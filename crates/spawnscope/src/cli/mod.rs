@@ -4,6 +4,7 @@ mod advise;
 mod analysis;
 mod args;
 mod bench;
+mod diff;
 mod doctor;
 mod exit;
 mod export;
@@ -74,6 +75,7 @@ fn run(mut verb: Verb) -> Result<ExitCode> {
         Verb::Report(arguments) => done(report::run(arguments)),
         Verb::Advise(arguments) => done(advise::run(arguments)),
         Verb::Whatif(arguments) => done(whatif::run(arguments)),
+        Verb::Diff(arguments) => done(diff::run(arguments)),
         Verb::Tree(arguments) => done(tree::run(arguments)),
         Verb::Flame(arguments) => done(flame::run(arguments)),
         Verb::Export(arguments) => done(export::run(arguments)),

@@ -2,6 +2,7 @@
 //! width and strip styles.
 
 pub mod advice;
+pub mod diff;
 pub mod doctor;
 pub mod flame;
 pub mod json;
@@ -20,6 +21,7 @@ mod callers;
 mod columns;
 mod critical;
 mod findings;
+mod markdown;
 mod page;
 mod palette;
 mod syscalls;

@@ -2,6 +2,8 @@
 
 mod folded;
 #[cfg(feature = "flame")]
+mod differential;
+#[cfg(feature = "flame")]
 mod legend;
 #[cfg(feature = "flame")]
 mod svg;
@@ -18,6 +20,8 @@ use crate::analyze::report::Spent;
 use crate::event::Language;
 
 pub use folded::folded;
+#[cfg(feature = "flame")]
+pub use differential::differential;
 #[cfg(feature = "flame")]
 pub use svg::svg;
 

@@ -13,7 +13,7 @@ use crate::present::text;
 use crate::units;
 
 /// Names are black. These colours are light enough for black text and distinct from the background, which is part of the SVG.
-const BACKGROUND: Color = rgb(0xf6f6f4);
+pub(super) const BACKGROUND: Color = rgb(0xf6f6f4);
 pub(super) const PHASES: [Color; 8] = [
     rgb(0xf0837a), // create
     rgb(0xf2c84b), // queue
@@ -118,7 +118,7 @@ pub fn svg(flame: &Flame<'_>, title: &str) -> io::Result<Vec<u8>> {
 }
 
 /// Writes a name on the lowest box. inferno's script does that too, but viewers that do not run scripts would show none.
-fn with_the_whole_named(mut drawn: Vec<u8>) -> Vec<u8> {
+pub(super) fn with_the_whole_named(mut drawn: Vec<u8>) -> Vec<u8> {
     let position = |text: &[u8], from: usize| {
         let found = drawn[from..].windows(text.len()).position(|window| window == text);
         found.map(|at| from + at)
