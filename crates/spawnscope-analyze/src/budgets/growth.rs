@@ -63,7 +63,11 @@ pub fn growth(diff: &Diff, tolerance: Tolerance) -> Vec<Verdict> {
             budget: Budget::Growth(grown, limit),
             measured: Measured::Count(change.after),
             is_exceeded,
-            culprits: if is_exceeded { grown_rows(diff, is_meant, of) } else { Vec::new() },
+            culprits: if is_exceeded {
+                grown_rows(diff, is_meant, of)
+            } else {
+                Vec::new()
+            },
         }
     };
     counts.into_iter().map(of_count).chain(wall(diff, tolerance)).collect()
@@ -87,7 +91,12 @@ fn wall(diff: &Diff, tolerance: Tolerance) -> Option<Verdict> {
 
 /// The groups of launches that grew most.
 fn grown_rows(diff: &Diff, is_meant: impl Fn(&&Row) -> bool, of: fn(&Row) -> &CountChange) -> Vec<Culprit> {
-    let mut rows: Vec<&Row> = diff.rows.iter().filter(is_meant).filter(|row| of(row).difference() > 0).collect();
+    let mut rows: Vec<&Row> = diff
+        .rows
+        .iter()
+        .filter(is_meant)
+        .filter(|row| of(row).difference() > 0)
+        .collect();
     rows.sort_by_key(|row| std::cmp::Reverse(of(row).difference()));
     let culprit = |row: &&Row| Culprit {
         command: row.command.clone(),

@@ -3,11 +3,13 @@
 
 mod culprits;
 mod growth;
+mod metrics;
 
 use globset::GlobMatcher;
 
 pub use culprits::Culprit;
 pub use growth::{Grown, Tolerance, growth};
+pub use metrics::{Metric, metrics};
 
 use crate::advice::Advices;
 use crate::diff::{Count, Key, Run};
@@ -153,7 +155,9 @@ pub fn check(runs: &[Run], budgets: &Budgets, advices: &Advices) -> Result<Check
     let mut verdicts = Vec::new();
     let all: [(Option<u64>, fn(u64) -> Budget, fn(&Summary) -> u64); 3] = [
         (budgets.launches, Budget::Launches, |sums| sums.count),
-        (budgets.forks_without_exec, Budget::ForksWithoutExec, |sums| sums.forks_without_exec),
+        (budgets.forks_without_exec, Budget::ForksWithoutExec, |sums| {
+            sums.forks_without_exec
+        }),
         (budgets.failed_execs, Budget::FailedExecs, |sums| sums.failed_execs),
     ];
     for (limit, budget, of) in all {
@@ -187,8 +191,16 @@ fn per_line(suspects: &Suspects<'_>, most: u64) -> Result<Verdict, BudgetError> 
         return Err(BudgetError::NoLines);
     }
     let lines = suspects.by_line(|_| true, |sums| sums.count);
-    let above: Vec<_> = lines.iter().filter(|line| line.place.is_some() && line.count > most).cloned().collect();
-    let largest = lines.iter().filter(|line| line.place.is_some()).map(|line| line.count).max();
+    let above: Vec<_> = lines
+        .iter()
+        .filter(|line| line.place.is_some() && line.count > most)
+        .cloned()
+        .collect();
+    let largest = lines
+        .iter()
+        .filter(|line| line.place.is_some())
+        .map(|line| line.count)
+        .max();
     let largest = largest.unwrap_or_default();
     Ok(Verdict {
         budget: Budget::Line(most),
@@ -247,7 +259,9 @@ impl Suspects<'_> {
         let interval = interval(values);
         let is_exceeded = interval.low > most;
         let culprits = if is_exceeded {
-            self.advised(worst(self.by_line(|_| true, |sums| sums.critical_tax.unwrap_or_default().0)))
+            self.advised(worst(
+                self.by_line(|_| true, |sums| sums.critical_tax.unwrap_or_default().0),
+            ))
         } else {
             Vec::new()
         };

@@ -1,5 +1,6 @@
 //! Finds for each group of launches of the older recordings the group of the newer ones that does the same. First by the whole key; then,
-//! among what is left, by arguments and file, since an edit above a line moves it; then by line, since arguments change as well.
+//! among what is left, by arguments and file, since an edit above a line moves it; then by line, since arguments change as well; last by
+//! file, for a loop that was written again.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
@@ -43,7 +44,12 @@ pub(super) fn pairs<'r>(before: &'r [Run], after: &'r [Run]) -> Vec<Pair<'r>> {
         newer.difference(&older).copied().collect(),
     ];
     one_by_one(&mut left, &mut matched);
-    all_together(&mut left, &mut matched);
+    all_together(&mut left, &mut matched, |key| {
+        key.place.as_ref().map(|place| (&place.file, place.line))
+    });
+    all_together(&mut left, &mut matched, |key| {
+        key.place.as_ref().map(|place| (&place.file, None))
+    });
     let [went, came] = left;
     matched.extend(went.into_iter().map(|key| [vec![key], Vec::new()]));
     matched.extend(came.into_iter().map(|key| [Vec::new(), vec![key]]));
@@ -73,12 +79,16 @@ fn one_by_one<'r>(left: &mut [Vec<&'r Key>; 2], matched: &mut Vec<[Vec<&'r Key>;
     left[1].retain(|key| !taken.contains(key));
 }
 
-/// Matches launches of one program by one line, whatever their arguments are.
-fn all_together<'r>(left: &mut [Vec<&'r Key>; 2], matched: &mut Vec<[Vec<&'r Key>; 2]>) {
+/// Matches launches of one program that one parent requests at the same place, whatever their arguments are.
+fn all_together<'r>(
+    left: &mut [Vec<&'r Key>; 2],
+    matched: &mut Vec<[Vec<&'r Key>; 2]>,
+    place: impl Fn(&'r Key) -> Option<(&'r Vec<u8>, Option<u32>)>,
+) {
     let mut groups: BTreeMap<_, [Vec<&Key>; 2]> = BTreeMap::new();
     for (side, keys) in left.iter_mut().enumerate() {
         for key in keys.drain(..) {
-            let group = groups.entry((&key.command, &key.place, &key.parent)).or_default();
+            let group = groups.entry((&key.command, place(key), &key.parent)).or_default();
             group[side].push(key);
         }
     }

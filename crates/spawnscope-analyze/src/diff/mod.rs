@@ -11,7 +11,7 @@ use std::cmp::Reverse;
 pub use change::{Count, CountChange, TimeChange, Times};
 use matching::{Pair, pairs};
 pub use run::{Key, Place, Run};
-use spawnscope_data::event::{Constant, Nanos};
+use spawnscope_data::event::{Calibration, Constant, Nanos};
 use spawnscope_data::statistics::Resamples;
 
 use crate::phases::Phase;
@@ -246,7 +246,7 @@ fn conditions(before: &[Run], after: &[Run]) -> Vec<Condition> {
     }
     for constant in old.calibration.iter().filter(|constant| COSTS.contains(&constant.what)) {
         let other = new.calibration.iter().find(|other| other.what == constant.what);
-        if let Some(other) = other.filter(|other| differs(constant.ns, other.ns)) {
+        if let Some(other) = other.filter(|other| differs(constant, other)) {
             conditions.push(Condition::Constant(constant.what, constant.ns, other.ns));
         }
     }
@@ -262,7 +262,13 @@ fn conditions(before: &[Run], after: &[Run]) -> Vec<Condition> {
     conditions
 }
 
-fn differs(before: f64, after: f64) -> bool {
-    let (less, more) = (before.min(after), before.max(after));
-    less > 0.0 && more > (1.0 + LEAST_CONSTANT) * less
+/// Whether a constant differs by more than its own spread.
+fn differs(before: &Calibration, after: &Calibration) -> bool {
+    let (less, more) = if before.ns < after.ns {
+        (before, after)
+    } else {
+        (after, before)
+    };
+    let is_apart = less.high_ns.unwrap_or(less.ns) < more.low_ns.unwrap_or(more.ns);
+    less.ns > 0.0 && more.ns > (1.0 + LEAST_CONSTANT) * less.ns && is_apart
 }

@@ -58,7 +58,9 @@ pub fn normalise(text: &[u8]) -> Vec<u8> {
 
 /// Whether the argument is a letter with a number that means something: `-O2`, `-j8`, `-m32`.
 fn is_short_option(text: &[u8]) -> bool {
-    let [b'-', letter, digits @ ..] = text else { return false };
+    let [b'-', letter, digits @ ..] = text else {
+        return false;
+    };
     letter.is_ascii_alphabetic() && (1..=2).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit)
 }
 
@@ -133,9 +135,17 @@ mod tests {
     #[test]
     fn what_differs_between_runs_is_removed() {
         for (before, after, normal) in [
-            ("usr/share/doc/section0/file0", "usr/share/doc/section41/file97", "usr/share/doc/section#/file#"),
+            (
+                "usr/share/doc/section0/file0",
+                "usr/share/doc/section41/file97",
+                "usr/share/doc/section#/file#",
+            ),
             ("/tmp/ccA8xYz2.s", "/tmp/ccQQ1bcd.s", "/tmp/*.s"),
-            ("/tmp/unpack.KWH3ls/parcel", "/tmp/unpack.a8Zqqq/parcel", "/tmp/*/parcel"),
+            (
+                "/tmp/unpack.KWH3ls/parcel",
+                "/tmp/unpack.a8Zqqq/parcel",
+                "/tmp/*/parcel",
+            ),
             ("build-tmp.Ab12Cd34", "build-tmp.zzYYxxWW", "build-tmp.#"),
             ("9f86d081884c7d65", "deadbeef00112233", "#"),
             ("/proc/4711/fd/3", "/proc/99/fd/12", "/proc/#/fd/#"),

@@ -1,6 +1,7 @@
 //! Command-line arguments. This one definition drives parsing, `--help`, the man pages and the shell completions.
 
 mod bench;
+mod check;
 mod diff;
 mod doctor;
 mod hold;
@@ -15,6 +16,7 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 
 pub use self::bench::BenchArguments;
+pub use self::check::{BudgetArguments, CheckArguments, CheckFormat};
 pub use self::diff::DiffArguments;
 pub use self::doctor::DoctorArguments;
 pub use self::hold::HoldArguments;
@@ -45,6 +47,7 @@ Examples:
   spawnscope advise                         what to change, and the saving
   spawnscope whatif --remove dirname        predict the wall without them
   spawnscope diff before.db after.db        what a change did to launches
+  spawnscope check --max-launches 500       fail when a budget is exceeded
   spawnscope tree ci.db                     all processes and their phases
   spawnscope flame -o build.svg ci.db       draw a flame graph
   spawnscope export --format perfetto -o t.pftrace   for ui.perfetto.dev
@@ -91,6 +94,12 @@ pub enum Verb {
     /// sentence says what happened to the wall, and because of which launches.
     #[command(after_help = diff::EXAMPLES)]
     Diff(DiffArguments),
+    /// Fail when a command exceeds a budget for its launches
+    ///
+    /// Budgets are options or stand in spawnscope.toml. Prints which budgets are exceeded, by which script lines, and what to change.
+    /// Prefer budgets for counts: they do not depend on the machine.
+    #[command(after_help = check::EXAMPLES)]
+    Check(CheckArguments),
     /// Print the process tree with arguments, phases and exit statuses
     ///
     /// Each line shows one process: its pid, the programs that it executed, its wall time, its exit status if that is not 0, and its
@@ -163,11 +172,14 @@ impl Verb {
 }
 
 /// Arguments of `record`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct RecordArguments {
     /// The recording to write; an existing one is kept as FILE.old
     #[arg(short, long, value_name = "FILE", default_value = DEFAULT_FILE, value_hint = ValueHint::FilePath)]
     pub output: PathBuf,
+    /// Run the command N times, one recording each: FILE becomes FILE.1.db to FILE.N.db (for `diff` and `check`)
+    #[arg(long, value_name = "N", value_hint = ValueHint::Other, requires = "command", conflicts_with_all = ["all", "pid", "json"], value_parser = clap::value_parser!(u32).range(2..=1000))]
+    pub runs: Option<u32>,
     /// Follow the process PID and what it launches from now on
     #[arg(short, long, value_name = "PID", value_hint = ValueHint::Other, conflicts_with_all = ["all", "command"], value_parser = clap::value_parser!(i32).range(1..))]
     pub pid: Option<i32>,
@@ -220,6 +232,7 @@ Examples:
   spawnscope record -o build.db -- make -j8
   spawnscope record -q -o t.db -- ./test.sh
   spawnscope record -q --json t.json -- ./test.sh
+  spawnscope record --runs 5 -- ./test.sh    spawnscope.1.db to spawnscope.5.db
   spawnscope record --sample 999 -- make     for `flame --phase load`
   spawnscope record --wait-for-all -- ./start    include its daemons
   spawnscope record -p $(pidof -s nagios) --duration 60

@@ -4,6 +4,7 @@ mod advise;
 mod analysis;
 mod args;
 mod bench;
+mod check;
 mod diff;
 mod doctor;
 mod exit;
@@ -22,6 +23,7 @@ mod record;
 mod report;
 mod room;
 mod running;
+mod runs;
 mod session;
 mod tree;
 mod whatif;
@@ -76,6 +78,7 @@ fn run(mut verb: Verb) -> Result<ExitCode> {
         Verb::Advise(arguments) => done(advise::run(arguments)),
         Verb::Whatif(arguments) => done(whatif::run(arguments)),
         Verb::Diff(arguments) => done(diff::run(arguments)),
+        Verb::Check(arguments) => check::run(arguments),
         Verb::Tree(arguments) => done(tree::run(arguments)),
         Verb::Flame(arguments) => done(flame::run(arguments)),
         Verb::Export(arguments) => done(export::run(arguments)),

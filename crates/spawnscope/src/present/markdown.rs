@@ -11,10 +11,18 @@ pub(super) fn code(bytes: &[u8]) -> String {
 /// Formats escaped text as code. The fence is longer than any run of backticks in the text.
 #[must_use]
 pub(super) fn code_of(escaped: &str) -> String {
-    let longest = escaped.split(|character| character != '`').map(str::len).max().unwrap_or_default();
+    let longest = escaped
+        .split(|character| character != '`')
+        .map(str::len)
+        .max()
+        .unwrap_or_default();
     let fence = "`".repeat(longest + 1);
     // A space keeps backticks at the ends apart from the fence; Markdown removes it.
-    let space = if escaped.starts_with('`') || escaped.ends_with('`') || escaped.is_empty() { " " } else { "" };
+    let space = if escaped.starts_with('`') || escaped.ends_with('`') || escaped.is_empty() {
+        " "
+    } else {
+        ""
+    };
     format!("{fence}{space}{}{space}{fence}", escaped.replace('|', "\\|"))
 }
 

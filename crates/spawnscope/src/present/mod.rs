@@ -2,6 +2,7 @@
 //! width and strip styles.
 
 pub mod advice;
+pub mod check;
 pub mod diff;
 pub mod doctor;
 pub mod flame;

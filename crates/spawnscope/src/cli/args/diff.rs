@@ -52,8 +52,12 @@ impl DiffArguments {
     pub fn sides(&self) -> Result<[&[PathBuf]; 2]> {
         match (self.before.as_slice(), self.after.as_slice()) {
             ([before, after], []) => Ok([std::slice::from_ref(before), std::slice::from_ref(after)]),
-            ([_], []) => bail!("one recording cannot be compared: give an older and a newer one (`spawnscope diff BEFORE AFTER`)"),
-            (_, []) => bail!("which of these recordings are the newer ones? Put -- before them (`spawnscope diff A1 A2 -- B1 B2`)"),
+            ([_], []) => bail!(
+                "one recording cannot be compared: give an older and a newer one (`spawnscope diff BEFORE AFTER`)"
+            ),
+            (_, []) => bail!(
+                "which of these recordings are the newer ones? Put -- before them (`spawnscope diff A1 A2 -- B1 B2`)"
+            ),
             (before, after) => Ok([before, after]),
         }
     }

@@ -34,9 +34,13 @@ pub fn markdown(diff: &Diff, top: Option<usize>) -> String {
 }
 
 fn listed(text: &mut String, heading: &str, rows: &[&Row], omitted: usize) {
-    text.push_str(&format!("\n### {heading}\n\n| program | line | launches | critical | failed execs |\n|---|---|---:|---:|---:|\n"));
+    text.push_str(&format!(
+        "\n### {heading}\n\n| program | line | launches | critical | failed execs |\n|---|---|---:|---:|---:|\n"
+    ));
     for each in rows {
-        let place = sentence::place(each).map(|place| code_of(&place)).unwrap_or_else(|| "-".to_owned());
+        let place = sentence::place(each)
+            .map(|place| code_of(&place))
+            .unwrap_or_else(|| "-".to_owned());
         let cells = [vec![code(&each.command), place], figures(each)].concat();
         text.push_str(&row(&cells));
     }

@@ -23,15 +23,39 @@ const NAME_WIDTH: usize = 24;
 const TITLE_OF_NAMES: &str = "launches of";
 /// The numbers of the whole recordings.
 const TOTALS: [Column; 3] = [
-    Column { title: "before", width: 12, worth: 2 },
-    Column { title: "after", width: 12, worth: 1 },
-    Column { title: "change", width: 20, worth: 3 },
+    Column {
+        title: "before",
+        width: 12,
+        worth: 2,
+    },
+    Column {
+        title: "after",
+        width: 12,
+        worth: 1,
+    },
+    Column {
+        title: "change",
+        width: 20,
+        worth: 3,
+    },
 ];
 /// The numbers of a group of launches.
 const FIGURES: [Column; 3] = [
-    Column { title: "launches", width: 14, worth: 3 },
-    Column { title: "critical", width: 18, worth: 2 },
-    Column { title: "failed execs", width: 14, worth: 1 },
+    Column {
+        title: "launches",
+        width: 14,
+        worth: 3,
+    },
+    Column {
+        title: "critical",
+        width: 18,
+        worth: 2,
+    },
+    Column {
+        title: "failed execs",
+        width: 14,
+        worth: 1,
+    },
 ];
 
 /// The kinds that are listed, each with its heading.
@@ -64,7 +88,9 @@ fn runs(diff: &Diff) -> String {
     let [before, after] = diff.runs;
     match diff.runs {
         [1, 1] => "One run each: counts are exact, times have no interval. Record several: record --runs 5.".to_owned(),
-        [1, _] | [_, 1] => format!("{before} before, {after} after: times need several runs on both sides (record --runs 5)."),
+        [1, _] | [_, 1] => {
+            format!("{before} before, {after} after: times need several runs on both sides (record --runs 5).")
+        }
         _ => format!("{before} runs before, {after} after; \u{b1} is half of a 95 % interval."),
     }
 }
@@ -79,7 +105,8 @@ fn warnings(diff: &Diff) -> Vec<String> {
         }
     }
     if diff.commands[0] != diff.commands[1] {
-        let [before, after] = [0, 1].map(|side| text::command_line(diff.commands[side].iter().map(Vec::as_slice), Some(60)));
+        let [before, after] =
+            [0, 1].map(|side| text::command_line(diff.commands[side].iter().map(Vec::as_slice), Some(60)));
         warnings.push(format!("The commands differ: {before} and {after}."));
     }
     warnings
@@ -91,7 +118,9 @@ fn condition(condition: &Condition) -> String {
         Side::After => "after",
     };
     match condition {
-        Condition::Cpus(before, after) => format!("CPUs differ: {before} before, {after} after. Times cannot be compared."),
+        Condition::Cpus(before, after) => {
+            format!("CPUs differ: {before} before, {after} after. Times cannot be compared.")
+        }
         Condition::Architecture(before, after) => {
             let [before, after] = [before, after].map(|name| text::escape(name.as_bytes()));
             format!("Architectures differ: {before} before, {after} after. Times cannot be compared.")
@@ -102,7 +131,10 @@ fn condition(condition: &Condition) -> String {
             span(*before),
             span(*after)
         ),
-        Condition::NoLines(side) => format!("No script lines are known {}: launches are matched without them.", name(side)),
+        Condition::NoLines(side) => format!(
+            "No script lines are known {}: launches are matched without them.",
+            name(side)
+        ),
         Condition::Incomplete(side) => format!("A recording {} is incomplete: its wall is unknown.", name(side)),
     }
 }
@@ -110,7 +142,10 @@ fn condition(condition: &Condition) -> String {
 fn totals(page: &mut Page, diff: &Diff) {
     let mut rows = vec![("wall", cells_of_time(&diff.wall))];
     rows.push(("launches", cells_of_count(&diff.launches)));
-    for (name, change) in [("forks without exec", &diff.forks_without_exec), ("failed execs", &diff.failed_execs)] {
+    for (name, change) in [
+        ("forks without exec", &diff.forks_without_exec),
+        ("failed execs", &diff.failed_execs),
+    ] {
         if change.before.high > 0 || change.after.high > 0 {
             rows.push((name, cells_of_count(change)));
         }
@@ -123,14 +158,28 @@ fn totals(page: &mut Page, diff: &Diff) {
         }
     }
     let figures: Vec<Vec<String>> = rows.iter().map(|(_, cells)| cells.to_vec()).collect();
-    let name_width = rows.iter().map(|(name, _)| text::width(name) + 2).max().unwrap_or_default();
+    let name_width = rows
+        .iter()
+        .map(|(name, _)| text::width(name) + 2)
+        .max()
+        .unwrap_or_default();
     let columns = Columns::fit(page.width().saturating_sub(2 + name_width), &TOTALS, &figures);
-    page.line([styled(QUIET, format!("  {}{}", " ".repeat(name_width), columns.titles()))]);
+    page.line([styled(
+        QUIET,
+        format!("  {}{}", " ".repeat(name_width), columns.titles()),
+    )]);
     for (position, ((name, _), cells)) in rows.iter().zip(&figures).enumerate() {
         let is_phase = diff.times.phases.iter().any(|(phase, _)| phase.name() == *name);
-        let name = if is_phase { format!("  {name}") } else { (*name).to_owned() };
+        let name = if is_phase {
+            format!("  {name}")
+        } else {
+            (*name).to_owned()
+        };
         let style = if position == 0 { TITLE } else { PLAIN };
-        page.line([styled(style, format!("  {}{}", text::pad_right(&name, name_width), columns.row(cells)))]);
+        page.line([styled(
+            style,
+            format!("  {}{}", text::pad_right(&name, name_width), columns.row(cells)),
+        )]);
     }
 }
 
@@ -163,7 +212,11 @@ fn listed(page: &mut Page, heading: &str, rows: &[&Row], top: Option<usize>) {
     }
     let omitted = rows.len() - shown.len();
     if omitted > 0 {
-        let omitted = units::counted(omitted as u64, "more group (--top 0 lists all)", "more groups (--top 0 lists all)");
+        let omitted = units::counted(
+            omitted as u64,
+            "more group (--top 0 lists all)",
+            "more groups (--top 0 lists all)",
+        );
         page.sentence(2, QUIET, &omitted);
     }
 }
@@ -195,6 +248,10 @@ fn figures(row: &Row) -> Vec<String> {
 fn unchanged(diff: &Diff) -> String {
     let same = diff.rows.iter().filter(|row| row.kind == Kind::Same).count();
     let same = units::counted(same as u64, "group of launches is", "groups of launches are");
-    let noise = if diff.runs.iter().all(|runs| *runs > 1) { "; times in parentheses are noise" } else { "" };
+    let noise = if diff.runs.iter().all(|runs| *runs > 1) {
+        "; times in parentheses are noise"
+    } else {
+        ""
+    };
     format!("{same} the same{noise}.")
 }

@@ -23,7 +23,10 @@ fn wall(diff: &Diff) -> String {
     let [before, after] = [diff.wall.before, diff.wall.after].map(time);
     match (diff.wall.difference, diff.runs) {
         (Some(difference), _) if difference.contains_zero() => {
-            format!("wall unchanged ({} is noise)", with_margin(difference.value, difference.margin()))
+            format!(
+                "wall unchanged ({} is noise)",
+                with_margin(difference.value, difference.margin())
+            )
         }
         (Some(difference), _) => format!("wall {}", with_margin(difference.value, difference.margin())),
         (None, [1, 1]) => format!("wall {before} -> {after} (one run each, no interval)"),
@@ -35,7 +38,8 @@ fn wall(diff: &Diff) -> String {
 fn causes(diff: &Diff) -> Vec<String> {
     let mut causes: Vec<(&Row, CountChange)> = Vec::new();
     for row in diff.rows.iter().filter(|row| row.kind != Kind::Same) {
-        let is_alike = |(other, _): &&mut (&Row, CountChange)| other.command == row.command && place(other) == place(row);
+        let is_alike =
+            |(other, _): &&mut (&Row, CountChange)| other.command == row.command && place(other) == place(row);
         if let Some((_, sum)) = causes.iter_mut().find(is_alike) {
             *sum = added(sum, &row.count);
         } else if causes.len() < MOST_NAMED {
@@ -133,10 +137,11 @@ pub(in crate::present) fn with_margin(value: f64, margin: f64) -> String {
     let (unit, length) = *fitting.unwrap_or(&TIME_UNITS[3]);
     let sign = if value < 0.0 { "-" } else { "+" };
     let (value, margin) = (value.abs() / length, margin / length);
-    // Two digits of the margin decide how many digits of the value mean something.
-    let decimals = match margin {
-        _ if margin >= 9.95 || length == 1.0 => 0,
-        _ if margin >= 0.995 => 1,
+    // Three digits, as in other times.
+    let decimals = match largest / length {
+        _ if length == 1.0 => 0,
+        digits if digits >= 99.95 => 0,
+        digits if digits >= 9.995 => 1,
         _ => 2,
     };
     format!("{sign}{value:.decimals$} {unit} \u{b1} {margin:.decimals$}")
@@ -148,9 +153,9 @@ mod tests {
 
     #[test]
     fn a_margin_has_the_unit_of_its_value() {
-        assert_eq!(with_margin(-108e6, 9.04e6), "-108.0 ms \u{b1} 9.0");
+        assert_eq!(with_margin(-108e6, 9.04e6), "-108 ms \u{b1} 9");
         assert_eq!(with_margin(-108e6, 12e6), "-108 ms \u{b1} 12");
-        assert_eq!(with_margin(2e3, 1.5e6), "+0.0 ms \u{b1} 1.5");
+        assert_eq!(with_margin(2e3, 1.5e6), "+0.00 ms \u{b1} 1.50");
         assert_eq!(with_margin(0.0, 0.0), "+0 ns \u{b1} 0");
     }
 

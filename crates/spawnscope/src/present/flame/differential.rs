@@ -26,10 +26,13 @@ pub fn differential(before: &[String], after: &[String], weight: Weight, title: 
     let lines: Vec<String> = weights.iter().map(|(stack, weights)| line(stack, *weights)).collect();
     let mut options = Options::default();
     options.title = without_noncharacters(&text::escape(title.as_bytes()));
-    options.subtitle = Some(
-        "width: the larger of before and after; red: more after; blue: less after; white: the same".to_owned(),
-    );
-    let unit = if weight == Weight::Count { "launches" } else { MICROSECONDS };
+    options.subtitle =
+        Some("width: the larger of before and after; red: more after; blue: less after; white: the same".to_owned());
+    let unit = if weight == Weight::Count {
+        "launches"
+    } else {
+        MICROSECONDS
+    };
     unit.clone_into(&mut options.count_name);
     options.name_type = "Box:".to_owned();
     options.bgcolors = Some(BackgroundColor::Flat(BACKGROUND));
@@ -42,7 +45,11 @@ pub fn differential(before: &[String], after: &[String], weight: Weight, title: 
 /// Adds the mean weights of the runs of one side.
 fn add(weights: &mut Weights, runs: &[String], side: usize) {
     let mut sums: BTreeMap<&str, u64> = BTreeMap::new();
-    for (stack, weight) in runs.iter().flat_map(|run| run.lines()).filter_map(|line| line.rsplit_once(' ')) {
+    for (stack, weight) in runs
+        .iter()
+        .flat_map(|run| run.lines())
+        .filter_map(|line| line.rsplit_once(' '))
+    {
         *sums.entry(stack).or_default() += weight.parse::<u64>().unwrap_or_default();
     }
     for (stack, sum) in sums {

@@ -1,8 +1,8 @@
 //! Flame graphs, as folded stacks for other programs and as SVG. This file decides the text on each box and the order of boxes.
 
-mod folded;
 #[cfg(feature = "flame")]
 mod differential;
+mod folded;
 #[cfg(feature = "flame")]
 mod legend;
 #[cfg(feature = "flame")]
@@ -19,9 +19,9 @@ use crate::analyze::launch::base_name;
 use crate::analyze::report::Spent;
 use crate::event::Language;
 
-pub use folded::folded;
 #[cfg(feature = "flame")]
 pub use differential::differential;
+pub use folded::folded;
 #[cfg(feature = "flame")]
 pub use svg::svg;
 
