@@ -15,6 +15,7 @@ mod attribution;
 mod builder;
 mod callers;
 mod critical_path;
+mod diff;
 mod drift;
 mod last_commands;
 mod open_ends;
