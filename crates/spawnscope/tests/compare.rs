@@ -94,7 +94,10 @@ fn a_diff_names_what_a_fix_changed_with_exact_counts() {
     assert!(unwrapped(&text).starts_with(first), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     let (_, markdown) = folder.status(&["diff", "--markdown", "before.db", "after.db"]);
-    assert!(markdown.contains("| `dirname` | `relocate.sh:5` | 10 -> 0 |"), "{markdown}");
+    assert!(
+        markdown.contains("| `dirname` | `relocate.sh:5` | 10 -> 0 |"),
+        "{markdown}"
+    );
 }
 
 #[test]
@@ -125,7 +128,10 @@ fn several_runs_tell_change_from_noise() {
     };
     let fixed = compare(&slow, &fast);
     assert!(fixed.starts_with("wall -102 ms \u{b1} "), "{fixed}");
-    assert!(fixed.contains(": dirname 10 -> 0 at relocate.sh:5, mv 10 -> 2"), "{fixed}");
+    assert!(
+        fixed.contains(": dirname 10 -> 0 at relocate.sh:5, mv 10 -> 2"),
+        "{fixed}"
+    );
     let same = compare(&slow, &again);
     assert!(same.starts_with("wall unchanged ("), "{same}");
     assert!(same.contains("is noise): no launch came, went or changed"), "{same}");
@@ -134,8 +140,16 @@ fn several_runs_tell_change_from_noise() {
 #[test]
 fn sides_must_be_told_apart() {
     let folder = Folder::new();
-    assert!(folder.failure(&["diff", "before.db"]).contains("one recording cannot be compared"));
-    assert!(folder.failure(&["diff", "before.db", "after.db", "after.db"]).contains("Put -- before them"));
+    assert!(
+        folder
+            .failure(&["diff", "before.db"])
+            .contains("one recording cannot be compared")
+    );
+    assert!(
+        folder
+            .failure(&["diff", "before.db", "after.db", "after.db"])
+            .contains("Put -- before them")
+    );
     assert!(folder.failure(&["diff", "before.db", "none.db"]).contains("none.db"));
 }
 
@@ -144,7 +158,10 @@ fn a_flame_graph_shows_what_went() {
     let folder = Folder::new();
     folder.status(&["diff", "--flame", "diff.svg", "before.db", "after.db"]);
     let drawn = fs::read_to_string(folder.path("diff.svg")).unwrap();
-    assert!(drawn.contains("<title>dirname (10 launches, 47.62%; -47.62%)</title>"), "dirname keeps its width");
+    assert!(
+        drawn.contains("<title>dirname (10 launches, 47.62%; -47.62%)</title>"),
+        "dirname keeps its width"
+    );
     assert!(drawn.contains("red: more after; blue: less after"));
 }
 
@@ -154,8 +171,14 @@ fn a_budget_that_dirname_breaks_fails_with_its_line() {
     let (status, text) = folder.status(&["check", "--per-command", "dirname=3", "before.db"]);
     assert_eq!(status, 1);
     let text = unwrapped(&text);
-    assert!(text.contains("exceeded launches of dirname 10, budget 3 dirname: 10 launches at relocate.sh:5"), "{text}");
-    assert!(text.contains("bash launches dirname 10 times for work it can do itself"), "{text}");
+    assert!(
+        text.contains("exceeded launches of dirname 10, budget 3 dirname: 10 launches at relocate.sh:5"),
+        "{text}"
+    );
+    assert!(
+        text.contains("bash launches dirname 10 times for work it can do itself"),
+        "{text}"
+    );
     let (status, text) = folder.status(&["check", "--per-command", "dirname=3", "after.db"]);
     assert_eq!(status, 0, "the fixed script: {text}");
     assert!(text.contains("The budget is kept: bash relocate.sh"), "{text}");
@@ -203,11 +226,17 @@ fn a_baseline_limits_growth() {
     let (status, text) = check(&["--against", "after.db", "before.db"]);
     assert_eq!(status, 1);
     let text = unwrapped(&text);
-    assert!(text.contains("exceeded launches against baseline 21, budget 3 dirname: 10 launches more at relocate.sh:5"), "{text}");
+    assert!(
+        text.contains("exceeded launches against baseline 21, budget 3 dirname: 10 launches more at relocate.sh:5"),
+        "{text}"
+    );
     assert_eq!(check(&["--against", "before.db", "after.db"]).0, 0);
     assert_eq!(check(&["--against", "after.db", "--tolerance", "18", "before.db"]).0, 0);
     assert_eq!(check(&["--against", "after.db", "--tolerance", "17", "before.db"]).0, 1);
-    assert_eq!(check(&["--against", "after.db", "--tolerance", "600%", "before.db"]).0, 0);
+    assert_eq!(
+        check(&["--against", "after.db", "--tolerance", "600%", "before.db"]).0,
+        0
+    );
 }
 
 #[test]
@@ -215,27 +244,57 @@ fn budgets_stand_in_a_file() {
     let folder = Folder::new();
     let write = |name: &str, text: &str| fs::write(folder.path(name), text).unwrap();
     assert!(folder.failure(&["check", "before.db"]).contains("no budget: give one"));
-    write("spawnscope.toml", "[check]\nmax-launches = 20\n[check.per-command]\n\"dir*\" = 10\n");
+    write(
+        "spawnscope.toml",
+        "[check]\nmax-launches = 20\n[check.per-command]\n\"dir*\" = 10\n",
+    );
     let (status, text) = folder.status(&["check", "before.db"]);
     assert_eq!(status, 1);
     assert!(text.starts_with("1 of 2 budgets is exceeded"), "{text}");
-    assert_eq!(folder.status(&["check", "--max-launches", "21", "before.db"]).0, 0, "the option replaces it");
+    assert_eq!(
+        folder.status(&["check", "--max-launches", "21", "before.db"]).0,
+        0,
+        "the option replaces it"
+    );
     write("other.toml", "[check]\nmax-launches = 21\n");
     assert_eq!(folder.status(&["check", "--config", "other.toml", "before.db"]).0, 0);
     write("spawnscope.toml", "[check]\nmax-lunches = 20\n");
     let message = folder.failure(&["check", "before.db"]);
-    assert!(message.contains("spawnscope.toml") && message.contains("max-lunches"), "{message}");
+    assert!(
+        message.contains("spawnscope.toml") && message.contains("max-lunches"),
+        "{message}"
+    );
 }
 
 #[test]
 fn what_cannot_be_checked_is_a_failure() {
     let folder = Folder::new();
-    folder.recording("no_lines.db", BEFORE, "UPDATE launch SET script_stack = NULL, native_stack = NULL;");
+    folder.recording(
+        "no_lines.db",
+        BEFORE,
+        "UPDATE launch SET script_stack = NULL, native_stack = NULL;",
+    );
     folder.recording("cut_off.db", BEFORE, "UPDATE recording SET wall_ns = NULL;");
-    assert!(folder.failure(&["check", "--per-line", "5", "no_lines.db"]).contains("needs script lines"));
-    assert!(folder.failure(&["check", "--max-wall", "5s", "cut_off.db"]).contains("the wall is unknown"));
-    assert!(folder.failure(&["check", "--max-wall", "5", "before.db"]).contains("`5` is not a time"));
-    assert!(folder.failure(&["check", "--per-command", "git", "before.db"]).contains("give PROGRAM=N"));
+    assert!(
+        folder
+            .failure(&["check", "--per-line", "5", "no_lines.db"])
+            .contains("needs script lines")
+    );
+    assert!(
+        folder
+            .failure(&["check", "--max-wall", "5s", "cut_off.db"])
+            .contains("the wall is unknown")
+    );
+    assert!(
+        folder
+            .failure(&["check", "--max-wall", "5", "before.db"])
+            .contains("`5` is not a time")
+    );
+    assert!(
+        folder
+            .failure(&["check", "--per-command", "git", "before.db"])
+            .contains("give PROGRAM=N")
+    );
 }
 
 /// The name of the script, as the recording has it.
@@ -265,7 +324,10 @@ fn annotations_are_on_script_lines() {
     assert!(commands[0].contains("%0Abash launches dirname 10 times"), "{text}");
     let written = fs::read_to_string(&summary).unwrap();
     assert!(written.starts_with("earlier\n**The budget is exceeded"), "{written}");
-    assert!(written.contains("- `dirname: 10 launches at relocate.sh:5`"), "{written}");
+    assert!(
+        written.contains("- `dirname: 10 launches at relocate.sh:5`"),
+        "{written}"
+    );
 }
 
 #[test]
@@ -281,16 +343,42 @@ fn hostile_names_inject_no_command() {
              UPDATE text SET bytes = CAST('/bin/::warning::mv' AS BLOB) WHERE bytes = CAST('/usr/bin/mv' AS BLOB);"
         ),
     );
-    for format in ["github", "text", "markdown", "json", "gitlab", "bmf", "github-action-benchmark"] {
+    for format in [
+        "github",
+        "text",
+        "markdown",
+        "json",
+        "gitlab",
+        "bmf",
+        "github-action-benchmark",
+    ] {
         let (status, text) = folder.status(&["check", "--format", format, "--per-line", "5", "hostile.db"]);
         assert_eq!(status, 1, "{format}");
-        assert!(!text.contains("\r") && !text.contains("##[") || format == "json" || format == "gitlab", "{text}");
-        let commands: Vec<&str> = text.lines().filter(|line| line.trim_start().starts_with("::")).collect();
+        assert!(
+            !text.contains("\r") && !text.contains("##[") || format == "json" || format == "gitlab",
+            "{text}"
+        );
+        let commands: Vec<&str> = text
+            .lines()
+            .filter(|line| line.trim_start().starts_with("::"))
+            .collect();
         if format == "github" {
             assert_eq!(commands.len(), 2, "{text}");
-            assert!(commands.iter().all(|command| command.starts_with("::error file=")), "{text}");
-            let properties = commands[0].strip_prefix("::error ").unwrap().split("::").next().unwrap();
-            assert_eq!(properties.matches("line=").count(), 2, "the name's own `line=` follows an escape: {properties}");
+            assert!(
+                commands.iter().all(|command| command.starts_with("::error file=")),
+                "{text}"
+            );
+            let properties = commands[0]
+                .strip_prefix("::error ")
+                .unwrap()
+                .split("::")
+                .next()
+                .unwrap();
+            assert_eq!(
+                properties.matches("line=").count(),
+                2,
+                "the name's own `line=` follows an escape: {properties}"
+            );
             assert!(properties.contains("%2Cline=9%3A"), "{properties}");
         }
         if format == "markdown" {
@@ -319,7 +407,11 @@ fn at_most_ten_annotations_are_printed() {
     folder.recording("lines.db", BEFORE, &places);
     let (status, text) = folder.status(&["check", "--format", "github", "--per-line", "0", "lines.db"]);
     assert_eq!(status, 1);
-    assert_eq!(text.lines().filter(|line| line.starts_with("::error")).count(), 10, "{text}");
+    assert_eq!(
+        text.lines().filter(|line| line.starts_with("::error")).count(),
+        10,
+        "{text}"
+    );
 }
 
 #[test]
@@ -340,10 +432,16 @@ fn services_get_values_with_their_intervals() {
     let custom = folder.json(&arguments("github-action-benchmark"));
     let first = &custom.as_array().unwrap()[0];
     assert_eq!(first["name"], "bash relocate.sh: launches");
-    assert_eq!((first["unit"].as_str(), first["value"].as_f64()), (Some("launches"), Some(21.0)));
+    assert_eq!(
+        (first["unit"].as_str(), first["value"].as_f64()),
+        (Some("launches"), Some(21.0))
+    );
     let quality = folder.json(&["check", "--format", "gitlab", "--per-line", "5", "before.db"]);
     let finding = &quality.as_array().unwrap()[0];
-    assert_eq!(finding["location"], serde_json::json!({ "path": "relocate.sh", "lines": { "begin": 5 } }));
+    assert_eq!(
+        finding["location"],
+        serde_json::json!({ "path": "relocate.sh", "lines": { "begin": 5 } })
+    );
     assert_eq!(finding["severity"], "major");
     assert!(Path::new(finding["location"]["path"].as_str().unwrap()).is_relative());
 }

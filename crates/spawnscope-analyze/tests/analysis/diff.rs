@@ -48,7 +48,10 @@ fn changed(diff: &Diff) -> Vec<(Kind, String, u64, u64)> {
 }
 
 fn of(program: usize, lines: &[u32]) -> Vec<Made> {
-    (0..).zip(lines).map(|(number, line)| (program, number, *line, 0)).collect()
+    (0..)
+        .zip(lines)
+        .map(|(number, line)| (program, number, *line, 0))
+        .collect()
 }
 
 #[test]
@@ -78,7 +81,10 @@ fn a_line_that_moved_is_the_same_launch() {
     assert_eq!(changed(&found), []);
     let moved = found.rows.iter().find(|row| row.command == b"mv").unwrap();
     let line = |place: &Option<spawnscope_analyze::diff::Place>| place.as_ref().unwrap().line;
-    assert_eq!((line(&moved.place_before), line(&moved.place_after)), (Some(6), Some(16)));
+    assert_eq!(
+        (line(&moved.place_before), line(&moved.place_after)),
+        (Some(6), Some(16))
+    );
 }
 
 #[test]

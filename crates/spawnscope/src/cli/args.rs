@@ -405,8 +405,12 @@ const EXPORT_EXAMPLES: &str = "\
 Examples:
   spawnscope export --format ndjson | jq -c 'select(.phases.create > 1e6)'
   spawnscope export --format perfetto -o trace.pftrace
+  spawnscope export --format chrome -o trace.json
+  spawnscope export --format otlp | curl -H 'Content-Type: application/json' \
+      --data-binary @- http://localhost:4318/v1/traces
 
-Open Perfetto traces at https://ui.perfetto.dev.";
+Open Perfetto traces at https://ui.perfetto.dev. An OTLP trace belongs to the
+trace of TRACEPARENT if that is set, and to the service OTEL_SERVICE_NAME.";
 
 /// Arguments of `export`.
 #[derive(Debug, Args)]
@@ -419,6 +423,9 @@ pub struct ExportArguments {
     /// Where to write the export [default: -, standard output]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
+    /// Maximum number of spans of an OTLP trace; above it, alike siblings become one span
+    #[arg(long, value_name = "N", value_hint = ValueHint::Other, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_spans: u32,
 }
 
 /// The formats of `export`.
@@ -428,6 +435,12 @@ pub enum ExportFormat {
     Ndjson,
     /// A Perfetto trace (protobuf): processes nested by parent, phases as slices, and the critical path
     Perfetto,
+    /// A trace in Chrome's JSON, for programs that do not read Perfetto's
+    Chrome,
+    /// An OpenTelemetry trace as OTLP/JSON: a span for each launch
+    Otlp,
+    /// The same as protobuf
+    OtlpProtobuf,
 }
 
 /// The recording to read.

@@ -9,6 +9,7 @@ pub mod flame;
 pub mod json;
 pub mod lab;
 pub mod ndjson;
+pub mod otlp;
 pub mod perfetto;
 pub mod summary;
 pub mod table;
