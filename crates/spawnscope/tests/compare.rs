@@ -201,8 +201,9 @@ fn every_budget_is_kept_at_its_limit_and_exceeded_above() {
         ("--max-critical-tax", "50%", "20%"),
         ("--max-wall", "130ms", "100ms"),
     ] {
-        let check = |limit: &str| folder.status(&["check", option, limit, "forks.db"]).0;
-        assert_eq!((check(kept), check(exceeded)), (0, 1), "{option}");
+        // The recording contradicts itself now, which is a message.
+        let check = |limit: &str| folder.run(&["check", option, limit, "forks.db"]).status.code();
+        assert_eq!((check(kept), check(exceeded)), (Some(0), Some(1)), "{option}");
     }
 }
 
@@ -381,8 +382,11 @@ fn hostile_names_inject_no_command() {
             );
             assert!(properties.contains("%2Cline=9%3A"), "{properties}");
         }
+        if format == "text" {
+            assert_eq!(commands, Vec::<&str>::new());
+        }
         if format == "markdown" {
-            assert!(!text.contains("<img") || text.contains('`'), "{text}");
+            assert!(!text.lines().any(|line| line.contains("<img") && !line.contains("``")), "{text}");
         }
         if ["json", "gitlab", "bmf", "github-action-benchmark"].contains(&format) {
             serde_json::from_str::<Value>(&text).unwrap();

@@ -2,15 +2,15 @@
 
 use super::text;
 
-/// Formats bytes as code, which renders nothing.
+/// Formats escaped text as code in a cell of a table, where a bar would end the cell even within code.
 #[must_use]
-pub(super) fn code(bytes: &[u8]) -> String {
-    code_of(&text::escape(bytes))
+pub(super) fn cell_of_code(escaped: &str) -> String {
+    code(escaped).replace('|', "\\|")
 }
 
-/// Formats escaped text as code. The fence is longer than any run of backticks in the text.
+/// Formats escaped text as code, which renders nothing. The fence is longer than any run of backticks in the text.
 #[must_use]
-pub(super) fn code_of(escaped: &str) -> String {
+pub(super) fn code(escaped: &str) -> String {
     let longest = escaped
         .split(|character| character != '`')
         .map(str::len)
@@ -23,7 +23,7 @@ pub(super) fn code_of(escaped: &str) -> String {
     } else {
         ""
     };
-    format!("{fence}{space}{}{space}{fence}", escaped.replace('|', "\\|"))
+    format!("{fence}{space}{escaped}{space}{fence}")
 }
 
 /// Escapes a sentence that quotes text from a recording.
@@ -59,9 +59,9 @@ mod tests {
 
     #[test]
     fn text_of_a_recording_is_not_markup() {
-        assert_eq!(code(b"a`b|c"), "``a`b\\|c``");
-        assert_eq!(code(b"`"), "`` ` ``");
-        assert_eq!(code(b"a\n# b"), "`a\\n# b`");
+        assert_eq!(code("a`b|c"), "``a`b|c``");
+        assert_eq!(cell_of_code("b|c"), "`b\\|c`");
+        assert_eq!(code("`"), "`` ` ``");
         assert_eq!(
             sentence("![x](http://e.com) <img> @all | `a`"),
             "\\!\\[x\\](http:&#47;/e.com) &lt;img> &#64;all \\| \\`a\\`"

@@ -39,8 +39,7 @@ pub fn github(check: &Check, workspace: &Path) -> String {
     }
     annotations.truncate(MOST_ANNOTATIONS);
     let log = anstream::adapter::strip_str(&as_text(check, LOG_WIDTH)).to_string();
-    let lines = log.lines().map(|line| harmless(line) + "\n");
-    annotations.into_iter().chain(lines).collect()
+    annotations.concat() + &log
 }
 
 fn annotation(verdict: &Verdict, culprit: Option<&Culprit>, properties: &str) -> String {
@@ -66,9 +65,16 @@ fn property(text: &str) -> String {
     data(text).replace(':', "%3A").replace(',', "%2C")
 }
 
-/// Changes a line of text that would be a command: one that begins with `::`, or contains `##[`.
+/// Changes lines of text that would be commands in the log of a job.
+#[must_use]
+pub(in crate::present) fn without_commands(text: &str) -> String {
+    text.lines().map(|line| harmless(line) + "\n").collect()
+}
+
+/// Changes a line that begins with `::` or contains `##[`. A style may come before the text of a line.
 fn harmless(line: &str) -> String {
-    let mark = if line.trim_start().starts_with("::") { "| " } else { "" };
+    let plain = anstream::adapter::strip_str(line).to_string();
+    let mark = if plain.trim_start().starts_with("::") { "| " } else { "" };
     format!("{mark}{}", line.replace("##[", "# #["))
 }
 

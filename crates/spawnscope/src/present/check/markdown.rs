@@ -2,7 +2,7 @@
 
 use super::{blame, first, limit, measured, name, note};
 use crate::analyze::budgets::{Check, Culprit, Verdict};
-use crate::present::markdown::{code_of, row, sentence};
+use crate::present::markdown::{code, row, sentence};
 use crate::present::text;
 
 /// Renders the result.
@@ -30,7 +30,7 @@ pub fn markdown(check: &Check) -> String {
 fn culprits(text: &mut String, verdict: &Verdict) {
     text.push_str(&format!("\n### {}\n\n", sentence(&name(&verdict.budget))));
     for culprit in &verdict.culprits {
-        text.push_str(&format!("- {}\n", code_of(&blame(culprit, &verdict.budget))));
+        text.push_str(&format!("- {}\n", code(&blame(culprit, &verdict.budget))));
         advice(text, culprit);
     }
 }
@@ -41,7 +41,7 @@ fn advice(markdown: &mut String, culprit: &Culprit) {
     for line in fix {
         // Snippets are typed exactly as they are.
         let shown = match line.strip_prefix("  ") {
-            Some(snippet) => code_of(&text::escape(snippet.as_bytes())),
+            Some(snippet) => code(&text::escape(snippet.as_bytes())),
             None => sentence(line),
         };
         markdown.push_str(&format!("  - {shown}\n"));

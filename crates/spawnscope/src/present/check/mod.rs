@@ -12,6 +12,7 @@ use crate::event::Nanos;
 use crate::present::diff;
 
 pub use github::{github, gitlab};
+pub(super) use github::without_commands;
 pub use markdown::{markdown, within};
 pub use metrics::{bmf, github_action_benchmark, json};
 
@@ -42,7 +43,7 @@ pub fn text(check: &Check, width: usize) -> String {
         page.line([]);
         page.sentence(2, QUIET, &note);
     }
-    page.finish()
+    without_commands(&page.finish())
 }
 
 fn advice(page: &mut Page, culprit: &Culprit) {

@@ -2,7 +2,8 @@
 
 use super::{KINDS, cells_of_count, cells_of_time, figures, runs, sentence, warnings};
 use crate::analyze::diff::{Diff, Row};
-use crate::present::markdown::{code, code_of, row, sentence as prose};
+use crate::present::markdown::{cell_of_code, row, sentence as prose};
+use crate::present::text::escape;
 
 /// Renders the difference. `top` limits the groups of each kind.
 #[must_use]
@@ -39,9 +40,9 @@ fn listed(text: &mut String, heading: &str, rows: &[&Row], omitted: usize) {
     ));
     for each in rows {
         let place = sentence::place(each)
-            .map(|place| code_of(&place))
+            .map(|place| cell_of_code(&place))
             .unwrap_or_else(|| "-".to_owned());
-        let cells = [vec![code(&each.command), place], figures(each)].concat();
+        let cells = [vec![cell_of_code(&escape(&each.command)), place], figures(each)].concat();
         text.push_str(&row(&cells));
     }
     if omitted > 0 {

@@ -5,6 +5,7 @@ mod json;
 mod markdown;
 mod sentence;
 
+use super::check::without_commands;
 use super::columns::{Column, Columns};
 use super::page::{Page, plain, styled};
 use super::palette::{FINDING, PLAIN, QUIET, TITLE, WARNING};
@@ -80,7 +81,7 @@ pub fn render(diff: &Diff, width: usize, top: Option<usize>) -> String {
     }
     page.line([]);
     page.sentence(2, QUIET, &unchanged(diff));
-    page.finish()
+    without_commands(&page.finish())
 }
 
 /// Says how many runs there are, and what that means for times.
