@@ -84,7 +84,11 @@ impl Job {
     fn passing(&self, script: &str, inputs: &[(&str, &str)]) -> String {
         let output = self.step(script, inputs);
         let text = String::from_utf8(output.stdout).unwrap();
-        assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+        assert!(
+            output.status.success(),
+            "{text}{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
         text
     }
 }
@@ -99,13 +103,30 @@ fn the_command_is_recorded_as_it_was_given() {
     let job = Job::new();
     job.with_spawnscope();
     let command = "make \"$TARGET\" && ./run.sh $(nproc); echo 'a;b'";
-    job.passing("record.sh", &[("INPUT_RUN", command), ("INPUT_RUNS", "5"), ("INPUT_FOLDER", "launches")]);
+    job.passing(
+        "record.sh",
+        &[
+            ("INPUT_RUN", command),
+            ("INPUT_RUNS", "5"),
+            ("INPUT_FOLDER", "launches"),
+        ],
+    );
     let folder = job.path("workspace/launches");
     assert!(folder.is_dir());
     assert_eq!(job.read("output"), format!("folder={}\n", folder.display()));
     let output = folder.join("run.db");
     let expected = [
-        "record", "--runs", "5", "-o", output.to_str().unwrap(), "--", "bash", "-euo", "pipefail", "-c", command,
+        "record",
+        "--runs",
+        "5",
+        "-o",
+        output.to_str().unwrap(),
+        "--",
+        "bash",
+        "-euo",
+        "pipefail",
+        "-c",
+        command,
     ];
     assert_eq!(job.read("recorded").lines().collect::<Vec<_>>(), expected);
 }
@@ -136,10 +157,19 @@ fn an_exceeded_budget_is_an_output_and_the_fixed_script_keeps_it() {
         ];
         let text = job.passing("check.sh", &inputs);
         assert_eq!(job.read("output"), format!("kept={kept}\n"));
-        let annotation = "::error file=relocate.sh,line=5,title=launches of dirname%3A 10%2C budget 3::dirname: 10 launches";
+        let annotation =
+            "::error file=relocate.sh,line=5,title=launches of dirname%3A 10%2C budget 3::dirname: 10 launches";
         assert_eq!(text.contains(annotation), kept == "false", "{text}");
-        assert!(job.read("summary").contains("launches of dirname"), "{}", job.read("summary"));
-        assert!(fs::read_to_string(folder.join("report.txt")).unwrap().contains("bash relocate.sh"));
+        assert!(
+            job.read("summary").contains("launches of dirname"),
+            "{}",
+            job.read("summary")
+        );
+        assert!(
+            fs::read_to_string(folder.join("report.txt"))
+                .unwrap()
+                .contains("bash relocate.sh")
+        );
     }
 }
 
@@ -181,17 +211,25 @@ fn a_release_is_installed_if_its_checksum_is_right() {
     let job = Job::new();
     let releases = job.path("releases/v9.8.7");
     let arch = rustix::system::uname().machine().to_str().unwrap().to_owned();
-    let (name, archive) = (format!("spawnscope-9.8.7-{arch}-linux"), format!("spawnscope-9.8.7-{arch}-linux.tar.gz"));
+    let (name, archive) = (
+        format!("spawnscope-9.8.7-{arch}-linux"),
+        format!("spawnscope-9.8.7-{arch}-linux.tar.gz"),
+    );
     let programs = releases.join(&name).join("bin");
     fs::create_dir_all(&programs).unwrap();
     executable(&programs.join("spawnscope"), "echo release");
-    let pack = format!("cd {} && tar -czf {archive} {name} && sha256sum {archive} >SHA256SUMS", releases.display());
+    let pack = format!(
+        "cd {} && tar -czf {archive} {name} && sha256sum {archive} >SHA256SUMS",
+        releases.display()
+    );
     assert!(Command::new("sh").args(["-c", &pack]).status().unwrap().success());
     let url = format!("file://{}", job.path("releases").display());
     let inputs = [("INPUT_VERSION", "9.8.7"), ("SPAWNSCOPE_RELEASES", url.as_str())];
     job.passing("install.sh", &inputs);
     let folder = job.read("path");
-    let output = Command::new(Path::new(folder.trim()).join("spawnscope")).output().unwrap();
+    let output = Command::new(Path::new(folder.trim()).join("spawnscope"))
+        .output()
+        .unwrap();
     assert_eq!(output.stdout, b"release\n");
     fs::write(releases.join(&archive), "something else").unwrap();
     fs::write(job.path("path"), "").unwrap();
@@ -213,7 +251,10 @@ fn inputs_reach_the_scripts_only_as_variables() {
             is_script = true;
             assert!(!script.contains("${{"), "{line}");
         }
-        if let Some((name, _)) = trimmed.split_once(": ${{ ").filter(|(name, _)| name.starts_with("INPUT_")) {
+        if let Some((name, _)) = trimmed
+            .split_once(": ${{ ")
+            .filter(|(name, _)| name.starts_with("INPUT_"))
+        {
             inputs.push(name.to_owned());
         }
     }
@@ -224,6 +265,9 @@ fn inputs_reach_the_scripts_only_as_variables() {
         fs::read_to_string(path).unwrap()
     });
     for input in inputs {
-        assert!(scripts.iter().any(|script| script.contains(&input)), "no script reads {input}");
+        assert!(
+            scripts.iter().any(|script| script.contains(&input)),
+            "no script reads {input}"
+        );
     }
 }

@@ -16,11 +16,14 @@ use snapbox::{Data, IntoData, assert_data_eq};
 
 const SCHEMA: &str = include_str!("../../spawnscope-recording/src/schema.sql");
 const TWO_LAUNCHES: &str = include_str!("recordings/two_launches.sql");
-const READERS: [&[&str]; 5] = [
+const READERS: [&[&str]; 8] = [
     &["report"],
     &["tree"],
     &["export", "--format", "ndjson"],
     &["export", "--format", "perfetto"],
+    &["export", "--format", "chrome"],
+    &["export", "--format", "otlp"],
+    &["check", "--max-launches", "9"],
     &["flame"],
 ];
 
@@ -90,11 +93,13 @@ impl Sample {
     }
 }
 
-const VERBS: [&str; 11] = [
+const VERBS: [&str; 13] = [
     "record",
     "report",
     "advise",
     "whatif",
+    "diff",
+    "check",
     "tree",
     "flame",
     "export",

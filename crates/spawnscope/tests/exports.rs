@@ -29,7 +29,10 @@ fn recording(folder: &Path, more: &str) -> PathBuf {
 fn export(more: &str, arguments: &[&str], traceparent: Option<&str>) -> Vec<u8> {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
-    command.arg("export").args(arguments).arg(recording(folder.path(), more));
+    command
+        .arg("export")
+        .args(arguments)
+        .arg(recording(folder.path(), more));
     command.env_remove("TRACEPARENT").env_remove("OTEL_SERVICE_NAME");
     if let Some(traceparent) = traceparent {
         command.env("TRACEPARENT", traceparent);
@@ -96,7 +99,10 @@ fn spans_follow_the_conventions_for_cli_programs() {
     let Some(AnyValue::ArrayValue(arguments)) = attribute(dirname, "process.command_args") else {
         panic!("arguments are a list")
     };
-    let expected = [AnyValue::StringValue("dirname".into()), AnyValue::StringValue("usr/section0/file0".into())];
+    let expected = [
+        AnyValue::StringValue("dirname".into()),
+        AnyValue::StringValue("usr/section0/file0".into()),
+    ];
     let arguments: Vec<AnyValue> = arguments.values.into_iter().filter_map(|value| value.value).collect();
     assert_eq!(arguments, expected);
     assert_eq!(dirname.status, None, "it succeeded");
@@ -104,12 +110,21 @@ fn spans_follow_the_conventions_for_cli_programs() {
 
 #[test]
 fn a_failure_is_an_error() {
-    let failing = "UPDATE launch SET wait_status = 3 << 8 WHERE id = 3; UPDATE launch SET wait_status = 9 WHERE id = 4;";
+    let failing =
+        "UPDATE launch SET wait_status = 3 << 8 WHERE id = 3; UPDATE launch SET wait_status = 9 WHERE id = 4;";
     let trace: Value = serde_json::from_slice(&export(failing, &["--format", "otlp"], None)).unwrap();
     let spans = trace["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap();
-    let messages: BTreeSet<&str> = spans.iter().filter_map(|span| span["status"]["message"].as_str()).collect();
+    let messages: BTreeSet<&str> = spans
+        .iter()
+        .filter_map(|span| span["status"]["message"].as_str())
+        .collect();
     assert_eq!(messages, BTreeSet::from(["exit 3", "SIGKILL"]));
-    assert!(spans.iter().filter_map(|span| span["status"]["code"].as_i64()).all(|code| code == 2));
+    assert!(
+        spans
+            .iter()
+            .filter_map(|span| span["status"]["code"].as_i64())
+            .all(|code| code == 2)
+    );
 }
 
 #[test]
@@ -135,7 +150,10 @@ fn too_many_spans_are_aggregated() {
     assert_eq!(int(dirname, "spawnscope.launches_failed"), Some(0));
     assert_eq!(int(dirname, "code.line.number"), Some(5), "all by one line");
     let lasted = dirname.end_time_unix_nano - dirname.start_time_unix_nano;
-    assert!(int(dirname, "spawnscope.total_ns").unwrap().unsigned_abs() < lasted, "the shell works between them");
+    assert!(
+        int(dirname, "spawnscope.total_ns").unwrap().unsigned_abs() < lasted,
+        "the shell works between them"
+    );
     assert_eq!(self::spans(&["--max-spans", "1"], None).len(), 1);
 }
 
@@ -158,7 +176,12 @@ fn the_json_and_the_protobuf_are_the_same_trace() {
 fn chrome_slices_nest_within_their_threads() {
     let trace: Value = serde_json::from_slice(&export("", &["--format", "chrome"], None)).unwrap();
     let events = trace["traceEvents"].as_array().unwrap();
-    let of = |category: &str| events.iter().filter(|event| event["cat"] == category).collect::<Vec<_>>();
+    let of = |category: &str| {
+        events
+            .iter()
+            .filter(|event| event["cat"] == category)
+            .collect::<Vec<_>>()
+    };
     let launches = of("launch");
     assert_eq!(launches.len(), 21);
     let span = |event: &Value| {
@@ -173,9 +196,18 @@ fn chrome_slices_nest_within_their_threads() {
         };
         assert_eq!(launches.iter().filter(encloses).count(), 1, "{phase}");
     }
-    let critical: f64 = of("critical path").iter().map(|event| event["dur"].as_f64().unwrap()).sum();
-    assert!((critical - 127_934.884).abs() < 0.01, "the critical path is as long as the wall: {critical}");
-    let dirname = launches.iter().find(|event| event["name"].as_str().unwrap().starts_with("dirname")).unwrap();
+    let critical: f64 = of("critical path")
+        .iter()
+        .map(|event| event["dur"].as_f64().unwrap())
+        .sum();
+    assert!(
+        (critical - 127_934.884).abs() < 0.01,
+        "the critical path is as long as the wall: {critical}"
+    );
+    let dirname = launches
+        .iter()
+        .find(|event| event["name"].as_str().unwrap().starts_with("dirname"))
+        .unwrap();
     assert_eq!(dirname["args"]["call_site"], "relocate.sh:5");
     assert_eq!(dirname["args"]["exit"], "exit 0");
 }

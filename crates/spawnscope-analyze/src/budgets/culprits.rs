@@ -23,6 +23,27 @@ pub struct Culprit {
     pub advice: Option<(String, Vec<String>)>,
 }
 
+/// The counts of one line.
+#[derive(Default)]
+struct Line<'r> {
+    /// By run.
+    counts: Vec<u64>,
+    /// By program, over all runs.
+    programs: BTreeMap<&'r [u8], u64>,
+}
+
+impl Line<'_> {
+    fn culprit(self, place: Option<&Place>) -> Culprit {
+        let most = self.programs.iter().max_by_key(|(_, count)| **count);
+        Culprit {
+            command: most.map(|(program, _)| program.to_vec()).unwrap_or_default(),
+            place: place.cloned(),
+            count: Count::of(self.counts).median,
+            advice: None,
+        }
+    }
+}
+
 /// What culprits are looked for in.
 pub(super) struct Suspects<'r> {
     pub(super) runs: &'r [Run],
@@ -32,29 +53,19 @@ pub(super) struct Suspects<'r> {
 impl Suspects<'_> {
     /// Counts by line. Launches without a known line are counted by program.
     pub(super) fn by_line(&self, is_meant: impl Fn(&Key) -> bool, of: impl Fn(&Summary) -> u64) -> Vec<Culprit> {
-        // By line: the count of each run, and that of each program.
-        let mut lines: BTreeMap<_, (Vec<u64>, BTreeMap<&[u8], u64>)> = BTreeMap::new();
+        let mut lines: BTreeMap<_, Line<'_>> = BTreeMap::new();
         for (number, run) in self.runs.iter().enumerate() {
             for (key, sums) in run.launches.iter().filter(|(key, _)| is_meant(key)) {
                 let program = key.command.as_slice();
                 let unknown = key.place.is_none().then_some(program);
-                let (counts, programs) = lines.entry((&key.place, unknown)).or_default();
-                counts.resize(self.runs.len(), 0);
-                counts[number] += of(sums);
-                *programs.entry(program).or_default() += of(sums);
+                let line = lines.entry((&key.place, unknown)).or_default();
+                line.counts.resize(self.runs.len(), 0);
+                line.counts[number] += of(sums);
+                *line.programs.entry(program).or_default() += of(sums);
             }
         }
-        let culprit = |((place, _), (counts, programs)): ((&Option<Place>, _), (_, BTreeMap<&[u8], u64>))| Culprit {
-            command: programs
-                .iter()
-                .max_by_key(|(_, count)| **count)
-                .map(|(program, _)| program.to_vec())
-                .unwrap_or_default(),
-            place: place.clone(),
-            count: Count::of(counts).median,
-            advice: None,
-        };
-        let mut culprits: Vec<Culprit> = lines.into_iter().map(culprit).collect();
+        let lines = lines.into_iter();
+        let mut culprits: Vec<Culprit> = lines.map(|((place, _), line)| line.culprit(place.as_ref())).collect();
         culprits.sort_by_key(|culprit| Reverse(culprit.count));
         culprits
     }

@@ -47,15 +47,18 @@ impl Tolerance {
 /// Maximum number of lines that are named for one budget.
 const MOST_NAMED: usize = 5;
 
+/// A count of a group of launches.
+type OfRow = fn(&Row) -> &CountChange;
+
 /// Checks the difference to the baseline, which is its older side.
 #[must_use]
 pub fn growth(diff: &Diff, tolerance: Tolerance) -> Vec<Verdict> {
-    let counts: [(Grown, &CountChange, fn(&Row) -> &CountChange); 3] = [
+    let counts: [(Grown, &CountChange, OfRow); 3] = [
         (Grown::Launches, &diff.launches, |row| &row.count),
         (Grown::ForksWithoutExec, &diff.forks_without_exec, |row| &row.count),
         (Grown::FailedExecs, &diff.failed_execs, |row| &row.failed_execs),
     ];
-    let of_count = |(grown, change, of): (Grown, &CountChange, fn(&Row) -> &CountChange)| {
+    let of_count = |(grown, change, of): (Grown, &CountChange, OfRow)| {
         let limit = tolerance.limit(change.before.median as f64);
         let is_exceeded = change.after.median as f64 > limit && change.after.low > change.before.high;
         let is_meant = |row: &&Row| grown != Grown::ForksWithoutExec || row.command.starts_with(b"(");
@@ -90,7 +93,7 @@ fn wall(diff: &Diff, tolerance: Tolerance) -> Option<Verdict> {
 }
 
 /// The groups of launches that grew most.
-fn grown_rows(diff: &Diff, is_meant: impl Fn(&&Row) -> bool, of: fn(&Row) -> &CountChange) -> Vec<Culprit> {
+fn grown_rows(diff: &Diff, is_meant: impl Fn(&&Row) -> bool, of: OfRow) -> Vec<Culprit> {
     let mut rows: Vec<&Row> = diff
         .rows
         .iter()

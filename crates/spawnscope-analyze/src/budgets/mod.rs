@@ -146,6 +146,12 @@ pub enum BudgetError {
     NoCriticalPath,
 }
 
+/// The budget with a limit.
+type OfLimit = fn(u64) -> Budget;
+
+/// A count in sums over launches.
+type OfSums = fn(&Summary) -> u64;
+
 /// Checks the recordings of a command, all runs of the same version. The advice is about the first of them.
 ///
 /// # Errors
@@ -153,7 +159,7 @@ pub enum BudgetError {
 pub fn check(runs: &[Run], budgets: &Budgets, advices: &Advices) -> Result<Check, BudgetError> {
     let suspects = Suspects { runs, advices };
     let mut verdicts = Vec::new();
-    let all: [(Option<u64>, fn(u64) -> Budget, fn(&Summary) -> u64); 3] = [
+    let all: [(Option<u64>, OfLimit, OfSums); 3] = [
         (budgets.launches, Budget::Launches, |sums| sums.count),
         (budgets.forks_without_exec, Budget::ForksWithoutExec, |sums| {
             sums.forks_without_exec

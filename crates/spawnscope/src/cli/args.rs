@@ -406,8 +406,7 @@ Examples:
   spawnscope export --format ndjson | jq -c 'select(.phases.create > 1e6)'
   spawnscope export --format perfetto -o trace.pftrace
   spawnscope export --format chrome -o trace.json
-  spawnscope export --format otlp | curl -H 'Content-Type: application/json' \
-      --data-binary @- http://localhost:4318/v1/traces
+  spawnscope export --format otlp -o trace.json    for a collector
 
 Open Perfetto traces at https://ui.perfetto.dev. An OTLP trace belongs to the
 trace of TRACEPARENT if that is set, and to the service OTEL_SERVICE_NAME.";

@@ -11,8 +11,8 @@ use crate::analyze::budgets::{Budget, Check, Culprit, Grown, Measured, Verdict};
 use crate::event::Nanos;
 use crate::present::diff;
 
-pub use github::{github, gitlab};
 pub(super) use github::without_commands;
+pub use github::{github, gitlab};
 pub use markdown::{markdown, within};
 pub use metrics::{bmf, github_action_benchmark, json};
 
