@@ -4,13 +4,20 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use inferno::flamegraph::color::BackgroundColor;
+use inferno::flamegraph::color::{BackgroundColor, Color};
 use inferno::flamegraph::{Options, TextTruncateDirection, from_lines};
 
-use super::svg::{BACKGROUND, MICROSECONDS, with_the_whole_named};
+use super::svg::{MICROSECONDS, with_the_whole_named};
 use super::{legend, titles, without_noncharacters};
 use crate::analyze::flame::Weight;
 use crate::present::text;
+
+/// Darker than that of other flame graphs: boxes that are the same are white.
+const BACKGROUND: Color = Color {
+    r: 0xda,
+    g: 0xda,
+    b: 0xd6,
+};
 
 /// The mean weight of each stack, before and after.
 type Weights = BTreeMap<String, [u64; 2]>;

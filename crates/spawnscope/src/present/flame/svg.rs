@@ -13,7 +13,7 @@ use crate::present::text;
 use crate::units;
 
 /// Names are black. These colours are light enough for black text and distinct from the background, which is part of the SVG.
-pub(super) const BACKGROUND: Color = rgb(0xf6f6f4);
+const BACKGROUND: Color = rgb(0xf6f6f4);
 pub(super) const PHASES: [Color; 8] = [
     rgb(0xf0837a), // create
     rgb(0xf2c84b), // queue
