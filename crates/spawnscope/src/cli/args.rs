@@ -232,7 +232,7 @@ Examples:
   spawnscope record -o build.db -- make -j8
   spawnscope record -q -o t.db -- ./test.sh
   spawnscope record -q --json t.json -- ./test.sh
-  spawnscope record --runs 5 -- ./test.sh    spawnscope.1.db to spawnscope.5.db
+  spawnscope record --runs 5 -- ./test.sh    five recordings, for `diff`
   spawnscope record --sample 999 -- make     for `flame --phase load`
   spawnscope record --wait-for-all -- ./start    include its daemons
   spawnscope record -p $(pidof -s nagios) --duration 60
