@@ -11,13 +11,16 @@
 //! 7. The wall: [`critical_path`], [`spent`], [`flame`], [`summary`], [`groups`], [`repeats`].
 //! 8. Predictions: [`replay`], [`whatif`], [`hanging`], [`removals`], [`principal`], [`advice`].
 //! 9. Everything about one recording: [`causes`], [`report`].
+//! 10. Several recordings: [`diff`], and [`budgets`] for them.
 
 pub mod advice;
 pub mod alike;
+pub mod budgets;
 pub mod callers;
 pub mod causes;
 pub mod concurrency;
 pub mod critical_path;
+pub mod diff;
 pub mod drift;
 pub mod external_wait;
 pub mod failures;

@@ -209,12 +209,12 @@ fn interpreter_of<'a>(forest: &Forest<'a>, index: u32) -> &'a [u8] {
     launcher.map_or(b"", |exec| exec.runs())
 }
 
-fn matches(glob: &GlobMatcher, bytes: &[u8]) -> bool {
+pub(crate) fn matches(glob: &GlobMatcher, bytes: &[u8]) -> bool {
     use std::os::unix::ffi::OsStrExt;
     glob.is_match(std::ffi::OsStr::from_bytes(bytes))
 }
 
-fn glob(pattern: &str) -> Result<GlobMatcher, SelectError> {
+pub(crate) fn glob(pattern: &str) -> Result<GlobMatcher, SelectError> {
     let built = GlobBuilder::new(pattern).literal_separator(false).build();
     built
         .map(|glob| glob.compile_matcher())

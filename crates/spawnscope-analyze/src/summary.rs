@@ -61,6 +61,23 @@ impl Summary {
         self.orphans += u64::from(launch.origin == Origin::Orphan);
     }
 
+    /// Adds the sums of other launches.
+    pub(crate) fn merge(&mut self, other: &Summary) {
+        self.count += other.count;
+        self.total.0 += other.total.0;
+        self.timed += other.timed;
+        add_known(&mut self.tax, other.tax);
+        add_known(&mut self.critical, other.critical);
+        add_known(&mut self.critical_tax, other.critical_tax);
+        add_known(&mut self.cpu, other.cpu);
+        self.phases.merge(&other.phases);
+        self.cpu_phases.merge(&other.cpu_phases);
+        self.failed_execs += other.failed_execs;
+        self.forks_without_exec += other.forks_without_exec;
+        self.unfinished += other.unfinished;
+        self.orphans += other.orphans;
+    }
+
     /// Returns the mean wall time of a launch. `None` when it is unknown for all.
     #[must_use]
     pub fn mean(&self) -> Option<Nanos> {
@@ -119,6 +136,14 @@ impl PhaseSums {
             .iter()
             .filter_map(|(phase, sum)| Some((phase, sum.time.filter(|time| time.0 > 0)?)));
         spent.max_by_key(|(_, time)| *time)
+    }
+
+    fn merge(&mut self, other: &PhaseSums) {
+        for (sum, more) in self.0.iter_mut().zip(&other.0) {
+            add_known(&mut sum.time, more.time);
+            sum.known += more.known;
+            sum.unknown += more.unknown;
+        }
     }
 
     fn add(&mut self, times: &PhaseTimes, is_owed: impl Fn(Phase) -> bool) {

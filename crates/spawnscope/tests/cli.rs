@@ -18,11 +18,14 @@ use snapbox::{Data, IntoData, assert_data_eq};
 
 const SCHEMA: &str = include_str!("../../spawnscope-recording/src/schema.sql");
 const TWO_LAUNCHES: &str = include_str!("recordings/two_launches.sql");
-const READERS: [&[&str]; 6] = [
+const READERS: [&[&str]; 9] = [
     &["report"],
     &["tree"],
     &["export", "--format", "ndjson"],
     &["export", "--format", "perfetto"],
+    &["export", "--format", "chrome"],
+    &["export", "--format", "otlp"],
+    &["check", "--max-launches", "9"],
     &["flame"],
     &["html", "-o", "-"],
 ];
@@ -93,11 +96,13 @@ impl Sample {
     }
 }
 
-const VERBS: [&str; 12] = [
+const VERBS: [&str; 14] = [
     "record",
     "report",
     "advise",
     "whatif",
+    "diff",
+    "check",
     "tree",
     "flame",
     "export",

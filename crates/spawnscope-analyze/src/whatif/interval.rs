@@ -12,7 +12,7 @@ const ENOUGH: usize = 3;
 const MODEL_ERROR: f64 = 0.05;
 
 /// Unknown overhead of recording and drift of the machine between runs, as a share of the predicted wall.
-const DRIFT: f64 = 0.05;
+pub(crate) const DRIFT: f64 = 0.05;
 
 /// 95 % margins of a prediction to either side, in nanoseconds, under the assumption that the model is right.
 #[derive(Clone, Copy, Debug)]

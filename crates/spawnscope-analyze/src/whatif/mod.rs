@@ -5,7 +5,7 @@ pub mod adjustments;
 mod apply;
 pub mod changes;
 pub mod constants;
-mod interval;
+pub(crate) mod interval;
 pub mod refill;
 mod supervision;
 pub mod whatif_report;

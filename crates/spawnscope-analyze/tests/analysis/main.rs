@@ -18,6 +18,7 @@ mod attribution;
 mod builder;
 mod callers;
 mod critical_path;
+mod diff;
 mod drift;
 mod hanging;
 mod last_commands;

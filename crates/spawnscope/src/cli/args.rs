@@ -1,6 +1,8 @@
 //! Command-line arguments. This one definition drives parsing, `--help`, the man pages and the shell completions.
 
 mod bench;
+mod check;
+mod diff;
 mod doctor;
 mod hold;
 mod html;
@@ -16,6 +18,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 
 pub use self::bench::BenchArguments;
+pub use self::check::{BudgetArguments, CheckArguments, CheckFormat};
+pub use self::diff::DiffArguments;
 pub use self::doctor::DoctorArguments;
 pub use self::hold::HoldArguments;
 pub use self::html::HtmlArguments;
@@ -46,6 +50,8 @@ Examples:
   spawnscope report --by parent             which programs launch
   spawnscope advise                         what to change, and the saving
   spawnscope whatif --remove dirname        predict the wall without them
+  spawnscope diff before.db after.db        what a change did to launches
+  spawnscope check --max-launches 500       fail when a budget is exceeded
   spawnscope tree ci.db                     all processes and their phases
   spawnscope flame -o build.svg ci.db       draw a flame graph
   spawnscope html -o build.html ci.db       write a page to share
@@ -87,6 +93,18 @@ pub enum Verb {
     /// FILE:N-M). Terms joined by commas must all match. Options can be repeated.
     #[command(after_help = WHATIF_EXAMPLES)]
     Whatif(Box<WhatifArguments>),
+    /// Compare recordings of two versions: which launches came, went and changed
+    ///
+    /// Launches are matched by program, arguments (without numbers and temporary names), script line and parent. The first
+    /// sentence says what happened to the wall, and because of which launches.
+    #[command(after_help = diff::EXAMPLES)]
+    Diff(DiffArguments),
+    /// Fail when a command exceeds a budget for its launches
+    ///
+    /// Budgets are options or stand in spawnscope.toml. Prints which budgets are exceeded, by which script lines, and what to change.
+    /// Prefer budgets for counts: they do not depend on the machine.
+    #[command(after_help = check::EXAMPLES)]
+    Check(CheckArguments),
     /// Print the process tree with arguments, phases and exit statuses
     ///
     /// Each line shows one process: its pid, the programs that it executed, its wall time, its exit status if that is not 0, and its
@@ -168,11 +186,14 @@ impl Verb {
 }
 
 /// Arguments of `record`.
-#[derive(Debug, Args)]
+#[derive(Clone, Debug, Args)]
 pub struct RecordArguments {
     /// The recording to write; an existing one is kept as FILE.old
     #[arg(short, long, value_name = "FILE", default_value = DEFAULT_FILE, value_hint = ValueHint::FilePath)]
     pub output: PathBuf,
+    /// Run the command N times, one recording each: FILE becomes FILE.1.db to FILE.N.db (for `diff` and `check`)
+    #[arg(long, value_name = "N", value_hint = ValueHint::Other, requires = "command", conflicts_with_all = ["all", "pid", "json"], value_parser = clap::value_parser!(u32).range(2..=1000))]
+    pub runs: Option<u32>,
     /// Follow the process PID and what it launches from now on
     #[arg(short, long, value_name = "PID", value_hint = ValueHint::Other, conflicts_with_all = ["all", "command"], value_parser = clap::value_parser!(i32).range(1..))]
     pub pid: Option<i32>,
@@ -225,6 +246,7 @@ Examples:
   spawnscope record -o build.db -- make -j8
   spawnscope record -q -o t.db -- ./test.sh
   spawnscope record -q --json t.json -- ./test.sh
+  spawnscope record --runs 5 -- ./test.sh    five recordings, for `diff`
   spawnscope record --sample 999 -- make     for `flame --phase load`
   spawnscope record --wait-for-all -- ./start    include its daemons
   spawnscope record -p $(pidof -s nagios) --duration 60
@@ -434,8 +456,11 @@ const EXPORT_EXAMPLES: &str = "\
 Examples:
   spawnscope export --format ndjson | jq -c 'select(.phases.create > 1e6)'
   spawnscope export --format perfetto -o trace.pftrace
+  spawnscope export --format chrome -o trace.json
+  spawnscope export --format otlp -o trace.json    for a collector
 
-Open Perfetto traces at https://ui.perfetto.dev.";
+Open Perfetto traces at https://ui.perfetto.dev. An OTLP trace belongs to the
+trace of TRACEPARENT if that is set, and to the service OTEL_SERVICE_NAME.";
 
 /// Arguments of `export`.
 #[derive(Debug, Args)]
@@ -448,6 +473,9 @@ pub struct ExportArguments {
     /// Where to write the export [default: -, standard output]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
+    /// Maximum number of spans of an OTLP trace; above it, alike siblings become one span
+    #[arg(long, value_name = "N", value_hint = ValueHint::Other, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
+    pub max_spans: u32,
 }
 
 /// The formats of `export`.
@@ -457,6 +485,12 @@ pub enum ExportFormat {
     Ndjson,
     /// A Perfetto trace (protobuf): processes nested by parent, phases as slices, and the critical path
     Perfetto,
+    /// A trace in Chrome's JSON, for programs that do not read Perfetto's
+    Chrome,
+    /// An OpenTelemetry trace as OTLP/JSON: a span for each launch
+    Otlp,
+    /// The same as protobuf
+    OtlpProtobuf,
 }
 
 /// The recording to read.

@@ -5,7 +5,7 @@
 //! | 0 to 255 | `record -- CMD`, `hold -- CMD`: the status of CMD |
 //! | 128 + n | CMD was killed by signal n |
 //! | 0 | `record -p`, `record -a`: ended by Ctrl-C, `--duration`, or the end of the process |
-//! | 1 | `doctor`: found a problem; `bench --exit-code`: a case changed by more than the common shift |
+//! | 1 | `check`: a budget is exceeded; `doctor`: found a problem; `bench --exit-code`: a case changed by more than the common shift |
 //! | 130 | three Ctrl-C within a second left CMD running |
 //! | 129, 130, 143 | `bench`: ended by SIGHUP, Ctrl-C or SIGTERM, with the results so far |
 //! | 125 | spawnscope itself failed: bad usage, no permission, an unreadable recording |
@@ -20,6 +20,9 @@ use crate::present::signal_name;
 
 /// Spawnscope itself failed.
 pub const FAILED: u8 = 125;
+
+/// `check` found that a budget is exceeded.
+pub const EXCEEDED: u8 = 1;
 
 /// `doctor` found a problem.
 pub const PROBLEMS: u8 = 1;

@@ -1,5 +1,6 @@
 //! `spawnscope export`: writes a recording in another format.
 
+use std::env;
 use std::io::{self, BufWriter, IsTerminal, Write};
 
 use anyhow::{Context, Result, bail};
@@ -14,6 +15,7 @@ use crate::analyze::waits::attribution::waits_of_parents;
 use crate::analyze::window::Part;
 use crate::analyze::{self, Causes, Forest, GroupBy, WaitCollection};
 use crate::parallel;
+use crate::present::otlp::{self, TraceContext};
 use crate::present::{ndjson, perfetto};
 use crate::record::reader::RecordingFile;
 
@@ -24,7 +26,10 @@ use crate::record::reader::RecordingFile;
 pub fn run(arguments: &ExportArguments) -> Result<()> {
     match arguments.format {
         ExportFormat::Ndjson => launches(arguments),
-        ExportFormat::Perfetto => trace(arguments),
+        ExportFormat::Perfetto => trace(arguments, perfetto::write),
+        ExportFormat::Chrome => trace(arguments, perfetto::chrome::write),
+        ExportFormat::Otlp => spans(arguments, otlp::Encoding::Json),
+        ExportFormat::OtlpProtobuf => spans(arguments, otlp::Encoding::Protobuf),
     }
 }
 
@@ -41,7 +46,29 @@ fn launches(arguments: &ExportArguments) -> Result<()> {
     write(arguments, |out| ndjson::write(out, &forest, &waits))
 }
 
-fn trace(arguments: &ExportArguments) -> Result<()> {
+/// Exports an OpenTelemetry trace, which is part of the trace of TRACEPARENT.
+fn spans(arguments: &ExportArguments, encoding: otlp::Encoding) -> Result<()> {
+    let path = &arguments.recording.file;
+    let recording = RecordingFile::open(path)?.read()?;
+    output::print_contradictions(path, &recording.info.contradictions);
+    let forest = Forest::grow(&recording);
+    let command = &recording.info.command;
+    let inherited = env::var("TRACEPARENT").ok().and_then(|text| TraceContext::parse(&text));
+    let service = env::var("OTEL_SERVICE_NAME").ok().filter(|name| !name.is_empty());
+    let contents = otlp::Contents {
+        forest: &forest,
+        command,
+        service: service.as_deref(),
+        context: &inherited.unwrap_or_else(|| TraceContext::of(recording.info.started_unix_ns, command)),
+        most_spans: arguments.max_spans as usize,
+    };
+    write(arguments, |out| otlp::write(out, &contents, encoding))
+}
+
+/// Writes a trace.
+type WriteTrace = fn(&mut dyn Write, &perfetto::Contents<'_, '_>) -> io::Result<()>;
+
+fn trace(arguments: &ExportArguments, write_trace: WriteTrace) -> Result<()> {
     let path = &arguments.recording.file;
     with_timelines(path, Part::Whole, |input| {
         let Input {
@@ -69,7 +96,7 @@ fn trace(arguments: &ExportArguments) -> Result<()> {
             waits_of_parents: &waits_of_parents,
             run_queue: &timelines.run_queue_times(),
         };
-        write(arguments, |out| perfetto::write(out, &contents))
+        write(arguments, |out| write_trace(out, &contents))
     })
 }
 
@@ -82,9 +109,13 @@ fn write(arguments: &ExportArguments, export: impl FnOnce(&mut dyn Write) -> io:
 fn destination(arguments: &ExportArguments) -> Result<Box<dyn Write>> {
     match output::file(arguments.output.as_deref()) {
         Some(path) => Ok(Box::new(OutputFile::create(path)?)),
-        None if arguments.format == ExportFormat::Perfetto && io::stdout().is_terminal() => {
-            bail!("a Perfetto trace is binary: name a file with -o, or redirect standard output")
+        None if is_binary(arguments.format) && io::stdout().is_terminal() => {
+            bail!("this trace is binary: name a file with -o, or redirect standard output")
         }
         None => Ok(Box::new(io::stdout().lock())),
     }
+}
+
+fn is_binary(format: ExportFormat) -> bool {
+    matches!(format, ExportFormat::Perfetto | ExportFormat::OtlpProtobuf)
 }

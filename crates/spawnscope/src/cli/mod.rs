@@ -4,6 +4,8 @@ mod advise;
 mod analysis;
 mod args;
 mod bench;
+mod check;
+mod diff;
 mod doctor;
 mod exit;
 mod export;
@@ -22,6 +24,7 @@ mod record;
 mod report;
 mod room;
 mod running;
+mod runs;
 mod session;
 mod tree;
 mod viewer;
@@ -76,6 +79,8 @@ fn run(mut verb: Verb) -> Result<ExitCode> {
         Verb::Report(arguments) => done(report::run(arguments)),
         Verb::Advise(arguments) => done(advise::run(arguments)),
         Verb::Whatif(arguments) => done(whatif::run(arguments)),
+        Verb::Diff(arguments) => done(diff::run(arguments)),
+        Verb::Check(arguments) => check::run(arguments),
         Verb::Tree(arguments) => done(tree::run(arguments)),
         Verb::Flame(arguments) => done(flame::run(arguments)),
         Verb::Export(arguments) => done(export::run(arguments)),

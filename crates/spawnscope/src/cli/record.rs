@@ -17,7 +17,7 @@ use super::progress::{self, Progress};
 use super::room::{self, Room};
 use super::running::RunningProcesses;
 use super::session::{Command, Outcome, Session};
-use super::{exit, git_exclude, identity, report};
+use super::{exit, git_exclude, identity, report, runs};
 use crate::calibrate::{Calibrator, Unrecorded};
 use crate::clock;
 #[cfg(feature = "ebpf")]
@@ -37,13 +37,22 @@ use crate::units;
 /// # Errors
 /// When spawnscope itself fails. A failure of the command is not an error.
 pub fn run(arguments: &RecordArguments) -> Result<ExitCode> {
+    // Once for all runs: what is blocked now must not look inherited to the next run.
+    let signals = Signals::catch().context("failed to catch signals")?;
+    match arguments.runs {
+        Some(runs) => runs::record(arguments, runs, |arguments| once(arguments, &signals)),
+        None => once(arguments, &signals),
+    }
+}
+
+/// Records the command once.
+fn once(arguments: &RecordArguments, signals: &Signals) -> Result<ExitCode> {
     if arguments.command.is_empty() && arguments.pid.is_none() && !arguments.all {
         bail!("nothing to record: give a command (`spawnscope record -- CMD`), a process (-p PID) or the machine (-a)");
     }
     let json = json_file(arguments)?;
-    let signals = Signals::catch().context("failed to catch signals")?;
     let identity = identity_of_command(arguments)?;
-    let held = hold(arguments, identity.clone(), &signals)?;
+    let held = hold(arguments, identity.clone(), signals)?;
     let terminal = progress::terminal(arguments.quiet, !arguments.command.is_empty());
     let room = room::find(arguments, |notice| {
         if !arguments.quiet {
@@ -62,7 +71,7 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode> {
     let mut session = Session {
         collector: collector.as_mut(),
         recorder: &recorder,
-        signals: &signals,
+        signals,
         progress: Progress::new(terminal.is_some()),
         process,
         command,

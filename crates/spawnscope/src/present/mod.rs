@@ -2,12 +2,15 @@
 //! width and strip styles.
 
 pub mod advice;
+pub mod check;
+pub mod diff;
 pub mod doctor;
 pub mod flame;
 pub mod html;
 pub mod json;
 pub mod lab;
 pub mod ndjson;
+pub mod otlp;
 pub mod perfetto;
 pub mod summary;
 pub mod table;
@@ -22,6 +25,7 @@ mod columns;
 mod critical;
 mod episodes;
 mod findings;
+mod markdown;
 mod page;
 mod palette;
 mod syscalls;

@@ -337,3 +337,39 @@ fn without_permission_the_message_says_what_to_grant() {
         assert!(finished.errors().contains(word), "no {word} in: {}", finished.errors());
     }
 }
+
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn each_run_is_a_recording_of_its_own_with_the_same_launches() {
+    let record = Record::new();
+    let mut command = Command::new(SPAWNSCOPE);
+    command.args(["record", "--runs", "3", "-o", "run.db", "--", "sh", "-c"]);
+    // The command's signal mask is as it was typed: no signal is blocked, in the second and third run neither.
+    command.arg("grep -q '^SigBlk:.0000000000000000$' /proc/self/status && /bin/true && /bin/true");
+    let output = command
+        .current_dir(record.directory())
+        .output()
+        .expect("spawnscope runs");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{errors}");
+    assert!(errors.contains("recorded run 3 of 3 to run.3.db"), "{errors}");
+    for run in 1..=3 {
+        let found = launches(&record.directory().join(format!("run.{run}.db")));
+        assert_eq!(found.all(|_| true).len(), 4, "sh, grep, true, true");
+    }
+}
+
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn a_failing_run_is_the_last_one() {
+    let record = Record::new();
+    let mut command = Command::new(SPAWNSCOPE);
+    command.args(["record", "--runs", "3", "-o", "run.db", "--", "sh", "-c", "exit 7"]);
+    let output = command
+        .current_dir(record.directory())
+        .output()
+        .expect("spawnscope runs");
+    assert_eq!(output.status.code(), Some(7));
+    assert!(record.directory().join("run.1.db").exists());
+    assert!(!record.directory().join("run.2.db").exists());
+}

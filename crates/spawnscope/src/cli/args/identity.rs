@@ -5,7 +5,7 @@ use clap::{Args, ValueHint};
 use crate::cli::identity::Choice;
 
 /// The user that the command runs as.
-#[derive(Debug, Default, Args)]
+#[derive(Clone, Debug, Default, Args)]
 pub struct IdentityArguments {
     /// Run the command as the user NAME (needs root) [default: the user who called sudo, or you]
     #[arg(long, value_name = "NAME", conflicts_with = "as_root", value_hint = ValueHint::Username)]

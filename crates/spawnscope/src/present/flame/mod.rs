@@ -1,6 +1,8 @@
 //! Flame graphs, as folded stacks for other programs and as SVG. This file decides the text on each box and the order of boxes.
 
 mod boxes;
+#[cfg(feature = "flame")]
+mod differential;
 mod folded;
 #[cfg(feature = "flame")]
 mod legend;
@@ -19,6 +21,8 @@ use crate::analyze::report::Spent;
 use crate::event::Language;
 
 pub(super) use boxes::{DrawnBox, boxes};
+#[cfg(feature = "flame")]
+pub use differential::differential;
 pub use folded::folded;
 #[cfg(feature = "flame")]
 pub use svg::svg;

@@ -118,7 +118,7 @@ pub fn svg(flame: &Flame<'_>, title: &str) -> io::Result<Vec<u8>> {
 }
 
 /// Writes a name on the lowest box. inferno's script does that too, but viewers that do not run scripts would show none.
-fn with_the_whole_named(mut drawn: Vec<u8>) -> Vec<u8> {
+pub(super) fn with_the_whole_named(mut drawn: Vec<u8>) -> Vec<u8> {
     let position = |text: &[u8], from: usize| {
         let found = drawn[from..].windows(text.len()).position(|window| window == text);
         found.map(|at| from + at)

@@ -73,7 +73,7 @@ impl<'w, 'c, 'a> LaunchWriter<'w, 'c, 'a> {
     }
 
     /// Returns what the UI shows about the selected launch.
-    fn arguments(&self, index: usize) -> Vec<DebugAnnotation> {
+    pub(super) fn arguments(&self, index: usize) -> Vec<DebugAnnotation> {
         let launch = &self.contents.forest.launches[index];
         let word = |name: &str, value: Option<String>| Some(DebugAnnotation::text(name, value?));
         let number = |name: &str, value: Option<u64>| Some(DebugAnnotation::number(name, value?));

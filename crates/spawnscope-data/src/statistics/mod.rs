@@ -1,4 +1,8 @@
-//! Robust statistics: medians, ranks, slopes. They do not depend on what the numbers mean.
+//! Robust statistics: medians, ranks, slopes, and intervals of a difference. They do not depend on what the numbers mean.
+
+mod difference;
+
+pub use difference::{Interval, Resamples, mean, mean_interval};
 
 /// The median; `None` if there are no values.
 pub fn median(values: impl IntoIterator<Item = f64>) -> Option<f64> {

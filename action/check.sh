@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Third step of the action: checks the budgets, annotates script lines, writes the job summary, and puts what people read beside the
+# recordings. Writes to GITHUB_OUTPUT whether the budgets are kept; a budget that is exceeded fails the job in the last step, after
+# the upload.
+set -euo pipefail
+
+folder=${INPUT_FOLDER:?the folder of the recordings}
+cd "${GITHUB_WORKSPACE:-$PWD}/${INPUT_WORKING_DIRECTORY:-.}"
+
+shopt -s nullglob
+recordings=("$folder"/run.db "$folder"/run.*.db)
+# nullglob keeps a name without a pattern, even if there is no such file.
+[ -e "${recordings[0]}" ] || recordings=("${recordings[@]:1}")
+# Words of an option, without running anything in them.
+read -r -d '' -a budgets <<<"${INPUT_BUDGETS:-}" || true
+baseline=()
+while IFS= read -r file; do
+    [ -z "$file" ] || baseline+=(--against "$file")
+done <<<"${INPUT_BASELINE:-}"
+
+spawnscope report "${recordings[0]}" --full >"$folder/report.txt"
+if spawnscope html --help >/dev/null 2>&1; then
+    spawnscope html "${recordings[0]}" -o "$folder/report.html"
+fi
+if [ "${#baseline[@]}" -gt 0 ]; then
+    mapfile -t before < <(grep . <<<"${INPUT_BASELINE:-}")
+    spawnscope diff --markdown "${before[@]}" -- "${recordings[@]}" >"$folder/diff.md"
+    { cat "$folder/diff.md"; echo; } >>"$GITHUB_STEP_SUMMARY"
+fi
+
+status=0
+spawnscope check --format github "${budgets[@]}" "${baseline[@]}" "${recordings[@]}" || status=$?
+case $status in
+    0) echo kept=true >>"$GITHUB_OUTPUT" ;;
+    1) echo kept=false >>"$GITHUB_OUTPUT" ;;
+    *) exit "$status" ;;
+esac

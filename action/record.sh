@@ -1,0 +1,31 @@
+#!/usr/bin/env bash
+# Second step of the action: records the command several times. Recording needs root, which sudo gives; the command itself runs as the
+# user of the job. Writes the folder of the recordings to GITHUB_OUTPUT.
+set -euo pipefail
+
+workspace=${GITHUB_WORKSPACE:-$PWD}
+folder=$workspace/${INPUT_FOLDER:-spawnscope}
+runs=${INPUT_RUNS:-3}
+
+if ! [[ $runs =~ ^[1-9][0-9]*$ ]]; then
+    echo "::error title=spawnscope::runs must be a number from 1 on"
+    exit 1
+fi
+if [[ $folder == *$'\n'* ]]; then
+    echo "::error title=spawnscope::folder must be one line"
+    exit 1
+fi
+mkdir -p "$folder"
+echo "folder=$folder" >>"$GITHUB_OUTPUT"
+
+# sudo replaces PATH and drops variables that the command may need.
+privileged=()
+if [ "$(id -u)" -ne 0 ]; then
+    privileged=(sudo --non-interactive --preserve-env env "PATH=$PATH")
+fi
+several=()
+[ "$runs" -eq 1 ] || several=(--runs "$runs")
+
+cd "$workspace/${INPUT_WORKING_DIRECTORY:-.}"
+"${privileged[@]}" "$(command -v spawnscope)" record "${several[@]}" -o "$folder/run.db" -- \
+    bash -euo pipefail -c "${INPUT_RUN:?the command to record}"

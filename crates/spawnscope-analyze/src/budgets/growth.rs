@@ -1,0 +1,111 @@
+//! Budgets relative to a baseline: launches, forks without exec and failed execs may not grow by more than a tolerance; nor may the wall,
+//! if both sides have several runs.
+
+use super::culprits::Culprit;
+use super::{Budget, Measured, Verdict};
+use crate::diff::{CountChange, Diff, Row};
+
+/// What must not grow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Grown {
+    /// Launches.
+    Launches,
+    /// Forks without an exec.
+    ForksWithoutExec,
+    /// Failed execs.
+    FailedExecs,
+    /// The wall, in nanoseconds.
+    Wall,
+}
+
+/// By how much a number may exceed the baseline's.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Tolerance {
+    /// A share of the baseline's number.
+    Share(f64),
+    /// A number of launches. The wall must not grow at all.
+    Count(u64),
+}
+
+impl Tolerance {
+    /// Returns the largest number that is tolerated.
+    fn limit(self, baseline: f64) -> f64 {
+        match self {
+            Tolerance::Share(share) => baseline * (1.0 + share),
+            Tolerance::Count(more) => baseline + more as f64,
+        }
+    }
+
+    fn share(self) -> f64 {
+        match self {
+            Tolerance::Share(share) => share,
+            Tolerance::Count(_) => 0.0,
+        }
+    }
+}
+
+/// Maximum number of lines that are named for one budget.
+const MOST_NAMED: usize = 5;
+
+/// A count of a group of launches.
+type OfRow = fn(&Row) -> &CountChange;
+
+/// Checks the difference to the baseline, which is its older side.
+#[must_use]
+pub fn growth(diff: &Diff, tolerance: Tolerance) -> Vec<Verdict> {
+    let counts: [(Grown, &CountChange, OfRow); 3] = [
+        (Grown::Launches, &diff.launches, |row| &row.count),
+        (Grown::ForksWithoutExec, &diff.forks_without_exec, |row| &row.count),
+        (Grown::FailedExecs, &diff.failed_execs, |row| &row.failed_execs),
+    ];
+    let of_count = |(grown, change, of): (Grown, &CountChange, OfRow)| {
+        let limit = tolerance.limit(change.before.median as f64);
+        let is_exceeded = change.after.median as f64 > limit && change.after.low > change.before.high;
+        let is_meant = |row: &&Row| grown != Grown::ForksWithoutExec || row.command.starts_with(b"(");
+        Verdict {
+            budget: Budget::Growth(grown, limit),
+            measured: Measured::Count(change.after),
+            is_exceeded,
+            culprits: if is_exceeded {
+                grown_rows(diff, is_meant, of)
+            } else {
+                Vec::new()
+            },
+        }
+    };
+    counts.into_iter().map(of_count).chain(wall(diff, tolerance)).collect()
+}
+
+/// Checks the wall. `None` if a side has one run only: a single number cannot be told from noise.
+fn wall(diff: &Diff, tolerance: Tolerance) -> Option<Verdict> {
+    let (before, difference) = (diff.wall.before?, diff.wall.difference?);
+    let limit = before * (1.0 + tolerance.share());
+    let mut interval = difference;
+    for end in [&mut interval.value, &mut interval.low, &mut interval.high] {
+        *end += before;
+    }
+    Some(Verdict {
+        budget: Budget::Growth(Grown::Wall, limit),
+        measured: Measured::Interval(interval),
+        is_exceeded: interval.low > limit,
+        culprits: Vec::new(),
+    })
+}
+
+/// The groups of launches that grew most.
+fn grown_rows(diff: &Diff, is_meant: impl Fn(&&Row) -> bool, of: OfRow) -> Vec<Culprit> {
+    let mut rows: Vec<&Row> = diff
+        .rows
+        .iter()
+        .filter(is_meant)
+        .filter(|row| of(row).difference() > 0)
+        .collect();
+    rows.sort_by_key(|row| std::cmp::Reverse(of(row).difference()));
+    let culprit = |row: &&Row| Culprit {
+        command: row.command.clone(),
+        place: row.place().cloned(),
+        count: of(row).difference().unsigned_abs(),
+        advice: None,
+    };
+    rows.iter().take(MOST_NAMED).map(culprit).collect()
+}

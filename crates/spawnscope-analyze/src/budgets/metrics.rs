@@ -1,0 +1,53 @@
+//! What services that follow benchmarks store about a command: counts, and times with their intervals.
+
+use crate::diff::{Count, Run};
+use spawnscope_data::statistics::mean_interval;
+
+/// A measured value of all runs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Metric {
+    /// Its name: words with hyphens.
+    pub slug: &'static str,
+    /// Its unit.
+    pub unit: &'static str,
+    /// The median of a count, the mean of a time.
+    pub value: f64,
+    /// The smallest and the largest count, or the ends of the interval. `None` if the runs agree, or for the time of a single run.
+    pub ends: Option<[f64; 2]>,
+}
+
+/// Returns what the runs measured. Unknown values are left out.
+#[must_use]
+pub fn metrics(runs: &[Run]) -> Vec<Metric> {
+    let count = |slug, unit, of: fn(&Run) -> u64| {
+        let count = Count::of(runs.iter().map(of).collect());
+        let ends = (!count.is_exact()).then_some([count.low as f64, count.high as f64]);
+        Some(Metric {
+            slug,
+            unit,
+            value: count.median as f64,
+            ends,
+        })
+    };
+    let time = |slug, of: fn(&Run) -> Option<f64>| {
+        let times = runs.iter().map(of).collect::<Option<Vec<f64>>>()?;
+        let interval = mean_interval(&times);
+        let value = interval.map(|interval| interval.value).or(times.first().copied())?;
+        let ends = interval.map(|interval| [interval.low, interval.high]);
+        Some(Metric {
+            slug,
+            unit: "ns",
+            value,
+            ends,
+        })
+    };
+    let all = [
+        count("launches", "launches", |run| run.all.count),
+        count("forks-without-exec", "forks", |run| run.all.forks_without_exec),
+        count("failed-execs", "execs", |run| run.all.failed_execs),
+        time("launch-tax", |run| run.all.tax.map(|time| time.0 as f64)),
+        time("critical-tax", |run| run.all.critical_tax.map(|time| time.0 as f64)),
+        time("wall", |run| run.wall.map(|wall| wall.0 as f64)),
+    ];
+    all.into_iter().flatten().collect()
+}

@@ -1,0 +1,293 @@
+//! Budgets for launches: whether the recordings of a command keep them, and which script lines exceed them. Counts are exact. Times exceed
+//! a budget only if the lower end of their interval does, so that noise does not fail a build. `growth` compares with a baseline.
+
+mod culprits;
+mod growth;
+mod metrics;
+
+use globset::GlobMatcher;
+
+pub use culprits::Culprit;
+pub use growth::{Grown, Tolerance, growth};
+pub use metrics::{Metric, metrics};
+
+use crate::advice::Advices;
+use crate::diff::{Count, Key, Run};
+use crate::select::{SelectError, glob, matches};
+use crate::summary::Summary;
+use crate::whatif::interval::DRIFT;
+use culprits::{Suspects, worst};
+use spawnscope_data::event::Nanos;
+use spawnscope_data::statistics::{Interval, mean_interval};
+
+/// The requested budgets. `None` where there is none.
+#[derive(Clone, Debug, Default)]
+pub struct Budgets {
+    /// Launches.
+    pub launches: Option<u64>,
+    /// Forks without an exec.
+    pub forks_without_exec: Option<u64>,
+    /// Failed execs.
+    pub failed_execs: Option<u64>,
+    /// Launch tax on the critical path, as a share of the wall.
+    pub critical_tax: Option<f64>,
+    /// The wall.
+    pub wall: Option<Nanos>,
+    /// Launches by any one script line.
+    pub per_line: Option<u64>,
+    /// Launches of programs.
+    pub per_command: Vec<CommandBudget>,
+}
+
+/// A budget for the launches of one program.
+#[derive(Clone, Debug)]
+pub struct CommandBudget {
+    /// The glob as given.
+    pub name: String,
+    /// The maximum number of launches.
+    pub most: u64,
+    glob: GlobMatcher,
+}
+
+impl CommandBudget {
+    /// Creates a budget for the programs that a glob on their base name matches.
+    ///
+    /// # Errors
+    /// When the glob is invalid.
+    pub fn new(name: &str, most: u64) -> Result<CommandBudget, SelectError> {
+        Ok(CommandBudget {
+            name: name.to_owned(),
+            most,
+            glob: glob(name)?,
+        })
+    }
+}
+
+/// What a budget limits.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Budget {
+    /// Launches.
+    Launches(u64),
+    /// Forks without an exec.
+    ForksWithoutExec(u64),
+    /// Failed execs.
+    FailedExecs(u64),
+    /// Launches of one program.
+    Command(String, u64),
+    /// Launches by the line that makes most of them.
+    Line(u64),
+    /// Launch tax on the critical path, as a share of the wall.
+    CriticalTax(f64),
+    /// The wall.
+    Wall(Nanos),
+    /// A number of the baseline, with the tolerance added.
+    Growth(Grown, f64),
+}
+
+/// What was measured.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Measured {
+    /// A count. Its median decides.
+    Count(Count),
+    /// A time in nanoseconds, or a share. The lower end decides.
+    Interval(Interval),
+}
+
+/// A budget, and whether it was kept.
+#[derive(Clone, Debug)]
+pub struct Verdict {
+    /// The budget.
+    pub budget: Budget,
+    /// What was measured.
+    pub measured: Measured,
+    /// Whether the measured value exceeds the budget.
+    pub is_exceeded: bool,
+    /// The launches that exceed it, the most first. Empty if the budget is kept.
+    pub culprits: Vec<Culprit>,
+}
+
+/// All budgets of a check.
+#[derive(Clone, Debug)]
+pub struct Check {
+    /// Arguments of the command.
+    pub command: Vec<Vec<u8>>,
+    /// Number of recordings.
+    pub runs: usize,
+    /// Lost events. Counts are lower limits if there are any.
+    pub lost: u64,
+    /// The verdicts, in the order of the options.
+    pub verdicts: Vec<Verdict>,
+}
+
+impl Check {
+    /// Whether all budgets are kept.
+    #[must_use]
+    pub fn is_kept(&self) -> bool {
+        self.verdicts.iter().all(|verdict| !verdict.is_exceeded)
+    }
+
+    /// Returns the exceeded budgets.
+    pub fn exceeded(&self) -> impl Iterator<Item = &Verdict> {
+        self.verdicts.iter().filter(|verdict| verdict.is_exceeded)
+    }
+}
+
+/// Why a budget cannot be checked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BudgetError {
+    /// No recording has a script line.
+    #[error("--per-line needs script lines, and no launch of these recordings has one: record without --no-lines")]
+    NoLines,
+    /// The recorder did not finish.
+    #[error("the wall is unknown, because a recorder was killed before it finished: record again")]
+    NoWall,
+    /// No critical path.
+    #[error("--max-critical-tax needs a complete command: record one without -p or -a")]
+    NoCriticalPath,
+}
+
+/// The budget with a limit.
+type OfLimit = fn(u64) -> Budget;
+
+/// A count in sums over launches.
+type OfSums = fn(&Summary) -> u64;
+
+/// Checks the recordings of a command, all runs of the same version. The advice is about the first of them.
+///
+/// # Errors
+/// When a budget limits what the recordings do not contain.
+pub fn check(runs: &[Run], budgets: &Budgets, advices: &Advices) -> Result<Check, BudgetError> {
+    let suspects = Suspects { runs, advices };
+    let mut verdicts = Vec::new();
+    let all: [(Option<u64>, OfLimit, OfSums); 3] = [
+        (budgets.launches, Budget::Launches, |sums| sums.count),
+        (budgets.forks_without_exec, Budget::ForksWithoutExec, |sums| {
+            sums.forks_without_exec
+        }),
+        (budgets.failed_execs, Budget::FailedExecs, |sums| sums.failed_execs),
+    ];
+    for (limit, budget, of) in all {
+        verdicts.extend(limit.map(|limit| suspects.limit(budget(limit), limit, |_| true, of)));
+    }
+    for each in &budgets.per_command {
+        let is_meant = |key: &Key| matches(&each.glob, &key.command);
+        let budget = Budget::Command(each.name.clone(), each.most);
+        verdicts.push(suspects.limit(budget, each.most, is_meant, |sums| sums.count));
+    }
+    if let Some(most) = budgets.per_line {
+        verdicts.push(per_line(&suspects, most)?);
+    }
+    if let Some(most) = budgets.critical_tax {
+        verdicts.push(critical_tax(&suspects, most)?);
+    }
+    if let Some(most) = budgets.wall {
+        verdicts.push(wall(&suspects, most)?);
+    }
+    Ok(Check {
+        command: runs.first().map(|run| run.command.clone()).unwrap_or_default(),
+        runs: runs.len(),
+        lost: runs.iter().map(|run| run.lost).sum(),
+        verdicts,
+    })
+}
+
+/// Checks the line that makes most launches. All lines above the budget are culprits.
+fn per_line(suspects: &Suspects<'_>, most: u64) -> Result<Verdict, BudgetError> {
+    if !suspects.runs.iter().any(|run| run.has_places) {
+        return Err(BudgetError::NoLines);
+    }
+    let lines = suspects.by_line(|_| true, |sums| sums.count);
+    let above: Vec<_> = lines
+        .iter()
+        .filter(|line| line.place.is_some() && line.count > most)
+        .cloned()
+        .collect();
+    let largest = lines
+        .iter()
+        .filter(|line| line.place.is_some())
+        .map(|line| line.count)
+        .max();
+    let largest = largest.unwrap_or_default();
+    Ok(Verdict {
+        budget: Budget::Line(most),
+        measured: Measured::Count(Count::of(vec![largest])),
+        is_exceeded: !above.is_empty(),
+        culprits: suspects.advised(above),
+    })
+}
+
+fn critical_tax(suspects: &Suspects<'_>, most: f64) -> Result<Verdict, BudgetError> {
+    let share = |run: &Run| {
+        let wall = run.wall.filter(|wall| wall.0 > 0).ok_or(BudgetError::NoWall)?;
+        let tax = run.all.critical_tax.ok_or(BudgetError::NoCriticalPath)?;
+        Ok(tax.0 as f64 / wall.0 as f64)
+    };
+    let shares: Vec<f64> = suspects.runs.iter().map(share).collect::<Result<_, _>>()?;
+    Ok(suspects.limit_time(Budget::CriticalTax(most), most, &shares))
+}
+
+fn wall(suspects: &Suspects<'_>, most: Nanos) -> Result<Verdict, BudgetError> {
+    let wall = |run: &Run| run.wall.map(|wall| wall.0 as f64).ok_or(BudgetError::NoWall);
+    let walls: Vec<f64> = suspects.runs.iter().map(wall).collect::<Result<_, _>>()?;
+    Ok(suspects.limit_time(Budget::Wall(most), most.0 as f64, &walls))
+}
+
+impl Suspects<'_> {
+    /// Checks a count of the launches that are meant.
+    fn limit(
+        &self,
+        budget: Budget,
+        most: u64,
+        is_meant: impl Fn(&Key) -> bool,
+        of: impl Fn(&Summary) -> u64,
+    ) -> Verdict {
+        let of_run = |run: &Run| {
+            let meant = run.launches.iter().filter(|(key, _)| is_meant(key));
+            meant.map(|(_, sums)| of(sums)).sum()
+        };
+        let count = Count::of(self.runs.iter().map(of_run).collect());
+        let is_exceeded = count.median > most;
+        let culprits = if is_exceeded {
+            self.advised(worst(self.by_line(is_meant, of)))
+        } else {
+            Vec::new()
+        };
+        Verdict {
+            budget,
+            measured: Measured::Count(count),
+            is_exceeded,
+            culprits,
+        }
+    }
+
+    /// Checks a time or a share, given for each run.
+    fn limit_time(&self, budget: Budget, most: f64, values: &[f64]) -> Verdict {
+        let interval = interval(values);
+        let is_exceeded = interval.low > most;
+        let culprits = if is_exceeded {
+            self.advised(worst(
+                self.by_line(|_| true, |sums| sums.critical_tax.unwrap_or_default().0),
+            ))
+        } else {
+            Vec::new()
+        };
+        Verdict {
+            budget,
+            measured: Measured::Interval(interval),
+            is_exceeded,
+            culprits,
+        }
+    }
+}
+
+/// Returns the interval of the mean of several runs. A single run has the drift between runs that predictions assume.
+fn interval(values: &[f64]) -> Interval {
+    mean_interval(values).unwrap_or_else(|| {
+        let value = values.first().copied().unwrap_or_default();
+        Interval {
+            value,
+            low: value * (1.0 - DRIFT),
+            high: value * (1.0 + DRIFT),
+        }
+    })
+}

@@ -1,0 +1,106 @@
+//! A number before and after, and whether it changed: counts exactly, times with the interval of the difference.
+
+use crate::phases::Phase;
+use spawnscope_data::statistics::{Interval, Resamples, mean};
+
+/// A count over the runs of one side.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// The smallest.
+    pub low: u64,
+    /// The median, the lower one of two.
+    pub median: u64,
+    /// The largest.
+    pub high: u64,
+}
+
+impl Count {
+    /// Summarises one count per run.
+    #[must_use]
+    pub fn of(mut counts: Vec<u64>) -> Count {
+        counts.sort_unstable();
+        let median = counts.len().saturating_sub(1) / 2;
+        let at = |place: usize| counts.get(place).copied().unwrap_or_default();
+        Count {
+            low: at(0),
+            median: at(median),
+            high: at(counts.len().saturating_sub(1)),
+        }
+    }
+
+    /// Whether all runs agree.
+    #[must_use]
+    pub fn is_exact(self) -> bool {
+        self.low == self.high
+    }
+}
+
+/// A count before and after.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CountChange {
+    /// Before.
+    pub before: Count,
+    /// After.
+    pub after: Count,
+}
+
+impl CountChange {
+    /// Whether every run after differs from every run before in the same direction.
+    #[must_use]
+    pub fn is_change(&self) -> bool {
+        self.before.high < self.after.low || self.after.high < self.before.low
+    }
+
+    /// The difference of the medians.
+    #[must_use]
+    pub fn difference(&self) -> i64 {
+        self.after.median.cast_signed() - self.before.median.cast_signed()
+    }
+}
+
+/// A time before and after, as means over the runs in nanoseconds.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct TimeChange {
+    /// Before. `None` when it is unknown in a run.
+    pub before: Option<f64>,
+    /// After.
+    pub after: Option<f64>,
+    /// The difference. `None` with a single run on a side, because nothing then tells noise from change.
+    pub difference: Option<Interval>,
+}
+
+impl TimeChange {
+    pub(super) fn of(resamples: &Resamples, before: &[Option<f64>], after: &[Option<f64>]) -> TimeChange {
+        let known = |values: &[Option<f64>]| values.iter().copied().collect::<Option<Vec<f64>>>();
+        let (before, after) = (known(before), known(after));
+        let difference = before.as_deref().zip(after.as_deref());
+        TimeChange {
+            difference: difference.and_then(|(before, after)| resamples.difference(before, after)),
+            before: before.map(|values| mean(&values)),
+            after: after.map(|values| mean(&values)),
+        }
+    }
+
+    /// The difference of the means. `None` when a time is unknown.
+    #[must_use]
+    pub fn value(&self) -> Option<f64> {
+        Some(self.after? - self.before?)
+    }
+
+    /// Whether the difference is larger than the noise of the runs. `None` with a single run on a side.
+    #[must_use]
+    pub fn is_change(&self) -> Option<bool> {
+        self.difference.map(|difference| !difference.contains_zero())
+    }
+}
+
+/// The times of a set of launches.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Times {
+    /// Launch tax.
+    pub tax: TimeChange,
+    /// Time on the critical path.
+    pub critical: TimeChange,
+    /// Wall time by phase.
+    pub phases: Vec<(Phase, TimeChange)>,
+}

@@ -1,0 +1,274 @@
+//! Compares recordings of two versions of a command: which launches came, went and changed. Counts are exact. Times have intervals if both
+//! sides have several runs. `normalise` and `matching` decide which launches are the same, `change` what is noise.
+
+mod change;
+mod matching;
+pub mod normalise;
+mod run;
+
+use std::cmp::Reverse;
+
+pub use change::{Count, CountChange, TimeChange, Times};
+use matching::{Pair, pairs};
+pub use run::{Key, Place, Run};
+use spawnscope_data::event::{Calibration, Constant, Nanos};
+use spawnscope_data::statistics::Resamples;
+
+use crate::phases::Phase;
+use crate::summary::Summary;
+
+/// A time of one group of launches is a change only from this share of the wall on: with many groups, some intervals exclude zero by chance.
+const LEAST_SHARE: f64 = 0.01;
+/// The constants that stand for the cost of a launch on a machine.
+const COSTS: [Constant; 3] = [Constant::ForkExit, Constant::VforkExit, Constant::PageCopy];
+/// Machine constants that differ by more than this share are reported.
+const LEAST_CONSTANT: f64 = 0.2;
+
+/// The difference between two sides.
+#[derive(Clone, Debug)]
+pub struct Diff {
+    /// Number of runs before and after.
+    pub runs: [usize; 2],
+    /// Arguments of the command before and after.
+    pub commands: [Vec<Vec<u8>>; 2],
+    /// Lost events before and after. Counts are lower limits if there are any.
+    pub lost: [u64; 2],
+    /// What else differs between the runs, as sentences.
+    pub conditions: Vec<Condition>,
+    /// The wall.
+    pub wall: TimeChange,
+    /// All launches.
+    pub launches: CountChange,
+    /// Forks without an exec.
+    pub forks_without_exec: CountChange,
+    /// Failed execs.
+    pub failed_execs: CountChange,
+    /// Times of all launches.
+    pub times: Times,
+    /// The part of the critical path that is launch tax.
+    pub critical_tax: TimeChange,
+    /// Groups of launches, the largest change first.
+    pub rows: Vec<Row>,
+}
+
+/// A condition that differs between the sides, so that times do not only differ because of the change.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Condition {
+    /// The number of CPUs.
+    Cpus(u32, u32),
+    /// The architecture.
+    Architecture(String, String),
+    /// A constant of the machine, in nanoseconds.
+    Constant(Constant, f64, f64),
+    /// Script lines are known on one side only; this one lacks them.
+    NoLines(Side),
+    /// A recording of this side is incomplete.
+    Incomplete(Side),
+}
+
+/// One side of a comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    /// The older recordings.
+    Before,
+    /// The newer recordings.
+    After,
+}
+
+/// What happened to a group of launches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Kind {
+    /// Only the newer recordings have it.
+    Came,
+    /// Only the older recordings have it.
+    Went,
+    /// Both have it, and a count or a time differs.
+    Changed,
+    /// Both have it, and nothing differs beyond the noise.
+    Same,
+}
+
+/// A group of launches that do the same.
+#[derive(Clone, Debug)]
+pub struct Row {
+    /// What happened to it.
+    pub kind: Kind,
+    /// The program.
+    pub command: Vec<u8>,
+    /// The normalised arguments. `None` if they differ within the group.
+    pub arguments: Option<Vec<u8>>,
+    /// The program of the parent.
+    pub parent: Vec<u8>,
+    /// Where the older recordings requested it.
+    pub place_before: Option<Place>,
+    /// Where the newer recordings requested it.
+    pub place_after: Option<Place>,
+    /// Number of launches.
+    pub count: CountChange,
+    /// Failed execs.
+    pub failed_execs: CountChange,
+    /// Times.
+    pub times: Times,
+}
+
+impl Row {
+    /// Where it is requested now, or was before.
+    #[must_use]
+    pub fn place(&self) -> Option<&Place> {
+        self.place_after.as_ref().or(self.place_before.as_ref())
+    }
+}
+
+/// Compares recordings of two versions.
+#[must_use]
+pub fn compare(before: &[Run], after: &[Run]) -> Diff {
+    let resamples = Resamples::draw(before.len(), after.len());
+    let sides = [before, after];
+    let wall = |run: &Run| run.wall.map(|wall| wall.0 as f64);
+    let wall = TimeChange::of(&resamples, &each(before, wall), &each(after, wall));
+    let sums = sides.map(|runs| runs.iter().map(|run| Some(run.all.clone())).collect::<Vec<_>>());
+    let mut rows: Vec<Row> = pairs(before, after)
+        .iter()
+        .map(|pair| row(pair, &resamples, wall.before))
+        .collect();
+    rows.sort_by_cached_key(rank);
+    let first = |runs: &[Run]| runs.first().map(|run| run.command.clone()).unwrap_or_default();
+    Diff {
+        runs: sides.map(<[Run]>::len),
+        commands: sides.map(first),
+        lost: sides.map(|runs| runs.iter().map(|run| run.lost).sum()),
+        conditions: conditions(before, after),
+        wall,
+        launches: counts(&sums, |sums| sums.count),
+        forks_without_exec: counts(&sums, |sums| sums.forks_without_exec),
+        failed_execs: counts(&sums, |sums| sums.failed_execs),
+        critical_tax: time(&resamples, &sums, |sums| sums.critical_tax),
+        times: times(&resamples, &sums),
+        rows,
+    }
+}
+
+fn each<T>(runs: &[Run], of: impl Fn(&Run) -> T) -> Vec<T> {
+    runs.iter().map(of).collect()
+}
+
+/// The sums of each run of both sides.
+type Sums = [Vec<Option<Summary>>; 2];
+
+fn counts(sums: &Sums, of: impl Fn(&Summary) -> u64) -> CountChange {
+    let [before, after] = [0, 1].map(|side| {
+        let counts = sums[side].iter().map(|sums| sums.as_ref().map_or(0, &of));
+        Count::of(counts.collect())
+    });
+    CountChange { before, after }
+}
+
+/// Compares a time. A run without such launches spends no time on them; a run with launches of unknown time spends an unknown one.
+fn time(resamples: &Resamples, sums: &Sums, of: impl Fn(&Summary) -> Option<Nanos>) -> TimeChange {
+    let of_side = |side: usize| {
+        let times = sums[side].iter().map(|sums| match sums {
+            Some(sums) => of(sums).map(|time| time.0 as f64),
+            None => Some(0.0),
+        });
+        times.collect::<Vec<Option<f64>>>()
+    };
+    TimeChange::of(resamples, &of_side(0), &of_side(1))
+}
+
+fn times(resamples: &Resamples, sums: &Sums) -> Times {
+    let phase = |phase: Phase| (phase, time(resamples, sums, |sums| sums.phases.get(phase).time));
+    Times {
+        tax: time(resamples, sums, |sums| sums.tax),
+        critical: time(resamples, sums, |sums| sums.critical),
+        phases: Phase::ALL.map(phase).to_vec(),
+    }
+}
+
+fn row(pair: &Pair<'_>, resamples: &Resamples, wall: Option<f64>) -> Row {
+    let keys = || pair.keys.iter().flatten();
+    let first = keys().next();
+    let arguments = first.map(|key| &key.arguments);
+    let is_common = keys().all(|key| Some(&key.arguments) == arguments);
+    let place = |side: usize| pair.keys[side].first().and_then(|key| key.place.clone());
+    let (count, failed_execs) = (
+        counts(&pair.sums, |sums| sums.count),
+        counts(&pair.sums, |sums| sums.failed_execs),
+    );
+    let times = times(resamples, &pair.sums);
+    Row {
+        kind: kind(&count, &failed_execs, &times, wall),
+        command: first.map(|key| key.command.clone()).unwrap_or_default(),
+        arguments: arguments.filter(|_| is_common).cloned(),
+        parent: first.map(|key| key.parent.clone()).unwrap_or_default(),
+        place_before: place(0),
+        place_after: place(1),
+        count,
+        failed_execs,
+        times,
+    }
+}
+
+fn kind(count: &CountChange, failed_execs: &CountChange, times: &Times, wall: Option<f64>) -> Kind {
+    let is_long = |change: &TimeChange| {
+        let value = change.value().unwrap_or_default().abs();
+        wall.is_some_and(|wall| value >= LEAST_SHARE * wall) && change.is_change() == Some(true)
+    };
+    match (count.before.high, count.after.high) {
+        (0, _) => Kind::Came,
+        (_, 0) => Kind::Went,
+        _ if count.is_change() || failed_execs.is_change() || is_long(&times.critical) => Kind::Changed,
+        _ => Kind::Same,
+    }
+}
+
+/// The largest change on the critical path first, then the largest change of the count. Names decide between equals.
+fn rank(row: &Row) -> (bool, Reverse<u64>, Reverse<u64>, Vec<u8>, Option<Place>) {
+    let critical = row.times.critical.value().unwrap_or_default().abs();
+    (
+        row.kind == Kind::Same,
+        Reverse(critical as u64),
+        Reverse(row.count.difference().unsigned_abs()),
+        row.command.clone(),
+        row.place().cloned(),
+    )
+}
+
+fn conditions(before: &[Run], after: &[Run]) -> Vec<Condition> {
+    let (Some(old), Some(new)) = (before.first(), after.first()) else {
+        return Vec::new();
+    };
+    let mut conditions = Vec::new();
+    if old.cpus != new.cpus {
+        conditions.push(Condition::Cpus(old.cpus, new.cpus));
+    }
+    if old.arch != new.arch {
+        conditions.push(Condition::Architecture(old.arch.clone(), new.arch.clone()));
+    }
+    for constant in old.calibration.iter().filter(|constant| COSTS.contains(&constant.what)) {
+        let other = new.calibration.iter().find(|other| other.what == constant.what);
+        if let Some(other) = other.filter(|other| differs(constant, other)) {
+            conditions.push(Condition::Constant(constant.what, constant.ns, other.ns));
+        }
+    }
+    for (side, runs, others) in [(Side::Before, before, after), (Side::After, after, before)] {
+        let has_places = |runs: &[Run]| runs.iter().any(|run| run.has_places);
+        if has_places(others) && !has_places(runs) {
+            conditions.push(Condition::NoLines(side));
+        }
+        if runs.iter().any(|run| run.wall.is_none()) {
+            conditions.push(Condition::Incomplete(side));
+        }
+    }
+    conditions
+}
+
+/// Whether a constant differs by more than its own spread.
+fn differs(before: &Calibration, after: &Calibration) -> bool {
+    let (less, more) = if before.ns < after.ns {
+        (before, after)
+    } else {
+        (after, before)
+    };
+    let is_apart = less.high_ns.unwrap_or(less.ns) < more.low_ns.unwrap_or(more.ns);
+    less.ns > 0.0 && more.ns > (1.0 + LEAST_CONSTANT) * less.ns && is_apart
+}

@@ -1,0 +1,172 @@
+//! Removes from arguments what differs between two runs of the same command: numbers, hashes, temporary names, process ids. Two launches
+//! with equal normalised arguments are the same launch of two runs.
+
+use crate::launch::base_name;
+
+/// Stands for what was removed.
+const ANY: u8 = b'#';
+/// Stands for the name of a temporary file.
+const TEMPORARY: u8 = b'*';
+/// Folders for temporary files. The name directly below them is not kept.
+const FOLDERS: [&[u8]; 4] = [b"/tmp/", b"/var/tmp/", b"/dev/shm/", b"/run/user/"];
+/// Hexadecimal digits from which on a word is a hash. A shorter one with a letter may be a word.
+const HASH_DIGITS: usize = 7;
+/// Longer arguments are cut, so that a megabyte is not kept as a key.
+const MOST_BYTES: usize = 1_024;
+
+/// Joins the arguments after the first, which names the program, with spaces, without what differs between runs.
+#[must_use]
+pub fn arguments<'a>(argv: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
+    let mut joined = Vec::new();
+    for argument in argv.skip(1) {
+        if !joined.is_empty() {
+            joined.push(b' ');
+        }
+        joined.extend_from_slice(&normalise(argument));
+        if joined.len() >= MOST_BYTES {
+            joined.truncate(MOST_BYTES);
+            break;
+        }
+    }
+    joined
+}
+
+/// Normalises one argument, or any other text.
+#[must_use]
+pub fn normalise(text: &[u8]) -> Vec<u8> {
+    if is_short_option(text) {
+        return text.to_vec();
+    }
+    let mut normal = Vec::with_capacity(text.len());
+    let mut at = 0;
+    while at < text.len() {
+        if let Some(folder) = FOLDERS.iter().find(|folder| text[at..].starts_with(folder)) {
+            normal.extend_from_slice(folder);
+            at += folder.len();
+            at += push_temporary_name(&mut normal, &text[at..]);
+        } else if is_word(text[at]) {
+            let word = word_at(&text[at..]);
+            push_word(&mut normal, word);
+            at += word.len();
+        } else {
+            normal.push(text[at]);
+            at += 1;
+        }
+    }
+    normal
+}
+
+/// Whether the argument is a letter with a number that means something: `-O2`, `-j8`, `-m32`.
+fn is_short_option(text: &[u8]) -> bool {
+    let [b'-', letter, digits @ ..] = text else {
+        return false;
+    };
+    letter.is_ascii_alphabetic() && (1..=2).contains(&digits.len()) && digits.iter().all(u8::is_ascii_digit)
+}
+
+fn is_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric()
+}
+
+fn word_at(text: &[u8]) -> &[u8] {
+    let end = text.iter().position(|byte| !is_word(*byte));
+    &text[..end.unwrap_or(text.len())]
+}
+
+/// Adds a word without its numbers. A word that is a hash, or a name that `mktemp` made, is removed as a whole.
+fn push_word(normal: &mut Vec<u8>, word: &[u8]) {
+    if is_hash(word) || (ends_with_tmp(normal) && is_random(word)) {
+        normal.push(ANY);
+        return;
+    }
+    for byte in word {
+        if !byte.is_ascii_digit() {
+            normal.push(*byte);
+        } else if normal.last() != Some(&ANY) {
+            normal.push(ANY);
+        }
+    }
+}
+
+/// Whether a word is a hash or an address: hexadecimal, with a digit and long, or after `0x`.
+fn is_hash(word: &[u8]) -> bool {
+    let is_hexadecimal = |word: &[u8]| word.iter().all(u8::is_ascii_hexdigit);
+    let has_digit = word.iter().any(u8::is_ascii_digit);
+    let is_address = word.strip_prefix(b"0x").is_some_and(is_hexadecimal);
+    is_address || (word.len() >= HASH_DIGITS && has_digit && is_hexadecimal(word))
+}
+
+/// Whether the text ends with `tmp.`, after which `mktemp` puts a random name.
+fn ends_with_tmp(normal: &[u8]) -> bool {
+    normal.ends_with(b"tmp.") || normal.ends_with(b"tmp_") || normal.ends_with(b"tmp-")
+}
+
+fn is_random(word: &[u8]) -> bool {
+    word.len() >= 6
+}
+
+/// Adds a `*` for the first component of a path below a temporary folder, and its suffix, such as `.s`. Returns its length.
+fn push_temporary_name(normal: &mut Vec<u8>, rest: &[u8]) -> usize {
+    let is_end = |byte: &u8| b"/ '\":;,)".contains(byte);
+    let length = rest.iter().position(is_end).unwrap_or(rest.len());
+    if length > 0 {
+        normal.push(TEMPORARY);
+        normal.extend_from_slice(suffix(base_name(&rest[..length])));
+    }
+    length
+}
+
+/// The suffix of a file name if it is short and has only letters, so that it is not itself random: `.s`, `.sock`.
+fn suffix(name: &[u8]) -> &[u8] {
+    let dot = name.iter().rposition(|byte| *byte == b'.').filter(|dot| *dot > 0);
+    let suffix = dot.map_or(&name[name.len()..], |dot| &name[dot..]);
+    let is_plain = suffix.len() <= 5 && suffix.iter().skip(1).all(u8::is_ascii_lowercase);
+    if is_plain { suffix } else { &name[name.len()..] }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(text: &str) -> String {
+        String::from_utf8(normalise(text.as_bytes())).unwrap()
+    }
+
+    #[test]
+    fn what_differs_between_runs_is_removed() {
+        for (before, after, normal) in [
+            (
+                "usr/share/doc/section0/file0",
+                "usr/share/doc/section41/file97",
+                "usr/share/doc/section#/file#",
+            ),
+            ("/tmp/ccA8xYz2.s", "/tmp/ccQQ1bcd.s", "/tmp/*.s"),
+            (
+                "/tmp/unpack.KWH3ls/parcel",
+                "/tmp/unpack.a8Zqqq/parcel",
+                "/tmp/*/parcel",
+            ),
+            ("build-tmp.Ab12Cd34", "build-tmp.zzYYxxWW", "build-tmp.#"),
+            ("9f86d081884c7d65", "deadbeef00112233", "#"),
+            ("/proc/4711/fd/3", "/proc/99/fd/12", "/proc/#/fd/#"),
+            ("at 0x7ffd12ab", "at 0x55aa", "at #"),
+        ] {
+            assert_eq!([text(before), text(after)], [normal, normal]);
+        }
+    }
+
+    #[test]
+    fn what_names_the_work_is_kept() {
+        for same in ["-O2", "-j8", "--verbose", "Makefile", "facade", "src/main.c", "a b"] {
+            assert_eq!(text(same), same);
+        }
+        assert_ne!(text("-O2"), text("-O3"));
+    }
+
+    #[test]
+    fn the_first_argument_is_the_programs_name() {
+        assert_eq!(arguments([b"/bin/mv".as_slice(), b"a1", b"b2"].into_iter()), b"a# b#");
+        assert_eq!(arguments(std::iter::empty()), b"");
+        assert!(arguments([b"x".as_slice(), &[b'y'; 5_000]].into_iter()).len() <= MOST_BYTES);
+    }
+}

@@ -1,0 +1,156 @@
+//! One recording, reduced to what a comparison needs: its launches under keys that another run of the same command also has.
+
+use std::collections::HashMap;
+
+use crate::callers::{CallSite, Callers, Detail};
+use crate::critical_path::CriticalPath;
+use crate::diff::normalise;
+use crate::groups::THE_RECORDER;
+use crate::launch::{Launch, base_name};
+use crate::summary::Summary;
+use crate::tree::Forest;
+use spawnscope_data::event::{Calibration, Nanos};
+use spawnscope_data::rows::{Origin, Recording};
+
+/// What launches of different recordings are matched by.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Key {
+    /// The program, `(bash)` for a fork without an exec.
+    pub command: Vec<u8>,
+    /// Its arguments without numbers and temporary names.
+    pub arguments: Vec<u8>,
+    /// Where it was requested.
+    pub place: Option<Place>,
+    /// The program of the parent.
+    pub parent: Vec<u8>,
+}
+
+/// A call site as two checkouts of the same sources share it: without the folder of the file.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Place {
+    /// Base name of the file, or the description of a call site without a file.
+    pub file: Vec<u8>,
+    /// The line.
+    pub line: Option<u32>,
+    /// The function.
+    pub function: Option<Vec<u8>>,
+    /// The file as recorded. It may differ between two recordings, so it is not compared.
+    pub path: FilePath,
+}
+
+/// A path that is equal to every other one.
+#[derive(Clone, Debug, Default)]
+pub struct FilePath(pub Option<Vec<u8>>);
+
+impl PartialEq for FilePath {
+    fn eq(&self, _: &FilePath) -> bool {
+        true
+    }
+}
+
+impl Eq for FilePath {}
+
+impl std::hash::Hash for FilePath {
+    fn hash<H: std::hash::Hasher>(&self, _: &mut H) {}
+}
+
+impl PartialOrd for FilePath {
+    fn partial_cmp(&self, other: &FilePath) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for FilePath {
+    fn cmp(&self, _: &FilePath) -> std::cmp::Ordering {
+        std::cmp::Ordering::Equal
+    }
+}
+
+impl Place {
+    /// Returns the place of a call site.
+    #[must_use]
+    pub fn of(call_site: &CallSite) -> Place {
+        Place {
+            file: match &call_site.file {
+                Some(file) => base_name(file).to_vec(),
+                None => normalise::normalise(&call_site.label()),
+            },
+            line: call_site.line.filter(|_| call_site.file.is_some()),
+            function: call_site.function.clone().filter(|_| call_site.file.is_some()),
+            path: FilePath(call_site.file.clone()),
+        }
+    }
+
+    /// Formats the place: `unpack.sh:20`.
+    #[must_use]
+    pub fn label(&self) -> Vec<u8> {
+        match self.line {
+            Some(line) => [&self.file, format!(":{line}").as_bytes()].concat(),
+            None => self.file.clone(),
+        }
+    }
+}
+
+/// One recording of the command.
+#[derive(Clone, Debug)]
+pub struct Run {
+    /// Arguments of the command.
+    pub command: Vec<Vec<u8>>,
+    /// The wall. `None` if the recorder did not finish.
+    pub wall: Option<Nanos>,
+    /// CPUs online at the start.
+    pub cpus: u32,
+    /// `uname -m`.
+    pub arch: String,
+    /// The measured constants of the machine.
+    pub calibration: Vec<Calibration>,
+    /// Number of lost events.
+    pub lost: u64,
+    /// Whether script lines are known for any launch.
+    pub has_places: bool,
+    /// Sums over all launches.
+    pub all: Summary,
+    /// Sums by key.
+    pub launches: HashMap<Key, Summary>,
+}
+
+impl Run {
+    /// Reduces a recording. `path` is its critical path, if it is known.
+    #[must_use]
+    pub fn of(recording: &Recording, forest: &Forest<'_>, path: Option<&CriticalPath>) -> Run {
+        let callers = Callers::find(forest, Detail::Line);
+        let mut all = Summary::default();
+        let mut launches: HashMap<Key, Summary> = HashMap::new();
+        for (index, launch) in forest.launches.iter().enumerate().filter(|(_, each)| each.is_launch()) {
+            all.add(forest, index, path);
+            let key = key(launch, callers.of(index));
+            launches.entry(key).or_default().add(forest, index, path);
+        }
+        let info = &recording.info;
+        Run {
+            command: info.command.clone(),
+            wall: info.wall,
+            cpus: info.cpus,
+            arch: info.arch.clone(),
+            calibration: recording.calibration.clone(),
+            lost: info.lost.iter().map(|loss| loss.events).sum(),
+            has_places: callers.has_any(),
+            all,
+            launches,
+        }
+    }
+}
+
+fn key(launch: &Launch<'_>, call_site: Option<&CallSite>) -> Key {
+    let arguments = launch.execs.last().map(|exec| normalise::arguments(exec.arguments()));
+    Key {
+        command: launch.command.label(),
+        arguments: arguments.unwrap_or_default(),
+        place: call_site.map(Place::of),
+        parent: match launch.origin {
+            Origin::Command => THE_RECORDER.to_vec(),
+            _ if launch.depth == 0 => b"-".to_vec(),
+            _ => launch.birth_command.name.to_vec(),
+        },
+    }
+}

@@ -1,0 +1,170 @@
+//! Comparisons of recordings: what is matched, what is noise, and that the order of launches does not matter.
+
+use proptest::prelude::*;
+use spawnscope_analyze::Forest;
+use spawnscope_analyze::diff::{Diff, Kind, Row, Run, compare};
+use spawnscope_data::event::Language;
+use spawnscope_data::rows::Recording;
+
+use crate::builder::{Builder, ROOT, Spans};
+
+/// A launch of the generated recordings: a program, the number in its argument, the line, and its failed execs.
+type Made = (usize, u32, u32, u8);
+
+const PROGRAMS: [&str; 3] = ["dirname", "mv", "sed"];
+
+/// Builds a script that makes these launches, one after another.
+fn script(wall_ns: u64, launches: &[Made]) -> Recording {
+    let mut builder = Builder::command("/bin/bash", &["bash", "job.sh"], wall_ns);
+    for (start, (program, number, line, failed)) in (1_000_000..).step_by(2_000_000).zip(launches) {
+        let name = PROGRAMS[*program];
+        let (path, argument) = (format!("/usr/bin/{name}"), format!("dir/file{number}"));
+        let launch = builder.launch(ROOT, start, &Spans::USUAL, Some((&path, &[name, &argument])));
+        let line = builder.line(Language::Bash, "/srv/job.sh", *line, "");
+        builder.called(launch, &[line]);
+        for at in 0..u64::from(*failed) {
+            builder.failed_exec_at(launch, "/opt/none", libc::ENOENT, start + 150_000 + 2_000 * at);
+        }
+    }
+    builder.recording
+}
+
+fn run(recording: &Recording) -> Run {
+    Run::of(recording, &Forest::grow(recording), None)
+}
+
+fn diff(before: &[&Recording], after: &[&Recording]) -> Diff {
+    let runs = |recordings: &[&Recording]| recordings.iter().map(|recording| run(recording)).collect::<Vec<_>>();
+    compare(&runs(before), &runs(after))
+}
+
+/// Returns kind, program and medians of each group that differs.
+fn changed(diff: &Diff) -> Vec<(Kind, String, u64, u64)> {
+    let row = |row: &Row| {
+        let command = String::from_utf8(row.command.clone()).unwrap();
+        (row.kind, command, row.count.before.median, row.count.after.median)
+    };
+    diff.rows.iter().filter(|row| row.kind != Kind::Same).map(row).collect()
+}
+
+fn of(program: usize, lines: &[u32]) -> Vec<Made> {
+    (0..)
+        .zip(lines)
+        .map(|(number, line)| (program, number, *line, 0))
+        .collect()
+}
+
+#[test]
+fn launches_that_went_and_came_are_counted() {
+    let before = [of(0, &[5; 10]), of(1, &[6; 10])].concat();
+    let after = [of(1, &[6; 2]), of(2, &[9; 3])].concat();
+    let found = diff(&[&script(100_000_000, &before)], &[&script(50_000_000, &after)]);
+    assert_eq!(
+        changed(&found),
+        [
+            (Kind::Went, "dirname".to_owned(), 10, 0),
+            (Kind::Changed, "mv".to_owned(), 10, 2),
+            (Kind::Came, "sed".to_owned(), 0, 3),
+        ]
+    );
+    assert_eq!((found.launches.before.median, found.launches.after.median), (21, 6));
+    assert_eq!(found.launches.difference(), -15);
+    assert_eq!(found.wall.value(), Some(-50e6));
+    assert_eq!(found.wall.is_change(), None, "one run each");
+}
+
+#[test]
+fn a_line_that_moved_is_the_same_launch() {
+    let before = [of(0, &[5; 4]), of(1, &[6; 4])].concat();
+    let after = [of(0, &[15; 4]), of(1, &[16; 4])].concat();
+    let found = diff(&[&script(100_000_000, &before)], &[&script(100_000_000, &after)]);
+    assert_eq!(changed(&found), []);
+    let moved = found.rows.iter().find(|row| row.command == b"mv").unwrap();
+    let line = |place: &Option<spawnscope_analyze::diff::Place>| place.as_ref().unwrap().line;
+    assert_eq!(
+        (line(&moved.place_before), line(&moved.place_after)),
+        (Some(6), Some(16))
+    );
+}
+
+#[test]
+fn failed_execs_alone_are_a_change() {
+    let recording = |failed: u8| script(100_000_000, &[(0, 1, 5, failed), (1, 1, 6, 0)]);
+    let found = diff(&[&recording(0)], &[&recording(3)]);
+    assert_eq!(changed(&found), [(Kind::Changed, "dirname".to_owned(), 1, 1)]);
+    assert_eq!(found.failed_execs.difference(), 3);
+}
+
+#[test]
+fn the_wall_of_several_runs_has_an_interval() {
+    let recordings = |walls: [u64; 4]| walls.map(|wall| script(1_000_000 * wall, &of(0, &[5; 3])));
+    let (slow, fast) = (recordings([100, 104, 98, 102]), recordings([60, 63, 58, 61]));
+    let each = |recordings: &[Recording; 4]| recordings.iter().map(run).collect::<Vec<_>>();
+    let found = compare(&each(&slow), &each(&fast));
+    let interval = found.wall.difference.unwrap();
+    assert!(interval.low > -47e6 && interval.high < -34e6, "{interval:?}");
+    assert_eq!(found.wall.is_change(), Some(true));
+    let same = compare(&each(&slow), &each(&recordings([99, 103, 101, 100])));
+    assert_eq!(same.wall.is_change(), Some(false));
+}
+
+#[test]
+fn an_incomplete_recording_has_no_wall() {
+    let mut cut_off = script(100_000_000, &of(0, &[5; 3]));
+    cut_off.info.wall = None;
+    let found = diff(&[&script(100_000_000, &of(0, &[5; 3]))], &[&cut_off]);
+    assert_eq!((found.wall.after, found.wall.value()), (None, None));
+    assert_eq!(found.conditions.len(), 1);
+    assert_eq!(changed(&found), []);
+}
+
+fn launches() -> impl Strategy<Value = Vec<Made>> {
+    proptest::collection::vec((0..3usize, 0..100u32, 1..6u32, 0..3u8), 0..20)
+}
+
+proptest! {
+    #[test]
+    fn a_recording_does_not_differ_from_itself(made in launches()) {
+        let recording = script(100_000_000, &made);
+        let found = diff(&[&recording], &[&recording]);
+        prop_assert_eq!(changed(&found), []);
+        prop_assert_eq!(found.launches.difference(), 0);
+        prop_assert_eq!(found.wall.value(), Some(0.0));
+        let several = diff(&[&recording; 3], &[&recording; 2]);
+        prop_assert_eq!(changed(&several), []);
+        prop_assert_eq!(several.wall.is_change(), Some(false));
+    }
+
+    #[test]
+    fn the_order_of_launches_does_not_matter(made in launches(), seed in any::<u64>()) {
+        let mut shuffled = made.clone();
+        // Sorted by a hash of the position: any order, decided by the seed.
+        let mut at = seed;
+        shuffled.sort_by_cached_key(|_| {
+            at = at.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            at >> 33
+        });
+        let found = diff(&[&script(100_000_000, &made)], &[&script(100_000_000, &shuffled)]);
+        prop_assert_eq!(changed(&found), []);
+    }
+
+    #[test]
+    fn counts_of_all_groups_sum_to_the_totals(before in launches(), after in launches()) {
+        let found = diff(&[&script(100_000_000, &before)], &[&script(90_000_000, &after)]);
+        let sum = |of: fn(&Row) -> u64| found.rows.iter().map(of).sum::<u64>();
+        prop_assert_eq!(sum(|row| row.count.before.median), before.len() as u64 + 1);
+        prop_assert_eq!(sum(|row| row.count.after.median), after.len() as u64 + 1);
+        let difference: i64 = found.rows.iter().map(|row| row.count.difference()).sum();
+        prop_assert_eq!(difference, found.launches.difference());
+    }
+
+    #[test]
+    fn the_sides_are_symmetric(before in launches(), after in launches()) {
+        let (old, new) = (script(100_000_000, &before), script(90_000_000, &after));
+        let (there, back) = (diff(&[&old], &[&new]), diff(&[&new], &[&old]));
+        prop_assert_eq!(there.launches.difference(), -back.launches.difference());
+        let counts = |diff: &Diff, kind: Kind| diff.rows.iter().filter(|row| row.kind == kind).count();
+        prop_assert_eq!(counts(&there, Kind::Came), counts(&back, Kind::Went));
+        prop_assert_eq!(counts(&there, Kind::Changed), counts(&back, Kind::Changed));
+    }
+}

@@ -1,0 +1,64 @@
+//! The arguments of `diff`.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, bail};
+use clap::{Args, ValueHint};
+
+use super::WeightChoice;
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  spawnscope diff before.db after.db
+  spawnscope diff a.1.db a.2.db a.3.db -- b.1.db b.2.db b.3.db
+  spawnscope diff --markdown before.db after.db > comment.md
+  spawnscope diff --json before.db after.db | jq -r .summary
+  spawnscope diff --flame diff.svg before.db after.db
+
+With several recordings on each side (`record --runs 5`), times have 95 %
+intervals. With one, only counts tell a change from noise.";
+
+/// Arguments of `diff`.
+#[derive(Debug, Args)]
+pub struct DiffArguments {
+    /// The older and the newer recording; with `--`, all older ones
+    #[arg(value_name = "BEFORE", required = true, num_args = 1.., value_hint = ValueHint::FilePath)]
+    pub before: Vec<PathBuf>,
+    /// The newer recordings
+    #[arg(value_name = "AFTER", last = true, num_args = 1.., value_hint = ValueHint::FilePath)]
+    pub after: Vec<PathBuf>,
+    /// Print JSON (schema_version 1)
+    #[arg(long, conflicts_with = "markdown")]
+    pub json: bool,
+    /// Print Markdown, for a comment on a pull request
+    #[arg(long)]
+    pub markdown: bool,
+    /// Number of groups of launches to print of each kind, largest change first; 0 prints all [default: 10]
+    #[arg(long, value_name = "N", value_hint = ValueHint::Other)]
+    pub top: Option<usize>,
+    /// Also draw a flame graph of the difference (an SVG): red has more after, blue less
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub flame: Option<PathBuf>,
+    /// What the width of its boxes shows
+    #[arg(long, value_enum, default_value_t = WeightChoice::Count, requires = "flame")]
+    pub weight: WeightChoice,
+}
+
+impl DiffArguments {
+    /// Returns the recordings of both sides.
+    ///
+    /// # Errors
+    /// When it is not clear which recordings are the older ones.
+    pub fn sides(&self) -> Result<[&[PathBuf]; 2]> {
+        match (self.before.as_slice(), self.after.as_slice()) {
+            ([before, after], []) => Ok([std::slice::from_ref(before), std::slice::from_ref(after)]),
+            ([_], []) => bail!(
+                "one recording cannot be compared: give an older and a newer one (`spawnscope diff BEFORE AFTER`)"
+            ),
+            (_, []) => bail!(
+                "which of these recordings are the newer ones? Put -- before them (`spawnscope diff A1 A2 -- B1 B2`)"
+            ),
+            (before, after) => Ok([before, after]),
+        }
+    }
+}

@@ -1,0 +1,94 @@
+//! `spawnscope check`: fails when a command exceeds a budget for its launches. `budgets` joins the options with spawnscope.toml.
+
+mod budgets;
+
+use std::env;
+use std::fs::OpenOptions;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::{Context, Result, bail};
+
+use self::budgets::Requested;
+use super::args::{CheckArguments, CheckFormat};
+use super::{diff, exit, output, report};
+use crate::analyze::GroupBy;
+use crate::analyze::budgets::{Check, check, growth};
+use crate::analyze::diff::{Run, compare};
+use crate::analyze::window::Part;
+use crate::present::check as present;
+
+/// GitHub refuses job summaries of 1 MiB and more, of all programs of a step together.
+const MOST_SUMMARY: usize = 900 * 1024;
+const SUMMARY: &str = "GITHUB_STEP_SUMMARY";
+
+/// Runs the verb.
+///
+/// # Errors
+/// When a budget is invalid, a recording cannot be read, or the result cannot be written.
+pub fn run(arguments: &CheckArguments) -> Result<ExitCode> {
+    let requested = Requested::find(arguments)?;
+    let runs = read_all(&arguments.files)?;
+    // Advice is about the first run; the others do the same.
+    let first = report::read(&arguments.files[0], Part::Whole, GroupBy::Command)?;
+    let mut found = check(&runs, &requested.budgets, &first.advices)?;
+    if !requested.against.is_empty() {
+        let baseline = read_all(&requested.against).context("--against")?;
+        let difference = compare(&baseline, &runs);
+        found.verdicts.extend(growth(&difference, requested.tolerance));
+    }
+    if found.verdicts.is_empty() {
+        bail!(
+            "no budget: give one, such as --max-launches 500, or write a spawnscope.toml (`spawnscope check --help`)"
+        );
+    }
+    let workspace = workspace();
+    let text = match arguments.format {
+        CheckFormat::Text => present::text(&found, output::width(&io::stdout())),
+        CheckFormat::Github => present::github(&found, &workspace),
+        CheckFormat::Markdown => present::markdown(&found),
+        CheckFormat::Json => present::json(&found),
+        CheckFormat::Bmf => present::bmf(&found, &runs),
+        CheckFormat::GithubActionBenchmark => present::github_action_benchmark(&found, &runs),
+        CheckFormat::Gitlab => present::gitlab(&found, &workspace),
+    };
+    let written = anstream::stdout().lock().write_all(text.as_bytes());
+    written.context("failed to write the result")?;
+    if arguments.format == CheckFormat::Github {
+        summarize(&found)?;
+    }
+    Ok(if found.is_kept() {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::from(exit::EXCEEDED)
+    })
+}
+
+fn read_all(files: &[PathBuf]) -> Result<Vec<Run>> {
+    files.iter().map(|file| Ok(diff::read(file, None)?.0)).collect()
+}
+
+/// Returns the folder that file names in annotations are relative to: that of the sources.
+fn workspace() -> PathBuf {
+    let of_ci = ["GITHUB_WORKSPACE", "CI_PROJECT_DIR"].into_iter().find_map(env::var_os);
+    of_ci
+        .map(PathBuf::from)
+        .or_else(|| env::current_dir().ok())
+        .unwrap_or_default()
+}
+
+/// Appends to the job summary, whose file GitHub names.
+fn summarize(found: &Check) -> Result<()> {
+    let Some(path) = env::var_os(SUMMARY).filter(|path| !path.is_empty()) else {
+        return Ok(());
+    };
+    let path = Path::new(&path);
+    let summary = present::within(present::markdown(found), MOST_SUMMARY);
+    let written = OpenOptions::new()
+        .append(true)
+        .create(true)
+        .open(path)
+        .and_then(|mut file| file.write_all(summary.as_bytes()));
+    written.with_context(|| format!("failed to write the job summary to {} ({SUMMARY})", path.display()))
+}

@@ -1,0 +1,107 @@
+//! `spawnscope diff`: compares recordings of two versions of a command.
+
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+
+use super::analysis::{Input, with_timelines};
+use super::args::{DiffArguments, WeightChoice};
+use super::output;
+use super::output_file::OutputFile;
+use crate::analyze::critical_path;
+use crate::analyze::diff::{Run, compare};
+use crate::analyze::flame::{Stacking, Wanted, Weight, flame};
+use crate::analyze::replay::Parameters;
+use crate::analyze::window::Part;
+use crate::present::diff;
+use crate::present::flame::folded;
+use crate::present::text::command_line;
+
+/// Characters of the command line that fit above the flame graph.
+const TITLE_COLUMNS: usize = 100;
+
+/// Runs the verb.
+///
+/// # Errors
+/// When a recording cannot be read or the result cannot be written.
+pub fn run(arguments: &DiffArguments) -> Result<()> {
+    let weight = arguments.flame.as_ref().map(|_| weight(arguments.weight));
+    let sides = arguments.sides()?;
+    let [before, after] = [0, 1].map(|side| read_all(sides[side], weight));
+    let ((before, stacks_before), (after, stacks_after)) = (before?, after?);
+    let found = compare(&before, &after);
+    if let (Some(path), Some(weight)) = (&arguments.flame, weight) {
+        let command = found.commands[1].iter().map(Vec::as_slice);
+        let title = format!("difference: {}", command_line(command, Some(TITLE_COLUMNS)));
+        let drawn = drawn(&stacks_before, &stacks_after, weight, &title)?;
+        let written = OutputFile::create(path)?.write_all(&drawn);
+        written.with_context(|| format!("failed to write {}", path.display()))?;
+    }
+    let top = Some(arguments.top.unwrap_or(diff::DEFAULT_TOP)).filter(|top| *top > 0);
+    let text = if arguments.json {
+        diff::json(&found)
+    } else if arguments.markdown {
+        diff::markdown(&found, top)
+    } else {
+        diff::render(&found, output::width(&io::stdout()), top)
+    };
+    let written = anstream::stdout().lock().write_all(text.as_bytes());
+    written.context("failed to write the difference")
+}
+
+/// Reads recordings, and their folded stacks if a flame graph is wanted.
+fn read_all(files: &[PathBuf], weight: Option<Weight>) -> Result<(Vec<Run>, Vec<String>)> {
+    let read: Result<Vec<(Run, String)>> = files.iter().map(|file| read(file, weight)).collect();
+    Ok(read?.into_iter().unzip())
+}
+
+/// Reads one recording for a comparison.
+///
+/// # Errors
+/// When it cannot be read.
+pub fn read(file: &Path, weight: Option<Weight>) -> Result<(Run, String)> {
+    with_timelines(file, Part::Whole, |input| {
+        let Input {
+            recording,
+            forest,
+            timelines,
+            ..
+        } = input;
+        output::print_contradictions(file, &input.contradictions);
+        let wall = Parameters::of(recording).map(|parameters| parameters.wall);
+        let path = wall.and_then(|wall| critical_path(forest, timelines, wall));
+        let run = Run::of(recording, forest, path.as_ref());
+        let Some(weight) = weight else {
+            return Ok((run, String::new()));
+        };
+        let wanted = Wanted {
+            weight,
+            stacking: Stacking::Tree,
+            phase: None,
+        };
+        let found = flame(forest, path.as_ref(), |name| recording.texts.get(name), wanted);
+        let found = found.with_context(|| file.display().to_string())?;
+        Ok((run, folded(&found)))
+    })
+}
+
+fn weight(choice: WeightChoice) -> Weight {
+    match choice {
+        WeightChoice::Wall => Weight::Wall,
+        WeightChoice::Tax => Weight::Tax,
+        WeightChoice::Count => Weight::Count,
+        WeightChoice::Critical => Weight::Critical,
+    }
+}
+
+#[cfg(feature = "flame")]
+fn drawn(before: &[String], after: &[String], weight: Weight, title: &str) -> Result<Vec<u8>> {
+    let drawn = crate::present::flame::differential(before, after, weight, title);
+    drawn.context("failed to draw the flame graph")
+}
+
+#[cfg(not(feature = "flame"))]
+fn drawn(_: &[String], _: &[String], _: Weight, _: &str) -> Result<Vec<u8>> {
+    anyhow::bail!("this spawnscope was built without the feature `flame`, which draws flame graphs")
+}

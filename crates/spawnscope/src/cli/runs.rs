@@ -1,0 +1,69 @@
+//! `record --runs N`: records a command several times, each run to a file of its own, so that `diff` and `check` can tell change from noise.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Result;
+
+use super::args::RecordArguments;
+use super::output::{line, print_message};
+
+/// Records the runs with `once`. A run that fails ends the series: it did other work than the rest, so it is not comparable.
+///
+/// # Errors
+/// When spawnscope itself fails.
+pub fn record(
+    arguments: &RecordArguments,
+    runs: u32,
+    once: impl Fn(&RecordArguments) -> Result<ExitCode>,
+) -> Result<ExitCode> {
+    for run in 1..=runs {
+        let of_run = RecordArguments {
+            output: file_of(&arguments.output, run),
+            quiet: true,
+            ..arguments.clone()
+        };
+        let status = once(&of_run)?;
+        if !arguments.quiet {
+            print_message(&format!(
+                "recorded run {run} of {runs} to {}",
+                line(of_run.output.display())
+            ));
+        }
+        if status != ExitCode::SUCCESS {
+            if run < runs && !arguments.quiet {
+                print_message("the command failed: no further runs");
+            }
+            return Ok(status);
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Inserts the number of the run before the suffix: `spawnscope.db` becomes `spawnscope.3.db`.
+fn file_of(output: &Path, run: u32) -> PathBuf {
+    let mut name = OsString::from(output.file_stem().unwrap_or_default());
+    name.push(format!(".{run}"));
+    if let Some(suffix) = output.extension() {
+        name.push(".");
+        name.push(suffix);
+    }
+    output.with_file_name(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_run_has_its_own_file() {
+        for (output, file) in [
+            ("spawnscope.db", "spawnscope.3.db"),
+            ("/tmp/a.b/recording", "/tmp/a.b/recording.3"),
+            ("./x.y.db", "./x.y.3.db"),
+        ] {
+            assert_eq!(file_of(Path::new(output), 3), Path::new(file));
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! The result of a check as JSON, and the measured values in the formats of services that follow benchmarks: Bencher Metric Format
+//! (bencher.dev/docs/reference/bencher-metric-format) and the custom JSON of github-action-benchmark.
+
+use serde_json::{Map, Value, json};
+
+use super::{blame, limit, measured, name};
+use crate::analyze::budgets::{Check, Culprit, Measured, Metric, Verdict, metrics};
+use crate::analyze::diff::Run;
+use crate::present::json::insert_text;
+use crate::present::text;
+
+/// Version of the keys of `check --format json`.
+const SCHEMA_VERSION: u32 = 1;
+
+/// Renders the result as a multi-line JSON object that ends with a newline.
+#[must_use]
+pub fn json(check: &Check) -> String {
+    let value = json!({
+        "schema_version": SCHEMA_VERSION,
+        "command": text::command_line(check.command.iter().map(Vec::as_slice), None),
+        "runs": check.runs,
+        "lost_events": check.lost,
+        "is_kept": check.is_kept(),
+        "budgets": check.verdicts.iter().map(verdict).collect::<Vec<_>>(),
+    });
+    format!("{value:#}\n")
+}
+
+fn verdict(verdict: &Verdict) -> Value {
+    let (value, low, high) = match verdict.measured {
+        Measured::Count(count) => (json!(count.median), json!(count.low), json!(count.high)),
+        Measured::Interval(interval) => (json!(interval.value), json!(interval.low), json!(interval.high)),
+    };
+    json!({
+        "budget": name(&verdict.budget),
+        "limit": limit(&verdict.budget),
+        "measured": measured(verdict),
+        "value": value,
+        "low": low,
+        "high": high,
+        "is_exceeded": verdict.is_exceeded,
+        "culprits": verdict.culprits.iter().map(|each| culprit(each, verdict)).collect::<Vec<_>>(),
+    })
+}
+
+fn culprit(culprit: &Culprit, verdict: &Verdict) -> Value {
+    let mut object = Map::new();
+    insert_text(&mut object, "command", &culprit.command);
+    let place = culprit.place.as_ref();
+    match place.and_then(|place| place.path.0.as_deref()) {
+        Some(file) => insert_text(&mut object, "file", file),
+        None => drop(object.insert("file".into(), Value::Null)),
+    }
+    object.insert("line".into(), place.and_then(|place| place.line).into());
+    object.insert("count".into(), culprit.count.into());
+    object.insert("text".into(), blame(culprit, &verdict.budget).into());
+    let advice = culprit
+        .advice
+        .as_ref()
+        .map(|(title, fix)| json!({ "title": title, "fix": fix }));
+    object.insert("advice".into(), advice.into());
+    Value::Object(object)
+}
+
+/// Renders the measured values in Bencher Metric Format, with the command as the benchmark.
+#[must_use]
+pub fn bmf(check: &Check, runs: &[Run]) -> String {
+    let measures = metrics(runs).into_iter().map(|metric| {
+        let mut value = json!({ "value": metric.value });
+        if let Some([low, high]) = metric.ends {
+            value["lower_value"] = low.into();
+            value["upper_value"] = high.into();
+        }
+        (metric.slug.to_owned(), value)
+    });
+    let mut benchmarks = Map::new();
+    benchmarks.insert(benchmark(check), measures.collect::<Map<_, _>>().into());
+    format!("{:#}\n", Value::Object(benchmarks))
+}
+
+/// Renders the measured values for github-action-benchmark, as its tool `customSmallerIsBetter`.
+#[must_use]
+pub fn github_action_benchmark(check: &Check, runs: &[Run]) -> String {
+    let of_metric = |metric: Metric| {
+        let mut value = json!({
+            "name": format!("{}: {}", benchmark(check), metric.slug),
+            "unit": metric.unit,
+            "value": metric.value,
+        });
+        if let Some([low, high]) = metric.ends {
+            value["range"] = format!("{low:.0} to {high:.0}").into();
+        }
+        value
+    };
+    let values: Vec<Value> = metrics(runs).into_iter().map(of_metric).collect();
+    format!("{:#}\n", Value::Array(values))
+}
+
+fn benchmark(check: &Check) -> String {
+    let command = text::command_line(check.command.iter().map(Vec::as_slice), Some(120));
+    if command.is_empty() {
+        "spawnscope".to_owned()
+    } else {
+        command
+    }
+}

@@ -1,0 +1,183 @@
+//! The result of `spawnscope check` for the terminal. `github`, `markdown` and `metrics` have the other forms; all use the words of this file.
+
+mod github;
+mod markdown;
+mod metrics;
+
+use super::page::{Page, plain, styled};
+use super::palette::{FINDING, PLAIN, QUIET, TITLE, WARNING};
+use super::{text, units};
+use crate::analyze::budgets::{Budget, Check, Culprit, Grown, Measured, Verdict};
+use crate::event::Nanos;
+use crate::present::diff;
+
+pub(super) use github::without_commands;
+pub use github::{github, gitlab};
+pub use markdown::{markdown, within};
+pub use metrics::{bmf, github_action_benchmark, json};
+
+/// Columns of the name of a budget.
+const NAME_WIDTH: usize = 30;
+
+/// Renders the result as text.
+#[must_use]
+pub fn text(check: &Check, width: usize) -> String {
+    let mut page = Page::of_width(width);
+    page.sentence(0, TITLE, &first(check));
+    page.line([]);
+    for verdict in &check.verdicts {
+        let (style, word) = if verdict.is_exceeded {
+            (WARNING, "exceeded")
+        } else {
+            (QUIET, "kept")
+        };
+        let name = text::pad_right(&name(&verdict.budget), NAME_WIDTH);
+        let beginning = [styled(style, format!("  {word:<10}")), plain(format!("{name} "))];
+        page.hanging(beginning, PLAIN, &numbers(verdict));
+        for culprit in &verdict.culprits {
+            page.sentence(12, FINDING, &blame(culprit, &verdict.budget));
+            advice(&mut page, culprit);
+        }
+    }
+    if let Some(note) = note(check) {
+        page.line([]);
+        page.sentence(2, QUIET, &note);
+    }
+    without_commands(&page.finish())
+}
+
+fn advice(page: &mut Page, culprit: &Culprit) {
+    let Some((title, fix)) = &culprit.advice else { return };
+    page.sentence(14, QUIET, &text::escape(title.as_bytes()));
+    for line in fix {
+        let escaped = text::escape(line.as_bytes());
+        // A snippet keeps its indentation; a sentence may be wrapped.
+        if line.starts_with("  ") {
+            page.command(14, &escaped);
+        } else {
+            page.sentence(14, QUIET, &format!("-> {escaped}"));
+        }
+    }
+}
+
+/// Returns the result in one sentence.
+fn first(check: &Check) -> String {
+    let command = text::command_line(check.command.iter().map(Vec::as_slice), Some(60));
+    let (exceeded, all) = (check.exceeded().count() as u64, check.verdicts.len() as u64);
+    let budgets = units::counted(all, "budget", "budgets");
+    match exceeded {
+        0 if all == 1 => format!("The budget is kept: {command}"),
+        0 => format!("All {budgets} are kept: {command}"),
+        _ if all == 1 => format!("The budget is exceeded: {command}"),
+        1 => format!("1 of {budgets} is exceeded: {command}"),
+        _ => format!("{exceeded} of {budgets} are exceeded: {command}"),
+    }
+}
+
+/// Returns what makes the result less certain.
+fn note(check: &Check) -> Option<String> {
+    let mut notes = Vec::new();
+    if check.lost > 0 {
+        let events = units::counted(check.lost, "event was lost", "events were lost");
+        notes.push(format!("{events}: counts are lower limits."));
+    }
+    let has_times = check
+        .verdicts
+        .iter()
+        .any(|verdict| matches!(verdict.measured, Measured::Interval(_)));
+    if has_times && check.runs == 1 {
+        notes.push("One run: times are assumed to vary by 5 %. Record several: record --runs 5.".to_owned());
+    }
+    (!notes.is_empty()).then(|| notes.join(" "))
+}
+
+/// Names a budget: `launches`, `launches of git`.
+fn name(budget: &Budget) -> String {
+    match budget {
+        Budget::Launches(_) => "launches".to_owned(),
+        Budget::ForksWithoutExec(_) => "forks without exec".to_owned(),
+        Budget::FailedExecs(_) => "failed execs".to_owned(),
+        Budget::Command(glob, _) => format!("launches of {}", text::escape(glob.as_bytes())),
+        Budget::Line(_) => "launches by one line".to_owned(),
+        Budget::CriticalTax(_) => "critical tax".to_owned(),
+        Budget::Wall(_) => "wall".to_owned(),
+        Budget::Growth(grown, _) => format!("{} against baseline", what(*grown)),
+    }
+}
+
+fn what(grown: Grown) -> &'static str {
+    match grown {
+        Grown::Launches => "launches",
+        Grown::ForksWithoutExec => "forks without exec",
+        Grown::FailedExecs => "failed execs",
+        Grown::Wall => "wall",
+    }
+}
+
+/// Formats what was measured, and the budget.
+fn numbers(verdict: &Verdict) -> String {
+    format!("{}, budget {}", measured(verdict), limit(&verdict.budget))
+}
+
+fn measured(verdict: &Verdict) -> String {
+    let is_share = matches!(verdict.budget, Budget::CriticalTax(_));
+    match verdict.measured {
+        Measured::Count(count) => diff::count(count),
+        Measured::Interval(interval) if is_share => {
+            let [value, low, high] = [interval.value, interval.low, interval.high].map(|share| 100.0 * share);
+            format!("{value:.1} % ({low:.1} to {high:.1})")
+        }
+        Measured::Interval(interval) => {
+            let [value, low, high] =
+                [interval.value, interval.low, interval.high].map(|time| diff::span(time.max(0.0)));
+            format!("{value} ({low} to {high})")
+        }
+    }
+}
+
+fn limit(budget: &Budget) -> String {
+    match budget {
+        Budget::Launches(most)
+        | Budget::ForksWithoutExec(most)
+        | Budget::FailedExecs(most)
+        | Budget::Line(most)
+        | Budget::Command(_, most) => units::count(*most),
+        Budget::CriticalTax(share) => format!("{} %", (share * 1e4).round() / 1e2),
+        Budget::Wall(most) => units::time(*most),
+        Budget::Growth(Grown::Wall, most) => units::time(Nanos(*most as u64)),
+        Budget::Growth(_, most) => units::count(most.floor() as u64),
+    }
+}
+
+/// Says which launches exceed the budget: `dirname x 10 at relocate.sh:5`.
+fn blame(culprit: &Culprit, budget: &Budget) -> String {
+    let at = culprit
+        .place
+        .as_ref()
+        .map(|place| format!(" at {}", text::escape(&place.label())));
+    let at = at.unwrap_or_default();
+    let command = text::escape(&culprit.command);
+    match budget {
+        Budget::CriticalTax(_) | Budget::Wall(_) | Budget::Growth(Grown::Wall, _) => {
+            format!("{command}: {} of critical tax{at}", units::time(Nanos(culprit.count)))
+        }
+        Budget::FailedExecs(_) => {
+            format!(
+                "{command}: {}{at}",
+                units::counted(culprit.count, "failed exec", "failed execs")
+            )
+        }
+        Budget::Growth(Grown::FailedExecs, _) => {
+            format!(
+                "{command}: {} more{at}",
+                units::counted(culprit.count, "failed exec", "failed execs")
+            )
+        }
+        Budget::Growth(..) => format!(
+            "{command}: {} more{at}",
+            units::counted(culprit.count, "launch", "launches")
+        ),
+        Budget::ForksWithoutExec(_) => format!("{command}: {}{at}", units::counted(culprit.count, "fork", "forks")),
+        _ => format!("{command}: {}{at}", units::counted(culprit.count, "launch", "launches")),
+    }
+}

@@ -1,0 +1,96 @@
+//! The difference as JSON, schema version 1. Unknown values are `null`. Times are means over the runs.
+
+use serde_json::{Map, Value, json};
+
+use super::{sentence, warnings};
+use crate::analyze::diff::{Count, CountChange, Diff, Kind, Place, Row, TimeChange, Times};
+use crate::present::json::insert_text;
+use crate::present::text;
+
+/// Version of the keys.
+const SCHEMA_VERSION: u32 = 1;
+
+/// Renders the difference as a multi-line JSON object that ends with a newline.
+#[must_use]
+pub fn json(diff: &Diff) -> String {
+    let command = |side: usize| text::command_line(diff.commands[side].iter().map(Vec::as_slice), None);
+    let value = json!({
+        "schema_version": SCHEMA_VERSION,
+        "summary": sentence::first(diff),
+        "before": { "command": command(0), "runs": diff.runs[0], "lost_events": diff.lost[0] },
+        "after": { "command": command(1), "runs": diff.runs[1], "lost_events": diff.lost[1] },
+        "warnings": warnings(diff),
+        "wall_ns": time(&diff.wall),
+        "launches": count(&diff.launches),
+        "forks_without_exec": count(&diff.forks_without_exec),
+        "failed_execs": count(&diff.failed_execs),
+        "critical_tax_ns": time(&diff.critical_tax),
+        "launch_tax_ns": time(&diff.times.tax),
+        "phases": phases(&diff.times),
+        "groups": diff.rows.iter().map(row).collect::<Vec<_>>(),
+    });
+    format!("{value:#}\n")
+}
+
+fn phases(times: &Times) -> Map<String, Value> {
+    let phases = times.phases.iter();
+    phases
+        .map(|(phase, change)| (phase.name().to_owned(), time(change)))
+        .collect()
+}
+
+fn count(change: &CountChange) -> Value {
+    let side = |count: Count| json!({ "low": count.low, "median": count.median, "high": count.high });
+    json!({
+        "before": side(change.before),
+        "after": side(change.after),
+        "difference": change.difference(),
+        "is_change": change.is_change(),
+    })
+}
+
+fn time(change: &TimeChange) -> Value {
+    let rounded = |value: Option<f64>| value.map(|value| value.round() as i64);
+    json!({
+        "before": rounded(change.before),
+        "after": rounded(change.after),
+        "difference": rounded(change.value()),
+        "low": rounded(change.difference.map(|difference| difference.low)),
+        "high": rounded(change.difference.map(|difference| difference.high)),
+        "is_change": change.is_change(),
+    })
+}
+
+fn row(row: &Row) -> Value {
+    let kind = match row.kind {
+        Kind::Came => "came",
+        Kind::Went => "went",
+        Kind::Changed => "changed",
+        Kind::Same => "same",
+    };
+    let mut object = Map::new();
+    object.insert("kind".into(), kind.into());
+    insert_text(&mut object, "command", &row.command);
+    match &row.arguments {
+        Some(arguments) => insert_text(&mut object, "arguments", arguments),
+        None => drop(object.insert("arguments".into(), Value::Null)),
+    }
+    insert_text(&mut object, "parent", &row.parent);
+    object.insert("line_before".into(), row.place_before.as_ref().map(place).into());
+    object.insert("line_after".into(), row.place_after.as_ref().map(place).into());
+    object.insert("launches".into(), count(&row.count));
+    object.insert("failed_execs".into(), count(&row.failed_execs));
+    object.insert("critical_ns".into(), time(&row.times.critical));
+    object.insert("tax_ns".into(), time(&row.times.tax));
+    object.insert("phases".into(), phases(&row.times).into());
+    Value::Object(object)
+}
+
+fn place(place: &Place) -> Value {
+    let mut object = Map::new();
+    insert_text(&mut object, "file", place.path.0.as_deref().unwrap_or(&place.file));
+    object.insert("line".into(), place.line.into());
+    let function = place.function.as_deref().map(String::from_utf8_lossy);
+    object.insert("function".into(), function.map(String::from).into());
+    Value::Object(object)
+}

@@ -1,0 +1,258 @@
+//! The difference between recordings of two versions, for the terminal. `sentence` has the first sentence and the wording of numbers, `json`
+//! and `markdown` the other forms.
+
+mod json;
+mod markdown;
+mod sentence;
+
+use super::check::without_commands;
+use super::columns::{Column, Columns};
+use super::page::{Page, plain, styled};
+use super::palette::{FINDING, PLAIN, QUIET, TITLE, WARNING};
+use super::{text, units};
+use crate::analyze::diff::{Condition, CountChange, Diff, Kind, Row, Side, TimeChange};
+use crate::event::Nanos;
+
+pub use json::json;
+pub use markdown::markdown;
+pub(super) use sentence::{changed_count, changed_time, count, span};
+
+/// Groups of launches that are listed of each kind, unless all are wanted.
+pub const DEFAULT_TOP: usize = 10;
+/// Columns that a name keeps; figures are dropped before it gets narrower.
+const NAME_WIDTH: usize = 24;
+const TITLE_OF_NAMES: &str = "launches of";
+/// The numbers of the whole recordings.
+const TOTALS: [Column; 3] = [
+    Column {
+        title: "before",
+        width: 12,
+        worth: 2,
+    },
+    Column {
+        title: "after",
+        width: 12,
+        worth: 1,
+    },
+    Column {
+        title: "change",
+        width: 20,
+        worth: 3,
+    },
+];
+/// The numbers of a group of launches.
+const FIGURES: [Column; 3] = [
+    Column {
+        title: "launches",
+        width: 14,
+        worth: 3,
+    },
+    Column {
+        title: "critical",
+        width: 18,
+        worth: 2,
+    },
+    Column {
+        title: "failed execs",
+        width: 14,
+        worth: 1,
+    },
+];
+
+/// The kinds that are listed, each with its heading.
+const KINDS: [(Kind, &str); 3] = [(Kind::Went, "Went"), (Kind::Came, "Came"), (Kind::Changed, "Changed")];
+
+/// Renders the difference as text. `top` limits the groups of each kind.
+#[must_use]
+pub fn render(diff: &Diff, width: usize, top: Option<usize>) -> String {
+    let mut page = Page::of_width(width);
+    page.sentence(0, TITLE, &sentence::first(diff));
+    page.sentence(2, QUIET, &runs(diff));
+    for warning in warnings(diff) {
+        page.sentence(2, WARNING, &warning);
+    }
+    page.line([]);
+    totals(&mut page, diff);
+    for (kind, heading) in KINDS {
+        let rows: Vec<&Row> = diff.rows.iter().filter(|row| row.kind == kind).collect();
+        if !rows.is_empty() {
+            listed(&mut page, heading, &rows, top);
+        }
+    }
+    page.line([]);
+    page.sentence(2, QUIET, &unchanged(diff));
+    without_commands(&page.finish())
+}
+
+/// Says how many runs there are, and what that means for times.
+fn runs(diff: &Diff) -> String {
+    let [before, after] = diff.runs;
+    match diff.runs {
+        [1, 1] => "One run each: counts are exact, times have no interval. Record several: record --runs 5.".to_owned(),
+        [1, _] | [_, 1] => {
+            format!("{before} before, {after} after: times need several runs on both sides (record --runs 5).")
+        }
+        _ => format!("{before} runs before, {after} after; \u{b1} is half of a 95 % interval."),
+    }
+}
+
+/// What makes the comparison less certain, as sentences.
+fn warnings(diff: &Diff) -> Vec<String> {
+    let mut warnings: Vec<String> = diff.conditions.iter().map(condition).collect();
+    for (lost, side) in diff.lost.iter().zip(["before", "after"]) {
+        if *lost > 0 {
+            let events = units::counted(*lost, "event was lost", "events were lost");
+            warnings.push(format!("{events} {side}: its counts are lower limits."));
+        }
+    }
+    if diff.commands[0] != diff.commands[1] {
+        let [before, after] =
+            [0, 1].map(|side| text::command_line(diff.commands[side].iter().map(Vec::as_slice), Some(60)));
+        warnings.push(format!("The commands differ: {before} and {after}."));
+    }
+    warnings
+}
+
+fn condition(condition: &Condition) -> String {
+    let name = |side: &Side| match side {
+        Side::Before => "before",
+        Side::After => "after",
+    };
+    match condition {
+        Condition::Cpus(before, after) => {
+            format!("CPUs differ: {before} before, {after} after. Times cannot be compared.")
+        }
+        Condition::Architecture(before, after) => {
+            let [before, after] = [before, after].map(|name| text::escape(name.as_bytes()));
+            format!("Architectures differ: {before} before, {after} after. Times cannot be compared.")
+        }
+        Condition::Constant(what, before, after) => format!(
+            "The machine differs: {} was {} before, {} after. Times differ for that reason, too.",
+            what.name(),
+            span(*before),
+            span(*after)
+        ),
+        Condition::NoLines(side) => format!(
+            "No script lines are known {}: launches are matched without them.",
+            name(side)
+        ),
+        Condition::Incomplete(side) => format!("A recording {} is incomplete: its wall is unknown.", name(side)),
+    }
+}
+
+fn totals(page: &mut Page, diff: &Diff) {
+    let mut rows = vec![("wall", cells_of_time(&diff.wall))];
+    rows.push(("launches", cells_of_count(&diff.launches)));
+    for (name, change) in [
+        ("forks without exec", &diff.forks_without_exec),
+        ("failed execs", &diff.failed_execs),
+    ] {
+        if change.before.high > 0 || change.after.high > 0 {
+            rows.push((name, cells_of_count(change)));
+        }
+    }
+    rows.push(("critical tax", cells_of_time(&diff.critical_tax)));
+    rows.push(("launch tax", cells_of_time(&diff.times.tax)));
+    for (phase, change) in &diff.times.phases {
+        if change.before.unwrap_or_default() > 0.0 || change.after.unwrap_or_default() > 0.0 {
+            rows.push((phase.name(), cells_of_time(change)));
+        }
+    }
+    let figures: Vec<Vec<String>> = rows.iter().map(|(_, cells)| cells.to_vec()).collect();
+    let name_width = rows
+        .iter()
+        .map(|(name, _)| text::width(name) + 2)
+        .max()
+        .unwrap_or_default();
+    let columns = Columns::fit(page.width().saturating_sub(2 + name_width), &TOTALS, &figures);
+    page.line([styled(
+        QUIET,
+        format!("  {}{}", " ".repeat(name_width), columns.titles()),
+    )]);
+    for (position, ((name, _), cells)) in rows.iter().zip(&figures).enumerate() {
+        let is_phase = diff.times.phases.iter().any(|(phase, _)| phase.name() == *name);
+        let name = if is_phase {
+            format!("  {name}")
+        } else {
+            (*name).to_owned()
+        };
+        let style = if position == 0 { TITLE } else { PLAIN };
+        page.line([styled(
+            style,
+            format!("  {}{}", text::pad_right(&name, name_width), columns.row(cells)),
+        )]);
+    }
+}
+
+fn cells_of_count(change: &CountChange) -> [String; 3] {
+    [count(change.before), count(change.after), changed_count(change)]
+}
+
+fn cells_of_time(change: &TimeChange) -> [String; 3] {
+    let time = |value: Option<f64>| units::time(value.map(|value| Nanos(value as u64)));
+    [time(change.before), time(change.after), changed_time(change)]
+}
+
+fn listed(page: &mut Page, heading: &str, rows: &[&Row], top: Option<usize>) {
+    page.heading(heading);
+    let shown = &rows[..rows.len().min(top.unwrap_or(rows.len()))];
+    let figures: Vec<Vec<String>> = shown.iter().map(|row| figures(row)).collect();
+    let columns = Columns::fit(page.width().saturating_sub(2 + NAME_WIDTH), &FIGURES, &figures);
+    let names: Vec<String> = shown.iter().map(|row| name(row)).collect();
+    let name_width = columns.name_width(page.width(), text::widest(&names, TITLE_OF_NAMES));
+    let title = text::pad_right(TITLE_OF_NAMES, name_width);
+    page.line([styled(QUIET, format!("  {title}{}", columns.titles()))]);
+    for ((row, name), figures) in shown.iter().zip(&names).zip(&figures) {
+        let style = if row.kind == Kind::Came { FINDING } else { PLAIN };
+        let name = text::pad_right(name, name_width);
+        page.line([styled(style, format!("  {name}")), plain(columns.row(figures))]);
+        let arguments = row.arguments.as_deref().map(text::escape).unwrap_or_default();
+        if !arguments.is_empty() {
+            page.line([styled(QUIET, format!("    {arguments}"))]);
+        }
+    }
+    let omitted = rows.len() - shown.len();
+    if omitted > 0 {
+        let omitted = units::counted(
+            omitted as u64,
+            "more group (--top 0 lists all)",
+            "more groups (--top 0 lists all)",
+        );
+        page.sentence(2, QUIET, &omitted);
+    }
+}
+
+/// Formats the program and the line: `dirname at unpack.sh:20`.
+fn name(row: &Row) -> String {
+    let command = text::escape(&row.command);
+    match sentence::place(row) {
+        Some(place) => format!("{command} at {place}"),
+        None => format!("{command} by {}", text::escape(&row.parent)),
+    }
+}
+
+fn figures(row: &Row) -> Vec<String> {
+    let change = |change: &CountChange| {
+        if change.before.high == 0 && change.after.high == 0 {
+            String::new()
+        } else {
+            format!("{} -> {}", count(change.before), count(change.after))
+        }
+    };
+    let mut critical = changed_time(&row.times.critical);
+    if row.times.critical.is_change() == Some(false) {
+        critical = format!("({critical})");
+    }
+    vec![change(&row.count), critical, change(&row.failed_execs)]
+}
+
+fn unchanged(diff: &Diff) -> String {
+    let same = diff.rows.iter().filter(|row| row.kind == Kind::Same).count();
+    let same = units::counted(same as u64, "group of launches is", "groups of launches are");
+    let noise = if diff.runs.iter().all(|runs| *runs > 1) {
+        "; times in parentheses are noise"
+    } else {
+        ""
+    };
+    format!("{same} the same{noise}.")
+}

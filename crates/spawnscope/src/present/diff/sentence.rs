@@ -1,0 +1,173 @@
+//! The first sentence of a comparison, and how its numbers are written: `wall -108 ms ± 9: dirname 100 -> 0 at unpack.sh:20`.
+
+use crate::analyze::diff::{Count, CountChange, Diff, Kind, Place, Row, TimeChange};
+use crate::event::Nanos;
+use crate::present::{text, units};
+
+/// Changes that the sentence names.
+const MOST_NAMED: usize = 3;
+const TIME_UNITS: [(&str, f64); 4] = [("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0)];
+
+/// Returns the sentence: what happened to the wall, and the largest changes.
+pub(super) fn first(diff: &Diff) -> String {
+    let causes = causes(diff);
+    let wall = wall(diff);
+    if causes.is_empty() {
+        return format!("{wall}: no launch came, went or changed");
+    }
+    format!("{wall}: {}", causes.join(", "))
+}
+
+fn wall(diff: &Diff) -> String {
+    let time = |value: Option<f64>| units::time(value.map(|value| Nanos(value as u64)));
+    let [before, after] = [diff.wall.before, diff.wall.after].map(time);
+    match (diff.wall.difference, diff.runs) {
+        (Some(difference), _) if difference.contains_zero() => {
+            format!(
+                "wall unchanged ({} is noise)",
+                with_margin(difference.value, difference.margin())
+            )
+        }
+        (Some(difference), _) => format!("wall {}", with_margin(difference.value, difference.margin())),
+        (None, [1, 1]) => format!("wall {before} -> {after} (one run each, no interval)"),
+        (None, _) => format!("wall {before} -> {after} (no interval)"),
+    }
+}
+
+/// The largest changes, those of one program by one line together.
+fn causes(diff: &Diff) -> Vec<String> {
+    let mut causes: Vec<(&Row, CountChange)> = Vec::new();
+    for row in diff.rows.iter().filter(|row| row.kind != Kind::Same) {
+        let is_alike =
+            |(other, _): &&mut (&Row, CountChange)| other.command == row.command && place(other) == place(row);
+        if let Some((_, sum)) = causes.iter_mut().find(is_alike) {
+            *sum = added(sum, &row.count);
+        } else if causes.len() < MOST_NAMED {
+            causes.push((row, row.count));
+        }
+    }
+    causes.iter().map(|(row, count)| cause(row, count)).collect()
+}
+
+fn added(sum: &CountChange, more: &CountChange) -> CountChange {
+    let added = |sum: Count, more: Count| Count {
+        low: sum.low + more.low,
+        median: sum.median + more.median,
+        high: sum.high + more.high,
+    };
+    CountChange {
+        before: added(sum.before, more.before),
+        after: added(sum.after, more.after),
+    }
+}
+
+fn cause(row: &Row, change: &CountChange) -> String {
+    let command = text::escape(&row.command);
+    let at = place(row).map(|place| format!(" at {place}")).unwrap_or_default();
+    if change.before == change.after {
+        let what = if row.failed_execs.is_change() {
+            format!("{} failed execs", changed_count(&row.failed_execs))
+        } else {
+            changed_time(&row.times.critical)
+        };
+        return format!("{command} {what}{at}");
+    }
+    format!("{command} {} -> {}{at}", count(change.before), count(change.after))
+}
+
+/// Formats the line of a group; both, if it moved: `unpack.sh:20 -> 24`.
+pub(super) fn place(row: &Row) -> Option<String> {
+    let label = |place: &Place| text::escape(&place.label());
+    match (&row.place_before, &row.place_after) {
+        (Some(before), Some(after)) if before.line != after.line => {
+            let line = after.line.map(|line| format!(" -> {line}")).unwrap_or_default();
+            Some(format!("{}{line}", label(before)))
+        }
+        _ => row.place().map(label),
+    }
+}
+
+/// Formats a count; a range if the runs disagree.
+#[must_use]
+pub(in crate::present) fn count(count: Count) -> String {
+    if count.is_exact() {
+        return units::count(count.median);
+    }
+    format!("{}..{}", units::count(count.low), units::count(count.high))
+}
+
+/// Formats the difference of a count. In parentheses if the runs of one version differ by as much.
+#[must_use]
+pub(in crate::present) fn changed_count(change: &CountChange) -> String {
+    let difference = change.difference();
+    if difference == 0 {
+        return "same".to_owned();
+    }
+    let sign = if difference > 0 { "+" } else { "-" };
+    let text = format!("{sign}{}", units::count(difference.unsigned_abs()));
+    if change.is_change() { text } else { format!("({text})") }
+}
+
+/// Formats the difference of a time, with its margin if it is known.
+#[must_use]
+pub(in crate::present) fn changed_time(change: &TimeChange) -> String {
+    match (change.difference, change.value()) {
+        (Some(difference), _) => with_margin(difference.value, difference.margin()),
+        (None, Some(value)) => signed(value),
+        (None, None) => "-".to_owned(),
+    }
+}
+
+/// Formats a span of nanoseconds that was measured as a fraction.
+#[must_use]
+pub(in crate::present) fn span(ns: f64) -> String {
+    units::time(Nanos(ns.round() as u64))
+}
+
+fn signed(ns: f64) -> String {
+    let sign = if ns < 0.0 { "-" } else { "+" };
+    format!("{sign}{}", units::time(Nanos(ns.abs().round() as u64)))
+}
+
+/// Formats `-108 ms ± 9`: the margin has the unit of the value, or of itself if it is larger.
+#[must_use]
+pub(in crate::present) fn with_margin(value: f64, margin: f64) -> String {
+    let largest = value.abs().max(margin);
+    let fitting = TIME_UNITS.iter().find(|(_, length)| largest >= *length);
+    let (unit, length) = *fitting.unwrap_or(&TIME_UNITS[3]);
+    let sign = if value < 0.0 { "-" } else { "+" };
+    let (value, margin) = (value.abs() / length, margin / length);
+    // Three digits, as in other times.
+    let decimals = match largest / length {
+        _ if length == 1.0 => 0,
+        digits if digits >= 99.95 => 0,
+        digits if digits >= 9.995 => 1,
+        _ => 2,
+    };
+    format!("{sign}{value:.decimals$} {unit} \u{b1} {margin:.decimals$}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_margin_has_the_unit_of_its_value() {
+        assert_eq!(with_margin(-108e6, 9.04e6), "-108 ms \u{b1} 9");
+        assert_eq!(with_margin(-108e6, 12e6), "-108 ms \u{b1} 12");
+        assert_eq!(with_margin(2e3, 1.5e6), "+0.00 ms \u{b1} 1.50");
+        assert_eq!(with_margin(0.0, 0.0), "+0 ns \u{b1} 0");
+    }
+
+    #[test]
+    fn counts_that_vary_are_ranges() {
+        let change = |before: [u64; 2], after: [u64; 2]| CountChange {
+            before: Count::of(before.to_vec()),
+            after: Count::of(after.to_vec()),
+        };
+        assert_eq!(count(change([3, 5], [0, 0]).before), "3..5");
+        assert_eq!(changed_count(&change([1000, 1000], [0, 0])), "-1,000");
+        assert_eq!(changed_count(&change([3, 5], [5, 6])), "(+2)");
+        assert_eq!(changed_count(&change([4, 4], [4, 4])), "same");
+    }
+}

@@ -1,0 +1,70 @@
+//! Escapes for Markdown that others render: text from a recording must not become markup, a link, or the end of a cell.
+
+use super::text;
+
+/// Formats escaped text as code in a cell of a table, where a bar would end the cell even within code.
+#[must_use]
+pub(super) fn cell_of_code(escaped: &str) -> String {
+    code(escaped).replace('|', "\\|")
+}
+
+/// Formats escaped text as code, which renders nothing. The fence is longer than any run of backticks in the text.
+#[must_use]
+pub(super) fn code(escaped: &str) -> String {
+    let longest = escaped
+        .split(|character| character != '`')
+        .map(str::len)
+        .max()
+        .unwrap_or_default();
+    let fence = "`".repeat(longest + 1);
+    // A space keeps backticks at the ends apart from the fence; Markdown removes it.
+    let space = if escaped.starts_with('`') || escaped.ends_with('`') || escaped.is_empty() {
+        " "
+    } else {
+        ""
+    };
+    format!("{fence}{space}{escaped}{space}{fence}")
+}
+
+/// Escapes a sentence that quotes text from a recording.
+#[must_use]
+pub(super) fn sentence(sentence: &str) -> String {
+    let mut escaped = String::with_capacity(sentence.len());
+    for character in text::escape(sentence.as_bytes()).chars() {
+        match character {
+            '<' => escaped.push_str("&lt;"),
+            '&' => escaped.push_str("&amp;"),
+            // A zero-width word joiner would hide; an entity is shown as the character and mentions nobody.
+            '@' => escaped.push_str("&#64;"),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' | '!' => {
+                escaped.push('\\');
+                escaped.push(character);
+            }
+            _ => escaped.push(character),
+        }
+    }
+    // `https://` would become a link.
+    escaped.replace("://", ":&#47;/").replace("www.", "www&#46;")
+}
+
+/// Formats a row of a table.
+#[must_use]
+pub(super) fn row(cells: &[String]) -> String {
+    format!("| {} |\n", cells.join(" | "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_of_a_recording_is_not_markup() {
+        assert_eq!(code("a`b|c"), "``a`b|c``");
+        assert_eq!(cell_of_code("b|c"), "`b\\|c`");
+        assert_eq!(code("`"), "`` ` ``");
+        assert_eq!(
+            sentence("![x](http://e.com) <img> @all | `a`"),
+            "\\!\\[x\\](http:&#47;/e.com) &lt;img> &#64;all \\| \\`a\\`"
+        );
+    }
+}

@@ -1,0 +1,245 @@
+//! Writes the launches as an OpenTelemetry trace (OTLP), as JSON or protobuf: a span for each launch, with the attributes of the semantic
+//! conventions for CLI programs. `tree` decides which spans there are, `context` their ids, `messages` has the format.
+
+mod context;
+mod messages;
+mod tree;
+
+use std::io::{self, Write};
+
+use prost::Message;
+
+pub use self::context::TraceContext;
+use self::messages::{KeyValue, Resource, ResourceSpans, Scope, ScopeSpans, Span, Status, TracesData};
+use self::tree::{Node, Tree};
+use super::text;
+use super::words::signal_name;
+use crate::analyze::Forest;
+use crate::analyze::callers::{CallSite, Callers, Detail};
+use crate::analyze::launch::{Launch, Outcome, base_name};
+use crate::analyze::phases::Phase;
+use crate::event::Nanos;
+
+/// `SPAN_KIND_INTERNAL`, which the conventions prescribe for the program itself.
+const INTERNAL: i32 = 1;
+/// `STATUS_CODE_ERROR`
+const ERROR: i32 = 2;
+const SCOPE: &str = "spawnscope";
+
+/// How a trace is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Encoding {
+    /// OTLP/JSON.
+    Json,
+    /// Protobuf.
+    Protobuf,
+}
+
+/// What a trace is made of.
+pub struct Contents<'c, 'a> {
+    /// The launches.
+    pub forest: &'c Forest<'a>,
+    /// Arguments of the command.
+    pub command: &'c [Vec<u8>],
+    /// The name of the service. `None`: that of the command.
+    pub service: Option<&'c str>,
+    /// The ids.
+    pub context: &'c TraceContext,
+    /// Maximum number of spans.
+    pub most_spans: usize,
+}
+
+/// Writes the trace.
+///
+/// # Errors
+/// When `out` cannot be written.
+pub fn write(out: &mut dyn Write, contents: &Contents<'_, '_>, encoding: Encoding) -> io::Result<()> {
+    let data = data(contents);
+    match encoding {
+        Encoding::Json => {
+            serde_json::to_writer(&mut *out, &data.json())?;
+            out.write_all(b"\n")
+        }
+        Encoding::Protobuf => out.write_all(&data.encode_to_vec()),
+    }
+}
+
+fn data(contents: &Contents<'_, '_>) -> TracesData {
+    let forest = contents.forest;
+    let tree = Tree::arrange(forest, contents.most_spans, |index| lifetime(forest, index).is_some());
+    let callers = Callers::find(forest, Detail::Line);
+    let spans = tree
+        .nodes
+        .iter()
+        .map(|node| span(contents, &tree, node, &callers))
+        .collect();
+    TracesData {
+        resource_spans: vec![ResourceSpans {
+            resource: Some(Resource {
+                attributes: resource(contents, tree.dropped),
+            }),
+            scope_spans: vec![ScopeSpans {
+                scope: Some(Scope {
+                    name: SCOPE.to_owned(),
+                    version: env!("CARGO_PKG_VERSION").to_owned(),
+                }),
+                spans,
+            }],
+        }],
+    }
+}
+
+fn resource(contents: &Contents<'_, '_>, dropped: u64) -> Vec<KeyValue> {
+    let command = contents.command.first().map(|file| text::escape(base_name(file)));
+    let service = contents.service.map(str::to_owned).or(command);
+    let mut attributes = vec![KeyValue::text(
+        "service.name",
+        service.unwrap_or_else(|| SCOPE.to_owned()),
+    )];
+    if dropped > 0 {
+        attributes.push(KeyValue::int("spawnscope.launches_dropped", dropped));
+    }
+    attributes
+}
+
+fn lifetime(forest: &Forest<'_>, index: usize) -> Option<(Nanos, Nanos)> {
+    let launch = &forest.launches[index];
+    let unfinished = launch.is_unfinished().then_some(forest.end);
+    let (start, end) = (launch.start()?, unfinished.or_else(|| launch.end())?);
+    Some((start, end.max(start)))
+}
+
+fn span(contents: &Contents<'_, '_>, tree: &Tree, node: &Node, callers: &Callers) -> Span {
+    let forest = contents.forest;
+    let first = node.launches[0];
+    let lifetimes = || node.launches.iter().filter_map(|index| lifetime(forest, *index));
+    let start = lifetimes().map(|(start, _)| start).min().unwrap_or_default();
+    let end = lifetimes().map(|(_, end)| end).max().unwrap_or_default();
+    let unix = |at: Nanos| {
+        u64::try_from(forest.started_unix_ns)
+            .unwrap_or_default()
+            .saturating_add(at.0)
+    };
+    let context = contents.context;
+    let id = |node: &Node| context.span_id(forest.launches[node.launches[0]].id.0);
+    let parent = node.parent.map(|parent| id(&tree.nodes[parent])).or(context.parent);
+    let launch = &forest.launches[first];
+    let name = text::escape(&launch.command.label());
+    let is_one = node.launches.len() == 1;
+    Span {
+        trace_id: context.trace_id.to_vec(),
+        span_id: id(node).to_vec(),
+        parent_span_id: parent.map(Vec::from).unwrap_or_default(),
+        name: if is_one {
+            name
+        } else {
+            format!("{name} x {}", node.launches.len())
+        },
+        kind: INTERNAL,
+        start_time_unix_nano: unix(start),
+        end_time_unix_nano: unix(end),
+        attributes: if is_one {
+            [of_launch(launch, callers.of(first)), phases(forest, node)].concat()
+        } else {
+            [of_many(forest, node, callers), phases(forest, node)].concat()
+        },
+        status: if is_one { status(launch.outcome) } else { None },
+        flags: u32::from(context.flags),
+    }
+}
+
+/// The attributes of one launch.
+fn of_launch(launch: &Launch<'_>, call_site: Option<&CallSite>) -> Vec<KeyValue> {
+    let mut attributes = vec![KeyValue::text(
+        "process.executable.name",
+        text::escape(launch.command.name),
+    )];
+    if let Some(pid) = launch.pid {
+        attributes.push(KeyValue::int("process.pid", pid.0));
+    }
+    if let Some(exec) = launch.execs.last() {
+        attributes.push(KeyValue::text("process.executable.path", text::escape(exec.path())));
+        let arguments = exec
+            .arguments()
+            .map(|argument| String::from_utf8_lossy(argument).into_owned());
+        attributes.push(KeyValue::texts("process.command_args", arguments));
+        let cwd = exec
+            .cwd()
+            .map(|cwd| KeyValue::text("process.working_directory", String::from_utf8_lossy(cwd)));
+        attributes.extend(cwd);
+    }
+    match launch.outcome {
+        Outcome::Code(code) => {
+            attributes.push(KeyValue::int("process.exit.code", code));
+            if code != 0 {
+                attributes.push(KeyValue::text("error.type", code.to_string()));
+            }
+        }
+        Outcome::Signal { number, .. } => attributes.push(KeyValue::text("error.type", signal_name(number))),
+        Outcome::Running | Outcome::Unknown => {}
+    }
+    attributes.extend(call_site.into_iter().flat_map(code));
+    attributes
+}
+
+/// Where a launch was requested.
+fn code(call_site: &CallSite) -> Vec<KeyValue> {
+    let lossy = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).into_owned();
+    let file = call_site
+        .file
+        .as_ref()
+        .map(|file| KeyValue::text("code.file.path", lossy(file)));
+    let line = call_site.line.map(|line| KeyValue::int("code.line.number", line));
+    let function = call_site
+        .function
+        .as_ref()
+        .map(|name| KeyValue::text("code.function.name", lossy(name)));
+    [file, line, function].into_iter().flatten().collect()
+}
+
+/// The attributes of alike siblings. Those of processes are only given where all agree.
+fn of_many(forest: &Forest<'_>, node: &Node, callers: &Callers) -> Vec<KeyValue> {
+    let launches = || node.launches.iter().map(|index| &forest.launches[*index]);
+    let first = &forest.launches[node.launches[0]];
+    let mut attributes = vec![
+        KeyValue::text("process.executable.name", text::escape(first.command.name)),
+        KeyValue::int("spawnscope.launches", node.launches.len() as u64),
+    ];
+    let failed = launches().filter(|launch| matches!(launch.outcome, Outcome::Code(1..) | Outcome::Signal { .. }));
+    attributes.push(KeyValue::int("spawnscope.launches_failed", failed.count() as u64));
+    let total: u64 = node
+        .launches
+        .iter()
+        .filter_map(|index| lifetime(forest, *index))
+        .map(|(start, end)| end.since(start).0)
+        .sum();
+    attributes.push(KeyValue::int("spawnscope.total_ns", total));
+    let call_site = callers.of(node.launches[0]);
+    if node.launches.iter().all(|index| callers.of(*index) == call_site) {
+        attributes.extend(call_site.into_iter().flat_map(code));
+    }
+    attributes
+}
+
+/// The phases, as sums. Unknown ones are left out.
+fn phases(forest: &Forest<'_>, node: &Node) -> Vec<KeyValue> {
+    let sum = |phase: Phase| {
+        let times = node
+            .launches
+            .iter()
+            .map(|index| forest.launches[*index].phases.get(phase));
+        let sum: u64 = times.collect::<Option<Vec<Nanos>>>()?.iter().map(|time| time.0).sum();
+        Some(KeyValue::int(&format!("spawnscope.phase.{}_ns", phase.name()), sum))
+    };
+    Phase::ALL.into_iter().filter_map(sum).collect()
+}
+
+/// The status: an error if the program did not exit with 0.
+fn status(outcome: Outcome) -> Option<Status> {
+    let message = match outcome {
+        Outcome::Code(0) | Outcome::Running | Outcome::Unknown => return None,
+        Outcome::Code(code) => format!("exit {code}"),
+        Outcome::Signal { number, .. } => signal_name(number),
+    };
+    Some(Status { message, code: ERROR })
+}

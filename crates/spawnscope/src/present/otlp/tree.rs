@@ -1,0 +1,93 @@
+//! Which spans a trace has. Traces of tens of thousands of spans cannot be viewed, so alike siblings, launches of one program by the same
+//! span, are one span each where there are too many.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use crate::analyze::Forest;
+use crate::analyze::launch::Command;
+
+/// Siblings that are tolerated before they are aggregated, from many to one.
+const STEPS: [usize; 7] = [usize::MAX, 1024, 256, 64, 16, 4, 1];
+
+/// A span: one launch, or alike siblings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Node {
+    /// The launches, by index.
+    pub(super) launches: Vec<usize>,
+    /// The node above, by its position.
+    pub(super) parent: Option<usize>,
+}
+
+/// The spans of a trace, parents first.
+#[derive(Clone, Debug)]
+pub(super) struct Tree {
+    pub(super) nodes: Vec<Node>,
+    /// Launches that no span contains, because even aggregated ones were too many.
+    pub(super) dropped: u64,
+}
+
+impl Tree {
+    /// Arranges the launches that `has_time` in at most `most` spans.
+    pub(super) fn arrange(forest: &Forest<'_>, most: usize, has_time: impl Fn(usize) -> bool) -> Tree {
+        let mut tree = Tree::with(forest, STEPS[0], &has_time);
+        for tolerated in &STEPS[1..] {
+            if tree.nodes.len() <= most {
+                return tree;
+            }
+            tree = Tree::with(forest, *tolerated, &has_time);
+        }
+        // Nodes are level by level, so the deepest are left out.
+        let dropped = tree
+            .nodes
+            .iter()
+            .skip(most)
+            .map(|node| node.launches.len() as u64)
+            .sum();
+        tree.nodes.truncate(most);
+        Tree { dropped, ..tree }
+    }
+
+    /// Arranges the launches, with more than `tolerated` alike siblings in one span.
+    fn with(forest: &Forest<'_>, tolerated: usize, has_time: &impl Fn(usize) -> bool) -> Tree {
+        let tops = [forest.roots.as_slice(), &forest.orphans].concat();
+        let mut nodes: Vec<Node> = Vec::new();
+        let mut pending: VecDeque<(Option<usize>, Vec<usize>)> =
+            VecDeque::from([(None, visible(forest, tops, has_time))]);
+        while let Some((parent, siblings)) = pending.pop_front() {
+            let mut alike: BTreeMap<Command<'_>, Vec<usize>> = BTreeMap::new();
+            for index in siblings {
+                alike.entry(*forest.launches[index].command).or_default().push(index);
+            }
+            let each = alike.into_values().flat_map(|launches| {
+                let size = if launches.len() > tolerated { launches.len() } else { 1 };
+                launches.chunks(size).map(<[usize]>::to_vec).collect::<Vec<_>>()
+            });
+            for launches in each {
+                let children = launches
+                    .iter()
+                    .flat_map(|index| forest.children(*index).iter().copied());
+                let children = visible(forest, children.collect(), has_time);
+                if !children.is_empty() {
+                    pending.push_back((Some(nodes.len()), children));
+                }
+                nodes.push(Node { launches, parent });
+            }
+        }
+        Tree { nodes, dropped: 0 }
+    }
+}
+
+/// Replaces processes that are not launches, or whose time is unknown, by their children.
+fn visible(forest: &Forest<'_>, indices: Vec<usize>, has_time: &impl Fn(usize) -> bool) -> Vec<usize> {
+    let mut visible = Vec::with_capacity(indices.len());
+    let mut pending = indices;
+    while let Some(index) = pending.pop() {
+        if forest.launches[index].is_launch() && has_time(index) {
+            visible.push(index);
+        } else {
+            pending.extend_from_slice(forest.children(index));
+        }
+    }
+    visible.sort_unstable();
+    visible
+}

@@ -1,0 +1,273 @@
+//! The steps of `action/`, run as GitHub runs them: with the environment files that it defines, on recordings of a script before and after
+//! it was fixed. A program in PATH takes the place of `record`, which needs privileges that tests lack.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use rusqlite::Connection;
+
+const SCHEMA: &str = include_str!("../../spawnscope-recording/src/schema.sql");
+const BEFORE: &str = include_str!("recordings/relocate_before.sql");
+const AFTER: &str = include_str!("recordings/relocate_after.sql");
+const ACTION: &str = include_str!("../../../action/action.yml");
+
+/// A job with its workspace and environment files.
+struct Job(tempfile::TempDir);
+
+impl Job {
+    fn new() -> Job {
+        let job = Job(tempfile::tempdir().unwrap());
+        for folder in ["workspace", "programs", "temp"] {
+            fs::create_dir(job.path(folder)).unwrap();
+        }
+        for file in ["output", "summary", "path"] {
+            fs::write(job.path(file), "").unwrap();
+        }
+        job
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn read(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    fn program(&self, name: &str, text: &str) {
+        executable(&self.path("programs").join(name), text);
+    }
+
+    /// A spawnscope whose `record` writes its arguments to the file `recorded`.
+    fn with_spawnscope(&self) {
+        let real = env!("CARGO_BIN_EXE_spawnscope");
+        let recorded = self.path("recorded");
+        self.program(
+            "spawnscope",
+            &format!(
+                "if [ \"$1\" = record ]; then printf '%s\\n' \"$@\" >{}; else exec {real} \"$@\"; fi",
+                recorded.display()
+            ),
+        );
+        self.program("sudo", "while [ \"$1\" != env ]; do shift; done\nexec \"$@\"");
+    }
+
+    /// Adds a recording to the folder of the action.
+    fn recording(&self, name: &str, rows: &str) {
+        let folder = self.path("workspace/spawnscope");
+        fs::create_dir_all(&folder).unwrap();
+        let connection = Connection::open(folder.join(name)).unwrap();
+        connection.execute_batch(&format!("{SCHEMA}{rows}")).unwrap();
+    }
+
+    fn step(&self, script: &str, inputs: &[(&str, &str)]) -> Output {
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../action").join(script);
+        let path = format!("{}:{}", self.path("programs").display(), std::env::var("PATH").unwrap());
+        Command::new(script)
+            .current_dir(self.path("workspace"))
+            .env("PATH", path)
+            .env("GITHUB_WORKSPACE", self.path("workspace"))
+            .env("GITHUB_OUTPUT", self.path("output"))
+            .env("GITHUB_STEP_SUMMARY", self.path("summary"))
+            .env("GITHUB_PATH", self.path("path"))
+            .env("RUNNER_TEMP", self.path("temp"))
+            .envs(inputs.iter().copied())
+            .output()
+            .unwrap()
+    }
+
+    /// Runs a step that must succeed, and returns its standard output.
+    fn passing(&self, script: &str, inputs: &[(&str, &str)]) -> String {
+        let output = self.step(script, inputs);
+        let text = String::from_utf8(output.stdout).unwrap();
+        assert!(
+            output.status.success(),
+            "{text}{}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+        text
+    }
+}
+
+fn executable(path: &Path, text: &str) {
+    fs::write(path, format!("#!/bin/sh\n{text}\n")).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+}
+
+#[test]
+fn the_command_is_recorded_as_it_was_given() {
+    let job = Job::new();
+    job.with_spawnscope();
+    let command = "make \"$TARGET\" && ./run.sh $(nproc); echo 'a;b'";
+    job.passing(
+        "record.sh",
+        &[
+            ("INPUT_RUN", command),
+            ("INPUT_RUNS", "5"),
+            ("INPUT_FOLDER", "launches"),
+        ],
+    );
+    let folder = job.path("workspace/launches");
+    assert!(folder.is_dir());
+    assert_eq!(job.read("output"), format!("folder={}\n", folder.display()));
+    let output = folder.join("run.db");
+    let expected = [
+        "record",
+        "--runs",
+        "5",
+        "-o",
+        output.to_str().unwrap(),
+        "--",
+        "bash",
+        "-euo",
+        "pipefail",
+        "-c",
+        command,
+    ];
+    assert_eq!(job.read("recorded").lines().collect::<Vec<_>>(), expected);
+}
+
+#[test]
+fn an_input_cannot_add_an_output() {
+    let job = Job::new();
+    job.with_spawnscope();
+    let output = job.step("record.sh", &[("INPUT_RUN", "true"), ("INPUT_FOLDER", "a\nkept=true")]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(job.read("output"), "");
+    let output = job.step("record.sh", &[("INPUT_RUN", "true"), ("INPUT_RUNS", "3; id")]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(!job.path("recorded").exists());
+}
+
+#[test]
+fn an_exceeded_budget_is_an_output_and_the_fixed_script_keeps_it() {
+    for (rows, kept) in [(BEFORE, "false"), (AFTER, "true")] {
+        let job = Job::new();
+        job.with_spawnscope();
+        job.recording("run.1.db", rows);
+        job.recording("run.2.db", rows);
+        let folder = job.path("workspace/spawnscope");
+        let inputs = [
+            ("INPUT_FOLDER", folder.to_str().unwrap()),
+            ("INPUT_BUDGETS", "--per-command dirname=3\n--max-launches 100"),
+        ];
+        let text = job.passing("check.sh", &inputs);
+        assert_eq!(job.read("output"), format!("kept={kept}\n"));
+        let annotation =
+            "::error file=relocate.sh,line=5,title=launches of dirname%3A 10%2C budget 3::dirname: 10 launches";
+        assert_eq!(text.contains(annotation), kept == "false", "{text}");
+        assert!(
+            job.read("summary").contains("launches of dirname"),
+            "{}",
+            job.read("summary")
+        );
+        assert!(
+            fs::read_to_string(folder.join("report.txt"))
+                .unwrap()
+                .contains("bash relocate.sh")
+        );
+    }
+}
+
+#[test]
+fn a_baseline_adds_the_difference_to_the_summary() {
+    let job = Job::new();
+    job.with_spawnscope();
+    job.recording("run.1.db", BEFORE);
+    job.recording("main.db", AFTER);
+    let folder = job.path("workspace/spawnscope");
+    let inputs = [
+        ("INPUT_FOLDER", folder.to_str().unwrap()),
+        ("INPUT_BASELINE", "spawnscope/main.db\n"),
+    ];
+    job.passing("check.sh", &inputs);
+    assert_eq!(job.read("output"), "kept=false\n");
+    let summary = job.read("summary");
+    assert!(summary.contains("dirname 0 -> 10 at relocate.sh:5"), "{summary}");
+    assert!(summary.contains("launches against baseline"), "{summary}");
+    assert!(folder.join("diff.md").exists());
+}
+
+#[test]
+fn budgets_are_words_and_not_commands() {
+    let job = Job::new();
+    job.with_spawnscope();
+    job.recording("run.db", BEFORE);
+    let folder = job.path("workspace/spawnscope");
+    let hostile = "--max-launches 100 $(touch pwned) `touch pwned`";
+    let inputs = [("INPUT_FOLDER", folder.to_str().unwrap()), ("INPUT_BUDGETS", hostile)];
+    let output = job.step("check.sh", &inputs);
+    assert_eq!(output.status.code(), Some(125), "these words are no recordings");
+    assert_eq!(job.read("output"), "");
+    assert!(!job.path("workspace/pwned").exists());
+}
+
+#[test]
+fn a_release_is_installed_if_its_checksum_is_right() {
+    let job = Job::new();
+    let releases = job.path("releases/v9.8.7");
+    let arch = rustix::system::uname().machine().to_str().unwrap().to_owned();
+    let (name, archive) = (
+        format!("spawnscope-9.8.7-{arch}-linux"),
+        format!("spawnscope-9.8.7-{arch}-linux.tar.gz"),
+    );
+    let programs = releases.join(&name).join("bin");
+    fs::create_dir_all(&programs).unwrap();
+    executable(&programs.join("spawnscope"), "echo release");
+    let pack = format!(
+        "cd {} && tar -czf {archive} {name} && sha256sum {archive} >SHA256SUMS",
+        releases.display()
+    );
+    assert!(Command::new("sh").args(["-c", &pack]).status().unwrap().success());
+    let url = format!("file://{}", job.path("releases").display());
+    let inputs = [("INPUT_VERSION", "9.8.7"), ("SPAWNSCOPE_RELEASES", url.as_str())];
+    job.passing("install.sh", &inputs);
+    let folder = job.read("path");
+    let output = Command::new(Path::new(folder.trim()).join("spawnscope"))
+        .output()
+        .unwrap();
+    assert_eq!(output.stdout, b"release\n");
+    fs::write(releases.join(&archive), "something else").unwrap();
+    fs::write(job.path("path"), "").unwrap();
+    let output = job.step("install.sh", &inputs);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("the checksum of"));
+    assert_eq!(job.read("path"), "");
+    let output = job.step("install.sh", &[("INPUT_VERSION", "../../evil")]);
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn inputs_reach_the_scripts_only_as_variables() {
+    let mut is_script = false;
+    let mut inputs = Vec::new();
+    for line in ACTION.lines() {
+        let trimmed = line.trim();
+        if let Some(script) = trimmed.strip_prefix("run: '") {
+            is_script = true;
+            assert!(!script.contains("${{"), "{line}");
+        }
+        if let Some((name, _)) = trimmed
+            .split_once(": ${{ ")
+            .filter(|(name, _)| name.starts_with("INPUT_"))
+        {
+            inputs.push(name.to_owned());
+        }
+    }
+    assert!(is_script && inputs.len() >= 9, "{inputs:?}");
+    let scripts = ["install.sh", "record.sh", "check.sh"].map(|name| {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../action").join(name);
+        assert!(ACTION.contains(&format!("/{name}\"'")), "{name} is a step");
+        fs::read_to_string(path).unwrap()
+    });
+    for input in inputs {
+        assert!(
+            scripts.iter().any(|script| script.contains(&input)),
+            "no script reads {input}"
+        );
+    }
+}

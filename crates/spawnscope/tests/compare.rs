@@ -1,0 +1,454 @@
+//! `diff` and `check` on recordings of a script before and after it was fixed: the slow one runs `dirname` and `mv` for each of ten files,
+//! the fixed one `mv` for each of two directories. The recordings are tests/recordings/relocate_*.sql.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use rusqlite::Connection;
+use serde_json::Value;
+
+const SCHEMA: &str = include_str!("../../spawnscope-recording/src/schema.sql");
+const BEFORE: &str = include_str!("recordings/relocate_before.sql");
+const AFTER: &str = include_str!("recordings/relocate_after.sql");
+
+/// A folder with both recordings, in which the program runs.
+struct Folder(tempfile::TempDir);
+
+impl Folder {
+    fn new() -> Folder {
+        let folder = Folder(tempfile::tempdir().unwrap());
+        folder.recording("before.db", BEFORE, "");
+        folder.recording("after.db", AFTER, "");
+        folder
+    }
+
+    /// Adds a recording, changed by more SQL.
+    fn recording(&self, name: &str, rows: &str, more: &str) {
+        let connection = Connection::open(self.path(name)).unwrap();
+        connection.execute_batch(&format!("{SCHEMA}{rows}{more}")).unwrap();
+    }
+
+    /// Adds runs that took these walls, in milliseconds.
+    fn runs(&self, name: &str, rows: &str, walls: &[u64]) -> Vec<String> {
+        let of_run = |(number, wall): (usize, &u64)| {
+            let file = format!("{name}.{number}.db");
+            self.recording(&file, rows, &format!("UPDATE recording SET wall_ns = {wall}000000;"));
+            file
+        };
+        walls.iter().enumerate().map(of_run).collect()
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
+        command.args(arguments).current_dir(self.0.path());
+        for name in ["COLUMNS", "GITHUB_STEP_SUMMARY", "GITHUB_WORKSPACE", "CI_PROJECT_DIR"] {
+            command.env_remove(name);
+        }
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    /// Runs the program and returns its status and standard output.
+    fn status(&self, arguments: &[&str]) -> (i32, String) {
+        let output = self.run(arguments);
+        let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(errors, "", "{arguments:?}");
+        (output.status.code().unwrap(), String::from_utf8(output.stdout).unwrap())
+    }
+
+    /// Returns the message of a failure of spawnscope itself.
+    fn failure(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert_eq!(output.status.code(), Some(125), "{arguments:?}");
+        assert!(output.stdout.is_empty(), "{arguments:?}");
+        String::from_utf8(output.stderr).unwrap()
+    }
+
+    fn json(&self, arguments: &[&str]) -> Value {
+        serde_json::from_str(&self.status(arguments).1).unwrap()
+    }
+}
+
+/// The words of text that is wrapped into lines.
+fn unwrapped(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_diff_names_what_a_fix_changed_with_exact_counts() {
+    let folder = Folder::new();
+    let (status, text) = folder.status(&["diff", "before.db", "after.db"]);
+    assert_eq!(status, 0);
+    let first = "wall 128 ms -> 26.5 ms (one run each, no interval): dirname 10 -> 0 at relocate.sh:5, \
+                 mv 10 -> 2 at relocate.sh:6 -> 10";
+    assert!(unwrapped(&text).starts_with(first), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let (_, markdown) = folder.status(&["diff", "--markdown", "before.db", "after.db"]);
+    assert!(
+        markdown.contains("| `dirname` | `relocate.sh:5` | 10 -> 0 |"),
+        "{markdown}"
+    );
+}
+
+#[test]
+fn the_json_of_a_diff_has_every_group() {
+    let found = Folder::new().json(&["diff", "--json", "before.db", "after.db"]);
+    assert_eq!(found["schema_version"], 1);
+    assert_eq!(found["launches"]["difference"], -18);
+    assert_eq!(found["wall_ns"]["low"], Value::Null, "one run has no interval");
+    let groups = found["groups"].as_array().unwrap();
+    let dirname = groups.iter().find(|group| group["command"] == "dirname").unwrap();
+    assert_eq!(dirname["kind"], "went");
+    assert_eq!(dirname["line_before"]["line"], 5);
+    assert_eq!(dirname["line_after"], Value::Null);
+    assert_eq!(dirname["launches"]["before"]["median"], 10);
+    assert_eq!(dirname["arguments"], "usr/section#/file#");
+}
+
+#[test]
+fn several_runs_tell_change_from_noise() {
+    let folder = Folder::new();
+    let slow = folder.runs("slow", BEFORE, &[128, 131, 126, 130]);
+    let fast = folder.runs("fast", AFTER, &[26, 27, 25, 28]);
+    let again = folder.runs("again", BEFORE, &[127, 132, 129, 125]);
+    let compare = |one: &[String], other: &[String]| {
+        let files = [&["diff".to_owned()], one, &["--".to_owned()], other].concat();
+        let files: Vec<&str> = files.iter().map(String::as_str).collect();
+        unwrapped(&folder.status(&files).1)
+    };
+    let fixed = compare(&slow, &fast);
+    assert!(fixed.starts_with("wall -102 ms \u{b1} "), "{fixed}");
+    assert!(
+        fixed.contains(": dirname 10 -> 0 at relocate.sh:5, mv 10 -> 2"),
+        "{fixed}"
+    );
+    let same = compare(&slow, &again);
+    assert!(same.starts_with("wall unchanged ("), "{same}");
+    assert!(same.contains("is noise): no launch came, went or changed"), "{same}");
+}
+
+#[test]
+fn sides_must_be_told_apart() {
+    let folder = Folder::new();
+    assert!(
+        folder
+            .failure(&["diff", "before.db"])
+            .contains("one recording cannot be compared")
+    );
+    assert!(
+        folder
+            .failure(&["diff", "before.db", "after.db", "after.db"])
+            .contains("Put -- before them")
+    );
+    assert!(folder.failure(&["diff", "before.db", "none.db"]).contains("none.db"));
+}
+
+#[test]
+fn a_flame_graph_shows_what_went() {
+    let folder = Folder::new();
+    folder.status(&["diff", "--flame", "diff.svg", "before.db", "after.db"]);
+    let drawn = fs::read_to_string(folder.path("diff.svg")).unwrap();
+    assert!(
+        drawn.contains("<title>dirname (10 launches, 47.62%; -47.62%)</title>"),
+        "dirname keeps its width"
+    );
+    assert!(drawn.contains("red: more after; blue: less after"));
+}
+
+#[test]
+fn a_budget_that_dirname_breaks_fails_with_its_line() {
+    let folder = Folder::new();
+    let (status, text) = folder.status(&["check", "--per-command", "dirname=3", "before.db"]);
+    assert_eq!(status, 1);
+    let text = unwrapped(&text);
+    assert!(
+        text.contains("exceeded launches of dirname 10, budget 3 dirname: 10 launches at relocate.sh:5"),
+        "{text}"
+    );
+    assert!(
+        text.contains("bash launches dirname 10 times for work it can do itself"),
+        "{text}"
+    );
+    let (status, text) = folder.status(&["check", "--per-command", "dirname=3", "after.db"]);
+    assert_eq!(status, 0, "the fixed script: {text}");
+    assert!(text.contains("The budget is kept: bash relocate.sh"), "{text}");
+}
+
+#[test]
+fn every_budget_is_kept_at_its_limit_and_exceeded_above() {
+    let folder = Folder::new();
+    folder.recording(
+        "forks.db",
+        BEFORE,
+        "DELETE FROM exec WHERE launch IN (SELECT id FROM launch WHERE id > 1 LIMIT 4);
+         INSERT INTO failed_exec SELECT 1, 1000, 2000, 2, 2 UNION ALL SELECT 1, 3000, 4000, 2, 2;",
+    );
+    for (option, kept, exceeded) in [
+        ("--max-launches", "21", "20"),
+        ("--max-forks-without-exec", "4", "3"),
+        ("--max-failed-execs", "2", "1"),
+        ("--per-line", "10", "9"),
+        ("--max-critical-tax", "50%", "20%"),
+        ("--max-wall", "130ms", "100ms"),
+    ] {
+        // The recording contradicts itself now, which is a message.
+        let check = |limit: &str| folder.run(&["check", option, limit, "forks.db"]).status.code();
+        assert_eq!((check(kept), check(exceeded)), (Some(0), Some(1)), "{option}");
+    }
+}
+
+#[test]
+fn noise_does_not_exceed_a_budget_for_time() {
+    let folder = Folder::new();
+    let files = folder.runs("run", BEFORE, &[128, 140, 126, 131, 133]);
+    let check = |limit: &str| {
+        let mut arguments = vec!["check", "--max-wall", limit];
+        arguments.extend(files.iter().map(String::as_str));
+        folder.status(&arguments).0
+    };
+    // The mean is 131.6 ms, and its interval begins at 125 ms.
+    assert_eq!((check("130ms"), check("120ms")), (0, 1));
+}
+
+#[test]
+fn a_baseline_limits_growth() {
+    let folder = Folder::new();
+    let check = |arguments: &[&str]| folder.status(&[&["check"], arguments].concat());
+    let (status, text) = check(&["--against", "after.db", "before.db"]);
+    assert_eq!(status, 1);
+    let text = unwrapped(&text);
+    assert!(
+        text.contains("exceeded launches against baseline 21, budget 3 dirname: 10 launches more at relocate.sh:5"),
+        "{text}"
+    );
+    assert_eq!(check(&["--against", "before.db", "after.db"]).0, 0);
+    assert_eq!(check(&["--against", "after.db", "--tolerance", "18", "before.db"]).0, 0);
+    assert_eq!(check(&["--against", "after.db", "--tolerance", "17", "before.db"]).0, 1);
+    assert_eq!(
+        check(&["--against", "after.db", "--tolerance", "600%", "before.db"]).0,
+        0
+    );
+}
+
+#[test]
+fn budgets_stand_in_a_file() {
+    let folder = Folder::new();
+    let write = |name: &str, text: &str| fs::write(folder.path(name), text).unwrap();
+    assert!(folder.failure(&["check", "before.db"]).contains("no budget: give one"));
+    write(
+        "spawnscope.toml",
+        "[check]\nmax-launches = 20\n[check.per-command]\n\"dir*\" = 10\n",
+    );
+    let (status, text) = folder.status(&["check", "before.db"]);
+    assert_eq!(status, 1);
+    assert!(text.starts_with("1 of 2 budgets is exceeded"), "{text}");
+    assert_eq!(
+        folder.status(&["check", "--max-launches", "21", "before.db"]).0,
+        0,
+        "the option replaces it"
+    );
+    write("other.toml", "[check]\nmax-launches = 21\n");
+    assert_eq!(folder.status(&["check", "--config", "other.toml", "before.db"]).0, 0);
+    write("spawnscope.toml", "[check]\nmax-lunches = 20\n");
+    let message = folder.failure(&["check", "before.db"]);
+    assert!(
+        message.contains("spawnscope.toml") && message.contains("max-lunches"),
+        "{message}"
+    );
+}
+
+#[test]
+fn what_cannot_be_checked_is_a_failure() {
+    let folder = Folder::new();
+    folder.recording(
+        "no_lines.db",
+        BEFORE,
+        "UPDATE launch SET script_stack = NULL, native_stack = NULL;",
+    );
+    folder.recording("cut_off.db", BEFORE, "UPDATE recording SET wall_ns = NULL;");
+    assert!(
+        folder
+            .failure(&["check", "--per-line", "5", "no_lines.db"])
+            .contains("needs script lines")
+    );
+    assert!(
+        folder
+            .failure(&["check", "--max-wall", "5s", "cut_off.db"])
+            .contains("the wall is unknown")
+    );
+    assert!(
+        folder
+            .failure(&["check", "--max-wall", "5", "before.db"])
+            .contains("`5` is not a time")
+    );
+    assert!(
+        folder
+            .failure(&["check", "--per-command", "git", "before.db"])
+            .contains("give PROGRAM=N")
+    );
+}
+
+/// The name of the script, as the recording has it.
+fn script_named(name: &str) -> String {
+    let quoted = name.replace('\'', "''");
+    format!("UPDATE text SET bytes = CAST('{quoted}' AS BLOB) WHERE bytes = CAST('relocate.sh' AS BLOB);")
+}
+
+#[test]
+fn annotations_are_on_script_lines() {
+    let folder = Folder::new();
+    folder.recording("absolute.db", BEFORE, &script_named("/srv/ci/work/tools/relocate.sh"));
+    let summary = folder.path("summary.md");
+    fs::write(&summary, "earlier\n").unwrap();
+    let output = folder
+        .command(&["check", "--format", "github", "--per-line", "5", "absolute.db"])
+        .env("GITHUB_WORKSPACE", "/srv/ci/work")
+        .env("GITHUB_STEP_SUMMARY", &summary)
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let text = String::from_utf8(output.stdout).unwrap();
+    let commands: Vec<&str> = text.lines().filter(|line| line.starts_with("::")).collect();
+    assert_eq!(commands.len(), 2, "{text}");
+    let first = "::error file=tools/relocate.sh,line=5,title=launches by one line%3A 10%2C budget 5::dirname: 10 launches at relocate.sh:5";
+    assert!(commands[0].starts_with(first), "{text}");
+    assert!(commands[0].contains("%0Abash launches dirname 10 times"), "{text}");
+    let written = fs::read_to_string(&summary).unwrap();
+    assert!(written.starts_with("earlier\n**The budget is exceeded"), "{written}");
+    assert!(
+        written.contains("- `dirname: 10 launches at relocate.sh:5`"),
+        "{written}"
+    );
+}
+
+#[test]
+fn hostile_names_inject_no_command() {
+    let folder = Folder::new();
+    let hostile = "x\n::error::pwned\r::set-output name=a::b,line=9:%0A##[group]`|<img src=x>.sh";
+    let hex: String = hostile.bytes().map(|byte| format!("{byte:02x}")).collect();
+    folder.recording(
+        "hostile.db",
+        BEFORE,
+        &format!(
+            "UPDATE text SET bytes = x'{hex}' WHERE bytes = CAST('relocate.sh' AS BLOB);
+             UPDATE text SET bytes = CAST('/bin/::warning::mv' AS BLOB) WHERE bytes = CAST('/usr/bin/mv' AS BLOB);"
+        ),
+    );
+    for format in [
+        "github",
+        "text",
+        "markdown",
+        "json",
+        "gitlab",
+        "bmf",
+        "github-action-benchmark",
+    ] {
+        let (status, text) = folder.status(&["check", "--format", format, "--per-line", "5", "hostile.db"]);
+        assert_eq!(status, 1, "{format}");
+        assert!(!text.contains('\r'), "{text}");
+        let is_log = ["github", "text"].contains(&format);
+        assert!(!is_log || !text.contains("##["), "{text}");
+        let commands: Vec<&str> = text
+            .lines()
+            .filter(|line| line.trim_start().starts_with("::"))
+            .collect();
+        if format == "github" {
+            assert_eq!(commands.len(), 2, "{text}");
+            assert!(
+                commands.iter().all(|command| command.starts_with("::error file=")),
+                "{text}"
+            );
+            let properties = commands[0]
+                .strip_prefix("::error ")
+                .unwrap()
+                .split("::")
+                .next()
+                .unwrap();
+            assert_eq!(
+                properties.matches("line=").count(),
+                2,
+                "the name's own `line=` follows an escape: {properties}"
+            );
+            assert!(properties.contains("%2Cline=9%3A"), "{properties}");
+        }
+        if format == "text" {
+            assert_eq!(commands, Vec::<&str>::new());
+        }
+        if format == "text" {
+            assert_eq!(commands, Vec::<&str>::new());
+        }
+        if format == "markdown" {
+            let is_markup = |line: &str| line.contains("<img") && !line.contains("- ``");
+            assert!(!text.lines().any(is_markup), "{text}");
+        }
+        if ["json", "gitlab", "bmf", "github-action-benchmark"].contains(&format) {
+            serde_json::from_str::<Value>(&text).unwrap();
+        }
+    }
+}
+
+#[test]
+fn at_most_ten_annotations_are_printed() {
+    let folder = Folder::new();
+    let places: String = (0..30)
+        .map(|number| {
+            let (frame, stack) = (1_000 + number, 1_000 + number);
+            format!(
+                "INSERT INTO frame SELECT {frame}, 2, NULL, (SELECT file_text FROM frame WHERE line = 5), {frame}, NULL, NULL, 0;
+                 INSERT INTO stack VALUES ({stack}, {frame}, NULL, 0);
+                 UPDATE launch SET script_stack = {stack} WHERE id = (SELECT id FROM launch ORDER BY id LIMIT 1 OFFSET {});",
+                number % 20 + 1
+            )
+        })
+        .collect();
+    folder.recording("lines.db", BEFORE, &places);
+    let (status, text) = folder.status(&["check", "--format", "github", "--per-line", "0", "lines.db"]);
+    assert_eq!(status, 1);
+    assert_eq!(
+        text.lines().filter(|line| line.starts_with("::error")).count(),
+        10,
+        "{text}"
+    );
+}
+
+#[test]
+fn services_get_values_with_their_intervals() {
+    let folder = Folder::new();
+    let files = folder.runs("run", BEFORE, &[128, 130, 126]);
+    let arguments = |format| {
+        let mut arguments = vec!["check", "--max-launches", "50", "--format", format];
+        arguments.extend(files.iter().map(String::as_str));
+        arguments
+    };
+    let bmf = folder.json(&arguments("bmf"));
+    let measures = &bmf["bash relocate.sh"];
+    assert_eq!(measures["launches"], serde_json::json!({ "value": 21.0 }));
+    let wall = &measures["wall"];
+    assert_eq!(wall["value"], 128e6);
+    assert!(wall["lower_value"].as_f64().unwrap() < 127e6 && wall["upper_value"].as_f64().unwrap() > 129e6);
+    let custom = folder.json(&arguments("github-action-benchmark"));
+    let first = &custom.as_array().unwrap()[0];
+    assert_eq!(first["name"], "bash relocate.sh: launches");
+    assert_eq!(
+        (first["unit"].as_str(), first["value"].as_f64()),
+        (Some("launches"), Some(21.0))
+    );
+    let quality = folder.json(&["check", "--format", "gitlab", "--per-line", "5", "before.db"]);
+    let finding = &quality.as_array().unwrap()[0];
+    assert_eq!(
+        finding["location"],
+        serde_json::json!({ "path": "relocate.sh", "lines": { "begin": 5 } })
+    );
+    assert_eq!(finding["severity"], "major");
+    assert!(Path::new(finding["location"]["path"].as_str().unwrap()).is_relative());
+}

@@ -1,0 +1,213 @@
+//! `export --format chrome` and `otlp` on recordings: the trace has every launch, and other programs can read it. The protobuf is decoded
+//! with the messages of opentelemetry-proto.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::common::v1::any_value::Value as AnyValue;
+use opentelemetry_proto::tonic::trace::v1::Span;
+use prost::Message;
+use rusqlite::Connection;
+use serde_json::Value;
+
+const SCHEMA: &str = include_str!("../../spawnscope-recording/src/schema.sql");
+const BEFORE: &str = include_str!("recordings/relocate_before.sql");
+const TRACEPARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
+
+fn recording(folder: &Path, more: &str) -> PathBuf {
+    let path = folder.join("recording.db");
+    let connection = Connection::open(&path).unwrap();
+    connection.execute_batch(&format!("{SCHEMA}{BEFORE}{more}")).unwrap();
+    path
+}
+
+/// Exports the recording.
+fn export(more: &str, arguments: &[&str], traceparent: Option<&str>) -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
+    command
+        .arg("export")
+        .args(arguments)
+        .arg(recording(folder.path(), more));
+    command.env_remove("TRACEPARENT").env_remove("OTEL_SERVICE_NAME");
+    if let Some(traceparent) = traceparent {
+        command.env("TRACEPARENT", traceparent);
+    }
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    output.stdout
+}
+
+/// Decodes a trace and returns its spans.
+fn spans(arguments: &[&str], traceparent: Option<&str>) -> Vec<Span> {
+    let bytes = export("", &[&["--format", "otlp-protobuf"], arguments].concat(), traceparent);
+    let request = ExportTraceServiceRequest::decode(bytes.as_slice()).unwrap();
+    let [of_resource] = request.resource_spans.try_into().unwrap();
+    let attributes = &of_resource.resource.as_ref().unwrap().attributes;
+    assert_eq!(attributes[0].key, "service.name");
+    let [of_scope] = of_resource.scope_spans.try_into().unwrap();
+    assert_eq!(of_scope.scope.unwrap().name, "spawnscope");
+    of_scope.spans
+}
+
+fn attribute(span: &Span, key: &str) -> Option<AnyValue> {
+    let found = span.attributes.iter().find(|attribute| attribute.key == key)?;
+    found.value.clone()?.value
+}
+
+fn int(span: &Span, key: &str) -> Option<i64> {
+    match attribute(span, key)? {
+        AnyValue::IntValue(int) => Some(int),
+        _ => None,
+    }
+}
+
+#[test]
+fn a_trace_has_a_span_for_each_launch() {
+    let spans = spans(&[], None);
+    assert_eq!(spans.len(), 21);
+    let by_id: HashMap<&[u8], &Span> = spans.iter().map(|span| (span.span_id.as_slice(), span)).collect();
+    assert_eq!(by_id.len(), 21, "ids are unique");
+    let traces: BTreeSet<&[u8]> = spans.iter().map(|span| span.trace_id.as_slice()).collect();
+    assert_eq!(traces.len(), 1);
+    for span in &spans {
+        assert!(span.start_time_unix_nano <= span.end_time_unix_nano);
+        assert!(span.start_time_unix_nano > 1_700_000_000_000_000_000);
+        let parent = by_id.get(span.parent_span_id.as_slice());
+        assert_eq!(parent.is_none(), span.name == "bash", "only the command has no parent");
+        assert!(parent.is_none_or(|parent| parent.start_time_unix_nano <= span.start_time_unix_nano));
+    }
+}
+
+#[test]
+fn spans_follow_the_conventions_for_cli_programs() {
+    let spans = spans(&[], None);
+    let dirname = spans.iter().find(|span| span.name == "dirname").unwrap();
+    assert_eq!(dirname.kind, 1, "INTERNAL");
+    let text = |value: &str| Some(AnyValue::StringValue(value.to_owned()));
+    assert_eq!(attribute(dirname, "process.executable.name"), text("dirname"));
+    assert_eq!(attribute(dirname, "process.executable.path"), text("/usr/bin/dirname"));
+    assert_eq!(attribute(dirname, "code.file.path"), text("relocate.sh"));
+    assert_eq!(int(dirname, "code.line.number"), Some(5));
+    assert_eq!(int(dirname, "process.exit.code"), Some(0));
+    assert!(int(dirname, "process.pid").is_some());
+    assert!(int(dirname, "spawnscope.phase.load_ns").unwrap() > 0);
+    let Some(AnyValue::ArrayValue(arguments)) = attribute(dirname, "process.command_args") else {
+        panic!("arguments are a list")
+    };
+    let expected = [
+        AnyValue::StringValue("dirname".into()),
+        AnyValue::StringValue("usr/section0/file0".into()),
+    ];
+    let arguments: Vec<AnyValue> = arguments.values.into_iter().filter_map(|value| value.value).collect();
+    assert_eq!(arguments, expected);
+    assert_eq!(dirname.status, None, "it succeeded");
+}
+
+#[test]
+fn a_failure_is_an_error() {
+    let failing =
+        "UPDATE launch SET wait_status = 3 << 8 WHERE id = 3; UPDATE launch SET wait_status = 9 WHERE id = 4;";
+    let trace: Value = serde_json::from_slice(&export(failing, &["--format", "otlp"], None)).unwrap();
+    let spans = trace["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap();
+    let messages: BTreeSet<&str> = spans
+        .iter()
+        .filter_map(|span| span["status"]["message"].as_str())
+        .collect();
+    assert_eq!(messages, BTreeSet::from(["exit 3", "SIGKILL"]));
+    assert!(
+        spans
+            .iter()
+            .filter_map(|span| span["status"]["code"].as_i64())
+            .all(|code| code == 2)
+    );
+}
+
+#[test]
+fn a_traceparent_makes_the_command_part_of_its_trace() {
+    let spans = spans(&[], Some(TRACEPARENT));
+    let root = spans.iter().find(|span| span.name == "bash").unwrap();
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    assert_eq!(hex(&root.trace_id), "4bf92f3577b34da6a3ce929d0e0e4736");
+    assert_eq!(hex(&root.parent_span_id), "00f067aa0ba902b7");
+    assert_eq!(root.flags, 1);
+    let invalid = self::spans(&[], Some("00-nonsense"));
+    assert!(invalid.iter().any(|span| span.parent_span_id.is_empty()));
+}
+
+#[test]
+fn too_many_spans_are_aggregated() {
+    let spans = spans(&["--max-spans", "3"], None);
+    let mut names: Vec<&str> = spans.iter().map(|span| span.name.as_str()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["bash", "dirname x 10", "mv x 10"]);
+    let dirname = spans.iter().find(|span| span.name == "dirname x 10").unwrap();
+    assert_eq!(int(dirname, "spawnscope.launches"), Some(10));
+    assert_eq!(int(dirname, "spawnscope.launches_failed"), Some(0));
+    assert_eq!(int(dirname, "code.line.number"), Some(5), "all by one line");
+    let lasted = dirname.end_time_unix_nano - dirname.start_time_unix_nano;
+    assert!(
+        int(dirname, "spawnscope.total_ns").unwrap().unsigned_abs() < lasted,
+        "the shell works between them"
+    );
+    assert_eq!(self::spans(&["--max-spans", "1"], None).len(), 1);
+}
+
+#[test]
+fn the_json_and_the_protobuf_are_the_same_trace() {
+    let trace: Value = serde_json::from_slice(&export("", &["--format", "otlp"], None)).unwrap();
+    let ours = trace["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().unwrap();
+    let decoded = spans(&[], None);
+    assert_eq!(ours.len(), decoded.len());
+    for (json, span) in ours.iter().zip(&decoded) {
+        let id: String = span.span_id.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert_eq!(json["spanId"], id);
+        assert_eq!(json["name"], span.name);
+        assert_eq!(json["startTimeUnixNano"], span.start_time_unix_nano.to_string());
+        assert_eq!(json["attributes"].as_array().unwrap().len(), span.attributes.len());
+    }
+}
+
+#[test]
+fn chrome_slices_nest_within_their_threads() {
+    let trace: Value = serde_json::from_slice(&export("", &["--format", "chrome"], None)).unwrap();
+    let events = trace["traceEvents"].as_array().unwrap();
+    let of = |category: &str| {
+        events
+            .iter()
+            .filter(|event| event["cat"] == category)
+            .collect::<Vec<_>>()
+    };
+    let launches = of("launch");
+    assert_eq!(launches.len(), 21);
+    let span = |event: &Value| {
+        let start = event["ts"].as_f64().unwrap();
+        (start, start + event["dur"].as_f64().unwrap())
+    };
+    for phase in of("phase") {
+        let (start, end) = span(phase);
+        let encloses = |launch: &&&Value| {
+            let (from, to) = span(launch);
+            launch["tid"] == phase["tid"] && from <= start + 0.001 && end <= to + 0.001
+        };
+        assert_eq!(launches.iter().filter(encloses).count(), 1, "{phase}");
+    }
+    let critical: f64 = of("critical path")
+        .iter()
+        .map(|event| event["dur"].as_f64().unwrap())
+        .sum();
+    assert!(
+        (critical - 127_934.884).abs() < 0.01,
+        "the critical path is as long as the wall: {critical}"
+    );
+    let dirname = launches
+        .iter()
+        .find(|event| event["name"].as_str().unwrap().starts_with("dirname"))
+        .unwrap();
+    assert_eq!(dirname["args"]["call_site"], "relocate.sh:5");
+    assert_eq!(dirname["args"]["exit"], "exit 0");
+}
