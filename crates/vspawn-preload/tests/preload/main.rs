@@ -1,0 +1,13 @@
+//! `libvspawn_preload.so` compared with the shells that it skips: everything that a launched program can see, its output and its status
+//! are the same with and without.
+
+mod build;
+mod differential;
+mod identity;
+#[expect(dead_code, reason = "the library's own file: the tests use part of it")]
+#[path = "../../src/names.rs"]
+mod names;
+mod programs;
+#[expect(dead_code, reason = "the library's own file: the tests use part of it")]
+#[path = "../../src/text.rs"]
+mod text;
