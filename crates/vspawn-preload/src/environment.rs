@@ -129,8 +129,12 @@ impl Environment {
             if is_special(shell, name, value) {
                 return None;
             }
-            if shell == Shell::Dash && !is_name(name) {
-                continue;
+            if !is_name(name) {
+                match shell {
+                    Shell::Dash => continue,
+                    // bash keeps these in a list of their own.
+                    Shell::Bash => return None,
+                }
             }
             let mut variable = *variable;
             match name {

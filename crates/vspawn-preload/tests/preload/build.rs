@@ -127,7 +127,7 @@ impl Folder {
                 .expect("a file");
         }
         input.rewind().expect("a file");
-        let output = Command::new("timeout")
+        let output = Command::new("/usr/bin/timeout")
             .args(["300", "./launch", setting.function, setting.shell])
             .env_clear()
             .current_dir(self.path())

@@ -29,7 +29,6 @@ const COMMANDS: &[&str] = &[
     "script",
     "./plain",
     "a=b",
-    "time",
     "",
     "%a",
     "{",

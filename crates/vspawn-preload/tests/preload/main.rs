@@ -4,10 +4,8 @@
 mod build;
 mod differential;
 mod identity;
-#[expect(dead_code, reason = "the library's own file: the tests use part of it")]
 #[path = "../../src/names.rs"]
 mod names;
 mod programs;
-#[expect(dead_code, reason = "the library's own file: the tests use part of it")]
 #[path = "../../src/text.rs"]
 mod text;
