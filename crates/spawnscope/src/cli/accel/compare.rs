@@ -45,8 +45,9 @@ fn read(file: &Path) -> Result<String> {
     let recording = RecordingFile::open(file)?.read()?;
     let report = crate::analyze::report(&recording, crate::analyze::GroupBy::Command);
     Ok(format!(
-        "{} launches, wall {}",
-        report.all.launches,
-        units::time(report.wall)
+        "wall {}, {}, launch tax {}",
+        units::time(report.wall),
+        units::counted(report.all.count, "launch", "launches"),
+        units::time(report.all.tax)
     ))
 }
