@@ -59,7 +59,7 @@ impl Place {
     fn new() -> Place {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir_all(folder.path().join("built")).unwrap();
-        for name in ["libvspawn.so", "libvspawn.a"] {
+        for name in ["libvspawn.so", "libvspawn.a", "libvspawn_preload.so"] {
             fs::write(folder.path().join("built").join(name), name).unwrap();
         }
         Place { folder }
