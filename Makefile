@@ -11,6 +11,7 @@ AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 RUNNABLE ?= $(BINARY)
 BIN_DIR = $(DESTDIR)$(PREFIX)/bin
 # `accel` looks for its library here, relative to its own program.
+PRELOAD_FROM ?= target/preload
 PRELOAD_DIR = $(DESTDIR)$(PREFIX)/lib/spawnscope
 MAN_DIR = $(DESTDIR)$(PREFIX)/share/man
 MANUALS = $(notdir $(wildcard docs/man/*.1))
@@ -34,6 +35,7 @@ PC_PREFIX ?= $(PREFIX)
 build:
 	@scripts/install-dependencies.sh
 	$(CARGO) build --release --locked
+	$(CARGO) build --profile preload --locked -p vspawn-preload
 
 run: build
 	$(AS_ROOT) $(BINARY) record -o target/unpack.db -- examples/unpack.sh
@@ -65,9 +67,9 @@ man: build
 install: install-profiler install-library
 
 install-profiler:
-	@test -x $(BINARY) -a -f $(LIBRARY_FROM)/libvspawn_preload.so || { echo "nothing to install: run \`make build\` first" >&2; exit 1; }
+	@test -x $(BINARY) -a -f $(PRELOAD_FROM)/libvspawn_preload.so || { echo "nothing to install: run \`make build\` first" >&2; exit 1; }
 	install -D -m 755 $(BINARY) $(BIN_DIR)/spawnscope
-	install -D -m 755 $(LIBRARY_FROM)/libvspawn_preload.so $(PRELOAD_DIR)/libvspawn_preload.so
+	install -D -m 755 $(PRELOAD_FROM)/libvspawn_preload.so $(PRELOAD_DIR)/libvspawn_preload.so
 	install -d $(MAN_DIR)/man1 $(BASH_COMPLETIONS) $(ZSH_COMPLETIONS) $(FISH_COMPLETIONS)
 	install -m 644 $(addprefix docs/man/,$(MANUALS)) $(MAN_DIR)/man1
 	$(RUNNABLE) completions bash > $(BASH_COMPLETIONS)/spawnscope

@@ -85,7 +85,10 @@ fn without_its_library_it_says_where_it_looked() {
     let run = |arguments: &[&str]| Command::new(&program).arg("accel").args(arguments).output().unwrap();
     let output = run(&["--", "true"]);
     assert_eq!(output.status.code(), Some(125));
-    assert!(errors(&output).contains("failed to find libvspawn_preload.so"), "{output:?}");
+    assert!(
+        errors(&output).contains("failed to find libvspawn_preload.so"),
+        "{output:?}"
+    );
     assert_eq!(run(&["--no-preload", "--", "true"]).status.code(), Some(0));
 }
 
@@ -98,7 +101,10 @@ fn other_preloaded_libraries_are_kept() {
         .output()
         .unwrap();
     let variables = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(variables.contains("libvspawn_preload.so:/nonexistent/other.so\n"), "{variables}");
+    assert!(
+        variables.contains("libvspawn_preload.so:/nonexistent/other.so\n"),
+        "{variables}"
+    );
     assert!(variables.contains("SPAWNSCOPE_ACCEL_STRICT=1\n"), "{variables}");
 }
 
@@ -107,7 +113,12 @@ fn programs_that_take_no_library_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let (source, program) = (folder.path().join("p.c"), folder.path().join("p"));
     fs::write(&source, "int main(void) { return 0; }").unwrap();
-    let cc = Command::new("cc").arg("-static").arg(&source).arg("-o").arg(&program).status();
+    let cc = Command::new("cc")
+        .arg("-static")
+        .arg(&source)
+        .arg("-o")
+        .arg(&program)
+        .status();
     assert!(cc.unwrap().success());
     let run = |program: &Path| accel(&["--", program.to_str().unwrap()]);
     assert!(errors(&run(&program)).contains("statically linked"));

@@ -11,6 +11,9 @@
 //!
 //! `popen`, `pclose`, `fclose` and `system` may lock (`lock`), as those of libc do.
 
+// The installed library has neither std nor an unwinder; other builds, as for tests, may unwind, which needs std.
+#![cfg_attr(panic = "abort", no_std)]
+
 mod environment;
 mod exec;
 mod hooks;
@@ -27,3 +30,14 @@ mod strings;
 mod system;
 mod text;
 mod variadic;
+
+// Without std, nothing else names libc, whose symbols have versions.
+#[link(name = "c")]
+unsafe extern "C" {}
+
+#[cfg(panic = "abort")]
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    // SAFETY: it does not return.
+    unsafe { libc::abort() }
+}

@@ -23,8 +23,8 @@ use super::output::print_message;
 use crate::held::StartError;
 
 const LIBRARY: &str = "libvspawn_preload.so";
-/// Where `make install` puts the library, relative to the folder of the program; then where cargo does.
-const FOLDERS: [&str; 3] = ["../lib/spawnscope", "../lib64/spawnscope", "."];
+/// Where `make install` puts the library, relative to the folder of the program; then where `make build` does, and `cargo build`.
+const FOLDERS: [&str; 3] = ["../lib/spawnscope", "../preload", "."];
 const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 const TUNABLE: &str = "glibc.malloc.hugetlb";
 
