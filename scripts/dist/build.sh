@@ -17,12 +17,9 @@ export CARGO_PROFILE_RELEASE_STRIP=symbols
 cargo zigbuild --release --locked --target "$TARGET.$GLIBC" -p spawnscope --features vendored
 cargo zigbuild --release --locked --target "$TARGET.$GLIBC" -p vspawn-capi
 cargo zigbuild --profile preload --locked --target "$TARGET.$GLIBC" -p vspawn-preload
-# The preload profile has a folder of its own.
-mkdir -p "$BUILT/dist"
-install -m 644 "$BUILT/../preload/libvspawn_preload.so" "$BUILT/dist/"
-scripts/dist/needs.sh check "$BUILT/spawnscope" "$BUILT/libvspawn.so" "$BUILT/dist/libvspawn_preload.so"
+scripts/dist/needs.sh check "$BUILT/spawnscope" "$BUILT/libvspawn.so" "$BUILT/../preload/libvspawn_preload.so"
 for path in "$PWD" "$registry" "$(rustc --print sysroot)"; do
-    ! grep -qaF "$path" "$BUILT/spawnscope" "$BUILT/libvspawn.so" "$BUILT/dist/libvspawn_preload.so" || fail "$path is in the binaries of $BUILT: see --remap-path-prefix"
+    ! grep -qaF "$path" "$BUILT/spawnscope" "$BUILT/libvspawn.so" "$BUILT/../preload/libvspawn_preload.so" || fail "$path is in the binaries of $BUILT: see --remap-path-prefix"
 done
 maturin build --zig --release --locked --target "$TARGET" --compatibility "$MANYLINUX" \
     --manifest-path crates/vspawn-python/Cargo.toml --out "$DIST"

@@ -103,7 +103,7 @@ impl Plan {
         }
         // SAFETY: as the caller promises.
         let found = unsafe { self.environment.read(shell, environment) }.ok_or(Counter::Environment)?;
-        if shell == Shell::Bash && found.is_first_level && !(start.keeps_input && !is_input_a_socket()) {
+        if shell == Shell::Bash && found.is_first_level && (!start.keeps_input || is_input_a_socket()) {
             return Err(Counter::Process);
         }
         if !find(self.words.get(0), found.path, &mut self.program) {
