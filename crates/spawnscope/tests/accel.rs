@@ -39,7 +39,7 @@ fn errors(output: &Output) -> String {
 const LAUNCHES: [&str; 3] = [
     "perl",
     "-e",
-    "print `cat '/proc/self/comm'`; print `echo a; echo b`; system(\"exit 7\"); exit($? >> 8)",
+    "print `cat '/proc/self/comm'`; print `echo a; echo b`; system(\"(exit 7)\"); exit($? >> 8)",
 ];
 
 #[test]
