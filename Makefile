@@ -10,6 +10,9 @@ AS_ROOT := $(if $(filter 0,$(shell id -u)),,sudo)
 # Prints the completions: another build, where $(BINARY) is for another architecture.
 RUNNABLE ?= $(BINARY)
 BIN_DIR = $(DESTDIR)$(PREFIX)/bin
+# `accel` looks for its library here, relative to its own program.
+PRELOAD_FROM ?= target/preload
+PRELOAD_DIR = $(DESTDIR)$(PREFIX)/lib/spawnscope
 MAN_DIR = $(DESTDIR)$(PREFIX)/share/man
 MANUALS = $(notdir $(wildcard docs/man/*.1))
 BASH_COMPLETIONS = $(DESTDIR)$(PREFIX)/share/bash-completion/completions
@@ -32,6 +35,7 @@ PC_PREFIX ?= $(PREFIX)
 build:
 	@scripts/install-dependencies.sh
 	$(CARGO) build --release --locked
+	$(CARGO) build --profile preload --locked -p vspawn-preload
 
 run: build
 	$(AS_ROOT) $(BINARY) record -o target/unpack.db -- examples/unpack.sh
@@ -63,8 +67,9 @@ man: build
 install: install-profiler install-library
 
 install-profiler:
-	@test -x $(BINARY) || { echo "nothing to install: run \`make build\` first" >&2; exit 1; }
+	@test -x $(BINARY) -a -f $(PRELOAD_FROM)/libvspawn_preload.so || { echo "nothing to install: run \`make build\` first" >&2; exit 1; }
 	install -D -m 755 $(BINARY) $(BIN_DIR)/spawnscope
+	install -D -m 755 $(PRELOAD_FROM)/libvspawn_preload.so $(PRELOAD_DIR)/libvspawn_preload.so
 	install -d $(MAN_DIR)/man1 $(BASH_COMPLETIONS) $(ZSH_COMPLETIONS) $(FISH_COMPLETIONS)
 	install -m 644 $(addprefix docs/man/,$(MANUALS)) $(MAN_DIR)/man1
 	$(RUNNABLE) completions bash > $(BASH_COMPLETIONS)/spawnscope
@@ -90,6 +95,7 @@ uninstall: uninstall-profiler uninstall-library
 
 uninstall-profiler:
 	rm -f $(BIN_DIR)/spawnscope $(addprefix $(MAN_DIR)/man1/,$(MANUALS))
+	rm -f $(PRELOAD_DIR)/libvspawn_preload.so
 	rm -f $(BASH_COMPLETIONS)/spawnscope $(ZSH_COMPLETIONS)/_spawnscope $(FISH_COMPLETIONS)/spawnscope.fish
 
 # The file behind the SONAME may be of an older version than this checkout.

@@ -11,7 +11,7 @@ mkdir -p "$TREE" "$PARTS/deb" "$PARTS/rpm"
 ln -s "$(basename "$TREE")" "$PARTS/tree"
 
 # The archive is relocatable, so vspawn.pc uses a prefix relative to itself.
-make --silent install PREFIX= DESTDIR="$TREE" BINARY="$BUILT/spawnscope" RUNNABLE="$runnable" LIBRARY_FROM="$BUILT" \
+make --silent install PREFIX= DESTDIR="$TREE" BINARY="$BUILT/spawnscope" RUNNABLE="$runnable" LIBRARY_FROM="$BUILT" PRELOAD_FROM="$BUILT/../preload" \
     PC_PREFIX='$${pcfiledir}/../..'
 scripts/dist/licences.py "$TARGET" --features spawnscope/vendored >"$PARTS/copyright"
 install -D -m 644 -t "$TREE/share/doc/spawnscope" README.md CHANGELOG.md LICENSE-APACHE LICENSE-MIT "$PARTS/copyright"

@@ -59,7 +59,7 @@ impl Installation {
     fn new() -> Installation {
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir_all(folder.path().join("built")).unwrap();
-        for name in ["libvspawn.so", "libvspawn.a"] {
+        for name in ["libvspawn.so", "libvspawn.a", "libvspawn_preload.so"] {
             fs::write(folder.path().join("built").join(name), name).unwrap();
         }
         Installation { folder }
@@ -74,6 +74,7 @@ impl Installation {
         make.args(targets)
             .arg(concat!("BINARY=", env!("CARGO_BIN_EXE_spawnscope")))
             .arg(format!("LIBRARY_FROM={}", self.folder.path().join("built").display()))
+            .arg(format!("PRELOAD_FROM={}", self.folder.path().join("built").display()))
             .arg(format!("DESTDIR={}", self.folder.path().join("there").display()))
             .arg("PREFIX=/opt/it")
             .args(settings)
@@ -91,7 +92,10 @@ fn expected() -> BTreeSet<PathBuf> {
         .map(|entry| entry.unwrap().file_name())
         .filter(|name| Path::new(name).extension().is_some_and(|section| section == "1"))
         .map(|name| Path::new("share/man/man1").join(name));
-    let others = ["bin/spawnscope"].iter().chain(&COMPLETIONS).chain(&LIBRARY);
+    let others = ["bin/spawnscope", "lib/spawnscope/libvspawn_preload.so"]
+        .iter()
+        .chain(&COMPLETIONS)
+        .chain(&LIBRARY);
     let all: BTreeSet<_> = manuals.chain(others.map(PathBuf::from)).collect();
     assert!(all.contains(Path::new("share/man/man1/spawnscope-record.1")));
     all

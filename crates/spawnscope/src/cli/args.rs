@@ -1,5 +1,6 @@
 //! Command-line arguments. This one definition drives parsing, `--help`, the man pages and the shell completions.
 
+mod accel;
 mod bench;
 mod check;
 mod diff;
@@ -17,6 +18,7 @@ use std::time::Duration;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum, ValueHint};
 
+pub use self::accel::AccelArguments;
 pub use self::bench::BenchArguments;
 pub use self::check::{BudgetArguments, CheckArguments, CheckFormat};
 pub use self::diff::DiffArguments;
@@ -57,6 +59,7 @@ Examples:
   spawnscope html -o build.html ci.db       write a page to share
   spawnscope export --format perfetto -o t.pftrace   for ui.perfetto.dev
   spawnscope hold --match cc1 -- make       stop cc1 so that gdb can attach
+  spawnscope accel -- make                  skip shells that are not needed
   spawnscope bench --quick                  measure what launches cost
   spawnscope doctor                         find what makes launches slow
 
@@ -137,6 +140,12 @@ pub enum Verb {
     /// loader. Spawnscope prints its pid, and any profiler or debugger can attach. Press Enter on the terminal to continue it.
     #[command(after_help = hold::EXAMPLES)]
     Hold(HoldArguments),
+    /// Run a command without the shells that it needs not
+    ///
+    /// Programs launch others through `sh -c TEXT`. Where TEXT is provably one simple command, a library that is loaded into the
+    /// command and all that it launches starts it without the shell. The command itself is unchanged.
+    #[command(after_help = accel::EXAMPLES)]
+    Accel(AccelArguments),
     /// Measure what a launch costs on this machine, and what makes it slow
     ///
     /// Each experiment alternates its cases for as many rounds as the noise requires and the time limit allows, and prints medians with

@@ -2,7 +2,7 @@
 //!
 //! | status | meaning |
 //! |---|---|
-//! | 0 to 255 | `record -- CMD`, `hold -- CMD`: the status of CMD |
+//! | 0 to 255 | `record -- CMD`, `hold -- CMD`, `accel -- CMD`: the status of CMD |
 //! | 128 + n | CMD was killed by signal n |
 //! | 0 | `record -p`, `record -a`: ended by Ctrl-C, `--duration`, or the end of the process |
 //! | 1 | `check`: a budget is exceeded; `doctor`: found a problem; `bench --exit-code`: a case changed by more than the common shift |

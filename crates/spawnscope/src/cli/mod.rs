@@ -1,5 +1,6 @@
 //! The command line, one file per verb. This file dispatches the parsed arguments to a verb and turns its result into an exit status.
 
+mod accel;
 mod advise;
 mod analysis;
 mod args;
@@ -86,6 +87,7 @@ fn run(mut verb: Verb) -> Result<ExitCode> {
         Verb::Export(arguments) => done(export::run(arguments)),
         Verb::Html(arguments) => done(html::run(arguments)),
         Verb::Hold(arguments) => hold::run(arguments),
+        Verb::Accel(arguments) => accel::run(arguments),
         Verb::Bench(arguments) => bench::run(arguments),
         Verb::LabWorker { setting } => done(bench::work(setting)),
         Verb::Doctor(arguments) => doctor::run(arguments),

@@ -1,0 +1,53 @@
+//! `accel --record`: records the command without and with the library, and prints what both runs launched and took.
+
+use std::env;
+use std::ffi::OsString;
+use std::path::Path;
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result, bail};
+
+use super::explain::inner;
+use crate::cli::args::AccelArguments;
+use crate::cli::output::print_message;
+use crate::record::reader::RecordingFile;
+use crate::units;
+
+const BEFORE: &str = "spawnscope-before.db";
+const AFTER: &str = "spawnscope-after.db";
+
+/// Runs the command twice, and returns the exit status of the second run.
+///
+/// # Errors
+/// When a run cannot be recorded, or a recording cannot be read.
+pub fn run(arguments: &AccelArguments) -> Result<ExitCode> {
+    recorded(BEFORE, arguments.command.clone())?;
+    let status = recorded(AFTER, inner(arguments, None)?)?;
+    let (before, after) = (read(Path::new(BEFORE))?, read(Path::new(AFTER))?);
+    print_message(&format!(
+        "without accel: {before}\nwith accel:    {after}\nFor the rest, compare `spawnscope report {BEFORE}` and `spawnscope report {AFTER}`."
+    ));
+    Ok(status)
+}
+
+fn recorded(file: &str, command: Vec<OsString>) -> Result<ExitCode> {
+    let program = env::current_exe().context("failed to find spawnscope's own program")?;
+    let mut recorder = Command::new(program);
+    recorder.args(["record", "--quiet", "-o", file, "--"]).args(command);
+    let status = recorder.status().context("failed to start the recorder")?;
+    match status.code() {
+        Some(code) => Ok(ExitCode::from(u8::try_from(code).unwrap_or(super::super::exit::FAILED))),
+        None => bail!("the recorder of {file} was killed"),
+    }
+}
+
+fn read(file: &Path) -> Result<String> {
+    let recording = RecordingFile::open(file)?.read()?;
+    let report = crate::analyze::report(&recording, crate::analyze::GroupBy::Command);
+    Ok(format!(
+        "wall {}, {}, launch tax {}",
+        units::time(report.wall),
+        units::counted(report.all.count, "launch", "launches"),
+        units::time(report.all.tax)
+    ))
+}

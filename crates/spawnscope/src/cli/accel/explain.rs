@@ -1,0 +1,133 @@
+//! `accel --explain`: runs the command below this process, and prints what the library counted in a file that all processes of the tree
+//! map.
+
+use std::env;
+use std::ffi::OsString;
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::process::ExitCode;
+
+use anyhow::{Context, Result};
+use nix::sys::wait::{WaitPidFlag, waitpid};
+use rustix::event::{PollFd, PollFlags, poll};
+
+use crate::cli::args::AccelArguments;
+use crate::cli::exit;
+use crate::cli::output::print_message;
+use crate::event::Pid;
+use crate::held::HeldCommand;
+use crate::signals::Signals;
+
+/// The size of the file, and what each of its numbers counts, as in `crates/vspawn-preload/src/settings.rs`.
+const PAGE: usize = 4096;
+const REASONS: [&str; 9] = [
+    "skipped: the command was started without a shell",
+    "kept: more than one simple command",
+    "kept: a builtin of the shell",
+    "kept: a variable changes what the shell does",
+    "kept: signals, user ids or standard input are unusual",
+    "kept: the program was not found, or cannot be executed",
+    "kept: the shell is neither dash nor bash",
+    "kept: --strict",
+    "used after all: the program could not be executed",
+];
+
+/// Runs the command, prints the counts, and returns the command's exit status.
+///
+/// # Errors
+/// When spawnscope itself fails.
+pub fn run(arguments: &AccelArguments) -> Result<ExitCode> {
+    let counters = tempfile::Builder::new()
+        .prefix("spawnscope-accel-")
+        .tempfile()
+        .context("failed to create a file for the counts")?;
+    fs::write(&counters, [0; PAGE]).context("failed to write the file for the counts")?;
+    let signals = Signals::catch().context("failed to catch signals")?;
+    let command = inner(arguments, Some(counters.path()))?;
+    let held = HeldCommand::start(&command, None, signals.inherited_mask())?;
+    let pid = held.pid();
+    let process = held.release()?;
+    let status = wait(pid, &process, &signals)?;
+    print_message(&counted(&fs::read(&counters).context("failed to read the counts")?));
+    Ok(exit::of_command(status))
+}
+
+/// The command line of `accel` itself that executes the command.
+pub fn inner(arguments: &AccelArguments, counters: Option<&Path>) -> Result<Vec<OsString>> {
+    let program = env::current_exe().context("failed to find spawnscope's own program")?;
+    let mut command = vec![program.into_os_string(), "accel".into()];
+    let options = [
+        (arguments.strict, "--strict"),
+        (arguments.no_preload, "--no-preload"),
+        (arguments.no_hugetlb, "--no-hugetlb"),
+    ];
+    command.extend(options.iter().filter(|option| option.0).map(|option| option.1.into()));
+    if let Some(counters) = counters {
+        command.extend(["--counters".into(), counters.as_os_str().to_owned()]);
+    }
+    command.push("--".into());
+    command.extend(arguments.command.iter().cloned());
+    Ok(command)
+}
+
+/// Waits for the command's end, and forwards signals to it. Returns its wait status.
+fn wait(Pid(pid): Pid, process: &OwnedFd, signals: &Signals) -> Result<i32> {
+    loop {
+        let readiness = signals.readiness();
+        let mut both = [
+            PollFd::new(process, PollFlags::IN),
+            PollFd::new(&readiness, PollFlags::IN),
+        ];
+        match poll(&mut both, None) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(error).context("failed to wait for the command"),
+        }
+        let [ended, arrived] = both;
+        if !arrived.revents().is_empty() {
+            while let Some(signal) = signals.next() {
+                signal.hand_on(pid);
+            }
+        }
+        if !ended.revents().is_empty() {
+            return status_of(pid);
+        }
+    }
+}
+
+fn status_of(pid: i32) -> Result<i32> {
+    let status = waitpid(nix::unistd::Pid::from_raw(pid), Some(WaitPidFlag::empty()));
+    Ok(match status.context("failed to read the command's status")? {
+        nix::sys::wait::WaitStatus::Signaled(_, signal, _) => signal as i32,
+        nix::sys::wait::WaitStatus::Exited(_, code) => (code & 0xff) << 8,
+        _ => i32::from(exit::FAILED) << 8,
+    })
+}
+
+fn counted(page: &[u8]) -> String {
+    let numbers = page
+        .chunks_exact(8)
+        .filter_map(|chunk| chunk.try_into().ok().map(u64::from_ne_bytes));
+    let counted: Vec<(u64, &str)> = numbers.zip(REASONS).filter(|(count, _)| *count > 0).collect();
+    if counted.is_empty() {
+        return "no program that the library was loaded into requested a shell for a command".to_owned();
+    }
+    let lines = counted.iter().map(|(count, reason)| format!("\n{count:>8} {reason}"));
+    format!("shells requested for a command:{}", lines.collect::<String>())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_happened_is_listed() {
+        let mut page = vec![0; PAGE];
+        page[0] = 3;
+        page[8] = 1;
+        let text = counted(&page);
+        assert!(text.contains("       3 skipped"), "{text}");
+        assert_eq!(text.lines().count(), 3, "{text}");
+        assert!(counted(&vec![0; PAGE]).starts_with("no program"));
+    }
+}

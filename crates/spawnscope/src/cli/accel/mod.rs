@@ -1,0 +1,121 @@
+//! `spawnscope accel`: runs a command with `libvspawn_preload.so`, which skips needless shells. `program` looks at the command's file,
+//! `explain` counts, `compare` records.
+//!
+//! The command replaces this process, so that nothing stands between it and its caller.
+
+mod compare;
+mod explain;
+mod program;
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use anyhow::{Context, Result, bail};
+
+use super::args::AccelArguments;
+use super::output::print_message;
+use crate::held::StartError;
+
+const LIBRARY: &str = "libvspawn_preload.so";
+/// Where `make install` puts the library, relative to the folder of the program; then where `make build` does, and `cargo build`.
+const FOLDERS: [&str; 3] = ["../lib/spawnscope", "../preload", "."];
+const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
+const TUNABLE: &str = "glibc.malloc.hugetlb";
+
+/// Runs the verb.
+///
+/// # Errors
+/// When spawnscope itself fails, or the command cannot be executed.
+pub fn run(arguments: &AccelArguments) -> Result<ExitCode> {
+    let Some(name) = arguments.command.first() else {
+        bail!("nothing to run: give a command (`spawnscope accel -- CMD`)");
+    };
+    let library = (!arguments.no_preload).then(library).transpose()?;
+    if arguments.record {
+        return compare::run(arguments);
+    }
+    if arguments.explain {
+        return explain::run(arguments);
+    }
+    if let Some(notice) = library.as_ref().and_then(|_| program::notice(name)) {
+        print_message(&notice);
+    }
+    let mut command = Command::new(name);
+    command.args(&arguments.command[1..]);
+    set_environment(&mut command, arguments, library.as_deref());
+    Err(failure(name, command.exec()).into())
+}
+
+fn set_environment(command: &mut Command, arguments: &AccelArguments, library: Option<&Path>) {
+    if let Some(library) = library {
+        command.env("LD_PRELOAD", joined(library.as_os_str(), env::var_os("LD_PRELOAD")));
+    }
+    if arguments.strict {
+        command.env("SPAWNSCOPE_ACCEL_STRICT", "1");
+    }
+    if let Some(counters) = &arguments.counters {
+        command.env("SPAWNSCOPE_ACCEL_EXPLAIN", counters);
+    }
+    let tunables = env::var_os("GLIBC_TUNABLES");
+    let is_chosen = tunables
+        .as_ref()
+        .is_some_and(|tunables| tunables.to_string_lossy().contains(TUNABLE));
+    if !arguments.no_hugetlb && !is_chosen && huge_pages_are_on_request() {
+        command.env("GLIBC_TUNABLES", joined(OsStr::new(&format!("{TUNABLE}=1")), tunables));
+    }
+}
+
+/// Puts a value before those that a variable has, as LD_PRELOAD and GLIBC_TUNABLES separate them.
+fn joined(own: &OsStr, others: Option<OsString>) -> OsString {
+    match others.filter(|others| !others.is_empty()) {
+        Some(others) => [own, &others].join(OsStr::new(":")),
+        None => own.to_owned(),
+    }
+}
+
+/// Whether programs get huge pages only if they ask for them. With `always`, they have them; with `never`, they cannot.
+fn huge_pages_are_on_request() -> bool {
+    fs::read_to_string(HUGE_PAGES).is_ok_and(|setting| setting.contains("[madvise]"))
+}
+
+/// Finds the library beside this program.
+fn library() -> Result<PathBuf> {
+    let program = env::current_exe().context("failed to find spawnscope's own program")?;
+    let own = program.parent().unwrap_or(Path::new("/"));
+    let found = FOLDERS
+        .iter()
+        .find_map(|folder| fs::canonicalize(own.join(folder).join(LIBRARY)).ok());
+    let Some(library) = found else {
+        bail!(
+            "failed to find {LIBRARY}, which skips shells, in {} or {}: install it (`make install`), or build it (`make build`)",
+            own.join(FOLDERS[0]).display(),
+            own.display()
+        );
+    };
+    if library.as_os_str().as_bytes().iter().any(|byte| b" :".contains(byte)) {
+        bail!(
+            "failed to use {}: LD_PRELOAD cannot name a file whose path has a space or a colon; install spawnscope elsewhere",
+            library.display()
+        );
+    }
+    Ok(library)
+}
+
+/// Describes why the command was not executed. The exit status is derived from it.
+fn failure(name: &OsStr, error: io::Error) -> StartError {
+    let shown = name.to_string_lossy().into_owned();
+    match error.kind() {
+        io::ErrorKind::NotFound if name.as_bytes().contains(&b'/') && Path::new(name).exists() => {
+            StartError::NoInterpreter(shown)
+        }
+        io::ErrorKind::NotFound => StartError::NotFound(shown),
+        io::ErrorKind::InvalidInput => StartError::Nul(shown),
+        _ => StartError::NotExecutable(shown, error),
+    }
+}

@@ -1,0 +1,63 @@
+//! Commands that the dynamic loader gives no library: static ones, and those with privileges of their own.
+
+use std::env;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+const SET_ID: u32 = 0o6000;
+const ELF64: [u8; 5] = *b"\x7fELF\x02";
+/// The type of a program header that names the dynamic loader.
+const PT_INTERP: u32 = 3;
+
+/// Returns what to say before a command that the library is not loaded into.
+pub fn notice(name: &OsStr) -> Option<String> {
+    let path = found(name)?;
+    let file = fs::File::open(&path).ok()?;
+    if file.metadata().ok()?.mode() & SET_ID != 0 {
+        return Some(format!(
+            "{} is set-user-id or set-group-id: nothing is changed in it, nor in what it launches",
+            path.display()
+        ));
+    }
+    (is_static(&file) == Some(true)).then(|| {
+        format!(
+            "{} is statically linked: its own launches are not changed, only those of dynamic programs that it launches",
+            path.display()
+        )
+    })
+}
+
+fn found(name: &OsStr) -> Option<PathBuf> {
+    if name.as_bytes().contains(&b'/') {
+        return Some(PathBuf::from(name));
+    }
+    let path = env::var_os("PATH")?;
+    env::split_paths(&path)
+        .map(|folder| folder.join(Path::new(name)))
+        .find(|path| path.is_file())
+}
+
+/// Whether a program names no dynamic loader. `None` for what is not a 64-bit program.
+fn is_static(mut file: &fs::File) -> Option<bool> {
+    let mut header = [0; 64];
+    file.read_exact(&mut header).ok()?;
+    if !header.starts_with(&ELF64) {
+        return None;
+    }
+    let offset = u64::from_ne_bytes(header[32..40].try_into().ok()?);
+    let size = u16::from_ne_bytes(header[54..56].try_into().ok()?);
+    let count = u16::from_ne_bytes(header[56..58].try_into().ok()?);
+    for index in 0..u64::from(count) {
+        let mut kind = [0; 4];
+        let at = offset.checked_add(index * u64::from(size))?;
+        file.read_exact_at(&mut kind, at).ok()?;
+        if u32::from_ne_bytes(kind) == PT_INTERP {
+            return Some(false);
+        }
+    }
+    Some(true)
+}

@@ -1,0 +1,49 @@
+//! Arguments of `accel`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+
+pub(super) const EXAMPLES: &str = "\
+Examples:
+  spawnscope accel -- make
+  spawnscope accel --explain -- php build.php
+  spawnscope accel --record -- ./build.py
+  spawnscope accel --strict -- ./run-tests
+
+Two differences can be seen where the installed shell is dash, which stays
+between a program and its command: a command's parent is the program itself, and
+where the program has called an exec function, a command killed by signal n is
+seen as killed, and not as exit status 128+n. --strict keeps the shell there.
+
+Everything that is not proven to be the same goes to the shell. In a child,
+SPAWNSCOPE_ACCEL=0 switches this off.
+
+Exit status: that of the command, as with `record`.";
+
+/// Arguments of `accel`.
+#[derive(Debug, Args)]
+pub struct AccelArguments {
+    /// Keep the shell wherever its absence could be noticed; with dash as /bin/sh, that is everywhere
+    #[arg(long)]
+    pub strict: bool,
+    /// Print how many shells were skipped, and why others were not
+    #[arg(long)]
+    pub explain: bool,
+    /// Run the command twice, without and with this, and record both, in spawnscope-before.db and spawnscope-after.db
+    #[arg(long, conflicts_with = "explain")]
+    pub record: bool,
+    /// Do not skip shells
+    #[arg(long)]
+    pub no_preload: bool,
+    /// Do not ask for huge pages, which make forks of large programs cheaper
+    #[arg(long)]
+    pub no_hugetlb: bool,
+    /// The file that counts for --explain
+    #[arg(long, hide = true, value_name = "FILE")]
+    pub counters: Option<PathBuf>,
+    /// The command and its arguments
+    #[arg(value_name = "CMD", trailing_var_arg = true, allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
+    pub command: Vec<OsString>,
+}

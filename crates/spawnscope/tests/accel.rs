@@ -1,0 +1,130 @@
+//! `spawnscope accel` as a user runs it: with the library beside the program.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Output};
+use std::sync::Once;
+
+/// Where cargo builds the library.
+fn built() {
+    static BUILT: Once = Once::new();
+    BUILT.call_once(|| {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["build", "--locked", "--offline", "--lib", "-p", "vspawn-preload"]);
+        if !cfg!(debug_assertions) {
+            cargo.arg("--release");
+        }
+        assert!(cargo.status().unwrap().success());
+    });
+}
+
+fn accel(arguments: &[&str]) -> Output {
+    built();
+    Command::new(env!("CARGO_BIN_EXE_spawnscope"))
+        .arg("accel")
+        .args(arguments)
+        .env_remove("LD_PRELOAD")
+        .env_remove("GLIBC_TUNABLES")
+        .output()
+        .unwrap()
+}
+
+fn errors(output: &Output) -> String {
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+/// Launches `cat` by a shell and prints who ran it.
+const LAUNCHES: [&str; 3] = [
+    "perl",
+    "-e",
+    "print `cat '/proc/self/comm'`; print `echo a; echo b`; system(\"(exit 7)\"); exit($? >> 8)",
+];
+
+#[test]
+fn the_command_runs_as_without_and_its_status_is_passed_on() {
+    let output = accel(&[&["--"], &LAUNCHES[..]].concat());
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "cat\na\nb\n", "{output:?}");
+    assert_eq!(output.status.code(), Some(7));
+    assert_eq!(errors(&output), "");
+}
+
+#[test]
+fn explain_counts_what_was_skipped_and_what_was_not() {
+    let output = accel(&[&["--explain", "--"], &LAUNCHES[..]].concat());
+    let errors = errors(&output);
+    assert_eq!(output.status.code(), Some(7), "{errors}");
+    assert!(errors.contains("1 skipped"), "{errors}");
+    assert!(errors.contains("kept: more than one simple command"), "{errors}");
+    let none = accel(&["--explain", "--no-preload", "--", "true"]);
+    assert!(self::errors(&none).contains("no program"), "{none:?}");
+}
+
+#[test]
+fn a_command_that_cannot_run_has_the_usual_statuses() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = folder.path().join("text");
+    fs::write(&text, "not executable").unwrap();
+    for explain in [&[][..], &["--explain"]] {
+        let missing = accel(&[explain, &["--", "/nonexistent/program"]].concat());
+        assert_eq!(missing.status.code(), Some(127), "{missing:?}");
+        let plain = accel(&[explain, &["--", text.to_str().unwrap()]].concat());
+        assert_eq!(plain.status.code(), Some(126), "{plain:?}");
+        let killed = accel(&[explain, &["--", "sh", "-c", "exit 3"]].concat());
+        assert_eq!(killed.status.code(), Some(3), "{killed:?}");
+    }
+    assert_eq!(accel(&[]).status.code(), Some(125));
+}
+
+#[test]
+fn without_its_library_it_says_where_it_looked() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("spawnscope");
+    fs::copy(env!("CARGO_BIN_EXE_spawnscope"), &program).unwrap();
+    let run = |arguments: &[&str]| Command::new(&program).arg("accel").args(arguments).output().unwrap();
+    let output = run(&["--", "true"]);
+    assert_eq!(output.status.code(), Some(125));
+    assert!(
+        errors(&output).contains("failed to find libvspawn_preload.so"),
+        "{output:?}"
+    );
+    assert_eq!(run(&["--no-preload", "--", "true"]).status.code(), Some(0));
+}
+
+#[test]
+fn other_preloaded_libraries_are_kept() {
+    built();
+    let output = Command::new(env!("CARGO_BIN_EXE_spawnscope"))
+        .args(["accel", "--strict", "--", "env"])
+        .env("LD_PRELOAD", "/nonexistent/other.so")
+        .output()
+        .unwrap();
+    let variables = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        variables.contains("libvspawn_preload.so:/nonexistent/other.so\n"),
+        "{variables}"
+    );
+    assert!(variables.contains("SPAWNSCOPE_ACCEL_STRICT=1\n"), "{variables}");
+}
+
+#[test]
+fn programs_that_take_no_library_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let (source, program) = (folder.path().join("p.c"), folder.path().join("p"));
+    fs::write(&source, "int main(void) { return 0; }").unwrap();
+    let cc = Command::new("cc")
+        .arg("-static")
+        .arg(&source)
+        .arg("-o")
+        .arg(&program)
+        .status();
+    assert!(cc.unwrap().success());
+    let run = |program: &Path| accel(&["--", program.to_str().unwrap()]);
+    assert!(errors(&run(&program)).contains("statically linked"));
+    let own = folder.path().join("own");
+    fs::copy(fs::canonicalize("/bin/true").unwrap(), &own).unwrap();
+    assert_eq!(errors(&run(&own)), "");
+    fs::set_permissions(&own, std::os::unix::fs::PermissionsExt::from_mode(0o4755)).unwrap();
+    assert!(errors(&run(&own)).contains("set-user-id"));
+}

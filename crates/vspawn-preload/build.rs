@@ -1,0 +1,6 @@
+//! Gives the shared library its SONAME, which cargo does not.
+
+fn main() {
+    println!("cargo:rustc-cdylib-link-arg=-Wl,-soname,libvspawn_preload.so");
+    println!("cargo:rerun-if-changed=build.rs");
+}

@@ -1,0 +1,323 @@
+//! The environment that a shell passes to its only command: dash and bash set PWD, bash also `_` and SHLVL, dash drops what is not a
+//! variable's name. Both list their variables by their hash tables, so the order is reproduced too. Where a variable changes what a
+//! shell does, the shell is used.
+
+use libc::c_char;
+
+use crate::shell::Shell;
+use crate::strings::{PATH_LIMIT, PathBuffer, bytes, is_same_file, status_of};
+
+/// The largest number of variables.
+pub const VARIABLES_MAX: usize = 512;
+const BUCKETS_MAX: usize = 1024;
+const DASH_BUCKETS: usize = 39;
+const NONE: u16 = u16::MAX;
+
+/// Variables that both shells treat in a special way.
+const SPECIAL: [&[u8]; 8] = [
+    b"IFS",
+    b"OPTIND",
+    b"PPID",
+    b"LINENO",
+    b"ENV",
+    b"BASH_ENV",
+    b"HISTSIZE",
+    b"ATTY",
+];
+/// Variables that bash sets, reads at its start, or does not pass on. Those that begin with BASH are all special.
+const SPECIAL_TO_BASH: [&[u8]; 39] = [
+    b"CHILD_MAX",
+    b"COMP_WORDBREAKS",
+    b"COPROC",
+    b"DIRSTACK",
+    b"EPOCHREALTIME",
+    b"EPOCHSECONDS",
+    b"EUID",
+    b"EXECIGNORE",
+    b"FIGNORE",
+    b"FUNCNAME",
+    b"FUNCNEST",
+    b"GLOBIGNORE",
+    b"GROUPS",
+    b"HISTCMD",
+    b"HISTCONTROL",
+    b"HISTIGNORE",
+    b"HOSTTYPE",
+    b"IGNOREEOF",
+    b"ignoreeof",
+    b"LOCPATH",
+    b"MACHTYPE",
+    b"OPTARG",
+    b"OPTERR",
+    b"OSTYPE",
+    b"PIPESTATUS",
+    b"POSIXLY_CORRECT",
+    b"POSIX_PEDANTIC",
+    b"PS1",
+    b"PS2",
+    b"PS4",
+    b"RANDOM",
+    b"SECONDS",
+    b"SHELLOPTS",
+    b"SRANDOM",
+    b"SSH2_CLIENT",
+    b"SSH_CLIENT",
+    b"TEXTDOMAIN",
+    b"TEXTDOMAINDIR",
+    b"UID",
+];
+/// Variables that dash has from its start, in the order in which it puts them at the heads of its lists.
+const FIRST_IN_DASH: [&[u8]; 6] = [b"MAIL", b"MAILPATH", b"PATH", b"PS1", b"PS2", b"PS4"];
+/// Locales that exist everywhere. Without its locale, bash prints a warning.
+const LOCALES: [&[u8]; 5] = [b"", b"C", b"POSIX", b"C.UTF-8", b"C.utf8"];
+
+/// The environment of a command, on the stack.
+pub struct Environment {
+    variables: [*const c_char; VARIABLES_MAX + 4],
+    count: usize,
+    /// The first variable of each list of the shell's hash table, and the next of each variable.
+    heads: [u16; BUCKETS_MAX],
+    next: [u16; VARIABLES_MAX + 4],
+    ordered: [*const c_char; VARIABLES_MAX + 5],
+    working_directory: PathBuffer,
+    last_command: PathBuffer,
+}
+
+/// What the caller has to know about the variables.
+pub struct Found<'a> {
+    pub path: Option<&'a [u8]>,
+    /// Whether bash takes its caller for a remote shell if its standard input is a socket, and then reads start-up files.
+    pub is_first_level: bool,
+}
+
+impl Environment {
+    pub const fn new() -> Environment {
+        Environment {
+            variables: [core::ptr::null(); VARIABLES_MAX + 4],
+            count: 0,
+            heads: [NONE; BUCKETS_MAX],
+            next: [NONE; VARIABLES_MAX + 4],
+            ordered: [core::ptr::null(); VARIABLES_MAX + 5],
+            working_directory: PathBuffer::new(),
+            last_command: PathBuffer::new(),
+        }
+    }
+
+    pub fn as_ptr(&self) -> *const *const c_char {
+        self.ordered.as_ptr()
+    }
+
+    /// Reads a shell's environment. `None` when the shell has to.
+    ///
+    /// # Safety
+    /// `environment` is an array of C strings that ends with NULL, and outlives this value.
+    pub unsafe fn read<'a>(&mut self, shell: Shell, mut environment: *const *const c_char) -> Option<Found<'a>> {
+        let mut found = Found {
+            path: None,
+            is_first_level: true,
+        };
+        let mut has_level = false;
+        let mut has_directory = false;
+        // SAFETY: the array ends with NULL, which ends the loop.
+        while let Some(variable) = unsafe { environment.as_ref() }.filter(|variable| !variable.is_null()) {
+            // SAFETY: each entry is a C string.
+            let text: &'a [u8] = unsafe { bytes(*variable) };
+            // SAFETY: the loop has not passed NULL.
+            environment = unsafe { environment.add(1) };
+            let equals = text.iter().position(|byte| *byte == b'=').filter(|at| *at > 0)?;
+            let (name, value) = (text.get(..equals)?, text.get(equals + 1..)?);
+            if is_special(shell, name, value) {
+                return None;
+            }
+            if !is_name(name) {
+                match shell {
+                    Shell::Dash => continue,
+                    // bash keeps these in a list of their own.
+                    Shell::Bash => return None,
+                }
+            }
+            let mut variable = *variable;
+            match name {
+                b"PATH" => found.path = Some(value),
+                b"PWD" => {
+                    has_directory = true;
+                    if !is_working_directory(value)? {
+                        variable = self.set_working_directory()?;
+                    }
+                }
+                b"SHLVL" if shell == Shell::Bash => {
+                    has_level = true;
+                    found.is_first_level = !is_canonical_level(value)?;
+                }
+                _ => {}
+            }
+            self.insert(shell, variable, name)?;
+        }
+        if !has_directory {
+            let variable = self.set_working_directory()?;
+            self.insert(shell, variable, b"PWD")?;
+        }
+        if shell == Shell::Bash && !has_level {
+            self.insert(shell, c"SHLVL=0".as_ptr(), b"SHLVL")?;
+        }
+        Some(found)
+    }
+
+    /// Puts the variables into the shell's order, and adds the command where the shell does.
+    pub fn finish(&mut self, shell: Shell, program: &[u8]) -> Option<()> {
+        if shell == Shell::Bash && !self.last_command.set(&[b"_=", program]) {
+            return None;
+        }
+        let mut count = 0;
+        let mut has_command = shell == Shell::Dash;
+        for head in self.heads.iter().take(buckets(shell)) {
+            let mut at = *head;
+            while let Some(variable) = self.variables.get(usize::from(at)) {
+                let mut variable = *variable;
+                // SAFETY: all variables are C strings.
+                if shell == Shell::Bash && unsafe { bytes(variable) }.starts_with(b"_=") {
+                    variable = self.last_command.as_ptr();
+                    has_command = true;
+                }
+                *self.ordered.get_mut(count)? = variable;
+                count += 1;
+                at = *self.next.get(usize::from(at))?;
+            }
+        }
+        if !has_command {
+            *self.ordered.get_mut(count)? = self.last_command.as_ptr();
+            count += 1;
+        }
+        *self.ordered.get_mut(count)? = core::ptr::null();
+        Some(())
+    }
+
+    /// Adds a variable where the shell's hash table has it. `None` for a variable that is there twice, or one too many.
+    fn insert(&mut self, shell: Shell, variable: *const c_char, name: &[u8]) -> Option<()> {
+        let index = self.count;
+        if index >= VARIABLES_MAX + 2 {
+            return None;
+        }
+        *self.variables.get_mut(index)? = variable;
+        self.count += 1;
+        let bucket = bucket(shell, name);
+        let rank = rank(name);
+        // dash appends, after its own variables; bash puts the newest first.
+        let mut at = *self.heads.get(bucket)?;
+        let mut place = NONE;
+        while let Some(other) = self.variables.get(usize::from(at)) {
+            // SAFETY: all variables are C strings.
+            let other = unsafe { bytes(*other) };
+            let other = other.split(|byte| *byte == b'=').next()?;
+            if other == name {
+                return None;
+            }
+            if shell == Shell::Dash && rank_is_before(other, rank) {
+                place = at;
+            }
+            at = *self.next.get(usize::from(at))?;
+        }
+        let link = match place {
+            NONE => self.heads.get_mut(bucket)?,
+            place => self.next.get_mut(usize::from(place))?,
+        };
+        let after = core::mem::replace(link, u16::try_from(index).ok()?);
+        *self.next.get_mut(index)? = after;
+        Some(())
+    }
+
+    /// Makes PWD the working directory's path. `None` if it has none.
+    fn set_working_directory(&mut self) -> Option<*const c_char> {
+        let buffer = self.working_directory.as_mut_slice();
+        buffer.get_mut(..4)?.copy_from_slice(b"PWD=");
+        let room = buffer.get_mut(4..)?;
+        // SAFETY: the buffer has that size. The system call, because the function of libc may allocate.
+        let length = unsafe { libc::syscall(libc::SYS_getcwd, room.as_mut_ptr(), PATH_LIMIT - 4) };
+        // A directory outside of the root is "(unreachable)/...".
+        (length > 0 && room.first() == Some(&b'/')).then(|| self.working_directory.as_ptr())
+    }
+}
+
+fn is_special(shell: Shell, name: &[u8], value: &[u8]) -> bool {
+    if SPECIAL.contains(&name) || (name == b"SPAWNSCOPE_ACCEL" && value == b"0") {
+        return true;
+    }
+    if shell == Shell::Dash {
+        return false;
+    }
+    name.starts_with(b"BASH")
+        || SPECIAL_TO_BASH.contains(&name)
+        || (name.starts_with(b"LC_") && !LOCALES.contains(&value))
+        || (name == b"OLDPWD" && !is_folder(value))
+}
+
+/// Whether bash would keep OLDPWD.
+fn is_folder(path: &[u8]) -> bool {
+    let mut buffer = PathBuffer::new();
+    path.first() == Some(&b'/')
+        && buffer.set(&[path])
+        && status_of(buffer.as_ptr()).is_ok_and(|status| status.st_mode & libc::S_IFMT == libc::S_IFDIR)
+}
+
+fn is_name(name: &[u8]) -> bool {
+    !matches!(name.first(), None | Some(b'0'..=b'9'))
+        && name.iter().all(|byte| byte.is_ascii_alphanumeric() || *byte == b'_')
+}
+
+/// Whether PWD names the working directory. `None` if the shells may change its spelling.
+fn is_working_directory(value: &[u8]) -> Option<bool> {
+    if value.first() != Some(&b'/') {
+        return Some(false);
+    }
+    let mut parts = value.split(|byte| *byte == b'/').skip(1);
+    if value != b"/" && parts.any(|part| matches!(part, b"" | b"." | b"..")) {
+        return None;
+    }
+    let mut path = PathBuffer::new();
+    if !path.set(&[value]) {
+        return None;
+    }
+    let here = status_of(c".".as_ptr()).ok()?;
+    Some(status_of(path.as_ptr()).is_ok_and(|named| is_same_file(&named, &here)))
+}
+
+/// Reads SHLVL: whether it is above 0. bash adds 1 and takes it off again, which leaves only a plain number as it was.
+fn is_canonical_level(value: &[u8]) -> Option<bool> {
+    let is_number = matches!(
+        value,
+        [b'0'..=b'9'] | [b'1'..=b'9', b'0'..=b'9'] | [b'1'..=b'8', b'0'..=b'9', b'0'..=b'9']
+    );
+    is_number.then_some(value != b"0")
+}
+
+fn buckets(shell: Shell) -> usize {
+    match shell {
+        Shell::Dash => DASH_BUCKETS,
+        Shell::Bash => BUCKETS_MAX,
+    }
+}
+
+/// The list of a shell's hash table that a name is in.
+fn bucket(shell: Shell, name: &[u8]) -> usize {
+    match shell {
+        Shell::Dash => {
+            let first = usize::from(name.first().copied().unwrap_or(0)) << 4;
+            name.iter().fold(first, |sum, byte| sum + usize::from(*byte)) % DASH_BUCKETS
+        }
+        Shell::Bash => {
+            let hash = |hash: u32, byte: &u8| hash.wrapping_mul(16_777_619) ^ u32::from(*byte);
+            name.iter().fold(2_166_136_261, hash) as usize & (BUCKETS_MAX - 1)
+        }
+    }
+}
+
+/// The place of a variable among those that dash has from its start; the last of them is first in its list.
+fn rank(name: &[u8]) -> usize {
+    let place = FIRST_IN_DASH.iter().position(|first| *first == name);
+    place.map_or(FIRST_IN_DASH.len(), |place| FIRST_IN_DASH.len() - 1 - place)
+}
+
+fn rank_is_before(other: &[u8], own: usize) -> bool {
+    let other = rank(other);
+    other < own || (other == own && own == FIRST_IN_DASH.len())
+}

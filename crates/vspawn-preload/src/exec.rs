@@ -1,0 +1,120 @@
+//! The exec hooks with an array of arguments.
+
+use libc::{c_char, c_int};
+
+use crate::hooks::{Strings, real};
+use crate::plan::{Plan, Start};
+use crate::search::find;
+use crate::settings::{Counter, count};
+use crate::shell::is_named_as_shell;
+use crate::strings::{PathBuffer, bytes};
+
+unsafe extern "C" {
+    static environ: Strings;
+}
+
+/// The environment of this process.
+pub fn own_environment() -> Strings {
+    // SAFETY: libc keeps it; that another thread changes it is the race of every exec function.
+    unsafe { environ }
+}
+
+/// Executes the program of a `sh -c` that needs no shell. Returns if the real function is to be called.
+///
+/// # Safety
+/// The arguments are valid for `execve`.
+#[inline(never)]
+pub unsafe fn attempt(path: *const c_char, argv: Strings, environment: Strings) {
+    let mut plan = Plan::new();
+    // SAFETY: as the caller promises; all that the plan borrows outlives it.
+    if unsafe { plan.make(path, argv, environment, Start::INHERITED) }.is_some() {
+        count(Counter::Direct);
+        // SAFETY: the plan's arrays end with NULL.
+        unsafe { real::execve(plan.program(), plan.arguments(), plan.environment()) };
+        count(Counter::Failed);
+    }
+}
+
+/// As `attempt`, for a shell that is searched in PATH.
+///
+/// # Safety
+/// The arguments are valid for `execvpe`.
+pub unsafe fn attempt_search(file: *const c_char, argv: Strings, environment: Strings) {
+    let mut path = PathBuffer::new();
+    // SAFETY: as the caller promises.
+    unsafe {
+        if let Some(path) = found(file, &mut path) {
+            attempt(path, argv, environment);
+        }
+    }
+}
+
+/// Finds a shell as `execvp` does. `None` if it is not one, or not found.
+///
+/// # Safety
+/// `file` is NULL or a C string.
+pub unsafe fn found(file: *const c_char, path: &mut PathBuffer) -> Option<*const c_char> {
+    // SAFETY: as the caller promises; PATH is read as `execvp` reads it.
+    unsafe {
+        if file.is_null() || !is_named_as_shell(file) {
+            return None;
+        }
+        let name = bytes(file);
+        if name.contains(&b'/') {
+            return Some(file);
+        }
+        let folders = libc::getenv(c"PATH".as_ptr());
+        let folders = (!folders.is_null()).then(|| bytes(folders));
+        find(name, folders, path).then(|| path.as_ptr())
+    }
+}
+
+/// Whether an exec may be one of a shell. Keeps the buffers off the stack of all others.
+unsafe fn is_candidate(path: *const c_char) -> bool {
+    // SAFETY: the callers pass a C string or NULL.
+    !path.is_null() && unsafe { is_named_as_shell(path) }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn execve(path: *const c_char, argv: Strings, environment: Strings) -> c_int {
+    // SAFETY: the arguments are the caller's.
+    unsafe {
+        if is_candidate(path) {
+            attempt(path, argv, environment);
+        }
+        real::execve(path, argv, environment)
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn execv(path: *const c_char, argv: Strings) -> c_int {
+    // SAFETY: the arguments are the caller's.
+    unsafe {
+        if is_candidate(path) {
+            attempt(path, argv, own_environment());
+        }
+        real::execv(path, argv)
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn execvp(file: *const c_char, argv: Strings) -> c_int {
+    // SAFETY: the arguments are the caller's.
+    unsafe {
+        if is_candidate(file) {
+            attempt_search(file, argv, own_environment());
+        }
+        real::execvp(file, argv)
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn execvpe(file: *const c_char, argv: Strings, environment: Strings) -> c_int {
+    // SAFETY: the arguments are the caller's.
+    unsafe {
+        if is_candidate(file) {
+            attempt_search(file, argv, environment);
+        }
+        real::execvpe(file, argv, environment)
+    }
+}

@@ -1,0 +1,43 @@
+//! `libvspawn_preload.so`: where a program executes `sh -c TEXT` and TEXT is provably one simple command, executes that command.
+//! Whatever is not proven goes to the shell, unchanged.
+//!
+//! The following rules hold for everything that an exec or spawn hook reaches, because it may run in a child of vfork, which shares
+//! its parent's memory, or in a signal handler:
+//! - No allocation and no lock. Buffers are on the stack and limited; what does not fit goes to the shell.
+//! - No write to memory that the parent reads, except counters, which are atomic.
+//! - errno is restored wherever the real function would not have set it.
+//! - The real functions are looked up once, in a constructor (`hooks`); a hook never calls a hook.
+//! - No panic: slices are read with `get` where an index is not bounded by the lines around it.
+//!
+//! `popen`, `pclose`, `fclose` and `system` may lock (`lock`), as those of libc do.
+
+// The installed library has neither std nor an unwinder; other builds, as for tests, may unwind, which needs std.
+#![cfg_attr(panic = "abort", no_std)]
+
+mod environment;
+mod exec;
+mod hooks;
+mod lock;
+mod names;
+mod plan;
+mod popen;
+mod search;
+mod settings;
+mod shell;
+mod spawn;
+mod status;
+mod strings;
+mod system;
+mod text;
+mod variadic;
+
+// Without std, nothing else names libc, whose symbols have versions.
+#[link(name = "c")]
+unsafe extern "C" {}
+
+#[cfg(panic = "abort")]
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    // SAFETY: it does not return.
+    unsafe { libc::abort() }
+}

@@ -1,0 +1,51 @@
+//! The lock of `popen` and `system`. It names its holder's process, so that a process forked while another thread held it is not stuck.
+
+use core::sync::atomic::{AtomicI32, Ordering};
+
+pub struct Lock {
+    holder: AtomicI32,
+}
+
+pub struct Guard<'a>(&'a Lock);
+
+impl Lock {
+    pub const fn new() -> Lock {
+        Lock {
+            holder: AtomicI32::new(0),
+        }
+    }
+
+    pub fn take(&self) -> Guard<'_> {
+        // SAFETY: it only returns a number.
+        let own = unsafe { libc::getpid() };
+        let mut free = 0;
+        let exchange = |free| {
+            self.holder
+                .compare_exchange(free, own, Ordering::Acquire, Ordering::Relaxed)
+        };
+        while let Err(holder) = exchange(free) {
+            free = if holder == own { 0 } else { holder };
+            if holder == own {
+                let pause = libc::timespec {
+                    tv_sec: 0,
+                    tv_nsec: 50_000,
+                };
+                // SAFETY: it only reads the time. The system call is not a cancellation point.
+                unsafe {
+                    libc::syscall(
+                        libc::SYS_nanosleep,
+                        &raw const pause,
+                        core::ptr::null_mut::<libc::timespec>(),
+                    )
+                };
+            }
+        }
+        Guard(self)
+    }
+}
+
+impl Drop for Guard<'_> {
+    fn drop(&mut self) {
+        self.0.holder.store(0, Ordering::Release);
+    }
+}

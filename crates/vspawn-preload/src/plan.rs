@@ -1,0 +1,181 @@
+//! Decides about one `sh -c TEXT`: the program, its arguments and its environment if the shell is not needed.
+
+use core::mem::MaybeUninit;
+
+use libc::{c_char, c_int, sigset_t};
+
+use crate::environment::Environment;
+use crate::search::find;
+use crate::settings::{Counter, count, settings};
+use crate::shell::{Shell, is_named_as_shell, shell_at};
+use crate::strings::{PathBuffer, bytes};
+use crate::text::{Refusal, WORDS_MAX, Words};
+
+/// What is executed instead of a shell. It is filled in place, on the stack of the caller: 20 KiB.
+pub struct Plan {
+    words: Words,
+    arguments: [*const c_char; WORDS_MAX + 1],
+    program: PathBuffer,
+    environment: Environment,
+}
+
+/// What the launched process would start with, as far as the caller decides it.
+#[derive(Clone, Copy)]
+pub struct Start {
+    /// The signal mask. `None`: that of this thread.
+    pub mask: Option<sigset_t>,
+    /// Whether standard input is as it is now.
+    pub keeps_input: bool,
+}
+
+impl Start {
+    pub const INHERITED: Start = Start {
+        mask: None,
+        keeps_input: true,
+    };
+}
+
+impl Plan {
+    pub const fn new() -> Plan {
+        Plan {
+            words: Words::new(),
+            arguments: [core::ptr::null(); WORDS_MAX + 1],
+            program: PathBuffer::new(),
+            environment: Environment::new(),
+        }
+    }
+
+    pub fn program(&self) -> *const c_char {
+        self.program.as_ptr()
+    }
+
+    pub fn arguments(&self) -> *const *const c_char {
+        self.arguments.as_ptr()
+    }
+
+    pub fn environment(&self) -> *const *const c_char {
+        self.environment.as_ptr()
+    }
+
+    /// Decides about an exec, and counts it. Returns the shell that is not needed.
+    ///
+    /// # Safety
+    /// The arguments are valid for `execve`, and outlive this value.
+    pub unsafe fn make(
+        &mut self,
+        path: *const c_char,
+        argv: *const *const c_char,
+        environment: *const *const c_char,
+        start: Start,
+    ) -> Option<Shell> {
+        if !settings().is_on || path.is_null() || argv.is_null() || environment.is_null() {
+            return None;
+        }
+        // SAFETY: as the caller promises.
+        let text = unsafe { is_named_as_shell(path).then(|| text_of(argv)).flatten() }?;
+        // SAFETY: as the caller promises.
+        match unsafe { self.fill(path, text, environment, start) } {
+            Ok(shell) => Some(shell),
+            Err(counter) => {
+                count(counter);
+                None
+            }
+        }
+    }
+
+    unsafe fn fill(
+        &mut self,
+        path: *const c_char,
+        text: &[u8],
+        environment: *const *const c_char,
+        start: Start,
+    ) -> Result<Shell, Counter> {
+        self.words.read(text).map_err(|refusal| match refusal {
+            Refusal::Builtin => Counter::Builtin,
+            Refusal::Long | Refusal::Syntax => Counter::Syntax,
+        })?;
+        let shell = shell_at(path).ok_or(Counter::UnknownShell)?;
+        if settings().is_strict && shell == Shell::Dash {
+            return Err(Counter::Strict);
+        }
+        if !start.mask.is_none_or(|mask| is_empty(&mask)) || !is_ordinary_process(start.mask.is_none()) {
+            return Err(Counter::Process);
+        }
+        // SAFETY: as the caller promises.
+        let found = unsafe { self.environment.read(shell, environment) }.ok_or(Counter::Environment)?;
+        if shell == Shell::Bash && found.is_first_level && (!start.keeps_input || is_input_a_socket()) {
+            return Err(Counter::Process);
+        }
+        if !find(self.words.get(0), found.path, &mut self.program) {
+            return Err(Counter::Program);
+        }
+        self.environment
+            .finish(shell, self.program.as_bytes())
+            .ok_or(Counter::Environment)?;
+        for (index, argument) in self.arguments.iter_mut().take(self.words.count()).enumerate() {
+            *argument = self.words.get(index).as_ptr().cast();
+        }
+        Ok(shell)
+    }
+}
+
+/// The TEXT of `sh -c TEXT`. `None` for other arguments.
+unsafe fn text_of<'a>(argv: *const *const c_char) -> Option<&'a [u8]> {
+    let mut arguments = [core::ptr::null(); 3];
+    for (index, argument) in arguments.iter_mut().enumerate() {
+        // SAFETY: the array ends with NULL, at which this loop ends.
+        *argument = unsafe { *argv.add(index) };
+        if argument.is_null() {
+            return None;
+        }
+    }
+    let [shell, option, text] = arguments;
+    // SAFETY: three arguments are there, so that a fourth entry is; arguments are C strings.
+    unsafe {
+        let is_command = (*argv.add(3)).is_null() && bytes(option) == b"-c";
+        // With a dash in front of its name, a shell is a login shell.
+        (is_command && is_named_as_shell(shell) && !bytes(shell).starts_with(b"-")).then(|| bytes(text))
+    }
+}
+
+fn is_empty(mask: &sigset_t) -> bool {
+    // SAFETY: signals from 1 to 64 are valid.
+    (1..=64).all(|signal: c_int| unsafe { libc::sigismember(mask, signal) } != 1)
+}
+
+/// Whether a shell would pass on what it has: dash empties the signal mask, and both attend to SIGCHLD and to the difference of ids.
+fn is_ordinary_process(looks_at_mask: bool) -> bool {
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    let mut mask = 0_u64;
+    // SAFETY: both buffers are what the calls fill; the ids are only read. The kernel's mask has 8 bytes.
+    unsafe {
+        if libc::sigaction(libc::SIGCHLD, core::ptr::null(), action.as_mut_ptr()) != 0
+            || action.assume_init().sa_sigaction == libc::SIG_IGN
+        {
+            return false;
+        }
+        if looks_at_mask {
+            let nothing: *const u64 = core::ptr::null();
+            let failed = libc::syscall(
+                libc::SYS_rt_sigprocmask,
+                libc::SIG_BLOCK,
+                nothing,
+                &raw mut mask,
+                8_usize,
+            );
+            if failed != 0 || mask != 0 {
+                return false;
+            }
+        }
+        libc::getuid() == libc::geteuid() && libc::getgid() == libc::getegid()
+    }
+}
+
+fn is_input_a_socket() -> bool {
+    let mut status = MaybeUninit::<libc::stat>::zeroed();
+    // SAFETY: the buffer is a stat, and zero if the call fails.
+    unsafe {
+        libc::fstat(0, status.as_mut_ptr());
+        status.assume_init().st_mode & libc::S_IFMT == libc::S_IFSOCK
+    }
+}

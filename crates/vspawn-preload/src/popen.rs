@@ -1,0 +1,189 @@
+//! `popen` and `pclose`, for all texts: a child has to close the streams of earlier calls, which only one table can know. As with libc's,
+//! `fclose` of such a stream is `pclose`.
+
+use core::cell::UnsafeCell;
+use core::mem::MaybeUninit;
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use libc::{FILE, c_char, c_int, pid_t, posix_spawn_file_actions_t as Actions};
+
+use crate::hooks::real;
+use crate::lock::Lock;
+use crate::shell::Shell;
+use crate::status::wait;
+use crate::strings::{bytes, set_errno};
+use crate::system::spawn;
+
+/// The largest number of open streams; further ones are libc's.
+const STREAMS: usize = 256;
+
+#[derive(Clone, Copy)]
+struct Stream {
+    file: *mut FILE,
+    descriptor: c_int,
+    pid: pid_t,
+    /// The shell that the child replaces. `None`: it is a shell.
+    shell: Option<Shell>,
+}
+
+struct Table {
+    lock: Lock,
+    streams: UnsafeCell<[Option<Stream>; STREAMS]>,
+    /// The number of open streams: without any, `fclose` need not look.
+    count: AtomicUsize,
+}
+
+// SAFETY: the streams are used with the lock held only.
+unsafe impl Sync for Table {}
+
+static TABLE: Table = Table {
+    lock: Lock::new(),
+    streams: UnsafeCell::new([None; STREAMS]),
+    count: AtomicUsize::new(0),
+};
+
+/// What `popen` was asked for.
+#[derive(Clone, Copy)]
+struct Mode {
+    reads: bool,
+    is_closed_on_exec: bool,
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn popen(text: *const c_char, mode: *const c_char) -> *mut FILE {
+    // SAFETY: the arguments are the caller's C strings.
+    let mode_read = match unsafe { (!text.is_null() && !mode.is_null()).then(|| bytes(mode)) } {
+        Some(b"r") => Some((true, false)),
+        Some(b"w") => Some((false, false)),
+        Some(b"re" | b"er") => Some((true, true)),
+        Some(b"we" | b"ew") => Some((false, true)),
+        _ => None,
+    };
+    let _guard = TABLE.lock.take();
+    // SAFETY: the lock is held.
+    let free = unsafe { (*TABLE.streams.get()).iter_mut().find(|slot| slot.is_none()) };
+    let (Some((reads, is_closed_on_exec)), Some(free)) = (mode_read, free) else {
+        // SAFETY: the arguments are the caller's.
+        return unsafe { real::popen(text, mode) };
+    };
+    let mode = Mode {
+        reads,
+        is_closed_on_exec,
+    };
+    match open(text, mode) {
+        Ok(stream) => {
+            *free = Some(stream);
+            TABLE.count.fetch_add(1, Relaxed);
+            stream.file
+        }
+        Err(error) => {
+            set_errno(error);
+            core::ptr::null_mut()
+        }
+    }
+}
+
+/// Launches a child at the other end of a pipe. The lock is held. The error is an errno.
+fn open(text: *const c_char, mode: Mode) -> Result<Stream, c_int> {
+    let mut ends = [-1; 2];
+    // SAFETY: the array has two places.
+    if unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } != 0 {
+        return Err(crate::strings::errno());
+    }
+    let [own, others] = if mode.reads { ends } else { [ends[1], ends[0]] };
+    let kind = if mode.reads { c"r" } else { c"w" };
+    // SAFETY: the descriptors are this function's own; a stream takes over its descriptor.
+    unsafe {
+        let file = libc::fdopen(own, kind.as_ptr());
+        if file.is_null() {
+            let error = crate::strings::errno();
+            libc::close(own);
+            libc::close(others);
+            return Err(error);
+        }
+        let mut pid = 0;
+        let launched = launch(text, others, c_int::from(mode.reads), &mut pid);
+        libc::close(others);
+        match launched {
+            Ok(shell) => {
+                if !mode.is_closed_on_exec {
+                    libc::fcntl(own, libc::F_SETFD, 0);
+                }
+                let stream = Stream {
+                    file,
+                    descriptor: own,
+                    pid,
+                    shell,
+                };
+                Ok(stream)
+            }
+            Err(error) => {
+                real::fclose(file);
+                Err(error)
+            }
+        }
+    }
+}
+
+/// Launches the child with its end of the pipe as `target`, and without the streams of earlier calls.
+unsafe fn launch(text: *const c_char, end: c_int, target: c_int, pid: &mut pid_t) -> Result<Option<Shell>, c_int> {
+    let argv = [c"sh".as_ptr(), c"-c".as_ptr(), text, core::ptr::null()];
+    let mut actions = MaybeUninit::<Actions>::uninit();
+    // SAFETY: the actions are initialized first and destroyed last; the lock is held.
+    unsafe {
+        libc::posix_spawn_file_actions_init(actions.as_mut_ptr());
+        let mut error = libc::posix_spawn_file_actions_adddup2(actions.as_mut_ptr(), end, target);
+        for stream in (*TABLE.streams.get()).iter().flatten() {
+            if stream.descriptor != target && error == 0 {
+                error = libc::posix_spawn_file_actions_addclose(actions.as_mut_ptr(), stream.descriptor);
+            }
+        }
+        let result = match error {
+            0 => spawn(pid, argv.as_ptr(), actions.as_ptr(), core::ptr::null()),
+            error => Err(error),
+        };
+        libc::posix_spawn_file_actions_destroy(actions.as_mut_ptr());
+        result
+    }
+}
+
+/// Takes a stream out of the table.
+fn take(file: *mut FILE) -> Option<Stream> {
+    if TABLE.count.load(Relaxed) == 0 {
+        return None;
+    }
+    let _guard = TABLE.lock.take();
+    // SAFETY: the lock is held.
+    let streams = unsafe { &mut *TABLE.streams.get() };
+    let slot = streams
+        .iter_mut()
+        .find(|slot| slot.is_some_and(|stream| stream.file == file))?;
+    TABLE.count.fetch_sub(1, Relaxed);
+    slot.take()
+}
+
+/// Closes a stream and waits for its child. As in libc, the child's status tells more than what closing returned.
+fn close(stream: Stream) -> c_int {
+    // SAFETY: the stream is open, and nobody else's.
+    let closed = unsafe { real::fclose(stream.file) };
+    let status = wait(stream.pid, stream.shell);
+    if closed != 0 && status == 0 { -1 } else { status }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn pclose(file: *mut FILE) -> c_int {
+    match take(file) {
+        Some(stream) => close(stream),
+        // SAFETY: the argument is the caller's.
+        None => unsafe { real::pclose(file) },
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn fclose(file: *mut FILE) -> c_int {
+    match take(file) {
+        Some(stream) => close(stream),
+        // SAFETY: the argument is the caller's.
+        None => unsafe { real::fclose(file) },
+    }
+}

@@ -1,0 +1,34 @@
+//! The search for a command in PATH, as dash and bash both do it. Where they might differ, the shell does it.
+
+use libc::{S_IFMT, S_IFREG, X_OK, c_char};
+
+use crate::strings::{PathBuffer, status_of};
+
+/// Finds a command's program. Returns whether it was found and may be executed.
+pub fn find(command: &[u8], path: Option<&[u8]>, found: &mut PathBuffer) -> bool {
+    if command.contains(&b'/') {
+        return found.set(&[command]) && is_executable(found.as_ptr()) == Ok(true);
+    }
+    let Some(path) = path.filter(|path| !path.contains(&b'%')) else {
+        return false;
+    };
+    for folder in path.split(|byte| *byte == b':') {
+        // An empty or relative folder and `~` are read differently. So is a slash at the end, in bash's `_`.
+        if folder.first() != Some(&b'/') || folder.last() == Some(&b'/') || !found.set(&[folder, b"/", command]) {
+            return false;
+        }
+        match is_executable(found.as_ptr()) {
+            Ok(true) => return true,
+            Err(libc::ENOENT | libc::ENOTDIR) => {}
+            // Something is there that cannot be executed: shells continue the search or report it.
+            Ok(false) | Err(_) => return false,
+        }
+    }
+    false
+}
+
+fn is_executable(path: *const c_char) -> Result<bool, i32> {
+    let status = status_of(path)?;
+    // SAFETY: `path` is a C string.
+    Ok(status.st_mode & S_IFMT == S_IFREG && unsafe { libc::access(path, X_OK) } == 0)
+}

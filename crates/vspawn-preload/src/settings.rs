@@ -1,0 +1,110 @@
+//! The settings of a process, read once at its start, and the counters of `--explain`: a page of a file that all processes of the tree
+//! map.
+
+use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering::Relaxed};
+
+use crate::strings::bytes;
+
+/// What became of a `sh -c TEXT`. The order is that of the page, which `spawnscope accel --explain` reads.
+#[derive(Clone, Copy)]
+pub enum Counter {
+    /// The shell was skipped.
+    Direct,
+    /// The text is more than one simple command.
+    Syntax,
+    /// The command is a builtin of a shell.
+    Builtin,
+    /// A variable changes what the shell does.
+    Environment,
+    /// Signals, ids or standard input are such that a shell would change them.
+    Process,
+    /// The program was not found, or cannot be executed.
+    Program,
+    /// The shell is not a known one.
+    UnknownShell,
+    /// `--strict` keeps the shell.
+    Strict,
+    /// The exec failed, and the shell was used after all.
+    Failed,
+}
+
+/// The size of the page.
+pub const PAGE: usize = 4096;
+
+const OFF: u8 = 1;
+const STRICT: u8 = 2;
+
+static FLAGS: AtomicU8 = AtomicU8::new(0);
+static COUNTERS: AtomicPtr<AtomicU64> = AtomicPtr::new(core::ptr::null_mut());
+
+#[derive(Clone, Copy)]
+pub struct Settings {
+    pub is_on: bool,
+    /// Whether the shell is kept wherever its absence could be noticed.
+    pub is_strict: bool,
+}
+
+pub fn settings() -> Settings {
+    let flags = FLAGS.load(Relaxed);
+    Settings {
+        is_on: flags & OFF == 0,
+        is_strict: flags & STRICT != 0,
+    }
+}
+
+/// Counts, if anyone wants to know.
+pub fn count(counter: Counter) {
+    let page = COUNTERS.load(Relaxed);
+    if !page.is_null() {
+        // SAFETY: the page has room for all counters, is aligned, and stays mapped.
+        unsafe { &*page.add(counter as usize) }.fetch_add(1, Relaxed);
+    }
+}
+
+/// Reads the environment. Called by the constructor.
+pub fn read() {
+    let mut flags = 0;
+    if value(c"SPAWNSCOPE_ACCEL") == Some(b"0") {
+        flags |= OFF;
+    }
+    if value(c"SPAWNSCOPE_ACCEL_STRICT").is_some_and(|value| value != b"0") {
+        flags |= STRICT;
+    }
+    FLAGS.store(flags, Relaxed);
+    // SAFETY: a C string is returned, or NULL.
+    let file = unsafe { libc::getenv(c"SPAWNSCOPE_ACCEL_EXPLAIN".as_ptr()) };
+    if !file.is_null() {
+        map(file);
+    }
+}
+
+fn value<'a>(name: &core::ffi::CStr) -> Option<&'a [u8]> {
+    // SAFETY: the environment is read at the start of the process, before any thread changes it.
+    unsafe {
+        let value = libc::getenv(name.as_ptr());
+        (!value.is_null()).then(|| bytes(value))
+    }
+}
+
+/// Maps the page of counters. A process that may not is not counted.
+fn map(file: *const libc::c_char) {
+    // SAFETY: `file` is a C string; the descriptor is this function's own; a mapping that failed is not stored.
+    unsafe {
+        let descriptor = libc::open(file, libc::O_RDWR | libc::O_CLOEXEC | libc::O_NOFOLLOW);
+        if descriptor < 0 {
+            return;
+        }
+        let mut status: libc::stat = core::mem::zeroed();
+        let is_page = libc::fstat(descriptor, &raw mut status) == 0
+            && status.st_mode & libc::S_IFMT == libc::S_IFREG
+            && status.st_size >= PAGE as libc::off_t;
+        if is_page {
+            let rights = libc::PROT_READ | libc::PROT_WRITE;
+            let page = libc::mmap(core::ptr::null_mut(), PAGE, rights, libc::MAP_SHARED, descriptor, 0);
+            if page != libc::MAP_FAILED {
+                COUNTERS.store(page.cast(), Relaxed);
+            }
+        }
+        libc::close(descriptor);
+    }
+}

@@ -1,0 +1,37 @@
+//! Which shell a program is. `/bin/sh` is a link, and the two shells prepare their children differently.
+
+use libc::c_char;
+
+use crate::strings::{base_name, bytes, is_same_file, status_of};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shell {
+    Dash,
+    Bash,
+}
+
+const KNOWN: [(&core::ffi::CStr, Shell); 4] = [
+    (c"/usr/bin/dash", Shell::Dash),
+    (c"/usr/bin/bash", Shell::Bash),
+    (c"/bin/dash", Shell::Dash),
+    (c"/bin/bash", Shell::Bash),
+];
+
+/// Whether a path or an argv[0] is named as a shell that may be known. Cheap: this is asked about every exec.
+///
+/// # Safety
+/// `path` is a C string.
+pub unsafe fn is_named_as_shell(path: *const c_char) -> bool {
+    // SAFETY: as the caller promises.
+    let name = base_name(unsafe { bytes(path) });
+    name == b"sh" || name == b"dash" || name == b"bash"
+}
+
+/// Finds out which shell a path leads to. It is asked at each launch: `chroot` and upgrades change the answer.
+pub fn shell_at(path: *const c_char) -> Option<Shell> {
+    let program = status_of(path).ok()?;
+    KNOWN.iter().find_map(|(known, shell)| {
+        let status = status_of(known.as_ptr()).ok()?;
+        is_same_file(&program, &status).then_some(*shell)
+    })
+}

@@ -1,0 +1,51 @@
+//! How a child ended, as the skipped shell would have said it: dash waits for its command, prints the signal that killed it, and exits
+//! with 128 + n; bash is replaced by its command.
+
+use libc::{c_int, pid_t};
+
+use crate::shell::Shell;
+use crate::strings::{bytes, errno};
+
+/// Waits for a child that replaced a shell, or for a shell (`None`). Returns its status, or -1 with errno.
+pub fn wait(pid: pid_t, shell: Option<Shell>) -> c_int {
+    let mut status = 0;
+    loop {
+        // SAFETY: the status is this function's own.
+        if unsafe { libc::waitpid(pid, &raw mut status, 0) } == pid {
+            break;
+        }
+        if errno() != libc::EINTR {
+            return -1;
+        }
+    }
+    if shell == Some(Shell::Dash) && libc::WIFSIGNALED(status) {
+        print(status);
+        return (128 + libc::WTERMSIG(status)) << 8;
+    }
+    status
+}
+
+/// Prints what dash prints, on the same standard error.
+fn print(status: c_int) {
+    let signal = libc::WTERMSIG(status);
+    if signal == libc::SIGINT || signal == libc::SIGPIPE {
+        return;
+    }
+    let mut line = [0_u8; 80];
+    let mut length = 0;
+    // SAFETY: strsignal returns a C string, which is copied at once.
+    let name = unsafe { bytes(libc::strsignal(signal)) };
+    let core: &[u8] = if libc::WCOREDUMP(status) {
+        b" (core dumped)"
+    } else {
+        b""
+    };
+    for byte in name.iter().chain(core).chain(b"\n") {
+        if let Some(place) = line.get_mut(length) {
+            *place = *byte;
+            length += 1;
+        }
+    }
+    // SAFETY: the buffer has that many bytes.
+    unsafe { libc::write(2, line.as_ptr().cast(), length) };
+}

@@ -1,0 +1,90 @@
+//! C strings as slices, and files compared without allocation.
+
+use core::mem::MaybeUninit;
+
+use libc::{c_char, c_int, stat};
+
+/// The longest path that is handled.
+pub const PATH_LIMIT: usize = 1024;
+
+/// A path on the stack, ended by NUL.
+pub struct PathBuffer {
+    bytes: [u8; PATH_LIMIT],
+}
+
+impl PathBuffer {
+    pub const fn new() -> PathBuffer {
+        PathBuffer { bytes: [0; PATH_LIMIT] }
+    }
+
+    /// Writes the parts one after the other. Returns whether they fit.
+    pub fn set(&mut self, parts: &[&[u8]]) -> bool {
+        let mut length = 0;
+        for part in parts {
+            let Some(room) = self.bytes.get_mut(length..length + part.len()) else {
+                return false;
+            };
+            room.copy_from_slice(part);
+            length += part.len();
+        }
+        match self.bytes.get_mut(length) {
+            Some(end) => *end = 0,
+            None => return false,
+        }
+        true
+    }
+
+    pub fn as_ptr(&self) -> *const c_char {
+        self.bytes.as_ptr().cast()
+    }
+
+    pub fn as_mut_slice(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+
+    /// The bytes before the NUL.
+    pub fn as_bytes(&self) -> &[u8] {
+        let end = self.bytes.iter().position(|byte| *byte == 0).unwrap_or(0);
+        self.bytes.get(..end).unwrap_or(&[])
+    }
+}
+
+/// Borrows a C string.
+///
+/// # Safety
+/// `text` is a C string that lives for `'a`.
+pub unsafe fn bytes<'a>(text: *const c_char) -> &'a [u8] {
+    // SAFETY: a C string has that many bytes.
+    unsafe { core::slice::from_raw_parts(text.cast(), libc::strlen(text)) }
+}
+
+/// The part of a path after its last slash.
+pub fn base_name(path: &[u8]) -> &[u8] {
+    path.rsplit(|byte| *byte == b'/').next().unwrap_or(path)
+}
+
+/// Reads what a path leads to. The error is the errno.
+pub fn status_of(path: *const c_char) -> Result<stat, c_int> {
+    let mut status = MaybeUninit::<stat>::uninit();
+    // SAFETY: `path` is a C string by all callers, and the buffer is a stat.
+    if unsafe { libc::stat(path, status.as_mut_ptr()) } == 0 {
+        // SAFETY: stat has filled it.
+        Ok(unsafe { status.assume_init() })
+    } else {
+        Err(errno())
+    }
+}
+
+pub fn is_same_file(one: &stat, other: &stat) -> bool {
+    one.st_dev == other.st_dev && one.st_ino == other.st_ino
+}
+
+pub fn errno() -> c_int {
+    // SAFETY: the pointer is to this thread's errno.
+    unsafe { *libc::__errno_location() }
+}
+
+pub fn set_errno(value: c_int) {
+    // SAFETY: the pointer is to this thread's errno.
+    unsafe { *libc::__errno_location() = value };
+}

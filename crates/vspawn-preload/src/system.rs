@@ -1,0 +1,166 @@
+//! `system`, for all texts: the count of callers that share the ignored SIGINT and SIGQUIT must be one.
+
+use core::cell::UnsafeCell;
+use core::mem::{MaybeUninit, zeroed};
+
+use libc::{c_char, c_int, pid_t, posix_spawnattr_t, sigaction, sigset_t};
+
+use crate::exec::own_environment;
+use crate::hooks::{Strings, real};
+use crate::lock::Lock;
+use crate::shell::Shell;
+use crate::spawn::{Request, attempt};
+use crate::status::wait;
+use crate::strings::{errno, set_errno};
+
+const SHELL: *const c_char = c"/bin/sh".as_ptr();
+
+unsafe extern "C" {
+    fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
+}
+
+/// The dispositions from before the first caller.
+struct Shared {
+    lock: Lock,
+    callers: UnsafeCell<usize>,
+    interrupt: UnsafeCell<MaybeUninit<sigaction>>,
+    quit: UnsafeCell<MaybeUninit<sigaction>>,
+}
+
+// SAFETY: the cells are used with the lock held only.
+unsafe impl Sync for Shared {}
+
+static SHARED: Shared = Shared {
+    lock: Lock::new(),
+    callers: UnsafeCell::new(0),
+    interrupt: UnsafeCell::new(MaybeUninit::uninit()),
+    quit: UnsafeCell::new(MaybeUninit::uninit()),
+};
+
+/// SIGINT and SIGQUIT are ignored, and SIGCHLD is blocked, while this lives.
+struct Ignored {
+    mask: sigset_t,
+    /// Those of the two that the child gets back.
+    defaults: sigset_t,
+}
+
+impl Ignored {
+    fn start() -> Ignored {
+        let _guard = SHARED.lock.take();
+        // SAFETY: the lock is held; all structures are libc's, zeroed before.
+        unsafe {
+            let mut ignore: sigaction = zeroed();
+            ignore.sa_sigaction = libc::SIG_IGN;
+            if *SHARED.callers.get() == 0 {
+                libc::sigaction(libc::SIGINT, &raw const ignore, SHARED.interrupt.get().cast());
+                libc::sigaction(libc::SIGQUIT, &raw const ignore, SHARED.quit.get().cast());
+            }
+            *SHARED.callers.get() += 1;
+            let mut ignored = Ignored {
+                mask: zeroed(),
+                defaults: zeroed(),
+            };
+            for (signal, saved) in [(libc::SIGINT, &SHARED.interrupt), (libc::SIGQUIT, &SHARED.quit)] {
+                if (*saved.get().cast::<sigaction>()).sa_sigaction != libc::SIG_IGN {
+                    libc::sigaddset(&raw mut ignored.defaults, signal);
+                }
+            }
+            let mut child: sigset_t = zeroed();
+            libc::sigaddset(&raw mut child, libc::SIGCHLD);
+            libc::pthread_sigmask(libc::SIG_BLOCK, &raw const child, &raw mut ignored.mask);
+            ignored
+        }
+    }
+}
+
+impl Drop for Ignored {
+    fn drop(&mut self) {
+        let _guard = SHARED.lock.take();
+        // SAFETY: the lock is held; the first caller has saved the dispositions.
+        unsafe {
+            *SHARED.callers.get() -= 1;
+            if *SHARED.callers.get() == 0 {
+                libc::sigaction(libc::SIGINT, SHARED.interrupt.get().cast(), core::ptr::null_mut());
+                libc::sigaction(libc::SIGQUIT, SHARED.quit.get().cast(), core::ptr::null_mut());
+            }
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.mask, core::ptr::null_mut());
+        }
+    }
+}
+
+#[unsafe(no_mangle)]
+unsafe extern "C" fn system(text: *const c_char) -> c_int {
+    if text.is_null() {
+        // SAFETY: NULL asks if there is a shell.
+        return unsafe { real::system(text) };
+    }
+    let mut before = 0;
+    // A cancelled thread is not unwound through Rust: it ends when its command has.
+    // SAFETY: the state is a number.
+    unsafe { pthread_setcancelstate(1, &raw mut before) };
+    let status = run(text);
+    // SAFETY: as above.
+    unsafe { pthread_setcancelstate(before, core::ptr::null_mut()) };
+    status
+}
+
+fn run(text: *const c_char) -> c_int {
+    let ignored = Ignored::start();
+    let (status, error) = match launch(text, &ignored) {
+        Ok((pid, shell)) => (wait(pid, shell), errno()),
+        // As if the shell could not be executed.
+        Err(error) => (127 << 8, error),
+    };
+    drop(ignored);
+    if status == -1 || status == 127 << 8 {
+        set_errno(error);
+    }
+    status
+}
+
+/// Launches the program, or the shell (`None`). The error is an errno.
+fn launch(text: *const c_char, ignored: &Ignored) -> Result<(pid_t, Option<Shell>), c_int> {
+    let argv = [c"sh".as_ptr(), c"-c".as_ptr(), text, core::ptr::null()];
+    let mut pid = 0;
+    let mut attributes = MaybeUninit::<posix_spawnattr_t>::uninit();
+    // SAFETY: the attributes are initialized first and destroyed last; the arrays end with NULL.
+    unsafe {
+        libc::posix_spawnattr_init(attributes.as_mut_ptr());
+        let flags = libc::POSIX_SPAWN_SETSIGDEF | libc::POSIX_SPAWN_SETSIGMASK;
+        libc::posix_spawnattr_setflags(attributes.as_mut_ptr(), flags as _);
+        libc::posix_spawnattr_setsigmask(attributes.as_mut_ptr(), &raw const ignored.mask);
+        libc::posix_spawnattr_setsigdefault(attributes.as_mut_ptr(), &raw const ignored.defaults);
+        let result = spawn(&mut pid, argv.as_ptr(), core::ptr::null(), attributes.as_ptr());
+        libc::posix_spawnattr_destroy(attributes.as_mut_ptr());
+        result.map(|shell| (pid, shell))
+    }
+}
+
+/// Launches `/bin/sh` with these arguments, or the program that it would.
+///
+/// # Safety
+/// The arguments are valid for `posix_spawn`.
+pub unsafe fn spawn(
+    pid: &mut pid_t,
+    argv: Strings,
+    actions: *const libc::posix_spawn_file_actions_t,
+    attributes: *const posix_spawnattr_t,
+) -> Result<Option<Shell>, c_int> {
+    let request = Request {
+        path: SHELL,
+        actions,
+        attributes,
+        argv,
+        environment: own_environment(),
+    };
+    // SAFETY: as the caller promises.
+    unsafe {
+        if let Some(shell) = attempt(pid, request) {
+            return Ok(Some(shell));
+        }
+        match real::posix_spawn(pid, SHELL, actions, attributes, argv, request.environment) {
+            0 => Ok(None),
+            error => Err(error),
+        }
+    }
+}

@@ -1,0 +1,177 @@
+//! Builds the library and the C programs, and runs texts by `launch` with and without the library.
+
+use std::collections::BTreeMap;
+use std::io::{Seek, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+
+use tempfile::TempDir;
+
+pub const CRATE: &str = env!("CARGO_MANIFEST_DIR");
+
+/// The library, built as for users: cargo does not build it for a test.
+pub fn library() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo
+            .args(["build", "--locked", "--offline", "--lib", "--manifest-path"])
+            .arg(Path::new(CRATE).join("Cargo.toml"));
+        if !cfg!(debug_assertions) {
+            cargo.arg("--release");
+        }
+        succeed(&mut cargo);
+        // This program is in PROFILE/deps.
+        let own = std::env::current_exe().expect("a program has a path");
+        let library = own
+            .ancestors()
+            .nth(2)
+            .expect("cargo's folders")
+            .join("libvspawn_preload.so");
+        assert!(library.exists(), "{library:?}");
+        library
+    })
+}
+
+/// The compiled C programs.
+fn programs() -> &'static Path {
+    static BUILT: OnceLock<TempDir> = OnceLock::new();
+    BUILT
+        .get_or_init(|| {
+            let folder = tempfile::tempdir().expect("a folder");
+            for (name, option) in [("probe", "-static"), ("launch", "-Wno-mismatched-dealloc")] {
+                let mut cc = Command::new("timeout");
+                cc.args(["60", "cc", "-O1", "-Wall", "-Wextra", "-Werror", option]);
+                cc.arg(Path::new(CRATE).join(format!("tests/c/{name}.c")));
+                succeed(cc.arg("-o").arg(folder.path().join(name)));
+            }
+            folder
+        })
+        .path()
+}
+
+/// Runs a command to its end, which must succeed.
+pub fn succeed(command: &mut Command) -> Output {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    assert!(output.status.success(), "{command:?}: {output:?}");
+    output
+}
+
+/// A folder with `probe` and `launch`, in which texts are run.
+pub struct Folder {
+    folder: TempDir,
+}
+
+/// How texts are run.
+#[derive(Clone)]
+pub struct Setting {
+    pub function: &'static str,
+    pub shell: &'static str,
+    pub variables: BTreeMap<String, String>,
+}
+
+/// Of one text.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Result {
+    pub output: String,
+    pub errors: String,
+}
+
+impl Setting {
+    pub fn new(function: &'static str, shell: &'static str) -> Setting {
+        Setting {
+            function,
+            shell,
+            variables: BTreeMap::new(),
+        }
+    }
+
+    pub fn with(mut self, name: &str, value: &str) -> Setting {
+        self.variables.insert(name.to_owned(), value.to_owned());
+        self
+    }
+}
+
+impl Folder {
+    pub fn new() -> Folder {
+        let folder = tempfile::tempdir().expect("a folder");
+        for name in ["probe", "launch"] {
+            std::fs::copy(programs().join(name), folder.path().join(name)).expect("a copy");
+        }
+        let text_without_interpreter = "echo from a text file\n";
+        for (name, text, mode) in [
+            ("script", text_without_interpreter, 0o755),
+            ("plain", "not executable\n", 0o644),
+            ("lost", "#!/nonexistent/interpreter\n", 0o755),
+        ] {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).expect("a file");
+            std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(mode)).expect("its mode");
+        }
+        std::fs::create_dir(folder.path().join("directory")).expect("a folder");
+        Folder { folder }
+    }
+
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Runs texts with or without the library.
+    pub fn run(&self, setting: &Setting, texts: &[&[u8]], with: bool) -> Result {
+        let mut input = tempfile::tempfile().expect("a file");
+        for text in texts {
+            input
+                .write_all(text)
+                .and_then(|()| input.write_all(b"\0"))
+                .expect("a file");
+        }
+        input.rewind().expect("a file");
+        let output = Command::new("/usr/bin/timeout")
+            .args(["300", "./launch", setting.function, setting.shell])
+            .env_clear()
+            .current_dir(self.path())
+            .env("PATH", format!("{}:/usr/bin:/bin", self.path().display()))
+            .env("LD_PRELOAD", library())
+            .envs(&setting.variables)
+            .env("SPAWNSCOPE_ACCEL", if with { "1" } else { "0" })
+            .stdin(Stdio::from(input))
+            .output()
+            .expect("timeout starts");
+        assert_eq!(output.status.code(), Some(0), "{output:?}");
+        Result {
+            output: String::from_utf8_lossy(&output.stdout).into_owned(),
+            errors: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// Runs texts one by one, each with and without the library, and compares. Returns how often the shell was skipped.
+    pub fn compare(&self, setting: &Setting, texts: &[&[u8]]) -> u64 {
+        let page = self.path().join("counters");
+        std::fs::write(&page, [0; 4096]).expect("a file");
+        let counted = setting
+            .clone()
+            .with("SPAWNSCOPE_ACCEL_EXPLAIN", page.to_str().expect("a path"));
+        let shown = |result: &Result| format!("{}\n{}", result.output, result.errors);
+        let (without, with) = (self.run(&counted, texts, false), self.run(&counted, texts, true));
+        if without != with {
+            for text in texts {
+                let (without, with) = (self.run(&counted, &[text], false), self.run(&counted, &[text], true));
+                let text = String::from_utf8_lossy(text);
+                let (function, shell) = (setting.function, setting.shell);
+                assert_eq!(
+                    shown(&without),
+                    shown(&with),
+                    "{function} {shell} {text:?} {:?}",
+                    setting.variables
+                );
+            }
+            panic!(
+                "{:?}: they differ only together: {without:?} {with:?}",
+                setting.variables
+            );
+        }
+        let counters = std::fs::read(&page).expect("a file");
+        u64::from_ne_bytes(counters[..8].try_into().expect("eight bytes"))
+    }
+}

@@ -1,0 +1,134 @@
+//! Random texts: what is accepted as one simple command means the same to dash and bash. The seed and the number of texts are
+//! `VSPAWN_PRELOAD_SEED` and `VSPAWN_PRELOAD_TEXTS` (scripts/accel-fuzz.sh).
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+use crate::build::{Folder, Setting};
+use crate::text::Words;
+
+const PIECES: &[&str] = &[
+    "a", "b", "0", "7", "/", ".", "-", "=", ":", ",", "+", "@", "%", "^", "_", " ", " ", "  ", "\t", "'", "'", "\"",
+    "\"", "\\", "\\", "$", "`", "*", "?", "~", "#", "{", "}", "[", "]", "!", "(", ")", "\n", "'a b'", "\"a b\"",
+    "\\\"", "\\'", "\\\\", "\\$", "ab", "''", "\"\"",
+];
+/// None of these does anything outside of its folder.
+const COMMANDS: &[&str] = &[
+    "probe",
+    "probe",
+    "probe",
+    "./probe",
+    "'probe'",
+    "pr\\obe",
+    "\"./probe\"",
+    "missing",
+    "echo",
+    "true",
+    "test",
+    "if",
+    "script",
+    "./plain",
+    "a=b",
+    "",
+    "%a",
+    "{",
+];
+
+fn number(name: &str, default: u64) -> u64 {
+    std::env::var(name).map_or(default, |value| value.parse().expect("a number"))
+}
+
+fn random_arguments(random: &mut fastrand::Rng) -> String {
+    let count = random.usize(0..12);
+    (0..count).map(|_| *random.choice(PIECES).expect("pieces")).collect()
+}
+
+/// Each accepted text is an argument list for a function that prints its arguments, thousands of texts for each process.
+#[test]
+fn accepted_texts_have_the_words_that_both_shells_read() {
+    let mut random = fastrand::Rng::with_seed(number("VSPAWN_PRELOAD_SEED", 1));
+    let mut left = number("VSPAWN_PRELOAD_TEXTS", 20_000);
+    let mut words = Words::new();
+    while left > 0 {
+        let mut script = b"p() { printf '%s\\0' \"$@\"; printf '\\1\\n'; }\n".to_vec();
+        let mut expected = Vec::new();
+        let mut texts = Vec::new();
+        while texts.len() < 20_000.min(usize::try_from(left).expect("a count")) {
+            let text = format!("p {}", random_arguments(&mut random));
+            if words.read(text.as_bytes()).is_err() {
+                continue;
+            }
+            let before = expected.len();
+            for index in 1..words.count().max(2) {
+                expected.extend_from_slice(words.get(index));
+                expected.push(0);
+            }
+            expected.extend_from_slice(b"\x01\n");
+            script.extend_from_slice(text.as_bytes());
+            script.push(b'\n');
+            texts.push((text, before));
+        }
+        left -= texts.len() as u64;
+        for shell in [&["dash"][..], &["bash"], &["bash", "--posix"]] {
+            let printed = printed_by(shell, &script);
+            if printed != expected {
+                let same = printed
+                    .iter()
+                    .zip(&expected)
+                    .take_while(|(one, other)| one == other)
+                    .count();
+                let text = texts.iter().rev().find(|(_, start)| *start <= same);
+                panic!("{shell:?} reads {text:?} differently");
+            }
+        }
+    }
+}
+
+fn printed_by(shell: &[&str], script: &[u8]) -> Vec<u8> {
+    let mut file = tempfile::NamedTempFile::new().expect("a file");
+    file.write_all(script).expect("a file");
+    let output = Command::new("timeout")
+        .arg("300")
+        .args(shell)
+        .arg(file.path())
+        .stdin(Stdio::null())
+        .output()
+        .expect("a shell");
+    assert!(
+        output.status.success() && output.stderr.is_empty(),
+        "{:?}",
+        output.stderr
+    );
+    output.stdout
+}
+
+/// Whole texts, accepted or not: argv, environment, output and status with and without the library.
+#[test]
+fn random_texts_have_the_same_result_with_and_without_the_library() {
+    let mut random = fastrand::Rng::with_seed(number("VSPAWN_PRELOAD_SEED", 1));
+    let count = number("VSPAWN_PRELOAD_WHOLE_TEXTS", 1_000);
+    let folder = Folder::new();
+    let mut skipped = 0;
+    for _ in 0..count.div_ceil(100) {
+        let texts: Vec<String> = (0..100)
+            .map(|_| {
+                loop {
+                    let command = random.choice(COMMANDS).expect("commands");
+                    let text = format!("{command} {}", random_arguments(&mut random));
+                    // The shell's pid differs from run to run.
+                    if !text.contains("$$") {
+                        break text;
+                    }
+                }
+            })
+            .collect();
+        let texts: Vec<&[u8]> = texts.iter().map(String::as_bytes).collect();
+        let shell = *random.choice(&["/bin/dash", "/bin/bash"]).expect("shells");
+        let function = *random
+            .choice(&["execve", "execl", "posix_spawn", "vfork"])
+            .expect("functions");
+        let setting = Setting::new(function, shell).with("SHLVL", "1");
+        skipped += folder.compare(&setting, &texts);
+    }
+    assert!(skipped > count / 20, "{skipped} of {count} skipped the shell");
+}

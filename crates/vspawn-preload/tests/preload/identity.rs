@@ -1,0 +1,493 @@
+//! The table of identity: one test for each thing in which a program run directly could differ from one run by a shell.
+
+use std::process::Command;
+
+use crate::build::{Folder, Result, Setting, library};
+
+const SHELLS: [&str; 2] = ["/bin/dash", "/bin/bash"];
+
+/// The texts have the same result in both shells, with the shell skipped for each of them.
+fn direct(texts: &[&[u8]]) {
+    direct_with(texts, |setting| setting);
+}
+
+fn direct_with(texts: &[&[u8]], change: impl Fn(Setting) -> Setting) {
+    let folder = Folder::new();
+    for shell in SHELLS {
+        let skipped = folder.compare(&change(Setting::new("execve", shell)), texts);
+        assert_eq!(skipped, texts.len() as u64, "{shell}");
+    }
+}
+
+/// The texts have the same result, because the shell runs each of them.
+fn kept(texts: &[&[u8]]) {
+    kept_with(texts, &SHELLS, |setting| setting);
+}
+
+fn kept_with(texts: &[&[u8]], shells: &[&'static str], change: impl Fn(Setting) -> Setting) {
+    let folder = Folder::new();
+    for shell in shells {
+        let skipped = folder.compare(&change(Setting::new("execve", shell)), texts);
+        assert_eq!(skipped, 0, "{shell}");
+    }
+}
+
+#[test]
+fn quoting() {
+    direct(&[
+        b"probe a b",
+        b"probe 'a b' \"c d\"",
+        b"probe a'b'\"c\"d ''",
+        b"probe \"\" ''",
+        b"'probe' x",
+        b"probe 'a\nb' \"c\nd\" '\t'",
+        b" \tprobe  a \t ",
+        b"probe '\"' \"'\" '$HOME `a` * ~ \\n #'",
+    ]);
+}
+
+#[test]
+fn escapes() {
+    direct(&[
+        b"probe a\\ b \\' \\\" \\\\ \\$HOME \\* \\~ \\# \\; \\a",
+        b"probe \"a\\\"b\" \"\\\\\" \"\\$HOME\" \"\\`\" \"\\a\\n\\.\" \"a b\"",
+        b"pro\\be x",
+    ]);
+    kept(&[b"probe a\\\nb", b"probe \"a\\\nb\"", b"probe a\\", b"probe \"a"]);
+}
+
+#[test]
+fn expansions_globs_and_tildes() {
+    kept(&[
+        b"probe $HOME",
+        b"probe \"$HOME\"",
+        b"probe `echo a`",
+        b"probe $(echo a)",
+        b"probe *",
+        b"probe pro?e",
+        b"probe [p]robe",
+        b"probe ~",
+        b"probe a=~",
+        b"probe {a,b}",
+        b"probe a{1..3}",
+        b"probe $'a'",
+        b"probe $((1+1))",
+        b"probe a # b",
+        b"probe !",
+    ]);
+}
+
+#[test]
+fn operators_and_redirections() {
+    kept(&[
+        b"probe; probe",
+        b"probe && probe",
+        b"probe | cat",
+        b"probe >out",
+        b"probe 2>/dev/null",
+        b"probe 2>&1",
+        b"probe <probe",
+        b"(probe)",
+        b"probe\nprobe",
+        b"! probe",
+    ]);
+}
+
+#[test]
+fn assignments() {
+    direct(&[b"probe a=b", b"probe --x=y =z a=:b"]);
+    kept(&[b"a=b probe", b"a=b", b"a= probe"]);
+}
+
+#[test]
+fn builtins_and_reserved_words() {
+    kept(&[
+        b"echo a\\\\tb",
+        b"'echo' a",
+        b"e\\cho a",
+        b"true",
+        b"false",
+        b"test a",
+        b"[ a ]",
+        b"pwd",
+        b"printf a",
+        b"cd /",
+        b"exit 3",
+        b"kill -l",
+        b". script",
+        b": a",
+        b"times",
+        b"type probe",
+        b"command probe",
+        b"exec probe",
+        b"if probe",
+        b"[[ a ]]",
+        b"declare a",
+        b"%1",
+        b"{ probe",
+        b"umask",
+    ]);
+}
+
+#[test]
+fn every_builtin_of_the_installed_shells_is_known() {
+    let listed = Command::new("bash")
+        .args(["-c", "compgen -b; compgen -k"])
+        .output()
+        .expect("bash");
+    let names = String::from_utf8(listed.stdout).expect("text");
+    assert!(names.lines().count() > 60);
+    for name in names.lines() {
+        assert!(crate::names::belongs_to_shell(name.as_bytes()), "{name}");
+    }
+    // The names in the program itself, which are those of its table.
+    let dash = std::fs::read("/bin/dash").expect("dash");
+    for word in dash.split(|byte| *byte == 0) {
+        let is_name = !word.is_empty() && word.len() < 9 && word.iter().all(u8::is_ascii_lowercase);
+        let Some(name) = is_name.then(|| String::from_utf8_lossy(word).into_owned()) else {
+            continue;
+        };
+        let output = Command::new("dash")
+            .args(["-c", "PATH=; command -V \"$1\"", "sh", &name])
+            .output()
+            .expect("dash");
+        let is_builtin = String::from_utf8_lossy(&output.stdout).contains("shell");
+        assert!(!is_builtin || crate::names::belongs_to_shell(word), "{name}");
+    }
+}
+
+#[test]
+fn options_in_place_of_texts() {
+    kept(&[b"-x probe", b"+x", b"--", b"", b" ", b"\t"]);
+}
+
+#[test]
+fn exit_statuses() {
+    for status in ["0", "1", "126", "127", "128", "200", "255"] {
+        direct_with(&[b"probe"], |setting| setting.with("PROBE_STATUS", status));
+    }
+}
+
+#[test]
+fn a_commands_signal_reaches_callers_of_popen_and_system_as_with_the_shell() {
+    let folder = Folder::new();
+    for function in ["system", "popen", "popen-w", "popen-fclose"] {
+        for signal in ["1", "2", "6", "9", "11", "13", "15", "34"] {
+            let setting = Setting::new(function, "/bin/sh").with("PROBE_SIGNAL", signal);
+            assert_eq!(
+                folder.compare(&setting, &[b"probe"]),
+                skipped_by(function),
+                "{function} {signal}"
+            );
+        }
+    }
+}
+
+/// `popen` is tested while another stream is open, whose `cat` is a text of its own.
+fn skipped_by(function: &str) -> u64 {
+    if matches!(function, "popen" | "popen-fclose") {
+        2
+    } else {
+        1
+    }
+}
+
+#[test]
+fn an_execs_signal_status_is_the_commands_own_unless_strict() {
+    let folder = Folder::new();
+    let setting = Setting::new("execve", "/bin/dash").with("PROBE_SIGNAL", "9");
+    let last = |result: &Result| result.output.lines().rev().nth(1).map(str::to_owned);
+    let without = folder.run(&setting, &[b"probe"], false);
+    let with = folder.run(&setting, &[b"probe"], true);
+    assert_eq!(last(&without).as_deref(), Some("status 8900"), "{without:?}");
+    assert_eq!(last(&with).as_deref(), Some("status 9"), "{with:?}");
+    let strict = setting.with("SPAWNSCOPE_ACCEL_STRICT", "1");
+    assert_eq!(folder.compare(&strict, &[b"probe"]), 0);
+    // bash executes its command in place.
+    let bash = Setting::new("execve", "/bin/bash")
+        .with("PROBE_SIGNAL", "9")
+        .with("SPAWNSCOPE_ACCEL_STRICT", "1");
+    assert_eq!(folder.compare(&bash, &[b"probe"]), 1);
+}
+
+#[test]
+fn every_function() {
+    let folder = Folder::new();
+    for shell in SHELLS {
+        for function in [
+            "execve",
+            "execv",
+            "execvp",
+            "execvpe",
+            "execl",
+            "execlp",
+            "execle",
+            "vfork",
+            "posix_spawn",
+            "posix_spawnp",
+        ] {
+            let setting = Setting::new(function, shell).with("SHLVL", "1");
+            assert_eq!(folder.compare(&setting, &[b"probe 'a b'"]), 1, "{function} {shell}");
+            folder.compare(&setting, &[b"probe $HOME", b"missing", b"script", b"echo a"]);
+        }
+        for function in ["execl-more", "spawn-chdir"] {
+            assert_eq!(
+                folder.compare(&Setting::new(function, shell), &[b"probe \"$0$1$7\""]),
+                0,
+                "{function}"
+            );
+        }
+        // The directory that a child will be in is not known.
+        assert_eq!(folder.compare(&Setting::new("spawn-chdir", shell), &[b"probe"]), 0);
+    }
+    for function in ["system", "popen", "popen-w", "popen-fclose"] {
+        let setting = Setting::new(function, "/bin/sh");
+        assert_eq!(
+            folder.compare(&setting, &[b"probe 'a b'"]),
+            skipped_by(function),
+            "{function}"
+        );
+        folder.compare(
+            &setting,
+            &[b"probe $HOME", b"missing", b"script", b"echo a", b"exit 3", b"(", b""],
+        );
+    }
+}
+
+#[test]
+fn errors_of_the_search_are_the_shells() {
+    let folder = Folder::new();
+    let texts: [&[u8]; 12] = [
+        b"missing",
+        b"./missing",
+        b"plain",
+        b"./plain",
+        b"directory",
+        b"./directory",
+        b"script a",
+        b"./script",
+        b"lost",
+        b"./lost",
+        b"./probe/x",
+        b"/",
+    ];
+    for shell in SHELLS {
+        for text in texts {
+            folder.compare(&Setting::new("execve", shell), &[text]);
+            folder.compare(&Setting::new("posix_spawn", shell), &[text]);
+        }
+    }
+}
+
+#[test]
+fn paths_that_shells_read_differently() {
+    for path in ["", ".", ":", "directory:.", "~", "%builtin:/usr/bin", "/nonexistent::."] {
+        kept_with(&[b"probe a"], &SHELLS, |setting| setting.with("PATH", path));
+    }
+    direct(&[b"./probe a", b"./directory/../probe"]);
+}
+
+#[test]
+fn environments() {
+    for (name, value) in [
+        ("PWD", "/nonexistent"),
+        ("PWD", "relative"),
+        ("PWD", ""),
+        ("OLDPWD", "/usr"),
+        ("_", "/foo"),
+        ("SHLVL", "0"),
+        ("SHLVL", "7"),
+        ("SHLVL", "12"),
+        ("LANG", "xx_YY"),
+        ("LC_ALL", "C"),
+        ("LC_ALL", "C.UTF-8"),
+        ("MAIL", "x"),
+        ("MAILPATH", "x"),
+        ("HOME", "/"),
+        ("TERM", "dumb"),
+        ("COLUMNS", "7"),
+        ("LINES", "7"),
+        ("HOSTNAME", "h"),
+        ("SHELL", "/x"),
+        ("HISTFILE", "/x"),
+        ("TMOUT", "1"),
+        ("EDITOR", "a=b"),
+        ("EMACS", "t"),
+        ("CDPATH", "/"),
+        ("TZ", "x"),
+    ] {
+        direct_with(&[b"probe a"], |setting| setting.with(name, value));
+    }
+}
+
+#[test]
+fn names_that_are_no_variables() {
+    let folder = Folder::new();
+    for name in ["A.B", "1x", "a-b", "a b", "BASH.x"] {
+        let change = |shell| Setting::new("execve", shell).with(name, "1").with("C", "2");
+        assert_eq!(
+            folder.compare(&change("/bin/dash"), &[b"probe"]),
+            1,
+            "dash drops {name}"
+        );
+        assert_eq!(folder.compare(&change("/bin/bash"), &[b"probe"]), 0, "{name}");
+    }
+}
+
+#[test]
+fn variables_that_change_what_a_shell_does() {
+    for (name, value) in [
+        ("IFS", "a"),
+        ("OPTIND", "7"),
+        ("LINENO", "7"),
+        ("ENV", "/nonexistent"),
+        ("BASH_ENV", "./script"),
+        ("PWD", "/tmp/."),
+    ] {
+        kept_with(&[b"probe a"], &SHELLS, |setting| setting.with(name, value));
+    }
+    for (name, value) in [
+        ("BASH_FUNC_probe%%", "() { echo function; }"),
+        ("BASHOPTS", "failglob"),
+        ("SHELLOPTS", "noexec"),
+        ("POSIXLY_CORRECT", "1"),
+        ("SHLVL", "x"),
+        ("SHLVL", "999"),
+        ("SHLVL", "-1"),
+        ("SHLVL", "007"),
+        ("LC_ALL", "xx"),
+        ("OLDPWD", "/nonexistent"),
+        ("PS4", "x"),
+        ("PS1", "x"),
+        ("EXECIGNORE", "*"),
+        ("UID", "7"),
+        ("RANDOM", "7"),
+    ] {
+        kept_with(&[b"probe a"], &["/bin/bash"], |setting| setting.with(name, value));
+    }
+}
+
+#[test]
+fn the_order_of_a_hundred_variables() {
+    let mut random = fastrand::Rng::with_seed(1);
+    for _ in 0..20 {
+        let folder = Folder::new();
+        for shell in SHELLS {
+            let mut setting = Setting::new("execve", shell);
+            for _ in 0..random.usize(1..150) {
+                let name: String = (0..random.usize(1..12)).map(|_| random.alphabetic()).collect();
+                setting = setting.with(&format!("{name}_"), &random.u8(..).to_string());
+            }
+            for name in ["MAIL", "PATH", "PWD", "_", "OLDPWD", "SHLVL"] {
+                if random.bool() && name != "PATH" {
+                    setting = setting.with(name, "/tmp");
+                }
+            }
+            setting
+                .variables
+                .entry("SHLVL".into())
+                .and_modify(|level| "3".clone_into(level));
+            assert_eq!(
+                folder.compare(&setting, &[b"probe"]),
+                1,
+                "{setting:?}",
+                setting = setting.variables
+            );
+        }
+    }
+}
+
+#[test]
+fn signals() {
+    for signal in ["1", "2", "3", "13", "15"] {
+        direct_with(&[b"probe"], |setting| setting.with("LAUNCH_IGNORE", signal));
+    }
+    kept_with(&[b"probe"], &SHELLS, |setting| setting.with("LAUNCH_IGNORE", "17"));
+    for signal in ["2", "17", "64"] {
+        kept_with(&[b"probe"], &SHELLS, |setting| setting.with("LAUNCH_BLOCK", signal));
+    }
+    let folder = Folder::new();
+    for function in ["system", "popen", "posix_spawn"] {
+        for variable in ["LAUNCH_IGNORE", "LAUNCH_BLOCK"] {
+            for signal in ["2", "3", "15"] {
+                folder.compare(&Setting::new(function, "/bin/sh").with(variable, signal), &[b"probe"]);
+            }
+        }
+    }
+}
+
+#[test]
+fn long_texts() {
+    let fits = [b"probe ".to_vec(), vec![b'a'; 4090]].concat();
+    direct(&[&fits]);
+    let long = [b"probe ".to_vec(), vec![b'a'; 4091]].concat();
+    let many = [b"probe".to_vec(), b" a".repeat(127)].concat();
+    direct(&[&many]);
+    let more = [b"probe".to_vec(), b" a".repeat(128)].concat();
+    let huge = [b"probe ".to_vec(), vec![b'a'; 100_000]].concat();
+    kept(&[&long, &more, &huge]);
+}
+
+#[test]
+fn bytes_beyond_ascii_and_control_characters() {
+    kept(&[
+        "probe ä".as_bytes(),
+        b"probe \xff",
+        b"probe '\x81\x88'",
+        b"probe \"\xc3\"",
+        b"probe \x01",
+        b"probe '\x7f'",
+        b"probe \r",
+    ]);
+}
+
+#[test]
+fn it_can_be_switched_off_for_a_child() {
+    let folder = Folder::new();
+    let setting = Setting::new("execve", "/bin/sh");
+    let page = folder.path().join("page");
+    std::fs::write(&page, [0; 4096]).expect("a file");
+    let setting = setting.with("SPAWNSCOPE_ACCEL_EXPLAIN", page.to_str().expect("a path"));
+    folder.run(&setting, &[b"env SPAWNSCOPE_ACCEL=0 ./launch execve /bin/sh"], true);
+    let counters = std::fs::read(&page).expect("a file");
+    assert_eq!(counters[0], 1, "env itself is run directly, and nothing below it");
+}
+
+#[test]
+fn the_installed_library_is_small_and_needs_only_libc() {
+    let installed = installed_library();
+    let listed = Command::new("readelf")
+        .arg("-d")
+        .arg(&installed)
+        .output()
+        .expect("readelf");
+    let text = String::from_utf8_lossy(&listed.stdout).into_owned();
+    let needed: Vec<_> = text.lines().filter(|line| line.contains("(NEEDED)")).collect();
+    assert!(
+        matches!(needed[..], [libc] if libc.contains("[libc.so.6]")),
+        "{needed:?}"
+    );
+    let size = std::fs::metadata(&installed).expect("the library").len();
+    assert!(size < 100_000, "{size} bytes");
+}
+
+/// Builds the library as it is installed.
+fn installed_library() -> std::path::PathBuf {
+    crate::build::succeed(
+        Command::new(env!("CARGO"))
+            .args([
+                "build",
+                "--locked",
+                "--offline",
+                "--profile",
+                "preload",
+                "--manifest-path",
+            ])
+            .arg(std::path::Path::new(crate::build::CRATE).join("Cargo.toml")),
+    );
+    let folder = library()
+        .parent()
+        .and_then(std::path::Path::parent)
+        .expect("cargo's folders");
+    folder.join("preload/libvspawn_preload.so")
+}

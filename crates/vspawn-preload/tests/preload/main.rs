@@ -1,0 +1,11 @@
+//! `libvspawn_preload.so` compared with the shells that it skips: everything that a launched program can see, its output and its status
+//! are the same with and without.
+
+mod build;
+mod differential;
+mod identity;
+#[path = "../../src/names.rs"]
+mod names;
+mod programs;
+#[path = "../../src/text.rs"]
+mod text;

@@ -1,0 +1,99 @@
+//! Programs that people use, with and without the library: the same output and status. A program that is not installed is skipped.
+
+use std::process::{Command, Stdio};
+
+use crate::build::library;
+
+/// Runs a program with and without the library, and compares.
+fn same(program: &str, arguments: &[&str]) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let run = |with: &str| {
+        Command::new("timeout")
+            .arg("60")
+            .arg(program)
+            .args(arguments)
+            .current_dir(folder.path())
+            .env("LD_PRELOAD", library())
+            .env("SPAWNSCOPE_ACCEL", with)
+            .stdin(Stdio::null())
+            .output()
+            .expect("timeout starts")
+    };
+    let (without, with) = (run("0"), run("1"));
+    if without.status.code() == Some(127) {
+        eprintln!("SKIPPED: {program} is not installed");
+        return;
+    }
+    assert_eq!(without, with, "{program}");
+    assert!(!with.stdout.is_empty(), "{with:?}");
+}
+
+#[test]
+fn python() {
+    same(
+        "python3",
+        &[
+            "-c",
+            r#"
+import os, subprocess
+for text in ["expr 1 + 2", "ls /nonexistent 2>&1", "missing", "cat '/proc/self/comm'", "sleep 0", "exit 7", 'grep "c" /proc/self/comm']:
+    done = subprocess.run(text, shell=True, capture_output=True)
+    print(done.returncode, done.stdout, done.stderr, os.system(text), os.popen(text).read(), flush=True)
+"#,
+        ],
+    );
+}
+
+#[test]
+fn perl() {
+    same(
+        "perl",
+        &[
+            "-e",
+            r#"
+$| = 1;
+for my $text ("expr 1 + 2", "expr '1' + 2", "missing 'a'", "ls \"/nonexistent\"", "exit 7") {
+    print system($text), "|", `$text`, "|$?\n";
+}
+"#,
+        ],
+    );
+}
+
+#[test]
+fn make() {
+    let makefile = "all:\n\t@expr \"1\" + 2\n\t-@ls \"/nonexistent\"\n\t@echo done; expr 3\n\t@cat '/proc/self/comm'\n";
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("Makefile");
+    std::fs::write(&file, makefile).expect("a file");
+    same("make", &["-f", file.to_str().expect("a path")]);
+}
+
+#[test]
+fn node() {
+    same(
+        "node",
+        &[
+            "-e",
+            r#"
+const { execSync, spawnSync } = require('child_process');
+for (const text of ["expr 1 + 2", "expr '3' + 4", "exit 7", "missing", "cat '/proc/self/comm'"]) {
+    const done = spawnSync(text, { shell: true });
+    console.log(done.status, String(done.stdout), String(done.stderr));
+}
+console.log(String(execSync("expr '3' + 4")));
+"#,
+        ],
+    );
+}
+
+#[test]
+fn php() {
+    same(
+        "php",
+        &[
+            "-r",
+            r#"foreach (["expr 1 + 2", "missing", "exit 7", "ls '/nonexistent'"] as $text) { exec($text, $lines, $status); print_r([$lines, $status]); }"#,
+        ],
+    );
+}
