@@ -1,7 +1,7 @@
 //! The child handle: waiting, signals, and the parent's ends of its pipes.
 
 use std::ffi::c_int;
-use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -64,12 +64,17 @@ pub unsafe extern "C" fn vspawn_child_pid(child: *const Child) -> pid_t {
     entry_or(-1, || Ok(unsafe { borrow(child, "child") }?.0.id() as pid_t))
 }
 
-/// Returns the pidfd, readable for poll when the child has ended; -1 with errno EINVAL for NULL. It belongs to the handle: the
-/// caller must not close it.
+/// Returns the pidfd, readable for poll when the child has ended; -1 with errno EINVAL for NULL, with EBADF if the kernel gave none (the
+/// table of descriptors was full, or a filter refuses pidfds; all functions work then too). It belongs to the handle: the caller
+/// must not close it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_pidfd(child: *const Child) -> c_int {
-    // SAFETY: a handle or NULL.
-    entry_or(-1, || Ok(unsafe { borrow(child, "child") }?.0.as_fd().as_raw_fd()))
+    entry_or(-1, || {
+        let missing = || Failure::new(Stage::Prepare, libc::EBADF, "return a pidfd: the kernel gave none");
+        // SAFETY: a handle or NULL.
+        let pidfd = unsafe { borrow(child, "child") }?.0.pidfd();
+        pidfd.map(|pidfd| pidfd.as_raw_fd()).ok_or_else(missing)
+    })
 }
 
 fn give_end(end: Option<OwnedFd>) -> Result<c_int, Failure> {

@@ -19,7 +19,7 @@ pub unsafe extern "C" fn vspawn_command_spawn(command: *const Command, child: *m
     // SAFETY: a handle or NULL; a place for a pointer or NULL.
     unsafe {
         give(child, || {
-            borrow(command, "command").and_then(|command| Ok(command.0.prepare()?.spawn()?))
+            borrow(command, "command").and_then(|command| Ok(command.0.spawn()?))
         })
     }
 }

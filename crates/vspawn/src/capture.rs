@@ -209,7 +209,7 @@ impl<'a> Exchange<'a> {
         let reads = self.outputs.iter().filter_map(|stream| stream.fd.as_ref());
         let mut polls: Vec<_> = reads.map(|fd| poll(fd, libc::POLLIN)).collect();
         polls.extend(self.stdin.as_ref().map(|fd| poll(fd, libc::POLLOUT)));
-        crate::process::poll_any(&mut polls, self.left())
+        crate::handle::poll_any(&mut polls, self.left())
     }
 
     /// A child that does not read its input (EPIPE) is not an error: its status reports the result.

@@ -7,6 +7,7 @@
 //! 3. No memory of the parent is written except the `Report` and the `Job`'s own moves.
 //! 4. None of the parent's handlers may run here: all signals are blocked until the last step, or CLONE_CLEAR_SIGHAND has removed them.
 
+use std::ffi::c_char;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
 use crate::descriptors::{Move, close_others, place_descriptors};
@@ -25,15 +26,23 @@ pub(crate) struct Report {
     pub(crate) inside: AtomicU32,
 }
 
+/// `Report::inside`: as the parent sets it.
+pub(crate) const INSIDE: u32 = 1;
+/// `Report::inside`: the child no longer shares the parent's file table.
+pub(crate) const INSIDE_WITH_OWN_FILES: u32 = 2;
+
 /// The instructions for one child.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) plan: *const Plan,
     pub(crate) report: *const Report,
+    pub(crate) envp: *const *const c_char,
     pub(crate) moves: *mut Move,
     pub(crate) move_count: usize,
     /// The file table is shared with the parent: first get our own, without the descriptors above this one.
     pub(crate) unshare_above: Option<i32>,
+    /// A detached child's parent continues when the child has its own file table.
+    pub(crate) parent_waits_for_files: bool,
     /// clone3 was refused: handlers are still the parent's.
     pub(crate) clear_handlers: bool,
     /// Only for `parent_death_signal`.
@@ -70,7 +79,7 @@ pub(crate) unsafe extern "C" fn main(job: *const u8) -> ! {
         let job = &*job.cast::<Job>();
         let plan = &*job.plan;
         let failure = match prepare(job, plan) {
-            Ok(()) => exec(plan),
+            Ok(()) => exec(job, plan),
             Err(failure) => failure,
         };
         let report = job.report();
@@ -90,6 +99,11 @@ unsafe fn prepare(job: &Job, plan: &Plan) -> Step {
         if let Some(above) = job.unshare_above {
             let flags = libc::CLOSE_RANGE_UNSHARE;
             syscall!(SYS_close_range, above.wrapping_add(1), u32::MAX, flags).map_err(at(Stage::UnshareFiles))?;
+            if job.parent_waits_for_files {
+                let inside = &job.report().inside;
+                inside.store(INSIDE_WITH_OWN_FILES, Ordering::Release);
+                let _ = syscall!(SYS_futex, inside.as_ptr(), libc::FUTEX_WAKE, 1);
+            }
         }
         join_groups(plan)?;
         set_dispositions(job, plan)?;
@@ -248,15 +262,15 @@ unsafe fn die_with_parent(job: &Job, signal: i32) -> Step {
 }
 
 /// Tries each candidate as execvp does: skips directories without the program, or that may not be searched.
-unsafe fn exec(plan: &Plan) -> Failure {
+unsafe fn exec(job: &Job, plan: &Plan) -> Failure {
     let mut failure = Failure {
         stage: Stage::Exec,
         index: 0,
         errno: libc::ENOENT,
     };
-    for (index, candidate) in plan.candidates.iter().enumerate() {
+    for (index, candidate) in plan.candidates.pointers().iter().enumerate() {
         // SAFETY: the plan holds the strings and the arrays, each ended by NULL.
-        let result = unsafe { syscall!(SYS_execve, candidate.as_ptr(), plan.argv.as_ptr(), plan.envp.as_ptr()) };
+        let result = unsafe { syscall!(SYS_execve, *candidate, plan.argv.as_ptr(), job.envp) };
         let Err(errno) = result else { continue };
         let pass_by = match errno {
             libc::EACCES => true,

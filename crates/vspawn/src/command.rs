@@ -9,7 +9,8 @@ use std::process::{ExitStatus, Output};
 use std::sync::Arc;
 
 use crate::capture::Capture;
-use crate::error::Error;
+use crate::environment::Inheritance;
+use crate::error::{Error, Stage};
 use crate::launch::Start;
 use crate::plan::{Hook, Identity, Limit};
 use crate::prepared::Prepared;
@@ -148,7 +149,7 @@ impl Command {
     }
 
     /// Takes the inherited variables directly from C's `environ`, without std's lock and without std's copies. This halves the time of
-    /// [`Command::prepare`]. Without effect on a command that sets or removes variables.
+    /// [`Command::prepare`]. Without effect on a command that sets or removes variables, and on [`Command::spawn`].
     ///
     /// # Safety
     /// No thread may change the environment while the command is prepared. Meant for interpreters that hold their own lock.
@@ -351,22 +352,33 @@ impl Command {
     /// [`Stage::Prepare`](crate::Stage::Prepare) with `EINVAL`: a NUL byte, an empty program, or a request that requires
     /// another one.
     pub fn prepare(&self) -> Result<Prepared, Error> {
-        Prepared::new(self)
+        Prepared::new(self, Inheritance::Copied)
     }
 
     /// Starts the process. Returns after its exec.
     ///
+    /// If the command neither sets nor removes variables, the kernel reads them where they are, in C's `environ`, as after
+    /// C's `posix_spawn`: they cost nothing. std reads them under its own lock, which no other crate can take. So if another
+    /// thread changes the environment at this time, even by [`std::env::set_var`], the child may get the old variable, the new one, or,
+    /// while the array of variables grows, a wrong one. [`Command::prepare`] and [`Command::spawn_nowait`] copy the variables under std's lock.
+    ///
     /// # Errors
     /// The step that failed, with its errno. No process remains.
-    pub fn spawn(&mut self) -> Result<Child, Error> {
-        self.prepare()?.start(Start::Waited)
+    pub fn spawn(&self) -> Result<Child, Error> {
+        match Prepared::new(self, Inheritance::InPlace)?.start(Start::Waited) {
+            // The kernel met a variable that another thread was changing. (No other argument can have this result.)
+            Err(error) if error.stage() == Stage::Exec && error.raw_os_error() == libc::EFAULT => {
+                self.prepare()?.start(Start::Waited)
+            }
+            result => result,
+        }
     }
 
     /// Starts the process and returns at once: see [`Prepared::spawn_nowait`].
     ///
     /// # Errors
     /// As for [`Prepared::spawn_nowait`].
-    pub fn spawn_nowait(&mut self) -> Result<Child, Error> {
+    pub fn spawn_nowait(&self) -> Result<Child, Error> {
         self.prepare()?.spawn_nowait()
     }
 

@@ -114,6 +114,10 @@ impl Error {
         Error::new(Stage::Prepare, libc::EINVAL, action)
     }
 
+    pub(crate) fn nul(what: &str) -> Error {
+        Error::invalid(format!("pass {what}: it contains a NUL byte"))
+    }
+
     /// The step that failed.
     #[must_use]
     pub fn stage(&self) -> Stage {
@@ -155,9 +159,10 @@ impl fmt::Debug for Error {
 impl std::error::Error for Error {}
 
 impl From<Error> for io::Error {
-    /// Keeps text and kind; the errno is in the inner `Error`.
+    /// Keeps the errno, for callers that match on [`io::Error::raw_os_error`]. An `io::Error` cannot contain a text as well: print the
+    /// `Error` before, if its step matters.
     fn from(error: Error) -> io::Error {
-        io::Error::new(error.kind(), error)
+        io::Error::from_raw_os_error(error.errno)
     }
 }
 
@@ -184,5 +189,6 @@ mod tests {
         assert_eq!(error.to_string(), "chdir to /x: No such file or directory (os error 2)");
         let error = io::Error::from(error);
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        assert_eq!(error.raw_os_error(), Some(libc::ENOENT));
     }
 }

@@ -1,6 +1,6 @@
 //! A prepared command: every string, array and decision that a child needs, so that spawning it allocates nothing.
 
-use std::ffi::{CString, OsStr, c_char};
+use std::ffi::{CStr, CString, OsStr, c_char};
 use std::fmt;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use crate::child::Job;
 use crate::descriptors::{Move, NULL_DEVICE};
+use crate::environment::Environment;
 use crate::error::{Error, Stage};
 use crate::stdio::Source;
 use crate::sys::{Errno, SignalSet};
@@ -27,6 +28,11 @@ impl StringArray {
     pub(crate) fn as_ptr(&self) -> *const *const c_char {
         self.pointers.as_ptr()
     }
+
+    /// The strings, without the NULL at the end.
+    pub(crate) fn pointers(&self) -> &[*const c_char] {
+        self.pointers.split_last().map_or(&[], |(_, strings)| strings)
+    }
 }
 
 /// Builds a `StringArray`: the pointers can be taken only when the block has its final size.
@@ -37,6 +43,13 @@ pub(crate) struct Strings {
 }
 
 impl Strings {
+    pub(crate) fn with_capacity(strings: usize, bytes: usize) -> Strings {
+        Strings {
+            bytes: Vec::with_capacity(bytes + strings),
+            starts: Vec::with_capacity(strings),
+        }
+    }
+
     /// Adds the joined parts. Returns false if they contain a NUL byte.
     #[must_use]
     pub(crate) fn push(&mut self, parts: &[&OsStr]) -> bool {
@@ -52,10 +65,12 @@ impl Strings {
 
     pub(crate) fn finish(self) -> StringArray {
         // SAFETY: each start is within the block.
-        let address = |start: usize| unsafe { self.bytes.as_ptr().add(start).cast() };
-        let ends = std::iter::once(std::ptr::null());
+        let address = |start: &usize| unsafe { self.bytes.as_ptr().add(*start).cast() };
+        let mut pointers = Vec::with_capacity(self.starts.len() + 1);
+        pointers.extend(self.starts.iter().map(address));
+        pointers.push(std::ptr::null());
         StringArray {
-            pointers: self.starts.iter().map(|start| address(*start)).chain(ends).collect(),
+            pointers,
             _bytes: self.bytes,
         }
     }
@@ -90,9 +105,9 @@ pub(crate) type Hook = Arc<dyn Fn() -> Result<(), Errno> + Send + Sync>;
 pub(crate) struct Plan {
     /// The program, for messages.
     pub(crate) program: String,
-    pub(crate) candidates: Vec<CString>,
+    pub(crate) candidates: StringArray,
     pub(crate) argv: StringArray,
-    pub(crate) envp: StringArray,
+    pub(crate) envp: Environment,
     pub(crate) cwd: Option<CString>,
     pub(crate) chroot: Option<CString>,
     /// Sorted by target, without `Source::Inherit`.
@@ -191,10 +206,14 @@ impl Plan {
             Stage::CloseOthers => "close all other descriptors".to_owned(),
             Stage::ParentDeath => "ask for a signal at the parent's death".to_owned(),
             Stage::PreExec => "run the pre_exec function".to_owned(),
-            _ => match self.candidates.as_slice() {
+            _ => match self.candidates.pointers() {
                 [] | [_] => format!("exec {}", self.program),
                 several => match several.get(index) {
-                    Some(path) if errno != libc::ENOENT => format!("exec {}", lossy(path)),
+                    Some(path) if errno != libc::ENOENT => {
+                        // SAFETY: a string of the array, ended by NUL.
+                        let path = unsafe { CStr::from_ptr(*path) };
+                        format!("exec {}", path.to_string_lossy())
+                    }
                     _ => format!("exec {}, which is in no directory of PATH", self.program),
                 },
             },
