@@ -240,8 +240,9 @@ void vspawn_output_free(struct vspawn_output *output);
 // Returns the process id, which is not reused before the child was waited for; -1 with errno EINVAL for NULL.
 pid_t vspawn_child_pid(const struct vspawn_child *child);
 
-// Returns the pidfd, readable for poll when the child has ended; -1 with errno EINVAL for NULL. It belongs to the handle: the
-// caller must not close it.
+// Returns the pidfd, readable for poll when the child has ended; -1 with errno EINVAL for NULL, with EBADF if the kernel gave none (the
+// table of descriptors was full, or a filter refuses pidfds; all functions work then too). It belongs to the handle: the caller
+// must not close it.
 int vspawn_child_pidfd(const struct vspawn_child *child);
 
 // Takes the parent's end of the child's piped standard input: a descriptor, close-on-exec, that the caller then owns. -1 with

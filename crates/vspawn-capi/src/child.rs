@@ -10,6 +10,7 @@ use libc::pid_t;
 
 use crate::entry::{entry, entry_or};
 use crate::error::{Failure, Stage};
+use crate::memory;
 use crate::pointers::{borrow, free, null};
 
 /// A child process. Used by one thread at a time; to wait in one thread and signal in another, use the pidfd.
@@ -27,6 +28,7 @@ pub(crate) unsafe fn give(
         // SAFETY: the caller's promise.
         let place = unsafe { child.as_mut() }.ok_or_else(|| null("child"))?;
         *place = std::ptr::null_mut();
+        memory::expect(0)?;
         *place = Box::into_raw(Box::new(Child(spawn()?)));
         Ok(())
     })

@@ -173,7 +173,9 @@ impl<'a> Exchange<'a> {
         if self.input.is_empty() {
             self.stdin = None;
         }
-        let mut chunk = vec![0u8; CHUNK_BYTES];
+        let mut chunk = Vec::new();
+        chunk.try_reserve_exact(CHUNK_BYTES).map_err(|_| libc::ENOMEM)?;
+        chunk.resize(CHUNK_BYTES, 0u8);
         while self.stdin.is_some() || self.outputs.iter().any(|stream| stream.fd.is_some()) {
             if self.left() == Some(Duration::ZERO) {
                 return Ok(Some(self.timed_out()));
@@ -269,7 +271,10 @@ impl Stream {
         let Some(fd) = &self.fd else { return Ok(()) };
         match read(fd.as_fd(), chunk) {
             Ok(0) => self.fd = None,
-            Ok(bytes) => self.bytes.extend_from_slice(&chunk[..bytes]),
+            Ok(bytes) => {
+                self.bytes.try_reserve(bytes).map_err(|_| libc::ENOMEM)?;
+                self.bytes.extend_from_slice(&chunk[..bytes]);
+            }
             Err(libc::EAGAIN | libc::EINTR) => {}
             Err(errno) => return Err(errno),
         }

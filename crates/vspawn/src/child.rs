@@ -43,6 +43,8 @@ pub(crate) struct Job {
     pub(crate) unshare_above: Option<i32>,
     /// A detached child's parent continues when the child has its own file table.
     pub(crate) parent_waits_for_files: bool,
+    /// For close_range: whether other descriptors are closed now, or by the exec.
+    pub(crate) close_flags: u32,
     /// clone3 was refused: handlers are still the parent's.
     pub(crate) clear_handlers: bool,
     /// Only for `parent_death_signal`.

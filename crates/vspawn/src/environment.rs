@@ -74,6 +74,7 @@ fn changed(command: &Command) -> Result<StringArray, Error> {
             let name = key.to_string_lossy();
             return Err(Error::invalid(format!("pass variable {name}: not a valid name")));
         }
+        strings.reserve(1, key.len() + 1 + value.len())?;
         match strings.push(&[key, OsStr::new("="), value]) {
             true => Ok(()),
             false => Err(Error::nul(&format!("variable {}", key.to_string_lossy()))),

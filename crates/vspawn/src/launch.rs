@@ -231,6 +231,7 @@ unsafe fn write_job(
             move_count,
             unshare_above: shares.then_some(needed),
             parent_waits_for_files: shares && start == Start::Detached,
+            close_flags: 0,
             clear_handlers: false,
             envp: plan.envp.as_ptr(),
             parent_pid: plan.parent_death_signal.map_or(0, |_| std::process::id()),
@@ -257,14 +258,29 @@ unsafe fn create(plan: &Plan, job: *mut Job, workspace: &Workspace, start: Start
     // SAFETY: the caller's promise.
     unsafe {
         match create_with(plan, job, workspace, start, libc::CLONE_PIDFD as u64) {
-            Err(errno) if matches!(errno, libc::EMFILE | libc::ENFILE) || (plan.fork && errno == libc::EINVAL) => {
-                let child = create_with(plan, job, workspace, start, 0).map_err(|_| errno)?;
-                // No other code knows the child yet, so the number is still its own.
-                let pidfd = pidfd_open(child.pid).ok();
-                Ok(Handle { pidfd, ..child })
-            }
+            Err(libc::EMFILE | libc::ENFILE) => create_with(plan, job, workspace, start, 0),
+            Err(libc::EINVAL) if plan.fork => fork_without_pidfd(plan, job, workspace).map_err(|_| libc::EINVAL),
             result => result,
         }
+    }
+}
+
+/// An emulator also ignores CLONE_VFORK: that the child has called exec or ended is known when it has closed a pipe.
+unsafe fn fork_without_pidfd(plan: &Plan, job: *mut Job, workspace: &Workspace) -> Result<Handle, Errno> {
+    let pipe = Pipe::new().map_err(|error| error.raw_os_error())?;
+    let above = plan.highest_target.saturating_add(1);
+    // SAFETY: a job that is ours until the child is created; the new descriptor has no other owner; a byte of ours.
+    unsafe {
+        let writer = syscall!(SYS_fcntl, pipe.writer.as_raw_fd(), libc::F_DUPFD_CLOEXEC, above)?;
+        let writers = (OwnedFd::from_raw_fd(writer as i32), pipe.writer);
+        (*job).close_flags = libc::CLOSE_RANGE_CLOEXEC;
+        let child = create_with(plan, job, workspace, Start::Waited, 0)?;
+        drop(writers);
+        let mut byte = 0u8;
+        let _ = syscall!(SYS_read, pipe.reader.as_raw_fd(), &raw mut byte, 1);
+        // No other code knows the child yet, so the number is still its own.
+        let pidfd = pidfd_open(child.pid).ok();
+        Ok(Handle { pidfd, ..child })
     }
 }
 

@@ -43,11 +43,17 @@ pub(crate) struct Strings {
 }
 
 impl Strings {
-    pub(crate) fn with_capacity(strings: usize, bytes: usize) -> Strings {
-        Strings {
-            bytes: Vec::with_capacity(bytes + strings),
-            starts: Vec::with_capacity(strings),
-        }
+    pub(crate) fn with_capacity(strings: usize, bytes: usize) -> Result<Strings, Error> {
+        let mut empty = Strings::default();
+        empty.reserve(strings, bytes)?;
+        Ok(empty)
+    }
+
+    /// Makes room. A request may be large, and its failure must not end the process.
+    pub(crate) fn reserve(&mut self, strings: usize, bytes: usize) -> Result<(), Error> {
+        let room = self.bytes.try_reserve(bytes + strings);
+        room.and_then(|()| self.starts.try_reserve(strings))
+            .map_err(|_| Error::new(Stage::Prepare, libc::ENOMEM, "allocate the arguments and variables"))
     }
 
     /// Adds the joined parts. Returns false if they contain a NUL byte.

@@ -137,7 +137,7 @@ fn c_string(text: &OsStr, what: &str) -> Result<CString, Error> {
 fn arguments(command: &Command) -> Result<StringArray, Error> {
     let bytes = command.args.iter().map(|arg| arg.len()).sum::<usize>();
     let name = command.name.as_ref().unwrap_or(&command.program);
-    let mut strings = Strings::with_capacity(command.args.len() + 1, name.len() + bytes);
+    let mut strings = Strings::with_capacity(command.args.len() + 1, name.len() + bytes)?;
     for (index, arg) in std::iter::once(name).chain(&command.args).enumerate() {
         if !strings.push(&[arg]) {
             return Err(match index {
@@ -154,7 +154,7 @@ fn arguments(command: &Command) -> Result<StringArray, Error> {
 fn candidates(command: &Command) -> Result<StringArray, Error> {
     let program = &command.program;
     if program.as_bytes().contains(&b'/') {
-        let mut one = Strings::with_capacity(1, program.len());
+        let mut one = Strings::with_capacity(1, program.len())?;
         return added(&mut one, &[program]).map(|()| one.finish());
     }
     let path = match command.env.get(OsStr::new("PATH")) {
@@ -165,7 +165,7 @@ fn candidates(command: &Command) -> Result<StringArray, Error> {
     let path = path.unwrap_or_else(|| DEFAULT_PATH.into());
     let directories = path.as_bytes().split(|byte| *byte == b':');
     let count = directories.clone().count();
-    let mut candidates = Strings::with_capacity(count, path.len() + count * (program.len() + 1));
+    let mut candidates = Strings::with_capacity(count, path.len() + count * (program.len() + 1))?;
     for directory in directories {
         if directory.is_empty() {
             added(&mut candidates, &[program])?;

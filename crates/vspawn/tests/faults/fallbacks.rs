@@ -126,7 +126,7 @@ fn large_table() {
 
 /// As in qemu-user: a fork gets no pidfd, and there is no pidfd_open.
 fn no_pidfds() {
-    let with_pidfd = libc::CLONE_PIDFD | libc::SIGCHLD;
+    let with_pidfd = libc::CLONE_PIDFD | libc::CLONE_VFORK | libc::SIGCHLD;
     refuse(&[
         (call(libc::SYS_clone3), ENOSYS),
         (call(libc::SYS_clone).with(0, with_pidfd as u32), EINVAL),
@@ -139,7 +139,7 @@ fn no_pidfds() {
     };
     assert!(forked("/bin/true").status().unwrap().success());
     assert_eq!(forked("/bin/echo").arg("x").output().unwrap().stdout, b"x\n");
-    let error = forked("/nowhere").spawn().unwrap_err();
+    let error = forked("/nowhere").close_others(true).spawn().unwrap_err();
     assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, libc::ENOENT));
     let mut child = forked("/bin/sh").args(["-c", "sleep 1000 & wait"]).process_group(0).spawn().unwrap();
     assert!(child.pidfd().is_none());
