@@ -9,8 +9,6 @@ use crate::error::{Failure, Stage};
 
 /// More than any call needs beside the caller's strings, which are added.
 const CALL_BYTES: usize = 16 * 1024;
-/// Untouched pages of the reserve cost nothing.
-const RESERVE_BYTES: usize = 256 * 1024;
 
 /// Fails if a call with so many bytes of the caller's could not get its memory. Strings are copied up to three times.
 pub(crate) fn expect(bytes: usize) -> Result<(), Failure> {
@@ -33,14 +31,57 @@ struct Reserved;
 #[global_allocator]
 static ALLOCATOR: Reserved = Reserved;
 
+/// Parts of one size, each given out once until it is given back. A bit of `used` is a part.
 #[repr(C, align(64))]
-struct Reserve(UnsafeCell<[u8; RESERVE_BYTES]>);
-// SAFETY: each part belongs to one allocation.
-unsafe impl Sync for Reserve {}
-static RESERVE: Reserve = Reserve(UnsafeCell::new([0; RESERVE_BYTES]));
+struct Parts<const BYTES: usize, const WORDS: usize> {
+    memory: UnsafeCell<[[[u8; BYTES]; 64]; WORDS]>,
+    used: [AtomicU64; WORDS],
+}
 
-/// The reserve's allocations in the upper half, its used bytes in the lower: the reserve is empty again after its last allocation.
-static USE: AtomicU64 = AtomicU64::new(0);
+// SAFETY: each part belongs to one allocation.
+unsafe impl<const BYTES: usize, const WORDS: usize> Sync for Parts<BYTES, WORDS> {}
+
+impl<const BYTES: usize, const WORDS: usize> Parts<BYTES, WORDS> {
+    const fn new() -> Self {
+        Parts {
+            memory: UnsafeCell::new([[[0; BYTES]; 64]; WORDS]),
+            used: [const { AtomicU64::new(0) }; WORDS],
+        }
+    }
+
+    fn begin(&self) -> *mut u8 {
+        self.memory.get().cast()
+    }
+
+    fn take(&self, layout: Layout) -> *mut u8 {
+        let fits = layout.size() <= BYTES && layout.align() <= 64;
+        for (index, word) in self.used.iter().enumerate().filter(|_| fits) {
+            let lowest_free = |used: u64| (used != u64::MAX).then(|| used | (used + 1));
+            if let Ok(before) = word.fetch_update(Ordering::Acquire, Ordering::Relaxed, lowest_free) {
+                let part = index * 64 + before.trailing_ones() as usize;
+                // SAFETY: within the memory.
+                return unsafe { self.begin().add(part * BYTES) };
+            }
+        }
+        std::ptr::null_mut()
+    }
+
+    /// Frees a part; false for a block from elsewhere.
+    fn give_back(&self, block: *mut u8) -> bool {
+        let part = (block as usize).wrapping_sub(self.begin() as usize) / BYTES;
+        let word = self.used.get(part / 64);
+        word.map(|word| word.fetch_and(!(1 << (part % 64)), Ordering::Release))
+            .is_some()
+    }
+
+    fn contains(&self, block: *mut u8) -> bool {
+        (block as usize).wrapping_sub(self.begin() as usize) < BYTES * 64 * WORDS
+    }
+}
+
+/// The reserve. Untouched pages cost nothing.
+static SMALL: Parts<512, 16> = Parts::new();
+static LARGE: Parts<{ 32 * 1024 }, 1> = Parts::new();
 
 // SAFETY: the system's allocator keeps its promises; a part of the reserve is given out once until it is given back.
 unsafe impl GlobalAlloc for Reserved {
@@ -53,8 +94,8 @@ unsafe impl GlobalAlloc for Reserved {
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        if is_of_reserve(block) {
-            return to_reserve();
+        if SMALL.give_back(block) || LARGE.give_back(block) {
+            return;
         }
         // SAFETY: the caller's promise.
         unsafe { System.dealloc(block, layout) }
@@ -80,33 +121,14 @@ unsafe impl GlobalAlloc for Reserved {
 }
 
 fn from_reserve(layout: Layout) -> *mut u8 {
-    let mut now = USE.load(Ordering::Relaxed);
-    loop {
-        let begin = ((now as u32) as usize).next_multiple_of(layout.align().min(64));
-        let end = begin.saturating_add(layout.size());
-        if end > RESERVE_BYTES || layout.align() > 64 {
-            return std::ptr::null_mut();
-        }
-        let next = ((now >> 32) + 1) << 32 | end as u64;
-        match USE.compare_exchange_weak(now, next, Ordering::Acquire, Ordering::Relaxed) {
-            // SAFETY: within the reserve.
-            Ok(_) => return unsafe { RESERVE.0.get().cast::<u8>().add(begin) },
-            Err(other) => now = other,
-        }
+    match SMALL.take(layout) {
+        block if block.is_null() => LARGE.take(layout),
+        block => block,
     }
 }
 
 fn is_of_reserve(block: *mut u8) -> bool {
-    let begin = RESERVE.0.get() as usize;
-    (begin..begin + RESERVE_BYTES).contains(&(block as usize))
-}
-
-fn to_reserve() {
-    let given_back = |now: u64| match now >> 32 {
-        1 => Some(0),
-        _ => Some(now - (1 << 32)),
-    };
-    let _always = USE.fetch_update(Ordering::Release, Ordering::Relaxed, given_back);
+    SMALL.contains(block) || LARGE.contains(block)
 }
 
 #[cfg(test)]
@@ -114,17 +136,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_reserve_gives_each_part_once_and_begins_again_when_it_is_empty() {
-        let layout = Layout::from_size_align(1000, 16).expect("a layout");
-        let blocks: Vec<*mut u8> = (0..10).map(|_| from_reserve(layout)).collect();
+    fn the_reserve_gives_each_part_once_until_it_is_given_back() {
+        static PARTS: Parts<512, 2> = Parts::new();
+        let layout = |bytes| Layout::from_size_align(bytes, 16).expect("a layout");
+        let blocks: Vec<*mut u8> = (0..128).map(|_| PARTS.take(layout(500))).collect();
         for pair in blocks.windows(2) {
-            assert!(is_of_reserve(pair[0]) && pair[0] as usize + 1000 <= pair[1] as usize);
+            assert!(PARTS.contains(pair[0]) && pair[0] as usize + 512 == pair[1] as usize);
         }
-        let too_large = Layout::from_size_align(RESERVE_BYTES, 1).expect("a layout");
-        assert!(from_reserve(too_large).is_null());
-        blocks.iter().for_each(|_| to_reserve());
-        assert_eq!(from_reserve(layout), blocks[0]);
-        to_reserve();
+        assert!(PARTS.take(layout(1)).is_null());
+        assert!(PARTS.give_back(blocks[77]) && PARTS.give_back(blocks[3]));
+        assert_eq!([PARTS.take(layout(1)), PARTS.take(layout(1))], [blocks[3], blocks[77]]);
+        assert!(PARTS.give_back(blocks[0]) && PARTS.take(layout(513)).is_null());
+        assert!(!PARTS.contains((&raw const PARTS).cast_mut().cast::<u8>().wrapping_sub(1)));
+    }
+
+    #[test]
+    fn a_request_that_is_too_large_is_known_before() {
         assert!(expect(1 << 20).is_ok());
         assert_eq!(expect(usize::MAX).expect_err("too much").errno, libc::ENOMEM);
     }

@@ -79,17 +79,28 @@ pub(crate) unsafe extern "C" fn main(job: *const u8) -> ! {
     // SAFETY: the caller's promise; the plan keeps all arguments of the system calls alive.
     unsafe {
         let job = &*job.cast::<Job>();
-        let plan = &*job.plan;
-        let failure = match prepare(job, plan) {
-            Ok(()) => exec(job, plan),
-            Err(failure) => failure,
-        };
+        let failure = run(job);
         let report = job.report();
         report.stage.store(failure.stage as u32, Ordering::Relaxed);
         report.index.store(failure.index as u32, Ordering::Relaxed);
         report.errno.store(failure.errno, Ordering::Release);
         loop {
             let _ = syscall!(SYS_exit_group, 127);
+        }
+    }
+}
+
+/// All steps and the exec. Returns if one of them fails.
+///
+/// # Safety
+/// As for `main`.
+pub(crate) unsafe fn run(job: &Job) -> Failure {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let plan = &*job.plan;
+        match prepare(job, plan) {
+            Ok(()) => exec(job, plan),
+            Err(failure) => failure,
         }
     }
 }

@@ -20,6 +20,7 @@ use crate::sys::{SignalSet, signal_bit};
 
 /// How the child is created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Mechanism {
     /// The child shares the parent's memory until its exec, however large that memory is.
     #[default]
@@ -380,6 +381,21 @@ impl Command {
     /// As for [`Prepared::spawn_nowait`].
     pub fn spawn_nowait(&self) -> Result<Child, Error> {
         self.prepare()?.spawn_nowait()
+    }
+
+    /// Replaces this process by the command, after all that a child would do before its exec. Returns only if that fails: the error,
+    /// while this process keeps whatever was already changed (descriptors, user, directory, limits). Pipes are an invalid request here, and so
+    /// is a cgroup, in which a process can only be created.
+    ///
+    /// ```no_run
+    /// let error = vspawn::Command::new("/bin/sh").arg("-l").exec();
+    /// eprintln!("failed to {error}");
+    /// ```
+    pub fn exec(&mut self) -> Error {
+        match Prepared::new(self, Inheritance::InPlace) {
+            Ok(prepared) => prepared.exec(),
+            Err(error) => error,
+        }
     }
 
     /// Starts the process and waits for its end.

@@ -64,6 +64,29 @@ fn launch_uncancelled(plan: &Arc<Plan>, start: Start) -> Result<Child, Error> {
     .map(|parts| Child::new(parts, pipes))
 }
 
+/// Replaces this process: what a child does, without a child.
+pub(crate) fn replace(plan: &Plan) -> Error {
+    let piped = |placement: &crate::plan::Placement| matches!(placement.source, Source::Piped);
+    if plan.cgroup.is_some() || plan.placements.iter().any(piped) {
+        return Error::invalid("replace this process with a pipe or in a cgroup: there is no parent to serve it");
+    }
+    let _held = CancellationHeld::new();
+    let in_place = || {
+        check_numbers(plan)?;
+        let workspace = Workspace::take()?;
+        let report = ReportPlace::Beside(workspace.report());
+        // SAFETY: the workspace is ours, and the job complete; nothing is shared with another process.
+        unsafe {
+            let job = &mut *write_job(plan, &workspace, &report, &[const { None }; 3], Start::Waited, false);
+            job.parent_pid = std::os::unix::process::parent_id();
+            let _blocked = SignalsBlocked::new()?;
+            let failure = child::run(job);
+            Ok(plan.error(job, failure.stage, failure.index, failure.errno))
+        }
+    };
+    in_place().unwrap_or_else(|error| error)
+}
+
 /// If a source's number is not open, the next pipe or the pidfd would get it.
 fn check_numbers(plan: &Plan) -> Result<(), Error> {
     for placement in &plan.placements {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use crate::command::{Command, Mechanism};
 use crate::environment::{Environment, Inheritance};
 use crate::error::Error;
-use crate::launch::{Start, launch};
+use crate::launch::{Start, launch, replace};
 use crate::plan::{Identity, Placement, Plan, StringArray, Strings};
 use crate::process::Child;
 use crate::stdio::Source;
@@ -86,6 +86,10 @@ impl Prepared {
         Err(Error::invalid(format!(
             "{request} without waiting for exec: use spawn, not spawn_nowait"
         )))
+    }
+
+    pub(crate) fn exec(&self) -> Error {
+        replace(&self.0)
     }
 
     pub(crate) fn start(&self, start: Start) -> Result<Child, Error> {
