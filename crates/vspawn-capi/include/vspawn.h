@@ -99,6 +99,12 @@ enum vspawn_stage {
   VSPAWN_STAGE_TIMEOUT = 26,
   // The output exceeded its limit.
   VSPAWN_STAGE_LIMIT = 27,
+  // A file action of the child.
+  VSPAWN_STAGE_FILE_ACTION = 28,
+  // Setting the scheduling policy or the CPUs.
+  VSPAWN_STAGE_SCHEDULER = 29,
+  // Giving up the right to gain privileges.
+  VSPAWN_STAGE_NO_NEW_PRIVILEGES = 30,
 };
 
 // The kinds of a child's standard stream.
@@ -212,6 +218,48 @@ struct vspawn_options {
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
+
+// Lets the child open a file as its descriptor target, with the flags and the mode of open.
+//
+// This and the following six functions add to one list, which the child carries out in order, after the descriptors of
+// vspawn_command_fd and the standard streams are in place. Descriptors are the child's numbers. path: copied.
+int vspawn_command_open(struct vspawn_command *command,
+                        int target,
+                        const char *path,
+                        int flags,
+                        mode_t mode);
+
+// Closes one descriptor of the child; it may be closed already.
+int vspawn_command_close(struct vspawn_command *command, int fd);
+
+// Closes all descriptors of the child from this number on.
+int vspawn_command_close_from(struct vspawn_command *command, int first);
+
+// Copies a descriptor within the child. A copy to itself is kept open at the exec.
+int vspawn_command_dup(struct vspawn_command *command, int source, int target);
+
+// Changes the child's directory, so that later actions see it. directory: copied.
+int vspawn_command_chdir(struct vspawn_command *command, const char *directory);
+
+// As vspawn_command_chdir, to the directory behind a descriptor of the child.
+int vspawn_command_fchdir(struct vspawn_command *command, int fd);
+
+// Makes the child's process group the foreground group of the terminal at a descriptor of the child, as tcsetpgrp.
+int vspawn_command_foreground(struct vspawn_command *command,
+                              int terminal);
+
+// Sets the scheduling policy (SCHED_*) and its priority.
+int vspawn_command_scheduler(struct vspawn_command *command, int policy, int priority);
+
+// Restricts the child to these CPUs. cpus: an array of count numbers, copied.
+int vspawn_command_affinity(struct vspawn_command *command, const int *cpus, size_t count);
+
+// Keeps the child and its descendants from gaining privileges by an exec (PR_SET_NO_NEW_PRIVS). give_up: 0 for the default.
+int vspawn_command_no_new_privileges(struct vspawn_command *command,
+                                     int give_up);
+
+// Sets the child's effective user and group id to the real ones, as POSIX_SPAWN_RESETIDS.
+int vspawn_command_reset_ids(struct vspawn_command *command);
 
 // Runs a command, reads its output and error to their ends, and waits for it.
 //

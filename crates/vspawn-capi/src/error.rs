@@ -73,6 +73,12 @@ pub enum Stage {
     Timeout = 26,
     /// The output exceeded its limit.
     Limit = 27,
+    /// A file action of the child.
+    FileAction = 28,
+    /// Setting the scheduling policy or the CPUs.
+    Scheduler = 29,
+    /// Giving up the right to gain privileges.
+    NoNewPrivileges = 30,
 }
 
 /// The last failure of the calling thread.
@@ -223,6 +229,9 @@ mod tests {
             (Core::Communicate, Stage::Communicate),
             (Core::Timeout, Stage::Timeout),
             (Core::Limit, Stage::Limit),
+            (Core::FileAction, Stage::FileAction),
+            (Core::Scheduler, Stage::Scheduler),
+            (Core::NoNewPrivileges, Stage::NoNewPrivileges),
         ];
         for (core, ours) in pairs {
             assert_eq!(core as u32, ours as u32, "{core:?}");

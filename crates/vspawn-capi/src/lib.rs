@@ -8,8 +8,9 @@
 //! 4. It needs memory only after `memory::expect`: without memory it fails with ENOMEM, and its host goes on.
 //! 5. Strings and arrays are copied, descriptors and handles borrowed, unless its comment says otherwise.
 //!
-//! One file per part of the header: `error`, `command`, `start`, `options`, `child`, `capture`, `stream` (popen), `system`, `noshell`.
+//! One file per part of the header: `error`, `command`, `actions`, `start`, `options`, `child`, `capture`, `stream` (popen), `system`, `noshell`.
 
+mod actions;
 mod capture;
 mod child;
 mod command;

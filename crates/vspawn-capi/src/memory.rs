@@ -21,7 +21,11 @@ pub(crate) fn expect(bytes: usize) -> Result<(), Failure> {
     };
     match found {
         true => Ok(()),
-        false => Err(Failure::new(Stage::Prepare, libc::ENOMEM, "allocate memory for a request")),
+        false => Err(Failure::new(
+            Stage::Prepare,
+            libc::ENOMEM,
+            "allocate memory for a request",
+        )),
     }
 }
 

@@ -10,6 +10,7 @@
 use std::ffi::c_char;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
+use crate::actions::carry_out;
 use crate::descriptors::{Move, close_others, place_descriptors};
 use crate::error::Stage;
 use crate::plan::{Identity, Limit, Plan};
@@ -121,6 +122,7 @@ unsafe fn prepare(job: &Job, plan: &Plan) -> Step {
         join_groups(plan)?;
         set_dispositions(job, plan)?;
         place_descriptors(job, plan)?;
+        carry_out(&plan.actions)?;
         // Before the limits and the new root: without close_range, this needs a descriptor and /proc.
         if plan.close_others {
             close_others(job, plan)?;
@@ -129,11 +131,15 @@ unsafe fn prepare(job: &Job, plan: &Plan) -> Step {
             let _ = syscall!(SYS_umask, mask);
         }
         set_limits(plan)?;
+        set_scheduler(plan)?;
         if let Some(path) = &plan.chroot {
             syscall!(SYS_chroot, path.as_ptr()).map_err(at(Stage::Chroot))?;
         }
         if let Some(identity) = &plan.identity {
             become_user(identity)?;
+        }
+        if plan.no_new_privileges {
+            syscall!(SYS_prctl, libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0).map_err(at(Stage::NoNewPrivileges))?;
         }
         if let Some(path) = &plan.cwd {
             syscall!(SYS_chdir, path.as_ptr()).map_err(at(Stage::Chdir))?;
@@ -242,9 +248,37 @@ unsafe fn set_limits(plan: &Plan) -> Step {
     Ok(())
 }
 
+unsafe fn set_scheduler(plan: &Plan) -> Step {
+    let failed = |index| {
+        move |errno| Failure {
+            stage: Stage::Scheduler,
+            index,
+            errno,
+        }
+    };
+    // SAFETY: a local, and a set that the plan holds, with its size.
+    unsafe {
+        if let Some((policy, priority)) = plan.scheduler {
+            syscall!(SYS_sched_setscheduler, 0, policy, &raw const priority).map_err(failed(0))?;
+        }
+        if !plan.affinity.is_empty() {
+            let bytes = plan.affinity.len().wrapping_mul(size_of::<u64>());
+            syscall!(SYS_sched_setaffinity, 0, bytes, plan.affinity.as_ptr()).map_err(failed(1))?;
+        }
+    }
+    Ok(())
+}
+
 unsafe fn become_user(identity: &Identity) -> Step {
+    const SAME: u32 = u32::MAX;
     // SAFETY: integers, and groups that the plan holds.
     unsafe {
+        if identity.reset {
+            let gid = syscall!(SYS_getgid).map_err(at(Stage::Group))?;
+            syscall!(SYS_setresgid, SAME, gid, SAME).map_err(at(Stage::Group))?;
+            let uid = syscall!(SYS_getuid).map_err(at(Stage::User))?;
+            syscall!(SYS_setresuid, SAME, uid, SAME).map_err(at(Stage::User))?;
+        }
         if let Some(groups) = &identity.groups {
             syscall!(SYS_setgroups, groups.len(), groups.as_ptr()).map_err(at(Stage::Groups))?;
         }

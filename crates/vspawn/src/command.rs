@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Output};
 use std::sync::Arc;
 
+use crate::actions::Action;
 use crate::capture::Capture;
 use crate::environment::Inheritance;
 use crate::error::{Error, Stage};
@@ -44,12 +45,16 @@ pub struct Command {
     pub(crate) chroot: Option<PathBuf>,
     pub(crate) fds: BTreeMap<i32, Source>,
     pub(crate) close_others: bool,
+    pub(crate) actions: Vec<Action>,
     pub(crate) umask: Option<u32>,
     pub(crate) new_session: bool,
     pub(crate) controlling_terminal: Option<i32>,
     pub(crate) process_group: Option<i32>,
     pub(crate) limits: Vec<Limit>,
     pub(crate) nice: Option<i32>,
+    pub(crate) scheduler: Option<(i32, i32)>,
+    pub(crate) affinity: Vec<u64>,
+    pub(crate) no_new_privileges: bool,
     pub(crate) identity: Option<Identity>,
     pub(crate) signal_mask: SignalSet,
     pub(crate) default_signals: SignalSet,
@@ -85,12 +90,16 @@ impl Command {
             chroot: None,
             fds: BTreeMap::new(),
             close_others: false,
+            actions: Vec::new(),
             umask: None,
             new_session: false,
             controlling_terminal: None,
             process_group: None,
             limits: Vec::new(),
             nice: None,
+            scheduler: None,
+            affinity: Vec::new(),
+            no_new_privileges: false,
             identity: None,
             signal_mask: 0,
             default_signals: signal_bit(libc::SIGPIPE),
@@ -250,6 +259,61 @@ impl Command {
     /// Adds to the child's niceness.
     pub fn nice(&mut self, increment: i32) -> &mut Command {
         self.nice = Some(increment);
+        self
+    }
+
+    /// Sets the scheduling policy (`libc::SCHED_*`) and its priority: 0, or 1 to 99 for SCHED_FIFO and SCHED_RR.
+    ///
+    /// ```
+    /// let mut command = vspawn::Command::new("true");
+    /// assert!(command.scheduler(libc::SCHED_BATCH, 0).status()?.success());
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
+    pub fn scheduler(&mut self, policy: i32, priority: i32) -> &mut Command {
+        self.scheduler = Some((policy, priority));
+        self
+    }
+
+    /// Restricts the child to these CPUs.
+    ///
+    /// ```no_run
+    /// vspawn::Command::new("make").affinity([0, 1]).status()?;
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
+    pub fn affinity(&mut self, cpus: impl IntoIterator<Item = usize>) -> &mut Command {
+        const MOST_CPUS: usize = 1 << 16;
+        self.affinity = vec![0];
+        for cpu in cpus {
+            if cpu >= MOST_CPUS {
+                self.mistake
+                    .get_or_insert(format!("use CPU {cpu}, which does not exist"));
+                continue;
+            }
+            if self.affinity.len() <= cpu / 64 {
+                self.affinity.resize(cpu / 64 + 1, 0);
+            }
+            self.affinity[cpu / 64] |= 1 << (cpu % 64);
+        }
+        self
+    }
+
+    /// Keeps the child and its descendants from gaining privileges by an exec (`PR_SET_NO_NEW_PRIVS`): set-user-id bits and file
+    /// capabilities have no effect for them.
+    ///
+    /// ```
+    /// let mut command = vspawn::Command::new("grep");
+    /// command.args(["-q", "NoNewPrivs:.1", "/proc/self/status"]).no_new_privileges(true);
+    /// assert!(command.status()?.success());
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
+    pub fn no_new_privileges(&mut self, give_up: bool) -> &mut Command {
+        self.no_new_privileges = give_up;
+        self
+    }
+
+    /// Sets the effective user and group id to the real ones, as POSIX_SPAWN_RESETIDS: for set-user-id programs.
+    pub fn reset_ids(&mut self) -> &mut Command {
+        self.identity().reset = true;
         self
     }
 

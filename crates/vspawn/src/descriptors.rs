@@ -106,7 +106,7 @@ pub(crate) unsafe fn close_others(job: &Job, plan: &Plan) -> Step {
 }
 
 /// Uses `close_range`, or without it (before Linux 5.9, or under an old seccomp filter) the list in `/proc/self/fd`.
-unsafe fn close_range(first: u32, last: u32, flags: u32) -> Result<(), Errno> {
+pub(crate) unsafe fn close_range(first: u32, last: u32, flags: u32) -> Result<(), Errno> {
     // SAFETY: integers.
     match unsafe { syscall!(SYS_close_range, first, last, flags) } {
         // EINVAL: before Linux 5.11, for CLOSE_RANGE_CLOEXEC.

@@ -62,13 +62,19 @@ pub enum Stage {
     Timeout,
     /// The output exceeded its limit.
     Limit,
+    /// A file action of the child: opening, closing or copying a descriptor, a directory, the foreground group of a terminal.
+    FileAction,
+    /// Setting the scheduling policy or the CPUs.
+    Scheduler,
+    /// Giving up the right to gain privileges.
+    NoNewPrivileges,
 }
 
 impl Stage {
     /// The stage with this number, as a child stored it in shared memory.
     pub(crate) fn from_number(number: u32) -> Stage {
         use Stage::*;
-        const IN_CHILD: [Stage; 17] = [
+        const IN_CHILD: [Stage; 20] = [
             Signals,
             UnshareFiles,
             Session,
@@ -86,6 +92,9 @@ impl Stage {
             CloseOthers,
             ParentDeath,
             PreExec,
+            FileAction,
+            Scheduler,
+            NoNewPrivileges,
         ];
         let known = IN_CHILD.into_iter().find(|stage| *stage as u32 == number);
         known.unwrap_or(Exec)
@@ -177,6 +186,7 @@ mod tests {
             Stage::Dup,
             Stage::CloseOthers,
             Stage::PreExec,
+            Stage::NoNewPrivileges,
             Stage::Exec,
         ] {
             assert_eq!(Stage::from_number(stage as u32), stage);

@@ -129,7 +129,8 @@ fn launch_with(plan: &Arc<Plan>, start: Start, pipes: &Pipes, may_share_files: b
         // Signals first, so that no handler of this thread runs within the section of the dumpable flag. A detached
         // child does not need this, unless it ignores or blocks signals: CLONE_CLEAR_SIGHAND alone prevents our handlers
         // from running in it, and two system calls are a tenth of this start's time.
-        let must_block = start == Start::Waited || plan.ignored_signals | plan.signal_mask != 0;
+        let must_block =
+            start == Start::Waited || plan.ignored_signals | plan.signal_mask != 0 || !plan.actions.is_empty();
         let _blocked = must_block.then(SignalsBlocked::new).transpose()?;
         let _dumpable = plan.identity.is_some().then(DumpableKept::new);
         // SAFETY: the job is complete; plan and workspace stay valid until the child has left this memory.
@@ -244,6 +245,8 @@ unsafe fn write_job(
         let needed = plan.highest_needed(std::slice::from_raw_parts(moves, move_count));
         let shares = may_share_files
             && plan.close_others
+            // An action may name any of the parent's descriptors.
+            && plan.actions.is_empty()
             && needed < SMALL_TABLE
             // A detached child is waited for until it has its own table, so that must be worth it.
             && (start == Start::Waited || (!plan.fork && has_large_table()));

@@ -13,6 +13,7 @@
 //! A launch goes through these files: `command` (the request) -> `prepared` and `plan` (all allocation) -> `launch` (the parent's
 //! side of clone) -> `child` (what runs between clone and exec, in shared memory) -> `process` (the child's handle).
 
+mod actions;
 mod arch;
 mod capture;
 mod child;

@@ -6,6 +6,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
+use crate::actions::Action;
 use crate::child::Job;
 use crate::descriptors::{Move, NULL_DEVICE};
 use crate::environment::Environment;
@@ -88,6 +89,8 @@ pub(crate) struct Identity {
     pub(crate) uid: Option<u32>,
     pub(crate) gid: Option<u32>,
     pub(crate) groups: Option<Vec<u32>>,
+    /// Effective ids become the real ones.
+    pub(crate) reset: bool,
 }
 
 /// A resource limit: soft and hard.
@@ -122,12 +125,17 @@ pub(crate) struct Plan {
     /// The descriptors that stay open with `close_others`: sorted, each once.
     pub(crate) kept: Vec<i32>,
     pub(crate) close_others: bool,
+    pub(crate) actions: Vec<Action>,
     pub(crate) umask: Option<u32>,
     pub(crate) new_session: bool,
     pub(crate) controlling_terminal: Option<i32>,
     pub(crate) process_group: Option<i32>,
     pub(crate) limits: Vec<Limit>,
     pub(crate) nice: Option<i32>,
+    pub(crate) scheduler: Option<(i32, i32)>,
+    /// A set of CPUs in the kernel's format; empty: the parent's.
+    pub(crate) affinity: Vec<u64>,
+    pub(crate) no_new_privileges: bool,
     pub(crate) identity: Option<Identity>,
     pub(crate) signal_mask: SignalSet,
     pub(crate) default_signals: SignalSet,
@@ -209,6 +217,14 @@ impl Plan {
             Stage::Group => format!("become group {}", self.identity_number(|identity| identity.gid)),
             Stage::User => format!("become user {}", self.identity_number(|identity| identity.uid)),
             Stage::Chdir => format!("chdir to {}", path(&self.cwd)),
+            Stage::FileAction => self.actions.get(index).map_or(String::new(), Action::describe),
+            Stage::Scheduler => match self.scheduler {
+                Some((policy, priority)) if index == 0 => {
+                    format!("set scheduling policy {policy} with priority {priority}")
+                }
+                _ => "set the CPUs".to_owned(),
+            },
+            Stage::NoNewPrivileges => "give up the right to gain privileges".to_owned(),
             Stage::CloseOthers => "close all other descriptors".to_owned(),
             Stage::ParentDeath => "ask for a signal at the parent's death".to_owned(),
             Stage::PreExec => "run the pre_exec function".to_owned(),

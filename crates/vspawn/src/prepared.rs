@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::actions::Action;
 use crate::command::{Command, Mechanism};
 use crate::environment::{Environment, Inheritance};
 use crate::error::Error;
@@ -46,12 +47,16 @@ impl Prepared {
             highest_target: command.fds.keys().next_back().map_or(2, |target| *target.max(&2)),
             kept: kept(command),
             close_others: command.close_others,
+            actions: command.actions.clone(),
             umask: command.umask,
             new_session: command.new_session,
             controlling_terminal: command.controlling_terminal,
             process_group: command.process_group,
             limits: command.limits.clone(),
             nice: command.nice,
+            scheduler: command.scheduler,
+            affinity: command.affinity.clone(),
+            no_new_privileges: command.no_new_privileges,
             identity: command.identity.clone().map(without_roots_groups),
             signal_mask: command.signal_mask,
             default_signals: command.default_signals,
@@ -120,6 +125,7 @@ fn check(command: &Command) -> Result<(), Error> {
     if let Some(fd) = command.fds.values().find_map(negative) {
         return Err(Error::invalid(format!("give the child the parent's descriptor {fd}")));
     }
+    command.actions.iter().try_for_each(Action::check)?;
     if command.fds.len() > MOST_MOVES {
         let count = command.fds.len();
         return Err(Error::invalid(format!(
@@ -175,7 +181,10 @@ fn candidates(command: &Command) -> Result<StringArray, Error> {
             added(&mut candidates, &[program])?;
         // As glibc: a directory longer than any path is skipped. Its ENAMETOOLONG would end the search.
         } else if directory.len() + program.len() + 1 < libc::PATH_MAX as usize {
-            added(&mut candidates, &[OsStr::from_bytes(directory), OsStr::new("/"), program])?;
+            added(
+                &mut candidates,
+                &[OsStr::from_bytes(directory), OsStr::new("/"), program],
+            )?;
         }
     }
     Ok(candidates.finish())

@@ -13,6 +13,7 @@ mod attributes;
 mod capturing;
 mod identities;
 mod killing;
+mod parity;
 mod pipelines;
 mod waiting;
 
@@ -23,6 +24,7 @@ fn main() -> std::process::ExitCode {
         waiting::tests(),
         killing::tests(),
         capturing::tests(),
+        parity::tests(),
         pipelines::tests(),
         #[cfg(feature = "tokio")]
         asynchronous::tests(),

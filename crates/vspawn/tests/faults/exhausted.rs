@@ -44,10 +44,18 @@ fn full_table() {
         let held = fill_table(free);
         let before = open_files();
         let error = prepared.spawn().unwrap_err();
-        assert_eq!((error.stage(), error.raw_os_error()), (Stage::Pipe, EMFILE), "{free} free");
+        assert_eq!(
+            (error.stage(), error.raw_os_error()),
+            (Stage::Pipe, EMFILE),
+            "{free} free"
+        );
         assert_eq!(before, open_files(), "{free} free");
         let error = prepared.spawn_nowait().unwrap_err();
-        assert_eq!((error.stage(), error.raw_os_error()), (Stage::Pipe, EMFILE), "{free} free");
+        assert_eq!(
+            (error.stage(), error.raw_os_error()),
+            (Stage::Pipe, EMFILE),
+            "{free} free"
+        );
         assert_eq!(before, open_files(), "{free} free");
         drop(held);
     }

@@ -18,8 +18,14 @@ pub fn tests() -> Vec<Test> {
         test("with_clone3_handlers_are_cleared_and_ignored_signals_stay", || {
             dispositions(None);
         }),
-        test("a_detached_start_shares_a_large_table_until_its_child_has_its_own", large_table),
-        test("without_pidfds_a_forked_child_is_waited_for_and_killed_by_its_pid", no_pidfds),
+        test(
+            "a_detached_start_shares_a_large_table_until_its_child_has_its_own",
+            large_table,
+        ),
+        test(
+            "without_pidfds_a_forked_child_is_waited_for_and_killed_by_its_pid",
+            no_pidfds,
+        ),
         test("a_pidfd_that_serves_no_call_is_replaced_by_the_pid", useless_pidfds),
         test("a_cgroup_without_clone3_is_told", cgroup_without_clone3),
     ];
@@ -115,13 +121,26 @@ fn large_table() {
         (call(libc::SYS_clone).with(0, copying as u32), libc::EDOM),
     ]);
     let error = Command::new("/bin/true").close_others(true).spawn_nowait().unwrap_err();
-    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Clone, libc::EDOM), "a small table is copied");
+    assert_eq!(
+        (error.stage(), error.raw_os_error()),
+        (Stage::Clone, libc::EDOM),
+        "a small table is copied"
+    );
     let held: Vec<_> = std::iter::from_fn(|| kernel::copy_above(0, 3)).take(2000).collect();
     let mut child = Command::new("/bin/true").close_others(true).spawn_nowait().unwrap();
     assert!(child.wait().unwrap().success());
-    let error = Command::new("/nowhere").close_others(true).spawn_nowait().unwrap().wait().unwrap_err();
+    let error = Command::new("/nowhere")
+        .close_others(true)
+        .spawn_nowait()
+        .unwrap()
+        .wait()
+        .unwrap_err();
     assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, libc::ENOENT));
-    assert_eq!(held.iter().filter(|fd| kernel::is_open(fd.as_raw_fd())).count(), 2000, "ours stay open");
+    assert_eq!(
+        held.iter().filter(|fd| kernel::is_open(fd.as_raw_fd())).count(),
+        2000,
+        "ours stay open"
+    );
 }
 
 /// As in qemu-user: a fork gets no pidfd, and there is no pidfd_open.
@@ -141,7 +160,11 @@ fn no_pidfds() {
     assert_eq!(forked("/bin/echo").arg("x").output().unwrap().stdout, b"x\n");
     let error = forked("/nowhere").close_others(true).spawn().unwrap_err();
     assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, libc::ENOENT));
-    let mut child = forked("/bin/sh").args(["-c", "sleep 1000 & wait"]).process_group(0).spawn().unwrap();
+    let mut child = forked("/bin/sh")
+        .args(["-c", "sleep 1000 & wait"])
+        .process_group(0)
+        .spawn()
+        .unwrap();
     assert!(child.pidfd().is_none());
     assert_eq!(child.wait_timeout(Duration::from_millis(50)).unwrap(), None);
     assert_eq!(child.kill_tree().unwrap(), 1);

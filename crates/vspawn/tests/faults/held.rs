@@ -33,8 +33,16 @@ pub fn tests() -> Vec<Test> {
             "a_process_forked_meanwhile_does_not_wait_for_ever_for_a_childs_exec",
             forked_meanwhile,
         ),
-        test("a_change_of_user_does_not_wait_for_another_threads_exec", change_of_user).needs(&[Need::Root, Need::Realtime]),
-        test("a_process_forked_during_a_change_of_user_is_dumpable", forked_during_change).needs(&[Need::Root]),
+        test(
+            "a_change_of_user_does_not_wait_for_another_threads_exec",
+            change_of_user,
+        )
+        .needs(&[Need::Root, Need::Realtime]),
+        test(
+            "a_process_forked_during_a_change_of_user_is_dumpable",
+            forked_during_change,
+        )
+        .needs(&[Need::Root]),
         test("a_group_is_signalled_after_it_has_begun", group_in_flight),
     ];
     tests.into_iter().map(Test::changes_its_process).collect()
@@ -235,7 +243,10 @@ fn forked_during_change() {
     let (open, thread) = held_as_nobody();
     let found = kernel::in_fork(|| {
         let inherited = kernel::dumpable();
-        let spawned = Command::new("/bin/true").uid(65533).status().is_ok_and(|status| status.success());
+        let spawned = Command::new("/bin/true")
+            .uid(65533)
+            .status()
+            .is_ok_and(|status| status.success());
         i32::from(!(inherited == 1 && spawned && kernel::dumpable() == 1))
     });
     assert_eq!(found, 0);

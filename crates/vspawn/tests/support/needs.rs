@@ -9,8 +9,8 @@ use super::{helper, kernel};
 const REQUIRE: &str = "SPAWNSCOPE_TEST_REQUIRE";
 /// Needs of the other crates' tests, which the variable may also contain.
 const OF_OTHERS: [&str; 15] = [
-    "ebpf", "mountns", "binfmt", "pty", "fanotify", "fuse", "perfetto", "python", "ptrace", "gdb", "perf",
-    "scanners", "roots", "musl", "bits32",
+    "ebpf", "mountns", "binfmt", "pty", "fanotify", "fuse", "perfetto", "python", "ptrace", "gdb", "perf", "scanners",
+    "roots", "musl", "bits32",
 ];
 
 /// A feature that not every machine has.
