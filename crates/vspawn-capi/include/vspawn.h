@@ -105,6 +105,8 @@ enum vspawn_stage {
   VSPAWN_STAGE_SCHEDULER = 29,
   // Giving up the right to gain privileges.
   VSPAWN_STAGE_NO_NEW_PRIVILEGES = 30,
+  // Creating, resizing or opening a pseudo-terminal.
+  VSPAWN_STAGE_PTY = 31,
 };
 
 // The kinds of a child's standard stream.
@@ -465,6 +467,23 @@ int vspawn_last_error(struct vspawn_error *error);
 int vspawn(const char *const *argv,
            const struct vspawn_options *options,
            struct vspawn_child **child);
+
+// Creates a pseudo-terminal of this size. Returns a descriptor, close-on-exec, that the caller owns and closes: what is
+// written there is typed on the terminal, what the children print is read there, and read fails with EIO when no process has
+// the terminal open any more. -1 with errno on failure.
+int vspawn_pty_open(unsigned short rows,
+                    unsigned short columns);
+
+// Changes the size of a terminal; the foreground processes get SIGWINCH. pty: borrowed.
+int vspawn_pty_resize(int pty, unsigned short rows, unsigned short columns);
+
+// Starts a command in a session of its own, with a controlling terminal, without a fork. The standard streams are the terminal, unless the
+// command says otherwise.
+//
+// pty: of vspawn_pty_open; borrowed. child: as for vspawn_command_spawn.
+int vspawn_pty_spawn(int pty,
+                     const struct vspawn_command *command,
+                     struct vspawn_child **child);
 
 // Starts the command. Returns after its exec, or with the reason of its failure; no process remains then.
 //

@@ -79,6 +79,8 @@ pub enum Stage {
     Scheduler = 29,
     /// Giving up the right to gain privileges.
     NoNewPrivileges = 30,
+    /// Creating, resizing or opening a pseudo-terminal.
+    Pty = 31,
 }
 
 /// The last failure of the calling thread.
@@ -232,6 +234,7 @@ mod tests {
             (Core::FileAction, Stage::FileAction),
             (Core::Scheduler, Stage::Scheduler),
             (Core::NoNewPrivileges, Stage::NoNewPrivileges),
+            (Core::Pty, Stage::Pty),
         ];
         for (core, ours) in pairs {
             assert_eq!(core as u32, ours as u32, "{core:?}");

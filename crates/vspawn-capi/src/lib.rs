@@ -20,6 +20,7 @@ mod memory;
 mod noshell;
 mod options;
 mod pointers;
+mod pty;
 mod shell_words;
 mod start;
 mod state;

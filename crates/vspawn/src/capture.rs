@@ -334,7 +334,7 @@ fn write(fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
     result
 }
 
-fn set_nonblocking(fd: BorrowedFd<'_>) -> Result<(), Errno> {
+pub(crate) fn set_nonblocking(fd: BorrowedFd<'_>) -> Result<(), Errno> {
     // SAFETY: integers.
     unsafe {
         let flags = syscall!(SYS_fcntl, fd.as_raw_fd(), libc::F_GETFL)?;

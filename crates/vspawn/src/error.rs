@@ -68,6 +68,8 @@ pub enum Stage {
     Scheduler,
     /// Giving up the right to gain privileges.
     NoNewPrivileges,
+    /// Creating, resizing or opening a pseudo-terminal.
+    Pty,
 }
 
 impl Stage {

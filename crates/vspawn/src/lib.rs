@@ -30,6 +30,7 @@ mod pipeline;
 mod plan;
 mod prepared;
 mod process;
+pub mod pty;
 mod stdio;
 mod sys;
 mod tree;

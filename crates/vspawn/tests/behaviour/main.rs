@@ -15,6 +15,7 @@ mod identities;
 mod killing;
 mod parity;
 mod pipelines;
+mod ptys;
 mod waiting;
 
 fn main() -> std::process::ExitCode {
@@ -26,6 +27,7 @@ fn main() -> std::process::ExitCode {
         capturing::tests(),
         parity::tests(),
         pipelines::tests(),
+        ptys::tests(),
         #[cfg(feature = "tokio")]
         asynchronous::tests(),
     ];
