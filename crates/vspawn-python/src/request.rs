@@ -105,6 +105,7 @@ impl Request {
                 let groups = value.try_iter()?.map(|group| id(&group?, &GROUPS));
                 self.command.groups(&groups.collect::<PyResult<Vec<u32>>>()?);
             }
+            "controlling_terminal" => drop(self.command.controlling_terminal(value.extract()?)),
             "preexec_fn" => return Err(refused(NO_HOOK)),
             _ => known(name)?,
         }

@@ -16,6 +16,7 @@ from subprocess import (
     TimeoutExpired,
 )
 
+from ._calls import call, check_call, check_output, getoutput, getstatusoutput
 from ._popen import Popen
 from ._run import run
 
@@ -33,7 +34,12 @@ __all__ = [
     "Popen",
     "SubprocessError",
     "TimeoutExpired",
+    "call",
+    "check_call",
+    "check_output",
     "create_process",
+    "getoutput",
+    "getstatusoutput",
     "run",
     "run_async",
 ]
