@@ -14,6 +14,7 @@ from subprocess import (
     CompletedProcess,
     SubprocessError,
     TimeoutExpired,
+    list2cmdline,
 )
 
 from ._calls import call, check_call, check_output, getoutput, getstatusoutput
@@ -40,6 +41,7 @@ __all__ = [
     "create_process",
     "getoutput",
     "getstatusoutput",
+    "list2cmdline",
     "run",
     "run_async",
 ]
