@@ -45,7 +45,7 @@ class Popen:
     Exceptions of a failed start have attributes `stage` ("exec", "chdir", "user", ...) and `action`.
     """
 
-    __class_getitem__ = classmethod(types.GenericAlias)
+    __class_getitem__: Any = classmethod(types.GenericAlias)
 
     def __new__(cls, *args: Any, **options: Any) -> Any:
         if options.get("shell") or options.get("preexec_fn") is not None:

@@ -41,8 +41,8 @@ class Pty:
         """Start a program in a session of its own, with this as its controlling terminal and its standard streams."""
         terminal = _core.open_terminal(self._fd)
         try:
-            streams: dict[str, Any] = {"stdin": terminal, "stdout": terminal, "stderr": terminal}
-            return Popen(args, **streams, **options, controlling_terminal=terminal)
+            all_options: dict[str, Any] = {"stdin": terminal, "stdout": terminal, "stderr": terminal, **options}
+            return Popen(args, **all_options, controlling_terminal=terminal)
         finally:
             os.close(terminal)
 
