@@ -238,10 +238,8 @@ pub fn stay_on_one_cpu() {
 pub fn become_real_time() {
     let parameter = libc::sched_param { sched_priority: 10 };
     // SAFETY: the kernel reads the parameter.
-    assert_eq!(
-        unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameter) },
-        0
-    );
+    let result = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameter) };
+    assert_eq!(result, 0);
 }
 
 /// The CPU time of this thread.
