@@ -40,7 +40,7 @@ for path in "$source"/posix/tst-*spawn*.c; do
     fi
     folder=$work/$name
     mkdir "$folder"
-    if ! cc -std=gnu11 -D_GNU_SOURCE -w -I "$adapter" -I crates/vspawn-capi/include -o "$folder/test" "$path" "$adapter/posix_spawn.c" \
+    if ! cc -std=gnu11 -D_GNU_SOURCE -w -I "$adapter" -I "$adapter/support" -I crates/vspawn-capi/include -o "$folder/test" "$path" "$adapter/posix_spawn.c" \
         -L "$work/lib" -lvspawn >"$folder/log" 2>&1; then
         echo "FAILED   $name does not compile"
         cat "$folder/log"

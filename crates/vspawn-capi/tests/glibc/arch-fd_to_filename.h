@@ -1,2 +1,3 @@
-/* The size of the path of a descriptor in /proc. */
-#define FD_TO_FILENAME_SIZE (sizeof("/proc/self/fd/") + 12)
+/* The folder of a process's descriptors. */
+#define FD_TO_FILENAME_PREFIX "/proc/self/fd/"
+#define FD_TO_FILENAME_SIZE (sizeof(FD_TO_FILENAME_PREFIX) + 12)

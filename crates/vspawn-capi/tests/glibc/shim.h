@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <limits.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -16,7 +17,8 @@
 #include <unistd.h>
 
 #define array_length(array) (sizeof(array) / sizeof *(array))
-#define INT_BUFSIZE_BOUND(type) (sizeof(type) * 3 + 2)
+#define INT_STRLEN_BOUND(type) (sizeof(type) * 3 + 1)
+#define INT_BUFSIZE_BOUND(type) (INT_STRLEN_BOUND(type) + 1)
 #define OBJPFX "./"
 #define EXIT_UNSUPPORTED 77
 

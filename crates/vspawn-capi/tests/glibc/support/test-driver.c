@@ -14,6 +14,10 @@ int main(int argc, char **argv)
 	int option;
 	while ((option = getopt_long(argc, argv, "+", options, NULL)) != -1)
 		TEST_VERIFY_EXIT(option != '?');
+	/* The test sees its own name and what is left. */
+	argv[optind - 1] = argv[0];
+	argc -= optind - 1;
+	argv += optind - 1;
 #ifdef PREPARE
 	PREPARE(argc, argv);
 #endif
