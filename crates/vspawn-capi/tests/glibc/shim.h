@@ -101,16 +101,18 @@ static inline __attribute__((unused)) char *support_create_temp_directory(const 
 	return name;
 }
 
-/* Opens /dev/null at `count` numbers in a row, and returns the first. */
+/* Opens /dev/null at `count` free numbers in a row, and returns the first. */
 static inline __attribute__((unused)) int support_open_dev_null_range(int count, int flags, mode_t mode)
 {
-	int first = -1;
-	for (int i = 0; i < count; i++) {
-		int fd = xopen("/dev/null", flags, mode);
-		if (i == 0)
-			first = fd;
-		TEST_VERIFY_EXIT(fd == first + i);
+	int null = xopen("/dev/null", flags, mode), first = null + 1, last = first;
+	while (last - first < count) {
+		if (fcntl(last, F_GETFD) != -1)
+			first = last + 1;
+		last++;
 	}
+	for (int fd = first; fd < last; fd++)
+		TEST_VERIFY_EXIT(dup2(null, fd) == fd);
+	xclose(null);
 	return first;
 }
 
