@@ -99,6 +99,14 @@ enum vspawn_stage {
   VSPAWN_STAGE_TIMEOUT = 26,
   // The output exceeded its limit.
   VSPAWN_STAGE_LIMIT = 27,
+  // A file action of the child.
+  VSPAWN_STAGE_FILE_ACTION = 28,
+  // Setting the scheduling policy or the CPUs.
+  VSPAWN_STAGE_SCHEDULER = 29,
+  // Giving up the right to gain privileges.
+  VSPAWN_STAGE_NO_NEW_PRIVILEGES = 30,
+  // Creating, resizing or opening a pseudo-terminal.
+  VSPAWN_STAGE_PTY = 31,
 };
 
 // The kinds of a child's standard stream.
@@ -213,6 +221,48 @@ struct vspawn_options {
 extern "C" {
 #endif // __cplusplus
 
+// Lets the child open a file as its descriptor target, with the flags and the mode of open.
+//
+// This and the following six functions add to one list, which the child carries out in order, after the descriptors of
+// vspawn_command_fd and the standard streams are in place. Descriptors are the child's numbers. path: copied.
+int vspawn_command_open(struct vspawn_command *command,
+                        int target,
+                        const char *path,
+                        int flags,
+                        mode_t mode);
+
+// Closes one descriptor of the child; it may be closed already.
+int vspawn_command_close(struct vspawn_command *command, int fd);
+
+// Closes all descriptors of the child from this number on.
+int vspawn_command_close_from(struct vspawn_command *command, int first);
+
+// Copies a descriptor within the child. A copy to itself is kept open at the exec.
+int vspawn_command_dup(struct vspawn_command *command, int source, int target);
+
+// Changes the child's directory, so that later actions see it. directory: copied.
+int vspawn_command_chdir(struct vspawn_command *command, const char *directory);
+
+// As vspawn_command_chdir, to the directory behind a descriptor of the child.
+int vspawn_command_fchdir(struct vspawn_command *command, int fd);
+
+// Makes the child's process group the foreground group of the terminal at a descriptor of the child, as tcsetpgrp.
+int vspawn_command_foreground(struct vspawn_command *command,
+                              int terminal);
+
+// Sets the scheduling policy (SCHED_*) and its priority.
+int vspawn_command_scheduler(struct vspawn_command *command, int policy, int priority);
+
+// Restricts the child to these CPUs. cpus: an array of count numbers, copied.
+int vspawn_command_affinity(struct vspawn_command *command, const int *cpus, size_t count);
+
+// Keeps the child and its descendants from gaining privileges by an exec (PR_SET_NO_NEW_PRIVS). give_up: 0 for the default.
+int vspawn_command_no_new_privileges(struct vspawn_command *command,
+                                     int give_up);
+
+// Sets the child's effective user and group id to the real ones, as POSIX_SPAWN_RESETIDS.
+int vspawn_command_reset_ids(struct vspawn_command *command);
+
 // Runs a command, reads its output and error to their ends, and waits for it.
 //
 // command: borrowed for the call. options: borrowed for the call; NULL means all zero. output: receives a handle that the
@@ -240,8 +290,9 @@ void vspawn_output_free(struct vspawn_output *output);
 // Returns the process id, which is not reused before the child was waited for; -1 with errno EINVAL for NULL.
 pid_t vspawn_child_pid(const struct vspawn_child *child);
 
-// Returns the pidfd, readable for poll when the child has ended; -1 with errno EINVAL for NULL. It belongs to the handle: the
-// caller must not close it.
+// Returns the pidfd, readable for poll when the child has ended; -1 with errno EINVAL for NULL, with EBADF if the kernel gave none (the
+// table of descriptors was full, or a filter refuses pidfds; all functions work then too). It belongs to the handle: the caller
+// must not close it.
 int vspawn_child_pidfd(const struct vspawn_child *child);
 
 // Takes the parent's end of the child's piped standard input: a descriptor, close-on-exec, that the caller then owns. -1 with
@@ -416,6 +467,23 @@ int vspawn_last_error(struct vspawn_error *error);
 int vspawn(const char *const *argv,
            const struct vspawn_options *options,
            struct vspawn_child **child);
+
+// Creates a pseudo-terminal of this size. Returns a descriptor, close-on-exec, that the caller owns and closes: what is
+// written there is typed on the terminal, what the children print is read there, and read fails with EIO when no process has
+// the terminal open any more. -1 with errno on failure.
+int vspawn_pty_open(unsigned short rows,
+                    unsigned short columns);
+
+// Changes the size of a terminal; the foreground processes get SIGWINCH. pty: borrowed.
+int vspawn_pty_resize(int pty, unsigned short rows, unsigned short columns);
+
+// Starts a command in a session of its own, with a controlling terminal, without a fork. The standard streams are the terminal, unless the
+// command says otherwise.
+//
+// pty: of vspawn_pty_open; borrowed. child: as for vspawn_command_spawn.
+int vspawn_pty_spawn(int pty,
+                     const struct vspawn_command *command,
+                     struct vspawn_child **child);
 
 // Starts the command. Returns after its exec, or with the reason of its failure; no process remains then.
 //

@@ -1,7 +1,7 @@
 //! The child handle: waiting, signals, and the parent's ends of its pipes.
 
 use std::ffi::c_int;
-use std::os::fd::{AsFd, AsRawFd, IntoRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, IntoRawFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -10,6 +10,7 @@ use libc::pid_t;
 
 use crate::entry::{entry, entry_or};
 use crate::error::{Failure, Stage};
+use crate::memory;
 use crate::pointers::{borrow, free, null};
 
 /// A child process. Used by one thread at a time; to wait in one thread and signal in another, use the pidfd.
@@ -27,6 +28,7 @@ pub(crate) unsafe fn give(
         // SAFETY: the caller's promise.
         let place = unsafe { child.as_mut() }.ok_or_else(|| null("child"))?;
         *place = std::ptr::null_mut();
+        memory::expect(0)?;
         *place = Box::into_raw(Box::new(Child(spawn()?)));
         Ok(())
     })
@@ -64,12 +66,17 @@ pub unsafe extern "C" fn vspawn_child_pid(child: *const Child) -> pid_t {
     entry_or(-1, || Ok(unsafe { borrow(child, "child") }?.0.id() as pid_t))
 }
 
-/// Returns the pidfd, readable for poll when the child has ended; -1 with errno EINVAL for NULL. It belongs to the handle: the
-/// caller must not close it.
+/// Returns the pidfd, readable for poll when the child has ended; -1 with errno EINVAL for NULL, with EBADF if the kernel gave none (the
+/// table of descriptors was full, or a filter refuses pidfds; all functions work then too). It belongs to the handle: the caller
+/// must not close it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_pidfd(child: *const Child) -> c_int {
-    // SAFETY: a handle or NULL.
-    entry_or(-1, || Ok(unsafe { borrow(child, "child") }?.0.as_fd().as_raw_fd()))
+    entry_or(-1, || {
+        let missing = || Failure::new(Stage::Prepare, libc::EBADF, "return a pidfd: the kernel gave none");
+        // SAFETY: a handle or NULL.
+        let pidfd = unsafe { borrow(child, "child") }?.0.pidfd();
+        pidfd.map(|pidfd| pidfd.as_raw_fd()).ok_or_else(missing)
+    })
 }
 
 fn give_end(end: Option<OwnedFd>) -> Result<c_int, Failure> {

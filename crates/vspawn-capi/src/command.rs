@@ -64,7 +64,7 @@ pub(crate) fn place(
 
 /// # Safety
 /// `command` is NULL or a live handle that no other thread uses.
-unsafe fn change(
+pub(crate) unsafe fn change(
     command: *mut Command,
     change: impl FnOnce(&mut vspawn_core::Command) -> Result<&mut vspawn_core::Command, Failure>,
 ) -> c_int {

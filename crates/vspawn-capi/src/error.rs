@@ -73,6 +73,14 @@ pub enum Stage {
     Timeout = 26,
     /// The output exceeded its limit.
     Limit = 27,
+    /// A file action of the child.
+    FileAction = 28,
+    /// Setting the scheduling policy or the CPUs.
+    Scheduler = 29,
+    /// Giving up the right to gain privileges.
+    NoNewPrivileges = 30,
+    /// Creating, resizing or opening a pseudo-terminal.
+    Pty = 31,
 }
 
 /// The last failure of the calling thread.
@@ -223,6 +231,10 @@ mod tests {
             (Core::Communicate, Stage::Communicate),
             (Core::Timeout, Stage::Timeout),
             (Core::Limit, Stage::Limit),
+            (Core::FileAction, Stage::FileAction),
+            (Core::Scheduler, Stage::Scheduler),
+            (Core::NoNewPrivileges, Stage::NoNewPrivileges),
+            (Core::Pty, Stage::Pty),
         ];
         for (core, ours) in pairs {
             assert_eq!(core as u32, ours as u32, "{core:?}");

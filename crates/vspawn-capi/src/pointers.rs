@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 
 use crate::entry::entry;
 use crate::error::Failure;
+use crate::memory;
 
 /// The error for a required parameter that is NULL.
 pub(crate) fn null(parameter: &str) -> Failure {
@@ -18,7 +19,9 @@ pub(crate) unsafe fn string<'a>(text: *const c_char, parameter: &str) -> Result<
         return Err(null(parameter));
     }
     // SAFETY: the caller's promise.
-    Ok(OsStr::from_bytes(unsafe { CStr::from_ptr(text) }.to_bytes()))
+    let text = unsafe { CStr::from_ptr(text) }.to_bytes();
+    memory::expect(text.len())?;
+    Ok(OsStr::from_bytes(text))
 }
 
 /// # Safety
@@ -30,16 +33,17 @@ pub(crate) unsafe fn string_array<'a>(
     if strings.is_null() {
         return Err(null(parameter));
     }
-    let mut all = Vec::new();
-    let mut next = strings;
-    // SAFETY: the caller's promise; the loop ends at the NULL.
+    let (mut next, mut bytes) = (strings, 0);
+    // SAFETY: the caller's promise; the loops end at the NULL.
     unsafe {
         while !(*next).is_null() {
-            all.push(string(*next, parameter)?);
+            bytes += CStr::from_ptr(*next).to_bytes().len() + size_of::<String>();
             next = next.add(1);
         }
+        memory::expect(bytes)?;
+        let count = next.offset_from_unsigned(strings);
+        (0..count).map(|index| string(*strings.add(index), parameter)).collect()
     }
-    Ok(all)
 }
 
 /// An array that may be NULL if it has no elements.

@@ -5,6 +5,7 @@ use std::ffi::c_int;
 use crate::child::{Child, give};
 use crate::command::Command;
 use crate::entry::entry;
+use crate::memory;
 use crate::pointers::{borrow, free, null};
 
 /// A prepared command. It can be spawned any number of times, by any number of threads at once. Environment, PATH and arguments are
@@ -19,7 +20,7 @@ pub unsafe extern "C" fn vspawn_command_spawn(command: *const Command, child: *m
     // SAFETY: a handle or NULL; a place for a pointer or NULL.
     unsafe {
         give(child, || {
-            borrow(command, "command").and_then(|command| Ok(command.0.prepare()?.spawn()?))
+            borrow(command, "command").and_then(|command| Ok(command.0.spawn()?))
         })
     }
 }
@@ -48,6 +49,7 @@ pub unsafe extern "C" fn vspawn_command_prepare(command: *const Command, prepare
         // SAFETY: a place for a pointer, or NULL.
         let place = unsafe { prepared.as_mut() }.ok_or_else(|| null("prepared"))?;
         *place = std::ptr::null_mut();
+        memory::expect(0)?;
         // SAFETY: a handle or NULL.
         let ready = unsafe { borrow(command, "command") }?.0.prepare()?;
         *place = Box::into_raw(Box::new(Prepared(ready)));

@@ -38,7 +38,7 @@ pub(crate) fn spawn(
 pub(crate) struct Child {
     #[pyo3(get)]
     pid: u32,
-    pidfd: RawFd,
+    pidfd: Option<RawFd>,
     child: Mutex<vspawn::Child>,
 }
 
@@ -50,9 +50,9 @@ impl Child {
 
 #[pymethods]
 impl Child {
-    /// The pidfd's number. It stays open during the lifetime of this object.
+    /// The pidfd's number. It stays open during the lifetime of this object. -1: the kernel gave none.
     fn fileno(&self) -> RawFd {
-        self.pidfd
+        self.pidfd.unwrap_or(-1)
     }
 
     /// The parent's ends of the pipes for stdin, stdout, stderr. The caller owns them from now on.

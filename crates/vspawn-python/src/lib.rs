@@ -6,6 +6,7 @@
 mod child;
 mod exchange;
 mod failure;
+mod pty;
 mod request;
 mod run;
 mod values;
@@ -17,6 +18,8 @@ mod _core {
     use crate::child::{Child, spawn};
     #[pymodule_export]
     use crate::exchange::Exchange;
+    #[pymodule_export]
+    use crate::pty::{open_pty, open_terminal, pty_size, resize_pty};
     #[pymodule_export]
     use crate::run::run;
 }

@@ -78,6 +78,7 @@ impl Request {
             "close_fds" => combined.close_fds = value.is_truthy()?,
             "restore_signals" => combined.restore_signals = value.is_truthy()?,
             "start_new_session" => drop(self.command.new_session(value.is_truthy()?)),
+            // `run` and `Popen` give these to `subprocess`; asyncio's functions do not.
             "shell" if value.is_truthy()? => return Err(refused(NO_SHELL)),
             "executable" | "shell" => {}
             _ if value.is_none() => known(name)?,
@@ -105,6 +106,7 @@ impl Request {
                 let groups = value.try_iter()?.map(|group| id(&group?, &GROUPS));
                 self.command.groups(&groups.collect::<PyResult<Vec<u32>>>()?);
             }
+            "controlling_terminal" => drop(self.command.controlling_terminal(value.extract()?)),
             "preexec_fn" => return Err(refused(NO_HOOK)),
             _ => known(name)?,
         }
@@ -145,7 +147,7 @@ impl Request {
     }
 }
 
-const NO_SHELL: &str = "shell=True is not supported: pass the program and its arguments as a list, \
+const NO_SHELL: &str = "shell=True is not supported for asyncio: pass the program and its arguments as a list, \
     or [\"/bin/sh\", \"-c\", text] if a shell is what you want";
 const NO_HOOK: &str = "preexec_fn is not supported: it could run only in a fork, whose cost depends on the parent's \
     memory. Use cwd=, umask=, user=, group=, extra_groups=, process_group=, start_new_session=, pass_fds= instead";

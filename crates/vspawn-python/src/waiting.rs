@@ -3,7 +3,7 @@
 use std::os::fd::{AsRawFd, RawFd};
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// How a wait ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,10 +43,20 @@ pub(crate) fn wait_for_any(polls: &mut [libc::pollfd], deadline: Option<Instant>
     }
 }
 
-/// Waits until the process behind a pidfd has ended.
-pub(crate) fn wait_for_end(pidfd: RawFd, deadline: Option<Instant>) -> Result<Waited, i32> {
-    wait_for_any(&mut [pollfd(Some(pidfd), libc::POLLIN)], deadline)
+/// Waits until the process behind a pidfd has ended. Without a pidfd, returns after a moment: the caller asks again.
+pub(crate) fn wait_for_end(pidfd: Option<RawFd>, deadline: Option<Instant>) -> Result<Waited, i32> {
+    if pidfd.is_some() {
+        return wait_for_any(&mut [pollfd(pidfd, libc::POLLIN)], deadline);
+    }
+    let soon = Instant::now() + ASK_AGAIN;
+    let is_last = deadline.is_some_and(|deadline| deadline <= soon);
+    match wait_for_any(&mut [], Some(if is_last { deadline.unwrap_or(soon) } else { soon }))? {
+        Waited::OutOfTime if !is_last => Ok(Waited::Ready),
+        waited => Ok(waited),
+    }
 }
+
+const ASK_AGAIN: Duration = Duration::from_millis(5);
 
 /// A child's status as `returncode`, if it has ended. A status that the kernel did not keep (the parent ignores SIGCHLD), or
 /// that other code took, counts as 0, as with `subprocess`.
@@ -73,9 +83,9 @@ fn code(status: ExitStatus) -> i32 {
     status.code().unwrap_or_else(by_signal)
 }
 
-/// The number of a child's pidfd.
-pub(crate) fn pidfd(child: &vspawn::Child) -> RawFd {
-    std::os::fd::AsFd::as_fd(child).as_raw_fd()
+/// The number of a child's pidfd, if the kernel gave one.
+pub(crate) fn pidfd(child: &vspawn::Child) -> Option<RawFd> {
+    child.pidfd().map(|pidfd| pidfd.as_raw_fd())
 }
 
 /// The calling thread's errno.

@@ -104,3 +104,8 @@ def test_signals_end_it_for_all_who_wait(method: str, number: int) -> None:
         process.send_signal(signal.SIGUSR1)
 
     asyncio.run(main())
+
+
+def test_a_shell_is_refused() -> None:
+    with pytest.raises(ValueError, match=r'\["/bin/sh", "-c", text\]'):
+        asyncio.run(vspawn.run_async("true", shell=True))

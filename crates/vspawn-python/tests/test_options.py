@@ -186,8 +186,8 @@ def test_names_and_ids_that_are_nobodys(api: ModuleType, as_root: None, name: st
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"shell": True}, r'\["/bin/sh", "-c", text\]'),
-        ({"preexec_fn": print}, "user=, group="),
+        ({"startupinfo": 1}, "startupinfo is only supported on Windows"),
+        ({"creationflags": 1}, "creationflags is only supported on Windows"),
         ({"stdout": -7}, "negative"),
         ({"stdin": vspawn.STDOUT}, "only be used for stderr"),
         ({"start_new_session": True, "process_group": 0}, "session"),
@@ -201,7 +201,7 @@ def test_what_is_refused_says_why(options: dict[str, Any], text: str) -> None:
 
 
 def test_defaults_may_be_said(api: ModuleType) -> None:
-    options = {"shell": False, "preexec_fn": None, "cwd": None, "env": None, "user": None, "extra_groups": None}
+    options = {"shell": False, "preexec_fn": None, "startupinfo": None, "creationflags": 0, "bufsize": None, "cwd": None, "env": None, "user": None, "extra_groups": None}
     assert api.run(["true"], executable=None, umask=-1, pass_fds=(), **options).returncode == 0
 
 

@@ -17,7 +17,7 @@ def results() -> None:
     assert_type(vspawn.run(["true"], encoding="utf-8", input="x"), subprocess.CompletedProcess[str])
     vspawn.run([Path("x"), "y"], cwd=Path("/"), env={"A": "b"}, user="nobody", extra_groups=[1, "x"], pass_fds=[3])
     vspawn.run("true", stdin=vspawn.DEVNULL, stderr=vspawn.STDOUT, process_group=0, umask=0o22)
-    vspawn.run(["true"], shell=True)  # type: ignore[call-overload]
+    vspawn.run("true", shell=True)
     vspawn.run(["true"], cwd=1)  # type: ignore[call-overload]
     vspawn.run([1])  # type: ignore[list-item]
 
@@ -27,7 +27,8 @@ def children() -> None:
         assert_type(child.stdout, IO[Any] | None)
         assert_type(child.returncode, int | None)
         assert_type(child.wait(timeout=1), int)
-    vspawn.Popen(["true"], preexec_fn=print)  # type: ignore[arg-type]
+    vspawn.Popen(["true"], preexec_fn=print)
+    vspawn.Popen(["true"], creationflags=1)  # type: ignore[arg-type]
 
 
 async def asynchronous() -> None:

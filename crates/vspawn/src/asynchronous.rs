@@ -1,13 +1,18 @@
 //! Waiting on tokio's reactor: a pidfd becomes readable when its process ends.
 
+use std::io::{self, Read, Write};
 use std::os::fd::{AsFd, OwnedFd};
+use std::pin::Pin;
 use std::process::ExitStatus;
+use std::task::{Context, Poll};
 
-use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 
 use crate::error::{Error, Stage};
+use crate::handle::ASK_AGAIN;
 use crate::process::Child;
+use crate::pty::Pty;
 
 impl Child {
     /// Waits for the child's end without blocking the thread. Safe to cancel: if the future is dropped before it is ready, nothing has
@@ -17,18 +22,103 @@ impl Child {
     /// As [`Child::wait`]; [`Stage::Wait`] if the pidfd cannot be watched.
     ///
     /// # Panics
-    /// Outside of a tokio runtime with I/O enabled.
+    /// Outside of a tokio runtime with I/O enabled; without a pidfd ([`Child::pidfd`]), with time enabled.
     pub async fn wait_async(&mut self) -> Result<ExitStatus, Error> {
         drop(self.stdin.take());
         let failed = |error: std::io::Error| {
             let errno = error.raw_os_error().unwrap_or(libc::EIO);
             Error::new(Stage::Wait, errno, format!("watch process {}", self.id()))
         };
-        let watched: OwnedFd = self.as_fd().try_clone_to_owned().map_err(failed)?;
+        let Some(pidfd) = self.pidfd() else {
+            return self.wait_by_asking().await;
+        };
+        let watched: OwnedFd = pidfd.try_clone_to_owned().map_err(failed)?;
         // SAFETY: an `OwnedFd` names the same open file during its lifetime, which covers the time that it is watched.
         let watched = unsafe { AsyncFd::register_with_interest(watched, Interest::READABLE) };
         let watched = watched.map_err(|error| failed(error.into()))?;
         let _ready = watched.readable().await.map_err(failed)?;
         self.wait()
+    }
+
+    async fn wait_by_asking(&mut self) -> Result<ExitStatus, Error> {
+        loop {
+            match self.try_wait()? {
+                Some(status) => return Ok(status),
+                None => tokio::time::sleep(ASK_AGAIN).await,
+            }
+        }
+    }
+}
+
+/// A [`Pty`] on tokio's reactor.
+///
+/// ```
+/// use tokio::io::AsyncReadExt;
+/// use vspawn::pty::{AsyncPty, Pty, Size};
+///
+/// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+/// # runtime.block_on(async {
+/// let pty = Pty::open(Size::new(24, 80)).map_err(std::io::Error::from)?;
+/// let mut child = pty.spawn(vspawn::Command::new("tty")).map_err(std::io::Error::from)?;
+/// let mut printed = String::new();
+/// AsyncPty::new(pty)?.read_to_string(&mut printed).await?;
+/// assert!(printed.starts_with("/dev/pts/"));
+/// child.wait_async().await?;
+/// # Ok::<(), std::io::Error>(())
+/// # })?;
+/// # Ok::<(), std::io::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct AsyncPty(AsyncFd<Pty>);
+
+impl AsyncPty {
+    /// Registers a pseudo-terminal, and makes it non-blocking.
+    ///
+    /// # Errors
+    /// If it cannot be watched.
+    ///
+    /// # Panics
+    /// Outside of a tokio runtime with I/O enabled.
+    pub fn new(pty: Pty) -> io::Result<AsyncPty> {
+        crate::capture::set_nonblocking(pty.as_fd()).map_err(io::Error::from_raw_os_error)?;
+        // SAFETY: a `Pty` owns one open file during its lifetime, which covers the time that it is watched.
+        let watched = unsafe { AsyncFd::register(pty) };
+        watched.map(AsyncPty).map_err(io::Error::from)
+    }
+
+    /// To resize it, or to start further commands.
+    #[must_use]
+    pub fn get_ref(&self) -> &Pty {
+        self.0.get_ref()
+    }
+}
+
+impl AsyncRead for AsyncPty {
+    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+        loop {
+            let mut ready = std::task::ready!(self.0.poll_read_ready(context))?;
+            if let Ok(read) = ready.try_io(|pty| pty.get_ref().read(buffer.initialize_unfilled())) {
+                return Poll::Ready(read.map(|bytes| buffer.advance(bytes)));
+            }
+        }
+    }
+}
+
+impl AsyncWrite for AsyncPty {
+    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        loop {
+            let mut ready = std::task::ready!(self.0.poll_write_ready(context))?;
+            if let Ok(written) = ready.try_io(|pty| pty.get_ref().write(bytes)) {
+                return Poll::Ready(written);
+            }
+        }
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
     }
 }

@@ -25,6 +25,7 @@ pub struct Capture<'a> {
 
 /// What was captured, even if the run failed.
 #[derive(Debug)]
+#[non_exhaustive]
 pub struct Captured {
     /// The exit status. If the child was killed because of time or size, this is the status of its killing.
     pub status: ExitStatus,
@@ -104,6 +105,30 @@ impl<'a> Capture<'a> {
     }
 }
 
+impl Child {
+    /// Closes the child's standard input, reads its piped standard output and error to their ends at the same time, and waits for it.
+    ///
+    /// # Errors
+    /// As [`Child::wait`], and [`Stage::Communicate`].
+    ///
+    /// ```
+    /// use vspawn::{Command, Stdio};
+    ///
+    /// let child = Command::new("echo").arg("hello").stdout(Stdio::piped()).spawn()?;
+    /// assert_eq!(child.wait_with_output()?.stdout, b"hello\n");
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
+    pub fn wait_with_output(mut self) -> Result<Output, Error> {
+        drop(self.stdin.take());
+        let captured = Exchange::without_limits(self).finish()?;
+        Ok(Output {
+            status: captured.status,
+            stdout: captured.stdout,
+            stderr: captured.stderr,
+        })
+    }
+}
+
 /// The streams of one child, until all of them have ended.
 struct Exchange<'a> {
     child: Child,
@@ -122,7 +147,17 @@ struct Stream {
 }
 
 impl<'a> Exchange<'a> {
-    fn new(mut child: Child, capture: &Capture<'a>) -> Exchange<'a> {
+    fn new(child: Child, capture: &Capture<'a>) -> Exchange<'a> {
+        Exchange {
+            input: capture.input.unwrap_or_default(),
+            limit: capture.limit,
+            deadline: capture.timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
+            timeout: capture.timeout,
+            ..Exchange::without_limits(child)
+        }
+    }
+
+    fn without_limits(mut child: Child) -> Exchange<'a> {
         let stream = |fd: Option<OwnedFd>| Stream { fd, bytes: Vec::new() };
         let outputs = [
             stream(child.stdout.take().map(OwnedFd::from)),
@@ -131,11 +166,11 @@ impl<'a> Exchange<'a> {
         Exchange {
             stdin: child.stdin.take().map(OwnedFd::from),
             child,
-            input: capture.input.unwrap_or_default(),
+            input: &[],
             outputs,
-            limit: capture.limit,
-            deadline: capture.timeout.and_then(|timeout| Instant::now().checked_add(timeout)),
-            timeout: capture.timeout,
+            limit: usize::MAX,
+            deadline: None,
+            timeout: None,
         }
     }
 
@@ -173,7 +208,9 @@ impl<'a> Exchange<'a> {
         if self.input.is_empty() {
             self.stdin = None;
         }
-        let mut chunk = vec![0u8; CHUNK_BYTES];
+        let mut chunk = Vec::new();
+        chunk.try_reserve_exact(CHUNK_BYTES).map_err(|_| libc::ENOMEM)?;
+        chunk.resize(CHUNK_BYTES, 0u8);
         while self.stdin.is_some() || self.outputs.iter().any(|stream| stream.fd.is_some()) {
             if self.left() == Some(Duration::ZERO) {
                 return Ok(Some(self.timed_out()));
@@ -209,7 +246,7 @@ impl<'a> Exchange<'a> {
         let reads = self.outputs.iter().filter_map(|stream| stream.fd.as_ref());
         let mut polls: Vec<_> = reads.map(|fd| poll(fd, libc::POLLIN)).collect();
         polls.extend(self.stdin.as_ref().map(|fd| poll(fd, libc::POLLOUT)));
-        crate::process::poll_any(&mut polls, self.left())
+        crate::handle::poll_any(&mut polls, self.left())
     }
 
     /// A child that does not read its input (EPIPE) is not an error: its status reports the result.
@@ -269,7 +306,10 @@ impl Stream {
         let Some(fd) = &self.fd else { return Ok(()) };
         match read(fd.as_fd(), chunk) {
             Ok(0) => self.fd = None,
-            Ok(bytes) => self.bytes.extend_from_slice(&chunk[..bytes]),
+            Ok(bytes) => {
+                self.bytes.try_reserve(bytes).map_err(|_| libc::ENOMEM)?;
+                self.bytes.extend_from_slice(&chunk[..bytes]);
+            }
             Err(libc::EAGAIN | libc::EINTR) => {}
             Err(errno) => return Err(errno),
         }
@@ -294,7 +334,7 @@ fn write(fd: BorrowedFd<'_>, bytes: &[u8]) -> Result<usize, Errno> {
     result
 }
 
-fn set_nonblocking(fd: BorrowedFd<'_>) -> Result<(), Errno> {
+pub(crate) fn set_nonblocking(fd: BorrowedFd<'_>) -> Result<(), Errno> {
     // SAFETY: integers.
     unsafe {
         let flags = syscall!(SYS_fcntl, fd.as_raw_fd(), libc::F_GETFL)?;

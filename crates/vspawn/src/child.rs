@@ -7,8 +7,10 @@
 //! 3. No memory of the parent is written except the `Report` and the `Job`'s own moves.
 //! 4. None of the parent's handlers may run here: all signals are blocked until the last step, or CLONE_CLEAR_SIGHAND has removed them.
 
+use std::ffi::c_char;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 
+use crate::actions::carry_out;
 use crate::descriptors::{Move, close_others, place_descriptors};
 use crate::error::Stage;
 use crate::plan::{Identity, Limit, Plan};
@@ -25,15 +27,25 @@ pub(crate) struct Report {
     pub(crate) inside: AtomicU32,
 }
 
+/// `Report::inside`: as the parent sets it.
+pub(crate) const INSIDE: u32 = 1;
+/// `Report::inside`: the child no longer shares the parent's file table.
+pub(crate) const INSIDE_WITH_OWN_FILES: u32 = 2;
+
 /// The instructions for one child.
 #[derive(Debug)]
 pub(crate) struct Job {
     pub(crate) plan: *const Plan,
     pub(crate) report: *const Report,
+    pub(crate) envp: *const *const c_char,
     pub(crate) moves: *mut Move,
     pub(crate) move_count: usize,
     /// The file table is shared with the parent: first get our own, without the descriptors above this one.
     pub(crate) unshare_above: Option<i32>,
+    /// A detached child's parent continues when the child has its own file table.
+    pub(crate) parent_waits_for_files: bool,
+    /// For close_range: whether other descriptors are closed now, or by the exec.
+    pub(crate) close_flags: u32,
     /// clone3 was refused: handlers are still the parent's.
     pub(crate) clear_handlers: bool,
     /// Only for `parent_death_signal`.
@@ -68,17 +80,28 @@ pub(crate) unsafe extern "C" fn main(job: *const u8) -> ! {
     // SAFETY: the caller's promise; the plan keeps all arguments of the system calls alive.
     unsafe {
         let job = &*job.cast::<Job>();
-        let plan = &*job.plan;
-        let failure = match prepare(job, plan) {
-            Ok(()) => exec(plan),
-            Err(failure) => failure,
-        };
+        let failure = run(job);
         let report = job.report();
         report.stage.store(failure.stage as u32, Ordering::Relaxed);
         report.index.store(failure.index as u32, Ordering::Relaxed);
         report.errno.store(failure.errno, Ordering::Release);
         loop {
             let _ = syscall!(SYS_exit_group, 127);
+        }
+    }
+}
+
+/// All steps and the exec. Returns if one of them fails.
+///
+/// # Safety
+/// As for `main`.
+pub(crate) unsafe fn run(job: &Job) -> Failure {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let plan = &*job.plan;
+        match prepare(job, plan) {
+            Ok(()) => exec(job, plan),
+            Err(failure) => failure,
         }
     }
 }
@@ -90,10 +113,16 @@ unsafe fn prepare(job: &Job, plan: &Plan) -> Step {
         if let Some(above) = job.unshare_above {
             let flags = libc::CLOSE_RANGE_UNSHARE;
             syscall!(SYS_close_range, above.wrapping_add(1), u32::MAX, flags).map_err(at(Stage::UnshareFiles))?;
+            if job.parent_waits_for_files {
+                let inside = &job.report().inside;
+                inside.store(INSIDE_WITH_OWN_FILES, Ordering::Release);
+                let _ = syscall!(SYS_futex, inside.as_ptr(), libc::FUTEX_WAKE, 1);
+            }
         }
         join_groups(plan)?;
         set_dispositions(job, plan)?;
         place_descriptors(job, plan)?;
+        carry_out(&plan.actions)?;
         // Before the limits and the new root: without close_range, this needs a descriptor and /proc.
         if plan.close_others {
             close_others(job, plan)?;
@@ -102,11 +131,15 @@ unsafe fn prepare(job: &Job, plan: &Plan) -> Step {
             let _ = syscall!(SYS_umask, mask);
         }
         set_limits(plan)?;
+        set_scheduler(plan)?;
         if let Some(path) = &plan.chroot {
             syscall!(SYS_chroot, path.as_ptr()).map_err(at(Stage::Chroot))?;
         }
         if let Some(identity) = &plan.identity {
             become_user(identity)?;
+        }
+        if plan.no_new_privileges {
+            syscall!(SYS_prctl, libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0).map_err(at(Stage::NoNewPrivileges))?;
         }
         if let Some(path) = &plan.cwd {
             syscall!(SYS_chdir, path.as_ptr()).map_err(at(Stage::Chdir))?;
@@ -215,9 +248,37 @@ unsafe fn set_limits(plan: &Plan) -> Step {
     Ok(())
 }
 
+unsafe fn set_scheduler(plan: &Plan) -> Step {
+    let failed = |index| {
+        move |errno| Failure {
+            stage: Stage::Scheduler,
+            index,
+            errno,
+        }
+    };
+    // SAFETY: a local, and a set that the plan holds, with its size.
+    unsafe {
+        if let Some((policy, priority)) = plan.scheduler {
+            syscall!(SYS_sched_setscheduler, 0, policy, &raw const priority).map_err(failed(0))?;
+        }
+        if !plan.affinity.is_empty() {
+            let bytes = plan.affinity.len().wrapping_mul(size_of::<u64>());
+            syscall!(SYS_sched_setaffinity, 0, bytes, plan.affinity.as_ptr()).map_err(failed(1))?;
+        }
+    }
+    Ok(())
+}
+
 unsafe fn become_user(identity: &Identity) -> Step {
+    const SAME: u32 = u32::MAX;
     // SAFETY: integers, and groups that the plan holds.
     unsafe {
+        if identity.reset {
+            let gid = syscall!(SYS_getgid).map_err(at(Stage::Group))?;
+            syscall!(SYS_setresgid, SAME, gid, SAME).map_err(at(Stage::Group))?;
+            let uid = syscall!(SYS_getuid).map_err(at(Stage::User))?;
+            syscall!(SYS_setresuid, SAME, uid, SAME).map_err(at(Stage::User))?;
+        }
         if let Some(groups) = &identity.groups {
             syscall!(SYS_setgroups, groups.len(), groups.as_ptr()).map_err(at(Stage::Groups))?;
         }
@@ -248,15 +309,15 @@ unsafe fn die_with_parent(job: &Job, signal: i32) -> Step {
 }
 
 /// Tries each candidate as execvp does: skips directories without the program, or that may not be searched.
-unsafe fn exec(plan: &Plan) -> Failure {
+unsafe fn exec(job: &Job, plan: &Plan) -> Failure {
     let mut failure = Failure {
         stage: Stage::Exec,
         index: 0,
         errno: libc::ENOENT,
     };
-    for (index, candidate) in plan.candidates.iter().enumerate() {
+    for (index, candidate) in plan.candidates.pointers().iter().enumerate() {
         // SAFETY: the plan holds the strings and the arrays, each ended by NULL.
-        let result = unsafe { syscall!(SYS_execve, candidate.as_ptr(), plan.argv.as_ptr(), plan.envp.as_ptr()) };
+        let result = unsafe { syscall!(SYS_execve, *candidate, plan.argv.as_ptr(), job.envp) };
         let Err(errno) = result else { continue };
         let pass_by = match errno {
             libc::EACCES => true,

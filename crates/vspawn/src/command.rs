@@ -8,8 +8,10 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Output};
 use std::sync::Arc;
 
+use crate::actions::Action;
 use crate::capture::Capture;
-use crate::error::Error;
+use crate::environment::Inheritance;
+use crate::error::{Error, Stage};
 use crate::launch::Start;
 use crate::plan::{Hook, Identity, Limit};
 use crate::prepared::Prepared;
@@ -19,6 +21,7 @@ use crate::sys::{SignalSet, signal_bit};
 
 /// How the child is created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Mechanism {
     /// The child shares the parent's memory until its exec, however large that memory is.
     #[default]
@@ -42,12 +45,16 @@ pub struct Command {
     pub(crate) chroot: Option<PathBuf>,
     pub(crate) fds: BTreeMap<i32, Source>,
     pub(crate) close_others: bool,
+    pub(crate) actions: Vec<Action>,
     pub(crate) umask: Option<u32>,
     pub(crate) new_session: bool,
     pub(crate) controlling_terminal: Option<i32>,
     pub(crate) process_group: Option<i32>,
     pub(crate) limits: Vec<Limit>,
     pub(crate) nice: Option<i32>,
+    pub(crate) scheduler: Option<(i32, i32)>,
+    pub(crate) affinity: Vec<u64>,
+    pub(crate) no_new_privileges: bool,
     pub(crate) identity: Option<Identity>,
     pub(crate) signal_mask: SignalSet,
     pub(crate) default_signals: SignalSet,
@@ -83,12 +90,16 @@ impl Command {
             chroot: None,
             fds: BTreeMap::new(),
             close_others: false,
+            actions: Vec::new(),
             umask: None,
             new_session: false,
             controlling_terminal: None,
             process_group: None,
             limits: Vec::new(),
             nice: None,
+            scheduler: None,
+            affinity: Vec::new(),
+            no_new_privileges: false,
             identity: None,
             signal_mask: 0,
             default_signals: signal_bit(libc::SIGPIPE),
@@ -148,7 +159,7 @@ impl Command {
     }
 
     /// Takes the inherited variables directly from C's `environ`, without std's lock and without std's copies. This halves the time of
-    /// [`Command::prepare`]. Without effect on a command that sets or removes variables.
+    /// [`Command::prepare`]. Without effect on a command that sets or removes variables, and on [`Command::spawn`].
     ///
     /// # Safety
     /// No thread may change the environment while the command is prepared. Meant for interpreters that hold their own lock.
@@ -248,6 +259,61 @@ impl Command {
     /// Adds to the child's niceness.
     pub fn nice(&mut self, increment: i32) -> &mut Command {
         self.nice = Some(increment);
+        self
+    }
+
+    /// Sets the scheduling policy (`libc::SCHED_*`) and its priority: 0, or 1 to 99 for SCHED_FIFO and SCHED_RR.
+    ///
+    /// ```
+    /// let mut command = vspawn::Command::new("true");
+    /// assert!(command.scheduler(libc::SCHED_BATCH, 0).status()?.success());
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
+    pub fn scheduler(&mut self, policy: i32, priority: i32) -> &mut Command {
+        self.scheduler = Some((policy, priority));
+        self
+    }
+
+    /// Restricts the child to these CPUs.
+    ///
+    /// ```no_run
+    /// vspawn::Command::new("make").affinity([0, 1]).status()?;
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
+    pub fn affinity(&mut self, cpus: impl IntoIterator<Item = usize>) -> &mut Command {
+        const MOST_CPUS: usize = 1 << 16;
+        self.affinity = vec![0];
+        for cpu in cpus {
+            if cpu >= MOST_CPUS {
+                self.mistake
+                    .get_or_insert(format!("use CPU {cpu}, which does not exist"));
+                continue;
+            }
+            if self.affinity.len() <= cpu / 64 {
+                self.affinity.resize(cpu / 64 + 1, 0);
+            }
+            self.affinity[cpu / 64] |= 1 << (cpu % 64);
+        }
+        self
+    }
+
+    /// Keeps the child and its descendants from gaining privileges by an exec (`PR_SET_NO_NEW_PRIVS`): set-user-id bits and file
+    /// capabilities have no effect for them.
+    ///
+    /// ```
+    /// let mut command = vspawn::Command::new("grep");
+    /// command.args(["-q", "NoNewPrivs:.1", "/proc/self/status"]).no_new_privileges(true);
+    /// assert!(command.status()?.success());
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
+    pub fn no_new_privileges(&mut self, give_up: bool) -> &mut Command {
+        self.no_new_privileges = give_up;
+        self
+    }
+
+    /// Sets the effective user and group id to the real ones, as POSIX_SPAWN_RESETIDS: for set-user-id programs.
+    pub fn reset_ids(&mut self) -> &mut Command {
+        self.identity().reset = true;
         self
     }
 
@@ -351,23 +417,49 @@ impl Command {
     /// [`Stage::Prepare`](crate::Stage::Prepare) with `EINVAL`: a NUL byte, an empty program, or a request that requires
     /// another one.
     pub fn prepare(&self) -> Result<Prepared, Error> {
-        Prepared::new(self)
+        Prepared::new(self, Inheritance::Copied)
     }
 
     /// Starts the process. Returns after its exec.
     ///
+    /// If the command neither sets nor removes variables, the kernel reads them where they are, in C's `environ`, as after
+    /// C's `posix_spawn`: they cost nothing. std reads them under its own lock, which no other crate can take. So if another
+    /// thread changes the environment at this time, even by [`std::env::set_var`], the child may get the old variable, the new one, or,
+    /// while the array of variables grows, a wrong one. [`Command::prepare`] and [`Command::spawn_nowait`] copy the variables under std's lock.
+    ///
     /// # Errors
     /// The step that failed, with its errno. No process remains.
-    pub fn spawn(&mut self) -> Result<Child, Error> {
-        self.prepare()?.start(Start::Waited)
+    pub fn spawn(&self) -> Result<Child, Error> {
+        match Prepared::new(self, Inheritance::InPlace)?.start(Start::Waited) {
+            // The kernel met a variable that another thread was changing. (No other argument can have this result.)
+            Err(error) if error.stage() == Stage::Exec && error.raw_os_error() == libc::EFAULT => {
+                self.prepare()?.start(Start::Waited)
+            }
+            result => result,
+        }
     }
 
     /// Starts the process and returns at once: see [`Prepared::spawn_nowait`].
     ///
     /// # Errors
     /// As for [`Prepared::spawn_nowait`].
-    pub fn spawn_nowait(&mut self) -> Result<Child, Error> {
+    pub fn spawn_nowait(&self) -> Result<Child, Error> {
         self.prepare()?.spawn_nowait()
+    }
+
+    /// Replaces this process by the command, after all that a child would do before its exec. Returns only if that fails: the error,
+    /// while this process keeps whatever was already changed (descriptors, user, directory, limits). Pipes are an invalid request here, and so
+    /// is a cgroup, in which a process can only be created.
+    ///
+    /// ```no_run
+    /// let error = vspawn::Command::new("/bin/sh").arg("-l").exec();
+    /// eprintln!("failed to {error}");
+    /// ```
+    pub fn exec(&mut self) -> Error {
+        match Prepared::new(self, Inheritance::InPlace) {
+            Ok(prepared) => prepared.exec(),
+            Err(error) => error,
+        }
     }
 
     /// Starts the process and waits for its end.

@@ -94,7 +94,7 @@ pub(crate) unsafe fn close_others(job: &Job, plan: &Plan) -> Step {
         let kept = kept as u32;
         if kept > next {
             // SAFETY: integers.
-            unsafe { close_range(next, kept.wrapping_sub(1)) }.map_err(at(Stage::CloseOthers))?;
+            unsafe { close_range(next, kept.wrapping_sub(1), job.close_flags) }.map_err(at(Stage::CloseOthers))?;
         }
         next = kept.wrapping_add(1);
     }
@@ -102,20 +102,21 @@ pub(crate) unsafe fn close_others(job: &Job, plan: &Plan) -> Step {
         return Ok(());
     }
     // SAFETY: integers.
-    unsafe { close_range(next, last) }.map_err(at(Stage::CloseOthers))
+    unsafe { close_range(next, last, job.close_flags) }.map_err(at(Stage::CloseOthers))
 }
 
 /// Uses `close_range`, or without it (before Linux 5.9, or under an old seccomp filter) the list in `/proc/self/fd`.
-unsafe fn close_range(first: u32, last: u32) -> Result<(), Errno> {
+pub(crate) unsafe fn close_range(first: u32, last: u32, flags: u32) -> Result<(), Errno> {
     // SAFETY: integers.
-    match unsafe { syscall!(SYS_close_range, first, last, 0) } {
+    match unsafe { syscall!(SYS_close_range, first, last, flags) } {
+        // EINVAL: before Linux 5.11, for CLOSE_RANGE_CLOEXEC.
         // SAFETY: as above.
-        Err(libc::ENOSYS | libc::EPERM) => unsafe { close_listed(first, last) },
+        Err(libc::ENOSYS | libc::EPERM | libc::EINVAL) => unsafe { close_listed(first, last, flags) },
         result => result.map(drop),
     }
 }
 
-unsafe fn close_listed(first: u32, last: u32) -> Result<(), Errno> {
+unsafe fn close_listed(first: u32, last: u32, close_flags: u32) -> Result<(), Errno> {
     // SAFETY: the kernel writes at most the buffer's size: whole entries, each with its length.
     unsafe {
         let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_CLOEXEC;
@@ -140,7 +141,10 @@ unsafe fn close_listed(first: u32, last: u32) -> Result<(), Errno> {
                     && (first..=last).contains(&fd)
                     && fd as usize != directory
                 {
-                    let _ = syscall!(SYS_close, fd);
+                    let _ = match close_flags {
+                        0 => syscall!(SYS_close, fd),
+                        _ => syscall!(SYS_fcntl, fd, libc::F_SETFD, libc::FD_CLOEXEC),
+                    };
                 }
                 entry = entry.add(length as usize);
             }

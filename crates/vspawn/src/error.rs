@@ -62,13 +62,21 @@ pub enum Stage {
     Timeout,
     /// The output exceeded its limit.
     Limit,
+    /// A file action of the child: opening, closing or copying a descriptor, a directory, the foreground group of a terminal.
+    FileAction,
+    /// Setting the scheduling policy or the CPUs.
+    Scheduler,
+    /// Giving up the right to gain privileges.
+    NoNewPrivileges,
+    /// Creating, resizing or opening a pseudo-terminal.
+    Pty,
 }
 
 impl Stage {
     /// The stage with this number, as a child stored it in shared memory.
     pub(crate) fn from_number(number: u32) -> Stage {
         use Stage::*;
-        const IN_CHILD: [Stage; 17] = [
+        const IN_CHILD: [Stage; 20] = [
             Signals,
             UnshareFiles,
             Session,
@@ -86,6 +94,9 @@ impl Stage {
             CloseOthers,
             ParentDeath,
             PreExec,
+            FileAction,
+            Scheduler,
+            NoNewPrivileges,
         ];
         let known = IN_CHILD.into_iter().find(|stage| *stage as u32 == number);
         known.unwrap_or(Exec)
@@ -112,6 +123,10 @@ impl Error {
 
     pub(crate) fn invalid(action: impl Into<String>) -> Error {
         Error::new(Stage::Prepare, libc::EINVAL, action)
+    }
+
+    pub(crate) fn nul(what: &str) -> Error {
+        Error::invalid(format!("pass {what}: it contains a NUL byte"))
     }
 
     /// The step that failed.
@@ -155,9 +170,10 @@ impl fmt::Debug for Error {
 impl std::error::Error for Error {}
 
 impl From<Error> for io::Error {
-    /// Keeps text and kind; the errno is in the inner `Error`.
+    /// Keeps the errno, for callers that match on [`io::Error::raw_os_error`]. An `io::Error` cannot contain a text as well: print the
+    /// `Error` before, if its step matters.
     fn from(error: Error) -> io::Error {
-        io::Error::new(error.kind(), error)
+        io::Error::from_raw_os_error(error.errno)
     }
 }
 
@@ -172,6 +188,7 @@ mod tests {
             Stage::Dup,
             Stage::CloseOthers,
             Stage::PreExec,
+            Stage::NoNewPrivileges,
             Stage::Exec,
         ] {
             assert_eq!(Stage::from_number(stage as u32), stage);
@@ -184,5 +201,6 @@ mod tests {
         assert_eq!(error.to_string(), "chdir to /x: No such file or directory (os error 2)");
         let error = io::Error::from(error);
         assert_eq!(error.kind(), io::ErrorKind::NotFound);
+        assert_eq!(error.raw_os_error(), Some(libc::ENOENT));
     }
 }

@@ -1,7 +1,5 @@
 //! Changes that a spawn makes to the calling thread or process, each undone when its guard is dropped.
 
-use std::sync::atomic::{AtomicU32, Ordering};
-
 use crate::error::{Error, Stage};
 use crate::sys::{SIGNAL_SET_BYTES, SignalSet, signal_bit, syscall};
 
@@ -51,8 +49,8 @@ unsafe extern "C-unwind" {
 /// The value is the same in glibc and musl.
 const PTHREAD_CANCEL_DISABLE: libc::c_int = 1;
 
-/// Disables cancellation of this thread: a cancellation within a spawn would leave pipes, the lock
-/// below, or a child without a handle behind.
+/// Disables cancellation of this thread: a cancellation within a spawn would leave pipes, the count
+/// of `dumpable.rs`, or a child without a handle behind.
 #[derive(Debug)]
 pub(crate) struct CancellationHeld {
     before: libc::c_int,
@@ -72,54 +70,6 @@ impl Drop for CancellationHeld {
         let mut ours = 0;
         // SAFETY: as above.
         unsafe { pthread_setcancelstate(self.before, &raw mut ours) };
-    }
-}
-
-/// Preserves the process's dumpable flag. A `set*id` in a child that shares memory also clears it for the parent. The parent
-/// could then not be debugged, and its `/proc` files would belong to root.
-///
-/// One spawn at a time holds this guard; otherwise, one would save the value that another's child has cleared. The lock contains the
-/// holder's pid, so that a process forked in the meantime does not wait for a holder that it does not have.
-#[derive(Debug)]
-pub(crate) struct DumpableKept {
-    before: usize,
-}
-
-static HOLDER: AtomicU32 = AtomicU32::new(0);
-
-impl DumpableKept {
-    pub(crate) fn new() -> DumpableKept {
-        let own = std::process::id();
-        loop {
-            match HOLDER.compare_exchange(0, own, Ordering::Acquire, Ordering::Relaxed) {
-                Ok(_) => break,
-                Err(holder) if holder != own => {
-                    if HOLDER
-                        .compare_exchange(holder, own, Ordering::Acquire, Ordering::Relaxed)
-                        .is_ok()
-                    {
-                        break;
-                    }
-                }
-                Err(_) => std::thread::yield_now(),
-            }
-        }
-        // SAFETY: reads a flag.
-        let before = unsafe { syscall!(SYS_prctl, libc::PR_GET_DUMPABLE, 0, 0, 0, 0) }.unwrap_or(1);
-        DumpableKept { before }
-    }
-}
-
-impl Drop for DumpableKept {
-    fn drop(&mut self) {
-        // SAFETY: sets a flag. 2 (readable by root only) cannot be set, and is the value that the child's change gives
-        // if it was 2 before.
-        unsafe {
-            if self.before < 2 {
-                let _ = syscall!(SYS_prctl, libc::PR_SET_DUMPABLE, self.before, 0, 0, 0);
-            }
-        }
-        HOLDER.store(0, Ordering::Release);
     }
 }
 

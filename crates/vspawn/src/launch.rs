@@ -5,10 +5,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::arch::clone_arguments;
-use crate::child::{self, Job, Report};
+use crate::child::{self, INSIDE, Job, Report};
 use crate::descriptors::Move;
+use crate::dumpable::DumpableKept;
 use crate::error::{Error, Stage};
-use crate::guards::{CancellationHeld, DumpableKept, SignalsBlocked};
+use crate::guards::{CancellationHeld, SignalsBlocked};
+use crate::handle::{Handle, pidfd_open};
 use crate::plan::Plan;
 use crate::process::{Child, Parts};
 use crate::stdio::{Pipe, Source};
@@ -62,6 +64,29 @@ fn launch_uncancelled(plan: &Arc<Plan>, start: Start) -> Result<Child, Error> {
     .map(|parts| Child::new(parts, pipes))
 }
 
+/// Replaces this process: what a child does, without a child.
+pub(crate) fn replace(plan: &Plan) -> Error {
+    let piped = |placement: &crate::plan::Placement| matches!(placement.source, Source::Piped);
+    if plan.cgroup.is_some() || plan.placements.iter().any(piped) {
+        return Error::invalid("replace this process with a pipe or in a cgroup: there is no parent to serve it");
+    }
+    let _held = CancellationHeld::new();
+    let in_place = || {
+        check_numbers(plan)?;
+        let workspace = Workspace::take()?;
+        let report = ReportPlace::Beside(workspace.report());
+        // SAFETY: the workspace is ours, and the job complete; nothing is shared with another process.
+        unsafe {
+            let job = &mut *write_job(plan, &workspace, &report, &[const { None }; 3], Start::Waited, false);
+            job.parent_pid = std::os::unix::process::parent_id();
+            let _blocked = SignalsBlocked::new()?;
+            let failure = child::run(job);
+            Ok(plan.error(job, failure.stage, failure.index, failure.errno))
+        }
+    };
+    in_place().unwrap_or_else(|error| error)
+}
+
 /// If a source's number is not open, the next pipe or the pidfd would get it.
 fn check_numbers(plan: &Plan) -> Result<(), Error> {
     for placement in &plan.placements {
@@ -101,19 +126,19 @@ fn launch_with(plan: &Arc<Plan>, start: Start, pipes: &Pipes, may_share_files: b
     // SAFETY: only we use the workspace until the child is created.
     let job = unsafe { write_job(plan, &workspace, &report, pipes, start, may_share_files) };
     let created = {
-        // Signals first, so that no handler of this thread runs while it holds the lock on the dumpable flag. A detached
+        // Signals first, so that no handler of this thread runs within the section of the dumpable flag. A detached
         // child does not need this, unless it ignores or blocks signals: CLONE_CLEAR_SIGHAND alone prevents our handlers
         // from running in it, and two system calls are a tenth of this start's time.
-        let must_block = start == Start::Waited || plan.ignored_signals | plan.signal_mask != 0;
+        let must_block =
+            start == Start::Waited || plan.ignored_signals | plan.signal_mask != 0 || !plan.actions.is_empty();
         let _blocked = must_block.then(SignalsBlocked::new).transpose()?;
         let _dumpable = plan.identity.is_some().then(DumpableKept::new);
         // SAFETY: the job is complete; plan and workspace stay valid until the child has left this memory.
         unsafe { create(plan, job, &workspace, start) }
     };
-    let (pid, pidfd) = created.map_err(|errno| clone_error(plan, errno))?;
+    let handle = created.map_err(|errno| clone_error(plan, errno))?;
     let parts = Parts {
-        pid,
-        pidfd,
+        handle,
         in_use: None,
         has_own_group: plan.new_session || plan.process_group == Some(0),
     };
@@ -122,10 +147,7 @@ fn launch_with(plan: &Arc<Plan>, start: Start, pipes: &Pipes, may_share_files: b
             workspace,
             plan: Arc::clone(plan),
         };
-        return Ok(Parts {
-            in_use: Some(in_use),
-            ..parts
-        });
+        return detached(parts, in_use);
     }
     // SAFETY: still valid, and the child has left it.
     let job = unsafe { &*job };
@@ -136,6 +158,27 @@ fn launch_with(plan: &Arc<Plan>, start: Start, pipes: &Pipes, may_share_files: b
             Err(error)
         }
     }
+}
+
+/// The handle of a child that runs beside us. If it began with our file table, it first has to get its own: the caller may
+/// close or open descriptors as soon as it continues.
+fn detached(parts: Parts, in_use: InUse) -> Result<Parts, Error> {
+    let job = in_use.job();
+    if job.parent_waits_for_files {
+        while in_use.inside().load(Ordering::Acquire) == INSIDE && !parts.handle.has_ended() {
+            in_use.sleep_while(INSIDE);
+        }
+        if let Some(error) = failure(&in_use.plan, job)
+            && error.stage() == Stage::UnshareFiles
+        {
+            parts.reap();
+            return Err(error);
+        }
+    }
+    Ok(Parts {
+        in_use: Some(in_use),
+        ..parts
+    })
 }
 
 /// What the child reported, if it failed.
@@ -200,28 +243,86 @@ unsafe fn write_job(
         plan.write_moves(moves, |target| pipe_end(pipes, target));
         report.address().write(Report::default());
         let needed = plan.highest_needed(std::slice::from_raw_parts(moves, move_count));
-        // A detached child may copy its table after the parent has closed its ends of the pipes.
-        let shares = may_share_files && plan.close_others && start == Start::Waited && needed < SMALL_TABLE;
+        let shares = may_share_files
+            && plan.close_others
+            // An action may name any of the parent's descriptors.
+            && plan.actions.is_empty()
+            && needed < SMALL_TABLE
+            // A detached child is waited for until it has its own table, so that must be worth it.
+            && (start == Start::Waited || (!plan.fork && has_large_table()));
         workspace.job().write(Job {
             plan,
             report: report.address(),
             moves,
             move_count,
             unshare_above: shares.then_some(needed),
+            parent_waits_for_files: shares && start == Start::Detached,
+            close_flags: 0,
             clear_handlers: false,
+            envp: plan.envp.as_ptr(),
             parent_pid: plan.parent_death_signal.map_or(0, |_| std::process::id()),
         });
     }
     workspace.job()
 }
 
+/// Whether so many descriptors are open that a copy of their table is expensive: the lowest free number is then a large one.
+fn has_large_table() -> bool {
+    // SAFETY: integers; the copy is closed at once. Without any open descriptor among the first three, the table counts as small.
+    unsafe {
+        let copy = (0..3).find_map(|fd| syscall!(SYS_fcntl, fd, libc::F_DUPFD_CLOEXEC, 0).ok());
+        copy.is_some_and(|copy| {
+            let _ = syscall!(SYS_close, copy);
+            copy >= SMALL_TABLE as usize
+        })
+    }
+}
+
+/// Creates the child, without a pidfd if there is no number for it. An emulator that refuses pidfds (qemu-user) is only known for a
+/// fork: it would serve a request for shared memory by a copy, without a word.
+unsafe fn create(plan: &Plan, job: *mut Job, workspace: &Workspace, start: Start) -> Result<Handle, Errno> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match create_with(plan, job, workspace, start, libc::CLONE_PIDFD as u64) {
+            Err(libc::EMFILE | libc::ENFILE) => create_with(plan, job, workspace, start, 0),
+            Err(libc::EINVAL) if plan.fork => fork_without_pidfd(plan, job, workspace).map_err(|_| libc::EINVAL),
+            result => result,
+        }
+    }
+}
+
+/// An emulator also ignores CLONE_VFORK: that the child has called exec or ended is known when it has closed a pipe.
+unsafe fn fork_without_pidfd(plan: &Plan, job: *mut Job, workspace: &Workspace) -> Result<Handle, Errno> {
+    let pipe = Pipe::new().map_err(|error| error.raw_os_error())?;
+    let above = plan.highest_target.saturating_add(1);
+    // SAFETY: a job that is ours until the child is created; the new descriptor has no other owner; a byte of ours.
+    unsafe {
+        let writer = syscall!(SYS_fcntl, pipe.writer.as_raw_fd(), libc::F_DUPFD_CLOEXEC, above)?;
+        let writers = (OwnedFd::from_raw_fd(writer as i32), pipe.writer);
+        (*job).close_flags = libc::CLOSE_RANGE_CLOEXEC;
+        let child = create_with(plan, job, workspace, Start::Waited, 0)?;
+        drop(writers);
+        let mut byte = 0u8;
+        let _ = syscall!(SYS_read, pipe.reader.as_raw_fd(), &raw mut byte, 1);
+        // No other code knows the child yet, so the number is still its own.
+        let pidfd = pidfd_open(child.pid).ok();
+        Ok(Handle { pidfd, ..child })
+    }
+}
+
 /// Uses clone3, or else clone; fork only if it was requested.
-unsafe fn create(plan: &Plan, job: *mut Job, workspace: &Workspace, start: Start) -> Result<(u32, OwnedFd), Errno> {
+unsafe fn create_with(
+    plan: &Plan,
+    job: *mut Job,
+    workspace: &Workspace,
+    start: Start,
+    pidfd_flag: u64,
+) -> Result<Handle, Errno> {
     let mut pidfd = -1i32;
     // SAFETY: the caller's promise; `pidfd` is written before the parent continues.
     let pid = unsafe {
         let report = (*job).report;
-        let mut flags = libc::CLONE_PIDFD as u64;
+        let mut flags = pidfd_flag;
         if !plan.fork {
             flags |= libc::CLONE_VM as u64;
         }
@@ -229,7 +330,7 @@ unsafe fn create(plan: &Plan, job: *mut Job, workspace: &Workspace, start: Start
             flags |= libc::CLONE_VFORK as u64;
         } else {
             flags |= libc::CLONE_CHILD_CLEARTID as u64;
-            (*report).inside.store(1, Ordering::Relaxed);
+            (*report).inside.store(INSIDE, Ordering::Relaxed);
         }
         if (*job).unshare_above.is_some() {
             flags |= libc::CLONE_FILES as u64;
@@ -256,8 +357,12 @@ unsafe fn create(plan: &Plan, job: *mut Job, workspace: &Workspace, start: Start
             result => result,
         }?
     };
-    // SAFETY: the kernel has stored a new descriptor, which has no other owner.
-    Ok((pid as u32, unsafe { OwnedFd::from_raw_fd(pidfd) }))
+    Ok(Handle {
+        pid: pid as u32,
+        // Before Linux 5.2, clone ignores the flag.
+        // SAFETY: the kernel has stored a new descriptor, which has no other owner.
+        pidfd: (pidfd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(pidfd) }),
+    })
 }
 
 unsafe fn clone3(plan: &Plan, mut args: CloneArgs, job: *mut Job) -> Result<usize, Errno> {

@@ -13,18 +13,24 @@
 //! A launch goes through these files: `command` (the request) -> `prepared` and `plan` (all allocation) -> `launch` (the parent's
 //! side of clone) -> `child` (what runs between clone and exec, in shared memory) -> `process` (the child's handle).
 
+mod actions;
 mod arch;
 mod capture;
 mod child;
 mod command;
 mod descriptors;
+mod dumpable;
+mod environment;
 mod error;
 mod guards;
+mod handle;
+mod inspect;
 mod launch;
 mod pipeline;
 mod plan;
 mod prepared;
 mod process;
+pub mod pty;
 mod stdio;
 mod sys;
 mod tree;
@@ -36,6 +42,7 @@ mod asynchronous;
 pub use capture::{Capture, Captured};
 pub use command::{Command, Mechanism};
 pub use error::{Error, Stage};
+pub use inspect::{CommandArgs, CommandEnvs};
 pub use pipeline::{Pipeline, RunningPipeline};
 pub use prepared::Prepared;
 pub use process::Child;

@@ -1,13 +1,15 @@
 //! A prepared command: every string, array and decision that a child needs, so that spawning it allocates nothing.
 
-use std::ffi::{CString, OsStr, c_char};
+use std::ffi::{CStr, CString, OsStr, c_char};
 use std::fmt;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::sync::Arc;
 
+use crate::actions::Action;
 use crate::child::Job;
 use crate::descriptors::{Move, NULL_DEVICE};
+use crate::environment::Environment;
 use crate::error::{Error, Stage};
 use crate::stdio::Source;
 use crate::sys::{Errno, SignalSet};
@@ -27,6 +29,11 @@ impl StringArray {
     pub(crate) fn as_ptr(&self) -> *const *const c_char {
         self.pointers.as_ptr()
     }
+
+    /// The strings, without the NULL at the end.
+    pub(crate) fn pointers(&self) -> &[*const c_char] {
+        self.pointers.split_last().map_or(&[], |(_, strings)| strings)
+    }
 }
 
 /// Builds a `StringArray`: the pointers can be taken only when the block has its final size.
@@ -37,6 +44,19 @@ pub(crate) struct Strings {
 }
 
 impl Strings {
+    pub(crate) fn with_capacity(strings: usize, bytes: usize) -> Result<Strings, Error> {
+        let mut empty = Strings::default();
+        empty.reserve(strings, bytes)?;
+        Ok(empty)
+    }
+
+    /// Makes room. A request may be large, and its failure must not end the process.
+    pub(crate) fn reserve(&mut self, strings: usize, bytes: usize) -> Result<(), Error> {
+        let room = self.bytes.try_reserve(bytes + strings);
+        room.and_then(|()| self.starts.try_reserve(strings))
+            .map_err(|_| Error::new(Stage::Prepare, libc::ENOMEM, "allocate the arguments and variables"))
+    }
+
     /// Adds the joined parts. Returns false if they contain a NUL byte.
     #[must_use]
     pub(crate) fn push(&mut self, parts: &[&OsStr]) -> bool {
@@ -52,10 +72,12 @@ impl Strings {
 
     pub(crate) fn finish(self) -> StringArray {
         // SAFETY: each start is within the block.
-        let address = |start: usize| unsafe { self.bytes.as_ptr().add(start).cast() };
-        let ends = std::iter::once(std::ptr::null());
+        let address = |start: &usize| unsafe { self.bytes.as_ptr().add(*start).cast() };
+        let mut pointers = Vec::with_capacity(self.starts.len() + 1);
+        pointers.extend(self.starts.iter().map(address));
+        pointers.push(std::ptr::null());
         StringArray {
-            pointers: self.starts.iter().map(|start| address(*start)).chain(ends).collect(),
+            pointers,
             _bytes: self.bytes,
         }
     }
@@ -67,6 +89,8 @@ pub(crate) struct Identity {
     pub(crate) uid: Option<u32>,
     pub(crate) gid: Option<u32>,
     pub(crate) groups: Option<Vec<u32>>,
+    /// Effective ids become the real ones.
+    pub(crate) reset: bool,
 }
 
 /// A resource limit: soft and hard.
@@ -90,9 +114,9 @@ pub(crate) type Hook = Arc<dyn Fn() -> Result<(), Errno> + Send + Sync>;
 pub(crate) struct Plan {
     /// The program, for messages.
     pub(crate) program: String,
-    pub(crate) candidates: Vec<CString>,
+    pub(crate) candidates: StringArray,
     pub(crate) argv: StringArray,
-    pub(crate) envp: StringArray,
+    pub(crate) envp: Environment,
     pub(crate) cwd: Option<CString>,
     pub(crate) chroot: Option<CString>,
     /// Sorted by target, without `Source::Inherit`.
@@ -101,12 +125,17 @@ pub(crate) struct Plan {
     /// The descriptors that stay open with `close_others`: sorted, each once.
     pub(crate) kept: Vec<i32>,
     pub(crate) close_others: bool,
+    pub(crate) actions: Vec<Action>,
     pub(crate) umask: Option<u32>,
     pub(crate) new_session: bool,
     pub(crate) controlling_terminal: Option<i32>,
     pub(crate) process_group: Option<i32>,
     pub(crate) limits: Vec<Limit>,
     pub(crate) nice: Option<i32>,
+    pub(crate) scheduler: Option<(i32, i32)>,
+    /// A set of CPUs in the kernel's format; empty: the parent's.
+    pub(crate) affinity: Vec<u64>,
+    pub(crate) no_new_privileges: bool,
     pub(crate) identity: Option<Identity>,
     pub(crate) signal_mask: SignalSet,
     pub(crate) default_signals: SignalSet,
@@ -188,13 +217,25 @@ impl Plan {
             Stage::Group => format!("become group {}", self.identity_number(|identity| identity.gid)),
             Stage::User => format!("become user {}", self.identity_number(|identity| identity.uid)),
             Stage::Chdir => format!("chdir to {}", path(&self.cwd)),
+            Stage::FileAction => self.actions.get(index).map_or(String::new(), Action::describe),
+            Stage::Scheduler => match self.scheduler {
+                Some((policy, priority)) if index == 0 => {
+                    format!("set scheduling policy {policy} with priority {priority}")
+                }
+                _ => "set the CPUs".to_owned(),
+            },
+            Stage::NoNewPrivileges => "give up the right to gain privileges".to_owned(),
             Stage::CloseOthers => "close all other descriptors".to_owned(),
             Stage::ParentDeath => "ask for a signal at the parent's death".to_owned(),
             Stage::PreExec => "run the pre_exec function".to_owned(),
-            _ => match self.candidates.as_slice() {
+            _ => match self.candidates.pointers() {
                 [] | [_] => format!("exec {}", self.program),
                 several => match several.get(index) {
-                    Some(path) if errno != libc::ENOENT => format!("exec {}", lossy(path)),
+                    Some(path) if errno != libc::ENOENT => {
+                        // SAFETY: a string of the array, ended by NUL.
+                        let path = unsafe { CStr::from_ptr(*path) };
+                        format!("exec {}", path.to_string_lossy())
+                    }
                     _ => format!("exec {}, which is in no directory of PATH", self.program),
                 },
             },

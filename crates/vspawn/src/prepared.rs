@@ -1,13 +1,15 @@
 //! Turns a request into a plan: strings for the kernel, the PATH search, checks. All allocation is here.
 
-use std::ffi::{CStr, CString, OsStr, c_char};
+use std::ffi::{CString, OsStr};
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::actions::Action;
 use crate::command::{Command, Mechanism};
+use crate::environment::{Environment, Inheritance};
 use crate::error::Error;
-use crate::launch::{Start, launch};
+use crate::launch::{Start, launch, replace};
 use crate::plan::{Identity, Placement, Plan, StringArray, Strings};
 use crate::process::Child;
 use crate::stdio::Source;
@@ -21,8 +23,11 @@ const DEFAULT_PATH: &str = "/bin:/usr/bin";
 pub struct Prepared(Arc<Plan>);
 
 impl Prepared {
-    pub(crate) fn new(command: &Command) -> Result<Prepared, Error> {
+    pub(crate) fn new(command: &Command, inheritance: Inheritance) -> Result<Prepared, Error> {
         check(command)?;
+        if command.identity.is_some() {
+            crate::dumpable::watch_forks();
+        }
         let path = |path: &Option<PathBuf>, what| {
             let path = path.as_ref().map(|path| c_string(path.as_os_str(), what));
             path.transpose()
@@ -31,7 +36,7 @@ impl Prepared {
             program: command.program.to_string_lossy().into_owned(),
             candidates: candidates(command)?,
             argv: arguments(command)?,
-            envp: environment(command)?,
+            envp: Environment::new(command, inheritance)?,
             cwd: match path(&command.cwd, "the working directory")? {
                 // As std: otherwise the child would keep a directory outside of its root.
                 None if command.chroot.is_some() => Some(c"/".to_owned()),
@@ -42,12 +47,16 @@ impl Prepared {
             highest_target: command.fds.keys().next_back().map_or(2, |target| *target.max(&2)),
             kept: kept(command),
             close_others: command.close_others,
+            actions: command.actions.clone(),
             umask: command.umask,
             new_session: command.new_session,
             controlling_terminal: command.controlling_terminal,
             process_group: command.process_group,
             limits: command.limits.clone(),
             nice: command.nice,
+            scheduler: command.scheduler,
+            affinity: command.affinity.clone(),
+            no_new_privileges: command.no_new_privileges,
             identity: command.identity.clone().map(without_roots_groups),
             signal_mask: command.signal_mask,
             default_signals: command.default_signals,
@@ -84,6 +93,10 @@ impl Prepared {
         )))
     }
 
+    pub(crate) fn exec(&self) -> Error {
+        replace(&self.0)
+    }
+
     pub(crate) fn start(&self, start: Start) -> Result<Child, Error> {
         launch(&self.0, start)
     }
@@ -112,6 +125,7 @@ fn check(command: &Command) -> Result<(), Error> {
     if let Some(fd) = command.fds.values().find_map(negative) {
         return Err(Error::invalid(format!("give the child the parent's descriptor {fd}")));
     }
+    command.actions.iter().try_for_each(Action::check)?;
     if command.fds.len() > MOST_MOVES {
         let count = command.fds.len();
         return Err(Error::invalid(format!(
@@ -127,83 +141,31 @@ fn check(command: &Command) -> Result<(), Error> {
 }
 
 fn c_string(text: &OsStr, what: &str) -> Result<CString, Error> {
-    CString::new(text.as_bytes()).map_err(|_| has_nul(what))
-}
-
-fn has_nul(what: &str) -> Error {
-    Error::invalid(format!("pass {what}: it contains a NUL byte"))
+    CString::new(text.as_bytes()).map_err(|_| Error::nul(what))
 }
 
 fn arguments(command: &Command) -> Result<StringArray, Error> {
-    let mut strings = Strings::default();
+    let bytes = command.args.iter().map(|arg| arg.len()).sum::<usize>();
     let name = command.name.as_ref().unwrap_or(&command.program);
+    let mut strings = Strings::with_capacity(command.args.len() + 1, name.len() + bytes)?;
     for (index, arg) in std::iter::once(name).chain(&command.args).enumerate() {
         if !strings.push(&[arg]) {
             return Err(match index {
-                0 => has_nul("argv[0]"),
-                _ => has_nul(&format!("argument {index}")),
+                0 => Error::nul("argv[0]"),
+                _ => Error::nul(&format!("argument {index}")),
             });
         }
     }
     Ok(strings.finish())
 }
 
-/// The child's variables: the parent's unchanged ones, then the command's.
-fn environment(command: &Command) -> Result<StringArray, Error> {
-    let mut strings = Strings::default();
-    if command.env_unlocked && !command.clear_env && command.env.is_empty() {
-        // SAFETY: the caller of `env_unlocked` guarantees that no thread changes it now.
-        unsafe { push_environ(&mut strings) };
-        return Ok(strings.finish());
-    }
-    let mut push = |key: &OsStr, value: &OsStr| {
-        let is_name = !key.is_empty() && !key.as_bytes()[1..].contains(&b'=');
-        if !is_name {
-            let name = key.to_string_lossy();
-            return Err(Error::invalid(format!("pass variable {name}: not a valid name")));
-        }
-        match strings.push(&[key, OsStr::new("="), value]) {
-            true => Ok(()),
-            false => Err(has_nul(&format!("variable {}", key.to_string_lossy()))),
-        }
-    };
-    if !command.clear_env {
-        let kept = std::env::vars_os().filter(|(key, _)| !command.env.contains_key(key));
-        kept.into_iter().try_for_each(|(key, value)| push(&key, &value))?;
-    }
-    let set = command
-        .env
-        .iter()
-        .filter_map(|(key, value)| Some((key, value.as_ref()?)));
-    set.into_iter().try_for_each(|(key, value)| push(key, value))?;
-    Ok(strings.finish())
-}
-
-/// The variables in C's form.
-///
-/// # Safety
-/// No thread may change the environment during the call.
-unsafe fn push_environ(strings: &mut Strings) {
-    unsafe extern "C" {
-        static environ: *const *const c_char;
-    }
-    // SAFETY: an array of strings, ended by NULL; NULL itself after clearenv.
-    unsafe {
-        let mut next = environ;
-        while !next.is_null() && !(*next).is_null() {
-            let variable = OsStr::from_bytes(CStr::from_ptr(*next).to_bytes());
-            let _has_no_nul = strings.push(&[variable]);
-            next = next.add(1);
-        }
-    }
-}
-
 /// The candidates for execve, in order: the program itself if it has a slash, otherwise the program in each directory of the
 /// child's PATH. An empty directory is the current one, as in execvp.
-fn candidates(command: &Command) -> Result<Vec<CString>, Error> {
+fn candidates(command: &Command) -> Result<StringArray, Error> {
     let program = &command.program;
     if program.as_bytes().contains(&b'/') {
-        return Ok(vec![c_string(program, "the program")?]);
+        let mut one = Strings::with_capacity(1, program.len())?;
+        return added(&mut one, &[program]).map(|()| one.finish());
     }
     let path = match command.env.get(OsStr::new("PATH")) {
         Some(changed) => changed.clone(),
@@ -211,19 +173,28 @@ fn candidates(command: &Command) -> Result<Vec<CString>, Error> {
         None => std::env::var_os("PATH"),
     };
     let path = path.unwrap_or_else(|| DEFAULT_PATH.into());
-    path.as_bytes()
-        .split(|byte| *byte == b':')
+    let directories = path.as_bytes().split(|byte| *byte == b':');
+    let count = directories.clone().count();
+    let mut candidates = Strings::with_capacity(count, path.len() + count * (program.len() + 1))?;
+    for directory in directories {
+        if directory.is_empty() {
+            added(&mut candidates, &[program])?;
         // As glibc: a directory longer than any path is skipped. Its ENAMETOOLONG would end the search.
-        .filter(|directory| directory.len() + program.len() + 1 < libc::PATH_MAX as usize || directory.is_empty())
-        .map(|directory| {
-            let mut candidate = OsStr::from_bytes(directory).to_owned();
-            if !directory.is_empty() {
-                candidate.push("/");
-            }
-            candidate.push(program);
-            c_string(&candidate, "the program")
-        })
-        .collect()
+        } else if directory.len() + program.len() + 1 < libc::PATH_MAX as usize {
+            added(
+                &mut candidates,
+                &[OsStr::from_bytes(directory), OsStr::new("/"), program],
+            )?;
+        }
+    }
+    Ok(candidates.finish())
+}
+
+fn added(strings: &mut Strings, parts: &[&OsStr]) -> Result<(), Error> {
+    match strings.push(parts) {
+        true => Ok(()),
+        false => Err(Error::nul("the program")),
+    }
 }
 
 fn placements(command: &Command) -> Vec<Placement> {

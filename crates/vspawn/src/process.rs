@@ -1,22 +1,22 @@
-//! A running child: a pidfd, so no signal handler is needed, and no other child is ever reaped or signalled.
+//! A running child: no signal handler is needed, and no other child is ever reaped or signalled.
 
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::os::unix::process::ExitStatusExt;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::process::ExitStatus;
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
+use crate::child::INSIDE;
 use crate::error::{Error, Stage};
+use crate::handle::Handle;
 use crate::launch::failure;
 use crate::stdio::{ChildStderr, ChildStdin, ChildStdout, Pipe};
-use crate::sys::{Errno, PIDFD_SIGNAL_PROCESS_GROUP, syscall};
+use crate::sys::Errno;
 use crate::workspace::{InUse, keep_until_gone};
 
 /// The result of a spawn.
 #[derive(Debug)]
 pub(crate) struct Parts {
-    pub(crate) pid: u32,
-    pub(crate) pidfd: OwnedFd,
+    pub(crate) handle: Handle,
     /// Set while a detached child may still use our memory.
     pub(crate) in_use: Option<InUse>,
     pub(crate) has_own_group: bool,
@@ -25,7 +25,7 @@ pub(crate) struct Parts {
 impl Parts {
     /// Takes the status of a child that is about to end.
     pub(crate) fn reap(&self) {
-        let _ = wait_on(self.pidfd.as_fd(), 0);
+        let _ = self.handle.wait(0);
     }
 }
 
@@ -33,8 +33,7 @@ impl Parts {
 /// a zombie until a call waits for it or the parent ends.
 #[derive(Debug)]
 pub struct Child {
-    pid: u32,
-    pidfd: OwnedFd,
+    handle: Handle,
     in_use: Option<InUse>,
     /// Why a detached child did not reach its exec.
     failure: Option<Error>,
@@ -52,8 +51,7 @@ impl Child {
     pub(crate) fn new(parts: Parts, pipes: [Option<Pipe>; 3]) -> Child {
         let [stdin, stdout, stderr] = pipes;
         Child {
-            pid: parts.pid,
-            pidfd: parts.pidfd,
+            handle: parts.handle,
             in_use: parts.in_use,
             failure: None,
             has_own_group: parts.has_own_group,
@@ -67,7 +65,15 @@ impl Child {
     /// The process id. It is not reused before the child was waited for.
     #[must_use]
     pub fn id(&self) -> u32 {
-        self.pid
+        self.handle.pid
+    }
+
+    /// The pidfd: readable when the child has ended, for poll, epoll and similar calls. `None` if the kernel gave none: the table of
+    /// descriptors was full, or an emulator (qemu-user) or an old filter refuses pidfds. All methods work then too, by the pid, which
+    /// names the child until it was waited for. Only if other code waits for this child can a signal reach another process.
+    #[must_use]
+    pub fn pidfd(&self) -> Option<BorrowedFd<'_>> {
+        self.handle.pidfd.as_ref().map(OwnedFd::as_fd)
     }
 
     /// Waits until the child has called exec. After [`Prepared::spawn`](crate::Prepared::spawn) it already has; after
@@ -78,12 +84,8 @@ impl Child {
     pub fn started(&mut self) -> Result<(), Error> {
         if let Some(in_use) = &self.in_use {
             while !self.has_left(in_use) {
-                // Not FUTEX_PRIVATE: the kernel's wake-up for a cleared tid is not private.
-                // SAFETY: the word is in our workspace, the time is a constant.
-                unsafe {
-                    let (word, inside) = (in_use.inside().as_ptr(), in_use.inside().load(Ordering::Acquire));
-                    let _ = syscall!(SYS_futex, word, libc::FUTEX_WAIT, inside.max(1), &raw const LOOK_AGAIN);
-                }
+                let inside = in_use.inside().load(Ordering::Acquire);
+                in_use.sleep_while(inside.max(INSIDE));
             }
             self.failure = failure(&in_use.plan, in_use.job());
             self.in_use = None;
@@ -97,12 +99,7 @@ impl Child {
     /// Whether a detached child has left our memory: it has called exec or ended. The kernel clears the word then,
     /// except for a child that dumps core (before Linux 5.16), and not in a process forked from us.
     fn has_left(&self, in_use: &InUse) -> bool {
-        in_use.inside().load(Ordering::Acquire) == 0 || self.has_ended()
-    }
-
-    fn has_ended(&self) -> bool {
-        let mut ended = [readable(self.pidfd.as_fd())];
-        poll_any(&mut ended, Some(Duration::ZERO)).is_ok() && ended[0].revents & libc::POLLIN != 0
+        in_use.inside().load(Ordering::Acquire) == 0 || self.handle.has_ended()
     }
 
     /// Waits for the child's end. Its standard input is closed first, as with [`std::process::Child::wait`].
@@ -114,7 +111,7 @@ impl Child {
         drop(self.stdin.take());
         match self.wait_in_order(0)? {
             Some(status) => Ok(status),
-            None => Err(wait_error(self.pid, libc::ECHILD)),
+            None => Err(wait_error(self.id(), libc::ECHILD)),
         }
     }
 
@@ -125,7 +122,7 @@ impl Child {
     /// As [`Child::wait`].
     pub fn wait_interruptible(&mut self) -> Result<Option<ExitStatus>, Error> {
         if self.status.is_none() {
-            match wait_once(self.pidfd.as_fd(), 0) {
+            match self.handle.wait_once(0) {
                 Err(libc::EINTR) => return Ok(None),
                 Ok(status) => self.status = status,
                 Err(_) => {} // reported below, after the reason for a missing exec, which is more useful
@@ -166,13 +163,18 @@ impl Child {
             if left == Some(Duration::ZERO) {
                 return Ok(None);
             }
-            poll_any(&mut [readable(self.pidfd.as_fd())], left).map_err(|errno| wait_error(self.pid, errno))?;
+            self.handle
+                .sleep_until_end(left)
+                .map_err(|errno| wait_error(self.id(), errno))?;
         }
     }
 
     fn wait_for_end(&mut self, options: i32) -> Result<Option<ExitStatus>, Error> {
         if self.status.is_none() {
-            self.status = wait_on(self.pidfd.as_fd(), options).map_err(|errno| wait_error(self.pid, errno))?;
+            self.status = self
+                .handle
+                .wait(options)
+                .map_err(|errno| wait_error(self.id(), errno))?;
         }
         Ok(self.status)
     }
@@ -190,12 +192,12 @@ impl Child {
     /// # Errors
     /// As [`Child::kill`].
     pub fn signal(&mut self, signal: i32) -> Result<(), Error> {
-        self.send(signal, 0).map_err(|errno| {
-            Error::new(
-                Stage::Kill,
-                errno,
-                format!("send signal {signal} to process {}", self.pid),
-            )
+        if self.status.is_some() {
+            return Ok(());
+        }
+        self.handle.signal(signal).map_err(|errno| {
+            let action = format!("send signal {signal} to process {}", self.id());
+            Error::new(Stage::Kill, errno, action)
         })
     }
 
@@ -209,29 +211,14 @@ impl Child {
         // The child creates its group on its way to the exec.
         self.started()?;
         let failed = |errno| {
-            let action = format!("send signal {signal} to the process group of process {}", self.pid);
+            let action = format!("send signal {signal} to the process group of process {}", self.id());
             Error::new(Stage::Kill, errno, action)
         };
         if !self.has_own_group {
             return Err(failed(libc::EINVAL));
         }
-        match self.send(signal, PIDFD_SIGNAL_PROCESS_GROUP) {
-            // Before Linux 6.9. The group's number is the child's pid, which is not reused until it was waited for.
-            Err(libc::EINVAL) if self.status.is_none() => {
-                // SAFETY: integers.
-                unsafe { syscall!(SYS_kill, -(self.pid as isize), signal) }.map(drop)
-            }
-            result => result,
-        }
-        .map_err(failed)
-    }
-
-    fn send(&self, signal: i32, flags: u32) -> Result<(), Errno> {
-        if self.status.is_some() && flags == 0 {
-            return Ok(());
-        }
-        // SAFETY: integers.
-        unsafe { syscall!(SYS_pidfd_send_signal, self.pidfd.as_raw_fd(), signal, 0, flags) }.map(drop)
+        let was_waited_for = self.status.is_some();
+        self.handle.signal_group(signal, was_waited_for).map_err(failed)
     }
 
     /// Whether its status was taken; its pid may be reused then.
@@ -244,13 +231,6 @@ impl Child {
     }
 }
 
-/// The pidfd: readable when the child has ended, for poll, epoll and similar calls.
-impl AsFd for Child {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.pidfd.as_fd()
-    }
-}
-
 impl Drop for Child {
     fn drop(&mut self) {
         if let Some(in_use) = self.in_use.take() {
@@ -259,66 +239,6 @@ impl Drop for Child {
     }
 }
 
-/// After this time, a wait for the word that the kernel clears checks whether the child has ended without clearing it.
-static LOOK_AGAIN: libc::timespec = libc::timespec {
-    tv_sec: 0,
-    tv_nsec: 100_000_000,
-};
-
-fn readable(fd: BorrowedFd<'_>) -> libc::pollfd {
-    libc::pollfd {
-        fd: fd.as_raw_fd(),
-        events: libc::POLLIN,
-        revents: 0,
-    }
-}
-
 fn wait_error(pid: u32, errno: Errno) -> Error {
     Error::new(Stage::Wait, errno, format!("wait for process {pid}"))
-}
-
-/// Waits only for the process behind a pidfd.
-fn wait_on(pidfd: BorrowedFd<'_>, options: i32) -> Result<Option<ExitStatus>, Errno> {
-    loop {
-        match wait_once(pidfd, options) {
-            Err(libc::EINTR) => {}
-            result => return result,
-        }
-    }
-}
-
-fn wait_once(pidfd: BorrowedFd<'_>, options: i32) -> Result<Option<ExitStatus>, Errno> {
-    // SAFETY: a `siginfo_t` of zeros is valid.
-    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
-    let options = options | libc::WEXITED;
-    // SAFETY: the kernel writes one `siginfo_t`.
-    unsafe { syscall!(SYS_waitid, libc::P_PIDFD, pidfd.as_raw_fd(), &raw mut info, options, 0) }?;
-    Ok(status_in(&info))
-}
-
-/// `None` if no process has ended.
-fn status_in(info: &libc::siginfo_t) -> Option<ExitStatus> {
-    // SAFETY: waitid fills these fields, or leaves the zeros.
-    let (pid, status) = unsafe { (info.si_pid(), info.si_status()) };
-    (pid != 0).then(|| {
-        ExitStatus::from_raw(match info.si_code {
-            libc::CLD_EXITED => (status & 0xff) << 8,
-            libc::CLD_DUMPED => status | 0x80,
-            _ => status,
-        })
-    })
-}
-
-/// Waits until one of them is ready, at most for this time (`None`: no limit). Returns early if a signal interrupts it.
-pub(crate) fn poll_any(polls: &mut [libc::pollfd], timeout: Option<Duration>) -> Result<(), Errno> {
-    let limit = timeout.map(|timeout| libc::timespec {
-        tv_sec: timeout.as_secs().try_into().unwrap_or(i64::MAX),
-        tv_nsec: timeout.subsec_nanos().into(),
-    });
-    let limit = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-    // SAFETY: the pollfds with their number, and a timespec or NULL.
-    match unsafe { syscall!(SYS_ppoll, polls.as_mut_ptr(), polls.len(), limit, 0, 0) } {
-        Err(libc::EINTR) | Ok(_) => Ok(()),
-        Err(errno) => Err(errno),
-    }
 }

@@ -1,8 +1,8 @@
 //! Where a child's standard streams come from and go to, and the parent's ends of its pipes.
 
 use std::fs::File;
-use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::io::{self, IoSlice, IoSliceMut, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 
 use crate::error::{Error, Stage};
@@ -76,7 +76,25 @@ pub struct ChildStderr(File);
 
 impl Write for ChildStdin {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.write(bytes)
+        (&self.0).write(bytes)
+    }
+
+    fn write_vectored(&mut self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
+        (&self.0).write_vectored(buffers)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Write for &ChildStdin {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        (&self.0).write(bytes)
+    }
+
+    fn write_vectored(&mut self, buffers: &[IoSlice<'_>]) -> io::Result<usize> {
+        (&self.0).write_vectored(buffers)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -106,6 +124,11 @@ macro_rules! pipe_end {
                 self.0.as_raw_fd()
             }
         }
+        impl IntoRawFd for $name {
+            fn into_raw_fd(self) -> RawFd {
+                self.0.into_raw_fd()
+            }
+        }
     )*};
 }
 pipe_end!(ChildStdin, ChildStdout, ChildStderr);
@@ -114,7 +137,15 @@ macro_rules! readable {
     ($($name:ident),*) => {$(
         impl Read for $name {
             fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-                self.0.read(buffer)
+                (&self.0).read(buffer)
+            }
+
+            fn read_vectored(&mut self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+                (&self.0).read_vectored(buffers)
+            }
+
+            fn read_to_end(&mut self, buffer: &mut Vec<u8>) -> io::Result<usize> {
+                (&self.0).read_to_end(buffer)
             }
         }
     )*};

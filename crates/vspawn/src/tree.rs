@@ -1,11 +1,10 @@
 //! Kills a child and all its descendants, without a process group or cgroup that contains them.
 
 use std::fs;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 use crate::error::Error;
+use crate::handle::Handle;
 use crate::process::Child;
-use crate::sys::{Errno, syscall};
 
 /// Rounds over `/proc` before giving up on a tree that grows faster than it is stopped.
 const MOST_ROUNDS: usize = 64;
@@ -22,49 +21,40 @@ impl Child {
             return Ok(0);
         }
         self.signal(libc::SIGSTOP)?;
-        let mut stopped: Vec<(u32, OwnedFd)> = Vec::new();
+        let mut stopped: Vec<Handle> = Vec::new();
         for _ in 0..MOST_ROUNDS {
             let found = self.stop_new_descendants(&mut stopped);
             if !found {
                 break;
             }
         }
-        for (_, pidfd) in &stopped {
-            let _ = signal(pidfd, libc::SIGKILL);
+        for process in &stopped {
+            let _ = process.signal(libc::SIGKILL);
         }
         self.kill()?;
         Ok(stopped.len())
     }
 
     /// Scans all processes once: a process with a known parent is a descendant.
-    fn stop_new_descendants(&self, stopped: &mut Vec<(u32, OwnedFd)>) -> bool {
+    fn stop_new_descendants(&self, stopped: &mut Vec<Handle>) -> bool {
         let mut found = false;
         for (pid, parent) in processes() {
-            let known = |pid: u32| pid == self.id() || stopped.iter().any(|(other, _)| *other == pid);
+            let known = |pid: u32| pid == self.id() || stopped.iter().any(|other| other.pid == pid);
             if !known(parent) || known(pid) {
                 continue;
             }
-            // The pidfd names the process that has the pid now: check again that it is still our descendant.
-            if let Ok(pidfd) = pidfd_open(pid)
+            // The pidfd names the process that has the pid now: check again that it is still our descendant. Without pidfds,
+            // the pid could be reused between this check and the signals.
+            if let Ok(process) = Handle::open(pid)
                 && parent_of(pid) == Some(parent)
-                && signal(&pidfd, libc::SIGSTOP).is_ok()
+                && process.signal(libc::SIGSTOP).is_ok()
             {
-                stopped.push((pid, pidfd));
+                stopped.push(process);
                 found = true;
             }
         }
         found
     }
-}
-
-fn signal(pidfd: &OwnedFd, signal: i32) -> Result<(), Errno> {
-    // SAFETY: integers.
-    unsafe { syscall!(SYS_pidfd_send_signal, pidfd.as_raw_fd(), signal, 0, 0) }.map(drop)
-}
-
-fn pidfd_open(pid: u32) -> Result<OwnedFd, Errno> {
-    // SAFETY: integers; the new descriptor has no other owner.
-    unsafe { syscall!(SYS_pidfd_open, pid, 0).map(|fd| OwnedFd::from_raw_fd(fd as i32)) }
 }
 
 /// Every process with its parent, parents mostly first.

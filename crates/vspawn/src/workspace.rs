@@ -146,6 +146,21 @@ impl InUse {
     pub(crate) fn inside(&self) -> &AtomicU32 {
         &self.job().report().inside
     }
+
+    /// Sleeps while the word has this value, for a tenth of a second at most: the kernel clears it, except for a child that dumps core
+    /// (before Linux 5.16), and not in a process forked from us. So the caller then also checks whether the child has ended.
+    pub(crate) fn sleep_while(&self, value: u32) {
+        static LOOK_AGAIN: libc::timespec = libc::timespec {
+            tv_sec: 0,
+            tv_nsec: 100_000_000,
+        };
+        // Not FUTEX_PRIVATE: the kernel's wake-up for a cleared tid is not private.
+        // SAFETY: the word is in our workspace, the time is a constant.
+        unsafe {
+            let word = self.inside().as_ptr();
+            let _ = syscall!(SYS_futex, word, libc::FUTEX_WAIT, value, &raw const LOOK_AGAIN);
+        }
+    }
 }
 
 /// Children whose handle was dropped before their exec: a list that is only pushed to, and taken as a whole.

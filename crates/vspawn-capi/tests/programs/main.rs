@@ -40,6 +40,14 @@ fn null_is_an_error_everywhere() {
     holds("nulls");
 }
 
+/// Not under AddressSanitizer, which has its own malloc.
+#[test]
+fn without_memory_every_call_returns() {
+    for link in [Link::Shared, Link::Static] {
+        run(&mut Program::build("memory", link).command(&[]));
+    }
+}
+
 #[test]
 fn popen_noshell_means_what_the_shell_means_or_refuses() {
     holds("noshell");

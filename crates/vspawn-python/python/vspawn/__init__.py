@@ -14,8 +14,10 @@ from subprocess import (
     CompletedProcess,
     SubprocessError,
     TimeoutExpired,
+    list2cmdline,
 )
 
+from ._calls import call, check_call, check_output, getoutput, getstatusoutput
 from ._popen import Popen
 from ._run import run
 
@@ -33,7 +35,13 @@ __all__ = [
     "Popen",
     "SubprocessError",
     "TimeoutExpired",
+    "call",
+    "check_call",
+    "check_output",
     "create_process",
+    "getoutput",
+    "getstatusoutput",
+    "list2cmdline",
     "run",
     "run_async",
 ]

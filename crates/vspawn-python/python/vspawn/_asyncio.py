@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ._options import Args, File, Input
 
 _STREAM_LIMIT = 2**16
+_ASK_AGAIN = 0.005
 
 
 class AsyncProcess:
@@ -34,7 +35,18 @@ class AsyncProcess:
         self._loop = asyncio.get_running_loop()
         self._waiters: list[asyncio.Future[None]] = []
         self._readers: list[asyncio.BaseTransport] = []
-        self._loop.add_reader(child.fileno(), self._ended)
+        self._watch()
+
+    def _watch(self) -> None:
+        if self._child.fileno() >= 0:
+            self._loop.add_reader(self._child.fileno(), self._ended)
+        else:  # no pidfd (a full table of descriptors, an old filter): nothing reports the end
+            self._loop.call_later(_ASK_AGAIN, self._ask)
+
+    def _ask(self) -> None:
+        self._ended()
+        if self.returncode is None and not self._loop.is_closed():
+            self._loop.call_later(_ASK_AGAIN, self._ask)
 
     async def _connect(self, limit: int) -> None:
         # Files at once, so that any failure below closes the descriptors.
@@ -60,7 +72,8 @@ class AsyncProcess:
         code = self._child.poll()
         if code is None:
             return
-        self._loop.remove_reader(self._child.fileno())
+        if self._child.fileno() >= 0:
+            self._loop.remove_reader(self._child.fileno())
         self.returncode = code
         for waiter in self._waiters:
             if not waiter.done():

@@ -6,7 +6,7 @@ from typing_extensions import Unpack
 
 from ._options import Args, File, Options, Path
 
-__all__ = ["Child", "Exchange", "run", "spawn"]
+__all__ = ["Child", "Exchange", "open_pty", "open_terminal", "pty_size", "resize_pty", "run", "spawn"]
 
 class _Options(Options, total=False):
     executable: Path | None
@@ -21,6 +21,10 @@ def run(
     **options: Unpack[_Options],
 ) -> tuple[int, bytes | None, bytes | None, bool]: ...
 def spawn(args: Args, stdin: File, stdout: File, stderr: File, **options: Unpack[_Options]) -> Child: ...
+def open_pty(rows: int, columns: int) -> int: ...
+def open_terminal(pty: int) -> int: ...
+def pty_size(pty: int) -> tuple[int, int]: ...
+def resize_pty(pty: int, rows: int, columns: int) -> None: ...
 @final
 class Child:
     @property

@@ -27,6 +27,11 @@ class Options(TypedDict, total=False):
     user: User | None
     group: User | None
     extra_groups: Iterable[User] | None
-    # Other values are refused, with the reason.
-    shell: Literal[False]
-    preexec_fn: None
+    # A descriptor of the parent's; starts a session.
+    controlling_terminal: int
+    # With these, `subprocess` starts the process.
+    shell: bool
+    preexec_fn: Callable[[], Any] | None
+    # For Windows: other values are refused, as by subprocess.
+    startupinfo: None
+    creationflags: Literal[0]

@@ -5,10 +5,12 @@ from __future__ import annotations
 import contextlib
 import io
 import signal
+import subprocess
+import types
 from subprocess import TimeoutExpired
 from time import monotonic
 
-from . import _core, _text
+from . import _core, _fallback, _text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -37,15 +39,23 @@ class Popen:
     """A child process, as `subprocess.Popen`; `fileno()` is its pidfd, readable when it has ended.
 
     Further options: cwd, env, close_fds, pass_fds, restore_signals, start_new_session, process_group, umask, user, group,
-    extra_groups. There is no shell, and no preexec_fn.
+    extra_groups. With shell=True or a preexec_fn, the result is a `subprocess.Popen`: only a fork can run a function, and only a
+    shell a text.
 
     Exceptions of a failed start have attributes `stage` ("exec", "chdir", "user", ...) and `action`.
     """
 
+    __class_getitem__: Any = classmethod(types.GenericAlias)
+
+    def __new__(cls, *args: Any, **options: Any) -> Any:
+        if options.get("shell") or options.get("preexec_fn") is not None:
+            return subprocess.Popen(*args, **options)
+        return super().__new__(cls)
+
     def __init__(
         self,
         args: Args,
-        bufsize: int = -1,
+        bufsize: int | None = -1,
         executable: Path | None = None,
         stdin: File = None,
         stdout: File = None,
@@ -65,8 +75,17 @@ class Popen:
         self.args = args
         self._exchange: _core.Exchange | None = None
         self._text = _text.is_wanted(text, encoding, errors, universal_newlines)
+        if bufsize is None:
+            bufsize = -1
         if not isinstance(bufsize, int):
             raise TypeError("bufsize must be an integer")
+        _fallback.is_needed(options)
+        if bufsize == 1 and not self._text:
+            import warnings
+
+            message = "line buffering (buffering=1) isn't supported in binary mode, the default buffer size will be used"
+            warnings.warn(message, RuntimeWarning, stacklevel=2)
+        _fallback.announce(args, executable, options)
         if self._text:
             io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors=errors)  # raises before anything is started
         if _abandoned:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import subprocess
 from subprocess import PIPE, CalledProcessError, CompletedProcess, TimeoutExpired
 
-from . import _core, _text
+from . import _core, _fallback, _text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,16 +31,35 @@ def run(
     encoding: str | None = None,
     errors: str | None = None,
     universal_newlines: bool | None = None,
-    bufsize: int = -1,
+    bufsize: int | None = -1,
     **options: Unpack[_Options],
 ) -> CompletedProcess[Any]:
     """Run a program to its end and return a `subprocess.CompletedProcess`, as `subprocess.run` does.
 
     Further options: executable, cwd, env, close_fds, pass_fds, restore_signals, start_new_session, process_group, umask,
-    user, group, extra_groups. There is no shell, and no preexec_fn. `bufsize` has no meaning here.
+    user, group, extra_groups. With shell=True or a preexec_fn, `subprocess.run` does it: only a fork can run a function, and only a
+    shell a text. `bufsize` has no meaning here.
 
     Exceptions of a failed start have attributes `stage` ("exec", "chdir", "user", ...) and `action`.
     """
+    if _fallback.is_needed(options):
+        return subprocess.run(
+            args,
+            stdin=stdin,
+            input=input,
+            stdout=stdout,
+            stderr=stderr,
+            capture_output=capture_output,
+            timeout=timeout,
+            check=check,
+            text=text,
+            encoding=encoding,
+            errors=errors,
+            universal_newlines=universal_newlines,
+            bufsize=bufsize,
+            **options,
+        )  # type: ignore[call-overload]
+    _fallback.announce(args, options.get("executable"), options)
     in_text = _text.is_wanted(text, encoding, errors, universal_newlines)
     if capture_output:
         if stdout is not None or stderr is not None:

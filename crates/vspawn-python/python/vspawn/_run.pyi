@@ -24,7 +24,7 @@ def run(
     encoding: None = None,
     errors: None = None,
     universal_newlines: Literal[False] | None = None,
-    bufsize: int = -1,
+    bufsize: int | None = -1,
     **options: Unpack[_Options],
 ) -> CompletedProcess[bytes]: ...
 @overload
@@ -42,7 +42,7 @@ def run(
     encoding: str | None = None,
     errors: str | None = None,
     universal_newlines: bool | None = None,
-    bufsize: int = -1,
+    bufsize: int | None = -1,
     **options: Unpack[_Options],
 ) -> CompletedProcess[str]: ...
 @overload
@@ -60,7 +60,7 @@ def run(
     encoding: str,
     errors: str | None = None,
     universal_newlines: bool | None = None,
-    bufsize: int = -1,
+    bufsize: int | None = -1,
     **options: Unpack[_Options],
 ) -> CompletedProcess[str]: ...
 @overload
@@ -78,6 +78,6 @@ def run(
     encoding: str | None = None,
     errors: str | None = None,
     universal_newlines: bool | None = None,
-    bufsize: int = -1,
+    bufsize: int | None = -1,
     **options: Unpack[_Options],
 ) -> CompletedProcess[Any]: ...

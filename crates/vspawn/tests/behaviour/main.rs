@@ -13,7 +13,9 @@ mod attributes;
 mod capturing;
 mod identities;
 mod killing;
+mod parity;
 mod pipelines;
+mod ptys;
 mod waiting;
 
 fn main() -> std::process::ExitCode {
@@ -23,7 +25,9 @@ fn main() -> std::process::ExitCode {
         waiting::tests(),
         killing::tests(),
         capturing::tests(),
+        parity::tests(),
         pipelines::tests(),
+        ptys::tests(),
         #[cfg(feature = "tokio")]
         asynchronous::tests(),
     ];

@@ -1,6 +1,8 @@
 //! A parent at its limits of open files, memory, and processes.
 
 use std::os::fd::OwnedFd;
+use std::os::unix::process::ExitStatusExt;
+use std::time::Duration;
 
 use libc::{E2BIG, EAGAIN, EMFILE, ENOMEM};
 use vspawn::{Command, Stage, Stdio};
@@ -12,6 +14,10 @@ use crate::support::{Test, kernel, run_alone, test};
 pub fn tests() -> Vec<Test> {
     vec![
         test("a_full_table_of_descriptors_is_told_at_each_of_them", full_table),
+        test(
+            "without_a_free_descriptor_a_child_is_started_waited_for_and_killed",
+            no_number_left,
+        ),
         test("no_memory_for_the_childs_stack_is_told", no_memory),
         test("a_childs_own_limit_of_memory_meets_its_exec", childs_limit),
         test("the_limit_of_processes_is_told_at_clone", process_limit).needs(&[Need::Setpriv]),
@@ -34,22 +40,57 @@ fn full_table() {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
     let prepared = command.prepare().unwrap();
-    // Three pipes and a pidfd are seven.
-    for free in 0..7 {
+    for free in 0..6 {
         let held = fill_table(free);
         let before = open_files();
         let error = prepared.spawn().unwrap_err();
-        let stage = if free < 6 { Stage::Pipe } else { Stage::Clone };
-        assert_eq!((error.stage(), error.raw_os_error()), (stage, EMFILE), "{free} free");
+        assert_eq!(
+            (error.stage(), error.raw_os_error()),
+            (Stage::Pipe, EMFILE),
+            "{free} free"
+        );
         assert_eq!(before, open_files(), "{free} free");
         let error = prepared.spawn_nowait().unwrap_err();
-        assert_eq!((error.stage(), error.raw_os_error()), (stage, EMFILE), "{free} free");
+        assert_eq!(
+            (error.stage(), error.raw_os_error()),
+            (Stage::Pipe, EMFILE),
+            "{free} free"
+        );
         assert_eq!(before, open_files(), "{free} free");
         drop(held);
     }
-    let held = fill_table(7);
-    let mut child = prepared.spawn().unwrap();
-    assert!(child.wait().unwrap().success());
+    // The seventh is the pidfd, which a child can do without.
+    for (free, has_pidfd) in [(6, false), (7, true)] {
+        let held = fill_table(free);
+        let mut child = prepared.spawn().unwrap();
+        assert_eq!(child.pidfd().is_some(), has_pidfd);
+        assert!(child.wait().unwrap().success());
+        drop(child);
+        let mut child = prepared.spawn_nowait().unwrap();
+        assert_eq!(child.pidfd().is_some(), has_pidfd);
+        assert!(child.wait().unwrap().success());
+        drop(held);
+    }
+}
+
+/// Without a single free number: as with std, a child without pipes can be started, waited for and killed.
+fn no_number_left() {
+    kernel::set_soft_limit(libc::RLIMIT_NOFILE, 100);
+    let held = fill_table(0);
+    assert!(Command::new("/bin/true").status().unwrap().success());
+    let error = Command::new("/nowhere").spawn().unwrap_err();
+    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, libc::ENOENT));
+    let error = Command::new("/nowhere").spawn_nowait().unwrap().started().unwrap_err();
+    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, libc::ENOENT));
+    let mut child = Command::new("/bin/sleep").arg("1000").process_group(0).spawn().unwrap();
+    assert_eq!(child.wait_timeout(Duration::from_millis(20)).unwrap(), None);
+    child.signal_group(libc::SIGTERM).unwrap();
+    let status = child.wait_timeout(Duration::from_secs(20)).unwrap().unwrap();
+    assert_eq!(status.signal(), Some(libc::SIGTERM));
+    child.kill().unwrap();
+    let mut child = Command::new("/bin/sleep").arg("1000").spawn_nowait().unwrap();
+    child.kill().unwrap();
+    assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGKILL));
     drop(held);
 }
 

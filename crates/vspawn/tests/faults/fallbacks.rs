@@ -1,5 +1,9 @@
 //! Kernels and filters without clone3: clone does the same, and the child clears its handlers itself.
 
+use std::os::fd::AsRawFd;
+use std::os::unix::process::ExitStatusExt;
+use std::time::Duration;
+
 use libc::{EINVAL, ENOSYS, EPERM};
 use tempfile::TempDir;
 use vspawn::{Command, Mechanism, Stage, Stdio};
@@ -14,6 +18,15 @@ pub fn tests() -> Vec<Test> {
         test("with_clone3_handlers_are_cleared_and_ignored_signals_stay", || {
             dispositions(None);
         }),
+        test(
+            "a_detached_start_shares_a_large_table_until_its_child_has_its_own",
+            large_table,
+        ),
+        test(
+            "without_pidfds_a_forked_child_is_waited_for_and_killed_by_its_pid",
+            no_pidfds,
+        ),
+        test("a_pidfd_that_serves_no_call_is_replaced_by_the_pid", useless_pidfds),
         test("a_cgroup_without_clone3_is_told", cgroup_without_clone3),
     ];
     for (name, errno) in refusals {
@@ -96,5 +109,90 @@ fn cgroup_without_clone3() {
             error.action(),
             "create a process in a cgroup: clone3 is refused, and clone cannot"
         );
+    }
+}
+
+/// The filter refuses a detached start that copies the table: its flags are known.
+fn large_table() {
+    kernel::set_soft_limit(libc::RLIMIT_NOFILE, 4096);
+    let copying = libc::CLONE_VM | libc::CLONE_PIDFD | libc::CLONE_CHILD_CLEARTID | libc::SIGCHLD;
+    refuse(&[
+        (call(libc::SYS_clone3), ENOSYS),
+        (call(libc::SYS_clone).with(0, copying as u32), libc::EDOM),
+    ]);
+    let error = Command::new("/bin/true").close_others(true).spawn_nowait().unwrap_err();
+    assert_eq!(
+        (error.stage(), error.raw_os_error()),
+        (Stage::Clone, libc::EDOM),
+        "a small table is copied"
+    );
+    let held: Vec<_> = std::iter::from_fn(|| kernel::copy_above(0, 3)).take(2000).collect();
+    let mut child = Command::new("/bin/true").close_others(true).spawn_nowait().unwrap();
+    assert!(child.wait().unwrap().success());
+    let error = Command::new("/nowhere")
+        .close_others(true)
+        .spawn_nowait()
+        .unwrap()
+        .wait()
+        .unwrap_err();
+    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, libc::ENOENT));
+    assert_eq!(
+        held.iter().filter(|fd| kernel::is_open(fd.as_raw_fd())).count(),
+        2000,
+        "ours stay open"
+    );
+}
+
+/// As in qemu-user: a fork gets no pidfd, and there is no pidfd_open.
+fn no_pidfds() {
+    let with_pidfd = libc::CLONE_PIDFD | libc::CLONE_VFORK | libc::SIGCHLD;
+    refuse(&[
+        (call(libc::SYS_clone3), ENOSYS),
+        (call(libc::SYS_clone).with(0, with_pidfd as u32), EINVAL),
+        (call(libc::SYS_pidfd_open), ENOSYS),
+    ]);
+    let forked = |program: &str| {
+        let mut command = Command::new(program);
+        command.mechanism(Mechanism::Fork);
+        command
+    };
+    assert!(forked("/bin/true").status().unwrap().success());
+    assert_eq!(forked("/bin/echo").arg("x").output().unwrap().stdout, b"x\n");
+    let error = forked("/nowhere").close_others(true).spawn().unwrap_err();
+    assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, libc::ENOENT));
+    let mut child = forked("/bin/sh")
+        .args(["-c", "sleep 1000 & wait"])
+        .process_group(0)
+        .spawn()
+        .unwrap();
+    assert!(child.pidfd().is_none());
+    assert_eq!(child.wait_timeout(Duration::from_millis(50)).unwrap(), None);
+    assert_eq!(child.kill_tree().unwrap(), 1);
+    assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGKILL));
+    // The pid may be another process's from now on.
+    child.kill().unwrap();
+    assert_eq!(child.signal_group(0).unwrap_err().raw_os_error(), libc::ESRCH);
+}
+
+/// As with seccomp profiles from before Linux 5.4.
+fn useless_pidfds() {
+    refuse(&[
+        (call(libc::SYS_pidfd_send_signal), EPERM),
+        (call(libc::SYS_pidfd_open), EPERM),
+        (call(libc::SYS_waitid).with(0, libc::P_PIDFD), EINVAL),
+    ]);
+    for mechanism in [Mechanism::Share, Mechanism::Fork] {
+        let mut command = Command::new("/bin/sleep");
+        command.arg("1000").process_group(0).mechanism(mechanism);
+        let mut child = command.spawn().unwrap();
+        assert_eq!(child.wait_timeout(Duration::from_millis(20)).unwrap(), None);
+        child.signal(libc::SIGTERM).unwrap();
+        assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGTERM));
+        let mut child = command.spawn().unwrap();
+        child.signal_group(libc::SIGINT).unwrap();
+        assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGINT));
+        let mut child = command.spawn().unwrap();
+        child.kill_tree().unwrap();
+        assert_eq!(child.wait().unwrap().signal(), Some(libc::SIGKILL));
     }
 }

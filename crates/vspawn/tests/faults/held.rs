@@ -3,10 +3,12 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, mpsc};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use vspawn::{Command, Mechanism, Stage};
 
+use crate::support::needs::Need;
 use crate::support::seccomp::{Waiting, ask, call};
 use crate::support::state::{State, field, mappings};
 use crate::support::{Test, kernel, test};
@@ -31,6 +33,16 @@ pub fn tests() -> Vec<Test> {
             "a_process_forked_meanwhile_does_not_wait_for_ever_for_a_childs_exec",
             forked_meanwhile,
         ),
+        test(
+            "a_change_of_user_does_not_wait_for_another_threads_exec",
+            change_of_user,
+        )
+        .needs(&[Need::Root, Need::Realtime]),
+        test(
+            "a_process_forked_during_a_change_of_user_is_dumpable",
+            forked_during_change,
+        )
+        .needs(&[Need::Root]),
         test("a_group_is_signalled_after_it_has_begun", group_in_flight),
     ];
     tests.into_iter().map(Test::changes_its_process).collect()
@@ -193,6 +205,54 @@ fn forked_meanwhile() {
     assert!(child.wait().unwrap().success());
     drop((reader, writer));
     assert_eq!(kernel::reap_any(), Some((forked, 0)));
+}
+
+/// A thread whose child becomes another user and is then held before its exec, until the flag is set.
+fn held_as_nobody() -> (Arc<AtomicBool>, JoinHandle<()>) {
+    let (sender, receiver) = mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        sender.send(gate()).unwrap();
+        let mut child = Command::new("/bin/true").uid(65534).spawn().unwrap();
+        assert!(child.wait().unwrap().success());
+    });
+    let open = receiver.recv().unwrap();
+    until(|| kernel::dumpable() == 0);
+    (open, thread)
+}
+
+/// On one CPU, and with a real-time policy: waiting for the other thread by yielding would keep its child from its exec for ever.
+fn change_of_user() {
+    kernel::stay_on_one_cpu();
+    let (open, thread) = held_as_nobody();
+    kernel::become_real_time();
+    let begin = kernel::thread_cpu_time();
+    for _ in 0..10 {
+        assert!(Command::new("/bin/true").uid(65533).status().unwrap().success());
+        assert_eq!(kernel::dumpable(), 0, "the other child still runs in this memory");
+    }
+    let used = kernel::thread_cpu_time() - begin;
+    assert!(used < Duration::from_millis(500), "{used:?} of CPU time");
+    open.store(true, SeqCst);
+    thread.join().unwrap();
+    assert_eq!(kernel::dumpable(), 1);
+    assert!(Command::new("/bin/true").uid(65533).status().unwrap().success());
+    assert_eq!(kernel::dumpable(), 1);
+}
+
+fn forked_during_change() {
+    let (open, thread) = held_as_nobody();
+    let found = kernel::in_fork(|| {
+        let inherited = kernel::dumpable();
+        let spawned = Command::new("/bin/true")
+            .uid(65533)
+            .status()
+            .is_ok_and(|status| status.success());
+        i32::from(!(inherited == 1 && spawned && kernel::dumpable() == 1))
+    });
+    assert_eq!(found, 0);
+    open.store(true, SeqCst);
+    thread.join().unwrap();
+    assert_eq!(kernel::dumpable(), 1);
 }
 
 fn group_in_flight() {

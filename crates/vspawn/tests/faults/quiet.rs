@@ -16,6 +16,7 @@ pub fn tests() -> Vec<Test> {
     vec![
         test("errno_is_untouched_by_children_that_fail", errno),
         test("a_prepared_command_is_spawned_without_allocation", allocations),
+        test("an_unchanged_environment_is_not_copied", unchanged_environment),
         test("buffered_output_of_the_parent_stays_its_own", buffered_output),
         test("the_dumpable_flag_is_kept_when_a_child_changes_its_user", dumpable).needs(&[Need::Root]),
         test("the_dumpable_flag_is_kept_with_eight_threads_at_once", dumpable_threads).needs(&[Need::Root]),
@@ -91,6 +92,35 @@ fn allocations() {
         child.wait().unwrap();
     }
     assert_eq!(ALLOCATIONS.load(Relaxed) - before, 0);
+}
+
+/// A thousand variables cost no allocation, and arrive.
+fn unchanged_environment() {
+    let mut command = Command::new("env");
+    command.stdout(Stdio::piped());
+    let allocated = |command: &mut Command| {
+        let before = ALLOCATIONS.load(Relaxed);
+        let mut child = command.spawn().unwrap();
+        let count = ALLOCATIONS.load(Relaxed) - before;
+        let printed = std::io::read_to_string(child.stdout.take().unwrap()).unwrap();
+        assert!(child.wait().unwrap().success());
+        (count, printed.lines().count())
+    };
+    let (few, variables) = allocated(&mut command);
+    for index in 0..1000 {
+        // SAFETY: this process has one thread.
+        unsafe { std::env::set_var(format!("VARIABLE_{index}"), "value") };
+    }
+    assert_eq!(allocated(&mut command), (few, variables + 1000));
+    // A request for another environment is still served.
+    let (_, changed) = allocated(command.env("ONE_MORE", "x"));
+    assert_eq!(changed, variables + 1001);
+    let (_, cleared) = allocated(Command::new("/usr/bin/env").env_clear().stdout(Stdio::piped()));
+    assert_eq!(cleared, 0);
+    // SAFETY: as above. The kernel gets an empty array.
+    unsafe { libc::clearenv() };
+    let (_, none) = allocated(Command::new("/usr/bin/env").stdout(Stdio::piped()));
+    assert_eq!(none, 0);
 }
 
 /// popen_noshell's failing child called exit functions of libc, so the parent's buffered output went into the pipe.

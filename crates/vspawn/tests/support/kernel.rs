@@ -220,3 +220,32 @@ pub fn write_byte(fd: &OwnedFd) {
     let count = unsafe { libc::write(fd.as_raw_fd(), [0u8].as_ptr().cast(), 1) };
     assert_eq!(count, 1);
 }
+
+/// Restricts this process to the first of its CPUs.
+pub fn stay_on_one_cpu() {
+    // SAFETY: sets of zeros are valid; the kernel writes and reads one.
+    unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        assert_eq!(libc::sched_getaffinity(0, size_of_val(&set), &raw mut set), 0);
+        let first = (0..libc::CPU_SETSIZE as usize).find(|cpu| libc::CPU_ISSET(*cpu, &set));
+        libc::CPU_ZERO(&mut set);
+        libc::CPU_SET(first.expect("a CPU"), &mut set);
+        assert_eq!(libc::sched_setaffinity(0, size_of_val(&set), &raw const set), 0);
+    }
+}
+
+/// Gives this thread the policy SCHED_FIFO.
+pub fn become_real_time() {
+    let parameter = libc::sched_param { sched_priority: 10 };
+    // SAFETY: the kernel reads the parameter.
+    let result = unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &raw const parameter) };
+    assert_eq!(result, 0);
+}
+
+/// The CPU time of this thread.
+pub fn thread_cpu_time() -> std::time::Duration {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: stores into a local.
+    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut time) };
+    std::time::Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}

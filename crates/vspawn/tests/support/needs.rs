@@ -8,9 +8,9 @@ use super::{helper, kernel};
 /// Lists the needs that must be met, separated by commas. A test that lacks one of them fails.
 const REQUIRE: &str = "SPAWNSCOPE_TEST_REQUIRE";
 /// Needs of the other crates' tests, which the variable may also contain.
-const OF_OTHERS: [&str; 16] = [
-    "ebpf", "mountns", "binfmt", "pty", "realtime", "fanotify", "fuse", "perfetto", "python", "ptrace", "gdb", "perf",
-    "scanners", "roots", "musl", "bits32",
+const OF_OTHERS: [&str; 15] = [
+    "ebpf", "mountns", "binfmt", "pty", "fanotify", "fuse", "perfetto", "python", "ptrace", "gdb", "perf", "scanners",
+    "roots", "musl", "bits32",
 ];
 
 /// A feature that not every machine has.
@@ -32,10 +32,12 @@ pub enum Need {
     Strace,
     /// `setpriv`, to become an unprivileged user.
     Setpriv,
+    /// The right to use the scheduling policy SCHED_FIFO, by `chrt`.
+    Realtime,
 }
 
 impl Need {
-    const ALL: [Need; 8] = [
+    const ALL: [Need; 9] = [
         Need::SharedMemory,
         Need::PidfdGroup,
         Need::Cc,
@@ -44,6 +46,7 @@ impl Need {
         Need::Cgroup,
         Need::Strace,
         Need::Setpriv,
+        Need::Realtime,
     ];
 
     /// The name in `SPAWNSCOPE_TEST_REQUIRE`.
@@ -57,6 +60,7 @@ impl Need {
             Need::Cgroup => "cgroup",
             Need::Strace => "strace",
             Need::Setpriv => "setpriv",
+            Need::Realtime => "realtime",
         }
     }
 
@@ -73,6 +77,7 @@ impl Need {
             Need::Cgroup => cgroup(),
             Need::Strace => succeeds(&["strace", "-f", "-o", "/dev/null", "true"]),
             Need::Setpriv => succeeds(&["setpriv", "--reuid", "65534", "--clear-groups", "true"]),
+            Need::Realtime => succeeds(&["chrt", "--fifo", "1", "true"]),
         }
     }
 }

@@ -1,0 +1,111 @@
+//! The command's file actions, in the order of the calls as with posix_spawn, and how its child is scheduled.
+
+use std::ffi::{c_char, c_int};
+
+use libc::mode_t;
+
+use crate::command::{Command, change};
+use crate::error::Failure;
+use crate::pointers::{array, string};
+
+/// Lets the child open a file as its descriptor target, with the flags and the mode of open.
+///
+/// This and the following six functions add to one list, which the child carries out in order, after the descriptors of
+/// vspawn_command_fd and the standard streams are in place. Descriptors are the child's numbers. path: copied.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_command_open(
+    command: *mut Command,
+    target: c_int,
+    path: *const c_char,
+    flags: c_int,
+    mode: mode_t,
+) -> c_int {
+    // SAFETY: a handle or NULL; a string or NULL.
+    unsafe {
+        change(command, |command| {
+            string(path, "path").map(|path| command.open(target, path, flags, mode))
+        })
+    }
+}
+
+/// Closes one descriptor of the child; it may be closed already.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_command_close(command: *mut Command, fd: c_int) -> c_int {
+    // SAFETY: a handle or NULL.
+    unsafe { change(command, |command| Ok(command.close(fd))) }
+}
+
+/// Closes all descriptors of the child from this number on.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_command_close_from(command: *mut Command, first: c_int) -> c_int {
+    // SAFETY: a handle or NULL.
+    unsafe { change(command, |command| Ok(command.close_from(first))) }
+}
+
+/// Copies a descriptor within the child. A copy to itself is kept open at the exec.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_command_dup(command: *mut Command, source: c_int, target: c_int) -> c_int {
+    // SAFETY: a handle or NULL.
+    unsafe { change(command, |command| Ok(command.dup(source, target))) }
+}
+
+/// Changes the child's directory, so that later actions see it. directory: copied.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_command_chdir(command: *mut Command, directory: *const c_char) -> c_int {
+    // SAFETY: a handle or NULL; a string or NULL.
+    unsafe {
+        change(command, |command| {
+            string(directory, "directory").map(|directory| command.chdir(directory))
+        })
+    }
+}
+
+/// As vspawn_command_chdir, to the directory behind a descriptor of the child.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_command_fchdir(command: *mut Command, fd: c_int) -> c_int {
+    // SAFETY: a handle or NULL.
+    unsafe { change(command, |command| Ok(command.fchdir(fd))) }
+}
+
+/// Makes the child's process group the foreground group of the terminal at a descriptor of the child, as tcsetpgrp.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_command_foreground(command: *mut Command, terminal: c_int) -> c_int {
+    // SAFETY: a handle or NULL.
+    unsafe { change(command, |command| Ok(command.foreground(terminal))) }
+}
+
+/// Sets the scheduling policy (SCHED_*) and its priority.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_command_scheduler(command: *mut Command, policy: c_int, priority: c_int) -> c_int {
+    // SAFETY: a handle or NULL.
+    unsafe { change(command, |command| Ok(command.scheduler(policy, priority))) }
+}
+
+/// Restricts the child to these CPUs. cpus: an array of count numbers, copied.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_command_affinity(command: *mut Command, cpus: *const c_int, count: usize) -> c_int {
+    // SAFETY: a handle or NULL; an array with its length, or NULL.
+    unsafe {
+        change(command, |command| {
+            let cpus = array(cpus, count, "cpus")?;
+            if cpus.is_empty() || cpus.iter().any(|cpu| *cpu < 0) {
+                return Err(Failure::invalid("restrict a child to no CPU, or to a negative one"));
+            }
+            Ok(command.affinity(cpus.iter().map(|cpu| *cpu as usize)))
+        })
+    }
+}
+
+/// Keeps the child and its descendants from gaining privileges by an exec (PR_SET_NO_NEW_PRIVS). give_up: 0 for the default.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_command_no_new_privileges(command: *mut Command, give_up: c_int) -> c_int {
+    // SAFETY: a handle or NULL.
+    unsafe { change(command, |command| Ok(command.no_new_privileges(give_up != 0))) }
+}
+
+/// Sets the child's effective user and group id to the real ones, as POSIX_SPAWN_RESETIDS.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_command_reset_ids(command: *mut Command) -> c_int {
+    // SAFETY: a handle or NULL.
+    unsafe { change(command, |command| Ok(command.reset_ids())) }
+}

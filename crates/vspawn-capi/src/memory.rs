@@ -1,0 +1,162 @@
+//! Keeps this library from aborting its host when memory runs out. A call that needs memory asks for it first, and fails with ENOMEM.
+//! What it allocates after that comes from a reserve if another thread took the memory in the meantime, or for an error's text.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::error::{Failure, Stage};
+
+/// More than any call needs beside the caller's strings, which are added.
+const CALL_BYTES: usize = 16 * 1024;
+
+/// Fails if a call with so many bytes of the caller's could not get its memory. Strings are copied up to three times.
+pub(crate) fn expect(bytes: usize) -> Result<(), Failure> {
+    let needed = bytes.saturating_mul(3).saturating_add(CALL_BYTES);
+    // SAFETY: freed at once. `black_box`, since a compiler may remove the pair.
+    let found = unsafe {
+        let block = std::hint::black_box(libc::malloc(needed));
+        libc::free(block);
+        !block.is_null()
+    };
+    match found {
+        true => Ok(()),
+        false => Err(Failure::new(
+            Stage::Prepare,
+            libc::ENOMEM,
+            "allocate memory for a request",
+        )),
+    }
+}
+
+/// The system's allocator, with the reserve behind it.
+struct Reserved;
+
+#[global_allocator]
+static ALLOCATOR: Reserved = Reserved;
+
+/// Parts of one size, each given out once until it is given back. A bit of `used` is a part.
+#[repr(C, align(64))]
+struct Parts<const BYTES: usize, const WORDS: usize> {
+    memory: UnsafeCell<[[[u8; BYTES]; 64]; WORDS]>,
+    used: [AtomicU64; WORDS],
+}
+
+// SAFETY: each part belongs to one allocation.
+unsafe impl<const BYTES: usize, const WORDS: usize> Sync for Parts<BYTES, WORDS> {}
+
+impl<const BYTES: usize, const WORDS: usize> Parts<BYTES, WORDS> {
+    const fn new() -> Self {
+        Parts {
+            memory: UnsafeCell::new([[[0; BYTES]; 64]; WORDS]),
+            used: [const { AtomicU64::new(0) }; WORDS],
+        }
+    }
+
+    fn begin(&self) -> *mut u8 {
+        self.memory.get().cast()
+    }
+
+    fn take(&self, layout: Layout) -> *mut u8 {
+        let fits = layout.size() <= BYTES && layout.align() <= 64;
+        for (index, word) in self.used.iter().enumerate().filter(|_| fits) {
+            let lowest_free = |used: u64| (used != u64::MAX).then(|| used | (used + 1));
+            if let Ok(before) = word.fetch_update(Ordering::Acquire, Ordering::Relaxed, lowest_free) {
+                let part = index * 64 + before.trailing_ones() as usize;
+                // SAFETY: within the memory.
+                return unsafe { self.begin().add(part * BYTES) };
+            }
+        }
+        std::ptr::null_mut()
+    }
+
+    /// Frees a part; false for a block from elsewhere.
+    fn give_back(&self, block: *mut u8) -> bool {
+        let part = (block as usize).wrapping_sub(self.begin() as usize) / BYTES;
+        let word = self.used.get(part / 64);
+        word.map(|word| word.fetch_and(!(1 << (part % 64)), Ordering::Release))
+            .is_some()
+    }
+
+    fn contains(&self, block: *mut u8) -> bool {
+        (block as usize).wrapping_sub(self.begin() as usize) < BYTES * 64 * WORDS
+    }
+}
+
+/// The reserve. Untouched pages cost nothing.
+static SMALL: Parts<512, 16> = Parts::new();
+static LARGE: Parts<{ 32 * 1024 }, 1> = Parts::new();
+
+// SAFETY: the system's allocator keeps its promises; a part of the reserve is given out once until it is given back.
+unsafe impl GlobalAlloc for Reserved {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promise.
+        match unsafe { System.alloc(layout) } {
+            block if block.is_null() => from_reserve(layout),
+            block => block,
+        }
+    }
+
+    unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
+        if SMALL.give_back(block) || LARGE.give_back(block) {
+            return;
+        }
+        // SAFETY: the caller's promise.
+        unsafe { System.dealloc(block, layout) }
+    }
+
+    unsafe fn realloc(&self, block: *mut u8, layout: Layout, bytes: usize) -> *mut u8 {
+        // SAFETY: the caller's promise: the layout is the block's, and `bytes` is valid with its alignment.
+        unsafe {
+            if !is_of_reserve(block) {
+                let larger = System.realloc(block, layout, bytes);
+                if !larger.is_null() {
+                    return larger;
+                }
+            }
+            let copy = self.alloc(Layout::from_size_align_unchecked(bytes, layout.align()));
+            if !copy.is_null() {
+                std::ptr::copy_nonoverlapping(block, copy, layout.size().min(bytes));
+                self.dealloc(block, layout);
+            }
+            copy
+        }
+    }
+}
+
+fn from_reserve(layout: Layout) -> *mut u8 {
+    match SMALL.take(layout) {
+        block if block.is_null() => LARGE.take(layout),
+        block => block,
+    }
+}
+
+fn is_of_reserve(block: *mut u8) -> bool {
+    SMALL.contains(block) || LARGE.contains(block)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_reserve_gives_each_part_once_until_it_is_given_back() {
+        static PARTS: Parts<512, 2> = Parts::new();
+        let layout = |bytes| Layout::from_size_align(bytes, 16).expect("a layout");
+        let blocks: Vec<*mut u8> = (0..128).map(|_| PARTS.take(layout(500))).collect();
+        for pair in blocks.windows(2) {
+            assert!(PARTS.contains(pair[0]) && pair[0] as usize + 512 == pair[1] as usize);
+        }
+        assert!(PARTS.take(layout(1)).is_null());
+        assert!(PARTS.give_back(blocks[77]) && PARTS.give_back(blocks[3]));
+        assert_eq!([PARTS.take(layout(1)), PARTS.take(layout(1))], [blocks[3], blocks[77]]);
+        assert!(PARTS.give_back(blocks[0]) && PARTS.take(layout(513)).is_null());
+        assert!(!PARTS.contains((&raw const PARTS).cast_mut().cast::<u8>().wrapping_sub(1)));
+    }
+
+    #[test]
+    fn a_request_that_is_too_large_is_known_before() {
+        assert!(expect(1 << 20).is_ok());
+        assert_eq!(expect(usize::MAX).expect_err("too much").errno, libc::ENOMEM);
+    }
+}

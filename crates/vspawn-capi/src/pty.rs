@@ -1,0 +1,51 @@
+//! Pseudo-terminals for C, as descriptors of the caller's.
+
+use std::ffi::{c_int, c_ushort};
+use std::mem::ManuallyDrop;
+use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd};
+
+use vspawn_core::pty::{Pty, Size};
+
+use crate::child::{Child, give};
+use crate::command::Command;
+use crate::entry::{entry, entry_or};
+use crate::error::Failure;
+use crate::pointers::borrow;
+
+/// A pseudo-terminal that stays the caller's.
+fn borrowed(pty: c_int) -> Result<ManuallyDrop<Pty>, Failure> {
+    if pty < 0 {
+        return Err(Failure::invalid(&format!("use descriptor {pty} as a pseudo-terminal")));
+    }
+    // SAFETY: not negative, and never closed by us.
+    Ok(ManuallyDrop::new(Pty::from(unsafe { OwnedFd::from_raw_fd(pty) })))
+}
+
+/// Creates a pseudo-terminal of this size. Returns a descriptor, close-on-exec, that the caller owns and closes: what is
+/// written there is typed on the terminal, what the children print is read there, and read fails with EIO when no process has
+/// the terminal open any more. -1 with errno on failure.
+#[unsafe(no_mangle)]
+pub extern "C" fn vspawn_pty_open(rows: c_ushort, columns: c_ushort) -> c_int {
+    entry_or(-1, || Ok(Pty::open(Size::new(rows, columns))?.into_raw_fd()))
+}
+
+/// Changes the size of a terminal; the foreground processes get SIGWINCH. pty: borrowed.
+#[unsafe(no_mangle)]
+pub extern "C" fn vspawn_pty_resize(pty: c_int, rows: c_ushort, columns: c_ushort) -> c_int {
+    entry(|| Ok(borrowed(pty)?.resize(Size::new(rows, columns))?))
+}
+
+/// Starts a command in a session of its own, with a controlling terminal, without a fork. The standard streams are the terminal, unless the
+/// command says otherwise.
+///
+/// pty: of vspawn_pty_open; borrowed. child: as for vspawn_command_spawn.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn vspawn_pty_spawn(pty: c_int, command: *const Command, child: *mut *mut Child) -> c_int {
+    // SAFETY: a handle or NULL; a place for a pointer or NULL.
+    unsafe {
+        give(child, || {
+            let command = borrow(command, "command")?;
+            Ok(borrowed(pty)?.spawn(&command.0)?)
+        })
+    }
+}

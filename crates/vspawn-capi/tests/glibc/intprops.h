@@ -1,0 +1,2 @@
+/* See shim.h. */
+#include "shim.h"

@@ -1,0 +1,2 @@
+/* Older tests include this driver. */
+#include "support/test-driver.c"

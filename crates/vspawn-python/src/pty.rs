@@ -1,0 +1,51 @@
+//! Pseudo-terminals, as numbers of descriptors that the Python side owns.
+
+use std::mem::ManuallyDrop;
+use std::os::fd::{FromRawFd, IntoRawFd, OwnedFd, RawFd};
+
+use pyo3::prelude::*;
+use vspawn::pty::{Pty, Size};
+
+use crate::failure::{Named, exception};
+
+fn raised(py: Python<'_>, error: &vspawn::Error) -> PyErr {
+    exception(py, error, &Named::default())
+}
+
+/// # Errors
+/// For a negative number.
+fn borrowed(fd: RawFd) -> PyResult<ManuallyDrop<Pty>> {
+    if fd < 0 {
+        return Err(pyo3::exceptions::PyValueError::new_err("negative file descriptor"));
+    }
+    // SAFETY: not negative, and never closed here.
+    Ok(ManuallyDrop::new(Pty::from(unsafe { OwnedFd::from_raw_fd(fd) })))
+}
+
+/// A new pseudo-terminal.
+#[pyfunction]
+pub(crate) fn open_pty(py: Python<'_>, rows: u16, columns: u16) -> PyResult<RawFd> {
+    let pty = Pty::open(Size::new(rows, columns)).map_err(|error| raised(py, &error))?;
+    Ok(pty.into_raw_fd())
+}
+
+/// The terminal behind it: a new descriptor.
+#[pyfunction]
+pub(crate) fn open_terminal(py: Python<'_>, pty: RawFd) -> PyResult<RawFd> {
+    let terminal = borrowed(pty)?.terminal().map_err(|error| raised(py, &error))?;
+    Ok(terminal.into_raw_fd())
+}
+
+/// Rows and columns.
+#[pyfunction]
+pub(crate) fn pty_size(py: Python<'_>, pty: RawFd) -> PyResult<(u16, u16)> {
+    let size = borrowed(pty)?.size().map_err(|error| raised(py, &error))?;
+    Ok((size.rows, size.columns))
+}
+
+/// Sets rows and columns.
+#[pyfunction]
+pub(crate) fn resize_pty(py: Python<'_>, pty: RawFd, rows: u16, columns: u16) -> PyResult<()> {
+    let resized = borrowed(pty)?.resize(Size::new(rows, columns));
+    resized.map_err(|error| raised(py, &error))
+}

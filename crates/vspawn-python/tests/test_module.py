@@ -1,0 +1,70 @@
+"""`import vspawn as subprocess`: the older functions, what only `subprocess` can start, and the audit event."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from types import ModuleType
+
+import pytest
+import vspawn
+
+
+def test_older_functions(api: ModuleType) -> None:
+    assert api.call(["sh", "-c", "exit 3"]) == 3
+    assert api.check_call(["true"]) == 0
+    with pytest.raises(subprocess.CalledProcessError) as failure:
+        api.check_call(["sh", "-c", "exit 4"])
+    assert (failure.value.returncode, failure.value.cmd) == (4, ["sh", "-c", "exit 4"])
+    assert api.check_output(["echo", "x"]) == b"x\n"
+    assert api.check_output(["cat"], input=None, text=True) == ""
+    with pytest.raises(ValueError):
+        api.check_output(["true"], stdout=1)
+    with pytest.raises(subprocess.CalledProcessError) as failure:
+        api.check_output(["sh", "-c", "echo out; exit 5"])
+    assert failure.value.output == b"out\n"
+    with pytest.raises(subprocess.TimeoutExpired):
+        api.call(["sleep", "1000"], timeout=0.05)
+    assert api.getstatusoutput("echo x; exit 6") == (6, "x")
+    assert api.getoutput("echo y") == "y"
+
+
+def test_a_shell_and_a_function_are_served_by_subprocess(api: ModuleType) -> None:
+    assert api.run("echo $((1 + 1))", shell=True, capture_output=True, text=True).stdout == "2\n"
+    assert api.check_output("echo a | tr a b", shell=True) == b"b\n"
+    with api.Popen("exit 7", shell=True) as child:
+        assert child.wait() == 7
+    with api.Popen(["pwd"], preexec_fn=lambda: os.chdir("/"), stdout=api.PIPE) as child:
+        assert child.communicate()[0] == b"/\n"
+
+
+def test_popen_is_generic(api: ModuleType) -> None:
+    assert api.Popen[str].__origin__ is api.Popen
+
+
+def test_binary_line_buffering_is_warned_about(api: ModuleType) -> None:
+    with pytest.warns(RuntimeWarning, match="line buffering"):
+        api.Popen(["true"], bufsize=1, stdout=api.PIPE).communicate()
+    api.Popen(["true"], bufsize=None, stdout=api.PIPE).communicate()
+
+
+def test_audit_events(api: ModuleType) -> None:
+    seen = []
+    is_on = True
+
+    def hook(event: str, args: tuple[object, ...]) -> None:
+        if is_on and event == "subprocess.Popen":
+            seen.append(args)
+
+    sys.addaudithook(hook)  # it cannot be removed
+    api.run(["true", "x"], cwd="/")
+    api.Popen(["true"], executable="/bin/true").wait()
+    is_on = False
+    assert [(str(args[1]), args[2]) for args in seen] == [("['true', 'x']", "/"), ("['true']", None)]
+    assert seen[1][0] == "/bin/true"
+
+
+def test_every_public_name_that_linux_has_is_there() -> None:
+    for name in subprocess.__all__:
+        assert hasattr(vspawn, name), name

@@ -1,0 +1,154 @@
+//! Preserves the process's dumpable flag while children change their user. A `set*id` in a child that shares memory also clears
+//! the flag for the parent. The parent could then not be debugged, and its `/proc` files would belong to root.
+//!
+//! The first of the spawns that run at the same time saves the flag, the last one restores it: none waits for another's exec. While the
+//! flag is off, no process of a child's new user can trace the child, whose memory is the parent's, so none restores it earlier.
+
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+
+use crate::guards::SignalsBlocked;
+use crate::sys::{Errno, syscall};
+
+/// The number of such spawns that have not ended.
+static IN_FLIGHT: AtomicU32 = AtomicU32::new(0);
+/// The flag before the first of them.
+static SAVED: AtomicUsize = AtomicUsize::new(UNKNOWN);
+/// The flag that a process forked now has to have.
+static FOR_FORKS: AtomicUsize = AtomicUsize::new(UNKNOWN);
+const UNKNOWN: usize = usize::MAX;
+
+/// Counts one spawn that changes the user. All signals must be blocked.
+#[derive(Debug)]
+pub(crate) struct DumpableKept;
+
+impl DumpableKept {
+    pub(crate) fn new() -> DumpableKept {
+        let _section = Section::enter();
+        if IN_FLIGHT.load(Ordering::Relaxed) == 0 {
+            SAVED.store(dumpable(), Ordering::Relaxed);
+        }
+        IN_FLIGHT.fetch_add(1, Ordering::Relaxed);
+        DumpableKept
+    }
+}
+
+impl Drop for DumpableKept {
+    fn drop(&mut self) {
+        let _section = Section::enter();
+        // A process forked without libc's handlers has the spawns of its parent's other threads in its count: they never end there.
+        if IN_FLIGHT.load(Ordering::Relaxed) == 1 {
+            set_dumpable(SAVED.load(Ordering::Relaxed));
+        }
+        IN_FLIGHT.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+fn dumpable() -> usize {
+    // SAFETY: reads a flag.
+    unsafe { syscall!(SYS_prctl, libc::PR_GET_DUMPABLE, 0, 0, 0, 0) }.unwrap_or(1)
+}
+
+/// 2 (readable by root only) cannot be set, and is the value that the child's change gives if it was 2 before.
+fn set_dumpable(value: usize) {
+    if value < 2 {
+        // SAFETY: sets a flag.
+        let _ = unsafe { syscall!(SYS_prctl, libc::PR_SET_DUMPABLE, value, 0, 0, 0) };
+    }
+}
+
+/// Lets `fork` restore the flag in its child: a fork in another thread copies the flag while it is off. Allocates once.
+pub(crate) fn watch_forks() {
+    static WATCHED: AtomicBool = AtomicBool::new(false);
+    if !WATCHED.swap(true, Ordering::Relaxed) {
+        // SAFETY: both functions make system calls and touch atomics only. Without memory, forked children keep the copied flag.
+        let _ = unsafe { libc::pthread_atfork(Some(before_fork), None, Some(in_forked_child)) };
+    }
+}
+
+unsafe extern "C" fn before_fork() {
+    // A handler must not find its own thread within the section.
+    let _blocked = SignalsBlocked::new();
+    let _section = Section::enter();
+    let value = match IN_FLIGHT.load(Ordering::Relaxed) {
+        0 => dumpable(),
+        _ => SAVED.load(Ordering::Relaxed),
+    };
+    FOR_FORKS.store(value, Ordering::Relaxed);
+}
+
+/// The spawns of the parent's other threads do not exist here.
+unsafe extern "C" fn in_forked_child() {
+    SECTION.store(0, Ordering::Relaxed);
+    IN_FLIGHT.store(0, Ordering::Relaxed);
+    let value = FOR_FORKS.load(Ordering::Relaxed);
+    if dumpable() != value {
+        set_dumpable(value);
+    }
+}
+
+/// The thread that reads or writes the state above, in the format of the kernel's futexes with priority inheritance: a thread of
+/// low priority that is preempted here runs on when one of high priority waits for it. The section lasts two system calls.
+static SECTION: AtomicU32 = AtomicU32::new(0);
+
+struct Section {
+    thread: u32,
+}
+
+impl Section {
+    fn enter() -> Section {
+        // SAFETY: takes nothing, cannot fail.
+        let thread = unsafe { syscall!(SYS_gettid) }.unwrap_or_default() as u32;
+        while let Err(word) = SECTION.compare_exchange(0, thread, Ordering::Acquire, Ordering::Relaxed) {
+            if is_left_behind(word & libc::FUTEX_TID_MASK, thread) {
+                let taken = SECTION.compare_exchange(word, thread, Ordering::Acquire, Ordering::Relaxed);
+                if taken.is_ok() {
+                    break;
+                }
+                continue;
+            }
+            match wait() {
+                Ok(()) => break,
+                Err(libc::EINTR | libc::EAGAIN | libc::ESRCH) => {}
+                // No such futexes (a filter): look again later, asleep.
+                Err(_) => sleep(),
+            }
+        }
+        Section { thread }
+    }
+}
+
+/// Whether the holder is no thread of this process: a process was forked, without libc's handlers, while another thread was inside.
+fn is_left_behind(holder: u32, own: u32) -> bool {
+    // SAFETY: integers; signal 0 only checks.
+    let exists = unsafe { syscall!(SYS_tgkill, std::process::id(), holder, 0) };
+    holder == own || (holder != 0 && exists == Err(libc::ESRCH))
+}
+
+fn wait() -> Result<(), Errno> {
+    let operation = libc::FUTEX_LOCK_PI | libc::FUTEX_PRIVATE_FLAG;
+    // SAFETY: the word is static; no timeout.
+    unsafe { syscall!(SYS_futex, SECTION.as_ptr(), operation, 0, 0) }.map(drop)
+}
+
+fn sleep() {
+    static MILLISECOND: libc::timespec = libc::timespec {
+        tv_sec: 0,
+        tv_nsec: 1_000_000,
+    };
+    // SAFETY: a timespec, and no place for the rest.
+    let _ = unsafe { syscall!(SYS_nanosleep, &raw const MILLISECOND, 0) };
+}
+
+impl Drop for Section {
+    fn drop(&mut self) {
+        // With waiters, the word has another bit, and the kernel hands it over.
+        if SECTION
+            .compare_exchange(self.thread, 0, Ordering::Release, Ordering::Relaxed)
+            .is_err()
+        {
+            let operation = libc::FUTEX_UNLOCK_PI | libc::FUTEX_PRIVATE_FLAG;
+            // SAFETY: the word is static.
+            let _ = unsafe { syscall!(SYS_futex, SECTION.as_ptr(), operation) };
+        }
+    }
+}

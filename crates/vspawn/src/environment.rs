@@ -1,0 +1,111 @@
+//! The child's variables: a copy for a command that is prepared or changes them; otherwise C's `environ` itself, which the kernel
+//! reads at exec.
+
+use std::ffi::{CStr, OsStr, c_char};
+use std::os::unix::ffi::OsStrExt;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+use crate::command::Command;
+use crate::error::Error;
+use crate::plan::{StringArray, Strings};
+
+/// Where the child's variables come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Inheritance {
+    /// Copied now, under the lock of Rust's standard library.
+    Copied,
+    /// Unchanged ones are left where they are: for a child that calls exec before the caller continues.
+    InPlace,
+}
+
+pub(crate) enum Environment {
+    Own(StringArray),
+    /// C's `environ` at the time of the spawn.
+    OfParent,
+}
+
+impl Environment {
+    pub(crate) fn new(command: &Command, inheritance: Inheritance) -> Result<Environment, Error> {
+        if command.clear_env || !command.env.is_empty() {
+            return changed(command).map(Environment::Own);
+        }
+        Ok(match inheritance {
+            Inheritance::InPlace => Environment::OfParent,
+            // SAFETY: the caller of `env_unlocked` guarantees that no thread changes it now.
+            Inheritance::Copied if command.env_unlocked => Environment::Own(unsafe { copy_of_environ() }),
+            Inheritance::Copied => changed(command).map(Environment::Own)?,
+        })
+    }
+
+    /// The array for execve.
+    pub(crate) fn as_ptr(&self) -> *const *const c_char {
+        match self {
+            Environment::Own(strings) => strings.as_ptr(),
+            Environment::OfParent => match environ() {
+                // After clearenv.
+                array if array.is_null() => EMPTY.0.as_ptr(),
+                array => array,
+            },
+        }
+    }
+}
+
+struct Empty([*const c_char; 1]);
+// SAFETY: never written.
+unsafe impl Sync for Empty {}
+static EMPTY: Empty = Empty([ptr::null()]);
+
+fn environ() -> *const *const c_char {
+    unsafe extern "C" {
+        #[link_name = "environ"]
+        static ENVIRON: AtomicPtr<*const c_char>;
+    }
+    // SAFETY: libc's variable, a pointer; other threads may change it.
+    unsafe { ENVIRON.load(Ordering::Acquire) }
+}
+
+/// The parent's variables that stay, then the command's.
+fn changed(command: &Command) -> Result<StringArray, Error> {
+    let mut strings = Strings::default();
+    let mut push = |key: &OsStr, value: &OsStr| {
+        let is_name = !key.is_empty() && !key.as_bytes()[1..].contains(&b'=');
+        if !is_name {
+            let name = key.to_string_lossy();
+            return Err(Error::invalid(format!("pass variable {name}: not a valid name")));
+        }
+        strings.reserve(1, key.len() + 1 + value.len())?;
+        match strings.push(&[key, OsStr::new("="), value]) {
+            true => Ok(()),
+            false => Err(Error::nul(&format!("variable {}", key.to_string_lossy()))),
+        }
+    };
+    if !command.clear_env {
+        let kept = std::env::vars_os().filter(|(key, _)| !command.env.contains_key(key));
+        kept.into_iter().try_for_each(|(key, value)| push(&key, &value))?;
+    }
+    let set = command
+        .env
+        .iter()
+        .filter_map(|(key, value)| Some((key, value.as_ref()?)));
+    set.into_iter().try_for_each(|(key, value)| push(key, value))?;
+    Ok(strings.finish())
+}
+
+/// The variables in C's form.
+///
+/// # Safety
+/// No thread may change the environment during the call.
+unsafe fn copy_of_environ() -> StringArray {
+    let mut strings = Strings::default();
+    // SAFETY: an array of strings, ended by NULL; NULL itself after clearenv.
+    unsafe {
+        let mut next = environ();
+        while !next.is_null() && !(*next).is_null() {
+            let variable = OsStr::from_bytes(CStr::from_ptr(*next).to_bytes());
+            let _has_no_nul = strings.push(&[variable]);
+            next = next.add(1);
+        }
+    }
+    strings.finish()
+}

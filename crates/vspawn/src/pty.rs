@@ -1,0 +1,239 @@
+//! Pseudo-terminals: a child with a controlling terminal, without a fork. `posix_spawn` has no TIOCSCTTY, so other libraries fork for it,
+//! which costs a copy of the parent's page tables.
+
+use std::fs::File;
+use std::io::{self, Read, Write};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, IntoRawFd, OwnedFd, RawFd};
+use std::sync::Arc;
+
+use crate::command::Command;
+use crate::error::{Error, Stage};
+use crate::process::Child;
+use crate::stdio::Source;
+use crate::sys::{Errno, syscall};
+
+/// The size of a terminal, in characters and, if known, in pixels (0: unknown).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Size {
+    /// Lines.
+    pub rows: u16,
+    /// Characters of a line.
+    pub columns: u16,
+    /// Pixels from left to right.
+    pub pixel_width: u16,
+    /// Pixels from top to bottom.
+    pub pixel_height: u16,
+}
+
+impl Size {
+    /// A size in characters.
+    ///
+    /// ```
+    /// assert_eq!(vspawn::pty::Size::new(24, 80).columns, 80);
+    /// ```
+    #[must_use]
+    pub fn new(rows: u16, columns: u16) -> Size {
+        Size {
+            rows,
+            columns,
+            pixel_width: 0,
+            pixel_height: 0,
+        }
+    }
+}
+
+/// The program's side of a pseudo-terminal: what is written here is typed there, what the children print is read here. The end of the
+/// data is reached when no process has the terminal open any more.
+///
+/// ```
+/// use std::io::Read;
+/// use vspawn::pty::{Pty, Size};
+///
+/// let mut pty = Pty::open(Size::new(24, 80))?;
+/// let mut child = pty.spawn(vspawn::Command::new("tty"))?;
+/// let mut printed = String::new();
+/// pty.read_to_string(&mut printed).unwrap();
+/// assert!(printed.starts_with("/dev/pts/"));
+/// assert!(child.wait()?.success());
+/// # Ok::<(), vspawn::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Pty(File);
+
+impl Pty {
+    /// Creates a pseudo-terminal.
+    ///
+    /// # Errors
+    /// [`Stage::Pty`], for instance with `ENOSPC` if there are too many (`/proc/sys/kernel/pty/max`), or `ENOENT` without `/dev/ptmx`.
+    pub fn open(size: Size) -> Result<Pty, Error> {
+        let flags = libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC;
+        // SAFETY: a constant string and integers; the new descriptor has no other owner; the kernel reads one integer.
+        let pty = unsafe {
+            let path = c"/dev/ptmx".as_ptr();
+            let opened = syscall!(SYS_openat, libc::AT_FDCWD, path, flags, 0).map_err(failed("open /dev/ptmx"))?;
+            let pty = Pty::from(OwnedFd::from_raw_fd(opened as i32));
+            let locked = 0i32;
+            syscall!(SYS_ioctl, opened, libc::TIOCSPTLCK, &raw const locked)
+                .map_err(failed("unlock a pseudo-terminal"))?;
+            pty
+        };
+        pty.resize(size)?;
+        Ok(pty)
+    }
+
+    /// The size of the terminal.
+    ///
+    /// # Errors
+    /// [`Stage::Pty`].
+    pub fn size(&self) -> Result<Size, Error> {
+        let mut found = winsize(Size::new(0, 0));
+        // SAFETY: the kernel writes one `winsize`.
+        unsafe { syscall!(SYS_ioctl, self.as_raw_fd(), libc::TIOCGWINSZ, &raw mut found) }
+            .map_err(failed("read the size of a terminal"))?;
+        Ok(Size {
+            rows: found.ws_row,
+            columns: found.ws_col,
+            pixel_width: found.ws_xpixel,
+            pixel_height: found.ws_ypixel,
+        })
+    }
+
+    /// Changes the size. The foreground processes get SIGWINCH if it differs.
+    ///
+    /// # Errors
+    /// [`Stage::Pty`].
+    pub fn resize(&self, size: Size) -> Result<(), Error> {
+        let wanted = winsize(size);
+        // SAFETY: the kernel reads one `winsize`.
+        unsafe { syscall!(SYS_ioctl, self.as_raw_fd(), libc::TIOCSWINSZ, &raw const wanted) }
+            .map_err(failed("set the size of a terminal"))?;
+        Ok(())
+    }
+
+    /// Opens the terminal itself, the side of the children. While it is open, reading the [`Pty`] does not come to an end.
+    ///
+    /// # Errors
+    /// [`Stage::Pty`].
+    pub fn terminal(&self) -> Result<OwnedFd, Error> {
+        let flags = libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC;
+        // Not by its name in /dev/pts, which may be another namespace's.
+        // SAFETY: integers; the new descriptor has no other owner.
+        unsafe {
+            syscall!(SYS_ioctl, self.as_raw_fd(), libc::TIOCGPTPEER, flags)
+                .map(|fd| OwnedFd::from_raw_fd(fd as i32))
+                .map_err(failed("open the terminal of a pseudo-terminal"))
+        }
+    }
+
+    /// Starts a command in a session of its own, with this as its controlling terminal. Its standard streams are the terminal, unless the
+    /// command says otherwise. Memory is shared with the parent as for every command, so that the parent's size does not matter.
+    ///
+    /// # Errors
+    /// As [`Command::spawn`], and [`Stage::Pty`].
+    pub fn spawn(&self, command: impl std::borrow::Borrow<Command>) -> Result<Child, Error> {
+        let terminal = Arc::new(self.terminal()?);
+        let mut command = command.borrow().clone();
+        command.controlling_terminal(terminal.as_raw_fd());
+        for stream in 0..3 {
+            let given = command.fds.entry(stream);
+            given.or_insert_with(|| Source::Fd(Arc::clone(&terminal)));
+        }
+        command.spawn()
+    }
+
+    /// Another handle for the same pseudo-terminal: to read in one thread and write in another.
+    ///
+    /// # Errors
+    /// If no descriptor is left.
+    pub fn try_clone(&self) -> io::Result<Pty> {
+        self.0.try_clone().map(Pty)
+    }
+}
+
+fn winsize(size: Size) -> libc::winsize {
+    libc::winsize {
+        ws_row: size.rows,
+        ws_col: size.columns,
+        ws_xpixel: size.pixel_width,
+        ws_ypixel: size.pixel_height,
+    }
+}
+
+fn failed(action: &'static str) -> impl Fn(Errno) -> Error {
+    move |errno| Error::new(Stage::Pty, errno, action)
+}
+
+/// The kernel reports EIO when the last process has closed the terminal.
+pub(crate) fn or_end(result: io::Result<usize>) -> io::Result<usize> {
+    match result {
+        Err(error) if error.raw_os_error() == Some(libc::EIO) => Ok(0),
+        result => result,
+    }
+}
+
+impl Read for &Pty {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        or_end((&self.0).read(buffer))
+    }
+}
+
+impl Read for Pty {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        (&*self).read(buffer)
+    }
+}
+
+impl Write for &Pty {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        (&self.0).write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Write for Pty {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        (&*self).write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl AsFd for Pty {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+impl AsRawFd for Pty {
+    fn as_raw_fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+impl IntoRawFd for Pty {
+    fn into_raw_fd(self) -> RawFd {
+        self.0.into_raw_fd()
+    }
+}
+
+/// An open `/dev/ptmx`.
+impl From<OwnedFd> for Pty {
+    fn from(fd: OwnedFd) -> Pty {
+        Pty(fd.into())
+    }
+}
+
+impl From<Pty> for OwnedFd {
+    fn from(pty: Pty) -> OwnedFd {
+        pty.0.into()
+    }
+}
+
+#[cfg(feature = "tokio")]
+pub use crate::asynchronous::AsyncPty;

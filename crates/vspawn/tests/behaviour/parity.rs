@@ -1,0 +1,190 @@
+//! What `std::process::Command` and `posix_spawn` can do: exec in place, outputs of a started child, file actions in their order.
+
+use std::io::{Read, Write};
+use std::os::fd::{FromRawFd, IntoRawFd};
+
+use tempfile::TempDir;
+use vspawn::{ChildStdin, Command, Mechanism, Stage, Stdio};
+
+use crate::support::{Test, kernel, test};
+
+pub fn tests() -> Vec<Test> {
+    vec![
+        test("a_process_is_replaced_by_a_command", replaced),
+        test("a_process_that_cannot_be_replaced_goes_on", not_replaced),
+        test("the_outputs_of_a_started_child_are_read_to_their_ends", outputs),
+        test("a_shared_end_of_a_pipe_is_written_and_read", shared_ends),
+        test("file_actions_are_carried_out_in_their_order", file_actions),
+        test("a_file_action_that_fails_is_told", failed_actions),
+        test("a_file_is_opened_with_a_full_table", full_table).changes_its_process(),
+        test("policy_cpus_and_privileges_are_the_childs_alone", scheduling),
+    ]
+}
+
+fn shell(script: &str) -> Command {
+    let mut command = Command::new("/bin/sh");
+    command.args(["-c", script]);
+    command
+}
+
+fn said(command: &mut Command) -> String {
+    String::from_utf8(command.output().unwrap().stdout).unwrap()
+}
+
+fn replaced() {
+    let status = kernel::in_fork(|| {
+        let mut command = shell("test $ONE = 1 -a $PWD = / && exit 42");
+        let error = command.env("ONE", "1").current_dir("/").exec();
+        eprintln!("{error}");
+        1
+    });
+    assert_eq!(status, 42 << 8);
+}
+
+fn not_replaced() {
+    let status = kernel::in_fork(|| {
+        let error = Command::new("/nowhere").exec();
+        let is_told = (error.stage(), error.raw_os_error()) == (Stage::Exec, libc::ENOENT);
+        let piped = shell("exit 0").stdout(Stdio::piped()).exec();
+        let works = Command::new("/bin/true").status().is_ok_and(|status| status.success());
+        i32::from(!(is_told && piped.stage() == Stage::Prepare && works))
+    });
+    assert_eq!(status, 0);
+}
+
+fn outputs() {
+    let mut command = shell("cat; printf error >&2; head -c 300000 /dev/zero; exit 3");
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    child.stdin.as_ref().unwrap().write_all(b"input").unwrap();
+    assert!(child.try_wait().unwrap().is_none());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+    assert_eq!((output.stdout.len(), &output.stdout[..5]), (300_005, &b"input"[..]));
+    assert_eq!(output.stderr, b"error");
+    assert_eq!(
+        shell("exit 4")
+            .spawn()
+            .unwrap()
+            .wait_with_output()
+            .unwrap()
+            .status
+            .code(),
+        Some(4)
+    );
+}
+
+fn shared_ends() {
+    let mut child = Command::new("/bin/cat")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let stdin = child.stdin.take().unwrap().into_raw_fd();
+    // SAFETY: just given up by its owner.
+    let stdin = ChildStdin::from(unsafe { std::os::fd::OwnedFd::from_raw_fd(stdin) });
+    (&stdin).write_all(b"x").unwrap();
+    let mut byte = [0];
+    child.stdout.as_mut().unwrap().read_exact(&mut byte).unwrap();
+    assert_eq!(&byte, b"x");
+    drop(stdin);
+    assert!(child.wait().unwrap().success());
+}
+
+fn file_actions() {
+    let place = TempDir::new().unwrap();
+    std::fs::write(place.path().join("in"), "text").unwrap();
+    for mechanism in [Mechanism::Share, Mechanism::Fork] {
+        let mut command = shell("cat <&8; pwd -P; cat >&2");
+        command
+            .mechanism(mechanism)
+            .chdir(place.path())
+            .open(8, "in", libc::O_RDONLY, 0)
+            .open(7, "in", libc::O_RDONLY, 0)
+            .open(2, "out", libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC, 0o600)
+            .dup(7, 0)
+            .close(7)
+            .close(7)
+            .open(9, "/", libc::O_RDONLY | libc::O_DIRECTORY, 0)
+            .fchdir(9)
+            .close_from(9);
+        let expected = "text/\n";
+        assert_eq!(said(command.stdout(Stdio::piped())), expected);
+        assert_eq!(std::fs::read_to_string(place.path().join("out")).unwrap(), "text");
+        let open = said(shell("ls /proc/self/fd").close_from(3).close(2));
+        assert_eq!(open, "0\n1\n2\n", "2 is the list itself");
+    }
+}
+
+fn failed_actions() {
+    let told = |command: &mut Command| {
+        let error = command.spawn().unwrap_err();
+        (error.stage(), error.raw_os_error(), error.action().to_owned())
+    };
+    let at = |errno, action: &str| (Stage::FileAction, errno, action.to_owned());
+    let missing = told(shell("").close(9).open(5, "/nowhere", libc::O_RDONLY, 0));
+    assert_eq!(missing, at(libc::ENOENT, "open /nowhere as 5"));
+    assert_eq!(told(shell("").dup(77, 1)), at(libc::EBADF, "dup of 77 to 1"));
+    assert_eq!(
+        told(shell("").fchdir(77)),
+        at(libc::EBADF, "chdir to the directory at descriptor 77")
+    );
+    let terminal = told(shell("").stdin(Stdio::null()).foreground(0));
+    assert_eq!((terminal.0, terminal.1), (Stage::FileAction, libc::ENOTTY));
+    assert_eq!(
+        told(shell("").close(-1)),
+        (Stage::Prepare, libc::EBADF, "close -1".to_owned())
+    );
+}
+
+/// glibc's tst-spawn3: with RLIMIT_NOFILE reached, closing and opening need no further number.
+fn full_table() {
+    kernel::set_soft_limit(libc::RLIMIT_NOFILE, 64);
+    let held: Vec<_> = std::iter::from_fn(|| kernel::copy_above(0, 3)).collect();
+    let mut command = shell("echo text; exit 5");
+    let place = TempDir::new_in("/tmp");
+    drop(held);
+    let place = place.or_else(|_| TempDir::new()).unwrap();
+    let held: Vec<_> = std::iter::from_fn(|| kernel::copy_above(0, 3)).collect();
+    command
+        .close(1)
+        .open(1, place.path().join("out"), libc::O_WRONLY | libc::O_CREAT, 0o600);
+    assert_eq!(command.close_from(3).status().unwrap().code(), Some(5));
+    drop(held);
+    assert_eq!(std::fs::read_to_string(place.path().join("out")).unwrap(), "text\n");
+}
+
+fn scheduling() {
+    let field = |command: &mut Command, name: &str| {
+        let status = said(command.arg("/proc/self/status"));
+        crate::support::state::field(&status, name)
+    };
+    let cat = || Command::new("/bin/cat");
+    let ours = field(&mut cat(), "Cpus_allowed_list");
+    let first: usize = ours.split([',', '-']).next().unwrap().parse().unwrap();
+    assert_eq!(field(cat().affinity([first]), "Cpus_allowed_list"), first.to_string());
+    assert_eq!(field(&mut cat(), "Cpus_allowed_list"), ours);
+    assert_eq!(field(cat().no_new_privileges(true), "NoNewPrivs"), "1");
+    assert_eq!(field(&mut cat(), "NoNewPrivs"), "0");
+    let policy = said(
+        Command::new("/bin/cat")
+            .scheduler(libc::SCHED_BATCH, 0)
+            .arg("/proc/self/stat"),
+    );
+    let after_name = policy.rsplit_once(')').unwrap().1;
+    assert_eq!(
+        after_name.split_whitespace().nth(38),
+        Some("3"),
+        "the 41st field: {policy}"
+    );
+    let error = cat().scheduler(77, 0).spawn().unwrap_err();
+    assert_eq!(
+        (error.stage(), error.action()),
+        (Stage::Scheduler, "set scheduling policy 77 with priority 0")
+    );
+    let error = cat().affinity([60_000]).spawn().unwrap_err();
+    assert_eq!((error.stage(), error.action()), (Stage::Scheduler, "set the CPUs"));
+}

@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# Runs glibc's own tests of posix_spawn on libvspawn, through the adapter in crates/vspawn-capi/tests/glibc. The tests are fetched as the
+# source package of Debian 12's glibc into a temporary folder; nothing of it is kept. GLIBC_SOURCE names an unpacked one instead.
+# Every test is listed; the exit status is 1 if one fails that is not explained below.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+# Not run, and why.
+declare -A skipped=(
+    [tst-spawn-static]="tst-spawn again, linked statically with glibc's own objects"
+    [tst-spawn4-compat]="symbol versions of glibc before 2.15, which run a text without an interpreter line by a shell: libvspawn has no such versions"
+)
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+fetch() {
+    mkdir -p "$work"/apt/{lists,cache/archives}/partial "$work/parts"
+    printf 'Types: deb-src\nURIs: http://deb.debian.org/debian\nSuites: bookworm\nComponents: main\nSigned-By: /usr/share/keyrings/debian-archive-keyring.gpg\n' >"$work/parts/glibc.sources"
+    local options=(-qq -o "Dir::State::Lists=$work/apt/lists" -o "Dir::Cache=$work/apt/cache" -o Dir::Etc::SourceList=/dev/null
+        -o "Dir::Etc::SourceParts=$work/parts" -o Debug::NoLocking=true -o APT::Sandbox::User=root)
+    apt-get "${options[@]}" update >&2
+    (cd "$work" && apt-get "${options[@]}" --download-only source glibc >&2 && tar xf glibc_*.orig.tar.xz --wildcards '*/posix/tst-*spawn*')
+    echo "$work"/glibc-*/
+}
+
+source=${GLIBC_SOURCE:-$(fetch)}
+cargo build -q -p vspawn-capi
+library=$PWD/target/debug adapter=$PWD/crates/vspawn-capi/tests/glibc
+mkdir "$work/lib"
+ln -s "$library/libvspawn.so" "$work/lib/libvspawn.so"
+ln -s "$library/libvspawn.so" "$work/lib/libvspawn.so.0"
+
+status=0
+for path in "$source"/posix/tst-*spawn*.c; do
+    name=$(basename "$path" .c)
+    if [ -n "${skipped[$name]:-}" ]; then
+        echo "skipped  $name: ${skipped[$name]}"
+        continue
+    fi
+    folder=$work/$name
+    mkdir "$folder"
+    if ! cc -std=gnu11 -D_GNU_SOURCE -w -I "$adapter" -I "$adapter/support" -I crates/vspawn-capi/include -o "$folder/test" "$path" "$adapter/posix_spawn.c" \
+        -L "$work/lib" -lvspawn >"$folder/log" 2>&1; then
+        echo "FAILED   $name does not compile"
+        cat "$folder/log"
+        status=1
+        continue
+    fi
+    # As glibc's makefile does: tests that start themselves get their own command line.
+    case $name in
+    tst-spawn | tst-spawn5 | tst-spawn6) arguments=("$folder/test") ;;
+    *) arguments=() ;;
+    esac
+    result=0
+    # setsid: one of them takes a controlling terminal.
+    (cd "$folder" && LD_LIBRARY_PATH=$work/lib timeout 60 setsid --wait ./test "${arguments[@]}") >"$folder/log" 2>&1 </dev/null || result=$?
+    case $result in
+    0) echo "passed   $name" ;;
+    77) echo "skipped  $name: $(tail -1 "$folder/log")" ;;
+    *)
+        echo "FAILED   $name: status $result"
+        cat "$folder/log"
+        status=1
+        ;;
+    esac
+done
+exit $status
