@@ -4,7 +4,7 @@
 //!
 //! 1. Containers: [`known`](launch::Known), `compact`, `grouped`.
 //! 2. Launches: [`phases`], [`frames`], [`launch`], [`pieces`], `join`, [`tree`].
-//! 3. Threads: [`external_wait`], [`slices`], [`timeline`], `open_waits`, [`slice_collection`].
+//! 3. Threads: [`external_wait`], [`slices`], [`timeline`], `child_waits`, `open_waits`, [`slice_collection`].
 //! 4. Patterns that several stages recognize: `patterns`.
 //! 5. Single questions: [`callers`], [`select`], [`samples`], [`path_search`], [`failures`], [`drift`], [`waits`].
 //! 6. The wall: [`critical_path`], [`spent`], [`flame`], [`summary`], [`groups`].
@@ -38,6 +38,7 @@ pub mod tree;
 pub mod waits;
 pub mod whatif;
 
+mod child_waits;
 mod compact;
 mod grouped;
 mod join;

@@ -152,6 +152,11 @@ impl Timelines {
         ThreadSlices::new(&self.slices, self.indices[thread as usize])
     }
 
+    /// Replaces one slice of a thread. Its thread and time stay.
+    pub(crate) fn replace(&mut self, thread: ThreadIndex, index: usize, row: SliceRow) {
+        self.slices.set(self.indices[thread as usize][0] + index as u32, row);
+    }
+
     /// Returns the number of slices of all threads.
     pub(crate) fn slice_count(&self) -> usize {
         self.slices.len()
@@ -204,7 +209,7 @@ impl Timelines {
 }
 
 /// Returns how long a thread was runnable after a slice without a CPU. `None` when that is unknown, or when it was not.
-fn run_queue_span(slice: &SliceRow) -> Option<Nanos> {
+pub(crate) fn run_queue_span(slice: &SliceRow) -> Option<Nanos> {
     let off = slice.off_span?;
     match slice.reason {
         LeftCpu::Created | LeftCpu::Preempted => Some(off),

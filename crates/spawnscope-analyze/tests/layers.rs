@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 /// The modules of the crate, from the lowest to the highest.
 const MODULES: &str = "known compact grouped \
     phases frames launch pieces join tree \
-    external_wait slices timeline open_waits slice_collection \
+    external_wait slices timeline child_waits open_waits slice_collection \
     patterns \
     callers select samples path_search failures drift waits \
     critical_path spent flame summary groups \

@@ -6,6 +6,7 @@ mod contention;
 mod delayed;
 mod history;
 pub mod program;
+mod reaps;
 pub mod simulate;
 pub mod steps;
 mod write;
