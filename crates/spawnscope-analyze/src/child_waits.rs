@@ -63,6 +63,7 @@ pub(super) fn mark(timelines: &mut Timelines, reaps: &Reaps) {
     for (thread, index, reap) in found {
         let ended_by = last.get(&reap.child).copied().unwrap_or(reap.child);
         let task = timelines.slices(ended_by).last().map(|slice| slice.task);
+        let task = task.filter(|_| is_created(timelines, ended_by));
         if let Some((slice, task)) = timelines.slices(thread).get(index).zip(task) {
             timelines.replace(thread, index, waiting_for(&slice, reap.zombie, task));
         }
@@ -95,6 +96,12 @@ fn waits_of(timelines: &Timelines, reaps: &Reaps, thread: ThreadIndex) -> Vec<(T
 /// Returns the thread that created a child; the parent's first thread if unknown.
 pub(crate) fn creator_of(timelines: &Timelines, child: u32, parent: u32) -> ThreadIndex {
     timelines.threads[child as usize].creator.get().unwrap_or(parent)
+}
+
+/// Whether the recording contains the creation of a thread. Without that, a replay never starts it, and a wait for it would not end.
+pub(crate) fn is_created(timelines: &Timelines, thread: ThreadIndex) -> bool {
+    let thread = timelines.threads[thread as usize];
+    thread.creator.get().is_some() && thread.created.get().is_some()
 }
 
 /// Whether the wait before the wait for a CPU may become part of one for a child. A sleep or a wait for a disk stays what it is.

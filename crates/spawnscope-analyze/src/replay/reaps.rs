@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use crate::child_waits::creator_of;
+use crate::child_waits::{creator_of, is_created};
 use crate::launch::Launch;
 use crate::timeline::{ThreadIndex, Timelines, beginning, last_threads};
 use crate::tree::Forest;
@@ -37,10 +37,12 @@ pub(super) fn without_wait<'f>(
         let at = &launch.instants;
         let (zombie, reaped) = (at.zombie.get()?, at.reaped.get()?);
         let parent = creator_of(timelines, index, forest.parent(index as usize)? as u32);
-        let is_inside = start < zombie && zombie < reaped && reaped <= end;
-        (is_inside && is_on_a_cpu_without_waiting_for(timelines, parent, reaped, index)).then(|| Reap {
+        let child = last.get(&index).copied().unwrap_or(index);
+        let is_inside = start < zombie && zombie < reaped && reaped <= end && is_created(timelines, child);
+        let is_new = is_inside && is_on_a_cpu_without_waiting_for(timelines, parent, reaped, index);
+        is_new.then_some(Reap {
             parent,
-            child: last.get(&index).copied().unwrap_or(index),
+            child,
             zombie,
             reaped,
         })
