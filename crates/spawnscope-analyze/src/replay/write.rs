@@ -130,7 +130,12 @@ fn collect_actions(
     let (waits, mut actions) = collect_wakes(timelines, window);
     let mut count = waits.len() as Token;
     for dependency in reaps::without_wait(forest, timelines, window) {
-        let Reap { parent, child, zombie, reaped } = dependency;
+        let Reap {
+            parent,
+            child,
+            zombie,
+            reaped,
+        } = dependency;
         actions.push(Action::new(child, zombie, ActionKind::Wake(count)));
         actions.push(Action::new(parent, reaped, ActionKind::Await(count)));
         count += 1;

@@ -14,6 +14,7 @@ mod advice_scanner;
 mod attribution;
 mod builder;
 mod callers;
+mod child_waits;
 mod critical_path;
 mod drift;
 mod last_commands;
