@@ -8,7 +8,7 @@
 -- `*_text` columns refer to text.id. A change here raises user_version (version.rs says who can still read it).
 
 PRAGMA application_id = 0x53504e53; -- "SPNS"
-PRAGMA user_version = 8;
+PRAGMA user_version = 9;
 
 -- What was recorded: exactly one row.
 CREATE TABLE recording (
@@ -27,7 +27,9 @@ CREATE TABLE recording (
     root_launch     INTEGER,          -- launch.id of the command; NULL without a command
     last_ns         INTEGER NOT NULL, -- latest event stored so far
     wall_ns         INTEGER,          -- span: from the start to the command's end or the recording's; NULL: recorder was cut off
-    ended           TEXT              -- 'exited' (command ended), 'interrupted', 'duration', 'failed: WHY'; NULL: recorder was cut off
+    ended           TEXT,             -- 'exited' (command ended), 'interrupted', 'duration', 'failed: WHY'; NULL: recorder was cut off
+    allowed_cpus    REAL              -- CPUs that the command might use at its end: affinity, cpuset, and the quota of its control groups,
+                                      -- such as 1.5; while it runs, and for -p: at the start; NULL: unknown, or -a without a command
 );
 
 -- What this machine did not let the collector see; the phases it names are NULL.
