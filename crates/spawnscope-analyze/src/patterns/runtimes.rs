@@ -41,7 +41,7 @@ impl Runtime {
         Runtime::named(interpreter.map_or(name, base_name))
     }
 
-    fn named(name: &[u8]) -> Runtime {
+    pub(crate) fn named(name: &[u8]) -> Runtime {
         if is_shell(name) {
             return Runtime::Shell;
         }
