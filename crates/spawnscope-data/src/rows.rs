@@ -165,6 +165,9 @@ table! {
             script_stack: Option<StackId>,
             native_stack: Option<StackId>,
         }
+        since 9 {
+            work_cpu: Option<Nanos> as work_cpu_ns,
+        }
     }
 }
 

@@ -137,6 +137,7 @@ pub(super) fn exited(at: u64, launch: LaunchId) -> Event {
         last_thread: true,
         wait_status: 0,
         cpu: Nanos(90),
+        work_cpu: None,
     });
     event(at, launch, kind)
 }

@@ -93,7 +93,9 @@ CREATE TABLE launch (
     parent_tidied_ns   INTEGER,             -- the same calls after the parent's last reaping before this launch were done; NULL: unknown, or none
     parent_faults      INTEGER,             -- page faults of the parent's thread, without input, since its last launch or reaping
     script_stack       INTEGER,             -- stack.id: where in a script the parent asked for it
-    native_stack       INTEGER              -- stack.id: where in its machine code
+    native_stack       INTEGER,             -- stack.id: where in its machine code
+    work_cpu_ns        INTEGER              -- CPU of its first thread when, after its last exec, it first named one of its first eight arguments
+                                            -- as a file, or read standard input; NULL: unknown, or never
 );
 
 -- One row a successful execve, in the order they happened (rowid).
