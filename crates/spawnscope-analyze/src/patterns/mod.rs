@@ -5,3 +5,4 @@ pub(crate) mod chains;
 pub(crate) mod pipeline;
 pub(crate) mod runtimes;
 pub(crate) mod shells;
+pub(crate) mod work;

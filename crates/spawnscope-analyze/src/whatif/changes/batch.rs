@@ -6,6 +6,7 @@ use super::Context;
 use crate::launch::Launch;
 use crate::patterns::chains::did_other_work;
 use crate::patterns::runtimes::Runtime;
+use crate::patterns::work::working;
 use crate::phases::Phase;
 use crate::whatif::adjustments::Adjustments;
 use spawnscope_data::event::Nanos;
@@ -15,7 +16,7 @@ use spawnscope_data::statistics::median;
 /// it stays. A process that did other work before it became the program is skipped.
 pub(super) fn batch(context: Context<'_, '_>, launches: &[u32], size: u32, adjustments: &mut Adjustments) -> Vec<u32> {
     let Context { forest, timelines, .. } = context;
-    let run_of = |launch: u32| forest.launches[launch as usize].phases.get(Phase::Run);
+    let run_of = |launch: u32| working(forest, timelines, launch as usize);
     let mut runs: HashMap<&[u8], Vec<Nanos>> = HashMap::new();
     let mut groups: BTreeMap<(usize, &[u8]), Vec<u32>> = BTreeMap::new();
     let only_that = |launch: &&u32| !did_other_work(forest, timelines, **launch);
@@ -35,7 +36,8 @@ pub(super) fn batch(context: Context<'_, '_>, launches: &[u32], size: u32, adjus
         for batch in group.chunks(size.max(1) as usize).filter(|batch| batch.len() > 1) {
             let begin = median(batch.iter().map(|launch| begin_of(&forest.launches[*launch as usize])));
             let start_up = StartUp::of(&forest.launches[batch[0] as usize]);
-            let fixed = Fixed::of(least[program], &start_up, begin.unwrap_or_default());
+            let guess = Fixed::of(least[program], &start_up, begin.unwrap_or_default());
+            let fixed = Fixed::recorded(context, batch, least[program]).unwrap_or(guess);
             merge(context, batch, fixed, adjustments);
             affected.extend(batch);
         }
@@ -45,11 +47,12 @@ pub(super) fn batch(context: Context<'_, '_>, launches: &[u32], size: u32, adjus
 
 /// Merges launches into the first of them.
 fn merge(context: Context<'_, '_>, batch: &[u32], fixed: Fixed, adjustments: &mut Adjustments) {
-    let run_of = |launch: u32| context.forest.launches[launch as usize].phases.get(Phase::Run);
+    let run_of = |launch: u32| working(context.forest, context.timelines, launch as usize);
     let work_of = |launch: u32| run_of(launch).map_or(0.0, |run| (run.0 as f64 - fixed.likely).max(0.0));
     let (first, others) = (batch[0], &batch[1..]);
     let work: f64 = batch.iter().map(|launch| work_of(*launch)).sum();
-    let own = run_of(first).unwrap_or_default().0.max(1);
+    let run = context.forest.launches[first as usize].phases.get(Phase::Run);
+    let own = run.unwrap_or_default().0.max(1);
     adjustments.scale(first, Phase::Run, (fixed.likely + work) / own as f64);
     adjustments.uncertain += fixed.deviation() * others.len() as f64;
     for &other in others {
@@ -66,13 +69,19 @@ fn begin_of(launch: &Launch<'_>) -> f64 {
     phase(Phase::Exec) + phase(Phase::Load)
 }
 
-/// The fixed part of a program's run that each launch pays before it begins its work, in nanoseconds. A recording does not show where that
-/// is, only that it is not after the shortest run.
+/// The fixed part of a program's run that each launch pays before it begins its work, in nanoseconds. Recordings since version 9 show when
+/// a program first uses an argument or its input. Otherwise it is only known that the work is not after the shortest run.
 #[derive(Clone, Copy)]
 struct Fixed {
     likely: f64,
-    most: f64,
+    /// The least and the most that it may be.
+    range: [f64; 2],
 }
+
+/// A program may prepare more after the first look at an argument, and write its results behind its work: up to this share of what it took before.
+const PREPARED_LATER: f64 = 0.3;
+/// Minimum share of the launches of a batch for which the start-up is recorded.
+const RECORDED: f64 = 0.5;
 
 /// From this ratio of median to shortest run, the shortest run did almost no work.
 const DIFFERENT: f64 = 1.5;
@@ -134,12 +143,26 @@ impl Fixed {
     fn of(run: LeastRun, start_up: &StartUp, begin: f64) -> Fixed {
         Fixed {
             likely: run.not_work.min(start_up.usual * begin),
-            most: run.least.min(start_up.most * begin),
+            range: [0.0, run.least.min(start_up.most * begin)],
         }
     }
 
-    /// Returns the standard deviation: the interval from nothing to the most is as wide as the one that holds 95 % of a normal distribution.
+    /// Returns the fixed part from the start-ups that the recording has. `None` if there are too few.
+    fn recorded(context: Context<'_, '_>, batch: &[u32], run: LeastRun) -> Option<Fixed> {
+        let start_up = |launch: &u32| context.forest.launches[*launch as usize].start_up.get();
+        let known: Vec<f64> = batch.iter().filter_map(start_up).map(|span| span.0 as f64).collect();
+        let is_enough = known.len() as f64 >= RECORDED * batch.len() as f64;
+        let likely = median(known.into_iter()).filter(|_| is_enough)?.min(run.least);
+        let most = (likely * (1.0 + PREPARED_LATER)).min(run.least.max(likely));
+        Some(Fixed {
+            likely,
+            range: [likely * (1.0 - PREPARED_LATER), most],
+        })
+    }
+
+    /// Returns the standard deviation: the interval from the least to the most is as wide as the one that holds 95 % of a normal distribution.
     fn deviation(self) -> f64 {
-        self.most / 4.0
+        let [least, most] = self.range;
+        (most - least) / 4.0
     }
 }
