@@ -45,7 +45,7 @@ CREATE TABLE missing (
 -- 'page_copy' (longer create for each MiB that the parent has touched in pages of 4 KiB), 'page_free' (longer rest of the exit
 -- for each such MiB), 'cow_fault' (one copy-on-write fault in the parent while the child lives), 'reuse_fault' (one after its end).
 -- Besides: 'recorded_call' (how much longer a system call takes while there is a recording) and 'cpuid' (one CPUID instruction,
--- of which the start of every program has some dozens; x86 only).
+-- of which the start of every program has some dozens; x86 only), and 'failed_open' (one open of a file that does not exist).
 CREATE TABLE calibration (
     what    TEXT PRIMARY KEY,
     ns      REAL NOT NULL,

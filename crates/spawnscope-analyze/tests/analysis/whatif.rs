@@ -268,6 +268,39 @@ fn a_static_program_still_asks_the_cpu_what_it_is() {
 }
 
 #[test]
+fn a_failed_lookup_costs_what_was_measured() {
+    let mut serial = Serial::new();
+    let launch = serial.launch(&Spans::USUAL, DIRNAME);
+    let exec = serial.builder.recording.execs.last_mut().unwrap();
+    // 40 besides the one that the loader always makes.
+    (exec.load_opens, exec.load_failed_opens) = (Some(1), Some(41));
+    let recorded = serial.finish();
+    let saved = |constants: &Constants| {
+        let prediction = predict(&recorded, constants, &[(Change::NoSearch, &[launch])]);
+        prediction.wall.since(prediction.predicted).0 as f64
+    };
+    let measured = Constants {
+        failed_look: Some(4_000.0),
+        ..none()
+    };
+    assert!((saved(&measured) - 160_000.0).abs() < 100.0, "{}", saved(&measured));
+    let asking = Constants {
+        identify: Some(200_000.0),
+        ..none()
+    };
+    let (all, rest) = (saved(&none()), saved(&asking));
+    assert!(
+        (rest / all - 0.5).abs() < 0.01,
+        "half of the load is no search: {rest} of {all}"
+    );
+    let slow = Constants {
+        failed_look: Some(1e9),
+        ..none()
+    };
+    assert!(saved(&slow) < Spans::USUAL.load as f64, "{}", saved(&slow));
+}
+
+#[test]
 fn who_is_gone_is_not_reaped_at_once() {
     let mut serial = Serial::new();
     let sleep = 10 * LAUNCH;

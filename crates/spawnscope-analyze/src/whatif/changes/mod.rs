@@ -76,7 +76,7 @@ impl Change {
             Change::SteadyParent => memory::steady_parent(context, launches, adjustments),
             Change::NoShell => shells::no_shell(forest, launches, adjustments),
             Change::Static => images::without_loader(context, launches, adjustments),
-            Change::NoSearch => images::without_search(forest, launches, adjustments),
+            Change::NoSearch => images::without_search(context, launches, adjustments),
             Change::Direct => shells::direct(context, launches, adjustments),
             Change::Absolute => images::absolute(forest, launches, adjustments),
             Change::CloseRange => images::close_range(forest, launches, adjustments),
