@@ -51,8 +51,8 @@ fn merge(context: Context<'_, '_>, batch: &[u32], fixed: Fixed, adjustments: &mu
     let work_of = |launch: u32| run_of(launch).map_or(0.0, |run| (run.0 as f64 - fixed.likely).max(0.0));
     let (first, others) = (batch[0], &batch[1..]);
     let work: f64 = batch.iter().map(|launch| work_of(*launch)).sum();
-    let run = context.forest.launches[first as usize].phases.get(Phase::Run);
-    let own = run.unwrap_or_default().0.max(1);
+    // Waits for a CPU that other processes took stay in proportion to the work.
+    let own = run_of(first).unwrap_or_default().0.max(1);
     adjustments.scale(first, Phase::Run, (fixed.likely + work) / own as f64);
     adjustments.uncertain += fixed.deviation() * others.len() as f64;
     for &other in others {
