@@ -29,3 +29,4 @@ mod tree;
 mod waits;
 mod wakers;
 mod whatif;
+mod whatif_batch;

@@ -74,7 +74,9 @@ fn downgrade(path: &Path, to: i32) {
             connection.execute_batch(&sql).unwrap();
         }
     }
-    let has_checksums = TABLES.iter().any(|table| table.name == "checksum" && table.since() <= to);
+    let has_checksums = TABLES
+        .iter()
+        .any(|table| table.name == "checksum" && table.since() <= to);
     if has_checksums {
         // They are of rows with the columns that were dropped.
         connection.execute_batch("DELETE FROM checksum").unwrap();

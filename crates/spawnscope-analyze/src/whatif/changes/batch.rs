@@ -152,7 +152,7 @@ impl Fixed {
         let start_up = |launch: &u32| context.forest.launches[*launch as usize].start_up.get();
         let known: Vec<f64> = batch.iter().filter_map(start_up).map(|span| span.0 as f64).collect();
         let is_enough = known.len() as f64 >= RECORDED * batch.len() as f64;
-        let likely = median(known.into_iter()).filter(|_| is_enough)?.min(run.least);
+        let likely = median(known).filter(|_| is_enough)?.min(run.least);
         let most = (likely * (1.0 + PREPARED_LATER)).min(run.least.max(likely));
         Some(Fixed {
             likely,
