@@ -69,6 +69,7 @@ impl<'a> Joiner<'a> {
             execs,
             cpu: row.cpu.into(),
             parent_faults: row.parent_faults.into(),
+            start_up: start_up(row, exec_rows).into(),
             setup_closes: row.setup_closes,
             setup_close_span: row.setup_close_span.into(),
             script_stack: row.script_stack,
@@ -109,4 +110,13 @@ pub(super) fn index_of(rows: &[&LaunchRow], id: LaunchId) -> Option<u32> {
     let search = || rows.binary_search_by_key(&id, |row| row.id).ok();
     let index = if is_there { Some(guess) } else { search() };
     index.map(|index| index as u32)
+}
+
+/// Returns the CPU time of the last program before it began its work.
+fn start_up(row: &LaunchRow, execs: &[&ExecRow]) -> Option<Nanos> {
+    let last = execs.last()?;
+    let loaded = end_of_load(last.has_loader, last.return_cpu, last.load_cpu)?;
+    row.work_cpu
+        .filter(|work| *work >= loaded)
+        .map(|work| work.since(loaded))
 }

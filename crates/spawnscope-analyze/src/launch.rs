@@ -40,6 +40,8 @@ pub struct Launch<'a> {
     pub cpu_phases: PhaseTimes,
     /// CPU time of all threads that ended.
     pub cpu: Known,
+    /// CPU time between the loading of its last program and that program's first use of an argument as a file, or of its input.
+    pub start_up: Known,
     /// Calls of `close` and `close_range` before its first exec.
     pub setup_closes: Option<u32>,
     /// Page faults of its parent since the parent launched or reaped before.

@@ -4,7 +4,7 @@
 //!
 //! 1. Containers: [`known`](launch::Known), `compact`, `grouped`.
 //! 2. Launches: [`phases`], [`frames`], [`launch`], [`pieces`], `join`, [`tree`].
-//! 3. Threads: [`external_wait`], [`slices`], [`timeline`], `open_waits`, [`slice_collection`].
+//! 3. Threads: [`external_wait`], [`slices`], [`timeline`], `child_waits`, `open_waits`, [`slice_collection`].
 //! 4. A part of a recording, as a recording of its own: [`window`].
 //! 5. Patterns that several stages recognize: `patterns`.
 //! 6. Single questions: [`callers`], [`alike`], [`concurrency`], [`select`], [`samples`], [`path_search`], [`failures`], [`drift`], [`waits`].
@@ -50,6 +50,7 @@ pub mod waits;
 pub mod whatif;
 pub mod window;
 
+mod child_waits;
 mod compact;
 mod grouped;
 mod join;

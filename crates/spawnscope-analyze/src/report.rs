@@ -44,6 +44,8 @@ pub struct Report {
     pub collector: String,
     /// CPUs online at the start.
     pub cpus: u32,
+    /// CPUs that the command might use, with the fraction of a quota. `None` if unknown.
+    pub allowed_cpus: Option<f64>,
     /// From the start to the end of the command or of the recording. Up to the last event when the recorder was killed.
     pub wall: Nanos,
     /// How the command ended. `None` without a command.
@@ -168,6 +170,7 @@ pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Cau
         busiest: None,
         collector: info.collector.clone(),
         cpus: info.cpus,
+        allowed_cpus: info.allowed_cpus,
         wall: info.wall.unwrap_or(info.last),
         exit: forest
             .launches

@@ -1,5 +1,6 @@
 //! Collects slices as they are read from a recording, until all are there and can be grouped into timelines.
 
+use crate::child_waits::{self, Reaps};
 use crate::launch::{Known, Launch};
 use crate::open_waits::OpenWaits;
 use crate::slices::Slices;
@@ -16,6 +17,7 @@ pub struct SliceCollection {
     slices: Slices,
     is_alive: Vec<bool>,
     open_waits: OpenWaits,
+    reaps: Reaps,
 }
 
 impl SliceCollection {
@@ -55,6 +57,7 @@ impl SliceCollection {
             slices: Slices::default(),
             is_alive: forest.launches.iter().map(Launch::is_unfinished).collect(),
             open_waits: OpenWaits::of(forest),
+            reaps: Reaps::of(forest),
         }
     }
 
@@ -69,10 +72,11 @@ impl SliceCollection {
         SliceCollection { slices, ..self }
     }
 
-    /// Groups the slices by thread and time, and finds what open waits are for.
+    /// Groups the slices by thread and time, and finds what open waits and some waits for a CPU are for.
     #[must_use]
     pub fn finish(self) -> Timelines {
-        let timelines = Timelines::new(self.threads, self.tasks, self.slices, self.is_alive);
+        let mut timelines = Timelines::new(self.threads, self.tasks, self.slices, self.is_alive);
+        child_waits::mark(&mut timelines, &self.reaps);
         let awaited = self.open_waits.awaited(&timelines);
         timelines.with_awaited(awaited)
     }

@@ -52,7 +52,17 @@ enum WakerKind {
 impl Slices {
     /// Adds a slice.
     pub fn push(&mut self, row: SliceRow) {
-        let packed = self.pack(&row).unwrap_or_else(|| {
+        let packed = self.pack(row);
+        self.packed.push(packed);
+    }
+
+    /// Replaces a slice.
+    pub(super) fn set(&mut self, index: u32, row: SliceRow) {
+        self.packed[index as usize] = self.pack(row);
+    }
+
+    fn pack(&mut self, row: SliceRow) -> Packed {
+        let packed = self.pack_small(&row).unwrap_or_else(|| {
             self.whole.push(row);
             Packed {
                 waker: self.whole.len() as u32 - 1,
@@ -60,10 +70,10 @@ impl Slices {
                 ..Packed::EMPTY
             }
         });
-        self.packed.push(Packed { off: row.off, ..packed });
+        Packed { off: row.off, ..packed }
     }
 
-    fn pack(&mut self, row: &SliceRow) -> Option<Packed> {
+    fn pack_small(&mut self, row: &SliceRow) -> Option<Packed> {
         let packed = Packed::of(row, self.others.len() as u32)?;
         if let Some(WakerRow::Other(pid, name)) = row.waker {
             self.others.push((pid, name));

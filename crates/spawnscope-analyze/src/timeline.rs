@@ -152,6 +152,11 @@ impl Timelines {
         ThreadSlices::new(&self.slices, self.indices[thread as usize])
     }
 
+    /// Replaces one slice of a thread. Its thread and time stay.
+    pub(crate) fn replace(&mut self, thread: ThreadIndex, index: usize, row: SliceRow) {
+        self.slices.set(self.indices[thread as usize][0] + index as u32, row);
+    }
+
     /// Returns the number of slices of all threads.
     pub(crate) fn slice_count(&self) -> usize {
         self.slices.len()

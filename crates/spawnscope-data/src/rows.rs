@@ -48,6 +48,8 @@ pub struct Info {
     pub command: Vec<Vec<u8>>,
     /// The number of online CPUs at the start.
     pub cpus: u32,
+    /// The number of CPUs that the command might use, with the fraction of a quota. `None` if unknown.
+    pub allowed_cpus: Option<f64>,
     /// `uname -m` of the recorded machine. The file has the system call numbers of this architecture.
     pub arch: String,
     /// Wall-clock time at time zero, in nanoseconds since 1970-01-01 UTC.
@@ -68,6 +70,16 @@ pub struct Info {
     pub lost: Vec<Loss>,
     /// Rows that cannot all be true. Contradictions of slices are found when slices are read.
     pub contradictions: Contradictions,
+}
+
+impl Info {
+    /// Returns the number of CPUs on which the command could run at once: those it was allowed to use, otherwise all.
+    #[must_use]
+    pub fn usable_cpus(&self) -> u32 {
+        let allowed = self.allowed_cpus.filter(|allowed| *allowed > 0.0);
+        let all = self.cpus.max(1);
+        allowed.map_or(all, |allowed| (allowed.ceil().min(f64::from(all)) as u32).max(1))
+    }
 }
 
 /// What was followed.
@@ -152,6 +164,9 @@ table! {
         since 5 {
             script_stack: Option<StackId>,
             native_stack: Option<StackId>,
+        }
+        since 9 {
+            work_cpu: Option<Nanos> as work_cpu_ns,
         }
     }
 }

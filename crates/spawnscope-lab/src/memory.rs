@@ -4,6 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use nix::sys::resource::{Resource, getrlimit};
+use spawnscope_system::control_groups::folders;
 
 /// The maximum share of the available memory.
 const SHARE: f64 = 0.7;
@@ -53,7 +54,7 @@ pub fn group_limit() -> Option<GroupLimit> {
 }
 
 fn least_left(root: &Path) -> Option<GroupLimit> {
-    let limits = group_folders(root).into_iter().filter_map(|folder| {
+    let limits = folders(root, "self", "memory").into_iter().filter_map(|folder| {
         let left = left_in(&folder)?;
         Some(GroupLimit { folder, left })
     });
@@ -77,28 +78,6 @@ fn mapped(root: &Path) -> u64 {
     let text = fs::read_to_string(root.join("proc/self/statm")).unwrap_or_default();
     let pages = text.split(' ').next().and_then(|pages| pages.parse::<u64>().ok());
     pages.unwrap_or_default() * rustix::param::page_size() as u64
-}
-
-/// The directories of this process's control groups and their ancestors, for both versions. In a container, the names may be those outside;
-/// missing directories are skipped, and the topmost one is the container's own.
-fn group_folders(root: &Path) -> Vec<PathBuf> {
-    let text = fs::read_to_string(root.join("proc/self/cgroup")).unwrap_or_default();
-    let mut folders = Vec::new();
-    for line in text.lines() {
-        let mut parts = line.splitn(3, ':').skip(1);
-        let (Some(controllers), Some(group)) = (parts.next(), parts.next()) else {
-            continue;
-        };
-        let places: &[&str] = match controllers {
-            "" => &["sys/fs/cgroup", "sys/fs/cgroup/unified"],
-            names if names.split(',').any(|name| name == "memory") => &["sys/fs/cgroup/memory"],
-            _ => &[],
-        };
-        for above in Path::new(group.trim_start_matches('/')).ancestors() {
-            folders.extend(places.iter().map(|place| root.join(place).join(above)));
-        }
-    }
-    folders
 }
 
 /// The bytes that a group's limit leaves. Inactive file pages count as free, because the kernel reclaims them first.

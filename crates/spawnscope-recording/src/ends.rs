@@ -25,6 +25,8 @@ pub struct Header {
     pub hostname: String,
     /// The number of online CPUs.
     pub cpus: u32,
+    /// The number of CPUs that the command may use, if known. A quota allows fractions.
+    pub allowed_cpus: Option<f64>,
     /// Wall-clock time at `origin`, in nanoseconds since 1970-01-01 UTC.
     pub started_unix_ns: i64,
     /// The instant that becomes the recording's time zero.
@@ -42,6 +44,8 @@ pub struct Ending {
     pub wall: Option<Nanos>,
     /// Why the recording ended: `exited`, `interrupted`, `duration` or `failed: WHY`.
     pub ended: String,
+    /// The number of CPUs that the command might use at its end. `None` if that is not known better than at the start.
+    pub allowed_cpus: Option<f64>,
     /// Events that the collector lost.
     pub lost: Vec<Loss>,
 }

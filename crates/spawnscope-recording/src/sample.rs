@@ -26,6 +26,7 @@ pub(super) fn header() -> Header {
         arch: "x86_64".into(),
         hostname: "here".into(),
         cpus: 2,
+        allowed_cpus: Some(1.5),
         started_unix_ns: 1_800_000_000_000_000_000,
         origin: ORIGIN,
         missing: vec![spawnscope_data::event::Missing {
@@ -45,6 +46,7 @@ pub(super) fn ending() -> Ending {
     Ending {
         wall: Some(Nanos(5_000)),
         ended: "exited".into(),
+        allowed_cpus: None,
         lost: Vec::new(),
     }
 }
@@ -135,6 +137,7 @@ pub(super) fn exited(at: u64, launch: LaunchId) -> Event {
         last_thread: true,
         wait_status: 0,
         cpu: Nanos(90),
+        work_cpu: None,
     });
     event(at, launch, kind)
 }

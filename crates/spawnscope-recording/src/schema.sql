@@ -8,7 +8,7 @@
 -- `*_text` columns refer to text.id. A change here raises user_version (version.rs says who can still read it).
 
 PRAGMA application_id = 0x53504e53; -- "SPNS"
-PRAGMA user_version = 8;
+PRAGMA user_version = 9;
 
 -- What was recorded: exactly one row.
 CREATE TABLE recording (
@@ -27,7 +27,9 @@ CREATE TABLE recording (
     root_launch     INTEGER,          -- launch.id of the command; NULL without a command
     last_ns         INTEGER NOT NULL, -- latest event stored so far
     wall_ns         INTEGER,          -- span: from the start to the command's end or the recording's; NULL: recorder was cut off
-    ended           TEXT              -- 'exited' (command ended), 'interrupted', 'duration', 'failed: WHY'; NULL: recorder was cut off
+    ended           TEXT,             -- 'exited' (command ended), 'interrupted', 'duration', 'failed: WHY'; NULL: recorder was cut off
+    allowed_cpus    REAL              -- CPUs that the command might use at its end: affinity, cpuset, and the quota of its control groups,
+                                      -- such as 1.5; while it runs, and for -p: at the start; NULL: unknown, or -a without a command
 );
 
 -- What this machine did not let the collector see; the phases it names are NULL.
@@ -43,7 +45,7 @@ CREATE TABLE missing (
 -- 'page_copy' (longer create for each MiB that the parent has touched in pages of 4 KiB), 'page_free' (longer rest of the exit
 -- for each such MiB), 'cow_fault' (one copy-on-write fault in the parent while the child lives), 'reuse_fault' (one after its end).
 -- Besides: 'recorded_call' (how much longer a system call takes while there is a recording) and 'cpuid' (one CPUID instruction,
--- of which the start of every program has some dozens; x86 only).
+-- of which the start of every program has some dozens; x86 only), and 'failed_open' (one open of a file that does not exist).
 CREATE TABLE calibration (
     what    TEXT PRIMARY KEY,
     ns      REAL NOT NULL,
@@ -91,7 +93,9 @@ CREATE TABLE launch (
     parent_tidied_ns   INTEGER,             -- the same calls after the parent's last reaping before this launch were done; NULL: unknown, or none
     parent_faults      INTEGER,             -- page faults of the parent's thread, without input, since its last launch or reaping
     script_stack       INTEGER,             -- stack.id: where in a script the parent asked for it
-    native_stack       INTEGER              -- stack.id: where in its machine code
+    native_stack       INTEGER,             -- stack.id: where in its machine code
+    work_cpu_ns        INTEGER              -- CPU of its first thread when, after its last exec, it first named one of its first eight arguments
+                                            -- as a file, or read standard input; NULL: unknown, or never
 );
 
 -- One row a successful execve, in the order they happened (rowid).

@@ -261,6 +261,7 @@ fn recording_row(header: &Header, redaction: Redaction) -> RecordingRow {
         last: Nanos(0),
         wall: None,
         ended: None,
+        allowed_cpus: header.allowed_cpus,
     }
 }
 
@@ -290,8 +291,12 @@ fn write_rows(rows: &mut SummingWriter<'_>, batch: &Batch) -> rusqlite::Result<(
 
 fn write_ending(rows: &mut SummingWriter<'_>, ending: &Ending) -> rusqlite::Result<()> {
     rows.transaction().execute(
-        "UPDATE recording SET wall_ns = ?, ended = ?",
-        params![ending.wall.map(|wall| signed(wall.0)), ending.ended],
+        "UPDATE recording SET wall_ns = ?, ended = ?, allowed_cpus = coalesce(?, allowed_cpus)",
+        params![
+            ending.wall.map(|wall| signed(wall.0)),
+            ending.ended,
+            ending.allowed_cpus
+        ],
     )?;
     rows.insert(&ending.losses())
 }

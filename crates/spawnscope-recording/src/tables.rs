@@ -34,6 +34,9 @@ table! {
             wall: Option<Nanos> as wall_ns,
             ended: Option<String>,
         }
+        since 9 {
+            allowed_cpus: Option<f64>,
+        }
     }
 }
 

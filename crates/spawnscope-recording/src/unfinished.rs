@@ -148,6 +148,9 @@ impl Unfinished {
         if exited.last_thread {
             self.row.exit_cpu = Some(self.cpu_until_exit);
         }
+        if task.0 == self.row.id.0 {
+            self.row.work_cpu = exited.work_cpu;
+        }
         let thread = self.threads.remove(&task)?;
         Some(ThreadRow {
             ended: Some(at),

@@ -2,9 +2,11 @@
 //! starts a command and holds it. `ptrace` traces processes. `launch_timing` has the tools for timing launches, and `calibrate` uses them
 //! to measure the constants of this machine.
 
+pub mod allowed_cpus;
 pub mod arch;
 pub mod calibrate;
 pub mod clock;
+pub mod control_groups;
 mod exec_strings;
 pub mod held;
 pub mod launch_timing;

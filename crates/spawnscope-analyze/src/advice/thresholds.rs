@@ -4,10 +4,8 @@
 use std::cmp::Reverse;
 
 use crate::advice::context::RuleContext;
+use crate::patterns::work;
 use crate::phases::Phase;
-use crate::pieces::Piece;
-use crate::replay::runnable;
-use crate::timeline::ThreadIndex;
 use spawnscope_data::event::Nanos;
 
 /// A smaller group of launches is not a pattern in a script, and is too small to predict the duration of another launch.
@@ -41,20 +39,7 @@ pub(super) fn longest<K>(
 /// Returns the work of a launch: its run phase without the time in which it was runnable but had no CPU. Sleeping counts, since it may be
 /// the purpose of the program.
 pub(super) fn working(context: &RuleContext<'_, '_>, index: usize) -> Option<Nanos> {
-    let launch = &context.forest().launches[index];
-    let run = launch.phases.get(Phase::Run)?;
-    let slices = context.timelines().slices(index as ThreadIndex);
-    let pieces = launch.pieces(Some(context.forest().end));
-    let without_cpu = |piece: &Piece| {
-        let within = |(from, to): (Nanos, Nanos)| to.min(piece.end).since(from.max(piece.start)).0;
-        slices
-            .iter()
-            .filter_map(|slice| runnable(&slice))
-            .map(within)
-            .sum::<u64>()
-    };
-    let runs = pieces.iter().filter(|piece| piece.phase == Phase::Run);
-    Some(run.since(Nanos(runs.map(without_cpu).sum())))
+    work::working(context.forest(), context.timelines(), index)
 }
 
 /// Whether the launching takes longer than the work. Such a launch is worth replacing.

@@ -9,3 +9,4 @@ pub(crate) mod runtimes;
 pub(crate) mod shell_syntax;
 pub(crate) mod shells;
 pub(crate) mod subcommands;
+pub(crate) mod work;

@@ -87,7 +87,7 @@ impl Runtime {
         language.unwrap_or(Runtime::Native)
     }
 
-    fn named(name: &[u8]) -> Runtime {
+    pub(crate) fn named(name: &[u8]) -> Runtime {
         if is_shell(name) {
             return Runtime::Shell;
         }

@@ -6,6 +6,7 @@ mod contention;
 mod delayed;
 mod history;
 pub mod program;
+mod reaps;
 pub mod simulate;
 pub mod steps;
 mod write;
@@ -43,7 +44,7 @@ pub fn unbelievable(error: f64) -> String {
 pub struct Replay {
     /// The programs of all threads.
     pub programs: Programs,
-    /// CPUs of the recorded machine.
+    /// CPUs that the command could use.
     pub cpus: u32,
     /// The measured wall.
     pub measured: Nanos,
@@ -56,7 +57,7 @@ pub struct Replay {
 /// The parameters of a replay, which the recording contains: the machine and the wall.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
-    /// Number of CPUs.
+    /// Number of CPUs that the command could use.
     pub cpus: u32,
     /// From the start of the command to its end.
     pub wall: Nanos,
@@ -73,7 +74,7 @@ impl Parameters {
         let known = |what: Constant| recording.calibration.iter().find(|row| row.what == what);
         let nanos = |what: Constant| known(what).map(|row| row.ns).unwrap_or_default();
         Some(Parameters {
-            cpus: recording.info.cpus,
+            cpus: recording.info.usable_cpus(),
             wall: recording.info.wall?,
             fault: nanos(Constant::ReuseFault),
             call: nanos(Constant::RecordedCall),

@@ -6,6 +6,7 @@ use super::Parameters;
 use super::activity::{Activities, Activity, ActivityKind};
 use super::contention::{Contention, runnable};
 use super::program::Programs;
+use super::reaps::{self, Reap};
 use super::steps::{Step, Steps, Token};
 use crate::external_wait::external_wait_of;
 use crate::phases::Phase;
@@ -29,27 +30,30 @@ struct Action(u128);
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum ActionKind {
     Wake(Token),
+    /// Goes on only when the token is signalled.
+    Await(Token),
     Spawn(ThreadIndex),
 }
 
 impl Action {
     const NUMBER_BITS: u32 = 32;
-    /// One bit above the number of the woken or created thread distinguishes the two.
-    const AT_BIT: u32 = Action::NUMBER_BITS + 1;
-    /// SQLite integers are signed, so no instant needs more.
-    const AT_BITS: u32 = 63;
+    /// Two bits above the number of the token or created thread distinguish the kinds.
+    const AT_BIT: u32 = Action::NUMBER_BITS + 2;
+    /// Enough for an uptime of a century.
+    const AT_BITS: u32 = 62;
     const THREAD_BIT: u32 = Action::AT_BIT + Action::AT_BITS;
 
     fn new(thread: ThreadIndex, at: Nanos, kind: ActionKind) -> Action {
-        let (is_spawn, number) = match kind {
-            ActionKind::Wake(token) => (false, token),
-            ActionKind::Spawn(child) => (true, child),
+        let (order, number) = match kind {
+            ActionKind::Wake(token) => (0u8, token),
+            ActionKind::Await(token) => (1, token),
+            ActionKind::Spawn(child) => (2, child),
         };
         let at = u128::from(at.0.min(u64::MAX >> (u64::BITS - Action::AT_BITS)));
         Action(
             u128::from(thread) << Action::THREAD_BIT
                 | at << Action::AT_BIT
-                | u128::from(is_spawn) << Action::NUMBER_BITS
+                | u128::from(order) << Action::NUMBER_BITS
                 | u128::from(number),
         )
     }
@@ -64,8 +68,9 @@ impl Action {
 
     fn kind(self) -> ActionKind {
         let number = self.0 as u32;
-        match self.0 >> Action::NUMBER_BITS & 1 {
+        match self.0 >> Action::NUMBER_BITS & 3 {
             0 => ActionKind::Wake(number),
+            1 => ActionKind::Await(number),
             _ => ActionKind::Spawn(number),
         }
     }
@@ -79,14 +84,14 @@ pub(super) fn write(
     root: u32,
     window: (Nanos, Nanos),
 ) -> Programs {
-    let ((waits, mut actions), contention) = parallel::both(
-        || collect_actions(timelines, window),
+    let ((waits, count, mut actions), contention) = parallel::both(
+        || collect_actions(forest, timelines, window),
         || Contention::new(timelines, parameters.cpus),
     );
     let launch_of = timelines.threads.iter().map(|thread| thread.launch).collect();
     let mut programs = Programs::new(
         launch_of,
-        waits.len() as Token,
+        count,
         roots(forest, timelines, root, window.0),
         last_thread(timelines, last_of(forest, root, window.1)),
     );
@@ -127,12 +132,28 @@ fn roots(forest: &Forest<'_>, timelines: &Timelines, root: u32, start: Nanos) ->
     std::iter::once(root).chain(others.map(|(index, _)| index)).collect()
 }
 
-/// Returns the index of the waiting slice of each token, and all actions in descending order.
-fn collect_actions(timelines: &Timelines, window: (Nanos, Nanos)) -> (Vec<u32>, Vec<Action>) {
+/// Returns the index of the waiting slice of the first tokens, the number of all tokens, and all actions in descending order.
+fn collect_actions(
+    forest: &Forest<'_>,
+    timelines: &Timelines,
+    window: (Nanos, Nanos),
+) -> (Vec<u32>, Token, Vec<Action>) {
     let (waits, mut actions) = collect_wakes(timelines, window);
+    let mut count = waits.len() as Token;
+    for dependency in reaps::without_wait(forest, timelines, window) {
+        let Reap {
+            parent,
+            child,
+            zombie,
+            reaped,
+        } = dependency;
+        actions.push(Action::new(child, zombie, ActionKind::Wake(count)));
+        actions.push(Action::new(parent, reaped, ActionKind::Await(count)));
+        count += 1;
+    }
     collect_spawns(timelines, &mut actions);
     actions.sort_unstable_by_key(|action| Reverse(*action));
-    (waits, actions)
+    (waits, count, actions)
 }
 
 /// Takes the actions of a thread, which are the last in `actions`. Frees memory while programs grow.
@@ -249,6 +270,7 @@ impl Writer<'_> {
             at = at.max(action.at());
             self.steps.push(match action.kind() {
                 ActionKind::Wake(token) => Step::Wake(token),
+                ActionKind::Await(token) => Step::Wait(token, self.activities.at(action.at()), Nanos(0)),
                 ActionKind::Spawn(child) => Step::Spawn(child),
             });
         }
@@ -314,9 +336,10 @@ mod tests {
     #[test]
     fn actions_come_by_thread_by_time_and_wakes_first() {
         let all = [
-            (0, u64::MAX >> 1, ActionKind::Spawn(u32::MAX)),
+            (0, u64::MAX >> 2, ActionKind::Spawn(u32::MAX)),
             (1, 5, ActionKind::Wake(7)),
             (1, 5, ActionKind::Wake(u32::MAX)),
+            (1, 5, ActionKind::Await(0)),
             (1, 5, ActionKind::Spawn(0)),
             (1, 6, ActionKind::Wake(1)),
             (u32::MAX, 0, ActionKind::Wake(0)),

@@ -101,6 +101,12 @@ impl Adjustments {
         *self.saved.entry(launch).or_default() += nanos;
     }
 
+    /// Notes that the work of a removed launch moves to another one, which saves less by it.
+    pub(super) fn moves_work(&mut self, from: u32, to: u32, nanos: f64) {
+        *self.saved.entry(from).or_default() -= nanos;
+        *self.saved.entry(to).or_default() += nanos;
+    }
+
     /// Counts the savings of launches as one, since the first of them does the work of all.
     pub(super) fn count_together(&mut self, launches: &[u32]) {
         if let Some((first, others)) = launches.split_first() {
@@ -168,14 +174,14 @@ impl Adjustments {
 
     fn saving(&self, forest: &Forest<'_>, index: usize) -> f64 {
         let launch = &forest.launches[index];
+        let number = index as u32;
+        let otherwise = self.saved.get(&number).copied().unwrap_or_default();
         if self.removed[index] {
-            return launch.total(forest.end).unwrap_or_default().0 as f64;
+            return launch.total(forest.end).unwrap_or_default().0 as f64 + otherwise;
         }
         if self.reaped_at_once[index] {
             return launch.phases.get(Phase::Reap).unwrap_or_default().0 as f64;
         }
-        let number = index as u32;
-        let otherwise = self.saved.get(&number).copied().unwrap_or_default();
         let has_pieces = launch.execs.len() > 1 && !self.pieces.is_empty();
         if has_pieces {
             return self.saving_of_pieces(launch, number) + otherwise;

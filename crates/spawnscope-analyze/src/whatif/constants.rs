@@ -24,6 +24,8 @@ pub struct Constants {
     pub exec: Option<f64>,
     /// Time that the C library takes at program start to identify the CPU.
     pub identify: Option<f64>,
+    /// One failed lookup of the loader, with the overhead of recording it.
+    pub failed_look: Option<f64>,
     /// Cache contents that must be fetched again after a pause. Zero where unknown.
     pub refill: Refill,
     /// Half the spread of the creation costs, as a share of them.
@@ -72,6 +74,8 @@ impl Constants {
                 .map(|(warm, cold)| Refill::measured(warm, cold, CALIBRATION_PAUSE))
                 .unwrap_or_default(),
             identify: nanos(Constant::Cpuid).map(|cpuid| IDENTIFICATIONS * cpuid),
+            failed_look: nanos(Constant::FailedOpen)
+                .map(|open| open + nanos(Constant::RecordedCall).unwrap_or_default()),
             free_per_copy: ratio
                 .map(|(free, copy)| (free / copy).clamp(FREE_PER_COPY[0], FREE_PER_COPY[1]))
                 .or(observed.free_per_copy),
@@ -100,6 +104,7 @@ impl Constants {
             page_free: None,
             exec: exec_of_small(forest),
             identify: None,
+            failed_look: None,
             refill: Refill::default(),
             spread: UNMEASURED_SPREAD,
             free_spread: UNMEASURED_SPREAD,

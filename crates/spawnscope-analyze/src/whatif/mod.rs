@@ -139,9 +139,11 @@ impl WhatIf<'_, '_> {
         Nanos(self.as_measured(self.replay.unrecorded).round() as u64)
     }
 
-    /// Scales a replayed wall by measured to unchanged wall. All replayed walls share the replay error, so most of it cancels.
+    /// Scales a replayed wall by measured to unchanged wall. All replayed walls share the replay error, so most of it cancels. Without the
+    /// overhead of recording, threads may meet in another order; the command takes no longer for that.
     fn as_measured(&self, played: Nanos) -> f64 {
-        let measured = self.replay.measured.0 as f64 / self.replay.unchanged.0.max(1) as f64;
+        let unchanged = self.replay.unchanged.max(self.replay.unrecorded);
+        let measured = self.replay.measured.0 as f64 / unchanged.0.max(1) as f64;
         measured * played.0 as f64
     }
 

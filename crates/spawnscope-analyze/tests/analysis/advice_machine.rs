@@ -171,6 +171,21 @@ fn oversubscribed_cpus_get_the_saving_of_more_cpus() {
 }
 
 #[test]
+fn a_command_that_may_use_few_of_the_cpus_is_advised_on_the_limit() {
+    let mut recorded = crowd(8);
+    let info = &mut recorded.0.info;
+    (info.cpus, info.allowed_cpus) = (3, Some(1.5));
+    let advice = only(&advices(&recorded), "run-queue");
+    assert_eq!(
+        advice.finding.title,
+        "the command may use 2 of 3 CPUs, and they are oversubscribed"
+    );
+    assert_eq!(advice.finding.whatif, "--cpus=3", "no more than the machine has");
+    assert!(advice.finding.fix[0].contains("taskset"), "{advice:?}");
+    assert!(advice.finding.fix.concat().contains("-j2"), "{advice:?}");
+}
+
+#[test]
 fn as_many_processes_as_cpus_want_no_more() {
     assert!(is_silent(&advices(&crowd(2)), "run-queue"));
     // Slow wake-ups, one launch after the other: no CPU is oversubscribed.

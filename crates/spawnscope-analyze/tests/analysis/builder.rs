@@ -54,6 +54,7 @@ impl Builder {
             scope: Scope::Command,
             command: argv.iter().map(|argument| argument.as_bytes().to_vec()).collect(),
             cpus: 2,
+            allowed_cpus: None,
             arch: "x86_64".to_owned(),
             started_unix_ns: 1_700_000_000_000_000_000,
             root: Some(ROOT),

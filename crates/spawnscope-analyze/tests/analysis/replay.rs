@@ -88,6 +88,31 @@ fn work_that_was_parallel_takes_the_sum_on_one_cpu() {
 }
 
 #[test]
+fn a_command_that_was_allowed_one_cpu_is_replayed_on_one() {
+    // Two children of 40 ms take turns on one of two CPUs.
+    const EACH: u64 = 40_000_000;
+    let (mut builder, _, _) = parallel(&[EACH, EACH]);
+    let wall = 2 * EACH + 500_000;
+    let waker = Some(WakerRow::Task(TaskId(3)));
+    let slices = [
+        slice(1, 0, 400_000, [2 * EACH, 0], WAIT4, waker),
+        ended(1, wall - 100_000, wall),
+        created(2, 200_000, 200_000),
+        ended(2, 400_000, 400_000 + EACH),
+        created(3, 400_000, EACH),
+        ended(3, 400_000 + EACH, 400_000 + 2 * EACH),
+    ];
+    let info = &mut builder.recording.info;
+    (info.cpus, info.allowed_cpus, info.wall) = (2, Some(1.0), Some(Nanos(wall)));
+    let parameters = Parameters::of(&builder.recording).unwrap();
+    assert_eq!(parameters.cpus, 1);
+    let replay = replay(&builder.recording, &slices, wall, parameters.cpus);
+    assert!(replay.error().abs() < 0.01, "{}", replay.error());
+    let doubled = replay.with_cpus(2).0;
+    assert!(doubled.abs_diff(EACH) < 2_000_000, "{doubled}");
+}
+
+#[test]
 fn a_wait_that_was_long_enough_ago_costs_nothing() {
     // The parent waits last for the child that ended first.
     let (builder, slices, wall) = parallel(&[1_000_000, 30_000_000, 2_000_000]);

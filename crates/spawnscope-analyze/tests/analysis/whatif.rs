@@ -12,11 +12,11 @@ use spawnscope_data::rows::{ExecRow, Recording, SliceRow};
 use crate::builder::Spans;
 use crate::serial::{BETWEEN, READ, SHELL, Serial, predict};
 
-const DIRNAME: Option<(&str, &[&str])> = Some(("/usr/bin/dirname", &["dirname", "a/b"]));
+pub(crate) const DIRNAME: Option<(&str, &[&str])> = Some(("/usr/bin/dirname", &["dirname", "a/b"]));
 /// Wall time of a launch without the work of the shell before it.
-const LAUNCH: u64 = 1_150_000;
+pub(crate) const LAUNCH: u64 = 1_150_000;
 
-fn none() -> Constants {
+pub(crate) fn none() -> Constants {
     Constants::default()
 }
 
@@ -27,7 +27,7 @@ fn dirnames(count: usize) -> ((Recording, Vec<SliceRow>), Vec<LaunchId>) {
     (serial.finish(), launches)
 }
 
-fn saved(recorded: &(Recording, Vec<SliceRow>), changes: &[(Change, &[LaunchId])]) -> u64 {
+pub(crate) fn saved(recorded: &(Recording, Vec<SliceRow>), changes: &[(Change, &[LaunchId])]) -> u64 {
     let prediction = predict(recorded, &none(), changes);
     assert!(prediction.low <= prediction.predicted && prediction.predicted <= prediction.high);
     prediction.wall.since(prediction.predicted).0
@@ -117,50 +117,6 @@ fn reading_the_next_ones_output_is_not_reading_this_ones() {
 }
 
 #[test]
-fn a_batch_pays_the_fixed_part_once_and_all_of_the_work() {
-    let mut serial = Serial::new();
-    let works = [0, 100_000, 150_000, 0, 700_000];
-    let launches: Vec<LaunchId> = works
-        .iter()
-        .map(|work| {
-            let run = Spans::USUAL.run + work;
-            serial.launch(&Spans { run, ..Spans::USUAL }, DIRNAME)
-        })
-        .collect();
-    // Four of five are merged, and one stays alone.
-    let saved = saved(&serial.finish(), &[(Change::Batch(4), &launches)]);
-    assert_eq!(saved, 3 * LAUNCH);
-}
-
-#[test]
-fn the_first_launch_of_a_batch_does_not_widen_the_interval() {
-    let mut serial = Serial::new();
-    let run = 10_000_000;
-    let launches: Vec<LaunchId> = (0..6)
-        .map(|_| serial.launch(&Spans { run, ..Spans::USUAL }, DIRNAME))
-        .collect();
-    let prediction = predict(&serial.finish(), &none(), &[(Change::Batch(2), &launches)]);
-    let [expected, least, _] = prediction.saving();
-    assert!(least.0 > expected.0 / 2, "{:?}", prediction.saving());
-}
-
-#[test]
-fn equal_runs_bound_the_fixed_part_of_a_run() {
-    let batched = |run: u64| {
-        let mut serial = Serial::new();
-        let launches: Vec<LaunchId> = (0..4)
-            .map(|_| serial.launch(&Spans { run, ..Spans::USUAL }, DIRNAME))
-            .collect();
-        let saved = saved(&serial.finish(), &[(Change::Batch(4), &launches)]);
-        saved as f64 / 3.0 - (LAUNCH - Spans::USUAL.run) as f64
-    };
-    let off = (batched(200_000) - 0.7 * 200_000.0).abs();
-    assert!(off < 100.0, "most of a short run, but not all of it: {off}");
-    let off = (batched(2_000_000_000) - 25.0 * (Spans::USUAL.exec + Spans::USUAL.load) as f64).abs();
-    assert!(off < 100.0, "no program takes seconds to begin: {off}");
-}
-
-#[test]
 fn vfork_costs_what_was_measured_and_frees_what_fork_copied() {
     let mut serial = Serial::new();
     let create = 2_000_000;
@@ -222,6 +178,39 @@ fn a_static_program_still_asks_the_cpu_what_it_is() {
     };
     assert_eq!(asking(150_000.0), 2 * (Spans::USUAL.load - 150_000));
     assert!(asking(1e9).abs_diff(2 * Spans::USUAL.load / 10) < 10, "never all of it");
+}
+
+#[test]
+fn a_failed_lookup_costs_what_was_measured() {
+    let mut serial = Serial::new();
+    let launch = serial.launch(&Spans::USUAL, DIRNAME);
+    let exec = serial.builder.recording.execs.last_mut().unwrap();
+    // 40 besides the one that the loader always makes.
+    (exec.load_opens, exec.load_failed_opens) = (Some(1), Some(41));
+    let recorded = serial.finish();
+    let saved = |constants: &Constants| {
+        let prediction = predict(&recorded, constants, &[(Change::NoSearch, &[launch])]);
+        prediction.wall.since(prediction.predicted).0 as f64
+    };
+    let measured = Constants {
+        failed_look: Some(4_000.0),
+        ..none()
+    };
+    assert!((saved(&measured) - 160_000.0).abs() < 100.0, "{}", saved(&measured));
+    let asking = Constants {
+        identify: Some(200_000.0),
+        ..none()
+    };
+    let (all, rest) = (saved(&none()), saved(&asking));
+    assert!(
+        (rest / all - 0.5).abs() < 0.01,
+        "half of the load is no search: {rest} of {all}"
+    );
+    let slow = Constants {
+        failed_look: Some(1e9),
+        ..none()
+    };
+    assert!(saved(&slow) < Spans::USUAL.load as f64, "{}", saved(&slow));
 }
 
 #[test]

@@ -256,6 +256,7 @@ fn exited(exited: &WireExited) -> Exited {
         last_thread: exited.last_thread != 0,
         wait_status: exited.wait_status,
         cpu: Nanos(exited.cpu),
+        work_cpu: seen(exited.work_cpu),
     }
 }
 

@@ -168,6 +168,7 @@ static __always_inline void emit_exited(struct task_struct *p, struct WireTask *
 	exited->first_run = task->first_run;
 	exited->exit_group_entered = task->exit_group_entered;
 	exited->cpu = task->exit_group_entered ? task->exit_group_cpu : cpu_time(task, now);
+	exited->work_cpu = task->work_cpu;
 	exited->wait_status = p->exit_code;
 	exited->last_thread = !!(task->flags & TASK_LAST_THREAD);
 	bpf_ringbuf_submit(exited, wakeup_flag());

@@ -76,6 +76,8 @@ static __noinline void begin_loading(struct WireTask *task)
 	task->load_opens = task->load_failed_opens = 0;
 	task->candidate_opens = task->candidate_failed_opens = 0;
 	task->cache = CACHE_NOT_ASKED_FOR;
+	task->work_cpu = 0;
+	task->work_looks = 0;
 	if (task->interpreter_base)
 		task->load_state = LOAD_RUNNING;
 	else

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "surrounding.h"
+#include "work.h"
 
 /* The argument of a 64-bit or 32-bit call. */
 static __always_inline __u64 argument_of_call(struct pt_regs *regs, const int place)
@@ -109,6 +110,8 @@ static __always_inline void handle_sys_enter(struct pt_regs *regs, long number, 
 	}
 	if (task->load_state != LOAD_IDLE)
 		loader_enters(task, regs, number);
+	else if (task->entry_stack)
+		note_work(task, regs, number);
 }
 
 PROGRAM_AND_SPARE("tp_btf/sys_enter", on_sys_enter, handle_sys_enter(regs, number, true), struct pt_regs *regs, long number)
@@ -183,8 +186,10 @@ static __always_inline void handle_sys_exit(struct pt_regs *regs, long result)
 	case NR_execve: case NR_execveat:
 		if (result < 0)
 			exec_failed(task, regs, number, result);
-		else if (task->flags & TASK_EXECUTED)
+		else if (task->flags & TASK_EXECUTED) {
 			begin_loading(task);
+			task->entry_stack = MAKES_32_BIT_CALLS(current_task()) ? 0 : regs->sp;
+		}
 		break;
 	case NR_wait4:
 		if (result > 0) {

@@ -255,6 +255,8 @@ pub struct WireExited {
     pub exit_group_entered: u64,
     /// CPU time at its exit_group call, or now.
     pub cpu: u64,
+    /// CPU time when its program began its work; 0: not seen.
+    pub work_cpu: u64,
     pub wait_status: i32,
     pub last_thread: u32,
 }

@@ -30,13 +30,15 @@ pub enum Constant {
     ReuseFault,
     /// One CPUID instruction. Under a hypervisor, the hypervisor emulates it.
     Cpuid,
+    /// One open of a file that does not exist, in a directory that the kernel has cached.
+    FailedOpen,
     /// The increase of a system call's duration during a recording.
     RecordedCall,
 }
 
 impl Constant {
     /// Every constant.
-    pub const ALL: [Constant; 11] = [
+    pub const ALL: [Constant; 12] = [
         Constant::ForkCreate,
         Constant::ForkExit,
         Constant::ColdForkExit,
@@ -47,6 +49,7 @@ impl Constant {
         Constant::CowFault,
         Constant::ReuseFault,
         Constant::Cpuid,
+        Constant::FailedOpen,
         Constant::RecordedCall,
     ];
 
@@ -65,6 +68,7 @@ impl Constant {
             Constant::ReuseFault => "reuse_fault",
             Constant::RecordedCall => "recorded_call",
             Constant::Cpuid => "cpuid",
+            Constant::FailedOpen => "failed_open",
         }
     }
 }

@@ -258,6 +258,8 @@ pub struct Exited {
     pub wait_status: i32,
     /// CPU time of the thread when its exit began.
     pub cpu: Nanos,
+    /// CPU time of the thread when its last program first used a file that its arguments name, or read standard input.
+    pub work_cpu: Option<Nanos>,
 }
 
 /// A stretch on a CPU and the stretch off it that follows. The thread is back on a CPU at the event's `at`, or has ended if `left`

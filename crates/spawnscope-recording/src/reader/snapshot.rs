@@ -121,6 +121,7 @@ impl<'f> Snapshot<'f> {
             scope: row.scope,
             command: arguments(&row.command),
             cpus: row.cpus,
+            allowed_cpus: row.allowed_cpus,
             arch: row.arch,
             started_unix_ns: row.started_unix_ns,
             root: row.root,

@@ -69,6 +69,7 @@ fn constants(results: &SharedResults) -> Vec<Calibration> {
         }),
         of_one(Constant::CowFault, &results.faults, rounds::FAULTS),
         of_one(Constant::ReuseFault, &results.reuses, rounds::FAULTS),
+        of_one(Constant::FailedOpen, &results.opens, rounds::OPENS),
         of_one(Constant::Cpuid, &results.identifications, rounds::IDENTIFICATIONS),
     ];
     found.into_iter().flatten().collect()

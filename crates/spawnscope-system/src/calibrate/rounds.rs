@@ -23,6 +23,9 @@ pub(super) const FAULTS: u32 = 100;
 /// CPUID instructions per round: 0.03 us each, or 2 to 40 us where a hypervisor emulates them.
 pub(super) const IDENTIFICATIONS: u32 = 8;
 
+/// Failing opens per round, 0.5 to 3 us each.
+pub(super) const OPENS: u32 = 32;
+
 /// Rounds of the small process before anything else.
 const FIRST_ROUNDS: usize = 6;
 
@@ -32,9 +35,9 @@ const ENOUGH_ROUNDS: usize = 8;
 /// Rounds that are each preceded by a pause.
 const PAUSES: usize = 6;
 
-/// Measures the small process first, so that its constants are known even if time is short, as on a busy machine. It runs only some
-/// of its rounds then, and the others at the end. No round begins later than `last_round` from now, and any failure ends the
-/// measurement early.
+/// Measures failing opens, which take less than a millisecond, and then the small process, so that their constants are known even if time
+/// is short, as on a busy machine. The small process has only some of its rounds then, and the others at the end. No round begins later
+/// than `last_round` from now, and any failure ends the measurement early.
 pub(super) fn measure(results: &SharedResults, last_round: Duration) -> Option<()> {
     ignore_requests_to_end();
     let deadline = Deadline::after(last_round);
@@ -50,6 +53,9 @@ pub(super) fn measure(results: &SharedResults, last_round: Duration) -> Option<(
         }
         Some(())
     };
+    for _ in rounds(ENOUGH_ROUNDS) {
+        results.opens.add([timed(open_absent).0]);
+    }
     small(FIRST_ROUNDS)?;
     #[cfg(target_arch = "x86_64")]
     for _ in rounds(ENOUGH_ROUNDS) {
@@ -118,6 +124,20 @@ unsafe extern "C" fn exit_at_once(results: *const u8) -> ! {
     results.born.store(now().0, Ordering::Relaxed);
     // SAFETY: exits at once.
     unsafe { libc::_exit(0) }
+}
+
+/// Looks for a library where none is, as a loader does in each directory before the right one.
+fn open_absent() {
+    for _ in 0..OPENS {
+        // SAFETY: the path is a string. Nothing is opened, since no library has this name.
+        let opened = unsafe {
+            libc::open(
+                c"/usr/lib/libabsent-of-spawnscope.so.0".as_ptr(),
+                libc::O_RDONLY | libc::O_CLOEXEC,
+            )
+        };
+        std::hint::black_box(opened);
+    }
 }
 
 /// Queries what the C library of every program queries at startup: the sizes of the caches.

@@ -29,6 +29,8 @@ pub(super) struct SharedResults {
     pub(super) reuses: Times,
     /// All CPUID instructions of a round.
     pub(super) identifications: Times,
+    /// All failing opens of a round.
+    pub(super) opens: Times,
 }
 
 // SAFETY: all fields are atomic integers, for which zero is valid.

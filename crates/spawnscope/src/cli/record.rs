@@ -18,6 +18,7 @@ use super::room::{self, Room};
 use super::running::RunningProcesses;
 use super::session::{Command, Outcome, Session};
 use super::{exit, git_exclude, identity, report, runs};
+use crate::allowed_cpus::allowed_cpus;
 use crate::calibrate::{Calibrator, Unrecorded};
 use crate::clock;
 #[cfg(feature = "ebpf")]
@@ -64,7 +65,8 @@ fn once(arguments: &RecordArguments, signals: &Signals) -> Result<ExitCode> {
         owner: identity.as_ref().map(identity::owner),
         memory: room.memory,
     };
-    let recorder = create(arguments, collector.as_ref(), calibration, &manner)?;
+    let followed = held.as_ref().map(HeldCommand::pid).or(arguments.pid.map(Pid));
+    let recorder = create(arguments, collector.as_ref(), followed, calibration, &manner)?;
     keep_out_of_git(arguments, manner.owner.as_ref());
     print_missing(collector.as_ref(), arguments.quiet);
     let (recorder, process, command, started) = release(held, arguments, recorder)?;
@@ -193,6 +195,7 @@ fn with_ebpf(_: Follow, _: &Settings) -> Result<Box<dyn Collector>, CollectError
 fn create(
     arguments: &RecordArguments,
     collector: &dyn Collector,
+    followed: Option<Pid>,
     calibration: Vec<Calibration>,
     manner: &Manner,
 ) -> Result<Recorder> {
@@ -203,7 +206,7 @@ fn create(
     };
     let header = Header {
         calibration,
-        ..header(arguments, collector)?
+        ..header(arguments, collector, followed)?
     };
     let user = manner.owner.as_ref().map(|owner| owner.uid);
     let created = Recorder::create(&arguments.output, &header, redaction, manner);
@@ -252,7 +255,7 @@ fn print_missing(collector: &dyn Collector, quiet: bool) {
     }
 }
 
-fn header(arguments: &RecordArguments, collector: &dyn Collector) -> Result<Header> {
+fn header(arguments: &RecordArguments, collector: &dyn Collector, followed: Option<Pid>) -> Result<Header> {
     let machine = rustix::system::uname();
     let text = |text: &std::ffi::CStr| text.to_string_lossy().into_owned();
     let cpus = nix::unistd::sysconf(nix::unistd::SysconfVar::_NPROCESSORS_ONLN)
@@ -282,6 +285,7 @@ fn header(arguments: &RecordArguments, collector: &dyn Collector) -> Result<Head
         arch: text(machine.machine()),
         hostname: text(machine.nodename()),
         cpus: u32::try_from(cpus).unwrap_or(1),
+        allowed_cpus: followed.and_then(allowed_cpus),
         started_unix_ns: i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX),
         origin: clock::now(),
         missing: collector.missing().to_vec(),
@@ -341,6 +345,7 @@ fn finish(
     let written = recorder.finish(Ending {
         wall: Some(end.since(started)),
         ended: ended.unwrap_or_else(|| outcome.ended.to_owned()),
+        allowed_cpus: outcome.allowed_cpus,
         lost: outcome.lost.clone(),
     });
     let mut failed = outcome.has_failed || written.is_err();

@@ -11,6 +11,7 @@ use super::interrupts::Interrupts;
 use super::output::{line, print_message};
 use super::progress::Progress;
 use super::running::RunningProcesses;
+use crate::allowed_cpus::allowed_cpus;
 use crate::clock;
 use crate::collect::{CollectError, Collector};
 use crate::event::{EventKind, LaunchId, Loss, Nanos, Pid};
@@ -70,6 +71,8 @@ pub struct Outcome {
     pub recorded_until: Option<Nanos>,
     /// The command's wait status; `None` if there is no command or it was left running.
     pub wait_status: Option<i32>,
+    /// The CPUs that the command might use when it ended.
+    pub allowed_cpus: Option<f64>,
     /// Lost events, by kind.
     pub lost: Vec<Loss>,
     /// Whether the recording ended early and the reason was printed.
@@ -276,7 +279,10 @@ impl Session<'_> {
 
     fn reap_command(&self, outcome: &mut Outcome) {
         let ended = self.process.as_ref().is_some_and(has_ended);
-        outcome.wait_status = self.command.filter(|_| ended).and_then(reap);
+        let command = self.command.filter(|_| ended);
+        // The command may have limited itself, as taskset does before its exec.
+        outcome.allowed_cpus = command.and_then(|command| allowed_cpus(command.pid));
+        outcome.wait_status = command.and_then(reap);
     }
 }
 

@@ -47,6 +47,7 @@ fn value(report: &Report) -> Value {
     let rest = json!({
         "wall_ns": report.wall.0,
         "cpus": report.cpus,
+        "allowed_cpus": report.allowed_cpus,
         "collector": report.collector,
         "ended": report.ended,
         "exit": report.exit.and_then(ExitObject::of),

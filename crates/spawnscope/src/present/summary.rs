@@ -52,6 +52,15 @@ fn above_the_table(report: &Report, width: usize) -> String {
     page.finish()
 }
 
+/// Returns the number of CPUs, and how many of them the command might use if not all.
+pub(super) fn cpus(report: &Report) -> String {
+    let all = units::counted(u64::from(report.cpus), "CPU", "CPUs");
+    match report.allowed_cpus.filter(|allowed| *allowed < f64::from(report.cpus)) {
+        Some(allowed) => format!("{} of {all} allowed", (10.0 * allowed).round() / 10.0),
+        None => all,
+    }
+}
+
 /// Returns the sums over all launches, in one sentence.
 pub(super) fn totals(report: &Report) -> String {
     let all = &report.all;
@@ -62,7 +71,7 @@ pub(super) fn totals(report: &Report) -> String {
     };
     let mut totals = vec![
         format!("{} {wall}", units::time(report.wall)),
-        units::counted(u64::from(report.cpus), "CPU", "CPUs"),
+        cpus(report),
         units::counted(all.count, "launch", "launches"),
     ];
     if all.forks_without_exec > 0 {

@@ -125,7 +125,7 @@ pub(super) fn argument(file: Option<&str>) -> String {
 
 fn headline(page: &mut Page, report: &Report) {
     page.line([styled(TITLE, title(report, page.width()))]);
-    let cpus = units::counted(u64::from(report.cpus), "CPU", "CPUs");
+    let cpus = summary::cpus(report);
     page.line([styled(
         QUIET,
         format!("  {cpus}, recorded with {}", text::escape(report.collector.as_bytes())),

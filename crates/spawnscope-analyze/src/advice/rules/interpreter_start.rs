@@ -191,6 +191,6 @@ fn size(context: &RuleContext<'_, '_>, all: &[u32]) -> usize {
     if beside.count() * 2 < all.len() {
         return MOST_AT_ONCE;
     }
-    let batches = context.recording.info.cpus as usize * BATCHES_EACH;
+    let batches = context.recording.info.usable_cpus() as usize * BATCHES_EACH;
     (all.len() / batches.max(1)).clamp(2, MOST_AT_ONCE)
 }

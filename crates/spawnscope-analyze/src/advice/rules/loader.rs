@@ -7,6 +7,7 @@ use crate::advice::phrases::{launches, name, time};
 use crate::launch::{Exec, Launch};
 use crate::phases::Phase;
 use crate::whatif::changes::{Change, search_share};
+use crate::whatif::constants::Constants;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
 
@@ -18,8 +19,10 @@ const MANY: u32 = 12;
 const LARGE_SHARE: f64 = 0.3;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
+    let constants = context.whatif.constants;
     let searching = context.candidates(|_, launch| {
-        let failed: f64 = launch.execs.iter().map(failed_search_time).sum();
+        let execs = launch.execs.iter();
+        let failed: f64 = execs.map(|exec| failed_search_time(exec, constants)).sum();
         let load = launch.phases.get(Phase::Load)?;
         (failed >= LARGE_SEARCH_SHARE * load.0 as f64 && failed > 0.0)
             .then_some((launch.command.name, Nanos(failed as u64)))
@@ -34,8 +37,8 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     searching.chain(loading).collect()
 }
 
-fn failed_search_time(exec: &Exec<'_>) -> f64 {
-    exec.load().unwrap_or_default().0 as f64 * search_share(exec)
+fn failed_search_time(exec: &Exec<'_>, constants: &Constants) -> f64 {
+    exec.load().unwrap_or_default().0 as f64 * search_share(exec, constants)
 }
 
 /// Returns the number of libraries that the program of the last exec loads.

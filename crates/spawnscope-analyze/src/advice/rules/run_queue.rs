@@ -8,6 +8,7 @@ use crate::phases::Phase;
 use crate::replay::runnable;
 use crate::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
+use spawnscope_data::rows::Info;
 use spawnscope_data::units;
 
 /// More CPUs are expensive: they must save this share of the wall to be suggested.
@@ -33,17 +34,59 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         return Vec::new();
     }
     let wanted = wanted(context);
-    if wanted < CROWD * f64::from(context.recording.info.cpus) {
+    let limit = Limit::of(&context.recording.info);
+    if wanted < CROWD * f64::from(limit.cpus) {
         return Vec::new();
     }
     // Every wake-up has some latency. Only the time that more CPUs would save was queueing. The replay takes much longer than the checks
     // above, so it comes last.
     let replay = context.whatif.replay;
-    let twice = replay.with_cpus(context.recording.info.cpus.saturating_mul(2));
-    if replay.unchanged.since(twice) < large {
+    if replay.unchanged.since(replay.with_cpus(limit.more)) < large {
         return Vec::new();
     }
-    vec![finding(context, launches, waited, wanted)]
+    vec![finding(context, &limit, launches, waited, wanted)]
+}
+
+/// The CPUs that the command could use, and how many to try.
+struct Limit {
+    /// CPUs that the command could use.
+    cpus: u32,
+    /// CPUs of the machine.
+    all: u32,
+    /// Twice as many. Where the command could not use all CPUs of the machine, no more than those.
+    more: u32,
+}
+
+impl Limit {
+    fn of(info: &Info) -> Limit {
+        let (cpus, all) = (info.usable_cpus(), info.cpus);
+        let twice = cpus.saturating_mul(2);
+        let more = if cpus < all { twice.min(all) } else { twice };
+        Limit { cpus, all, more }
+    }
+
+    fn is_below_the_machine(&self) -> bool {
+        self.cpus < self.all
+    }
+
+    fn title(&self) -> String {
+        if self.is_below_the_machine() {
+            let (cpus, all) = (self.cpus, self.all);
+            return format!("the command may use {cpus} of {all} CPUs, and they are oversubscribed");
+        }
+        let cpus = units::counted(u64::from(self.cpus), "CPU is", "CPUs are");
+        format!("{cpus} oversubscribed")
+    }
+
+    fn fix(&self) -> String {
+        let more = self.more;
+        if self.is_below_the_machine() {
+            return format!(
+                "allow it {more} CPUs: look for taskset, cpusets, and the limit of its container or service (cpu.max, --cpus)"
+            );
+        }
+        format!("use a machine with {more} CPUs")
+    }
 }
 
 /// The report counts the queue time of new processes as launch tax, and not in its line for waiting. This sentence explains the difference.
@@ -56,13 +99,9 @@ fn of_it_new(context: &RuleContext<'_, '_>) -> String {
     format!("; {} of it as new processes, which counts as launch tax", time(new))
 }
 
-fn finding(context: &RuleContext<'_, '_>, launches: Vec<u32>, waited: Nanos, wanted: f64) -> Finding {
-    let cpus = context.recording.info.cpus;
-    let twice = cpus.saturating_mul(2);
-    let title = format!(
-        "{} oversubscribed",
-        units::counted(u64::from(cpus), "CPU is", "CPUs are")
-    );
+fn finding(context: &RuleContext<'_, '_>, limit: &Limit, launches: Vec<u32>, waited: Nanos, wanted: f64) -> Finding {
+    let Limit { cpus, more, .. } = *limit;
+    let title = limit.title();
     let evidence = format!(
         "{} on the critical path waited for a CPU, {} in all: {} of the wall{}",
         units::counted(launches.len() as u64, "process", "processes"),
@@ -74,9 +113,7 @@ fn finding(context: &RuleContext<'_, '_>, launches: Vec<u32>, waited: Nanos, wan
         .evidence(evidence)
         .evidence(format!("on average {wanted:.1} threads were running or runnable"))
         .evidence_of(too_many_jobs(context, cpus))
-        .fix(format!(
-            "use a machine with {twice} CPUs or, in a container, a higher limit (cpu.max, --cpus)"
-        ))
+        .fix(limit.fix())
         .fix("run other work on this machine at another time; start work that delays nothing with `nice`")
         .fix(format!(
             "fewer concurrent processes (-j{cpus}) use less memory, but save no wall time by themselves"
@@ -85,7 +122,7 @@ fn finding(context: &RuleContext<'_, '_>, launches: Vec<u32>, waited: Nanos, wan
             "the prediction ignores shared memory, disks and locks, which may limit the saving; it assumes that other \
              processes use as many CPUs as before",
         )
-        .predicted_by(Change::Cpus(twice), format!("--cpus={twice}"))
+        .predicted_by(Change::Cpus(more), format!("--cpus={more}"))
 }
 
 /// Names the first launch that asked for more jobs than there are CPUs, as `make -j16`.

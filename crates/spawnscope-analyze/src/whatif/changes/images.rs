@@ -5,6 +5,7 @@ use crate::launch::Exec;
 use crate::phases::Phase;
 use crate::tree::Forest;
 use crate::whatif::adjustments::Adjustments;
+use crate::whatif::constants::Constants;
 use spawnscope_data::event::Nanos;
 
 /// Removes the loader, as for a static program. Its C library still identifies the CPU, which the loader did before.
@@ -29,35 +30,44 @@ const MOST_IDENTIFYING: f64 = 0.9;
 /// Variation of the number of CPUID instructions between C libraries and CPUs, as a share of it.
 const IDENTIFY_SPREAD: f64 = 0.3;
 
-/// Number of failed lookups that take as long as one library that is found, mapped and relocated. 90 to 120 were measured with cached
-/// directories.
+/// Where the cost of a failed lookup was not measured: the number that takes as long as one library that is found, mapped and relocated.
+/// 22 to 120 were found, on several machines.
 const LOOKS_PER_LIBRARY: f64 = 100.0;
 /// Failed lookups that glibc always makes: `/etc/ld.so.preload`.
 const USUAL_LOOKS: u32 = 1;
+/// Upper limit of the search, as a share of `load`.
+const MOST_SEARCHING: f64 = 0.95;
 
 /// Returns the share of an exec's `load` that its loader spent on failed lookups. Zero when the recording lacks the counts.
 #[must_use]
-pub fn search_share(exec: &Exec<'_>) -> f64 {
-    let (Some(found), Some(failed)) = (exec.load_opens, exec.load_failed_opens) else {
+pub fn search_share(exec: &Exec<'_>, constants: &Constants) -> f64 {
+    let (Some(found), Some(failed), Some(load)) = (exec.load_opens, exec.load_failed_opens, exec.load()) else {
         return 0.0;
     };
-    let looks = f64::from(failed.saturating_sub(USUAL_LOOKS)) / LOOKS_PER_LIBRARY;
-    looks / (looks + f64::from(found.max(1)))
+    let (load, looks) = (load.0.max(1) as f64, f64::from(failed.saturating_sub(USUAL_LOOKS)));
+    if let Some(look) = constants.failed_look {
+        return (looks * look / load).min(MOST_SEARCHING);
+    }
+    // Before the loader looks for anything, it identifies the CPU.
+    let identifying = (constants.identify.unwrap_or_default() / load).min(MOST_IDENTIFYING);
+    let libraries = looks / LOOKS_PER_LIBRARY;
+    (1.0 - identifying) * libraries / (libraries + f64::from(found.max(1)))
 }
 
 /// Removes the failed lookups of the loader.
-pub(super) fn without_search(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
+pub(super) fn without_search(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
+    let Context { forest, constants, .. } = context;
     let mut affected = Vec::new();
     for &launch in launches {
         let execs = &forest.launches[launch as usize].execs;
         for (number, exec) in execs.iter().enumerate() {
-            let remains = 1.0 - search_share(exec);
+            let remains = 1.0 - search_share(exec, constants);
             match execs.len() {
                 1 => adjustments.scale(launch, Phase::Load, remains),
                 _ => adjustments.scale_piece(launch, Phase::Load, number, remains),
             }
         }
-        if execs.iter().any(|exec| search_share(exec) > 0.0) {
+        if execs.iter().any(|exec| search_share(exec, constants) > 0.0) {
             affected.push(launch);
         }
     }

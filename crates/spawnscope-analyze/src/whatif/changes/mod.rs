@@ -1,5 +1,6 @@
 //! The available changes. Each turns a set of launches into adjustments, and returns the launches it applies to.
 
+mod batch;
 mod images;
 mod machine;
 mod memory;
@@ -83,13 +84,13 @@ impl Change {
         match self {
             Change::Remove => removal::remove(forest, launches, adjustments),
             Change::Builtin => removal::builtin(context, launches, adjustments),
-            Change::Batch(size) => removal::batch(context, launches, size, adjustments),
+            Change::Batch(size) => batch::batch(context, launches, size, adjustments),
             Change::Vfork => memory::vfork(context, launches, adjustments),
             Change::HugePages => memory::huge_pages(context, launches, adjustments),
             Change::SteadyParent => memory::steady_parent(context, launches, adjustments),
             Change::NoShell => shells::no_shell(forest, launches, adjustments),
             Change::Static => images::without_loader(context, launches, adjustments),
-            Change::NoSearch => images::without_search(forest, launches, adjustments),
+            Change::NoSearch => images::without_search(context, launches, adjustments),
             Change::Direct => shells::direct(context, launches, adjustments),
             Change::Absolute => images::absolute(forest, launches, adjustments),
             Change::CloseRange => images::close_range(forest, launches, adjustments),

@@ -1,10 +1,9 @@
-//! Launches that are removed or merged: remove, builtin, batch.
+//! Launches that are removed: remove, builtin.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeSet, HashSet};
 
 use super::Context;
 use crate::launch::Launch;
-use crate::patterns::chains::did_other_work;
 use crate::patterns::pipeline::is_captured;
 use crate::phases::Phase;
 use crate::tree::Forest;
@@ -101,76 +100,4 @@ fn with_company(forest: &Forest<'_>, launches: &[u32]) -> HashSet<u32> {
         }
     }
     company
-}
-
-/// Merges up to `size` launches of one program by one parent into the first of them. The fixed part of a run is paid once; the work beyond
-/// it stays. A process that did other work before it became the program is skipped.
-pub(super) fn batch(context: Context<'_, '_>, launches: &[u32], size: u32, adjustments: &mut Adjustments) -> Vec<u32> {
-    let Context { forest, timelines, .. } = context;
-    let run_of = |launch: u32| forest.launches[launch as usize].phases.get(Phase::Run);
-    let mut runs: HashMap<&[u8], Vec<Nanos>> = HashMap::new();
-    let mut groups: BTreeMap<(usize, &[u8]), Vec<u32>> = BTreeMap::new();
-    let only_that = |launch: &&u32| !did_other_work(forest, timelines, **launch);
-    for &launch in launches.iter().filter(only_that) {
-        let each = &forest.launches[launch as usize];
-        if let (Some(parent), Some(run)) = (forest.parent(launch as usize), run_of(launch)) {
-            runs.entry(each.command.name).or_default().push(run);
-            groups.entry((parent, each.command.name)).or_default().push(launch);
-        }
-    }
-    let fixed: HashMap<&[u8], Fixed> = runs.into_iter().map(|(name, runs)| (name, Fixed::of(runs))).collect();
-    let mut affected = Vec::new();
-    for ((_, program), group) in groups {
-        for batch in group.chunks(size.max(1) as usize).filter(|batch| batch.len() > 1) {
-            let fixed = fixed[program].bounded(&forest.launches[batch[0] as usize]);
-            let runs = batch.iter().filter_map(|launch| run_of(*launch));
-            let work: f64 = runs.map(|run| (run.0 as f64 - fixed.likely).max(0.0)).sum();
-            let own = run_of(batch[0]).unwrap_or_default().0.max(1);
-            adjustments.scale(batch[0], Phase::Run, (fixed.likely + work) / own as f64);
-            adjustments.uncertain += (fixed.most - fixed.likely) / 2.0 * (batch.len() - 1) as f64;
-            batch[1..].iter().for_each(|launch| adjustments.remove(forest, *launch));
-            adjustments.count_together(batch);
-            affected.extend(batch);
-        }
-    }
-    affected
-}
-
-/// The fixed part of a program's run that each launch pays, in nanoseconds.
-#[derive(Clone, Copy)]
-struct Fixed {
-    likely: f64,
-    most: f64,
-}
-
-/// From this ratio of median to shortest run, the shortest run did almost no work.
-const DIFFERENT: f64 = 1.5;
-/// Below this ratio of median to shortest run, launches do equal work, and the runs do not separate the fixed part from the work.
-const ALIKE: f64 = 1.1;
-/// Share of work in the shortest run where all runs are alike. 0.05 to 0.35 for coreutils programs on small files.
-const WORK_OF_ALIKE: f64 = 0.3;
-/// Upper limit of the start-up time of a program, as a multiple of exec and load. python3 is close to it.
-const MOST_STARTS: f64 = 25.0;
-
-impl Fixed {
-    /// Estimates the fixed part from runs. It is at most the shortest run.
-    fn of(mut runs: Vec<Nanos>) -> Fixed {
-        runs.sort_unstable();
-        let (least, median) = (runs[0].0 as f64, runs[runs.len() / 2].0 as f64);
-        let alike = ((DIFFERENT - median / least.max(1.0)) / (DIFFERENT - ALIKE)).clamp(0.0, 1.0);
-        Fixed {
-            likely: least * (1.0 - WORK_OF_ALIKE * alike),
-            most: least,
-        }
-    }
-
-    /// Limits the fixed part to the longest plausible start-up.
-    fn bounded(self, launch: &Launch<'_>) -> Fixed {
-        let phase = |phase| launch.phases.get(phase).unwrap_or_default().0 as f64;
-        let most = MOST_STARTS * (phase(Phase::Exec) + phase(Phase::Load));
-        Fixed {
-            likely: self.likely.min(most),
-            most: self.most.min(most),
-        }
-    }
 }

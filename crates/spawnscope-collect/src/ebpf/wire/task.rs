@@ -95,6 +95,13 @@ pub struct WireTask {
     /// 1: a CPU has begun to follow this process, which existed before the recording.
     pub claimed: u32,
     pub held_calls: u32,
+    /// Its stack pointer when its program started, until its work begins; 0: not looked for.
+    pub entry_stack: u64,
+    /// Its CPU time when its program began its work; 0: not seen.
+    pub work_cpu: u64,
+    /// System calls that could have begun it.
+    pub work_looks: u32,
+    pub reserved: u32,
 }
 
 /// `flags` of a task: do not follow it or its children.

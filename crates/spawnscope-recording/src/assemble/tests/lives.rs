@@ -35,6 +35,7 @@ fn a_whole_life_becomes_one_row_with_every_instant() {
         parent_faults: Some(5),
         script_stack: Some(StackId::at(1)),
         native_stack: None,
+        work_cpu: None,
     };
     assert_eq!(*row, expected);
 }

@@ -144,7 +144,7 @@ pub(super) fn covered(context: &RuleContext<'_, '_>) -> HashSet<u32> {
 fn batches_of<'a>(context: &RuleContext<'_, 'a>, parent: usize) -> Vec<(BatchKey<'a>, Vec<u32>)> {
     let forest = context.forest();
     let children = forest.children(parent);
-    let cpus = context.recording.info.cpus as usize;
+    let cpus = context.recording.info.usable_cpus() as usize;
     if children.len() < HABIT {
         return Vec::new();
     }

@@ -1,0 +1,133 @@
+//! Recognizes waits for children that a recording shows as waits for a CPU. A parent that is woken on the CPU where its child runs stays
+//! runnable until the child is gone, and then reaps it without blocking: it waited for the child, and would have on any CPU. Such slices are
+//! rewritten as waits that the end of the child ended.
+
+use std::collections::HashSet;
+
+use crate::external_wait::waker_is_cause;
+use crate::grouped::Grouped;
+use crate::launch::Launch;
+use crate::timeline::{ThreadIndex, Timelines, last_threads, run_queue_span};
+use crate::tree::Forest;
+use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
+use spawnscope_data::rows::{SliceRow, WakerRow};
+
+/// The reaped children of each launch, in order of reaping.
+#[derive(Clone, Debug)]
+pub(super) struct Reaps(Grouped<Reap>);
+
+/// A child that its parent reaped.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Reap {
+    /// Its index in the forest.
+    pub(super) child: u32,
+    /// When it could be reaped.
+    pub(super) zombie: Nanos,
+    /// When the parent's wait for it returned, after `zombie`.
+    pub(super) reaped: Nanos,
+}
+
+impl Reaps {
+    /// Returns the reaps of all launches. A child that the kernel reaped itself needs no wait.
+    pub(super) fn of(forest: &Forest<'_>) -> Reaps {
+        let reap = |(child, launch): (u32, &Launch<'_>)| {
+            let (zombie, reaped) = (launch.instants.zombie.get()?, launch.instants.reaped.get()?);
+            let parent = forest.parent(child as usize).filter(|_| zombie < reaped)?;
+            Some((parent as u32, Reap { child, zombie, reaped }))
+        };
+        let mut reaps: Vec<(u32, Reap)> = (0..).zip(&forest.launches).filter_map(reap).collect();
+        reaps.sort_unstable_by_key(|(parent, reap)| (*parent, reap.reaped, reap.child));
+        Reaps(Grouped::new(forest.launches.len(), reaps))
+    }
+
+    /// Returns the children that a launch reaped.
+    pub(super) fn of_launch(&self, launch: u32) -> &[Reap] {
+        self.0.of(launch as usize)
+    }
+
+    /// Returns the children that a launch reaped after `from`, up to `to`.
+    pub(super) fn between(&self, launch: u32, from: Nanos, to: Nanos) -> &[Reap] {
+        let all = self.of_launch(launch);
+        let place = |at: Nanos| all.partition_point(|reap| reap.reaped <= at);
+        &all[place(from)..place(to).max(place(from))]
+    }
+}
+
+/// Rewrites the slices after which a thread waited for a CPU until its child had ended.
+pub(super) fn mark(timelines: &mut Timelines, reaps: &Reaps) {
+    let found: Vec<(ThreadIndex, usize, Reap)> = (0..timelines.threads.len() as ThreadIndex)
+        .flat_map(|thread| waits_of(timelines, reaps, thread))
+        .collect();
+    let children: HashSet<u32> = found.iter().map(|(.., reap)| reap.child).collect();
+    let last = last_threads(timelines, |launch| children.contains(&launch));
+    for (thread, index, reap) in found {
+        let ended_by = last.get(&reap.child).copied().unwrap_or(reap.child);
+        let task = timelines.slices(ended_by).last().map(|slice| slice.task);
+        let task = task.filter(|_| is_created(timelines, ended_by));
+        if let Some((slice, task)) = timelines.slices(thread).get(index).zip(task) {
+            timelines.replace(thread, index, waiting_for(&slice, reap.zombie, task));
+        }
+    }
+}
+
+/// Returns the slices of a thread that show a wait for a child as one for a CPU, by index, with the child.
+fn waits_of(timelines: &Timelines, reaps: &Reaps, thread: ThreadIndex) -> Vec<(ThreadIndex, usize, Reap)> {
+    let launch = timelines.threads[thread as usize].launch;
+    if reaps.of_launch(launch).is_empty() {
+        return Vec::new();
+    }
+    let slices = timelines.slices(thread);
+    let pairs = slices.iter().zip(slices.iter().skip(1)).enumerate();
+    let wait = |(index, (slice, next)): (usize, (SliceRow, SliceRow))| {
+        let back = Nanos(slice.off.0 + slice.off_span?.0);
+        let woken = Nanos(back.0.saturating_sub(run_queue_span(&slice)?.0));
+        let ended = reaps.between(launch, back, next.off).iter();
+        let ended = ended.filter(|reap| woken < reap.zombie && reap.zombie <= back);
+        let ended = ended.filter(|reap| creator_of(timelines, reap.child, launch) == thread);
+        let reap = *ended.max_by_key(|reap| reap.zombie)?;
+        // What the parent did before it reaped the child would have fitted into the wait, so it would have waited anyway.
+        let worked = reap.reaped.since(back);
+        let is_wait = worked < reap.zombie.since(woken) && can_be_a_wait(&slice);
+        is_wait.then_some((thread, index, reap))
+    };
+    pairs.filter_map(wait).collect()
+}
+
+/// Returns the thread that created a child; the parent's first thread if unknown.
+pub(crate) fn creator_of(timelines: &Timelines, child: u32, parent: u32) -> ThreadIndex {
+    timelines.threads[child as usize].creator.get().unwrap_or(parent)
+}
+
+/// Whether the recording contains the creation of a thread. Without that, a replay never starts it, and a wait for it would not end.
+pub(crate) fn is_created(timelines: &Timelines, thread: ThreadIndex) -> bool {
+    let thread = timelines.threads[thread as usize];
+    thread.creator.get().is_some() && thread.created.get().is_some()
+}
+
+/// Whether the wait before the wait for a CPU may become part of one for a child. A sleep or a wait for a disk stays what it is.
+fn can_be_a_wait(slice: &SliceRow) -> bool {
+    match slice.reason {
+        LeftCpu::Created | LeftCpu::Ended => false,
+        LeftCpu::Preempted => true,
+        _ => waker_is_cause(&SliceRow {
+            is_waker_certain: None,
+            ..*slice
+        }),
+    }
+}
+
+/// Returns the slice as one that waits for the end of a child. A thread that was preempted had not yet called for the wait.
+fn waiting_for(slice: &SliceRow, ended: Nanos, by: TaskId) -> SliceRow {
+    let reason = match slice.reason {
+        LeftCpu::Preempted => LeftCpu::Interruptible,
+        reason => reason,
+    };
+    SliceRow {
+        reason,
+        wake_span: Some(ended.since(slice.off)),
+        waker: Some(WakerRow::Task(by)),
+        is_waker_certain: Some(true),
+        object: None,
+        ..*slice
+    }
+}

@@ -1,0 +1,28 @@
+//! How long a launch worked.
+
+use crate::phases::Phase;
+use crate::pieces::Piece;
+use crate::timeline::{ThreadIndex, Timelines, run_queue_span};
+use crate::tree::Forest;
+use spawnscope_data::event::Nanos;
+use spawnscope_data::rows::SliceRow;
+
+/// Returns the run phase of a launch without the time in which it was runnable but had no CPU. Sleeping counts, since it may be the purpose
+/// of the program.
+pub(crate) fn working(forest: &Forest<'_>, timelines: &Timelines, index: usize) -> Option<Nanos> {
+    let launch = &forest.launches[index];
+    let run = launch.phases.get(Phase::Run)?;
+    let slices = timelines.slices(index as ThreadIndex);
+    let without_cpu = |slice: &SliceRow| {
+        let back = Nanos(slice.off.0 + slice.off_span?.0);
+        Some((Nanos(back.0.saturating_sub(run_queue_span(slice)?.0)), back))
+    };
+    let queued = |piece: &Piece| {
+        let within = |(from, to): (Nanos, Nanos)| to.min(piece.end).since(from.max(piece.start)).0;
+        let queued = slices.iter().filter_map(|slice| without_cpu(&slice));
+        queued.map(within).sum::<u64>()
+    };
+    let pieces = launch.pieces(Some(forest.end));
+    let runs = pieces.iter().filter(|piece| piece.phase == Phase::Run);
+    Some(run.since(Nanos(runs.map(queued).sum())))
+}

@@ -1,0 +1,62 @@
+//! Reaps that did not block, because the child had ended before: the parent still depends on that end, in a what-if even more than in the
+//! recording.
+
+use std::collections::HashSet;
+
+use crate::child_waits::{creator_of, is_created};
+use crate::launch::Launch;
+use crate::timeline::{ThreadIndex, Timelines, beginning, last_threads};
+use crate::tree::Forest;
+use spawnscope_data::event::Nanos;
+
+/// A child whose end a thread needed without waiting for it.
+pub(super) struct Reap {
+    /// The thread that reaped it.
+    pub(super) parent: ThreadIndex,
+    /// The thread with which the child ended.
+    pub(super) child: ThreadIndex,
+    /// When the child could be reaped.
+    pub(super) zombie: Nanos,
+    /// When the parent's wait returned.
+    pub(super) reaped: Nanos,
+}
+
+/// Returns the reaps in the window that did not end a recorded wait.
+pub(super) fn without_wait<'f>(
+    forest: &'f Forest<'_>,
+    timelines: &'f Timelines,
+    (start, end): (Nanos, Nanos),
+) -> impl Iterator<Item = Reap> + 'f {
+    // The thread with which a launch ended is only in question if it had several.
+    let several: HashSet<u32> = timelines.threads[forest.launches.len()..]
+        .iter()
+        .map(|thread| thread.launch)
+        .collect();
+    let last = last_threads(timelines, |launch| several.contains(&launch));
+    let reap = move |(index, launch): (u32, &Launch<'_>)| {
+        let at = &launch.instants;
+        let (zombie, reaped) = (at.zombie.get()?, at.reaped.get()?);
+        let parent = creator_of(timelines, index, forest.parent(index as usize)? as u32);
+        let child = last.get(&index).copied().unwrap_or(index);
+        let is_inside = start < zombie && zombie < reaped && reaped <= end && is_created(timelines, child);
+        let is_new = is_inside && is_on_a_cpu_without_waiting_for(timelines, parent, reaped, index);
+        is_new.then_some(Reap {
+            parent,
+            child,
+            zombie,
+            reaped,
+        })
+    };
+    (0..).zip(&forest.launches).filter_map(reap)
+}
+
+/// Whether a thread was on a CPU at an instant, in a stretch that did not begin with the end of a wait for the launch.
+fn is_on_a_cpu_without_waiting_for(timelines: &Timelines, thread: ThreadIndex, at: Nanos, launch: u32) -> bool {
+    let slices = timelines.slices(thread);
+    let begun = slices.partition_point(|slice| beginning(slice) < at);
+    let current = begun.checked_sub(1).and_then(|index| slices.get(index));
+    let before = begun.checked_sub(2).and_then(|index| slices.get(index));
+    let cause = before.and_then(|slice| timelines.cause(thread, &slice));
+    let has_waited = cause.is_some_and(|cause| timelines.threads[cause as usize].launch == launch);
+    current.is_some_and(|slice| at <= slice.off) && !has_waited
+}

@@ -1,0 +1,95 @@
+//! Predictions of batches: the start-up of a program is saved, its work is not.
+
+use spawnscope_analyze::whatif::changes::Change;
+use spawnscope_data::event::{LaunchId, Nanos};
+
+use crate::builder::Spans;
+use crate::serial::{Serial, predict};
+use crate::whatif::{DIRNAME, LAUNCH, none, saved};
+
+#[test]
+fn a_batch_pays_the_fixed_part_once_and_all_of_the_work() {
+    let mut serial = Serial::new();
+    let works = [0, 100_000, 150_000, 0, 700_000];
+    let launches: Vec<LaunchId> = works
+        .iter()
+        .map(|work| {
+            let run = Spans::USUAL.run + work;
+            serial.launch(&Spans { run, ..Spans::USUAL }, DIRNAME)
+        })
+        .collect();
+    // Four of five are merged, and one stays alone.
+    let saved = saved(&serial.finish(), &[(Change::Batch(4), &launches)]);
+    assert_eq!(saved, 3 * LAUNCH);
+}
+
+#[test]
+fn the_first_launch_of_a_batch_does_not_widen_the_interval() {
+    let mut serial = Serial::new();
+    let run = 500_000;
+    let launches: Vec<LaunchId> = (0..6)
+        .map(|_| serial.launch(&Spans { run, ..Spans::USUAL }, DIRNAME))
+        .collect();
+    let prediction = predict(&serial.finish(), &none(), &[(Change::Batch(2), &launches)]);
+    let [expected, least, _] = prediction.saving();
+    assert!(least.0 > expected.0 / 2, "{:?}", prediction.saving());
+}
+
+#[test]
+fn equal_runs_bound_the_fixed_part_of_a_run() {
+    let batched = |run: u64, program: (&str, &[&str])| {
+        let mut serial = Serial::new();
+        let launches: Vec<LaunchId> = (0..4)
+            .map(|_| serial.launch(&Spans { run, ..Spans::USUAL }, Some(program)))
+            .collect();
+        let saved = saved(&serial.finish(), &[(Change::Batch(4), &launches)]);
+        saved as f64 / 3.0 - (LAUNCH - Spans::USUAL.run) as f64
+    };
+    let gzip: (&str, &[&str]) = ("/usr/bin/gzip", &["gzip", "-9", "-c", "file"]);
+    let off = (batched(200_000, gzip) - 0.7 * 200_000.0).abs();
+    assert!(off < 100.0, "most of a short run, but not all of it: {off}");
+    let begin = (Spans::USUAL.exec + Spans::USUAL.load) as f64;
+    let off = (batched(10_000_000, gzip) - 0.5 * begin).abs();
+    assert!(off < 100.0, "a program in machine code begins its work soon: {off}");
+    let python: (&str, &[&str]) = ("/usr/bin/python3", &["python3", "-c", "work()"]);
+    let off = (batched(10_000_000, python) - 7_000_000.0).abs();
+    assert!(off < 100.0, "an interpreter may take most of that: {off}");
+    let off = (batched(2_000_000_000, python) - 15.0 * begin).abs();
+    assert!(off < 100.0, "but no program takes seconds to begin: {off}");
+}
+
+#[test]
+fn a_recorded_start_up_is_what_a_batch_saves() {
+    let start_up = 900_000;
+    let mut serial = Serial::new();
+    let spans = Spans {
+        run: 1_000_000,
+        ..Spans::USUAL
+    };
+    let launches: Vec<LaunchId> = (0..8).map(|_| serial.launch(&spans, DIRNAME)).collect();
+    for launch in &launches {
+        serial.builder.row(*launch).work_cpu = Some(Nanos(spans.setup + spans.exec + spans.load + start_up));
+    }
+    let prediction = predict(&serial.finish(), &none(), &[(Change::Batch(8), &launches)]);
+    let [expected, least, most] = prediction.saving();
+    let off = expected.0.abs_diff(7 * (LAUNCH - Spans::USUAL.run + start_up));
+    assert!(off < 100, "{off}");
+    assert!(most.0 - least.0 < expected.0 / 3, "{:?}", prediction.saving());
+}
+
+#[test]
+fn work_that_stays_does_not_make_a_batch_uncertain() {
+    // Most of each run is work. The saving of one batch of eight is known from its eight launches.
+    let mut serial = Serial::new();
+    let run = 10_000_000;
+    let launches: Vec<LaunchId> = (0..8)
+        .map(|_| serial.launch(&Spans { run, ..Spans::USUAL }, DIRNAME))
+        .collect();
+    let prediction = predict(&serial.finish(), &none(), &[(Change::Batch(8), &launches)]);
+    let [expected, least, _] = prediction.saving();
+    let off = expected.0.abs_diff(7 * (LAUNCH - Spans::USUAL.run + 350_000));
+    assert!(off < 100, "{off}");
+    assert!(least.0 > expected.0 / 3, "{:?}", prediction.saving());
+    let half = prediction.high.since(prediction.low).0 / 2;
+    assert!(half < prediction.predicted.0 / 10, "{prediction:?}");
+}

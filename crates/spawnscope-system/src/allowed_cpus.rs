@@ -1,0 +1,81 @@
+//! How many CPUs a process may use: its affinity, which cpusets limit as well, and the CPU quotas of its control groups.
+
+use std::fs;
+use std::path::Path;
+
+use crate::control_groups;
+use rustix::thread::sched_getaffinity;
+use spawnscope_data::event::Pid;
+
+/// Returns the CPUs that a process may use, from its affinity and the quota of this process's own control groups. A quota of one and a
+/// half CPUs is 1.5. It may have ended, but not been reaped. `None` if it is gone.
+#[must_use]
+pub fn allowed_cpus(process: Pid) -> Option<f64> {
+    let affinity = sched_getaffinity(rustix::process::Pid::from_raw(process.0)).ok()?;
+    let count = f64::from(affinity.count());
+    Some(quota(Path::new("/")).map_or(count, |quota| quota.min(count))).filter(|allowed| *allowed > 0.0)
+}
+
+/// Returns the smallest quota of this process's groups and their ancestors. `None` without one.
+fn quota(root: &Path) -> Option<f64> {
+    let folders = control_groups::folders(root, "self", "cpu");
+    let quotas = folders.iter().filter_map(|folder| quota_in(folder));
+    quotas.filter(|quota| *quota > 0.0).reduce(f64::min)
+}
+
+fn quota_in(folder: &Path) -> Option<f64> {
+    let read = |name: &str| fs::read_to_string(folder.join(name)).ok();
+    // A group without a quota has "max" or -1 in its place.
+    let positive = |text: &str| text.trim().parse::<f64>().ok().filter(|micros| *micros > 0.0);
+    if let Some(text) = read("cpu.max") {
+        let (quota, period) = text.trim().split_once(' ')?;
+        return Some(positive(quota)? / positive(period)?);
+    }
+    Some(positive(&read("cpu.cfs_quota_us")?)? / positive(&read("cpu.cfs_period_us")?)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn quota_of(files: &[(&str, &str)]) -> Option<f64> {
+        let root = tempfile::tempdir().unwrap();
+        for (name, text) in files {
+            let path = root.path().join(name);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, text).unwrap();
+        }
+        quota(root.path())
+    }
+
+    #[test]
+    fn the_strictest_group_counts() {
+        let own = ("proc/self/cgroup", "0::/a/b\n");
+        assert_eq!(quota_of(&[own]), None);
+        assert_eq!(quota_of(&[own, ("sys/fs/cgroup/a/b/cpu.max", "max 100000\n")]), None);
+        let above = ("sys/fs/cgroup/a/cpu.max", "150000 100000\n");
+        assert_eq!(quota_of(&[own, above]), Some(1.5));
+        assert_eq!(
+            quota_of(&[own, above, ("sys/fs/cgroup/a/b/cpu.max", "20000 10000\n")]),
+            Some(1.5)
+        );
+    }
+
+    #[test]
+    fn the_first_version_of_control_groups_is_read() {
+        let own = ("proc/self/cgroup", "4:cpu,cpuacct:/x\n1:name=systemd:/x\n");
+        let period = ("sys/fs/cgroup/cpu/x/cpu.cfs_period_us", "100000\n");
+        let limited = [own, period, ("sys/fs/cgroup/cpu/x/cpu.cfs_quota_us", "50000\n")];
+        assert_eq!(quota_of(&limited), Some(0.5));
+        assert_eq!(
+            quota_of(&[own, period, ("sys/fs/cgroup/cpu/x/cpu.cfs_quota_us", "-1\n")]),
+            None
+        );
+    }
+
+    #[test]
+    fn this_process_may_use_a_cpu() {
+        assert!(allowed_cpus(Pid(std::process::id().cast_signed())).is_some_and(|cpus| cpus > 0.0));
+        assert_eq!(allowed_cpus(Pid(i32::MAX)), None);
+    }
+}

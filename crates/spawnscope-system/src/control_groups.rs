@@ -1,0 +1,29 @@
+//! The control groups of a process, of both versions. In a container, the names may be those outside; missing directories are skipped by
+//! whoever reads them, and the topmost one is the container's own.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Returns the directories of a process's groups for a controller, and those of all their ancestors. `process` is its name in /proc.
+#[must_use]
+pub fn folders(root: &Path, process: &str, controller: &str) -> Vec<PathBuf> {
+    let text = fs::read_to_string(root.join("proc").join(process).join("cgroup")).unwrap_or_default();
+    let mut folders = Vec::new();
+    for line in text.lines() {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(group)) = (parts.next(), parts.next()) else {
+            continue;
+        };
+        let places: Vec<PathBuf> = match controllers {
+            "" => vec!["sys/fs/cgroup".into(), "sys/fs/cgroup/unified".into()],
+            names if names.split(',').any(|name| name == controller) => {
+                vec![Path::new("sys/fs/cgroup").join(controller)]
+            }
+            _ => Vec::new(),
+        };
+        for above in Path::new(group.trim_start_matches('/')).ancestors() {
+            folders.extend(places.iter().map(|place| root.join(place).join(above)));
+        }
+    }
+    folders
+}
