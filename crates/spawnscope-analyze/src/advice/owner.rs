@@ -156,7 +156,10 @@ mod tests {
                 Owner::ThirdParty,
             ),
             ("/usr/share/bash-completion/completions/git", Owner::ThirdParty),
-            ("/root/.cargo/registry/src/index/cc-1.0/src/lib.rs", Owner::ThirdParty),
+            (
+                "/home/me/.cargo/registry/src/index/cc-1.0/src/lib.rs",
+                Owner::ThirdParty,
+            ),
             ("/usr/local/bin/deploy", Owner::User),
             ("/home/me/vendors/list.sh", Owner::User),
             ("build.sh", Owner::User),

@@ -31,3 +31,4 @@ mod tree;
 mod waits;
 mod wakers;
 mod whatif;
+mod whatif_work;

@@ -320,11 +320,11 @@ pub struct WhatifArguments {
 
 const TREE_EXAMPLES: &str = "\
 Examples:
-  spawnscope tree                         alike siblings folded into one line
-  spawnscope tree --unfold | less         every process
-  spawnscope tree --match git ci.db       git, and what led to it
-  spawnscope tree --depth 2               the upper levels
-  spawnscope tree --critical              what determined the wall";
+  spawnscope tree                     alike siblings as one line
+  spawnscope tree --unfold | less     every process
+  spawnscope tree --match git ci.db   git, and what led to it
+  spawnscope tree --depth 2           the upper levels
+  spawnscope tree --critical          what determined the wall";
 
 /// Arguments of `tree`.
 #[derive(Debug, Args)]
