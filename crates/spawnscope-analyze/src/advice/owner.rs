@@ -96,7 +96,7 @@ impl Owner {
         let is_installed = INSTALLED.iter().any(|begin| path.starts_with(begin)) && !path.starts_with(LOCAL);
         match kind {
             Some(owner) => owner,
-            None if is_installed || DOWNLOADED.iter().any(|part| contains(part)) => Owner::ThirdParty,
+            None if is_installed || DOWNLOADED.iter().any(contains) => Owner::ThirdParty,
             None => Owner::User,
         }
     }
