@@ -18,6 +18,11 @@ pub struct Repeat {
     pub total: Nanos,
 }
 
+/// Arguments and working directory.
+type CommandLine<'a> = (&'a [u8], Option<&'a [u8]>);
+/// Number of launches and their summed wall time, in nanoseconds.
+type Sums = (u64, u64);
+
 /// A command line that was launched less often is not a habit.
 const LEAST: u64 = 5;
 /// Maximum number of command lines that are reported.
@@ -25,7 +30,7 @@ const MOST: usize = 10;
 
 /// Returns the command lines that were repeated for the longest time.
 pub(crate) fn repeats(forest: &Forest<'_>) -> Vec<Repeat> {
-    let mut lines: HashMap<(&[u8], Option<&[u8]>), (u64, u64)> = HashMap::new();
+    let mut lines: HashMap<CommandLine<'_>, Sums> = HashMap::new();
     for launch in forest.launches.iter().filter(|launch| launch.is_launch()) {
         if let Some(exec) = launch.execs.last().filter(|exec| !exec.argv_cut) {
             let (count, total) = lines.entry((exec.argv(), exec.cwd())).or_default();

@@ -1,11 +1,12 @@
 //! What of a tree is shown: alike siblings folded into one line, only some launches with what led to them, only the upper levels.
 
+use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::tree::{Forest, Step};
 use spawnscope_data::event::Nanos;
 
-/// This many alike siblings in a row are folded: the first one is shown, the others are counted.
+/// This many alike siblings are folded: the first one is shown, the others are counted.
 const FOLDED_FROM: usize = 4;
 
 /// Which lines of a tree are shown. The default shows all launches.
@@ -24,7 +25,7 @@ pub struct TreeOptions<'o> {
 pub enum Line {
     /// A launch.
     Launch(Step),
-    /// Siblings like the launch above, with everything that they launched.
+    /// Later siblings like the launch above, with everything that they launched.
     Folded {
         /// Depth of the siblings.
         depth: usize,
@@ -116,9 +117,9 @@ impl<'v, 'a> TreeView<'v, 'a> {
             return;
         }
         let first_line = pending.len();
-        for alike in siblings.chunk_by(|one, other| self.are_alike(*one, *other)) {
+        for alike in self.by_shape(siblings) {
             let is_folded = alike.len() >= FOLDED_FROM;
-            let single = if is_folded { &alike[..1] } else { alike };
+            let single = if is_folded { &alike[..1] } else { &alike[..] };
             pending.extend(single.iter().map(|index| {
                 Line::Launch(Step {
                     index: *index,
@@ -155,9 +156,23 @@ impl<'v, 'a> TreeView<'v, 'a> {
         }
     }
 
-    fn are_alike(&self, one: usize, other: usize) -> bool {
-        let shapes = self.shapes.get(one).zip(self.shapes.get(other));
-        shapes.is_some_and(|(one, other)| one == other)
+    /// Groups siblings that are folded, each group at the place of its first member. The others stay alone, in order.
+    fn by_shape(&self, siblings: Vec<usize>) -> Vec<Vec<usize>> {
+        let mut counts: HashMap<u64, usize> = HashMap::new();
+        for shape in siblings.iter().filter_map(|index| self.shapes.get(*index)) {
+            *counts.entry(*shape).or_default() += 1;
+        }
+        let mut places: HashMap<u64, usize> = HashMap::new();
+        let mut groups: Vec<Vec<usize>> = Vec::new();
+        for index in siblings {
+            let shape = self.shapes.get(index).filter(|shape| counts[*shape] >= FOLDED_FROM);
+            let place = shape.map_or(groups.len(), |shape| *places.entry(*shape).or_insert(groups.len()));
+            if place == groups.len() {
+                groups.push(Vec::new());
+            }
+            groups[place].push(index);
+        }
+        groups
     }
 }
 

@@ -184,7 +184,7 @@ fn wrong_usage_exits_with_125_and_names_the_mistake() {
     assert!(failure(&["bench", "--max", "-1"]).contains("not a number of bytes"));
     assert!(failure(&["bench", "--json", "--csv"]).contains("cannot be used with"));
     assert!(failure(&["export"]).contains("--format"));
-    assert!(failure(&["report", "--by", "moon"]).contains("command, args, parent, line, caller"));
+    assert!(failure(&["report", "--by", "moon"]).contains("command, args, subcommand, parent, line, caller"));
     assert!(failure(&["flame", "--phase", "moon"]).contains("create, queue"));
     assert!(failure(&["flame", "--folded", "--title", "x"]).contains("cannot be used with"));
     let negative = failure(&["report", "--top", "-1"]);

@@ -96,7 +96,7 @@ impl Owner {
         let is_installed = INSTALLED.iter().any(|begin| path.starts_with(begin)) && !path.starts_with(LOCAL);
         match kind {
             Some(owner) => owner,
-            None if is_installed || DOWNLOADED.iter().any(|part| contains(part)) => Owner::ThirdParty,
+            None if is_installed || DOWNLOADED.iter().any(contains) => Owner::ThirdParty,
             None => Owner::User,
         }
     }
@@ -156,7 +156,10 @@ mod tests {
                 Owner::ThirdParty,
             ),
             ("/usr/share/bash-completion/completions/git", Owner::ThirdParty),
-            ("/root/.cargo/registry/src/index/cc-1.0/src/lib.rs", Owner::ThirdParty),
+            (
+                "/home/me/.cargo/registry/src/index/cc-1.0/src/lib.rs",
+                Owner::ThirdParty,
+            ),
             ("/usr/local/bin/deploy", Owner::User),
             ("/home/me/vendors/list.sh", Owner::User),
             ("build.sh", Owner::User),

@@ -35,4 +35,5 @@ mod waits;
 mod wakers;
 mod whatif;
 mod whatif_batch;
+mod whatif_work;
 mod windows;

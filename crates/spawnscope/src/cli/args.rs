@@ -111,8 +111,8 @@ pub enum Verb {
     /// Print the process tree with arguments, phases and exit statuses
     ///
     /// Each line shows one process: its pid, the programs that it executed, its wall time, its exit status if that is not 0, and its
-    /// phases, longest first. On a terminal, lines are cut to its width. Of four or more siblings in a row with the same program, outcome
-    /// and launches, the first is printed and the others are counted.
+    /// phases, longest first. On a terminal, lines are cut to its width. Of four or more siblings with the same program, outcome and
+    /// launches, the first is printed and the others are counted.
     #[command(after_help = TREE_EXAMPLES)]
     Tree(TreeArguments),
     /// Draw launches as a flame graph (an interactive SVG)
@@ -366,11 +366,11 @@ pub struct WhatifArguments {
 
 const TREE_EXAMPLES: &str = "\
 Examples:
-  spawnscope tree                         alike siblings folded into one line
-  spawnscope tree --unfold | less         every process
-  spawnscope tree --match git ci.db       git, and what led to it
-  spawnscope tree --depth 2               the upper levels
-  spawnscope tree --critical              what determined the wall";
+  spawnscope tree                     alike siblings as one line
+  spawnscope tree --unfold | less     every process
+  spawnscope tree --match git ci.db   git, and what led to it
+  spawnscope tree --depth 2           the upper levels
+  spawnscope tree --critical          what determined the wall";
 
 /// Arguments of `tree`.
 #[derive(Debug, Args)]
@@ -386,7 +386,7 @@ pub struct TreeArguments {
     /// Print only what is on the critical path, each launch with its time on it
     #[arg(long)]
     pub critical: bool,
-    /// Print every process, also four or more siblings in a row that are alike
+    /// Print every process, also four or more siblings that are alike
     #[arg(long)]
     pub unfold: bool,
 }

@@ -54,6 +54,9 @@ const NAME_WIDTH: usize = 11;
 /// The title of the column of arguments, and its width, which figures give way to.
 const ARGUMENTS: &str = "arguments";
 const ARGUMENTS_WIDTH: usize = 40;
+/// The title of the column of subcommands, and its width.
+const SUBCOMMAND: &str = "subcommand";
+const SUBCOMMAND_WIDTH: usize = 24;
 /// Columns before the figures of the legend: a glyph and the name of the phase.
 const PHASE_WIDTH: usize = 13;
 
@@ -286,7 +289,7 @@ fn groups(page: &mut Page, report: &Report, options: &Options<'_>) {
     let (heading, column) = match report.group_by {
         GroupBy::Command => ("Launches by command", "command"),
         GroupBy::Arguments => ("Launches by arguments", ARGUMENTS),
-        GroupBy::Subcommand => ("Launches by subcommand", "subcommand"),
+        GroupBy::Subcommand => ("Launches by subcommand", SUBCOMMAND),
         GroupBy::Parent => ("Launches by parent program", "parent"),
         GroupBy::Line => ("Launches by script line", ""),
         GroupBy::Caller => ("Launches by function", ""),
@@ -314,6 +317,7 @@ pub(super) fn table(page: &mut Page, groups: &[Group], column: &str) {
     let names: Vec<String> = groups.iter().map(|group| text::escape(&group.label)).collect();
     let least_name = match column {
         ARGUMENTS => ARGUMENTS_WIDTH.min(text::widest(&names, column)),
+        SUBCOMMAND => SUBCOMMAND_WIDTH.min(text::widest(&names, column)),
         _ => NAME_WIDTH,
     };
     let columns = Columns::fit(page.width().saturating_sub(2 + least_name), &figures, &rows);

@@ -17,6 +17,7 @@ mod report;
 mod samples;
 mod shown;
 mod tree;
+mod verdict;
 
 // Shared with the tests of spawnscope-analyze.
 #[path = "../../../spawnscope-analyze/tests/analysis/builder.rs"]

@@ -26,10 +26,12 @@ enum Varies {
 
 /// The pattern and the files of one launch.
 type Call<'a> = (&'a [u8], Vec<&'a [u8]>);
+/// The parent's program, the program, and what differs.
+type Key<'a> = (&'a [u8], &'a [u8], Varies);
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let forest = context.forest();
-    let mut kinds: BTreeMap<(&[u8], &[u8], Varies), Vec<u32>> = BTreeMap::new();
+    let mut kinds: BTreeMap<Key<'_>, Vec<u32>> = BTreeMap::new();
     for parent in 0..forest.launches.len() {
         let siblings = forest.children(parent);
         let mut calls: BTreeMap<&[u8], Vec<(u32, Call<'_>)>> = BTreeMap::new();

@@ -1,0 +1,101 @@
+//! Predictions where the work of launches moves: into the parent, into one process, beside other launches, to another program. Also which
+//! launches a selector means in a `#!` script.
+
+use spawnscope_analyze::Forest;
+use spawnscope_analyze::select::Selector;
+use spawnscope_analyze::whatif::changes::Change;
+use spawnscope_data::event::LaunchId;
+use spawnscope_data::rows::{Recording, SliceRow};
+
+use crate::builder::Spans;
+use crate::serial::{Serial, predict};
+
+const DIRNAME: Option<(&str, &[&str])> = Some(("/usr/bin/dirname", &["dirname", "a/b"]));
+
+#[test]
+fn work_done_in_process_keeps_no_launch() {
+    let (recorded, launches) = loop_of(
+        20,
+        &Spans {
+            run: 5_000_000,
+            ..Spans::USUAL
+        },
+    );
+    let predicted = predict(&recorded, &Default::default(), &[(Change::InProcess, &launches)]);
+    let gone = 20 * (Spans::USUAL.total() - Spans::USUAL.run);
+    let saving = predicted.wall.since(predicted.predicted).0;
+    // Seven tenths of the shortest run are start-up: all runs are alike.
+    assert_eq!(saving, gone + 20 * 3_500_000, "{predicted:?}");
+    assert!(
+        predicted.saving()[1].0 < gone + 20 * 2_500_000,
+        "the start-up is uncertain: {predicted:?}"
+    );
+}
+
+#[test]
+fn a_coprocess_starts_once() {
+    let (recorded, launches) = loop_of(20, &Spans::USUAL);
+    let predicted = predict(&recorded, &Default::default(), &[(Change::Coprocess, &launches)]);
+    let saving = predicted.wall.since(predicted.predicted).0;
+    let run = Spans::USUAL.run * 3 / 10 + 30_000;
+    let each = Spans::USUAL.total() - run;
+    assert!(saving.abs_diff(19 * each) < 1_000, "{saving} of 19 x {each}");
+}
+
+#[test]
+fn another_program_runs_for_its_share_of_the_time() {
+    let (recorded, launches) = loop_of(
+        20,
+        &Spans {
+            run: 4_000_000,
+            ..Spans::USUAL
+        },
+    );
+    let halved = predict(&recorded, &Default::default(), &[(Change::Replace(500), &launches)]);
+    assert_eq!(halved.wall.since(halved.predicted).0, 20 * 2_000_000);
+    let doubled = predict(&recorded, &Default::default(), &[(Change::Replace(2000), &launches)]);
+    assert_eq!(doubled.predicted.since(doubled.wall).0, 20 * 4_000_000);
+    assert_eq!(doubled.saving()[0].0, 0, "a slower program saves nothing");
+}
+
+#[test]
+fn a_serial_loop_runs_several_jobs_at_a_time() {
+    let spans = Spans {
+        run: 9_000_000,
+        ..Spans::USUAL
+    };
+    let (recorded, launches) = loop_of(20, &spans);
+    let saving = |jobs| {
+        let predicted = predict(&recorded, &Default::default(), &[(Change::Jobs(jobs), &launches)]);
+        predicted.wall.since(predicted.predicted).0
+    };
+    let half = 20 * spans.total() / 2;
+    assert!(saving(2).abs_diff(half) < half / 50, "{} of {half}", saving(2));
+    // The launches only compute, and there are two CPUs.
+    assert!(saving(8).abs_diff(half) < half / 20, "{} of {half}", saving(8));
+}
+
+/// A shell that launches a program so many times, one after the other.
+fn loop_of(count: u64, spans: &Spans) -> ((Recording, Vec<SliceRow>), Vec<LaunchId>) {
+    let mut serial = Serial::new();
+    let launches = (0..count).map(|_| serial.launch(spans, DIRNAME)).collect();
+    (serial.finish(), launches)
+}
+
+#[test]
+fn forks_of_a_script_are_selected_by_its_interpreter() {
+    let mut serial = Serial::of("/home/user/run.sh", &["/bin/bash", "run.sh"]);
+    let bash = serial.builder.text(b"/bin/bash");
+    serial.builder.recording.execs[0].interpreter = Some(bash);
+    let fork = serial.launch(&Spans::USUAL, None);
+    let program = serial.launch(&Spans::USUAL, DIRNAME);
+    let (recording, _) = serial.finish();
+    let forest = Forest::grow(&recording);
+    let selected = |text: &str| Selector::parse(text).unwrap().select(&forest).unwrap();
+    let [fork, program] = [fork, program].map(|launch| launch.0 as u32 - 1);
+    assert_eq!(selected("(bash)"), [fork]);
+    assert_eq!(selected("(run.sh)"), [fork]);
+    assert_eq!(selected("dirname,parent=bash"), [program]);
+    assert_eq!(selected("parent=run.sh"), [fork, program]);
+    assert_eq!(selected("(dash)"), [0_u32; 0]);
+}
