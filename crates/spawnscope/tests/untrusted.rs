@@ -14,7 +14,7 @@ use rusqlite::Connection;
 const SCHEMA: &str = include_str!("../../spawnscope-recording/src/schema.sql");
 const TWO_LAUNCHES: &str = include_str!("recordings/two_launches.sql");
 /// All verbs that read a recording.
-const READERS: [&[&str]; 8] = [
+const READERS: [&[&str]; 9] = [
     &["report"],
     &["report", "--json"],
     &["advise"],
@@ -23,6 +23,8 @@ const READERS: [&[&str]; 8] = [
     &["flame", "--folded"],
     &["export", "--format", "ndjson"],
     &["export", "--format", "perfetto", "-o", "-"],
+    // The page is larger than a pipe.
+    &["html", "-o", "/dev/null"],
 ];
 /// Address space limit of a reader: several times what a small recording needs.
 const MOST_KIB: u32 = 1 << 20;

@@ -107,11 +107,14 @@ impl<'a> Found<'a> {
         let (stretches, waits, waits_of_parents) = of_threads;
         let (causes, removals) = causes.unzip();
         let path = causes.as_ref().map(|causes| causes.path.clone());
-        let (mut tables, flames) = parallel::both(
+        let (mut tables, (flames, mut report)) = parallel::both(
             || GROUPINGS.map(|by| (by, groups(forest, path.as_ref(), by))).to_vec(),
-            || flames(recording, forest, path.as_ref()),
+            || {
+                let flames = flames(recording, forest, path.as_ref());
+                let report = analyze::report_on(recording, forest, causes.as_ref(), GroupBy::Command);
+                (flames, report)
+            },
         );
-        let mut report = analyze::report_on(recording, forest, causes.as_ref(), GroupBy::Command);
         report.waits = waits;
         tables.retain(|(_, groups)| !groups.is_empty());
         Found {

@@ -125,7 +125,7 @@ fn phases(report: &Report) -> Vec<PhaseRow> {
         .iter()
         .filter_map(|phase| sums.get(*phase).time)
         .map(|time| time.0)
-        .sum();
+        .fold(0, u64::saturating_add);
     let mut x = 0.0;
     let row = |phase: Phase| {
         let sum = sums.get(phase);

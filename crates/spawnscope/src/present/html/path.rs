@@ -65,7 +65,7 @@ fn binned(parts: &[Part], width: u64) -> Vec<Part> {
         let longest = times.drain().max_by_key(|(position, time)| (*time, *position));
         bins.extend(longest.map(|(position, _)| Part {
             start: bin * width,
-            end: (bin + 1) * width,
+            end: (bin + 1).saturating_mul(width),
             position,
         }));
     };
@@ -76,7 +76,7 @@ fn binned(parts: &[Part], width: u64) -> Vec<Part> {
                 finish(bin, &mut times);
                 bin = at / width;
             }
-            let until = part.end.min((bin + 1) * width);
+            let until = part.end.min((bin + 1).saturating_mul(width));
             *times.entry(part.position).or_default() += until - at;
             at = until;
         }
