@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::advice::{Advice, Advices};
 use crate::diff::{Count, Key, Place, Run};
+use crate::groups::THE_RECORDER;
 use crate::summary::Summary;
 
 /// Maximum number of lines that are named for one budget.
@@ -55,7 +56,9 @@ impl Suspects<'_> {
     pub(super) fn by_line(&self, is_meant: impl Fn(&Key) -> bool, of: impl Fn(&Summary) -> u64) -> Vec<Culprit> {
         let mut lines: BTreeMap<_, Line<'_>> = BTreeMap::new();
         for (number, run) in self.runs.iter().enumerate() {
-            for (key, sums) in run.launches.iter().filter(|(key, _)| is_meant(key)) {
+            // The command itself is not a launch that anybody could remove.
+            let is_suspect = |key: &Key| is_meant(key) && key.parent != THE_RECORDER;
+            for (key, sums) in run.launches.iter().filter(|(key, _)| is_suspect(key)) {
                 let program = key.command.as_slice();
                 let unknown = key.place.is_none().then_some(program);
                 let line = lines.entry((&key.place, unknown)).or_default();

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
-use crate::diff::run::{Key, Run};
+use crate::diff::run::{Key, Place, Run};
 use crate::summary::Summary;
 
 /// Launches of both sides that do the same. One side may have none.
@@ -45,11 +45,10 @@ pub(super) fn pairs<'r>(before: &'r [Run], after: &'r [Run]) -> Vec<Pair<'r>> {
     ];
     one_by_one(&mut left, &mut matched);
     all_together(&mut left, &mut matched, |key| {
-        key.place.as_ref().map(|place| (&place.file, place.line))
+        let place = key.place.as_ref()?;
+        Some((place.file.as_slice(), place.line))
     });
-    all_together(&mut left, &mut matched, |key| {
-        key.place.as_ref().map(|place| (&place.file, None))
-    });
+    all_together(&mut left, &mut matched, |key| Some((file(key.place.as_ref()?), None)));
     let [went, came] = left;
     matched.extend(went.into_iter().map(|key| [vec![key], Vec::new()]));
     matched.extend(came.into_iter().map(|key| [Vec::new(), vec![key]]));
@@ -79,11 +78,16 @@ fn one_by_one<'r>(left: &mut [Vec<&'r Key>; 2], matched: &mut Vec<[Vec<&'r Key>;
     left[1].retain(|key| !taken.contains(key));
 }
 
+/// Returns the file of a place. Scripts given with `-c` have none and differ in their texts, so all of them are one.
+fn file(place: &Place) -> &[u8] {
+    place.path.0.as_ref().map_or(b"", |_| &place.file)
+}
+
 /// Matches launches of one program that one parent requests at the same place, whatever their arguments are.
 fn all_together<'r>(
     left: &mut [Vec<&'r Key>; 2],
     matched: &mut Vec<[Vec<&'r Key>; 2]>,
-    place: impl Fn(&'r Key) -> Option<(&'r Vec<u8>, Option<u32>)>,
+    place: impl Fn(&'r Key) -> Option<(&'r [u8], Option<u32>)>,
 ) {
     let mut groups: BTreeMap<_, [Vec<&Key>; 2]> = BTreeMap::new();
     for (side, keys) in left.iter_mut().enumerate() {

@@ -88,6 +88,26 @@ fn a_line_that_moved_is_the_same_launch() {
 }
 
 #[test]
+fn scripts_given_as_arguments_are_matched_although_their_texts_differ() {
+    let given = |text: &str, launches: u64| {
+        let mut builder = Builder::command("/bin/bash", &["bash", "-c", text], 100_000_000);
+        for number in 0..launches {
+            let program = Some(("/bin/true", ["true"].as_slice()));
+            let launch = builder.launch(ROOT, 1_000_000 + 2_000_000 * number, &Spans::USUAL, program);
+            let mut line = builder.line(Language::Bash, "", 1, "");
+            line.file = None;
+            builder.called(launch, &[line]);
+        }
+        builder.recording
+    };
+    let found = diff(
+        &[&given("for i in 1 2 3; do true; done", 3)],
+        &[&given("true; true", 2)],
+    );
+    assert_eq!(changed(&found), [(Kind::Changed, "true".to_owned(), 3, 2)]);
+}
+
+#[test]
 fn failed_execs_alone_are_a_change() {
     let recording = |failed: u8| script(100_000_000, &[(0, 1, 5, failed), (1, 1, 6, 0)]);
     let found = diff(&[&recording(0)], &[&recording(3)]);
