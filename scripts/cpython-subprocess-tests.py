@@ -64,7 +64,7 @@ def main() -> int:
     provide_tests()
     # The tests clean up by these private names between two tests.
     vspawn._active, vspawn._cleanup = _popen._abandoned, _popen._reap_abandoned  # type: ignore[attr-defined]
-    vspawn.os, vspawn._fork_exec = os, None  # type: ignore[attr-defined]
+    vspawn.os, vspawn._fork_exec = os, getattr(subprocess, "_fork_exec", None)  # type: ignore[attr-defined]
     # Their helpers use the true module.
     import test.support.script_helper  # noqa: F401
 
