@@ -5,6 +5,7 @@ use std::os::fd::RawFd;
 use std::os::unix::ffi::OsStringExt;
 use std::time::{Duration, Instant};
 
+use pyo3::exceptions::PyOverflowError;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
@@ -106,7 +107,13 @@ pub(crate) fn id(object: &Bound<'_, PyAny>, names: &Names) -> PyResult<u32> {
             .getattr(names.field)?
             .extract()?
     } else {
-        object.extract()?
+        // As with `subprocess`, an int of any size is only a wrong value.
+        object
+            .extract()
+            .map_err(|error| match error.is_instance_of::<PyOverflowError>(object.py()) {
+                true => PyValueError::new_err(format!("{object} is not an id of a user or group")),
+                false => error,
+            })?
     };
     let out_of_range = |_| PyValueError::new_err(format!("{number} is not an id of a user or group"));
     // The kernel interprets the highest id as "no change".
