@@ -8,6 +8,7 @@ pub mod clock;
 mod exec_strings;
 pub mod held;
 pub mod launch_timing;
+pub mod memory;
 pub mod owner;
 pub mod process;
 pub mod procfs;

@@ -4,6 +4,7 @@ mod advise;
 mod analysis;
 mod args;
 mod bench;
+mod collectors;
 mod doctor;
 mod exit;
 mod export;
