@@ -32,6 +32,8 @@ pub struct Report {
     pub followed: Option<(Pid, Vec<u8>)>,
     /// Name of the collector.
     pub collector: String,
+    /// Whether it saw what processes waited for. Without this, the critical path is unknown.
+    pub sees_scheduler: bool,
     /// CPUs online at the start.
     pub cpus: u32,
     /// From the start to the end of the command or of the recording. Up to the last event when the recorder was killed.
@@ -133,6 +135,7 @@ pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Cau
         scope: info.scope,
         followed: (info.scope == Scope::Process).then(|| followed(forest)).flatten(),
         collector: info.collector.clone(),
+        sees_scheduler: info.sees_scheduler(),
         cpus: info.cpus,
         wall: info.wall.unwrap_or(info.last),
         exit: forest

@@ -70,6 +70,14 @@ pub struct Info {
     pub contradictions: Contradictions,
 }
 
+impl Info {
+    /// Whether the collector saw when threads ran and what woke them. Without this, waits, the critical path and the replay are unknown.
+    #[must_use]
+    pub fn sees_scheduler(&self) -> bool {
+        self.missing.iter().all(|missing| missing.what != Missing::SCHEDULER)
+    }
+}
+
 /// What was followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scope {

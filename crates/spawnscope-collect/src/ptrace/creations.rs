@@ -8,7 +8,7 @@ use spawnscope_system::{clock, memory};
 
 use super::processes::{Process, Setup};
 use super::tracing::Tracing;
-use crate::clone_call::{CLONE_VM, CloneCall};
+use crate::clone_call::CloneCall;
 
 const CLONE_THREAD: u64 = 0x1_0000;
 const CLONE_PARENT: u64 = 0x8000;
@@ -24,15 +24,7 @@ impl Tracing {
             // The creator was killed. If there is a child, it is adopted.
             return;
         };
-        let (is_native, planted) = match self.processes.process(parent.launch) {
-            // The child would hit the breakpoint of its parent.
-            Some(process) => (process.is_native, process.loading.take()),
-            None => (true, None),
-        };
-        if let Some(loading) = planted {
-            loading.entry.remove(creator);
-            self.report_load_end_unknown(at, parent.launch, parent.task, &loading);
-        }
+        let is_native = self.processes.process(parent.launch).is_none_or(|process| process.is_native);
         let call = is_native.then(|| clone_call(creator)).flatten();
         let is_thread = match call {
             Some(call) => call.flags & CLONE_THREAD != 0,
@@ -41,11 +33,8 @@ impl Tracing {
         if is_thread {
             self.thread_started(at, creator, child);
         } else {
-            let shares_memory = call.is_some_and(|call| call.flags & CLONE_VM != 0);
-            let copied = planted.map(|loading| loading.entry).filter(|_| !shares_memory);
             let process = Process {
                 is_native,
-                copied,
                 ..Process::new(child)
             };
             self.launched(at, Some((parent.launch, parent.task)), process, call);
@@ -101,9 +90,6 @@ impl Tracing {
         let at = clock::now();
         if let Some(process) = self.processes.of(tid).filter(|process| process.pid == tid) {
             process.first_run = Some(at);
-            if let Some(copied) = process.copied.take() {
-                copied.remove(tid);
-            }
         }
         self.resume(tid, Stop::Interrupted);
     }

@@ -23,8 +23,11 @@ pub(super) struct Image {
     pub(super) argv: Vec<u8>,
     /// Bytes of all arguments, NULs included.
     pub(super) argv_bytes: u64,
-    /// Where the program itself begins.
+    /// Where the program itself begins, and where the vector has that.
     pub(super) entry: u64,
+    pub(super) entry_slot: u64,
+    /// Where the vDSO is.
+    pub(super) vdso: Option<u64>,
     /// Whether a dynamic loader runs before it.
     pub(super) has_loader: bool,
 }
@@ -35,7 +38,9 @@ struct Layout {
     first_argument: Option<u64>,
     first_variable: Option<u64>,
     path: Option<u64>,
-    entry: Option<u64>,
+    /// The value of AT_ENTRY, and where it is relative to the stack pointer.
+    entry: Option<(u64, u64)>,
+    vdso: Option<u64>,
     loader: u64,
 }
 
@@ -43,25 +48,30 @@ impl Layout {
     /// `None` if the words end before the vector does.
     fn parse(stack: &[u8]) -> Option<Layout> {
         let (words, _) = stack.as_chunks::<WORD>();
-        let mut words = words.iter().map(|word| u64::from_ne_bytes(*word));
-        let arguments = usize::try_from(words.next()?).ok()?;
+        let places = (0u64..).step_by(WORD);
+        let mut words = words.iter().zip(places).map(|(word, place)| (u64::from_ne_bytes(*word), place));
+        let mut next = || words.next();
+        let arguments = next()?.0;
         let mut layout = Layout::default();
         if arguments > 0 {
-            layout.first_argument = Some(words.next()?);
-            words.nth(arguments - 1)?;
+            layout.first_argument = Some(next()?.0);
+            for _ in 0..arguments {
+                next()?;
+            }
         } else {
-            words.next()?;
+            next()?;
         }
-        layout.first_variable = Some(words.next()?).filter(|variable| *variable != 0);
+        layout.first_variable = Some(next()?.0).filter(|variable| *variable != 0);
         if layout.first_variable.is_some() {
-            words.by_ref().find(|variable| *variable == 0)?;
+            while next()?.0 != 0 {}
         }
         loop {
-            let (kind, value) = (words.next()?, words.next()?);
+            let ((kind, _), (value, place)) = (next()?, next()?);
             match kind {
                 libc::AT_NULL => return Some(layout),
                 libc::AT_BASE => layout.loader = value,
-                libc::AT_ENTRY => layout.entry = Some(value),
+                libc::AT_ENTRY => layout.entry = Some((value, place)),
+                libc::AT_SYSINFO_EHDR => layout.vdso = Some(value),
                 libc::AT_EXECFN => layout.path = Some(value),
                 _ => {}
             }
@@ -81,11 +91,14 @@ impl Image {
         let (start, end) = (layout.first_argument, layout.first_variable.unwrap_or(path_at));
         let argv_bytes = start.map_or(0, |start| end.saturating_sub(start));
         let kept = usize::try_from(argv_bytes).unwrap_or(MOST_ARGUMENTS).min(MOST_ARGUMENTS);
+        let (entry, place) = layout.entry?;
         Some(Image {
             path: memory::string(process, path_at, LONGEST_PATH)?,
             argv: start.map_or_else(Vec::new, |start| memory::read(process, start, kept)),
             argv_bytes,
-            entry: layout.entry?,
+            entry,
+            entry_slot: stack + place,
+            vdso: layout.vdso,
             has_loader: layout.loader != 0,
         })
     }
@@ -136,18 +149,19 @@ mod tests {
 
     #[test]
     fn a_stack_is_parsed_with_and_without_arguments_and_variables() {
-        let vector = [libc::AT_BASE, 7, libc::AT_ENTRY, 8, libc::AT_EXECFN, 9, libc::AT_NULL, 0];
-        let layout = |first_argument, first_variable| Layout {
+        let vector = [libc::AT_BASE, 7, libc::AT_SYSINFO_EHDR, 6, libc::AT_ENTRY, 8, libc::AT_EXECFN, 9, libc::AT_NULL, 0];
+        let layout = |words: usize, first_argument, first_variable| Layout {
             first_argument,
             first_variable,
             path: Some(9),
-            entry: Some(8),
+            entry: Some((8, ((words + 5) * WORD) as u64)),
+            vdso: Some(6),
             loader: 7,
         };
         for (before, expected) in [
-            (&[2, 100, 101, 0, 200, 201, 0][..], layout(Some(100), Some(200))),
-            (&[1, 100, 0, 0], layout(Some(100), None)),
-            (&[0, 0, 200, 0], layout(None, Some(200))),
+            (&[2, 100, 101, 0, 200, 201, 0][..], layout(7, Some(100), Some(200))),
+            (&[1, 100, 0, 0], layout(4, Some(100), None)),
+            (&[0, 0, 200, 0], layout(4, None, Some(200))),
         ] {
             let words = [before, &vector].concat();
             assert_eq!(Layout::parse(&stack(&words)), Some(expected));
@@ -167,6 +181,8 @@ mod tests {
             argv: argv.replace(' ', "\0").into_bytes(),
             argv_bytes: 0,
             entry: 0,
+            entry_slot: 0,
+            vdso: None,
             has_loader: true,
         };
         let own = Pid(std::process::id().cast_signed());

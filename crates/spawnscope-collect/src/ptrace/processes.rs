@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use spawnscope_data::event::{LaunchId, Nanos, Pid, TaskId};
-use spawnscope_system::ptrace::Breakpoint;
+use spawnscope_system::ptrace::EntryDetour;
 
 /// A traced thread.
 #[derive(Clone, Copy, Debug)]
@@ -32,8 +32,6 @@ pub(super) struct Process {
     pub(super) setup: Option<Setup>,
     /// Its dynamic loader at work.
     pub(super) loading: Option<Loading>,
-    /// A breakpoint that it has copied from its parent.
-    pub(super) copied: Option<Breakpoint>,
 }
 
 /// The system calls of a new process up to its exec.
@@ -65,8 +63,8 @@ pub(super) struct ExecCall {
 /// A program that was executed, and has not begun itself.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Loading {
-    /// Stops it where the program begins.
-    pub(super) entry: Breakpoint,
+    /// Reports that the program begins.
+    pub(super) entry: EntryDetour,
     pub(super) exec_returned: Nanos,
     pub(super) cpu_at_return: Nanos,
 }
@@ -81,7 +79,6 @@ impl Process {
             first_run: None,
             setup: None,
             loading: None,
-            copied: None,
         }
     }
 }

@@ -1,7 +1,7 @@
 //! What each stop of a traced thread means, as events.
 
 use spawnscope_data::event::{EventKind, Executed, Exited, LaunchId, Loaded, Loader, Nanos, Pid, TaskId};
-use spawnscope_system::ptrace::{Breakpoint, CallInfo, CallStop, NATIVE, Registers, Stop};
+use spawnscope_system::ptrace::{CallInfo, CallStop, EntryDetour, NATIVE, Registers, Stop};
 use spawnscope_system::{clock, memory, procfs};
 
 use super::image::{Image, arguments_passed};
@@ -26,9 +26,9 @@ impl Tracing {
         match stop {
             Stop::Interrupted if thread.is_new => return self.starts(tid),
             Stop::Created { how, child } => self.created(tid, how, child),
-            Stop::Exec { former_thread } => return self.executed(tid, former_thread),
+            Stop::Exec { .. } => return self.executed(tid),
             Stop::Exiting(Some(status)) => self.exiting(tid, thread, status),
-            Stop::Signal(libc::SIGTRAP) if self.has_loaded(tid, thread) => return self.resume(tid, Stop::Interrupted),
+            Stop::Signal(signal) if self.has_loaded(tid, thread, signal) => return self.resume(tid, Stop::Interrupted),
             Stop::SystemCall => return self.system_call(tid, thread),
             _ => {}
         }
@@ -36,7 +36,7 @@ impl Tracing {
     }
 
     /// A process has executed a program, and is stopped before its first instruction.
-    fn executed(&mut self, pid: Pid, former_thread: Option<Pid>) {
+    fn executed(&mut self, pid: Pid) {
         let at = clock::now();
         let Some(thread) = self.processes.thread(pid) else {
             return self.resume(pid, Stop::Interrupted);
@@ -66,7 +66,6 @@ impl Tracing {
         if let Some(first) = self.processes.thread_mut(pid) {
             (first.is_new, first.has_exited) = (false, false);
         }
-        let _ = former_thread;
         self.report(at, launch, thread.task, EventKind::Executed(executed));
         self.begin_load(pid, thread, image.as_ref());
         if programs::is_tracer(&path) {
@@ -86,7 +85,7 @@ impl Tracing {
         self.resume(pid, Stop::Interrupted);
     }
 
-    /// Plants a breakpoint where the program begins, if a loader runs before it.
+    /// Arranges for a report when the program begins, if a loader runs before it.
     fn begin_load(&mut self, pid: Pid, thread: Thread, image: Option<&Image>) {
         let cpu = clock::cpu_of(pid);
         let exec_returned = clock::now();
@@ -96,8 +95,8 @@ impl Tracing {
         };
         let loader = match image {
             Some(image) if !image.has_loader => Loader::None,
-            Some(image) => match Breakpoint::plant(pid, image.entry) {
-                Ok(entry) => {
+            Some(image) => match plant(pid, image) {
+                Some(entry) => {
                     let loading = Loading {
                         entry,
                         exec_returned,
@@ -108,7 +107,7 @@ impl Tracing {
                     }
                     return;
                 }
-                Err(_) => Loader::Unknown,
+                None => Loader::Unknown,
             },
             None => Loader::Unknown,
         };
@@ -120,19 +119,18 @@ impl Tracing {
         self.report(exec_returned, thread.launch, thread.task, EventKind::Loaded(loaded));
     }
 
-    /// Whether this SIGTRAP is the breakpoint where the program begins. If so, the breakpoint is gone afterwards.
-    fn has_loaded(&mut self, tid: Pid, thread: Thread) -> bool {
+    /// Whether this signal says that the program begins. If so, it must not be delivered.
+    fn has_loaded(&mut self, tid: Pid, thread: Thread, signal: i32) -> bool {
         let at = clock::now();
         let Some(process) = self.processes.process(thread.launch) else {
             return false;
         };
-        let Some(loading) = process.loading.filter(|loading| loading.entry.is_hit_by(tid)) else {
+        let Some(loading) = process.loading.filter(|loading| loading.entry.is_met_by(tid, signal)) else {
             return false;
         };
         process.loading = None;
         let cpu = clock::cpu_of(process.pid);
-        loading.entry.remove(tid);
-        loading.entry.step_back(tid);
+        loading.entry.restore(tid);
         let loader = cpu.map_or(Loader::Unknown, |cpu| Loader::Done { at, cpu, search: None });
         self.report_loaded(at, thread.launch, thread.task, &loading, loader);
         true
@@ -325,6 +323,10 @@ fn describe(pid: Pid, image: Option<&Image>, call: Option<ExecCall>, first_run: 
         cwd: procfs::working_directory(pid),
         closing: None,
     }
+}
+
+fn plant(pid: Pid, image: &Image) -> Option<EntryDetour> {
+    EntryDetour::plant(pid, image.entry_slot, image.entry, image.vdso?).ok()
 }
 
 /// The arguments of a program of another architecture.

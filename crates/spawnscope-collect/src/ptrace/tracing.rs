@@ -43,8 +43,7 @@ pub(super) struct Tracing {
 impl Tracing {
     /// Starts to trace the command, which is held.
     ///
-    /// Without `Options::KILL_ON_EXIT`: if the recorder is killed, the command continues untraced. A process whose loader is at work at
-    /// that moment then meets its breakpoint alone, and ends by SIGTRAP.
+    /// Without `Options::KILL_ON_EXIT`: if the recorder is killed, the command continues untraced.
     pub(super) fn seize(
         command: Pid,
         shared: Arc<Shared>,
@@ -162,13 +161,8 @@ impl Tracing {
         self.tracer.resume(thread, how);
     }
 
-    /// Detaches from a stopped thread, whose process must not meet a breakpoint of ours afterwards.
+    /// Detaches from a stopped thread. If its loader is still to meet our detour, it passes through without effect.
     fn let_go(&mut self, thread: Pid, stop: Stop) {
-        if let Some(process) = self.processes.of(thread) {
-            let (loading, copied) = (process.loading.take(), process.copied.take());
-            let planted = loading.map(|loading| loading.entry).into_iter().chain(copied);
-            planted.for_each(|breakpoint| breakpoint.remove(thread));
-        }
         self.processes.remove(thread);
         self.tracer.resume(thread, stop.detachment());
     }

@@ -1,5 +1,5 @@
 //! Traces processes by ptrace(2). `Tracer` seizes threads, reports their events (`event`), resumes them, and detaches from them;
-//! `registers` and `breakpoint` examine and change a stopped thread, and `refusal` explains why the kernel does not permit tracing. The
+//! `registers` and `entry` examine and change a stopped thread, and `refusal` explains why the kernel does not permit tracing. The
 //! caller decides what happens at each stop. A caller without an opinion passes the stop on (`Tracer::pass_on`), and the thread behaves
 //! as if it were not traced.
 //!
@@ -46,7 +46,7 @@
 //! Uses `libc` directly: nix represents signals and statuses by an enum without real-time signals. The C library's threads send those
 //! to each other, and a thread stopped by one could neither be understood nor continued.
 
-mod breakpoint;
+mod entry;
 mod event;
 pub mod refusal;
 mod registers;
@@ -56,7 +56,7 @@ use std::collections::HashSet;
 use std::io;
 use std::marker::PhantomData;
 
-pub use self::breakpoint::Breakpoint;
+pub use self::entry::EntryDetour;
 pub use self::event::{Creation, Event, Stop};
 pub use self::registers::{CallInfo, CallStop, NATIVE, Registers};
 pub use self::request::{Options, Resume};

@@ -19,18 +19,9 @@ impl Registers {
     /// If the thread was killed.
     pub fn of(thread: Pid) -> io::Result<Registers> {
         let mut registers = MaybeUninit::<libc::user_regs_struct>::zeroed();
-        transfer(libc::PTRACE_GETREGSET, thread, registers.as_mut_ptr())?;
+        read(thread, registers.as_mut_ptr())?;
         // SAFETY: all zeroes is valid, and the kernel has written registers over it.
         Ok(Registers(unsafe { registers.assume_init() }))
-    }
-
-    /// Gives a stopped thread these registers.
-    ///
-    /// # Errors
-    /// If the thread was killed.
-    pub fn give_to(&self, thread: Pid) -> io::Result<()> {
-        let mut registers = self.0;
-        transfer(libc::PTRACE_SETREGSET, thread, &raw mut registers)
     }
 }
 
@@ -47,11 +38,6 @@ impl Registers {
     pub fn instruction(&self) -> u64 {
         self.0.rip
     }
-
-    /// Continues at another address.
-    pub fn continue_at(&mut self, address: u64) {
-        self.0.rip = address;
-    }
 }
 
 #[cfg(target_arch = "aarch64")]
@@ -67,20 +53,15 @@ impl Registers {
     pub fn instruction(&self) -> u64 {
         self.0.pc
     }
-
-    /// Continues at another address.
-    pub fn continue_at(&mut self, address: u64) {
-        self.0.pc = address;
-    }
 }
 
-fn transfer(request: libc::c_uint, thread: Pid, registers: *mut libc::user_regs_struct) -> io::Result<()> {
+fn read(thread: Pid, registers: *mut libc::user_regs_struct) -> io::Result<()> {
     let mut place = libc::iovec {
         iov_base: registers.cast(),
         iov_len: size_of::<libc::user_regs_struct>(),
     };
-    // SAFETY: the request reads or writes at most `iov_len` bytes of `registers`, which is valid for both.
-    let result = unsafe { libc::ptrace(request as _, thread.0, NT_PRSTATUS, &raw mut place) };
+    // SAFETY: the request writes at most `iov_len` bytes to `registers`.
+    let result = unsafe { libc::ptrace(libc::PTRACE_GETREGSET, thread.0, NT_PRSTATUS, &raw mut place) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
