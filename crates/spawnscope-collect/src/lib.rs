@@ -84,7 +84,9 @@ pub trait Collector {
     fn detach(&mut self);
     /// Reaps the command, a child of this process that has ended, and returns its wait status; `None` if it is not a child.
     fn reap(&mut self, command: Pid) -> Option<i32> {
-        spawnscope_system::process::reap(command.0).ok().map(|(_, status)| status)
+        spawnscope_system::process::reap(command.0)
+            .ok()
+            .map(|(_, status)| status)
     }
     /// What the user must know about this recording and the commands in it, since the last call.
     fn notices(&mut self) -> Vec<String> {
@@ -134,7 +136,9 @@ pub enum CollectError {
     #[error("load BPF programs: this spawnscope was built without eBPF support; build it with the feature `ebpf`")]
     NotBuilt,
     /// This collector can only follow a command that it starts.
-    #[error("follow processes that run already (-p, -a): that needs eBPF; give a command to record (`spawnscope record -- CMD`)")]
+    #[error(
+        "follow processes that run already (-p, -a): that needs eBPF; give a command to record (`spawnscope record -- CMD`)"
+    )]
     CommandOnly,
     /// Something failed while collecting.
     #[error("{action}: {detail}")]

@@ -24,7 +24,10 @@ impl Tracing {
             // The creator was killed. If there is a child, it is adopted.
             return;
         };
-        let is_native = self.processes.process(parent.launch).is_none_or(|process| process.is_native);
+        let is_native = self
+            .processes
+            .process(parent.launch)
+            .is_none_or(|process| process.is_native);
         let call = is_native.then(|| clone_call(creator)).flatten();
         let is_thread = match call {
             Some(call) => call.flags & CLONE_THREAD != 0,

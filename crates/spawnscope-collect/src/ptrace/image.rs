@@ -49,7 +49,10 @@ impl Layout {
     fn parse(stack: &[u8]) -> Option<Layout> {
         let (words, _) = stack.as_chunks::<WORD>();
         let places = (0u64..).step_by(WORD);
-        let mut words = words.iter().zip(places).map(|(word, place)| (u64::from_ne_bytes(*word), place));
+        let mut words = words
+            .iter()
+            .zip(places)
+            .map(|(word, place)| (u64::from_ne_bytes(*word), place));
         let mut next = || words.next();
         let arguments = next()?.0;
         let mut layout = Layout::default();
@@ -90,7 +93,9 @@ impl Image {
         // The kernel stores the strings one after another: arguments, variables, the file's name.
         let (start, end) = (layout.first_argument, layout.first_variable.unwrap_or(path_at));
         let argv_bytes = start.map_or(0, |start| end.saturating_sub(start));
-        let kept = usize::try_from(argv_bytes).unwrap_or(MOST_ARGUMENTS).min(MOST_ARGUMENTS);
+        let kept = usize::try_from(argv_bytes)
+            .unwrap_or(MOST_ARGUMENTS)
+            .min(MOST_ARGUMENTS);
         let (entry, place) = layout.entry?;
         Some(Image {
             path: memory::string(process, path_at, LONGEST_PATH)?,
@@ -149,7 +154,18 @@ mod tests {
 
     #[test]
     fn a_stack_is_parsed_with_and_without_arguments_and_variables() {
-        let vector = [libc::AT_BASE, 7, libc::AT_SYSINFO_EHDR, 6, libc::AT_ENTRY, 8, libc::AT_EXECFN, 9, libc::AT_NULL, 0];
+        let vector = [
+            libc::AT_BASE,
+            7,
+            libc::AT_SYSINFO_EHDR,
+            6,
+            libc::AT_ENTRY,
+            8,
+            libc::AT_EXECFN,
+            9,
+            libc::AT_NULL,
+            0,
+        ];
         let layout = |words: usize, first_argument, first_variable| Layout {
             first_argument,
             first_variable,

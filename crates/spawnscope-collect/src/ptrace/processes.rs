@@ -141,7 +141,10 @@ impl Processes {
     /// Removes a thread, and its process if it is the first thread, which ends last.
     pub(super) fn remove(&mut self, tid: Pid) -> Option<(Thread, Option<Process>)> {
         let thread = self.threads.remove(&tid)?;
-        let is_last = self.processes.get(&thread.launch).is_some_and(|process| process.pid == tid);
+        let is_last = self
+            .processes
+            .get(&thread.launch)
+            .is_some_and(|process| process.pid == tid);
         let process = is_last.then(|| self.processes.remove(&thread.launch)).flatten();
         Some((thread, process))
     }

@@ -9,7 +9,16 @@ use spawnscope_data::event::Pid;
 
 /// Programs that trace what they launch. A process can have only one tracer.
 const TRACERS: [&[u8]; 10] = [
-    b"strace", b"ltrace", b"gdb", b"gdbserver", b"lldb-server", b"rr", b"perf-trace", b"uftrace", b"tracexec", b"spawnscope",
+    b"strace",
+    b"ltrace",
+    b"gdb",
+    b"gdbserver",
+    b"lldb-server",
+    b"rr",
+    b"perf-trace",
+    b"uftrace",
+    b"tracexec",
+    b"spawnscope",
 ];
 
 /// Whether it is a program that traces what it launches.
@@ -46,14 +55,7 @@ fn has_capabilities(path: &std::path::Path) -> bool {
         return false;
     };
     // SAFETY: both strings end with NUL. With a size of 0, nothing is written.
-    let size = unsafe {
-        libc::getxattr(
-            path.as_ptr(),
-            c"security.capability".as_ptr(),
-            std::ptr::null_mut(),
-            0,
-        )
-    };
+    let size = unsafe { libc::getxattr(path.as_ptr(), c"security.capability".as_ptr(), std::ptr::null_mut(), 0) };
     size > 0
 }
 

@@ -159,7 +159,11 @@ impl Tracing {
         let (last_thread, had_threads) = (process.living == 0, process.had_threads);
         let (pid, first_run) = (process.pid, process.first_run.take());
         let loading = process.loading.filter(|_| last_thread);
-        let cpu = if had_threads { cpu_of_thread(pid, tid) } else { clock::cpu_of(pid) };
+        let cpu = if had_threads {
+            cpu_of_thread(pid, tid)
+        } else {
+            clock::cpu_of(pid)
+        };
         if let Some(loading) = loading {
             self.report_load_end_unknown(at, thread.launch, thread.task, &loading);
         }
@@ -269,7 +273,11 @@ impl Tracing {
             self.executes_with_privilege(tid, thread, call, argv);
             return true;
         }
-        if let Some(setup) = self.processes.process(thread.launch).and_then(|process| process.setup.as_mut()) {
+        if let Some(setup) = self
+            .processes
+            .process(thread.launch)
+            .and_then(|process| process.setup.as_mut())
+        {
             setup.exec = Some(call);
         }
         false

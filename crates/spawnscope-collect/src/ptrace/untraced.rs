@@ -4,8 +4,8 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags};
 use spawnscope_data::event::{LaunchId, Nanos, Pid};
-use spawnscope_system::process::{pidfd, wait_until};
 use spawnscope_system::clock;
+use spawnscope_system::process::{pidfd, wait_until};
 
 /// These processes, by launch.
 #[derive(Debug, Default)]

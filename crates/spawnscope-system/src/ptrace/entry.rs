@@ -71,8 +71,16 @@ impl EntryDetour {
 /// The end of the vDSO's file, if the rest of its last page has room.
 fn room_behind(process: Pid, vdso: u64, length: usize) -> Option<u64> {
     let header = memory::read(process, vdso, SECTION_SIZE + 4);
-    let word = header.get(SECTIONS..)?.first_chunk().map(|word| u64::from_le_bytes(*word))?;
-    let half = |at: usize| header.get(at..)?.first_chunk().map(|half| u64::from(u16::from_le_bytes(*half)));
+    let word = header
+        .get(SECTIONS..)?
+        .first_chunk()
+        .map(|word| u64::from_le_bytes(*word))?;
+    let half = |at: usize| {
+        header
+            .get(at..)?
+            .first_chunk()
+            .map(|half| u64::from(u16::from_le_bytes(*half)))
+    };
     let end = vdso + word + half(SECTION_SIZE)? * half(SECTION_SIZE + 2)?;
     let start = end.next_multiple_of(WORD as u64 * 2);
     // A file that fills its last page has no rest.
@@ -94,7 +102,11 @@ fn is_blocked(thread: Pid) -> io::Result<bool> {
 fn poke(thread: Pid, address: u64, word: u64) -> io::Result<()> {
     // SAFETY: the request does not access our memory.
     let result = unsafe { libc::ptrace(libc::PTRACE_POKEDATA, thread.0, address, word) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// tkill(gettid(), SIGNAL) with all registers as they were, then a jump to `entry`. A multiple of a word long.
@@ -119,15 +131,15 @@ fn code(entry: u64) -> Vec<u8> {
 fn code(entry: u64) -> Vec<u8> {
     let movz = |register: u32, value: u32| 0xd280_0000 | value << 5 | register;
     let instructions = [
-        0xaa00_03e9,                     // mov x9, x0
-        movz(8, 178),                    // SYS_gettid
-        0xd400_0001,                     // svc 0
-        movz(1, u32::from(SIGNAL)),      //
-        movz(8, 130),                    // SYS_tkill
-        0xd400_0001,                     // svc 0
-        0xaa09_03e0,                     // mov x0, x9
-        0x5800_0050,                     // ldr x16, +8
-        0xd61f_0200,                     // br x16
+        0xaa00_03e9,                // mov x9, x0
+        movz(8, 178),               // SYS_gettid
+        0xd400_0001,                // svc 0
+        movz(1, u32::from(SIGNAL)), //
+        movz(8, 130),               // SYS_tkill
+        0xd400_0001,                // svc 0
+        0xaa09_03e0,                // mov x0, x9
+        0x5800_0050,                // ldr x16, +8
+        0xd61f_0200,                // br x16
     ];
     let mut code: Vec<u8> = instructions.iter().flat_map(|word: &u32| word.to_le_bytes()).collect();
     code.extend(entry.to_le_bytes());

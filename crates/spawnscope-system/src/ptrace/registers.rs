@@ -62,7 +62,11 @@ fn read(thread: Pid, registers: *mut libc::user_regs_struct) -> io::Result<()> {
     };
     // SAFETY: the request writes at most `iov_len` bytes to `registers`.
     let result = unsafe { libc::ptrace(libc::PTRACE_GETREGSET, thread.0, NT_PRSTATUS, &raw mut place) };
-    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// Where a stopped thread is in its system call.

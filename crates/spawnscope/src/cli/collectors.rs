@@ -42,7 +42,10 @@ pub fn attach(manner: Manner, follow: Follow, settings: &Settings) -> Result<Box
 fn is_replaceable(error: &CollectError, follow: Follow) -> bool {
     let is_machine = matches!(
         error,
-        CollectError::NotPermitted { .. } | CollectError::Unsupported(_) | CollectError::Refused(_) | CollectError::NotBuilt
+        CollectError::NotPermitted { .. }
+            | CollectError::Unsupported(_)
+            | CollectError::Refused(_)
+            | CollectError::NotBuilt
     );
     is_machine && matches!(follow, Follow::Command(_))
 }
@@ -83,9 +86,15 @@ fn with_ptrace(
         (Err(error), Some(ebpf)) => return Err(error.context(format!("failed to {ebpf}"))),
     };
     if !manner.is_quiet {
-        let unknown: Vec<&str> = collector.missing().iter().map(|missing| missing.effect.as_str()).collect();
+        let unknown: Vec<&str> = collector
+            .missing()
+            .iter()
+            .map(|missing| missing.effect.as_str())
+            .collect();
         let how = match instead_of {
-            Some(CollectError::NotPermitted { .. }) | None => "sudo spawnscope, or `setcap cap_bpf,cap_perfmon+ep` on it",
+            Some(CollectError::NotPermitted { .. }) | None => {
+                "sudo spawnscope, or `setcap cap_bpf,cap_perfmon+ep` on it"
+            }
             Some(CollectError::NotBuilt) => "a spawnscope built with the feature `ebpf`",
             Some(_) => "a kernel that supports eBPF with BTF (Linux 5.10)",
         };

@@ -126,7 +126,9 @@ fn a_cache_that_nobody_asked_for_is_neither_there_nor_missing() {
         (record.opens, record.failed_opens) = (4, 9);
         match decoded(record.as_bytes()).unwrap().remove(0) {
             EventKind::Loaded(Loaded {
-                loader: Loader::Done { search: Some(search), .. },
+                loader: Loader::Done {
+                    search: Some(search), ..
+                },
                 ..
             }) => {
                 assert_eq!((search.opens, search.failed_opens), (4, 9));
