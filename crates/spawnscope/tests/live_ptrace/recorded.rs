@@ -14,15 +14,9 @@ fn by_ptrace() -> Record {
 fn shape(all: &Launches, launch: &Launch) -> String {
     let below = all.children_of(launch);
     let below: Vec<String> = below.into_iter().map(|child| shape(all, child)).collect();
-    let line = format!(
-        "{:?}",
-        (
-            launch.programs(),
-            launch.arguments(),
-            launch.exit_code(),
-            launch.failed_execs()
-        )
-    );
+    let programs = launch.programs();
+    let arguments = if programs.is_empty() { Vec::new() } else { launch.arguments() };
+    let line = format!("{:?}", (programs, arguments, launch.exit_code(), launch.failed_execs()));
     let mechanism = &launch.json()["mechanism"];
     format!("{line} {mechanism} {:?} [{}]", launch.exit_signal(), below.join(", "))
 }
