@@ -153,13 +153,18 @@ fn missing(settings: &Settings) -> Vec<Missing> {
     let mut all = vec![
         missing(
             Missing::SCHEDULER,
-            "create, queue and reap; what processes waited for; reasons on the critical path",
+            "create, queue and reap; what processes waited for; the critical path",
         ),
         missing("the loader's system calls", "which libraries were searched for"),
     ];
-    if !settings.failed_execs {
-        all.push(missing("system calls before an exec", "setup, exec and failed execs"));
-    }
+    all.push(if settings.failed_execs {
+        missing(
+            "system calls of programs",
+            "failed execs, and the time in execs, after a process's first exec",
+        )
+    } else {
+        missing("system calls before an exec", "setup, exec and failed execs")
+    });
     if settings.script_lines {
         all.push(missing("memory of the parent at a launch", "lines of scripts"));
     }

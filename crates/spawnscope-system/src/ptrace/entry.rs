@@ -84,7 +84,7 @@ fn room_behind(process: Pid, vdso: u64, length: usize) -> Option<u64> {
     let end = vdso + word + half(SECTION_SIZE)? * half(SECTION_SIZE + 2)?;
     let start = end.next_multiple_of(WORD as u64 * 2);
     // A file that fills its last page has no rest.
-    (end % PAGE != 0 && start + length as u64 <= end.next_multiple_of(PAGE)).then_some(start)
+    (!end.is_multiple_of(PAGE) && start + length as u64 <= end.next_multiple_of(PAGE)).then_some(start)
 }
 
 fn is_blocked(thread: Pid) -> io::Result<bool> {

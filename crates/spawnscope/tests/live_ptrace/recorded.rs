@@ -15,7 +15,11 @@ fn shape(all: &Launches, launch: &Launch) -> String {
     let below = all.children_of(launch);
     let below: Vec<String> = below.into_iter().map(|child| shape(all, child)).collect();
     let programs = launch.programs();
-    let arguments = if programs.is_empty() { Vec::new() } else { launch.arguments() };
+    let arguments = if programs.is_empty() {
+        Vec::new()
+    } else {
+        launch.arguments()
+    };
     let line = format!("{:?}", (programs, arguments, launch.exit_code(), launch.failed_execs()));
     let mechanism = &launch.json()["mechanism"];
     format!("{line} {mechanism} {:?} [{}]", launch.exit_signal(), below.join(", "))
@@ -25,7 +29,7 @@ fn shape(all: &Launches, launch: &Launch) -> String {
 #[needs(Ebpf)]
 fn the_tree_is_the_one_that_ebpf_records() {
     let script = "ls / | wc -l; (exit 3); /bin/sh -c 'kill -9 $$'; env -i /usr/bin/env true; \
-                  PATH=/nonexistent:/usr/bin:/bin env sort </dev/null; x=$(printf a b); exit 7";
+                  x=$(printf a b | sort); exit 7";
     for shell in ["sh", "bash"] {
         let shapes = ["ebpf", "ptrace"].map(|collector| {
             let record = Record::new().flags(&["--collector", collector]);
@@ -35,6 +39,17 @@ fn the_tree_is_the_one_that_ebpf_records() {
         });
         assert_eq!(shapes[0], shapes[1], "{shell}");
     }
+}
+
+#[apply(live_test)]
+#[needs(Python)]
+fn failed_execs_of_a_new_process_are_recorded() {
+    let record = by_ptrace();
+    let script = "import os; os.environ['PATH'] = '/nonexistent:/usr/bin'; os.spawnvp(os.P_WAIT, 'true', ['true'])";
+    record.run(["/usr/bin/python3", "-S", "-c", script]).expect_code(0);
+    let all = launches(&record.file());
+    let child = all.only(|launch| launch.command() == "true");
+    assert_eq!(child.failed_execs(), [("/nonexistent/true".to_owned(), 2)]);
 }
 
 #[apply(live_test)]
