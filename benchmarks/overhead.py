@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Measures the cost of recording: a storm of launches, a cold ./configure of GNU hello, start and finish, lost events,
 storage, the report on 100,000 launches, and how it grows. Runs with and without the recorder alternate; medians and ratios of pairs
-are what counts on a noisy machine. Writes benchmarks/runs/<date>-<host>/overhead.json and prints a table. Needs root,
-bash, cc, and for configure a Debian mirror (apt-get source) or --hello DIR."""
+are what counts on a noisy machine. Writes benchmarks/runs/<date>-<host>/overhead.json (overhead-ptrace.json with
+--collector ptrace) and prints a table. Needs bash, cc, root (not for ptrace), and for configure a Debian mirror (apt-get source) or --hello DIR."""
 
 import argparse
 import json
@@ -31,14 +31,19 @@ def main():
     work = Path(tempfile.mkdtemp(prefix="spawnscope-bench."))
     try:
         results = new()
+        results["collector"] = options.collector
         for name in options.only:
             say(f"measuring {name}")
             results["measurements"][name] = MEASUREMENTS[name](options, work)
             if not options.dry_run:
-                say(f"wrote {store(results, 'overhead')}")
+                say(f"wrote {store(results, file_of(options))}")
         print_table(results["measurements"])
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+def file_of(options):
+    return "overhead" if options.collector == "ebpf" else f"overhead-{options.collector}"
 
 
 def parse():
@@ -49,6 +54,8 @@ def parse():
     parser.add_argument("--storm", type=int, default=3000, help="launches of the storm")
     parser.add_argument("--launches", type=int, default=100_000, help="launches of the recording to report on")
     parser.add_argument("--hello", type=Path, help="unpacked source of GNU hello")
+    parser.add_argument("--collector", choices=["ebpf", "ptrace"], default="ebpf", help="the collector to measure")
+    parser.add_argument("--record-flag", action="append", default=[], metavar="FLAG", help="another option of `record`, such as --record-flag=--no-failed-execs")
     parser.add_argument("--only", nargs="+", choices=MEASUREMENTS, default=list(MEASUREMENTS))
     parser.add_argument("--dry-run", action="store_true", help="do not store the results")
     options = parser.parse_args()
@@ -165,6 +172,7 @@ MEASUREMENTS = {
 
 
 def recorded(options, work, command, *flags):
+    flags = ["--collector", options.collector, *options.record_flag, *flags]
     return [options.binary, "record", "-q", *flags, "-o", str(work / "bench.db"), "--", *command]
 
 

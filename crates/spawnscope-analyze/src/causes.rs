@@ -32,7 +32,8 @@ pub struct Causes {
 }
 
 impl Causes {
-    /// Finds the causes. `None` for a recording without a command, or one that has not ended.
+    /// Finds the causes. `None` for a recording without a command, or one that has not ended, or
+    /// without waits.
     #[must_use]
     pub fn find(recording: &Recording, forest: &Forest<'_>, timelines: &Timelines) -> Option<Causes> {
         Causes::find_and(recording, forest, timelines, |_| ()).map(|(causes, ())| causes)
@@ -47,7 +48,7 @@ impl Causes {
         timelines: &Timelines,
         question: impl FnOnce(&RuleContext<'_, '_>) -> T,
     ) -> Option<(Causes, T)> {
-        let parameters = Parameters::of(recording)?;
+        let parameters = Parameters::of(recording).filter(|_| recording.info.sees_scheduler())?;
         // These are independent, and each takes a large part of a second for 100,000 launches. The replay takes longest.
         let (replay, (path, drifts)) = parallel::both(
             || Replay::new(forest, timelines, &parameters),

@@ -164,6 +164,8 @@ pub struct Instants {
     pub created: Known,
     /// It was first on a CPU.
     pub first_run: Known,
+    /// Whether the collector stopped it before its first instruction, so that it did not only wait for a CPU until then.
+    pub was_stopped_at_birth: bool,
     /// Its exit started.
     pub exit: Known,
     /// It ended, and its parent can reap it.

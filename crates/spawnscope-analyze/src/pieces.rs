@@ -61,7 +61,9 @@ fn wall_cuts(
         (Origin::Command, [first_exec, ..]) => first_exec.enter.get(),
         (Origin::Command | Origin::Existed, _) => at.created.get(),
         (Origin::Launched | Origin::Orphan, _) => {
-            cuts.push(cut(Phase::Create, at.created.get()));
+            // Without this cut, the time up to the first run belongs to no phase.
+            let created = at.created.get().filter(|_| !at.was_stopped_at_birth);
+            cuts.push(cut(Phase::Create, created));
             cuts.push(cut(Phase::Queue, at.first_run.get()));
             at.create.get()
         }

@@ -42,6 +42,8 @@ pub struct Report {
     pub busiest: Option<Box<Report>>,
     /// Name of the collector.
     pub collector: String,
+    /// Whether it saw what processes waited for. Without this, the critical path is unknown.
+    pub sees_scheduler: bool,
     /// CPUs online at the start.
     pub cpus: u32,
     /// CPUs that the command might use, with the fraction of a quota. `None` if unknown.
@@ -169,6 +171,7 @@ pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Cau
         },
         busiest: None,
         collector: info.collector.clone(),
+        sees_scheduler: info.sees_scheduler(),
         cpus: info.cpus,
         allowed_cpus: info.allowed_cpus,
         wall: info.wall.unwrap_or(info.last),

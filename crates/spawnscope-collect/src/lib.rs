@@ -8,12 +8,14 @@ use spawnscope_data::event::{Event, LaunchId, Loss, Missing, Pid};
 
 #[cfg(feature = "ebpf")]
 mod callers;
+mod clone_call;
 #[cfg(feature = "ebpf")]
 pub mod ebpf;
 #[cfg(all(fuzzing, feature = "ebpf"))]
 pub mod fuzzing;
 #[cfg(feature = "ebpf")]
 mod inode;
+pub mod ptrace;
 #[cfg(feature = "ebpf")]
 mod stacks;
 
@@ -46,6 +48,8 @@ pub struct Settings {
     pub stacks: bool,
     /// Samples per second of what followed threads do and what they wait for.
     pub sample: Option<u32>,
+    /// Whether to report failed execs where that has a price of its own (ptrace).
+    pub failed_execs: bool,
 }
 
 /// A source of events.
@@ -78,6 +82,16 @@ pub trait Collector {
     fn as_followed(&self, act: &mut dyn FnMut()) -> Result<(), CollectError>;
     /// Stops following. Events in the buffer can still be drained.
     fn detach(&mut self);
+    /// Reaps the command, a child of this process that has ended, and returns its wait status; `None` if it is not a child.
+    fn reap(&mut self, command: Pid) -> Option<i32> {
+        spawnscope_system::process::reap(command.0)
+            .ok()
+            .map(|(_, status)| status)
+    }
+    /// What the user must know about this recording and the commands in it, since the last call.
+    fn notices(&mut self) -> Vec<String> {
+        Vec::new()
+    }
 }
 
 /// A BPF program that the kernel refused.
@@ -118,6 +132,14 @@ pub enum CollectError {
         /// The reason.
         reason: String,
     },
+    /// The program has no eBPF collector.
+    #[error("load BPF programs: this spawnscope was built without eBPF support; build it with the feature `ebpf`")]
+    NotBuilt,
+    /// This collector can only follow a command that it starts.
+    #[error(
+        "follow processes that run already (-p, -a): that needs eBPF; give a command to record (`spawnscope record -- CMD`)"
+    )]
+    CommandOnly,
     /// Something failed while collecting.
     #[error("{action}: {detail}")]
     Failed {

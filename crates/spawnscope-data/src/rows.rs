@@ -80,6 +80,12 @@ impl Info {
         let all = self.cpus.max(1);
         allowed.map_or(all, |allowed| (allowed.ceil().min(f64::from(all)) as u32).max(1))
     }
+
+    /// Whether the collector saw when threads ran and what woke them. Without this, waits, the critical path and the replay are unknown.
+    #[must_use]
+    pub fn sees_scheduler(&self) -> bool {
+        self.missing.iter().all(|missing| missing.what != Missing::SCHEDULER)
+    }
 }
 
 /// What was followed.

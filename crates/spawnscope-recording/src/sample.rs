@@ -116,11 +116,11 @@ pub(super) fn loaded(at: u64, launch: LaunchId) -> Event {
     let loader = Loader::Done {
         at: instant(at),
         cpu: Nanos(40),
-        search: LibrarySearch {
+        search: Some(LibrarySearch {
             opens: 2,
             failed_opens: 1,
             cache: Some(true),
-        },
+        }),
     };
     let kind = EventKind::Loaded(Loaded {
         exec_returned: instant(at - 5),
@@ -136,7 +136,7 @@ pub(super) fn exited(at: u64, launch: LaunchId) -> Event {
         exit_group_entered: Some(instant(at - 5)),
         last_thread: true,
         wait_status: 0,
-        cpu: Nanos(90),
+        cpu: Some(Nanos(90)),
         work_cpu: None,
     });
     event(at, launch, kind)
@@ -149,7 +149,7 @@ pub(super) fn gone(at: u64, launch: LaunchId) -> Event {
         EventKind::Gone {
             zombie: Some(instant(at - 5)),
             auto_reaped: false,
-            cpu: Nanos(100),
+            cpu: Some(Nanos(100)),
         },
     )
 }
@@ -290,7 +290,7 @@ pub(super) fn at_real_pace(mut event: Event) -> Event {
                 .iter_mut()
                 .chain(&mut exited.exit_group_entered)
                 .for_each(stretch);
-            stretch_cpu(&mut exited.cpu);
+            exited.cpu.iter_mut().for_each(stretch_cpu);
         }
         EventKind::Gone { zombie, .. } => zombie.iter_mut().for_each(stretch),
         EventKind::Slice(slice) | EventKind::LastSeen(slice) => {

@@ -14,7 +14,7 @@ PRAGMA user_version = 9;
 CREATE TABLE recording (
     id              INTEGER PRIMARY KEY CHECK (id = 1),
     version         TEXT NOT NULL,    -- of spawnscope, such as '0.1.0'
-    collector       TEXT NOT NULL,    -- 'ebpf'
+    collector       TEXT NOT NULL,    -- 'ebpf' or 'ptrace'
     scope           TEXT NOT NULL,    -- 'command', 'process' (-p) or 'system' (-a)
     command         BLOB NOT NULL,    -- the command's argv, each argument ended by NUL; empty without a command
     cwd             BLOB NOT NULL,    -- working directory of the recorder

@@ -36,8 +36,10 @@ pub(super) struct Unfinished {
     /// Whether another launch got the pid. No more events are expected then.
     pub(super) is_superseded: bool,
     exec: Option<LoadingExec>,
-    /// CPU time that exiting threads used before they began to exit.
-    cpu_until_exit: Nanos,
+    /// CPU time that exiting threads used before they began to exit; `None` if that of one is unknown.
+    cpu_until_exit: Option<Nanos>,
+    /// CPU time of ended threads; `None` if that of one is unknown.
+    cpu_of_ended: Option<Nanos>,
     living_threads: i64,
     group_exit: Option<Nanos>,
     last_exit: Option<Nanos>,
@@ -58,7 +60,8 @@ impl Unfinished {
             is_dirty: false,
             is_superseded: false,
             exec: None,
-            cpu_until_exit: Nanos(0),
+            cpu_until_exit: Some(Nanos(0)),
+            cpu_of_ended: Some(Nanos(0)),
             living_threads: 1,
             group_exit: None,
             last_exit: None,
@@ -109,9 +112,9 @@ impl Unfinished {
         if let Loader::Done { at, cpu, search } = loader {
             row.load_end = Some(at);
             row.load_cpu = Some(cpu);
-            row.load_opens = Some(search.opens);
-            row.load_failed_opens = Some(search.failed_opens);
-            row.load_cache = search.cache;
+            row.load_opens = search.map(|search| search.opens);
+            row.load_failed_opens = search.map(|search| search.failed_opens);
+            row.load_cache = search.and_then(|search| search.cache);
         }
         loading.is_written = false;
     }
@@ -146,7 +149,7 @@ impl Unfinished {
         }
         self.cpu_until_exit = sum(self.cpu_until_exit, exited.cpu);
         if exited.last_thread {
-            self.row.exit_cpu = Some(self.cpu_until_exit);
+            self.row.exit_cpu = self.cpu_until_exit;
         }
         if task.0 == self.row.id.0 {
             self.row.work_cpu = exited.work_cpu;
@@ -154,14 +157,15 @@ impl Unfinished {
         let thread = self.threads.remove(&task)?;
         Some(ThreadRow {
             ended: Some(at),
-            cpu: Some(exited.cpu),
+            cpu: exited.cpu,
             ..thread
         })
     }
 
     /// Notes that a thread left the CPU for the last time.
-    pub(super) fn thread_gone(&mut self, zombie: Option<Nanos>, auto_reaped: bool, cpu: Nanos) {
-        self.row.cpu = Some(sum(self.row.cpu.unwrap_or_default(), cpu));
+    pub(super) fn thread_gone(&mut self, zombie: Option<Nanos>, auto_reaped: bool, cpu: Option<Nanos>) {
+        self.cpu_of_ended = sum(self.cpu_of_ended, cpu);
+        self.row.cpu = self.cpu_of_ended;
         self.living_threads -= 1;
         // A thread other than the last always reaps itself, which says nothing about the process.
         self.is_auto_reaped |= auto_reaped && zombie.is_some();
@@ -200,6 +204,7 @@ impl Unfinished {
     }
 }
 
-fn sum(so_far: Nanos, more: Nanos) -> Nanos {
-    Nanos(so_far.0.saturating_add(more.0))
+/// An unknown part makes the sum unknown.
+fn sum(so_far: Option<Nanos>, more: Option<Nanos>) -> Option<Nanos> {
+    Some(Nanos(so_far?.0.saturating_add(more?.0)))
 }

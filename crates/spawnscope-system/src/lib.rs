@@ -10,6 +10,7 @@ pub mod control_groups;
 mod exec_strings;
 pub mod held;
 pub mod launch_timing;
+pub mod memory;
 pub mod owner;
 pub mod process;
 pub mod procfs;

@@ -38,6 +38,15 @@ pub fn reap(child: c_int) -> io::Result<(c_int, c_int)> {
     }
 }
 
+/// Reaps a child if it has ended, and returns its wait status.
+#[must_use]
+pub fn reap_ended(child: Pid) -> Option<i32> {
+    let mut status = 0;
+    // SAFETY: `status` has room for a status.
+    let reaped = unsafe { libc::waitpid(child.0, &raw mut status, libc::WNOHANG) };
+    (reaped == child.0).then_some(status)
+}
+
 /// Waits until a descriptor is readable; `false` after `limit`.
 pub fn is_readable_within(fd: impl AsFd, limit: Duration) -> bool {
     wait_until(

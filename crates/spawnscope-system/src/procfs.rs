@@ -2,6 +2,7 @@
 //! or empty.
 
 use std::fs::{self, File};
+use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 
 use spawnscope_data::event::Pid;
@@ -85,6 +86,23 @@ pub fn program(pid: Pid) -> Option<Vec<u8>> {
     let end = path.iter().position(|byte| *byte == 0)?;
     path.truncate(end);
     Some(path)
+}
+
+/// Its working directory.
+#[must_use]
+pub fn working_directory(pid: Pid) -> Option<Vec<u8>> {
+    link(pid, "cwd")
+}
+
+/// The file of its program, without symbolic links.
+#[must_use]
+pub fn executable(pid: Pid) -> Option<Vec<u8>> {
+    link(pid, "exe")
+}
+
+fn link(pid: Pid, name: &str) -> Option<Vec<u8>> {
+    let target = fs::read_link(format!("/proc/{}/{name}", pid.0)).ok()?;
+    Some(target.into_os_string().into_vec())
 }
 
 /// Whether its executable is set-user-ID or set-group-ID, and would give it privilege if it were not traced.

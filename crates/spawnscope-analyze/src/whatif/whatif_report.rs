@@ -117,6 +117,11 @@ pub enum WhatIfError {
         unbelievable(*.0)
     )]
     Unbelievable(f64),
+    /// The collector did not see what processes waited for.
+    #[error(
+        "no prediction: this recording does not contain what processes waited for, so it cannot be replayed; record with eBPF (`sudo spawnscope record -- CMD`)"
+    )]
+    NoWaits,
     /// The recording is still in progress.
     #[error("this recording is still in progress: the wall is known when the command has ended")]
     IsLive,
@@ -140,6 +145,9 @@ pub fn whatif_report(
         }
     };
     let parameters = Parameters::of(recording).ok_or_else(no_wall)?;
+    if !recording.info.sees_scheduler() {
+        return Err(WhatIfError::NoWaits);
+    }
     let fixes: Result<Vec<Fix>, WhatIfError> = requested.iter().map(|requested| resolve(requested, forest)).collect();
     let fixes = fixes?;
     let replay = Replay::new(forest, timelines, &parameters).ok_or(WhatIfError::NoWall)?;

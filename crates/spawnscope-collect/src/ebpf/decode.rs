@@ -10,17 +10,11 @@ use std::sync::Arc;
 use zerocopy::{FromBytes, Immutable, KnownLayout};
 
 use super::wire::*;
+use crate::clone_call::CloneCall;
 use spawnscope_data::event::{
     Chain, Closing, Event, EventKind, Executed, Exited, LaunchId, Launched, LeftCpu, LibrarySearch, Loaded, Loader,
     Mechanism, Nanos, Object, ObjectKind, ParentMemory, Pid, Slice, Syscall, TaskId,
 };
-use spawnscope_system::arch::FORK_NUMBERS;
-
-const CLONE_VM: u64 = 0x100;
-const CLONE_VFORK: u64 = 0x4000;
-/// The flags of libc's fork: the exit signal, and where to store the child's tid.
-const FORK_FLAGS: u64 = 0xff | 0x0100_0000 | 0x0020_0000 | 0x0010_0000;
-
 /// The chains decoded so far, keyed by their bytes. Most launches have the call site of an earlier one.
 #[derive(Debug, Default)]
 pub(super) struct Chains(HashMap<Box<[u8]>, Arc<Chain>>);
@@ -66,7 +60,7 @@ pub(super) fn decode(bytes: &[u8], page_bytes: u64, chains: &mut Chains, events:
             EventKind::Gone {
                 zombie: seen(gone.zombie),
                 auto_reaped: gone.released != 0,
-                cpu: Nanos(gone.cpu),
+                cpu: Some(Nanos(gone.cpu)),
             }
         }
         KIND_REAPED => EventKind::Reaped {
@@ -131,18 +125,12 @@ fn until_nul(bytes: &[u8]) -> Vec<u8> {
 }
 
 fn mechanism(launch: &WireLaunch) -> Option<Mechanism> {
-    let (number, flags) = (libc::c_long::from(launch.syscall), launch.flags & !CLONE_ON_OWN_STACK);
-    let spawns = flags & (CLONE_VM | CLONE_VFORK) == CLONE_VM | CLONE_VFORK;
-    Some(match number {
-        _ if FORK_NUMBERS.is_some_and(|[fork, _]| number == fork) => Mechanism::Fork,
-        _ if FORK_NUMBERS.is_some_and(|[_, vfork]| number == vfork) => Mechanism::Vfork,
-        libc::SYS_clone if FORK_NUMBERS.is_none() && spawns && launch.flags != flags => Mechanism::Vfork,
-        _ if spawns => Mechanism::PosixSpawn,
-        libc::SYS_clone if flags & !FORK_FLAGS == 0 => Mechanism::Fork,
-        libc::SYS_clone => Mechanism::Clone,
-        libc::SYS_clone3 => Mechanism::Clone3,
-        _ => return None,
-    })
+    let call = CloneCall {
+        number: libc::c_long::from(launch.syscall),
+        flags: launch.flags & !CLONE_ON_OWN_STACK,
+        shares_stack: launch.flags & CLONE_ON_OWN_STACK != 0,
+    };
+    call.mechanism()
 }
 
 fn launched(launch: &WireLaunch, page_bytes: u64) -> Launched {
@@ -234,7 +222,7 @@ fn loaded(loaded: &WireLoaded) -> Loaded {
             LOADER_DONE => Loader::Done {
                 at: Nanos(loaded.load_end),
                 cpu: Nanos(loaded.cpu_at_load_end),
-                search: LibrarySearch {
+                search: Some(LibrarySearch {
                     opens: loaded.opens,
                     failed_opens: loaded.failed_opens,
                     cache: match loaded.cache {
@@ -242,7 +230,7 @@ fn loaded(loaded: &WireLoaded) -> Loaded {
                         CACHE_FAILED => Some(false),
                         _ => None,
                     },
-                },
+                }),
             },
             _ => Loader::Unknown,
         },
@@ -255,7 +243,7 @@ fn exited(exited: &WireExited) -> Exited {
         exit_group_entered: seen(exited.exit_group_entered),
         last_thread: exited.last_thread != 0,
         wait_status: exited.wait_status,
-        cpu: Nanos(exited.cpu),
+        cpu: Some(Nanos(exited.cpu)),
         work_cpu: seen(exited.work_cpu),
     }
 }

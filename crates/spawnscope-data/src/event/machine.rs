@@ -103,6 +103,12 @@ crate::table! {
     }
 }
 
+impl Missing {
+    /// `what`, if the collector sees neither when threads get and leave a CPU nor what wakes them. The time between the creation of a process
+    /// and its first instruction then has other parts than the wait for a CPU.
+    pub const SCHEDULER: &str = "the scheduler's decisions";
+}
+
 impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "not available here: {}; unknown: {}", self.what, self.effect)

@@ -114,11 +114,11 @@ pub enum EventKind {
     /// A thread began to exit.
     Exited(Exited),
     /// A thread left the CPU for the last time. `zombie` is set by the thread whose exit made the whole process reapable. `cpu` is
-    /// the thread's total CPU time.
+    /// the thread's total CPU time, if that was seen.
     Gone {
         zombie: Option<Nanos>,
         auto_reaped: bool,
-        cpu: Nanos,
+        cpu: Option<Nanos>,
     },
     /// `launch` waited for a child and reaped it; `pid` is the child's id in the pid namespace of `launch`.
     Reaped { pid: Pid },
@@ -228,7 +228,8 @@ pub enum Loader {
     Done {
         at: Nanos,
         cpu: Nanos,
-        search: LibrarySearch,
+        /// `None` if its system calls were not seen.
+        search: Option<LibrarySearch>,
     },
     /// There is a loader, but its end was not seen.
     Unknown,
@@ -256,8 +257,8 @@ pub struct Exited {
     pub last_thread: bool,
     /// The status as `wait(2)` encodes it.
     pub wait_status: i32,
-    /// CPU time of the thread when its exit began.
-    pub cpu: Nanos,
+    /// CPU time of the thread when its exit began, if that was seen.
+    pub cpu: Option<Nanos>,
     /// CPU time of the thread when its last program first used a file that its arguments name, or read standard input.
     pub work_cpu: Option<Nanos>,
 }

@@ -1,6 +1,7 @@
 //! Traces processes by ptrace(2). `Tracer` seizes threads, reports their events (`event`), resumes them, and detaches from them;
-//! `refusal` explains why the kernel does not permit it. The caller decides what happens at each stop. A caller without an opinion
-//! passes the stop on (`Tracer::pass_on`), and the thread behaves as if it were not traced.
+//! `registers` and `entry` examine and change a stopped thread, and `refusal` explains why the kernel does not permit tracing. The
+//! caller decides what happens at each stop. A caller without an opinion passes the stop on (`Tracer::pass_on`), and the thread behaves
+//! as if it were not traced.
 //!
 //! The kernel's rules, which shape this module:
 //! - Each thread of a process is a tracee of its own, with its own stops. The tracer is a thread too: requests of other threads fail
@@ -45,15 +46,19 @@
 //! Uses `libc` directly: nix represents signals and statuses by an enum without real-time signals. The C library's threads send those
 //! to each other, and a thread stopped by one could neither be understood nor continued.
 
+mod entry;
 mod event;
 pub mod refusal;
+mod registers;
 mod request;
 
 use std::collections::HashSet;
 use std::io;
 use std::marker::PhantomData;
 
+pub use self::entry::EntryDetour;
 pub use self::event::{Creation, Event, Stop};
+pub use self::registers::{CallInfo, CallStop, NATIVE, Registers};
 pub use self::request::{Options, Resume};
 use self::request::{interrupt, resume, seize};
 use spawnscope_data::event::Pid;
@@ -155,6 +160,11 @@ impl Tracer {
     /// be resumed by the caller, who may detach from it (`Resume::Detach`).
     pub fn detach_all(&mut self) {
         self.is_detaching = true;
+        self.interrupt_all();
+    }
+
+    /// Stops all running threads, whose stops are then reported. A caller that has changed a thread undoes this there, and detaches.
+    pub fn interrupt_all(&self) {
         for thread in &self.threads {
             let _ = interrupt(*thread);
         }

@@ -218,6 +218,9 @@ pub struct RecordArguments {
     /// How to collect events
     #[arg(long, value_enum, default_value_t = CollectorChoice::Auto, value_name = "WHICH")]
     pub collector: CollectorChoice,
+    /// With ptrace: do not trace the system calls between a fork and its exec; faster, but `setup`, `exec` and failed execs are unknown
+    #[arg(long)]
+    pub no_failed_execs: bool,
     /// Also record the native call stack of each launch
     #[arg(long)]
     pub stacks: bool,
@@ -257,11 +260,13 @@ Examples:
   spawnscope record -q --json t.json -- ./test.sh
   spawnscope record --runs 5 -- ./test.sh    five recordings, for `diff`
   spawnscope record --sample 999 -- make     for `flame --phase load`
+  spawnscope record --collector ptrace -- make    without root
   spawnscope record --wait-for-all -- ./start    include its daemons
   spawnscope record -p $(pidof -s nagios) --duration 60
   sudo spawnscope record -a --duration 10
 
-Needs root or the capabilities CAP_BPF and CAP_PERFMON. Under sudo, the
+With root, or the capabilities CAP_BPF and CAP_PERFMON, eBPF collects. Without
+them, ptrace collects, which sees less, and -p and -a fail. Under sudo, the
 command runs as the user who called sudo, and that user owns the recording. A
 sudoers entry for spawnscope still permits everything (see SECURITY.md).";
 
@@ -272,6 +277,8 @@ pub enum CollectorChoice {
     Auto,
     /// eBPF: every phase, lowest overhead; needs root or CAP_BPF and CAP_PERFMON
     Ebpf,
+    /// ptrace: needs no privilege; commands only, without waits, script lines and some phases
+    Ptrace,
 }
 
 const WHATIF_EXAMPLES: &str = "\

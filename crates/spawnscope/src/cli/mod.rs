@@ -7,6 +7,7 @@ mod args;
 mod bench;
 mod check;
 mod diff;
+mod collectors;
 mod doctor;
 mod exit;
 mod export;

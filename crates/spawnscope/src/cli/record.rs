@@ -10,7 +10,8 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result, bail};
 
-use super::args::{CollectorChoice, DEFAULT_FILE, RecordArguments};
+use super::args::{DEFAULT_FILE, RecordArguments};
+use super::collectors::{self, PTRACE};
 use super::output::{line, print_message};
 use super::output_file::OutputFile;
 use super::progress::{self, Progress};
@@ -21,9 +22,7 @@ use super::{exit, git_exclude, identity, report, runs};
 use crate::allowed_cpus::allowed_cpus;
 use crate::calibrate::{Calibrator, Unrecorded};
 use crate::clock;
-#[cfg(feature = "ebpf")]
-use crate::collect::ebpf::EbpfCollector;
-use crate::collect::{CollectError, Collector, Follow, ROOT, Refusal, Settings};
+use crate::collect::{Collector, Follow, ROOT, Settings};
 use crate::event::{Calibration, Event, EventKind, Nanos, Pid, TaskId};
 use crate::held::{HeldCommand, Identity};
 use crate::owner::{Owner, act_as};
@@ -158,38 +157,14 @@ fn attach(
         command: held.map(|held| held.path().to_owned()),
         stacks: arguments.stacks,
         sample: arguments.sample,
+        failed_execs: !arguments.no_failed_execs,
     };
-    let collector = match arguments.collector {
-        CollectorChoice::Auto | CollectorChoice::Ebpf => with_ebpf(follow, &settings),
+    let manner = collectors::Manner {
+        choice: arguments.collector,
+        is_verbose: arguments.verbose,
+        is_quiet: arguments.quiet,
     };
-    if arguments.verbose {
-        match &collector {
-            Ok(collector) => collector.refusals().iter().for_each(print_refusal),
-            Err(CollectError::Refused(refusal)) => print_refusal(refusal),
-            Err(_) => {}
-        }
-    }
-    let described = |error: CollectError| match &error {
-        CollectError::NoProcess { .. } => anyhow::Error::new(error).context("failed to record"),
-        CollectError::Refused(_) if !arguments.verbose => {
-            anyhow::anyhow!("failed to collect with eBPF: {error} (--verbose prints the end of the verifier's log)")
-        }
-        _ => anyhow::Error::new(error).context("failed to collect with eBPF"),
-    };
-    collector.map_err(described)
-}
-
-#[cfg(feature = "ebpf")]
-fn with_ebpf(follow: Follow, settings: &Settings) -> Result<Box<dyn Collector>, CollectError> {
-    EbpfCollector::attach(follow, settings).map(|collector| Box::new(collector) as Box<dyn Collector>)
-}
-
-#[cfg(not(feature = "ebpf"))]
-fn with_ebpf(_: Follow, _: &Settings) -> Result<Box<dyn Collector>, CollectError> {
-    Err(CollectError::Failed {
-        action: "load BPF programs",
-        detail: "this spawnscope was built without eBPF support; build it with the feature `ebpf`".to_owned(),
-    })
+    collectors::attach(manner, follow, &settings)
 }
 
 fn create(
@@ -236,21 +211,10 @@ fn keep_out_of_git(arguments: &RecordArguments, owner: Option<&Owner>) {
     }
 }
 
-/// Prints which BPF program the kernel refused, and the end of the verifier's log.
-fn print_refusal(refusal: &Refusal) {
-    let mut text = format!(
-        "this kernel refuses the BPF program {}: {}",
-        refusal.program, refusal.reason
-    );
-    for line in &refusal.log {
-        text.push_str("\n  ");
-        text.push_str(line);
-    }
-    print_message(&text);
-}
-
 fn print_missing(collector: &dyn Collector, quiet: bool) {
-    for missing in collector.missing().iter().filter(|_| !quiet) {
+    // What ptrace cannot see was printed with the choice.
+    let is_told = collector.name() == PTRACE;
+    for missing in collector.missing().iter().filter(|_| !quiet && !is_told) {
         print_message(&missing.to_string());
     }
 }

@@ -58,7 +58,7 @@ mod tests {
         let kind = EventKind::Gone {
             zombie,
             auto_reaped: false,
-            cpu: Nanos(1),
+            cpu: Some(Nanos(1)),
         };
         event(launch, task, kind)
     }

@@ -269,6 +269,11 @@ impl Session<'_> {
         self.collector.detach();
         while self.move_events(outcome) {}
         self.progress.clear();
+        let notices = self.collector.notices();
+        notices
+            .iter()
+            .filter(|_| !self.is_quiet)
+            .for_each(|notice| print_message(notice));
         let is_cut = self.waits_for_all && self.running.processes() > 0;
         outcome.recorded_until = outcome.last_ended.filter(|_| !is_cut).or(Some(until));
         match self.collector.losses() {
@@ -277,24 +282,16 @@ impl Session<'_> {
         }
     }
 
-    fn reap_command(&self, outcome: &mut Outcome) {
+    fn reap_command(&mut self, outcome: &mut Outcome) {
         let ended = self.process.as_ref().is_some_and(has_ended);
         let command = self.command.filter(|_| ended);
         // The command may have limited itself, as taskset does before its exec.
         outcome.allowed_cpus = command.and_then(|command| allowed_cpus(command.pid));
-        outcome.wait_status = command.and_then(reap);
+        outcome.wait_status = command.and_then(|command| self.collector.reap(command.pid));
     }
 }
 
 fn has_ended(process: &OwnedFd) -> bool {
     let mut fds = [PollFd::new(process, PollFlags::IN)];
     poll(&mut fds, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })).is_ok_and(|ready| ready > 0)
-}
-
-/// Reaps the command. It has ended, so this does not block.
-fn reap(command: Command) -> Option<i32> {
-    let mut status = 0;
-    // SAFETY: `status` is valid for writes.
-    let reaped = unsafe { libc::waitpid(command.pid.0, &raw mut status, 0) };
-    (reaped == command.pid.0).then_some(status)
 }

@@ -44,6 +44,9 @@ pub fn render(report: &Report, all: bool, width: usize, file: Option<&str>) -> S
     if report.replay_error.is_none() {
         let why = if report.is_live && !report.command.is_empty() {
             "no advice yet: this recording is still in progress"
+        } else if !report.sees_scheduler {
+            "no advice: this recording does not contain what processes waited for, so no saving can be predicted; record with eBPF \
+             (`sudo spawnscope record -- CMD`)"
         } else {
             "no advice: this recording contains no complete command"
         };

@@ -91,6 +91,9 @@ pub(super) fn totals(report: &Report) -> String {
         let share = units::percent(tax, report.wall);
         totals.push(format!("{} of it critical ({share} of the wall)", units::time(tax)));
     }
+    if !report.sees_scheduler {
+        totals.push("how much of it is critical is unknown".to_owned());
+    }
     totals.join(", ")
 }
 

@@ -328,7 +328,7 @@ fn without_permission_the_message_says_what_to_grant() {
     let mut command = as_nobody();
     command
         .arg(&binary)
-        .args(["record", "-o"])
+        .args(["record", "--collector", "ebpf", "-o"])
         .arg(public.join("recording.db"))
         .args(["--", "echo", "ran"]);
     let finished = run(command.current_dir(public)).expect_code(125);

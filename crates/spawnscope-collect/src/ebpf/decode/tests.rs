@@ -2,7 +2,10 @@
 
 use zerocopy::{FromZeros, IntoBytes};
 
+use spawnscope_system::arch::FORK_NUMBERS;
+
 use super::*;
+use crate::clone_call::{CLONE_VFORK, CLONE_VM};
 use spawnscope_data::event::{Language, Waker};
 
 fn header(kind: u32) -> WireHeader {
@@ -123,7 +126,9 @@ fn a_cache_that_nobody_asked_for_is_neither_there_nor_missing() {
         (record.opens, record.failed_opens) = (4, 9);
         match decoded(record.as_bytes()).unwrap().remove(0) {
             EventKind::Loaded(Loaded {
-                loader: Loader::Done { search, .. },
+                loader: Loader::Done {
+                    search: Some(search), ..
+                },
                 ..
             }) => {
                 assert_eq!((search.opens, search.failed_opens), (4, 9));
@@ -163,7 +168,7 @@ fn the_end_of_a_thread_is_its_last_slice_and_its_going() {
     let gone = EventKind::Gone {
         zombie: Some(Nanos(990)),
         auto_reaped: false,
-        cpu: Nanos(70),
+        cpu: Some(Nanos(70)),
     };
     assert_eq!(decoded(record.as_bytes()), Some(vec![EventKind::Slice(last), gone]));
 }

@@ -19,7 +19,7 @@ fn a_child_that_reaps_itself_is_reaped_as_a_zombie_unless_a_wait_says_otherwise(
         EventKind::Gone {
             zombie: Some(instant(290)),
             auto_reaped: true,
-            cpu: Nanos(100),
+            cpu: Some(Nanos(100)),
         },
     );
     let mut events = vec![released(), launched(10, ROOT, CHILD, 200), exited(200, CHILD), auto];

@@ -9,7 +9,7 @@ fn thread_exit(at: u64, task: u64, group: Option<u64>, last_thread: bool) -> Eve
         exit_group_entered: group.map(instant),
         last_thread,
         wait_status: 0x700,
-        cpu: Nanos(task * 10),
+        cpu: Some(Nanos(task * 10)),
         work_cpu: None,
     });
     Event {

@@ -1,0 +1,142 @@
+//! New processes and threads. The creator's event and the first stop of what it created arrive in any order.
+
+use std::path::Path;
+
+use spawnscope_data::event::{EventKind, LaunchId, Launched, Nanos, Pid, TaskId};
+use spawnscope_system::ptrace::{Creation, Registers, Stop};
+use spawnscope_system::{clock, memory};
+
+use super::processes::{Process, Setup};
+use super::tracing::Tracing;
+use crate::clone_call::CloneCall;
+
+const CLONE_THREAD: u64 = 0x1_0000;
+const CLONE_PARENT: u64 = 0x8000;
+/// Where `struct clone_args` has the flags and the stack.
+const CLONE3_FLAGS: usize = 0;
+const CLONE3_STACK: usize = 40;
+
+impl Tracing {
+    /// A thread has created a process or thread.
+    pub(super) fn created(&mut self, creator: Pid, how: Creation, child: Option<Pid>) {
+        let at = clock::now();
+        let (Some(child), Some(parent)) = (child, self.processes.thread(creator)) else {
+            // The creator was killed. If there is a child, it is adopted.
+            return;
+        };
+        let is_native = self
+            .processes
+            .process(parent.launch)
+            .is_none_or(|process| process.is_native);
+        let call = is_native.then(|| clone_call(creator)).flatten();
+        let is_thread = match call {
+            Some(call) => call.flags & CLONE_THREAD != 0,
+            None => how == Creation::Clone && is_thread_of(creator, child),
+        };
+        if is_thread {
+            self.thread_started(at, creator, child);
+        } else {
+            let process = Process {
+                is_native,
+                ..Process::new(child)
+            };
+            self.launched(at, Some((parent.launch, parent.task)), process, call);
+        }
+        if self.early.remove(&child).is_some() {
+            self.starts(child);
+        }
+    }
+
+    fn thread_started(&mut self, at: Nanos, creator: Pid, tid: Pid) {
+        let Some(parent) = self.processes.thread(creator) else {
+            return;
+        };
+        let task = TaskId(self.new_id());
+        self.processes.add_thread(tid, parent.launch, task);
+        let started = EventKind::ThreadStarted {
+            tid,
+            creator: parent.task,
+        };
+        self.report(at, parent.launch, task, started);
+    }
+
+    fn launched(&mut self, at: Nanos, parent: Option<(LaunchId, TaskId)>, process: Process, call: Option<CloneCall>) {
+        let launch = LaunchId(self.new_id());
+        let pid = process.pid;
+        let setup = self.traces_setup.then(Setup::default);
+        self.processes.add_process(launch, Process { setup, ..process });
+        let Some((parent, parent_task)) = parent else {
+            return;
+        };
+        let has_other_parent = call.is_none_or(|call| call.flags & CLONE_PARENT != 0);
+        let launched = Launched {
+            parent,
+            parent_task,
+            pid,
+            reaper: (!has_other_parent).then_some(parent),
+            pid_for_reaper: pid,
+            mechanism: call.and_then(CloneCall::mechanism),
+            entered: None,
+            prepared: None,
+            parent_tidied: None,
+            parent_faults: None,
+            parent_memory: None,
+        };
+        self.report(at, launch, TaskId(launch.0), EventKind::Launched(launched));
+    }
+
+    /// A new thread is stopped before its first instruction.
+    pub(super) fn starts(&mut self, tid: Pid) {
+        if let Some(thread) = self.processes.thread_mut(tid) {
+            thread.is_new = false;
+        }
+        let at = clock::now();
+        if let Some(process) = self.processes.of(tid).filter(|process| process.pid == tid) {
+            process.first_run = Some(at);
+        }
+        self.resume(tid, Stop::Interrupted);
+    }
+
+    /// Lets threads start whose creation is never reported, because their creator was killed in the meantime.
+    pub(super) fn adopt_early(&mut self) {
+        for (tid, at) in std::mem::take(&mut self.early) {
+            let is_process = is_thread_of(tid, tid) && group(tid).is_none_or(|group| group == tid);
+            if is_process {
+                // Its creation is lost, so the recording has it as an orphan.
+                self.launched(at, None, Process::new(tid), None);
+            }
+            self.starts(tid);
+        }
+    }
+}
+
+/// The call that a thread is in, which creates a process or thread. `None` if the thread was killed.
+fn clone_call(creator: Pid) -> Option<CloneCall> {
+    let (number, [first, second]) = Registers::of(creator).ok()?.system_call();
+    let (flags, stack) = match number {
+        libc::SYS_clone => (first, second),
+        libc::SYS_clone3 => {
+            let arguments = memory::read(creator, first, CLONE3_STACK + 8);
+            let word = |at: usize| arguments.get(at..)?.first_chunk().map(|word| u64::from_ne_bytes(*word));
+            (word(CLONE3_FLAGS)?, word(CLONE3_STACK)?)
+        }
+        _ => (0, 0),
+    };
+    Some(CloneCall {
+        number,
+        flags,
+        shares_stack: stack == 0,
+    })
+}
+
+/// Whether `tid` is a thread of the process of `creator`.
+fn is_thread_of(creator: Pid, tid: Pid) -> bool {
+    Path::new(&format!("/proc/{}/task/{}", creator.0, tid.0)).exists()
+}
+
+/// The process of a thread.
+fn group(tid: Pid) -> Option<Pid> {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", tid.0)).ok()?;
+    let group = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?;
+    group.trim().parse().ok().map(Pid)
+}

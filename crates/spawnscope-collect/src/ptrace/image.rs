@@ -1,0 +1,213 @@
+//! A new program image, as the kernel laid it out on the stack of a process that is stopped right after its exec: arguments, and the
+//! auxiliary vector with the file's name, the entry point and the loader (`create_elf_tables` in fs/binfmt_elf.c).
+
+use spawnscope_data::event::Pid;
+use spawnscope_system::memory;
+
+/// Bytes of arguments that are kept, as with eBPF.
+const MOST_ARGUMENTS: usize = 4096;
+/// The longest path that the kernel accepts, including its NUL.
+const LONGEST_PATH: usize = libc::PATH_MAX as usize;
+/// Holds the pointers to arguments and environment, and the vector behind them, of almost every process.
+const USUAL_STACK: usize = 4096;
+/// Holds those of any process with less than some 100,000 arguments and variables.
+const LARGE_STACK: usize = 1 << 20;
+const WORD: usize = size_of::<u64>();
+
+/// What the stack says about the image.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Image {
+    /// The file name passed to `execve`.
+    pub(super) path: Vec<u8>,
+    /// Arguments, each NUL-terminated, up to `MOST_ARGUMENTS`.
+    pub(super) argv: Vec<u8>,
+    /// Bytes of all arguments, NULs included.
+    pub(super) argv_bytes: u64,
+    /// Where the program itself begins, and where the vector has that.
+    pub(super) entry: u64,
+    pub(super) entry_slot: u64,
+    /// Where the vDSO is.
+    pub(super) vdso: Option<u64>,
+    /// Whether a dynamic loader runs before it.
+    pub(super) has_loader: bool,
+}
+
+/// Pointers and numbers on the stack.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Layout {
+    first_argument: Option<u64>,
+    first_variable: Option<u64>,
+    path: Option<u64>,
+    /// The value of AT_ENTRY, and where it is relative to the stack pointer.
+    entry: Option<(u64, u64)>,
+    vdso: Option<u64>,
+    loader: u64,
+}
+
+impl Layout {
+    /// `None` if the words end before the vector does.
+    fn parse(stack: &[u8]) -> Option<Layout> {
+        let (words, _) = stack.as_chunks::<WORD>();
+        let places = (0u64..).step_by(WORD);
+        let mut words = words
+            .iter()
+            .zip(places)
+            .map(|(word, place)| (u64::from_ne_bytes(*word), place));
+        let mut next = || words.next();
+        let arguments = next()?.0;
+        let mut layout = Layout::default();
+        if arguments > 0 {
+            layout.first_argument = Some(next()?.0);
+            for _ in 0..arguments {
+                next()?;
+            }
+        } else {
+            next()?;
+        }
+        layout.first_variable = Some(next()?.0).filter(|variable| *variable != 0);
+        if layout.first_variable.is_some() {
+            while next()?.0 != 0 {}
+        }
+        loop {
+            let ((kind, _), (value, place)) = (next()?, next()?);
+            match kind {
+                libc::AT_NULL => return Some(layout),
+                libc::AT_BASE => layout.loader = value,
+                libc::AT_ENTRY => layout.entry = Some((value, place)),
+                libc::AT_SYSINFO_EHDR => layout.vdso = Some(value),
+                libc::AT_EXECFN => layout.path = Some(value),
+                _ => {}
+            }
+        }
+    }
+}
+
+impl Image {
+    /// The image of a process of this architecture, whose stack pointer is `stack`. `None` if it cannot be read.
+    pub(super) fn read(process: Pid, stack: u64) -> Option<Image> {
+        let sizes = [USUAL_STACK, LARGE_STACK].into_iter();
+        let layout = sizes
+            .filter_map(|size| Layout::parse(&memory::read(process, stack, size)))
+            .next()?;
+        let path_at = layout.path?;
+        // The kernel stores the strings one after another: arguments, variables, the file's name.
+        let (start, end) = (layout.first_argument, layout.first_variable.unwrap_or(path_at));
+        let argv_bytes = start.map_or(0, |start| end.saturating_sub(start));
+        let kept = usize::try_from(argv_bytes)
+            .unwrap_or(MOST_ARGUMENTS)
+            .min(MOST_ARGUMENTS);
+        let (entry, place) = layout.entry?;
+        Some(Image {
+            path: memory::string(process, path_at, LONGEST_PATH)?,
+            argv: start.map_or_else(Vec::new, |start| memory::read(process, start, kept)),
+            argv_bytes,
+            entry,
+            entry_slot: stack + place,
+            vdso: layout.vdso,
+            has_loader: layout.loader != 0,
+        })
+    }
+
+    /// The interpreter, if the file is a `#!` script. The kernel puts the interpreter and its argument before the file's name, so that a
+    /// program without its own file among its first arguments is none.
+    pub(super) fn interpreter(&self, process: Pid) -> Option<Vec<u8>> {
+        let mut arguments = self.argv.split(|byte| *byte == 0);
+        let first = arguments.next()?;
+        let names_itself = arguments.take(2).any(|argument| argument == self.path);
+        (names_itself && is_script(process, &self.path)).then(|| first.to_vec())
+    }
+}
+
+/// Whether a file, as the process sees it, begins with `#!`.
+fn is_script(process: Pid, path: &[u8]) -> bool {
+    use std::io::Read;
+    let mut start = [0; 2];
+    std::fs::File::open(super::programs::seen_by(process, path))
+        .is_ok_and(|mut file| file.read_exact(&mut start).is_ok() && start == *b"#!")
+}
+
+/// The arguments passed to an `execve` that has not begun yet: each NUL-terminated, up to `MOST_ARGUMENTS`, and the bytes of all of
+/// them.
+pub(super) fn arguments_passed(process: Pid, list: u64) -> (Vec<u8>, u64) {
+    let pointers = memory::read(process, list, LARGE_STACK.min(512 * WORD));
+    let (pointers, _) = pointers.as_chunks::<WORD>();
+    let pointers = pointers.iter().map(|pointer| u64::from_ne_bytes(*pointer));
+    let (mut argv, mut bytes) = (Vec::new(), 0);
+    for pointer in pointers.take_while(|pointer| *pointer != 0) {
+        let argument = memory::string(process, pointer, LONGEST_PATH).unwrap_or_default();
+        bytes += argument.len() as u64 + 1;
+        if argv.len() + argument.len() < MOST_ARGUMENTS {
+            argv.extend(argument);
+            argv.push(0);
+        }
+    }
+    (argv, bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stack(words: &[u64]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+    }
+
+    #[test]
+    fn a_stack_is_parsed_with_and_without_arguments_and_variables() {
+        let vector = [
+            libc::AT_BASE,
+            7,
+            libc::AT_SYSINFO_EHDR,
+            6,
+            libc::AT_ENTRY,
+            8,
+            libc::AT_EXECFN,
+            9,
+            libc::AT_NULL,
+            0,
+        ];
+        let layout = |words: usize, first_argument, first_variable| Layout {
+            first_argument,
+            first_variable,
+            path: Some(9),
+            entry: Some((8, ((words + 5) * WORD) as u64)),
+            vdso: Some(6),
+            loader: 7,
+        };
+        for (before, expected) in [
+            (&[2, 100, 101, 0, 200, 201, 0][..], layout(7, Some(100), Some(200))),
+            (&[1, 100, 0, 0], layout(4, Some(100), None)),
+            (&[0, 0, 200, 0], layout(4, None, Some(200))),
+        ] {
+            let words = [before, &vector].concat();
+            assert_eq!(Layout::parse(&stack(&words)), Some(expected));
+            for cut in 0..words.len() {
+                assert_eq!(Layout::parse(&stack(&words[..cut])), None, "{cut} words");
+            }
+        }
+    }
+
+    #[test]
+    fn a_script_is_told_from_a_program_that_is_passed_its_own_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("script");
+        let name = file.to_str().unwrap();
+        let image = |argv: &str| Image {
+            path: name.as_bytes().to_vec(),
+            argv: argv.replace(' ', "\0").into_bytes(),
+            argv_bytes: 0,
+            entry: 0,
+            entry_slot: 0,
+            vdso: None,
+            has_loader: true,
+        };
+        let own = Pid(std::process::id().cast_signed());
+        std::fs::write(&file, "#!/bin/sh -e\n").unwrap();
+        let interpreter = |argv: &str| image(argv).interpreter(own);
+        assert_eq!(interpreter(&format!("/bin/sh -e {name} x")), Some(b"/bin/sh".to_vec()));
+        assert_eq!(interpreter(&format!("/bin/sh {name}")), Some(b"/bin/sh".to_vec()));
+        assert_eq!(interpreter("/bin/sh x"), None);
+        std::fs::write(&file, "program").unwrap();
+        assert_eq!(interpreter(&format!("/bin/sh {name}")), None);
+    }
+}

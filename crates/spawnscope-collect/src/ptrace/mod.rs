@@ -1,0 +1,246 @@
+//! The ptrace collector: it needs no privilege. A thread of the recorder traces the command and everything that it launches (`tracing`,
+//! `stops`); this file starts it and collects its events. docs/design/collector-ptrace.md says what it can see and why.
+
+mod creations;
+mod image;
+mod processes;
+mod programs;
+mod stops;
+mod tracing;
+mod untraced;
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::event::{EventfdFlags, eventfd};
+use spawnscope_data::event::{Event, Loss, Missing, Pid};
+use spawnscope_system::process::{is_readable_within, reap_ended};
+use spawnscope_system::ptrace::refusal;
+use spawnscope_system::signals::ChildChanges;
+
+use self::tracing::Tracing;
+use super::{CollectError, Collector, Follow, Refusal, Settings};
+
+/// How long to wait for traced processes to be let go of. Most are within a millisecond; a parent in vfork cannot be.
+const MOST_DETACHING: Duration = Duration::from_millis(500);
+/// How long the tracing thread may take to report the end of a command that has ended.
+const MOST_REAPING: Duration = Duration::from_secs(5);
+/// Wake the recorder at this many events.
+const MANY_EVENTS: usize = 4096;
+
+/// What the tracing thread and the recorder share.
+#[derive(Debug)]
+struct Shared {
+    events: Mutex<Vec<Event>>,
+    notices: Mutex<Vec<String>>,
+    /// The wait status of the command.
+    command_status: Mutex<Option<i32>>,
+    /// Whether to let go of all processes.
+    is_to_detach: AtomicBool,
+    /// Readable when there are many events.
+    is_full: OwnedFd,
+    /// Readable when `is_to_detach` was set.
+    wake: OwnedFd,
+}
+
+impl Shared {
+    fn new() -> rustix::io::Result<Shared> {
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        Ok(Shared {
+            events: Mutex::default(),
+            notices: Mutex::default(),
+            command_status: Mutex::default(),
+            is_to_detach: AtomicBool::new(false),
+            is_full: eventfd(0, flags)?,
+            wake: eventfd(0, flags)?,
+        })
+    }
+
+    fn send(&self, new: &mut Vec<Event>) {
+        let mut events = lock(&self.events);
+        events.append(new);
+        if events.len() >= MANY_EVENTS {
+            signal(&self.is_full);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn signal(eventfd: &OwnedFd) {
+    // A full counter is readable already.
+    let _ = rustix::io::write(eventfd, &1u64.to_ne_bytes());
+}
+
+/// Follows a command by tracing it.
+#[derive(Debug)]
+pub struct PtraceCollector {
+    missing: Vec<Missing>,
+    shared: Arc<Shared>,
+    /// Disconnected when the tracing thread has let go of all processes.
+    detached: Receiver<()>,
+}
+
+impl PtraceCollector {
+    /// Starts to trace the held command.
+    ///
+    /// # Errors
+    /// If there is no command, or the kernel refuses to trace it.
+    pub fn attach(follow: Follow, settings: &Settings) -> Result<PtraceCollector, CollectError> {
+        let Follow::Command(command) = follow else {
+            return Err(CollectError::CommandOnly);
+        };
+        let failed = |error: io::Error| failed("start to trace", &error);
+        let shared = Arc::new(Shared::new().map_err(|error| failed(error.into()))?);
+        let children = ChildChanges::catch().map_err(failed)?;
+        let (tell, seized) = sync_channel(1);
+        let (is_tracing, detached) = sync_channel(0);
+        let (of_thread, failed_execs) = (Arc::clone(&shared), settings.failed_execs);
+        // Only the thread that seizes a process can trace it.
+        let run = move || {
+            let _until_the_end = is_tracing;
+            match Tracing::seize(command, of_thread, children, failed_execs) {
+                Ok(tracing) => {
+                    let _ = tell.send(Ok(()));
+                    tracing.run();
+                }
+                Err(error) => drop(tell.send(Err(error))),
+            }
+        };
+        std::thread::Builder::new()
+            .name("tracer".to_owned())
+            .spawn(run)
+            .map_err(failed)?;
+        match seized.recv() {
+            Ok(Ok(())) => {}
+            Ok(Err(_)) => return Err(refused(command)),
+            Err(_) => return Err(failed(io::Error::other("the tracing thread has ended"))),
+        }
+        Ok(PtraceCollector {
+            missing: missing(settings),
+            shared,
+            detached,
+        })
+    }
+}
+
+fn refused(command: Pid) -> CollectError {
+    CollectError::Failed {
+        action: "trace the command",
+        detail: refusal::reason(command),
+    }
+}
+
+fn failed(action: &'static str, error: &io::Error) -> CollectError {
+    CollectError::Failed {
+        action,
+        detail: error.to_string(),
+    }
+}
+
+/// What no tracer can see, and what this one was not asked to look at.
+fn missing(settings: &Settings) -> Vec<Missing> {
+    let missing = |what: &str, effect: &str| Missing {
+        what: what.to_owned(),
+        effect: effect.to_owned(),
+    };
+    let mut all = vec![
+        missing(
+            Missing::SCHEDULER,
+            "create, queue and reap; what processes waited for; the critical path",
+        ),
+        missing("the loader's system calls", "which libraries were searched for"),
+    ];
+    all.push(if settings.failed_execs {
+        missing(
+            "system calls of programs",
+            "failed execs, and the time in execs, after a process's first exec",
+        )
+    } else {
+        missing("system calls before an exec", "setup, exec and failed execs")
+    });
+    if settings.script_lines {
+        all.push(missing("memory of the parent at a launch", "lines of scripts"));
+    }
+    if settings.stacks || settings.sample.is_some() {
+        all.push(missing("stacks", "native call chains and samples"));
+    }
+    all
+}
+
+impl Collector for PtraceCollector {
+    fn name(&self) -> &'static str {
+        "ptrace"
+    }
+
+    fn missing(&self) -> &[Missing] {
+        &self.missing
+    }
+
+    fn refusals(&self) -> &[Refusal] {
+        &[]
+    }
+
+    fn readiness(&self) -> BorrowedFd<'_> {
+        self.shared.is_full.as_fd()
+    }
+
+    fn drain(&mut self, events: &mut Vec<Event>) -> Result<bool, CollectError> {
+        let _ = rustix::io::read(&self.shared.is_full, &mut [0u8; 8]);
+        events.append(&mut lock(&self.shared.events));
+        Ok(false)
+    }
+
+    fn losses(&self) -> Result<Vec<Loss>, CollectError> {
+        Ok(Vec::new())
+    }
+
+    fn terminal_used(&self) -> bool {
+        true
+    }
+
+    /// The recorder's own thread is not traced, so what tracing costs a system call cannot be measured in it.
+    fn as_followed(&self, _: &mut dyn FnMut()) -> Result<(), CollectError> {
+        Err(CollectError::CommandOnly)
+    }
+
+    fn detach(&mut self) {
+        self.shared.is_to_detach.store(true, Ordering::Release);
+        signal(&self.shared.wake);
+        // An error means that the thread has ended.
+        let _ = self.detached.recv_timeout(MOST_DETACHING);
+    }
+
+    /// The tracing thread reaps the command as long as it traces it, because a tracer's wait and a parent's wait are one here.
+    fn reap(&mut self, command: Pid) -> Option<i32> {
+        let until = Instant::now() + MOST_REAPING;
+        while Instant::now() < until {
+            if let Some(status) = *lock(&self.shared.command_status) {
+                return Some(status);
+            }
+            if self.shared.is_to_detach.load(Ordering::Acquire)
+                && let Some(status) = reap_ended(command)
+            {
+                return Some(status);
+            }
+            is_readable_within(&self.shared.is_full, Duration::from_millis(1));
+        }
+        None
+    }
+
+    fn notices(&mut self) -> Vec<String> {
+        std::mem::take(&mut lock(&self.shared.notices))
+    }
+}
+
+impl Drop for PtraceCollector {
+    fn drop(&mut self) {
+        self.detach();
+    }
+}

@@ -1,0 +1,167 @@
+//! The traced threads and processes.
+
+use std::collections::HashMap;
+
+use spawnscope_data::event::{LaunchId, Nanos, Pid, TaskId};
+use spawnscope_system::ptrace::EntryDetour;
+
+/// A traced thread.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Thread {
+    pub(super) launch: LaunchId,
+    pub(super) task: TaskId,
+    /// Whether it has not run yet.
+    pub(super) is_new: bool,
+    /// Whether the event of its exit was reported.
+    pub(super) has_exited: bool,
+}
+
+/// A traced process.
+#[derive(Debug)]
+pub(super) struct Process {
+    pub(super) pid: Pid,
+    /// Threads that have not begun to exit.
+    pub(super) living: usize,
+    /// Whether it ever had a second thread.
+    pub(super) had_threads: bool,
+    /// Whether it runs a program of this architecture.
+    pub(super) is_native: bool,
+    /// When it could run first, until that is reported.
+    pub(super) first_run: Option<Nanos>,
+    /// Its system calls before its exec, while they are traced.
+    pub(super) setup: Option<Setup>,
+    /// Its dynamic loader at work.
+    pub(super) loading: Option<Loading>,
+}
+
+/// The system calls of a new process up to its exec.
+#[derive(Debug)]
+pub(super) struct Setup {
+    /// How many more stops to afford. A fork that works rather than executes a program must not pay for each of its system calls.
+    pub(super) stops_left: u32,
+    /// The `execve` that it is in.
+    pub(super) exec: Option<ExecCall>,
+}
+
+impl Default for Setup {
+    fn default() -> Setup {
+        Setup {
+            stops_left: 400,
+            exec: None,
+        }
+    }
+}
+
+/// An `execve` that was entered.
+#[derive(Debug)]
+pub(super) struct ExecCall {
+    pub(super) entered: Nanos,
+    pub(super) cpu: Option<Nanos>,
+    pub(super) path: Vec<u8>,
+}
+
+/// A program that was executed, and has not begun itself.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Loading {
+    /// Reports that the program begins.
+    pub(super) entry: EntryDetour,
+    pub(super) exec_returned: Nanos,
+    pub(super) cpu_at_return: Nanos,
+}
+
+impl Process {
+    pub(super) fn new(pid: Pid) -> Process {
+        Process {
+            pid,
+            living: 1,
+            had_threads: false,
+            is_native: true,
+            first_run: None,
+            setup: None,
+            loading: None,
+        }
+    }
+}
+
+/// All of them, by thread id and by launch. They end one by one, so the tables stay as small as what runs.
+#[derive(Debug, Default)]
+pub(super) struct Processes {
+    threads: HashMap<Pid, Thread>,
+    processes: HashMap<LaunchId, Process>,
+}
+
+impl Processes {
+    pub(super) fn is_empty(&self) -> bool {
+        self.threads.is_empty()
+    }
+
+    pub(super) fn add_process(&mut self, launch: LaunchId, process: Process) {
+        let thread = Thread {
+            launch,
+            task: TaskId(launch.0),
+            is_new: true,
+            has_exited: false,
+        };
+        self.threads.insert(process.pid, thread);
+        self.processes.insert(launch, process);
+    }
+
+    pub(super) fn add_thread(&mut self, tid: Pid, launch: LaunchId, task: TaskId) {
+        let thread = Thread {
+            launch,
+            task,
+            is_new: true,
+            has_exited: false,
+        };
+        self.threads.insert(tid, thread);
+        if let Some(process) = self.processes.get_mut(&launch) {
+            process.living += 1;
+            process.had_threads = true;
+        }
+    }
+
+    pub(super) fn thread(&self, tid: Pid) -> Option<Thread> {
+        self.threads.get(&tid).copied()
+    }
+
+    pub(super) fn thread_mut(&mut self, tid: Pid) -> Option<&mut Thread> {
+        self.threads.get_mut(&tid)
+    }
+
+    pub(super) fn process(&mut self, launch: LaunchId) -> Option<&mut Process> {
+        self.processes.get_mut(&launch)
+    }
+
+    /// The process of a thread.
+    pub(super) fn of(&mut self, tid: Pid) -> Option<&mut Process> {
+        let launch = self.threads.get(&tid)?.launch;
+        self.processes.get_mut(&launch)
+    }
+
+    /// Removes a thread, and its process if it is the first thread, which ends last.
+    pub(super) fn remove(&mut self, tid: Pid) -> Option<(Thread, Option<Process>)> {
+        let thread = self.threads.remove(&tid)?;
+        let is_last = self
+            .processes
+            .get(&thread.launch)
+            .is_some_and(|process| process.pid == tid);
+        let process = is_last.then(|| self.processes.remove(&thread.launch)).flatten();
+        Some((thread, process))
+    }
+
+    /// Removes all threads of a process but the first, as its exec does.
+    pub(super) fn keep_first_thread(&mut self, launch: LaunchId) -> Vec<Thread> {
+        let Some(process) = self.processes.get_mut(&launch) else {
+            return Vec::new();
+        };
+        process.living = 1;
+        if !process.had_threads {
+            return Vec::new();
+        }
+        let first = process.pid;
+        let others = self
+            .threads
+            .extract_if(|tid, thread| thread.launch == launch && *tid != first);
+        others.map(|(_, thread)| thread).collect()
+    }
+}

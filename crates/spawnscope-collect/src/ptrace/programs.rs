@@ -1,0 +1,96 @@
+//! Programs that do not work while they are traced: those that gain privilege from their file, and those that trace others.
+
+use std::ffi::{CString, OsStr};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
+use std::path::PathBuf;
+
+use spawnscope_data::event::Pid;
+
+/// Programs that trace what they launch. A process can have only one tracer.
+const TRACERS: [&[u8]; 10] = [
+    b"strace",
+    b"ltrace",
+    b"gdb",
+    b"gdbserver",
+    b"lldb-server",
+    b"rr",
+    b"perf-trace",
+    b"uftrace",
+    b"tracexec",
+    b"spawnscope",
+];
+
+/// Whether it is a program that traces what it launches.
+pub(super) fn is_tracer(path: &[u8]) -> bool {
+    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    TRACERS.contains(&name)
+}
+
+/// A path that a process uses, as a path for us. Its root directory is ours, unless it has called chroot.
+pub(super) fn seen_by(process: Pid, path: &[u8]) -> PathBuf {
+    let base = match path {
+        [b'/', ..] => format!("/proc/{}/root", process.0),
+        _ => format!("/proc/{}/cwd", process.0),
+    };
+    let path = path.strip_prefix(b"/").unwrap_or(path);
+    PathBuf::from(base).join(OsStr::from_bytes(path))
+}
+
+/// Whether a file gives privilege to the process that executes it: set-user-ID, set-group-ID, or file capabilities.
+pub(super) fn gives_privilege(process: Pid, path: &[u8]) -> bool {
+    let path = seen_by(process, path);
+    let Ok(file) = std::fs::metadata(&path) else {
+        return false;
+    };
+    if !file.is_file() {
+        return false;
+    }
+    let by_group = libc::S_ISGID | libc::S_IXGRP;
+    file.mode() & libc::S_ISUID != 0 || file.mode() & by_group == by_group || has_capabilities(&path)
+}
+
+fn has_capabilities(path: &std::path::Path) -> bool {
+    let Ok(path) = CString::new(path.as_os_str().as_bytes()) else {
+        return false;
+    };
+    // SAFETY: both strings end with NUL. With a size of 0, nothing is written.
+    let size = unsafe { libc::getxattr(path.as_ptr(), c"security.capability".as_ptr(), std::ptr::null_mut(), 0) };
+    size > 0
+}
+
+/// Whether the kernel gives these programs their privilege although we trace them: only if the tracer could do as much itself.
+pub(super) fn keep_privilege() -> bool {
+    const CAP_SYS_PTRACE: u64 = 19;
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
+    let effective = effective.and_then(|digits| u64::from_str_radix(digits.trim(), 16).ok());
+    effective.is_some_and(|capabilities| capabilities & 1 << CAP_SYS_PTRACE != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn privilege_comes_from_the_bits_of_the_file() {
+        let own = Pid(std::process::id().cast_signed());
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("program");
+        std::fs::write(&file, "").unwrap();
+        for (mode, gives) in [(0o755, false), (0o4755, true), (0o2755, true), (0o2745, false)] {
+            std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+            assert_eq!(gives_privilege(own, file.as_os_str().as_bytes()), gives, "{mode:o}");
+        }
+        assert!(!gives_privilege(own, b"/no/such/file"));
+        assert!(!gives_privilege(own, b"/"), "a directory");
+    }
+
+    #[test]
+    fn tracers_are_known_by_their_name() {
+        assert!(is_tracer(b"/usr/bin/strace") && is_tracer(b"gdb"));
+        assert!(!is_tracer(b"/opt/strace/sh") && !is_tracer(b""));
+    }
+}

@@ -1,0 +1,358 @@
+//! What each stop of a traced thread means, as events.
+
+use spawnscope_data::event::{EventKind, Executed, Exited, LaunchId, Loaded, Loader, Nanos, Pid, TaskId};
+use spawnscope_system::ptrace::{CallInfo, CallStop, EntryDetour, NATIVE, Registers, Stop};
+use spawnscope_system::{clock, memory, procfs};
+
+use super::image::{Image, arguments_passed};
+use super::processes::{ExecCall, Loading, Thread};
+use super::programs;
+use super::tracing::Tracing;
+
+/// The longest path that the kernel accepts, including its NUL.
+const LONGEST_PATH: usize = libc::PATH_MAX as usize;
+
+impl Tracing {
+    /// A thread has stopped; it continues before this returns, unless its creation is still to be reported.
+    pub(super) fn stopped(&mut self, tid: Pid, stop: Stop) {
+        let Some(thread) = self.processes.thread(tid) else {
+            match stop {
+                // A new thread, whose creator has not reported it yet.
+                Stop::Interrupted if !self.is_detaching => drop(self.early.insert(tid, clock::now())),
+                _ => self.resume(tid, stop),
+            }
+            return;
+        };
+        match stop {
+            Stop::Interrupted if thread.is_new => return self.starts(tid),
+            Stop::Created { how, child } => self.created(tid, how, child),
+            Stop::Exec { .. } => return self.executed(tid),
+            Stop::Exiting(Some(status)) => self.exiting(tid, thread, status),
+            Stop::Signal(signal) if self.has_loaded(tid, thread, signal) => return self.resume(tid, Stop::Interrupted),
+            Stop::SystemCall => return self.system_call(tid, thread),
+            _ => {}
+        }
+        self.resume(tid, stop);
+    }
+
+    /// A process has executed a program, and is stopped before its first instruction.
+    fn executed(&mut self, pid: Pid) {
+        let at = clock::now();
+        let Some(thread) = self.processes.thread(pid) else {
+            return self.resume(pid, Stop::Interrupted);
+        };
+        let launch = thread.launch;
+        for other in self.processes.keep_first_thread(launch) {
+            let gone = EventKind::Gone {
+                zombie: None,
+                auto_reaped: false,
+                cpu: None,
+            };
+            self.report(at, launch, other.task, gone);
+        }
+        let info = CallInfo::of(pid).ok();
+        let native = info.filter(|info| info.architecture == NATIVE);
+        let image = native.and_then(|info| Image::read(pid, info.stack_pointer));
+        let Some(process) = self.processes.process(launch) else {
+            return;
+        };
+        process.is_native = native.is_some();
+        process.loading = None;
+        // The thread that executed is the first thread now.
+        let call = process.setup.take().and_then(|setup| setup.exec);
+        let first_run = process.first_run.take();
+        let executed = describe(pid, image.as_ref(), call, first_run);
+        let path = executed.path.clone();
+        if let Some(first) = self.processes.thread_mut(pid) {
+            (first.is_new, first.has_exited) = (false, false);
+        }
+        self.report(at, launch, thread.task, EventKind::Executed(executed));
+        self.begin_load(pid, thread, image.as_ref());
+        if programs::is_tracer(&path) {
+            let name = String::from_utf8_lossy(&path).into_owned();
+            self.notify(format!(
+                "{name} traces processes itself, and a process has only one tracer: what it launches is not recorded (eBPF records it: run \
+                 spawnscope with sudo)"
+            ));
+            return self.leave_untraced(pid, Stop::Interrupted);
+        }
+        if !self.keeps_privilege && procfs::is_set_id(pid) {
+            let name = String::from_utf8_lossy(&path).into_owned();
+            self.notify(format!(
+                "{name} ran without its privilege, because it was traced (record with eBPF: run spawnscope with sudo)"
+            ));
+        }
+        self.resume(pid, Stop::Interrupted);
+    }
+
+    /// Arranges for a report when the program begins, if a loader runs before it.
+    fn begin_load(&mut self, pid: Pid, thread: Thread, image: Option<&Image>) {
+        let cpu = clock::cpu_of(pid);
+        let exec_returned = clock::now();
+        let Some(cpu_at_return) = cpu else {
+            // Killed.
+            return;
+        };
+        let loader = match image {
+            Some(image) if !image.has_loader => Loader::None,
+            Some(image) => match plant(pid, image) {
+                Some(entry) => {
+                    let loading = Loading {
+                        entry,
+                        exec_returned,
+                        cpu_at_return,
+                    };
+                    if let Some(process) = self.processes.process(thread.launch) {
+                        process.loading = Some(loading);
+                    }
+                    return;
+                }
+                None => Loader::Unknown,
+            },
+            None => Loader::Unknown,
+        };
+        let loaded = Loaded {
+            exec_returned,
+            cpu_at_return,
+            loader,
+        };
+        self.report(exec_returned, thread.launch, thread.task, EventKind::Loaded(loaded));
+    }
+
+    /// Whether this signal says that the program begins. If so, it must not be delivered.
+    fn has_loaded(&mut self, tid: Pid, thread: Thread, signal: i32) -> bool {
+        let at = clock::now();
+        let Some(process) = self.processes.process(thread.launch) else {
+            return false;
+        };
+        let Some(loading) = process.loading.filter(|loading| loading.entry.is_met_by(tid, signal)) else {
+            return false;
+        };
+        process.loading = None;
+        let cpu = clock::cpu_of(process.pid);
+        loading.entry.restore(tid);
+        let loader = cpu.map_or(Loader::Unknown, |cpu| Loader::Done { at, cpu, search: None });
+        self.report_loaded(at, thread.launch, thread.task, &loading, loader);
+        true
+    }
+
+    pub(super) fn report_load_end_unknown(&mut self, at: Nanos, launch: LaunchId, task: TaskId, loading: &Loading) {
+        self.report_loaded(at, launch, task, loading, Loader::Unknown);
+    }
+
+    fn report_loaded(&mut self, at: Nanos, launch: LaunchId, task: TaskId, loading: &Loading, loader: Loader) {
+        let loaded = Loaded {
+            exec_returned: loading.exec_returned,
+            cpu_at_return: loading.cpu_at_return,
+            loader,
+        };
+        self.report(at, launch, task, EventKind::Loaded(loaded));
+    }
+
+    /// A thread is about to end with this status.
+    fn exiting(&mut self, tid: Pid, thread: Thread, status: i32) {
+        let at = clock::now();
+        let Some(process) = self.processes.process(thread.launch) else {
+            return;
+        };
+        process.living = process.living.saturating_sub(1);
+        let (last_thread, had_threads) = (process.living == 0, process.had_threads);
+        let (pid, first_run) = (process.pid, process.first_run.take());
+        let loading = process.loading.filter(|_| last_thread);
+        let cpu = if had_threads {
+            cpu_of_thread(pid, tid)
+        } else {
+            clock::cpu_of(pid)
+        };
+        if let Some(loading) = loading {
+            self.report_load_end_unknown(at, thread.launch, thread.task, &loading);
+        }
+        let ends_all = had_threads && is_in_exit_group(tid);
+        let exited = Exited {
+            first_run,
+            exit_group_entered: ends_all.then_some(at),
+            last_thread,
+            wait_status: status,
+            cpu,
+            work_cpu: None,
+        };
+        if let Some(thread) = self.processes.thread_mut(tid) {
+            thread.has_exited = true;
+        }
+        self.report(at, thread.launch, thread.task, EventKind::Exited(exited));
+    }
+
+    /// A thread has ended, and its process too if it was the first thread.
+    pub(super) fn ended(&mut self, tid: Pid, status: i32) {
+        let at = clock::now();
+        self.early.remove(&tid);
+        let Some((thread, process)) = self.processes.remove(tid) else {
+            return;
+        };
+        if !thread.has_exited {
+            // Killed before it could stop.
+            let exited = Exited {
+                first_run: None,
+                exit_group_entered: None,
+                last_thread: process.is_some(),
+                wait_status: status,
+                cpu: None,
+                work_cpu: None,
+            };
+            if let Some(process) = self.processes.process(thread.launch) {
+                process.living = process.living.saturating_sub(1);
+            }
+            self.report(at, thread.launch, thread.task, EventKind::Exited(exited));
+        }
+        let gone = EventKind::Gone {
+            zombie: process.is_some().then_some(at),
+            auto_reaped: false,
+            cpu: None,
+        };
+        self.report(at, thread.launch, thread.task, gone);
+        if process.is_some() && thread.launch == crate::ROOT {
+            self.note_command_status(status);
+        }
+    }
+
+    /// A new process enters or leaves a system call, before its exec.
+    fn system_call(&mut self, tid: Pid, thread: Thread) {
+        let info = CallInfo::of(tid);
+        let Some(process) = self.processes.process(thread.launch) else {
+            return self.resume(tid, Stop::Interrupted);
+        };
+        let (is_native, is_first) = (process.is_native, process.pid == tid);
+        let Some(setup) = process.setup.as_mut().filter(|_| is_first) else {
+            return self.resume(tid, Stop::Interrupted);
+        };
+        setup.stops_left = setup.stops_left.saturating_sub(1);
+        if setup.stops_left == 0 && setup.exec.is_none() {
+            process.setup = None;
+            return self.resume(tid, Stop::Interrupted);
+        }
+        match info.map(|info| info.stop) {
+            Ok(CallStop::Enters(number, arguments)) if is_native => {
+                if self.enters(tid, thread, number, arguments) {
+                    return;
+                }
+            }
+            Ok(CallStop::Leaves(result)) => {
+                let exec = setup.exec.take();
+                if let Some(exec) = exec.filter(|_| result < 0) {
+                    let failed = EventKind::ExecFailed {
+                        entered: exec.entered,
+                        path: exec.path,
+                        errno: i32::try_from(-result).unwrap_or(0),
+                    };
+                    self.report(clock::now(), thread.launch, thread.task, failed);
+                }
+            }
+            _ => {}
+        }
+        self.resume(tid, Stop::Interrupted);
+    }
+
+    /// Returns whether the process was let go of, because what it calls does not work while it is traced.
+    fn enters(&mut self, tid: Pid, thread: Thread, number: u64, arguments: [u64; 6]) -> bool {
+        let (path, argv) = match libc::c_long::try_from(number) {
+            Ok(libc::SYS_execve) => (arguments[0], arguments[1]),
+            Ok(libc::SYS_execveat) => (arguments[1], arguments[2]),
+            Ok(libc::SYS_ptrace) if arguments[0] == libc::PTRACE_TRACEME as u64 => {
+                self.notify(format!(
+                    "process {} asked its parent to trace it, and a process has only one tracer: it is not recorded from there on",
+                    tid.0
+                ));
+                self.leave_untraced(tid, Stop::Interrupted);
+                return true;
+            }
+            _ => return false,
+        };
+        let (entered, cpu) = (clock::now(), clock::cpu_of(tid));
+        let path = memory::string(tid, path, LONGEST_PATH).unwrap_or_default();
+        let gains_privilege = !self.keeps_privilege && programs::gives_privilege(tid, &path);
+        let call = ExecCall { entered, cpu, path };
+        if gains_privilege {
+            self.executes_with_privilege(tid, thread, call, argv);
+            return true;
+        }
+        if let Some(setup) = self
+            .processes
+            .process(thread.launch)
+            .and_then(|process| process.setup.as_mut())
+        {
+            setup.exec = Some(call);
+        }
+        false
+    }
+
+    /// Lets a process go at the entry of its exec: the kernel would execute the program without its privilege.
+    fn executes_with_privilege(&mut self, pid: Pid, thread: Thread, call: ExecCall, argv: u64) {
+        let (argv, argv_bytes) = arguments_passed(pid, argv);
+        let first_run = self.processes.of(pid).and_then(|process| process.first_run.take());
+        let name = String::from_utf8_lossy(&call.path).into_owned();
+        self.notify(format!(
+            "{name} keeps its privilege only untraced: of it and of what it launches, only its start and end are recorded (record with eBPF: \
+             run spawnscope with sudo)"
+        ));
+        let executed = Executed {
+            first_run,
+            entered: call.cpu.map(|_| call.entered),
+            cpu_at_entry: call.cpu.unwrap_or_default(),
+            path: call.path,
+            interpreter: None,
+            argv,
+            argv_bytes,
+            cwd: procfs::working_directory(pid),
+            closing: None,
+        };
+        self.report(call.entered, thread.launch, thread.task, EventKind::Executed(executed));
+        self.leave_untraced(pid, Stop::Interrupted);
+    }
+}
+
+fn describe(pid: Pid, image: Option<&Image>, call: Option<ExecCall>, first_run: Option<Nanos>) -> Executed {
+    let (argv, argv_bytes) = match image {
+        Some(image) => (image.argv.clone(), image.argv_bytes),
+        None => arguments_from_proc(pid),
+    };
+    let path = match (image, &call) {
+        (Some(image), _) => image.path.clone(),
+        (None, Some(call)) => call.path.clone(),
+        (None, None) => procfs::executable(pid).unwrap_or_default(),
+    };
+    // The CPU time at the entry is known if the entry is.
+    let entry = call.and_then(|call| Some((call.entered, call.cpu?)));
+    Executed {
+        first_run,
+        entered: entry.map(|(at, _)| at),
+        cpu_at_entry: entry.map(|(_, cpu)| cpu).unwrap_or_default(),
+        path,
+        interpreter: image.and_then(|image| image.interpreter(pid)),
+        argv,
+        argv_bytes,
+        cwd: procfs::working_directory(pid),
+        closing: None,
+    }
+}
+
+fn plant(pid: Pid, image: &Image) -> Option<EntryDetour> {
+    EntryDetour::plant(pid, image.entry_slot, image.entry, image.vdso?).ok()
+}
+
+/// The arguments of a program of another architecture.
+fn arguments_from_proc(pid: Pid) -> (Vec<u8>, u64) {
+    let mut argv = procfs::arguments(pid).join(&0);
+    argv.push(0);
+    let bytes = argv.len() as u64;
+    (argv, bytes)
+}
+
+/// The CPU time of a thread that is about to end. A process's clock has that of all its threads.
+fn cpu_of_thread(pid: Pid, tid: Pid) -> Option<Nanos> {
+    let text = std::fs::read_to_string(format!("/proc/{}/task/{}/schedstat", pid.0, tid.0)).ok()?;
+    text.split(' ').next()?.parse().ok().map(Nanos)
+}
+
+fn is_in_exit_group(tid: Pid) -> bool {
+    Registers::of(tid).is_ok_and(|registers| registers.system_call().0 == libc::SYS_exit_group)
+}

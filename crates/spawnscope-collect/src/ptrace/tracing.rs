@@ -1,0 +1,187 @@
+//! The tracing thread: waits for events of traced threads, and at the end lets go of all of them.
+
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags};
+use spawnscope_data::event::{Event, EventKind, LaunchId, Nanos, Pid, TaskId};
+use spawnscope_system::process::wait_until;
+use spawnscope_system::ptrace::{Event as Traced, Options, Resume, Stop, Tracer};
+use spawnscope_system::signals::ChildChanges;
+
+use super::processes::{Process, Processes, Setup};
+use super::untraced::Untraced;
+use super::{Shared, lock, programs};
+use crate::ROOT;
+
+/// Without an event for this long, look for what no event reports.
+const IDLE: Duration = Duration::from_millis(100);
+
+/// All state of the tracing thread.
+pub(super) struct Tracing {
+    pub(super) tracer: Tracer,
+    pub(super) processes: Processes,
+    /// Threads that stopped before their creation was reported, and when. They stay stopped until it is.
+    pub(super) early: HashMap<Pid, Nanos>,
+    /// Processes that were let go of, and still run.
+    pub(super) untraced: Untraced,
+    /// Whether to trace the system calls before an exec.
+    pub(super) traces_setup: bool,
+    /// Whether programs with privilege keep it while they are traced.
+    pub(super) keeps_privilege: bool,
+    shared: Arc<Shared>,
+    children: ChildChanges,
+    events: Vec<Event>,
+    next_id: u64,
+    pub(super) is_detaching: bool,
+}
+
+impl Tracing {
+    /// Starts to trace the command, which is held.
+    ///
+    /// Without `Options::KILL_ON_EXIT`: if the recorder is killed, the command continues untraced.
+    pub(super) fn seize(
+        command: Pid,
+        shared: Arc<Shared>,
+        children: ChildChanges,
+        traces_setup: bool,
+    ) -> io::Result<Tracing> {
+        let mut tracer = Tracer::new();
+        let options = Options::CREATION | Options::EXEC | Options::EXITING | Options::SYSTEM_CALLS;
+        tracer.seize(command, options)?;
+        let mut processes = Processes::default();
+        let setup = traces_setup.then(Setup::default);
+        processes.add_process(
+            ROOT,
+            Process {
+                setup,
+                ..Process::new(command)
+            },
+        );
+        if traces_setup {
+            // A thread must be stopped before its system calls can be traced. The held command blocks in a read, which the kernel restarts.
+            tracer.interrupt_all();
+        }
+        Ok(Tracing {
+            tracer,
+            processes,
+            early: HashMap::new(),
+            untraced: Untraced::default(),
+            traces_setup,
+            keeps_privilege: programs::keep_privilege(),
+            shared,
+            children,
+            events: Vec::new(),
+            next_id: ROOT.0 + 1,
+            is_detaching: false,
+        })
+    }
+
+    /// Traces until nothing is left to trace.
+    pub(super) fn run(mut self) {
+        while !self.is_over() {
+            let is_idle = !self.wait();
+            self.children.clear();
+            // Read before the events: what happened before the request belongs to the recording.
+            let is_to_detach = self.shared.is_to_detach.load(Ordering::Acquire);
+            while let Some(event) = self.tracer.next_event() {
+                match event {
+                    Traced::Stopped(thread, stop) => self.stopped(thread, stop),
+                    Traced::Ended(thread, status) => self.ended(thread, status),
+                }
+            }
+            for (launch, ended) in self.untraced.ended() {
+                self.report_end_of_untraced(launch, ended);
+            }
+            if is_to_detach && !self.is_detaching {
+                self.is_detaching = true;
+                self.tracer.interrupt_all();
+            }
+            if is_idle || self.is_detaching {
+                self.adopt_early();
+            }
+            self.shared.send(&mut self.events);
+        }
+    }
+
+    fn is_over(&self) -> bool {
+        self.processes.is_empty() && self.early.is_empty() && (self.is_detaching || self.untraced.is_empty())
+    }
+
+    /// Waits for a change; `false` if there was none for a while.
+    fn wait(&self) -> bool {
+        let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
+        let mut watched = vec![readable(self.children.readiness())];
+        if !self.is_detaching {
+            watched.push(readable(self.shared.wake.as_fd()));
+            watched.extend(self.untraced.readiness().map(readable));
+        }
+        wait_until(&mut watched, Instant::now() + IDLE)
+    }
+
+    pub(super) fn new_id(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id - 1
+    }
+
+    /// Reports an event, unless the recording is over.
+    pub(super) fn report(&mut self, at: Nanos, launch: LaunchId, task: TaskId, kind: EventKind) {
+        if !self.is_detaching {
+            self.events.push(Event { at, launch, task, kind });
+        }
+    }
+
+    /// Tells the user something, once.
+    pub(super) fn notify(&mut self, notice: String) {
+        let mut notices = lock(&self.shared.notices);
+        if !notices.contains(&notice) {
+            notices.push(notice);
+        }
+    }
+
+    pub(super) fn note_command_status(&mut self, status: i32) {
+        *lock(&self.shared.command_status) = Some(status);
+    }
+
+    /// Lets a stopped thread continue.
+    pub(super) fn resume(&mut self, thread: Pid, stop: Stop) {
+        if self.is_detaching {
+            self.let_go(thread, stop);
+            return;
+        }
+        let traces_calls = self.processes.of(thread).is_some_and(|process| process.setup.is_some());
+        let how = match stop.transparently() {
+            Resume::Continue(signal) if traces_calls => Resume::ToSystemCall(signal),
+            other => other,
+        };
+        self.tracer.resume(thread, how);
+    }
+
+    /// Detaches from a stopped thread. If its loader is still to meet our detour, it passes through without effect.
+    fn let_go(&mut self, thread: Pid, stop: Stop) {
+        self.processes.remove(thread);
+        self.tracer.resume(thread, stop.detachment());
+    }
+
+    /// Lets a process go while the recording continues: it does not work while it is traced.
+    pub(super) fn leave_untraced(&mut self, thread: Pid, stop: Stop) {
+        let Some(traced) = self.processes.thread(thread) else {
+            return;
+        };
+        self.untraced.add(thread, traced.launch);
+        self.let_go(thread, stop);
+    }
+
+    fn report_end_of_untraced(&mut self, launch: LaunchId, at: Nanos) {
+        let gone = EventKind::Gone {
+            zombie: Some(at),
+            auto_reaped: false,
+            cpu: None,
+        };
+        self.report(at, launch, TaskId(launch.0), gone);
+    }
+}

@@ -1,0 +1,38 @@
+//! Processes that were let go of while they run. Of these, only the end is known, by a descriptor.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use rustix::event::{PollFd, PollFlags};
+use spawnscope_data::event::{LaunchId, Nanos, Pid};
+use spawnscope_system::clock;
+use spawnscope_system::process::{pidfd, wait_until};
+
+/// These processes, by launch.
+#[derive(Debug, Default)]
+pub(super) struct Untraced(Vec<(LaunchId, OwnedFd)>);
+
+impl Untraced {
+    /// Watches a process. Must be called before it is let go of: its pid may be another's afterwards.
+    pub(super) fn add(&mut self, process: Pid, launch: LaunchId) {
+        // Without a descriptor, its end stays unknown.
+        self.0.extend(pidfd(process).ok().map(|pidfd| (launch, pidfd)));
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Readable when one of them has ended.
+    pub(super) fn readiness(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.0.iter().map(|(_, pidfd)| pidfd.as_fd())
+    }
+
+    /// Those that have ended since the last call, and when.
+    pub(super) fn ended(&mut self) -> Vec<(LaunchId, Nanos)> {
+        let ended = self.0.extract_if(.., |(_, pidfd)| {
+            let mut watched = [PollFd::from_borrowed_fd(pidfd.as_fd(), PollFlags::IN)];
+            wait_until(&mut watched, std::time::Instant::now())
+        });
+        ended.map(|(launch, _)| (launch, clock::now())).collect()
+    }
+}

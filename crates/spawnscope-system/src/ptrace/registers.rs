@@ -1,0 +1,132 @@
+//! What a stopped thread was doing: its registers, and the system call it is in.
+
+use std::io;
+use std::mem::MaybeUninit;
+
+use spawnscope_data::event::Pid;
+
+/// Data type of PTRACE_GETREGSET: general registers (`linux/elf.h`).
+const NT_PRSTATUS: usize = 1;
+/// `linux/ptrace.h`, since Linux 5.3. The C libraries do not all have it.
+const PTRACE_GET_SYSCALL_INFO: libc::c_int = 0x420e;
+
+/// The general registers of a stopped thread.
+#[derive(Clone, Copy)]
+pub struct Registers(libc::user_regs_struct);
+
+impl Registers {
+    /// # Errors
+    /// If the thread was killed.
+    pub fn of(thread: Pid) -> io::Result<Registers> {
+        let mut registers = MaybeUninit::<libc::user_regs_struct>::zeroed();
+        read(thread, registers.as_mut_ptr())?;
+        // SAFETY: all zeroes is valid, and the kernel has written registers over it.
+        Ok(Registers(unsafe { registers.assume_init() }))
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+impl Registers {
+    /// The number and first two arguments of the system call that the thread is in.
+    #[must_use]
+    pub fn system_call(&self) -> (libc::c_long, [u64; 2]) {
+        (self.0.orig_rax.cast_signed(), [self.0.rdi, self.0.rsi])
+    }
+
+    /// The address of the next instruction.
+    #[must_use]
+    pub fn instruction(&self) -> u64 {
+        self.0.rip
+    }
+}
+
+#[cfg(target_arch = "aarch64")]
+impl Registers {
+    /// The number and first two arguments of the system call that the thread is in.
+    #[must_use]
+    pub fn system_call(&self) -> (libc::c_long, [u64; 2]) {
+        (self.0.regs[8].cast_signed(), [self.0.regs[0], self.0.regs[1]])
+    }
+
+    /// The address of the next instruction.
+    #[must_use]
+    pub fn instruction(&self) -> u64 {
+        self.0.pc
+    }
+}
+
+fn read(thread: Pid, registers: *mut libc::user_regs_struct) -> io::Result<()> {
+    let mut place = libc::iovec {
+        iov_base: registers.cast(),
+        iov_len: size_of::<libc::user_regs_struct>(),
+    };
+    // SAFETY: the request writes at most `iov_len` bytes to `registers`.
+    let result = unsafe { libc::ptrace(libc::PTRACE_GETREGSET, thread.0, NT_PRSTATUS, &raw mut place) };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// Where a stopped thread is in its system call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallStop {
+    /// It enters this system call with these arguments.
+    Enters(u64, [u64; 6]),
+    /// It leaves a system call with this result; a negative one is an errno.
+    Leaves(i64),
+    /// It is stopped for another reason.
+    Neither,
+}
+
+/// What the kernel reports about a stop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallInfo {
+    /// Where it is in its system call.
+    pub stop: CallStop,
+    /// The audit architecture of the thread: a 32-bit program has another one than this one.
+    pub architecture: u32,
+    /// Its stack pointer.
+    pub stack_pointer: u64,
+}
+
+/// `struct ptrace_syscall_info` up to its entry and exit members.
+#[repr(C)]
+#[derive(Default)]
+struct RawCallInfo {
+    op: u8,
+    padding: [u8; 3],
+    architecture: u32,
+    instruction_pointer: u64,
+    stack_pointer: u64,
+    number_or_result: u64,
+    arguments: [u64; 6],
+    data: u64,
+}
+
+/// AUDIT_ARCH_* of programs of this architecture: EM_* with the bits for 64 bits and little endian.
+pub const NATIVE: u32 = 0xc000_0000 | crate::arch::ELF_MACHINE as u32;
+
+impl CallInfo {
+    /// # Errors
+    /// If the thread was killed, or the kernel is older than 5.3.
+    pub fn of(thread: Pid) -> io::Result<CallInfo> {
+        let mut raw = RawCallInfo::default();
+        let size = size_of::<RawCallInfo>();
+        // SAFETY: the request writes at most `size` bytes to `raw`.
+        let result = unsafe { libc::ptrace(PTRACE_GET_SYSCALL_INFO as _, thread.0, size, &raw mut raw) };
+        if result < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(CallInfo {
+            stop: match raw.op {
+                1 => CallStop::Enters(raw.number_or_result, raw.arguments),
+                2 => CallStop::Leaves(raw.number_or_result.cast_signed()),
+                _ => CallStop::Neither,
+            },
+            architecture: raw.architecture,
+            stack_pointer: raw.stack_pointer,
+        })
+    }
+}

@@ -1,0 +1,90 @@
+//! The command behaves as it does untraced: signals, stops, threads, tracers of its own, and the death of the recorder.
+
+use std::fs;
+use std::thread::sleep;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+
+use crate::support::recording::{launches, report};
+use crate::support::run::{Record, Running, await_some, spawnscope};
+use crate::support::{apply, live_test};
+
+fn by_ptrace() -> Record {
+    Record::new().flags(&["--collector", "ptrace", "-q"])
+}
+
+#[apply(live_test)]
+fn signals_reach_handlers_and_defaults() {
+    let script =
+        "trap 'echo caught' USR1; kill -USR1 $$; trap '' TERM; kill -TERM $$; kill -URG $$; kill -TRAP $$; exit 1";
+    let record = by_ptrace();
+    let finished = record.run(["sh", "-c", script]).expect_code(128 + libc::SIGTRAP);
+    assert_eq!(finished.output(), "caught\n");
+    assert_eq!(launches(&record.file()).root().exit_signal(), Some("SIGTRAP"));
+}
+
+#[apply(live_test)]
+fn a_stopped_process_stays_stopped_until_it_is_continued() {
+    let script = "sh -c 'kill -STOP $$; echo continued' & child=$!; sleep 0.3; \
+                  grep -c '^State:.*stop' /proc/$child/status; kill -CONT $child; wait $child; exit $?";
+    let finished = by_ptrace().run(["sh", "-c", script]).expect_code(0);
+    assert_eq!(finished.output(), "1\ncontinued\n");
+}
+
+#[apply(live_test)]
+#[needs(Python)]
+fn many_threads_launch_at_once() {
+    let script = "import os, subprocess, threading\n\
+                  work = lambda: subprocess.run(['/bin/true'], check=True)\n\
+                  threads = [threading.Thread(target=work) for _ in range(100)]\n\
+                  [thread.start() for thread in threads]; [thread.join() for thread in threads]\n";
+    let record = by_ptrace();
+    record.run(["/usr/bin/python3", "-S", "-c", script]).expect_code(0);
+    let all = launches(&record.file());
+    assert_eq!(all.all(|launch| launch.command() == "true").len(), 100);
+}
+
+#[apply(live_test)]
+#[needs(Strace)]
+fn a_tracer_among_the_launches_works_and_is_named() {
+    let record = Record::new().flags(&["--collector", "ptrace"]);
+    let finished = record
+        .run(["sh", "-c", "strace -f -o /dev/null sh -c 'exit 5'; exit $?"])
+        .expect_code(5);
+    assert!(
+        finished.errors().contains("traces processes itself"),
+        "{}",
+        finished.errors()
+    );
+}
+
+/// At different moments, since what the command does then differs. It launches all the time, so many of its children are in their loader.
+#[apply(live_test)]
+fn a_killed_recorder_leaves_the_command_running_and_the_recording_readable() {
+    for round in 0..8 {
+        let record = by_ptrace();
+        let marks = ["begun", "failed", "done"].map(|mark| record.directory().join(mark));
+        let [begun, failed, done] = marks.each_ref().map(|mark| mark.display().to_string());
+        let script = format!(
+            "echo > {begun}; i=0; while [ $i -lt 60 ]; do /bin/true || echo $? >> {failed}; i=$((i+1)); done; echo > {done}"
+        );
+        let running = Running::start(&mut record.command(["sh", "-c", &script]));
+        await_some("the command's start", || marks[0].exists().then_some(()));
+        sleep(Duration::from_millis(7 * round));
+        kill(running.pid(), Signal::SIGKILL).expect("kill the recorder");
+        running.finish();
+        await_some("the command's end", || marks[2].exists().then_some(()));
+        assert_eq!(fs::read_to_string(&marks[1]).unwrap_or_default(), "", "round {round}");
+        spawnscope(["report".as_ref(), record.file().as_os_str()]).expect_code(0);
+    }
+}
+
+#[apply(live_test)]
+fn after_the_duration_the_command_runs_on_untraced() {
+    let record = by_ptrace().flags(&["--duration", "0.3"]);
+    let script = "sleep 1; grep -c '^TracerPid:.0$' /proc/self/status; exit 3";
+    let finished = record.run(["sh", "-c", script]).expect_code(3);
+    assert_eq!(finished.output(), "1\n");
+    assert_eq!(report(&record.file())["ended"], "duration");
+}

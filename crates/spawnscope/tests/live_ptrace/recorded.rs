@@ -1,0 +1,142 @@
+//! What is recorded: the tree, arguments and exits are those that eBPF records, and what the tracer cannot see is unknown.
+
+use crate::support::launches::{Launch, Launches};
+use crate::support::recording::{launches, report};
+use crate::support::run::{Record, run, spawnscope};
+use crate::support::workloads::{Truth, path};
+use crate::support::{apply, live_test};
+
+fn by_ptrace() -> Record {
+    Record::new().flags(&["--collector", "ptrace"])
+}
+
+/// A launch without what differs from run to run, and the launches below it in order.
+fn shape(all: &Launches, launch: &Launch) -> String {
+    let below = all.children_of(launch);
+    let below: Vec<String> = below.into_iter().map(|child| shape(all, child)).collect();
+    let programs = launch.programs();
+    let arguments = if programs.is_empty() {
+        Vec::new()
+    } else {
+        launch.arguments()
+    };
+    let line = format!("{:?}", (programs, arguments, launch.exit_code(), launch.failed_execs()));
+    let mechanism = &launch.json()["mechanism"];
+    format!("{line} {mechanism} {:?} [{}]", launch.exit_signal(), below.join(", "))
+}
+
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn the_tree_is_the_one_that_ebpf_records() {
+    let script = "ls / | wc -l; (exit 3); /bin/sh -c 'kill -9 $$'; env -i /usr/bin/env true; \
+                  x=$(printf a b | sort); exit 7";
+    for shell in ["sh", "bash"] {
+        let shapes = ["ebpf", "ptrace"].map(|collector| {
+            let record = Record::new().flags(&["--collector", collector]);
+            record.run([shell, "-c", script]).expect_code(7);
+            let all = launches(&record.file());
+            shape(&all, all.root())
+        });
+        assert_eq!(shapes[0], shapes[1], "{shell}");
+    }
+}
+
+#[apply(live_test)]
+#[needs(Python)]
+fn failed_execs_of_a_new_process_are_recorded() {
+    let record = by_ptrace();
+    let script = "import os; os.environ['PATH'] = '/nonexistent:/usr/bin'; os.spawnvp(os.P_WAIT, 'true', ['true'])";
+    record.run(["/usr/bin/python3", "-S", "-c", script]).expect_code(0);
+    let all = launches(&record.file());
+    let child = all.only(|launch| launch.command() == "true");
+    assert_eq!(child.failed_execs(), [("/nonexistent/true".to_owned(), 2)]);
+}
+
+#[apply(live_test)]
+#[needs(Cc)]
+fn every_mechanism_is_counted() {
+    let record = by_ptrace();
+    let truth = Truth::new(&record.run([path("mechanisms"), path("tiny")]).expect_code(0).stdout);
+    let all = launches(&record.file());
+    for mechanism in ["fork", "vfork", "posix_spawn", "clone", "clone3"] {
+        let recorded = all.all(|launch| launch.json()["mechanism"] == mechanism).len();
+        assert_eq!(i64::try_from(recorded), Ok(truth.one(mechanism)), "{mechanism}");
+    }
+}
+
+#[apply(live_test)]
+#[needs(Cc)]
+fn an_exec_of_another_thread_than_the_first_is_of_the_process() {
+    let record = by_ptrace();
+    let truth = Truth::new(&record.run([path("thread_exec"), path("tiny")]).expect_code(0).stdout);
+    let all = launches(&record.file());
+    let child = all.with_pid(truth.one("child"));
+    assert_eq!(child.programs(), ["tiny"]);
+    assert!(child.exit_code().is_some());
+}
+
+#[apply(live_test)]
+fn phases_without_an_observer_are_unknown_and_the_others_are_not() {
+    let record = by_ptrace();
+    record.run(["sh", "-c", "/bin/true; :"]).expect_code(0);
+    let all = launches(&record.file());
+    let child = all.only(|launch| launch.command() == "true");
+    for phase in ["create", "queue", "reap"] {
+        assert_eq!(child.phase_ns(phase), None, "{phase}");
+    }
+    for phase in ["setup", "exec", "load", "run", "teardown"] {
+        assert!(
+            child.phase_ns(phase).is_some_and(|span| span > 0),
+            "{phase}: {}",
+            child.json()
+        );
+    }
+    let report = report(&record.file());
+    assert!(
+        report["critical_tax_ns"].is_null() && report["replay_error"].is_null(),
+        "{report}"
+    );
+}
+
+#[apply(live_test)]
+fn without_failed_execs_setup_and_exec_are_unknown() {
+    let record = by_ptrace().flags(&["--no-failed-execs"]);
+    record.run(["sh", "-c", "/bin/true; :"]).expect_code(0);
+    let all = launches(&record.file());
+    let child = all.only(|launch| launch.command() == "true");
+    assert_eq!((child.phase_ns("setup"), child.phase_ns("exec")), (None, None));
+    assert!(child.phase_ns("load").is_some() && child.phase_ns("run").is_some());
+}
+
+#[apply(live_test)]
+fn advice_and_predictions_say_what_they_lack() {
+    let record = by_ptrace();
+    record.run(["sh", "-c", "/bin/true; :"]).expect_code(0);
+    let file = record.file();
+    let advice = spawnscope(["advise".as_ref(), file.as_os_str()]).expect_code(0);
+    assert!(
+        advice.output().contains("what processes waited for"),
+        "{}",
+        advice.output()
+    );
+    let words = ["whatif", "--remove", "true"].map(AsRef::as_ref);
+    let prediction = spawnscope(words.into_iter().chain([file.as_os_str()]));
+    assert_ne!(prediction.code(), 0);
+    assert!(
+        prediction.errors().contains("what processes waited for"),
+        "{}",
+        prediction.errors()
+    );
+}
+
+#[apply(live_test)]
+fn processes_that_run_already_need_ebpf() {
+    for flags in [
+        &["--collector", "ptrace", "-p", "1"][..],
+        &["--collector", "ptrace", "-a"],
+    ] {
+        let finished = run(&mut Record::new().flags(flags).command([""; 0]));
+        assert_eq!(finished.code(), 125, "{}", finished.errors());
+        assert!(finished.errors().contains("needs eBPF"), "{}", finished.errors());
+    }
+}

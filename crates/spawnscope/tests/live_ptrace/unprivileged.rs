@@ -1,0 +1,79 @@
+//! As an ordinary user: `record` without any option falls back to ptrace, says so, and set-user-id programs keep their privilege.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::process::Command;
+
+use crate::support::run::{Finished, SPAWNSCOPE, as_nobody, run};
+use crate::support::{apply, live_test};
+
+/// A directory and a copy of the program that user 65534 can reach.
+struct Reachable {
+    directory: tempfile::TempDir,
+}
+
+impl Reachable {
+    fn new() -> Reachable {
+        let directory = tempfile::Builder::new()
+            .tempdir_in("/tmp")
+            .expect("a temporary directory");
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).expect("an open directory");
+        fs::copy(SPAWNSCOPE, directory.path().join("spawnscope")).expect("a copy");
+        Reachable { directory }
+    }
+
+    fn spawnscope(&self, words: &[&str]) -> Finished {
+        let mut command: Command = as_nobody();
+        command.arg(self.directory.path().join("spawnscope")).args(words);
+        command.current_dir(self.directory.path()).env_remove("LD_LIBRARY_PATH");
+        run(&mut command)
+    }
+}
+
+#[apply(live_test)]
+#[needs(Setpriv)]
+fn record_needs_no_privilege_and_says_what_is_unknown() {
+    let place = Reachable::new();
+    let finished = place
+        .spawnscope(&["record", "--", "sh", "-c", "ls / | wc -l; exit 4"])
+        .expect_code(4);
+    let errors = finished.errors();
+    assert!(
+        errors.contains("collecting with ptrace; unknown: ") && errors.contains("sudo"),
+        "{errors}"
+    );
+    assert!(errors.contains("recorded 3 launches"), "{errors}");
+    assert!(!errors.contains("replay error"), "{errors}");
+}
+
+#[apply(live_test)]
+#[needs(Setpriv)]
+fn what_only_ebpf_can_do_is_refused_with_the_reason() {
+    let place = Reachable::new();
+    for flags in [&["record", "-a", "--duration", "1"][..], &["record", "-p", "1"]] {
+        let errors = place.spawnscope(flags).expect_code(125).errors();
+        assert!(errors.contains("CAP_BPF"), "{errors}");
+    }
+}
+
+/// The id with which a program runs that belongs to root and is set-user-id.
+#[apply(live_test)]
+#[needs(Setpriv)]
+fn a_set_user_id_program_keeps_its_privilege() {
+    let place = Reachable::new();
+    let program = place.directory.path().join("whoami");
+    fs::copy("/usr/bin/id", &program).expect("a copy");
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)).expect("a set-user-id program");
+    let plain = run(as_nobody().arg(&program).arg("-u"));
+    let finished = place
+        .spawnscope(&["record", "--", "sh", "-c", "./whoami -u; :"])
+        .expect_code(0);
+    assert_eq!(finished.output(), plain.output());
+    if plain.output() == "0\n" {
+        assert!(
+            finished.errors().contains("keeps its privilege only untraced"),
+            "{}",
+            finished.errors()
+        );
+    }
+}
