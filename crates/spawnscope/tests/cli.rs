@@ -90,11 +90,12 @@ impl Sample {
     }
 }
 
-const VERBS: [&str; 11] = [
+const VERBS: [&str; 12] = [
     "record",
     "report",
     "advise",
     "whatif",
+    "accel",
     "tree",
     "flame",
     "export",
