@@ -96,13 +96,14 @@ impl Sample {
     }
 }
 
-const VERBS: [&str; 14] = [
+const VERBS: [&str; 15] = [
     "record",
     "report",
     "advise",
     "whatif",
     "diff",
     "check",
+    "accel",
     "tree",
     "flame",
     "export",

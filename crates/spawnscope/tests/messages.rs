@@ -104,6 +104,7 @@ fn arguments_and_commands_are_escaped() {
         &["completions"],
         &["whatif", "--remove"],
         &["hold", "--"],
+        &["accel", "--no-preload", "--"],
     ] {
         message(&words(verb, OsStr::new(EVIL)));
     }
