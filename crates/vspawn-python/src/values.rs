@@ -108,12 +108,12 @@ pub(crate) fn id(object: &Bound<'_, PyAny>, names: &Names) -> PyResult<u32> {
             .extract()?
     } else {
         // As with `subprocess`, an int of any size is only a wrong value.
-        object
-            .extract()
-            .map_err(|error| match error.is_instance_of::<PyOverflowError>(object.py()) {
+        object.extract().map_err(
+            |error: PyErr| match error.is_instance_of::<PyOverflowError>(object.py()) {
                 true => PyValueError::new_err(format!("{object} is not an id of a user or group")),
                 false => error,
-            })?
+            },
+        )?
     };
     let out_of_range = |_| PyValueError::new_err(format!("{number} is not an id of a user or group"));
     // The kernel interprets the highest id as "no change".
