@@ -60,11 +60,17 @@ impl Tracing {
         self.report(at, parent.launch, task, started);
     }
 
-    fn launched(&mut self, at: Nanos, parent: Option<(LaunchId, TaskId)>, process: Process, call: Option<CloneCall>) {
+    fn launched(
+        &mut self,
+        at: Nanos,
+        parent: Option<(LaunchId, TaskId)>,
+        mut process: Process,
+        call: Option<CloneCall>,
+    ) {
         let launch = LaunchId(self.new_id());
         let pid = process.pid;
-        let setup = self.traces_setup.then(Setup::default);
-        self.processes.add_process(launch, Process { setup, ..process });
+        process.setup = self.traces_setup.then(Setup::default);
+        self.processes.add_process(launch, process);
         let Some((parent, parent_task)) = parent else {
             return;
         };

@@ -230,14 +230,12 @@ impl Tracing {
             process.setup = None;
             return self.resume(tid, Stop::Interrupted);
         }
+        let exec = setup.exec.take();
         match info.map(|info| info.stop) {
-            Ok(CallStop::Enters(number, arguments)) if is_native => {
-                if self.enters(tid, thread, number, arguments) {
-                    return;
-                }
+            Ok(CallStop::Enters(number, arguments)) if is_native && self.enters(tid, thread, number, arguments) => {
+                return;
             }
             Ok(CallStop::Leaves(result)) => {
-                let exec = setup.exec.take();
                 if let Some(exec) = exec.filter(|_| result < 0) {
                     let failed = EventKind::ExecFailed {
                         entered: exec.entered,
