@@ -11,7 +11,7 @@ use spawnscope_data::event::Nanos;
 use spawnscope_data::rows::{Origin, SliceRow};
 
 /// Maximum number of jumps between threads without progress in time, after which the path gives up on a wait.
-const MOST_JUMPS: usize = 64;
+const MAX_JUMPS: usize = 64;
 
 /// The charges of one launch: nanoseconds by phase, and the time of `run` spent waiting for a CPU, which `run` does not include.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -228,7 +228,7 @@ impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
     /// Handles a wait that ends at the cursor: continues at the thread that ended it, or charges an external wait.
     fn leave_through_waker(&mut self, since: Nanos, slice: &SliceRow) {
         let cause = self.timelines.cause(self.thread, slice);
-        match cause.filter(|_| self.jumps < MOST_JUMPS) {
+        match cause.filter(|_| self.jumps < MAX_JUMPS) {
             Some(waker) => {
                 self.jumps += 1;
                 self.thread = waker;
@@ -242,7 +242,7 @@ impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
         let thread = self.timelines.threads[self.thread as usize];
         let born = thread.created.get().unwrap_or(since).max(since).min(self.at);
         self.charge(born, time);
-        match thread.creator.get().filter(|_| self.jumps < MOST_JUMPS) {
+        match thread.creator.get().filter(|_| self.jumps < MAX_JUMPS) {
             Some(creator) => {
                 self.jumps += 1;
                 self.thread = creator;

@@ -28,15 +28,15 @@ pub struct Hanging {
 }
 
 /// Maximum number of commands whose launches are removed in a replay.
-const MOST_REPLAYED: usize = 8;
+const MAX_REPLAYED: usize = 8;
 /// The same for large recordings, in which a replay takes longer.
-const MOST_REPLAYED_OF_LARGE: usize = 5;
+const MAX_REPLAYED_OF_LARGE: usize = 5;
 /// From this number of launches a recording is large.
 const LARGE: usize = 20_000;
 /// Nothing worth a replay hangs on commands that run during less than this share of the wall.
 const LEAST_SHARE: f64 = 0.02;
 /// Maximum number of launches in concurrent replays, as for advice.
-const MOST_AT_ONCE: usize = 300_000;
+const MAX_AT_ONCE: usize = 300_000;
 /// Programs that only launch what their arguments or input say.
 const LAUNCHERS: [&[u8]; 18] = [
     b"chroot",
@@ -63,7 +63,7 @@ const SINGLE: u64 = 2;
 /// Share of the wall that counts as nearly the whole.
 const NEARLY_ALL: f64 = 0.9;
 /// Share of what hangs on a wrapper that must hang on a command below it.
-const MOST_OF_IT: f64 = 0.5;
+const MAJORITY: f64 = 0.5;
 
 /// A command with its launches, and the time during which at least one of them existed.
 #[derive(Default)]
@@ -77,7 +77,7 @@ struct Candidate {
 pub(crate) fn hanging(whatif: &WhatIf<'_, '_>) -> Vec<Hanging> {
     let forest = whatif.forest;
     let candidates = candidates(forest, whatif.replay.measured);
-    let for_memory = (MOST_AT_ONCE / forest.launches.len().max(1)).max(1);
+    let for_memory = (MAX_AT_ONCE / forest.launches.len().max(1)).max(1);
     let mut all = parallel::each(candidates.len(), for_memory, |index| {
         let (command, launches) = &candidates[index];
         let fix = Fix {
@@ -117,9 +117,9 @@ fn candidates<'a>(forest: &Forest<'a>, wall: Nanos) -> Vec<(Command<'a>, Vec<u32
     commands.retain(|(_, each)| each.covered as f64 >= LEAST_SHARE * wall.0 as f64);
     commands.sort_by_key(|(command, each)| (Reverse(each.covered), command.name, command.forked));
     let most = if forest.launches.len() < LARGE {
-        MOST_REPLAYED
+        MAX_REPLAYED
     } else {
-        MOST_REPLAYED_OF_LARGE
+        MAX_REPLAYED_OF_LARGE
     };
     commands.truncate(most);
     commands
@@ -139,7 +139,7 @@ fn mark_wrappers(all: &mut [Hanging], names: &[&[u8]], whatif: &WhatIf<'_, '_>) 
     let others = all.iter().zip(&leading).filter(|(_, leads)| !**leads);
     let largest = others.map(|(each, _)| each.saving[0]).max().unwrap_or_default();
     for (each, leads) in all.iter_mut().zip(leading) {
-        each.is_wrapper = leads && largest.0 as f64 >= MOST_OF_IT * each.saving[0].0 as f64;
+        each.is_wrapper = leads && largest.0 as f64 >= MAJORITY * each.saving[0].0 as f64;
     }
 }
 

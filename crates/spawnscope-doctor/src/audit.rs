@@ -23,7 +23,7 @@ const EXECS: [(u32, [u32; 2]); 3] = [
 ];
 /// `AUDIT_ARCH_*` of 64 bits have this bit.
 const IS_64_BIT: u32 = 0x8000_0000;
-const MOST_NUMBERS: usize = 6;
+const MAX_NUMBERS: usize = 6;
 
 /// A recording rule of the exit list: the kernel matches system calls against it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -141,8 +141,8 @@ fn written(rule: &RuleMessage, architecture: Option<u32>, is_on_every_call: bool
 
 fn numbers(calls: &RuleSyscalls) -> String {
     let calls: Vec<String> = calls.into_iter().map(|call| call.to_string()).collect();
-    let more = if calls.len() > MOST_NUMBERS { ",..." } else { "" };
-    calls[..calls.len().min(MOST_NUMBERS)].join(",") + more
+    let more = if calls.len() > MAX_NUMBERS { ",..." } else { "" };
+    calls[..calls.len().min(MAX_NUMBERS)].join(",") + more
 }
 
 /// Rules of the exit list are checked at each system call; file watches are not.

@@ -17,7 +17,7 @@ use super::mounts;
 use spawnscope_system::held::Identity;
 
 /// The read limit for a file: the relevant files are smaller, and some files of /proc are endless.
-const MOST_BYTES: u64 = 16 << 20;
+const MAX_BYTES: u64 = 16 << 20;
 
 /// A machine, real or made up by a test.
 #[derive(Clone, Debug)]
@@ -168,7 +168,7 @@ impl Machine {
     pub fn bytes(&self, absolute: impl AsRef<Path>) -> io::Result<Vec<u8>> {
         let mut bytes = Vec::new();
         File::open(self.reach(absolute)?)?
-            .take(MOST_BYTES)
+            .take(MAX_BYTES)
             .read_to_end(&mut bytes)?;
         Ok(bytes)
     }

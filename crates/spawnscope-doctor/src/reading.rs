@@ -15,17 +15,17 @@ use spawnscope_system::process::{die_with_parent, is_readable_within};
 
 /// While the kernel walks, the process cannot map or unmap memory: for 1 GiB in pages of 4 KiB the walk took 30 ms on the project's
 /// machine. The doctor blocks no process for longer.
-const MOST_WALKED: u64 = 1 << 30;
+const MAX_WALKED: u64 = 1 << 30;
 /// How long one check may read such files.
 pub(super) const PATIENCE: Duration = Duration::from_millis(150);
 /// The read limit. 65,530 mappings, the default maximum per process, take 50 MB in the most verbose of these files.
-const MOST_BYTES: usize = 64 << 20;
+const MAX_BYTES: usize = 64 << 20;
 /// The last byte that the reading process writes. The text itself contains none.
 const END: u8 = 0;
 
 /// The content of a file of the process; `None` if it may not be read, is not read before `until`, or the process is too large.
 pub(super) fn of_memory(machine: &Machine, process: &Process, file: &str, until: Instant) -> Option<String> {
-    if process.resident_bytes > MOST_WALKED || Instant::now() >= until {
+    if process.resident_bytes > MAX_WALKED || Instant::now() >= until {
         return None;
     }
     let path = CString::new(machine.path(process.file(file)).as_os_str().as_bytes()).ok()?;
@@ -34,7 +34,7 @@ pub(super) fn of_memory(machine: &Machine, process: &Process, file: &str, until:
     drop(writer);
     let mut bytes = Vec::new();
     let mut part = [0; 1 << 14];
-    while bytes.len() < MOST_BYTES {
+    while bytes.len() < MAX_BYTES {
         if !is_readable_within(&reader, until.saturating_duration_since(Instant::now())) {
             return None;
         }

@@ -6,7 +6,7 @@ use super::harness::Estimate;
 use super::outcome::{Outcome, Row, Unit, Value};
 
 /// If there are more names, only their number is shown.
-const MOST_NAMES: usize = 5;
+const MAX_NAMES: usize = 5;
 
 impl Outcome {
     /// For a chart without a fit: names the series whose last point does not differ from the first.
@@ -90,7 +90,7 @@ impl Outcome {
 
 /// The names; if there are too many, only their number.
 pub(super) fn named(names: &[String], count: usize, kind: &str) -> String {
-    if names.len() > MOST_NAMES {
+    if names.len() > MAX_NAMES {
         format!("{} of {count} {kind}", names.len())
     } else {
         names.join("; ")

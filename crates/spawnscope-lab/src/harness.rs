@@ -12,7 +12,7 @@ use spawnscope_data::statistics::median;
 
 /// With fewer rounds, a median has no 95 % interval.
 pub const FEWEST_ROUNDS: usize = 6;
-const MOST_ROUNDS: usize = 200;
+const MAX_ROUNDS: usize = 200;
 
 /// How much to measure.
 #[derive(Clone, Copy, Debug)]
@@ -184,7 +184,7 @@ pub fn interleave(effort: Effort, cases: Vec<Case<'_>>, may_continue: &dyn Fn(f6
     // A fixed seed, so that every run uses the same orders.
     let mut random = fastrand::Rng::with_seed(0);
     let began = Instant::now();
-    'rounds: for round in 0..MOST_ROUNDS {
+    'rounds: for round in 0..MAX_ROUNDS {
         let spent = began.elapsed().as_secs_f64() / effort.time.as_secs_f64().max(1e-9);
         let enough = round >= FEWEST_ROUNDS && (spent >= 1.0 || batches.iter().all(|batch| batch.is_quiet(effort)));
         let done = spent.min(round as f64 / FEWEST_ROUNDS as f64).min(1.0);
@@ -277,7 +277,7 @@ mod tests {
             vec![case("noisy", |_| Ok(vec![number.replace(number.get() + 1.0)]))],
             &|_| true,
         );
-        assert_eq!(noisy[0].rounds.len(), MOST_ROUNDS, "an hour is not over");
+        assert_eq!(noisy[0].rounds.len(), MAX_ROUNDS, "an hour is not over");
     }
 
     #[test]

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 /// CPUs: four times as many as Linux can be built for.
-pub(super) const MOST_CPUS: u32 = 65_536;
+pub(super) const MAX_CPUS: u32 = 65_536;
 
 /// Bytes of one value, such as an argv or a path. Linux allows an argv of 6 MiB.
 pub(super) const LONGEST_VALUE: i32 = 16 << 20;
@@ -20,7 +20,7 @@ pub(super) const LONGEST_LIVES: u128 = 1 << 63;
 pub(super) const LONGEST_STATEMENT: i32 = 64 << 10;
 
 /// Tables and indexes: twice as many as ours.
-pub(super) const MOST_TABLES: i32 = 40;
+pub(super) const MAX_TABLES: i32 = 40;
 
 /// Columns of a table or a statement: twice as many as ours.
-pub(super) const MOST_COLUMNS: i32 = 64;
+pub(super) const MAX_COLUMNS: i32 = 64;

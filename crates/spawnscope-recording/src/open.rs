@@ -15,7 +15,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::error::RecordError;
 use super::header::Header;
-use super::limits::{LONGEST_STATEMENT, LONGEST_VALUE, MOST_COLUMNS, MOST_TABLES};
+use super::limits::{LONGEST_STATEMENT, LONGEST_VALUE, MAX_COLUMNS, MAX_TABLES};
 use super::trailer::{self, Seal};
 use super::version::{self, APPLICATION_ID, Identity};
 use super::{claim, log, schema, store, unnamed};
@@ -220,8 +220,8 @@ fn restrict(connection: &Connection) -> rusqlite::Result<()> {
     for (limit, most) in [
         (Limit::SQLITE_LIMIT_LENGTH, LONGEST_VALUE),
         (Limit::SQLITE_LIMIT_SQL_LENGTH, LONGEST_STATEMENT),
-        (Limit::SQLITE_LIMIT_SCHEMA, MOST_TABLES),
-        (Limit::SQLITE_LIMIT_COLUMN, MOST_COLUMNS),
+        (Limit::SQLITE_LIMIT_SCHEMA, MAX_TABLES),
+        (Limit::SQLITE_LIMIT_COLUMN, MAX_COLUMNS),
         (Limit::SQLITE_LIMIT_EXPR_DEPTH, 10),
         (Limit::SQLITE_LIMIT_COMPOUND_SELECT, 2),
         (Limit::SQLITE_LIMIT_VDBE_OP, 10_000),

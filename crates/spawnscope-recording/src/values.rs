@@ -9,7 +9,7 @@ use spawnscope_data::rows::{FrameId, ObjectRef, Origin, Scope, StackId, TextId, 
 use spawnscope_data::table::{Bits, ColumnType, Format, OrZero, Stores};
 
 use super::fields::{BadValue, Fields, Index};
-use super::limits::{LONGEST_RECORDING, MOST_CPUS};
+use super::limits::{LONGEST_RECORDING, MAX_CPUS};
 
 /// The format of a recording.
 pub(super) enum Sqlite {}
@@ -139,12 +139,12 @@ impl Value<Cpus> for u32 {
     }
 
     fn load(value: ValueRef<'_>, index: &Index) -> Option<Self> {
-        <u32 as Value>::load(value, index).filter(|cpus| (1..=MOST_CPUS).contains(cpus))
+        <u32 as Value>::load(value, index).filter(|cpus| (1..=MAX_CPUS).contains(cpus))
     }
 
     fn describe(value: ValueRef<'_>) -> String {
         let found = <u32 as Value>::describe(value);
-        format!("{found}, which is not between 1 and {MOST_CPUS}")
+        format!("{found}, which is not between 1 and {MAX_CPUS}")
     }
 }
 

@@ -27,7 +27,7 @@ const READERS: [&[&str]; 9] = [
     &["html", "-o", "/dev/null"],
 ];
 /// Address space limit of a reader: several times what a small recording needs.
-const MOST_KIB: u32 = 1 << 20;
+const MAX_KIB: u32 = 1 << 20;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 struct Sample {
@@ -70,7 +70,7 @@ impl Sample {
 /// Runs a verb with limits on memory and time.
 fn read(verb: &[&str], recording: &Path) -> Output {
     let mut child = Command::new("sh")
-        .args(["-c", &format!("ulimit -v {MOST_KIB}; exec \"$0\" \"$@\"")])
+        .args(["-c", &format!("ulimit -v {MAX_KIB}; exec \"$0\" \"$@\"")])
         .arg(env!("CARGO_BIN_EXE_spawnscope"))
         .args(verb)
         .arg(recording)

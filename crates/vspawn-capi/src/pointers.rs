@@ -92,7 +92,7 @@ pub(crate) unsafe fn signals(set: *const libc::sigset_t) -> Result<Vec<c_int>, F
 }
 
 /// No version's options will be larger: a larger size was not initialised.
-const MOST_OPTION_BYTES: usize = 4096;
+const MAX_OPTION_BYTES: usize = 4096;
 
 /// Converts the caller's options struct, which begins with its size, to this library's version. Fields that an older caller does
 /// not have are zero. Fields that only a newer caller has are refused if they are set.
@@ -103,7 +103,7 @@ pub(crate) unsafe fn options<T: Copy>(options: *const T) -> Result<T, Failure> {
     let (bytes, known) = (options.cast::<u8>(), size_of::<T>());
     // SAFETY: the caller's promise.
     let size = unsafe { bytes.cast::<usize>().read() };
-    if !(size_of::<usize>()..=MOST_OPTION_BYTES).contains(&size) {
+    if !(size_of::<usize>()..=MAX_OPTION_BYTES).contains(&size) {
         return Err(Failure::invalid("use options whose size is not set"));
     }
     // SAFETY: the struct has `size` bytes.

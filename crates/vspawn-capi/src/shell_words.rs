@@ -12,7 +12,7 @@ use std::path::Path;
 use crate::error::Failure;
 
 /// The kernel accepts no longer string, so a shell could not get it either.
-const MOST_BYTES: usize = 128 * 1024;
+const MAX_BYTES: usize = 128 * 1024;
 
 /// A shell with known built-in commands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,7 +61,7 @@ pub(crate) fn shell_words(text: &[u8]) -> Result<Vec<Vec<u8>>, Failure> {
 /// Words and quotes, or `None`.
 fn split(text: &[u8]) -> Option<Vec<Vec<u8>>> {
     let plain_text = text.iter().all(|byte| *byte == b'\t' || !byte.is_ascii_control());
-    if text.len() >= MOST_BYTES || !plain_text || std::str::from_utf8(text).is_err() {
+    if text.len() >= MAX_BYTES || !plain_text || std::str::from_utf8(text).is_err() {
         return None;
     }
     let mut words = Vec::new();

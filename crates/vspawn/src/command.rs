@@ -281,10 +281,10 @@ impl Command {
     /// # Ok::<(), vspawn::Error>(())
     /// ```
     pub fn affinity(&mut self, cpus: impl IntoIterator<Item = usize>) -> &mut Command {
-        const MOST_CPUS: usize = 1 << 16;
+        const MAX_CPUS: usize = 1 << 16;
         self.affinity = vec![0];
         for cpu in cpus {
-            if cpu >= MOST_CPUS {
+            if cpu >= MAX_CPUS {
                 self.mistake
                     .get_or_insert(format!("use CPU {cpu}, which does not exist"));
                 continue;

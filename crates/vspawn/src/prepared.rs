@@ -13,7 +13,7 @@ use crate::launch::{Start, launch, replace};
 use crate::plan::{Identity, Placement, Plan, StringArray, Strings};
 use crate::process::Child;
 use crate::stdio::Source;
-use crate::workspace::MOST_MOVES;
+use crate::workspace::MAX_MOVES;
 
 /// The search path without PATH (glibc's default).
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
@@ -126,10 +126,10 @@ fn check(command: &Command) -> Result<(), Error> {
         return Err(Error::invalid(format!("give the child the parent's descriptor {fd}")));
     }
     command.actions.iter().try_for_each(Action::check)?;
-    if command.fds.len() > MOST_MOVES {
+    if command.fds.len() > MAX_MOVES {
         let count = command.fds.len();
         return Err(Error::invalid(format!(
-            "give the child {count} descriptors: at most {MOST_MOVES} are supported"
+            "give the child {count} descriptors: at most {MAX_MOVES} are supported"
         )));
     }
     if command.new_session && command.process_group.is_some() {

@@ -7,7 +7,7 @@ use crate::handle::Handle;
 use crate::process::Child;
 
 /// Rounds over `/proc` before giving up on a tree that grows faster than it is stopped.
-const MOST_ROUNDS: usize = 64;
+const MAX_ROUNDS: usize = 64;
 
 impl Child {
     /// Kills the child and all its descendants, and returns the number of descendants. Each process is stopped
@@ -22,7 +22,7 @@ impl Child {
         }
         self.signal(libc::SIGSTOP)?;
         let mut stopped: Vec<Handle> = Vec::new();
-        for _ in 0..MOST_ROUNDS {
+        for _ in 0..MAX_ROUNDS {
             let found = self.stop_new_descendants(&mut stopped);
             if !found {
                 break;

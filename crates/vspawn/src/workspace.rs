@@ -20,7 +20,7 @@ const STACK_BYTES: usize = 64 * 1024;
 const JOB_BYTES: usize = 16 * 1024;
 const MAPPED_BYTES: usize = GUARD_BYTES + STACK_BYTES + JOB_BYTES;
 /// The number of descriptor moves that fit.
-pub(crate) const MOST_MOVES: usize = (JOB_BYTES - size_of::<Instructions>()) / size_of::<Move>();
+pub(crate) const MAX_MOVES: usize = (JOB_BYTES - size_of::<Instructions>()) / size_of::<Move>();
 
 /// The data above the stack; the moves follow it.
 #[repr(C)]
@@ -99,7 +99,7 @@ impl Workspace {
         unsafe { &raw mut (*self.instructions()).job }
     }
 
-    /// Room for `MOST_MOVES`.
+    /// Room for `MAX_MOVES`.
     pub(crate) fn moves(&self) -> *mut Move {
         // SAFETY: as above.
         unsafe { (&raw mut (*self.instructions()).moves).cast() }

@@ -64,7 +64,7 @@ impl Doubt {
 }
 
 /// Maximum number of characters shown of a command.
-const MOST_CHARACTERS: usize = 60;
+const MAX_CHARACTERS: usize = 60;
 
 impl Advices {
     /// Names of all rules.
@@ -141,6 +141,6 @@ fn most_frequent_line(advice: &Advice) -> Option<String> {
 
 fn command(advice: &Advice) -> Option<String> {
     let words = &advice.finding.example;
-    let command: String = name(&words.join(&b' ')).chars().take(MOST_CHARACTERS).collect();
+    let command: String = name(&words.join(&b' ')).chars().take(MAX_CHARACTERS).collect();
     (!words.is_empty()).then(|| format!(": {command}"))
 }

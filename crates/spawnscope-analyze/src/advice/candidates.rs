@@ -9,7 +9,7 @@ use crate::launch::Launch;
 use spawnscope_data::event::Nanos;
 
 /// Maximum number of findings per rule. Each is replayed, which takes a while on a large recording.
-pub(super) const MOST_FINDINGS: usize = 3;
+pub(super) const MAX_FINDINGS: usize = 3;
 
 /// The launches of one possible finding.
 pub(super) struct Candidate<'a> {
@@ -41,7 +41,7 @@ impl<'a> RuleContext<'_, 'a> {
         let mut candidates: Vec<Candidate<'a>> = by_name.into_iter().map(candidate).collect();
         candidates.retain(|candidate| candidate.at_stake > self.least_saving());
         candidates.sort_by_key(|candidate| (Reverse(candidate.at_stake), candidate.name));
-        candidates.truncate(MOST_FINDINGS);
+        candidates.truncate(MAX_FINDINGS);
         candidates
     }
 }

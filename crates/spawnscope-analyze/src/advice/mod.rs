@@ -28,7 +28,7 @@ use spawnscope_data::parallel;
 /// A finding that is not worth fixing is reported when its launches took this share of the wall.
 const NOTABLE_SHARE: f64 = 0.05;
 /// Maximum number of launches in concurrent replays. A replay takes about 200 bytes per launch.
-const MOST_TRIED: usize = 300_000;
+const MAX_TRIED: usize = 300_000;
 /// Number of findings in the combined replay.
 const TOGETHER: usize = 3;
 
@@ -68,7 +68,7 @@ pub fn advise(context: &RuleContext<'_, '_>) -> Advices {
 
 /// Replays every proposal, as many concurrently as memory allows.
 fn predict_all(context: &RuleContext<'_, '_>, findings: &[Finding]) -> Vec<Prediction> {
-    let for_memory = (MOST_TRIED / context.forest().launches.len().max(1)).max(1);
+    let for_memory = (MAX_TRIED / context.forest().launches.len().max(1)).max(1);
     parallel::each(findings.len(), for_memory, |index| {
         context.whatif.predict(&findings[index].tries)
     })

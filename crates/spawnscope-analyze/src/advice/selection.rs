@@ -10,9 +10,9 @@ use crate::whatif::Fix;
 use crate::whatif::changes::Change;
 
 /// Maximum number of lines that are named individually.
-const MOST_LINES: usize = 4;
+const MAX_LINES: usize = 4;
 /// Maximum length of an argument pattern, in bytes.
-const MOST_ARGUMENTS: usize = 100;
+const MAX_ARGUMENTS: usize = 100;
 /// The selection may differ from the intended launches by one part in this many of their time.
 const NEARLY_ALL: u64 = 20;
 
@@ -57,7 +57,7 @@ fn with_lines(context: &RuleContext<'_, '_>, plain: &str, launches: &[u32]) -> O
         .map(|call_site| Some(call_site?.short_label()))
         .collect::<Option<_>>()?;
     let selection = |line: &Vec<u8>| format!("{plain},line={}", name(line));
-    (lines.len() <= MOST_LINES).then(|| lines.iter().map(selection).collect())
+    (lines.len() <= MAX_LINES).then(|| lines.iter().map(selection).collect())
 }
 
 /// Selects by the arguments. `None` unless all launches have the same.
@@ -74,7 +74,7 @@ fn with_arguments(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<Vec
         if is_apart { '?' } else { character }
     };
     let arguments: String = literal(only).chars().map(in_one_piece).collect();
-    (arguments.len() <= MOST_ARGUMENTS).then(|| vec![format!("argv={arguments}")])
+    (arguments.len() <= MAX_ARGUMENTS).then(|| vec![format!("argv={arguments}")])
 }
 
 /// Whether the selections match these launches, and no others than `meant`.

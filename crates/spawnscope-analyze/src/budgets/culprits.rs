@@ -9,7 +9,7 @@ use crate::groups::THE_RECORDER;
 use crate::summary::Summary;
 
 /// Maximum number of lines that are named for one budget.
-const MOST_NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 
 /// A line that launches, with what counts against the budget.
 #[derive(Clone, Debug)]
@@ -91,6 +91,6 @@ impl Suspects<'_> {
 /// Keeps the lines that count most.
 pub(super) fn worst(mut culprits: Vec<Culprit>) -> Vec<Culprit> {
     culprits.retain(|culprit| culprit.count > 0);
-    culprits.truncate(MOST_NAMED);
+    culprits.truncate(MAX_NAMED);
     culprits
 }

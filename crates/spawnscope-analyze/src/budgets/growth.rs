@@ -45,7 +45,7 @@ impl Tolerance {
 }
 
 /// Maximum number of lines that are named for one budget.
-const MOST_NAMED: usize = 5;
+const MAX_NAMED: usize = 5;
 
 /// A count of a group of launches.
 type OfRow = fn(&Row) -> &CountChange;
@@ -107,5 +107,5 @@ fn grown_rows(diff: &Diff, is_meant: impl Fn(&&Row) -> bool, of: OfRow) -> Vec<C
         count: of(row).difference().unsigned_abs(),
         advice: None,
     };
-    rows.iter().take(MOST_NAMED).map(culprit).collect()
+    rows.iter().take(MAX_NAMED).map(culprit).collect()
 }

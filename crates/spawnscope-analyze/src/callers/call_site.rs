@@ -40,7 +40,7 @@ pub struct CallSite {
 }
 
 /// Maximum length of a script line, in bytes.
-const MOST_TEXT: usize = 48;
+const MAX_TEXT: usize = 48;
 
 /// Name prefixes of libraries that launch on behalf of others: the C library, the loader, Python itself.
 const RUNTIME_LIBRARIES: [&[u8]; 9] = [
@@ -182,11 +182,11 @@ impl CallSite {
 fn beginning(script: &[u8], line: u32) -> Option<Vec<u8>> {
     let line = script.split(|byte| *byte == b'\n').nth(line.checked_sub(1)? as usize)?;
     let line = line.trim_ascii();
-    if line.len() <= MOST_TEXT {
+    if line.len() <= MAX_TEXT {
         return (!line.is_empty()).then(|| line.to_vec());
     }
     // A character is not cut: the bytes after its first one begin with the bits 10.
-    let end = (0..=MOST_TEXT).rev().find(|at| line[*at] & 0xc0 != 0x80);
+    let end = (0..=MAX_TEXT).rev().find(|at| line[*at] & 0xc0 != 0x80);
     let end = end.unwrap_or_default();
     Some([&line[..end], "…".as_bytes()].concat())
 }

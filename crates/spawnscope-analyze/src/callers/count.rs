@@ -10,10 +10,10 @@ use crate::tree::Forest;
 use spawnscope_data::rows::StackId;
 
 /// Maximum number of call sites reported for one set of launches.
-const MOST_SHOWN: usize = 10;
+const MAX_SHOWN: usize = 10;
 
 /// Maximum number of scripts given with `-c` that start with the same word and are reported separately.
-const MOST_ALIKE: u32 = 4;
+const MAX_ALIKE: u32 = 4;
 
 /// The call site of each launch of a recording.
 #[derive(Clone, Debug, Default)]
@@ -75,7 +75,7 @@ impl Callers {
         let mut known: HashMap<CallSite, u32> = HashMap::new();
         let mut numbers = Vec::new();
         for mut call_site in std::mem::take(&mut self.call_sites) {
-            if let Some(key) = key(&call_site).filter(|key| alike[key] > MOST_ALIKE) {
+            if let Some(key) = key(&call_site).filter(|key| alike[key] > MAX_ALIKE) {
                 call_site.text = Some([&key.1, " …".as_bytes()].concat());
             }
             numbers.push(*known.entry(call_site).or_insert_with_key(|call_site| {
@@ -130,7 +130,7 @@ impl Callers {
         }
         let mut counts: Vec<(u32, u64)> = counts.into_iter().collect();
         counts.sort_by_key(|(number, count)| (Reverse(*count), self.call_site(*number)));
-        let shown = counts.len().min(MOST_SHOWN);
+        let shown = counts.len().min(MAX_SHOWN);
         let (most, others) = counts.split_at(shown);
         CallerCounts {
             most: most

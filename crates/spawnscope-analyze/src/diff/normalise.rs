@@ -12,7 +12,7 @@ const FOLDERS: [&[u8]; 4] = [b"/tmp/", b"/var/tmp/", b"/dev/shm/", b"/run/user/"
 /// Hexadecimal digits from which on a word is a hash. A shorter one with a letter may be a word.
 const HASH_DIGITS: usize = 7;
 /// Longer arguments are cut, so that a megabyte is not kept as a key.
-const MOST_BYTES: usize = 1_024;
+const MAX_BYTES: usize = 1_024;
 
 /// Joins the arguments after the first, which names the program, with spaces, without what differs between runs.
 #[must_use]
@@ -23,8 +23,8 @@ pub fn arguments<'a>(argv: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
             joined.push(b' ');
         }
         joined.extend_from_slice(&normalise(argument));
-        if joined.len() >= MOST_BYTES {
-            joined.truncate(MOST_BYTES);
+        if joined.len() >= MAX_BYTES {
+            joined.truncate(MAX_BYTES);
             break;
         }
     }
@@ -167,6 +167,6 @@ mod tests {
     fn the_first_argument_is_the_programs_name() {
         assert_eq!(arguments([b"/bin/mv".as_slice(), b"a1", b"b2"].into_iter()), b"a# b#");
         assert_eq!(arguments(std::iter::empty()), b"");
-        assert!(arguments([b"x".as_slice(), &[b'y'; 5_000]].into_iter()).len() <= MOST_BYTES);
+        assert!(arguments([b"x".as_slice(), &[b'y'; 5_000]].into_iter()).len() <= MAX_BYTES);
     }
 }

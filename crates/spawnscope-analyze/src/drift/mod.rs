@@ -26,7 +26,7 @@ const MIN_TREND: f64 = 0.6;
 /// Minimum Kendall's tau of the individual launches, in standard deviations under random order: 1 case in 30,000.
 const MIN_DEVIATIONS: f64 = 4.0;
 /// Maximum number of launches that are compared pairwise. From more launches, this many are picked at equal distances.
-const MOST_COMPARED: usize = 500;
+const MAX_COMPARED: usize = 500;
 /// The phases that make up the cost of a launch. `reap` is left out: it depends on the parent, not on the launch.
 const COST: [Phase; 6] = [
     Phase::Create,
@@ -181,7 +181,7 @@ fn became_slower(samples: &[Sample<'_>]) -> bool {
 
 /// Whether such a rise would be very unlikely for launches in random order.
 fn is_beyond_chance(samples: &[Sample<'_>]) -> bool {
-    let picked = samples.len().min(MOST_COMPARED);
+    let picked = samples.len().min(MAX_COMPARED);
     let costs_ns: Vec<f64> = (0..picked)
         .map(|at| samples[at * samples.len() / picked].cost_ns)
         .collect();

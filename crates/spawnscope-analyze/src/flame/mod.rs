@@ -16,7 +16,7 @@ use crate::samples::Sample;
 use crate::tree::Forest;
 use spawnscope_data::rows::TextId;
 use stacks::Stacks;
-pub use stacks::{MOST_LEVELS, Node};
+pub use stacks::{MAX_LEVELS, Node};
 use weights::Weights;
 
 /// The meaning of the width of a box.

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use super::Label;
 
 /// Maximum number of levels. Chains of launches may be 100,000 deep, which cannot be drawn.
-pub const MOST_LEVELS: u32 = 400;
+pub const MAX_LEVELS: u32 = 400;
 
 /// A box.
 #[derive(Clone, Copy, Debug)]
@@ -30,9 +30,9 @@ impl<'a> Stacks<'a> {
     /// Returns the box with this label on another one, or at the bottom.
     pub(super) fn above(&mut self, below: Option<u32>, label: Label<'a>) -> u32 {
         let level = below.map_or(0, |below| self.nodes[below as usize].level + 1);
-        match below.filter(|_| level > MOST_LEVELS) {
+        match below.filter(|_| level > MAX_LEVELS) {
             Some(highest) => highest,
-            None if level == MOST_LEVELS => self.box_of(below, Label::Beyond, level),
+            None if level == MAX_LEVELS => self.box_of(below, Label::Beyond, level),
             None => self.box_of(below, label, level),
         }
     }

@@ -181,14 +181,14 @@ pub(crate) fn is_shell_script(exec: &Exec<'_>) -> bool {
 /// Whether a script that only launches one program is part of a recursion: the program is the script itself, or one that led to it. Each
 /// level of a recursion is intended, so none is a shim.
 pub(crate) fn is_recursion(forest: &Forest<'_>, wrapper: u32, real: &Exec<'_>) -> bool {
-    const MOST_SCRIPTS: usize = 64;
+    const MAX_SCRIPTS: usize = 64;
     let scripts = std::iter::successors(Some(wrapper), |script| {
         let parent = u32::try_from(forest.parent(*script as usize)?).ok()?;
         (wrapped_child(forest, parent) == Some(*script)).then_some(parent)
     });
     let execs = scripts.map(|script| &forest.launches[script as usize].execs[..]);
     let mut execs = execs.map_while(|execs| execs.last().filter(|exec| is_shell_script(exec)));
-    execs.by_ref().take(MOST_SCRIPTS).any(|exec| is_same_script(exec, real))
+    execs.by_ref().take(MAX_SCRIPTS).any(|exec| is_same_script(exec, real))
 }
 
 /// Whether two execs run the same script, regardless of how its path was written.

@@ -9,7 +9,7 @@ use crate::timeline::ThreadIndex;
 use spawnscope_data::event::Nanos;
 
 /// Maximum number of jumps between threads without progress in time, after which the path gives up on a wait.
-const MOST_JUMPS: usize = 64;
+const MAX_JUMPS: usize = 64;
 
 /// The activities of each thread in order of time. Each lasts until the next one starts.
 pub(super) struct History {
@@ -74,7 +74,7 @@ impl History {
                 (None, maker) => maker,
                 _ => None,
             };
-            if let Some(other) = jump.filter(|_| jumps < MOST_JUMPS) {
+            if let Some(other) = jump.filter(|_| jumps < MAX_JUMPS) {
                 (thread, jumps) = (other, jumps + 1);
                 continue;
             }

@@ -24,12 +24,12 @@ use spawnscope_data::parallel;
 use spawnscope_data::rows::Recording;
 
 /// Largest replay error, as a share of the wall. Beyond it, more is missing from the recording than it contains.
-const MOST_ERROR: f64 = 0.5;
+const MAX_ERROR: f64 = 0.5;
 
 /// Whether causes and predictions may rely on a replay with this error.
 #[must_use]
 pub fn is_believable(error: f64) -> bool {
-    error.abs() < MOST_ERROR
+    error.abs() < MAX_ERROR
 }
 
 /// Explains why a replay is not believable, without a full stop.

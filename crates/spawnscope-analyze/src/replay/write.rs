@@ -18,9 +18,9 @@ use spawnscope_data::parallel;
 use spawnscope_data::rows::{Origin, SliceRow};
 
 /// Upper limit of the overhead of recording, as a share of a stretch on the CPU.
-const MOST_COST: f64 = 0.9;
+const MAX_COST: f64 = 0.9;
 /// Capacity that is kept for completed actions: 4 MiB.
-const MOST_SPARE: usize = 1 << 18;
+const MAX_SPARE: usize = 1 << 18;
 
 /// An action of a thread on another one at an instant of the recording, packed into one number that sorts by thread, by time, and by order
 /// within one instant. There are several per launch, and all of them must be sorted.
@@ -160,7 +160,7 @@ fn collect_actions(
 fn take_own(actions: &mut Vec<Action>, thread: ThreadIndex) -> Vec<Action> {
     let own = actions.iter().rev().take_while(|action| action.thread() == thread);
     let own = actions.split_off(actions.len() - own.count());
-    if actions.capacity() - actions.len() > MOST_SPARE {
+    if actions.capacity() - actions.len() > MAX_SPARE {
         actions.shrink_to_fit();
     }
     own
@@ -299,7 +299,7 @@ impl Writer<'_> {
         let pieces = self.activities.between(beginning(slice), slice.off);
         let with_calls = pieces.filter(|(_, activity)| makes_many_calls(*activity));
         let span: u64 = with_calls.map(|(span, _)| span.0).sum();
-        (f64::from(slice.calls) * self.call / span.max(1) as f64).min(MOST_COST)
+        (f64::from(slice.calls) * self.call / span.max(1) as f64).min(MAX_COST)
     }
 
     fn leave(&mut self, slice: &SliceRow, token: Option<Token>, lost: Nanos) {

@@ -17,7 +17,7 @@ use spawnscope_data::rows::{ObjectRef, Recording, SliceRow};
 
 /// Maximum number of generations between a waiting process and its waker. Beyond it, the wait is attributed to the waker itself. Only
 /// artificial chains of launches are longer.
-const MOST_GENERATIONS: usize = 1000;
+const MAX_GENERATIONS: usize = 1000;
 
 /// Waits of one program, in one system call, on one kind of object.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -246,7 +246,7 @@ impl<'f, 'a> Collection<'f, 'a> {
     fn child_above(&self, waiter: usize, waker: usize) -> Option<usize> {
         let depth = self.forest.launches[waiter].depth;
         let mut index = waker;
-        for _ in 0..MOST_GENERATIONS {
+        for _ in 0..MAX_GENERATIONS {
             let parent = self.forest.parent(index)?;
             if parent == waiter {
                 return Some(index);

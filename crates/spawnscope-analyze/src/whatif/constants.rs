@@ -40,18 +40,18 @@ const IDENTIFICATIONS: f64 = 43.0;
 /// Spread of constants without a measured spread.
 const UNMEASURED_SPREAD: f64 = 0.2;
 /// Upper limit of the relative spread. The costs are bounded by other limits.
-const MOST_SPREAD: f64 = 0.5;
+const MAX_SPREAD: f64 = 0.5;
 /// Upper limit for creation from a small process on any machine. A recording may contain only forks of large processes, and a busy machine
 /// disturbs the measurement.
-const MOST_FORK_CREATE: f64 = 200_000.0;
+const MAX_FORK_CREATE: f64 = 200_000.0;
 /// Upper limit for creation with vfork.
-const MOST_VFORK_CREATE: f64 = 100_000.0;
+const MAX_VFORK_CREATE: f64 = 100_000.0;
 /// `free_per_copy` where it was not measured. Measured values lie between 0.66 and 0.88.
 const USUAL_FREE_PER_COPY: f64 = 0.7;
 /// Plausible range of `free_per_copy`. A measurement outside was disturbed.
 const FREE_PER_COPY: [f64; 2] = [0.3, 1.5];
 /// Upper limit of `free_spread`.
-const MOST_FREE_SPREAD: f64 = 0.3;
+const MAX_FREE_SPREAD: f64 = 0.3;
 
 impl Constants {
     /// Returns the constants of the machine that the recording was made on.
@@ -62,11 +62,8 @@ impl Constants {
         let observed = Constants::observed(forest);
         let ratio = nanos(Constant::PageFree).zip(nanos(Constant::PageCopy));
         Constants {
-            fork_create: at_most(nanos(Constant::ForkCreate).or(observed.fork_create), MOST_FORK_CREATE),
-            vfork_create: at_most(
-                nanos(Constant::VforkCreate).or(observed.vfork_create),
-                MOST_VFORK_CREATE,
-            ),
+            fork_create: at_most(nanos(Constant::ForkCreate).or(observed.fork_create), MAX_FORK_CREATE),
+            vfork_create: at_most(nanos(Constant::VforkCreate).or(observed.vfork_create), MAX_VFORK_CREATE),
             page_free: nanos(Constant::PageFree),
             exec: observed.exec,
             refill: nanos(Constant::ForkExit)
@@ -84,7 +81,7 @@ impl Constants {
                 .map(|what| measured(what).map_or(UNMEASURED_SPREAD, spread_of))
                 .into_iter()
                 .fold(0.0, f64::hypot)
-                .min(MOST_FREE_SPREAD),
+                .min(MAX_FREE_SPREAD),
         }
     }
 
@@ -116,7 +113,7 @@ impl Constants {
 fn exec_of_small(forest: &Forest<'_>) -> Option<f64> {
     let single = || forest.launches.iter().filter(|launch| launch.execs.len() == 1);
     let of_small =
-        single().filter(|launch| nanos(launch, Phase::Create).is_some_and(|create| create < MOST_FORK_CREATE));
+        single().filter(|launch| nanos(launch, Phase::Create).is_some_and(|create| create < MAX_FORK_CREATE));
     let exec = median(of_small.filter_map(|launch| nanos(launch, Phase::Exec)));
     exec.or_else(|| nanos(single().find(|launch| launch.origin == Origin::Command)?, Phase::Exec))
 }
@@ -132,7 +129,7 @@ fn at_most(value: Option<f64>, most: f64) -> Option<f64> {
 /// Returns half the interquartile range as a share of the median.
 fn spread_of(row: &Calibration) -> f64 {
     match (row.low_ns, row.high_ns) {
-        (Some(low), Some(high)) if row.ns > 0.0 => ((high - low) / 2.0 / row.ns).min(MOST_SPREAD),
+        (Some(low), Some(high)) if row.ns > 0.0 => ((high - low) / 2.0 / row.ns).min(MAX_SPREAD),
         _ => UNMEASURED_SPREAD,
     }
 }

@@ -11,7 +11,7 @@ const FILLED_IN: f64 = 780_000.0;
 /// of 1, 2, 5 and 10 ms.
 const LOST_IN: f64 = 1_600_000.0;
 /// Upper limit of the share of work that is refilling.
-const MOST_OF_WORK: f64 = 0.7;
+const MAX_SHARE_OF_WORK: f64 = 0.7;
 /// Relative uncertainty of the computed saving.
 const UNCERTAINTY: f64 = 0.25;
 
@@ -24,7 +24,7 @@ impl Refill {
     #[must_use]
     pub fn measured(warm: f64, cold: f64, pause: Nanos) -> Refill {
         let share = part(cold, FILLED_IN) * part(pause.0 as f64, LOST_IN);
-        Refill(((cold - warm) / share).clamp(0.0, FILLED_IN * MOST_OF_WORK))
+        Refill(((cold - warm) / share).clamp(0.0, FILLED_IN * MAX_SHARE_OF_WORK))
     }
 
     /// Returns what a pause costs the work after it, if that is long enough.
@@ -74,7 +74,7 @@ impl CacheState {
         let before = part(self.worked, FILLED_IN);
         self.worked += work.0 as f64;
         let fetched = self.lost * (part(self.worked, FILLED_IN) - before);
-        let saved = fetched.min(work.0 as f64 * MOST_OF_WORK);
+        let saved = fetched.min(work.0 as f64 * MAX_SHARE_OF_WORK);
         self.saved += saved;
         Nanos((work.0 as f64 - saved).round() as u64)
     }

@@ -10,7 +10,7 @@ use crate::replay::steps::Step;
 
 /// Upper limit of the CPU time that a parent uses for a launch, in nanoseconds. A shell uses 0.1 ms, the `subprocess` module of Python 1
 /// ms.
-const MOST_SUPERVISING: u64 = 3_000_000;
+const MAX_SUPERVISING: u64 = 3_000_000;
 /// A parent that sleeps this often before it reaps a child is polling.
 const NAPS: u32 = 2;
 
@@ -88,7 +88,7 @@ impl Done {
 
     /// Returns which part is the thread's own. `None` when no part is.
     fn own(&self) -> Option<Own> {
-        let work = self.worked > MOST_SUPERVISING;
+        let work = self.worked > MAX_SUPERVISING;
         let sleep = (1..NAPS).contains(&self.slept);
         (work || sleep).then_some(Own { work, sleep })
     }

@@ -8,7 +8,7 @@ use crate::ebpf::wire::WireBash;
 const VERSION: &[u8] = b"@(#)Bash version ";
 
 /// Upper limit for the read-only data of a bash, which has a fifth of it.
-const MOST_CONSTANTS: u64 = 1 << 20;
+const MAX_CONSTANTS: u64 = 1 << 20;
 
 const FNV_OFFSET: u32 = 2_166_136_261;
 
@@ -45,7 +45,7 @@ pub(super) fn layout(program: &Elf<'_>) -> Option<WireBash> {
     let address = |name: &str| symbol(name).map(|symbol: Symbol| symbol.address);
     // Checked before the version string is searched for: few other programs have this symbol.
     let line_number = address("line_number")?;
-    let form = form(version(program.constants(MOST_CONSTANTS)?)?)?;
+    let form = form(version(program.constants(MAX_CONSTANTS)?)?)?;
     let [count_offset, head_offset] = form.array;
     Some(WireBash {
         code_start: program.code_start()?,

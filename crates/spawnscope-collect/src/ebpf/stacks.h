@@ -107,7 +107,7 @@ static __always_inline bool walk_mappings(struct scratch *scratch)
 	while ((vma = bpf_iter_task_vma_next(&it))) {
 		if (!(BPF_CORE_READ(vma, vm_flags) & VM_EXEC) || BPF_CORE_READ(vma, vm_start) == vdso)
 			continue;
-		if (scratch->reported_mappings++ == MOST_MAPPINGS)
+		if (scratch->reported_mappings++ == MAX_MAPPINGS)
 			break;
 		describe(scratch, vma);
 		if (!emit_mapping())

@@ -51,7 +51,7 @@ static __always_inline struct pt_regs *user_registers(struct task_struct *p)
 
 struct {
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, MOST_HASHED_TASKS);
+	__uint(max_entries, MAX_HASHED_TASKS);
 	__type(key, __u64);
 	__type(value, struct WireTask);
 } tasks SEC(".maps");

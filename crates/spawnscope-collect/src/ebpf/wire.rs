@@ -88,9 +88,9 @@ pub const STACK_BYTES: u32 = 16384;
 /// A stack that cannot be copied as a whole is copied in pieces of this size: the page size.
 pub const STACK_PIECE_BYTES: u32 = 4096;
 /// Maximum number of executable mappings reported per process.
-pub const MOST_MAPPINGS: u32 = 2048;
+pub const MAX_MAPPINGS: u32 = 2048;
 /// Maximum number of threads followed at a time on kernels without task storage.
-pub const MOST_HASHED_TASKS: u32 = 32768;
+pub const MAX_HASHED_TASKS: u32 = 32768;
 /// Length of a thread's name (TASK_COMM_LEN).
 pub const COMM_BYTES: usize = 16;
 

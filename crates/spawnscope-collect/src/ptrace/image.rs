@@ -5,7 +5,7 @@ use spawnscope_data::event::Pid;
 use spawnscope_system::memory;
 
 /// Bytes of arguments that are kept, as with eBPF.
-const MOST_ARGUMENTS: usize = 4096;
+const MAX_ARGUMENTS: usize = 4096;
 /// The longest path that the kernel accepts, including its NUL.
 const LONGEST_PATH: usize = libc::PATH_MAX as usize;
 /// Holds the pointers to arguments and environment, and the vector behind them, of almost every process.
@@ -19,7 +19,7 @@ const WORD: usize = size_of::<u64>();
 pub(super) struct Image {
     /// The file name passed to `execve`.
     pub(super) path: Vec<u8>,
-    /// Arguments, each NUL-terminated, up to `MOST_ARGUMENTS`.
+    /// Arguments, each NUL-terminated, up to `MAX_ARGUMENTS`.
     pub(super) argv: Vec<u8>,
     /// Bytes of all arguments, NULs included.
     pub(super) argv_bytes: u64,
@@ -93,9 +93,7 @@ impl Image {
         // The kernel stores the strings one after another: arguments, variables, the file's name.
         let (start, end) = (layout.first_argument, layout.first_variable.unwrap_or(path_at));
         let argv_bytes = start.map_or(0, |start| end.saturating_sub(start));
-        let kept = usize::try_from(argv_bytes)
-            .unwrap_or(MOST_ARGUMENTS)
-            .min(MOST_ARGUMENTS);
+        let kept = usize::try_from(argv_bytes).unwrap_or(MAX_ARGUMENTS).min(MAX_ARGUMENTS);
         let (entry, place) = layout.entry?;
         Some(Image {
             path: memory::string(process, path_at, LONGEST_PATH)?,
@@ -126,7 +124,7 @@ fn is_script(process: Pid, path: &[u8]) -> bool {
         .is_ok_and(|mut file| file.read_exact(&mut start).is_ok() && start == *b"#!")
 }
 
-/// The arguments passed to an `execve` that has not begun yet: each NUL-terminated, up to `MOST_ARGUMENTS`, and the bytes of all of
+/// The arguments passed to an `execve` that has not begun yet: each NUL-terminated, up to `MAX_ARGUMENTS`, and the bytes of all of
 /// them.
 pub(super) fn arguments_passed(process: Pid, list: u64) -> (Vec<u8>, u64) {
     let pointers = memory::read(process, list, LARGE_STACK.min(512 * WORD));
@@ -136,7 +134,7 @@ pub(super) fn arguments_passed(process: Pid, list: u64) -> (Vec<u8>, u64) {
     for pointer in pointers.take_while(|pointer| *pointer != 0) {
         let argument = memory::string(process, pointer, LONGEST_PATH).unwrap_or_default();
         bytes += argument.len() as u64 + 1;
-        if argv.len() + argument.len() < MOST_ARGUMENTS {
+        if argv.len() + argument.len() < MAX_ARGUMENTS {
             argv.extend(argument);
             argv.push(0);
         }

@@ -26,9 +26,9 @@ use self::tracing::Tracing;
 use super::{CollectError, Collector, Follow, Refusal, Settings};
 
 /// How long to wait for traced processes to be let go of. Most are within a millisecond; a parent in vfork cannot be.
-const MOST_DETACHING: Duration = Duration::from_millis(500);
+const MAX_DETACHING: Duration = Duration::from_millis(500);
 /// How long the tracing thread may take to report the end of a command that has ended.
-const MOST_REAPING: Duration = Duration::from_secs(5);
+const MAX_REAPING: Duration = Duration::from_secs(5);
 /// Wake the recorder at this many events.
 const MANY_EVENTS: usize = 4096;
 
@@ -214,12 +214,12 @@ impl Collector for PtraceCollector {
         self.shared.is_to_detach.store(true, Ordering::Release);
         signal(&self.shared.wake);
         // An error means that the thread has ended.
-        let _ = self.detached.recv_timeout(MOST_DETACHING);
+        let _ = self.detached.recv_timeout(MAX_DETACHING);
     }
 
     /// The tracing thread reaps the command as long as it traces it, because a tracer's wait and a parent's wait are one here.
     fn reap(&mut self, command: Pid) -> Option<i32> {
-        let until = Instant::now() + MOST_REAPING;
+        let until = Instant::now() + MAX_REAPING;
         while Instant::now() < until {
             if let Some(status) = *lock(&self.shared.command_status) {
                 return Some(status);

@@ -92,10 +92,10 @@ pub(super) struct Sample {
 }
 
 /// Copied bytes that may wait to be unwound: some seconds of the worst storm, while large debug information is read.
-const MOST_WAITING_BYTES: usize = 256 << 20;
+const MAX_WAITING_BYTES: usize = 256 << 20;
 
 /// Files that may be open before the worker has taken them.
-const MOST_WAITING_FILES: usize = 200;
+const MAX_WAITING_FILES: usize = 200;
 
 /// Who reads the mappings of processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,7 +155,7 @@ impl Unwinder {
     pub(super) fn take(&mut self, input: StackInput) {
         let bytes = input.bytes();
         self.stacks += u64::from(matches!(input, StackInput::Stack(_)));
-        if bytes > 0 && self.waiting.bytes.load(Ordering::Relaxed) > MOST_WAITING_BYTES {
+        if bytes > 0 && self.waiting.bytes.load(Ordering::Relaxed) > MAX_WAITING_BYTES {
             return;
         }
         self.waiting.bytes.fetch_add(bytes, Ordering::Relaxed);

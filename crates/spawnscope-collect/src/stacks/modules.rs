@@ -11,7 +11,7 @@ use std::sync::Arc;
 use object::read::elf::{ElfFile64, ProgramHeader};
 use object::{Endianness, Object, ReadCache, elf};
 
-use super::bounded::{Bounded, MOST_BYTES};
+use super::bounded::{Bounded, MAX_BYTES};
 use super::files;
 use super::mappings::{FileId, Mapping};
 use super::processor::{CALL_BYTES, ends_with_call};
@@ -21,7 +21,7 @@ use super::tables::Tables;
 use spawnscope_data::event::Pid;
 
 /// Files kept open: well below the usual limit of 1024 descriptors.
-const MOST_OPEN: usize = 200;
+const MAX_OPEN: usize = 200;
 
 /// The number of an opened file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -72,7 +72,7 @@ impl Module {
 
     fn new(id: ModuleId, path: Arc<[u8]>, file: File) -> Option<Module> {
         let cache = ReadCache::new(file.try_clone().ok()?);
-        let left = Cell::new(MOST_BYTES);
+        let left = Cell::new(MAX_BYTES);
         let elf = ElfFile64::<Endianness, _>::parse(Bounded::new(&cache, &left)).ok()?;
         let endian = elf.endian();
         let loaded = elf
@@ -119,7 +119,7 @@ pub(super) struct Modules {
 impl Default for Modules {
     fn default() -> Modules {
         Modules {
-            known: Recent::new(MOST_OPEN / 2),
+            known: Recent::new(MAX_OPEN / 2),
             numbered: HashMap::new(),
             next: 0,
         }
@@ -214,7 +214,7 @@ mod tests {
     fn a_section_is_read_unless_it_claims_to_be_huge() {
         let of_bytes = |bytes| has_debug_frame(elf_file(".debug_frame", 0, bytes, b""));
         assert!(of_bytes(1 << 20));
-        assert!(!of_bytes(MOST_BYTES + 1));
+        assert!(!of_bytes(MAX_BYTES + 1));
     }
 
     /// A zstd frame (RFC 8878) with a window of 128 KiB, whose blocks repeat a single byte.
@@ -245,6 +245,6 @@ mod tests {
             ))
         };
         assert!(of_blocks(8));
-        assert!(!of_blocks((MOST_BYTES >> 17) as u32 + 1));
+        assert!(!of_blocks((MAX_BYTES >> 17) as u32 + 1));
     }
 }

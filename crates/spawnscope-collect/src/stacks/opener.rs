@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use super::mappings::{self, FileId, ImageId};
 use super::recent::Recent;
-use super::{CopiedStack, MOST_WAITING_FILES, MappingSource, StackInput, Waiting, files, perf_map};
+use super::{CopiedStack, MAX_WAITING_FILES, MappingSource, StackInput, Waiting, files, perf_map};
 use spawnscope_data::event::Pid;
 
 /// The number of images remembered. A process has a new one each time it maps code.
@@ -23,8 +23,8 @@ impl Opener {
     pub(super) fn new(mapping_source: MappingSource) -> Opener {
         Opener {
             mapping_source,
-            files: Recent::new(MOST_WAITING_FILES),
-            perf_maps: Recent::new(MOST_WAITING_FILES),
+            files: Recent::new(MAX_WAITING_FILES),
+            perf_maps: Recent::new(MAX_WAITING_FILES),
             images: Recent::new(IMAGES),
         }
     }
@@ -98,7 +98,7 @@ impl Opener {
     }
 
     fn open(&mut self, input: &StackInput, waiting: &Waiting, hand_on: &impl Fn(StackInput)) {
-        if waiting.files.load(Ordering::Relaxed) < MOST_WAITING_FILES
+        if waiting.files.load(Ordering::Relaxed) < MAX_WAITING_FILES
             && let Some(file) = self.file_of(input)
         {
             waiting.files.fetch_add(1, Ordering::Relaxed);

@@ -6,7 +6,7 @@ use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
 use std::path::PathBuf;
 
 use super::CopiedStack;
-use super::bounded::MOST_BYTES;
+use super::bounded::MAX_BYTES;
 use super::files::pid_in_its_namespace;
 use super::mappings::ImageId;
 use super::recent::Recent;
@@ -14,7 +14,7 @@ use spawnscope_data::event::Pid;
 
 const PROCESSES: usize = 16;
 /// A longer text is not a line.
-const MOST_OF_LINE: usize = 64 << 10;
+const MAX_LINE_BYTES: usize = 64 << 10;
 
 /// A named piece of code.
 struct Symbol {
@@ -28,7 +28,7 @@ type Symbols = BTreeMap<u64, Symbol>;
 /// The file of one process, with its content when it was last read.
 struct PerfMap {
     file: File,
-    /// Its size at that time. A file larger than `MOST_BYTES` is not read.
+    /// Its size at that time. A file larger than `MAX_BYTES` is not read.
     bytes: u64,
     /// The end of the lines that have been read.
     known: u64,
@@ -122,7 +122,7 @@ impl PerfMap {
             return Some(name);
         }
         let bytes = self.file.metadata().ok()?.size();
-        if bytes == self.bytes || bytes > MOST_BYTES {
+        if bytes == self.bytes || bytes > MAX_BYTES {
             return None;
         }
         if bytes < self.bytes {
@@ -142,7 +142,7 @@ impl PerfMap {
 /// The text without its last line if that is still being written.
 fn whole_lines(text: &[u8]) -> &[u8] {
     let end = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |last| last + 1);
-    if text.len() - end > MOST_OF_LINE {
+    if text.len() - end > MAX_LINE_BYTES {
         return text;
     }
     &text[..end]

@@ -9,7 +9,7 @@ use gimli::{
 use object::read::elf::ElfFile64;
 use object::{Endianness, Object, ObjectSection, ReadRef};
 
-use super::bounded::MOST_BYTES;
+use super::bounded::MAX_BYTES;
 use super::processor::{RETURN_ADDRESS, VENDOR};
 
 pub(super) type Slice<'data> = EndianSlice<'data, LittleEndian>;
@@ -49,7 +49,7 @@ impl Tables {
     pub(super) fn read<'data, R: ReadRef<'data>>(elf: &ElfFile64<'data, Endianness, R>) -> Tables {
         let data = |name: &str| {
             let section = elf.section_by_name(name)?;
-            if section.compressed_file_range().ok()?.uncompressed_size > MOST_BYTES {
+            if section.compressed_file_range().ok()?.uncompressed_size > MAX_BYTES {
                 return None;
             }
             Some(Data {

@@ -106,9 +106,9 @@ impl Memory<'_> {
 /// Rules that are kept: there are few places that launch.
 const RULES: usize = 16_384;
 /// More frames than the largest copied stack has words.
-const MOST_FRAMES: usize = 4096;
+const MAX_FRAMES: usize = 4096;
 /// Limits the steps of one expression. Those of compilers and libc have fewer than ten.
-const MOST_STEPS: u32 = 1000;
+const MAX_STEPS: u32 = 1000;
 
 /// Walks stacks.
 pub(super) struct Walker {
@@ -141,7 +141,7 @@ impl Walker {
     pub(super) fn walk(&mut self, mut registers: Registers, memory: &Memory, modules: &mut Modules) -> Walked {
         let mut walked = Walked::default();
         let mut is_return = false;
-        while walked.places.len() < MOST_FRAMES {
+        while walked.places.len() < MAX_FRAMES {
             if let Some(caller) = interrupted(&registers, memory) {
                 (registers, is_return) = (caller, false);
             }
@@ -333,7 +333,7 @@ impl Evaluator<'_> {
             section.skip(expression.offset).ok()?;
             let code = section.split(expression.length).ok()?;
             let mut evaluation = Evaluation::new(code, self.rule.encoding);
-            evaluation.set_max_iterations(MOST_STEPS);
+            evaluation.set_max_iterations(MAX_STEPS);
             if let Some(first) = first {
                 evaluation.set_initial_value(first);
             }

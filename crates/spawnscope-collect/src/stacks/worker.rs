@@ -18,7 +18,7 @@ const IMAGES: usize = 4096;
 const CHAINS: usize = 16_384;
 const PLACES: usize = 16_384;
 /// Samples that wait for their images: about 16 MiB at most.
-const MOST_EARLY: usize = 1024;
+const MAX_EARLY: usize = 1024;
 
 /// Turns stacks into chains.
 pub(super) struct Worker {
@@ -90,7 +90,7 @@ impl Worker {
             return self.event(&stack);
         };
         self.early.push_back((image, stack));
-        if self.early.len() <= MOST_EARLY {
+        if self.early.len() <= MAX_EARLY {
             return None;
         }
         let (image, oldest) = self.early.pop_front()?;

@@ -19,7 +19,7 @@ pub(super) const CHECK: Check = Check {
 const RUNS: usize = 3;
 /// The standard library's own part of `site` takes 3 to 8 ms.
 const SLOW: Nanos = Nanos(20_000_000);
-const MOST_NAMED: usize = 3;
+const MAX_NAMED: usize = 3;
 /// Variables that make Python do more, or search more directories, at each start.
 const OF_PYTHON: [&str; 4] = [
     "PYTHONPATH",
@@ -145,7 +145,7 @@ fn slowest_modules(table: &str) -> Option<String> {
     modules.sort_by_key(|(own, _)| std::cmp::Reverse(*own));
     let named: Vec<String> = modules
         .iter()
-        .take(MOST_NAMED)
+        .take(MAX_NAMED)
         .map(|(own, name)| format!("{name} {}", units::time(Nanos(own * 1000))))
         .collect();
     (!named.is_empty()).then(|| format!("the slowest modules: {}", named.join(", ")))

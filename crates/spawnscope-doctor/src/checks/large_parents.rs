@@ -15,7 +15,7 @@ pub(super) const CHECK: Check = Check {
     run: Run::Reading(run),
 };
 
-const MOST_REPORTED: usize = 3;
+const MAX_REPORTED: usize = 3;
 /// Faster forks are not reported.
 const REPORTED_FROM: Nanos = Nanos(10_000_000);
 /// Programs that fork for each command they launch. Others may too, but /proc does not show it. Newer versions of dash use vfork.
@@ -122,7 +122,7 @@ fn largest<'p>(examination: &'p Examination<'_>, ns_of_mebibyte: f64) -> Vec<Lar
     let fork = |bytes: u64| Nanos((ns_of_mebibyte * bytes as f64 / f64::from(1 << 20)) as u64);
     let slow = processes
         .into_iter()
-        .take(MOST_REPORTED)
+        .take(MAX_REPORTED)
         .filter(|process| fork(process.anonymous_bytes) >= REPORTED_FROM);
     let largest = slow.map(|process| {
         let (least, most) = small_bytes(machine, process, until);

@@ -33,7 +33,7 @@ const LOADERS: [&str; 4] = [
 ];
 /// Directories that the loader searches by default.
 const STANDARD: [&str; 4] = ["/lib", "/usr/lib", "/lib64", "/usr/lib64"];
-const MOST_NAMED: usize = 3;
+const MAX_NAMED: usize = 3;
 /// How long libraries are examined: if all are newer than the cache, as in unpacked images, there can be thousands.
 const PATIENCE: Duration = Duration::from_millis(150);
 
@@ -52,7 +52,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     if !unknown.libraries.is_empty() {
         let count = units::counted(unknown.libraries.len() as u64, "library", "libraries");
         let at_least = if unknown.is_complete { "" } else { "at least " };
-        let named: Vec<String> = unknown.libraries.into_values().take(MOST_NAMED).collect();
+        let named: Vec<String> = unknown.libraries.into_values().take(MAX_NAMED).collect();
         findings.add(
             Finding::note(format!("{CACHE} lacks {at_least}{count}"))
                 .evidence(format!("newer than the cache and not in it: {}", named.join(", ")))

@@ -39,7 +39,7 @@ enum LimitSource {
 }
 
 /// The kernel's maximum on 64-bit machines (`PID_MAX_LIMIT`).
-const MOST_PIDS: u64 = 4 << 20;
+const MAX_PIDS: u64 = 4 << 20;
 
 impl Limit {
     fn name(&self) -> String {
@@ -63,10 +63,10 @@ impl Limit {
             vec![format!("raise it, {place}:"), format!("  sysctl {name}={value}")]
         };
         match &self.source {
-            LimitSource::PidMax if self.limit >= MOST_PIDS => {
+            LimitSource::PidMax if self.limit >= MAX_PIDS => {
                 vec!["it cannot be raised: it is the kernel's maximum".to_owned()]
             }
-            LimitSource::PidMax => setting("kernel.pid_max", twice.min(MOST_PIDS)),
+            LimitSource::PidMax => setting("kernel.pid_max", twice.min(MAX_PIDS)),
             LimitSource::ThreadsMax => setting("kernel.threads-max", twice),
             LimitSource::User { most, .. } => of_user_raised(self.limit, twice, *most),
             LimitSource::Group { .. } if environment.container.is_some() => vec![

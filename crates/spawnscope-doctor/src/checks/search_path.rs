@@ -25,7 +25,7 @@ const SLOW: Nanos = Nanos(50_000);
 /// This many useless directories are a problem.
 const MANY: usize = 8;
 /// How many directories of one kind are named; the others are counted.
-const MOST_NAMED: usize = 3;
+const MAX_NAMED: usize = 3;
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let machine = examination.machine;
@@ -58,7 +58,7 @@ fn unasked(examination: &Examination<'_>, path: &[PathBuf], findings: &mut Findi
     let unasked: Vec<&PathBuf> = path.iter().filter(|directory| untried.contains(directory)).collect();
     let directories = match unasked.len() {
         0 => return,
-        few if few <= MOST_NAMED => names(&unasked),
+        few if few <= MAX_NAMED => names(&unasked),
         many => format!("{many} directories of PATH, the first of them {}", unasked[0].display()),
     };
     findings.not_examined(format!(
@@ -200,8 +200,8 @@ fn slow(examination: &Examination<'_>, findings: &mut Findings) {
     let title = format!("PATH has {count} on slow file systems");
     let mut finding =
         Finding::problem_if(passed.are_slow, title).effect(passed.lost.effect("a search that passes them"));
-    let more = passed.evidence.len().saturating_sub(MOST_NAMED);
-    for line in passed.evidence.into_iter().take(MOST_NAMED) {
+    let more = passed.evidence.len().saturating_sub(MAX_NAMED);
+    for line in passed.evidence.into_iter().take(MAX_NAMED) {
         finding = finding.evidence(line);
     }
     finding = finding.evidence_if((more > 0).then(|| format!("{more} more like these")));
@@ -263,8 +263,8 @@ fn names(directories: &[&PathBuf]) -> String {
         empty if empty == Path::new("") => "''".to_owned(),
         directory => directory.display().to_string(),
     };
-    let more = directories.len().saturating_sub(MOST_NAMED);
-    let named: Vec<String> = directories.iter().take(MOST_NAMED).map(name).collect();
+    let more = directories.len().saturating_sub(MAX_NAMED);
+    let named: Vec<String> = directories.iter().take(MAX_NAMED).map(name).collect();
     match more {
         0 => named.join(", "),
         more => format!("{} and {} more", named.join(", "), units::count(more as u64)),

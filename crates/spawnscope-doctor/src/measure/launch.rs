@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::folder::Folder;
 use super::image::{Image, static_program};
 use super::launches::{Untimed, Work, launch};
-use super::shared_results::{MOST_TIMES, SERIES, Series, SharedResults};
+use super::shared_results::{MAX_TIMES, SERIES, Series, SharedResults};
 use crate::checks::{c_library, loader_cache, loader_environment};
 use crate::machine::Machine;
 use spawnscope_data::event::Nanos;
@@ -105,7 +105,7 @@ fn take_turns(mut kinds: [Option<Work<'_>>; SERIES], results: &SharedResults) {
             Some(Err(Untimed::Failed)) | None => {}
         }
     }
-    for _ in Deadline::after(LAST_ROUND).rounds(MOST_TIMES) {
+    for _ in Deadline::after(LAST_ROUND).rounds(MAX_TIMES) {
         for (kind, series) in kinds.iter_mut().zip(&results.series) {
             match kind.map(|work| launch(work, LIMIT_OF_ONE)) {
                 Some(Ok(launched)) => series.add(launched),

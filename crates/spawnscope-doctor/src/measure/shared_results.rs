@@ -9,7 +9,7 @@ use spawnscope_system::launch_timing::series;
 use spawnscope_system::launch_timing::shared::Shareable;
 
 /// The maximum number of times of one kind.
-pub(super) const MOST_TIMES: usize = 48;
+pub(super) const MAX_TIMES: usize = 48;
 /// How many kinds of launches are timed together.
 pub(super) const SERIES: usize = 5;
 
@@ -25,7 +25,7 @@ pub(super) struct Series {
     /// After what time the first launch was abandoned.
     given_up: AtomicU64,
     /// The time of each launch, and how long it waited for a CPU.
-    launches: series::Series<2, MOST_TIMES>,
+    launches: series::Series<2, MAX_TIMES>,
     /// The fastest launch so far, including the first, without waits for a CPU.
     quickest: AtomicU64,
 }

@@ -20,7 +20,7 @@ pub(super) const GRACE: Duration = Duration::from_millis(200);
 /// The interval between checks for remaining processes.
 pub(super) const PAUSE: Duration = Duration::from_millis(2);
 /// The limit for stored output. More is read, but dropped.
-const MOST_OUTPUT: usize = 1 << 20;
+const MAX_OUTPUT: usize = 1 << 20;
 
 /// The signals that ask a session to end: scripts clean up at the first, interactive shells only react to the second.
 pub(super) const REQUESTS: [&[i32]; 3] = [&[libc::SIGTERM, libc::SIGCONT], &[libc::SIGHUP], &[libc::SIGKILL]];
@@ -224,7 +224,7 @@ fn take(output: &mut PipeReader, bytes: &mut Vec<u8>) -> bool {
     loop {
         match output.read(&mut buffer) {
             Ok(0) => return false,
-            Ok(count) if bytes.len() < MOST_OUTPUT => bytes.extend_from_slice(&buffer[..count]),
+            Ok(count) if bytes.len() < MAX_OUTPUT => bytes.extend_from_slice(&buffer[..count]),
             Ok(_) => return true,
             Err(error) => return error.kind() == io::ErrorKind::WouldBlock,
         }

@@ -13,7 +13,7 @@ use crate::worker::{Mechanism, Worker};
 const STEP_BYTES: u64 = 1 << 20;
 const STEPS: u64 = 256;
 const QUICK_STEPS: u64 = 24;
-const MOST_SWEEPS: usize = 100;
+const MAX_SWEEPS: usize = 100;
 const MECHANISMS: [Mechanism; 2] = [Mechanism::ForkExit, Mechanism::Vspawn];
 
 pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
@@ -35,7 +35,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
         .flat_map(|step| MECHANISMS.map(|one| unmeasured(one, step)))
         .collect();
     let began = Instant::now();
-    for sweep in 0..MOST_SWEEPS {
+    for sweep in 0..MAX_SWEEPS {
         let is_over = began.elapsed() >= context.effort.time && sweep >= FEWEST_ROUNDS;
         if is_over || !grow(context, sweep, &mut measured)? {
             break;

@@ -23,7 +23,7 @@ const QUICK_SIZES_MB: [u64; 4] = [0, 16, 32, 64];
 /// Sizes for other kinds of memory, enough for a linear fit. Transparent huge pages have 2 MiB, so smaller parents have none.
 const HUGE_MB: [u64; 7] = [10, 16, 32, 64, 100, 1000, 4000];
 const FILE_MB: [u64; 7] = [1, 10, 16, 32, 64, 100, 1000];
-const MOST_MB_OF_BASH: u64 = 1000;
+const MAX_MB_OF_BASH: u64 = 1000;
 
 /// The mechanisms that copy page tables, and one that does not. The kind of page does not affect the others.
 const BY_PAGES: [Mechanism; 3] = [Mechanism::ForkExit, Mechanism::ForkExec, Mechanism::Vspawn];
@@ -128,7 +128,7 @@ fn series<'p>(context: &ExperimentContext<'_>, in_bash: Option<(&'p Path, &'p Pa
     let of_bash = in_bash.map(|(bash, program)| Series {
         memory: "",
         launcher: Launcher::Bash(bash, program),
-        sizes_mb: those(&|size| size <= MOST_MB_OF_BASH),
+        sizes_mb: those(&|size| size <= MAX_MB_OF_BASH),
     });
     [of_workers("", Pages::Small, &mechanisms::ALL, sizes.clone())]
         .into_iter()

@@ -18,7 +18,7 @@ const FEWEST: u32 = 40;
 /// How many times the children in flight are replaced at least. More would leave fewer rounds, and wider intervals.
 const FILLS: u32 = 3;
 /// Mechanisms with a shell are ten times slower; with as many of them as of others, all cases would get few rounds.
-const MOST_SHELLS: u32 = 8;
+const MAX_SHELLS: u32 = 8;
 
 pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let columns = vec![
@@ -49,9 +49,9 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     outcome.note(format!("{cpus} CPUs are available; in flight: per thread"));
     outcome.note("counting starts when all are in flight; system() waits for its child, so it never has more than one");
-    if shapes.iter().any(|(_, in_flight)| *in_flight > MOST_SHELLS) {
+    if shapes.iter().any(|(_, in_flight)| *in_flight > MAX_SHELLS) {
         outcome.note(format!(
-            "popen: at most {MOST_SHELLS} in flight, since each is a shell that starts another process, and more of them would slow down \
+            "popen: at most {MAX_SHELLS} in flight, since each is a shell that starts another process, and more of them would slow down \
              the other cases"
         ));
     }
@@ -61,7 +61,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
 fn most_in_flight(mechanism: Mechanism) -> u32 {
     match mechanism {
         Mechanism::System => 1,
-        Mechanism::Popen => MOST_SHELLS,
+        Mechanism::Popen => MAX_SHELLS,
         _ => u32::MAX,
     }
 }

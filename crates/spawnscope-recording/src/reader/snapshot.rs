@@ -22,7 +22,7 @@ use spawnscope_data::rows::{
 use spawnscope_data::table::{Row, Table};
 
 /// The maximum number of columns of any table.
-const MOST_COLUMNS: usize = 32;
+const MAX_COLUMNS: usize = 32;
 
 const TOO_LONG: &str = "the lives of its processes add up to more than 292 years";
 
@@ -246,7 +246,7 @@ impl<'f> Snapshot<'f> {
         while let Some(row) = rows.next().map_err(failed)? {
             let rowid = self.check_order(table, before, row.get(0).map_err(failed)?)?;
             before = Some(rowid);
-            let mut values = [ValueRef::Null; MOST_COLUMNS];
+            let mut values = [ValueRef::Null; MAX_COLUMNS];
             let values = &mut values[..table.columns.len()];
             for (column, value) in values.iter_mut().enumerate() {
                 *value = row.get_ref(column + 1).map_err(failed)?;

@@ -66,10 +66,10 @@ pub(super) fn find(text: &[u8], spots: &mut Spots) {
 /// Handles an argument that is one assignment as a whole. Its value may contain anything, including spaces and quotes. Text before further
 /// equals signs is also checked as a name: `--from-literal=password=X`. With `is_property`, `-D` does not define C macros.
 pub(super) fn find_whole(word: &[u8], is_property: bool, spots: &mut Spots) -> bool {
-    const MOST_LEVELS: usize = 4;
+    const MAX_LEVELS: usize = 4;
     let is_foreign = |byte: &u8| byte.is_ascii_whitespace() || b"\"'?&<>(){}$`".contains(byte);
     let mut start = 0;
-    for _ in 0..MOST_LEVELS {
+    for _ in 0..MAX_LEVELS {
         let Some(length) = word[start..].iter().position(|byte| *byte == b'=') else {
             break;
         };

@@ -20,12 +20,12 @@ pub(super) enum Name {
 
 /// Only the end of a longer name is judged.
 const LONGEST: usize = 64;
-const MOST_WORDS: usize = 16;
+const MAX_WORDS: usize = 16;
 
 /// The words of a name in lower case.
 struct Words {
     text: [u8; LONGEST],
-    ends: [(u8, u8); MOST_WORDS],
+    ends: [(u8, u8); MAX_WORDS],
     count: usize,
 }
 
@@ -34,7 +34,7 @@ impl Words {
         let name = &name[name.len().saturating_sub(LONGEST)..];
         let mut words = Words {
             text: [0; LONGEST],
-            ends: [(0, 0); MOST_WORDS],
+            ends: [(0, 0); MAX_WORDS],
             count: 0,
         };
         let mut start = 0;
@@ -57,7 +57,7 @@ impl Words {
         if start >= end {
             return;
         }
-        if self.count == MOST_WORDS {
+        if self.count == MAX_WORDS {
             self.ends.rotate_left(1);
             self.count -= 1;
         }

@@ -5,7 +5,7 @@ use std::ffi::c_int;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use super::shared_results::{Life, MOST_ROUNDS, SharedResults};
+use super::shared_results::{Life, MAX_ROUNDS, SharedResults};
 use crate::clock::now;
 use crate::launch_timing::clone::{ChildStack, CloneCall, LivingCopy};
 use crate::launch_timing::keeper::{ignore_requests_to_end, pause};
@@ -80,7 +80,7 @@ pub(super) fn measure(results: &SharedResults, last_round: Duration) -> Option<(
         pause(Duration::from_nanos(CALIBRATION_PAUSE.0));
         results.cold.add(bench.life(0)?);
     }
-    small(MOST_ROUNDS - FIRST_ROUNDS)
+    small(MAX_ROUNDS - FIRST_ROUNDS)
 }
 
 /// Everything needed to create a child.

@@ -8,7 +8,7 @@ use crate::launch_timing::shared::Shareable;
 use spawnscope_data::event::Nanos;
 
 /// The maximum number of rounds.
-pub(super) const MOST_ROUNDS: usize = 16;
+pub(super) const MAX_ROUNDS: usize = 16;
 
 /// All zeroes means no results.
 #[repr(C)]
@@ -37,11 +37,11 @@ pub(super) struct SharedResults {
 unsafe impl Shareable for SharedResults {}
 
 /// One time in each round.
-pub(super) type Times = Series<1, MOST_ROUNDS>;
+pub(super) type Times = Series<1, MAX_ROUNDS>;
 
 /// One child in each round.
 #[repr(C)]
-pub(super) struct Lives(Series<2, MOST_ROUNDS>);
+pub(super) struct Lives(Series<2, MAX_ROUNDS>);
 
 /// The times of one child, in nanoseconds since its parent entered the call that created it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

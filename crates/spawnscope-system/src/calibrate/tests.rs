@@ -1,6 +1,6 @@
 //! Tests the calibration with this machine's constants and with synthetic rounds.
 
-use super::shared_results::{Life, MOST_ROUNDS};
+use super::shared_results::{Life, MAX_ROUNDS};
 use super::*;
 use crate::launch_timing::shared::Shared;
 use crate::process::reap;
@@ -74,7 +74,7 @@ fn few_rounds_and_impossible_costs_are_unknown() {
 #[test]
 fn rounds_beyond_the_capacity_are_dropped() {
     let lives = results(20).small.all();
-    assert_eq!((lives.len(), lives[0]), (MOST_ROUNDS, life(300, 600)));
+    assert_eq!((lives.len(), lives[0]), (MAX_ROUNDS, life(300, 600)));
 }
 
 #[test]

@@ -14,7 +14,7 @@ use spawnscope_data::event::Pid;
 pub const GRACE: Duration = Duration::from_millis(60);
 
 /// The limit for closing descriptors one by one: RLIMIT_NOFILE can be a billion.
-const MOST_CLOSED: libc::rlim_t = 1 << 14;
+const MAX_CLOSED: libc::rlim_t = 1 << 14;
 
 /// A child that no other code reaps. Dropping it kills it and waits for it, unless it hangs.
 #[derive(Debug)]
@@ -109,7 +109,7 @@ fn close_one_by_one() {
     unsafe {
         let mut limit: libc::rlimit = std::mem::zeroed();
         libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut limit);
-        for descriptor in 3..limit.rlim_cur.min(MOST_CLOSED) {
+        for descriptor in 3..limit.rlim_cur.min(MAX_CLOSED) {
             libc::close(descriptor as c_int);
         }
     }

@@ -6,7 +6,7 @@ import { count, percent, time } from "./format";
 import type { State } from "./state";
 
 const ROW = 18;
-const MOST_HEIGHT = 640;
+const MAX_HEIGHT = 640;
 const KINDS = ["phase", "program", "script", "code"];
 const STACKINGS: Record<string, string> = { tree: "processes", caller: "callers", command: "programs" };
 const WEIGHTS: Record<string, string> = { critical: "critical path", wall: "wall time", tax: "launch tax", count: "launches" };
@@ -101,7 +101,7 @@ export class Flame {
     for (const [name, choice] of this.choices) choice.setAttribute("aria-pressed", String(name === graph.name));
     const width = this.box.clientWidth;
     const { from, width: shown, base } = this.scale(graph);
-    const height = Math.min(graph.levels - Math.max(base - 3, 0), Math.floor(MOST_HEIGHT / ROW)) * ROW + 2;
+    const height = Math.min(graph.levels - Math.max(base - 3, 0), Math.floor(MAX_HEIGHT / ROW)) * ROW + 2;
     const context = fitted(this.canvas, width, height);
     if (!context || !width) return;
     context.clearRect(0, 0, width, height);

@@ -5,7 +5,7 @@ import { button, byId, el } from "./dom";
 import { count, time } from "./format";
 import type { Box } from "./timeline";
 
-const MOST_COMMANDS = 8;
+const MAX_COMMANDS = 8;
 
 export function showBox(data: Data, box: Box | null): void {
   const panel = byId("box");
@@ -21,8 +21,8 @@ export function showBox(data: Data, box: Box | null): void {
   const commands = new Map<number, number>();
   for (const row of rows) commands.set(data.command[row], (commands.get(data.command[row]) ?? 0) + data.count[row]);
   const most = [...commands].sort((a, b) => b[1] - a[1]);
-  const named = most.slice(0, MOST_COMMANDS).map(([command, launches]) => `${count(launches)} x ${data.text(command)}`);
-  if (most.length > MOST_COMMANDS) named.push(`${most.length - MOST_COMMANDS} other programs`);
+  const named = most.slice(0, MAX_COMMANDS).map(([command, launches]) => `${count(launches)} x ${data.text(command)}`);
+  if (most.length > MAX_COMMANDS) named.push(`${most.length - MAX_COMMANDS} other programs`);
   const phases = data.header.phases.map((phase, index) => `${phase.name} ${time(sum((row) => data.phases[index][row]))}`);
   panel.replaceChildren(
     el("p", {}, el("strong", {}, `${count(sum((row) => data.count[row]))} launches in ${time(box.to - box.from)}`), ` (${time(box.from)} to ${time(box.to)})`),

@@ -8,7 +8,7 @@ import { AXIS, Painter, ROW } from "./painter";
 import type { Matches } from "./search";
 import type { State } from "./state";
 
-const MOST_HEIGHT = 520;
+const MAX_HEIGHT = 520;
 const KEY_PAN = 0.12;
 const KEY_ZOOM = 1.35;
 
@@ -56,7 +56,7 @@ export class Timeline {
   }
 
   private get height(): number {
-    return Math.min(AXIS + this.data.lanes * ROW + 4, MOST_HEIGHT);
+    return Math.min(AXIS + this.data.lanes * ROW + 4, MAX_HEIGHT);
   }
 
   private get mostLane(): number {

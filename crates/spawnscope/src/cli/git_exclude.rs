@@ -10,7 +10,7 @@ use super::args::DEFAULT_FILE;
 use crate::owner::file_uid;
 
 /// A larger list is left alone.
-const MOST_BYTES: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 
 /// Adds the default recording, and what stands beside it, to the list of the repository that `directory` is in. Returns the list if it
 /// was changed. The caller acts as the user whose recording it is.
@@ -31,7 +31,7 @@ pub fn add_default_recording(directory: &Path) -> io::Result<Option<PathBuf>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened?,
     };
-    if !file.metadata()?.is_file() || file.metadata()?.len() > MOST_BYTES {
+    if !file.metadata()?.is_file() || file.metadata()?.len() > MAX_BYTES {
         return Ok(None);
     }
     let mut text = Vec::new();

@@ -31,7 +31,7 @@ const DEFAULT_OUTPUT: &str = "report.html";
 /// Parts of the time in the curve of concurrency: more than a screen has columns.
 const CURVE_PARTS: usize = 4000;
 /// Programs, and lines, whose removal is predicted, at most. Each costs a replay,
-const MOST_REMOVALS: usize = 12;
+const MAX_REMOVALS: usize = 12;
 /// so there are fewer in a large recording: one for this number of launches.
 const LAUNCHES_REPLAYED: usize = 200_000;
 const GROUPINGS: [GroupBy; 4] = [GroupBy::Command, GroupBy::Line, GroupBy::Arguments, GroupBy::Parent];
@@ -151,7 +151,7 @@ impl<'a> Found<'a> {
 
 fn predicted(context: &RuleContext<'_, '_>) -> Vec<analyze::removals::Removal> {
     let launches = context.whatif.forest.launches.len().max(1);
-    let most = (LAUNCHES_REPLAYED / launches).clamp(1, MOST_REMOVALS);
+    let most = (LAUNCHES_REPLAYED / launches).clamp(1, MAX_REMOVALS);
     removals(&context.whatif, context.path, context.callers, most)
 }
 

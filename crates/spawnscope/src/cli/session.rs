@@ -23,7 +23,7 @@ use crate::units;
 const INTERVAL: Duration = Duration::from_millis(40);
 
 /// How long to wait at the end of the recording for exited threads to leave their CPU.
-const MOST_SETTLING: Duration = Duration::from_millis(100);
+const MAX_SETTLING: Duration = Duration::from_millis(100);
 
 /// A running recording: its processes, and the events that are moved.
 pub struct Session<'a> {
@@ -135,7 +135,7 @@ impl Session<'_> {
     /// Moves events until exited threads have left their CPU, because only then is it known when their process could be reaped. On one CPU,
     /// the recorder often runs before that.
     fn settle(&mut self, outcome: &mut Outcome) {
-        let end = Instant::now() + MOST_SETTLING;
+        let end = Instant::now() + MAX_SETTLING;
         while outcome.recorded_until.is_none() {
             let has_more = self.move_events(outcome);
             let has_settled = !has_more && !self.running.has_leaving_threads();

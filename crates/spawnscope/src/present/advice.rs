@@ -14,7 +14,7 @@ use crate::analyze::advice::{Advice, Advices, Basis, Doubt, Foreign, Owner};
 use crate::analyze::report::Report;
 
 /// Number of findings that a report lists.
-pub(super) const MOST_IN_REPORT: usize = 3;
+pub(super) const MAX_IN_REPORT: usize = 3;
 /// Version of the keys of `advise --json`.
 const SCHEMA_VERSION: u32 = 1;
 
@@ -25,7 +25,7 @@ pub(super) fn first_ones(page: &mut Page, report: &Report, file: Option<&str>) {
         return;
     }
     page.heading("What to change");
-    for (number, advice) in (1..).zip(advices.iter().take(MOST_IN_REPORT)) {
+    for (number, advice) in (1..).zip(advices.iter().take(MAX_IN_REPORT)) {
         numbered_title(page, number, advice);
         page.sentence(5, PLAIN, &saving(advice, report));
     }
@@ -157,7 +157,7 @@ fn snippet(page: &mut Page, escaped: &str) {
 
 fn together(page: &mut Page, advices: &Advices) {
     if let Some([expected, least, most]) = advices.together.map(|saving| saving.map(units::time)) {
-        let first = advices.worth.len().min(MOST_IN_REPORT);
+        let first = advices.worth.len().min(MAX_IN_REPORT);
         page.sentence(
             2,
             PLAIN,
@@ -209,7 +209,7 @@ pub fn json(report: &Report) -> String {
         "advice": values(&advices.worth),
         "not_worth": advices.not_worth.iter().map(not_worth_value).collect::<Vec<_>>(),
         "together": advices.together.map(|[expected, least, most]| json!({
-            "rules": advices.worth.iter().take(MOST_IN_REPORT).map(|advice| advice.finding.rule).collect::<Vec<_>>(),
+            "rules": advices.worth.iter().take(MAX_IN_REPORT).map(|advice| advice.finding.rule).collect::<Vec<_>>(),
             "saving_ns": expected.0, "saving_low_ns": least.0, "saving_high_ns": most.0,
         })),
     });

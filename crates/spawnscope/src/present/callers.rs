@@ -12,7 +12,7 @@ use crate::analyze::groups::{Group, THE_RECORDER};
 use crate::analyze::report::{Report, Spent};
 
 /// Number of programs that a row names.
-const MOST_PROGRAMS: usize = 2;
+const MAX_PROGRAMS: usize = 2;
 
 /// Returns a call site as a JSON object. Unknown fields are `null`, as are `program` and `text` if there is a file.
 pub(super) fn value(call_site: &CallSite) -> Value {
@@ -79,11 +79,7 @@ pub(super) fn rows(page: &mut Page, report: &Report, groups: &[Group]) {
     let legend = format!("each row includes everything that its launches launched in turn{share}");
     page.sentence(2, QUIET, &legend);
     let named = |group: &'_ Group| -> Vec<Vec<u8>> {
-        let launched = group
-            .launched
-            .iter()
-            .take(MOST_PROGRAMS)
-            .map(|(label, _)| label.clone());
+        let launched = group.launched.iter().take(MAX_PROGRAMS).map(|(label, _)| label.clone());
         let own = (group.label == THE_RECORDER).then(|| group.label.clone());
         launched.chain(own).collect()
     };
@@ -101,10 +97,10 @@ fn facts(group: &Group, report: &Report) -> String {
     let mut facts: Vec<String> = group
         .launched
         .iter()
-        .take(MOST_PROGRAMS)
+        .take(MAX_PROGRAMS)
         .map(|(command, count)| format!("{} x {}", units::count(*count), text::escape(command)))
         .collect();
-    let more: u64 = group.launched.iter().skip(MOST_PROGRAMS).map(|(_, count)| count).sum();
+    let more: u64 = group.launched.iter().skip(MAX_PROGRAMS).map(|(_, count)| count).sum();
     if more > 0 {
         facts.push(format!("{} more", units::count(more)));
     }

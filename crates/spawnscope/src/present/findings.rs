@@ -11,7 +11,7 @@ use crate::analyze::report::Report;
 use crate::event::Nanos;
 
 /// Number of directories and programs that the PATH search section lists.
-const MOST_FAULTS: usize = 8;
+const MAX_FAULTS: usize = 8;
 /// Columns that a name keeps; figures are dropped before it gets narrower.
 const FAULT_WIDTH: usize = 16;
 /// Figures of the directories and programs that caused misses.
@@ -33,7 +33,7 @@ const FIGURES: [Column; 3] = [
     },
 ];
 /// Number of parents that the drift section lists.
-const MOST_DRIFTS: usize = 5;
+const MAX_DRIFTS: usize = 5;
 /// Glyphs for bar heights within one row.
 const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
@@ -88,14 +88,14 @@ struct Faults<'f> {
 impl Faults<'_> {
     /// Returns the columns of the title or the widest name that is shown, whichever is wider.
     fn widest(&self) -> usize {
-        text::widest(&self.names[..self.names.len().min(MOST_FAULTS)], self.title)
+        text::widest(&self.names[..self.names.len().min(MAX_FAULTS)], self.title)
     }
 
     fn show(&self, page: &mut Page, widest: usize) {
         if self.faults.is_empty() {
             return;
         }
-        let shown = &self.faults[..self.faults.len().min(MOST_FAULTS)];
+        let shown = &self.faults[..self.faults.len().min(MAX_FAULTS)];
         let rows: Vec<Vec<String>> = shown.iter().map(figures_of).collect();
         let columns = Columns::fit(page.width().saturating_sub(2 + FAULT_WIDTH), &FIGURES, &rows);
         let name_width = columns.name_width(page.width(), widest);
@@ -105,7 +105,7 @@ impl Faults<'_> {
             let name = text::pad_right(name, name_width);
             page.line([plain(format!("  {name}{}", columns.row(figures)))]);
         }
-        if let Some(more) = self.faults.len().checked_sub(MOST_FAULTS).filter(|more| *more > 0) {
+        if let Some(more) = self.faults.len().checked_sub(MAX_FAULTS).filter(|more| *more > 0) {
             page.line([styled(QUIET, format!("  … {} more", units::count(more as u64)))]);
         }
     }
@@ -144,10 +144,10 @@ pub(super) fn drifts(page: &mut Page, report: &Report) {
         return;
     }
     page.heading("Launches that became slower");
-    for drift in report.drifts.iter().take(MOST_DRIFTS) {
+    for drift in report.drifts.iter().take(MAX_DRIFTS) {
         drift_lines(page, drift);
     }
-    if let Some(more) = report.drifts.len().checked_sub(MOST_DRIFTS).filter(|more| *more > 0) {
+    if let Some(more) = report.drifts.len().checked_sub(MAX_DRIFTS).filter(|more| *more > 0) {
         page.line([styled(
             QUIET,
             format!("  … {}", units::counted(more as u64, "more parent", "more parents")),

@@ -11,7 +11,7 @@ use crate::analyze::report::Report;
 /// Lines of a screen, minus one for the prompt or the last line of `record`.
 const LINES: usize = 23;
 /// Maximum rows of the table of commands, if the screen has room.
-const MOST_COMMANDS: usize = 5;
+const MAX_COMMANDS: usize = 5;
 /// The bar is printed only if the launch tax is at least this share of the wall.
 const LEAST_SHARE: f64 = 0.01;
 /// Columns of a saving.
@@ -26,7 +26,7 @@ pub fn render(report: &Report, width: usize, file: Option<&str>) -> String {
     let taken = above.lines().count() + below.lines().count() + 2;
     let rows = LINES
         .saturating_sub(taken)
-        .clamp(1, MOST_COMMANDS)
+        .clamp(1, MAX_COMMANDS)
         .min(report.groups.len());
     let mut page = Page::of_width(width);
     if rows > 0 {
@@ -134,7 +134,7 @@ fn below_the_table(report: &Report, width: usize, file: Option<&str>) -> String 
     if !advices.is_empty() {
         page.line([]);
     }
-    for advice in advices.iter().take(advice::MOST_IN_REPORT) {
+    for advice in advices.iter().take(advice::MAX_IN_REPORT) {
         let saving = text::pad_left(&units::time(advice.saving[0]), SAVING_WIDTH);
         let title = text::escape(advice.finding.title.as_bytes());
         page.hanging([plain(format!("  saves{saving}  "))], PLAIN, &title);

@@ -22,9 +22,9 @@ const PROGRAM_WIDTH: usize = 16;
 /// Maximum columns for the file of a failed exec.
 const FAILED_PATH_WIDTH: usize = 24;
 /// Maximum failed execs per line without a width limit.
-const MOST_FAILURES_UNCUT: usize = 20;
+const MAX_FAILURES_UNCUT: usize = 20;
 /// Maximum levels drawn per line without a width limit.
-const MOST_LEVELS: usize = 40;
+const MAX_LEVELS: usize = 40;
 
 /// Writes the whole tree. `width` cuts lines for a terminal; `None` does not cut.
 pub fn write(out: &mut dyn Write, forest: &Forest<'_>, width: Option<usize>) -> io::Result<()> {
@@ -142,7 +142,7 @@ fn is_failure(outcome: Outcome) -> bool {
 /// Draws the lines that connect a process to its parent. In deep trees, only the lowest levels are drawn, after a count of the omitted
 /// ones: a chain of 100,000 would need a gigabyte of branches.
 fn branch(finished_levels: &[bool], width: Option<usize>) -> String {
-    let most_levels = width.map_or(MOST_LEVELS, |width| width / 8);
+    let most_levels = width.map_or(MAX_LEVELS, |width| width / 8);
     let left_out = finished_levels.len().saturating_sub(most_levels);
     let mut drawn = if left_out > 0 {
         format!("+{left_out} ")
@@ -174,7 +174,7 @@ fn facts_of(forest: &Forest<'_>, index: usize, width: Option<usize>) -> String {
 /// Lists execs that failed, each with errno and file. With a width limit, only the first one.
 fn failed_execs(failed: &[FailedExec<'_>], width: Option<usize>) -> Vec<String> {
     let distinct = without_repetitions(failed);
-    let most = width.map_or(MOST_FAILURES_UNCUT, |_| 1);
+    let most = width.map_or(MAX_FAILURES_UNCUT, |_| 1);
     let note = |(failed, times): &(&FailedExec<'_>, u64)| {
         let path = text::escape(failed.path);
         let path = if width.is_some() {

@@ -15,7 +15,7 @@ use crate::event::Nanos;
 /// If the launch tax is at least this share of the wall, it is reported as a problem even without a known fix.
 const NOTABLE_TAX: f64 = 0.2;
 /// A command that does at least this share of all work is named as the cause.
-const MOST_OF_WORK: f64 = 0.5;
+const DOMINANT_SHARE: f64 = 0.5;
 /// What hangs on a command is reported beside its own work only if it exceeds that by this share of the wall.
 const MORE: f64 = 0.05;
 
@@ -90,7 +90,7 @@ fn work(report: &Report, all: Nanos, culprit: Option<&Hanging>) -> String {
     let most = report
         .work
         .as_ref()
-        .filter(|most| most.time.0 as f64 >= MOST_OF_WORK * all.0 as f64);
+        .filter(|most| most.time.0 as f64 >= DOMINANT_SHARE * all.0 as f64);
     let clause = match most {
         Some(most) => {
             let label = text::escape(&most.label);

@@ -12,9 +12,9 @@ const LEAST_SHARE: f64 = 0.01;
 /// Waits below this time are not printed.
 const LEAST: Nanos = Nanos(1_000_000);
 /// Lines of the section.
-const MOST_LINES: usize = 6;
+const MAX_LINES: usize = 6;
 /// Programs named in a line.
-const MOST_NAMED: usize = 3;
+const MAX_NAMED: usize = 3;
 /// Maximum columns of a name or path.
 const NAME_WIDTH: usize = 40;
 
@@ -34,7 +34,7 @@ pub(super) fn what_was_waited_for(page: &mut Page, report: &Report) {
         return;
     }
     page.heading("What programs waited for");
-    for waits in &shown[..shown.len().min(MOST_LINES)] {
+    for waits in &shown[..shown.len().min(MAX_LINES)] {
         // Continuation lines are indented further, so that the beginning of each list entry is visible.
         let lines = text::wrap(&sentence(waits), page.width().saturating_sub(4));
         for (number, line) in lines.into_iter().enumerate() {
@@ -42,7 +42,7 @@ pub(super) fn what_was_waited_for(page: &mut Page, report: &Report) {
             page.line([plain(indent), styled(PLAIN, line.replace(TIE, " "))]);
         }
     }
-    if let Some(more) = shown.len().checked_sub(MOST_LINES).filter(|more| *more > 0) {
+    if let Some(more) = shown.len().checked_sub(MAX_LINES).filter(|more| *more > 0) {
         page.sentence(
             2,
             QUIET,
@@ -92,7 +92,7 @@ fn object(object: &AttributedObject) -> Option<String> {
 }
 
 fn on(all: &[WaitedFor]) -> String {
-    let named = &all[..all.len().min(MOST_NAMED)];
+    let named = &all[..all.len().min(MAX_NAMED)];
     let mut names: Vec<String> = named.iter().map(who).collect();
     let others: u64 = all[named.len()..].iter().map(|each| each.count).sum();
     if others > 0 {

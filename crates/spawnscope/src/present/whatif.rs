@@ -17,7 +17,7 @@ const SCHEMA_VERSION: u32 = 1;
 /// The overhead of recording is not mentioned below this share of the wall.
 const LEAST_RECORDING: f64 = 0.005;
 /// Number of programs on the critical path that are listed.
-const MOST_PROGRAMS: usize = 8;
+const MAX_PROGRAMS: usize = 8;
 const TITLE_OF_NAMES: &str = "program";
 /// Columns that the name of a program keeps; figures are dropped before it gets narrower.
 const NAME_WIDTH: usize = 11;
@@ -143,7 +143,7 @@ fn critical_after(page: &mut Page, whatif_report: &WhatIfReport) {
         whatif_report.prediction.predicted,
     );
     page.line([]);
-    let shown = &whatif_report.critical_after[..whatif_report.critical_after.len().min(MOST_PROGRAMS)];
+    let shown = &whatif_report.critical_after[..whatif_report.critical_after.len().min(MAX_PROGRAMS)];
     let rows: Vec<Vec<String>> = shown
         .iter()
         .map(|program| vec![units::time(program.critical), units::time(program.tax)])

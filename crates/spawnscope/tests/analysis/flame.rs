@@ -1,7 +1,7 @@
 //! Flame graphs: widths, stacking, and that no name breaks their format.
 
 use proptest::prelude::*;
-use spawnscope::analyze::flame::{Flame, FlameError, MOST_LEVELS, Stacking, Wanted, Weight, flame};
+use spawnscope::analyze::flame::{Flame, FlameError, MAX_LEVELS, Stacking, Wanted, Weight, flame};
 use spawnscope::analyze::phases::Phase;
 use spawnscope::analyze::{CriticalPath, Forest, critical_path};
 use spawnscope::event::{Language, LaunchId, Nanos};
@@ -274,7 +274,7 @@ fn chains_without_end_are_cut() {
     };
     let forest = Forest::grow(&builder.recording);
     let found = stacked(&builder.recording, &forest, None, counted).unwrap();
-    assert_eq!((found.nodes.len() as u32, found.total), (MOST_LEVELS + 1, 20_001));
+    assert_eq!((found.nodes.len() as u32, found.total), (MAX_LEVELS + 1, 20_001));
     assert_eq!(sum(&folded(&found)), 20_001);
 }
 

@@ -29,7 +29,7 @@ use truth::Truth;
 /// Pairs whose fix saves almost nothing, as intended.
 const NEAR_ZERO: [&str; 2] = ["dead_path", "make_off_the_path"];
 /// Their prediction may exceed the recorded wall by this factor: the replay error is as large on a busy machine.
-const MOST_OF_THE_WALL: f64 = 1.05;
+const MAX_WALL_RATIO: f64 = 1.05;
 
 /// Each pair is a test.
 fn main() -> ExitCode {
@@ -59,11 +59,7 @@ fn check(name: &str) {
         "`after` does not print what `before` prints: it does not do the same work"
     );
     Truth::of(&pair).check(&launches(&before.file), &launches(&after.file));
-    let most = if NEAR_ZERO.contains(&name) {
-        MOST_OF_THE_WALL
-    } else {
-        1.0
-    };
+    let most = if NEAR_ZERO.contains(&name) { MAX_WALL_RATIO } else { 1.0 };
     // On a busy machine, the replay error can exceed a small saving.
     let mut is_first = true;
     best_of_three(|| {

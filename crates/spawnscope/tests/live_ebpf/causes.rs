@@ -6,32 +6,32 @@ use crate::support::run::Record;
 use crate::support::{apply, live_test};
 
 /// The replay's error may be this share of the wall.
-const MOST_ERROR: f64 = 0.03;
+const MAX_ERROR: f64 = 0.03;
 
 #[apply(live_test)]
 #[needs(Ebpf)]
 fn one_launch_after_another_is_played_again_as_it_was() {
-    played_again("for ((i = 0; i < 400; i++)); do /bin/true; done", MOST_ERROR);
+    played_again("for ((i = 0; i < 400; i++)); do /bin/true; done", MAX_ERROR);
 }
 
 #[apply(live_test)]
 #[needs(Ebpf)]
 fn parallel_launches_are_played_again_as_they_were() {
-    played_again("seq 400 | xargs -P4 -n1 /bin/true", MOST_ERROR);
+    played_again("seq 400 | xargs -P4 -n1 /bin/true", MAX_ERROR);
 }
 
 #[apply(live_test)]
 #[needs(Ebpf)]
 fn pipes_and_substitutions_are_played_again_as_they_were() {
     let pipes = "for i in {1..60}; do x=$(seq 2000 | sort -n | tail -n 1); done";
-    played_again(pipes, MOST_ERROR);
+    played_again(pipes, MAX_ERROR);
 }
 
 #[apply(live_test)]
 #[needs(Ebpf)]
 fn busy_children_that_share_the_cpus_are_played_again_as_they_were() {
     let busy = "for i in 1 2 3 4 5; do (for ((n = 0; n < 60000; n++)); do :; done) & done; wait";
-    played_again(busy, MOST_ERROR);
+    played_again(busy, MAX_ERROR);
 }
 
 fn recorded(script: &str) -> serde_json::Value {

@@ -14,7 +14,7 @@ use crate::support::workloads::{Truth, script};
 use crate::support::{apply, live_test};
 
 /// Between the loader's last system call and the first constructor.
-const MOST_NS: i64 = 1_000_000;
+const MAX_NS: i64 = 1_000_000;
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
@@ -71,7 +71,7 @@ fn ends_before_constructors(compiler: &str, launcher: &[&str]) {
             .expect("the end of a load");
         let gap = truth.one("constructor_began") - end;
         assert!(gap > 0, "it ended {} ns after the constructors began", -gap);
-        good(gap < MOST_NS, || format!("{gap} ns from the end to the constructors"))
+        good(gap < MAX_NS, || format!("{gap} ns from the end to the constructors"))
     });
 }
 

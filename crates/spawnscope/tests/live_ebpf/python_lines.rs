@@ -21,7 +21,7 @@ use crate::support::{apply, live_test};
 
 const SCRIPT: &str = "python_lines.py";
 /// More frames are not told.
-const MOST_FRAMES: usize = 48;
+const MAX_FRAMES: usize = 48;
 
 /// A frame as the tests state it: function (empty: none), file and line (0: unknown).
 type Place = (String, String, u32);
@@ -322,7 +322,7 @@ fn a_python_chain_that_is_too_deep_is_truncated() {
     for python in interpreters() {
         let called = record_script(&python).called("deep").expect("a chain");
         assert!(called.is_truncated, "{python}");
-        assert_eq!(called.frames.len(), MOST_FRAMES);
+        assert_eq!(called.frames.len(), MAX_FRAMES);
         let own = called.own();
         assert_eq!(own[0].2, line("deep: end"));
         assert!(

@@ -9,7 +9,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 
-enum { DEADLINE_SECONDS = 60, FILES = 64, MOST_BYTES = 4096, ROOT = 1 };
+enum { DEADLINE_SECONDS = 60, FILES = 64, MAX_BYTES = 4096, ROOT = 1 };
 
 // Its number is the node's, which 0 is not. The file system does not remember directories' entries but by their parent.
 static struct file {
@@ -17,7 +17,7 @@ static struct file {
     char name[64];
     uint32_t mode;
     uint64_t size;
-    char content[MOST_BYTES];
+    char content[MAX_BYTES];
 } files[FILES];
 
 static int device;
@@ -103,7 +103,7 @@ static void write_file(const struct fuse_in_header *request, const struct fuse_w
 {
     struct file *file = &files[request->nodeid];
     struct fuse_write_out written = {.size = wanted->size};
-    if (wanted->offset + wanted->size > MOST_BYTES)
+    if (wanted->offset + wanted->size > MAX_BYTES)
         return answer(request, ENOSPC, NULL, 0);
     memcpy(file->content + wanted->offset, wanted + 1, wanted->size);
     if (file->size < wanted->offset + wanted->size)

@@ -16,9 +16,9 @@ use crate::whatif::Fix;
 use crate::whatif::changes::Change;
 use spawnscope_data::units;
 
-const MOST_FINDINGS: usize = 3;
+const MAX_FINDINGS: usize = 3;
 /// A fork that runs longer than this multiple of its launch cost does real work, which stays.
-const MOST_RUN: u64 = 3;
+const MAX_RUN: u64 = 3;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let forest = context.forest();
@@ -37,7 +37,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
             by_parent.entry(group).or_default().push(index);
         }
     }
-    largest(context, by_parent, MOST_FINDINGS)
+    largest(context, by_parent, MAX_FINDINGS)
         .into_iter()
         .map(|((parent, dialect), launches)| finding(context, parent, dialect, launches))
         .collect()
@@ -49,7 +49,7 @@ fn is_little(context: &RuleContext<'_, '_>, index: usize) -> bool {
     let launch = &context.forest().launches[index];
     working(context, index)
         .zip(launch.launching())
-        .is_some_and(|(run, launching)| run.0 <= MOST_RUN * launching.0)
+        .is_some_and(|(run, launching)| run.0 <= MAX_RUN * launching.0)
 }
 
 fn finding(context: &RuleContext<'_, '_>, parent: &[u8], dialect: Dialect, launches: Vec<u32>) -> Finding {

@@ -7,7 +7,7 @@ use crate::advice::thresholds::{HABIT, longest};
 use crate::patterns::shells::command_of;
 use crate::whatif::changes::Change;
 
-const MOST_FINDINGS: usize = 2;
+const MAX_FINDINGS: usize = 2;
 const FINDERS: [&[u8]; 4] = [b"find", b"gfind", b"gxargs", b"xargs"];
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
@@ -18,7 +18,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
             .then_some((parent, launch.birth_command.name))
     });
     let habits = by_parent.into_iter().filter(|(_, all)| all.len() >= HABIT);
-    longest(context, habits, MOST_FINDINGS)
+    longest(context, habits, MAX_FINDINGS)
         .into_iter()
         .map(|((parent, _), all)| finding(context, parent, all))
         .collect()

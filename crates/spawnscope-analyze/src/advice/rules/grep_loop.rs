@@ -12,8 +12,8 @@ use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::Dialect;
 use crate::whatif::changes::Change;
 
-const MOST_FINDINGS: usize = 2;
-const MOST_AT_ONCE: u32 = 1000;
+const MAX_FINDINGS: usize = 2;
+const MAX_AT_ONCE: u32 = 1000;
 const PROGRAMS: [&[u8]; 5] = [b"egrep", b"fgrep", b"grep", b"rg", b"zgrep"];
 
 /// What differs between the launches.
@@ -53,7 +53,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
             }
         }
     }
-    longest(context, kinds, MOST_FINDINGS)
+    longest(context, kinds, MAX_FINDINGS)
         .into_iter()
         .map(|((parent, program, varies), mut all)| {
             all.sort_unstable();
@@ -130,7 +130,7 @@ fn finding(context: &RuleContext<'_, '_>, (parent, program): (&[u8], &[u8]), var
         .fixes(fix.iter().copied())
         .limits("a variable of the shell holds text only, and compares words, not regular expressions; the answers come together")
         .predicted_by(
-            Change::Batch(MOST_AT_ONCE),
-            format!("{}={MOST_AT_ONCE}", option("--batch", program, parent)),
+            Change::Batch(MAX_AT_ONCE),
+            format!("{}={MAX_AT_ONCE}", option("--batch", program, parent)),
         )
 }

@@ -1,6 +1,6 @@
 //! Parents that grow while they launch, as with a memory leak: each fork copies more than the one before.
 
-use crate::advice::candidates::MOST_FINDINGS;
+use crate::advice::candidates::MAX_FINDINGS;
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{forks, name, time};
@@ -15,7 +15,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         .drifts
         .iter()
         .filter_map(|drift| finding(context, drift, drift.memory?));
-    grown.take(MOST_FINDINGS).collect()
+    grown.take(MAX_FINDINGS).collect()
 }
 
 fn finding(context: &RuleContext<'_, '_>, drift: &Drift, growth: MemoryGrowth) -> Option<Finding> {

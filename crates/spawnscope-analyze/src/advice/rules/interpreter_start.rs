@@ -68,10 +68,10 @@ const INTERPRETERS: [Interpreter; 7] = [
     },
 ];
 /// Maximum batch size. A larger batch saves almost nothing more.
-const MOST_AT_ONCE: usize = 1000;
+const MAX_AT_ONCE: usize = 1000;
 /// Batches per CPU that keep all CPUs busy where the launches ran in parallel.
 const BATCHES_EACH: usize = 2;
-const MOST_FINDINGS: usize = 3;
+const MAX_FINDINGS: usize = 3;
 
 /// Index in `INTERPRETERS`, parent program, interpreter name, and script.
 type Start<'a> = (usize, &'a [u8], &'a [u8], Vec<u8>);
@@ -96,7 +96,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
             starts.entry(start).or_default().append(&mut launches);
         }
     }
-    largest(context, starts, MOST_FINDINGS)
+    largest(context, starts, MAX_FINDINGS)
         .into_iter()
         .map(|((interpreter, parent, program, script), mut all)| {
             all.sort_unstable();
@@ -189,8 +189,8 @@ fn size(context: &RuleContext<'_, '_>, all: &[u32]) -> usize {
             .is_some_and(|(reaped, created)| created < reaped)
     });
     if beside.count() * 2 < all.len() {
-        return MOST_AT_ONCE;
+        return MAX_AT_ONCE;
     }
     let batches = context.recording.info.usable_cpus() as usize * BATCHES_EACH;
-    (all.len() / batches.max(1)).clamp(2, MOST_AT_ONCE)
+    (all.len() / batches.max(1)).clamp(2, MAX_AT_ONCE)
 }

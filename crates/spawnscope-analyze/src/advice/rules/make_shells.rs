@@ -12,9 +12,9 @@ use crate::patterns::shells::command_of;
 use crate::whatif::Fix;
 use crate::whatif::changes::Change;
 
-const MOST_FINDINGS: usize = 3;
+const MAX_FINDINGS: usize = 3;
 /// Maximum number of characters of the command.
-const MOST_CHARACTERS: usize = 40;
+const MAX_CHARACTERS: usize = 40;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let by_text = context.grouped_by(|index, launch| {
@@ -24,7 +24,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     });
     let habits = by_text.into_iter().filter(|(_, all)| all.len() >= HABIT);
     let habits: BTreeMap<_, _> = habits.collect();
-    longest(context, habits, MOST_FINDINGS)
+    longest(context, habits, MAX_FINDINGS)
         .into_iter()
         .map(|((text, _), all)| finding(context, text, all))
         .collect()
@@ -36,7 +36,7 @@ fn finding(context: &RuleContext<'_, '_>, text: &[u8], all: Vec<u32>) -> Finding
         launches: all[1..].to_vec(),
     }];
     let options = options(context, &tries);
-    let text: String = name(text).chars().take(MOST_CHARACTERS).collect();
+    let text: String = name(text).chars().take(MAX_CHARACTERS).collect();
     let title = format!("make evaluates $(shell {text}) {}", times(all.len()));
     let evidence = format!("{} take {} in all", launches(all.len()), time(context.spent_on(&all)));
     Finding::modelled("make-shell", title, all)

@@ -12,8 +12,8 @@ use crate::patterns::chains::is_inside;
 use crate::patterns::runtimes::Runtime;
 use crate::whatif::changes::Change;
 
-const MOST_FINDINGS: usize = 3;
-const MOST_AT_ONCE: u32 = 1000;
+const MAX_FINDINGS: usize = 3;
+const MAX_AT_ONCE: u32 = 1000;
 /// Programs that take a source and a destination.
 const PAIRS: [&[u8]; 4] = [b"cp", b"install", b"ln", b"mv"];
 /// Programs that take any number of files.
@@ -46,7 +46,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         habits.for_each(|(key, mut all)| kinds.entry(key).or_default().append(&mut all));
     }
     kinds.retain(|_, all| !is_inside(forest, all[0]));
-    longest(context, kinds, MOST_FINDINGS)
+    longest(context, kinds, MAX_FINDINGS)
         .into_iter()
         .map(|((parent, program), mut all)| {
             all.sort_unstable();
@@ -92,8 +92,8 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], program: &[u8], all: Ve
              rename() does not move between file systems, which mv does",
         )
         .predicted_by(
-            Change::Batch(MOST_AT_ONCE),
-            format!("{}={MOST_AT_ONCE}", option("--batch", program, parent)),
+            Change::Batch(MAX_AT_ONCE),
+            format!("{}={MAX_AT_ONCE}", option("--batch", program, parent)),
         )
 }
 

@@ -11,14 +11,14 @@ use spawnscope_data::units;
 /// Id of this rule. Its findings are never worth fixing.
 pub(in crate::advice) const RULE: &str = "off-path";
 /// Launches count as off the path when at most this share of their time is on the critical path.
-const MOST_CRITICAL: f64 = 0.05;
-const MOST_FINDINGS: usize = 3;
+const MAX_CRITICAL: f64 = 0.05;
+const MAX_FINDINGS: usize = 3;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let critical = critical_with_descendants(context);
     let mut by_programs = context.grouped_by(|_, launch| Some((launch.birth_command.name, *launch.command)));
     by_programs.retain(|_, launches| are_off(context, &critical, launches));
-    largest(context, by_programs, MOST_FINDINGS)
+    largest(context, by_programs, MAX_FINDINGS)
         .into_iter()
         .map(|((parent, command), all)| finding(context, parent, &command.label(), all))
         .collect()
@@ -31,7 +31,7 @@ pub(in crate::advice) fn are_off_path(context: &RuleContext<'_, '_>, launches: &
 
 fn are_off(context: &RuleContext<'_, '_>, critical: &[u64], launches: &[u32]) -> bool {
     let on_path: u64 = launches.iter().map(|index| critical[*index as usize]).sum();
-    on_path as f64 <= context.spent_on(launches).0 as f64 * MOST_CRITICAL
+    on_path as f64 <= context.spent_on(launches).0 as f64 * MAX_CRITICAL
 }
 
 /// Returns the time on the critical path of each launch including its descendants. A launch that only waits for its own launches is not off

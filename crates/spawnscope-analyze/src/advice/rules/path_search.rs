@@ -12,7 +12,7 @@ use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
 
 /// Maximum number of directories, of parents and of programs that are listed.
-const MOST_NAMED: usize = 3;
+const MAX_NAMED: usize = 3;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let forest = context.forest();
@@ -69,12 +69,12 @@ fn finding(
 fn most<'a>(counted: impl Iterator<Item = (u64, &'a [u8])>) -> Vec<(u64, &'a [u8])> {
     let mut counted: Vec<_> = counted.collect();
     counted.sort_by(|a, b| (b.0, a.1).cmp(&(a.0, b.1)));
-    counted.truncate(MOST_NAMED);
+    counted.truncate(MAX_NAMED);
     counted
 }
 
 fn evidence(searches: &PathSearches, parents: &[String]) -> Vec<String> {
-    let directories = searches.directories.iter().take(MOST_NAMED);
+    let directories = searches.directories.iter().take(MAX_NAMED);
     let directories: Vec<String> = directories
         .map(|fault| format!("{} ({})", name(&fault.name), units::count(fault.misses)))
         .collect();
@@ -93,7 +93,7 @@ fn evidence(searches: &PathSearches, parents: &[String]) -> Vec<String> {
 
 fn instructions(searches: &PathSearches, found: &[(u64, &[u8])]) -> [String; 4] {
     let programs: Vec<String> = found.iter().map(|(_, path)| name(path)).collect();
-    let directories = searches.directories.iter().take(MOST_NAMED);
+    let directories = searches.directories.iter().take(MAX_NAMED);
     let directories: Vec<String> = directories.map(|fault| name(&fault.name)).collect();
     [
         format!("launch the program by its path: {}", programs.join(", ")),

@@ -19,11 +19,11 @@ use crate::whatif::Fix;
 use crate::whatif::changes::Change;
 use spawnscope_data::units;
 
-const MOST_FINDINGS: usize = 3;
+const MAX_FINDINGS: usize = 3;
 /// Maximum number of command lines that are shown.
-const MOST_LINES: usize = 3;
+const MAX_LINES: usize = 3;
 /// Maximum number of characters of a command line.
-const MOST_CHARACTERS: usize = 60;
+const MAX_CHARACTERS: usize = 60;
 
 /// What launches of the same question have in common: arguments and working directory.
 type Question<'a> = (&'a [u8], Option<&'a [u8]>);
@@ -54,7 +54,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         all.sort_unstable();
         ((key, questions), all)
     });
-    longest(context, repeated.filter(|(_, all)| !all.is_empty()), MOST_FINDINGS)
+    longest(context, repeated.filter(|(_, all)| !all.is_empty()), MAX_FINDINGS)
         .into_iter()
         .map(|((key, questions), all)| finding(context, key, &questions, all))
         .collect()
@@ -111,8 +111,8 @@ fn lines(context: &RuleContext<'_, '_>, questions: &BTreeMap<Question<'_>, Vec<u
     questions.sort_by_key(|launches| (Reverse(launches.len()), launches[0]));
     let line = |launches: &&Vec<u32>| {
         let words = context.example(launches).join(&b' ');
-        let line: String = name(&words).chars().take(MOST_CHARACTERS).collect();
+        let line: String = name(&words).chars().take(MAX_CHARACTERS).collect();
         format!("{} x {line}", units::count(launches.len() as u64))
     };
-    questions.iter().take(MOST_LINES).map(line).collect()
+    questions.iter().take(MAX_LINES).map(line).collect()
 }

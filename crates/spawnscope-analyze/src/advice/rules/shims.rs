@@ -14,7 +14,7 @@ use crate::phases::Phase;
 use crate::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
 
-const MOST_FINDINGS: usize = 3;
+const MAX_FINDINGS: usize = 3;
 
 /// A program launched through others.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -51,7 +51,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let chains = chains
         .into_iter()
         .filter(|(chain, all)| is_habit(chain, all) && does_little(context, chain, all));
-    longest(context, chains, MOST_FINDINGS)
+    longest(context, chains, MAX_FINDINGS)
         .into_iter()
         .map(|(chain, all)| finding(context, &chain, all))
         .collect()

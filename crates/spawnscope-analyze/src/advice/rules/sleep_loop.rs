@@ -14,9 +14,9 @@ use spawnscope_data::units;
 
 /// Id of this rule.
 pub(in crate::advice) const RULE: &str = "sleep-loop";
-const MOST_FINDINGS: usize = 2;
+const MAX_FINDINGS: usize = 2;
 /// Maximum number of programs that are named as the condition of a loop.
-const MOST_NAMED: usize = 3;
+const MAX_NAMED: usize = 3;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let forest = context.forest();
@@ -37,7 +37,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         let habits = of_parent.into_iter().filter(|(_, all)| all.len() >= HABIT);
         habits.for_each(|(key, mut all)| loops.entry(key).or_default().append(&mut all));
     }
-    longest(context, loops, MOST_FINDINGS)
+    longest(context, loops, MAX_FINDINGS)
         .into_iter()
         .map(|((parent, pause), mut all)| {
             all.sort_unstable();
@@ -102,7 +102,7 @@ fn conditions(context: &RuleContext<'_, '_>, all: &[u32]) -> Vec<String> {
         }
     }
     programs.retain(|_, count| *count * 2 >= all.len());
-    programs.keys().take(MOST_NAMED).map(|program| name(program)).collect()
+    programs.keys().take(MAX_NAMED).map(|program| name(program)).collect()
 }
 
 fn fix(runtime: Runtime) -> Vec<&'static str> {

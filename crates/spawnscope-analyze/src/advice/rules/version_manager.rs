@@ -10,14 +10,14 @@ use crate::patterns::chains::{is_inside, own_call};
 use crate::whatif::Fix;
 use crate::whatif::changes::Change;
 
-const MOST_FINDINGS: usize = 3;
+const MAX_FINDINGS: usize = 3;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let calls = context.grouped_by(|index, launch| {
         let call = own_call(launch).filter(|_| !is_inside(context.forest(), index))?;
         Some((launch.birth_command.name, call))
     });
-    longest(context, calls, MOST_FINDINGS)
+    longest(context, calls, MAX_FINDINGS)
         .into_iter()
         .filter_map(|((caller, call), all)| finding(context, caller, &call, all))
         .collect()

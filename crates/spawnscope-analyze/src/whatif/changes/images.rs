@@ -17,7 +17,7 @@ pub(super) fn without_loader(context: Context<'_, '_>, launches: &[u32], adjustm
             continue;
         };
         let asking = context.constants.identify.unwrap_or_default() * each.execs.len() as f64;
-        let remains = (asking / load.0 as f64).min(MOST_IDENTIFYING);
+        let remains = (asking / load.0 as f64).min(MAX_IDENTIFYING);
         adjustments.scale(launch, Phase::Load, remains);
         adjustments.uncertain += remains * load.0 as f64 * IDENTIFY_SPREAD;
         affected.push(launch);
@@ -26,7 +26,7 @@ pub(super) fn without_loader(context: Context<'_, '_>, launches: &[u32], adjustm
 }
 
 /// Upper limit of CPU identification, as a share of `load`.
-const MOST_IDENTIFYING: f64 = 0.9;
+const MAX_IDENTIFYING: f64 = 0.9;
 /// Variation of the number of CPUID instructions between C libraries and CPUs, as a share of it.
 const IDENTIFY_SPREAD: f64 = 0.3;
 
@@ -36,7 +36,7 @@ const LOOKS_PER_LIBRARY: f64 = 100.0;
 /// Failed lookups that glibc always makes: `/etc/ld.so.preload`.
 const USUAL_LOOKS: u32 = 1;
 /// Upper limit of the search, as a share of `load`.
-const MOST_SEARCHING: f64 = 0.95;
+const MAX_SEARCHING: f64 = 0.95;
 
 /// Returns the share of an exec's `load` that its loader spent on failed lookups. Zero when the recording lacks the counts.
 #[must_use]
@@ -46,10 +46,10 @@ pub fn search_share(exec: &Exec<'_>, constants: &Constants) -> f64 {
     };
     let (load, looks) = (load.0.max(1) as f64, f64::from(failed.saturating_sub(USUAL_LOOKS)));
     if let Some(look) = constants.failed_look {
-        return (looks * look / load).min(MOST_SEARCHING);
+        return (looks * look / load).min(MAX_SEARCHING);
     }
     // Before the loader looks for anything, it identifies the CPU.
-    let identifying = (constants.identify.unwrap_or_default() / load).min(MOST_IDENTIFYING);
+    let identifying = (constants.identify.unwrap_or_default() / load).min(MAX_IDENTIFYING);
     let libraries = looks / LOOKS_PER_LIBRARY;
     (1.0 - identifying) * libraries / (libraries + f64::from(found.max(1)))
 }

@@ -111,15 +111,15 @@ fn create_at(context: Context<'_, '_>, launch: u32, create: f64, adjustments: &m
 }
 
 /// Upper limit of the CPU time for an exec of a small process, in nanoseconds.
-const MOST_EXEC_CPU: f64 = 1e6;
+const MAX_EXEC_CPU: f64 = 1e6;
 /// Upper limit of freeing a page table, as a multiple of copying it.
-const MOST_FREE_PER_COPY: f64 = 1.5;
+const MAX_FREE_PER_COPY: f64 = 1.5;
 /// Upper limit of the guaranteed remainder of an exec or exit, as a share of it.
 const LEAST_EXEC: f64 = 0.5;
 
 /// Returns the CPU time of an exec of a small process.
 fn usual_exec(context: Context<'_, '_>) -> f64 {
-    context.constants.exec.unwrap_or(MOST_EXEC_CPU).min(MOST_EXEC_CPU)
+    context.constants.exec.unwrap_or(MAX_EXEC_CPU).min(MAX_EXEC_CPU)
 }
 
 /// Returns the time to free what took `copied` to copy. The ratio was measured with little memory. Large page tables do not fit into a
@@ -127,6 +127,6 @@ fn usual_exec(context: Context<'_, '_>) -> f64 {
 fn freed_by(launch: &Launch<'_>, copied: f64, context: Context<'_, '_>) -> f64 {
     let constants = context.constants;
     let exec = launch.cpu_phases.get(Phase::Exec).unwrap_or_default().0 as f64;
-    let seen = (exec - usual_exec(context)).min(copied * MOST_FREE_PER_COPY);
+    let seen = (exec - usual_exec(context)).min(copied * MAX_FREE_PER_COPY);
     seen.max(copied * constants.free_per_copy.unwrap_or_default())
 }

@@ -25,7 +25,7 @@ const AROUND: [Phase; 7] = [
 const START_UP: f64 = 0.7;
 const START_UP_SPREAD: f64 = 0.3;
 /// Upper limit of the start-up, as a multiple of exec and load. python3 is close to it.
-const MOST_STARTS: f64 = 25.0;
+const MAX_STARTS: f64 = 25.0;
 /// One question and answer through pipes, in nanoseconds: two wake-ups and four system calls.
 const ROUND_TRIP: f64 = 30_000.0;
 /// Uncertainty of running launches side by side, as a share of the saving: caches, disks and locks are not modelled.
@@ -44,7 +44,7 @@ fn start_ups<'a>(forest: &Forest<'a>, launches: &[u32]) -> HashMap<&'a [u8], Sta
     for launch in launches.iter().map(|index| &forest.launches[*index as usize]) {
         let phase = |phase| launch.phases.get(phase).map(|time| time.0 as f64);
         // A fork without exec has no start-up.
-        let limit = MOST_STARTS * (phase(Phase::Exec).unwrap_or(0.0) + phase(Phase::Load).unwrap_or(0.0));
+        let limit = MAX_STARTS * (phase(Phase::Exec).unwrap_or(0.0) + phase(Phase::Load).unwrap_or(0.0));
         if let Some(run) = phase(Phase::Run) {
             let least = least.entry(launch.command.name).or_insert(f64::INFINITY);
             *least = least.min(run.min(limit));
@@ -221,7 +221,7 @@ fn in_slots(spans: &[u64], slots: u32) -> u64 {
 }
 
 /// A process with more children than this is not searched for what it waits for.
-const MOST_SIBLINGS: usize = 5_000;
+const MAX_SIBLINGS: usize = 5_000;
 
 /// Returns how long a `sleep` went on after the child that its parent polls had ended. `None` when no child ended meanwhile, or when another
 /// sleep follows, so that something else was waited for.
@@ -232,7 +232,7 @@ pub fn overslept(forest: &Forest<'_>, sleep: u32) -> Option<Nanos> {
     let position = siblings.iter().position(|sibling| *sibling == sleep as usize)?;
     let argv_of = |launch: usize| forest.launches[launch].execs.last().map(|exec| exec.argv());
     let is_sleep = |sibling: &usize| argv_of(*sibling) == argv_of(sleep as usize);
-    if siblings.len() > MOST_SIBLINGS || siblings[position + 1..].iter().take(2).any(is_sleep) {
+    if siblings.len() > MAX_SIBLINGS || siblings[position + 1..].iter().take(2).any(is_sleep) {
         return None;
     }
     let own = &forest.launches[sleep as usize];

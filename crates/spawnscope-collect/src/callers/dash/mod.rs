@@ -17,13 +17,13 @@ use crate::ebpf::wire::{DASH_BLOCK_BYTES, WireDash};
 const MARKS: [&[u8]; 2] = [b"Illegal number: %s", b"parameter not set"];
 
 /// Upper limit for the read-only data: busybox has half of it, dash much less. Larger programs are not searched.
-const MOST_CONSTANTS: u64 = 1 << 19;
+const MAX_CONSTANTS: u64 = 1 << 19;
 
 /// The layout of a dash. `trusted` is its file if it may be run to find the layout. A file that another user's process brought may
 /// not; its layout is known only if a dash of the same build was seen before, or if it is a distribution's. `None` if it is another
 /// program, or unknown.
 pub(super) fn layout(program: &Elf<'_>, trusted: Option<&File>) -> Option<WireDash> {
-    let constants = program.constants(MOST_CONSTANTS)?;
+    let constants = program.constants(MAX_CONSTANTS)?;
     let says = |text: &&[u8]| constants.windows(text.len()).any(|window| window == *text);
     if !MARKS.iter().all(says) {
         return None;

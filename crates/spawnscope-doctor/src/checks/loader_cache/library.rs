@@ -11,7 +11,7 @@ use object::read::elf::{Dyn, FileHeader, ProgramHeader};
 use object::{Endianness, FileKind, ReadCache, ReadRef};
 
 /// The limit for a file's dynamic section: an untrusted file may claim any size.
-const MOST_BYTES: u64 = 1 << 16;
+const MAX_BYTES: u64 = 1 << 16;
 /// The limit for a name.
 const LONGEST_NAME: u64 = 4096;
 
@@ -48,7 +48,7 @@ fn own_name<Elf: FileHeader<Endian = Endianness>>(data: &ReadCache<File>) -> Opt
     }
     let segments = header.program_headers(endian, data).ok()?;
     let dynamic = segments.iter().find(|segment| segment.p_type(endian) == PT_DYNAMIC)?;
-    if dynamic.p_filesz(endian).into() > MOST_BYTES {
+    if dynamic.p_filesz(endian).into() > MAX_BYTES {
         return None;
     }
     let entries = dynamic.dynamic(endian, data).ok()??;

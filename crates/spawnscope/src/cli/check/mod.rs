@@ -20,7 +20,7 @@ use crate::analyze::window::Part;
 use crate::present::check as present;
 
 /// GitHub refuses job summaries of 1 MiB and more, of all programs of a step together.
-const MOST_SUMMARY: usize = 900 * 1024;
+const MAX_SUMMARY: usize = 900 * 1024;
 const SUMMARY: &str = "GITHUB_STEP_SUMMARY";
 
 /// Runs the verb.
@@ -84,7 +84,7 @@ fn summarize(found: &Check) -> Result<()> {
         return Ok(());
     };
     let path = Path::new(&path);
-    let summary = present::within(present::markdown(found), MOST_SUMMARY);
+    let summary = present::within(present::markdown(found), MAX_SUMMARY);
     let written = OpenOptions::new()
         .append(true)
         .create(true)

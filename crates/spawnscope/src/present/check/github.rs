@@ -12,7 +12,7 @@ use crate::analyze::diff::Place;
 use crate::present::text;
 
 /// GitHub shows this many annotations of a step.
-const MOST_ANNOTATIONS: usize = 10;
+const MAX_ANNOTATIONS: usize = 10;
 /// Columns of the text in a log.
 const LOG_WIDTH: usize = 120;
 /// The file of a finding that no script line is to blame for. GitLab needs one.
@@ -37,7 +37,7 @@ pub fn github(check: &Check, workspace: &Path) -> String {
             annotations.push(annotation(verdict, verdict.culprits.first(), " "));
         }
     }
-    annotations.truncate(MOST_ANNOTATIONS);
+    annotations.truncate(MAX_ANNOTATIONS);
     let log = anstream::adapter::strip_str(&as_text(check, LOG_WIDTH)).to_string();
     annotations.concat() + &log
 }

@@ -5,7 +5,7 @@ use crate::event::Nanos;
 use crate::present::{text, units};
 
 /// Changes that the sentence names.
-const MOST_NAMED: usize = 3;
+const MAX_NAMED: usize = 3;
 const TIME_UNITS: [(&str, f64); 4] = [("s", 1e9), ("ms", 1e6), ("us", 1e3), ("ns", 1.0)];
 
 /// Returns the sentence: what happened to the wall, and the largest changes.
@@ -42,7 +42,7 @@ fn causes(diff: &Diff) -> Vec<String> {
             |(other, _): &&mut (&Row, CountChange)| other.command == row.command && place(other) == place(row);
         if let Some((_, sum)) = causes.iter_mut().find(is_alike) {
             *sum = added(sum, &row.count);
-        } else if causes.len() < MOST_NAMED {
+        } else if causes.len() < MAX_NAMED {
             causes.push((row, row.count));
         }
     }

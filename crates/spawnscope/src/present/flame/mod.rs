@@ -30,7 +30,7 @@ pub use svg::svg;
 /// The text of a box without a known name.
 const UNKNOWN: &str = "-";
 /// Longer names are of no use on a box.
-const MOST_COLUMNS: usize = 160;
+const MAX_COLUMNS: usize = 160;
 
 /// Returns the text of a box. It is not empty and contains neither `;`, which separates boxes in folded stacks, nor characters that XML
 /// does not allow.
@@ -89,7 +89,7 @@ fn text_of_given(script: &[u8], line: Option<u32>) -> String {
 
 /// Makes escaped text safe for folded stacks and SVG.
 fn safe(escaped: &str) -> String {
-    let cut = text::truncate(escaped.trim(), MOST_COLUMNS);
+    let cut = text::truncate(escaped.trim(), MAX_COLUMNS);
     let mut shown = String::with_capacity(cut.len());
     for character in without_noncharacters(&cut).chars() {
         match character {

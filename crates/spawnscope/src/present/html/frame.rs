@@ -202,7 +202,7 @@ fn fix(lines: &[String]) -> Vec<FixPart> {
 
 fn together(report: &Report) -> Option<String> {
     let [expected, least, most] = report.advices.together?.map(units::time);
-    let first = report.advices.worth.len().min(super::super::advice::MOST_IN_REPORT);
+    let first = report.advices.worth.len().min(super::super::advice::MAX_IN_REPORT);
     Some(format!(
         "The first {first} together save {expected} ({least} to {most})."
     ))

@@ -9,7 +9,7 @@ pub(super) struct Span {
 }
 
 /// More lanes than this below one row cannot be distinguished on a screen. Further rows share the lowest one.
-const MOST_LANES: u32 = 512;
+const MAX_LANES: u32 = 512;
 
 /// Returns the lane of each span, from 0 at the top. Each span has its own block of lanes, which contains the blocks of its children.
 pub(super) fn lanes(spans: &[Span]) -> Vec<u32> {
@@ -24,7 +24,7 @@ pub(super) fn lanes(spans: &[Span]) -> Vec<u32> {
         of_index.sort_by_key(|child| (spans[*child].start, *child));
         let height = pack(of_index, &mut blocks);
         if let Some(block) = blocks.get_mut(index) {
-            block.height = (1 + height).min(MOST_LANES);
+            block.height = (1 + height).min(MAX_LANES);
         }
         let end = of_index.iter().map(|child| blocks[*child].end).max();
         if let (Some(block), Some(end)) = (blocks.get_mut(index), end) {
@@ -34,7 +34,7 @@ pub(super) fn lanes(spans: &[Span]) -> Vec<u32> {
     let mut lanes = vec![0; spans.len()];
     for (index, span) in spans.iter().enumerate() {
         let above = span.parent.map_or(0, |parent| lanes[parent] + 1);
-        lanes[index] = (above + blocks[index].offset).min(MOST_LANES - 1);
+        lanes[index] = (above + blocks[index].offset).min(MAX_LANES - 1);
     }
     lanes
 }
@@ -67,7 +67,7 @@ fn pack(ordered: &[usize], blocks: &mut [Block]) -> u32 {
     for index in ordered {
         let block = &mut blocks[*index];
         let height = block.height as usize;
-        let offset = first_free(&free, block.start, height).min((MOST_LANES as usize).saturating_sub(height));
+        let offset = first_free(&free, block.start, height).min((MAX_LANES as usize).saturating_sub(height));
         let last = offset + height;
         if free.len() < last {
             free.resize(last, 0);
@@ -114,9 +114,9 @@ mod tests {
     #[test]
     fn a_long_chain_and_many_at_once_stay_within_the_lanes() {
         let chain: Vec<Span> = (0..2000usize).map(|index| span(index.checked_sub(1), 0, 10)).collect();
-        assert!(lanes(&chain).iter().all(|lane| *lane < MOST_LANES));
+        assert!(lanes(&chain).iter().all(|lane| *lane < MAX_LANES));
         let mut crowd = vec![span(None, 0, 10)];
         crowd.extend((0..2000).map(|_| span(Some(0), 0, 10)));
-        assert!(lanes(&crowd).iter().all(|lane| *lane < MOST_LANES));
+        assert!(lanes(&crowd).iter().all(|lane| *lane < MAX_LANES));
     }
 }

@@ -16,12 +16,12 @@ use crate::present::flame::text_of_place;
 use crate::present::{text, words};
 
 /// Columns of a command line, at most and at least. Many launches share the space for command lines.
-const MOST_COLUMNS: usize = 2000;
+const MAX_COLUMNS: usize = 2000;
 const LEAST_COLUMNS: usize = 100;
 /// Bytes of all command lines together, before compression.
 const COMMAND_LINES: usize = 6 << 20;
 /// Frames of a call chain.
-const MOST_FRAMES: usize = 30;
+const MAX_FRAMES: usize = 30;
 
 /// The rows in the order of the columns.
 pub(super) struct Order {
@@ -177,7 +177,7 @@ fn add_texts(pack: &mut Pack, contents: &Contents<'_, '_>, rows: &Rows, order: &
         .iter()
         .map(|row| rows.members(*row as usize)[0] as usize)
         .collect();
-    let columns = (COMMAND_LINES / firsts.len().max(1)).clamp(LEAST_COLUMNS, MOST_COLUMNS);
+    let columns = (COMMAND_LINES / firsts.len().max(1)).clamp(LEAST_COLUMNS, MAX_COLUMNS);
     let mut add = |name: &str, of: &mut dyn FnMut(usize) -> String| {
         let numbers: Vec<u64> = firsts.iter().map(|index| pack.text(&of(*index))).collect();
         pack.plain(name, numbers);
@@ -230,7 +230,7 @@ fn label(callers: &Callers, launch: Option<&Launch<'_>>, index: usize, by: Group
 fn call_chain(mut frames: Frames<'_>) -> String {
     let mut lines: Vec<String> = frames
         .by_ref()
-        .take(MOST_FRAMES)
+        .take(MAX_FRAMES)
         .map(|frame| text_of_place(&frame))
         .collect();
     if frames.next().is_some() || frames.is_truncated() {

@@ -30,13 +30,13 @@ use crate::analyze::{Forest, GroupBy, Report};
 use crate::event::Nanos;
 
 /// Rows of the timeline. More launches are joined where they are alike.
-const MOST_ROWS: usize = 100_000;
+const MAX_ROWS: usize = 100_000;
 /// Up to this number of launches, times are stored in tenths of a microsecond, else in microseconds.
-const MOST_PRECISE: usize = 5_000;
+const MAX_PRECISE: usize = 5_000;
 /// Boxes of a flame graph that are narrower than one part in this many of it are left out.
 const NARROWEST: u64 = 4000;
 /// Waits in the list.
-const MOST_WAITS: usize = 200;
+const MAX_WAITS: usize = 200;
 
 /// What the page shows.
 pub struct Contents<'c, 'a> {
@@ -83,7 +83,7 @@ impl Contents<'_, '_> {
 
     /// Returns the nanoseconds of a stored unit of time.
     fn unit(&self) -> u64 {
-        if self.forest.launches.len() <= MOST_PRECISE {
+        if self.forest.launches.len() <= MAX_PRECISE {
             100
         } else {
             1000
@@ -103,7 +103,7 @@ pub fn render(contents: &Contents<'_, '_>) -> io::Result<String> {
 fn data(contents: &Contents<'_, '_>) -> io::Result<String> {
     let mut pack = Pack::default();
     let tables = Tables::of(contents.tables);
-    let rows = alike::rows(contents.forest, contents.callers, MOST_ROWS);
+    let rows = alike::rows(contents.forest, contents.callers, MAX_ROWS);
     let order = Order::by_start(contents, &rows);
     launches::add(&mut pack, contents, &rows, &order, &tables);
     add_path(&mut pack, contents, &order);
@@ -160,8 +160,8 @@ fn header(contents: &Contents<'_, '_>) -> Map<String, Value> {
         "has_path": contents.path.is_some(),
         "file": contents.file,
         "phases": Phase::ALL.map(phase),
-        "waits": report.waits.iter().take(MOST_WAITS).map(waits).collect::<Vec<_>>(),
-        "waits_omitted": report.waits.len().saturating_sub(MOST_WAITS),
+        "waits": report.waits.iter().take(MAX_WAITS).map(waits).collect::<Vec<_>>(),
+        "waits_omitted": report.waits.len().saturating_sub(MAX_WAITS),
         "removals": contents.removals.iter().map(removal).collect::<Vec<_>>(),
         "advice": report.advices.worth.iter().map(|advice| advice.saving.map(|nanos| nanos.0)).collect::<Vec<_>>(),
     });

@@ -7,7 +7,7 @@ use crate::analyze::critical_path::{Charge, Stretch};
 use crate::event::Nanos;
 
 /// Parts of the path. More cannot be told apart.
-const MOST_PARTS: u64 = 16_384;
+const MAX_PARTS: u64 = 16_384;
 
 /// A part of the path, on the row at this position, or outside of all launches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,10 +28,10 @@ pub(super) fn parts(stretches: &[Stretch], order: &Order) -> Vec<Part> {
     parts.sort_by_key(|part| part.start);
     let parts = joined(parts);
     let end = parts.last().map_or(0, |part| part.end);
-    if parts.len() as u64 <= MOST_PARTS {
+    if parts.len() as u64 <= MAX_PARTS {
         return parts;
     }
-    joined(binned(&parts, end.div_ceil(MOST_PARTS)))
+    joined(binned(&parts, end.div_ceil(MAX_PARTS)))
 }
 
 fn position(charge: Charge, order: &Order) -> Option<u32> {

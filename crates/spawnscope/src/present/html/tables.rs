@@ -11,11 +11,11 @@ use crate::present::json::{by, nanos};
 use crate::present::text;
 
 /// Rows of a table. The rest is counted.
-const MOST_ROWS: usize = 1000;
+const MAX_ROWS: usize = 1000;
 /// Columns of a label.
-const MOST_COLUMNS: usize = 300;
+const MAX_COLUMNS: usize = 300;
 /// Programs and call sites that a row names.
-const MOST_NAMED: usize = 3;
+const MAX_NAMED: usize = 3;
 
 /// The tables, and the position of each label in that of the arguments.
 pub(super) struct Tables {
@@ -28,7 +28,7 @@ impl Tables {
         let mut tables = Map::new();
         let mut arguments = HashMap::new();
         for (group_by, groups) in all {
-            let shown = &groups[..groups.len().min(MOST_ROWS)];
+            let shown = &groups[..groups.len().min(MAX_ROWS)];
             if *group_by == GroupBy::Arguments {
                 arguments = (0..)
                     .zip(shown)
@@ -52,7 +52,7 @@ fn row(group: &Group, group_by: GroupBy) -> Value {
     let sums = &group.sums;
     let is_line = group_by == GroupBy::Line;
     json!({
-        "label": text::truncate(&text::escape(&group.label), MOST_COLUMNS),
+        "label": text::truncate(&text::escape(&group.label), MAX_COLUMNS),
         "count": sums.count,
         "total": nanos((sums.timed > 0).then_some(sums.total)),
         "mean": nanos(sums.mean()),
@@ -70,8 +70,8 @@ fn row(group: &Group, group_by: GroupBy) -> Value {
 /// `dirname x 24, mv x 3`.
 fn named(counts: impl Iterator<Item = (String, u64)>) -> String {
     let named: Vec<String> = counts
-        .take(MOST_NAMED)
+        .take(MAX_NAMED)
         .map(|(label, count)| format!("{label} x {count}"))
         .collect();
-    text::truncate(&named.join(", "), MOST_COLUMNS)
+    text::truncate(&named.join(", "), MAX_COLUMNS)
 }

@@ -17,7 +17,7 @@ const INDENT: usize = 2;
 /// A narrower terminal shows the interval after the name.
 const INTERVAL_FROM: usize = 60;
 /// Longer lists of names are replaced by their number.
-const MOST_NAMES: usize = 5;
+const MAX_NAMES: usize = 5;
 
 /// Renders the whole comparison.
 pub(super) fn on_a_terminal(comparison: &Comparison, width: usize) -> String {
@@ -147,8 +147,8 @@ pub(super) fn gone(comparison: &Comparison) -> Vec<String> {
     }
     let sentences = [
         counted(&experiments, usize::MAX, ["experiment", "experiments"]),
-        counted(&cases, MOST_NAMES, ["case", "cases"]),
-        counted(&measurements, MOST_NAMES, ["measurement", "measurements"]),
+        counted(&cases, MAX_NAMES, ["case", "cases"]),
+        counted(&measurements, MAX_NAMES, ["measurement", "measurements"]),
     ];
     sentences.into_iter().flatten().collect()
 }

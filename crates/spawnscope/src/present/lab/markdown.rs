@@ -9,7 +9,7 @@ use crate::lab::outcome::{Outcome, Report, Unit};
 use crate::present::text::escape;
 
 /// Maximum x values per table.
-const MOST_ACROSS: usize = 9;
+const MAX_ACROSS: usize = 9;
 
 /// Renders the whole report.
 #[must_use]
@@ -58,7 +58,7 @@ fn cases(outcome: &Outcome, lines: &mut Vec<String>) {
 
 /// Writes a table with one line per series. Returns false if there is no x axis.
 fn series(outcome: &Outcome, lines: &mut Vec<String>) -> bool {
-    let Some(grid) = grid(outcome, MOST_ACROSS) else {
+    let Some(grid) = grid(outcome, MAX_ACROSS) else {
         return false;
     };
     let titles: Vec<String> = [vec![grid.corner], grid.x].concat();

@@ -14,7 +14,7 @@ use crate::present::palette::{PLAIN, QUIET, WARNING};
 use crate::present::text::{escape, width};
 
 /// Maximum x values per table that a reader can take in.
-const MOST_ACROSS: usize = 7;
+const MAX_ACROSS: usize = 7;
 /// Columns for one of them.
 const WIDTH_ACROSS: usize = 11;
 
@@ -78,7 +78,7 @@ pub fn end(report: &Report, comparison: Option<&Comparison>, width: usize) -> St
 fn across(page: &mut Page, outcome: &Outcome) {
     let names = outcome.series().iter().map(|(name, _)| width(name)).max();
     let fitting = page.width().saturating_sub(names.unwrap_or_default() + INDENT) / WIDTH_ACROSS;
-    let Some(grid) = grid(outcome, fitting.clamp(2, MOST_ACROSS)) else {
+    let Some(grid) = grid(outcome, fitting.clamp(2, MAX_ACROSS)) else {
         return;
     };
     let Grid {

@@ -10,7 +10,7 @@ use crate::analyze::pieces::Piece;
 use crate::event::Nanos;
 
 /// A launch that launches has a track of its own, unless its parent has more such children of the same program than this.
-const MOST_LAUNCHERS: u32 = 16;
+const MAX_LAUNCHERS: u32 = 16;
 /// Tracks are not nested deeper. Below, children stand beside their parents.
 const DEEPEST: u32 = 40;
 
@@ -93,7 +93,7 @@ impl Tracks {
             if span.is_none() && own.is_empty() {
                 continue;
             }
-            let shares = own.is_empty() || launchers[&command] > MOST_LAUNCHERS;
+            let shares = own.is_empty() || launchers[&command] > MAX_LAUNCHERS;
             let lanes = lanes.entry((command, own.is_empty())).or_default();
             let track = match span.filter(|_| shares).and_then(|span| lanes.free_at(span.start)) {
                 Some(track) => self.join(track, index),

@@ -93,10 +93,10 @@ const NOT_TOGETHER: [&[u8]; 34] = [
     b"zsh",
 ];
 /// Maximum batch size. Beyond it the fixed cost is small, and the command line must not get too long.
-const MOST_AT_ONCE: usize = 1000;
+const MAX_AT_ONCE: usize = 1000;
 /// Batches per parallel process of xargs that keep all of them busy.
 const BATCHES_EACH: usize = 4;
-const MOST_FINDINGS: usize = 3;
+const MAX_FINDINGS: usize = 3;
 /// Minimum share of distinct files, in percent. Repeated calls such as `rm -f conftest.o` are not a list of files.
 const LEAST_DISTINCT: usize = 80;
 
@@ -127,7 +127,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         all.sort_unstable();
         (key, all)
     });
-    largest(context, groups, MOST_FINDINGS)
+    largest(context, groups, MAX_FINDINGS)
         .into_iter()
         .map(|(key, all)| finding(context, key, all, &kinds[key]))
         .collect()
@@ -223,8 +223,8 @@ fn takes_many(launcher: Launcher, program: &[u8]) -> bool {
 /// Returns the number of files per launch.
 fn size(key: &BatchKey<'_>, count: usize) -> usize {
     match key.launcher {
-        Launcher::Xargs { parallel, .. } if parallel > 1 => (count / (parallel * BATCHES_EACH)).clamp(2, MOST_AT_ONCE),
-        _ => MOST_AT_ONCE,
+        Launcher::Xargs { parallel, .. } if parallel > 1 => (count / (parallel * BATCHES_EACH)).clamp(2, MAX_AT_ONCE),
+        _ => MAX_AT_ONCE,
     }
 }
 

@@ -28,9 +28,9 @@ use spawnscope_data::units;
 use table::TABLE;
 
 /// Maximum number of programs that are reported.
-const MOST_FINDINGS: usize = 5;
+const MAX_FINDINGS: usize = 5;
 /// Maximum number of forms that are shown per program.
-const MOST_FORMS: usize = 4;
+const MAX_FORMS: usize = 4;
 
 /// A launch that the shell can replace.
 struct Needless {
@@ -54,7 +54,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         launches.sort_unstable();
         (kind, launches)
     });
-    largest(context, groups, MOST_FINDINGS)
+    largest(context, groups, MAX_FINDINGS)
         .into_iter()
         .filter_map(|(kind, launches)| finding(context, *kind, launches, &kinds[kind]))
         .collect()
@@ -158,7 +158,7 @@ fn forms_of(needless: &[Needless]) -> Vec<(&Substitute, usize)> {
 }
 
 fn limits(forms: &[(&Substitute, usize)]) -> String {
-    let shown = forms.iter().take(MOST_FORMS);
+    let shown = forms.iter().take(MAX_FORMS);
     let limits: BTreeSet<&str> = shown.flat_map(|(form, _)| form.limits).copied().collect();
     let limits: Vec<&str> = limits.into_iter().collect();
     if limits.is_empty() {
@@ -188,11 +188,11 @@ fn evidence(context: &RuleContext<'_, '_>, all: &[u32], needless: &[Needless]) -
 
 fn instructions(forms: &[(&Substitute, usize)]) -> Vec<String> {
     let mut lines = vec!["do the work in the shell:".to_owned()];
-    for (form, count) in forms.iter().take(MOST_FORMS) {
+    for (form, count) in forms.iter().take(MAX_FORMS) {
         lines.extend(instead(&form.before, &format!("{}   ({})", form.after, times(*count))));
     }
-    if forms.len() > MOST_FORMS {
-        let rest: usize = forms[MOST_FORMS..].iter().map(|(_, count)| count).sum();
+    if forms.len() > MAX_FORMS {
+        let rest: usize = forms[MAX_FORMS..].iter().map(|(_, count)| count).sum();
         lines.push(format!("  and the same for other arguments ({})", times(rest)));
     }
     lines

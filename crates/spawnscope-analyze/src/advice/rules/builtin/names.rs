@@ -34,7 +34,7 @@ pub(super) fn date(call: &Call) -> Option<Substitute> {
 }
 
 /// Maximum length between `%(` and `)T`: the buffer of bash has 128 bytes.
-const MOST_FORMAT: usize = 40;
+const MAX_FORMAT: usize = 40;
 
 /// Whether strftime, which bash calls, supports the whole format. date has letters and colons that strftime lacks. Characters that the
 /// shell would read as the end of the format or as an escape are excluded.
@@ -51,7 +51,7 @@ fn is_of_strftime(format: &str) -> bool {
         }
         rest = letters.as_str();
     }
-    is_plain_text(rest) && (1..=MOST_FORMAT).contains(&format.len())
+    is_plain_text(rest) && (1..=MAX_FORMAT).contains(&format.len())
 }
 
 fn is_plain_text(text: &str) -> bool {

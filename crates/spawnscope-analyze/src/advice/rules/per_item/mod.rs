@@ -14,9 +14,9 @@ use crate::phases::Phase;
 use crate::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
 
-const MOST_FINDINGS: usize = 3;
+const MAX_FINDINGS: usize = 3;
 /// One launch takes at most this many items, so that its command line does not get too long.
-const MOST_AT_ONCE: u32 = 1000;
+const MAX_AT_ONCE: u32 = 1000;
 /// Minimum share of distinct command lines, in percent. The same question again is for the rule on repeats.
 const LEAST_DISTINCT: usize = 50;
 
@@ -40,7 +40,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         let items = of_parent.into_iter().filter(|(_, all)| are_items(context, all));
         items.for_each(|(key, mut all)| kinds.entry(key).or_default().append(&mut all));
     }
-    longest(context, kinds, MOST_FINDINGS)
+    longest(context, kinds, MAX_FINDINGS)
         .into_iter()
         .map(|(key, mut all)| {
             all.sort_unstable();
@@ -87,7 +87,7 @@ fn finding(context: &RuleContext<'_, '_>, (parent, program, subcommand, fix): Ke
              shortest run is taken for start-up",
         )
         .predicted_by(
-            Change::Batch(MOST_AT_ONCE),
-            format!("{}={MOST_AT_ONCE}", option("--batch", program, parent)),
+            Change::Batch(MAX_AT_ONCE),
+            format!("{}={MAX_AT_ONCE}", option("--batch", program, parent)),
         )
 }

@@ -84,9 +84,9 @@ fn evidence(context: &RuleContext<'_, '_>, waits: &[Wait], waited: Nanos, launch
 
 /// Names the files whose execs waited longest. `None` when no wait was inside an exec.
 fn slowest(context: &RuleContext<'_, '_>, waits: &[Wait]) -> Option<String> {
-    const MOST_NAMED: usize = 3;
+    const MAX_NAMED: usize = 3;
     let files = slowest_files(context, waits);
-    let named = files.iter().take(MOST_NAMED).map(|(path, waited, count)| {
+    let named = files.iter().take(MAX_NAMED).map(|(path, waited, count)| {
         let waits = units::counted(*count, "wait", "waits");
         format!("{} ({} in {waits})", name(path), time(*waited))
     });

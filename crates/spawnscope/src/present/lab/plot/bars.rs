@@ -14,7 +14,7 @@ use crate::present::text::truncate;
 const BAR: f64 = 17.0;
 const GROUP_GAP: f64 = 9.0;
 /// The share of the width that labels beside bars may take.
-const MOST_FOR_LABELS: f64 = 0.4;
+const MAX_FOR_LABELS: f64 = 0.4;
 /// The longest figure after a bar.
 const LONGEST_FIGURE: &str = "~8,888 us";
 
@@ -71,7 +71,7 @@ impl Bars<'_> {
             .rows
             .iter()
             .map(|row| format.width_of(&label(self.outcome, row)));
-        widths.fold(0.0, f64::max).min(format.width * MOST_FOR_LABELS) + GROUP_GAP
+        widths.fold(0.0, f64::max).min(format.width * MAX_FOR_LABELS) + GROUP_GAP
     }
 
     /// Returns the height of a group with the gap after it.

@@ -16,7 +16,7 @@ const GAP: f64 = 28.0;
 const SHAPE: f64 = 0.42;
 const LEAST_HEIGHT: f64 = 220.0;
 /// A series with more points than this has a line in a band, without marks.
-const MOST_MARKS: usize = 40;
+const MAX_MARKS: usize = 40;
 
 /// Draws the lines. Returns `None` if there is no point.
 pub(super) fn draw(outcome: &Outcome, chart: &Chart, format: &Format) -> Option<String> {
@@ -81,7 +81,7 @@ fn draw_picture(
 
 fn draw_series(svg: &mut Svg, frame: &Frame<'_>, plot: &Plot<'_>, look: Look, points: &[(f64, &Estimate)]) {
     let (colour, dash) = (colour(look.colour), dash(look.dash));
-    let is_dense = points.len() > MOST_MARKS;
+    let is_dense = points.len() > MAX_MARKS;
     // A line through a withheld point would reveal it.
     for points in points.split(|(_, y)| !is_shown(y)).filter(|points| !points.is_empty()) {
         let low = points.iter().map(|(x, y)| (*x, y.low));
