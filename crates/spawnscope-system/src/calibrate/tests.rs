@@ -26,6 +26,7 @@ fn results(rounds: u64) -> Shared<SharedResults> {
         results
             .identifications
             .add([30 * scale * u64::from(rounds::IDENTIFICATIONS)]);
+        results.opens.add([600 * scale * u64::from(rounds::OPENS)]);
     }
     results
 }
@@ -46,6 +47,7 @@ fn constants_are_medians_between_their_quartiles() {
         (Constant::PageFree, 50.0, 50.0, 50.0),
         (Constant::CowFault, 2_000.0, 3_000.0, 4_000.0),
         (Constant::ReuseFault, 800.0, 1_200.0, 1_600.0),
+        (Constant::FailedOpen, 1_200.0, 1_800.0, 2_400.0),
         (Constant::Cpuid, 60.0, 90.0, 120.0),
     ];
     assert_eq!(

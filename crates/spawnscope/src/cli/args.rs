@@ -8,10 +8,11 @@ mod doctor;
 mod hold;
 mod html;
 mod identity;
+mod record;
 mod report;
+mod whatif;
 mod window;
 
-use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -26,8 +27,12 @@ pub use self::doctor::DoctorArguments;
 pub use self::hold::HoldArguments;
 pub use self::html::HtmlArguments;
 pub use self::identity::IdentityArguments;
+use self::record::RECORD_EXAMPLES;
+pub use self::record::{CollectorChoice, RecordArguments};
 use self::report::{ADVISE_EXAMPLES, REPORT_EXAMPLES};
 pub use self::report::{AdviseArguments, Grouping, ReportArguments};
+use self::whatif::WHATIF_EXAMPLES;
+pub use self::whatif::WhatifArguments;
 pub use self::window::WindowArguments;
 use crate::analyze::phases::Phase;
 
@@ -192,183 +197,6 @@ impl Verb {
         };
         Some(&mut recording.file)
     }
-}
-
-/// Arguments of `record`.
-#[derive(Clone, Debug, Args)]
-pub struct RecordArguments {
-    /// The recording to write; an existing one is kept as FILE.old
-    #[arg(short, long, value_name = "FILE", default_value = DEFAULT_FILE, value_hint = ValueHint::FilePath)]
-    pub output: PathBuf,
-    /// Run the command N times, one recording each: FILE becomes FILE.1.db to FILE.N.db (for `diff` and `check`)
-    #[arg(long, value_name = "N", value_hint = ValueHint::Other, requires = "command", conflicts_with_all = ["all", "pid", "json"], value_parser = clap::value_parser!(u32).range(2..=1000))]
-    pub runs: Option<u32>,
-    /// Follow the process PID and what it launches from now on
-    #[arg(short, long, value_name = "PID", value_hint = ValueHint::Other, conflicts_with_all = ["all", "command"], value_parser = clap::value_parser!(i32).range(1..))]
-    pub pid: Option<i32>,
-    /// Follow every process on the machine until Ctrl-C, --duration, or the end of the command
-    #[arg(short, long)]
-    pub all: bool,
-    /// Stop recording after S seconds; the command keeps running
-    #[arg(long, value_name = "S", value_hint = ValueHint::Other, value_parser = seconds)]
-    pub duration: Option<Duration>,
-    /// Record until every process that the command launched has ended, daemons included; after the command's end, Ctrl-C ends the recording
-    #[arg(long, requires = "command", conflicts_with_all = ["all", "pid"])]
-    pub wait_for_all: bool,
-    /// How to collect events
-    #[arg(long, value_enum, default_value_t = CollectorChoice::Auto, value_name = "WHICH")]
-    pub collector: CollectorChoice,
-    /// With ptrace: do not trace the system calls between a fork and its exec; faster, but `setup`, `exec` and failed execs are unknown
-    #[arg(long)]
-    pub no_failed_execs: bool,
-    /// Also record the native call stack of each launch
-    #[arg(long)]
-    pub stacks: bool,
-    /// Also sample, HZ times a second, what each CPU runs and what processes wait for; used by `flame --phase`, --on-cpu and --off-cpu
-    #[arg(long, value_name = "HZ", value_hint = ValueHint::Other, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub sample: Option<u32>,
-    /// Size of the kernel ring buffer in KiB; raise it if events are lost [default: 16384; less if a control group limits memory]
-    #[arg(long, value_name = "KIB", value_hint = ValueHint::Other, value_parser = clap::value_parser!(u32).range(4..=1024 * 1024))]
-    pub buffer: Option<u32>,
-    /// Do not look up which script lines launch
-    #[arg(long)]
-    pub no_lines: bool,
-    /// Do not mask arguments that look like secrets
-    #[arg(long)]
-    pub no_redact: bool,
-    /// Also write the report as JSON to FILE; /dev/fd/N is an open descriptor
-    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
-    pub json: Option<PathBuf>,
-    /// Print no report and no progress
-    #[arg(short, long)]
-    pub quiet: bool,
-    /// Print which BPF programs the kernel refuses, with the end of the verifier's log
-    #[arg(short, long)]
-    pub verbose: bool,
-    #[command(flatten)]
-    pub identity: IdentityArguments,
-    /// The command and its arguments
-    #[arg(value_name = "CMD", trailing_var_arg = true, allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
-    pub command: Vec<OsString>,
-}
-
-const RECORD_EXAMPLES: &str = "\
-Examples:
-  spawnscope record -- git status
-  spawnscope record -o build.db -- make -j8
-  spawnscope record -q -o t.db -- ./test.sh
-  spawnscope record -q --json t.json -- ./test.sh
-  spawnscope record --runs 5 -- ./test.sh    five recordings, for `diff`
-  spawnscope record --sample 999 -- make     for `flame --phase load`
-  spawnscope record --collector ptrace -- make    without root
-  spawnscope record --wait-for-all -- ./start    include its daemons
-  spawnscope record -p $(pidof -s nagios) --duration 60
-  sudo spawnscope record -a --duration 10
-
-With root, or the capabilities CAP_BPF and CAP_PERFMON, eBPF collects. Without
-them, ptrace collects, which sees less, and -p and -a fail. Under sudo, the
-command runs as the user who called sudo, and that user owns the recording. A
-sudoers entry for spawnscope still permits everything (see SECURITY.md).";
-
-/// Which collector to use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum CollectorChoice {
-    /// The best one that works on this machine
-    Auto,
-    /// eBPF: every phase, lowest overhead; needs root or CAP_BPF and CAP_PERFMON
-    Ebpf,
-    /// ptrace: needs no privilege; commands only, without waits, script lines and some phases
-    Ptrace,
-}
-
-const WHATIF_EXAMPLES: &str = "\
-Examples:
-  spawnscope whatif --builtin dirname --builtin basename
-  spawnscope whatif --remove '(bash)' --remove sed
-  spawnscope whatif --batch mv=50 unpack.db
-  spawnscope whatif --vfork 'parent=python3*'
-  spawnscope whatif --remove git,parent=emacs --json
-  spawnscope whatif --cpus 8 build.db
-  spawnscope whatif --remove git --episode 2 editor.db
-  spawnscope whatif --jobs convert=4 thumbnails.db
-  spawnscope whatif --in-process jq --replace gzip=0.3
-
-The 95 % confidence interval assumes that the model is right. The model does
-not include caches, copy-on-write after a fork, or CPU frequency.";
-
-/// Arguments of `whatif`.
-#[derive(Debug, Args)]
-pub struct WhatifArguments {
-    #[command(flatten)]
-    pub recording: RecordingArgument,
-    /// Without these launches and everything that they launch
-    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
-    pub remove: Vec<String>,
-    /// As shell builtins; forks for $( ) and pipelines remain
-    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
-    pub builtin: Vec<String>,
-    /// K launches of one parent become one launch
-    #[arg(long, value_name = "SEL=K", value_hint = ValueHint::Other)]
-    pub batch: Vec<String>,
-    /// With their work done in the parent's process, by a library or a function
-    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
-    pub in_process: Vec<String>,
-    /// Started once per parent, and asked again through a pipe instead of launched again
-    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
-    pub coprocess: Vec<String>,
-    /// As another program, whose run takes RATIO of the time, for example 0.5
-    #[arg(long, value_name = "SEL=RATIO", value_hint = ValueHint::Other)]
-    pub replace: Vec<String>,
-    /// N at a time where launches of a program followed each other: all such loops, or those of SEL
-    #[arg(long, value_name = "[SEL=]N", value_hint = ValueHint::Other)]
-    pub jobs: Vec<String>,
-    /// Created by vfork or posix_spawn
-    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
-    pub vfork: Vec<String>,
-    /// With the memory of the parents in huge pages
-    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
-    pub huge_pages: Vec<String>,
-    /// Without needless `sh -c` between parent and program: all of them, or those of SEL
-    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other, num_args = 0..=1, require_equals = true, default_missing_value = "*")]
-    pub no_shell: Vec<String>,
-    /// Linked statically, without a dynamic loader
-    #[arg(long = "static", value_name = "SEL", value_hint = ValueHint::Other)]
-    pub static_: Vec<String>,
-    /// Executed directly, without wrappers (env, pyenv, scripts)
-    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
-    pub direct: Vec<String>,
-    /// Executed by absolute path, without failed execs along PATH
-    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
-    pub absolute: Vec<String>,
-    /// With each library in the first directory that the dynamic loader searches
-    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
-    pub no_search: Vec<String>,
-    /// With a parent that does not grow, so that fork stays as fast as at first
-    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
-    pub steady_parent: Vec<String>,
-    /// With an immediate teardown, regardless of memory size
-    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
-    pub no_teardown: Vec<String>,
-    /// Launched as fast as on a machine where launches are fast
-    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
-    pub quick_launch: Vec<String>,
-    /// With file descriptors closed by one close_range before the exec
-    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
-    pub close_range: Vec<String>,
-    /// With parents that reap at once: all, or those of SEL
-    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other, num_args = 0..=1, require_equals = true, default_missing_value = "*")]
-    pub reap_now: Vec<String>,
-    /// Without permission scanners that delay execs and opens
-    #[arg(long)]
-    pub no_scan: bool,
-    /// On this number of CPUs
-    #[arg(long, value_name = "N", value_hint = ValueHint::Other, value_parser = clap::value_parser!(u32).range(1..=65_536))]
-    pub cpus: Option<u32>,
-    /// Print JSON (schema_version 1)
-    #[arg(long)]
-    pub json: bool,
-    #[command(flatten)]
-    pub window: WindowArguments,
 }
 
 const TREE_EXAMPLES: &str = "\

@@ -1,0 +1,96 @@
+//! The arguments of `record`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum, ValueHint};
+
+use super::{DEFAULT_FILE, IdentityArguments, seconds};
+
+/// Arguments of `record`.
+#[derive(Clone, Debug, Args)]
+pub struct RecordArguments {
+    /// The recording to write; an existing one is kept as FILE.old
+    #[arg(short, long, value_name = "FILE", default_value = DEFAULT_FILE, value_hint = ValueHint::FilePath)]
+    pub output: PathBuf,
+    /// Run the command N times, one recording each: FILE becomes FILE.1.db to FILE.N.db (for `diff` and `check`)
+    #[arg(long, value_name = "N", value_hint = ValueHint::Other, requires = "command", conflicts_with_all = ["all", "pid", "json"], value_parser = clap::value_parser!(u32).range(2..=1000))]
+    pub runs: Option<u32>,
+    /// Follow the process PID and what it launches from now on
+    #[arg(short, long, value_name = "PID", value_hint = ValueHint::Other, conflicts_with_all = ["all", "command"], value_parser = clap::value_parser!(i32).range(1..))]
+    pub pid: Option<i32>,
+    /// Follow every process on the machine until Ctrl-C, --duration, or the end of the command
+    #[arg(short, long)]
+    pub all: bool,
+    /// Stop recording after S seconds; the command keeps running
+    #[arg(long, value_name = "S", value_hint = ValueHint::Other, value_parser = seconds)]
+    pub duration: Option<Duration>,
+    /// Record until every process that the command launched has ended, daemons included; after the command's end, Ctrl-C ends the recording
+    #[arg(long, requires = "command", conflicts_with_all = ["all", "pid"])]
+    pub wait_for_all: bool,
+    /// How to collect events
+    #[arg(long, value_enum, default_value_t = CollectorChoice::Auto, value_name = "WHICH")]
+    pub collector: CollectorChoice,
+    /// With ptrace: do not trace the system calls between a fork and its exec; faster, but `setup`, `exec` and failed execs are unknown
+    #[arg(long)]
+    pub no_failed_execs: bool,
+    /// Also record the native call stack of each launch
+    #[arg(long)]
+    pub stacks: bool,
+    /// Also sample, HZ times a second, what each CPU runs and what processes wait for; used by `flame --phase`, --on-cpu and --off-cpu
+    #[arg(long, value_name = "HZ", value_hint = ValueHint::Other, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub sample: Option<u32>,
+    /// Size of the kernel ring buffer in KiB; raise it if events are lost [default: 16384; less if a control group limits memory]
+    #[arg(long, value_name = "KIB", value_hint = ValueHint::Other, value_parser = clap::value_parser!(u32).range(4..=1024 * 1024))]
+    pub buffer: Option<u32>,
+    /// Do not look up which script lines launch
+    #[arg(long)]
+    pub no_lines: bool,
+    /// Do not mask arguments that look like secrets
+    #[arg(long)]
+    pub no_redact: bool,
+    /// Also write the report as JSON to FILE; /dev/fd/N is an open descriptor
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub json: Option<PathBuf>,
+    /// Print no report and no progress
+    #[arg(short, long)]
+    pub quiet: bool,
+    /// Print which BPF programs the kernel refuses, with the end of the verifier's log
+    #[arg(short, long)]
+    pub verbose: bool,
+    #[command(flatten)]
+    pub identity: IdentityArguments,
+    /// The command and its arguments
+    #[arg(value_name = "CMD", trailing_var_arg = true, allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
+    pub command: Vec<OsString>,
+}
+
+pub(super) const RECORD_EXAMPLES: &str = "\
+Examples:
+  spawnscope record -- git status
+  spawnscope record -o build.db -- make -j8
+  spawnscope record -q -o t.db -- ./test.sh
+  spawnscope record -q --json t.json -- ./test.sh
+  spawnscope record --runs 5 -- ./test.sh    five recordings, for `diff`
+  spawnscope record --sample 999 -- make     for `flame --phase load`
+  spawnscope record --collector ptrace -- make    without root
+  spawnscope record --wait-for-all -- ./start    include its daemons
+  spawnscope record -p $(pidof -s nagios) --duration 60
+  sudo spawnscope record -a --duration 10
+
+With root, or the capabilities CAP_BPF and CAP_PERFMON, eBPF collects. Without
+them, ptrace collects, which sees less, and -p and -a fail. Under sudo, the
+command runs as the user who called sudo, and that user owns the recording. A
+sudoers entry for spawnscope still permits everything (see SECURITY.md).";
+
+/// Which collector to use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum CollectorChoice {
+    /// The best one that works on this machine
+    Auto,
+    /// eBPF: every phase, lowest overhead; needs root or CAP_BPF and CAP_PERFMON
+    Ebpf,
+    /// ptrace: needs no privilege; commands only, without waits, script lines and some phases
+    Ptrace,
+}

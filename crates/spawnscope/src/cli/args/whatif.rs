@@ -1,0 +1,95 @@
+//! The arguments of `whatif`.
+
+use clap::{Args, ValueHint};
+
+use super::{RecordingArgument, WindowArguments};
+
+pub(super) const WHATIF_EXAMPLES: &str = "\
+Examples:
+  spawnscope whatif --builtin dirname --builtin basename
+  spawnscope whatif --remove '(bash)' --remove sed
+  spawnscope whatif --batch mv=50 unpack.db
+  spawnscope whatif --vfork 'parent=python3*'
+  spawnscope whatif --remove git,parent=emacs --json
+  spawnscope whatif --cpus 8 build.db
+  spawnscope whatif --remove git --episode 2 editor.db
+  spawnscope whatif --jobs convert=4 thumbnails.db
+  spawnscope whatif --in-process jq --replace gzip=0.3
+
+The 95 % confidence interval assumes that the model is right. The model does
+not include caches, copy-on-write after a fork, or CPU frequency.";
+
+/// Arguments of `whatif`.
+#[derive(Debug, Args)]
+pub struct WhatifArguments {
+    #[command(flatten)]
+    pub recording: RecordingArgument,
+    /// Without these launches and everything that they launch
+    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
+    pub remove: Vec<String>,
+    /// As shell builtins; forks for $( ) and pipelines remain
+    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
+    pub builtin: Vec<String>,
+    /// K launches of one parent become one launch
+    #[arg(long, value_name = "SEL=K", value_hint = ValueHint::Other)]
+    pub batch: Vec<String>,
+    /// With their work done in the parent's process, by a library or a function
+    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
+    pub in_process: Vec<String>,
+    /// Started once per parent, and asked again through a pipe instead of launched again
+    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
+    pub coprocess: Vec<String>,
+    /// As another program, whose run takes RATIO of the time, for example 0.5
+    #[arg(long, value_name = "SEL=RATIO", value_hint = ValueHint::Other)]
+    pub replace: Vec<String>,
+    /// N at a time where launches of a program followed each other: all such loops, or those of SEL
+    #[arg(long, value_name = "[SEL=]N", value_hint = ValueHint::Other)]
+    pub jobs: Vec<String>,
+    /// Created by vfork or posix_spawn
+    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
+    pub vfork: Vec<String>,
+    /// With the memory of the parents in huge pages
+    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
+    pub huge_pages: Vec<String>,
+    /// Without needless `sh -c` between parent and program: all of them, or those of SEL
+    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other, num_args = 0..=1, require_equals = true, default_missing_value = "*")]
+    pub no_shell: Vec<String>,
+    /// Linked statically, without a dynamic loader
+    #[arg(long = "static", value_name = "SEL", value_hint = ValueHint::Other)]
+    pub static_: Vec<String>,
+    /// Executed directly, without wrappers (env, pyenv, scripts)
+    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
+    pub direct: Vec<String>,
+    /// Executed by absolute path, without failed execs along PATH
+    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
+    pub absolute: Vec<String>,
+    /// With each library in the first directory that the dynamic loader searches
+    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
+    pub no_search: Vec<String>,
+    /// With a parent that does not grow, so that fork stays as fast as at first
+    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
+    pub steady_parent: Vec<String>,
+    /// With an immediate teardown, regardless of memory size
+    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
+    pub no_teardown: Vec<String>,
+    /// Launched as fast as on a machine where launches are fast
+    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
+    pub quick_launch: Vec<String>,
+    /// With file descriptors closed by one close_range before the exec
+    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
+    pub close_range: Vec<String>,
+    /// With parents that reap at once: all, or those of SEL
+    #[arg(long, value_name = "SEL", value_hint = ValueHint::Other, num_args = 0..=1, require_equals = true, default_missing_value = "*")]
+    pub reap_now: Vec<String>,
+    /// Without permission scanners that delay execs and opens
+    #[arg(long)]
+    pub no_scan: bool,
+    /// On this number of CPUs
+    #[arg(long, value_name = "N", value_hint = ValueHint::Other, value_parser = clap::value_parser!(u32).range(1..=65_536))]
+    pub cpus: Option<u32>,
+    /// Print JSON (schema_version 1)
+    #[arg(long)]
+    pub json: bool,
+    #[command(flatten)]
+    pub window: WindowArguments,
+}
