@@ -30,7 +30,7 @@ pub enum Part {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum WindowError {
     /// There are fewer episodes.
-    #[error("the recording has no episode {number}: it has {count} (`spawnscope report --full` lists them)")]
+    #[error("the recording has no episode {number}: it has {count} of them (`spawnscope report --full` lists them)")]
     NoEpisode {
         /// The requested number.
         number: usize,
@@ -41,7 +41,7 @@ pub enum WindowError {
     #[error("no process launched another one and reaped it while this machine was recorded")]
     NoEpisodes,
     /// The span is empty or outside the recording.
-    #[error("the span from {} s to {} s is empty: the recording lasts {} s", seconds(*.from), seconds(*.to), seconds(*.end))]
+    #[error("the span from {:.3} s to {:.3} s is empty: the recording lasts {:.3} s", seconds(*.from), seconds(*.to), seconds(*.end))]
     EmptySpan {
         /// Its start.
         from: Nanos,

@@ -144,29 +144,23 @@ fn failed(action: &'static str, error: &io::Error) -> CollectError {
     }
 }
 
-/// What no tracer can see, and what this one was not asked to look at.
+/// What ptrace cannot report, and what the settings leave out.
 fn missing(settings: &Settings) -> Vec<Missing> {
     let missing = |what: &str, effect: &str| Missing {
         what: what.to_owned(),
         effect: effect.to_owned(),
     };
     let mut all = vec![
-        missing(
-            Missing::SCHEDULER,
-            "create, queue and reap; what processes waited for; the critical path",
-        ),
-        missing("the loader's system calls", "which libraries were searched for"),
+        missing(Missing::SCHEDULER, "create, queue, reap, waits, critical path"),
+        missing("the loader's system calls", "library searches"),
     ];
     all.push(if settings.failed_execs {
-        missing(
-            "system calls of programs",
-            "failed execs, and the time in execs, after a process's first exec",
-        )
+        missing("system calls of programs", "time and failures of later execs")
     } else {
         missing("system calls before an exec", "setup, exec and failed execs")
     });
     if settings.script_lines {
-        all.push(missing("memory of the parent at a launch", "lines of scripts"));
+        all.push(missing("memory of the parent at a launch", "script lines"));
     }
     if settings.stacks || settings.sample.is_some() {
         all.push(missing("stacks", "native call chains and samples"));

@@ -140,10 +140,11 @@ pub enum Verb {
     /// loader. Spawnscope prints its pid, and any profiler or debugger can attach. Press Enter on the terminal to continue it.
     #[command(after_help = hold::EXAMPLES)]
     Hold(HoldArguments),
-    /// Run a command without the shells that it needs not
+    /// Run a command without needless `sh -c` shells
     ///
-    /// Programs launch others through `sh -c TEXT`. Where TEXT is provably one simple command, a library that is loaded into the
-    /// command and all that it launches starts it without the shell. The command itself is unchanged.
+    /// Many programs launch others through `sh -c TEXT`. Spawnscope loads a library into the command and everything that it
+    /// launches. Where TEXT is provably one simple command, the library starts it without the shell. The programs themselves are
+    /// unchanged.
     #[command(after_help = accel::EXAMPLES)]
     Accel(AccelArguments),
     /// Measure what a launch costs on this machine, and what makes it slow

@@ -190,5 +190,5 @@ fn largest_cause(report: &Report) -> Option<String> {
             format!("for {launches} by {label}")
         }
     };
-    Some(format!(", the largest part {cause} ({part})"))
+    Some(format!(", the largest part of that ({part}) {cause}"))
 }

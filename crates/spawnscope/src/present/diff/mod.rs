@@ -127,8 +127,8 @@ fn condition(condition: &Condition) -> String {
             format!("Architectures differ: {before} before, {after} after. Times cannot be compared.")
         }
         Condition::Constant(what, before, after) => format!(
-            "The machine differs: {} was {} before, {} after. Times differ for that reason, too.",
-            what.name(),
+            "The machines differ: {} took {} before, {} after. This also changes times.",
+            what.name().replace('_', " "),
             span(*before),
             span(*after)
         ),
