@@ -1,4 +1,4 @@
-//! Chooses the window of a recording that a user asked for.
+//! Chooses the window for the part of a recording that the user requested.
 
 use super::{Window, WindowSpan, episodes};
 use crate::tree::Forest;
@@ -9,9 +9,9 @@ use thiserror::Error;
 /// The part of a recording to explain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// All of it. What determined the wall is unknown for a recording of the whole machine.
+    /// All of it. A recording of the whole machine then has no critical path.
     Whole,
-    /// What one process determined: the command, the process of `-p`, or the busiest episode on the machine.
+    /// The usual part: all of a recorded command or of the process of `-p`; the busiest episode of a machine.
     Main,
     /// The episode with this number, from 1, in the order of `episodes`.
     Episode(usize),
@@ -37,7 +37,7 @@ pub enum WindowError {
         /// How many there are.
         count: usize,
     },
-    /// A machine on which nothing was launched, or nothing ended.
+    /// The recording of a machine has no episode: nothing was launched, or nothing was reaped.
     #[error("no process launched another one and reaped it while this machine was recorded")]
     NoEpisodes,
     /// The span is empty or outside the recording.

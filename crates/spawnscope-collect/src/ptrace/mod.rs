@@ -25,7 +25,7 @@ use spawnscope_system::signals::ChildChanges;
 use self::tracing::Tracing;
 use super::{CollectError, Collector, Follow, Refusal, Settings};
 
-/// How long to wait for traced processes to be let go of. Most are within a millisecond; a parent in vfork cannot be.
+/// Maximum time to wait until all traced processes are released. Most are released within a millisecond; a parent in vfork cannot be.
 const MAX_DETACHING: Duration = Duration::from_millis(500);
 /// How long the tracing thread may take to report the end of a command that has ended.
 const MAX_REAPING: Duration = Duration::from_secs(5);
@@ -39,7 +39,7 @@ struct Shared {
     notices: Mutex<Vec<String>>,
     /// The wait status of the command.
     command_status: Mutex<Option<i32>>,
-    /// Whether to let go of all processes.
+    /// Whether to release all processes.
     is_to_detach: AtomicBool,
     /// Readable when there are many events.
     is_full: OwnedFd,
@@ -83,7 +83,7 @@ fn signal(eventfd: &OwnedFd) {
 pub struct PtraceCollector {
     missing: Vec<Missing>,
     shared: Arc<Shared>,
-    /// Disconnected when the tracing thread has let go of all processes.
+    /// Disconnected when the tracing thread has released all processes.
     detached: Receiver<()>,
 }
 
@@ -152,7 +152,7 @@ fn missing(settings: &Settings) -> Vec<Missing> {
     };
     let mut all = vec![
         missing(Missing::SCHEDULER, "create, queue, reap, waits, critical path"),
-        missing("the loader's system calls", "library searches"),
+        missing("the loader's system calls", "library search"),
     ];
     all.push(if settings.failed_execs {
         missing("system calls of programs", "time and failures of later execs")
@@ -199,7 +199,7 @@ impl Collector for PtraceCollector {
         true
     }
 
-    /// The recorder's own thread is not traced, so what tracing costs a system call cannot be measured in it.
+    /// The recorder's own thread is not traced, so the cost that tracing adds to a system call cannot be measured in it.
     fn as_followed(&self, _: &mut dyn FnMut()) -> Result<(), CollectError> {
         Err(CollectError::CommandOnly)
     }
@@ -211,7 +211,7 @@ impl Collector for PtraceCollector {
         let _ = self.detached.recv_timeout(MAX_DETACHING);
     }
 
-    /// The tracing thread reaps the command as long as it traces it, because a tracer's wait and a parent's wait are one here.
+    /// While the command is traced, the tracing thread reaps it: for a parent that is also the tracer, there is only one wait.
     fn reap(&mut self, command: Pid) -> Option<i32> {
         let until = Instant::now() + MAX_REAPING;
         while Instant::now() < until {

@@ -1,4 +1,4 @@
-//! Chooses the collector of `record`, and says what the choice means.
+//! Chooses the collector of `record`, and prints what is unknown with it.
 
 use anyhow::Result;
 
