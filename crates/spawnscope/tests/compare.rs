@@ -138,7 +138,7 @@ fn several_runs_tell_change_from_noise() {
 }
 
 #[test]
-fn sides_must_be_told_apart() {
+fn sides_must_be_separated() {
     let folder = Folder::new();
     assert!(
         folder

@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_is_told_from_a_program_that_is_passed_its_own_name() {
+    fn a_script_is_distinguished_from_a_program_that_is_passed_its_own_name() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("script");
         let name = file.to_str().unwrap();

@@ -142,9 +142,8 @@ pub enum Verb {
     Hold(HoldArguments),
     /// Run a command without needless `sh -c` shells
     ///
-    /// Many programs launch others through `sh -c TEXT`. Spawnscope loads a library into the command and everything that it
-    /// launches. Where TEXT is provably one simple command, the library starts it without the shell. The programs themselves are
-    /// unchanged.
+    /// Many programs launch others through `sh -c TEXT`. A library, loaded into the command and everything that it launches,
+    /// starts TEXT without the shell where TEXT is provably one simple command. The programs themselves are unchanged.
     #[command(after_help = accel::EXAMPLES)]
     Accel(AccelArguments),
     /// Measure what a launch costs on this machine, and what makes it slow
