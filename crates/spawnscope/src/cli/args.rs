@@ -104,7 +104,7 @@ pub enum Verb {
     Diff(DiffArguments),
     /// Fail when a command exceeds a budget for its launches
     ///
-    /// Budgets are options or stand in spawnscope.toml. Prints which budgets are exceeded, by which script lines, and what to change.
+    /// Budgets are options, or set in spawnscope.toml. Prints which budgets are exceeded, by which script lines, and what to change.
     /// Prefer budgets for counts: they do not depend on the machine.
     #[command(after_help = check::EXAMPLES)]
     Check(CheckArguments),
@@ -130,7 +130,7 @@ pub enum Verb {
     /// Export the launches in another format
     ///
     /// A Perfetto trace has one group of tracks: the critical path, and the processes, nested by parent in order of creation. Launches
-    /// of one program by one parent share tracks where they do not overlap, so that a loop takes a few. Select a launch to see its
+    /// of one program by one parent share tracks where they do not overlap, so that a loop takes few tracks. Select a launch to see its
     /// arguments, working directory, exit status, call site, and how long it waited for a CPU and its parent for it.
     #[command(after_help = EXPORT_EXAMPLES)]
     Export(ExportArguments),

@@ -127,7 +127,7 @@ fn condition(condition: &Condition) -> String {
             format!("Architectures differ: {before} before, {after} after. Times cannot be compared.")
         }
         Condition::Constant(what, before, after) => format!(
-            "The machines differ: {} took {} before, {} after. This also changes times.",
+            "The machines differ: {} took {} before, {} after. Times differ for this reason, too.",
             what.name().replace('_', " "),
             span(*before),
             span(*after)
