@@ -150,7 +150,7 @@ impl Tracing {
     /// Lets a stopped thread continue.
     pub(super) fn resume(&mut self, thread: Pid, stop: Stop) {
         if self.is_detaching {
-            self.let_go(thread, stop);
+            self.release(thread, stop);
             return;
         }
         let traces_calls = self.processes.of(thread).is_some_and(|process| process.setup.is_some());
@@ -162,7 +162,7 @@ impl Tracing {
     }
 
     /// Detaches from a stopped thread. If its loader has not reached the detour yet, the detour will have no effect.
-    fn let_go(&mut self, thread: Pid, stop: Stop) {
+    fn release(&mut self, thread: Pid, stop: Stop) {
         self.processes.remove(thread);
         self.tracer.resume(thread, stop.detachment());
     }
@@ -173,7 +173,7 @@ impl Tracing {
             return;
         };
         self.untraced.add(thread, traced.launch);
-        self.let_go(thread, stop);
+        self.release(thread, stop);
     }
 
     fn report_end_of_untraced(&mut self, launch: LaunchId, at: Nanos) {
