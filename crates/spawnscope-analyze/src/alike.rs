@@ -36,7 +36,7 @@ impl Rows {
         &self.members[start as usize..self.ends[row] as usize]
     }
 
-    /// Returns the row of the parents. Parents precede their children.
+    /// Returns the row that contains the parents of a row's launches. Parents precede their children.
     #[must_use]
     pub fn parent(&self, row: usize) -> Option<usize> {
         self.parents[row].map(|parent| parent as usize)

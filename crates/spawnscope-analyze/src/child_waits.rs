@@ -1,6 +1,6 @@
 //! Recognizes waits for children that a recording shows as waits for a CPU. A parent that is woken on the CPU where its child runs stays
-//! runnable until the child is gone, and then reaps it without blocking: it waited for the child, and would have on any CPU. Such slices are
-//! rewritten as waits that the end of the child ended.
+//! runnable until the child has ended, and then reaps it without blocking. It waited for the child, and on a free CPU it would have, too.
+//! Such slices are rewritten as waits that ended with the child.
 
 use std::collections::HashSet;
 
@@ -21,7 +21,7 @@ pub(super) struct Reaps(Grouped<Reap>);
 pub(super) struct Reap {
     /// Its index in the forest.
     pub(super) child: u32,
-    /// When it could be reaped.
+    /// When it became a zombie, which can be reaped.
     pub(super) zombie: Nanos,
     /// When the parent's wait for it returned, after `zombie`.
     pub(super) reaped: Nanos,
@@ -85,7 +85,7 @@ fn waits_of(timelines: &Timelines, reaps: &Reaps, thread: ThreadIndex) -> Vec<(T
         let ended = ended.filter(|reap| woken < reap.zombie && reap.zombie <= back);
         let ended = ended.filter(|reap| creator_of(timelines, reap.child, launch) == thread);
         let reap = *ended.max_by_key(|reap| reap.zombie)?;
-        // What the parent did before it reaped the child would have fitted into the wait, so it would have waited anyway.
+        // The work of the parent before the reaping is shorter than the wait, so on a free CPU the parent would have waited as well.
         let worked = reap.reaped.since(back);
         let is_wait = worked < reap.zombie.since(woken) && can_be_a_wait(&slice);
         is_wait.then_some((thread, index, reap))
@@ -98,13 +98,13 @@ pub(crate) fn creator_of(timelines: &Timelines, child: u32, parent: u32) -> Thre
     timelines.threads[child as usize].creator.get().unwrap_or(parent)
 }
 
-/// Whether the recording contains the creation of a thread. Without that, a replay never starts it, and a wait for it would not end.
+/// Whether the recording contains the creation of a thread. Otherwise a replay never starts it, and a wait for it would not end.
 pub(crate) fn is_created(timelines: &Timelines, thread: ThreadIndex) -> bool {
     let thread = timelines.threads[thread as usize];
     thread.creator.get().is_some() && thread.created.get().is_some()
 }
 
-/// Whether the wait before the wait for a CPU may become part of one for a child. A sleep or a wait for a disk stays what it is.
+/// Whether the wait before the wait for a CPU may become part of one for a child. A sleep or a wait for a disk must not.
 fn can_be_a_wait(slice: &SliceRow) -> bool {
     match slice.reason {
         LeftCpu::Created | LeftCpu::Ended => false,

@@ -1,5 +1,5 @@
-//! The wall that hangs on a command: what the command would save if none of its launches were made, with their own waits, sleeps and
-//! permission scanner. The launch tax of a command may be small while most of the wall hangs on it.
+//! The wall that hangs on a command: the time that would be saved without any of its launches, their waits, sleeps and permission scans
+//! included. The launch tax of a command may be small while most of the wall hangs on it.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -21,7 +21,7 @@ pub struct Hanging {
     pub label: Vec<u8>,
     /// Number of its launches.
     pub count: u64,
-    /// What removing them saves: expected value, lower and upper end of the confidence interval.
+    /// The saving without these launches: expected value, lower and upper end of the confidence interval.
     pub saving: [Nanos; 3],
     /// Whether its launches mostly lead to another command of the list: a shell, `env`, or one launch around everything.
     pub is_wrapper: bool,
@@ -33,11 +33,11 @@ const MAX_REPLAYED: usize = 8;
 const MAX_REPLAYED_OF_LARGE: usize = 5;
 /// From this number of launches a recording is large.
 const LARGE: usize = 20_000;
-/// Nothing worth a replay hangs on commands that run during less than this share of the wall.
+/// Commands that run during less than this share of the wall are not replayed: little can hang on them.
 const LEAST_SHARE: f64 = 0.02;
 /// Maximum number of launches in concurrent replays, as for advice.
 const MAX_AT_ONCE: usize = 300_000;
-/// Programs that only launch what their arguments or input say.
+/// Programs that only launch the commands in their arguments or input.
 const LAUNCHERS: [&[u8]; 18] = [
     b"chroot",
     b"env",
@@ -58,7 +58,7 @@ const LAUNCHERS: [&[u8]; 18] = [
     b"unshare",
     b"xargs",
 ];
-/// A command is a wrapper when its launches are at most this many, and nearly the whole wall hangs on it and on another command below it.
+/// A command is a wrapper if it has at most this many launches, and nearly the whole wall hangs both on it and on a command below it.
 const SINGLE: u64 = 2;
 /// Share of the wall that counts as nearly the whole.
 const NEARLY_ALL: f64 = 0.9;
@@ -98,7 +98,7 @@ pub(crate) fn hanging(whatif: &WhatIf<'_, '_>) -> Vec<Hanging> {
     all
 }
 
-/// Returns the commands that run during most of the wall. Launches are in order of creation, so one pass measures that.
+/// Returns the commands that run during most of the wall. Launches are in order of creation, so one pass measures this.
 fn candidates<'a>(forest: &Forest<'a>, wall: Nanos) -> Vec<(Command<'a>, Vec<u32>)> {
     let mut commands: HashMap<Command<'a>, Candidate> = HashMap::new();
     for (index, launch) in (0..).zip(&forest.launches) {
@@ -143,7 +143,7 @@ fn mark_wrappers(all: &mut [Hanging], names: &[&[u8]], whatif: &WhatIf<'_, '_>) 
     }
 }
 
-/// Adds to each command what hangs on it, and moves these commands to the front, the largest first.
+/// Adds to each command the time that hangs on it, and moves these commands to the front, the longest time first.
 pub(super) fn rank_by_hanging(groups: &mut [Group], hanging: &[Hanging]) {
     let by_label: HashMap<&[u8], Nanos> = hanging
         .iter()

@@ -21,7 +21,7 @@ pub struct Work {
     pub time: Nanos,
 }
 
-/// The culprit must have this share of the wall hanging on it.
+/// Minimum share of the wall that hangs on a culprit.
 const LEAST_SHARE: f64 = 0.2;
 
 /// Returns the command with the most work on the critical path.

@@ -1,4 +1,4 @@
-//! What each of the costliest programs and lines is worth: the predicted saving without all of its launches.
+//! For each of the costliest programs and lines, the predicted saving without all of its launches.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;

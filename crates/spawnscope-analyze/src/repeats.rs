@@ -1,4 +1,4 @@
-//! Command lines that were launched again and again, identical in all arguments and in the working directory.
+//! Command lines that were launched repeatedly with the same arguments in the same working directory.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ type CommandLine<'a> = (&'a [u8], Option<&'a [u8]>);
 /// Number of launches and their summed wall time, in nanoseconds.
 type Sums = (u64, u64);
 
-/// A command line that was launched less often is not a habit.
+/// Minimum number of launches of a repeated command line.
 const LEAST: u64 = 5;
 /// Maximum number of command lines that are reported.
 const MOST: usize = 10;

@@ -1,4 +1,4 @@
-//! What of a tree is shown: alike siblings folded into one line, only some launches with what led to them, only the upper levels.
+//! Selects the lines of a tree: alike siblings as one line, only some launches with their ancestors, or only the upper levels.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use crate::tree::{Forest, Step};
 use spawnscope_data::event::Nanos;
 
-/// This many alike siblings are folded: the first one is shown, the others are counted.
+/// From this many alike siblings on, only the first one is shown and the others are counted.
 const FOLDED_FROM: usize = 4;
 
 /// Which lines of a tree are shown. The default shows all launches.
@@ -25,7 +25,7 @@ pub struct TreeOptions<'o> {
 pub enum Line {
     /// A launch.
     Launch(Step),
-    /// Later siblings like the launch above, with everything that they launched.
+    /// The siblings that are like the launch above, with their descendants.
     Folded {
         /// Depth of the siblings.
         depth: usize,

@@ -1,5 +1,5 @@
 //! The environment that a shell passes to its only command: dash and bash set PWD, bash also `_` and SHLVL, dash drops what is not a
-//! variable's name. Both list their variables by their hash tables, so the order is reproduced too. Where a variable changes what a
+//! variable's name. Both pass the variables on in the order of their hash tables, so that order is reproduced too. Where a variable changes what a
 //! shell does, the shell is used.
 
 use libc::c_char;
@@ -83,7 +83,7 @@ pub struct Environment {
     last_command: PathBuffer,
 }
 
-/// What the caller has to know about the variables.
+/// Properties of the variables that decide about skipping the shell.
 pub struct Found<'a> {
     pub path: Option<&'a [u8]>,
     /// Whether bash takes its caller for a remote shell if its standard input is a socket, and then reads start-up files.
@@ -107,7 +107,7 @@ impl Environment {
         self.ordered.as_ptr()
     }
 
-    /// Reads a shell's environment. `None` when the shell has to.
+    /// Reads the environment that a shell would get. `None` if only the shell can treat it correctly.
     ///
     /// # Safety
     /// `environment` is an array of C strings that ends with NULL, and outlives this value.
@@ -163,7 +163,7 @@ impl Environment {
         Some(found)
     }
 
-    /// Puts the variables into the shell's order, and adds the command where the shell does.
+    /// Puts the variables into the shell's order, and adds bash's `_` where bash has it.
     pub fn finish(&mut self, shell: Shell, program: &[u8]) -> Option<()> {
         if shell == Shell::Bash && !self.last_command.set(&[b"_=", program]) {
             return None;
@@ -226,7 +226,7 @@ impl Environment {
         Some(())
     }
 
-    /// Makes PWD the working directory's path. `None` if it has none.
+    /// Sets PWD to the path of the working directory. `None` if the directory has none.
     fn set_working_directory(&mut self) -> Option<*const c_char> {
         let buffer = self.working_directory.as_mut_slice();
         buffer.get_mut(..4)?.copy_from_slice(b"PWD=");
@@ -297,7 +297,7 @@ fn buckets(shell: Shell) -> usize {
     }
 }
 
-/// The list of a shell's hash table that a name is in.
+/// Returns the list of the shell's hash table that contains a name.
 fn bucket(shell: Shell, name: &[u8]) -> usize {
     match shell {
         Shell::Dash => {

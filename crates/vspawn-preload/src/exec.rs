@@ -15,11 +15,11 @@ unsafe extern "C" {
 
 /// The environment of this process.
 pub fn own_environment() -> Strings {
-    // SAFETY: libc keeps it; that another thread changes it is the race of every exec function.
+    // SAFETY: libc keeps it. Another thread may change it meanwhile, as with every exec function.
     unsafe { environ }
 }
 
-/// Executes the program of a `sh -c` that needs no shell. Returns if the real function is to be called.
+/// Executes the program of a `sh -c` that needs no shell. If it returns, the caller has to call the real function.
 ///
 /// # Safety
 /// The arguments are valid for `execve`.
@@ -69,7 +69,7 @@ pub unsafe fn found(file: *const c_char, path: &mut PathBuffer) -> Option<*const
     }
 }
 
-/// Whether an exec may be one of a shell. Keeps the buffers off the stack of all others.
+/// Whether an exec may be one of a shell. All other execs then do not need the buffers on their stack.
 unsafe fn is_candidate(path: *const c_char) -> bool {
     // SAFETY: the callers pass a C string or NULL.
     !path.is_null() && unsafe { is_named_as_shell(path) }

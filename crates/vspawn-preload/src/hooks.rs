@@ -46,7 +46,7 @@ macro_rules! hooks {
                     if !found.is_null() {
                         return found;
                     }
-                    // Only before the constructor: another library's may launch.
+                    // Only before the constructor has run: the constructor of another library may launch something.
                     let found = look_up(concat!(stringify!($name), "\0"));
                     FOUND.store(found, Relaxed);
                     found
@@ -77,7 +77,7 @@ fn look_up(name: &'static str) -> *mut c_void {
     unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr().cast()) }
 }
 
-/// Runs before the program: looking up takes the loader's lock, which a child of vfork may not wait for.
+/// Runs before the program. A lookup takes the loader's lock, for which a child of vfork must not wait.
 extern "C" fn construct() {
     look_up_all();
     crate::settings::read();

@@ -1,4 +1,5 @@
-//! The lock of `popen` and `system`. It names its holder's process, so that a process forked while another thread held it is not stuck.
+//! The lock of `popen` and `system`. It contains the pid of its holder, so that a process that is forked while another thread holds it
+//! does not wait for ever.
 
 use core::sync::atomic::{AtomicI32, Ordering};
 

@@ -1,5 +1,5 @@
-//! Names that a shell does not look up in PATH: builtins and reserved words of dash and bash, in all versions. The union serves both, so
-//! that a text means the same whichever shell is installed.
+//! Names that a shell does not look up in PATH: builtins and reserved words of dash and bash, in all versions. One list serves both, so
+//! the decision does not depend on the installed shell.
 
 /// Sorted, for a binary search.
 const NAMES: &[&[u8]] = &[

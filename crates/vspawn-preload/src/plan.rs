@@ -11,7 +11,7 @@ use crate::shell::{Shell, is_named_as_shell, shell_at};
 use crate::strings::{PathBuffer, bytes};
 use crate::text::{Refusal, WORDS_MAX, Words};
 
-/// What is executed instead of a shell. It is filled in place, on the stack of the caller: 20 KiB.
+/// The launch that replaces a shell. Its 20 KiB are on the stack of the caller, so it is filled in place.
 pub struct Plan {
     words: Words,
     arguments: [*const c_char; WORDS_MAX + 1],
@@ -133,7 +133,7 @@ unsafe fn text_of<'a>(argv: *const *const c_char) -> Option<&'a [u8]> {
     // SAFETY: three arguments are there, so that a fourth entry is; arguments are C strings.
     unsafe {
         let is_command = (*argv.add(3)).is_null() && bytes(option) == b"-c";
-        // With a dash in front of its name, a shell is a login shell.
+        // A shell whose argv[0] begins with a hyphen is a login shell.
         (is_command && is_named_as_shell(shell) && !bytes(shell).starts_with(b"-")).then(|| bytes(text))
     }
 }
@@ -143,7 +143,8 @@ fn is_empty(mask: &sigset_t) -> bool {
     (1..=64).all(|signal: c_int| unsafe { libc::sigismember(mask, signal) } != 1)
 }
 
-/// Whether a shell would pass on what it has: dash empties the signal mask, and both attend to SIGCHLD and to the difference of ids.
+/// Whether a shell would pass on its signals and ids unchanged: dash empties the signal mask, and both shells change their behaviour if
+/// SIGCHLD is ignored or the real and effective ids differ.
 fn is_ordinary_process(looks_at_mask: bool) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     let mut mask = 0_u64;

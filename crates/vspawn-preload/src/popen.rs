@@ -42,7 +42,7 @@ static TABLE: Table = Table {
     count: AtomicUsize::new(0),
 };
 
-/// What `popen` was asked for.
+/// The mode of a `popen`.
 #[derive(Clone, Copy)]
 struct Mode {
     reads: bool,
@@ -162,7 +162,7 @@ fn take(file: *mut FILE) -> Option<Stream> {
     slot.take()
 }
 
-/// Closes a stream and waits for its child. As in libc, the child's status tells more than what closing returned.
+/// Closes a stream and waits for its child. As in libc, the child's status is returned, not the result of closing.
 fn close(stream: Stream) -> c_int {
     // SAFETY: the stream is open, and nobody else's.
     let closed = unsafe { real::fclose(stream.file) };

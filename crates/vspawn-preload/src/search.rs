@@ -1,4 +1,4 @@
-//! The search for a command in PATH, as dash and bash both do it. Where they might differ, the shell does it.
+//! The search for a command in PATH, for the cases in which dash and bash agree. In all others, the shell searches.
 
 use libc::{S_IFMT, S_IFREG, X_OK, c_char};
 

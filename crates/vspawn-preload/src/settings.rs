@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering::Relaxed};
 
 use crate::strings::bytes;
 
-/// What became of a `sh -c TEXT`. The order is that of the page, which `spawnscope accel --explain` reads.
+/// The outcome of a `sh -c TEXT`. The order is that of the page, which `spawnscope accel --explain` reads.
 #[derive(Clone, Copy)]
 pub enum Counter {
     /// The shell was skipped.
@@ -16,7 +16,7 @@ pub enum Counter {
     Builtin,
     /// A variable changes what the shell does.
     Environment,
-    /// Signals, ids or standard input are such that a shell would change them.
+    /// The shell would change signals or ids, or read standard input as a remote shell.
     Process,
     /// The program was not found, or cannot be executed.
     Program,
@@ -52,7 +52,7 @@ pub fn settings() -> Settings {
     }
 }
 
-/// Counts, if anyone wants to know.
+/// Counts, if `--explain` wants the counts.
 pub fn count(counter: Counter) {
     let page = COUNTERS.load(Relaxed);
     if !page.is_null() {

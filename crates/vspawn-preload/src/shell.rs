@@ -17,7 +17,7 @@ const KNOWN: [(&core::ffi::CStr, Shell); 4] = [
     (c"/bin/bash", Shell::Bash),
 ];
 
-/// Whether a path or an argv[0] is named as a shell that may be known. Cheap: this is asked about every exec.
+/// Whether the base name of a path or an argv[0] is that of a known shell. This runs at every exec, so it is cheap.
 ///
 /// # Safety
 /// `path` is a C string.
@@ -27,7 +27,7 @@ pub unsafe fn is_named_as_shell(path: *const c_char) -> bool {
     name == b"sh" || name == b"dash" || name == b"bash"
 }
 
-/// Finds out which shell a path leads to. It is asked at each launch: `chroot` and upgrades change the answer.
+/// Finds out which shell a path leads to. The result is not kept, because `chroot` and upgrades change it.
 pub fn shell_at(path: *const c_char) -> Option<Shell> {
     let program = status_of(path).ok()?;
     KNOWN.iter().find_map(|(known, shell)| {

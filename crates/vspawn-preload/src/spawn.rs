@@ -1,5 +1,5 @@
-//! The spawn hooks. Actions that change the directory are not looked into: after the first of them, this process's spawns with actions
-//! go to the shell.
+//! The spawn hooks. File actions cannot be read, and one that changes the directory would change the search and PWD. So after the first
+//! such action in a process, its spawns with file actions go to the shell.
 
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};

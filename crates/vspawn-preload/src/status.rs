@@ -1,4 +1,4 @@
-//! How a child ended, as the skipped shell would have said it: dash waits for its command, prints the signal that killed it, and exits
+//! The status of a child as the skipped shell would have reported it: dash waits for its command, prints the signal that killed it, and exits
 //! with 128 + n; bash is replaced by its command.
 
 use libc::{c_int, pid_t};

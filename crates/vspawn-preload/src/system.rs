@@ -1,4 +1,4 @@
-//! `system`, for all texts: the count of callers that share the ignored SIGINT and SIGQUIT must be one.
+//! `system`, for all texts. The callers that wait at the same time share the ignored SIGINT and SIGQUIT, so one count must contain all.
 
 use core::cell::UnsafeCell;
 use core::mem::{MaybeUninit, zeroed};

@@ -1,4 +1,4 @@
-//! Reads a shell's text: proves that it is one simple command, and divides it into words. Pure: no system calls, no environment.
+//! Parses the TEXT of `sh -c TEXT`: proves that it is one simple command, and divides it into words. No system calls, no environment.
 //!
 //! Accepted: plain characters, `'…'`, `"…"` and backslashes, where dash and bash agree on the meaning in every locale. The tests compare
 //! the outcome with both shells.
@@ -23,7 +23,7 @@ pub struct Words {
 pub enum Refusal {
     /// It is longer than the buffers.
     Long,
-    /// It has syntax that only a shell is to read.
+    /// It has syntax that is left to a shell.
     Syntax,
     /// Its command is, or may be, a builtin or a reserved word.
     Builtin,
@@ -68,7 +68,7 @@ impl Words {
     /// Divides a text into words.
     ///
     /// # Errors
-    /// When a shell has to read the text.
+    /// When the text is left to a shell.
     pub fn read(&mut self, text: &[u8]) -> Result<(), Refusal> {
         (self.length, self.count) = (0, 0);
         if text.len() > TEXT_MAX {

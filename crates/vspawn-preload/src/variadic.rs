@@ -49,7 +49,7 @@ variadic!(execl, inspect_execl);
 variadic!(execlp, inspect_execlp);
 variadic!(execle, inspect_execle);
 
-/// The arguments as an array if there are exactly three. After a NULL, the registers hold nothing.
+/// Returns the arguments as an array if there are exactly three. Registers after the NULL are undefined.
 fn three(arguments: [Text; 4]) -> Option<[Text; 4]> {
     (arguments.iter().position(|argument| argument.is_null()) == Some(3)).then_some(arguments)
 }

@@ -1,5 +1,5 @@
-//! Fixes in the language of the program that launches: how to keep an answer, to launch without a shell, to wait. A fix in another language
-//! would not help its author.
+//! Fixes in the language of the program that launches: how to keep an answer, launch without a shell, or wait. A fix in another language
+//! would be of no use.
 
 use crate::patterns::runtimes::Runtime;
 
@@ -59,7 +59,7 @@ pub(super) fn without_shell(runtime: Runtime) -> &'static [&'static str] {
     }
 }
 
-/// Returns how to do what the shell did around the program, one line each.
+/// Returns how to replace the shell's redirections, directory and variables, one line each.
 pub(super) fn instead_of_shell_syntax(runtime: Runtime) -> &'static [&'static str] {
     match runtime {
         Runtime::Python => {

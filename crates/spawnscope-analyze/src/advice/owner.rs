@@ -15,14 +15,14 @@ pub enum Owner {
     User,
     /// A generator: an edit is lost at the next run of Autoconf, Automake, Libtool or CMake.
     Generated,
-    /// Somebody else, who delivered an installed package or a vendored dependency.
+    /// A third party: an installed package or a vendored dependency.
     ThirdParty,
 }
 
 /// Code that the user does not maintain.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Foreign {
-    /// Who maintains it. Never the user.
+    /// Its owner, who is never the user.
     pub owner: Owner,
     /// The file that requests most of the launches.
     pub file: Vec<u8>,
@@ -102,8 +102,8 @@ impl Owner {
     }
 }
 
-/// Returns whose code requests most of the launches of a finding. `None` when it is the user's, when it is unknown, and for rules whose fix
-/// is elsewhere.
+/// Returns the code that requests most of the launches of a finding, if the user does not maintain it. `None` also when that is unknown,
+/// and for rules whose fix is elsewhere.
 pub(super) fn foreign(context: &RuleContext<'_, '_>, rule: &str, launches: &[u32]) -> Option<Foreign> {
     if FIXED_ELSEWHERE.contains(&rule) {
         return None;
@@ -123,7 +123,7 @@ pub(super) fn foreign(context: &RuleContext<'_, '_>, rule: &str, launches: &[u32
     })
 }
 
-/// Returns the script that requested a launch. `None` for compiled programs, whose user wrote their arguments, not their code.
+/// Returns the script that requested a launch. `None` for compiled programs: their user maintains their arguments only.
 fn file_of<'g>(context: &RuleContext<'g, '_>, launch: u32) -> Option<&'g [u8]> {
     let call_site = context.callers.of(launch as usize);
     let of_call_site = call_site.filter(|call_site| call_site.language != Language::Native);

@@ -45,7 +45,7 @@ impl Line<'_> {
     }
 }
 
-/// What culprits are looked for in.
+/// The runs and their advice, in which culprits are found.
 pub(super) struct Suspects<'r> {
     pub(super) runs: &'r [Run],
     pub(super) advices: &'r Advices,
@@ -56,7 +56,7 @@ impl Suspects<'_> {
     pub(super) fn by_line(&self, is_meant: impl Fn(&Key) -> bool, of: impl Fn(&Summary) -> u64) -> Vec<Culprit> {
         let mut lines: BTreeMap<_, Line<'_>> = BTreeMap::new();
         for (number, run) in self.runs.iter().enumerate() {
-            // The command itself is not a launch that anybody could remove.
+            // The command itself cannot be removed.
             let is_suspect = |key: &Key| is_meant(key) && key.parent != THE_RECORDER;
             for (key, sums) in run.launches.iter().filter(|(key, _)| is_suspect(key)) {
                 let program = key.command.as_slice();
@@ -73,7 +73,7 @@ impl Suspects<'_> {
         culprits
     }
 
-    /// Adds the advice about each.
+    /// Adds the advice about the launches of each line.
     pub(super) fn advised(&self, mut culprits: Vec<Culprit>) -> Vec<Culprit> {
         for culprit in &mut culprits {
             let Some(place) = &culprit.place else { continue };

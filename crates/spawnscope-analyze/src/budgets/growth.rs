@@ -28,7 +28,7 @@ pub enum Tolerance {
 }
 
 impl Tolerance {
-    /// Returns the largest number that is tolerated.
+    /// Returns the largest value that is within the tolerance.
     fn limit(self, baseline: f64) -> f64 {
         match self {
             Tolerance::Share(share) => baseline * (1.0 + share),
@@ -76,7 +76,7 @@ pub fn growth(diff: &Diff, tolerance: Tolerance) -> Vec<Verdict> {
     counts.into_iter().map(of_count).chain(wall(diff, tolerance)).collect()
 }
 
-/// Checks the wall. `None` if a side has one run only: a single number cannot be told from noise.
+/// Checks the wall. `None` if a side has one run only: with a single number, change and noise cannot be distinguished.
 fn wall(diff: &Diff, tolerance: Tolerance) -> Option<Verdict> {
     let (before, difference) = (diff.wall.before?, diff.wall.difference?);
     let limit = before * (1.0 + tolerance.share());

@@ -1,4 +1,4 @@
-//! What services that follow benchmarks store about a command: counts, and times with their intervals.
+//! The measured values of a command for services that follow benchmarks: counts, and times with their intervals.
 
 use crate::diff::{Count, Run};
 use spawnscope_data::statistics::mean_interval;

@@ -65,7 +65,7 @@ pub struct TimeChange {
     pub before: Option<f64>,
     /// After.
     pub after: Option<f64>,
-    /// The difference. `None` with a single run on a side, because nothing then tells noise from change.
+    /// The difference. `None` with a single run on a side, because change and noise then cannot be distinguished.
     pub difference: Option<Interval>,
 }
 

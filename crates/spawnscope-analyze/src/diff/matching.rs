@@ -1,6 +1,6 @@
-//! Finds for each group of launches of the older recordings the group of the newer ones that does the same. First by the whole key; then,
-//! among what is left, by arguments and file, since an edit above a line moves it; then by line, since arguments change as well; last by
-//! file, for a loop that was written again.
+//! Finds for each group of launches of the older recordings the group of the newer ones that does the same. First by the whole key; then
+//! the remaining groups by arguments and file, since an edit above a line moves it; then by line, since arguments change as well; last by
+//! file, for a loop that was rewritten.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 
@@ -78,7 +78,7 @@ fn one_by_one<'r>(left: &mut [Vec<&'r Key>; 2], matched: &mut Vec<[Vec<&'r Key>;
     left[1].retain(|key| !taken.contains(key));
 }
 
-/// Returns the file of a place. Scripts given with `-c` have none and differ in their texts, so all of them are one.
+/// Returns the file of a place. Scripts given with `-c` have no file and differ in their texts, so all of them count as one file.
 fn file(place: &Place) -> &[u8] {
     place.path.0.as_ref().map_or(b"", |_| &place.file)
 }

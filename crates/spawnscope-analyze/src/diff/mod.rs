@@ -1,5 +1,5 @@
 //! Compares recordings of two versions of a command: which launches came, went and changed. Counts are exact. Times have intervals if both
-//! sides have several runs. `normalise` and `matching` decide which launches are the same, `change` what is noise.
+//! sides have several runs. `normalise` and `matching` decide which launches are the same, and `change` decides which differences are noise.
 
 mod change;
 mod matching;
@@ -33,7 +33,7 @@ pub struct Diff {
     pub commands: [Vec<Vec<u8>>; 2],
     /// Lost events before and after. Counts are lower limits if there are any.
     pub lost: [u64; 2],
-    /// What else differs between the runs, as sentences.
+    /// Conditions that differ between the runs.
     pub conditions: Vec<Condition>,
     /// The wall.
     pub wall: TimeChange,
@@ -51,7 +51,7 @@ pub struct Diff {
     pub rows: Vec<Row>,
 }
 
-/// A condition that differs between the sides, so that times do not only differ because of the change.
+/// A condition that differs between the sides. It also changes times, beside the change that is compared.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Condition {
     /// The number of CPUs.

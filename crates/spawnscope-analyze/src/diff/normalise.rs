@@ -1,20 +1,20 @@
 //! Removes from arguments what differs between two runs of the same command: numbers, hashes, temporary names, process ids. Two launches
-//! with equal normalised arguments are the same launch of two runs.
+//! with equal normalised arguments do the same in both runs.
 
 use crate::launch::base_name;
 
-/// Stands for what was removed.
+/// Replaces a number or a hash.
 const ANY: u8 = b'#';
-/// Stands for the name of a temporary file.
+/// Replaces the name of a temporary file.
 const TEMPORARY: u8 = b'*';
 /// Folders for temporary files. The name directly below them is not kept.
 const FOLDERS: [&[u8]; 4] = [b"/tmp/", b"/var/tmp/", b"/dev/shm/", b"/run/user/"];
-/// Hexadecimal digits from which on a word is a hash. A shorter one with a letter may be a word.
+/// A hexadecimal word of at least this many digits is a hash. A shorter one may be a word.
 const HASH_DIGITS: usize = 7;
 /// Longer arguments are cut, so that a megabyte is not kept as a key.
 const MAX_BYTES: usize = 1_024;
 
-/// Joins the arguments after the first, which names the program, with spaces, without what differs between runs.
+/// Joins the normalised arguments with spaces, without the first, which names the program.
 #[must_use]
 pub fn arguments<'a>(argv: impl Iterator<Item = &'a [u8]>) -> Vec<u8> {
     let mut joined = Vec::new();

@@ -38,7 +38,7 @@ pub struct Place {
     pub path: FilePath,
 }
 
-/// A path that is equal to every other one.
+/// A path that compares as equal to every other path.
 #[derive(Clone, Debug, Default)]
 pub struct FilePath(pub Option<Vec<u8>>);
 

@@ -1,4 +1,4 @@
-//! Chooses the window of a recording that a user asked for.
+//! Chooses the window for the part of a recording that the user requested.
 
 use super::{Window, WindowSpan, episodes};
 use crate::tree::Forest;
@@ -9,9 +9,9 @@ use thiserror::Error;
 /// The part of a recording to explain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// All of it. What determined the wall is unknown for a recording of the whole machine.
+    /// All of it. A recording of the whole machine then has no critical path.
     Whole,
-    /// What one process determined: the command, the process of `-p`, or the busiest episode on the machine.
+    /// The usual part: all of a recorded command or of the process of `-p`; the busiest episode of a machine.
     Main,
     /// The episode with this number, from 1, in the order of `episodes`.
     Episode(usize),
@@ -30,18 +30,18 @@ pub enum Part {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum WindowError {
     /// There are fewer episodes.
-    #[error("the recording has no episode {number}: it has {count} (`spawnscope report --full` lists them)")]
+    #[error("the recording has no episode {number}: it has {count} of them (`spawnscope report --full` lists them)")]
     NoEpisode {
         /// The requested number.
         number: usize,
         /// How many there are.
         count: usize,
     },
-    /// A machine on which nothing was launched, or nothing ended.
+    /// The recording of a machine has no episode: nothing was launched, or nothing was reaped.
     #[error("no process launched another one and reaped it while this machine was recorded")]
     NoEpisodes,
     /// The span is empty or outside the recording.
-    #[error("the span from {} s to {} s is empty: the recording lasts {} s", seconds(*.from), seconds(*.to), seconds(*.end))]
+    #[error("the span from {:.3} s to {:.3} s is empty: the recording lasts {:.3} s", seconds(*.from), seconds(*.to), seconds(*.end))]
     EmptySpan {
         /// Its start.
         from: Nanos,

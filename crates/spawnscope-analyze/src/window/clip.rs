@@ -1,5 +1,5 @@
-//! Cuts rows to a window. What happened before it becomes a process that existed before, and what is not over at its end is still running,
-//! as at the two ends of a recording.
+//! Cuts rows to a window. Its two ends are like those of a recording: processes that started earlier existed before, and processes that
+//! end later are still running.
 
 use super::{Window, WindowSpan};
 use spawnscope_data::event::{LaunchId, LeftCpu, Nanos, Pid};
@@ -81,7 +81,7 @@ pub(super) fn slice(window: &Window, mut row: SliceRow) -> Option<SliceRow> {
     Some(row)
 }
 
-/// A thread that was off the CPU at the start of the window leaves it just after, since a replay ignores what is over at the start.
+/// A thread that was off the CPU at the start of the window leaves it just after, because a replay ignores slices that end at the start.
 fn cut_start(row: &mut SliceRow, begins: Nanos, from: Nanos) {
     if row.off > from {
         row.on_span = row.on_span.map(|_| row.off.since(begins.max(from)));
@@ -97,7 +97,7 @@ fn cut_start(row: &mut SliceRow, begins: Nanos, from: Nanos) {
     }
 }
 
-/// What is not over at the end of the window stays open, as at the end of a recording.
+/// A slice that ends after the window stays open, as at the end of a recording.
 fn cut_end(row: &mut SliceRow, begins: Nanos, to: Nanos) {
     if row.off > to {
         row.on_span = Some(to.since(begins));
@@ -112,7 +112,7 @@ fn cut_end(row: &mut SliceRow, begins: Nanos, to: Nanos) {
     }
 }
 
-/// A thread of a process outside the window is like one of a process that is not recorded.
+/// Treats a waker of a process outside the window like one of a process that is not recorded.
 fn outside_is_other(window: &Window, waker: WakerRow) -> WakerRow {
     match waker {
         WakerRow::Task(task) if !window.contains(task) => {

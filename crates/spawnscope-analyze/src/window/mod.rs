@@ -1,6 +1,6 @@
-//! Windows: the activity of one process and its descendants in a span of time, as a recording of its own. Everything that explains a recorded
+//! Windows: the activity of one process and its descendants in a span of time, as a recording of its own. The same analysis that explains a recorded
 //! command then explains a request of a server, a refresh of an editor, or a build in a recording of the whole machine. `episodes` finds spans
-//! that are worth it, `choice` chooses one, and `clip` cuts rows.
+//! with launches, `choice` chooses one, and `clip` cuts rows.
 
 mod choice;
 mod clip;
@@ -26,7 +26,7 @@ pub struct WindowSpan {
     pub to: Nanos,
 }
 
-/// What a report says about its window.
+/// The description of a window in a report.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WindowTitle {
     /// Pid of the process.
@@ -39,7 +39,7 @@ pub struct WindowTitle {
     pub to: Nanos,
 }
 
-/// A window, and what cutting the rows of its recording needs.
+/// A window, and the tables for cutting the rows of its recording.
 #[derive(Clone, Debug)]
 pub struct Window {
     span: WindowSpan,
@@ -96,7 +96,7 @@ impl Window {
         })
     }
 
-    /// Returns what a report says about the window.
+    /// Returns the description of the window.
     #[must_use]
     pub fn title(&self) -> &WindowTitle {
         &self.title

@@ -15,7 +15,7 @@ fn a_dirname_loop_becomes_an_expansion_and_saves_the_launches() {
     assert_eq!(advice.saving[0], Nanos(COUNT as u64 * Spans::USUAL.total()));
     assert_eq!(
         advice.finding.title,
-        "bash launches dirname 40 times for work it can do itself"
+        "bash launches dirname 40 times instead of ${p%/*}"
     );
     assert!(fix_of(&advice).contains("$(dirname \"$p\")  ->  ${p%/*}"), "{advice:?}");
     assert!(advice.finding.limits.contains("without a slash"), "{advice:?}");

@@ -12,7 +12,7 @@ use crate::clone_call::CloneCall;
 
 const CLONE_THREAD: u64 = 0x1_0000;
 const CLONE_PARENT: u64 = 0x8000;
-/// Where `struct clone_args` has the flags and the stack.
+/// Offsets of the flags and the stack in `struct clone_args`.
 const CLONE3_FLAGS: usize = 0;
 const CLONE3_STACK: usize = 40;
 
@@ -103,12 +103,12 @@ impl Tracing {
         self.resume(tid, Stop::Interrupted);
     }
 
-    /// Lets threads start whose creation is never reported, because their creator was killed in the meantime.
+    /// Starts threads whose creation is never reported, because their creator was killed.
     pub(super) fn adopt_early(&mut self) {
         for (tid, at) in std::mem::take(&mut self.early) {
             let is_process = is_thread_of(tid, tid) && group(tid).is_none_or(|group| group == tid);
             if is_process {
-                // Its creation is lost, so the recording has it as an orphan.
+                // Without its creation, the recording has it as an orphan.
                 self.launched(at, None, Process::new(tid), None);
             }
             self.starts(tid);

@@ -8,13 +8,13 @@ use spawnscope_system::memory;
 const MAX_ARGUMENTS: usize = 4096;
 /// The longest path that the kernel accepts, including its NUL.
 const LONGEST_PATH: usize = libc::PATH_MAX as usize;
-/// Holds the pointers to arguments and environment, and the vector behind them, of almost every process.
+/// First size of the buffer: enough for the pointers and the auxiliary vector of almost every process.
 const USUAL_STACK: usize = 4096;
-/// Holds those of any process with less than some 100,000 arguments and variables.
+/// Largest size of the buffer: enough for about 100,000 arguments and variables.
 const LARGE_STACK: usize = 1 << 20;
 const WORD: usize = size_of::<u64>();
 
-/// What the stack says about the image.
+/// The image as described on the stack.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Image {
     /// The file name passed to `execve`.
@@ -23,7 +23,7 @@ pub(super) struct Image {
     pub(super) argv: Vec<u8>,
     /// Bytes of all arguments, NULs included.
     pub(super) argv_bytes: u64,
-    /// Where the program itself begins, and where the vector has that.
+    /// The entry point of the program, and the address of its entry in the auxiliary vector.
     pub(super) entry: u64,
     pub(super) entry_slot: u64,
     /// Where the vDSO is.
@@ -106,8 +106,8 @@ impl Image {
         })
     }
 
-    /// The interpreter, if the file is a `#!` script. The kernel puts the interpreter and its argument before the file's name, so that a
-    /// program without its own file among its first arguments is none.
+    /// The interpreter, if the file is a `#!` script. The kernel puts the interpreter and its argument before the file's name, so a
+    /// program whose first arguments do not contain its own file is no script.
     pub(super) fn interpreter(&self, process: Pid) -> Option<Vec<u8>> {
         let mut arguments = self.argv.split(|byte| *byte == 0);
         let first = arguments.next()?;
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_is_told_from_a_program_that_is_passed_its_own_name() {
+    fn a_script_is_distinguished_from_a_program_that_is_passed_its_own_name() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("script");
         let name = file.to_str().unwrap();

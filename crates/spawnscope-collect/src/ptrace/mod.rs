@@ -25,7 +25,7 @@ use spawnscope_system::signals::ChildChanges;
 use self::tracing::Tracing;
 use super::{CollectError, Collector, Follow, Refusal, Settings};
 
-/// How long to wait for traced processes to be let go of. Most are within a millisecond; a parent in vfork cannot be.
+/// Maximum time to wait until all traced processes are released. Most are released within a millisecond; a parent in vfork cannot be.
 const MAX_DETACHING: Duration = Duration::from_millis(500);
 /// How long the tracing thread may take to report the end of a command that has ended.
 const MAX_REAPING: Duration = Duration::from_secs(5);
@@ -39,7 +39,7 @@ struct Shared {
     notices: Mutex<Vec<String>>,
     /// The wait status of the command.
     command_status: Mutex<Option<i32>>,
-    /// Whether to let go of all processes.
+    /// Whether to release all processes.
     is_to_detach: AtomicBool,
     /// Readable when there are many events.
     is_full: OwnedFd,
@@ -83,7 +83,7 @@ fn signal(eventfd: &OwnedFd) {
 pub struct PtraceCollector {
     missing: Vec<Missing>,
     shared: Arc<Shared>,
-    /// Disconnected when the tracing thread has let go of all processes.
+    /// Disconnected when the tracing thread has released all processes.
     detached: Receiver<()>,
 }
 
@@ -144,29 +144,23 @@ fn failed(action: &'static str, error: &io::Error) -> CollectError {
     }
 }
 
-/// What no tracer can see, and what this one was not asked to look at.
+/// What ptrace cannot report, and what the settings leave out.
 fn missing(settings: &Settings) -> Vec<Missing> {
     let missing = |what: &str, effect: &str| Missing {
         what: what.to_owned(),
         effect: effect.to_owned(),
     };
     let mut all = vec![
-        missing(
-            Missing::SCHEDULER,
-            "create, queue and reap; what processes waited for; the critical path",
-        ),
-        missing("the loader's system calls", "which libraries were searched for"),
+        missing(Missing::SCHEDULER, "create, queue, reap, waits, critical path"),
+        missing("the loader's system calls", "library search"),
     ];
     all.push(if settings.failed_execs {
-        missing(
-            "system calls of programs",
-            "failed execs, and the time in execs, after a process's first exec",
-        )
+        missing("system calls of programs", "time and failures of later execs")
     } else {
         missing("system calls before an exec", "setup, exec and failed execs")
     });
     if settings.script_lines {
-        all.push(missing("memory of the parent at a launch", "lines of scripts"));
+        all.push(missing("memory of the parent at a launch", "script lines"));
     }
     if settings.stacks || settings.sample.is_some() {
         all.push(missing("stacks", "native call chains and samples"));
@@ -205,7 +199,7 @@ impl Collector for PtraceCollector {
         true
     }
 
-    /// The recorder's own thread is not traced, so what tracing costs a system call cannot be measured in it.
+    /// The recorder's own thread is not traced, so the cost that tracing adds to a system call cannot be measured in it.
     fn as_followed(&self, _: &mut dyn FnMut()) -> Result<(), CollectError> {
         Err(CollectError::CommandOnly)
     }
@@ -217,7 +211,7 @@ impl Collector for PtraceCollector {
         let _ = self.detached.recv_timeout(MAX_DETACHING);
     }
 
-    /// The tracing thread reaps the command as long as it traces it, because a tracer's wait and a parent's wait are one here.
+    /// While the command is traced, the tracing thread reaps it: for a parent that is also the tracer, there is only one wait.
     fn reap(&mut self, command: Pid) -> Option<i32> {
         let until = Instant::now() + MAX_REAPING;
         while Instant::now() < until {

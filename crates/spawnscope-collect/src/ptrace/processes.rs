@@ -21,7 +21,7 @@ pub(super) struct Thread {
 pub(super) struct Process {
     pub(super) pid: Pid,
     /// Threads that have not begun to exit.
-    pub(super) living: usize,
+    pub(super) thread_count: usize,
     /// Whether it ever had a second thread.
     pub(super) had_threads: bool,
     /// Whether it runs a program of this architecture.
@@ -30,16 +30,16 @@ pub(super) struct Process {
     pub(super) first_run: Option<Nanos>,
     /// Its system calls before its exec, while they are traced.
     pub(super) setup: Option<Setup>,
-    /// Its dynamic loader at work.
+    /// Its program, while the dynamic loader runs.
     pub(super) loading: Option<Loading>,
 }
 
 /// The system calls of a new process up to its exec.
 #[derive(Debug)]
 pub(super) struct Setup {
-    /// How many more stops to afford. A fork that works rather than executes a program must not pay for each of its system calls.
+    /// Number of stops that are left. A fork that works and never executes a program must not be slowed down at each system call.
     pub(super) stops_left: u32,
-    /// The `execve` that it is in.
+    /// The `execve` that has been entered and has not returned.
     pub(super) exec: Option<ExecCall>,
 }
 
@@ -52,7 +52,7 @@ impl Default for Setup {
     }
 }
 
-/// An `execve` that was entered.
+/// An `execve` in progress.
 #[derive(Debug)]
 pub(super) struct ExecCall {
     pub(super) entered: Nanos,
@@ -60,10 +60,10 @@ pub(super) struct ExecCall {
     pub(super) path: Vec<u8>,
 }
 
-/// A program that was executed, and has not begun itself.
+/// A program whose dynamic loader runs and whose own code has not begun.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Loading {
-    /// Reports that the program begins.
+    /// The detour that reports the begin of the program.
     pub(super) entry: EntryDetour,
     pub(super) exec_returned: Nanos,
     pub(super) cpu_at_return: Nanos,
@@ -73,7 +73,7 @@ impl Process {
     pub(super) fn new(pid: Pid) -> Process {
         Process {
             pid,
-            living: 1,
+            thread_count: 1,
             had_threads: false,
             is_native: true,
             first_run: None,
@@ -83,7 +83,7 @@ impl Process {
     }
 }
 
-/// All of them, by thread id and by launch. They end one by one, so the tables stay as small as what runs.
+/// All traced threads by thread id, and all traced processes by launch. Both are removed when they end, so the tables stay small.
 #[derive(Debug, Default)]
 pub(super) struct Processes {
     threads: HashMap<Pid, Thread>,
@@ -115,7 +115,7 @@ impl Processes {
         };
         self.threads.insert(tid, thread);
         if let Some(process) = self.processes.get_mut(&launch) {
-            process.living += 1;
+            process.thread_count += 1;
             process.had_threads = true;
         }
     }
@@ -154,7 +154,7 @@ impl Processes {
         let Some(process) = self.processes.get_mut(&launch) else {
             return Vec::new();
         };
-        process.living = 1;
+        process.thread_count = 1;
         if !process.had_threads {
             return Vec::new();
         }

@@ -21,13 +21,13 @@ const TRACERS: [&[u8]; 10] = [
     b"spawnscope",
 ];
 
-/// Whether it is a program that traces what it launches.
+/// Whether the program traces what it launches.
 pub(super) fn is_tracer(path: &[u8]) -> bool {
     let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
     TRACERS.contains(&name)
 }
 
-/// A path that a process uses, as a path for us. Its root directory is ours, unless it has called chroot.
+/// Returns a path that a process uses as the recorder can open it. The two differ if the process has called chroot.
 pub(super) fn seen_by(process: Pid, path: &[u8]) -> PathBuf {
     let base = match path {
         [b'/', ..] => format!("/proc/{}/root", process.0),
@@ -59,7 +59,7 @@ fn has_capabilities(path: &std::path::Path) -> bool {
     size > 0
 }
 
-/// Whether the kernel gives these programs their privilege although we trace them: only if the tracer could do as much itself.
+/// Whether the kernel gives these programs their privilege even if they are traced. It does if the tracer has CAP_SYS_PTRACE.
 pub(super) fn keep_privilege() -> bool {
     const CAP_SYS_PTRACE: u64 = 19;
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();

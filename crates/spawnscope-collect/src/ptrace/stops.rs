@@ -1,4 +1,4 @@
-//! What each stop of a traced thread means, as events.
+//! Turns the stops of traced threads into events.
 
 use spawnscope_data::event::{EventKind, Executed, Exited, LaunchId, Loaded, Loader, Nanos, Pid, TaskId};
 use spawnscope_system::ptrace::{CallInfo, CallStop, EntryDetour, NATIVE, Registers, Stop};
@@ -90,7 +90,7 @@ impl Tracing {
         let cpu = clock::cpu_of(pid);
         let exec_returned = clock::now();
         let Some(cpu_at_return) = cpu else {
-            // Killed.
+            // The process was killed in the meantime.
             return;
         };
         let loader = match image {
@@ -119,7 +119,7 @@ impl Tracing {
         self.report(exec_returned, thread.launch, thread.task, EventKind::Loaded(loaded));
     }
 
-    /// Whether this signal says that the program begins. If so, it must not be delivered.
+    /// Whether this signal is that of the detour: the program begins. If so, it must not be delivered.
     fn has_loaded(&mut self, tid: Pid, thread: Thread, signal: i32) -> bool {
         let at = clock::now();
         let Some(process) = self.processes.process(thread.launch) else {
@@ -155,8 +155,8 @@ impl Tracing {
         let Some(process) = self.processes.process(thread.launch) else {
             return;
         };
-        process.living = process.living.saturating_sub(1);
-        let (last_thread, had_threads) = (process.living == 0, process.had_threads);
+        process.thread_count = process.thread_count.saturating_sub(1);
+        let (last_thread, had_threads) = (process.thread_count == 0, process.had_threads);
         let (pid, first_run) = (process.pid, process.first_run.take());
         let loading = process.loading.filter(|_| last_thread);
         let cpu = if had_threads {
@@ -200,7 +200,7 @@ impl Tracing {
                 work_cpu: None,
             };
             if let Some(process) = self.processes.process(thread.launch) {
-                process.living = process.living.saturating_sub(1);
+                process.thread_count = process.thread_count.saturating_sub(1);
             }
             self.report(at, thread.launch, thread.task, EventKind::Exited(exited));
         }
@@ -250,7 +250,7 @@ impl Tracing {
         self.resume(tid, Stop::Interrupted);
     }
 
-    /// Returns whether the process was let go of, because what it calls does not work while it is traced.
+    /// Releases the process if the call does not work while it is traced. Returns whether it was released.
     fn enters(&mut self, tid: Pid, thread: Thread, number: u64, arguments: [u64; 6]) -> bool {
         let (path, argv) = match libc::c_long::try_from(number) {
             Ok(libc::SYS_execve) => (arguments[0], arguments[1]),
@@ -283,7 +283,7 @@ impl Tracing {
         false
     }
 
-    /// Lets a process go at the entry of its exec: the kernel would execute the program without its privilege.
+    /// Releases a process at the entry of its exec: the kernel would execute the program without its privilege.
     fn executes_with_privilege(&mut self, pid: Pid, thread: Thread, call: ExecCall, argv: u64) {
         let (argv, argv_bytes) = arguments_passed(pid, argv);
         let first_run = self.processes.of(pid).and_then(|process| process.first_run.take());

@@ -1,4 +1,4 @@
-//! The tracing thread: waits for events of traced threads, and at the end lets go of all of them.
+//! The tracing thread: waits for events of traced threads, and releases all of them at the end.
 
 use std::collections::HashMap;
 use std::io;
@@ -18,7 +18,7 @@ use super::untraced::Untraced;
 use super::{Shared, lock, programs};
 use crate::ROOT;
 
-/// Without an event for this long, look for what no event reports.
+/// After this time without an event, states that no event reports are checked.
 const IDLE: Duration = Duration::from_millis(100);
 
 /// All state of the tracing thread.
@@ -27,11 +27,11 @@ pub(super) struct Tracing {
     pub(super) processes: Processes,
     /// Threads that stopped before their creation was reported, and when. They stay stopped until it is.
     pub(super) early: HashMap<Pid, Nanos>,
-    /// Processes that were let go of, and still run.
+    /// Processes that were released and still run.
     pub(super) untraced: Untraced,
     /// Whether to trace the system calls before an exec.
     pub(super) traces_setup: bool,
-    /// Whether programs with privilege keep it while they are traced.
+    /// Whether set-user-ID programs keep their privilege while they are traced.
     pub(super) keeps_privilege: bool,
     shared: Arc<Shared>,
     children: ChildChanges,
@@ -135,7 +135,7 @@ impl Tracing {
         }
     }
 
-    /// Tells the user something, once.
+    /// Passes a notice to the user, unless the same notice was already passed.
     pub(super) fn notify(&mut self, notice: String) {
         let mut notices = lock(&self.shared.notices);
         if !notices.contains(&notice) {
@@ -150,7 +150,7 @@ impl Tracing {
     /// Lets a stopped thread continue.
     pub(super) fn resume(&mut self, thread: Pid, stop: Stop) {
         if self.is_detaching {
-            self.let_go(thread, stop);
+            self.release(thread, stop);
             return;
         }
         let traces_calls = self.processes.of(thread).is_some_and(|process| process.setup.is_some());
@@ -161,19 +161,19 @@ impl Tracing {
         self.tracer.resume(thread, how);
     }
 
-    /// Detaches from a stopped thread. If its loader is still to meet our detour, it passes through without effect.
-    fn let_go(&mut self, thread: Pid, stop: Stop) {
+    /// Detaches from a stopped thread. If its loader has not reached the detour yet, the detour will have no effect.
+    fn release(&mut self, thread: Pid, stop: Stop) {
         self.processes.remove(thread);
         self.tracer.resume(thread, stop.detachment());
     }
 
-    /// Lets a process go while the recording continues: it does not work while it is traced.
+    /// Releases a process that does not work while it is traced. The recording continues.
     pub(super) fn leave_untraced(&mut self, thread: Pid, stop: Stop) {
         let Some(traced) = self.processes.thread(thread) else {
             return;
         };
         self.untraced.add(thread, traced.launch);
-        self.let_go(thread, stop);
+        self.release(thread, stop);
     }
 
     fn report_end_of_untraced(&mut self, launch: LaunchId, at: Nanos) {

@@ -1,4 +1,4 @@
-//! Processes that were let go of while they run. Of these, only the end is known, by a descriptor.
+//! Processes that were released and still run. Only their end is recorded, which a pidfd reports.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -7,12 +7,12 @@ use spawnscope_data::event::{LaunchId, Nanos, Pid};
 use spawnscope_system::clock;
 use spawnscope_system::process::{pidfd, wait_until};
 
-/// These processes, by launch.
+/// The released processes, by launch.
 #[derive(Debug, Default)]
 pub(super) struct Untraced(Vec<(LaunchId, OwnedFd)>);
 
 impl Untraced {
-    /// Watches a process. Must be called before it is let go of: its pid may be another's afterwards.
+    /// Watches a process. Must be called before it is released: afterwards, another process may have its pid.
     pub(super) fn add(&mut self, process: Pid, launch: LaunchId) {
         // Without a descriptor, its end stays unknown.
         self.0.extend(pidfd(process).ok().map(|pidfd| (launch, pidfd)));
@@ -27,7 +27,7 @@ impl Untraced {
         self.0.iter().map(|(_, pidfd)| pidfd.as_fd())
     }
 
-    /// Those that have ended since the last call, and when.
+    /// Returns the processes that have ended since the last call, with the times.
     pub(super) fn ended(&mut self) -> Vec<(LaunchId, Nanos)> {
         let ended = self.0.extract_if(.., |(_, pidfd)| {
             let mut watched = [PollFd::from_borrowed_fd(pidfd.as_fd(), PollFlags::IN)];

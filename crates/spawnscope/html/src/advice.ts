@@ -1,4 +1,4 @@
-// Adds to the advice, which the frame contains, what needs a script: buttons that copy a fix and find its launches.
+// Adds buttons to the advice in the frame: they copy a fix and show its launches.
 
 import type { Data } from "./data";
 import { button, byId, copyButton } from "./dom";

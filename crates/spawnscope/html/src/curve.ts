@@ -6,7 +6,7 @@ import { byId, oncePerFrame, property } from "./dom";
 import type { State } from "./state";
 
 const HEIGHT = 90;
-/** More points than this are noise to the eye: several are drawn as their mean. */
+/** Maximum number of points. More would only look like noise, so several are drawn as their mean. */
 const PIXELS_PER_POINT = 5;
 
 export function showCurve(data: Data, state: State): void {
@@ -47,7 +47,7 @@ export function showCurve(data: Data, state: State): void {
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
 }
 
-/** Returns the means of each so many numbers of a part of a column. */
+/** Returns the means of groups of consecutive numbers in a part of a column. */
 function means(column: Float64Array, first: number, last: number, joined: number): number[] {
   const found: number[] = [];
   for (let from = first; from < last; from += joined) {

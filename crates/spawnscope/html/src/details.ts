@@ -1,4 +1,4 @@
-// The details of the selected row: what ran, how it ended, its phases and waits, who launched it, and what its removal would bring.
+// The details of the selected row: what ran, how it ended, its phases and waits, its parent, and the saving without it.
 
 import type { Data } from "./data";
 import { button, byId, copyButton, el } from "./dom";

@@ -44,7 +44,7 @@ export function property(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
-/** Calls once, in the next frame, however often it is asked. */
+/** Calls a function in the next frame, once for all requests before it. */
 export function oncePerFrame(call: () => void): () => void {
   let asked = false;
   return () => {

@@ -1,5 +1,5 @@
-// Draws the visible part of the timeline. Rows narrower than a few pixels are drawn together, so that a frame costs as much as the screen
-// is wide, however many launches there are.
+// Draws the visible part of the timeline. Rows narrower than a few pixels are drawn together, so the cost of a frame depends on the width
+// of the screen, not on the number of launches.
 
 import type { Data } from "./data";
 import { property } from "./dom";
@@ -249,7 +249,7 @@ export class Painter {
     context.fillRect(x, y + BAR - 2, Math.max(width, 2), 3);
   }
 
-  /** Writes a label in the box. On several colours it has a ground of its own. */
+  /** Writes a label in the box. On several colours it has a background of its own. */
   private paintLabel(context: CanvasRenderingContext2D, label: string, x: number, y: number, width: number, hasGround: boolean): void {
     const left = Math.max(x, 0) + 3;
     const shown = this.cut(context, label, x + width - left - 3);

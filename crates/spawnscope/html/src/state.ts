@@ -1,4 +1,4 @@
-// What the page shows, which is also the fragment of its address, so that a view can be linked.
+// The view: the shown part of the page. It is also the fragment of the address, so that a view can be linked.
 
 import type { Data } from "./data";
 

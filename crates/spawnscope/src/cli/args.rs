@@ -109,7 +109,7 @@ pub enum Verb {
     Diff(DiffArguments),
     /// Fail when a command exceeds a budget for its launches
     ///
-    /// Budgets are options or stand in spawnscope.toml. Prints which budgets are exceeded, by which script lines, and what to change.
+    /// Budgets are options, or set in spawnscope.toml. Prints which budgets are exceeded, by which script lines, and what to change.
     /// Prefer budgets for counts: they do not depend on the machine.
     #[command(after_help = check::EXAMPLES)]
     Check(CheckArguments),
@@ -135,7 +135,7 @@ pub enum Verb {
     /// Export the launches in another format
     ///
     /// A Perfetto trace has one group of tracks: the critical path, and the processes, nested by parent in order of creation. Launches
-    /// of one program by one parent share tracks where they do not overlap, so that a loop takes a few. Select a launch to see its
+    /// of one program by one parent share tracks where they do not overlap, so that a loop takes few tracks. Select a launch to see its
     /// arguments, working directory, exit status, call site, and how long it waited for a CPU and its parent for it.
     #[command(after_help = EXPORT_EXAMPLES)]
     Export(ExportArguments),
@@ -145,10 +145,10 @@ pub enum Verb {
     /// loader. Spawnscope prints its pid, and any profiler or debugger can attach. Press Enter on the terminal to continue it.
     #[command(after_help = hold::EXAMPLES)]
     Hold(HoldArguments),
-    /// Run a command without the shells that it needs not
+    /// Run a command without needless `sh -c` shells
     ///
-    /// Programs launch others through `sh -c TEXT`. Where TEXT is provably one simple command, a library that is loaded into the
-    /// command and all that it launches starts it without the shell. The command itself is unchanged.
+    /// Many programs launch others through `sh -c TEXT`. A library, loaded into the command and everything that it launches,
+    /// starts TEXT without the shell where TEXT is provably one simple command. The programs themselves are unchanged.
     #[command(after_help = accel::EXAMPLES)]
     Accel(AccelArguments),
     /// Measure what a launch costs on this machine, and what makes it slow

@@ -1,4 +1,4 @@
-//! Chooses the collector of `record`, and says what the choice means.
+//! Chooses the collector of `record`, and prints what is unknown with it.
 
 use anyhow::Result;
 
@@ -8,9 +8,15 @@ use super::output::print_message;
 use crate::collect::ebpf::EbpfCollector;
 use crate::collect::ptrace::PtraceCollector;
 use crate::collect::{CollectError, Collector, Follow, Refusal, Settings};
+use crate::present::text::wrap;
 
 /// The name of the collector that needs no privilege.
 pub const PTRACE: &str = "ptrace";
+
+/// What `print_message` puts before the first line of a notice.
+const PREFIX: &str = "spawnscope: ";
+/// Columns of the notice about ptrace, without its indentation.
+const NOTICE_WIDTH: usize = 78;
 
 /// How to choose, and what to print.
 #[derive(Clone, Copy, Debug)]
@@ -92,15 +98,18 @@ fn with_ptrace(
             .map(|missing| missing.effect.as_str())
             .collect();
         let how = match instead_of {
-            Some(CollectError::NotPermitted { .. }) | None => {
-                "sudo spawnscope, or `setcap cap_bpf,cap_perfmon+ep` on it"
-            }
+            Some(CollectError::NotPermitted { .. }) | None => "sudo, or `setcap cap_bpf,cap_perfmon+ep` on spawnscope",
             Some(CollectError::NotBuilt) => "a spawnscope built with the feature `ebpf`",
             Some(_) => "a kernel that supports eBPF with BTF (Linux 5.10)",
         };
+        let notice = wrap(
+            &format!("{PREFIX}collecting with ptrace; unknown: {}", unknown.join("; ")),
+            NOTICE_WIDTH,
+        );
+        let notice = notice.join("\n  ");
         print_message(&format!(
-            "collecting with ptrace; unknown: {}; to know them: {how}",
-            unknown.join("; ")
+            "{}\n  to record these too: {how}",
+            notice.trim_start_matches(PREFIX)
         ));
     }
     Ok(Box::new(collector))

@@ -30,7 +30,7 @@ use crate::record::reader::Recording;
 const DEFAULT_OUTPUT: &str = "report.html";
 /// Parts of the time in the curve of concurrency: more than a screen has columns.
 const CURVE_PARTS: usize = 4000;
-/// Programs, and lines, whose removal is predicted, at most. Each costs a replay,
+/// Maximum number of programs, and of lines, whose removal is predicted. Each costs a replay,
 const MAX_REMOVALS: usize = 12;
 /// so there are fewer in a large recording: one for this number of launches.
 const LAUNCHES_REPLAYED: usize = 200_000;

@@ -213,8 +213,8 @@ fn keep_out_of_git(arguments: &RecordArguments, owner: Option<&Owner>) {
 
 fn print_missing(collector: &dyn Collector, quiet: bool) {
     // What ptrace cannot see was printed with the choice.
-    let is_told = collector.name() == PTRACE;
-    for missing in collector.missing().iter().filter(|_| !quiet && !is_told) {
+    let was_printed = collector.name() == PTRACE;
+    for missing in collector.missing().iter().filter(|_| !quiet && !was_printed) {
         print_message(&missing.to_string());
     }
 }

@@ -1,4 +1,4 @@
-//! `record --runs N`: records a command several times, each run to a file of its own, so that `diff` and `check` can tell change from noise.
+//! `record --runs N`: records a command several times, each run to a file of its own, so that `diff` and `check` can distinguish change from noise.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use anyhow::Result;
 use super::args::RecordArguments;
 use super::output::{line, print_message};
 
-/// Records the runs with `once`. A run that fails ends the series: it did other work than the rest, so it is not comparable.
+/// Records the runs with `once`. A run that fails ends the series, because it did not do the same work as the others.
 ///
 /// # Errors
 /// When spawnscope itself fails.

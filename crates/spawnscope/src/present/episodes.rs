@@ -29,7 +29,7 @@ const fn column(title: &'static str, width: usize, worth: u8) -> Column {
     Column { title, width, worth }
 }
 
-/// Returns the report that explains most: that on the busiest episode, for a recording of the whole machine.
+/// Returns the report with the explanation: for a recording of the whole machine, that on the busiest episode.
 pub(super) fn explained(report: &Report) -> &Report {
     report.busiest.as_deref().unwrap_or(report)
 }

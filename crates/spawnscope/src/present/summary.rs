@@ -89,10 +89,12 @@ pub(super) fn totals(report: &Report) -> String {
     }
     if let Some(tax) = all.critical_tax {
         let share = units::percent(tax, report.wall);
-        totals.push(format!("{} of it critical ({share} of the wall)", units::time(tax)));
-    }
-    if !report.sees_scheduler {
-        totals.push("how much of it is critical is unknown".to_owned());
+        totals.push(format!(
+            "of which {} ({share} of the wall) is critical",
+            units::time(tax)
+        ));
+    } else if all.tax.is_some() && !report.sees_scheduler {
+        totals.push("of which an unknown part is critical".to_owned());
     }
     totals.join(", ")
 }

@@ -16,8 +16,8 @@ use crate::event::Nanos;
 const NOTABLE_TAX: f64 = 0.2;
 /// A command that does at least this share of all work is named as the cause.
 const DOMINANT_SHARE: f64 = 0.5;
-/// What hangs on a command is reported beside its own work only if it exceeds that by this share of the wall.
-const MORE: f64 = 0.05;
+/// The time that hangs on a command is reported beside its own work only if it exceeds that work by this share of the wall.
+const MIN_DIFFERENCE: f64 = 0.05;
 
 /// The rule that finds scripts that sleep until something happens.
 const POLLING: &str = "sleep-loop";
@@ -48,7 +48,7 @@ pub fn verdict(report: &Report) -> Option<String> {
     Some(sentences.join(" "))
 }
 
-/// Names the loop that sleeps, even if what it waits for and therefore the saving is unknown.
+/// Names the loop that sleeps, even if the event that it waits for, and therefore the saving, is unknown.
 fn polling(report: &Report) -> Option<String> {
     let unsure = report.advices.not_worth.iter().map(|(_, advice)| advice);
     let mut all = report.advices.worth.iter().chain(unsure);
@@ -108,7 +108,7 @@ fn work(report: &Report, all: Nanos, culprit: Option<&Hanging>) -> String {
         }
     };
     let said = most.map_or(0, |most| most.time.0) as f64;
-    let more = culprit.filter(|each| each.saving[0].0 as f64 >= said + MORE * report.wall.0 as f64);
+    let more = culprit.filter(|each| each.saving[0].0 as f64 >= said + MIN_DIFFERENCE * report.wall.0 as f64);
     match more {
         Some(culprit) => format!("{clause}{}.", beside(culprit, report)),
         None if nothing_stands_out(report) => format!("Nothing worth changing: {clause}."),
@@ -190,5 +190,5 @@ fn largest_cause(report: &Report) -> Option<String> {
             format!("for {launches} by {label}")
         }
     };
-    Some(format!(", the largest part {cause} ({part})"))
+    Some(format!(", the largest part of that ({part}) {cause}"))
 }

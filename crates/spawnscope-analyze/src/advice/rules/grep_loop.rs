@@ -80,11 +80,11 @@ fn call_of<'a>(exec: &Exec<'a>) -> Option<Call<'a>> {
     (!words.is_empty()).then_some((pattern, words))
 }
 
-/// Returns what differs between calls. `None` when they are all alike, which is for the rule on repeats.
+/// Returns what differs between calls. `None` when they are all alike, which is a case for the rule `repeats`.
 fn varies(calls: &[(u32, Call<'_>)]) -> Option<Varies> {
     let patterns: HashSet<&[u8]> = calls.iter().map(|(_, (pattern, _))| *pattern).collect();
     let files: HashSet<&[&[u8]]> = calls.iter().map(|(_, (_, files))| files.as_slice()).collect();
-    // A few distinct values are several loops, each of which varies in the other way.
+    // If one has few distinct values, there are several loops, in each of which the other varies.
     match (patterns.len() >= HABIT, files.len() >= HABIT) {
         (true, true) => Some(Varies::Both),
         (true, false) => Some(Varies::Pattern),

@@ -1,5 +1,5 @@
-//! `mv`, `cp`, `ln`, `rm`, `mkdir`, `chmod` and the like once per file, where more than one argument differs each time: source and
-//! destination. One launch cannot take several pairs, but one process can do the work of all.
+//! `mv`, `cp`, `ln`, `rm`, `mkdir`, `chmod` and similar programs, launched once per file or per pair of source and destination. One
+//! launch cannot take several pairs, but one process can do the work of all.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -67,12 +67,12 @@ fn are_distinct(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
 fn finding(context: &RuleContext<'_, '_>, parent: &[u8], program: &[u8], all: Vec<u32>) -> Finding {
     let is_pair = PAIRS.contains(&program);
     let what = if is_pair {
-        "with another source and destination each"
+        "once per pair of files"
     } else {
-        "with other files each"
+        "once per file"
     };
     let title = format!(
-        "{} launches {} {} {what}",
+        "{} launches {} {}, {what}",
         name(parent),
         name(program),
         times(all.len())

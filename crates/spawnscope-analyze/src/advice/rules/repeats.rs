@@ -1,5 +1,5 @@
-//! Questions that are asked again and again with the same arguments: `git rev-parse --show-toplevel`, `pkg-config --cflags x`. The first
-//! answer can be kept.
+//! Programs that are launched repeatedly with the same arguments to get the same answer: `git rev-parse --show-toplevel`,
+//! `pkg-config --cflags x`. The first answer can be kept.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -27,7 +27,7 @@ const MAX_CHARACTERS: usize = 60;
 
 /// What launches of the same question have in common: arguments and working directory.
 type Question<'a> = (&'a [u8], Option<&'a [u8]>);
-/// Who asks whom, and whether the answer is certainly the same.
+/// The parent's program, the launched program, and whether its answer is certainly the same each time.
 type Key<'a> = (&'a [u8], &'a [u8], Answer);
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
@@ -40,7 +40,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         let Some(answer) = answer_of(exec).filter(|_| !is_inside(context.forest(), index)) else {
             continue;
         };
-        // A shell can do some of these without asking anybody, which is better.
+        // A shell can do some of these itself, which is better.
         let is_unclear = answer == Answer::PerhapsSame && !context.is_captured(index);
         if is_unclear || is_shell(program) || builtin::replaces(context, index) {
             continue;

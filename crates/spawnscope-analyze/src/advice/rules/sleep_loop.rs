@@ -1,4 +1,4 @@
-//! Scripts that poll: `while kill -0 "$pid"; do sleep 1; done`. The end of a process or the change of a file can be waited for.
+//! Scripts that poll: `while kill -0 "$pid"; do sleep 1; done`. A script can wait for the end of a process or the change of a file instead.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -62,7 +62,7 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], pause: &[u8], all: Vec<
     let of_children = (!late.is_empty()).then(|| {
         let total = Nanos(late.iter().sum());
         format!(
-            "{} a child of it had ended, and {} passed until the sleep was over",
+            "{} one of its children had already ended; {} passed until the sleep was over",
             times(late.len()),
             time(total)
         )

@@ -78,7 +78,7 @@ struct Fixed {
     range: [f64; 2],
 }
 
-/// A program may prepare more after the first look at an argument, and write its results behind its work: up to this share of what it took before.
+/// A program may prepare more after it first uses an argument, and write its results after its work: up to this share of the time before.
 const PREPARED_LATER: f64 = 0.3;
 /// Minimum share of the launches of a batch for which the start-up is recorded.
 const RECORDED: f64 = 0.5;

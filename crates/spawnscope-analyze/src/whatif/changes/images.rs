@@ -30,8 +30,8 @@ const MAX_IDENTIFYING: f64 = 0.9;
 /// Variation of the number of CPUID instructions between C libraries and CPUs, as a share of it.
 const IDENTIFY_SPREAD: f64 = 0.3;
 
-/// Where the cost of a failed lookup was not measured: the number that takes as long as one library that is found, mapped and relocated.
-/// 22 to 120 were found, on several machines.
+/// The number of failed lookups that take as long as one library that is found, mapped and relocated, if their cost was not measured.
+/// On several machines, this number was 22 to 120.
 const LOOKS_PER_LIBRARY: f64 = 100.0;
 /// Failed lookups that glibc always makes: `/etc/ld.so.preload`.
 const USUAL_LOOKS: u32 = 1;

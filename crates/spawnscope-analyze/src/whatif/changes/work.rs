@@ -124,7 +124,7 @@ pub(super) fn coprocess(forest: &Forest<'_>, launches: &[u32], adjustments: &mut
     affected
 }
 
-/// Lets another program do the work, which runs for so many thousandths of the time.
+/// Lets another program do the work, whose run takes this many thousandths of the time.
 pub(super) fn replace(
     forest: &Forest<'_>,
     launches: &[u32],
@@ -152,7 +152,7 @@ pub(super) fn jobs(context: Context<'_, '_>, launches: &[u32], jobs: u32, adjust
     }
     let mut affected = Vec::new();
     let mut is_below = vec![false; forest.launches.len()];
-    // Parents come before their children: a loop inside a launch that already runs beside others stays as it is.
+    // Parents come before their children. A loop inside a launch that already runs beside others is not changed.
     for ((parent, _), group) in loops {
         if is_below[parent] {
             continue;
@@ -220,7 +220,7 @@ fn in_slots(spans: &[u64], slots: u32) -> u64 {
     free.into_iter().max().unwrap_or_default()
 }
 
-/// A process with more children than this is not searched for what it waits for.
+/// A process with more children than this is not searched for the child that it waits for.
 const MAX_SIBLINGS: usize = 5_000;
 
 /// Returns how long a `sleep` went on after the child that its parent polls had ended. `None` when no child ended meanwhile, or when another

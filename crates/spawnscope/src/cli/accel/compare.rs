@@ -25,7 +25,7 @@ pub fn run(arguments: &AccelArguments) -> Result<ExitCode> {
     let status = recorded(AFTER, inner(arguments, None)?)?;
     let (before, after) = (read(Path::new(BEFORE))?, read(Path::new(AFTER))?);
     print_message(&format!(
-        "without accel: {before}\nwith accel:    {after}\nFor the rest, compare `spawnscope report {BEFORE}` and `spawnscope report {AFTER}`."
+        "recorded the command twice\n  without accel: {before}\n  with accel:    {after}\n  spawnscope diff {BEFORE} {AFTER}"
     ));
     Ok(status)
 }

@@ -110,7 +110,7 @@ fn counted(page: &[u8]) -> String {
         .filter_map(|chunk| chunk.try_into().ok().map(u64::from_ne_bytes));
     let counted: Vec<(u64, &str)> = numbers.zip(REASONS).filter(|(count, _)| *count > 0).collect();
     if counted.is_empty() {
-        return "no program that the library was loaded into requested a shell for a command".to_owned();
+        return "no program into which the library was loaded requested a shell for a command".to_owned();
     }
     let lines = counted.iter().map(|(count, reason)| format!("\n{count:>8} {reason}"));
     format!("shells requested for a command:{}", lines.collect::<String>())

@@ -71,7 +71,7 @@ fn set_environment(command: &mut Command, arguments: &AccelArguments, library: O
     }
 }
 
-/// Puts a value before those that a variable has, as LD_PRELOAD and GLIBC_TUNABLES separate them.
+/// Prepends a value to a list of values separated by colons, as in LD_PRELOAD and GLIBC_TUNABLES.
 fn joined(own: &OsStr, others: Option<OsString>) -> OsString {
     match others.filter(|others| !others.is_empty()) {
         Some(others) => [own, &others].join(OsStr::new(":")),

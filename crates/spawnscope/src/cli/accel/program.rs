@@ -13,19 +13,19 @@ const ELF64: [u8; 5] = *b"\x7fELF\x02";
 /// The type of a program header that names the dynamic loader.
 const PT_INTERP: u32 = 3;
 
-/// Returns what to say before a command that the library is not loaded into.
+/// Returns the notice for a command into which the library cannot be loaded.
 pub fn notice(name: &OsStr) -> Option<String> {
     let path = found(name)?;
     let file = fs::File::open(&path).ok()?;
     if file.metadata().ok()?.mode() & SET_ID != 0 {
         return Some(format!(
-            "{} is set-user-id or set-group-id: nothing is changed in it, nor in what it launches",
+            "{} is set-user-id or set-group-id: accel has no effect on it and on what it launches",
             path.display()
         ));
     }
     (is_static(&file) == Some(true)).then(|| {
         format!(
-            "{} is statically linked: its own launches are not changed, only those of dynamic programs that it launches",
+            "{} is statically linked: accel has no effect on its own launches, only on those of dynamic programs that it launches",
             path.display()
         )
     })

@@ -12,13 +12,13 @@ Examples:
   spawnscope accel --record -- ./build.py
   spawnscope accel --strict -- ./run-tests
 
-Two differences can be seen where the installed shell is dash, which stays
-between a program and its command: a command's parent is the program itself, and
-where the program has called an exec function, a command killed by signal n is
-seen as killed, and not as exit status 128+n. --strict keeps the shell there.
+Where /bin/sh is dash, which stays between a program and its command, two
+differences can be noticed: the parent of the command is the program itself; and
+after an exec function, a command that signal n killed is reported as killed,
+not as exit status 128+n. --strict keeps the shell there.
 
-Everything that is not proven to be the same goes to the shell. In a child,
-SPAWNSCOPE_ACCEL=0 switches this off.
+Whatever is not proven to behave the same goes to the shell. SPAWNSCOPE_ACCEL=0
+in the environment of a program switches the library off.
 
 Exit status: that of the command, as with `record`.";
 
@@ -31,7 +31,7 @@ pub struct AccelArguments {
     /// Print how many shells were skipped, and why others were not
     #[arg(long)]
     pub explain: bool,
-    /// Run the command twice, without and with this, and record both, in spawnscope-before.db and spawnscope-after.db
+    /// Record the command twice: without accel to spawnscope-before.db, with it to spawnscope-after.db
     #[arg(long, conflicts_with = "explain")]
     pub record: bool,
     /// Do not skip shells
@@ -40,7 +40,7 @@ pub struct AccelArguments {
     /// Do not ask for huge pages, which make forks of large programs cheaper
     #[arg(long)]
     pub no_hugetlb: bool,
-    /// The file that counts for --explain
+    /// The file of the counts for --explain
     #[arg(long, hide = true, value_name = "FILE")]
     pub counters: Option<PathBuf>,
     /// The command and its arguments

@@ -15,7 +15,7 @@ use crate::present::text;
 const MAX_ANNOTATIONS: usize = 10;
 /// Columns of the text in a log.
 const LOG_WIDTH: usize = 120;
-/// The file of a finding that no script line is to blame for. GitLab needs one.
+/// The file of a finding without a script line. GitLab needs one.
 const NO_FILE: &str = "spawnscope.toml";
 
 /// Renders annotations, and then the text.

@@ -1,5 +1,5 @@
-//! The difference between recordings of two versions, for the terminal. `sentence` has the first sentence and the wording of numbers, `json`
-//! and `markdown` the other forms.
+//! The difference between recordings of two versions, for the terminal. `sentence` has the first sentence and formats numbers, `json`
+//! and `markdown` are the other forms.
 
 mod json;
 mod markdown;
@@ -19,7 +19,7 @@ pub(super) use sentence::{changed_count, changed_time, count, span};
 
 /// Groups of launches that are listed of each kind, unless all are wanted.
 pub const DEFAULT_TOP: usize = 10;
-/// Columns that a name keeps; figures are dropped before it gets narrower.
+/// Minimum columns of a name. Columns of figures are dropped to keep it.
 const NAME_WIDTH: usize = 24;
 const TITLE_OF_NAMES: &str = "launches of";
 /// The numbers of the whole recordings.
@@ -96,7 +96,7 @@ fn runs(diff: &Diff) -> String {
     }
 }
 
-/// What makes the comparison less certain, as sentences.
+/// Returns what makes the comparison less certain, as sentences.
 fn warnings(diff: &Diff) -> Vec<String> {
     let mut warnings: Vec<String> = diff.conditions.iter().map(condition).collect();
     for (lost, side) in diff.lost.iter().zip(["before", "after"]) {
@@ -127,8 +127,8 @@ fn condition(condition: &Condition) -> String {
             format!("Architectures differ: {before} before, {after} after. Times cannot be compared.")
         }
         Condition::Constant(what, before, after) => format!(
-            "The machine differs: {} was {} before, {} after. Times differ for that reason, too.",
-            what.name(),
+            "The machines differ: {} took {} before, {} after. Times differ for this reason, too.",
+            what.name().replace('_', " "),
             span(*before),
             span(*after)
         ),

@@ -1,4 +1,4 @@
-//! The frame of the page: what can be read, printed and searched without scripts. Everything from a recording is escaped by the template.
+//! The frame of the page: the part that can be read, printed and searched without scripts. Everything from a recording is escaped by the template.
 
 use std::io;
 

@@ -159,7 +159,7 @@ fn add_numbers(pack: &mut Pack, contents: &Contents<'_, '_>, rows: &Rows, order:
     pack.plain("failed_execs", order.rows.iter().map(failed));
 }
 
-/// 0 is success, 1 running, 2 unknown; then codes and signals alternate.
+/// Encodes how a process ended: 0 is success, 1 running, 2 unknown; then codes and signals alternate.
 fn outcome(outcome: Outcome) -> u64 {
     match outcome {
         Outcome::Code(0) => 0,

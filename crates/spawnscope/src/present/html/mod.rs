@@ -1,4 +1,4 @@
-//! The page of `spawnscope html`: one file with everything in it, which loads nothing and opens without a server. `frame` is what can be read
+//! The page of `spawnscope html`: one file with everything in it, which loads nothing and opens without a server. `frame` is the part that can be read
 //! without scripts. `launches`, `path`, `tables` and `pack` make the data, and `bundle/` is the code that draws it, built from
 //! crates/spawnscope/html. Strings of a recording are data: they reach the page through the template, which escapes them, or compressed.
 
@@ -58,7 +58,7 @@ pub struct Contents<'c, 'a> {
     pub run_queue: &'c [Nanos],
     /// Threads on CPUs and in the run queue, if known.
     pub concurrency: Option<&'c Concurrency>,
-    /// The savings without all launches of a program or of a line.
+    /// The saving without the launches of a program or of a line, for some of them.
     pub removals: &'c [Removal],
     /// Flame graphs.
     pub flames: &'c [Flame<'a>],

@@ -6,7 +6,7 @@ use super::launches::Order;
 use crate::analyze::critical_path::{Charge, Stretch};
 use crate::event::Nanos;
 
-/// Parts of the path. More cannot be told apart.
+/// Maximum number of parts of the path. More cannot be distinguished.
 const MAX_PARTS: u64 = 16_384;
 
 /// A part of the path, on the row at this position, or outside of all launches.

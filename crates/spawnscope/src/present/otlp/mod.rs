@@ -35,7 +35,7 @@ pub enum Encoding {
     Protobuf,
 }
 
-/// What a trace is made of.
+/// The input of a trace.
 pub struct Contents<'c, 'a> {
     /// The launches.
     pub forest: &'c Forest<'a>,

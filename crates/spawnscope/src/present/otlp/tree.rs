@@ -1,12 +1,12 @@
-//! Which spans a trace has. Traces of tens of thousands of spans cannot be viewed, so alike siblings, launches of one program by the same
-//! span, are one span each where there are too many.
+//! The spans of a trace. Traces of tens of thousands of spans cannot be viewed, so if there are too many, alike siblings (launches of one
+//! program by the same span) become one span.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::analyze::Forest;
 use crate::analyze::launch::Command;
 
-/// Siblings that are tolerated before they are aggregated, from many to one.
+/// Numbers of siblings above which they are aggregated, tried from the largest to one.
 const STEPS: [usize; 7] = [usize::MAX, 1024, 256, 64, 16, 4, 1];
 
 /// A span: one launch, or alike siblings.

@@ -1,5 +1,5 @@
 //! Decides on which track each launch is drawn. The tracks of a launch's children are nested below its own, in order of creation. Launches
-//! of one program by one parent share tracks where they do not overlap in time, so that a loop takes a few tracks.
+//! of one program by one parent share tracks where they do not overlap in time, so that a loop takes few tracks.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, VecDeque};

@@ -247,7 +247,7 @@ fn finding(context: &RuleContext<'_, '_>, key: &BatchKey<'_>, all: Vec<u32>, bat
         .with_example(context)
         .fixes(fix)
         .limits(format!(
-            "for programs that handle every file independently: {program} then gets all files at once, with one combined output and one \
+            "only for programs that handle each file independently: {program} then gets all files at once, with one combined output and one \
              exit status; steps of a loop that follow must wait until then"
         ))
         .predicted_by_all(

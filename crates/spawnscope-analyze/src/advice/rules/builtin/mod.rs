@@ -11,6 +11,7 @@ mod text;
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::ops::RangeInclusive;
 
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
@@ -31,6 +32,8 @@ use table::TABLE;
 const MAX_FINDINGS: usize = 5;
 /// Maximum number of forms that are shown per program.
 const MAX_FORMS: usize = 4;
+/// Number of characters of a replacement that the title shows.
+const IN_TITLE: RangeInclusive<usize> = 3..=24;
 
 /// A launch that the shell can replace.
 struct Needless {
@@ -132,10 +135,11 @@ fn finding(
     let options = options(context, &tries);
     let evidence = evidence(context, &all, needless);
     let title = format!(
-        "{} launches {} {} for work it can do itself",
+        "{} launches {} {} {}",
         name(parent),
         name(program),
-        times(all.len())
+        times(all.len()),
+        instead_of(&forms)
     );
     let finding = Finding::modelled("builtin", title, all)
         .evidence_of(evidence)
@@ -155,6 +159,19 @@ fn forms_of(needless: &[Needless]) -> Vec<(&Substitute, usize)> {
     let mut forms: Vec<(&Substitute, usize)> = forms.into_iter().collect();
     forms.sort_by_key(|(_, count)| Reverse(*count));
     forms
+}
+
+/// Names the most frequent replacement if it is short and launches nothing: `instead of ${p%/*}`.
+fn instead_of(forms: &[(&Substitute, usize)]) -> String {
+    let form = forms.first().map(|(form, _)| form);
+    match form.filter(|form| form.effect == Effect::Gone && IN_TITLE.contains(&form.after.chars().count())) {
+        Some(form) => format!(
+            "instead of {}{}",
+            form.after,
+            if forms.len() > 1 { ", ..." } else { "" }
+        ),
+        None => "for work it can do itself".to_owned(),
+    }
 }
 
 fn limits(forms: &[(&Substitute, usize)]) -> String {

@@ -1,4 +1,4 @@
-//! One launch per item of programs that answer for many items at once: `git show` and `git log` per file or commit, `docker inspect` per
+//! Programs that are launched once per item, although one launch handles many items: `git show` and `git log` per file or commit, `docker inspect` per
 //! container, `stat` per file.
 
 mod table;
@@ -17,7 +17,7 @@ use spawnscope_data::event::Nanos;
 const MAX_FINDINGS: usize = 3;
 /// One launch takes at most this many items, so that its command line does not get too long.
 const MAX_AT_ONCE: u32 = 1000;
-/// Minimum share of distinct command lines, in percent. The same question again is for the rule on repeats.
+/// Minimum share of distinct command lines, in percent. Repeated command lines belong to the rule `repeats`.
 const LEAST_DISTINCT: usize = 50;
 
 /// The parent's program, the launched program, its subcommand, and the fix.
@@ -72,7 +72,7 @@ fn finding(context: &RuleContext<'_, '_>, (parent, program, subcommand, fix): Ke
     let run = context.phase_of(&all, Phase::Run);
     let each = Nanos(run.0 / all.len().max(1) as u64);
     let evidence = format!(
-        "{} take {} in all and run for {} each, part of it start-up that one launch would pay once",
+        "{} take {} in all and run for {} each, including the start-up, which one launch would do once",
         launches(all.len()),
         time(context.spent_on(&all)),
         time(each)
@@ -84,7 +84,7 @@ fn finding(context: &RuleContext<'_, '_>, (parent, program, subcommand, fix): Ke
         .fix(format!("  {fix}"))
         .limits(
             "the answers then come together and must be split; items that depend on earlier answers need their own launch; the \
-             shortest run is taken for start-up",
+             shortest run is assumed to be all start-up",
         )
         .predicted_by(
             Change::Batch(MAX_AT_ONCE),
