@@ -166,6 +166,48 @@ fn a_flame_graph_shows_what_went() {
 }
 
 #[test]
+fn a_page_has_the_sentence_the_tables_and_the_flame_graph() {
+    let folder = Folder::new();
+    let (_, printed) = folder.status(&["diff", "-o", "diff.html", "before.db", "after.db"]);
+    assert!(printed.starts_with("wall "), "the text is printed as well");
+    let page = fs::read_to_string(folder.path("diff.html")).unwrap();
+    let parts = [
+        "default-src &#39;none&#39;; script-src &#39;none&#39;; style-src &#39;sha256-",
+        "dirname 10 -&#62; 0 at relocate.sh:5",
+        "<th scope=\"row\">launches</th>",
+        "<h2 id=\"h-Went\">Went</h2>",
+        "<h2 id=\"h-Changed\">Changed</h2>",
+        "<h2 id=\"h-flame\">",
+        "<title>dirname: 10 -&#62; 0 (-10)</title><rect class=\"less-4\"",
+    ];
+    let mut rest = page.as_str();
+    for part in parts {
+        let (_, after) = rest
+            .split_once(part)
+            .unwrap_or_else(|| panic!("{part} is not where it belongs"));
+        rest = after;
+    }
+}
+
+#[test]
+fn hostile_names_are_text_in_the_page() {
+    const ATTACK: &str = "<img src=x onerror=alert(1)>\"'<script>alert(2)";
+    let folder = Folder::new();
+    let replaced = format!(
+        "UPDATE text SET bytes = CAST(replace(CAST(bytes AS TEXT), 'dirname', '{}') AS BLOB);",
+        ATTACK.replace('\'', "''")
+    );
+    folder.recording("hostile.db", BEFORE, &replaced);
+    folder.status(&["diff", "-o", "diff.html", "hostile.db", "after.db"]);
+    let page = fs::read_to_string(folder.path("diff.html")).unwrap();
+    assert!(page.contains("img src=x"), "the name is shown");
+    for markup in ["<img", "<script"] {
+        assert!(!page.contains(markup), "{markup}");
+    }
+    assert_eq!(page.matches("<style>").count(), 2);
+}
+
+#[test]
 fn a_budget_that_dirname_breaks_fails_with_its_line() {
     let folder = Folder::new();
     let (status, text) = folder.status(&["check", "--per-command", "dirname=3", "before.db"]);

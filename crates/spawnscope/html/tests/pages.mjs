@@ -47,6 +47,22 @@ function page(name, attacks = "") {
 }
 
 export const unpack = page("unpack");
+
+/** Writes the page of a difference and returns its address. */
+function differencePage() {
+  const sides = ["before", "after"].map((side) => {
+    const database = join(folder, `${side}.db`);
+    const schema = join(root, "crates/spawnscope-recording/src/schema.sql");
+    const rows = join(root, `crates/spawnscope/tests/recordings/relocate_${side}.sql`);
+    execFileSync("python3", ["-c", FROM_SQL, schema, rows, database, ""]);
+    return database;
+  });
+  const out = join(folder, "difference.html");
+  execFileSync(binary, ["diff", "-o", out, ...sides], { stdio: ["ignore", "ignore", "inherit"] });
+  return pathToFileURL(out).href;
+}
+
+export const difference = differencePage();
 export const hostile = page("hostile", ATTACKS.join("\n"));
 
 // Debian's Chromium as root and without a network: nothing in it may try to reach one.
@@ -62,7 +78,7 @@ export async function finish() {
 
 /** Opens an address, waits until the page is ready, and calls a test. Fails on messages of the console, errors, and requests. */
 export async function open(address, options, test) {
-  const { width = 1400, height = 900, colorScheme = "light" } = options;
+  const { width = 1400, height = 900, colorScheme = "light", ready = "html[data-ready]" } = options;
   const context = await browser.newContext({ viewport: { width, height }, colorScheme, reducedMotion: "reduce" });
   const opened = await context.newPage();
   const wrong = [];
@@ -77,7 +93,7 @@ export async function open(address, options, test) {
   });
   try {
     await opened.goto(address);
-    await opened.waitForSelector("html[data-ready]", { timeout: 20_000 });
+    await opened.waitForSelector(ready, { timeout: 20_000 });
     await test(opened);
     if (wrong.length) throw new Error(wrong.join("\n"));
   } finally {

@@ -14,9 +14,9 @@ use crate::analyze::diff::{Run, compare};
 use crate::analyze::flame::{Stacking, Wanted, Weight, flame};
 use crate::analyze::replay::Parameters;
 use crate::analyze::window::Part;
-use crate::present::diff;
 use crate::present::flame::folded;
 use crate::present::text::command_line;
+use crate::present::{diff, html};
 
 /// Characters of the command line that fit above the flame graph.
 const TITLE_COLUMNS: usize = 100;
@@ -26,7 +26,11 @@ const TITLE_COLUMNS: usize = 100;
 /// # Errors
 /// When a recording cannot be read or the result cannot be written.
 pub fn run(arguments: &DiffArguments) -> Result<()> {
-    let weight = arguments.flame.as_ref().map(|_| weight(arguments.weight));
+    let weight = arguments
+        .flame
+        .as_ref()
+        .or(arguments.output.as_ref())
+        .map(|_| weight(arguments.weight));
     let sides = arguments.sides()?;
     let [before, after] = [0, 1].map(|side| read_all(sides[side], weight));
     let ((before, stacks_before), (after, stacks_after)) = (before?, after?);
@@ -36,6 +40,12 @@ pub fn run(arguments: &DiffArguments) -> Result<()> {
         let title = format!("difference: {}", command_line(command, Some(TITLE_COLUMNS)));
         let drawn = drawn(&stacks_before, &stacks_after, weight, &title)?;
         let written = OutputFile::create(path)?.write_all(&drawn);
+        written.with_context(|| format!("failed to write {}", path.display()))?;
+    }
+    if let (Some(path), Some(weight)) = (&arguments.output, weight) {
+        let page =
+            html::difference(&found, &stacks_before, &stacks_after, weight).context("failed to make the page")?;
+        let written = OutputFile::create(path)?.write_all(page.as_bytes());
         written.with_context(|| format!("failed to write {}", path.display()))?;
     }
     let top = Some(arguments.top.unwrap_or(diff::DEFAULT_TOP)).filter(|top| *top > 0);

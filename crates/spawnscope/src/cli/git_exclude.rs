@@ -6,18 +6,22 @@ use std::io::{self, Read, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use super::args::DEFAULT_FILE;
 use crate::owner::file_uid;
 
 /// A larger list is left alone.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Adds the default recording, and what stands beside it, to the list of the repository that `directory` is in. Returns the list if it
-/// was changed. The caller acts as the user whose recording it is.
+/// The default recording, and what stands beside it.
+pub const ONE_RUN: &str = "spawnscope.db*";
+/// The same of each run of `record --runs`.
+pub const SEVERAL_RUNS: &str = "spawnscope.[0-9]*.db*";
+
+/// Adds default recordings to the list of the repository that `directory` is in. Returns the list if it was changed. The caller acts as the
+/// user whose recordings they are.
 ///
 /// # Errors
 /// When the list cannot be read or written.
-pub fn add_default_recording(directory: &Path) -> io::Result<Option<PathBuf>> {
+pub fn add_default_recording(directory: &Path, pattern: &str) -> io::Result<Option<PathBuf>> {
     let Some(git) = directory
         .ancestors()
         .map(|above| above.join(".git"))
@@ -26,7 +30,6 @@ pub fn add_default_recording(directory: &Path) -> io::Result<Option<PathBuf>> {
         return Ok(None);
     };
     let list = git.join("info").join("exclude");
-    let pattern = format!("{DEFAULT_FILE}*");
     let mut file = match open(&list) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened?,
@@ -82,21 +85,28 @@ mod tests {
         let (folder, below) = repository();
         let list = folder.path().join(".git/info/exclude");
         fs::write(&list, "*.o").unwrap();
-        assert_eq!(add_default_recording(&below).unwrap().as_deref(), Some(list.as_path()));
-        assert_eq!(add_default_recording(folder.path()).unwrap(), None);
-        assert_eq!(fs::read_to_string(&list).unwrap(), "*.o\nspawnscope.db*\n");
+        assert_eq!(
+            add_default_recording(&below, ONE_RUN).unwrap().as_deref(),
+            Some(list.as_path())
+        );
+        assert_eq!(add_default_recording(folder.path(), ONE_RUN).unwrap(), None);
+        assert!(add_default_recording(&below, SEVERAL_RUNS).unwrap().is_some());
+        assert_eq!(
+            fs::read_to_string(&list).unwrap(),
+            "*.o\nspawnscope.db*\nspawnscope.[0-9]*.db*\n"
+        );
     }
 
     #[test]
     fn nothing_is_made_or_written_through_a_link() {
         let (folder, below) = repository();
         let list = folder.path().join(".git/info/exclude");
-        assert_eq!(add_default_recording(&below).unwrap(), None);
+        assert_eq!(add_default_recording(&below, ONE_RUN).unwrap(), None);
         assert!(!list.exists(), "git makes the list, or the user took it away");
         let other = folder.path().join("other");
         fs::write(&other, "").unwrap();
         symlink(&other, &list).unwrap();
-        assert!(add_default_recording(&below).is_err());
+        assert!(add_default_recording(&below, ONE_RUN).is_err());
         assert_eq!(fs::read(&other).unwrap(), b"");
     }
 
@@ -104,6 +114,6 @@ mod tests {
     fn outside_of_a_repository_nothing_happens() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join(".git"), "gitdir: elsewhere").unwrap();
-        assert_eq!(add_default_recording(folder.path()).unwrap(), None);
+        assert_eq!(add_default_recording(folder.path(), ONE_RUN).unwrap(), None);
     }
 }

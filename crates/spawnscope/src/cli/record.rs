@@ -197,15 +197,21 @@ fn create(
 
 /// Makes git ignore a default recording. A list that cannot be written is left alone without a message.
 fn keep_out_of_git(arguments: &RecordArguments, owner: Option<&Owner>) {
-    if arguments.output != Path::new(DEFAULT_FILE) {
-        return;
-    }
-    let changed = act_as(owner).and_then(|_acting| git_exclude::add_default_recording(&std::env::current_dir()?));
+    let default = Path::new(DEFAULT_FILE);
+    let pattern = match arguments.runs {
+        None if arguments.output == default => git_exclude::ONE_RUN,
+        Some(runs) if (1..=runs).any(|run| arguments.output == runs::file_of(default, run)) => {
+            git_exclude::SEVERAL_RUNS
+        }
+        _ => return,
+    };
+    let changed =
+        act_as(owner).and_then(|_acting| git_exclude::add_default_recording(&std::env::current_dir()?, pattern));
     if let Ok(Some(list)) = changed
         && !arguments.quiet
     {
         print_message(&format!(
-            "added {DEFAULT_FILE}* to {}, so that git ignores the recording",
+            "added {pattern} to {}, so that git ignores the recording",
             list.display()
         ));
     }

@@ -42,7 +42,7 @@ pub fn record(
 }
 
 /// Inserts the number of the run before the suffix: `spawnscope.db` becomes `spawnscope.3.db`.
-fn file_of(output: &Path, run: u32) -> PathBuf {
+pub fn file_of(output: &Path, run: u32) -> PathBuf {
     let mut name = OsString::from(output.file_stem().unwrap_or_default());
     name.push(format!(".{run}"));
     if let Some(suffix) = output.extension() {

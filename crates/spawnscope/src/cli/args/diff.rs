@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Result, bail};
-use clap::{Args, ValueHint};
+use clap::{ArgGroup, Args, ValueHint};
 
 use super::WeightChoice;
 
@@ -14,12 +14,14 @@ Examples:
   spawnscope diff --markdown before.db after.db > comment.md
   spawnscope diff --json before.db after.db | jq -r .summary
   spawnscope diff --flame diff.svg before.db after.db
+  spawnscope diff -o diff.html before.db after.db
 
 With several recordings on each side (`record --runs 5`), times have 95 %
 intervals. With one, only counts tell a change from noise.";
 
 /// Arguments of `diff`.
 #[derive(Debug, Args)]
+#[command(group(ArgGroup::new("drawn").args(["flame", "output"]).multiple(true)))]
 pub struct DiffArguments {
     /// The older and the newer recording; with `--`, all older ones
     #[arg(value_name = "BEFORE", required = true, num_args = 1.., value_hint = ValueHint::FilePath)]
@@ -39,8 +41,11 @@ pub struct DiffArguments {
     /// Also draw a flame graph of the difference (an SVG): red has more after, blue less
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub flame: Option<PathBuf>,
-    /// What the width of its boxes shows
-    #[arg(long, value_enum, default_value_t = WeightChoice::Count, requires = "flame")]
+    /// Also write a page for a browser: the tables and the flame graph of the difference, in one file that works offline
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub output: Option<PathBuf>,
+    /// What the width of the boxes of flame graphs shows
+    #[arg(long, value_enum, default_value_t = WeightChoice::Count, requires = "drawn")]
     pub weight: WeightChoice,
 }
 

@@ -4,6 +4,7 @@
 mod json;
 mod markdown;
 mod sentence;
+mod tabulated;
 
 use super::check::without_commands;
 use super::columns::{Column, Columns};
@@ -16,6 +17,7 @@ use crate::event::Nanos;
 pub use json::json;
 pub use markdown::markdown;
 pub(super) use sentence::{changed_count, changed_time, count, span};
+pub(super) use tabulated::{Tabulated, tabulated};
 
 /// Groups of launches that are listed of each kind, unless all are wanted.
 pub const DEFAULT_TOP: usize = 10;
@@ -140,7 +142,8 @@ fn condition(condition: &Condition) -> String {
     }
 }
 
-fn totals(page: &mut Page, diff: &Diff) {
+/// The figures of the whole recordings: before, after and their difference.
+fn rows_of_totals(diff: &Diff) -> Vec<(&'static str, [String; 3])> {
     let mut rows = vec![("wall", cells_of_time(&diff.wall))];
     rows.push(("launches", cells_of_count(&diff.launches)));
     for (name, change) in [
@@ -158,6 +161,11 @@ fn totals(page: &mut Page, diff: &Diff) {
             rows.push((phase.name(), cells_of_time(change)));
         }
     }
+    rows
+}
+
+fn totals(page: &mut Page, diff: &Diff) {
+    let rows = rows_of_totals(diff);
     let figures: Vec<Vec<String>> = rows.iter().map(|(_, cells)| cells.to_vec()).collect();
     let name_width = rows
         .iter()

@@ -10,6 +10,7 @@ mod legend;
 mod svg;
 #[cfg(feature = "flame")]
 mod titles;
+mod weights;
 
 use std::cmp::Ordering;
 
@@ -26,6 +27,7 @@ pub use differential::differential;
 pub use folded::folded;
 #[cfg(feature = "flame")]
 pub use svg::svg;
+pub(super) use weights::{DifferenceBox, difference_boxes};
 
 /// The text of a box without a known name.
 const UNKNOWN: &str = "-";

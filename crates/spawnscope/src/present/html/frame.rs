@@ -16,7 +16,7 @@ use crate::present::page::Page;
 use crate::present::{critical, findings, summary, table, text, units, verdict, words};
 
 const SCRIPT: &str = include_str!("bundle/page.js");
-const STYLE: &str = include_str!("bundle/page.css");
+pub(super) const STYLE: &str = include_str!("bundle/page.css");
 /// Columns of the title.
 const TITLE_COLUMNS: usize = 160;
 /// Columns of notes. The page wraps them again.
@@ -78,7 +78,7 @@ pub(super) fn render(contents: &Contents<'_, '_>, data: &str) -> io::Result<Stri
     let report = contents.report;
     let file = contents.file.map_or_else(String::new, |file| format!(" {file}"));
     let frame = Frame {
-        policy: policy(),
+        policy: policy(&[SCRIPT], &[STYLE]),
         version: env!("CARGO_PKG_VERSION"),
         title: table::title(report, TITLE_COLUMNS),
         verdict: verdict::verdict(report),
@@ -101,12 +101,21 @@ pub(super) fn render(contents: &Contents<'_, '_>, data: &str) -> io::Result<Stri
     frame.render().map_err(io::Error::other)
 }
 
-/// The page may run its own script and use its own styles. It can load nothing, and send nothing.
-fn policy() -> String {
-    let hash = |text: &str| STANDARD.encode(Sha256::digest(text.as_bytes()));
-    let (script, style) = (hash(SCRIPT), hash(STYLE));
+/// The page may run its own scripts and use its own styles. It can load nothing, and send nothing.
+pub(super) fn policy(scripts: &[&str], styles: &[&str]) -> String {
+    let hashes = |texts: &[&str]| {
+        let hash = |text: &&str| format!("'sha256-{}'", STANDARD.encode(Sha256::digest(text.as_bytes())));
+        let hashes: Vec<String> = texts.iter().map(hash).collect();
+        if hashes.is_empty() {
+            "'none'".to_owned()
+        } else {
+            hashes.join(" ")
+        }
+    };
     format!(
-        "default-src 'none'; script-src 'sha256-{script}'; style-src 'sha256-{style}'; img-src data:; base-uri 'none'; form-action 'none'"
+        "default-src 'none'; script-src {}; style-src {}; img-src data:; base-uri 'none'; form-action 'none'",
+        hashes(scripts),
+        hashes(styles)
     )
 }
 

@@ -2,6 +2,7 @@
 //! without scripts. `launches`, `path`, `tables` and `pack` make the data, and `bundle/` is the code that draws it, built from
 //! crates/spawnscope/html. Strings of a recording are data: they reach the page through the template, which escapes them, or compressed.
 
+mod difference;
 mod frame;
 mod lanes;
 mod launches;
@@ -13,6 +14,7 @@ use std::io;
 
 use serde_json::{Map, Value, json};
 
+pub use self::difference::difference;
 use self::launches::{Order, in_units};
 use self::pack::Pack;
 use self::tables::Tables;

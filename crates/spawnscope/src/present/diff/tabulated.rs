@@ -1,0 +1,71 @@
+//! The difference as the cells of tables, for the page.
+
+use super::{KINDS, figures, name, rows_of_totals, runs, sentence, unchanged, warnings};
+use crate::analyze::diff::{Diff, Row};
+use crate::present::text;
+
+/// Rows of a table. The rest is counted.
+const MAX_ROWS: usize = 1000;
+/// Columns of names, arguments and the command.
+const MAX_COLUMNS: usize = 300;
+
+/// Everything that the page says about the difference.
+pub struct Tabulated {
+    pub(in crate::present) command: String,
+    pub(in crate::present) sentence: String,
+    pub(in crate::present) runs: String,
+    pub(in crate::present) warnings: Vec<String>,
+    pub(in crate::present) totals: Vec<(&'static str, [String; 3])>,
+    pub(in crate::present) tables: Vec<TableOfKind>,
+    pub(in crate::present) unchanged: String,
+}
+
+/// What came, went or changed.
+pub(in crate::present) struct TableOfKind {
+    pub(in crate::present) heading: &'static str,
+    pub(in crate::present) rows: Vec<TableRow>,
+    pub(in crate::present) omitted: usize,
+}
+
+/// A group of launches.
+pub(in crate::present) struct TableRow {
+    pub(in crate::present) name: String,
+    pub(in crate::present) arguments: String,
+    pub(in crate::present) figures: Vec<String>,
+}
+
+pub(in crate::present) fn tabulated(diff: &Diff) -> Tabulated {
+    Tabulated {
+        command: text::command_line(diff.commands[1].iter().map(Vec::as_slice), Some(MAX_COLUMNS)),
+        sentence: sentence::first(diff),
+        runs: runs(diff),
+        warnings: warnings(diff),
+        totals: rows_of_totals(diff),
+        tables: tables(diff),
+        unchanged: unchanged(diff),
+    }
+}
+
+fn tables(diff: &Diff) -> Vec<TableOfKind> {
+    let mut tables = Vec::new();
+    for (kind, heading) in KINDS {
+        let rows: Vec<&Row> = diff.rows.iter().filter(|row| row.kind == kind).collect();
+        if !rows.is_empty() {
+            tables.push(TableOfKind {
+                heading,
+                rows: rows.iter().take(MAX_ROWS).map(|row| table_row(row)).collect(),
+                omitted: rows.len().saturating_sub(MAX_ROWS),
+            });
+        }
+    }
+    tables
+}
+
+fn table_row(row: &Row) -> TableRow {
+    let arguments = row.arguments.as_deref().map(text::escape).unwrap_or_default();
+    TableRow {
+        name: text::truncate(&name(row), MAX_COLUMNS),
+        arguments: text::truncate(&arguments, MAX_COLUMNS),
+        figures: figures(row),
+    }
+}
