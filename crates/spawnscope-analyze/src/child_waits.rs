@@ -85,9 +85,10 @@ fn waits_of(timelines: &Timelines, reaps: &Reaps, thread: ThreadIndex) -> Vec<(T
         let ended = ended.filter(|reap| woken < reap.zombie && reap.zombie <= back);
         let ended = ended.filter(|reap| creator_of(timelines, reap.child, launch) == thread);
         let reap = *ended.max_by_key(|reap| reap.zombie)?;
+        let waited = reap.zombie.since(woken);
         // The work of the parent before the reaping is shorter than the wait, so on a free CPU the parent would have waited as well.
         let worked = reap.reaped.since(back);
-        let is_wait = worked < reap.zombie.since(woken) && can_be_a_wait(&slice);
+        let is_wait = worked < waited && can_be_a_wait(&slice, waited);
         is_wait.then_some((thread, index, reap))
     };
     pairs.filter_map(wait).collect()
@@ -104,11 +105,14 @@ pub(crate) fn is_created(timelines: &Timelines, thread: ThreadIndex) -> bool {
     thread.creator.get().is_some() && thread.created.get().is_some()
 }
 
-/// Whether the wait before the wait for a CPU may become part of one for a child. A sleep or a wait for a disk must not.
-fn can_be_a_wait(slice: &SliceRow) -> bool {
+/// Whether the wait before the wait for a CPU may become part of one for a child, `waited` long. A sleep or a wait for a disk must not,
+/// nor a longer wait for what came through a pipe.
+fn can_be_a_wait(slice: &SliceRow, waited: Nanos) -> bool {
+    let is_for_object = slice.object.is_some() && slice.wake_span.is_none_or(|span| span > waited);
     match slice.reason {
         LeftCpu::Created | LeftCpu::Ended => false,
         LeftCpu::Preempted => true,
+        _ if is_for_object => false,
         _ => waker_is_cause(&SliceRow {
             is_waker_certain: None,
             ..*slice

@@ -200,6 +200,8 @@ impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
         match state {
             State::Running => self.charge_running(since),
             State::Unknown => self.charge(since, Time::Unknown),
+            // The wait of a further thread for its first CPU is part of `run`.
+            State::Created if self.thread != self.launch() => self.leave_through_birth(since, Time::Runnable),
             State::Created => self.leave_through_birth(since, Time::Queue),
             State::Runnable(None) => self.charge(since, Time::Runnable),
             State::Runnable(Some(slice)) => self.charge_woken(since, &slice),

@@ -49,8 +49,9 @@ impl Names {
             });
             let address = Input::VirtOffset(address - u64::from(is_return));
             let symbol = symbolizer.symbolize_single(&source, address).ok()?.into_sym()?;
-            let is_sized = symbol.size.is_some_and(|size| size > 0);
-            (is_sized || symbol.offset < LONGEST_UNSIZED).then_some(symbol)
+            // Debug information gives no size for a function in several parts, but it gives a line.
+            let is_within = symbol.code_info.is_some() || symbol.size.is_some_and(|size| size > 0);
+            (is_within || symbol.offset < LONGEST_UNSIZED).then_some(symbol)
         };
         // If the debug information cannot be understood, the file's own symbols are used.
         let mut sources = self.paths.iter().flat_map(|path| [(path, true), (path, false)]);

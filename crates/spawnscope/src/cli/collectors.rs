@@ -97,11 +97,7 @@ fn with_ptrace(
             .iter()
             .map(|missing| missing.effect.as_str())
             .collect();
-        let how = match instead_of {
-            Some(CollectError::NotPermitted { .. }) | None => "sudo, or `setcap cap_bpf,cap_perfmon+ep` on spawnscope",
-            Some(CollectError::NotBuilt) => "a spawnscope built with the feature `ebpf`",
-            Some(_) => "a kernel that supports eBPF with BTF (Linux 5.10)",
-        };
+        let how = remedy(instead_of);
         let notice = wrap(
             &format!("{PREFIX}collecting with ptrace; unknown: {}", unknown.join("; ")),
             NOTICE_WIDTH,
@@ -113,6 +109,21 @@ fn with_ptrace(
         ));
     }
     Ok(Box::new(collector))
+}
+
+/// What adds the events that ptrace does not give.
+fn remedy(ebpf: Option<&CollectError>) -> String {
+    match ebpf {
+        Some(CollectError::NotPermitted { .. }) | None => {
+            "sudo, or `setcap cap_bpf,cap_perfmon+ep` on spawnscope".to_owned()
+        }
+        Some(CollectError::NotBuilt) => "a spawnscope built with the feature `ebpf`".to_owned(),
+        Some(CollectError::Refused(refusal)) => format!(
+            "a kernel that loads the BPF program {} (--verbose prints why this one refuses it)",
+            refusal.program
+        ),
+        Some(_) => "a kernel that supports eBPF with BTF (Linux 5.10)".to_owned(),
+    }
 }
 
 fn describe(manner: Manner, error: CollectError) -> anyhow::Error {

@@ -1,6 +1,7 @@
 //! Process histories that confuse tracers: an exec off the leading thread, daemons, processes that outlive the root,
 //! reused pids, stops and continues.
 
+use std::fs;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -10,7 +11,7 @@ use serde_json::json;
 
 use crate::support::attempts::{best_of_three, good};
 use crate::support::recording::{launches, report};
-use crate::support::run::{Record, Running};
+use crate::support::run::{Record, Running, await_some};
 use crate::support::workloads::{Truth, path};
 use crate::support::{apply, live_test};
 
@@ -100,7 +101,11 @@ fn an_interrupt_ends_the_wait_for_all() {
     let record = Record::new().flags(&["--wait-for-all", "-q"]);
     let script = "sleep 60 >/dev/null 2>&1 & echo $!; exit 3";
     let mut running = Running::start(&mut record.command(["sh", "-c", script]));
-    let sleeper = running.await_line().parse().expect("a pid");
+    let sleeper: i32 = running.await_line().parse().expect("a pid");
+    await_some("the exec of sleep", || {
+        let name = fs::read_to_string(format!("/proc/{sleeper}/comm")).ok()?;
+        (name == "sleep\n").then_some(())
+    });
     while running.child.try_wait().expect("wait").is_none() {
         // The first one may reach the command.
         kill(running.pid(), Signal::SIGINT).expect("the recorder runs");

@@ -106,13 +106,16 @@ fn a_kernel_that_refuses_to_look_at_objects_costs_the_objects_only() {
 #[apply(live_test)]
 #[needs(Ebpf)]
 fn a_refused_essential_program_is_named_with_the_reason() {
-    let record = Record::new();
-    let finished = refusing("on_exec", &record, &["true"]).expect_code(125);
-    let text = said(&finished);
-    assert!(
-        text.contains("the BPF program on_exec") && text.contains("--verbose"),
-        "{text}"
-    );
+    for (flags, code) in [(&["--collector", "ebpf"][..], 125), (&[], 0)] {
+        let record = Record::new().flags(flags);
+        let finished = refusing("on_exec", &record, &["true"]).expect_code(code);
+        let text = said(&finished);
+        assert!(
+            text.contains("the BPF program on_exec") && text.contains("--verbose"),
+            "{text}"
+        );
+        assert_eq!(text.contains("collecting with ptrace"), code == 0, "{text}");
+    }
     let record = Record::new().flags(&["--verbose"]);
     let text = said(&refusing("on_switch", &record, &["true"]).expect_code(0));
     assert!(

@@ -39,7 +39,7 @@ fn a_hundred_thousand_launches_are_all_there() {
     let report = report(&record.file());
     assert_eq!(report["lost_events"], 0);
     assert_eq!(report["launches"], LAUNCHES + 1);
-    let tree = spawnscope(["tree".as_ref(), record.file().as_os_str()])
+    let tree = spawnscope(["tree".as_ref(), "--unfold".as_ref(), record.file().as_os_str()])
         .expect_code(0)
         .output();
     assert!(tree.lines().count() as u64 > LAUNCHES, "every launch has its line");
