@@ -101,7 +101,7 @@ fn an_interrupt_ends_the_wait_for_all() {
     let record = Record::new().flags(&["--wait-for-all", "-q"]);
     let script = "sleep 60 >/dev/null 2>&1 & echo $!; exit 3";
     let mut running = Running::start(&mut record.command(["sh", "-c", script]));
-    let sleeper: i32 = running.await_line().parse().expect("a pid");
+    let sleeper: i64 = running.await_line().parse().expect("a pid");
     await_some("the exec of sleep", || {
         let name = fs::read_to_string(format!("/proc/{sleeper}/comm")).ok()?;
         (name == "sleep\n").then_some(())
