@@ -3,6 +3,7 @@
 //! BPF maps: the collector passes the layouts on to the programs that read the memory.
 
 mod bash;
+pub(super) mod chains;
 mod code;
 mod dash;
 mod elf;
@@ -17,7 +18,7 @@ use std::path::{Path, PathBuf};
 use object::ReadCache;
 
 use self::elf::Elf;
-use crate::ebpf::wire::{WireBash, WireDash, WirePython};
+use crate::wire::{WireBash, WireDash, WirePython};
 use spawnscope_data::event::Pid;
 
 /// Where an interpreter stores what its script executes.

@@ -7,7 +7,7 @@ use std::os::unix::fs::MetadataExt;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
 use zerocopy::{Immutable, IntoBytes};
 
-use super::wire::*;
+use crate::wire::*;
 use super::{failed, map};
 use crate::callers::{self, Layout};
 use crate::inode::{self, kernel_device};

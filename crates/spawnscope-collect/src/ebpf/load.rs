@@ -9,7 +9,7 @@ use zerocopy::{FromBytes, IntoBytes};
 use super::parts;
 use super::refusal;
 use super::skipped;
-use super::wire::{WireSettings, WireShared};
+use crate::wire::{WireSettings, WireShared};
 use crate::stacks::MappingSource;
 use crate::{CollectError, Refusal};
 use spawnscope_data::event::Missing;

@@ -15,7 +15,7 @@ mod seeds;
 mod skipped;
 mod stacks;
 mod symbols;
-pub(super) mod wire;
+
 
 use std::cell::RefCell;
 use std::os::fd::BorrowedFd;
@@ -32,7 +32,7 @@ use self::interpreters::Interpreters;
 use self::load::Loaded;
 use self::places::Places;
 use self::rings::Rings;
-use self::wire::*;
+use crate::wire::*;
 use super::stacks::{MappingSource, Unwinder};
 use super::{CollectError, Collector, Follow, ROOT, Refusal, Settings, inode};
 use spawnscope_data::event::{Event, Loss, Missing};

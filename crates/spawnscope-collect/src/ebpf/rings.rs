@@ -9,7 +9,7 @@ use libbpf_rs::{Object, RingBuffer, RingBufferBuilder};
 use rustix::event::epoll;
 
 use super::decode::{self, Chains};
-use super::wire::WireNewExecutable;
+use crate::wire::WireNewExecutable;
 use super::{failed, map, seeds, stacks};
 use crate::CollectError;
 use crate::stacks::Unwinder;

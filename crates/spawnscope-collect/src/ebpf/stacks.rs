@@ -3,7 +3,7 @@
 use zerocopy::FromBytes;
 
 use super::decode::{path_of_components, pid};
-use super::wire::{
+use crate::wire::{
     KERNEL_FRAMES, KIND_IMAGE, KIND_MAPPING, KIND_SAMPLE, KIND_STACK, WireHeader, WireImage, WireMapping, WireSample,
     WireStack,
 };

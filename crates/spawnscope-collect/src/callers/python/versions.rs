@@ -3,7 +3,7 @@
 
 use zerocopy::FromZeros;
 
-use crate::ebpf::wire::{
+use crate::wire::{
     PYTHON_LINES_LOCATIONS, PYTHON_LINES_RANGES, PYTHON_LINES_STEPS, PYTHON_PIECE_BYTES, WirePython,
 };
 
