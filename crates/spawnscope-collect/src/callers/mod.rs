@@ -22,6 +22,7 @@ use crate::wire::{WireBash, WireDash, WirePython};
 use spawnscope_data::event::Pid;
 
 /// Where an interpreter stores what its script executes.
+#[derive(Debug)]
 pub(super) enum Layout {
     /// GNU bash.
     Bash(WireBash),
@@ -41,6 +42,11 @@ pub(super) fn layout_of(file: &File, process: Option<Pid>) -> Option<Layout> {
     let python = || python::layout(&program, file, process).map(Layout::Python);
     bash.or_else(python)
         .or_else(|| dash::layout(&program, trusted).map(Layout::Dash))
+}
+
+/// The entry point of an executable, as in its file.
+pub(super) fn entry_point(file: &File) -> Option<u64> {
+    Elf::parse(&ReadCache::new(file)).map(|program| program.entry_point())
 }
 
 /// Directories of the system's interpreters, searched independently of PATH.

@@ -3,6 +3,7 @@
 
 mod creations;
 mod image;
+mod lines;
 mod processes;
 mod programs;
 mod stops;
@@ -22,6 +23,7 @@ use spawnscope_system::process::{is_readable_within, reap_ended};
 use spawnscope_system::ptrace::refusal;
 use spawnscope_system::signals::ChildChanges;
 
+use self::lines::Interpreters;
 use self::tracing::Tracing;
 use super::{CollectError, Collector, Follow, Refusal, Settings};
 
@@ -99,13 +101,14 @@ impl PtraceCollector {
         let failed = |error: io::Error| failed("start to trace", &error);
         let shared = Arc::new(Shared::new().map_err(|error| failed(error.into()))?);
         let children = ChildChanges::catch().map_err(failed)?;
+        let interpreters = Interpreters::usual(settings);
         let (tell, seized) = sync_channel(1);
         let (is_tracing, detached) = sync_channel(0);
         let (of_thread, failed_execs) = (Arc::clone(&shared), settings.failed_execs);
         // Only the thread that seizes a process can trace it.
         let run = move || {
             let _until_the_end = is_tracing;
-            match Tracing::seize(command, of_thread, children, failed_execs) {
+            match Tracing::seize(command, of_thread, children, failed_execs, interpreters) {
                 Ok(tracing) => {
                     let _ = tell.send(Ok(()));
                     tracing.run();
@@ -159,9 +162,6 @@ fn missing(settings: &Settings) -> Vec<Missing> {
     } else {
         missing("system calls before an exec", "setup, exec and failed execs")
     });
-    if settings.script_lines {
-        all.push(missing("memory of the parent at a launch", "script lines"));
-    }
     if settings.stacks || settings.sample.is_some() {
         all.push(missing("stacks", "native call chains and samples"));
     }

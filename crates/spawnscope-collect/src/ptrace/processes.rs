@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 
-use spawnscope_data::event::{LaunchId, Nanos, Pid, TaskId};
-use spawnscope_system::ptrace::EntryDetour;
+use spawnscope_data::event::{Chain, LaunchId, Nanos, Pid, TaskId};
+use spawnscope_system::ptrace::{CallStop, EntryDetour};
+
+use super::lines::{Program, Shell};
 
 /// A traced thread.
 #[derive(Clone, Copy, Debug)]
@@ -32,6 +34,9 @@ pub(super) struct Process {
     pub(super) setup: Option<Setup>,
     /// Its program, while the dynamic loader runs.
     pub(super) loading: Option<Loading>,
+    /// What it runs, and where its script is, if it runs one.
+    pub(super) program: Program,
+    pub(super) shell: Shell,
 }
 
 /// The system calls of a new process up to its exec.
@@ -79,7 +84,23 @@ impl Process {
             first_run: None,
             setup: None,
             loading: None,
+            program: Program::default(),
+            shell: Shell::default(),
         }
+    }
+
+    /// Its first thread is at this stop. Returns the call site of its launch, if that is known from now on.
+    pub(super) fn enters(&mut self, stop: CallStop) -> Option<Chain> {
+        let CallStop::Enters(number, arguments) = stop else {
+            return None;
+        };
+        let number = libc::c_long::try_from(number).ok()?;
+        self.shell.enters(self.pid, &self.program, number, arguments[0])
+    }
+
+    /// Whether its system calls are traced.
+    pub(super) fn makes_visible_calls(&self) -> bool {
+        self.setup.is_some() || self.shell.is_pending()
     }
 }
 

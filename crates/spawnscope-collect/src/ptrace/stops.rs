@@ -1,10 +1,13 @@
 //! Turns the stops of traced threads into events.
 
+use std::sync::Arc;
+
 use spawnscope_data::event::{EventKind, Executed, Exited, LaunchId, Loaded, Loader, Nanos, Pid, TaskId};
 use spawnscope_system::ptrace::{CallInfo, CallStop, EntryDetour, NATIVE, Registers, Stop};
 use spawnscope_system::{clock, memory, procfs};
 
 use super::image::{Image, arguments_passed};
+use super::lines::{Program, Shell};
 use super::processes::{ExecCall, Loading, Thread};
 use super::programs;
 use super::tracing::Tracing;
@@ -58,6 +61,8 @@ impl Tracing {
         };
         process.is_native = native.is_some();
         process.loading = None;
+        process.program = image.as_ref().map_or(Program::Other, |image| Program::Unexamined { entry: image.entry });
+        process.shell = Shell::default();
         // The thread that executed is the first thread now.
         let call = process.setup.take().and_then(|setup| setup.exec);
         let first_run = process.first_run.take();
@@ -215,28 +220,40 @@ impl Tracing {
         }
     }
 
-    /// A new process enters or leaves a system call, before its exec.
+    /// A process whose calls are traced enters or leaves a system call.
     fn system_call(&mut self, tid: Pid, thread: Thread) {
-        let info = CallInfo::of(tid);
-        let Some(process) = self.processes.process(thread.launch) else {
+        let stop = CallInfo::of(tid).map_or(CallStop::Neither, |info| info.stop);
+        let process = self.processes.process(thread.launch);
+        let Some(process) = process.filter(|process| process.pid == tid && process.is_native) else {
             return self.resume(tid, Stop::Interrupted);
         };
-        let (is_native, is_first) = (process.is_native, process.pid == tid);
-        let Some(setup) = process.setup.as_mut().filter(|_| is_first) else {
-            return self.resume(tid, Stop::Interrupted);
+        if let Some(chain) = process.enters(stop) {
+            let called = EventKind::Called(Arc::new(chain));
+            self.report(clock::now(), thread.launch, thread.task, called);
+        }
+        if !self.set_up(tid, thread, stop) {
+            self.resume(tid, Stop::Interrupted);
+        }
+    }
+
+    /// A process that sets itself up for its exec enters or leaves a system call. Returns whether it was released.
+    fn set_up(&mut self, tid: Pid, thread: Thread, stop: CallStop) -> bool {
+        let Some(process) = self.processes.process(thread.launch) else {
+            return false;
+        };
+        let Some(setup) = &mut process.setup else {
+            return false;
         };
         setup.stops_left = setup.stops_left.saturating_sub(1);
         if setup.stops_left == 0 && setup.exec.is_none() {
             process.setup = None;
-            return self.resume(tid, Stop::Interrupted);
+            return false;
         }
         let exec = setup.exec.take();
-        match info.map(|info| info.stop) {
-            Ok(CallStop::Enters(number, arguments)) if is_native && self.enters(tid, thread, number, arguments) => {
-                return;
-            }
-            Ok(CallStop::Leaves(result)) => {
-                if let Some(exec) = exec.filter(|_| result < 0) {
+        match stop {
+            CallStop::Enters(number, arguments) => return self.enters(tid, thread, number, arguments),
+            CallStop::Leaves(result) if result < 0 => {
+                if let Some(exec) = exec {
                     let failed = EventKind::ExecFailed {
                         entered: exec.entered,
                         path: exec.path,
@@ -245,9 +262,9 @@ impl Tracing {
                     self.report(clock::now(), thread.launch, thread.task, failed);
                 }
             }
-            _ => {}
+            CallStop::Leaves(_) | CallStop::Neither => {}
         }
-        self.resume(tid, Stop::Interrupted);
+        false
     }
 
     /// Releases the process if the call does not work while it is traced. Returns whether it was released.

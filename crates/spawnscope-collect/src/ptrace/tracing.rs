@@ -13,6 +13,7 @@ use spawnscope_system::process::wait_until;
 use spawnscope_system::ptrace::{Event as Traced, Options, Resume, Stop, Tracer};
 use spawnscope_system::signals::ChildChanges;
 
+use super::lines::Interpreters;
 use super::processes::{Process, Processes, Setup};
 use super::untraced::Untraced;
 use super::{Shared, lock, programs};
@@ -27,6 +28,8 @@ pub(super) struct Tracing {
     pub(super) processes: Processes,
     /// Threads that stopped before their creation was reported, and when. They stay stopped until it is.
     pub(super) early: HashMap<Pid, Nanos>,
+    /// The programs that run scripts.
+    pub(super) interpreters: Interpreters,
     /// Processes that were released and still run.
     pub(super) untraced: Untraced,
     /// Whether to trace the system calls before an exec.
@@ -49,6 +52,7 @@ impl Tracing {
         shared: Arc<Shared>,
         children: ChildChanges,
         traces_setup: bool,
+        interpreters: Interpreters,
     ) -> io::Result<Tracing> {
         let mut tracer = Tracer::new();
         let options = Options::CREATION | Options::EXEC | Options::EXITING | Options::SYSTEM_CALLS;
@@ -70,6 +74,7 @@ impl Tracing {
             tracer,
             processes,
             early: HashMap::new(),
+            interpreters,
             untraced: Untraced::default(),
             traces_setup,
             keeps_privilege: programs::keep_privilege(),
@@ -153,7 +158,7 @@ impl Tracing {
             self.release(thread, stop);
             return;
         }
-        let traces_calls = self.processes.of(thread).is_some_and(|process| process.setup.is_some());
+        let traces_calls = self.processes.of(thread).is_some_and(|process| process.makes_visible_calls());
         let how = match stop.transparently() {
             Resume::Continue(signal) if traces_calls => Resume::ToSystemCall(signal),
             other => other,
