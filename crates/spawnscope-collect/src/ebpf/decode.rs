@@ -1,6 +1,5 @@
 //! Converts records of the ring buffer to events. Pure: one record in, up to two events out. Repeated chains are shared.
 
-
 mod waker;
 
 use std::collections::HashMap;
@@ -8,9 +7,9 @@ use std::sync::Arc;
 
 use zerocopy::{FromBytes, Immutable, KnownLayout};
 
-use crate::wire::*;
 use crate::callers::chains;
 use crate::clone_call::CloneCall;
+use crate::wire::*;
 use spawnscope_data::event::{
     Chain, Closing, Event, EventKind, Executed, Exited, LaunchId, Launched, LeftCpu, LibrarySearch, Loaded, Loader,
     Mechanism, Nanos, Object, ObjectKind, ParentMemory, Pid, Slice, Syscall, TaskId,

@@ -16,7 +16,6 @@ mod skipped;
 mod stacks;
 mod symbols;
 
-
 use std::cell::RefCell;
 use std::os::fd::BorrowedFd;
 use std::os::unix::fs::MetadataExt;
@@ -32,9 +31,9 @@ use self::interpreters::Interpreters;
 use self::load::Loaded;
 use self::places::Places;
 use self::rings::Rings;
-use crate::wire::*;
 use super::stacks::{MappingSource, Unwinder};
 use super::{CollectError, Collector, Follow, ROOT, Refusal, Settings, inode};
+use crate::wire::*;
 use spawnscope_data::event::{Event, Loss, Missing};
 
 /// Names of lost events, by kind of record.

@@ -13,7 +13,7 @@ mod untraced;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -21,7 +21,7 @@ use rustix::event::{EventfdFlags, eventfd};
 use spawnscope_data::event::{Event, Loss, Missing, Pid};
 use spawnscope_system::process::{is_readable_within, reap_ended};
 use spawnscope_system::ptrace::refusal;
-use spawnscope_system::signals::ChildChanges;
+use spawnscope_system::signals::{ChildChanges, ThreadWaker};
 
 use self::lines::Interpreters;
 use self::tracing::Tracing;
@@ -29,6 +29,8 @@ use super::{CollectError, Collector, Follow, Refusal, Settings};
 
 /// Maximum time to wait until all traced processes are released. Most are released within a millisecond; a parent in vfork cannot be.
 const MAX_DETACHING: Duration = Duration::from_millis(500);
+/// Until the tracing thread is woken again, in case it was between two system calls.
+const REPEATED_WAKING: Duration = Duration::from_millis(2);
 /// How long the tracing thread may take to report the end of a command that has ended.
 const MAX_REAPING: Duration = Duration::from_secs(5);
 /// Wake the recorder at this many events.
@@ -85,6 +87,8 @@ fn signal(eventfd: &OwnedFd) {
 pub struct PtraceCollector {
     missing: Vec<Missing>,
     shared: Arc<Shared>,
+    /// Interrupts the wait of the tracing thread.
+    waker: ThreadWaker,
     /// Disconnected when the tracing thread has released all processes.
     detached: Receiver<()>,
 }
@@ -108,26 +112,29 @@ impl PtraceCollector {
         // Only the thread that seizes a process can trace it.
         let run = move || {
             let _until_the_end = is_tracing;
-            match Tracing::seize(command, of_thread, children, failed_execs, interpreters) {
-                Ok(tracing) => {
-                    let _ = tell.send(Ok(()));
+            let waker = ThreadWaker::of_this_thread();
+            let tracing = Tracing::seize(command, of_thread, children, failed_execs, interpreters);
+            match (tracing, waker) {
+                (Ok(tracing), Ok(waker)) => {
+                    let _ = tell.send(Ok(waker));
                     tracing.run();
                 }
-                Err(error) => drop(tell.send(Err(error))),
+                (Err(error), _) | (_, Err(error)) => drop(tell.send(Err(error))),
             }
         };
         std::thread::Builder::new()
             .name("tracer".to_owned())
             .spawn(run)
             .map_err(failed)?;
-        match seized.recv() {
-            Ok(Ok(())) => {}
+        let waker = match seized.recv() {
+            Ok(Ok(waker)) => waker,
             Ok(Err(_)) => return Err(refused(command)),
             Err(_) => return Err(failed(io::Error::other("the tracing thread has ended"))),
-        }
+        };
         Ok(PtraceCollector {
             missing: missing(settings),
             shared,
+            waker,
             detached,
         })
     }
@@ -207,8 +214,14 @@ impl Collector for PtraceCollector {
     fn detach(&mut self) {
         self.shared.is_to_detach.store(true, Ordering::Release);
         signal(&self.shared.wake);
-        // An error means that the thread has ended.
-        let _ = self.detached.recv_timeout(MAX_DETACHING);
+        let until = Instant::now() + MAX_DETACHING;
+        while Instant::now() < until {
+            self.waker.wake();
+            // The thread sends nothing: it disconnects when it ends.
+            if self.detached.recv_timeout(REPEATED_WAKING) != Err(RecvTimeoutError::Timeout) {
+                return;
+            }
+        }
     }
 
     /// While the command is traced, the tracing thread reaps it: for a parent that is also the tracer, there is only one wait.

@@ -61,13 +61,18 @@ impl Tracing {
         };
         process.is_native = native.is_some();
         process.loading = None;
-        process.program = image.as_ref().map_or(Program::Other, |image| Program::Unexamined { entry: image.entry });
+        process.is_in_call = false;
+        process.is_executor = false;
+        process.program = image
+            .as_ref()
+            .map_or(Program::Other, |image| Program::Unexamined { entry: image.entry });
         process.shell = Shell::default();
         // The thread that executed is the first thread now.
         let call = process.setup.take().and_then(|setup| setup.exec);
         let first_run = process.first_run.take();
         let executed = describe(pid, image.as_ref(), call, first_run);
         let path = executed.path.clone();
+        process.is_executor = self.traces_setup && programs::is_executor(&path);
         if let Some(first) = self.processes.thread_mut(pid) {
             (first.is_new, first.has_exited) = (false, false);
         }
@@ -116,6 +121,9 @@ impl Tracing {
             },
             None => Loader::Unknown,
         };
+        if let Some(process) = self.processes.process(thread.launch) {
+            process.begin_program();
+        }
         let loaded = Loaded {
             exec_returned,
             cpu_at_return,
@@ -134,6 +142,7 @@ impl Tracing {
             return false;
         };
         process.loading = None;
+        process.begin_program();
         let cpu = clock::cpu_of(process.pid);
         loading.entry.restore(tid);
         let loader = cpu.map_or(Loader::Unknown, |cpu| Loader::Done { at, cpu, search: None });
@@ -222,11 +231,18 @@ impl Tracing {
 
     /// A process whose calls are traced enters or leaves a system call.
     fn system_call(&mut self, tid: Pid, thread: Thread) {
-        let stop = CallInfo::of(tid).map_or(CallStop::Neither, |info| info.stop);
         let process = self.processes.process(thread.launch);
         let Some(process) = process.filter(|process| process.pid == tid && process.is_native) else {
             return self.resume(tid, Stop::Interrupted);
         };
+        if std::mem::take(&mut process.is_in_call) {
+            if let Some(setup) = &mut process.setup {
+                setup.stops_left = setup.stops_left.saturating_sub(1);
+            }
+            return self.resume(tid, Stop::Interrupted);
+        }
+        let stop = CallInfo::of(tid).map_or(CallStop::Neither, |info| info.stop);
+        process.is_in_call = matches!(stop, CallStop::Enters(number, _) if !is_exec(number));
         if let Some(chain) = process.enters(stop) {
             let called = EventKind::Called(Arc::new(chain));
             self.report(clock::now(), thread.launch, thread.task, called);
@@ -348,6 +364,13 @@ fn describe(pid: Pid, image: Option<&Image>, call: Option<ExecCall>, first_run: 
         cwd: procfs::working_directory(pid),
         closing: None,
     }
+}
+
+fn is_exec(number: u64) -> bool {
+    matches!(
+        libc::c_long::try_from(number),
+        Ok(libc::SYS_execve | libc::SYS_execveat)
+    )
 }
 
 fn plant(pid: Pid, image: &Image) -> Option<EntryDetour> {

@@ -78,7 +78,6 @@ impl Registers {
         pointer.wrapping_sub(pthread).wrapping_sub(1) < 4096
     }
 
-
     /// The number and first two arguments of the system call that the thread is in.
     #[must_use]
     pub fn system_call(&self) -> (libc::c_long, [u64; 2]) {

@@ -83,7 +83,10 @@ pub(super) fn read(script: &mut Script, layout: &WireBash) -> Option<()> {
         let name = script.pointer(layout.dollar_variables)?;
         script.add_text(name, SCRIPT_FILE_BYTES)?;
     }
-    let (interactive, texts) = (script.number(layout.interactive_shell)?, script.number(layout.parse_level)?);
+    let (interactive, texts) = (
+        script.number(layout.interactive_shell)?,
+        script.number(layout.parse_level)?,
+    );
     if interactive != 0 {
         script.called.flags |= SCRIPT_INTERACTIVE;
     }
@@ -156,7 +159,10 @@ fn array(memory: &mut Memory, layout: &WireBash, bucket: u64, wanted: u32) -> Op
     let mut next = memory.pointer(bucket)?;
     // hashlib.h: BUCKET_CONTENTS
     for _ in 0..BUCKET_LENGTH {
-        let (hash, data) = (memory.number(next.wrapping_add(24))?, memory.pointer(next.wrapping_add(16))?);
+        let (hash, data) = (
+            memory.number(next.wrapping_add(24))?,
+            memory.pointer(next.wrapping_add(16))?,
+        );
         if hash == wanted {
             let array = memory.pointer(data.wrapping_add(VARIABLE_VALUE))?;
             let count = memory.number(array.wrapping_add(layout.count_offset.into()))?;
@@ -173,7 +179,10 @@ fn frame(script: &mut Script, arrays: &mut Arrays) -> Option<()> {
     let frame = script.called.frames;
     let [source, function, line] = arrays.elements.map(|at| Element::read(&mut script.memory, at));
     let (source, function, line) = (source?, function?, line?);
-    if [source, function, line].iter().any(|element| element.index != frame.into()) {
+    if [source, function, line]
+        .iter()
+        .any(|element| element.index != frame.into())
+    {
         return None;
     }
     script.add_text(source.value, SCRIPT_FILE_BYTES)?;

@@ -76,7 +76,11 @@ impl<'a> Place<'a> {
     }
 
     fn of(script: &Script, block: u64, variable: u64) -> u64 {
-        let base = if variable < DASH_BLOCK_BYTES { block } else { script.bias };
+        let base = if variable < DASH_BLOCK_BYTES {
+            block
+        } else {
+            script.bias
+        };
         base.wrapping_add(variable)
     }
 }
@@ -97,7 +101,9 @@ pub(super) fn read(script: &mut Script, place: &Place<'_>, shell: &Shell) -> Opt
     let job = script.pointer(layout.job)?;
     find_input(script, place, shell, &mut position)?;
     // jobs.h: struct job, which holds the process itself if there is only one
-    let processes = (job != 0).then(|| script.memory.pointer(job.wrapping_add(16))).flatten();
+    let processes = (job != 0)
+        .then(|| script.memory.pointer(job.wrapping_add(16)))
+        .flatten();
     position.is_pipeline = processes.is_some_and(|processes| processes != job);
     let mut line = line(&position, layout, shell);
     if shell.is_pending {
@@ -183,7 +189,8 @@ fn add_names(script: &mut Script, place: &Place<'_>, position: &Position) {
     let file = match position.reads {
         Reads::Script => script.memory.pointer(own_name).filter(|name| {
             position.function_line == 0
-                || (position.function_line > 1 && defines(script, place.process, *name, function, position.function_line))
+                || (position.function_line > 1
+                    && defines(script, place.process, *name, function, position.function_line))
         }),
         Reads::File if position.function_line == 0 && position.counted == 0 => script.memory.pointer(command_name),
         _ => None,

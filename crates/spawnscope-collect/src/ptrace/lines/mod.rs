@@ -19,8 +19,8 @@ use spawnscope_system::procfs;
 
 use self::memory::Memory;
 use self::script::Script;
-pub(super) use self::shell::Shell;
 use self::shell::Preparation;
+pub(super) use self::shell::Shell;
 use crate::Settings;
 use crate::callers::{self, Layout};
 use crate::wire::{INTERPRETER_BASH, INTERPRETER_DASH, WireBash, WireDash};
@@ -201,7 +201,13 @@ impl Shell {
 
     /// A forked shell whose call site has not been reported enters a system call. Returns the call site, unless this call still belongs to
     /// its setup.
-    pub(super) fn enters(&mut self, process: Pid, program: &Program, number: libc::c_long, first: u64) -> Option<Chain> {
+    pub(super) fn enters(
+        &mut self,
+        process: Pid,
+        program: &Program,
+        number: libc::c_long,
+        first: u64,
+    ) -> Option<Chain> {
         if !self.is_pending {
             return None;
         }

@@ -40,7 +40,9 @@ pub(super) fn chain(thread: Pid, layout: &WirePython, bias: u64, is_nested: bool
         0 => state,
         place => memory.pointer(at(state, place))?,
     };
-    let next = memory.pointer(at(holder, layout.holder_frame)).filter(|frame| *frame != 0)?;
+    let next = memory
+        .pointer(at(holder, layout.holder_frame))
+        .filter(|frame| *frame != 0)?;
     let mut reader = Reader {
         memory,
         layout,
@@ -89,7 +91,9 @@ fn thread_state(memory: &mut Memory, layout: &WirePython, bias: u64, thread: Pid
         thread.0 as u64
     };
     let runtime = layout.runtime.wrapping_add(bias);
-    let interpreter = memory.pointer(at(runtime, layout.runtime_interpreters)).filter(|first| *first != 0)?;
+    let interpreter = memory
+        .pointer(at(runtime, layout.runtime_interpreters))
+        .filter(|first| *first != 0)?;
     if memory.pointer(at(interpreter, layout.interpreter_next))? != 0 {
         return None;
     }
@@ -99,7 +103,11 @@ fn thread_state(memory: &mut Memory, layout: &WirePython, bias: u64, thread: Pid
             return None;
         }
         let id = memory.pointer(at(state, layout.thread_id))?;
-        let is_wanted = if by_tid { id == wanted } else { Registers::is_pthread(id, wanted) };
+        let is_wanted = if by_tid {
+            id == wanted
+        } else {
+            Registers::is_pthread(id, wanted)
+        };
         if is_wanted {
             return Some(state);
         }
@@ -135,7 +143,8 @@ impl Reader<'_> {
     fn add_code(&mut self, code: u64) -> Option<()> {
         let layout = self.layout;
         let start = self.data.len().next_multiple_of(8);
-        if start > PYTHON_DATA_BYTES as usize || self.memory.pointer(code.wrapping_add(OBJECT_TYPE))? != self.code_type {
+        if start > PYTHON_DATA_BYTES as usize || self.memory.pointer(code.wrapping_add(OBJECT_TYPE))? != self.code_type
+        {
             return None;
         }
         let first_line = self.memory.number(at(code, layout.code_first_line))?;
@@ -169,10 +178,20 @@ impl Reader<'_> {
         let layout = self.layout;
         let instruction = at(self.next, layout.frame_instruction);
         let (offset, bytes) = if layout.line_format == PYTHON_LINES_LOCATIONS {
-            let offset = self.memory.pointer(instruction)?.wrapping_sub(at(code, layout.code_instructions));
-            (offset, self.memory.pointer(code.wrapping_add(OBJECT_SIZE))?.wrapping_mul(2))
+            let offset = self
+                .memory
+                .pointer(instruction)?
+                .wrapping_sub(at(code, layout.code_instructions));
+            (
+                offset,
+                self.memory.pointer(code.wrapping_add(OBJECT_SIZE))?.wrapping_mul(2),
+            )
         } else {
-            let unit = if layout.line_format == PYTHON_LINES_RANGES { 2 } else { 1 };
+            let unit = if layout.line_format == PYTHON_LINES_RANGES {
+                2
+            } else {
+                1
+            };
             let instructions = self.memory.pointer(at(code, layout.code_bytes))?;
             let bytes = self.memory.pointer(instructions.wrapping_add(OBJECT_SIZE))?;
             (u64::from(self.memory.number(instruction)?) * unit, bytes)
@@ -187,7 +206,11 @@ impl Reader<'_> {
         let width = state >> 2 & 7;
         let bytes = length.checked_mul(width.into()).filter(|bytes| *bytes <= most.into())?;
         let is_ascii = state & TEXT_ASCII != 0;
-        let start = if is_ascii { self.layout.ascii_text } else { self.layout.other_text };
+        let start = if is_ascii {
+            self.layout.ascii_text
+        } else {
+            self.layout.other_text
+        };
         if state & TEXT_COMPACT == 0 || length > most.into() {
             return None;
         }
@@ -198,7 +221,9 @@ impl Reader<'_> {
     fn table(&mut self, code: u64) -> Option<Vec<u8>> {
         let table = self.memory.pointer(at(code, self.layout.code_lines))?;
         let bytes = self.memory.pointer(table.wrapping_add(OBJECT_SIZE))?;
-        self.memory
-            .bytes(table.wrapping_add(BYTES_DATA), bytes.min(PYTHON_TABLE_BYTES.into()) as usize)
+        self.memory.bytes(
+            table.wrapping_add(BYTES_DATA),
+            bytes.min(PYTHON_TABLE_BYTES.into()) as usize,
+        )
     }
 }
