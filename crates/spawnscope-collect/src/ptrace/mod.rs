@@ -1,6 +1,7 @@
 //! The ptrace collector: it needs no privilege. A thread of the recorder traces the command and everything that it launches (`tracing`,
 //! `stops`); this file starts it and collects its events. docs/design/collector-ptrace.md says what it can see and why.
 
+mod calls;
 mod creations;
 mod image;
 mod lines;

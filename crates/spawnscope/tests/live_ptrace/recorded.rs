@@ -37,6 +37,7 @@ fn shape(all: &Launches, launch: &Launch) -> String {
 #[needs(Ebpf)]
 fn the_tree_is_the_one_that_ebpf_records() {
     let script = "ls / | wc -l; (exit 3); /bin/sh -c 'kill -9 $$'; env -i /usr/bin/env true; \
+                  PATH=/nonexistent:$PATH /usr/bin/env true; cd /usr; nice /nonexistent; \
                   x=$(printf a b | sort); exit 7";
     for shell in ["sh", "bash"] {
         let shapes = ["ebpf", "ptrace"].map(|collector| {
@@ -92,6 +93,17 @@ for i in 1 2; do /bin/true \"loop$i\"; done
         std::fs::write(&file, text).expect("a script");
         lines_by_both(&[program, &file.display().to_string()]);
     }
+}
+
+#[apply(live_test)]
+fn failed_execs_of_env_are_recorded() {
+    let record = by_ptrace();
+    let script = "PATH=/nonexistent:/usr/bin /usr/bin/env true; :";
+    record.run(["sh", "-c", script]).expect_code(0);
+    let all = launches(&record.file());
+    let child = all.only(|launch| launch.command() == "true");
+    assert_eq!(child.programs(), ["env", "true"]);
+    assert_eq!(child.failed_execs(), [("/nonexistent/true".to_owned(), 2)]);
 }
 
 #[apply(live_test)]

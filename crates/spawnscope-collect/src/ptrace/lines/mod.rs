@@ -38,7 +38,7 @@ pub(super) struct Interpreter {
 pub(super) struct Running {
     interpreter: Arc<Interpreter>,
     bias: u64,
-    /// Whether the process is in a pid namespace of its own.
+    /// Whether the process is in a pid namespace of its own. Only looked for where it matters (Python).
     is_nested: bool,
 }
 
@@ -74,15 +74,15 @@ impl Interpreters {
             return interpreters;
         }
         for path in callers::usual(settings.command.as_deref()) {
-            if let Some(file) = File::open(path).ok().filter(is_file) {
-                // Other executables may become interpreters of a process, with which more is known.
-                let key = key(&file);
-                let found = || examine(&file, None);
-                if let Some(key) = key.filter(|key| !interpreters.known.contains_key(key))
-                    && let Some(found) = found()
-                {
-                    interpreters.known.insert(key, Some(found));
-                }
+            let Some((key, file)) = File::open(path).ok().and_then(|file| Some((key(&file)?, file))) else {
+                continue;
+            };
+            if interpreters.known.contains_key(&key) {
+                continue;
+            }
+            // Of another file, a process that runs it may tell more.
+            if let Some(found) = examine(&file, None) {
+                interpreters.known.insert(key, Some(found));
             }
         }
         interpreters
@@ -90,23 +90,28 @@ impl Interpreters {
 
     /// What a process runs.
     fn running(&mut self, process: Pid, entry: u64) -> Option<Running> {
+        if !self.is_wanted {
+            return None;
+        }
         let path = format!("/proc/{}/exe", process.0);
         let found = fs::metadata(&path).ok()?;
         let known = self.known.entry((found.dev(), found.ino()));
         let known = known.or_insert_with(|| examine(&File::open(path).ok()?, Some(process)));
         let interpreter = Arc::clone(known.as_ref()?);
+        let is_python = matches!(interpreter.layout, Layout::Python(_));
         Some(Running {
             bias: entry.wrapping_sub(interpreter.entry),
             interpreter,
-            is_nested: procfs::innermost_id(process).is_some_and(|innermost| innermost != process),
+            is_nested: is_python && procfs::innermost_id(process).is_some_and(|innermost| innermost != process),
         })
     }
 
     /// The interpreter that a process runs.
     fn of<'a>(&mut self, process: Pid, program: &'a mut Program) -> Option<&'a Running> {
         if let Program::Unexamined { entry } = *program {
-            let running = self.running(process, entry).filter(|_| self.is_wanted);
-            *program = running.map_or(Program::Other, Program::Interpreter);
+            *program = self
+                .running(process, entry)
+                .map_or(Program::Other, Program::Interpreter);
         }
         match program {
             Program::Interpreter(running) => Some(running),
@@ -115,12 +120,10 @@ impl Interpreters {
     }
 }
 
-fn is_file(file: &File) -> bool {
-    file.metadata().is_ok_and(|found| found.is_file())
-}
-
+/// The identity of a regular file.
 fn key(file: &File) -> Option<(u64, u64)> {
-    file.metadata().ok().map(|found| (found.dev(), found.ino()))
+    let found = file.metadata().ok()?;
+    found.is_file().then(|| (found.dev(), found.ino()))
 }
 
 fn examine(file: &File, process: Option<Pid>) -> Option<Arc<Interpreter>> {
@@ -142,14 +145,21 @@ pub(super) struct Creator<'a> {
 
 /// The call site of a launch, if it is known now, and the state of the new process's shell. The creator is stopped in its fork.
 pub(super) fn call_site(interpreters: &mut Interpreters, creator: Creator<'_>) -> (Option<Chain>, Shell) {
-    let Some(running) = interpreters.of(creator.process, creator.program) else {
+    let Creator {
+        process,
+        thread,
+        program,
+        shell,
+        is_spawn,
+    } = creator;
+    let Some(running) = interpreters.of(process, program) else {
         return (None, Shell::default());
     };
     match &running.interpreter.layout {
-        Layout::Bash(layout) => from_bash(&creator.shell, creator.process, running.bias, layout),
-        Layout::Dash(layout) => from_dash(&creator.shell, creator.process, running.bias, layout, creator.is_spawn),
+        Layout::Bash(layout) => from_bash(&shell, process, running.bias, layout),
+        Layout::Dash(layout) => from_dash(&shell, process, running.bias, layout, is_spawn),
         Layout::Python(layout) => {
-            let chain = python::chain(creator.thread, layout, running.bias, running.is_nested);
+            let chain = python::chain(thread, layout, running.bias, running.is_nested);
             (chain, Shell::default())
         }
     }
