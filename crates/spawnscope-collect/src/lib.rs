@@ -15,9 +15,12 @@ pub mod ebpf;
 pub mod fuzzing;
 #[cfg(feature = "ebpf")]
 mod inode;
+pub mod perf;
 pub mod ptrace;
+mod scripts;
 #[cfg(feature = "ebpf")]
 mod stacks;
+mod untraced;
 
 /// The id of the command or process to follow.
 pub const ROOT: LaunchId = LaunchId(1);

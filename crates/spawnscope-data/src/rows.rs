@@ -84,6 +84,12 @@ impl Info {
     /// Whether the collector saw when threads ran and what woke them. Without this, waits, the critical path and the replay are unknown.
     #[must_use]
     pub fn sees_scheduler(&self) -> bool {
+        self.sees_cpus() && self.missing.iter().all(|missing| missing.what != Missing::WAKERS)
+    }
+
+    /// Whether the collector saw when threads got and left a CPU. Without this, the wait of a new process for its first CPU is unknown.
+    #[must_use]
+    pub fn sees_cpus(&self) -> bool {
         self.missing.iter().all(|missing| missing.what != Missing::SCHEDULER)
     }
 }

@@ -242,7 +242,7 @@ fn exited(exited: &WireExited) -> Exited {
         first_run: seen(exited.first_run),
         exit_group_entered: seen(exited.exit_group_entered),
         last_thread: exited.last_thread != 0,
-        wait_status: exited.wait_status,
+        wait_status: Some(exited.wait_status),
         cpu: Some(Nanos(exited.cpu)),
         work_cpu: seen(exited.work_cpu),
     }

@@ -14,9 +14,9 @@ use spawnscope_system::ptrace::{Event as Traced, Options, Resume, Stop, Tracer};
 use spawnscope_system::signals::ChildChanges;
 
 use super::processes::{Process, Processes, Setup};
-use super::untraced::Untraced;
 use super::{Shared, lock, programs};
 use crate::ROOT;
+use crate::untraced::Untraced;
 
 /// After this time without an event, states that no event reports are checked.
 const IDLE: Duration = Duration::from_millis(100);

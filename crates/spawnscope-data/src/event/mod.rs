@@ -255,8 +255,8 @@ pub struct Exited {
     pub exit_group_entered: Option<Nanos>,
     /// Whether this was the last thread of its process.
     pub last_thread: bool,
-    /// The status as `wait(2)` encodes it.
-    pub wait_status: i32,
+    /// The status as `wait(2)` encodes it, if that was seen.
+    pub wait_status: Option<i32>,
     /// CPU time of the thread when its exit began, if that was seen.
     pub cpu: Option<Nanos>,
     /// CPU time of the thread when its last program first used a file that its arguments name, or read standard input.
