@@ -12,10 +12,13 @@ use spawnscope_system::process::{pidfd, wait_until};
 pub(crate) struct Untraced(Vec<(LaunchId, OwnedFd)>);
 
 impl Untraced {
-    /// Watches a process. Must be called before it is released: afterwards, another process may have its pid.
-    pub(crate) fn add(&mut self, process: Pid, launch: LaunchId) {
-        // Without a descriptor, its end stays unknown.
-        self.0.extend(pidfd(process).ok().map(|pidfd| (launch, pidfd)));
+    /// Watches a process; `false` if it is gone, or the kernel refuses. A tracer must call this before the release: afterwards, another
+    /// process may have the pid.
+    pub(crate) fn add(&mut self, process: Pid, launch: LaunchId) -> bool {
+        let pidfd = pidfd(process).ok();
+        let is_watched = pidfd.is_some();
+        self.0.extend(pidfd.map(|pidfd| (launch, pidfd)));
+        is_watched
     }
 
     pub(crate) fn is_empty(&self) -> bool {

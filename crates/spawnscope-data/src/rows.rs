@@ -9,7 +9,7 @@ use crate::event::{
 
 use crate::contradictions::Contradictions;
 use crate::table;
-use crate::table::{Bits, OrZero};
+use crate::table::Bits;
 pub use references::{FrameId, ObjectRef, StackId, TextId, Texts};
 
 /// A whole recording except its slices and samples, which are read separately because they are many.
@@ -309,7 +309,7 @@ table! {
         }
         since 5 {
             /// Also 0 if calls were not counted.
-            calls: u32 = OrZero,
+            calls: Option<u32>,
         }
         since 7 {
             /// `None` if there is no waker, or if certainty was not recorded: then the waker counts as certain.

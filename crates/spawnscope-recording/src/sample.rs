@@ -167,7 +167,7 @@ pub(super) fn slice(at: u64, launch: LaunchId, left: LeftCpu) -> Event {
             number: 61,
             argument: u64::MAX,
         }),
-        calls: 7,
+        calls: Some(7),
         object: Some(Object {
             kind: ObjectKind::Fifo,
             device: 42,

@@ -255,7 +255,7 @@ fn last_slice(gone: &WireGone) -> EventKind {
         off,
         left: LeftCpu::Ended,
         syscall: None,
-        calls: gone.calls,
+        calls: Some(gone.calls),
         object: None,
         wake: None,
     })
@@ -323,7 +323,7 @@ fn slice(slice: &WireSlice) -> Option<Slice> {
             number,
             argument: slice.argument,
         }),
-        calls: slice.calls,
+        calls: Some(slice.calls),
         object,
         wake: waker::wake(slice, object.map(|object| object.kind)),
     })

@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use spawnscope_data::event::{
     Event, EventKind, Executed, Exited, LaunchId, Launched, Loaded, Loader, Nanos, Pid, TaskId,
 };
+use spawnscope_system::clock;
 use spawnscope_system::perf_events::{File, Kind, Record};
 
 use super::image::{Image, Step};
@@ -136,13 +137,17 @@ impl Followed {
     /// Reports the ends of processes that the kernel does not report on.
     pub(super) fn report_unfollowed(&mut self) {
         for (launch, at) in self.unfollowed.ended() {
-            let gone = EventKind::Gone {
-                zombie: Some(at),
-                auto_reaped: false,
-                cpu: None,
-            };
-            self.report(at, launch, TaskId(launch.0), gone);
+            self.report_end_of_unfollowed(launch, at);
         }
+    }
+
+    fn report_end_of_unfollowed(&mut self, launch: LaunchId, at: Nanos) {
+        let gone = EventKind::Gone {
+            zombie: Some(at),
+            auto_reaped: false,
+            cpu: None,
+        };
+        self.report(at, launch, TaskId(launch.0), gone);
     }
 
     fn report(&mut self, at: Nanos, launch: LaunchId, task: TaskId, kind: EventKind) {
@@ -401,7 +406,9 @@ impl Followed {
         self.report_exec(at, pid);
         self.threads.retain(|_, thread| thread.process != pid);
         let Some(process) = self.processes.remove(&pid) else { return };
-        self.unfollowed.add(pid, process.launch);
+        if !self.unfollowed.add(pid, process.launch) {
+            self.report_end_of_unfollowed(process.launch, clock::now());
+        }
         let name = String::from_utf8_lossy(&path.unwrap_or_default()).into_owned();
         let notice = format!(
             "{name} runs with privilege or cannot be read, so perf events end at its exec: of it and of what it launches, only its start and \

@@ -145,7 +145,7 @@ fn slice(on: Option<Nanos>, off: Nanos, left: LeftCpu) -> Slice {
         off,
         left,
         syscall: None,
-        calls: 0,
+        calls: None,
         object: None,
         wake: None,
     }

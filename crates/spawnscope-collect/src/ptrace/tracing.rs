@@ -172,7 +172,8 @@ impl Tracing {
         let Some(traced) = self.processes.thread(thread) else {
             return;
         };
-        self.untraced.add(thread, traced.launch);
+        // If it cannot be watched, its end stays unknown.
+        let _ = self.untraced.add(thread, traced.launch);
         self.release(thread, stop);
     }
 

@@ -275,8 +275,8 @@ pub struct Slice {
     pub left: LeftCpu,
     /// The system call it was in when it left.
     pub syscall: Option<Syscall>,
-    /// System calls that it entered while on the CPU.
-    pub calls: u32,
+    /// System calls that it entered while on the CPU, if they were counted.
+    pub calls: Option<u32>,
     /// What it waited for, if it was blocked and the object is known.
     pub object: Option<Object>,
     /// When and by what it was woken, if it was blocked and the wake-up was seen.
