@@ -94,11 +94,7 @@ impl Followed {
         match kind {
             Kind::Forked { pid: child, tid: new } => self.forked(at, (pid, tid), child, new),
             Kind::Executed { name } => self.executed(at, pid, tid, Image::new(name, seen)),
-            Kind::Mapped {
-                file,
-                protection,
-                name,
-            } => self.mapped(at, pid, tid, (file, protection, &name)),
+            Kind::Mapped { file, protection, name } => self.mapped(at, pid, tid, (file, protection, &name)),
             Kind::Got => self.got(at, tid),
             Kind::Left { is_preempted } => {
                 if let Some(thread) = self.threads.get_mut(&tid) {
@@ -177,7 +173,10 @@ impl Followed {
             task,
             cpu,
         };
-        if self.threads.insert(tid, thread).is_none_or(|before| before.process != process)
+        if self
+            .threads
+            .insert(tid, thread)
+            .is_none_or(|before| before.process != process)
             && let Some(process) = self.processes.get_mut(&process)
         {
             process.threads += 1;
@@ -229,7 +228,9 @@ impl Followed {
     }
 
     fn got(&mut self, at: Nanos, tid: Pid) {
-        let Some(thread) = self.threads.get_mut(&tid) else { return };
+        let Some(thread) = self.threads.get_mut(&tid) else {
+            return;
+        };
         let is_first = thread.cpu.is_new();
         let slice = thread.cpu.got(at);
         let (launch, task, pid) = (thread.launch, thread.task, thread.process);
@@ -247,7 +248,9 @@ impl Followed {
     /// A process has executed a program. If it had several threads, only the one that executed is left, as the first one.
     fn executed(&mut self, at: Nanos, pid: Pid, tid: Pid, image: Image) {
         self.report_image(at, pid, Loader::Unknown);
-        let Some(process) = self.processes.get_mut(&pid) else { return };
+        let Some(process) = self.processes.get_mut(&pid) else {
+            return;
+        };
         process.threads = 1;
         process.image = Some(image);
         let launch = process.launch;
@@ -303,7 +306,9 @@ impl Followed {
 
     /// Reports the exec of a process, unless that was reported.
     fn report_exec(&mut self, at: Nanos, pid: Pid) {
-        let Some(process) = self.processes.get_mut(&pid) else { return };
+        let Some(process) = self.processes.get_mut(&pid) else {
+            return;
+        };
         let launch = process.launch;
         let Some(image) = process.image.as_mut().filter(|image| !image.is_reported) else {
             return;
@@ -335,7 +340,9 @@ impl Followed {
     /// Reports what is known of the program of a process, and forgets it.
     fn report_image(&mut self, at: Nanos, pid: Pid, loader: Loader) {
         self.report_exec(at, pid);
-        let Some(process) = self.processes.get_mut(&pid) else { return };
+        let Some(process) = self.processes.get_mut(&pid) else {
+            return;
+        };
         let launch = process.launch;
         let returned = process.image.take().and_then(|image| image.returned);
         if let Some((exec_returned, Some(cpu_at_return))) = returned {
@@ -349,11 +356,15 @@ impl Followed {
     }
 
     fn exited(&mut self, at: Nanos, pid: Pid, tid: Pid) {
-        let Some(process) = self.processes.get_mut(&pid) else { return };
+        let Some(process) = self.processes.get_mut(&pid) else {
+            return;
+        };
         if process.image.as_ref().is_some_and(Image::is_untouched) {
             return self.unfollow(at, pid);
         }
-        let Some(mut thread) = self.threads.remove(&tid) else { return };
+        let Some(mut thread) = self.threads.remove(&tid) else {
+            return;
+        };
         process.threads = process.threads.saturating_sub(1);
         let (last_thread, first_run) = (process.threads == 0, process.first_run);
         let cpu = thread.cpu.used_until(at);
@@ -402,10 +413,15 @@ impl Followed {
 
     /// The kernel has removed the events of a process right after its exec, because the program has privilege.
     fn unfollow(&mut self, at: Nanos, pid: Pid) {
-        let path = self.processes.get(&pid).and_then(|process| Some(process.image.as_ref()?.path()));
+        let path = self
+            .processes
+            .get(&pid)
+            .and_then(|process| Some(process.image.as_ref()?.path()));
         self.report_exec(at, pid);
         self.threads.retain(|_, thread| thread.process != pid);
-        let Some(process) = self.processes.remove(&pid) else { return };
+        let Some(process) = self.processes.remove(&pid) else {
+            return;
+        };
         if !self.unfollowed.add(pid, process.launch) {
             self.report_end_of_unfollowed(process.launch, clock::now());
         }

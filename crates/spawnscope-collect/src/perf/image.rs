@@ -158,7 +158,10 @@ mod tests {
         let path = |name, mappings| String::from_utf8(exec(name, mappings).path()).unwrap();
         assert_eq!(path("true", &[(1, "/usr/bin/true")]), "/usr/bin/true");
         assert_eq!(path("sh", &[(1, "/usr/bin/dash")]), "sh");
-        assert_eq!(path("a-very-long-nam", &[(1, "/x/a-very-long-name")]), "/x/a-very-long-name");
+        assert_eq!(
+            path("a-very-long-nam", &[(1, "/x/a-very-long-name")]),
+            "/x/a-very-long-name"
+        );
         assert_eq!(path("a-very-lon", &[(1, "/x/a-very-long-name")]), "a-very-lon");
         assert_eq!(path("true", &[]), "true");
     }

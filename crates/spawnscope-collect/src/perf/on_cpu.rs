@@ -170,7 +170,10 @@ mod tests {
         thread.left(at(20), true);
         assert_eq!(thread.used_until(at(90)), Some(at(8)));
         let second = thread.got(at(25)).unwrap();
-        assert_eq!((second.on, second.off, second.left), (Some(at(12)), at(20), LeftCpu::Preempted));
+        assert_eq!(
+            (second.on, second.off, second.left),
+            (Some(at(12)), at(20), LeftCpu::Preempted)
+        );
         thread.left(at(26), false);
         assert_eq!(thread.last_seen(at(99)).unwrap().left, LeftCpu::Interruptible);
         thread.got(at(30));

@@ -204,7 +204,12 @@ mod tests {
         let kind = Kind::Executed { name: Vec::new() };
         let (pid, at) = (Pid(pid), Nanos(at));
         Waiting {
-            record: Record { at, pid, tid: pid, kind },
+            record: Record {
+                at,
+                pid,
+                tid: pid,
+                kind,
+            },
             seen,
         }
     }

@@ -38,7 +38,9 @@ impl Seen {
         let argv_bytes = argv.len() as u64;
         argv.truncate(MAX_ARGUMENTS);
         let path = procfs::program(process).filter(|path| !path.is_empty());
-        let interpreter = path.as_ref().and_then(|path| scripts::interpreter(process, &argv, path));
+        let interpreter = path
+            .as_ref()
+            .and_then(|path| scripts::interpreter(process, &argv, path));
         Some(Seen {
             path,
             interpreter,

@@ -153,8 +153,21 @@ mod tests {
     /// A record written by thread 8 of process 7 at time 99.
     fn bytes(kind: u32, misc: u32, body: &[u8]) -> Vec<u8> {
         let size = (HEADER + body.len() + TRAILER) as u16;
-        let trailer = [&7u32.to_ne_bytes()[..], &8u32.to_ne_bytes(), &99u64.to_ne_bytes(), &[0; 8]].concat();
-        [&kind.to_ne_bytes()[..], &(misc as u16).to_ne_bytes(), &size.to_ne_bytes(), body, &trailer].concat()
+        let trailer = [
+            &7u32.to_ne_bytes()[..],
+            &8u32.to_ne_bytes(),
+            &99u64.to_ne_bytes(),
+            &[0; 8],
+        ]
+        .concat();
+        [
+            &kind.to_ne_bytes()[..],
+            &(misc as u16).to_ne_bytes(),
+            &size.to_ne_bytes(),
+            body,
+            &trailer,
+        ]
+        .concat()
     }
 
     fn words(words: &[u32]) -> Vec<u8> {
@@ -179,13 +192,21 @@ mod tests {
         let all = [
             bytes(perf::PERF_RECORD_FORK, 0, &words(&[20, 7, 21, 8, 0, 0])),
             bytes(perf::PERF_RECORD_COMM, 0, b"\x07\0\0\0\x07\0\0\0renamed\0"),
-            bytes(perf::PERF_RECORD_COMM, perf::PERF_RECORD_MISC_COMM_EXEC, b"\x07\0\0\0\x07\0\0\0true\0\0\0\0"),
+            bytes(
+                perf::PERF_RECORD_COMM,
+                perf::PERF_RECORD_MISC_COMM_EXEC,
+                b"\x07\0\0\0\x07\0\0\0true\0\0\0\0",
+            ),
             mapping(44, b"/bin/true\0"),
             mapping(0, b"//anon\0\0"),
             mapping(0, b"[vdso]\0\0"),
             bytes(perf::PERF_RECORD_SWITCH, 0, &[]),
             bytes(perf::PERF_RECORD_SWITCH, perf::PERF_RECORD_MISC_SWITCH_OUT, &[]),
-            bytes(perf::PERF_RECORD_LOST, 0, &[0, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0]),
+            bytes(
+                perf::PERF_RECORD_LOST,
+                0,
+                &[0, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0],
+            ),
             bytes(perf::PERF_RECORD_EXIT, 0, &words(&[7, 1, 8, 1, 0, 0])),
         ];
         let file = |inode| File { device: (8, 1), inode };
@@ -195,7 +216,10 @@ mod tests {
             name: name.to_vec(),
         };
         let expected = [
-            Kind::Forked { pid: Pid(20), tid: Pid(21) },
+            Kind::Forked {
+                pid: Pid(20),
+                tid: Pid(21),
+            },
             Kind::Executed { name: b"true".to_vec() },
             mapped(44, b"/bin/true"),
             mapped(0, b"[vdso]"),

@@ -25,7 +25,9 @@ impl Refused {
     fn reason_with(&self, paranoid: Option<i32>, locked_kib: Option<i32>) -> String {
         match self {
             Refused::Memory(error) => {
-                let limit = locked_kib.map_or_else(String::new, |kib| format!(" is {kib}, and other ring buffers of this user count too"));
+                let limit = locked_kib.map_or_else(String::new, |kib| {
+                    format!(" is {kib}, and other ring buffers of this user count too")
+                });
                 format!(
                     "{error}: the kernel refuses memory for the ring buffers: kernel.perf_event_mlock_kb{limit}; raise it (`sudo sysctl \
                      kernel.perf_event_mlock_kb=2048`) or the limit of locked memory (`ulimit -l`)"
@@ -70,7 +72,10 @@ mod tests {
         for (errno, level) in [(libc::EACCES, 4), (libc::EPERM, 3)] {
             let reason = reason(errno, Some(level));
             assert!(reason.contains(&format!("perf_event_paranoid is {level}")), "{reason}");
-            assert!(reason.contains("perf_event_paranoid=2") && reason.contains("CAP_PERFMON"), "{reason}");
+            assert!(
+                reason.contains("perf_event_paranoid=2") && reason.contains("CAP_PERFMON"),
+                "{reason}"
+            );
         }
         for paranoid in [Some(2), Some(-1), None] {
             assert!(reason(libc::EPERM, paranoid).contains("container"), "{paranoid:?}");
@@ -84,7 +89,10 @@ mod tests {
     fn a_lack_of_memory_names_the_limits() {
         let refused = Refused::Memory(io::Error::from_raw_os_error(libc::EPERM));
         let reason = refused.reason_with(Some(2), Some(516));
-        assert!(reason.contains("perf_event_mlock_kb is 516") && reason.contains("ulimit -l"), "{reason}");
+        assert!(
+            reason.contains("perf_event_mlock_kb is 516") && reason.contains("ulimit -l"),
+            "{reason}"
+        );
         assert!(refused.reason_with(None, None).contains("perf_event_mlock_kb;"));
     }
 }

@@ -35,7 +35,9 @@ unsafe impl Send for Ring {}
 /// # Errors
 /// If the kernel refuses the events, or even the smallest ring buffers.
 pub fn follow(process: Pid, buffer_bytes: u32) -> Result<Vec<Ring>, Refused> {
-    let cpus = nix::unistd::sysconf(nix::unistd::SysconfVar::_NPROCESSORS_CONF).ok().flatten();
+    let cpus = nix::unistd::sysconf(nix::unistd::SysconfVar::_NPROCESSORS_CONF)
+        .ok()
+        .flatten();
     let cpus = cpus.and_then(|cpus| i32::try_from(cpus).ok()).unwrap_or(1).max(1);
     let page_bytes = rustix::param::page_size();
     let wanted = buffer_bytes as usize / cpus as usize / page_bytes;
@@ -43,7 +45,10 @@ pub fn follow(process: Pid, buffer_bytes: u32) -> Result<Vec<Ring>, Refused> {
     loop {
         let events: Result<Vec<_>, _> = (0..cpus).map(|cpu| open(process, cpu)).collect();
         let events = events.map_err(Refused::Event)?;
-        let rings = events.into_iter().flatten().map(|(event, counts_lost)| Ring::map(event, counts_lost, page_bytes, pages * page_bytes));
+        let rings = events
+            .into_iter()
+            .flatten()
+            .map(|(event, counts_lost)| Ring::map(event, counts_lost, page_bytes, pages * page_bytes));
         match rings.collect::<io::Result<Vec<Ring>>>() {
             Ok(rings) => return Ok(rings),
             Err(_) if pages > 1 => pages /= 2,
@@ -59,7 +64,13 @@ fn open(process: Pid, cpu: i32) -> io::Result<Option<(OwnedFd, bool)>> {
     loop {
         // SAFETY: the attributes are a structure of the size stored in them. The event writes only to memory that `Ring::map` maps.
         let event = unsafe {
-            perf_event_open(&raw mut attributes, process.0, cpu, -1, perf::PERF_FLAG_FD_CLOEXEC.into())
+            perf_event_open(
+                &raw mut attributes,
+                process.0,
+                cpu,
+                -1,
+                perf::PERF_FLAG_FD_CLOEXEC.into(),
+            )
         };
         if event >= 0 {
             // SAFETY: the kernel has just returned this descriptor to us.
@@ -142,7 +153,10 @@ impl Ring {
         // SAFETY: the page is mapped while the ring lives; the kernel accesses these two numbers atomically as well.
         let (head, tail) = unsafe {
             let header = self.header.as_ptr();
-            (AtomicU64::from_ptr(&raw mut (*header).data_head), AtomicU64::from_ptr(&raw mut (*header).data_tail))
+            (
+                AtomicU64::from_ptr(&raw mut (*header).data_head),
+                AtomicU64::from_ptr(&raw mut (*header).data_tail),
+            )
         };
         let (from, to) = (tail.load(Ordering::Relaxed), head.load(Ordering::Acquire));
         let length = (to.wrapping_sub(from) as usize).min(self.data_bytes);
@@ -163,7 +177,9 @@ impl Ring {
     #[must_use]
     pub fn lost(&self) -> Option<u64> {
         let mut values = [0u8; 16];
-        let length = rustix::io::read(&self.event, &mut values).ok().filter(|_| self.counts_lost)?;
+        let length = rustix::io::read(&self.event, &mut values)
+            .ok()
+            .filter(|_| self.counts_lost)?;
         let (_, lost) = values.get(..length)?.split_at_checked(8)?;
         lost.first_chunk().map(|lost| u64::from_ne_bytes(*lost))
     }

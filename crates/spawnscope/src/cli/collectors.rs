@@ -50,7 +50,8 @@ pub fn attach(manner: Manner, follow: Follow, settings: &Settings) -> Result<Box
 
 /// What adds the events that a collector chosen by the user does not give.
 const PTRACE_LACKS: &str = ROOT;
-const PERF_LACKS: &str = "`--collector ptrace` adds some, and sudo, or `setcap cap_bpf,cap_perfmon+ep` on spawnscope, all";
+const PERF_LACKS: &str =
+    "`--collector ptrace` adds some, and sudo, or `setcap cap_bpf,cap_perfmon+ep` on spawnscope, all";
 const ROOT: &str = "sudo, or `setcap cap_bpf,cap_perfmon+ep` on spawnscope";
 
 /// Attaches ptrace, and if the kernel refuses that, perf.
@@ -129,7 +130,11 @@ fn explained(manner: Manner, collector: Box<dyn Collector>, how: &str) -> Box<dy
             .map(|missing| missing.effect.as_str())
             .collect();
         let lines = [
-            format!("{PREFIX}collecting with {}; unknown: {}", collector.name(), unknown.join("; ")),
+            format!(
+                "{PREFIX}collecting with {}; unknown: {}",
+                collector.name(),
+                unknown.join("; ")
+            ),
             format!("to record these too: {how}"),
         ];
         let lines: Vec<String> = lines.iter().flat_map(|line| wrap(line, NOTICE_WIDTH)).collect();

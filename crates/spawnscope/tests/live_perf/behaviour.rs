@@ -31,7 +31,9 @@ fn without_losses_a_report_mentions_none() {
 #[apply(live_test)]
 fn every_analysis_takes_such_a_recording() {
     let record = by_perf();
-    record.run(["sh", "-c", "sleep 0.1 & /bin/true; (:); wait"]).expect_code(0);
+    record
+        .run(["sh", "-c", "sleep 0.1 & /bin/true; (:); wait"])
+        .expect_code(0);
     let lossy = by_perf().flags(&["--buffer", "4", "-q"]);
     lossy.run(["sh", "-c", STORM]).expect_code(0);
     let page = record.directory().join("page.html");
@@ -51,7 +53,11 @@ fn every_analysis_takes_such_a_recording() {
             &["export", "--format", "otlp"],
         ] {
             let finished = spawnscope(words.iter().chain([&file])).expect_code(0);
-            assert!(!finished.errors().contains("panicked"), "{words:?}: {}", finished.errors());
+            assert!(
+                !finished.errors().contains("panicked"),
+                "{words:?}: {}",
+                finished.errors()
+            );
         }
         let finished = spawnscope(["whatif", "--remove", "true", file]);
         assert!(!finished.errors().contains("panicked"), "{}", finished.errors());
@@ -72,7 +78,9 @@ fn after_the_duration_the_command_runs_on_and_its_processes_are_unfinished() {
 #[apply(live_test)]
 fn descendants_that_outlive_the_command_are_recorded_to_their_end_on_request() {
     let record = by_perf().flags(&["-q", "--wait-for-all"]);
-    record.run(["sh", "-c", "sh -c 'sleep 0.4; exit 0' & exit 0"]).expect_code(0);
+    record
+        .run(["sh", "-c", "sh -c 'sleep 0.4; exit 0' & exit 0"])
+        .expect_code(0);
     let wall = report(&record.file())["wall_ns"].as_u64();
     assert!(wall.is_some_and(|wall| wall >= 400_000_000), "{wall:?}");
 }
@@ -94,5 +102,8 @@ fn a_refusal_names_what_permits_it() {
     let finished = by_perf().through(&[without]).run(["true"]);
     assert_eq!(finished.code(), 125);
     let errors = finished.errors();
-    assert!(errors.contains("failed to collect with perf") && errors.contains("no perf events"), "{errors}");
+    assert!(
+        errors.contains("failed to collect with perf") && errors.contains("no perf events"),
+        "{errors}"
+    );
 }

@@ -64,13 +64,19 @@ fn a_program_that_lives_on_has_its_arguments_directory_and_file() {
     assert_eq!(sleep.arguments(), ["/bin/sleep", "0.3"]);
     let exec = &sleep.json()["execs"][0];
     assert_eq!((&exec["path"], &exec["cwd"]), (&"/bin/sleep".into(), &"/usr".into()));
-    assert!(sleep.phase_ns("run").is_some_and(|span| span >= 290_000_000), "{}", sleep.json());
+    assert!(
+        sleep.phase_ns("run").is_some_and(|span| span >= 290_000_000),
+        "{}",
+        sleep.json()
+    );
 }
 
 #[apply(live_test)]
 fn a_chain_of_execs_is_one_launch_with_the_arguments_of_each_program_or_none() {
     let record = by("perf");
-    record.run(["sh", "-c", "sh -c 'exec env env sleep 0.2'; :"]).expect_code(0);
+    record
+        .run(["sh", "-c", "sh -c 'exec env env sleep 0.2'; :"])
+        .expect_code(0);
     let all = launches(&record.file());
     let chain = all.only(|launch| launch.command() == "sleep");
     assert_eq!(chain.programs(), ["sh", "env", "env", "sleep"]);

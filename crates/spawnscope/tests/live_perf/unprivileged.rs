@@ -27,13 +27,18 @@ impl Reachable {
     /// Runs the program in the directory, through launchers in the order of their start.
     fn run(&self, launchers: &[&str], words: &[&str]) -> Finished {
         let mut command: Command = as_nobody();
-        command.args(launchers).arg(self.directory.path().join("spawnscope")).args(words);
+        command
+            .args(launchers)
+            .arg(self.directory.path().join("spawnscope"))
+            .args(words);
         command.current_dir(self.directory.path()).env_remove("LD_LIBRARY_PATH");
         run(&mut command)
     }
 
     fn launches(&self) -> Launches {
-        let lines = self.run(&[], &["export", "--format", "ndjson", "spawnscope.db"]).expect_code(0);
+        let lines = self
+            .run(&[], &["export", "--format", "ndjson", "spawnscope.db"])
+            .expect_code(0);
         Launches::parse(&lines.stdout)
     }
 }
@@ -42,14 +47,29 @@ impl Reachable {
 #[needs(Setpriv, PerfEvents)]
 fn perf_events_need_no_privilege_and_say_what_is_unknown() {
     let place = Reachable::new();
-    let words = ["record", "--collector", "perf", "--", "sh", "-c", "ls / | wc -l; exit 4"];
+    let words = [
+        "record",
+        "--collector",
+        "perf",
+        "--",
+        "sh",
+        "-c",
+        "ls / | wc -l; exit 4",
+    ];
     let errors = place.run(&[], &words).expect_code(4).errors();
-    assert!(errors.contains("collecting with perf; unknown: ") && errors.contains("sudo"), "{errors}");
+    assert!(
+        errors.contains("collecting with perf; unknown: ") && errors.contains("sudo"),
+        "{errors}"
+    );
     assert!(errors.contains("recorded 3 launches"), "{errors}");
     let all = place.launches();
     for command in ["ls", "wc"] {
         let launch = all.only(|launch| launch.command() == command);
-        assert!(launch.phase_ns("queue").is_some() && launch.phase_ns("load").is_some(), "{}", launch.json());
+        assert!(
+            launch.phase_ns("queue").is_some() && launch.phase_ns("load").is_some(),
+            "{}",
+            launch.json()
+        );
     }
 }
 
@@ -76,7 +96,11 @@ fn where_nothing_works_all_reasons_are_printed() {
     let without = ["without_ptrace", "without_perf"].map(path);
     let without = without.each_ref().map(|path| path.to_str().expect("a path in UTF-8"));
     let errors = place.run(&without, &["record", "--", "true"]).expect_code(125).errors();
-    for reason in ["CAP_BPF", "failed to collect with ptrace", "failed to collect with perf"] {
+    for reason in [
+        "CAP_BPF",
+        "failed to collect with ptrace",
+        "failed to collect with perf",
+    ] {
         assert!(errors.contains(reason), "{reason}: {errors}");
     }
 }
@@ -90,11 +114,23 @@ fn a_set_user_id_program_keeps_its_privilege_and_its_end_is_recorded() {
     // A copy of a program that lives long enough to be watched.
     fs::copy("/bin/sleep", &program).expect("a copy");
     fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)).expect("a set-user-id program");
-    let words = ["record", "--collector", "perf", "--", "sh", "-c", "./slow_id 0.4; exit 6"];
+    let words = [
+        "record",
+        "--collector",
+        "perf",
+        "--",
+        "sh",
+        "-c",
+        "./slow_id 0.4; exit 6",
+    ];
     let errors = place.run(&[], &words).expect_code(6).errors();
     assert!(errors.contains("slow_id runs with privilege"), "{errors}");
     let all = place.launches();
     let launch = all.only(|launch| launch.command() == "slow_id");
     let span = launch.end_ns().zip(launch.start_ns()).map(|(end, start)| end - start);
-    assert!(span.is_some_and(|span| (400_000_000..800_000_000).contains(&span)), "{}", launch.json());
+    assert!(
+        span.is_some_and(|span| (400_000_000..800_000_000).contains(&span)),
+        "{}",
+        launch.json()
+    );
 }
