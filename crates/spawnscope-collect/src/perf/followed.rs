@@ -1,14 +1,11 @@
-//! The followed processes and threads. Turns records, in the order of time, into events.
+//! The followed processes and threads. Turns records, in the order of time, into events. `programs` does so for execs, `ends` for exits.
 
 use std::collections::HashMap;
 
-use spawnscope_data::event::{
-    Event, EventKind, Executed, Exited, LaunchId, Launched, Loaded, Loader, Nanos, Pid, TaskId,
-};
-use spawnscope_system::clock;
-use spawnscope_system::perf_events::{File, Kind, Record};
+use spawnscope_data::event::{Event, EventKind, Exited, LaunchId, Launched, Nanos, Pid, TaskId};
+use spawnscope_system::perf_events::{Kind, Record};
 
-use super::image::{Image, Step};
+use super::image::Image;
 use super::on_cpu::OnCpu;
 use super::seen::Seen;
 use crate::ROOT;
@@ -16,20 +13,22 @@ use crate::untraced::Untraced;
 
 /// A thread.
 #[derive(Clone, Copy, Debug)]
-struct Thread {
-    process: Pid,
-    launch: LaunchId,
-    task: TaskId,
-    cpu: OnCpu,
+pub(super) struct Thread {
+    pub(super) process: Pid,
+    pub(super) launch: LaunchId,
+    pub(super) task: TaskId,
+    pub(super) cpu: OnCpu,
 }
 
 /// A process with at least one thread that has not ended.
 #[derive(Debug)]
-struct Process {
-    launch: LaunchId,
-    threads: usize,
-    first_run: Option<Nanos>,
-    image: Option<Image>,
+pub(super) struct Process {
+    pub(super) launch: LaunchId,
+    /// Threads that have not ended.
+    pub(super) threads: usize,
+    pub(super) first_run: Option<Nanos>,
+    /// Its program, until its loader is done.
+    pub(super) image: Option<Image>,
 }
 
 /// How the command ended: when its parent could reap it, and its wait status.
@@ -53,16 +52,16 @@ pub(super) struct Counts {
 /// All followed processes, and the events that have not been taken yet.
 #[derive(Debug)]
 pub(super) struct Followed {
-    threads: HashMap<Pid, Thread>,
-    processes: HashMap<Pid, Process>,
+    pub(super) threads: HashMap<Pid, Thread>,
+    pub(super) processes: HashMap<Pid, Process>,
     /// Processes that the kernel does not report on any more, and that still run.
     pub(super) unfollowed: Untraced,
     pub(super) counts: Counts,
     pub(super) events: Vec<Event>,
     pub(super) notices: Vec<String>,
     /// The exit of the command, until its status is known.
-    held_exit: Option<(Nanos, TaskId, Exited)>,
-    command_end: Option<CommandEnd>,
+    pub(super) held_exit: Option<(Nanos, TaskId, Exited)>,
+    pub(super) command_end: Option<CommandEnd>,
     next_id: u64,
 }
 
@@ -106,47 +105,7 @@ impl Followed {
         }
     }
 
-    /// Notes how the command ended.
-    pub(super) fn command_ended(&mut self, end: CommandEnd) {
-        self.command_end = Some(end);
-        self.report_end_of_command();
-    }
-
-    /// Reports what is left when the recording ends.
-    pub(super) fn finish(&mut self, end: Nanos) {
-        let pids: Vec<Pid> = self.processes.keys().copied().collect();
-        for pid in pids {
-            self.report_image(end, pid, Loader::Unknown);
-        }
-        for thread in std::mem::take(&mut self.threads).into_values() {
-            if let Some(slice) = thread.cpu.last_seen(end) {
-                self.report(end, thread.launch, thread.task, EventKind::LastSeen(slice));
-            }
-        }
-        self.processes.clear();
-        // The command ended, but not before the recorder looked for the last time.
-        if let Some((at, task, exited)) = self.held_exit.take() {
-            self.report_exit(at, ROOT, task, exited, None);
-        }
-    }
-
-    /// Reports the ends of processes that the kernel does not report on.
-    pub(super) fn report_unfollowed(&mut self) {
-        for (launch, at) in self.unfollowed.ended() {
-            self.report_end_of_unfollowed(launch, at);
-        }
-    }
-
-    fn report_end_of_unfollowed(&mut self, launch: LaunchId, at: Nanos) {
-        let gone = EventKind::Gone {
-            zombie: Some(at),
-            auto_reaped: false,
-            cpu: None,
-        };
-        self.report(at, launch, TaskId(launch.0), gone);
-    }
-
-    fn report(&mut self, at: Nanos, launch: LaunchId, task: TaskId, kind: EventKind) {
+    pub(super) fn report(&mut self, at: Nanos, launch: LaunchId, task: TaskId, kind: EventKind) {
         self.events.push(Event { at, launch, task, kind });
     }
 
@@ -242,196 +201,6 @@ impl Followed {
         }
         if let Some(slice) = slice {
             self.report(at, launch, task, EventKind::Slice(slice));
-        }
-    }
-
-    /// A process has executed a program. If it had several threads, only the one that executed is left, as the first one.
-    fn executed(&mut self, at: Nanos, pid: Pid, tid: Pid, image: Image) {
-        self.report_image(at, pid, Loader::Unknown);
-        let Some(process) = self.processes.get_mut(&pid) else {
-            return;
-        };
-        process.threads = 1;
-        process.image = Some(image);
-        let launch = process.launch;
-        let others: Vec<(Pid, Thread)> = self
-            .threads
-            .extract_if(|other, thread| thread.process == pid && *other != tid)
-            .collect();
-        for (_, other) in &others {
-            let gone = EventKind::Gone {
-                zombie: None,
-                auto_reaped: false,
-                cpu: None,
-            };
-            self.report(at, launch, other.task, gone);
-        }
-        // The kernel gave the thread that executed the id of the process before it wrote the record.
-        if !self.threads.contains_key(&pid) {
-            let cpu = others.first().map_or_else(OnCpu::lost, |(_, other)| other.cpu);
-            let task = TaskId(launch.0);
-            let process = pid;
-            self.threads.insert(
-                pid,
-                Thread {
-                    process,
-                    launch,
-                    task,
-                    cpu,
-                },
-            );
-        }
-    }
-
-    fn mapped(&mut self, at: Nanos, pid: Pid, tid: Pid, (file, protection, name): (File, u32, &[u8])) {
-        let Some(image) = self.processes.get_mut(&pid).and_then(|process| process.image.as_mut()) else {
-            return;
-        };
-        let cpu = self.threads.get(&tid).and_then(|thread| thread.cpu.used_until(at));
-        match image.mapped(file, protection, name) {
-            Step::Nothing => {}
-            Step::Returns { has_loader } => {
-                image.returned = Some((at, cpu));
-                self.report_exec(at, pid);
-                if !has_loader {
-                    self.report_image(at, pid, Loader::None);
-                }
-            }
-            Step::Loaded => {
-                let loader = cpu.map_or(Loader::Unknown, |cpu| Loader::Done { at, cpu, search: None });
-                self.report_image(at, pid, loader);
-            }
-        }
-    }
-
-    /// Reports the exec of a process, unless that was reported.
-    fn report_exec(&mut self, at: Nanos, pid: Pid) {
-        let Some(process) = self.processes.get_mut(&pid) else {
-            return;
-        };
-        let launch = process.launch;
-        let Some(image) = process.image.as_mut().filter(|image| !image.is_reported) else {
-            return;
-        };
-        image.is_reported = true;
-        let path = image.path();
-        let seen = image.seen.take();
-        self.counts.programs += 1;
-        self.counts.without_arguments += u64::from(seen.is_none());
-        let (argv, argv_bytes, interpreter, cwd) = match seen {
-            Some(seen) => (seen.argv, seen.argv_bytes, seen.interpreter, seen.cwd),
-            // Cut before their first byte: every program has at least an empty argument.
-            None => (Vec::new(), 1, None, None),
-        };
-        let executed = Executed {
-            first_run: process.first_run,
-            entered: None,
-            cpu_at_entry: Nanos(0),
-            path,
-            interpreter,
-            argv,
-            argv_bytes,
-            cwd,
-            closing: None,
-        };
-        self.report(at, launch, TaskId(launch.0), EventKind::Executed(executed));
-    }
-
-    /// Reports what is known of the program of a process, and forgets it.
-    fn report_image(&mut self, at: Nanos, pid: Pid, loader: Loader) {
-        self.report_exec(at, pid);
-        let Some(process) = self.processes.get_mut(&pid) else {
-            return;
-        };
-        let launch = process.launch;
-        let returned = process.image.take().and_then(|image| image.returned);
-        if let Some((exec_returned, Some(cpu_at_return))) = returned {
-            let loaded = Loaded {
-                exec_returned,
-                cpu_at_return,
-                loader,
-            };
-            self.report(at, launch, TaskId(launch.0), EventKind::Loaded(loaded));
-        }
-    }
-
-    fn exited(&mut self, at: Nanos, pid: Pid, tid: Pid) {
-        let Some(process) = self.processes.get_mut(&pid) else {
-            return;
-        };
-        if process.image.as_ref().is_some_and(Image::is_untouched) {
-            return self.unfollow(at, pid);
-        }
-        let Some(mut thread) = self.threads.remove(&tid) else {
-            return;
-        };
-        process.threads = process.threads.saturating_sub(1);
-        let (last_thread, first_run) = (process.threads == 0, process.first_run);
-        let cpu = thread.cpu.used_until(at);
-        let slice = thread.cpu.ended(at);
-        if last_thread {
-            self.report_image(at, pid, Loader::Unknown);
-            self.processes.remove(&pid);
-        }
-        self.report(at, thread.launch, thread.task, EventKind::Slice(slice));
-        let exited = Exited {
-            first_run,
-            exit_group_entered: None,
-            last_thread,
-            wait_status: None,
-            cpu,
-            work_cpu: None,
-        };
-        if last_thread && thread.launch == ROOT {
-            self.held_exit = Some((at, thread.task, exited));
-            self.report_end_of_command();
-        } else {
-            self.report_exit(at, thread.launch, thread.task, exited, None);
-        }
-    }
-
-    fn report_exit(&mut self, at: Nanos, launch: LaunchId, task: TaskId, exited: Exited, zombie: Option<Nanos>) {
-        self.report(at, launch, task, EventKind::Exited(exited));
-        let gone = EventKind::Gone {
-            zombie,
-            auto_reaped: false,
-            cpu: None,
-        };
-        self.report(zombie.unwrap_or(at), launch, task, gone);
-    }
-
-    fn report_end_of_command(&mut self) {
-        let Some(end) = self.command_end else { return };
-        if let Some((at, task, exited)) = self.held_exit.take() {
-            let exited = Exited {
-                wait_status: end.status,
-                ..exited
-            };
-            self.report_exit(at, ROOT, task, exited, Some(end.at));
-        }
-    }
-
-    /// The kernel has removed the events of a process right after its exec, because the program has privilege.
-    fn unfollow(&mut self, at: Nanos, pid: Pid) {
-        let path = self
-            .processes
-            .get(&pid)
-            .and_then(|process| Some(process.image.as_ref()?.path()));
-        self.report_exec(at, pid);
-        self.threads.retain(|_, thread| thread.process != pid);
-        let Some(process) = self.processes.remove(&pid) else {
-            return;
-        };
-        if !self.unfollowed.add(pid, process.launch) {
-            self.report_end_of_unfollowed(process.launch, clock::now());
-        }
-        let name = String::from_utf8_lossy(&path.unwrap_or_default()).into_owned();
-        let notice = format!(
-            "{name} runs with privilege or cannot be read, so perf events end at its exec: of it and of what it launches, only its start and \
-             end are recorded (record with eBPF: run spawnscope with sudo)"
-        );
-        if !self.notices.contains(&notice) {
-            self.notices.push(notice);
         }
     }
 }

@@ -2,9 +2,11 @@
 //! everything that it launches to ring buffers (`spawnscope_system::perf_events`), which a thread of the recorder reads (`reader`) and
 //! turns into events (`followed`). docs/design/collector-perf.md says what it can see and why.
 
+mod ends;
 mod followed;
 mod image;
 mod on_cpu;
+mod programs;
 mod reader;
 mod seen;
 
