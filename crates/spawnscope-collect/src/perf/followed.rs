@@ -142,14 +142,13 @@ impl Followed {
         }
     }
 
-    /// Adds the process of a record if its creation was lost. The recording has it as an orphan.
+    /// Adds the process of a record if its creation was lost. The recording has it as an orphan. Its first thread usually lives as long as it.
     fn adopt(&mut self, pid: Pid, tid: Pid) {
         if !self.processes.contains_key(&pid) {
             let launch = LaunchId(self.new_id());
             self.add_process(pid, launch, OnCpu::lost());
             if tid != pid {
                 let task = TaskId(self.new_id());
-                self.threads.remove(&pid);
                 self.add_thread(tid, pid, launch, task, OnCpu::lost());
             }
         }

@@ -196,3 +196,6 @@ impl Drop for PerfCollector {
         self.detach();
     }
 }
+
+#[cfg(test)]
+mod tests;
