@@ -30,6 +30,7 @@ struct Packed {
     /// The waker, or the index of the waker or of the whole slice, depending on `kind`.
     waker: u32,
     object: Option<ObjectRef>,
+    /// `UNCOUNTED` where unknown.
     calls: u16,
     /// `u16::MAX` for none.
     syscall: u16,
@@ -39,6 +40,7 @@ struct Packed {
 }
 
 const UNKNOWN: u32 = u32::MAX;
+const UNCOUNTED: u16 = u16::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum WakerKind {
@@ -125,7 +127,7 @@ impl Packed {
         wake: UNKNOWN,
         waker: 0,
         object: None,
-        calls: 0,
+        calls: UNCOUNTED,
         syscall: u16::MAX,
         reason: LeftCpu::Created,
         kind: WakerKind::NoWaker,
@@ -150,7 +152,10 @@ impl Packed {
             wake: packed_span(row.wake_span)?,
             waker,
             object: row.object,
-            calls: row.calls.try_into().ok()?,
+            calls: match row.calls {
+                None => UNCOUNTED,
+                Some(calls) => u16::try_from(calls).ok().filter(|calls| *calls != UNCOUNTED)?,
+            },
             syscall: row.syscall.unwrap_or(u16::MAX),
             reason: row.reason,
             kind,
@@ -189,7 +194,7 @@ impl Packed {
             },
             is_waker_certain: self.is_waker_certain,
             object: self.object,
-            calls: u32::from(self.calls),
+            calls: Some(u32::from(self.calls)).filter(|_| self.calls != UNCOUNTED),
         }
     }
 }
@@ -294,7 +299,7 @@ mod tests {
             waker: Some(WakerRow::Other(Pid(-3), Some(TextId(7)))),
             is_waker_certain: Some(true),
             object: ObjectRef::new(ObjectKind::Pipe, 4),
-            calls: 9,
+            calls: Some(9),
         }
     }
 
@@ -312,7 +317,7 @@ mod tests {
                 ..slice(1, 12)
             },
             SliceRow {
-                calls: 70_000,
+                calls: Some(70_000),
                 waker: None,
                 object: None,
                 ..slice(1, 13)
@@ -320,6 +325,7 @@ mod tests {
             SliceRow {
                 waker: Some(WakerRow::Task(TaskId(1 << 35))),
                 syscall: None,
+                calls: Some(65_535),
                 ..slice(1, 14)
             },
             SliceRow {
@@ -329,6 +335,7 @@ mod tests {
             },
             SliceRow {
                 wake_span: None,
+                calls: None,
                 argument: Some(u64::MAX),
                 ..slice(1, 16)
             },

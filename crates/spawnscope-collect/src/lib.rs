@@ -14,9 +14,12 @@ pub mod ebpf;
 pub mod fuzzing;
 #[cfg(feature = "ebpf")]
 mod inode;
+pub mod perf;
 pub mod ptrace;
+mod scripts;
 #[cfg(feature = "ebpf")]
 mod stacks;
+mod untraced;
 mod wire;
 
 /// The id of the command or process to follow.

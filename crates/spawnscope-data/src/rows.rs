@@ -9,7 +9,7 @@ use crate::event::{
 
 use crate::contradictions::Contradictions;
 use crate::table;
-use crate::table::{Bits, OrZero};
+use crate::table::Bits;
 pub use references::{FrameId, ObjectRef, StackId, TextId, Texts};
 
 /// A whole recording except its slices and samples, which are read separately because they are many.
@@ -84,6 +84,12 @@ impl Info {
     /// Whether the collector saw when threads ran and what woke them. Without this, waits, the critical path and the replay are unknown.
     #[must_use]
     pub fn sees_scheduler(&self) -> bool {
+        self.sees_cpus() && self.missing.iter().all(|missing| missing.what != Missing::WAKERS)
+    }
+
+    /// Whether the collector saw when threads got and left a CPU. Without this, the wait of a new process for its first CPU is unknown.
+    #[must_use]
+    pub fn sees_cpus(&self) -> bool {
         self.missing.iter().all(|missing| missing.what != Missing::SCHEDULER)
     }
 }
@@ -303,7 +309,7 @@ table! {
         }
         since 5 {
             /// Also 0 if calls were not counted.
-            calls: u32 = OrZero,
+            calls: Option<u32>,
         }
         since 7 {
             /// `None` if there is no waker, or if certainty was not recorded: then the waker counts as certain.

@@ -110,10 +110,6 @@ impl<F: Stores<Key>, Key, R: Row<F>> Row<F> for (Key, R) {
 #[derive(Debug)]
 pub enum Bits {}
 
-/// A way to store a number: an unknown one is read as zero.
-#[derive(Debug)]
-pub enum OrZero {}
-
 /// Declares a table and the type of its rows.
 ///
 /// ```

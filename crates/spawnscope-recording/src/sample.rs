@@ -135,7 +135,7 @@ pub(super) fn exited(at: u64, launch: LaunchId) -> Event {
         first_run: None,
         exit_group_entered: Some(instant(at - 5)),
         last_thread: true,
-        wait_status: 0,
+        wait_status: Some(0),
         cpu: Some(Nanos(90)),
         work_cpu: None,
     });
@@ -167,7 +167,7 @@ pub(super) fn slice(at: u64, launch: LaunchId, left: LeftCpu) -> Event {
             number: 61,
             argument: u64::MAX,
         }),
-        calls: 7,
+        calls: Some(7),
         object: Some(Object {
             kind: ObjectKind::Fifo,
             device: 42,

@@ -145,7 +145,7 @@ impl Unfinished {
         }
         self.row.exit = self.group_exit.or(self.last_exit);
         if exited.last_thread || group_exit.is_some() {
-            self.row.wait_status = Some(exited.wait_status);
+            self.row.wait_status = exited.wait_status;
         }
         self.cpu_until_exit = sum(self.cpu_until_exit, exited.cpu);
         if exited.last_thread {

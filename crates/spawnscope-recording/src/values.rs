@@ -6,7 +6,7 @@ use rusqlite::types::ValueRef;
 
 use spawnscope_data::event::{Constant, Language, LaunchId, LeftCpu, Mechanism, Nanos, ObjectKind, Pid, TaskId};
 use spawnscope_data::rows::{FrameId, ObjectRef, Origin, Scope, StackId, TextId, WakerRow};
-use spawnscope_data::table::{Bits, ColumnType, Format, OrZero, Stores};
+use spawnscope_data::table::{Bits, ColumnType, Format, Stores};
 
 use super::fields::{BadValue, Fields, Index};
 use super::limits::{LONGEST_RECORDING, MAX_CPUS};
@@ -109,22 +109,6 @@ impl Value<Bits> for u64 {
 
     fn load(value: ValueRef<'_>, index: &Index) -> Option<Self> {
         i64::load(value, index).map(i64::cast_unsigned)
-    }
-}
-
-impl Value<OrZero> for u32 {
-    const TYPE: ColumnType = <Option<u32> as Value>::TYPE;
-
-    fn store(&self) -> ValueRef<'_> {
-        <u32 as Value>::store(self)
-    }
-
-    fn load(value: ValueRef<'_>, index: &Index) -> Option<Self> {
-        <Option<u32> as Value>::load(value, index).map(Option::unwrap_or_default)
-    }
-
-    fn describe(value: ValueRef<'_>) -> String {
-        <u32 as Value>::describe(value)
     }
 }
 

@@ -1,6 +1,6 @@
 //! What Spawnscope asks of the processor and the kernel directly: raw system calls, signals, processes, the user that owns files. `held`
-//! starts a command and holds it. `ptrace` traces processes. `launch_timing` has the tools for timing launches, and `calibrate` uses them
-//! to measure the constants of this machine.
+//! starts a command and holds it. `ptrace` traces processes, and `perf_events` has the kernel report on them. `launch_timing` has
+//! the tools for timing launches, and `calibrate` uses them to measure the constants of this machine.
 
 pub mod allowed_cpus;
 pub mod arch;
@@ -12,6 +12,7 @@ pub mod held;
 pub mod launch_timing;
 pub mod memory;
 pub mod owner;
+pub mod perf_events;
 pub mod process;
 pub mod procfs;
 pub mod ptrace;

@@ -47,6 +47,28 @@ pub fn reap_ended(child: Pid) -> Option<i32> {
     (reaped == child.0).then_some(status)
 }
 
+/// The wait status of a child that has ended. It can still be reaped.
+#[must_use]
+pub fn status_of_ended(child: Pid) -> Option<i32> {
+    const CORE_DUMPED: i32 = 0x80;
+    // SAFETY: all zeroes is a valid siginfo_t.
+    let mut info: libc::siginfo_t = unsafe { std::mem::zeroed() };
+    let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+    // SAFETY: `info` is valid for writes.
+    let result = unsafe { libc::waitid(libc::P_PID, child.0.cast_unsigned(), &raw mut info, options) };
+    // SAFETY: waitid sets these for a child; they are zero if there was none.
+    let (pid, status) = unsafe { (info.si_pid(), info.si_status()) };
+    if result != 0 || pid != child.0 {
+        return None;
+    }
+    match info.si_code {
+        libc::CLD_EXITED => Some(status << 8),
+        libc::CLD_KILLED => Some(status),
+        libc::CLD_DUMPED => Some(status | CORE_DUMPED),
+        _ => None,
+    }
+}
+
 /// Waits until a descriptor is readable; `false` after `limit`.
 pub fn is_readable_within(fd: impl AsFd, limit: Duration) -> bool {
     wait_until(

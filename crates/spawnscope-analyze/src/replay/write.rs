@@ -293,13 +293,14 @@ impl Writer<'_> {
 
     /// Assumes that system calls are spread evenly over the activities that make many of them.
     fn cost_of_recording(&self, slice: &SliceRow) -> f64 {
-        if slice.calls == 0 || self.call == 0.0 {
+        let calls = slice.calls.unwrap_or(0);
+        if calls == 0 || self.call == 0.0 {
             return 0.0;
         }
         let pieces = self.activities.between(beginning(slice), slice.off);
         let with_calls = pieces.filter(|(_, activity)| makes_many_calls(*activity));
         let span: u64 = with_calls.map(|(span, _)| span.0).sum();
-        (f64::from(slice.calls) * self.call / span.max(1) as f64).min(MAX_COST)
+        (f64::from(calls) * self.call / span.max(1) as f64).min(MAX_COST)
     }
 
     fn leave(&mut self, slice: &SliceRow, token: Option<Token>, lost: Nanos) {

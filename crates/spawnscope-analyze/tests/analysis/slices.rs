@@ -25,7 +25,7 @@ pub(crate) fn slice(
         waker,
         is_waker_certain: None,
         object: None,
-        calls: 0,
+        calls: Some(0),
     }
 }
 

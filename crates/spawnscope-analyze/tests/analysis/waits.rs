@@ -21,7 +21,7 @@ fn slice(task: u64, off_ns: u64, reason: LeftCpu, waker: Option<WakerRow>) -> Sl
         waker,
         is_waker_certain: None,
         object: None,
-        calls: 0,
+        calls: Some(0),
     }
 }
 

@@ -58,7 +58,7 @@ fn the_overhead_of_recording_is_no_part_of_predictions() {
     // The last stretch of the shell with 500 calls, and that of a child with 100.
     let of_shell = slices.iter().rposition(|slice| slice.task.0 == 1).expect("a slice");
     let of_child = slices.iter().rposition(|slice| slice.task.0 == 4).expect("a slice");
-    (slices[of_shell].calls, slices[of_child].calls) = (500, 100);
+    (slices[of_shell].calls, slices[of_child].calls) = (Some(500), Some(100));
     let recorded = (recording, slices);
 
     let unchanged = predict(&recorded, &none(), &[]);

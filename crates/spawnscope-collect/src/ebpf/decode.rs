@@ -241,7 +241,7 @@ fn exited(exited: &WireExited) -> Exited {
         first_run: seen(exited.first_run),
         exit_group_entered: seen(exited.exit_group_entered),
         last_thread: exited.last_thread != 0,
-        wait_status: exited.wait_status,
+        wait_status: Some(exited.wait_status),
         cpu: Some(Nanos(exited.cpu)),
         work_cpu: seen(exited.work_cpu),
     }
@@ -254,7 +254,7 @@ fn last_slice(gone: &WireGone) -> EventKind {
         off,
         left: LeftCpu::Ended,
         syscall: None,
-        calls: gone.calls,
+        calls: Some(gone.calls),
         object: None,
         wake: None,
     })
@@ -322,7 +322,7 @@ fn slice(slice: &WireSlice) -> Option<Slice> {
             number,
             argument: slice.argument,
         }),
-        calls: slice.calls,
+        calls: Some(slice.calls),
         object,
         wake: waker::wake(slice, object.map(|object| object.kind)),
     })

@@ -4,6 +4,8 @@
 use spawnscope_data::event::Pid;
 use spawnscope_system::memory;
 
+use crate::scripts;
+
 /// Bytes of arguments that are kept, as with eBPF.
 const MAX_ARGUMENTS: usize = 4096;
 /// The longest path that the kernel accepts, including its NUL.
@@ -120,27 +122,15 @@ impl Image {
         })
     }
 
-    /// The interpreter, if the file is a `#!` script. The kernel puts the interpreter and its argument before the file's name, so a
-    /// program whose first arguments do not contain its own file is no script.
+    /// The interpreter, if the file is a `#!` script.
     pub(super) fn interpreter(&self, process: Pid) -> Option<Vec<u8>> {
-        let mut arguments = self.argv.split(|byte| *byte == 0);
-        let first = arguments.next()?;
-        let names_itself = arguments.take(2).any(|argument| argument == self.path);
-        (names_itself && is_script(process, &self.path)).then(|| first.to_vec())
+        scripts::interpreter(process, &self.argv, &self.path)
     }
 }
 
 fn until_nul(bytes: &[u8]) -> Option<Vec<u8>> {
     let end = bytes.iter().position(|byte| *byte == 0)?;
     Some(bytes[..end].to_vec())
-}
-
-/// Whether a file, as the process sees it, begins with `#!`.
-fn is_script(process: Pid, path: &[u8]) -> bool {
-    use std::io::Read;
-    let mut start = [0; 2];
-    std::fs::File::open(super::programs::seen_by(process, path))
-        .is_ok_and(|mut file| file.read_exact(&mut start).is_ok() && start == *b"#!")
 }
 
 /// The arguments passed to an `execve` that has not begun yet: each NUL-terminated, up to `MAX_ARGUMENTS`, and the bytes of all of
@@ -202,29 +192,5 @@ mod tests {
                 assert_eq!(Layout::parse(&stack(&words[..cut])), None, "{cut} words");
             }
         }
-    }
-
-    #[test]
-    fn a_script_is_distinguished_from_a_program_that_is_passed_its_own_name() {
-        let directory = tempfile::tempdir().unwrap();
-        let file = directory.path().join("script");
-        let name = file.to_str().unwrap();
-        let image = |argv: &str| Image {
-            path: name.as_bytes().to_vec(),
-            argv: argv.replace(' ', "\0").into_bytes(),
-            argv_bytes: 0,
-            entry: 0,
-            entry_slot: 0,
-            vdso: None,
-            has_loader: true,
-        };
-        let own = Pid(std::process::id().cast_signed());
-        std::fs::write(&file, "#!/bin/sh -e\n").unwrap();
-        let interpreter = |argv: &str| image(argv).interpreter(own);
-        assert_eq!(interpreter(&format!("/bin/sh -e {name} x")), Some(b"/bin/sh".to_vec()));
-        assert_eq!(interpreter(&format!("/bin/sh {name}")), Some(b"/bin/sh".to_vec()));
-        assert_eq!(interpreter("/bin/sh x"), None);
-        std::fs::write(&file, "program").unwrap();
-        assert_eq!(interpreter(&format!("/bin/sh {name}")), None);
     }
 }

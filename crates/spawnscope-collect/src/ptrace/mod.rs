@@ -9,7 +9,6 @@ mod processes;
 mod programs;
 mod stops;
 mod tracing;
-mod untraced;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -1,11 +1,12 @@
 //! Programs that do not work while they are traced: those that gain privilege from their file, and those that trace others.
 
-use std::ffi::{CString, OsStr};
+use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
 
 use spawnscope_data::event::Pid;
+
+use crate::scripts::seen_by;
 
 /// Programs that trace what they launch. A process can have only one tracer.
 const TRACERS: [&[u8]; 10] = [
@@ -37,16 +38,6 @@ pub(super) fn is_executor(path: &[u8]) -> bool {
 pub(super) fn is_tracer(path: &[u8]) -> bool {
     let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
     TRACERS.contains(&name)
-}
-
-/// Returns a path that a process uses as the recorder can open it. The two differ if the process has called chroot.
-pub(super) fn seen_by(process: Pid, path: &[u8]) -> PathBuf {
-    let base = match path {
-        [b'/', ..] => format!("/proc/{}/root", process.0),
-        _ => format!("/proc/{}/cwd", process.0),
-    };
-    let path = path.strip_prefix(b"/").unwrap_or(path);
-    PathBuf::from(base).join(OsStr::from_bytes(path))
 }
 
 /// Whether a file gives privilege to the process that executes it: set-user-ID, set-group-ID, or file capabilities.

@@ -181,7 +181,7 @@ impl Tracing {
             first_run,
             exit_group_entered: ends_all.then_some(at),
             last_thread,
-            wait_status: status,
+            wait_status: Some(status),
             cpu,
             work_cpu: None,
         };
@@ -204,7 +204,7 @@ impl Tracing {
                 first_run: None,
                 exit_group_entered: None,
                 last_thread: process.is_some(),
-                wait_status: status,
+                wait_status: Some(status),
                 cpu: None,
                 work_cpu: None,
             };

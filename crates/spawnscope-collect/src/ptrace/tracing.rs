@@ -15,9 +15,9 @@ use spawnscope_system::signals::ChildChanges;
 
 use super::lines::Interpreters;
 use super::processes::{Process, Processes, Setup};
-use super::untraced::Untraced;
 use super::{Shared, lock, programs};
 use crate::ROOT;
+use crate::untraced::Untraced;
 
 /// After this time without an event, states that no event reports are checked.
 const IDLE: Duration = Duration::from_millis(100);
@@ -199,7 +199,8 @@ impl Tracing {
         let Some(traced) = self.processes.thread(thread) else {
             return;
         };
-        self.untraced.add(thread, traced.launch);
+        // If it cannot be watched, its end stays unknown.
+        let _ = self.untraced.add(thread, traced.launch);
         self.release(thread, stop);
     }
 

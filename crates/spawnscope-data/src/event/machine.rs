@@ -107,6 +107,9 @@ impl Missing {
     /// `what`, if the collector sees neither when threads get and leave a CPU nor what wakes them. The time between the creation of a process
     /// and its first instruction then has other parts than the wait for a CPU.
     pub const SCHEDULER: &str = "the scheduler's decisions";
+
+    /// `what`, if the collector sees when threads get and leave a CPU, but not what wakes them.
+    pub const WAKERS: &str = "what wakes threads";
 }
 
 impl fmt::Display for Missing {

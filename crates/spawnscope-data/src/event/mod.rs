@@ -255,8 +255,8 @@ pub struct Exited {
     pub exit_group_entered: Option<Nanos>,
     /// Whether this was the last thread of its process.
     pub last_thread: bool,
-    /// The status as `wait(2)` encodes it.
-    pub wait_status: i32,
+    /// The status as `wait(2)` encodes it, if that was seen.
+    pub wait_status: Option<i32>,
     /// CPU time of the thread when its exit began, if that was seen.
     pub cpu: Option<Nanos>,
     /// CPU time of the thread when its last program first used a file that its arguments name, or read standard input.
@@ -275,8 +275,8 @@ pub struct Slice {
     pub left: LeftCpu,
     /// The system call it was in when it left.
     pub syscall: Option<Syscall>,
-    /// System calls that it entered while on the CPU.
-    pub calls: u32,
+    /// System calls that it entered while on the CPU, if they were counted.
+    pub calls: Option<u32>,
     /// What it waited for, if it was blocked and the object is known.
     pub object: Option<Object>,
     /// When and by what it was woken, if it was blocked and the wake-up was seen.

@@ -134,7 +134,7 @@ fn what_is_recorded_is_read_back() {
     let mut slices = Vec::new();
     file.slices(&mut |row| slices.push(row)).unwrap();
     assert_eq!(slices.len(), 8);
-    assert_eq!((slices[1].argument, slices[1].calls), (Some(u64::MAX), 7));
+    assert_eq!((slices[1].argument, slices[1].calls), (Some(u64::MAX), Some(7)));
     assert!(slices.iter().all(|row| row.object == slices[0].object));
     let fifo = ObjectRow {
         kind: ObjectKind::Fifo,

@@ -6,16 +6,19 @@ use super::args::CollectorChoice;
 use super::output::print_message;
 #[cfg(feature = "ebpf")]
 use crate::collect::ebpf::EbpfCollector;
+use crate::collect::perf::PerfCollector;
 use crate::collect::ptrace::PtraceCollector;
 use crate::collect::{CollectError, Collector, Follow, Refusal, Settings};
 use crate::present::text::wrap;
 
-/// The name of the collector that needs no privilege.
-pub const PTRACE: &str = "ptrace";
+/// Whether what the collector cannot see is printed with the choice.
+pub fn was_explained(collector: &dyn Collector) -> bool {
+    collector.name() != "ebpf"
+}
 
 /// What `print_message` puts before the first line of a notice.
 const PREFIX: &str = "spawnscope: ";
-/// Columns of the notice about ptrace, without its indentation.
+/// Columns of the notice about the choice, without its indentation.
 const NOTICE_WIDTH: usize = 78;
 
 /// How to choose, and what to print.
@@ -29,22 +32,50 @@ pub struct Manner {
     pub is_quiet: bool,
 }
 
-/// Attaches the chosen collector. With `auto`, that is eBPF if it loads, and otherwise ptrace where ptrace can follow.
+/// Attaches the chosen collector. With `auto`, that is the first of eBPF, ptrace and perf that works; only eBPF follows what runs already.
 ///
 /// # Errors
 /// When the collector cannot be attached.
 pub fn attach(manner: Manner, follow: Follow, settings: &Settings) -> Result<Box<dyn Collector>> {
     match manner.choice {
         CollectorChoice::Ebpf => with_ebpf(manner, follow, settings).map_err(|error| describe(manner, error)),
-        CollectorChoice::Ptrace => with_ptrace(manner, follow, settings, None),
+        CollectorChoice::Ptrace => Ok(explained(manner, with_ptrace(follow, settings)?, PTRACE_LACKS)),
+        CollectorChoice::Perf => Ok(explained(manner, with_perf(follow, settings)?, PERF_LACKS)),
         CollectorChoice::Auto => match with_ebpf(manner, follow, settings) {
-            Err(error) if is_replaceable(&error, follow) => with_ptrace(manner, follow, settings, Some(&error)),
+            Err(error) if is_replaceable(&error, follow) => without_ebpf(manner, follow, settings, &error),
             collector => collector.map_err(|error| describe(manner, error)),
         },
     }
 }
 
-/// Whether ptrace may do what eBPF cannot. A failure that is not about rights or the kernel is an error that the user must see.
+/// What adds the events that a collector chosen by the user does not give.
+const PTRACE_LACKS: &str = ROOT;
+const PERF_LACKS: &str =
+    "`--collector ptrace` adds some, and sudo, or `setcap cap_bpf,cap_perfmon+ep` on spawnscope, all";
+const ROOT: &str = "sudo, or `setcap cap_bpf,cap_perfmon+ep` on spawnscope";
+
+/// Attaches ptrace, and if the kernel refuses that, perf.
+fn without_ebpf(
+    manner: Manner,
+    follow: Follow,
+    settings: &Settings,
+    ebpf: &CollectError,
+) -> Result<Box<dyn Collector>> {
+    let how = remedy(ebpf);
+    let ptrace = match with_ptrace(follow, settings) {
+        Ok(collector) => return Ok(explained(manner, collector, &how)),
+        Err(error) => error,
+    };
+    match with_perf(follow, settings) {
+        Ok(collector) => {
+            let how = format!("{how}; ptrace would add some of them ({:#})", ptrace.root_cause());
+            Ok(explained(manner, collector, &how))
+        }
+        Err(perf) => Err(perf.context(format!("{ptrace:#}")).context(format!("failed to {ebpf}"))),
+    }
+}
+
+/// Whether another collector may do what eBPF cannot. A failure that is not about rights or the kernel is an error that the user must see.
 fn is_replaceable(error: &CollectError, follow: Follow) -> bool {
     let is_machine = matches!(
         error,
@@ -78,51 +109,50 @@ fn load_ebpf(_: Follow, _: &Settings) -> Result<Box<dyn Collector>, CollectError
     Err(CollectError::NotBuilt)
 }
 
-fn with_ptrace(
-    manner: Manner,
-    follow: Follow,
-    settings: &Settings,
-    instead_of: Option<&CollectError>,
-) -> Result<Box<dyn Collector>> {
-    let collector = PtraceCollector::attach(follow, settings)
-        .map_err(|error| anyhow::Error::new(error).context("failed to collect with ptrace"));
-    let collector = match (collector, instead_of) {
-        (Ok(collector), _) => collector,
-        (Err(error), None) => return Err(error),
-        (Err(error), Some(ebpf)) => return Err(error.context(format!("failed to {ebpf}"))),
-    };
+fn with_ptrace(follow: Follow, settings: &Settings) -> Result<Box<dyn Collector>> {
+    let collector = PtraceCollector::attach(follow, settings);
+    let collector = collector.map_err(|error| anyhow::Error::new(error).context("failed to collect with ptrace"))?;
+    Ok(Box::new(collector))
+}
+
+fn with_perf(follow: Follow, settings: &Settings) -> Result<Box<dyn Collector>> {
+    let collector = PerfCollector::attach(follow, settings);
+    let collector = collector.map_err(|error| anyhow::Error::new(error).context("failed to collect with perf"))?;
+    Ok(Box::new(collector))
+}
+
+/// Prints which collector works, what is unknown with it, and how to record that too.
+fn explained(manner: Manner, collector: Box<dyn Collector>, how: &str) -> Box<dyn Collector> {
     if !manner.is_quiet {
         let unknown: Vec<&str> = collector
             .missing()
             .iter()
             .map(|missing| missing.effect.as_str())
             .collect();
-        let how = remedy(instead_of);
-        let notice = wrap(
-            &format!("{PREFIX}collecting with ptrace; unknown: {}", unknown.join("; ")),
-            NOTICE_WIDTH,
-        );
-        let notice = notice.join("\n  ");
-        print_message(&format!(
-            "{}\n  to record these too: {how}",
-            notice.trim_start_matches(PREFIX)
-        ));
+        let lines = [
+            format!(
+                "{PREFIX}collecting with {}; unknown: {}",
+                collector.name(),
+                unknown.join("; ")
+            ),
+            format!("to record these too: {how}"),
+        ];
+        let lines: Vec<String> = lines.iter().flat_map(|line| wrap(line, NOTICE_WIDTH)).collect();
+        print_message(lines.join("\n  ").trim_start_matches(PREFIX));
     }
-    Ok(Box::new(collector))
+    collector
 }
 
-/// What adds the events that ptrace does not give.
-fn remedy(ebpf: Option<&CollectError>) -> String {
+/// What permits eBPF, which gives all events.
+fn remedy(ebpf: &CollectError) -> String {
     match ebpf {
-        Some(CollectError::NotPermitted { .. }) | None => {
-            "sudo, or `setcap cap_bpf,cap_perfmon+ep` on spawnscope".to_owned()
-        }
-        Some(CollectError::NotBuilt) => "a spawnscope built with the feature `ebpf`".to_owned(),
-        Some(CollectError::Refused(refusal)) => format!(
+        CollectError::NotPermitted { .. } => ROOT.to_owned(),
+        CollectError::NotBuilt => "a spawnscope built with the feature `ebpf`".to_owned(),
+        CollectError::Refused(refusal) => format!(
             "a kernel that loads the BPF program {} (--verbose prints why this one refuses it)",
             refusal.program
         ),
-        Some(_) => "a kernel that supports eBPF with BTF (Linux 5.10)".to_owned(),
+        _ => "a kernel that supports eBPF with BTF (Linux 5.10)".to_owned(),
     }
 }
 

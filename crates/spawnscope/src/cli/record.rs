@@ -11,7 +11,7 @@ use std::time::{Instant, SystemTime, UNIX_EPOCH};
 use anyhow::{Context, Result, bail};
 
 use super::args::{DEFAULT_FILE, RecordArguments};
-use super::collectors::{self, PTRACE};
+use super::collectors;
 use super::output::{line, print_message};
 use super::output_file::OutputFile;
 use super::progress::{self, Progress};
@@ -218,9 +218,8 @@ fn keep_out_of_git(arguments: &RecordArguments, owner: Option<&Owner>) {
 }
 
 fn print_missing(collector: &dyn Collector, quiet: bool) {
-    // What ptrace cannot see was printed with the choice.
-    let was_printed = collector.name() == PTRACE;
-    for missing in collector.missing().iter().filter(|_| !quiet && !was_printed) {
+    let was_explained = collectors::was_explained(collector);
+    for missing in collector.missing().iter().filter(|_| !quiet && !was_explained) {
         print_message(&missing.to_string());
     }
 }

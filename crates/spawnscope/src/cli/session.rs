@@ -220,12 +220,14 @@ impl Session<'_> {
         let is_command = |launch| self.command.is_some_and(|command| command.launch == launch);
         for event in &events {
             self.running.note(event);
-            if let EventKind::Gone {
-                zombie: Some(zombie), ..
-            } = event.kind
-                && (self.waits_for_all || is_command(event.launch))
-            {
-                outcome.last_ended = outcome.last_ended.max(Some(zombie));
+            let ended = match &event.kind {
+                EventKind::Gone { zombie, .. } => *zombie,
+                // The best that is known of an end if the collector does not see when the process can be reaped.
+                EventKind::Exited(exited) if exited.last_thread && self.waits_for_all => Some(event.at),
+                _ => None,
+            };
+            if self.waits_for_all || is_command(event.launch) {
+                outcome.last_ended = outcome.last_ended.max(ended);
             }
         }
         if !events.is_empty() {

@@ -208,7 +208,7 @@ fn launches_as_ndjson() {
         waker: Some(WakerRow::Task(TaskId(2))),
         is_waker_certain: Some(true),
         object: None,
-        calls: 1,
+        calls: Some(1),
     };
     let external_wait = SliceRow {
         off: Nanos(5_000_000),

@@ -188,7 +188,7 @@ fn a_saving_has_the_same_share_in_every_output_and_the_wall_its_name() {
         low_ns: None,
         high_ns: None,
     });
-    slices.iter_mut().for_each(|slice| slice.calls = 400);
+    slices.iter_mut().for_each(|slice| slice.calls = Some(400));
     let recorded = (recording, slices);
     let whatif_report = without_dirname(&recorded).unwrap();
     let prediction = &whatif_report.prediction;

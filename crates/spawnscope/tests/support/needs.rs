@@ -57,6 +57,8 @@ pub enum Need {
     Strace,
     /// `perf`, with permission to record.
     Perf,
+    /// perf events for unprivileged users.
+    PerfEvents,
     /// 32-bit programs, which the kernel executes beside 64-bit ones.
     Bits32,
     /// The daemons of ClamAV and fapolicyd, unpacked by `scripts/scanner-daemons.sh`.
@@ -70,7 +72,7 @@ pub enum Need {
 }
 
 impl Need {
-    const ALL: [Need; 23] = [
+    const ALL: [Need; 24] = [
         Need::Ebpf,
         Need::Cc,
         Need::MountNs,
@@ -89,6 +91,7 @@ impl Need {
         Need::Gdb,
         Need::Strace,
         Need::Perf,
+        Need::PerfEvents,
         Need::Scanners,
         Need::Roots,
         Need::Musl,
@@ -117,6 +120,7 @@ impl Need {
             Need::Gdb => "gdb",
             Need::Strace => "strace",
             Need::Perf => "perf",
+            Need::PerfEvents => "perfevents",
             Need::Scanners => "scanners",
             Need::Roots => "roots",
             Need::Musl => "musl",
@@ -171,6 +175,7 @@ impl Need {
             Need::Gdb => succeeds(Command::new("gdb").arg("--version")),
             Need::Strace => succeeds(Command::new("strace").args(["-o", "/dev/null", "true"])),
             Need::Perf => succeeds(Command::new("perf").args(["record", "-o", "/dev/null", "true"])),
+            Need::PerfEvents => perf_events(),
             Need::Scanners => is_complete(&scanner_daemons(), "scripts/scanner-daemons.sh"),
             Need::Roots => is_complete(&roots::folder(), "scripts/interpreter-roots.sh"),
         }
@@ -288,6 +293,16 @@ fn ptrace() -> Result<(), String> {
             Err("kernel.yama.ptrace_scope: only root may attach to a process that is not a descendant".into())
         }
         _ => Ok(()),
+    }
+}
+
+/// Reads the setting only: whether a sandbox forbids the call is what the tests are to find out.
+fn perf_events() -> Result<(), String> {
+    let file = "/proc/sys/kernel/perf_event_paranoid";
+    let level = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
+    match level.trim().parse::<i32>() {
+        Ok(..=2) => Ok(()),
+        _ => Err(format!("kernel.perf_event_paranoid is {}", level.trim())),
     }
 }
 

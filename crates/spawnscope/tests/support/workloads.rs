@@ -69,6 +69,8 @@ const PROGRAMS: &[(&str, &str, &[&str])] = &[
     ("libslow.so", "slow_library.c", &["-shared", "-fPIC"]),
     ("filtered", "filtered.c", &[]),
     ("without_close_range", "filtered.c", &["-DREFUSED=SYS_close_range"]),
+    ("without_ptrace", "filtered.c", &["-DREFUSED=SYS_ptrace"]),
+    ("without_perf", "filtered.c", &["-DREFUSED=SYS_perf_event_open"]),
     ("large_parent", "large_parent.c", &[]),
     #[cfg(target_arch = "x86_64")]
     (

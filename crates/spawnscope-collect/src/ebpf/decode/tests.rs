@@ -161,7 +161,7 @@ fn the_end_of_a_thread_is_its_last_slice_and_its_going() {
         off: Nanos(1000),
         left: LeftCpu::Ended,
         syscall: None,
-        calls: 5,
+        calls: Some(5),
         object: None,
         wake: None,
     };

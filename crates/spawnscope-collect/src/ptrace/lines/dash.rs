@@ -10,7 +10,7 @@ use spawnscope_data::event::Pid;
 use super::memory::Memory;
 use super::script::Script;
 use super::shell::{Reads, Shell};
-use crate::ptrace::programs::seen_by;
+use crate::scripts::seen_by;
 use crate::wire::*;
 
 const INPUT_DEPTH: usize = 8;

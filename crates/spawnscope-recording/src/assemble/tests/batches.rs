@@ -72,7 +72,7 @@ fn a_slice_is_stored_as_spans() {
             off: instant(40),
             left,
             syscall: Some(Syscall { number: 0, argument: 3 }),
-            calls: 1,
+            calls: Some(1),
             object: None,
             wake: Some(Wake {
                 at: instant(70),
@@ -114,7 +114,7 @@ fn a_thread_that_is_not_back_when_the_recording_ends_has_an_open_slice() {
         off: instant(40),
         left: LeftCpu::Interruptible,
         syscall: None,
-        calls: 0,
+        calls: Some(0),
         object: None,
         wake: None,
     };

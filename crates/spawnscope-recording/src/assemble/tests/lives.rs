@@ -163,7 +163,7 @@ fn a_process_that_was_there_before_is_no_launch() {
 fn a_launch_that_is_killed_before_it_ran_has_no_instants_it_did_not_reach() {
     let killed = with_kind(exited(100, CHILD), |kind| {
         if let EventKind::Exited(exited) = kind {
-            (exited.exit_group_entered, exited.wait_status) = (None, 9);
+            (exited.exit_group_entered, exited.wait_status) = (None, Some(9));
         }
     });
     let row = &launches(&[released(), launched(10, ROOT, CHILD, 200), killed, gone(150, CHILD)])[&CHILD];

@@ -8,7 +8,7 @@ fn thread_exit(at: u64, task: u64, group: Option<u64>, last_thread: bool) -> Eve
         first_run: None,
         exit_group_entered: group.map(instant),
         last_thread,
-        wait_status: 0x700,
+        wait_status: Some(0x700),
         cpu: Some(Nanos(task * 10)),
         work_cpu: None,
     });

@@ -75,12 +75,14 @@ Examples:
   spawnscope record --runs 5 -- ./test.sh    five recordings, for `diff`
   spawnscope record --sample 999 -- make     for `flame --phase load`
   spawnscope record --collector ptrace -- make    without root
+  spawnscope record --collector perf -- make    without root, fewer phases
   spawnscope record --wait-for-all -- ./start    include its daemons
   spawnscope record -p $(pidof -s nagios) --duration 60
   sudo spawnscope record -a --duration 10
 
 With root, or the capabilities CAP_BPF and CAP_PERFMON, eBPF collects. Without
-them, ptrace collects, which sees less, and -p and -a fail. Under sudo, the
+them, ptrace collects, which sees less, and -p and -a fail. Where ptrace is
+refused too, perf events collect, which see still less. Under sudo, the
 command runs as the user who called sudo, and that user owns the recording. A
 sudoers entry for spawnscope still permits everything (see SECURITY.md).";
 
@@ -93,4 +95,6 @@ pub enum CollectorChoice {
     Ebpf,
     /// ptrace: needs no privilege; commands only, without waits and some phases
     Ptrace,
+    /// perf events: need no privilege if kernel.perf_event_paranoid is at most 2; slow nothing down, but see less than ptrace
+    Perf,
 }

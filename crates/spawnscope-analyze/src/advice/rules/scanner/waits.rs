@@ -41,7 +41,7 @@ pub(super) fn of_launches(context: &RuleContext<'_, '_>) -> Vec<Wait> {
         let mut current: Option<(Wait, Option<u16>)> = None;
         for slice in timelines.slices(thread).iter() {
             let part = part_of(&slice, each.launch);
-            let goes_on = slice.calls == 0 && slice.on_span.is_some_and(|on| on < NO_WORK);
+            let goes_on = slice.calls == Some(0) && slice.on_span.is_some_and(|on| on < NO_WORK);
             match (&mut current, part) {
                 (Some((wait, call)), Some(part)) if goes_on && *call == slice.syscall => {
                     wait.waited.0 += part.waited.0;

@@ -1,0 +1,205 @@
+//! The followed processes and threads. Turns records, in the order of time, into events. `programs` does so for execs, `ends` for exits.
+
+use std::collections::HashMap;
+
+use spawnscope_data::event::{Event, EventKind, Exited, LaunchId, Launched, Nanos, Pid, TaskId};
+use spawnscope_system::perf_events::{Kind, Record};
+
+use super::image::Image;
+use super::on_cpu::OnCpu;
+use super::seen::Seen;
+use crate::ROOT;
+use crate::untraced::Untraced;
+
+/// A thread.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Thread {
+    pub(super) process: Pid,
+    pub(super) launch: LaunchId,
+    pub(super) task: TaskId,
+    pub(super) cpu: OnCpu,
+}
+
+/// A process with at least one thread that has not ended.
+#[derive(Debug)]
+pub(super) struct Process {
+    pub(super) launch: LaunchId,
+    /// Threads that have not ended.
+    pub(super) threads: usize,
+    pub(super) first_run: Option<Nanos>,
+    /// Its program, until its loader is done.
+    pub(super) image: Option<Image>,
+}
+
+/// How the command ended: when its parent could reap it, and its wait status.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CommandEnd {
+    pub(super) at: Nanos,
+    pub(super) status: Option<i32>,
+}
+
+/// Numbers for the user.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Counts {
+    /// Programs that were executed.
+    pub(super) programs: u64,
+    /// Those whose arguments could not be read in time.
+    pub(super) without_arguments: u64,
+    /// Records that the kernel dropped, as other records say.
+    pub(super) lost: u64,
+}
+
+/// All followed processes, and the events that have not been taken yet.
+#[derive(Debug)]
+pub(super) struct Followed {
+    pub(super) threads: HashMap<Pid, Thread>,
+    pub(super) processes: HashMap<Pid, Process>,
+    /// Processes that the kernel does not report on any more, and that still run.
+    pub(super) unfollowed: Untraced,
+    pub(super) counts: Counts,
+    pub(super) events: Vec<Event>,
+    pub(super) notices: Vec<String>,
+    /// The exit of the command, until its status is known.
+    pub(super) held_exit: Option<(Nanos, TaskId, Exited)>,
+    pub(super) command_end: Option<CommandEnd>,
+    next_id: u64,
+}
+
+impl Followed {
+    pub(super) fn new(command: Pid) -> Followed {
+        let mut followed = Followed {
+            threads: HashMap::new(),
+            processes: HashMap::new(),
+            unfollowed: Untraced::default(),
+            counts: Counts::default(),
+            events: Vec::new(),
+            notices: Vec::new(),
+            held_exit: None,
+            command_end: None,
+            next_id: ROOT.0 + 1,
+        };
+        followed.add_process(command, ROOT, OnCpu::unseen());
+        followed
+    }
+
+    /// Applies a record. `seen` is what /proc said about the program of an exec.
+    pub(super) fn apply(&mut self, record: Record, seen: Option<Seen>) {
+        let Record { at, pid, tid, kind } = record;
+        if let Kind::Lost(records) = kind {
+            self.counts.lost += records;
+            return;
+        }
+        self.adopt(pid, tid);
+        match kind {
+            Kind::Forked { pid: child, tid: new } => self.forked(at, (pid, tid), child, new),
+            Kind::Executed { name } => self.executed(at, pid, tid, Image::new(name, seen)),
+            Kind::Mapped { file, protection, name } => self.mapped(at, pid, tid, (file, protection, &name)),
+            Kind::Got => self.got(at, tid),
+            Kind::Left { is_preempted } => {
+                if let Some(thread) = self.threads.get_mut(&tid) {
+                    thread.cpu.left(at, is_preempted);
+                }
+            }
+            Kind::Exited => self.exited(at, pid, tid),
+            Kind::Lost(_) => {}
+        }
+    }
+
+    pub(super) fn report(&mut self, at: Nanos, launch: LaunchId, task: TaskId, kind: EventKind) {
+        self.events.push(Event { at, launch, task, kind });
+    }
+
+    fn new_id(&mut self) -> u64 {
+        self.next_id += 1;
+        self.next_id - 1
+    }
+
+    fn add_process(&mut self, pid: Pid, launch: LaunchId, cpu: OnCpu) {
+        let process = Process {
+            launch,
+            threads: 0,
+            first_run: None,
+            image: None,
+        };
+        self.processes.insert(pid, process);
+        self.add_thread(pid, pid, launch, TaskId(launch.0), cpu);
+    }
+
+    fn add_thread(&mut self, tid: Pid, process: Pid, launch: LaunchId, task: TaskId, cpu: OnCpu) {
+        let thread = Thread {
+            process,
+            launch,
+            task,
+            cpu,
+        };
+        if self
+            .threads
+            .insert(tid, thread)
+            .is_none_or(|before| before.process != process)
+            && let Some(process) = self.processes.get_mut(&process)
+        {
+            process.threads += 1;
+        }
+    }
+
+    /// Adds the process of a record if its creation was lost. The recording has it as an orphan. Its first thread usually lives as long as it.
+    fn adopt(&mut self, pid: Pid, tid: Pid) {
+        if !self.processes.contains_key(&pid) {
+            let launch = LaunchId(self.new_id());
+            self.add_process(pid, launch, OnCpu::lost());
+            if tid != pid {
+                let task = TaskId(self.new_id());
+                self.add_thread(tid, pid, launch, task, OnCpu::lost());
+            }
+        }
+    }
+
+    fn forked(&mut self, at: Nanos, creator: (Pid, Pid), child: Pid, tid: Pid) {
+        let (Some(process), Some(thread)) = (self.processes.get(&creator.0), self.threads.get(&creator.1)) else {
+            return;
+        };
+        let (parent, parent_task) = (process.launch, thread.task);
+        let id = self.new_id();
+        if child == creator.0 {
+            self.add_thread(tid, child, parent, TaskId(id), OnCpu::created(at));
+            let started = EventKind::ThreadStarted {
+                tid,
+                creator: parent_task,
+            };
+            return self.report(at, parent, TaskId(id), started);
+        }
+        self.add_process(child, LaunchId(id), OnCpu::created(at));
+        let launched = Launched {
+            parent,
+            parent_task,
+            pid: child,
+            reaper: None,
+            pid_for_reaper: child,
+            mechanism: None,
+            entered: None,
+            prepared: None,
+            parent_tidied: None,
+            parent_faults: None,
+            parent_memory: None,
+        };
+        self.report(at, LaunchId(id), TaskId(id), EventKind::Launched(launched));
+    }
+
+    fn got(&mut self, at: Nanos, tid: Pid) {
+        let Some(thread) = self.threads.get_mut(&tid) else {
+            return;
+        };
+        let is_first = thread.cpu.is_new();
+        let slice = thread.cpu.got(at);
+        let (launch, task, pid) = (thread.launch, thread.task, thread.process);
+        if is_first
+            && tid == pid
+            && let Some(process) = self.processes.get_mut(&pid)
+        {
+            process.first_run = Some(at);
+        }
+        if let Some(slice) = slice {
+            self.report(at, launch, task, EventKind::Slice(slice));
+        }
+    }
+}

@@ -1,0 +1,168 @@
+//! A program between its exec and the end of its loader, from the mappings that the kernel and the loader make. The kernel maps the program,
+//! then its loader, then the vDSO, and returns to user space. The last step of glibc's loader is to protect its own data; that of musl's,
+//! to protect the program's.
+
+use spawnscope_data::event::Nanos;
+use spawnscope_system::perf_events::{File, VDSO};
+
+use super::seen::Seen;
+
+/// Names in comm are cut to this length.
+const MAX_NAME: usize = 15;
+
+/// A program that is being set up.
+#[derive(Debug)]
+pub(super) struct Image {
+    /// Base name of the file passed to `execve`, cut to `MAX_NAME` bytes.
+    name: Vec<u8>,
+    /// What /proc said, if the process was still there.
+    pub(super) seen: Option<Seen>,
+    program: Option<Mapped>,
+    loader: Option<Mapped>,
+    /// When the exec was about to return, and the CPU time used by then.
+    pub(super) returned: Option<(Nanos, Option<Nanos>)>,
+    /// Whether the exec was reported.
+    pub(super) is_reported: bool,
+}
+
+#[derive(Debug)]
+struct Mapped {
+    file: File,
+    path: Vec<u8>,
+}
+
+/// What a mapping says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step {
+    /// Nothing new.
+    Nothing,
+    /// The exec is about to return to user space. `has_loader`: to a dynamic loader.
+    Returns { has_loader: bool },
+    /// The loader is done.
+    Loaded,
+}
+
+impl Image {
+    pub(super) fn new(name: Vec<u8>, seen: Option<Seen>) -> Image {
+        Image {
+            name,
+            seen,
+            program: None,
+            loader: None,
+            returned: None,
+            is_reported: false,
+        }
+    }
+
+    /// Whether nothing has been mapped since the exec.
+    pub(super) fn is_untouched(&self) -> bool {
+        self.program.is_none()
+    }
+
+    /// Notes a mapping of a file, or a change of its protection.
+    pub(super) fn mapped(&mut self, file: File, protection: u32, name: &[u8]) -> Step {
+        let mapped = || Mapped {
+            file,
+            path: name.to_vec(),
+        };
+        if self.returned.is_some() {
+            let is_protected = protection & libc::PROT_WRITE.cast_unsigned() == 0;
+            return if is_protected && self.ends_load(file) {
+                Step::Loaded
+            } else {
+                Step::Nothing
+            };
+        }
+        if name == VDSO {
+            return Step::Returns {
+                has_loader: self.loader.is_some(),
+            };
+        }
+        match &self.program {
+            None => self.program = Some(mapped()),
+            Some(program) if program.file != file && self.loader.is_none() => self.loader = Some(mapped()),
+            Some(_) => {}
+        }
+        Step::Nothing
+    }
+
+    /// Whether the loader's last step is to protect data of this file.
+    fn ends_load(&self, file: File) -> bool {
+        let Some(loader) = &self.loader else { return false };
+        let is_musl = base_name(&loader.path).starts_with(b"ld-musl-");
+        let last = if is_musl { self.program.as_ref() } else { Some(loader) };
+        last.is_some_and(|last| last.file == file)
+    }
+
+    /// The file passed to `execve`, or the best that is known of it: the file that was mapped, if it has the name that was passed, and
+    /// otherwise that name.
+    pub(super) fn path(&self) -> Vec<u8> {
+        let passed = self.seen.as_ref().and_then(|seen| seen.path.clone());
+        let mapped = || {
+            let path = &self.program.as_ref()?.path;
+            let base = base_name(path);
+            let is_same = base == self.name || (self.name.len() == MAX_NAME && base.starts_with(&self.name));
+            is_same.then(|| path.clone())
+        };
+        passed.or_else(mapped).unwrap_or_else(|| self.name.clone())
+    }
+}
+
+fn base_name(path: &[u8]) -> &[u8] {
+    path.rsplit(|byte| *byte == b'/').next().unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const READ: u32 = 1;
+    const WRITE: u32 = 3;
+
+    fn file(inode: u64) -> File {
+        File { device: (8, 1), inode }
+    }
+
+    fn exec(name: &str, mappings: &[(u64, &str)]) -> Image {
+        let mut image = Image::new(name.as_bytes().to_vec(), None);
+        for (inode, path) in mappings {
+            assert_eq!(image.mapped(file(*inode), READ, path.as_bytes()), Step::Nothing);
+        }
+        image
+    }
+
+    #[test]
+    fn the_loader_is_done_when_it_protects_its_own_data() {
+        let program = (1, "/usr/bin/true");
+        for (loader, last) in [("/lib64/ld-linux-x86-64.so.2", 2), ("/lib/ld-musl-x86_64.so.1", 1)] {
+            let mut image = exec("true", &[program, program, (2, loader), (2, loader)]);
+            assert_eq!(image.mapped(file(0), READ, VDSO), Step::Returns { has_loader: true });
+            image.returned = Some((Nanos(1), None));
+            assert_eq!(image.mapped(file(3), READ, b"/lib/libc.so.6"), Step::Nothing);
+            assert_eq!(image.mapped(file(last), WRITE, b""), Step::Nothing);
+            assert_eq!(image.mapped(file(3 - last), READ, b""), Step::Nothing);
+            assert_eq!(image.mapped(file(last), READ, b""), Step::Loaded, "{loader}");
+        }
+    }
+
+    #[test]
+    fn a_program_without_loader_is_ready_when_its_exec_returns() {
+        let mut image = exec("tiny", &[(1, "/x/tiny")]);
+        assert_eq!(image.mapped(file(0), READ, VDSO), Step::Returns { has_loader: false });
+        image.returned = Some((Nanos(1), None));
+        assert_eq!(image.mapped(file(1), READ, b"/x/tiny"), Step::Nothing);
+    }
+
+    #[test]
+    fn the_path_is_the_mapped_file_only_if_that_has_the_passed_name() {
+        let path = |name, mappings| String::from_utf8(exec(name, mappings).path()).unwrap();
+        assert_eq!(path("true", &[(1, "/usr/bin/true")]), "/usr/bin/true");
+        assert_eq!(path("sh", &[(1, "/usr/bin/dash")]), "sh");
+        assert_eq!(
+            path("a-very-long-nam", &[(1, "/x/a-very-long-name")]),
+            "/x/a-very-long-name"
+        );
+        assert_eq!(path("a-very-lon", &[(1, "/x/a-very-long-name")]), "a-very-lon");
+        assert_eq!(path("true", &[]), "true");
+    }
+}

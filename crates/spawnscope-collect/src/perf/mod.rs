@@ -1,0 +1,201 @@
+//! The perf collector: it needs no privilege where `kernel.perf_event_paranoid` is at most 2. The kernel writes records of the command and
+//! everything that it launches to ring buffers (`spawnscope_system::perf_events`), which a thread of the recorder reads (`reader`) and
+//! turns into events (`followed`). docs/design/collector-perf.md says what it can see and why.
+
+mod ends;
+mod followed;
+mod image;
+mod on_cpu;
+mod programs;
+mod reader;
+mod seen;
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use rustix::event::{EventfdFlags, eventfd};
+use spawnscope_data::event::{Event, Loss, Missing};
+use spawnscope_system::perf_events;
+use spawnscope_system::process::pidfd;
+
+use self::reader::Reader;
+use super::{CollectError, Collector, Follow, Refusal, Settings};
+
+/// Wake the recorder at this many events.
+const MANY_EVENTS: usize = 4096;
+
+/// What the reading thread and the recorder share.
+#[derive(Debug)]
+struct Shared {
+    events: Mutex<Vec<Event>>,
+    notices: Mutex<Vec<String>>,
+    /// Known when the reading thread has ended.
+    losses: Mutex<Vec<Loss>>,
+    /// Whether to stop following.
+    is_to_detach: AtomicBool,
+    /// Readable when there are many events.
+    is_full: OwnedFd,
+    /// Readable when `is_to_detach` was set.
+    wake: OwnedFd,
+}
+
+impl Shared {
+    fn new() -> rustix::io::Result<Shared> {
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        Ok(Shared {
+            events: Mutex::default(),
+            notices: Mutex::default(),
+            losses: Mutex::default(),
+            is_to_detach: AtomicBool::new(false),
+            is_full: eventfd(0, flags)?,
+            wake: eventfd(0, flags)?,
+        })
+    }
+
+    fn send(&self, new: &mut Vec<Event>) {
+        let mut events = lock(&self.events);
+        events.append(new);
+        if events.len() >= MANY_EVENTS {
+            signal(&self.is_full);
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn signal(eventfd: &OwnedFd) {
+    // A full counter is readable already.
+    let _ = rustix::io::write(eventfd, &1u64.to_ne_bytes());
+}
+
+/// Follows a command by perf events.
+#[derive(Debug)]
+pub struct PerfCollector {
+    missing: Vec<Missing>,
+    shared: Arc<Shared>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl PerfCollector {
+    /// Starts to follow the held command.
+    ///
+    /// # Errors
+    /// If there is no command, or the kernel refuses the events or the memory for their ring buffers.
+    pub fn attach(follow: Follow, settings: &Settings) -> Result<PerfCollector, CollectError> {
+        let Follow::Command(command) = follow else {
+            return Err(CollectError::CommandOnly);
+        };
+        let failed = |error: io::Error| CollectError::Failed {
+            action: "start to read perf events",
+            detail: error.to_string(),
+        };
+        let shared = Arc::new(Shared::new().map_err(|error| failed(error.into()))?);
+        let running = pidfd(command).map_err(failed)?;
+        let rings = perf_events::follow(command, settings.buffer_bytes).map_err(|refused| CollectError::Failed {
+            action: "open perf events",
+            detail: refused.reason(),
+        })?;
+        let reader = Reader::new(rings, command, running, Arc::clone(&shared));
+        let thread = std::thread::Builder::new().name("perf reader".to_owned());
+        let reader = thread.spawn(move || reader.run()).map_err(failed)?;
+        Ok(PerfCollector {
+            missing: missing(settings),
+            shared,
+            reader: Some(reader),
+        })
+    }
+}
+
+/// What perf events do not report, and what the settings ask for in addition.
+fn missing(settings: &Settings) -> Vec<Missing> {
+    let missing = |what: &str, effect: &str| Missing {
+        what: what.to_owned(),
+        effect: effect.to_owned(),
+    };
+    let mut all = vec![
+        missing(Missing::WAKERS, "what processes waited for, critical path"),
+        missing(
+            "system calls",
+            "create, setup, exec, reap, failed execs, the call that created a process, library search",
+        ),
+        missing(
+            "the ends of processes",
+            "teardown, and the exit status of all but the command",
+        ),
+    ];
+    if settings.script_lines {
+        all.push(missing("memory of the parent at a launch", "script lines"));
+    }
+    if settings.stacks || settings.sample.is_some() {
+        all.push(missing("stacks", "native call chains and samples"));
+    }
+    all
+}
+
+impl Collector for PerfCollector {
+    fn name(&self) -> &'static str {
+        "perf"
+    }
+
+    fn missing(&self) -> &[Missing] {
+        &self.missing
+    }
+
+    fn refusals(&self) -> &[Refusal] {
+        &[]
+    }
+
+    fn readiness(&self) -> BorrowedFd<'_> {
+        self.shared.is_full.as_fd()
+    }
+
+    fn drain(&mut self, events: &mut Vec<Event>) -> Result<bool, CollectError> {
+        let _ = rustix::io::read(&self.shared.is_full, &mut [0u8; 8]);
+        events.append(&mut lock(&self.shared.events));
+        Ok(false)
+    }
+
+    fn losses(&self) -> Result<Vec<Loss>, CollectError> {
+        Ok(lock(&self.shared.losses).clone())
+    }
+
+    fn terminal_used(&self) -> bool {
+        true
+    }
+
+    /// The recorder's own thread is not followed. Perf events add nothing to a system call.
+    fn as_followed(&self, _: &mut dyn FnMut()) -> Result<(), CollectError> {
+        Err(CollectError::CommandOnly)
+    }
+
+    fn detach(&mut self) {
+        self.shared.is_to_detach.store(true, Ordering::Release);
+        signal(&self.shared.wake);
+        if let Some(reader) = self.reader.take()
+            && reader.join().is_err()
+        {
+            lock(&self.shared.losses).push(Loss {
+                kind: "all perf records after a failure of their reader".to_owned(),
+                events: 1,
+            });
+        }
+    }
+
+    fn notices(&mut self) -> Vec<String> {
+        std::mem::take(&mut lock(&self.shared.notices))
+    }
+}
+
+impl Drop for PerfCollector {
+    fn drop(&mut self) {
+        self.detach();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,201 @@
+//! When one thread is on a CPU and how much CPU time it has used, from the records of its context switches.
+
+use spawnscope_data::event::{LeftCpu, Nanos, Slice};
+
+/// Where a thread is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// No record has said it.
+    Unseen,
+    On {
+        since: Nanos,
+    },
+    Off {
+        /// The beginning of the stretch on a CPU before, if there was one and it was seen.
+        on: Option<Nanos>,
+        since: Nanos,
+        left: LeftCpu,
+    },
+}
+
+/// A thread's time on CPUs.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OnCpu {
+    state: State,
+    /// CPU time of completed stretches; unknown after a lost record.
+    used: Option<Nanos>,
+}
+
+impl OnCpu {
+    /// The held command, which was not observed before.
+    pub(super) fn unseen() -> OnCpu {
+        OnCpu {
+            state: State::Unseen,
+            used: Some(Nanos(0)),
+        }
+    }
+
+    /// A thread whose creation was lost.
+    pub(super) fn lost() -> OnCpu {
+        OnCpu {
+            used: None,
+            ..OnCpu::unseen()
+        }
+    }
+
+    /// A new thread.
+    pub(super) fn created(at: Nanos) -> OnCpu {
+        OnCpu {
+            state: State::Off {
+                on: None,
+                since: at,
+                left: LeftCpu::Created,
+            },
+            used: Some(Nanos(0)),
+        }
+    }
+
+    /// Whether it has not been on a CPU yet.
+    pub(super) fn is_new(&self) -> bool {
+        matches!(
+            self.state,
+            State::Off {
+                left: LeftCpu::Created,
+                ..
+            }
+        )
+    }
+
+    /// The thread got a CPU. Returns the slice that ends then.
+    pub(super) fn got(&mut self, at: Nanos) -> Option<Slice> {
+        let before = std::mem::replace(&mut self.state, State::On { since: at });
+        match before {
+            State::Unseen => None,
+            State::On { .. } => {
+                self.used = None;
+                None
+            }
+            State::Off { on, since, left } => Some(slice(on, since, left)),
+        }
+    }
+
+    /// The thread left its CPU. The kernel says whether it could have continued, but not how it sleeps.
+    pub(super) fn left(&mut self, at: Nanos, is_preempted: bool) {
+        let left = if is_preempted {
+            LeftCpu::Preempted
+        } else {
+            LeftCpu::Interruptible
+        };
+        self.state = State::Off {
+            on: self.stop(at),
+            since: at,
+            left,
+        };
+    }
+
+    /// The thread ends. Returns its last slice.
+    pub(super) fn ended(&mut self, at: Nanos) -> Slice {
+        let on = self.stop(at);
+        self.state = State::Off {
+            on,
+            since: at,
+            left: LeftCpu::Ended,
+        };
+        slice(on, at, LeftCpu::Ended)
+    }
+
+    /// Ends a stretch on a CPU, and returns its beginning.
+    fn stop(&mut self, at: Nanos) -> Option<Nanos> {
+        match self.state {
+            State::On { since } => {
+                self.used = self.used.map(|used| Nanos(used.0 + at.since(since).0));
+                Some(since)
+            }
+            // Until now, only the recorder's own code ran in it.
+            State::Unseen => None,
+            State::Off { .. } => {
+                self.used = None;
+                None
+            }
+        }
+    }
+
+    /// The CPU time it has used by this time, if that is known.
+    pub(super) fn used_until(&self, at: Nanos) -> Option<Nanos> {
+        let current = match self.state {
+            State::On { since } => at.since(since).0,
+            State::Unseen | State::Off { .. } => 0,
+        };
+        self.used.map(|used| Nanos(used.0 + current))
+    }
+
+    /// Its state at the end of the recording.
+    pub(super) fn last_seen(&self, end: Nanos) -> Option<Slice> {
+        match self.state {
+            State::Unseen => None,
+            State::On { since } => Some(slice(Some(since), end, LeftCpu::Preempted)),
+            State::Off { on, since, left } => Some(slice(on, since, left)),
+        }
+    }
+}
+
+fn slice(on: Option<Nanos>, off: Nanos, left: LeftCpu) -> Slice {
+    Slice {
+        on,
+        off,
+        left,
+        syscall: None,
+        calls: None,
+        object: None,
+        wake: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(number: u64) -> Nanos {
+        Nanos(number)
+    }
+
+    #[test]
+    fn a_thread_has_a_slice_for_each_stretch_and_the_sum_of_its_time() {
+        let mut thread = OnCpu::created(at(10));
+        assert!(thread.is_new());
+        let first = thread.got(at(12)).unwrap();
+        assert_eq!((first.on, first.off, first.left), (None, at(10), LeftCpu::Created));
+        assert!(!thread.is_new());
+        assert_eq!(thread.used_until(at(15)), Some(at(3)));
+        thread.left(at(20), true);
+        assert_eq!(thread.used_until(at(90)), Some(at(8)));
+        let second = thread.got(at(25)).unwrap();
+        assert_eq!(
+            (second.on, second.off, second.left),
+            (Some(at(12)), at(20), LeftCpu::Preempted)
+        );
+        thread.left(at(26), false);
+        assert_eq!(thread.last_seen(at(99)).unwrap().left, LeftCpu::Interruptible);
+        thread.got(at(30));
+        assert_eq!(thread.last_seen(at(99)).unwrap().off, at(99));
+        let last = thread.ended(at(31));
+        assert_eq!((last.on, last.off, last.left), (Some(at(30)), at(31), LeftCpu::Ended));
+        assert_eq!(thread.used_until(at(99)), Some(at(8 + 1 + 1)));
+    }
+
+    #[test]
+    fn after_a_lost_record_the_time_is_unknown_but_slices_go_on() {
+        let mut thread = OnCpu::created(at(0));
+        thread.got(at(1));
+        assert_eq!(thread.got(at(5)), None, "the record of leaving was lost");
+        assert_eq!(thread.used_until(at(6)), None);
+        thread.left(at(6), false);
+        assert!(thread.got(at(8)).is_some());
+        let mut other = OnCpu::created(at(0));
+        other.left(at(4), false);
+        assert_eq!(other.used_until(at(4)), None, "the record of getting a CPU was lost");
+        let mut held = OnCpu::unseen();
+        assert_eq!(held.got(at(3)), None);
+        assert_eq!(held.used_until(at(5)), Some(at(2)));
+    }
+}

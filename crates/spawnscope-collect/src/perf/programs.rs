@@ -1,0 +1,112 @@
+//! The programs of followed processes: their execs, and what their mappings say.
+
+use spawnscope_data::event::{EventKind, Executed, Loaded, Loader, Nanos, Pid, TaskId};
+use spawnscope_system::perf_events::File;
+
+use super::followed::{Followed, Thread};
+use super::image::{Image, Step};
+use super::on_cpu::OnCpu;
+
+impl Followed {
+    /// A process has executed a program. If it had several threads, only the one that executed is left, as the first one.
+    pub(super) fn executed(&mut self, at: Nanos, pid: Pid, tid: Pid, image: Image) {
+        self.report_image(at, pid, Loader::Unknown);
+        let Some(process) = self.processes.get_mut(&pid) else {
+            return;
+        };
+        process.threads = 1;
+        process.image = Some(image);
+        let launch = process.launch;
+        let others: Vec<(Pid, Thread)> = self
+            .threads
+            .extract_if(|other, thread| thread.process == pid && *other != tid)
+            .collect();
+        for (_, other) in &others {
+            let gone = EventKind::Gone {
+                zombie: None,
+                auto_reaped: false,
+                cpu: None,
+            };
+            self.report(at, launch, other.task, gone);
+        }
+        // The kernel gave the thread that executed the id of the process before it wrote the record.
+        self.threads.entry(pid).or_insert_with(|| Thread {
+            process: pid,
+            launch,
+            task: TaskId(launch.0),
+            cpu: others.first().map_or_else(OnCpu::lost, |(_, other)| other.cpu),
+        });
+    }
+
+    pub(super) fn mapped(&mut self, at: Nanos, pid: Pid, tid: Pid, (file, protection, name): (File, u32, &[u8])) {
+        let Some(image) = self.processes.get_mut(&pid).and_then(|process| process.image.as_mut()) else {
+            return;
+        };
+        let cpu = self.threads.get(&tid).and_then(|thread| thread.cpu.used_until(at));
+        match image.mapped(file, protection, name) {
+            Step::Nothing => {}
+            Step::Returns { has_loader } => {
+                image.returned = Some((at, cpu));
+                self.report_exec(at, pid);
+                if !has_loader {
+                    self.report_image(at, pid, Loader::None);
+                }
+            }
+            Step::Loaded => {
+                let loader = cpu.map_or(Loader::Unknown, |cpu| Loader::Done { at, cpu, search: None });
+                self.report_image(at, pid, loader);
+            }
+        }
+    }
+
+    /// Reports the exec of a process, unless that was reported.
+    pub(super) fn report_exec(&mut self, at: Nanos, pid: Pid) {
+        let Some(process) = self.processes.get_mut(&pid) else {
+            return;
+        };
+        let launch = process.launch;
+        let Some(image) = process.image.as_mut().filter(|image| !image.is_reported) else {
+            return;
+        };
+        image.is_reported = true;
+        let path = image.path();
+        let seen = image.seen.take();
+        self.counts.programs += 1;
+        self.counts.without_arguments += u64::from(seen.is_none());
+        let (argv, argv_bytes, interpreter, cwd) = match seen {
+            Some(seen) => (seen.argv, seen.argv_bytes, seen.interpreter, seen.cwd),
+            // Cut before their first byte: every program has at least an empty argument.
+            None => (Vec::new(), 1, None, None),
+        };
+        let executed = Executed {
+            first_run: process.first_run,
+            entered: None,
+            cpu_at_entry: Nanos(0),
+            path,
+            interpreter,
+            argv,
+            argv_bytes,
+            cwd,
+            closing: None,
+        };
+        self.report(at, launch, TaskId(launch.0), EventKind::Executed(executed));
+    }
+
+    /// Reports what is known of the program of a process, and forgets it.
+    pub(super) fn report_image(&mut self, at: Nanos, pid: Pid, loader: Loader) {
+        self.report_exec(at, pid);
+        let Some(process) = self.processes.get_mut(&pid) else {
+            return;
+        };
+        let launch = process.launch;
+        let returned = process.image.take().and_then(|image| image.returned);
+        if let Some((exec_returned, Some(cpu_at_return))) = returned {
+            let loaded = Loaded {
+                exec_returned,
+                cpu_at_return,
+                loader,
+            };
+            self.report(at, launch, TaskId(launch.0), EventKind::Loaded(loaded));
+        }
+    }
+}

@@ -1,0 +1,230 @@
+//! The reading thread. In each round it reads the ring buffers of all CPUs, looks at newly executed programs in /proc, and turns
+//! records into events in the order of time.
+//!
+//! A round applies the records up to the end of the round before: all of them are there now, whichever CPU wrote them. The others wait for
+//! the next round, which also shows whether a process did something else while it was looked at.
+
+use std::collections::HashMap;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags};
+use spawnscope_data::event::{Loss, Nanos, Pid};
+use spawnscope_system::clock;
+use spawnscope_system::perf_events::{Kind, Record, Ring, parse};
+use spawnscope_system::process::{is_readable_within, status_of_ended, wait_until};
+
+use super::followed::{CommandEnd, Followed};
+use super::seen::Seen;
+use super::{Shared, lock};
+
+/// Maximum time between two rounds.
+const INTERVAL: Duration = Duration::from_millis(40);
+/// Minimum time between two rounds, so that many context switches do not wake the reader each time.
+const PAUSE: Duration = Duration::from_micros(200);
+
+/// A record that waits for its round.
+#[derive(Debug)]
+struct Waiting {
+    record: Record,
+    seen: Option<Seen>,
+}
+
+/// All state of the reading thread.
+#[derive(Debug)]
+pub(super) struct Reader {
+    rings: Vec<Ring>,
+    command: Pid,
+    /// Handle of the command until its end was seen.
+    running: Option<OwnedFd>,
+    shared: Arc<Shared>,
+    followed: Followed,
+    waiting: Vec<Waiting>,
+    /// All records up to this time have been read.
+    read_until: Nanos,
+    malformed: u64,
+    bytes: Vec<u8>,
+}
+
+impl Reader {
+    pub(super) fn new(rings: Vec<Ring>, command: Pid, running: OwnedFd, shared: Arc<Shared>) -> Reader {
+        Reader {
+            rings,
+            command,
+            running: Some(running),
+            shared,
+            followed: Followed::new(command),
+            waiting: Vec::new(),
+            read_until: Nanos(0),
+            malformed: 0,
+            bytes: Vec::new(),
+        }
+    }
+
+    /// Reads until the collector is detached.
+    pub(super) fn run(mut self) {
+        while !self.shared.is_to_detach.load(Ordering::Acquire) {
+            self.wait(INTERVAL, true);
+            self.note_end_of_command();
+            self.round();
+            self.wait(PAUSE, false);
+        }
+        let end = clock::now();
+        self.rings.iter().for_each(Ring::stop);
+        self.note_end_of_command();
+        self.round();
+        self.apply_until(Nanos(u64::MAX));
+        self.followed.finish(end);
+        self.send();
+        *lock(&self.shared.losses) = self.losses();
+        lock(&self.shared.notices).extend(self.arguments_notice());
+    }
+
+    /// Waits for the end of a process, the end of the recording and, if `for_records`, something to read.
+    fn wait(&self, limit: Duration, for_records: bool) {
+        let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
+        let mut watched = vec![readable(self.shared.wake.as_fd())];
+        watched.extend(self.running.as_ref().map(|running| readable(running.as_fd())));
+        watched.extend(self.followed.unfollowed.readiness().map(readable));
+        if for_records {
+            watched.extend(self.rings.iter().map(|ring| readable(ring.readiness())));
+        }
+        wait_until(&mut watched, Instant::now() + limit);
+    }
+
+    fn note_end_of_command(&mut self) {
+        let has_ended = |running: &mut OwnedFd| is_readable_within(running.as_fd(), Duration::ZERO);
+        if self.running.take_if(has_ended).is_some() {
+            self.followed.command_ended(CommandEnd {
+                at: clock::now(),
+                status: status_of_ended(self.command),
+            });
+        }
+    }
+
+    fn round(&mut self) {
+        let unseen = self.waiting.iter_mut().filter(|waiting| waiting.seen.is_none());
+        unseen.for_each(Waiting::look);
+        self.read();
+        let until = std::mem::replace(&mut self.read_until, clock::now());
+        self.apply_until(until);
+        self.followed.report_unfollowed();
+        self.send();
+    }
+
+    fn read(&mut self) {
+        for ring in &mut self.rings {
+            self.bytes.clear();
+            ring.take(&mut self.bytes);
+            let waiting = &mut self.waiting;
+            self.malformed += parse(&self.bytes, &mut |record| {
+                let mut one = Waiting { record, seen: None };
+                one.look();
+                waiting.push(one);
+            });
+        }
+        self.waiting.sort_by_key(|waiting| waiting.record.at);
+        forget_later_programs(&mut self.waiting);
+    }
+
+    fn apply_until(&mut self, until: Nanos) {
+        let count = self.waiting.partition_point(|waiting| waiting.record.at <= until);
+        for Waiting { record, seen } in self.waiting.drain(..count) {
+            self.followed.apply(record, seen);
+        }
+    }
+
+    fn send(&mut self) {
+        self.shared.send(&mut self.followed.events);
+        lock(&self.shared.notices).append(&mut self.followed.notices);
+    }
+
+    fn losses(&self) -> Vec<Loss> {
+        let counted: Option<u64> = self.rings.iter().map(Ring::lost).sum();
+        let lost = counted.unwrap_or_default().max(self.followed.counts.lost);
+        let losses = [("perf record", lost), ("malformed record", self.malformed)];
+        let losses = losses.into_iter().filter(|(_, events)| *events > 0);
+        losses
+            .map(|(kind, events)| Loss {
+                kind: kind.to_owned(),
+                events,
+            })
+            .collect()
+    }
+
+    fn arguments_notice(&self) -> Option<String> {
+        let counts = self.followed.counts;
+        (counts.without_arguments > 0).then(|| {
+            format!(
+                "the arguments and the directory of {} of {} executed programs are unknown: they ended, or executed another program, before \
+                 /proc could be read",
+                counts.without_arguments, counts.programs
+            )
+        })
+    }
+}
+
+impl Waiting {
+    /// Looks at the program, if the record is about one.
+    fn look(&mut self) {
+        if let Kind::Executed { .. } = self.record.kind {
+            self.seen = Seen::of(self.record.pid);
+        }
+    }
+}
+
+/// Forgets what was seen of a process after it had executed a further program: it belongs to that one.
+fn forget_later_programs(waiting: &mut [Waiting]) {
+    let mut next: HashMap<Pid, Nanos> = HashMap::new();
+    for Waiting { record, seen } in waiting.iter_mut().rev() {
+        if let Kind::Executed { .. } = record.kind {
+            let later = next.insert(record.pid, record.at);
+            if later.is_some_and(|later| seen.as_ref().is_some_and(|seen| later <= seen.by)) {
+                *seen = None;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn waiting(pid: i32, at: u64, by: Option<u64>) -> Waiting {
+        let seen = by.map(|by| Seen {
+            by: Nanos(by),
+            argv: Vec::new(),
+            argv_bytes: 0,
+            path: None,
+            interpreter: None,
+            cwd: None,
+        });
+        let kind = Kind::Executed { name: Vec::new() };
+        let (pid, at) = (Pid(pid), Nanos(at));
+        Waiting {
+            record: Record {
+                at,
+                pid,
+                tid: pid,
+                kind,
+            },
+            seen,
+        }
+    }
+
+    #[test]
+    fn what_was_seen_belongs_to_the_last_program_before() {
+        let mut all = [
+            waiting(1, 10, Some(15)),
+            waiting(2, 11, Some(30)),
+            waiting(1, 20, Some(30)),
+            waiting(1, 25, Some(31)),
+            waiting(2, 40, None),
+        ];
+        forget_later_programs(&mut all);
+        let kept: Vec<bool> = all.iter().map(|waiting| waiting.seen.is_some()).collect();
+        assert_eq!(kept, [true, true, false, true, false]);
+    }
+}

@@ -1,0 +1,199 @@
+//! Events from records, without a kernel.
+
+use spawnscope_data::event::{Event, EventKind, Loader, Nanos, Pid, TaskId};
+use spawnscope_system::perf_events::{File, Kind, Record, VDSO};
+
+use super::followed::{CommandEnd, Followed};
+use crate::ROOT;
+
+const COMMAND: i32 = 10;
+/// Above the largest pid, so that no process of this machine is watched.
+const CHILD: i32 = 1 << 23;
+
+struct Recording(Followed);
+
+impl Recording {
+    fn new() -> Recording {
+        Recording(Followed::new(Pid(COMMAND)))
+    }
+
+    fn add(&mut self, at: u64, pid: i32, tid: i32, kind: Kind) -> &mut Recording {
+        let (at, pid, tid) = (Nanos(at), Pid(pid), Pid(tid));
+        self.0.apply(Record { at, pid, tid, kind }, None);
+        self
+    }
+
+    fn forks(&mut self, at: u64, pid: i32, new: (i32, i32)) -> &mut Recording {
+        let (child, tid) = (Pid(new.0), Pid(new.1));
+        self.add(at, pid, pid, Kind::Forked { pid: child, tid })
+    }
+
+    fn executes(&mut self, at: u64, pid: i32) -> &mut Recording {
+        let name = b"true".to_vec();
+        self.add(at, pid, pid, Kind::Executed { name })
+    }
+
+    fn maps(&mut self, at: u64, pid: i32, inode: u64, name: &[u8]) -> &mut Recording {
+        let mapped = Kind::Mapped {
+            file: File { device: (8, 1), inode },
+            protection: 1,
+            name: name.to_vec(),
+        };
+        self.add(at, pid, pid, mapped)
+    }
+
+    fn of(&self, launch: u64) -> impl Iterator<Item = &Event> {
+        self.0.events.iter().filter(move |event| event.launch.0 == launch)
+    }
+}
+
+#[test]
+fn a_launch_has_its_queue_its_program_its_load_and_its_time_on_a_cpu() {
+    let mut recording = Recording::new();
+    recording
+        .forks(100, COMMAND, (CHILD, CHILD))
+        .add(130, CHILD, CHILD, Kind::Got);
+    recording.executes(150, CHILD).maps(151, CHILD, 1, b"/bin/true");
+    recording.maps(152, CHILD, 2, b"/lib/ld.so").maps(160, CHILD, 0, VDSO);
+    recording
+        .maps(180, CHILD, 2, b"/lib/ld.so")
+        .add(200, CHILD, CHILD, Kind::Exited);
+    let kinds: Vec<&EventKind> = recording.of(2).map(|event| &event.kind).collect();
+    let [
+        EventKind::Launched(launched),
+        EventKind::Slice(_),
+        EventKind::Executed(executed),
+        EventKind::Loaded(loaded),
+        EventKind::Slice(_),
+        EventKind::Exited(exited),
+        EventKind::Gone { zombie: None, .. },
+    ] = kinds[..]
+    else {
+        panic!("{kinds:?}");
+    };
+    assert_eq!((launched.parent, launched.mechanism), (ROOT, None));
+    assert_eq!(
+        (executed.first_run, executed.path.as_slice()),
+        (Some(Nanos(130)), &b"/bin/true"[..])
+    );
+    assert_eq!((executed.argv.len(), executed.argv_bytes, &executed.cwd), (0, 1, &None));
+    assert_eq!((loaded.exec_returned, loaded.cpu_at_return), (Nanos(160), Nanos(30)));
+    let done = Loader::Done {
+        at: Nanos(180),
+        cpu: Nanos(50),
+        search: None,
+    };
+    assert_eq!(loaded.loader, done);
+    assert_eq!(
+        (exited.last_thread, exited.wait_status, exited.cpu),
+        (true, None, Some(Nanos(70)))
+    );
+    assert_eq!(
+        (recording.0.counts.programs, recording.0.counts.without_arguments),
+        (1, 1)
+    );
+}
+
+#[test]
+fn a_process_ends_with_its_last_thread_and_an_exec_ends_the_others() {
+    let mut recording = Recording::new();
+    recording
+        .forks(100, COMMAND, (20, 20))
+        .forks(110, 20, (20, 21))
+        .forks(111, 20, (20, 22));
+    recording.add(120, 20, 20, Kind::Exited).add(121, 20, 21, Kind::Exited);
+    let ends = |recording: &Recording| {
+        let exits = recording.of(2).filter_map(|event| match &event.kind {
+            EventKind::Exited(exited) => Some((event.task, exited.last_thread)),
+            _ => None,
+        });
+        exits.collect::<Vec<_>>()
+    };
+    assert_eq!(ends(&recording), [(TaskId(2), false), (TaskId(3), false)]);
+    // Thread 22 executes, and is the first thread from then on.
+    recording
+        .add(125, 20, 22, Kind::Got)
+        .executes(130, 20)
+        .maps(131, 20, 1, b"/bin/true");
+    let gone = recording
+        .of(2)
+        .any(|event| event.task == TaskId(4) && matches!(event.kind, EventKind::Gone { .. }));
+    assert!(gone);
+    recording.add(140, 20, 20, Kind::Exited);
+    assert_eq!(ends(&recording).last(), Some(&(TaskId(2), true)));
+}
+
+#[test]
+fn the_status_of_the_command_is_with_its_exit_in_either_order() {
+    let end = CommandEnd {
+        at: Nanos(500),
+        status: Some(7 << 8),
+    };
+    let status = |recording: &Recording| {
+        recording.of(ROOT.0).find_map(|event| match &event.kind {
+            EventKind::Exited(exited) => Some((event.at, exited.wait_status)),
+            _ => None,
+        })
+    };
+    for is_first in [true, false] {
+        let mut recording = Recording::new();
+        if is_first {
+            recording.0.command_ended(end);
+        }
+        recording.add(400, COMMAND, COMMAND, Kind::Exited);
+        if !is_first {
+            assert_eq!(status(&recording), None);
+            recording.0.command_ended(end);
+        }
+        assert_eq!(status(&recording), Some((Nanos(400), Some(7 << 8))));
+    }
+}
+
+#[test]
+fn an_exec_without_a_mapping_before_the_exit_is_of_a_program_with_privilege() {
+    let mut recording = Recording::new();
+    recording
+        .forks(100, COMMAND, (CHILD, CHILD))
+        .executes(150, CHILD)
+        .add(151, CHILD, CHILD, Kind::Exited);
+    assert!(
+        recording.0.notices[0].contains("true runs with privilege"),
+        "{:?}",
+        recording.0.notices
+    );
+    let kinds: Vec<&EventKind> = recording.of(2).map(|event| &event.kind).collect();
+    assert!(matches!(
+        kinds[..],
+        [
+            EventKind::Launched(_),
+            EventKind::Executed(_),
+            EventKind::Gone { zombie: Some(_), .. }
+        ]
+    ));
+}
+
+#[test]
+fn after_losses_processes_are_orphans_and_nothing_is_invented() {
+    let mut recording = Recording::new();
+    recording
+        .add(90, COMMAND, COMMAND, Kind::Lost(5))
+        .add(100, 30, 31, Kind::Got);
+    recording.add(110, 30, 31, Kind::Exited).add(112, 30, 30, Kind::Exited);
+    assert_eq!(recording.0.counts.lost, 5);
+    let exits = recording.of(2).filter_map(|event| match &event.kind {
+        EventKind::Exited(exited) => Some((exited.last_thread, exited.cpu)),
+        _ => None,
+    });
+    assert_eq!(exits.collect::<Vec<_>>(), [(false, None), (true, None)]);
+    assert!(
+        !recording
+            .of(2)
+            .any(|event| matches!(event.kind, EventKind::Launched(_)))
+    );
+    recording.forks(120, COMMAND, (40, 40)).add(130, 40, 40, Kind::Got);
+    recording.0.finish(Nanos(200));
+    let last = recording.of(4).last().expect("the process that runs");
+    assert!(
+        matches!(&last.kind, EventKind::LastSeen(slice) if slice.on == Some(Nanos(130)) && slice.off == Nanos(200))
+    );
+}

@@ -1,0 +1,54 @@
+//! Tells `#!` scripts from programs, from outside the process that executed them.
+
+use std::ffi::OsStr;
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+
+use spawnscope_data::event::Pid;
+
+/// The interpreter, if the file is a `#!` script. The kernel puts the interpreter and its argument before the file's name, so a
+/// program whose first arguments do not contain its own file is no script.
+pub(crate) fn interpreter(process: Pid, argv: &[u8], path: &[u8]) -> Option<Vec<u8>> {
+    let mut arguments = argv.split(|byte| *byte == 0);
+    let first = arguments.next()?;
+    let names_itself = arguments.take(2).any(|argument| argument == path);
+    (names_itself && is_script(process, path)).then(|| first.to_vec())
+}
+
+/// Whether a file, as the process sees it, begins with `#!`.
+fn is_script(process: Pid, path: &[u8]) -> bool {
+    let mut start = [0; 2];
+    std::fs::File::open(seen_by(process, path))
+        .is_ok_and(|mut file| file.read_exact(&mut start).is_ok() && start == *b"#!")
+}
+
+/// Returns a path that a process uses as the recorder can open it. The two differ if the process has called chroot.
+pub(crate) fn seen_by(process: Pid, path: &[u8]) -> PathBuf {
+    let base = match path {
+        [b'/', ..] => format!("/proc/{}/root", process.0),
+        _ => format!("/proc/{}/cwd", process.0),
+    };
+    let path = path.strip_prefix(b"/").unwrap_or(path);
+    PathBuf::from(base).join(OsStr::from_bytes(path))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_script_is_distinguished_from_a_program_that_is_passed_its_own_name() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("script");
+        let name = file.to_str().unwrap();
+        let own = Pid(std::process::id().cast_signed());
+        std::fs::write(&file, "#!/bin/sh -e\n").unwrap();
+        let interpreter = |argv: &str| interpreter(own, argv.replace(' ', "\0").as_bytes(), name.as_bytes());
+        assert_eq!(interpreter(&format!("/bin/sh -e {name} x")), Some(b"/bin/sh".to_vec()));
+        assert_eq!(interpreter(&format!("/bin/sh {name}")), Some(b"/bin/sh".to_vec()));
+        assert_eq!(interpreter("/bin/sh x"), None);
+        std::fs::write(&file, "program").unwrap();
+        assert_eq!(interpreter(&format!("/bin/sh {name}")), None);
+    }
+}

@@ -1,0 +1,244 @@
+//! Parses the records of a ring buffer. Each ends with the thread, time and CPU in which it was written (`sample_id_all`).
+
+use perf_event_open_sys::bindings as perf;
+use spawnscope_data::event::{Nanos, Pid};
+
+/// The name of the vDSO's mapping, the last executable one of an exec.
+pub const VDSO: &[u8] = b"[vdso]";
+
+/// Size of the header: type, flags, size.
+const HEADER: usize = 8;
+/// Size of the end: thread, time, CPU.
+const TRAILER: usize = 24;
+
+/// A record.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// When it was written.
+    pub at: Nanos,
+    /// The process that wrote it.
+    pub pid: Pid,
+    /// The thread that wrote it.
+    pub tid: Pid,
+    /// What happened.
+    pub kind: Kind,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The writer created a process, or a thread of its own process.
+    Forked {
+        /// The new process, or that of the new thread.
+        pid: Pid,
+        /// The new thread.
+        tid: Pid,
+    },
+    /// The writer passed the point of no return of an exec.
+    Executed {
+        /// Base name of the file passed to `execve`, cut to 15 bytes.
+        name: Vec<u8>,
+    },
+    /// The writer mapped a part of a file, or changed the protection of such a part.
+    Mapped {
+        /// The file.
+        file: File,
+        /// PROT_* of the mapping.
+        protection: u32,
+        /// The file's path, or another name.
+        name: Vec<u8>,
+    },
+    /// The writer got a CPU.
+    Got,
+    /// The writer lost its CPU.
+    Left {
+        /// Whether it could have continued.
+        is_preempted: bool,
+    },
+    /// The writer ends.
+    Exited,
+    /// Records before this one were dropped.
+    Lost(u64),
+}
+
+/// A file, as long as it exists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct File {
+    /// Major and minor number of its device.
+    pub device: (u32, u32),
+    /// Its inode.
+    pub inode: u64,
+}
+
+/// Parses consecutive records. Returns the number of malformed ones. Anonymous mappings, and records that say nothing about launches, are
+/// left out.
+pub fn parse(mut bytes: &[u8], take: &mut impl FnMut(Record)) -> u64 {
+    while let Some(size) = number::<2>(bytes, 6).map(|size| usize::from(u16::from_ne_bytes(size))) {
+        let Some((record, rest)) = bytes.split_at_checked(size).filter(|_| size >= HEADER) else {
+            return 1;
+        };
+        if let Some(record) = parse_one(record) {
+            take(record);
+        }
+        bytes = rest;
+    }
+    u64::from(!bytes.is_empty())
+}
+
+fn parse_one(record: &[u8]) -> Option<Record> {
+    let kind = word(record, 0)?;
+    let misc = u32::from(u16::from_ne_bytes(number(record, 4)?));
+    let (body, trailer) = record.split_at_checked(record.len().checked_sub(TRAILER)?)?;
+    let kind = match kind {
+        perf::PERF_RECORD_FORK => Kind::Forked {
+            pid: pid(body, 8)?,
+            tid: pid(body, 16)?,
+        },
+        perf::PERF_RECORD_COMM if misc & perf::PERF_RECORD_MISC_COMM_EXEC != 0 => Kind::Executed {
+            name: until_nul(body.get(16..)?),
+        },
+        perf::PERF_RECORD_MMAP2 => mapped(body)?,
+        perf::PERF_RECORD_SWITCH if misc & perf::PERF_RECORD_MISC_SWITCH_OUT != 0 => Kind::Left {
+            is_preempted: misc & perf::PERF_RECORD_MISC_SWITCH_OUT_PREEMPT != 0,
+        },
+        perf::PERF_RECORD_SWITCH => Kind::Got,
+        perf::PERF_RECORD_EXIT => Kind::Exited,
+        perf::PERF_RECORD_LOST => Kind::Lost(u64::from_ne_bytes(number(body, 16)?)),
+        _ => return None,
+    };
+    // The thread of an exit is in the record itself: at the end of a thread, the kernel may have given up its ids already.
+    let from_body = matches!(kind, Kind::Exited);
+    Some(Record {
+        at: Nanos(u64::from_ne_bytes(number(trailer, 8)?)),
+        pid: if from_body { pid(body, 8)? } else { pid(trailer, 0)? },
+        tid: if from_body { pid(body, 16)? } else { pid(trailer, 4)? },
+        kind,
+    })
+}
+
+/// `None` for memory that belongs to no file, except the vDSO.
+fn mapped(body: &[u8]) -> Option<Kind> {
+    let name = until_nul(body.get(72..)?);
+    let file = File {
+        device: (word(body, 40)?, word(body, 44)?),
+        inode: u64::from_ne_bytes(number(body, 48)?),
+    };
+    (file.inode != 0 || name == VDSO).then_some(Kind::Mapped {
+        file,
+        protection: word(body, 64)?,
+        name,
+    })
+}
+
+fn number<const BYTES: usize>(bytes: &[u8], at: usize) -> Option<[u8; BYTES]> {
+    bytes.get(at..)?.first_chunk().copied()
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    number(bytes, at).map(u32::from_ne_bytes)
+}
+
+fn pid(bytes: &[u8], at: usize) -> Option<Pid> {
+    word(bytes, at).map(|number| Pid(number.cast_signed()))
+}
+
+fn until_nul(bytes: &[u8]) -> Vec<u8> {
+    bytes.split(|byte| *byte == 0).next().unwrap_or_default().to_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A record written by thread 8 of process 7 at time 99.
+    fn bytes(kind: u32, misc: u32, body: &[u8]) -> Vec<u8> {
+        let size = (HEADER + body.len() + TRAILER) as u16;
+        let trailer = [
+            &7u32.to_ne_bytes()[..],
+            &8u32.to_ne_bytes(),
+            &99u64.to_ne_bytes(),
+            &[0; 8],
+        ]
+        .concat();
+        [
+            &kind.to_ne_bytes()[..],
+            &(misc as u16).to_ne_bytes(),
+            &size.to_ne_bytes(),
+            body,
+            &trailer,
+        ]
+        .concat()
+    }
+
+    fn words(words: &[u32]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+    }
+
+    fn kinds(bytes: &[u8]) -> (Vec<Kind>, u64) {
+        let mut kinds = Vec::new();
+        let malformed = parse(bytes, &mut |record| {
+            assert_eq!((record.at, record.pid), (Nanos(99), Pid(7)));
+            kinds.push(record.kind);
+        });
+        (kinds, malformed)
+    }
+
+    #[test]
+    fn records_are_parsed_one_after_another() {
+        let mapping = |inode: u32, name: &[u8]| {
+            let numbers = words(&[7, 7, 0, 0, 0, 0, 0, 0, 8, 1, inode, 0, 0, 0, 5, 0]);
+            bytes(perf::PERF_RECORD_MMAP2, 0, &[&numbers, name].concat())
+        };
+        let all = [
+            bytes(perf::PERF_RECORD_FORK, 0, &words(&[20, 7, 21, 8, 0, 0])),
+            bytes(perf::PERF_RECORD_COMM, 0, b"\x07\0\0\0\x07\0\0\0renamed\0"),
+            bytes(
+                perf::PERF_RECORD_COMM,
+                perf::PERF_RECORD_MISC_COMM_EXEC,
+                b"\x07\0\0\0\x07\0\0\0true\0\0\0\0",
+            ),
+            mapping(44, b"/bin/true\0"),
+            mapping(0, b"//anon\0\0"),
+            mapping(0, b"[vdso]\0\0"),
+            bytes(perf::PERF_RECORD_SWITCH, 0, &[]),
+            bytes(perf::PERF_RECORD_SWITCH, perf::PERF_RECORD_MISC_SWITCH_OUT, &[]),
+            bytes(
+                perf::PERF_RECORD_LOST,
+                0,
+                &[0, 0, 0, 0, 0, 0, 0, 0, 5, 0, 0, 0, 0, 0, 0, 0],
+            ),
+            bytes(perf::PERF_RECORD_EXIT, 0, &words(&[7, 1, 8, 1, 0, 0])),
+        ];
+        let file = |inode| File { device: (8, 1), inode };
+        let mapped = |inode, name: &[u8]| Kind::Mapped {
+            file: file(inode),
+            protection: 5,
+            name: name.to_vec(),
+        };
+        let expected = [
+            Kind::Forked {
+                pid: Pid(20),
+                tid: Pid(21),
+            },
+            Kind::Executed { name: b"true".to_vec() },
+            mapped(44, b"/bin/true"),
+            mapped(0, b"[vdso]"),
+            Kind::Got,
+            Kind::Left { is_preempted: false },
+            Kind::Lost(5),
+            Kind::Exited,
+        ];
+        assert_eq!(kinds(&all.concat()), (expected.to_vec(), 0));
+    }
+
+    #[test]
+    fn no_bytes_make_it_fail() {
+        let whole = bytes(perf::PERF_RECORD_FORK, 0, &words(&[20, 7, 21, 8, 0, 0]));
+        for cut in 1..whole.len() {
+            assert_eq!(kinds(&whole[..cut]), (Vec::new(), 1), "{cut} bytes");
+        }
+        let short = [&perf::PERF_RECORD_EXIT.to_ne_bytes()[..], &[0, 0, 8, 0]].concat();
+        assert_eq!(kinds(&short), (Vec::new(), 0), "a header without the rest");
+        assert_eq!(kinds(&[0; 16]), (Vec::new(), 1), "a size of zero");
+    }
+}

@@ -1,0 +1,109 @@
+//! Losses, refusals, analyses of such recordings, and the ends of a recording.
+
+use crate::support::launches::Launches;
+use crate::support::recording::{launches, report};
+use crate::support::run::{Record, run, spawnscope};
+use crate::support::workloads::path;
+use crate::support::{apply, live_test};
+
+fn by_perf() -> Record {
+    Record::new().flags(&["--collector", "perf"])
+}
+
+const STORM: &str = "i=0; while [ $i -lt 500 ]; do /bin/true; i=$((i+1)); done; exit 0";
+
+#[apply(live_test)]
+fn records_that_find_no_room_are_counted() {
+    let record = by_perf().flags(&["--buffer", "4"]);
+    let finished = record.run(["sh", "-c", STORM]).expect_code(0);
+    assert!(finished.errors().contains("lost: "), "{}", finished.errors());
+    let lost = report(&record.file())["lost_events"].as_u64();
+    assert!(lost.is_some_and(|lost| lost > 0), "{lost:?}");
+}
+
+#[apply(live_test)]
+fn without_losses_a_report_mentions_none() {
+    let record = by_perf();
+    let finished = record.run(["sh", "-c", "/bin/true; :"]).expect_code(0);
+    assert!(!finished.errors().contains("lost"), "{}", finished.errors());
+}
+
+#[apply(live_test)]
+fn every_analysis_takes_such_a_recording() {
+    let record = by_perf();
+    record
+        .run(["sh", "-c", "sleep 0.1 & /bin/true; (:); wait"])
+        .expect_code(0);
+    let lossy = by_perf().flags(&["--buffer", "4", "-q"]);
+    lossy.run(["sh", "-c", STORM]).expect_code(0);
+    let page = record.directory().join("page.html");
+    let page = page.to_str().expect("a path in UTF-8");
+    for file in [record.file(), lossy.file()] {
+        let file = file.to_str().expect("a path in UTF-8");
+        for words in [
+            &["report", "--full"][..],
+            &["report", "--json"],
+            &["report", "--by", "args"],
+            &["tree"],
+            &["advise", "--all"],
+            &["flame"],
+            &["html", "-o", page],
+            &["export", "--format", "ndjson"],
+            &["export", "--format", "chrome"],
+            &["export", "--format", "otlp"],
+        ] {
+            let finished = spawnscope(words.iter().chain([&file])).expect_code(0);
+            assert!(
+                !finished.errors().contains("panicked"),
+                "{words:?}: {}",
+                finished.errors()
+            );
+        }
+        let finished = spawnscope(["whatif", "--remove", "true", file]);
+        assert!(!finished.errors().contains("panicked"), "{}", finished.errors());
+    }
+}
+
+#[apply(live_test)]
+fn after_the_duration_the_command_runs_on_and_its_processes_are_unfinished() {
+    let record = by_perf().flags(&["-q", "--duration", "0.3"]);
+    record.run(["sh", "-c", "sleep 1; exit 3"]).expect_code(3);
+    assert_eq!(report(&record.file())["ended"], "duration");
+    let all: Launches = launches(&record.file());
+    let sleep = all.only(|launch| launch.command() == "sleep");
+    assert_eq!(sleep.json()["phases"]["teardown"], serde_json::Value::Null);
+    assert!(sleep.end_ns().is_none_or(|end| end < 900_000_000), "{}", sleep.json());
+}
+
+#[apply(live_test)]
+fn descendants_that_outlive_the_command_are_recorded_to_their_end_on_request() {
+    let record = by_perf().flags(&["-q", "--wait-for-all"]);
+    record
+        .run(["sh", "-c", "sh -c 'sleep 0.4; exit 0' & exit 0"])
+        .expect_code(0);
+    let wall = report(&record.file())["wall_ns"].as_u64();
+    assert!(wall.is_some_and(|wall| wall >= 400_000_000), "{wall:?}");
+}
+
+#[apply(live_test)]
+fn processes_that_run_already_need_ebpf() {
+    for flags in [&["-p", "1"][..], &["-a"]] {
+        let finished = run(&mut by_perf().flags(flags).command([""; 0]));
+        assert_eq!(finished.code(), 125, "{}", finished.errors());
+        assert!(finished.errors().contains("needs eBPF"), "{}", finished.errors());
+    }
+}
+
+#[apply(live_test)]
+#[needs(Cc)]
+fn a_refusal_names_what_permits_it() {
+    let without = path("without_perf");
+    let without = without.to_str().expect("a path in UTF-8");
+    let finished = by_perf().through(&[without]).run(["true"]);
+    assert_eq!(finished.code(), 125);
+    let errors = finished.errors();
+    assert!(
+        errors.contains("failed to collect with perf") && errors.contains("no perf events"),
+        "{errors}"
+    );
+}

@@ -1,0 +1,14 @@
+//! Live tests of the perf collector: what it records is compared with what the programs know of themselves, and with what eBPF records of
+//! the same command. Each file is one subject.
+
+#[path = "../support/mod.rs"]
+#[expect(dead_code, reason = "shared with tests that need more of it")]
+mod support;
+
+mod behaviour;
+mod recorded;
+mod unprivileged;
+
+fn main() -> std::process::ExitCode {
+    support::main()
+}

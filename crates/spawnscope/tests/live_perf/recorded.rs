@@ -1,0 +1,180 @@
+//! What is recorded: the tree and the programs are those that eBPF records, and what perf events do not say is unknown.
+
+use std::collections::BTreeMap;
+
+use crate::support::attempts::{best_of_three, good};
+use crate::support::launches::{Launch, Launches};
+use crate::support::recording::{launches, report};
+use crate::support::run::Record;
+use crate::support::workloads::{Truth, path};
+use crate::support::{apply, live_test};
+
+fn by(collector: &str) -> Record {
+    Record::new().flags(&["--collector", collector, "-q"])
+}
+
+/// A launch without what differs from run to run, and the launches below it in order.
+fn shape(all: &Launches, launch: &Launch) -> String {
+    let below = all.children_of(launch);
+    let below: Vec<String> = below.into_iter().map(|child| shape(all, child)).collect();
+    format!("{} {:?} [{}]", launch.command(), launch.programs(), below.join(", "))
+}
+
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn the_tree_is_the_one_that_ebpf_records() {
+    let script = "ls / | wc -l; (exit 3); /bin/sh -c 'kill -9 $$'; env -i /usr/bin/env true; \
+                  x=$(printf a b | sort); exit 7";
+    for shell in ["sh", "bash"] {
+        let shapes = ["ebpf", "perf"].map(|collector| {
+            let record = by(collector);
+            record.run([shell, "-c", script]).expect_code(7);
+            let all = launches(&record.file());
+            shape(&all, all.root())
+        });
+        assert_eq!(shapes[0], shapes[1], "{shell}");
+    }
+}
+
+#[apply(live_test)]
+fn each_of_some_hundred_launches_is_recorded() {
+    let record = by("perf");
+    let script = "i=0; while [ $i -lt 400 ]; do /bin/true; (:); i=$((i+1)); done; exit 4";
+    record.run(["sh", "-c", script]).expect_code(4);
+    let report = report(&record.file());
+    assert_eq!((&report["launches"], &report["lost_events"]), (&801.into(), &0.into()));
+    assert_eq!(report["forks_without_exec"], 400);
+    let all = launches(&record.file());
+    let programs = all.all(|launch| launch.command() == "true");
+    assert_eq!(programs.len(), 400);
+    for launch in programs {
+        for phase in ["queue", "load", "run"] {
+            assert!(launch.phase_ns(phase).is_some(), "{phase}: {}", launch.json());
+        }
+    }
+    assert_eq!(all.root().exit_code(), Some(4));
+}
+
+#[apply(live_test)]
+fn a_program_that_lives_on_has_its_arguments_directory_and_file() {
+    let record = by("perf");
+    record.run(["sh", "-c", "cd /usr; /bin/sleep 0.3; :"]).expect_code(0);
+    let all = launches(&record.file());
+    let sleep = all.only(|launch| launch.command() == "sleep");
+    assert_eq!(sleep.arguments(), ["/bin/sleep", "0.3"]);
+    let exec = &sleep.json()["execs"][0];
+    assert_eq!((&exec["path"], &exec["cwd"]), (&"/bin/sleep".into(), &"/usr".into()));
+    assert!(
+        sleep.phase_ns("run").is_some_and(|span| span >= 290_000_000),
+        "{}",
+        sleep.json()
+    );
+}
+
+#[apply(live_test)]
+fn a_chain_of_execs_is_one_launch_with_the_arguments_of_each_program_or_none() {
+    let record = by("perf");
+    record
+        .run(["sh", "-c", "sh -c 'exec env env sleep 0.2'; :"])
+        .expect_code(0);
+    let all = launches(&record.file());
+    let chain = all.only(|launch| launch.command() == "sleep");
+    assert_eq!(chain.programs(), ["sh", "env", "env", "sleep"]);
+    assert_eq!(chain.arguments(), ["sleep", "0.2"]);
+    let execs = chain.json()["execs"].as_array().expect("execs");
+    for (exec, first) in execs.iter().zip(["sh", "env", "env", "sleep"]) {
+        let known = exec["argv"].as_array().expect("arguments");
+        assert!(known.is_empty() || known[0] == first, "{exec}");
+        assert_eq!(known.is_empty(), exec["argv_cut"] == true, "{exec}");
+    }
+}
+
+#[apply(live_test)]
+#[needs(Cc)]
+fn every_mechanism_creates_a_recorded_process() {
+    let record = by("perf");
+    let truth = Truth::new(&record.run([path("mechanisms"), path("tiny")]).expect_code(0).stdout);
+    let mechanisms = ["fork", "vfork", "posix_spawn", "clone", "clone3"];
+    let created: i64 = mechanisms.into_iter().map(|mechanism| truth.one(mechanism)).sum();
+    let all = launches(&record.file());
+    assert_eq!(i64::try_from(all.0.len()), Ok(1 + created));
+    assert!(all.0.iter().all(|launch| launch.json()["mechanism"].is_null()));
+}
+
+#[apply(live_test)]
+#[needs(Python)]
+fn threads_launch_by_vfork_at_once() {
+    let script = "import subprocess, threading\n\
+                  work = lambda: [subprocess.run(['/bin/true'], check=True) for _ in range(5)]\n\
+                  threads = [threading.Thread(target=work) for _ in range(40)]\n\
+                  [thread.start() for thread in threads]; [thread.join() for thread in threads]\n";
+    let record = by("perf");
+    record.run(["/usr/bin/python3", "-S", "-c", script]).expect_code(0);
+    let all = launches(&record.file());
+    let parent = all.root().id();
+    let programs = all.all(|launch| launch.command() == "true" && launch.parent() == Some(parent));
+    assert_eq!(programs.len(), 200);
+}
+
+#[apply(live_test)]
+#[needs(Cc)]
+fn an_exec_of_another_thread_than_the_first_is_of_the_process() {
+    let record = by("perf");
+    let truth = Truth::new(&record.run([path("thread_exec"), path("tiny")]).expect_code(0).stdout);
+    let all = launches(&record.file());
+    let child = all.with_pid(truth.one("child"));
+    assert_eq!(child.programs(), ["tiny"]);
+    assert!(child.phase_ns("run").is_some(), "{}", child.json());
+}
+
+#[apply(live_test)]
+fn what_perf_events_do_not_say_is_unknown_and_its_causes_are_named() {
+    let record = by("perf");
+    record.run(["sh", "-c", "/bin/true; :"]).expect_code(0);
+    let all = launches(&record.file());
+    let child = all.only(|launch| launch.command() == "true");
+    for phase in ["create", "setup", "exec", "teardown", "reap"] {
+        assert_eq!(child.phase_ns(phase), None, "{phase}");
+    }
+    assert_eq!((child.exit_code(), child.exit_signal()), (None, None));
+    let report = report(&record.file());
+    assert!(report["replay_error"].is_null(), "{report}");
+    let text = report.to_string();
+    for what in ["what wakes threads", "system calls", "the ends of processes"] {
+        assert!(text.contains(what), "{what}: {text}");
+    }
+}
+
+/// Phases that both collectors see, as medians of many launches.
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn phases_are_as_long_as_ebpf_measures_them() {
+    let medians = |collector| {
+        let record = by(collector);
+        let script = "i=0; while [ $i -lt 200 ]; do /bin/true; i=$((i+1)); done; exit 0";
+        record.run(["sh", "-c", script]).expect_code(0);
+        let all = launches(&record.file());
+        let programs = all.all(|launch| launch.command() == "true");
+        let median = |phase| {
+            let mut spans: Vec<i64> = programs.iter().filter_map(|launch| launch.phase_ns(phase)).collect();
+            spans.sort_unstable();
+            (phase, spans[spans.len() / 2])
+        };
+        BTreeMap::from(["queue", "load", "run"].map(median))
+    };
+    best_of_three(|| {
+        let (exact, perf) = (medians("ebpf"), medians("perf"));
+        let is_close = exact.iter().all(|(phase, span)| (span - perf[phase]).abs() < 1_000_000);
+        good(is_close, || format!("{exact:?} {perf:?}"))
+    });
+}
+
+#[apply(live_test)]
+fn a_killed_command_has_its_signal_and_a_killed_child_is_there() {
+    let record = by("perf");
+    let script = "sleep 60 & kill -9 $!; wait; kill -TERM $$; sleep 60";
+    record.run(["sh", "-c", script]).expect_code(128 + libc::SIGTERM);
+    let all = launches(&record.file());
+    assert_eq!(all.root().exit_signal(), Some("SIGTERM"));
+    assert_eq!(all.children_of(all.root()).len(), 1);
+}
