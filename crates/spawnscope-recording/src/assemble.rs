@@ -15,7 +15,8 @@ use super::stacks::{NewStacks, Stacks};
 use super::tables::TextRow;
 use super::unfinished::{OrderedExec, Unfinished};
 use spawnscope_data::rows::{
-    ExecRow, FailedExecRow, LaunchRow, ObjectRef, ObjectRow, Origin, SampleRow, SliceRow, ThreadRow, WakerRow,
+    ExecRow, FailedExecRow, LaunchRow, NewRows, ObjectRef, ObjectRow, Origin, SampleRow, SliceRow, TextId, ThreadRow,
+    WakerRow,
 };
 
 /// Rows to write in one transaction.
@@ -41,10 +42,28 @@ pub(super) struct Batch {
     pub(super) slices: Vec<SliceRow>,
     /// New samples.
     pub(super) samples: Vec<SampleRow>,
+    /// Launches of which no more events are expected.
+    pub(super) finished: Vec<LaunchId>,
+    /// Later rows refer to no string before this one.
+    pub(super) oldest_text: TextId,
     /// The launch of the command, in the batch in which `note_root` was called.
     pub(super) root: Option<LaunchId>,
     /// The time of the latest event of the recording so far.
     pub(super) last: Nanos,
+}
+
+impl Batch {
+    /// Returns the rows that live views need. The others are dropped.
+    pub(super) fn into_news(self) -> NewRows {
+        NewRows {
+            texts: self.texts.into_iter().map(|text| (text.id, text.bytes)).collect(),
+            oldest_text: self.oldest_text,
+            launches: self.launches,
+            execs: self.execs.into_iter().map(|exec| (exec.ordinal, exec.row)).collect(),
+            finished: self.finished,
+            last: self.last,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -147,6 +166,7 @@ impl Assembler {
             self.unfinished.retain(|_, launch| !launch.is_orphan());
             self.forget_orphans_above = Self::MANY_UNFINISHED.max(2 * self.unfinished.len());
         }
+        self.batch.oldest_text = self.interner.oldest();
         self.batch.texts = self.interner.take_new();
         self.batch.objects = self.objects.take_new();
         self.batch.stacks = self.stacks.take_new();
@@ -161,6 +181,7 @@ impl Assembler {
     }
 
     fn forget(&mut self, id: LaunchId) {
+        self.batch.finished.push(id);
         let pid = self.unfinished.remove(&id).and_then(|launch| launch.row.pid);
         if let Some(pid) = pid.filter(|pid| self.by_pid.get(pid) == Some(&id)) {
             self.by_pid.remove(&pid);

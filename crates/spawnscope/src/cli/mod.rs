@@ -19,6 +19,7 @@ mod identity;
 mod input;
 mod interrupts;
 mod manual;
+mod metrics;
 mod output;
 mod output_file;
 mod progress;

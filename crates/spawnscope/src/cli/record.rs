@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail};
 
 use super::args::{DEFAULT_FILE, RecordArguments};
 use super::collectors::{self, PTRACE};
+use super::metrics::{MetricsFile, MetricsWriter};
 use super::output::{line, print_message};
 use super::output_file::OutputFile;
 use super::progress::{self, Progress};
@@ -51,6 +52,7 @@ fn once(arguments: &RecordArguments, signals: &Signals) -> Result<ExitCode> {
         bail!("nothing to record: give a command (`spawnscope record -- CMD`), a process (-p PID) or the machine (-a)");
     }
     let json = json_file(arguments)?;
+    let metrics = metrics_file(arguments)?;
     let identity = identity_of_command(arguments)?;
     let held = hold(arguments, identity.clone(), signals)?;
     let terminal = progress::terminal(arguments.quiet, !arguments.command.is_empty());
@@ -65,7 +67,12 @@ fn once(arguments: &RecordArguments, signals: &Signals) -> Result<ExitCode> {
         memory: room.memory,
     };
     let followed = held.as_ref().map(HeldCommand::pid).or(arguments.pid.map(Pid));
-    let recorder = create(arguments, collector.as_ref(), followed, calibration, &manner)?;
+    let header = Header {
+        calibration,
+        ..header(arguments, collector.as_ref(), followed)?
+    };
+    let recorder = create(arguments, &header, &manner)?;
+    let metrics = metrics.map(|file| file.start(&recorder, &header)).transpose()?;
     keep_out_of_git(arguments, manner.owner.as_ref());
     print_missing(collector.as_ref(), arguments.quiet);
     let (recorder, process, command, started) = release(held, arguments, recorder)?;
@@ -73,6 +80,8 @@ fn once(arguments: &RecordArguments, signals: &Signals) -> Result<ExitCode> {
         collector: collector.as_mut(),
         recorder: &recorder,
         signals,
+        metrics: metrics.as_ref(),
+        losses_due: Instant::now(),
         progress: Progress::new(terminal.is_some()),
         process,
         command,
@@ -84,7 +93,13 @@ fn once(arguments: &RecordArguments, signals: &Signals) -> Result<ExitCode> {
     let outcome = session.run()?;
     // The collector's buffers are not needed any more, and the report needs memory.
     drop(collector);
-    finish(arguments, recorder, &outcome, started, json, manner.owner.as_ref())
+    let end = End {
+        outcome: &outcome,
+        started,
+        json,
+        metrics,
+    };
+    finish(arguments, recorder, end, manner.owner.as_ref())
 }
 
 /// Opens the file of `--json` before the command starts: a bad name must not cost a run.
@@ -93,6 +108,23 @@ fn json_file(arguments: &RecordArguments) -> Result<Option<File>> {
         bail!("--json and -o name the same file, {}", arguments.output.display());
     }
     arguments.json.as_deref().map(OutputFile::create).transpose()
+}
+
+/// Checks the file of `--metrics` before the command starts. Like other output files, it belongs to the user who called sudo.
+fn metrics_file(arguments: &RecordArguments) -> Result<Option<MetricsFile>> {
+    let Some(path) = &arguments.metrics else { return Ok(None) };
+    if *path == arguments.output {
+        bail!("--metrics and -o name the same file, {}", path.display());
+    }
+    let owner = identity::caller()?.map(|caller| caller.owner());
+    let file = MetricsFile::check(path, owner.as_ref(), arguments.metrics_commands.into())?;
+    if file.is_ignored() && !arguments.quiet {
+        print_message(&format!(
+            "node_exporter reads only files whose names end in .prom, not {}",
+            path.display()
+        ));
+    }
+    Ok(Some(file))
 }
 
 fn identity_of_command(arguments: &RecordArguments) -> Result<Option<Identity>> {
@@ -169,9 +201,7 @@ fn attach(
 
 fn create(
     arguments: &RecordArguments,
-    collector: &dyn Collector,
-    followed: Option<Pid>,
-    calibration: Vec<Calibration>,
+    header: &Header,
     manner: &Manner,
 ) -> Result<Recorder> {
     let redaction = if arguments.no_redact {
@@ -179,12 +209,8 @@ fn create(
     } else {
         Redaction::Mask
     };
-    let header = Header {
-        calibration,
-        ..header(arguments, collector, followed)?
-    };
     let user = manner.owner.as_ref().map(|owner| owner.uid);
-    let created = Recorder::create(&arguments.output, &header, redaction, manner);
+    let created = Recorder::create(&arguments.output, header, redaction, manner);
     created.with_context(|| match user {
         Some(user) => {
             format!(
@@ -297,16 +323,28 @@ fn release(
     }
 }
 
+/// What is known when the session has ended.
+struct End<'a> {
+    outcome: &'a Outcome,
+    started: Nanos,
+    json: Option<File>,
+    metrics: Option<MetricsWriter>,
+}
+
 /// Closes the recording, prints the report, and returns the command's exit status. Failures of spawnscope are printed but do not replace
 /// the command's status.
 fn finish(
     arguments: &RecordArguments,
     recorder: Recorder,
-    outcome: &Outcome,
-    started: Nanos,
-    json: Option<File>,
+    end: End<'_>,
     owner: Option<&Owner>,
 ) -> Result<ExitCode> {
+    let End {
+        outcome,
+        started,
+        json,
+        metrics,
+    } = end;
     let end = outcome.recorded_until.unwrap_or_else(clock::now);
     let ended = outcome
         .collector_failure
@@ -319,6 +357,11 @@ fn finish(
         lost: outcome.lost.clone(),
     });
     let mut failed = outcome.has_failed || written.is_err();
+    // The recorder is finished, so the last rows are on their way.
+    if let Some(Err(error)) = metrics.map(MetricsWriter::finish) {
+        print_message(&line(format!("{error:#}")));
+        failed = true;
+    }
     match &written {
         Err(error) if !outcome.has_failed => print_message(&format!("the recording is incomplete: {}", line(error))),
         Ok(Finished::WithLog(log)) => print_message(&format!(

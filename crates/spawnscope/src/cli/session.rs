@@ -8,6 +8,7 @@ use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::interrupts::Interrupts;
+use super::metrics::MetricsWriter;
 use super::output::{line, print_message};
 use super::progress::Progress;
 use super::running::RunningProcesses;
@@ -22,6 +23,9 @@ use crate::units;
 /// How often events are read from the ring buffer, which wakes us only when it fills up.
 const INTERVAL: Duration = Duration::from_millis(40);
 
+/// How often the count of lost events is read while recording, for `--metrics`.
+const LOSSES_INTERVAL: Duration = Duration::from_secs(1);
+
 /// How long to wait at the end of the recording for exited threads to leave their CPU.
 const MAX_SETTLING: Duration = Duration::from_millis(100);
 
@@ -33,6 +37,10 @@ pub struct Session<'a> {
     pub recorder: &'a Recorder,
     /// The recorder's signals.
     pub signals: &'a Signals,
+    /// The thread of `--metrics`.
+    pub metrics: Option<&'a MetricsWriter>,
+    /// When to pass the count of lost events to it.
+    pub losses_due: Instant,
     /// The spinner.
     pub progress: Progress,
     /// The command if there is one, else the followed process if there is one.
@@ -109,6 +117,7 @@ impl Session<'_> {
             }
             if is_recording {
                 has_more = self.move_events(&mut outcome);
+                self.pass_losses_on();
                 self.stop_if_over(&mut outcome);
             }
             outcome.process_ended |= ready.process_ended;
@@ -237,6 +246,17 @@ impl Session<'_> {
         has_more
     }
 
+    /// Tells the thread of `--metrics` how many events are lost so far. At the end, `stop_collecting` reports an error.
+    fn pass_losses_on(&mut self) {
+        let Some(metrics) = self.metrics.filter(|_| Instant::now() >= self.losses_due) else {
+            return;
+        };
+        self.losses_due = Instant::now() + LOSSES_INTERVAL;
+        if let Ok(lost) = self.collector.losses() {
+            metrics.note_lost(&lost);
+        }
+    }
+
     /// Ends the recording at its deadline or on failure. A command is still waited for.
     fn stop_if_over(&mut self, outcome: &mut Outcome) {
         let failure = match (&outcome.collector_failure, self.recorder.failure()) {
@@ -277,7 +297,12 @@ impl Session<'_> {
         let is_cut = self.waits_for_all && self.running.processes() > 0;
         outcome.recorded_until = outcome.last_ended.filter(|_| !is_cut).or(Some(until));
         match self.collector.losses() {
-            Ok(lost) => outcome.lost = lost,
+            Ok(lost) => {
+                if let Some(metrics) = self.metrics {
+                    metrics.note_lost(&lost);
+                }
+                outcome.lost = lost;
+            }
             Err(error) => drop(outcome.collector_failure.get_or_insert(error)),
         }
     }

@@ -12,6 +12,7 @@ pub mod lab;
 pub mod ndjson;
 pub mod otlp;
 pub mod perfetto;
+pub mod prometheus;
 pub mod summary;
 pub mod table;
 pub mod text;

@@ -19,6 +19,7 @@ mod identities;
 mod interrupts;
 mod limits;
 mod losses;
+mod metrics;
 mod musl;
 mod ownership;
 mod phases;

@@ -53,6 +53,12 @@ pub struct RecordArguments {
     /// Also write the report as JSON to FILE; /dev/fd/N is an open descriptor
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json: Option<PathBuf>,
+    /// Keep a Prometheus textfile of launches, failures and phases by command up to date while recording, for node_exporter
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "runs")]
+    pub metrics: Option<PathBuf>,
+    /// Maximum number of commands in --metrics; launches of any further command are counted as `other`
+    #[arg(long, value_name = "N", value_hint = ValueHint::Other, default_value_t = 50, requires = "metrics", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub metrics_commands: u16,
     /// Print no report and no progress
     #[arg(short, long)]
     pub quiet: bool,
@@ -78,6 +84,7 @@ Examples:
   spawnscope record --wait-for-all -- ./start    include its daemons
   spawnscope record -p $(pidof -s nagios) --duration 60
   sudo spawnscope record -a --duration 10
+  spawnscope record -a --metrics /var/lib/node_exporter/spawnscope.prom
 
 With root, or the capabilities CAP_BPF and CAP_PERFMON, eBPF collects. Without
 them, ptrace collects, which sees less, and -p and -a fail. Under sudo, the

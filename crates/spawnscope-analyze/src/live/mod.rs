@@ -1,0 +1,134 @@
+//! Launches while they are recorded: joins the rows that a recorder has just written, keeps the processes that run, and returns the launches
+//! that have ended. `ended` divides them into phases, with the code that reports use. Memory is bounded by the number of processes.
+
+mod ended;
+mod metrics;
+mod process;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+pub use ended::EndedLaunch;
+pub use metrics::{BUCKETS, CommandMetrics, Histogram, LaunchMetrics, OTHER};
+pub use process::Process;
+
+use spawnscope_data::event::{LaunchId, Missing, Nanos};
+use spawnscope_data::rows::{LaunchRow, NewRows, Origin, TextId};
+
+/// The processes that run, as the rows written so far say.
+#[derive(Debug)]
+pub struct LiveLaunches {
+    /// What the collector cannot see, which decides which phases are known.
+    missing: Vec<Missing>,
+    texts: HashMap<TextId, Arc<[u8]>>,
+    oldest_text: TextId,
+    processes: HashMap<LaunchId, Process>,
+    started: u64,
+    last: Nanos,
+}
+
+impl LiveLaunches {
+    /// `missing` is what the collector cannot see on this machine.
+    #[must_use]
+    pub fn new(missing: Vec<Missing>) -> LiveLaunches {
+        LiveLaunches {
+            missing,
+            texts: HashMap::new(),
+            oldest_text: TextId(0),
+            processes: HashMap::new(),
+            started: 0,
+            last: Nanos(0),
+        }
+    }
+
+    /// Applies the rows of a batch. Returns the launches that have ended.
+    pub fn apply(&mut self, rows: NewRows) -> Vec<EndedLaunch> {
+        self.last = self.last.max(rows.last);
+        self.texts.extend(rows.texts);
+        let mut new = Vec::new();
+        for row in rows.launches {
+            new.extend(self.take_launch(row));
+        }
+        for (ordinal, row) in rows.execs {
+            let Some(process) = self.processes.get_mut(&row.launch) else {
+                continue;
+            };
+            let text = |id: TextId| self.texts.get(&id).cloned().unwrap_or_default();
+            process.take_exec(ordinal, text(row.path), text(row.argv), row);
+        }
+        // Ids ascend in the order of creation, so a parent gets its name before its children.
+        new.sort_unstable();
+        for id in new {
+            self.name(id);
+        }
+        let finished = rows.finished.iter().filter_map(|id| self.processes.remove(id));
+        let finished: Vec<Process> = finished.filter(Process::is_launch).collect();
+        if rows.oldest_text > self.oldest_text {
+            self.oldest_text = rows.oldest_text;
+            self.texts.retain(|id, _| *id >= rows.oldest_text);
+        }
+        ended::ended(finished, &self.missing)
+    }
+
+    /// Returns the processes that run, in no order.
+    pub fn processes(&self) -> impl Iterator<Item = &Process> {
+        self.processes.values()
+    }
+
+    /// Returns a process that runs.
+    #[must_use]
+    pub fn process(&self, id: LaunchId) -> Option<&Process> {
+        self.processes.get(&id)
+    }
+
+    /// Returns the number of launches that began, without those whose creation was lost.
+    #[must_use]
+    pub fn started(&self) -> u64 {
+        self.started
+    }
+
+    /// Returns the number of launches that have not ended.
+    #[must_use]
+    pub fn running(&self) -> usize {
+        self.processes.values().filter(|process| process.is_launch()).count()
+    }
+
+    /// Returns the time of the latest event.
+    #[must_use]
+    pub fn last(&self) -> Nanos {
+        self.last
+    }
+
+    /// Takes a new or changed row. Returns its id if it is new.
+    fn take_launch(&mut self, row: LaunchRow) -> Option<LaunchId> {
+        let id = row.id;
+        if let Some(process) = self.processes.get_mut(&id) {
+            process.row = row;
+            return None;
+        }
+        if row.origin == Origin::Orphan {
+            // Either its creation was lost, or it has ended and this is a late event.
+            return None;
+        }
+        self.started += u64::from(row.origin != Origin::Existed);
+        self.processes.insert(id, Process::new(row));
+        Some(id)
+    }
+
+    /// Sets the name of the program that a new process started as.
+    fn name(&mut self, id: LaunchId) {
+        let Some(process) = self.processes.get(&id) else {
+            return;
+        };
+        let own = process.row.name.and_then(|name| self.texts.get(&name)).cloned();
+        let birth = process.row.create.or(process.row.created);
+        let parent = process.row.parent.and_then(|parent| self.processes.get(&parent));
+        let name = own.or_else(|| parent.map(|parent| parent.program_at(birth)));
+        if let (Some(process), Some(name)) = (self.processes.get_mut(&id), name) {
+            process.born_as = name;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
