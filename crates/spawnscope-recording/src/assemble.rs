@@ -56,6 +56,7 @@ impl Batch {
     /// Returns the rows that live views need. The others are dropped.
     pub(super) fn into_news(self) -> NewRows {
         NewRows {
+            recording: 0,
             texts: self.texts.into_iter().map(|text| (text.id, text.bytes)).collect(),
             oldest_text: self.oldest_text,
             launches: self.launches,

@@ -11,9 +11,10 @@ use spawnscope_data::rows::NewRows;
 /// Batches that may wait for the follower. The writer makes about three a second.
 const MOST_WAITING: usize = 32;
 
-/// The writer's side.
-#[derive(Debug)]
+/// The writer's side. Clones lead to the same follower.
+#[derive(Clone, Debug)]
 pub struct Follower {
+    recording: u32,
     sender: SyncSender<NewRows>,
     skipped: Arc<AtomicU64>,
 }
@@ -31,6 +32,7 @@ pub fn follow() -> (Follower, Following) {
     let (sender, receiver) = sync_channel(MOST_WAITING);
     let skipped = Arc::<AtomicU64>::default();
     let follower = Follower {
+        recording: 0,
         sender,
         skipped: Arc::clone(&skipped),
     };
@@ -38,8 +40,21 @@ pub fn follow() -> (Follower, Following) {
 }
 
 impl Follower {
+    /// Returns the side of the writer of the next recording. It may send only after the earlier recording is finished.
+    #[must_use]
+    pub fn of_next_recording(&self) -> Follower {
+        Follower {
+            recording: self.recording + 1,
+            ..self.clone()
+        }
+    }
+
     /// Passes the rows on, unless the follower is too slow or gone.
     pub(super) fn hand_on(&self, rows: NewRows) {
+        let rows = NewRows {
+            recording: self.recording,
+            ..rows
+        };
         if let Err(TrySendError::Full(rows)) = self.sender.try_send(rows) {
             let finished = rows.finished.len() as u64;
             self.skipped.fetch_add(finished, Ordering::Relaxed);

@@ -33,8 +33,6 @@ pub struct EndedLaunch {
     pub tax: Option<Nanos>,
     /// Wall time from the parent's call to the reaping.
     pub total: Option<Nanos>,
-    /// Its last known instant.
-    pub end: Option<Nanos>,
 }
 
 impl EndedLaunch {
@@ -79,8 +77,11 @@ fn describe(launch: &Launch<'_>, process: &Process) -> EndedLaunch {
         },
         phases: is_known.then(|| launch.phases.clone()),
         tax: launch.tax().filter(|_| is_known),
-        total: launch.start().zip(launch.end()).map(|(start, end)| end.since(start)),
-        end: launch.end(),
+        total: launch
+            .start()
+            .zip(launch.end())
+            .filter(|_| is_known)
+            .map(|(start, end)| end.since(start)),
     }
 }
 

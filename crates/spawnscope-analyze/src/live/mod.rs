@@ -5,14 +5,14 @@ mod ended;
 mod metrics;
 mod process;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 pub use ended::EndedLaunch;
 pub use metrics::{BUCKETS, CommandMetrics, Histogram, LaunchMetrics, OTHER};
 pub use process::Process;
 
-use spawnscope_data::event::{LaunchId, Missing, Nanos};
+use spawnscope_data::event::{LaunchId, Missing};
 use spawnscope_data::rows::{LaunchRow, NewRows, Origin, TextId};
 
 /// The processes that run, as the rows written so far say.
@@ -24,7 +24,10 @@ pub struct LiveLaunches {
     oldest_text: TextId,
     processes: HashMap<LaunchId, Process>,
     started: u64,
-    last: Nanos,
+    /// Launches that have ended, but of which the recorder still expects events.
+    ended_unreaped: HashSet<LaunchId>,
+    /// Which of several consecutive recordings the latest rows belong to.
+    recording: u32,
 }
 
 impl LiveLaunches {
@@ -37,37 +40,36 @@ impl LiveLaunches {
             oldest_text: TextId(0),
             processes: HashMap::new(),
             started: 0,
-            last: Nanos(0),
+            ended_unreaped: HashSet::new(),
+            recording: 0,
         }
     }
 
     /// Applies the rows of a batch. Returns the launches that have ended.
     pub fn apply(&mut self, rows: NewRows) -> Vec<EndedLaunch> {
-        self.last = self.last.max(rows.last);
-        self.texts.extend(rows.texts);
-        let mut new = Vec::new();
-        for row in rows.launches {
-            new.extend(self.take_launch(row));
+        if rows.recording != self.recording {
+            self.recording = rows.recording;
+            (self.texts, self.oldest_text) = (HashMap::new(), TextId(0));
         }
+        self.texts.extend(rows.texts);
+        let changed: Vec<LaunchId> = rows.launches.iter().map(|row| row.id).collect();
+        let mut new: Vec<LaunchId> = rows.launches.into_iter().filter_map(|row| self.take_launch(row)).collect();
         for (ordinal, row) in rows.execs {
             let Some(process) = self.processes.get_mut(&row.launch) else {
                 continue;
             };
             let text = |id: TextId| self.texts.get(&id).cloned().unwrap_or_default();
-            process.take_exec(ordinal, text(row.path), text(row.argv), row);
+            process.take_exec((rows.recording, ordinal), text(row.path), text(row.argv), row);
         }
         // Ids ascend in the order of creation, so a parent gets its name before its children.
         new.sort_unstable();
-        for id in new {
-            self.name(id);
-        }
-        let finished = rows.finished.iter().filter_map(|id| self.processes.remove(id));
-        let finished: Vec<Process> = finished.filter(Process::is_launch).collect();
+        new.into_iter().for_each(|id| self.name(id));
+        let ended = self.take_ended(&changed, &rows.finished);
         if rows.oldest_text > self.oldest_text {
             self.oldest_text = rows.oldest_text;
             self.texts.retain(|id, _| *id >= rows.oldest_text);
         }
-        ended::ended(finished, &self.missing)
+        ended::ended(ended, &self.missing)
     }
 
     /// Returns the processes that run, in no order.
@@ -93,26 +95,37 @@ impl LiveLaunches {
         self.processes.values().filter(|process| process.is_launch()).count()
     }
 
-    /// Returns the time of the latest event.
-    #[must_use]
-    pub fn last(&self) -> Nanos {
-        self.last
-    }
-
     /// Takes a new or changed row. Returns its id if it is new.
     fn take_launch(&mut self, row: LaunchRow) -> Option<LaunchId> {
         let id = row.id;
         if let Some(process) = self.processes.get_mut(&id) {
-            process.row = row;
+            process.update(row);
             return None;
         }
-        if row.origin == Origin::Orphan {
-            // Either its creation was lost, or it has ended and this is a late event.
+        if row.origin == Origin::Orphan || self.ended_unreaped.contains(&id) {
+            // Its creation was lost, or it has ended and this is a late event.
             return None;
         }
         self.started += u64::from(row.origin != Origin::Existed);
         self.processes.insert(id, Process::new(row));
         Some(id)
+    }
+
+    /// Removes the processes that have ended, and returns the launches among them.
+    fn take_ended(&mut self, changed: &[LaunchId], finished: &[LaunchId]) -> Vec<Process> {
+        let mut ended = Vec::new();
+        for id in finished {
+            ended.extend(self.processes.remove(id));
+            self.ended_unreaped.remove(id);
+        }
+        for id in changed {
+            if self.processes.get(id).is_some_and(Process::has_ended_unreaped) {
+                ended.extend(self.processes.remove(id));
+                self.ended_unreaped.insert(*id);
+            }
+        }
+        ended.retain(Process::is_launch);
+        ended
     }
 
     /// Sets the name of the program that a new process started as.

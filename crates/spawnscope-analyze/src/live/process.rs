@@ -14,9 +14,12 @@ const MOST_EXECS: usize = 64;
 #[derive(Debug)]
 pub struct Process {
     pub(super) row: LaunchRow,
-    pub(super) execs: BTreeMap<i64, KeptExec>,
-    /// Whether execs were dropped.
+    /// By recording, and position there.
+    pub(super) execs: BTreeMap<(u32, i64), KeptExec>,
+    /// Whether execs were dropped, or the process lived on into another recording: its phases are unknown.
     pub(super) is_cut: bool,
+    /// Whether it was launched in an earlier recording than the current one.
+    pub(super) is_of_earlier: bool,
     /// The name of the program that it is a copy of.
     pub(super) born_as: Arc<[u8]>,
 }
@@ -35,11 +38,30 @@ impl Process {
             row,
             execs: BTreeMap::new(),
             is_cut: false,
+            is_of_earlier: false,
             born_as: Arc::from(*b"?"),
         }
     }
 
-    pub(super) fn take_exec(&mut self, ordinal: i64, path: Arc<[u8]>, argv: Arc<[u8]>, row: ExecRow) {
+    /// Takes a changed row. If the process was launched in an earlier recording, this row says only how it ends.
+    pub(super) fn update(&mut self, row: LaunchRow) {
+        if row.origin != Origin::Existed || self.row.origin == Origin::Existed {
+            self.row = row;
+            return;
+        }
+        (self.is_cut, self.is_of_earlier) = (true, true);
+        (self.row.exit, self.row.zombie, self.row.reaped) = (row.exit, row.zombie, row.reaped);
+        self.row.wait_status = row.wait_status;
+    }
+
+    /// Whether it has ended, and no reaping will be seen: the parent of the command is the recorder, and a recording does not know whose
+    /// children the processes are that existed before it.
+    pub(super) fn has_ended_unreaped(&self) -> bool {
+        let is_not_reaped = self.row.origin == Origin::Command || self.is_of_earlier;
+        is_not_reaped && self.row.zombie.is_some()
+    }
+
+    pub(super) fn take_exec(&mut self, ordinal: (u32, i64), path: Arc<[u8]>, argv: Arc<[u8]>, row: ExecRow) {
         self.execs.insert(ordinal, KeptExec { row, path, argv });
         if self.execs.len() > MOST_EXECS {
             self.execs.pop_first();

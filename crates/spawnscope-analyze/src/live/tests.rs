@@ -1,6 +1,7 @@
 //! Rows that a recorder writes, batch by batch, and what is known of the launches after each.
 
 use super::*;
+use spawnscope_data::event::Nanos;
 use crate::launch::Outcome;
 use crate::phases::Phase;
 use spawnscope_data::rows::ExecRow;
@@ -127,6 +128,65 @@ fn a_launch_whose_end_was_lost_has_no_phases() {
     let [ended] = ended.as_slice() else { panic!("{ended:?}") };
     assert_eq!((ended.outcome, ended.has_failed()), (Outcome::Unknown, false));
     assert!(ended.phases.is_none() && ended.tax.is_none() && ended.total.is_none());
+}
+
+#[test]
+fn the_command_ends_without_being_reaped_and_ends_once() {
+    let mut live = LiveLaunches::new(Vec::new());
+    let mut row = LaunchRow {
+        id: SHELL,
+        origin: Origin::Command,
+        created: Some(Nanos(10)),
+        exit: Some(Nanos(900)),
+        ..LaunchRow::default()
+    };
+    let mut batch = |row: &LaunchRow| {
+        live.apply(NewRows {
+            launches: vec![row.clone()],
+            ..NewRows::default()
+        })
+    };
+    assert!(batch(&row).is_empty());
+    row.zombie = Some(Nanos(1000));
+    row.wait_status = Some(0);
+    assert_eq!(batch(&row).len(), 1);
+    assert!(batch(&row).is_empty(), "a late event");
+    assert_eq!((live.started(), live.running()), (1, 0));
+}
+
+#[test]
+fn a_launch_that_lives_into_the_next_recording_is_counted_once_without_phases() {
+    let mut live = with_shell(&["bash", "/bin/sleep"]);
+    live.apply(NewRows {
+        launches: vec![launch(2, SHELL)],
+        execs: vec![(1, exec(2, 1300, 1))],
+        ..NewRows::default()
+    });
+    // The next recording numbers strings anew, and does not know when the process was launched.
+    let mut row = LaunchRow {
+        id: LaunchId(2),
+        origin: Origin::Existed,
+        created: Some(Nanos(0)),
+        name: Some(TextId(0)),
+        ..LaunchRow::default()
+    };
+    let mut batch = |row: &LaunchRow, texts| {
+        live.apply(NewRows {
+            recording: 1,
+            texts,
+            launches: vec![row.clone()],
+            ..NewRows::default()
+        })
+    };
+    assert!(batch(&row, texts(&["sleep"])).is_empty());
+    end(&mut row, 9);
+    row.reaped = None;
+    let ended = batch(&row, Vec::new());
+    let [ended] = ended.as_slice() else { panic!("{ended:?}") };
+    assert_eq!(ended.command, b"sleep");
+    assert!(ended.has_failed() && ended.phases.is_none() && ended.total.is_none());
+    assert!(batch(&row, Vec::new()).is_empty(), "a late event");
+    assert_eq!((live.started(), live.running()), (1, 0));
 }
 
 #[test]

@@ -9,6 +9,8 @@ use crate::event::{LaunchId, Nanos};
 /// The rows of one transaction, without slices, samples and call chains.
 #[derive(Clone, Debug, Default)]
 pub struct NewRows {
+    /// Which of several consecutive recordings they belong to. Each numbers its strings and execs anew.
+    pub recording: u32,
     /// Strings that these and later rows refer to.
     pub texts: Vec<(TextId, Arc<[u8]>)>,
     /// Later rows refer to no string before this one.

@@ -353,6 +353,28 @@ fn seconds(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// The smallest ring of `--keep`: a recording without launches has some 100 kB, and a ring has eight.
+const SMALLEST_RING: u64 = 4_000_000;
+
+fn size(text: &str) -> Result<u64, String> {
+    const UNITS: [(&str, u32, u64); 6] = [
+        ("MB", 2, 1000),
+        ("GB", 3, 1000),
+        ("TB", 4, 1000),
+        ("MiB", 2, 1024),
+        ("GiB", 3, 1024),
+        ("TiB", 4, 1024),
+    ];
+    let parts = UNITS.iter().find_map(|unit| Some((text.strip_suffix(unit.0)?, unit)));
+    let (number, (_, power, base)) = parts.ok_or_else(|| "needs a unit: 500MB, 1GB, 2GiB".to_owned())?;
+    let number: u64 = number.parse().map_err(|_| "not a whole number with a unit".to_owned())?;
+    let bytes = base.pow(*power).checked_mul(number).ok_or_else(|| "too large".to_owned())?;
+    if bytes < SMALLEST_RING {
+        return Err("must be at least 4MB".to_owned());
+    }
+    Ok(bytes)
+}
+
 fn phases() -> impl TypedValueParser<Value = Phase> {
     PossibleValuesParser::new(Phase::ALL.map(Phase::name)).try_map(|name| {
         let named = Phase::ALL.into_iter().find(|phase| phase.name() == name);
@@ -379,6 +401,15 @@ mod tests {
         };
         assert_eq!(record.command, ["ls", "-a", "--json"]);
         assert!(record.quiet && record.json.is_none() && !record.all);
+    }
+
+    #[test]
+    fn a_size_is_a_whole_number_with_a_unit() {
+        assert_eq!(size("1GB"), Ok(1_000_000_000));
+        assert_eq!(size("5MiB"), Ok(5 << 20));
+        for text in ["1", "GB", "1.5GB", "3MB", "-1GB", "99999999999TB", "1kB"] {
+            assert!(size(text).is_err(), "{text}");
+        }
     }
 
     #[test]

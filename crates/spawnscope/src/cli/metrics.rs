@@ -18,7 +18,7 @@ use crate::analyze::live::{LaunchMetrics, LiveLaunches};
 use crate::event::Loss;
 use crate::owner::{Owner, act_as};
 use crate::present::prometheus::{self, RecorderState, Snapshot};
-use crate::record::{Following, Header, Recorder, follow, is_recording};
+use crate::record::{Follower, Following, Header, follow, is_recording};
 
 /// How often the file is written. Prometheus usually reads every 15 to 60 seconds.
 const INTERVAL: Duration = Duration::from_secs(5);
@@ -68,13 +68,12 @@ impl MetricsFile {
         self.path.extension().is_none_or(|suffix| suffix != SUFFIX)
     }
 
-    /// Starts the thread, which follows the recording.
+    /// Starts the thread, and returns what the recorder passes rows to.
     ///
     /// # Errors
     /// When there can be no more threads.
-    pub fn start(self, recorder: &Recorder, header: &Header) -> Result<MetricsWriter> {
+    pub fn start(self, header: &Header) -> Result<(MetricsWriter, Follower)> {
         let (follower, following) = follow();
-        recorder.follow(follower);
         let lost = Arc::<Mutex<Vec<Loss>>>::default();
         let state = RecorderState {
             collector: header.collector.clone(),
@@ -96,7 +95,7 @@ impl MetricsFile {
         let thread = thread
             .spawn(move || writing.run())
             .context("failed to start a thread for --metrics")?;
-        Ok(MetricsWriter { thread, lost })
+        Ok((MetricsWriter { thread, lost }, follower))
     }
 
     fn act(&self) -> Result<Option<crate::owner::OwnerGuard>> {

@@ -17,6 +17,8 @@ use super::output::{line, print_message};
 use super::output_file::OutputFile;
 use super::progress::{self, Progress};
 use super::room::{self, Room};
+use super::recordings::{Last, Recordings, Writing};
+use super::ring::Ring;
 use super::running::RunningProcesses;
 use super::session::{Command, Outcome, Session};
 use super::{exit, git_exclude, identity, report, runs};
@@ -71,14 +73,27 @@ fn once(arguments: &RecordArguments, signals: &Signals) -> Result<ExitCode> {
         calibration,
         ..header(arguments, collector.as_ref(), followed)?
     };
-    let recorder = create(arguments, &header, &manner)?;
-    let metrics = metrics.map(|file| file.start(&recorder, &header)).transpose()?;
+    let ring = ring(arguments, manner.owner.as_ref())?;
+    let file = ring.as_ref().map_or_else(|| arguments.output.clone(), Ring::current);
+    let recorder = create(arguments, &file, &header, &manner)?;
+    let (metrics, follower) = metrics.map(|file| file.start(&header)).transpose()?.unzip();
+    if let Some(follower) = &follower {
+        recorder.follow(follower.clone());
+    }
     keep_out_of_git(arguments, manner.owner.as_ref());
     print_missing(collector.as_ref(), arguments.quiet);
     let (recorder, process, command, started) = release(held, arguments, recorder)?;
+    let owner = manner.owner.clone();
+    let writing = Writing {
+        header,
+        redaction: redaction(arguments),
+        manner,
+        follower,
+    };
+    let mut recordings = Recordings::new(recorder, &file, started, ring, writing);
     let mut session = Session {
         collector: collector.as_mut(),
-        recorder: &recorder,
+        recordings: &mut recordings,
         signals,
         metrics: metrics.as_ref(),
         losses_due: Instant::now(),
@@ -95,11 +110,10 @@ fn once(arguments: &RecordArguments, signals: &Signals) -> Result<ExitCode> {
     drop(collector);
     let end = End {
         outcome: &outcome,
-        started,
         json,
         metrics,
     };
-    finish(arguments, recorder, end, manner.owner.as_ref())
+    finish(arguments, recordings.into_last(), end, owner.as_ref())
 }
 
 /// Opens the file of `--json` before the command starts: a bad name must not cost a run.
@@ -201,16 +215,12 @@ fn attach(
 
 fn create(
     arguments: &RecordArguments,
+    file: &Path,
     header: &Header,
     manner: &Manner,
 ) -> Result<Recorder> {
-    let redaction = if arguments.no_redact {
-        Redaction::Keep
-    } else {
-        Redaction::Mask
-    };
     let user = manner.owner.as_ref().map(|owner| owner.uid);
-    let created = Recorder::create(&arguments.output, header, redaction, manner);
+    let created = Recorder::create(file, header, redaction(arguments), manner);
     created.with_context(|| match user {
         Some(user) => {
             format!(
@@ -219,6 +229,23 @@ fn create(
         }
         None => "failed to create the recording".to_owned(),
     })
+}
+
+fn redaction(arguments: &RecordArguments) -> Redaction {
+    if arguments.no_redact {
+        Redaction::Keep
+    } else {
+        Redaction::Mask
+    }
+}
+
+/// Opens the ring of `--keep`, and makes room in it.
+fn ring(arguments: &RecordArguments, owner: Option<&Owner>) -> Result<Option<Ring>> {
+    let Some(keep) = arguments.keep else { return Ok(None) };
+    let _acting = act_as(owner).context("failed to act as the owner of the recordings")?;
+    let ring = Ring::open(&arguments.output, keep)?;
+    ring.trim()?;
+    Ok(Some(ring))
 }
 
 /// Makes git ignore a default recording. A list that cannot be written is left alone without a message.
@@ -326,7 +353,6 @@ fn release(
 /// What is known when the session has ended.
 struct End<'a> {
     outcome: &'a Outcome,
-    started: Nanos,
     json: Option<File>,
     metrics: Option<MetricsWriter>,
 }
@@ -335,26 +361,30 @@ struct End<'a> {
 /// the command's status.
 fn finish(
     arguments: &RecordArguments,
-    recorder: Recorder,
+    last: Last,
     end: End<'_>,
     owner: Option<&Owner>,
 ) -> Result<ExitCode> {
     let End {
         outcome,
-        started,
         json,
         metrics,
     } = end;
+    let arguments = &RecordArguments {
+        output: last.file.clone(),
+        ..arguments.clone()
+    };
     let end = outcome.recorded_until.unwrap_or_else(clock::now);
     let ended = outcome
         .collector_failure
         .as_ref()
         .map(|error| format!("failed: {error}"));
-    let written = recorder.finish(Ending {
-        wall: Some(end.since(started)),
+    let lost = last.lost(&outcome.lost);
+    let written = last.recorder.finish(Ending {
+        wall: Some(end.since(last.started)),
         ended: ended.unwrap_or_else(|| outcome.ended.to_owned()),
         allowed_cpus: outcome.allowed_cpus,
-        lost: outcome.lost.clone(),
+        lost,
     });
     let mut failed = outcome.has_failed || written.is_err();
     // The recorder is finished, so the last rows are on their way.
@@ -382,7 +412,11 @@ fn finish(
         {
             let launches = units::counted(launches, "launch", "launches");
             let ended = outcome.wait_status.map_or_else(String::new, exit::sentence);
-            print_message(&format!("recorded {launches} to {}{ended}", arguments.output.display()));
+            let earlier = match last.earlier {
+                0 => String::new(),
+                many => format!(", {} before it", units::counted(many as u64, "recording", "recordings")),
+            };
+            print_message(&format!("recorded {launches} to {}{earlier}{ended}", arguments.output.display()));
         }
     }
     Ok(match (outcome.wait_status, failed) {

@@ -11,12 +11,12 @@ use super::interrupts::Interrupts;
 use super::metrics::MetricsWriter;
 use super::output::{line, print_message};
 use super::progress::Progress;
+use super::recordings::Recordings;
 use super::running::RunningProcesses;
 use crate::allowed_cpus::allowed_cpus;
 use crate::clock;
 use crate::collect::{CollectError, Collector};
 use crate::event::{EventKind, LaunchId, Loss, Nanos, Pid};
-use crate::record::writer::Recorder;
 use crate::signals::{Arrived, Signals};
 use crate::units;
 
@@ -34,7 +34,7 @@ pub struct Session<'a> {
     /// The source of events.
     pub collector: &'a mut dyn Collector,
     /// The destination of events.
-    pub recorder: &'a Recorder,
+    pub recordings: &'a mut Recordings,
     /// The recorder's signals.
     pub signals: &'a Signals,
     /// The thread of `--metrics`.
@@ -85,6 +85,8 @@ pub struct Outcome {
     pub lost: Vec<Loss>,
     /// Whether the recording ended early and the reason was printed.
     pub has_failed: bool,
+    /// Why the next recording of `--keep` could not begin.
+    rotation_failure: Option<String>,
     /// The collector's first error.
     pub collector_failure: Option<CollectError>,
 }
@@ -118,6 +120,7 @@ impl Session<'_> {
             if is_recording {
                 has_more = self.move_events(&mut outcome);
                 self.pass_losses_on();
+                self.rotate_if_full(&mut outcome);
                 self.stop_if_over(&mut outcome);
             }
             outcome.process_ended |= ready.process_ended;
@@ -238,12 +241,26 @@ impl Session<'_> {
             }
         }
         if !events.is_empty() {
-            self.recorder.send(events);
+            self.recordings.send(events);
         }
         let collector = &self.collector;
         self.progress
-            .tick(self.recorder.launches_so_far(), || collector.terminal_used());
+            .tick(self.recordings.launches_so_far(), || collector.terminal_used());
         has_more
+    }
+
+    /// With `--keep`, begins the next recording when the current one is full.
+    fn rotate_if_full(&mut self, outcome: &mut Outcome) {
+        if !self.recordings.is_full() {
+            return;
+        }
+        match self.collector.losses() {
+            Ok(lost) => {
+                let rotated = self.recordings.rotate(&lost);
+                outcome.rotation_failure = rotated.err().map(|error| format!("{error:#}"));
+            }
+            Err(error) => drop(outcome.collector_failure.get_or_insert(error)),
+        }
     }
 
     /// Tells the thread of `--metrics` how many events are lost so far. At the end, `stop_collecting` reports an error.
@@ -259,11 +276,11 @@ impl Session<'_> {
 
     /// Ends the recording at its deadline or on failure. A command is still waited for.
     fn stop_if_over(&mut self, outcome: &mut Outcome) {
-        let failure = match (&outcome.collector_failure, self.recorder.failure()) {
-            (Some(error), _) => Some(format!("failed to {error}")),
-            (None, Some(error)) => Some(error.to_string()),
-            (None, None) => None,
-        };
+        let of_collector = outcome.collector_failure.as_ref();
+        let failure = of_collector
+            .map(|error| format!("failed to {error}"))
+            .or_else(|| self.recordings.failure().map(|error| error.to_string()))
+            .or_else(|| outcome.rotation_failure.take());
         let reason = match &failure {
             Some(_) => "failed",
             None if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) => "duration",

@@ -86,6 +86,24 @@ fn metrics_agree_with_the_report() {
         samples.value("spawnscope_forks_without_exec_total", &labels).expect("a value")
     }).sum();
     assert_eq!(forks, whole_number(&report["forks_without_exec"]));
+    dashboard_names_metrics_of(&std::fs::read_to_string(&file).expect("the file"));
+}
+
+/// Grafana shows an empty panel for a metric that does not exist.
+#[track_caller]
+fn dashboard_names_metrics_of(metrics: &str) {
+    let dashboard = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/grafana/spawnscope.json");
+    let dashboard = std::fs::read_to_string(dashboard).expect("the dashboard");
+    serde_json::from_str::<Value>(&dashboard).expect("JSON");
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let words = dashboard.split(|c| !is_of_name(c)).filter(|word| word.starts_with("spawnscope_"));
+    let mut known = 0;
+    for word in words {
+        let family = ["_bucket", "_sum"].iter().find_map(|end| word.strip_suffix(end)).unwrap_or(word);
+        assert!(metrics.contains(&format!("# TYPE {family} ")), "{word}");
+        known += 1;
+    }
+    assert!(known > 10, "{known}");
 }
 
 /// Programs with names that break the format, their number limited, on the whole machine.
