@@ -402,15 +402,17 @@ impl Assembler {
             // The row is in the file, unless the event of its creation was lost.
             self.batch.mentioned.insert(launch);
         }
+        // A thread may have left its CPU before time zero, where its wait is cut.
+        let off = self.relative(slice.off);
         let (wake_span, waker) = match &slice.wake {
-            Some(wake) => (Some(wake.at.since(slice.off)), Some(self.waker(&wake.by))),
+            Some(wake) => (Some(self.relative(wake.at).since(off)), Some(self.waker(&wake.by))),
             None => (None, None),
         };
         self.batch.slices.push(SliceRow {
             task,
-            off: self.relative(slice.off),
+            off,
             on_span: slice.on.map(|on| slice.off.since(on)),
-            off_span: back.map(|back| back.since(self.relative(slice.off))),
+            off_span: back.map(|back| back.since(off)),
             wake_span,
             reason: slice.left,
             syscall: slice.syscall.and_then(|syscall| u16::try_from(syscall.number).ok()),

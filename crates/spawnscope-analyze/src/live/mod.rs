@@ -47,9 +47,11 @@ impl LiveLaunches {
 
     /// Applies the rows of a batch. Returns the launches that have ended.
     pub fn apply(&mut self, rows: NewRows) -> Vec<EndedLaunch> {
+        let mut gone = Vec::new();
         if rows.recording != self.recording {
             self.recording = rows.recording;
             (self.texts, self.oldest_text) = (HashMap::new(), TextId(0));
+            gone = self.begin_next(&rows.launches);
         }
         self.texts.extend(rows.texts);
         let changed: Vec<LaunchId> = rows.launches.iter().map(|row| row.id).collect();
@@ -64,7 +66,8 @@ impl LiveLaunches {
         // Ids ascend in the order of creation, so a parent gets its name before its children.
         new.sort_unstable();
         new.into_iter().for_each(|id| self.name(id));
-        let ended = self.take_ended(&changed, &rows.finished);
+        let mut ended = self.take_ended(&changed, &rows.finished);
+        ended.append(&mut gone);
         if rows.oldest_text > self.oldest_text {
             self.oldest_text = rows.oldest_text;
             self.texts.retain(|id, _| *id >= rows.oldest_text);
@@ -93,6 +96,15 @@ impl LiveLaunches {
     #[must_use]
     pub fn running(&self) -> usize {
         self.processes.values().filter(|process| process.is_launch()).count()
+    }
+
+    /// Begins the next recording, whose first rows contain every process that lives. Returns the launches that do not.
+    fn begin_next(&mut self, living: &[LaunchRow]) -> Vec<Process> {
+        self.processes.values_mut().for_each(Process::live_on);
+        self.ended_unreaped.clear();
+        let living: HashSet<LaunchId> = living.iter().map(|row| row.id).collect();
+        let gone = self.processes.extract_if(|id, _| !living.contains(id)).map(|(_, process)| process);
+        gone.filter(Process::is_launch).collect()
     }
 
     /// Takes a new or changed row. Returns its id if it is new.

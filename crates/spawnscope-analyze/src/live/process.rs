@@ -43,15 +43,20 @@ impl Process {
         }
     }
 
-    /// Takes a changed row. If the process was launched in an earlier recording, this row says only how it ends.
+    /// Takes a changed row. If the process was launched in an earlier recording, the row says only how it ends.
     pub(super) fn update(&mut self, row: LaunchRow) {
-        if row.origin != Origin::Existed || self.row.origin == Origin::Existed {
+        if !self.is_of_earlier {
             self.row = row;
             return;
         }
+        self.row.exit = row.exit.or(self.row.exit);
+        self.row.zombie = row.zombie.or(self.row.zombie);
+        self.row.wait_status = row.wait_status.or(self.row.wait_status);
+    }
+
+    /// Notes that another recording begins. It knows the process as one that existed before, and has another time zero.
+    pub(super) fn live_on(&mut self) {
         (self.is_cut, self.is_of_earlier) = (true, true);
-        (self.row.exit, self.row.zombie, self.row.reaped) = (row.exit, row.zombie, row.reaped);
-        self.row.wait_status = row.wait_status;
     }
 
     /// Whether it has ended, and no reaping will be seen: the parent of the command is the recorder, and a recording does not know whose

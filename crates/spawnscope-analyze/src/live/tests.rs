@@ -157,11 +157,15 @@ fn the_command_ends_without_being_reaped_and_ends_once() {
 #[test]
 fn a_launch_that_lives_into_the_next_recording_is_counted_once_without_phases() {
     let mut live = with_shell(&["bash", "/bin/sleep"]);
-    live.apply(NewRows {
-        launches: vec![launch(2, SHELL)],
+    let mut zombie = launch(3, SHELL);
+    end(&mut zombie, 0);
+    zombie.reaped = None;
+    let first = live.apply(NewRows {
+        launches: vec![launch(2, SHELL), zombie],
         execs: vec![(1, exec(2, 1300, 1))],
         ..NewRows::default()
     });
+    assert!(first.is_empty(), "neither was reaped");
     // The next recording numbers strings anew, and does not know when the process was launched.
     let mut row = LaunchRow {
         id: LaunchId(2),
@@ -178,7 +182,8 @@ fn a_launch_that_lives_into_the_next_recording_is_counted_once_without_phases() 
             ..NewRows::default()
         })
     };
-    assert!(batch(&row, texts(&["sleep"])).is_empty());
+    let gone = batch(&row, texts(&["sleep"]));
+    assert_eq!(gone.iter().map(|gone| gone.id).collect::<Vec<_>>(), [LaunchId(3)], "it does not live any more");
     end(&mut row, 9);
     row.reaped = None;
     let ended = batch(&row, Vec::new());
@@ -186,7 +191,7 @@ fn a_launch_that_lives_into_the_next_recording_is_counted_once_without_phases() 
     assert_eq!(ended.command, b"sleep");
     assert!(ended.has_failed() && ended.phases.is_none() && ended.total.is_none());
     assert!(batch(&row, Vec::new()).is_empty(), "a late event");
-    assert_eq!((live.started(), live.running()), (1, 0));
+    assert_eq!((live.started(), live.running()), (2, 0));
 }
 
 #[test]

@@ -27,6 +27,7 @@ mod printed_commands;
 mod python_lines;
 mod reaping;
 mod refusals;
+mod rings;
 mod samples;
 mod scale;
 mod scopes;
