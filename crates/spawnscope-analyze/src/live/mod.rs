@@ -1,6 +1,7 @@
 //! Launches while they are recorded: joins the rows that a recorder has just written, keeps the processes that run, and returns the launches
 //! that have ended. `ended` divides them into phases, with the code that reports use. Memory is bounded by the number of processes.
 
+mod board;
 mod ended;
 mod metrics;
 mod process;
@@ -8,6 +9,7 @@ mod process;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
+pub use board::{CommandLine, LiveBoard, ProcessLine, Snapshot};
 pub use ended::EndedLaunch;
 pub use metrics::{BUCKETS, CommandMetrics, Histogram, LaunchMetrics, OTHER};
 pub use process::Process;
@@ -149,6 +151,10 @@ impl LiveLaunches {
         let birth = process.row.create.or(process.row.created);
         let parent = process.row.parent.and_then(|parent| self.processes.get(&parent));
         let name = own.or_else(|| parent.map(|parent| parent.program_at(birth)));
+        let parent = process.row.parent.filter(|_| process.is_launch());
+        if let Some(parent) = parent.and_then(|parent| self.processes.get_mut(&parent)) {
+            parent.launched += 1;
+        }
         if let (Some(process), Some(name)) = (self.processes.get_mut(&id), name) {
             process.born_as = name;
         }

@@ -20,6 +20,8 @@ pub struct Process {
     pub(super) is_cut: bool,
     /// Whether it was launched in an earlier recording than the current one.
     pub(super) is_of_earlier: bool,
+    /// Processes that it has launched.
+    pub(super) launched: u64,
     /// The name of the program that it is a copy of.
     pub(super) born_as: Arc<[u8]>,
 }
@@ -39,6 +41,7 @@ impl Process {
             execs: BTreeMap::new(),
             is_cut: false,
             is_of_earlier: false,
+            launched: 0,
             born_as: Arc::from(*b"?"),
         }
     }

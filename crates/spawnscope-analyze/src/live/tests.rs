@@ -248,3 +248,33 @@ fn the_first_commands_have_rows_and_the_rest_share_one() {
     let counts: Vec<_> = metrics.commands().map(|(name, row)| (name, row.launches)).collect();
     assert_eq!(counts, [("a", 2), ("b", 1), (OTHER, 3)]);
 }
+
+#[test]
+fn a_board_lists_commands_and_the_tree_of_processes() {
+    let mut board = LiveBoard::new(Vec::new());
+    let existing = |id, name| LaunchRow {
+        id: LaunchId(id),
+        origin: Origin::Existed,
+        name: Some(TextId(name)),
+        ..LaunchRow::default()
+    };
+    let mut ended = launch(5, LaunchId(4));
+    end(&mut ended, 0x100);
+    board.apply(NewRows {
+        texts: texts(&["bash", "init", "/bin/make"]),
+        launches: vec![existing(1, 0), existing(2, 1), launch(4, SHELL), ended, launch(3, SHELL)],
+        execs: vec![(1, exec(4, 1300, 2))],
+        finished: vec![LaunchId(5)],
+        ..NewRows::default()
+    });
+    let snapshot = board.snapshot();
+    assert_eq!((snapshot.started, snapshot.running), (3, 2));
+    let tree: Vec<_> = snapshot.processes.iter().map(|line| (line.id.0, line.depth, line.launched)).collect();
+    assert_eq!(tree, [(1, 0, 2), (3, 1, 0), (4, 1, 1)], "init has launched nothing");
+    let mut commands: Vec<_> = snapshot.commands.iter().map(|line| (&*line.command, line.count, line.running)).collect();
+    commands.sort_unstable();
+    // The fork was created before its parent executed make.
+    assert_eq!(commands, [(b"(bash)".as_slice(), 1, 1), (b"make", 0, 1)]);
+    let fork = snapshot.commands.iter().find(|line| line.count == 1).unwrap();
+    assert_eq!((fork.failures, fork.tax, fork.recent.len()), (1, Some(Nanos(500)), 1));
+}

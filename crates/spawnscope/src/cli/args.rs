@@ -10,6 +10,8 @@ mod html;
 mod identity;
 mod record;
 mod report;
+#[cfg(feature = "top")]
+mod top;
 mod whatif;
 mod window;
 
@@ -30,6 +32,8 @@ pub use self::identity::IdentityArguments;
 use self::record::RECORD_EXAMPLES;
 pub use self::record::{CollectorChoice, RecordArguments};
 use self::report::{ADVISE_EXAMPLES, REPORT_EXAMPLES};
+#[cfg(feature = "top")]
+pub use self::top::TopArguments;
 pub use self::report::{AdviseArguments, Grouping, ReportArguments};
 use self::whatif::WHATIF_EXAMPLES;
 pub use self::whatif::WhatifArguments;
@@ -54,6 +58,7 @@ const EXAMPLES: &str = "\
 Examples:
   spawnscope record -- ./configure          run a command, print a report
   spawnscope record -o ci.db -- make -j8    keep the recording in ci.db
+  spawnscope top -- make -j8                watch launches as they happen
   spawnscope report --by parent             which programs launch
   spawnscope advise                         what to change, and the saving
   spawnscope whatif --remove dirname        predict the wall without them
@@ -81,6 +86,13 @@ pub enum Verb {
     /// running.
     #[command(after_help = RECORD_EXAMPLES)]
     Record(RecordArguments),
+    /// Watch launches as they happen
+    ///
+    /// A list of the commands that are launched, with their number, failures and launch tax, and a tree of the processes that run. It is
+    /// redrawn four times a second. Launch tax is the time of all phases but `run`; it is known once a launch has ended.
+    #[cfg(feature = "top")]
+    #[command(after_help = top::EXAMPLES)]
+    Top(TopArguments),
     /// Report where the time of launches went
     ///
     /// The report fits on one screen; --full prints everything. Launch tax is the time of all phases but `run`, in which the program

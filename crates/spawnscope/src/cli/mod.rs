@@ -32,6 +32,8 @@ mod room;
 mod running;
 mod runs;
 mod session;
+#[cfg(feature = "top")]
+mod top;
 mod tree;
 mod viewer;
 mod whatif;
@@ -82,6 +84,8 @@ fn run(mut verb: Verb) -> Result<ExitCode> {
     let done = |result: Result<()>| result.map(|()| ExitCode::SUCCESS);
     match &verb {
         Verb::Record(arguments) => record::run(arguments),
+        #[cfg(feature = "top")]
+        Verb::Top(arguments) => top::run(arguments),
         Verb::Report(arguments) => done(report::run(arguments)),
         Verb::Advise(arguments) => done(advise::run(arguments)),
         Verb::Whatif(arguments) => done(whatif::run(arguments)),

@@ -31,9 +31,24 @@ use crate::held::{HeldCommand, Identity};
 use crate::owner::{Owner, act_as};
 use crate::process::pidfd;
 use crate::record::reader::Scope;
-use crate::record::{Ending, Finished, Header, Manner, RecordError, Recorder, Redaction};
+use crate::record::{Ending, Finished, Follower, Header, Manner, RecordError, Recorder, Redaction};
 use crate::signals::Signals;
 use crate::units;
+
+/// Who follows a recording live, and may end it.
+pub trait Watcher {
+    /// Returns what the recorder passes its rows to.
+    fn follower(&mut self, header: &Header) -> Follower;
+    /// Begins to show them: the collector is attached, and the command runs.
+    ///
+    /// # Errors
+    /// When they cannot be shown.
+    fn begin(&mut self) -> Result<()>;
+    /// Whether the recording should end.
+    fn has_quit(&self) -> bool;
+    /// Notes that a signal has ended the recording.
+    fn end_now(&self);
+}
 
 /// Runs the verb.
 ///
@@ -50,6 +65,18 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode> {
 
 /// Records the command once.
 fn once(arguments: &RecordArguments, signals: &Signals) -> Result<ExitCode> {
+    watched(arguments, signals, None)
+}
+
+/// Records the command once. A watcher gets the rows, and may end the recording.
+///
+/// # Errors
+/// As for `run`.
+pub fn watched(
+    arguments: &RecordArguments,
+    signals: &Signals,
+    mut watcher: Option<&mut dyn Watcher>,
+) -> Result<ExitCode> {
     if arguments.command.is_empty() && arguments.pid.is_none() && !arguments.all {
         bail!("nothing to record: give a command (`spawnscope record -- CMD`), a process (-p PID) or the machine (-a)");
     }
@@ -77,12 +104,16 @@ fn once(arguments: &RecordArguments, signals: &Signals) -> Result<ExitCode> {
     let file = ring.as_ref().map_or_else(|| arguments.output.clone(), Ring::current);
     let recorder = create(arguments, &file, &header, &manner)?;
     let (metrics, follower) = metrics.map(|file| file.start(&header)).transpose()?.unzip();
+    let follower = watcher.as_mut().map(|watcher| watcher.follower(&header)).or(follower);
     if let Some(follower) = &follower {
         recorder.follow(follower.clone());
     }
     keep_out_of_git(arguments, manner.owner.as_ref());
     print_missing(collector.as_ref(), arguments.quiet);
     let (recorder, process, command, started) = release(held, arguments, recorder)?;
+    if let Some(watcher) = &mut watcher {
+        watcher.begin()?;
+    }
     let owner = manner.owner.clone();
     let writing = Writing {
         header,
@@ -97,6 +128,7 @@ fn once(arguments: &RecordArguments, signals: &Signals) -> Result<ExitCode> {
         signals,
         metrics: metrics.as_ref(),
         losses_due: Instant::now(),
+        watcher: watcher.as_deref(),
         progress: Progress::new(terminal.is_some()),
         process,
         command,

@@ -11,6 +11,7 @@ use super::interrupts::Interrupts;
 use super::metrics::MetricsWriter;
 use super::output::{line, print_message};
 use super::progress::Progress;
+use super::record::Watcher;
 use super::recordings::Recordings;
 use super::running::RunningProcesses;
 use crate::allowed_cpus::allowed_cpus;
@@ -41,6 +42,8 @@ pub struct Session<'a> {
     pub metrics: Option<&'a MetricsWriter>,
     /// When to pass the count of lost events to it.
     pub losses_due: Instant,
+    /// Who follows the recording live.
+    pub watcher: Option<&'a dyn Watcher>,
     /// The spinner.
     pub progress: Progress,
     /// The command if there is one, else the followed process if there is one.
@@ -115,7 +118,11 @@ impl Session<'_> {
                 }
                 if self.is_to_leave(arrived, outcome.process_ended, &mut interrupts) {
                     outcome.ended = "interrupted";
+                    self.watcher.inspect(|watcher| watcher.end_now());
                 }
+            }
+            if self.watcher.is_some_and(Watcher::has_quit) {
+                outcome.ended = "interrupted";
             }
             if is_recording {
                 has_more = self.move_events(&mut outcome);

@@ -16,6 +16,8 @@ pub mod prometheus;
 pub mod summary;
 pub mod table;
 pub mod text;
+#[cfg(feature = "top")]
+pub mod top;
 pub mod tree;
 pub mod verdict;
 pub mod whatif;
