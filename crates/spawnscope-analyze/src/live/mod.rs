@@ -57,7 +57,11 @@ impl LiveLaunches {
         }
         self.texts.extend(rows.texts);
         let changed: Vec<LaunchId> = rows.launches.iter().map(|row| row.id).collect();
-        let mut new: Vec<LaunchId> = rows.launches.into_iter().filter_map(|row| self.take_launch(row)).collect();
+        let mut new: Vec<LaunchId> = rows
+            .launches
+            .into_iter()
+            .filter_map(|row| self.take_launch(row))
+            .collect();
         for (ordinal, row) in rows.execs {
             let Some(process) = self.processes.get_mut(&row.launch) else {
                 continue;
@@ -105,7 +109,10 @@ impl LiveLaunches {
         self.processes.values_mut().for_each(Process::live_on);
         self.ended_unreaped.clear();
         let living: HashSet<LaunchId> = living.iter().map(|row| row.id).collect();
-        let gone = self.processes.extract_if(|id, _| !living.contains(id)).map(|(_, process)| process);
+        let gone = self
+            .processes
+            .extract_if(|id, _| !living.contains(id))
+            .map(|(_, process)| process);
         gone.filter(Process::is_launch).collect()
     }
 

@@ -1,9 +1,9 @@
 //! Rows that a recorder writes, batch by batch, and what is known of the launches after each.
 
 use super::*;
-use spawnscope_data::event::Nanos;
 use crate::launch::Outcome;
 use crate::phases::Phase;
+use spawnscope_data::event::Nanos;
 use spawnscope_data::rows::ExecRow;
 
 const SHELL: LaunchId = LaunchId(1);
@@ -183,7 +183,11 @@ fn a_launch_that_lives_into_the_next_recording_is_counted_once_without_phases() 
         })
     };
     let gone = batch(&row, texts(&["sleep"]));
-    assert_eq!(gone.iter().map(|gone| gone.id).collect::<Vec<_>>(), [LaunchId(3)], "it does not live any more");
+    assert_eq!(
+        gone.iter().map(|gone| gone.id).collect::<Vec<_>>(),
+        [LaunchId(3)],
+        "it does not live any more"
+    );
     end(&mut row, 9);
     row.reaped = None;
     let ended = batch(&row, Vec::new());
@@ -262,16 +266,30 @@ fn a_board_lists_commands_and_the_tree_of_processes() {
     end(&mut ended, 0x100);
     board.apply(NewRows {
         texts: texts(&["bash", "init", "/bin/make"]),
-        launches: vec![existing(1, 0), existing(2, 1), launch(4, SHELL), ended, launch(3, SHELL)],
+        launches: vec![
+            existing(1, 0),
+            existing(2, 1),
+            launch(4, SHELL),
+            ended,
+            launch(3, SHELL),
+        ],
         execs: vec![(1, exec(4, 1300, 2))],
         finished: vec![LaunchId(5)],
         ..NewRows::default()
     });
     let snapshot = board.snapshot();
     assert_eq!((snapshot.started, snapshot.running), (3, 2));
-    let tree: Vec<_> = snapshot.processes.iter().map(|line| (line.id.0, line.depth, line.launched)).collect();
+    let tree: Vec<_> = snapshot
+        .processes
+        .iter()
+        .map(|line| (line.id.0, line.depth, line.launched))
+        .collect();
     assert_eq!(tree, [(1, 0, 2), (3, 1, 0), (4, 1, 1)], "init has launched nothing");
-    let mut commands: Vec<_> = snapshot.commands.iter().map(|line| (&*line.command, line.count, line.running)).collect();
+    let mut commands: Vec<_> = snapshot
+        .commands
+        .iter()
+        .map(|line| (&*line.command, line.count, line.running))
+        .collect();
     commands.sort_unstable();
     // The fork was created before its parent executed make.
     assert_eq!(commands, [(b"(bash)".as_slice(), 1, 1), (b"make", 0, 1)]);

@@ -32,9 +32,9 @@ pub use self::identity::IdentityArguments;
 use self::record::RECORD_EXAMPLES;
 pub use self::record::{CollectorChoice, RecordArguments};
 use self::report::{ADVISE_EXAMPLES, REPORT_EXAMPLES};
+pub use self::report::{AdviseArguments, Grouping, ReportArguments};
 #[cfg(feature = "top")]
 pub use self::top::TopArguments;
-pub use self::report::{AdviseArguments, Grouping, ReportArguments};
 use self::whatif::WHATIF_EXAMPLES;
 pub use self::whatif::WhatifArguments;
 pub use self::window::WindowArguments;
@@ -365,8 +365,8 @@ fn seconds(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// The smallest ring of `--keep`: a recording without launches has some 100 kB, and a ring has eight.
-const SMALLEST_RING: u64 = 4_000_000;
+/// The smallest ring of `--keep`: an eighth of it is more than a busy machine writes before the recorder looks at its size again.
+const SMALLEST_RING: u64 = 16_000_000;
 
 fn size(text: &str) -> Result<u64, String> {
     const UNITS: [(&str, u32, u64); 6] = [
@@ -379,10 +379,15 @@ fn size(text: &str) -> Result<u64, String> {
     ];
     let parts = UNITS.iter().find_map(|unit| Some((text.strip_suffix(unit.0)?, unit)));
     let (number, (_, power, base)) = parts.ok_or_else(|| "needs a unit: 500MB, 1GB, 2GiB".to_owned())?;
-    let number: u64 = number.parse().map_err(|_| "not a whole number with a unit".to_owned())?;
-    let bytes = base.pow(*power).checked_mul(number).ok_or_else(|| "too large".to_owned())?;
+    let number: u64 = number
+        .parse()
+        .map_err(|_| "not a whole number with a unit".to_owned())?;
+    let bytes = base
+        .pow(*power)
+        .checked_mul(number)
+        .ok_or_else(|| "too large".to_owned())?;
     if bytes < SMALLEST_RING {
-        return Err("must be at least 4MB".to_owned());
+        return Err("must be at least 16MB".to_owned());
     }
     Ok(bytes)
 }
@@ -418,8 +423,8 @@ mod tests {
     #[test]
     fn a_size_is_a_whole_number_with_a_unit() {
         assert_eq!(size("1GB"), Ok(1_000_000_000));
-        assert_eq!(size("5MiB"), Ok(5 << 20));
-        for text in ["1", "GB", "1.5GB", "3MB", "-1GB", "99999999999TB", "1kB"] {
+        assert_eq!(size("50MiB"), Ok(50 << 20));
+        for text in ["1", "GB", "1.5GB", "15MB", "-1GB", "99999999999TB", "1kB"] {
             assert!(size(text).is_err(), "{text}");
         }
     }

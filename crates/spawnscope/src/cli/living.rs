@@ -48,6 +48,19 @@ impl LivingProcesses {
         }
     }
 
+    /// Whether an event is about a thread that ended before the recording began in which it would be stored.
+    pub fn is_late(&self, event: &Event) -> bool {
+        if matches!(
+            event.kind,
+            EventKind::Launched(_) | EventKind::Adopted { .. } | EventKind::ThreadStarted { .. }
+        ) {
+            return false;
+        }
+        let is_first = event.task.0 == event.launch.0;
+        let living = self.0.get(&event.launch);
+        living.is_none_or(|living| !is_first && !living.threads.contains_key(&event.task))
+    }
+
     /// Returns the events with which another recording can begin at `at`.
     pub fn adoptions(&mut self, at: Nanos) -> Vec<Event> {
         // The event of an end may have been lost.
@@ -55,7 +68,10 @@ impl LivingProcesses {
         self.0.retain(|_, living| living.pid.0 == 0 || exists(living.pid));
         let mut processes: Vec<_> = self.0.iter().collect();
         processes.sort_unstable_by_key(|(id, _)| **id);
-        processes.iter().flat_map(|(id, living)| living.adoption(**id, at)).collect()
+        processes
+            .iter()
+            .flat_map(|(id, living)| living.adoption(**id, at))
+            .collect()
     }
 
     fn begin(&mut self, id: LaunchId, pid: Pid, name: Vec<u8>) {
@@ -83,7 +99,9 @@ impl Living {
             let started = EventKind::ThreadStarted { tid, creator };
             event(*task, started)
         });
-        std::iter::once(event(TaskId(launch.0), adopted)).chain(threads).collect()
+        std::iter::once(event(TaskId(launch.0), adopted))
+            .chain(threads)
+            .collect()
     }
 }
 
@@ -132,5 +150,9 @@ mod tests {
         let wanted = [event(1, 1, adopted("server")), event(1, 8, thread())];
         let wanted = wanted.map(|event| Event { at, ..event });
         assert_eq!(living.adoptions(at), wanted);
+        let late =
+            [(1, 1), (1, 8), (1, 7), (2, 2)].map(|(launch, task)| living.is_late(&event(launch, task, gone(false))));
+        assert_eq!(late, [false, false, true, true]);
+        assert!(!living.is_late(&event(3, 3, adopted("new"))));
     }
 }

@@ -51,7 +51,10 @@ impl MetricsFile {
         };
         let _acting = file.act()?;
         if is_recording(path) {
-            bail!("--metrics {} would replace a recording: name another file", path.display());
+            bail!(
+                "--metrics {} would replace a recording: name another file",
+                path.display()
+            );
         }
         if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
             bail!(

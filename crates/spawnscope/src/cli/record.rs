@@ -16,9 +16,9 @@ use super::metrics::{MetricsFile, MetricsWriter};
 use super::output::{line, print_message};
 use super::output_file::OutputFile;
 use super::progress::{self, Progress};
-use super::room::{self, Room};
 use super::recordings::{Last, Recordings, Writing};
 use super::ring::Ring;
+use super::room::{self, Room};
 use super::running::RunningProcesses;
 use super::session::{Command, Outcome, Session};
 use super::{exit, git_exclude, identity, report, runs};
@@ -158,7 +158,9 @@ fn json_file(arguments: &RecordArguments) -> Result<Option<File>> {
 
 /// Checks the file of `--metrics` before the command starts. Like other output files, it belongs to the user who called sudo.
 fn metrics_file(arguments: &RecordArguments) -> Result<Option<MetricsFile>> {
-    let Some(path) = &arguments.metrics else { return Ok(None) };
+    let Some(path) = &arguments.metrics else {
+        return Ok(None);
+    };
     if *path == arguments.output {
         bail!("--metrics and -o name the same file, {}", path.display());
     }
@@ -245,12 +247,7 @@ fn attach(
     collectors::attach(manner, follow, &settings)
 }
 
-fn create(
-    arguments: &RecordArguments,
-    file: &Path,
-    header: &Header,
-    manner: &Manner,
-) -> Result<Recorder> {
+fn create(arguments: &RecordArguments, file: &Path, header: &Header, manner: &Manner) -> Result<Recorder> {
     let user = manner.owner.as_ref().map(|owner| owner.uid);
     let created = Recorder::create(file, header, redaction(arguments), manner);
     created.with_context(|| match user {
@@ -391,17 +388,8 @@ struct End<'a> {
 
 /// Closes the recording, prints the report, and returns the command's exit status. Failures of spawnscope are printed but do not replace
 /// the command's status.
-fn finish(
-    arguments: &RecordArguments,
-    last: Last,
-    end: End<'_>,
-    owner: Option<&Owner>,
-) -> Result<ExitCode> {
-    let End {
-        outcome,
-        json,
-        metrics,
-    } = end;
+fn finish(arguments: &RecordArguments, last: Last, end: End<'_>, owner: Option<&Owner>) -> Result<ExitCode> {
+    let End { outcome, json, metrics } = end;
     let arguments = &RecordArguments {
         output: last.file.clone(),
         ..arguments.clone()
@@ -448,7 +436,10 @@ fn finish(
                 0 => String::new(),
                 many => format!(", {} before it", units::counted(many as u64, "recording", "recordings")),
             };
-            print_message(&format!("recorded {launches} to {}{earlier}{ended}", arguments.output.display()));
+            print_message(&format!(
+                "recorded {launches} to {}{earlier}{ended}",
+                arguments.output.display()
+            ));
         }
     }
     Ok(match (outcome.wait_status, failed) {

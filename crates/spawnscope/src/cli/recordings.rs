@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 
@@ -13,6 +13,9 @@ use crate::clock;
 use crate::event::{Event, Loss, Nanos};
 use crate::owner::act_as;
 use crate::record::{Ending, Follower, Header, Manner, RecordError, Recorder, Redaction};
+
+/// For this long after the beginning of a recording, events of the one before may arrive.
+const SETTLING: Duration = Duration::from_secs(1);
 
 /// How recordings are written, the same for all of a ring.
 pub struct Writing {
@@ -43,8 +46,22 @@ struct Rotation {
     ring: Ring,
     writing: Writing,
     living: LivingProcesses,
+    /// When the current recording began, if it is not the first.
+    rotated: Option<Instant>,
     /// Recordings of the ring before the current one.
     earlier: usize,
+}
+
+impl Rotation {
+    /// Notes who lives. Drops events that belong to the recording before: the last slice of a thread may arrive after the thread's end.
+    fn drop_late(&mut self, events: &mut Vec<Event>) {
+        let is_new = self.rotated.is_some_and(|rotated| rotated.elapsed() < SETTLING);
+        events.retain(|event| {
+            let is_late = is_new && self.living.is_late(event);
+            self.living.note(event);
+            !is_late
+        });
+    }
 }
 
 /// The last recording, when the session has ended.
@@ -71,6 +88,7 @@ impl Recordings {
                 ring,
                 writing,
                 living: LivingProcesses::default(),
+                rotated: None,
                 earlier: 0,
             }),
             launches_before: 0,
@@ -79,9 +97,9 @@ impl Recordings {
     }
 
     /// Passes events to the recorder.
-    pub fn send(&mut self, events: Vec<Event>) {
+    pub fn send(&mut self, mut events: Vec<Event>) {
         if let Some(rotation) = &mut self.rotation {
-            events.iter().for_each(|event| rotation.living.note(event));
+            rotation.drop_late(&mut events);
         }
         self.recorder.send(events);
     }
@@ -123,14 +141,18 @@ impl Recordings {
             lost: since(lost, &self.lost_before),
         };
         // The rows of the next recording must reach a follower after those of this one.
-        ended.finish(ending).with_context(|| format!("failed to finish {}", self.file.display()))?;
+        ended
+            .finish(ending)
+            .with_context(|| format!("failed to finish {}", self.file.display()))?;
         if let Some(follower) = &mut rotation.writing.follower {
             *follower = follower.of_next_recording();
             self.recorder.follow(follower.clone());
         }
         self.recorder.send(rotation.living.adoptions(now));
         (self.file, self.started, self.lost_before) = (file, now, lost.to_vec());
-        let _acting = act_as(rotation.writing.manner.owner.as_ref()).context("failed to act as the owner of recordings")?;
+        let _acting =
+            act_as(rotation.writing.manner.owner.as_ref()).context("failed to act as the owner of recordings")?;
+        rotation.rotated = Some(Instant::now());
         rotation.earlier = rotation.ring.trim()?;
         Ok(())
     }
@@ -170,7 +192,13 @@ impl Writing {
 
 /// Returns what was lost after `before`, by kind.
 fn since(lost: &[Loss], before: &[Loss]) -> Vec<Loss> {
-    let earlier = |kind: &str| before.iter().filter(|loss| loss.kind == kind).map(|loss| loss.events).sum();
+    let earlier = |kind: &str| {
+        before
+            .iter()
+            .filter(|loss| loss.kind == kind)
+            .map(|loss| loss.events)
+            .sum()
+    };
     let kinds = lost.iter().map(|loss| Loss {
         kind: loss.kind.clone(),
         events: loss.events.saturating_sub(earlier(&loss.kind)),
@@ -189,7 +217,14 @@ mod tests {
             events,
         };
         let before = [loss("ring buffer", 5), loss("call chain", 1)];
-        let now = [loss("ring buffer", 7), loss("call chain", 1), loss("malformed record", 2)];
-        assert_eq!(since(&now, &before), [loss("ring buffer", 2), loss("malformed record", 2)]);
+        let now = [
+            loss("ring buffer", 7),
+            loss("call chain", 1),
+            loss("malformed record", 2),
+        ];
+        assert_eq!(
+            since(&now, &before),
+            [loss("ring buffer", 2), loss("malformed record", 2)]
+        );
     }
 }

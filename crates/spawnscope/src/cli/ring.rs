@@ -16,7 +16,7 @@ const PARTS: u64 = 8;
 /// A file also ends after this time, so that a quiet machine's recordings stay short.
 const MAX_AGE: Duration = Duration::from_secs(3600);
 /// How often the size of the current file is looked up.
-const INTERVAL: Duration = Duration::from_millis(500);
+const INTERVAL: Duration = Duration::from_millis(100);
 /// What SQLite keeps beside a recording.
 const BESIDE: [&str; 2] = ["-wal", "-shm"];
 
@@ -79,7 +79,7 @@ impl Ring {
         // Newest first.
         let mut files: Vec<PathBuf> = files.filter(|file| is_recording(file)).collect();
         files.reverse();
-        let most = self.keep - 2 * (self.keep / PARTS);
+        let most = self.keep - 3 * (self.keep / PARTS);
         let mut used = 0;
         let mut kept = 0;
         for file in files {
@@ -99,7 +99,8 @@ impl Ring {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
         };
-        let entries = fs::read_dir(folder).with_context(|| format!("failed to read the folder {}", folder.display()))?;
+        let entries =
+            fs::read_dir(folder).with_context(|| format!("failed to read the folder {}", folder.display()))?;
         let names = entries.filter_map(|entry| Some(entry.ok()?.file_name()));
         let mut numbers: Vec<u32> = names.filter_map(|name| self.number_in(&name)).collect();
         numbers.sort_unstable();
@@ -162,7 +163,9 @@ mod tests {
 
     fn names(folder: &Path) -> Vec<String> {
         let entries = fs::read_dir(folder).unwrap();
-        let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
         names.sort_unstable();
         names
     }
@@ -181,8 +184,16 @@ mod tests {
         recording(&at("other.1.db"), 1_000_000);
         let ring = Ring::open(&at("ring.db"), 4_000_000).unwrap();
         assert_eq!(ring.current(), at("ring.12.db"));
-        assert_eq!(ring.trim().unwrap(), 3);
-        let left = ["other.1.db", "ring.03.db", "ring.1.db", "ring.10.db", "ring.11.db", "ring.3.db.old", "ring.9.db", "ring.x.db"];
+        assert_eq!(ring.trim().unwrap(), 2);
+        let left = [
+            "other.1.db",
+            "ring.03.db",
+            "ring.1.db",
+            "ring.10.db",
+            "ring.11.db",
+            "ring.3.db.old",
+            "ring.x.db",
+        ];
         assert_eq!(names(folder.path()), left);
     }
 

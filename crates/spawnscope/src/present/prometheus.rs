@@ -95,7 +95,12 @@ fn write_recorder(out: &mut dyn Write, recorder: &RecorderState) -> io::Result<(
         recorder.scope.name()
     )?;
     let name = "spawnscope_recorder_running";
-    describe(out, name, "gauge", "1 while the recording goes on, 0 once it has ended.")?;
+    describe(
+        out,
+        name,
+        "gauge",
+        "1 while the recording goes on, 0 once it has ended.",
+    )?;
     writeln!(out, "{name} {}", u8::from(recorder.is_recording))?;
     let name = "spawnscope_recorder_start_time_seconds";
     describe(

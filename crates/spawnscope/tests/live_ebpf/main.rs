@@ -36,6 +36,7 @@ mod shells;
 mod stacks;
 mod suites;
 mod terminal;
+mod top;
 mod traces;
 mod waits;
 mod wakeups;

@@ -53,7 +53,8 @@ fn metrics_agree_with_the_report() {
     let file = record.directory().join("spawnscope.prom");
     let record = record.flags(&["-q", "--metrics", file.to_str().expect("a path")]);
     let script = "for i in 1 2 3 4 5; do \"$0\"; done; (exit 3); false; (:); sh -c 'kill -9 $$'; exit 0";
-    record.run(["bash", "-c", script, path("tiny").to_str().expect("a path")])
+    record
+        .run(["bash", "-c", script, path("tiny").to_str().expect("a path")])
         .expect_code(0);
 
     let samples = Samples::read(&file);
@@ -67,7 +68,10 @@ fn metrics_agree_with_the_report() {
             let labels = [("command", command), ("phase", phase)];
             let seconds = samples.value("spawnscope_phase_seconds_sum", &labels).unwrap_or(0.0);
             let of_report = time.as_f64().unwrap_or(0.0) / 1e9;
-            assert!((seconds - of_report).abs() < 1e-8, "{command} {phase}: {seconds} {of_report}");
+            assert!(
+                (seconds - of_report).abs() < 1e-8,
+                "{command} {phase}: {seconds} {of_report}"
+            );
         }
     }
     let total = |name: &str| samples.value(name, &[]);
@@ -81,10 +85,16 @@ fn metrics_agree_with_the_report() {
     assert_eq!(failed("(bash)"), Some(1.0), "(exit 3)");
     assert_eq!(failed("sh"), Some(1.0), "killed by a signal");
     assert_eq!(failed("bash"), Some(0.0));
-    let forks: f64 = samples.commands().iter().map(|command| {
-        let labels = [("command", *command)];
-        samples.value("spawnscope_forks_without_exec_total", &labels).expect("a value")
-    }).sum();
+    let forks: f64 = samples
+        .commands()
+        .iter()
+        .map(|command| {
+            let labels = [("command", *command)];
+            samples
+                .value("spawnscope_forks_without_exec_total", &labels)
+                .expect("a value")
+        })
+        .sum();
     assert_eq!(forks, whole_number(&report["forks_without_exec"]));
     dashboard_names_metrics_of(&std::fs::read_to_string(&file).expect("the file"));
 }
@@ -96,10 +106,15 @@ fn dashboard_names_metrics_of(metrics: &str) {
     let dashboard = std::fs::read_to_string(dashboard).expect("the dashboard");
     serde_json::from_str::<Value>(&dashboard).expect("JSON");
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    let words = dashboard.split(|c| !is_of_name(c)).filter(|word| word.starts_with("spawnscope_"));
+    let words = dashboard
+        .split(|c| !is_of_name(c))
+        .filter(|word| word.starts_with("spawnscope_"));
     let mut known = 0;
     for word in words {
-        let family = ["_bucket", "_sum"].iter().find_map(|end| word.strip_suffix(end)).unwrap_or(word);
+        let family = ["_bucket", "_sum"]
+            .iter()
+            .find_map(|end| word.strip_suffix(end))
+            .unwrap_or(word);
         assert!(metrics.contains(&format!("# TYPE {family} ")), "{word}");
         known += 1;
     }
@@ -112,12 +127,25 @@ fn dashboard_names_metrics_of(metrics: &str) {
 fn hostile_names_and_many_commands_leave_a_valid_bounded_file() {
     let record = Record::new();
     let directory = record.directory().to_owned();
-    let hostile = ["a\"} 1\nevil 2", "back\\slash", "\u{1b}[2J", "lines\r\nmore", "{command=\"x\"}"];
+    let hostile = [
+        "a\"} 1\nevil 2",
+        "back\\slash",
+        "\u{1b}[2J",
+        "lines\r\nmore",
+        "{command=\"x\"}",
+    ];
     for name in hostile {
         std::fs::copy(path("tiny"), directory.join(name)).expect("a copy");
     }
     let file = directory.join("spawnscope.prom");
-    let flags = ["-q", "-a", "--metrics", file.to_str().expect("a path"), "--metrics-commands", "3"];
+    let flags = [
+        "-q",
+        "-a",
+        "--metrics",
+        file.to_str().expect("a path"),
+        "--metrics-commands",
+        "3",
+    ];
     let record = record.flags(&flags);
     let names = hostile.map(|name| directory.join(name));
     let script = "for i in 1 2 3; do for program; do \"$program\"; done; done";
@@ -129,11 +157,20 @@ fn hostile_names_and_many_commands_leave_a_valid_bounded_file() {
     let samples = Samples::read(&file);
     let commands = samples.commands();
     assert!(commands.contains(&"other") && commands.len() == 4, "{commands:?}");
-    assert!(commands.iter().all(|command| !command.contains(['\n', '\r', '\u{1b}'])), "{commands:?}");
-    let started = samples.value("spawnscope_launches_started_total", &[]).expect("a value");
+    assert!(
+        commands.iter().all(|command| !command.contains(['\n', '\r', '\u{1b}'])),
+        "{commands:?}"
+    );
+    let started = samples
+        .value("spawnscope_launches_started_total", &[])
+        .expect("a value");
     let ended: f64 = commands
         .iter()
-        .map(|command| samples.value("spawnscope_launches_total", &[("command", *command)]).expect("a value"))
+        .map(|command| {
+            samples
+                .value("spawnscope_launches_total", &[("command", *command)])
+                .expect("a value")
+        })
         .sum();
     assert!(ended >= 16.0 && ended <= started, "{ended} of {started}");
 }
@@ -159,7 +196,10 @@ fn the_file_is_there_while_the_recording_goes_on() {
     assert_eq!(samples.value("spawnscope_launches_running", &[]), Some(1.0));
     std::fs::write(&gate, "go\n").expect("the reader is there");
     recorder.finish().expect_code(7);
-    assert_eq!(Samples::read(&file).value("spawnscope_recorder_running", &[]), Some(0.0));
+    assert_eq!(
+        Samples::read(&file).value("spawnscope_recorder_running", &[]),
+        Some(0.0)
+    );
 }
 
 #[apply(live_test)]
@@ -167,7 +207,10 @@ fn the_file_is_there_while_the_recording_goes_on() {
 fn a_bad_file_is_an_error_before_the_command_starts() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let marker = folder.path().join("ran");
-    for (file, why) in [("missing/x.prom", "failed to create a file beside"), (".", "not a regular file")] {
+    for (file, why) in [
+        ("missing/x.prom", "failed to create a file beside"),
+        (".", "not a regular file"),
+    ] {
         let file = folder.path().join(file);
         let words = ["record", "-o", "/dev/null/none", "--metrics"].map(std::ffi::OsString::from);
         let rest = ["--".into(), "touch".into(), marker.clone().into_os_string()];

@@ -17,10 +17,12 @@ use anyhow::{Context, Result, bail};
 use self::quiet::QuietCommand;
 use self::screen::Screen;
 use super::args::{CollectorChoice, RecordArguments, TopArguments};
+use super::identity;
 use super::record::{self, Watcher};
 use crate::analyze::live::LiveBoard;
 use crate::clock;
 use crate::event::Nanos;
+use crate::owner::act_as;
 use crate::present::text;
 use crate::present::top::{Surroundings, View, draw};
 use crate::record::{Follower, Following, Header, follow};
@@ -47,7 +49,7 @@ pub fn run(arguments: &TopArguments) -> Result<ExitCode> {
     if !is_on_terminal || !screen::has_terminal() {
         bail!("top needs a terminal: use `spawnscope record --metrics FILE` or `spawnscope report` without one");
     }
-    let folder = tempfile::tempdir().context("failed to create a temporary folder for the recording")?;
+    let folder = temporary_folder(arguments)?;
     let output = folder.path().join("top.db");
     let signals = Signals::catch().context("failed to catch signals")?;
     let mut viewer = Viewer {
@@ -65,13 +67,24 @@ pub fn run(arguments: &TopArguments) -> Result<ExitCode> {
     Ok(status)
 }
 
+/// Creates the folder of the recording, which belongs to the user that the command runs as, like every recording.
+fn temporary_folder(arguments: &TopArguments) -> Result<tempfile::TempDir> {
+    let identity = identity::decide(arguments.identity.choice())?.identity;
+    let _acting =
+        act_as(identity.as_ref().map(identity::owner).as_ref()).context("failed to act as the command's user")?;
+    tempfile::tempdir().context("failed to create a temporary folder for the recording")
+}
+
 fn followed(arguments: &TopArguments) -> String {
     match (arguments.all, arguments.pid) {
         (true, _) => "the machine".to_owned(),
         (false, Some(pid)) => format!("process {pid}"),
         (false, None) => {
             let words = arguments.command.iter();
-            text::command_line(words.map(|word| std::os::unix::ffi::OsStrExt::as_bytes(word.as_os_str())), Some(200))
+            text::command_line(
+                words.map(|word| std::os::unix::ffi::OsStrExt::as_bytes(word.as_os_str())),
+                Some(200),
+            )
         }
     }
 }
@@ -138,7 +151,9 @@ impl Watcher for Viewer {
 
     /// From here on, errors of the recording hide behind the screen until it goes.
     fn begin(&mut self) -> Result<()> {
-        let Some(drawing) = self.waiting.take() else { return Ok(()) };
+        let Some(drawing) = self.waiting.take() else {
+            return Ok(());
+        };
         let screen = Screen::open()?;
         let thread = thread::Builder::new().name("top".into());
         let thread = thread.spawn(move || drawing.run(screen));

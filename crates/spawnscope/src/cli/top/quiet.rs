@@ -30,7 +30,11 @@ impl QuietCommand {
             return Ok(quiet);
         }
         let failed = "failed to keep the command's output off the screen";
-        let nowhere = OpenOptions::new().read(true).write(true).open("/dev/null").context(failed)?;
+        let nowhere = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open("/dev/null")
+            .context(failed)?;
         quiet.stdin = kept(stdin().as_fd(), stdin().is_terminal()).context(failed)?;
         quiet.stdout = kept(stdout().as_fd(), stdout().is_terminal()).context(failed)?;
         quiet.stderr = kept(stderr().as_fd(), stderr().is_terminal()).context(failed)?;
@@ -49,7 +53,9 @@ impl QuietCommand {
 
 /// Duplicates a stream that is to be replaced. The command does not inherit the duplicate.
 fn kept(stream: BorrowedFd<'_>, is_terminal: bool) -> rustix::io::Result<Option<OwnedFd>> {
-    is_terminal.then(|| rustix::io::fcntl_dupfd_cloexec(stream, 3)).transpose()
+    is_terminal
+        .then(|| rustix::io::fcntl_dupfd_cloexec(stream, 3))
+        .transpose()
 }
 
 impl Drop for QuietCommand {

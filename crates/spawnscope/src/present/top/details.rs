@@ -33,7 +33,9 @@ fn of_command<'a>(view: &View, width: usize, around: &Surroundings<'_>) -> Vec<L
         return vec![Line::from("no launch of it has ended yet")];
     }
     let launches = command.recent.iter();
-    launches.flat_map(|launch| of_launch(launch, view, width, around)).collect()
+    launches
+        .flat_map(|launch| of_launch(launch, view, width, around))
+        .collect()
 }
 
 fn of_launch<'a>(launch: &EndedLaunch, view: &View, width: usize, around: &Surroundings<'_>) -> [Line<'a>; 2] {
@@ -53,10 +55,16 @@ fn of_launch<'a>(launch: &EndedLaunch, view: &View, width: usize, around: &Surro
         text::command_line(arguments(&launch.argv), Some(room))
     };
     let head = Line::from(format!("{head}{argv}"));
-    let head = if launch.has_failed() { head.style(around.style(Color::Red)) } else { head };
+    let head = if launch.has_failed() {
+        head.style(around.style(Color::Red))
+    } else {
+        head
+    };
     let phases = launch.phases.iter().flat_map(|phases| phases.iter());
     let known = phases.filter_map(|(phase, time)| Some((phase, time.filter(|time| time.0 > 0)?)));
-    let phases: Vec<String> = known.map(|(phase, time)| format!("{} {}", phase.name(), units::time(time))).collect();
+    let phases: Vec<String> = known
+        .map(|(phase, time)| format!("{} {}", phase.name(), units::time(time)))
+        .collect();
     let phases = text::truncate(&format!("  {}", phases.join("  ")), width);
     [head, Line::from(phases).style(Style::new().add_modifier(Modifier::DIM))]
 }

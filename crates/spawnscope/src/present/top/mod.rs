@@ -116,9 +116,19 @@ fn draw_commands(frame: &mut Frame<'_>, area: Rect, view: &View, around: &Surrou
         Constraint::Length(9),
         Constraint::Length(8),
     ];
-    let mark = |sort, title: &str| if view.sort == sort { format!("{title}▼") } else { title.to_owned() };
+    let mark = |sort, title: &str| {
+        if view.sort == sort {
+            format!("{title}▼")
+        } else {
+            title.to_owned()
+        }
+    };
     let header = [
-        Line::from(if view.sort == Sort::Name { "command▲" } else { "command" }),
+        Line::from(if view.sort == Sort::Name {
+            "command▲"
+        } else {
+            "command"
+        }),
         Line::from(mark(Sort::Count, "count")).right_aligned(),
         Line::from("running").right_aligned(),
         Line::from(mark(Sort::Failures, "failed")).right_aligned(),
@@ -138,7 +148,11 @@ fn command_row<'a>(line: &CommandLine, around: &Surroundings<'_>) -> Row<'a> {
         Cell::new(text::escape(&line.command)),
         Cell::new(right(units::count(line.count))),
         Cell::new(right(units::count(line.running))),
-        Cell::new(if line.failures > 0 { failed.style(around.style(Color::Red)) } else { failed }),
+        Cell::new(if line.failures > 0 {
+            failed.style(around.style(Color::Red))
+        } else {
+            failed
+        }),
         Cell::new(right(units::time(line.tax))),
         Cell::new(right(units::time(mean))),
         Cell::new(line.largest.map_or("-", |phase| phase.name())),
@@ -198,12 +212,17 @@ fn draw_table(frame: &mut Frame<'_>, area: Rect, view: &View, table: Table<'_>) 
 
 fn draw_keys(frame: &mut Frame<'_>, area: Rect, view: &View, around: &Surroundings<'_>) {
     let line = if view.is_typing {
-        Line::from(format!("filter: {}▏  Enter keeps it, Esc clears it", text::escape(view.filter.as_bytes())))
+        Line::from(format!(
+            "filter: {}▏  Enter keeps it, Esc clears it",
+            text::escape(view.filter.as_bytes())
+        ))
     } else if view.filter.is_empty() {
         Line::from("q quit  Tab tree  Enter details  p parent  / filter  Space pause  t c f n sort")
     } else {
         let filter = text::escape(view.filter.as_bytes());
-        Line::from(format!("filter: {filter}  Esc clears it  q quit  Tab tree  Enter details  Space pause"))
+        Line::from(format!(
+            "filter: {filter}  Esc clears it  q quit  Tab tree  Enter details  Space pause"
+        ))
     };
     frame.render_widget(Paragraph::new(line).style(around.style(Color::Cyan)), area);
 }

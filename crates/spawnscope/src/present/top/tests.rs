@@ -104,8 +104,14 @@ fn screen(view: &View, width: u16, height: u16, has_colour: bool) -> Buffer {
 fn lines(buffer: &Buffer) -> Vec<String> {
     let width = usize::from(buffer.area.width);
     let rows = buffer.content.chunks(width);
-    rows.map(|row| row.iter().map(|cell| cell.symbol()).collect::<String>().trim_end().to_owned())
-        .collect()
+    rows.map(|row| {
+        row.iter()
+            .map(|cell| cell.symbol())
+            .collect::<String>()
+            .trim_end()
+            .to_owned()
+    })
+    .collect()
 }
 
 #[track_caller]
@@ -117,12 +123,26 @@ fn expect(keys: &str, wanted: &[&str]) {
 }
 
 fn order(keys: &str) -> Vec<String> {
-    shown(keys).commands().iter().map(|line| text::escape(&line.command)).collect()
+    shown(keys)
+        .commands()
+        .iter()
+        .map(|line| text::escape(&line.command))
+        .collect()
 }
 
 #[test]
 fn the_screen_shows_the_rate_and_the_commands() {
-    expect("", &["make -j8", "512/s  1,234 launches  2 running", "mean tax", "cc1 ", "9.00 ms", "q quit"]);
+    expect(
+        "",
+        &[
+            "make -j8",
+            "512/s  1,234 launches  2 running",
+            "mean tax",
+            "cc1 ",
+            "9.00 ms",
+            "q quit",
+        ],
+    );
 }
 
 #[test]
@@ -159,7 +179,10 @@ fn a_paused_view_keeps_what_it_shows() {
 
 #[test]
 fn details_have_arguments_and_the_parent_can_be_reached() {
-    expect("\n", &["details", "4009 1.50 ms exit 1 from sh 4002: tool --flag $'\\x1b[2J'"]);
+    expect(
+        "\n",
+        &["details", "4009 1.50 ms exit 1 from sh 4002: tool --flag $'\\x1b[2J'"],
+    );
     // From a command to the parent of its latest launch, and on to the parent of that.
     let mut view = shown("p");
     assert_eq!((view.mode, view.selected()), (Mode::Processes, 1));
@@ -186,6 +209,11 @@ fn no_byte_of_a_program_reaches_the_terminal_and_any_size_is_drawn() {
 fn without_colour_no_cell_has_one() {
     for keys in ["", "\n", "\t", " "] {
         let buffer = screen(&shown(keys), 80, 24, false);
-        assert!(buffer.content.iter().all(|cell| (cell.fg, cell.bg) == (Color::Reset, Color::Reset)));
+        assert!(
+            buffer
+                .content
+                .iter()
+                .all(|cell| (cell.fg, cell.bg) == (Color::Reset, Color::Reset))
+        );
     }
 }

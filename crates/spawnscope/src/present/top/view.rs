@@ -185,7 +185,9 @@ impl View {
                 };
                 let line = commands.get(place);
                 let of_ended = |line: &&&CommandLine| line.recent.first().and_then(|launch| launch.parent);
-                line.as_ref().and_then(of_ended).or_else(|| line.and_then(|line| of_running(line)))
+                line.as_ref()
+                    .and_then(of_ended)
+                    .or_else(|| line.and_then(|line| of_running(line)))
             }
         };
         let is_there = |id: &LaunchId| self.shown.processes.iter().any(|line| line.id == *id);
