@@ -48,15 +48,15 @@ impl EndedLaunch {
 }
 
 /// Joins the rows of processes that have ended.
-pub(super) fn ended(processes: Vec<Process>, missing: &[Missing]) -> Vec<EndedLaunch> {
+pub(super) fn ended(processes: &[Process], missing: &[Missing]) -> Vec<EndedLaunch> {
     let mut recording = empty(missing);
-    for (place, process) in (0..).zip(&processes) {
+    for (place, process) in (0..).zip(processes) {
         add(&mut recording, place, process);
     }
     let forest = Forest::grow(&recording);
     // `add` has numbered each launch after a stand-in for its parent.
     let launches = forest.launches.iter().skip(1).step_by(2);
-    let pairs = launches.zip(&processes);
+    let pairs = launches.zip(processes);
     pairs.map(|(launch, process)| describe(launch, process)).collect()
 }
 

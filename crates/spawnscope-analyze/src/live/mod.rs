@@ -78,7 +78,7 @@ impl LiveLaunches {
             self.oldest_text = rows.oldest_text;
             self.texts.retain(|id, _| *id >= rows.oldest_text);
         }
-        ended::ended(ended, &self.missing)
+        ended::ended(&ended, &self.missing)
     }
 
     /// Returns the processes that run, in no order.

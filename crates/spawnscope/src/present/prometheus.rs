@@ -38,6 +38,9 @@ pub struct RecorderState {
     pub skipped: u64,
 }
 
+/// Returns one of the counts of a command.
+type Counter = fn(&CommandMetrics) -> u64;
+
 /// Returns the value of the label `command` of a launch.
 #[must_use]
 pub fn command_label(launch: &EndedLaunch) -> String {
@@ -58,7 +61,7 @@ pub fn write(out: &mut dyn Write, snapshot: &Snapshot<'_>) -> io::Result<()> {
     total("spawnscope_launches_started_total", "counter", begun, snapshot.started)?;
     let running = "Launches that have not ended.";
     total("spawnscope_launches_running", "gauge", running, snapshot.running)?;
-    let counters: [(&str, &str, fn(&CommandMetrics) -> u64); 3] = [
+    let counters: [(&str, &str, Counter); 3] = [
         (
             "spawnscope_launches_total",
             "Launches that ended and were reaped, by command: (sh) is a fork of sh that executed no program.",

@@ -262,9 +262,8 @@ impl Rates {
     fn note(&mut self, now: Instant, started: u64) {
         let (mut began, mut before) = *self.current.get_or_insert((now, started));
         let whole = now.duration_since(began).as_secs();
-        if whole > 0 {
-            // Drawing may have taken longer than a second: then the launches are spread over it.
-            let rate = started.saturating_sub(before) / whole;
+        // Drawing may have taken longer than a second: then the launches are spread over it.
+        if let Some(rate) = started.saturating_sub(before).checked_div(whole) {
             let many = usize::try_from(whole).map_or(SECONDS, |whole| whole.min(SECONDS));
             self.seconds.extend(std::iter::repeat_n(rate, many));
             let surplus = self.seconds.len().saturating_sub(SECONDS);

@@ -97,7 +97,11 @@ fn screen(view: &View, width: u16, height: u16, has_colour: bool) -> Buffer {
         has_ended: false,
         has_colour,
     };
-    terminal.draw(|frame| drop(draw(frame, view, &around))).unwrap();
+    terminal
+        .draw(|frame| {
+            draw(frame, view, &around);
+        })
+        .unwrap();
     terminal.backend().buffer().clone()
 }
 
