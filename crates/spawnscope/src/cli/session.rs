@@ -118,7 +118,9 @@ impl Session<'_> {
                 }
                 if self.is_to_leave(arrived, outcome.process_ended, &mut interrupts) {
                     outcome.ended = "interrupted";
-                    self.watcher.inspect(|watcher| watcher.end_now());
+                }
+                if let Some(watcher) = self.watcher.filter(|_| arrived.is_to_end()) {
+                    watcher.end_now();
                 }
             }
             if self.watcher.is_some_and(Watcher::has_quit) {

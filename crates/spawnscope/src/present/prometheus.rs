@@ -8,6 +8,9 @@ use crate::analyze::Scope;
 use crate::analyze::live::{CommandMetrics, EndedLaunch, LaunchMetrics};
 use crate::event::{Loss, Nanos};
 
+/// What the names of all metrics begin with.
+const PREFIX: &str = "spawnscope";
+
 /// What is written of one recording.
 #[derive(Debug)]
 pub struct Snapshot<'a> {
@@ -54,32 +57,32 @@ pub fn command_label(launch: &EndedLaunch) -> String {
 pub fn write(out: &mut dyn Write, snapshot: &Snapshot<'_>) -> io::Result<()> {
     write_recorder(out, snapshot.recorder)?;
     let mut total = |name: &str, kind: &str, help: &str, value: u64| {
-        describe(out, name, kind, help)?;
+        let name = describe(out, name, kind, help)?;
         writeln!(out, "{name} {value}")
     };
     let begun = "Launches that began, all commands.";
-    total("spawnscope_launches_started_total", "counter", begun, snapshot.started)?;
+    total("launches_started_total", "counter", begun, snapshot.started)?;
     let running = "Launches that have not ended.";
-    total("spawnscope_launches_running", "gauge", running, snapshot.running)?;
+    total("launches_running", "gauge", running, snapshot.running)?;
     let counters: [(&str, &str, Counter); 3] = [
         (
-            "spawnscope_launches_total",
+            "launches_total",
             "Launches that ended and were reaped, by command: (sh) is a fork of sh that executed no program.",
             |row| row.launches,
         ),
         (
-            "spawnscope_launch_failures_total",
+            "launch_failures_total",
             "Launches that exited with a status other than 0 or were killed by a signal.",
             |row| row.failures,
         ),
         (
-            "spawnscope_forks_without_exec_total",
+            "forks_without_exec_total",
             "Launches that ended without executing a program.",
             |row| row.forks_without_exec,
         ),
     ];
     for (name, help, value) in counters {
-        describe(out, name, "counter", help)?;
+        let name = describe(out, name, "counter", help)?;
         for (command, row) in snapshot.launches.commands() {
             writeln!(out, "{name}{{command=\"{}\"}} {}", label_value(command), value(row))?;
         }
@@ -88,8 +91,7 @@ pub fn write(out: &mut dyn Write, snapshot: &Snapshot<'_>) -> io::Result<()> {
 }
 
 fn write_recorder(out: &mut dyn Write, recorder: &RecorderState) -> io::Result<()> {
-    let name = "spawnscope_recorder_info";
-    describe(out, name, "gauge", "The recorder; the value is always 1.")?;
+    let name = describe(out, "recorder_info", "gauge", "The recorder; the value is always 1.")?;
     writeln!(
         out,
         "{name}{{version=\"{}\",collector=\"{}\",scope=\"{}\"}} 1",
@@ -97,36 +99,32 @@ fn write_recorder(out: &mut dyn Write, recorder: &RecorderState) -> io::Result<(
         label_value(&recorder.collector),
         recorder.scope.name()
     )?;
-    let name = "spawnscope_recorder_running";
-    describe(
+    let name = describe(
         out,
-        name,
+        "recorder_running",
         "gauge",
         "1 while the recording goes on, 0 once it has ended.",
     )?;
     writeln!(out, "{name} {}", u8::from(recorder.is_recording))?;
-    let name = "spawnscope_recorder_start_time_seconds";
-    describe(
+    let name = describe(
         out,
-        name,
+        "recorder_start_time_seconds",
         "gauge",
         "When the recording began, in seconds since 1970-01-01 UTC.",
     )?;
     writeln!(out, "{name} {}", recorder.started_unix_ns / 1_000_000_000)?;
-    let name = "spawnscope_lost_events_total";
-    describe(
+    let name = describe(
         out,
-        name,
+        "lost_events_total",
         "counter",
         "Events that did not reach the recording, by kind. Without a line, none was lost.",
     )?;
     for loss in &recorder.lost {
         writeln!(out, "{name}{{kind=\"{}\"}} {}", label_value(&loss.kind), loss.events)?;
     }
-    let name = "spawnscope_skipped_launches_total";
-    describe(
+    let name = describe(
         out,
-        name,
+        "skipped_launches_total",
         "counter",
         "Launches that are in the recording, but not in these metrics, because they were too many at once.",
     )?;
@@ -134,10 +132,9 @@ fn write_recorder(out: &mut dyn Write, recorder: &RecorderState) -> io::Result<(
 }
 
 fn write_phases(out: &mut dyn Write, launches: &LaunchMetrics) -> io::Result<()> {
-    let name = "spawnscope_phase_seconds";
-    describe(
+    let name = describe(
         out,
-        name,
+        "phase_seconds",
         "histogram",
         "Wall time of launches by phase: create, queue, setup, exec, load, run, teardown, reap.",
     )?;
@@ -157,8 +154,11 @@ fn write_phases(out: &mut dyn Write, launches: &LaunchMetrics) -> io::Result<()>
     Ok(())
 }
 
-fn describe(out: &mut dyn Write, name: &str, kind: &str, help: &str) -> io::Result<()> {
-    writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}")
+/// Writes the head of a metric. Returns its name.
+fn describe(out: &mut dyn Write, name: &str, kind: &str, help: &str) -> io::Result<String> {
+    let name = format!("{PREFIX}_{name}");
+    writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}")?;
+    Ok(name)
 }
 
 /// Returns the time in seconds with all its digits, which a float would round.

@@ -83,6 +83,14 @@ fn the_machine_is_watched_until_a_key_or_a_signal() {
     let screen = finish(session, 0, &before);
     assert!(!screen.contains("\x1b[38;5;"), "colours with NO_COLOR");
 
+    // A command that goes on for longer than it is watched.
+    let mut session = on_terminal(&[SPAWNSCOPE, "top", "--", "sleep", "3"]);
+    let before = session.settings();
+    session.await_output(b"running");
+    session.type_keys(b"q");
+    let screen = finish(session, 0, &before);
+    assert!(screen.contains("the command keeps running"), "{screen}");
+
     let session = on_terminal(&["timeout", "--foreground", "-s", "TERM", "4", SPAWNSCOPE, "top", "-a"]);
     let before = session.settings();
     finish(session, 124, &before);

@@ -18,6 +18,7 @@ use self::quiet::QuietCommand;
 use self::screen::Screen;
 use super::args::{CollectorChoice, RecordArguments, TopArguments};
 use super::identity;
+use super::output::print_message;
 use super::record::{self, Watcher};
 use crate::analyze::live::LiveBoard;
 use crate::clock;
@@ -26,7 +27,7 @@ use crate::owner::act_as;
 use crate::present::text;
 use crate::present::top::{Surroundings, View, draw};
 use crate::record::{Follower, Following, Header, follow};
-use crate::signals::Signals;
+use crate::signals::{Arrived, Signals};
 
 /// The size of the ring on disk.
 const KEEP: u64 = 256 << 20;
@@ -61,9 +62,14 @@ pub fn run(arguments: &TopArguments) -> Result<ExitCode> {
     let quiet = QuietCommand::begin(!arguments.command.is_empty())?;
     let recorded = record::watched(&as_record(arguments, output), &signals, Some(&mut viewer));
     drop(quiet);
-    let drawn = viewer.finish(recorded.is_err());
+    let drawn = viewer.finish(recorded.is_err(), &signals);
     let status = recorded?;
-    drawn?;
+    if drawn? == Left::Early {
+        if !arguments.command.is_empty() {
+            print_message("the command keeps running, unrecorded");
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
     Ok(status)
 }
 
@@ -130,7 +136,7 @@ struct Viewer {
     followed: String,
     flags: Arc<Flags>,
     waiting: Option<Drawing>,
-    thread: Option<JoinHandle<Result<()>>>,
+    thread: Option<JoinHandle<Result<Left>>>,
 }
 
 impl Watcher for Viewer {
@@ -172,14 +178,31 @@ impl Watcher for Viewer {
 }
 
 impl Viewer {
-    /// Waits until the user has quit, unless the recording failed.
-    fn finish(self, has_failed: bool) -> Result<()> {
+    /// Waits until the user has quit or a signal arrives, unless the recording failed.
+    fn finish(self, has_failed: bool, signals: &Signals) -> Result<Left> {
         if has_failed {
             self.end_now();
         }
-        let Some(thread) = self.thread else { return Ok(()) };
+        let Some(thread) = self.thread else {
+            return Ok(Left::AtTheEnd);
+        };
+        while !thread.is_finished() {
+            if signals.next().is_some_and(Arrived::is_to_end) {
+                self.flags.must_end.store(true, Ordering::Relaxed);
+            }
+            thread::sleep(PATIENCE);
+        }
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
+}
+
+/// When the user, or a signal, ended the view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Left {
+    /// While the recording went on.
+    Early,
+    /// After its end.
+    AtTheEnd,
 }
 
 /// The state of the thread that draws.
@@ -196,11 +219,12 @@ struct Drawing {
 }
 
 impl Drawing {
-    fn run(mut self, mut screen: Screen) -> Result<()> {
+    fn run(mut self, mut screen: Screen) -> Result<Left> {
         let drawn = self.draw_until_over(&mut screen);
+        let left = self.ended.map_or(Left::Early, |_| Left::AtTheEnd);
         // Also when the terminal is gone: nobody could press a key any more.
         self.flags.quits.store(true, Ordering::Relaxed);
-        drawn
+        drawn.map(|()| left)
     }
 
     fn draw_until_over(&mut self, screen: &mut Screen) -> Result<()> {

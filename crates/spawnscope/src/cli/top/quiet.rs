@@ -3,7 +3,7 @@
 
 use std::fs::OpenOptions;
 use std::io::{IsTerminal, stderr, stdin, stdout};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 
 use anyhow::{Context, Result};
 use rustix::stdio::{dup2_stderr, dup2_stdin, dup2_stdout};
@@ -35,9 +35,9 @@ impl QuietCommand {
             .write(true)
             .open("/dev/null")
             .context(failed)?;
-        quiet.stdin = kept(stdin().as_fd(), stdin().is_terminal()).context(failed)?;
-        quiet.stdout = kept(stdout().as_fd(), stdout().is_terminal()).context(failed)?;
-        quiet.stderr = kept(stderr().as_fd(), stderr().is_terminal()).context(failed)?;
+        quiet.stdin = kept(stdin()).context(failed)?;
+        quiet.stdout = kept(stdout()).context(failed)?;
+        quiet.stderr = kept(stderr()).context(failed)?;
         if quiet.stdin.is_some() {
             dup2_stdin(&nowhere).context(failed)?;
         }
@@ -52,7 +52,8 @@ impl QuietCommand {
 }
 
 /// Duplicates a stream that is to be replaced. The command does not inherit the duplicate.
-fn kept(stream: BorrowedFd<'_>, is_terminal: bool) -> rustix::io::Result<Option<OwnedFd>> {
+fn kept(stream: impl AsFd + IsTerminal) -> rustix::io::Result<Option<OwnedFd>> {
+    let is_terminal = stream.is_terminal();
     is_terminal
         .then(|| rustix::io::fcntl_dupfd_cloexec(stream, 3))
         .transpose()

@@ -17,6 +17,8 @@ use crate::analyze::live::{CommandLine, ProcessLine};
 use crate::event::Nanos;
 use crate::units;
 
+/// Columns of the title besides what is followed: the name, the time, the state and the gaps.
+const AROUND_FOLLOWED: usize = 38;
 /// Rows of details below the table.
 const DETAILS: u16 = 11;
 
@@ -78,7 +80,7 @@ fn draw_title(frame: &mut Frame<'_>, area: Rect, view: &View, around: &Surroundi
         (false, true) => Span::styled(" PAUSED ", around.style(Color::Yellow).add_modifier(Modifier::REVERSED)),
         (false, false) => Span::raw(""),
     };
-    let followed = text::truncate(around.followed, usize::from(area.width).saturating_sub(30));
+    let followed = text::truncate(around.followed, usize::from(area.width).saturating_sub(AROUND_FOLLOWED));
     let name = Line::from(vec![
         Span::styled("spawnscope top", bold),
         Span::raw(format!("  {followed}  {}  ", units::time(around.now))),
