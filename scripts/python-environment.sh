@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Creates target/venv with Perfetto's own protobuf classes, which check the trace export.
-# Optional, unless SPAWNSCOPE_TEST_REQUIRE names the need.
+# Creates target/venv with Perfetto's own protobuf classes, which check the trace export, and Prometheus' own parser, which checks
+# `record --metrics`. Optional, unless SPAWNSCOPE_TEST_REQUIRE names the needs.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 environment=target/venv
-if "$environment/bin/python" -c 'import perfetto.protos.perfetto.trace.perfetto_trace_pb2' 2>/dev/null; then
+needed='import perfetto.protos.perfetto.trace.perfetto_trace_pb2, prometheus_client.parser'
+if "$environment/bin/python" -c "$needed" 2>/dev/null; then
     exit 0
 fi
 python3 -m venv "$environment"
-"$environment/bin/pip" install --quiet --disable-pip-version-check perfetto protobuf
+"$environment/bin/pip" install --quiet --disable-pip-version-check perfetto protobuf prometheus_client

@@ -10,7 +10,7 @@
 //! 6. Single questions: [`callers`], [`alike`], [`concurrency`], [`select`], [`samples`], [`path_search`], [`failures`], [`drift`], [`waits`].
 //! 7. The wall: [`critical_path`], [`spent`], [`flame`], [`summary`], [`groups`], [`repeats`].
 //! 8. Predictions: [`replay`], [`whatif`], [`hanging`], [`removals`], [`principal`], [`advice`].
-//! 9. Everything about one recording: [`causes`], [`report`].
+//! 9. Everything about one recording: [`causes`], [`report`]; launches while they are recorded: [`live`].
 //! 10. Several recordings: [`diff`], and [`budgets`] for them.
 
 pub mod advice;
@@ -29,6 +29,7 @@ pub mod frames;
 pub mod groups;
 pub mod hanging;
 pub mod launch;
+pub mod live;
 pub mod path_search;
 pub mod phases;
 pub mod pieces;

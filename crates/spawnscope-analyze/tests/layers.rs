@@ -14,7 +14,7 @@ const MODULES: &str = "known compact grouped \
     callers alike concurrency select samples path_search failures drift waits \
     critical_path spent flame summary groups repeats \
     replay whatif hanging removals principal advice \
-    causes report \
+    causes report live \
     diff budgets";
 
 /// The modules of `advice`, from the lowest to the highest. `mod.rs` itself is above all of them.

@@ -1,6 +1,7 @@
 //! The rows of a recording as plain data: each table with its columns and the type of its rows. `schema.sql`, in the crate that stores and reads
 //! them, documents the columns and their units. No SQL here.
 
+mod news;
 mod references;
 
 use crate::event::{
@@ -10,6 +11,7 @@ use crate::event::{
 use crate::contradictions::Contradictions;
 use crate::table;
 use crate::table::Bits;
+pub use news::NewRows;
 pub use references::{FrameId, ObjectRef, StackId, TextId, Texts};
 
 /// A whole recording except its slices and samples, which are read separately because they are many.

@@ -15,7 +15,8 @@ use super::stacks::{NewStacks, Stacks};
 use super::tables::TextRow;
 use super::unfinished::{OrderedExec, Unfinished};
 use spawnscope_data::rows::{
-    ExecRow, FailedExecRow, LaunchRow, ObjectRef, ObjectRow, Origin, SampleRow, SliceRow, ThreadRow, WakerRow,
+    ExecRow, FailedExecRow, LaunchRow, NewRows, ObjectRef, ObjectRow, Origin, SampleRow, SliceRow, TextId, ThreadRow,
+    WakerRow,
 };
 
 /// Rows to write in one transaction.
@@ -41,10 +42,29 @@ pub(super) struct Batch {
     pub(super) slices: Vec<SliceRow>,
     /// New samples.
     pub(super) samples: Vec<SampleRow>,
+    /// Launches of which no more events are expected.
+    pub(super) finished: Vec<LaunchId>,
+    /// Later rows refer to no string before this one.
+    pub(super) oldest_text: TextId,
     /// The launch of the command, in the batch in which `note_root` was called.
     pub(super) root: Option<LaunchId>,
     /// The time of the latest event of the recording so far.
     pub(super) last: Nanos,
+}
+
+impl Batch {
+    /// Returns the rows that live views need. The others are dropped.
+    pub(super) fn into_news(self) -> NewRows {
+        NewRows {
+            recording: 0,
+            texts: self.texts.into_iter().map(|text| (text.id, text.bytes)).collect(),
+            oldest_text: self.oldest_text,
+            launches: self.launches,
+            execs: self.execs.into_iter().map(|exec| (exec.ordinal, exec.row)).collect(),
+            finished: self.finished,
+            last: self.last,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -147,6 +167,7 @@ impl Assembler {
             self.unfinished.retain(|_, launch| !launch.is_orphan());
             self.forget_orphans_above = Self::MANY_UNFINISHED.max(2 * self.unfinished.len());
         }
+        self.batch.oldest_text = self.interner.oldest();
         self.batch.texts = self.interner.take_new();
         self.batch.objects = self.objects.take_new();
         self.batch.stacks = self.stacks.take_new();
@@ -161,6 +182,7 @@ impl Assembler {
     }
 
     fn forget(&mut self, id: LaunchId) {
+        self.batch.finished.push(id);
         let pid = self.unfinished.remove(&id).and_then(|launch| launch.row.pid);
         if let Some(pid) = pid.filter(|pid| self.by_pid.get(pid) == Some(&id)) {
             self.by_pid.remove(&pid);
@@ -380,15 +402,17 @@ impl Assembler {
             // The row is in the file, unless the event of its creation was lost.
             self.batch.mentioned.insert(launch);
         }
+        // A thread may have left its CPU before time zero, where its wait is cut.
+        let off = self.relative(slice.off);
         let (wake_span, waker) = match &slice.wake {
-            Some(wake) => (Some(wake.at.since(slice.off)), Some(self.waker(&wake.by))),
+            Some(wake) => (Some(self.relative(wake.at).since(off)), Some(self.waker(&wake.by))),
             None => (None, None),
         };
         self.batch.slices.push(SliceRow {
             task,
-            off: self.relative(slice.off),
+            off,
             on_span: slice.on.map(|on| slice.off.since(on)),
-            off_span: back.map(|back| back.since(self.relative(slice.off))),
+            off_span: back.map(|back| back.since(off)),
             wake_span,
             reason: slice.left,
             syscall: slice.syscall.and_then(|syscall| u16::try_from(syscall.number).ok()),

@@ -105,6 +105,10 @@ impl Rows<'_> {
 
     /// Whether a process had more CPU time than fits into its life, or a longer set-up.
     fn has_too_much_time(&self, row: &LaunchRow) -> bool {
+        if row.origin == Origin::Existed {
+            // Its CPU time counts from its creation, which was before the recording.
+            return false;
+        }
         let Some(life) = row
             .zombie
             .or(row.exit)

@@ -27,6 +27,8 @@ pub(super) struct Interner {
     known: HashMap<Arc<[u8]>, Interned>,
     known_bytes: usize,
     next: u32,
+    /// The oldest string that is still known.
+    oldest: u32,
     new: Vec<TextRow>,
 }
 
@@ -41,6 +43,7 @@ impl Interner {
             known: HashMap::new(),
             known_bytes: 0,
             next: 0,
+            oldest: 0,
             new: Vec::new(),
         }
     }
@@ -62,6 +65,7 @@ impl Interner {
         if self.known.len() >= Self::MAX_KNOWN || self.known_bytes + text.len() > Self::MAX_KNOWN_BYTES {
             self.known.clear();
             self.known_bytes = 0;
+            self.oldest = self.next;
         }
         let id = TextId(self.next);
         // Four billion distinct strings would fill any disk first.
@@ -76,6 +80,11 @@ impl Interner {
         self.known.insert(given, interned);
         self.new.push(TextRow { id, bytes });
         interned
+    }
+
+    /// Returns the number of the oldest string that may be returned again.
+    pub(super) fn oldest(&self) -> TextId {
+        TextId(self.oldest)
     }
 
     /// Returns the strings that were new since the last call.

@@ -10,6 +10,7 @@ mod ends;
 mod error;
 mod fields;
 mod folder;
+mod follower;
 mod header;
 mod intern;
 mod limits;
@@ -34,6 +35,7 @@ pub mod writer;
 
 pub use ends::{Ending, Finished, Header};
 pub use error::RecordError;
+pub use follower::{Follower, Following, follow};
 pub use manner::{Manner, Memory};
 pub use open::is_recording;
 pub use reader::RecordingFile;

@@ -16,6 +16,7 @@ use spawnscope_system::owner::{self, Owner, OwnerGuard};
 use super::assemble::{Assembler, Batch};
 use super::destination::Destination;
 use super::error::RecordError;
+use super::follower::Follower;
 use super::manner::Manner;
 use super::redact::Redaction;
 use super::store::Store;
@@ -33,6 +34,7 @@ const END_PATIENCE: Duration = Duration::from_secs(10);
 enum Message {
     Events(Vec<Event>),
     Root(LaunchId),
+    Follow(Follower),
     Finish(Ending),
 }
 
@@ -100,6 +102,7 @@ impl Recorder {
             unwritten_events: 0,
             most_unwritten: manner.memory.most_unwritten(BATCH_EVENTS),
             due: None,
+            follower: None,
         };
         let thread = thread::Builder::new()
             .name("recorder".into())
@@ -121,6 +124,11 @@ impl Recorder {
     /// Sets which launch is the command.
     pub fn note_root(&self, root: LaunchId) {
         self.send_message(Message::Root(root));
+    }
+
+    /// Passes the rows of each batch, once it is in the file, to a follower. To be called before the first event is sent.
+    pub fn follow(&self, follower: Follower) {
+        self.send_message(Message::Follow(follower));
     }
 
     /// Returns the number of launches so far, including the command.
@@ -209,6 +217,8 @@ struct Writer {
     most_unwritten: usize,
     /// When to write the batch; `None` while it is empty.
     due: Option<Instant>,
+    /// Who gets the rows that are in the file.
+    follower: Option<Follower>,
 }
 
 impl Writer {
@@ -259,6 +269,10 @@ impl Writer {
         match message {
             Message::Root(root) => {
                 self.assembler.note_root(root);
+                Ok(())
+            }
+            Message::Follow(follower) => {
+                self.follower = Some(follower);
                 Ok(())
             }
             Message::Events(events) => self.take_events(&events),
@@ -315,7 +329,10 @@ impl Writer {
                 written => written?,
             }
             self.unwritten_events -= events;
-            self.unwritten.pop_front();
+            let written = self.unwritten.pop_front();
+            if let (Some(follower), Some((batch, _))) = (&self.follower, written) {
+                follower.hand_on(batch.into_news());
+            }
         }
         Ok(())
     }

@@ -96,8 +96,9 @@ impl Sample {
     }
 }
 
-const VERBS: [&str; 15] = [
+const VERBS: [&str; 16] = [
     "record",
+    "top",
     "report",
     "advise",
     "whatif",

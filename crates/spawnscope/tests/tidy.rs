@@ -124,7 +124,12 @@ fn is_profiler_source(path: &Path) -> bool {
 
 fn writes(line: &str) -> bool {
     // Width and kind of the terminal, and clap's question, write nothing.
-    let harmless = ["width(&io::stderr())", "width(&std::io::stderr())", "use_stderr()"];
+    let harmless = [
+        "width(&io::stderr())",
+        "width(&std::io::stderr())",
+        "use_stderr()",
+        "kept(stderr())",
+    ];
     let line = harmless
         .iter()
         .fold(line.to_owned(), |line, asks| line.replace(asks, ""));

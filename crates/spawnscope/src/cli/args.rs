@@ -10,6 +10,8 @@ mod html;
 mod identity;
 mod record;
 mod report;
+#[cfg(feature = "top")]
+mod top;
 mod whatif;
 mod window;
 
@@ -31,6 +33,8 @@ use self::record::RECORD_EXAMPLES;
 pub use self::record::{CollectorChoice, RecordArguments};
 use self::report::{ADVISE_EXAMPLES, REPORT_EXAMPLES};
 pub use self::report::{AdviseArguments, Grouping, ReportArguments};
+#[cfg(feature = "top")]
+pub use self::top::TopArguments;
 use self::whatif::WHATIF_EXAMPLES;
 pub use self::whatif::WhatifArguments;
 pub use self::window::WindowArguments;
@@ -54,6 +58,7 @@ const EXAMPLES: &str = "\
 Examples:
   spawnscope record -- ./configure          run a command, print a report
   spawnscope record -o ci.db -- make -j8    keep the recording in ci.db
+  spawnscope top -- make -j8                watch launches as they happen
   spawnscope report --by parent             which programs launch
   spawnscope advise                         what to change, and the saving
   spawnscope whatif --remove dirname        predict the wall without them
@@ -81,6 +86,13 @@ pub enum Verb {
     /// running.
     #[command(after_help = RECORD_EXAMPLES)]
     Record(RecordArguments),
+    /// Watch launches as they happen
+    ///
+    /// A list of the commands that are launched, with their number, failures and launch tax, and a tree of the processes that run. It is
+    /// redrawn four times a second. Launch tax is the time of all phases but `run`; it is known once a launch has ended.
+    #[cfg(feature = "top")]
+    #[command(after_help = top::EXAMPLES)]
+    Top(TopArguments),
     /// Report where the time of launches went
     ///
     /// The report fits on one screen; --full prints everything. Launch tax is the time of all phases but `run`, in which the program
@@ -353,6 +365,33 @@ fn seconds(text: &str) -> Result<Duration, String> {
     }
 }
 
+/// The smallest ring of `--keep`: an eighth of it is more than a busy machine writes before the recorder looks at its size again.
+const SMALLEST_RING: u64 = 16_000_000;
+
+fn size(text: &str) -> Result<u64, String> {
+    const UNITS: [(&str, u32, u64); 6] = [
+        ("MB", 2, 1000),
+        ("GB", 3, 1000),
+        ("TB", 4, 1000),
+        ("MiB", 2, 1024),
+        ("GiB", 3, 1024),
+        ("TiB", 4, 1024),
+    ];
+    let parts = UNITS.iter().find_map(|unit| Some((text.strip_suffix(unit.0)?, unit)));
+    let (number, (_, power, base)) = parts.ok_or_else(|| "needs a unit: 500MB, 1GB, 2GiB".to_owned())?;
+    let number: u64 = number
+        .parse()
+        .map_err(|_| "not a whole number with a unit".to_owned())?;
+    let bytes = base
+        .pow(*power)
+        .checked_mul(number)
+        .ok_or_else(|| "too large".to_owned())?;
+    if bytes < SMALLEST_RING {
+        return Err("must be at least 16MB".to_owned());
+    }
+    Ok(bytes)
+}
+
 fn phases() -> impl TypedValueParser<Value = Phase> {
     PossibleValuesParser::new(Phase::ALL.map(Phase::name)).try_map(|name| {
         let named = Phase::ALL.into_iter().find(|phase| phase.name() == name);
@@ -379,6 +418,15 @@ mod tests {
         };
         assert_eq!(record.command, ["ls", "-a", "--json"]);
         assert!(record.quiet && record.json.is_none() && !record.all);
+    }
+
+    #[test]
+    fn a_size_is_a_whole_number_with_a_unit() {
+        assert_eq!(size("1GB"), Ok(1_000_000_000));
+        assert_eq!(size("50MiB"), Ok(50 << 20));
+        for text in ["1", "GB", "1.5GB", "15MB", "-1GB", "99999999999TB", "1kB"] {
+            assert!(size(text).is_err(), "{text}");
+        }
     }
 
     #[test]

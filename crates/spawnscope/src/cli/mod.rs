@@ -18,16 +18,22 @@ mod html;
 mod identity;
 mod input;
 mod interrupts;
+mod living;
 mod manual;
+mod metrics;
 mod output;
 mod output_file;
 mod progress;
 mod record;
+mod recordings;
 mod report;
+mod ring;
 mod room;
 mod running;
 mod runs;
 mod session;
+#[cfg(feature = "top")]
+mod top;
 mod tree;
 mod viewer;
 mod whatif;
@@ -78,6 +84,8 @@ fn run(mut verb: Verb) -> Result<ExitCode> {
     let done = |result: Result<()>| result.map(|()| ExitCode::SUCCESS);
     match &verb {
         Verb::Record(arguments) => record::run(arguments),
+        #[cfg(feature = "top")]
+        Verb::Top(arguments) => top::run(arguments),
         Verb::Report(arguments) => done(report::run(arguments)),
         Verb::Advise(arguments) => done(advise::run(arguments)),
         Verb::Whatif(arguments) => done(whatif::run(arguments)),

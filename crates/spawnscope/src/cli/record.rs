@@ -12,9 +12,12 @@ use anyhow::{Context, Result, bail};
 
 use super::args::{DEFAULT_FILE, RecordArguments};
 use super::collectors;
+use super::metrics::{MetricsFile, MetricsWriter};
 use super::output::{line, print_message};
 use super::output_file::OutputFile;
 use super::progress::{self, Progress};
+use super::recordings::{Last, Recordings, Writing};
+use super::ring::Ring;
 use super::room::{self, Room};
 use super::running::RunningProcesses;
 use super::session::{Command, Outcome, Session};
@@ -28,9 +31,24 @@ use crate::held::{HeldCommand, Identity};
 use crate::owner::{Owner, act_as};
 use crate::process::pidfd;
 use crate::record::reader::Scope;
-use crate::record::{Ending, Finished, Header, Manner, RecordError, Recorder, Redaction};
+use crate::record::{Ending, Finished, Follower, Header, Manner, RecordError, Recorder, Redaction};
 use crate::signals::Signals;
 use crate::units;
+
+/// Who follows a recording live, and may end it.
+pub trait Watcher {
+    /// Returns what the recorder passes its rows to.
+    fn follower(&mut self, header: &Header) -> Follower;
+    /// Begins to show them: the collector is attached, and the command runs.
+    ///
+    /// # Errors
+    /// When they cannot be shown.
+    fn begin(&mut self) -> Result<()>;
+    /// Whether the recording should end.
+    fn has_quit(&self) -> bool;
+    /// Notes that a signal has ended the recording.
+    fn end_now(&self);
+}
 
 /// Runs the verb.
 ///
@@ -47,10 +65,23 @@ pub fn run(arguments: &RecordArguments) -> Result<ExitCode> {
 
 /// Records the command once.
 fn once(arguments: &RecordArguments, signals: &Signals) -> Result<ExitCode> {
+    watched(arguments, signals, None)
+}
+
+/// Records the command once. A watcher gets the rows, and may end the recording.
+///
+/// # Errors
+/// As for `run`.
+pub fn watched(
+    arguments: &RecordArguments,
+    signals: &Signals,
+    mut watcher: Option<&mut dyn Watcher>,
+) -> Result<ExitCode> {
     if arguments.command.is_empty() && arguments.pid.is_none() && !arguments.all {
         bail!("nothing to record: give a command (`spawnscope record -- CMD`), a process (-p PID) or the machine (-a)");
     }
     let json = json_file(arguments)?;
+    let metrics = metrics_file(arguments)?;
     let identity = identity_of_command(arguments)?;
     let held = hold(arguments, identity.clone(), signals)?;
     let terminal = progress::terminal(arguments.quiet, !arguments.command.is_empty());
@@ -65,14 +96,39 @@ fn once(arguments: &RecordArguments, signals: &Signals) -> Result<ExitCode> {
         memory: room.memory,
     };
     let followed = held.as_ref().map(HeldCommand::pid).or(arguments.pid.map(Pid));
-    let recorder = create(arguments, collector.as_ref(), followed, calibration, &manner)?;
+    let header = Header {
+        calibration,
+        ..header(arguments, collector.as_ref(), followed)?
+    };
+    let ring = ring(arguments, manner.owner.as_ref())?;
+    let file = ring.as_ref().map_or_else(|| arguments.output.clone(), Ring::current);
+    let recorder = create(arguments, &file, &header, &manner)?;
+    let (metrics, follower) = metrics.map(|file| file.start(&header)).transpose()?.unzip();
+    let follower = watcher.as_mut().map(|watcher| watcher.follower(&header)).or(follower);
+    if let Some(follower) = &follower {
+        recorder.follow(follower.clone());
+    }
     keep_out_of_git(arguments, manner.owner.as_ref());
     print_missing(collector.as_ref(), arguments.quiet);
     let (recorder, process, command, started) = release(held, arguments, recorder)?;
+    if let Some(watcher) = &mut watcher {
+        watcher.begin()?;
+    }
+    let owner = manner.owner.clone();
+    let writing = Writing {
+        header,
+        redaction: redaction(arguments),
+        manner,
+        follower,
+    };
+    let mut recordings = Recordings::new(recorder, &file, started, ring, writing);
     let mut session = Session {
         collector: collector.as_mut(),
-        recorder: &recorder,
+        recordings: &mut recordings,
         signals,
+        metrics: metrics.as_ref(),
+        losses_due: Instant::now(),
+        watcher: watcher.as_deref(),
         progress: Progress::new(terminal.is_some()),
         process,
         command,
@@ -84,7 +140,12 @@ fn once(arguments: &RecordArguments, signals: &Signals) -> Result<ExitCode> {
     let outcome = session.run()?;
     // The collector's buffers are not needed any more, and the report needs memory.
     drop(collector);
-    finish(arguments, recorder, &outcome, started, json, manner.owner.as_ref())
+    let end = End {
+        outcome: &outcome,
+        json,
+        metrics,
+    };
+    finish(arguments, recordings.into_last(), end, owner.as_ref())
 }
 
 /// Opens the file of `--json` before the command starts: a bad name must not cost a run.
@@ -93,6 +154,25 @@ fn json_file(arguments: &RecordArguments) -> Result<Option<File>> {
         bail!("--json and -o name the same file, {}", arguments.output.display());
     }
     arguments.json.as_deref().map(OutputFile::create).transpose()
+}
+
+/// Checks the file of `--metrics` before the command starts. Like other output files, it belongs to the user who called sudo.
+fn metrics_file(arguments: &RecordArguments) -> Result<Option<MetricsFile>> {
+    let Some(path) = &arguments.metrics else {
+        return Ok(None);
+    };
+    if *path == arguments.output {
+        bail!("--metrics and -o name the same file, {}", path.display());
+    }
+    let owner = identity::caller()?.map(|caller| caller.owner());
+    let file = MetricsFile::check(path, owner.as_ref(), arguments.metrics_commands.into())?;
+    if file.is_ignored() && !arguments.quiet {
+        print_message(&format!(
+            "node_exporter reads only files whose names end in .prom, not {}",
+            path.display()
+        ));
+    }
+    Ok(Some(file))
 }
 
 fn identity_of_command(arguments: &RecordArguments) -> Result<Option<Identity>> {
@@ -167,24 +247,9 @@ fn attach(
     collectors::attach(manner, follow, &settings)
 }
 
-fn create(
-    arguments: &RecordArguments,
-    collector: &dyn Collector,
-    followed: Option<Pid>,
-    calibration: Vec<Calibration>,
-    manner: &Manner,
-) -> Result<Recorder> {
-    let redaction = if arguments.no_redact {
-        Redaction::Keep
-    } else {
-        Redaction::Mask
-    };
-    let header = Header {
-        calibration,
-        ..header(arguments, collector, followed)?
-    };
+fn create(arguments: &RecordArguments, file: &Path, header: &Header, manner: &Manner) -> Result<Recorder> {
     let user = manner.owner.as_ref().map(|owner| owner.uid);
-    let created = Recorder::create(&arguments.output, &header, redaction, manner);
+    let created = Recorder::create(file, header, redaction(arguments), manner);
     created.with_context(|| match user {
         Some(user) => {
             format!(
@@ -193,6 +258,23 @@ fn create(
         }
         None => "failed to create the recording".to_owned(),
     })
+}
+
+fn redaction(arguments: &RecordArguments) -> Redaction {
+    if arguments.no_redact {
+        Redaction::Keep
+    } else {
+        Redaction::Mask
+    }
+}
+
+/// Opens the ring of `--keep`, and makes room in it.
+fn ring(arguments: &RecordArguments, owner: Option<&Owner>) -> Result<Option<Ring>> {
+    let Some(keep) = arguments.keep else { return Ok(None) };
+    let _acting = act_as(owner).context("failed to act as the owner of the recordings")?;
+    let ring = Ring::open(&arguments.output, keep)?;
+    ring.trim()?;
+    Ok(Some(ring))
 }
 
 /// Makes git ignore a default recording. A list that cannot be written is left alone without a message.
@@ -296,28 +378,39 @@ fn release(
     }
 }
 
+/// What is known when the session has ended.
+struct End<'a> {
+    outcome: &'a Outcome,
+    json: Option<File>,
+    metrics: Option<MetricsWriter>,
+}
+
 /// Closes the recording, prints the report, and returns the command's exit status. Failures of spawnscope are printed but do not replace
 /// the command's status.
-fn finish(
-    arguments: &RecordArguments,
-    recorder: Recorder,
-    outcome: &Outcome,
-    started: Nanos,
-    json: Option<File>,
-    owner: Option<&Owner>,
-) -> Result<ExitCode> {
+fn finish(arguments: &RecordArguments, last: Last, end: End<'_>, owner: Option<&Owner>) -> Result<ExitCode> {
+    let End { outcome, json, metrics } = end;
+    let arguments = &RecordArguments {
+        output: last.file.clone(),
+        ..arguments.clone()
+    };
     let end = outcome.recorded_until.unwrap_or_else(clock::now);
     let ended = outcome
         .collector_failure
         .as_ref()
         .map(|error| format!("failed: {error}"));
-    let written = recorder.finish(Ending {
-        wall: Some(end.since(started)),
+    let lost = last.lost(&outcome.lost);
+    let written = last.recorder.finish(Ending {
+        wall: Some(end.since(last.started)),
         ended: ended.unwrap_or_else(|| outcome.ended.to_owned()),
         allowed_cpus: outcome.allowed_cpus,
-        lost: outcome.lost.clone(),
+        lost,
     });
     let mut failed = outcome.has_failed || written.is_err();
+    // The recorder is finished, so the last rows are on their way.
+    if let Some(Err(error)) = metrics.map(MetricsWriter::finish) {
+        print_message(&line(format!("{error:#}")));
+        failed = true;
+    }
     match &written {
         Err(error) if !outcome.has_failed => print_message(&format!("the recording is incomplete: {}", line(error))),
         Ok(Finished::WithLog(log)) => print_message(&format!(
@@ -338,7 +431,14 @@ fn finish(
         {
             let launches = units::counted(launches, "launch", "launches");
             let ended = outcome.wait_status.map_or_else(String::new, exit::sentence);
-            print_message(&format!("recorded {launches} to {}{ended}", arguments.output.display()));
+            let earlier = match last.earlier {
+                0 => String::new(),
+                many => format!(", {} before it", units::counted(many as u64, "recording", "recordings")),
+            };
+            print_message(&format!(
+                "recorded {launches} to {}{earlier}{ended}",
+                arguments.output.display()
+            ));
         }
     }
     Ok(match (outcome.wait_status, failed) {

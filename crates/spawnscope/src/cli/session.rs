@@ -8,19 +8,24 @@ use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::interrupts::Interrupts;
+use super::metrics::MetricsWriter;
 use super::output::{line, print_message};
 use super::progress::Progress;
+use super::record::Watcher;
+use super::recordings::Recordings;
 use super::running::RunningProcesses;
 use crate::allowed_cpus::allowed_cpus;
 use crate::clock;
 use crate::collect::{CollectError, Collector};
 use crate::event::{EventKind, LaunchId, Loss, Nanos, Pid};
-use crate::record::writer::Recorder;
 use crate::signals::{Arrived, Signals};
 use crate::units;
 
 /// How often events are read from the ring buffer, which wakes us only when it fills up.
 const INTERVAL: Duration = Duration::from_millis(40);
+
+/// How often the count of lost events is read while recording, for `--metrics`.
+const LOSSES_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long to wait at the end of the recording for exited threads to leave their CPU.
 const MAX_SETTLING: Duration = Duration::from_millis(100);
@@ -30,9 +35,15 @@ pub struct Session<'a> {
     /// The source of events.
     pub collector: &'a mut dyn Collector,
     /// The destination of events.
-    pub recorder: &'a Recorder,
+    pub recordings: &'a mut Recordings,
     /// The recorder's signals.
     pub signals: &'a Signals,
+    /// The thread of `--metrics`.
+    pub metrics: Option<&'a MetricsWriter>,
+    /// When to pass the count of lost events to it.
+    pub losses_due: Instant,
+    /// Who follows the recording live.
+    pub watcher: Option<&'a dyn Watcher>,
     /// The spinner.
     pub progress: Progress,
     /// The command if there is one, else the followed process if there is one.
@@ -77,6 +88,8 @@ pub struct Outcome {
     pub lost: Vec<Loss>,
     /// Whether the recording ended early and the reason was printed.
     pub has_failed: bool,
+    /// Why the next recording of `--keep` could not begin.
+    rotation_failure: Option<String>,
     /// The collector's first error.
     pub collector_failure: Option<CollectError>,
 }
@@ -106,9 +119,17 @@ impl Session<'_> {
                 if self.is_to_leave(arrived, outcome.process_ended, &mut interrupts) {
                     outcome.ended = "interrupted";
                 }
+                if let Some(watcher) = self.watcher.filter(|_| arrived.is_to_end()) {
+                    watcher.end_now();
+                }
+            }
+            if self.watcher.is_some_and(Watcher::has_quit) {
+                outcome.ended = "interrupted";
             }
             if is_recording {
                 has_more = self.move_events(&mut outcome);
+                self.pass_losses_on();
+                self.rotate_if_full(&mut outcome);
                 self.stop_if_over(&mut outcome);
             }
             outcome.process_ended |= ready.process_ended;
@@ -231,21 +252,46 @@ impl Session<'_> {
             }
         }
         if !events.is_empty() {
-            self.recorder.send(events);
+            self.recordings.send(events);
         }
         let collector = &self.collector;
         self.progress
-            .tick(self.recorder.launches_so_far(), || collector.terminal_used());
+            .tick(self.recordings.launches_so_far(), || collector.terminal_used());
         has_more
+    }
+
+    /// With `--keep`, begins the next recording when the current one is full.
+    fn rotate_if_full(&mut self, outcome: &mut Outcome) {
+        if !self.recordings.is_full() {
+            return;
+        }
+        match self.collector.losses() {
+            Ok(lost) => {
+                let rotated = self.recordings.rotate(&lost);
+                outcome.rotation_failure = rotated.err().map(|error| format!("{error:#}"));
+            }
+            Err(error) => drop(outcome.collector_failure.get_or_insert(error)),
+        }
+    }
+
+    /// Tells the thread of `--metrics` how many events are lost so far. At the end, `stop_collecting` reports an error.
+    fn pass_losses_on(&mut self) {
+        let Some(metrics) = self.metrics.filter(|_| Instant::now() >= self.losses_due) else {
+            return;
+        };
+        self.losses_due = Instant::now() + LOSSES_INTERVAL;
+        if let Ok(lost) = self.collector.losses() {
+            metrics.note_lost(&lost);
+        }
     }
 
     /// Ends the recording at its deadline or on failure. A command is still waited for.
     fn stop_if_over(&mut self, outcome: &mut Outcome) {
-        let failure = match (&outcome.collector_failure, self.recorder.failure()) {
-            (Some(error), _) => Some(format!("failed to {error}")),
-            (None, Some(error)) => Some(error.to_string()),
-            (None, None) => None,
-        };
+        let of_collector = outcome.collector_failure.as_ref();
+        let failure = of_collector
+            .map(|error| format!("failed to {error}"))
+            .or_else(|| self.recordings.failure().map(|error| error.to_string()))
+            .or_else(|| outcome.rotation_failure.take());
         let reason = match &failure {
             Some(_) => "failed",
             None if self.deadline.is_some_and(|deadline| Instant::now() >= deadline) => "duration",
@@ -279,7 +325,12 @@ impl Session<'_> {
         let is_cut = self.waits_for_all && self.running.processes() > 0;
         outcome.recorded_until = outcome.last_ended.filter(|_| !is_cut).or(Some(until));
         match self.collector.losses() {
-            Ok(lost) => outcome.lost = lost,
+            Ok(lost) => {
+                if let Some(metrics) = self.metrics {
+                    metrics.note_lost(&lost);
+                }
+                outcome.lost = lost;
+            }
             Err(error) => drop(outcome.collector_failure.get_or_insert(error)),
         }
     }

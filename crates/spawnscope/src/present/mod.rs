@@ -12,9 +12,12 @@ pub mod lab;
 pub mod ndjson;
 pub mod otlp;
 pub mod perfetto;
+pub mod prometheus;
 pub mod summary;
 pub mod table;
 pub mod text;
+#[cfg(feature = "top")]
+pub mod top;
 pub mod tree;
 pub mod verdict;
 pub mod whatif;

@@ -47,6 +47,8 @@ pub enum Need {
     Fuse,
     /// Python with the classes of the PyPI package `perfetto`.
     Perfetto,
+    /// Python with the parser of the PyPI package `prometheus_client`.
+    Prometheus,
     /// The system's own Python, for Python workloads.
     Python,
     /// Permission to trace processes that are not descendants, as debuggers do.
@@ -86,6 +88,7 @@ impl Need {
         Need::Fanotify,
         Need::Fuse,
         Need::Perfetto,
+        Need::Prometheus,
         Need::Python,
         Need::Ptrace,
         Need::Gdb,
@@ -115,6 +118,7 @@ impl Need {
             Need::Fanotify => "fanotify",
             Need::Fuse => "fuse",
             Need::Perfetto => "perfetto",
+            Need::Prometheus => "prometheus",
             Need::Python => "python",
             Need::Ptrace => "ptrace",
             Need::Gdb => "gdb",
@@ -167,6 +171,7 @@ impl Need {
             Need::Perfetto => succeeds(
                 Command::new(python()).args(["-c", "import perfetto.protos.perfetto.trace.perfetto_trace_pb2"]),
             ),
+            Need::Prometheus => succeeds(Command::new(python()).args(["-c", "import prometheus_client.parser"])),
             Need::Bits32 => bits_32(),
             Need::Go => succeeds(Command::new("go").arg("version")),
             Need::Musl => succeeds(Command::new("musl-gcc").arg("--version")),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueEnum, ValueHint};
 
-use super::{DEFAULT_FILE, IdentityArguments, seconds};
+use super::{DEFAULT_FILE, IdentityArguments, seconds, size};
 
 /// Arguments of `record`.
 #[derive(Clone, Debug, Args)]
@@ -53,6 +53,15 @@ pub struct RecordArguments {
     /// Also write the report as JSON to FILE; /dev/fd/N is an open descriptor
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json: Option<PathBuf>,
+    /// Write a ring of recordings of at most SIZE (100MB, 2GiB) instead of one: FILE becomes FILE.1.db, FILE.2.db, ...; the oldest are deleted
+    #[arg(long, value_name = "SIZE", value_hint = ValueHint::Other, value_parser = size, conflicts_with_all = ["runs", "command", "json"])]
+    pub keep: Option<u64>,
+    /// Keep a Prometheus textfile of launches, failures and phases by command up to date while recording, for node_exporter
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "runs")]
+    pub metrics: Option<PathBuf>,
+    /// Maximum number of commands in --metrics; launches of any further command are counted as `other`
+    #[arg(long, value_name = "N", value_hint = ValueHint::Other, default_value_t = 50, requires = "metrics", value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub metrics_commands: u16,
     /// Print no report and no progress
     #[arg(short, long)]
     pub quiet: bool,
@@ -79,6 +88,8 @@ Examples:
   spawnscope record --wait-for-all -- ./start    include its daemons
   spawnscope record -p $(pidof -s nagios) --duration 60
   sudo spawnscope record -a --duration 10
+  sudo spawnscope record -a -q --keep 1GB -o /var/tmp/launches.db
+  spawnscope record -a --metrics /var/lib/node_exporter/spawnscope.prom
 
 With root, or the capabilities CAP_BPF and CAP_PERFMON, eBPF collects. Without
 them, ptrace collects, which sees less, and -p and -a fail. Where ptrace is

@@ -1,0 +1,196 @@
+//! What a live view shows: the commands launched so far with their costs, and the processes that run as a tree. Memory is bounded by the
+//! number of processes and a number of commands.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
+
+use super::{EndedLaunch, LiveLaunches, OTHER, Process};
+use crate::phases::Phase;
+use spawnscope_data::event::{LaunchId, Missing, Nanos, Pid};
+use spawnscope_data::rows::NewRows;
+
+/// Commands with rows of their own. The launches of all others share one.
+const MOST_COMMANDS: usize = 1000;
+/// Latest launches that are kept of each command.
+const RECENT: usize = 8;
+
+/// The state of a live view.
+#[derive(Debug)]
+pub struct LiveBoard {
+    live: LiveLaunches,
+    commands: HashMap<Vec<u8>, Sums>,
+}
+
+/// The figures of a command.
+#[derive(Debug, Default)]
+struct Sums {
+    count: u64,
+    failures: u64,
+    tax: Option<Nanos>,
+    phases: [Nanos; Phase::ALL.len()],
+    recent: VecDeque<Arc<EndedLaunch>>,
+}
+
+/// A command as it is listed.
+#[derive(Clone, Debug)]
+pub struct CommandLine {
+    /// Its name: `(bash)` is a fork of bash.
+    pub command: Vec<u8>,
+    /// Launches that have ended.
+    pub count: u64,
+    /// Launches of it that run.
+    pub running: u64,
+    /// Launches that failed.
+    pub failures: u64,
+    /// Launch tax of those that have ended. `None` when it is unknown for all.
+    pub tax: Option<Nanos>,
+    /// The phase other than `run` that took longest.
+    pub largest: Option<Phase>,
+    /// The latest launches, newest first.
+    pub recent: Vec<Arc<EndedLaunch>>,
+}
+
+/// A process that runs, as it is listed.
+#[derive(Clone, Debug)]
+pub struct ProcessLine {
+    /// Its number in the recording.
+    pub id: LaunchId,
+    /// The process that launched it.
+    pub parent: Option<LaunchId>,
+    /// How many of its ancestors are listed above it.
+    pub depth: usize,
+    /// Its pid.
+    pub pid: Option<Pid>,
+    /// The name it is counted under.
+    pub command: Vec<u8>,
+    /// The arguments of its last exec, each terminated by NUL.
+    pub argv: Vec<u8>,
+    /// When it began. `None` if it existed before.
+    pub birth: Option<Nanos>,
+    /// Processes that it has launched.
+    pub launched: u64,
+}
+
+/// Everything that a live view shows at one moment.
+#[derive(Clone, Debug, Default)]
+pub struct Snapshot {
+    /// Launches that began.
+    pub started: u64,
+    /// Launches that have not ended.
+    pub running: u64,
+    /// The commands, in no order.
+    pub commands: Vec<CommandLine>,
+    /// Launches that run, and processes that existed before and have launched others: parents before their children.
+    pub processes: Vec<ProcessLine>,
+}
+
+impl LiveBoard {
+    /// `missing` is what the collector cannot see on this machine.
+    #[must_use]
+    pub fn new(missing: Vec<Missing>) -> LiveBoard {
+        LiveBoard {
+            live: LiveLaunches::new(missing),
+            commands: HashMap::new(),
+        }
+    }
+
+    /// Applies the rows of a batch.
+    pub fn apply(&mut self, rows: NewRows) {
+        for launch in self.live.apply(rows) {
+            let has_row = self.commands.len() < MOST_COMMANDS || self.commands.contains_key(&launch.command);
+            let name = if has_row { &launch.command } else { OTHER.as_bytes() };
+            self.commands.entry(name.to_vec()).or_default().add(launch);
+        }
+    }
+
+    /// Returns what there is to show now.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        let mut running: HashMap<Vec<u8>, u64> = HashMap::new();
+        for process in self.live.processes().filter(|process| process.is_launch()) {
+            *running.entry(process.label()).or_default() += 1;
+        }
+        let mut commands: Vec<CommandLine> = self.commands.iter().map(|(name, sums)| sums.line(name)).collect();
+        for line in &mut commands {
+            line.running = running.remove(&line.command).unwrap_or(0);
+        }
+        let only_running = running.into_iter().map(|(command, running)| CommandLine {
+            running,
+            ..Sums::default().line(&command)
+        });
+        commands.extend(only_running);
+        Snapshot {
+            started: self.live.started(),
+            running: self.live.running() as u64,
+            commands,
+            processes: self.processes(),
+        }
+    }
+
+    /// Returns the processes, each after its parent, and siblings in the order of creation.
+    fn processes(&self) -> Vec<ProcessLine> {
+        let mut children: HashMap<Option<LaunchId>, Vec<&Process>> = HashMap::new();
+        let is_shown = |process: &&Process| process.is_launch() || process.launched > 0;
+        for process in self.live.processes().filter(is_shown) {
+            // A parent that has ended is not listed.
+            let parent = process.parent().filter(|parent| self.live.process(*parent).is_some());
+            children.entry(parent).or_default().push(process);
+        }
+        for siblings in children.values_mut() {
+            // Taken from the end.
+            siblings.sort_unstable_by_key(|process| std::cmp::Reverse(process.id()));
+        }
+        let mut pending = vec![children.remove(&None).unwrap_or_default()];
+        let mut lines = Vec::new();
+        while let Some(siblings) = pending.last_mut() {
+            let Some(process) = siblings.pop() else {
+                pending.pop();
+                continue;
+            };
+            lines.push(line_of(process, pending.len() - 1));
+            pending.extend(children.remove(&Some(process.id())));
+        }
+        lines
+    }
+}
+
+fn line_of(process: &Process, depth: usize) -> ProcessLine {
+    ProcessLine {
+        id: process.id(),
+        parent: process.parent(),
+        depth,
+        pid: process.pid(),
+        command: process.label(),
+        argv: process.argv().to_vec(),
+        birth: process.birth().filter(|_| process.is_launch()),
+        launched: process.launched,
+    }
+}
+
+impl Sums {
+    fn add(&mut self, launch: EndedLaunch) {
+        self.count += 1;
+        self.failures += u64::from(launch.has_failed());
+        if let Some(tax) = launch.tax {
+            self.tax = Some(Nanos(self.tax.unwrap_or_default().0 + tax.0));
+        }
+        for (phase, time) in launch.phases.iter().flat_map(|phases| phases.iter()) {
+            self.phases[phase as usize].0 += time.unwrap_or_default().0;
+        }
+        self.recent.truncate(RECENT - 1);
+        self.recent.push_front(Arc::new(launch));
+    }
+
+    fn line(&self, name: &[u8]) -> CommandLine {
+        let largest = Phase::TAX.into_iter().max_by_key(|phase| self.phases[*phase as usize]);
+        CommandLine {
+            command: name.to_vec(),
+            count: self.count,
+            running: 0,
+            failures: self.failures,
+            tax: self.tax,
+            largest: largest.filter(|phase| self.phases[*phase as usize].0 > 0),
+            recent: self.recent.iter().cloned().collect(),
+        }
+    }
+}

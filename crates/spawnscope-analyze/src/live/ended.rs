@@ -1,0 +1,150 @@
+//! Launches that have ended, with the name and the phases that reports give them: their rows become a small recording, and `tree` joins it.
+
+use std::sync::Arc;
+
+use super::process::Process;
+use crate::launch::{Launch, Outcome};
+use crate::phases::PhaseTimes;
+use crate::tree::Forest;
+use spawnscope_data::contradictions::Contradictions;
+use spawnscope_data::event::{LaunchId, Missing, Nanos, Pid};
+use spawnscope_data::rows::{ExecRow, Info, LaunchRow, Origin, Recording, Scope, Texts};
+
+/// A launch that has ended.
+#[derive(Clone, Debug)]
+pub struct EndedLaunch {
+    /// Its number in the recording.
+    pub id: LaunchId,
+    /// Its pid.
+    pub pid: Option<Pid>,
+    /// The process that requested it.
+    pub parent: Option<LaunchId>,
+    /// The name it is counted under: `(bash)` for a fork of bash.
+    pub command: Vec<u8>,
+    /// The arguments of its last exec, each terminated by NUL.
+    pub argv: Arc<[u8]>,
+    /// Whether it is a fork that never execs.
+    pub is_fork_without_exec: bool,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// Wall time by phase. `None` if its end was lost.
+    pub phases: Option<PhaseTimes>,
+    /// Launch tax: all phases except `run`.
+    pub tax: Option<Nanos>,
+    /// Wall time from the parent's call to the reaping.
+    pub total: Option<Nanos>,
+}
+
+impl EndedLaunch {
+    /// Whether it exited with a status other than 0 or was killed.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        match self.outcome {
+            Outcome::Code(code) => code != 0,
+            Outcome::Signal { .. } => true,
+            Outcome::Running | Outcome::Unknown => false,
+        }
+    }
+}
+
+/// Joins the rows of processes that have ended.
+pub(super) fn ended(processes: &[Process], missing: &[Missing]) -> Vec<EndedLaunch> {
+    let mut recording = empty(missing);
+    for (place, process) in (0..).zip(processes) {
+        add(&mut recording, place, process);
+    }
+    let forest = Forest::grow(&recording);
+    // `add` has numbered each launch after a stand-in for its parent.
+    let launches = forest.launches.iter().skip(1).step_by(2);
+    let pairs = launches.zip(processes);
+    pairs.map(|(launch, process)| describe(launch, process)).collect()
+}
+
+fn describe(launch: &Launch<'_>, process: &Process) -> EndedLaunch {
+    let is_known = !launch.is_unfinished() && !process.is_cut;
+    let last = process.execs.values().next_back();
+    EndedLaunch {
+        id: process.row.id,
+        pid: process.row.pid,
+        parent: process.row.parent,
+        command: launch.command.label(),
+        argv: last.map(|exec| Arc::clone(&exec.argv)).unwrap_or_default(),
+        is_fork_without_exec: launch.is_fork_without_exec(),
+        outcome: if launch.is_unfinished() {
+            Outcome::Unknown
+        } else {
+            launch.outcome
+        },
+        phases: is_known.then(|| launch.phases.clone()),
+        tax: launch.tax().filter(|_| is_known),
+        total: launch
+            .start()
+            .zip(launch.end())
+            .filter(|_| is_known)
+            .map(|(start, end)| end.since(start)),
+    }
+}
+
+/// Adds a process and a stand-in for its parent, which has the name that forks of it are counted under: the parent itself may have ended, or
+/// run another program by now.
+fn add(recording: &mut Recording, place: u64, process: &Process) {
+    let (parent, id) = (LaunchId(2 * place + 1), LaunchId(2 * place + 2));
+    let name = recording.texts.push(&process.born_as);
+    recording.launches.push(LaunchRow {
+        id: parent,
+        origin: Origin::Existed,
+        name: Some(name),
+        ..LaunchRow::default()
+    });
+    recording.launches.push(LaunchRow {
+        id,
+        parent: process.row.parent.map(|_| parent),
+        name: process.row.name.map(|_| name),
+        script_stack: None,
+        native_stack: None,
+        ..process.row.clone()
+    });
+    for exec in process.execs.values() {
+        let path = recording.texts.push(&exec.path);
+        recording.execs.push(ExecRow {
+            launch: id,
+            path,
+            // Nothing reads these from here.
+            argv: path,
+            interpreter: None,
+            cwd: None,
+            ..exec.row.clone()
+        });
+    }
+}
+
+fn empty(missing: &[Missing]) -> Recording {
+    Recording {
+        info: Info {
+            version: String::new(),
+            collector: String::new(),
+            scope: Scope::System,
+            command: Vec::new(),
+            cpus: 1,
+            allowed_cpus: None,
+            arch: String::new(),
+            started_unix_ns: 0,
+            root: None,
+            last: Nanos(0),
+            wall: None,
+            is_live: true,
+            ended: None,
+            missing: missing.to_vec(),
+            lost: Vec::new(),
+            contradictions: Contradictions::default(),
+        },
+        launches: Vec::new(),
+        execs: Vec::new(),
+        failed_execs: Vec::new(),
+        objects: Vec::new(),
+        frames: Vec::new(),
+        stacks: Vec::new(),
+        texts: Texts::default(),
+        calibration: Vec::new(),
+    }
+}

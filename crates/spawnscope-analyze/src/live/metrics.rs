@@ -1,0 +1,141 @@
+//! Counts and histograms of launches by command since the start of a recording, as a monitoring system reads them. The number of commands is
+//! bounded; the launches of all others are counted together.
+
+use std::collections::BTreeMap;
+
+use super::EndedLaunch;
+use crate::phases::Phase;
+use spawnscope_data::event::Nanos;
+
+/// The command that stands for all that have no row of their own.
+pub const OTHER: &str = "other";
+
+/// The upper ends of the buckets, from 100 µs to 10 s. They are fixed, so that histograms of all machines and times can be added.
+pub const BUCKETS: [Nanos; 11] = [
+    Nanos(100_000),
+    Nanos(250_000),
+    Nanos(500_000),
+    Nanos(1_000_000),
+    Nanos(2_500_000),
+    Nanos(5_000_000),
+    Nanos(10_000_000),
+    Nanos(50_000_000),
+    Nanos(250_000_000),
+    Nanos(1_000_000_000),
+    Nanos(10_000_000_000),
+];
+
+/// How many durations fell into each bucket.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Histogram {
+    /// By bucket, not cumulative; the last counts what is above all.
+    counts: [u64; BUCKETS.len() + 1],
+    /// Sum of all durations.
+    pub sum: Nanos,
+}
+
+impl Histogram {
+    fn observe(&mut self, duration: Nanos) {
+        let bucket = BUCKETS.partition_point(|end| *end < duration);
+        self.counts[bucket] += 1;
+        self.sum.0 = self.sum.0.saturating_add(duration.0);
+    }
+
+    /// Returns how many durations there are.
+    #[must_use]
+    pub fn count(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// Iterates over the buckets: their upper end, and how many durations are at most that.
+    pub fn cumulative(&self) -> impl Iterator<Item = (Nanos, u64)> + '_ {
+        let counts = self.counts.iter().scan(0, |sum, count| {
+            *sum += count;
+            Some(*sum)
+        });
+        BUCKETS.into_iter().zip(counts)
+    }
+}
+
+/// The figures of one command.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CommandMetrics {
+    /// Launches that have ended.
+    pub launches: u64,
+    /// Those that exited with a status other than 0 or were killed.
+    pub failures: u64,
+    /// Those that never executed a program.
+    pub forks_without_exec: u64,
+    phases: [Histogram; Phase::ALL.len()],
+}
+
+impl CommandMetrics {
+    /// Iterates over the phases that some launch had.
+    pub fn phases(&self) -> impl Iterator<Item = (Phase, &Histogram)> {
+        let phases = Phase::ALL.into_iter().zip(&self.phases);
+        phases.filter(|(_, histogram)| histogram.count() > 0)
+    }
+
+    fn add(&mut self, launch: &EndedLaunch) {
+        self.launches += 1;
+        self.failures += u64::from(launch.has_failed());
+        self.forks_without_exec += u64::from(launch.is_fork_without_exec);
+        let Some(phases) = &launch.phases else { return };
+        for (phase, time) in phases.iter().filter(|(phase, _)| phases.has(*phase)) {
+            if let Some(time) = time {
+                self.phases[phase as usize].observe(time);
+            }
+        }
+    }
+}
+
+/// The figures of all commands.
+#[derive(Debug)]
+pub struct LaunchMetrics {
+    most_commands: usize,
+    commands: BTreeMap<String, CommandMetrics>,
+}
+
+impl LaunchMetrics {
+    /// The first `most_commands` commands get a row each. A command keeps its row: a counter must not decrease.
+    #[must_use]
+    pub fn new(most_commands: usize) -> LaunchMetrics {
+        LaunchMetrics {
+            most_commands,
+            commands: BTreeMap::new(),
+        }
+    }
+
+    /// Adds a launch that has ended. `command` is its name as the output shows it: two names that look alike share a row.
+    pub fn add(&mut self, command: String, launch: &EndedLaunch) {
+        let others = usize::from(self.commands.contains_key(OTHER));
+        let has_room = self.commands.len() - others < self.most_commands;
+        let row = if has_room || self.commands.contains_key(&command) {
+            command
+        } else {
+            OTHER.to_owned()
+        };
+        self.commands.entry(row).or_default().add(launch);
+    }
+
+    /// Iterates over the commands by name.
+    pub fn commands(&self) -> impl Iterator<Item = (&str, &CommandMetrics)> + Clone {
+        self.commands.iter().map(|(name, metrics)| (name.as_str(), metrics))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_duration_is_counted_in_the_first_bucket_that_holds_it_and_in_all_above() {
+        let mut histogram = Histogram::default();
+        for duration in [0, 100_000, 100_001, 20_000_000_000] {
+            histogram.observe(Nanos(duration));
+        }
+        let cumulative: Vec<u64> = histogram.cumulative().map(|(_, count)| count).collect();
+        assert_eq!(cumulative, [2, 3, 3, 3, 3, 3, 3, 3, 3, 3, 3]);
+        assert_eq!((histogram.count(), histogram.sum), (4, Nanos(20_000_200_001)));
+    }
+}

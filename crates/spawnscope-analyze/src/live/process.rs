@@ -1,0 +1,135 @@
+//! A process that runs: its row, its execs, and the program that it started as.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::launch::base_name;
+use spawnscope_data::event::{LaunchId, Nanos, Pid};
+use spawnscope_data::rows::{ExecRow, LaunchRow, Origin};
+
+/// Execs that are kept of one process. One with more has unknown phases: some programs exec themselves forever.
+const MOST_EXECS: usize = 64;
+
+/// A process that runs.
+#[derive(Debug)]
+pub struct Process {
+    pub(super) row: LaunchRow,
+    /// By recording, and position there.
+    pub(super) execs: BTreeMap<(u32, i64), KeptExec>,
+    /// Whether execs were dropped, or the process lived on into another recording: its phases are unknown.
+    pub(super) is_cut: bool,
+    /// Whether it was launched in an earlier recording than the current one.
+    pub(super) is_of_earlier: bool,
+    /// Processes that it has launched.
+    pub(super) launched: u64,
+    /// The name of the program that it is a copy of.
+    pub(super) born_as: Arc<[u8]>,
+}
+
+/// A successful exec with its strings.
+#[derive(Debug)]
+pub(super) struct KeptExec {
+    pub(super) row: ExecRow,
+    pub(super) path: Arc<[u8]>,
+    pub(super) argv: Arc<[u8]>,
+}
+
+impl Process {
+    pub(super) fn new(row: LaunchRow) -> Process {
+        Process {
+            row,
+            execs: BTreeMap::new(),
+            is_cut: false,
+            is_of_earlier: false,
+            launched: 0,
+            born_as: Arc::from(*b"?"),
+        }
+    }
+
+    /// Takes a changed row. If the process was launched in an earlier recording, the row says only how it ends.
+    pub(super) fn update(&mut self, row: LaunchRow) {
+        if !self.is_of_earlier {
+            self.row = row;
+            return;
+        }
+        self.row.exit = row.exit.or(self.row.exit);
+        self.row.zombie = row.zombie.or(self.row.zombie);
+        self.row.wait_status = row.wait_status.or(self.row.wait_status);
+    }
+
+    /// Notes that another recording begins. It knows the process as one that existed before, and has another time zero.
+    pub(super) fn live_on(&mut self) {
+        (self.is_cut, self.is_of_earlier) = (true, true);
+    }
+
+    /// Whether it has ended, and no reaping will be seen: the parent of the command is the recorder, and a recording does not know whose
+    /// children the processes are that existed before it.
+    pub(super) fn has_ended_unreaped(&self) -> bool {
+        let is_not_reaped = self.row.origin == Origin::Command || self.is_of_earlier;
+        is_not_reaped && self.row.zombie.is_some()
+    }
+
+    pub(super) fn take_exec(&mut self, ordinal: (u32, i64), path: Arc<[u8]>, argv: Arc<[u8]>, row: ExecRow) {
+        self.execs.insert(ordinal, KeptExec { row, path, argv });
+        if self.execs.len() > MOST_EXECS {
+            self.execs.pop_first();
+            self.is_cut = true;
+        }
+    }
+
+    /// Returns its number in the recording.
+    #[must_use]
+    pub fn id(&self) -> LaunchId {
+        self.row.id
+    }
+
+    /// Returns its pid.
+    #[must_use]
+    pub fn pid(&self) -> Option<Pid> {
+        self.row.pid
+    }
+
+    /// Returns the process that launched it, even if that one has ended.
+    #[must_use]
+    pub fn parent(&self) -> Option<LaunchId> {
+        self.row.parent
+    }
+
+    /// Returns when its parent called for it, or else when it existed.
+    #[must_use]
+    pub fn birth(&self) -> Option<Nanos> {
+        self.row.create.or(self.row.created)
+    }
+
+    /// Whether it is a launch. A process that existed before the recording is not.
+    #[must_use]
+    pub fn is_launch(&self) -> bool {
+        self.row.origin != Origin::Existed
+    }
+
+    /// Returns the name it is counted under: `(bash)` for a fork of bash.
+    #[must_use]
+    pub fn label(&self) -> Vec<u8> {
+        match self.execs.values().next_back() {
+            Some(exec) => base_name(&exec.path).to_vec(),
+            None if self.is_launch() && self.row.parent.is_some() => [b"(", &*self.born_as, b")"].concat(),
+            None => self.born_as.to_vec(),
+        }
+    }
+
+    /// Returns the arguments of its last exec, each terminated by NUL; empty if it has none.
+    #[must_use]
+    pub fn argv(&self) -> &[u8] {
+        self.execs.values().next_back().map_or(&[], |exec| &exec.argv)
+    }
+
+    /// Returns the program that it ran at an instant, or its last one when the instant is unknown.
+    pub(super) fn program_at(&self, at: Option<Nanos>) -> Arc<[u8]> {
+        let is_entered = |exec: &&KeptExec| {
+            let entered = exec.row.enter.or(exec.row.returned);
+            entered.zip(at).is_none_or(|(entered, at)| entered <= at)
+        };
+        let program = self.execs.values().rfind(is_entered);
+        program.map_or_else(|| Arc::clone(&self.born_as), |exec| base_name(&exec.path).into())
+    }
+}

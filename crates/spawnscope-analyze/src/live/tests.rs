@@ -1,0 +1,298 @@
+//! Rows that a recorder writes, batch by batch, and what is known of the launches after each.
+
+use super::*;
+use crate::launch::Outcome;
+use crate::phases::Phase;
+use spawnscope_data::event::Nanos;
+use spawnscope_data::rows::ExecRow;
+
+const SHELL: LaunchId = LaunchId(1);
+
+fn texts(texts: &[&str]) -> Vec<(TextId, Arc<[u8]>)> {
+    (0..)
+        .map(TextId)
+        .zip(texts.iter().map(|text| text.as_bytes().into()))
+        .collect()
+}
+
+/// A shell that existed before, in the first batch of a recording with these strings.
+fn with_shell(all: &[&str]) -> LiveLaunches {
+    let mut live = LiveLaunches::new(Vec::new());
+    let shell = LaunchRow {
+        id: SHELL,
+        origin: Origin::Existed,
+        created: Some(Nanos(0)),
+        name: Some(TextId(0)),
+        ..LaunchRow::default()
+    };
+    live.apply(NewRows {
+        texts: texts(all),
+        launches: vec![shell],
+        ..NewRows::default()
+    });
+    live
+}
+
+/// A launch by `parent` at 1000, all of whose phases without an exec take 100.
+fn launch(id: u64, parent: LaunchId) -> LaunchRow {
+    LaunchRow {
+        id: LaunchId(id),
+        parent: Some(parent),
+        origin: Origin::Launched,
+        create: Some(Nanos(1000)),
+        created: Some(Nanos(1100)),
+        first_run: Some(Nanos(1200)),
+        ..LaunchRow::default()
+    }
+}
+
+fn end(row: &mut LaunchRow, status: i32) {
+    row.exit = Some(Nanos(2000));
+    row.zombie = Some(Nanos(2100));
+    row.reaped = Some(Nanos(2300));
+    row.wait_status = Some(status);
+}
+
+fn exec(launch: u64, enter: u64, path: u32) -> ExecRow {
+    ExecRow {
+        launch: LaunchId(launch),
+        enter: Some(Nanos(enter)),
+        returned: Some(Nanos(enter + 50)),
+        load_end: Some(Nanos(enter + 90)),
+        has_loader: Some(true),
+        path: TextId(path),
+        ..ExecRow::default()
+    }
+}
+
+#[test]
+fn a_launch_ends_with_the_name_and_the_phases_of_reports() {
+    let mut live = with_shell(&["bash", "/bin/sed"]);
+    let mut row = launch(2, SHELL);
+    let running = live.apply(NewRows {
+        launches: vec![row.clone()],
+        ..NewRows::default()
+    });
+    assert!(running.is_empty());
+    assert_eq!((live.started(), live.running()), (1, 1));
+    assert_eq!(live.process(LaunchId(2)).unwrap().label(), b"(bash)");
+
+    end(&mut row, 0x200);
+    let ended = live.apply(NewRows {
+        launches: vec![row],
+        execs: vec![(1, exec(2, 1300, 1))],
+        finished: vec![LaunchId(2)],
+        ..NewRows::default()
+    });
+    let [ended] = ended.as_slice() else { panic!("{ended:?}") };
+    assert_eq!(ended.command, b"sed");
+    assert_eq!(ended.outcome, Outcome::Code(2));
+    assert!(ended.has_failed() && !ended.is_fork_without_exec);
+    let phases = ended.phases.as_ref().unwrap();
+    let times = Phase::ALL.map(|phase| phases.get(phase).unwrap().0);
+    assert_eq!(times, [100, 100, 100, 50, 40, 610, 100, 200]);
+    assert_eq!((ended.tax, ended.total), (Some(Nanos(690)), Some(Nanos(1300))));
+    assert_eq!((live.started(), live.running()), (1, 0));
+}
+
+#[test]
+fn a_fork_has_the_name_of_the_program_that_its_parent_ran_then() {
+    let mut live = with_shell(&["bash", "/usr/bin/python3", "/bin/dash"]);
+    let mut parent = launch(2, SHELL);
+    let mut fork = launch(3, LaunchId(2));
+    fork.create = Some(Nanos(1500));
+    end(&mut parent, 0);
+    end(&mut fork, 9);
+    // Parent and child end in the same batch, and the parent has executed another program since.
+    let ended = live.apply(NewRows {
+        launches: vec![fork, parent],
+        execs: vec![(1, exec(2, 1300, 1)), (2, exec(2, 1800, 2))],
+        finished: vec![LaunchId(3), LaunchId(2)],
+        ..NewRows::default()
+    });
+    let names: Vec<&[u8]> = ended.iter().map(|ended| &*ended.command).collect();
+    assert_eq!(names, [b"(python3)".as_slice(), b"dash"]);
+    let [fork, _] = ended.as_slice() else { panic!() };
+    assert!(fork.is_fork_without_exec && fork.has_failed());
+    assert!(!fork.phases.as_ref().unwrap().has(Phase::Exec));
+}
+
+#[test]
+fn a_launch_whose_end_was_lost_has_no_phases() {
+    let mut live = with_shell(&["bash"]);
+    let ended = live.apply(NewRows {
+        launches: vec![launch(2, SHELL)],
+        finished: vec![LaunchId(2)],
+        ..NewRows::default()
+    });
+    let [ended] = ended.as_slice() else { panic!("{ended:?}") };
+    assert_eq!((ended.outcome, ended.has_failed()), (Outcome::Unknown, false));
+    assert!(ended.phases.is_none() && ended.tax.is_none() && ended.total.is_none());
+}
+
+#[test]
+fn the_command_ends_without_being_reaped_and_ends_once() {
+    let mut live = LiveLaunches::new(Vec::new());
+    let mut row = LaunchRow {
+        id: SHELL,
+        origin: Origin::Command,
+        created: Some(Nanos(10)),
+        exit: Some(Nanos(900)),
+        ..LaunchRow::default()
+    };
+    let mut batch = |row: &LaunchRow| {
+        live.apply(NewRows {
+            launches: vec![row.clone()],
+            ..NewRows::default()
+        })
+    };
+    assert!(batch(&row).is_empty());
+    row.zombie = Some(Nanos(1000));
+    row.wait_status = Some(0);
+    assert_eq!(batch(&row).len(), 1);
+    assert!(batch(&row).is_empty(), "a late event");
+    assert_eq!((live.started(), live.running()), (1, 0));
+}
+
+#[test]
+fn a_launch_that_lives_into_the_next_recording_is_counted_once_without_phases() {
+    let mut live = with_shell(&["bash", "/bin/sleep"]);
+    let mut zombie = launch(3, SHELL);
+    end(&mut zombie, 0);
+    zombie.reaped = None;
+    let first = live.apply(NewRows {
+        launches: vec![launch(2, SHELL), zombie],
+        execs: vec![(1, exec(2, 1300, 1))],
+        ..NewRows::default()
+    });
+    assert!(first.is_empty(), "neither was reaped");
+    // The next recording numbers strings anew, and does not know when the process was launched.
+    let mut row = LaunchRow {
+        id: LaunchId(2),
+        origin: Origin::Existed,
+        created: Some(Nanos(0)),
+        name: Some(TextId(0)),
+        ..LaunchRow::default()
+    };
+    let mut batch = |row: &LaunchRow, texts| {
+        live.apply(NewRows {
+            recording: 1,
+            texts,
+            launches: vec![row.clone()],
+            ..NewRows::default()
+        })
+    };
+    let gone = batch(&row, texts(&["sleep"]));
+    assert_eq!(
+        gone.iter().map(|gone| gone.id).collect::<Vec<_>>(),
+        [LaunchId(3)],
+        "it does not live any more"
+    );
+    end(&mut row, 9);
+    row.reaped = None;
+    let ended = batch(&row, Vec::new());
+    let [ended] = ended.as_slice() else { panic!("{ended:?}") };
+    assert_eq!(ended.command, b"sleep");
+    assert!(ended.has_failed() && ended.phases.is_none() && ended.total.is_none());
+    assert!(batch(&row, Vec::new()).is_empty(), "a late event");
+    assert_eq!((live.started(), live.running()), (2, 0));
+}
+
+#[test]
+fn late_events_and_processes_that_existed_are_not_launches() {
+    let mut live = with_shell(&["bash"]);
+    let late = LaunchRow {
+        id: LaunchId(7),
+        ..LaunchRow::default()
+    };
+    let ended = live.apply(NewRows {
+        launches: vec![late],
+        finished: vec![SHELL, LaunchId(7)],
+        ..NewRows::default()
+    });
+    assert!(ended.is_empty());
+    assert_eq!((live.started(), live.processes().count()), (0, 0));
+}
+
+#[test]
+fn memory_is_bounded_when_strings_and_execs_never_end() {
+    let mut live = with_shell(&["bash"]);
+    live.apply(NewRows {
+        launches: vec![launch(2, SHELL)],
+        ..NewRows::default()
+    });
+    for number in 1..1000_u32 {
+        live.apply(NewRows {
+            texts: vec![(TextId(number), number.to_string().as_bytes().into())],
+            oldest_text: TextId(number.saturating_sub(10)),
+            execs: vec![(i64::from(number), exec(2, u64::from(number) * 1000, number))],
+            ..NewRows::default()
+        });
+    }
+    assert!(live.texts.len() <= 11, "{}", live.texts.len());
+    let process = live.process(LaunchId(2)).unwrap();
+    assert!(process.execs.len() <= 64 && process.is_cut);
+    assert_eq!(process.label(), b"999");
+}
+
+#[test]
+fn the_first_commands_have_rows_and_the_rest_share_one() {
+    let mut live = with_shell(&["bash"]);
+    let mut row = launch(2, SHELL);
+    end(&mut row, 0);
+    let ended = live.apply(NewRows {
+        launches: vec![row],
+        finished: vec![LaunchId(2)],
+        ..NewRows::default()
+    });
+    let mut metrics = LaunchMetrics::new(2);
+    for name in ["a", OTHER, "b", "c", "a", "d"] {
+        metrics.add(name.to_owned(), &ended[0]);
+    }
+    let counts: Vec<_> = metrics.commands().map(|(name, row)| (name, row.launches)).collect();
+    assert_eq!(counts, [("a", 2), ("b", 1), (OTHER, 3)]);
+}
+
+#[test]
+fn a_board_lists_commands_and_the_tree_of_processes() {
+    let mut board = LiveBoard::new(Vec::new());
+    let existing = |id, name| LaunchRow {
+        id: LaunchId(id),
+        origin: Origin::Existed,
+        name: Some(TextId(name)),
+        ..LaunchRow::default()
+    };
+    let mut ended = launch(5, LaunchId(4));
+    end(&mut ended, 0x100);
+    board.apply(NewRows {
+        texts: texts(&["bash", "init", "/bin/make"]),
+        launches: vec![
+            existing(1, 0),
+            existing(2, 1),
+            launch(4, SHELL),
+            ended,
+            launch(3, SHELL),
+        ],
+        execs: vec![(1, exec(4, 1300, 2))],
+        finished: vec![LaunchId(5)],
+        ..NewRows::default()
+    });
+    let snapshot = board.snapshot();
+    assert_eq!((snapshot.started, snapshot.running), (3, 2));
+    let tree: Vec<_> = snapshot
+        .processes
+        .iter()
+        .map(|line| (line.id.0, line.depth, line.launched))
+        .collect();
+    assert_eq!(tree, [(1, 0, 2), (3, 1, 0), (4, 1, 1)], "init has launched nothing");
+    let mut commands: Vec<_> = snapshot
+        .commands
+        .iter()
+        .map(|line| (&*line.command, line.count, line.running))
+        .collect();
+    commands.sort_unstable();
+    // The fork was created before its parent executed make.
+    assert_eq!(commands, [(b"(bash)".as_slice(), 1, 1), (b"make", 0, 1)]);
+    let fork = snapshot.commands.iter().find(|line| line.count == 1).unwrap();
+    assert_eq!((fork.failures, fork.tax, fork.recent.len()), (1, Some(Nanos(500)), 1));
+}

@@ -1,0 +1,104 @@
+//! Passes written rows to whoever follows a recording while it is made. The writer never waits for the follower: if that one is too slow,
+//! rows are skipped and counted.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::time::Duration;
+
+use spawnscope_data::rows::NewRows;
+
+/// Batches that may wait for the follower. The writer makes about three a second.
+const MOST_WAITING: usize = 32;
+
+/// The writer's side. Clones lead to the same follower.
+#[derive(Clone, Debug)]
+pub struct Follower {
+    recording: u32,
+    sender: SyncSender<NewRows>,
+    skipped: Arc<AtomicU64>,
+}
+
+/// The follower's side.
+#[derive(Debug)]
+pub struct Following {
+    receiver: Receiver<NewRows>,
+    skipped: Arc<AtomicU64>,
+}
+
+/// Returns the two sides of a connection.
+#[must_use]
+pub fn follow() -> (Follower, Following) {
+    let (sender, receiver) = sync_channel(MOST_WAITING);
+    let skipped = Arc::<AtomicU64>::default();
+    let follower = Follower {
+        recording: 0,
+        sender,
+        skipped: Arc::clone(&skipped),
+    };
+    (follower, Following { receiver, skipped })
+}
+
+impl Follower {
+    /// Returns the side of the writer of the next recording. It may send only after the earlier recording is finished.
+    #[must_use]
+    pub fn of_next_recording(&self) -> Follower {
+        Follower {
+            recording: self.recording + 1,
+            ..self.clone()
+        }
+    }
+
+    /// Passes the rows on, unless the follower is too slow or gone.
+    pub(super) fn hand_on(&self, rows: NewRows) {
+        let rows = NewRows {
+            recording: self.recording,
+            ..rows
+        };
+        if let Err(TrySendError::Full(rows)) = self.sender.try_send(rows) {
+            let finished = rows.finished.len() as u64;
+            self.skipped.fetch_add(finished, Ordering::Relaxed);
+        }
+    }
+}
+
+impl Following {
+    /// Waits for the rows of the next batch.
+    ///
+    /// # Errors
+    /// `Timeout` if there is none for that long, `Disconnected` once the recording is finished and all batches were received.
+    pub fn next(&self, at_most: Duration) -> Result<NewRows, RecvTimeoutError> {
+        self.receiver.recv_timeout(at_most)
+    }
+
+    /// Returns the number of launches whose end was skipped because this side was too slow.
+    #[must_use]
+    pub fn skipped(&self) -> u64 {
+        self.skipped.load(Ordering::Relaxed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use spawnscope_data::event::LaunchId;
+
+    #[test]
+    fn a_slow_follower_does_not_delay_the_writer_and_knows_what_it_missed() {
+        let (follower, following) = follow();
+        for number in 0..MOST_WAITING as u64 + 5 {
+            follower.hand_on(NewRows {
+                finished: vec![LaunchId(number), LaunchId(1000 + number)],
+                ..NewRows::default()
+            });
+        }
+        assert_eq!(following.skipped(), 10);
+        drop(follower);
+        let received = std::iter::from_fn(|| following.next(Duration::ZERO).ok());
+        assert_eq!(received.count(), MOST_WAITING);
+        assert_eq!(
+            following.next(Duration::ZERO).unwrap_err(),
+            RecvTimeoutError::Disconnected
+        );
+    }
+}

@@ -1,0 +1,158 @@
+//! The processes that live, with their names and threads, from the events on their way to the recorder. When a recording of `--keep` ends and
+//! the next begins, they existed before it, as the collector reports processes at the start of a recording with `-a`.
+
+use std::collections::HashMap;
+
+use nix::errno::Errno;
+use nix::sys::signal::kill;
+use nix::unistd;
+
+use crate::event::{Event, EventKind, LaunchId, Nanos, Pid, TaskId};
+
+/// Processes that live, according to the events so far.
+#[derive(Debug, Default)]
+pub struct LivingProcesses(HashMap<LaunchId, Living>);
+
+#[derive(Debug)]
+struct Living {
+    pid: Pid,
+    name: Vec<u8>,
+    /// All threads but the first.
+    threads: HashMap<TaskId, (Pid, TaskId)>,
+}
+
+impl LivingProcesses {
+    /// Updates the state with an event.
+    pub fn note(&mut self, event: &Event) {
+        let id = event.launch;
+        match &event.kind {
+            EventKind::Adopted { pid, name } => self.begin(id, *pid, name.clone()),
+            EventKind::Launched(launched) => {
+                let parent = self.0.get(&launched.parent);
+                let name = parent.map_or_else(|| b"?".to_vec(), |parent| parent.name.clone());
+                self.begin(id, launched.pid, name);
+            }
+            EventKind::Executed(executed) => {
+                if let Some(living) = self.0.get_mut(&id) {
+                    let base = executed.path.rsplit(|byte| *byte == b'/').next();
+                    living.name = base.unwrap_or_default().to_vec();
+                }
+            }
+            EventKind::ThreadStarted { tid, creator } => {
+                if let Some(living) = self.0.get_mut(&id) {
+                    living.threads.insert(event.task, (*tid, *creator));
+                }
+            }
+            EventKind::Gone { zombie, .. } => self.gone(id, event.task, zombie.is_some()),
+            _ => {}
+        }
+    }
+
+    /// Whether an event is about a thread that ended before the recording began in which it would be stored.
+    pub fn is_late(&self, event: &Event) -> bool {
+        if matches!(
+            event.kind,
+            EventKind::Launched(_) | EventKind::Adopted { .. } | EventKind::ThreadStarted { .. }
+        ) {
+            return false;
+        }
+        let is_first = event.task.0 == event.launch.0;
+        let living = self.0.get(&event.launch);
+        living.is_none_or(|living| !is_first && !living.threads.contains_key(&event.task))
+    }
+
+    /// Returns the events with which another recording can begin at `at`.
+    pub fn adoptions(&mut self, at: Nanos) -> Vec<Event> {
+        // The event of an end may have been lost.
+        let exists = |pid: Pid| kill(unistd::Pid::from_raw(pid.0), None) != Err(Errno::ESRCH);
+        self.0.retain(|_, living| living.pid.0 == 0 || exists(living.pid));
+        let mut processes: Vec<_> = self.0.iter().collect();
+        processes.sort_unstable_by_key(|(id, _)| **id);
+        processes
+            .iter()
+            .flat_map(|(id, living)| living.adoption(**id, at))
+            .collect()
+    }
+
+    fn begin(&mut self, id: LaunchId, pid: Pid, name: Vec<u8>) {
+        let threads = HashMap::new();
+        self.0.insert(id, Living { pid, name, threads });
+    }
+
+    fn gone(&mut self, id: LaunchId, task: TaskId, is_over: bool) {
+        if is_over {
+            self.0.remove(&id);
+        } else if let Some(living) = self.0.get_mut(&id) {
+            living.threads.remove(&task);
+        }
+    }
+}
+
+impl Living {
+    fn adoption(&self, launch: LaunchId, at: Nanos) -> Vec<Event> {
+        let event = |task, kind| Event { at, launch, task, kind };
+        let adopted = EventKind::Adopted {
+            pid: self.pid,
+            name: self.name.clone(),
+        };
+        let threads = self.threads.iter().map(|(task, &(tid, creator))| {
+            let started = EventKind::ThreadStarted { tid, creator };
+            event(*task, started)
+        });
+        std::iter::once(event(TaskId(launch.0), adopted))
+            .chain(threads)
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn event(launch: u64, task: u64, kind: EventKind) -> Event {
+        Event {
+            at: Nanos(5),
+            launch: LaunchId(launch),
+            task: TaskId(task),
+            kind,
+        }
+    }
+
+    fn adopted(name: &str) -> EventKind {
+        // Our own process, which lives.
+        let pid = Pid(std::process::id().cast_signed());
+        let name = name.as_bytes().to_vec();
+        EventKind::Adopted { pid, name }
+    }
+
+    fn gone(is_over: bool) -> EventKind {
+        EventKind::Gone {
+            zombie: is_over.then_some(Nanos(4)),
+            auto_reaped: false,
+            cpu: None,
+        }
+    }
+
+    #[test]
+    fn a_next_recording_begins_with_the_processes_and_threads_that_live() {
+        let mut living = LivingProcesses::default();
+        let thread = || EventKind::ThreadStarted {
+            tid: Pid(0),
+            creator: TaskId(1),
+        };
+        living.note(&event(1, 1, adopted("server")));
+        living.note(&event(1, 7, thread()));
+        living.note(&event(1, 8, thread()));
+        living.note(&event(2, 2, adopted("shell")));
+        living.note(&event(1, 7, gone(false)));
+        living.note(&event(2, 2, gone(true)));
+        let at = Nanos(99);
+        let wanted = [event(1, 1, adopted("server")), event(1, 8, thread())];
+        let wanted = wanted.map(|event| Event { at, ..event });
+        assert_eq!(living.adoptions(at), wanted);
+        let late =
+            [(1, 1), (1, 8), (1, 7), (2, 2)].map(|(launch, task)| living.is_late(&event(launch, task, gone(false))));
+        assert_eq!(late, [false, false, true, true]);
+        assert!(!living.is_late(&event(3, 3, adopted("new"))));
+    }
+}

@@ -1,0 +1,230 @@
+//! The recording that is written, and with `--keep` its successors: when one is full, it is finished, and the next begins with the processes
+//! that live. Events that arrive meanwhile wait in the kernel's buffer.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result};
+
+use super::living::LivingProcesses;
+use super::ring::Ring;
+use crate::clock;
+use crate::event::{Event, Loss, Nanos};
+use crate::owner::act_as;
+use crate::record::{Ending, Follower, Header, Manner, RecordError, Recorder, Redaction};
+
+/// For this long after the beginning of a recording, events of the one before may arrive.
+const SETTLING: Duration = Duration::from_secs(1);
+
+/// How recordings are written, the same for all of a ring.
+pub struct Writing {
+    /// The header of the first one.
+    pub header: Header,
+    /// Whether secrets are masked.
+    pub redaction: Redaction,
+    /// Their owner, and the writer's memory.
+    pub manner: Manner,
+    /// Who gets the rows.
+    pub follower: Option<Follower>,
+}
+
+/// The current recording.
+pub struct Recordings {
+    recorder: Recorder,
+    file: PathBuf,
+    /// When it began.
+    started: Nanos,
+    rotation: Option<Rotation>,
+    /// Launches in earlier recordings.
+    launches_before: u64,
+    /// Lost events that earlier recordings have.
+    lost_before: Vec<Loss>,
+}
+
+struct Rotation {
+    ring: Ring,
+    writing: Writing,
+    living: LivingProcesses,
+    /// When the current recording began, if it is not the first.
+    rotated: Option<Instant>,
+    /// Recordings of the ring before the current one.
+    earlier: usize,
+}
+
+impl Rotation {
+    /// Notes who lives. Drops events that belong to the recording before: the last slice of a thread may arrive after the thread's end.
+    fn drop_late(&mut self, events: &mut Vec<Event>) {
+        let is_new = self.rotated.is_some_and(|rotated| rotated.elapsed() < SETTLING);
+        events.retain(|event| {
+            let is_late = is_new && self.living.is_late(event);
+            self.living.note(event);
+            !is_late
+        });
+    }
+}
+
+/// The last recording, when the session has ended.
+pub struct Last {
+    /// Its recorder.
+    pub recorder: Recorder,
+    /// Its file.
+    pub file: PathBuf,
+    /// When it began.
+    pub started: Nanos,
+    /// How many earlier recordings of the ring there are.
+    pub earlier: usize,
+    lost_before: Vec<Loss>,
+}
+
+impl Recordings {
+    /// Takes over a recording that `recorder` has begun. With a ring, others follow it.
+    pub fn new(recorder: Recorder, file: &Path, started: Nanos, ring: Option<Ring>, writing: Writing) -> Recordings {
+        Recordings {
+            recorder,
+            file: file.to_owned(),
+            started,
+            rotation: ring.map(|ring| Rotation {
+                ring,
+                writing,
+                living: LivingProcesses::default(),
+                rotated: None,
+                earlier: 0,
+            }),
+            launches_before: 0,
+            lost_before: Vec::new(),
+        }
+    }
+
+    /// Passes events to the recorder.
+    pub fn send(&mut self, mut events: Vec<Event>) {
+        if let Some(rotation) = &mut self.rotation {
+            rotation.drop_late(&mut events);
+        }
+        self.recorder.send(events);
+    }
+
+    /// Returns the number of launches so far in all recordings.
+    pub fn launches_so_far(&self) -> u64 {
+        self.launches_before + self.recorder.launches_so_far()
+    }
+
+    /// Returns why nothing is written any more, once writing has failed.
+    pub fn failure(&self) -> Option<Arc<RecordError>> {
+        self.recorder.failure()
+    }
+
+    /// Whether the recording is full.
+    pub fn is_full(&mut self) -> bool {
+        let rotation = self.rotation.as_mut();
+        rotation.is_some_and(|rotation| rotation.ring.is_due(Instant::now()))
+    }
+
+    /// Begins the next recording, finishes the current one, and deletes the oldest. `lost` is what was lost so far in all of them.
+    ///
+    /// # Errors
+    /// When one of these fails. Recording cannot go on then.
+    pub fn rotate(&mut self, lost: &[Loss]) -> Result<()> {
+        let Some(rotation) = &mut self.rotation else {
+            return Ok(());
+        };
+        rotation.ring.advance(Instant::now());
+        let file = rotation.ring.current();
+        let now = clock::now();
+        let next = rotation.writing.begin(&file, now)?;
+        let ended = std::mem::replace(&mut self.recorder, next);
+        self.launches_before += ended.launches_so_far();
+        let ending = Ending {
+            wall: Some(now.since(self.started)),
+            ended: "rotated".to_owned(),
+            allowed_cpus: None,
+            lost: since(lost, &self.lost_before),
+        };
+        // The rows of the next recording must reach a follower after those of this one.
+        ended
+            .finish(ending)
+            .with_context(|| format!("failed to finish {}", self.file.display()))?;
+        if let Some(follower) = &mut rotation.writing.follower {
+            *follower = follower.of_next_recording();
+            self.recorder.follow(follower.clone());
+        }
+        self.recorder.send(rotation.living.adoptions(now));
+        (self.file, self.started, self.lost_before) = (file, now, lost.to_vec());
+        let _acting =
+            act_as(rotation.writing.manner.owner.as_ref()).context("failed to act as the owner of recordings")?;
+        rotation.rotated = Some(Instant::now());
+        rotation.earlier = rotation.ring.trim()?;
+        Ok(())
+    }
+
+    /// Returns the last recording. Its follower gets no more rows once it is finished.
+    pub fn into_last(self) -> Last {
+        Last {
+            recorder: self.recorder,
+            file: self.file,
+            started: self.started,
+            earlier: self.rotation.map_or(0, |rotation| rotation.earlier),
+            lost_before: self.lost_before,
+        }
+    }
+}
+
+impl Last {
+    /// Returns what was lost since it began.
+    pub fn lost(&self, lost: &[Loss]) -> Vec<Loss> {
+        since(lost, &self.lost_before)
+    }
+}
+
+impl Writing {
+    fn begin(&self, file: &Path, origin: Nanos) -> Result<Recorder> {
+        let since_1970 = SystemTime::now()
+            .duration_since(UNIX_EPOCH)
+            .context("the clock is before 1970")?;
+        let header = Header {
+            origin,
+            started_unix_ns: i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX),
+            ..self.header.clone()
+        };
+        Recorder::create(file, &header, self.redaction, &self.manner).context("failed to create the next recording")
+    }
+}
+
+/// Returns what was lost after `before`, by kind.
+fn since(lost: &[Loss], before: &[Loss]) -> Vec<Loss> {
+    let earlier = |kind: &str| {
+        before
+            .iter()
+            .filter(|loss| loss.kind == kind)
+            .map(|loss| loss.events)
+            .sum()
+    };
+    let kinds = lost.iter().map(|loss| Loss {
+        kind: loss.kind.clone(),
+        events: loss.events.saturating_sub(earlier(&loss.kind)),
+    });
+    kinds.filter(|loss| loss.events > 0).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_recording_has_the_losses_of_its_time() {
+        let loss = |kind: &str, events| Loss {
+            kind: kind.to_owned(),
+            events,
+        };
+        let before = [loss("ring buffer", 5), loss("call chain", 1)];
+        let now = [
+            loss("ring buffer", 7),
+            loss("call chain", 1),
+            loss("malformed record", 2),
+        ];
+        assert_eq!(
+            since(&now, &before),
+            [loss("ring buffer", 2), loss("malformed record", 2)]
+        );
+    }
+}

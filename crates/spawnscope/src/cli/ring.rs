@@ -1,0 +1,216 @@
+//! `record --keep SIZE`: which files the ring of recordings consists of, when the next one begins, and which are deleted. It deletes only
+//! recordings whose names have the form that it gives to its own: `spawnscope.7.db`.
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+
+use super::runs::file_of;
+use crate::record::is_recording;
+
+/// A file is at most this part of the ring, so that little is lost when the oldest is deleted.
+const PARTS: u64 = 8;
+/// A file also ends after this time, so that a quiet machine's recordings stay short.
+const MAX_AGE: Duration = Duration::from_secs(3600);
+/// How often the size of the current file is looked up.
+const INTERVAL: Duration = Duration::from_millis(100);
+/// What SQLite keeps beside a recording.
+const BESIDE: [&str; 2] = ["-wal", "-shm"];
+
+/// The files of a ring.
+pub struct Ring {
+    output: PathBuf,
+    keep: u64,
+    /// The number of the current file.
+    number: u32,
+    began: Instant,
+    next_look: Instant,
+}
+
+impl Ring {
+    /// Continues the ring that an earlier recorder left, if there is one.
+    ///
+    /// # Errors
+    /// When the folder cannot be read.
+    pub fn open(output: &Path, keep: u64) -> Result<Ring> {
+        let mut ring = Ring {
+            output: output.to_owned(),
+            keep,
+            number: 0,
+            began: Instant::now(),
+            next_look: Instant::now(),
+        };
+        let last = ring.numbers()?.pop().unwrap_or(0);
+        ring.number = last.saturating_add(1);
+        Ok(ring)
+    }
+
+    /// Returns the current file.
+    pub fn current(&self) -> PathBuf {
+        file_of(&self.output, self.number)
+    }
+
+    /// Whether the current file is large or old enough.
+    pub fn is_due(&mut self, now: Instant) -> bool {
+        if now < self.next_look {
+            return false;
+        }
+        self.next_look = now + INTERVAL;
+        now.duration_since(self.began) >= MAX_AGE || size_of(&self.current()) >= self.keep / PARTS
+    }
+
+    /// Goes on to the next file. The caller creates it.
+    pub fn advance(&mut self, now: Instant) {
+        self.number = self.number.saturating_add(1);
+        self.began = now;
+    }
+
+    /// Deletes the oldest files until the others, the current one and what is written before the next look fit into the ring. Returns how
+    /// many files are left, without the current one.
+    ///
+    /// # Errors
+    /// When the folder cannot be read or a file cannot be removed.
+    pub fn trim(&self) -> Result<usize> {
+        let numbers = self.numbers()?.into_iter().filter(|number| *number != self.number);
+        let files = numbers.map(|number| file_of(&self.output, number));
+        // Newest first.
+        let mut files: Vec<PathBuf> = files.filter(|file| is_recording(file)).collect();
+        files.reverse();
+        let most = self.keep - 3 * (self.keep / PARTS);
+        let mut used = 0;
+        let mut kept = 0;
+        for file in files {
+            used += size_of(&file);
+            if used <= most {
+                kept += 1;
+            } else {
+                remove(&file)?;
+            }
+        }
+        Ok(kept)
+    }
+
+    /// Returns the numbers of all files that have names of the ring, ascending.
+    fn numbers(&self) -> Result<Vec<u32>> {
+        let folder = match self.output.parent() {
+            Some(folder) if !folder.as_os_str().is_empty() => folder,
+            _ => Path::new("."),
+        };
+        let entries =
+            fs::read_dir(folder).with_context(|| format!("failed to read the folder {}", folder.display()))?;
+        let names = entries.filter_map(|entry| Some(entry.ok()?.file_name()));
+        let mut numbers: Vec<u32> = names.filter_map(|name| self.number_in(&name)).collect();
+        numbers.sort_unstable();
+        Ok(numbers)
+    }
+
+    /// Returns the number in a name, if it is the name of that file.
+    fn number_in(&self, name: &OsString) -> Option<u32> {
+        let path = Path::new(name);
+        let stem = if self.output.extension().is_some() {
+            Path::new(path.file_stem()?)
+        } else {
+            path
+        };
+        let number = stem.extension()?.to_str()?.parse().ok()?;
+        (file_of(&self.output, number).file_name()? == name).then_some(number)
+    }
+}
+
+fn beside(file: &Path, suffix: &str) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(suffix);
+    PathBuf::from(name)
+}
+
+/// Returns the size of a recording with its log.
+fn size_of(file: &Path) -> u64 {
+    let size = |path: &Path| fs::symlink_metadata(path).map_or(0, |metadata| metadata.len());
+    size(file) + size(&beside(file, BESIDE[0]))
+}
+
+fn remove(file: &Path) -> Result<()> {
+    fs::remove_file(file).with_context(|| format!("failed to remove {} for --keep", file.display()))?;
+    for suffix in BESIDE {
+        // Usually there is none.
+        let _ = fs::remove_file(beside(file, suffix));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The head of a SQLite file that is a recording, and bytes up to a size.
+    fn recording(path: &Path, bytes: usize) {
+        let folder = tempfile::tempdir().unwrap();
+        let made = folder.path().join("r.db");
+        create(&made);
+        let mut content = fs::read(made).unwrap();
+        content.resize(content.len().max(bytes), 0);
+        fs::write(path, content).unwrap();
+    }
+
+    fn create(path: &Path) {
+        let connection = rusqlite::Connection::open(path).unwrap();
+        let sql = "PRAGMA application_id = 0x53504e53; CREATE TABLE x (y)";
+        connection.execute_batch(sql).unwrap();
+    }
+
+    fn names(folder: &Path) -> Vec<String> {
+        let entries = fs::read_dir(folder).unwrap();
+        let mut names: Vec<String> = entries
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort_unstable();
+        names
+    }
+
+    #[test]
+    fn the_oldest_own_recordings_are_deleted_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        for number in [2, 9, 10, 11] {
+            recording(&at(&format!("ring.{number}.db")), 1_000_000);
+        }
+        fs::write(at("ring.2.db-wal"), "log").unwrap();
+        for other in ["ring.1.db", "ring.x.db", "ring.03.db", "ring.3.db.old"] {
+            fs::write(at(other), vec![0; 1_000_000]).unwrap();
+        }
+        recording(&at("other.1.db"), 1_000_000);
+        let ring = Ring::open(&at("ring.db"), 4_000_000).unwrap();
+        assert_eq!(ring.current(), at("ring.12.db"));
+        assert_eq!(ring.trim().unwrap(), 2);
+        let left = [
+            "other.1.db",
+            "ring.03.db",
+            "ring.1.db",
+            "ring.10.db",
+            "ring.11.db",
+            "ring.3.db.old",
+            "ring.x.db",
+        ];
+        assert_eq!(names(folder.path()), left);
+    }
+
+    #[test]
+    fn a_file_is_due_when_it_is_large_or_old() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut ring = Ring::open(&folder.path().join("ring.db"), 8_000).unwrap();
+        let mut now = Instant::now() + INTERVAL;
+        assert!(!ring.is_due(now));
+        fs::write(ring.current(), vec![0; 600]).unwrap();
+        fs::write(beside(&ring.current(), "-wal"), vec![0; 400]).unwrap();
+        assert!(!ring.is_due(now), "not looked up that often");
+        now += INTERVAL;
+        assert!(ring.is_due(now));
+        ring.advance(now);
+        assert_eq!(ring.current(), folder.path().join("ring.2.db"));
+        assert!(!ring.is_due(now + INTERVAL));
+        assert!(ring.is_due(now + MAX_AGE));
+    }
+}

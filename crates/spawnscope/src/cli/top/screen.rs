@@ -1,0 +1,87 @@
+//! The terminal while `top` draws on it: raw mode and the alternate screen, and back. It is opened as /dev/tty, because standard output may
+//! be the command's.
+
+use std::fs::{File, OpenOptions};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use ratatui::backend::CrosstermBackend;
+use ratatui::crossterm::cursor::Show;
+use ratatui::crossterm::event::{self, Event, KeyEvent, KeyEventKind};
+use ratatui::crossterm::execute;
+use ratatui::crossterm::terminal::{EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode};
+use ratatui::{Frame, Terminal};
+
+const TERMINAL: &str = "/dev/tty";
+
+/// Whether this process has a terminal.
+pub fn has_terminal() -> bool {
+    open().is_ok()
+}
+
+fn open() -> std::io::Result<File> {
+    OpenOptions::new().read(true).write(true).open(TERMINAL)
+}
+
+/// The terminal. It is restored when this is dropped.
+pub struct Screen {
+    terminal: Terminal<CrosstermBackend<File>>,
+    has_colour: bool,
+}
+
+impl Screen {
+    /// Takes the terminal.
+    ///
+    /// # Errors
+    /// When it cannot be opened or its mode cannot be changed.
+    pub fn open() -> Result<Screen> {
+        let mut file = open().context("failed to open the terminal")?;
+        enable_raw_mode().context("failed to change the mode of the terminal")?;
+        let entered = execute!(file, EnterAlternateScreen).and_then(|()| Terminal::new(CrosstermBackend::new(file)));
+        let terminal = entered.inspect_err(|_| drop(disable_raw_mode()));
+        Ok(Screen {
+            terminal: terminal.context("failed to draw on the terminal")?,
+            // https://no-color.org: set and not empty.
+            has_colour: std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+        })
+    }
+
+    /// Whether colours are wanted.
+    pub fn has_colour(&self) -> bool {
+        self.has_colour
+    }
+
+    /// Draws a frame, and returns what the closure returns.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn draw<T: Default>(&mut self, draw: impl FnOnce(&mut Frame<'_>) -> T) -> Result<T> {
+        let mut result = T::default();
+        let drawn = self.terminal.draw(|frame| result = draw(frame));
+        drawn.context("failed to draw on the terminal")?;
+        Ok(result)
+    }
+
+    /// Waits for a key. A changed size returns at once, without one.
+    ///
+    /// # Errors
+    /// When the terminal is gone.
+    pub fn next_key(&mut self, at_most: Duration) -> Result<Option<KeyEvent>> {
+        let failed = "failed to read keys from the terminal";
+        if !event::poll(at_most).context(failed)? {
+            return Ok(None);
+        }
+        match event::read().context(failed)? {
+            Event::Key(key) if key.kind != KeyEventKind::Release => Ok(Some(key)),
+            _ => Ok(None),
+        }
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        // Nothing can be done if the terminal is gone.
+        let _ = execute!(self.terminal.backend_mut(), LeaveAlternateScreen, Show);
+        let _ = disable_raw_mode();
+    }
+}

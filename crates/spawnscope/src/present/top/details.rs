@@ -1,0 +1,106 @@
+//! Details of the selected row: the latest launches of a command with their phases, or a process with its arguments and its parent.
+
+use ratatui::Frame;
+use ratatui::layout::Rect;
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::Line;
+use ratatui::widgets::{Block, Borders, Paragraph};
+
+use super::{Mode, Surroundings, View, arguments};
+use crate::analyze::launch::Outcome;
+use crate::analyze::live::{EndedLaunch, ProcessLine};
+use crate::event::LaunchId;
+use crate::present::text;
+use crate::units;
+
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, view: &View, around: &Surroundings<'_>) {
+    let width = usize::from(area.width);
+    let lines = match view.mode {
+        Mode::Commands => of_command(view, width, around),
+        Mode::Processes => of_process(view, width, around),
+    };
+    let block = Block::new().borders(Borders::TOP).title("details");
+    frame.render_widget(Paragraph::new(lines).block(block), area);
+}
+
+/// Two lines for each of the latest launches: its arguments, and its phases.
+fn of_command<'a>(view: &View, width: usize, around: &Surroundings<'_>) -> Vec<Line<'a>> {
+    let commands = view.commands();
+    let Some(command) = commands.get(view.selected()) else {
+        return vec![Line::from("no command is selected")];
+    };
+    if command.recent.is_empty() {
+        return vec![Line::from("no launch of it has ended yet")];
+    }
+    let launches = command.recent.iter();
+    launches
+        .flat_map(|launch| of_launch(launch, view, width, around))
+        .collect()
+}
+
+fn of_launch<'a>(launch: &EndedLaunch, view: &View, width: usize, around: &Surroundings<'_>) -> [Line<'a>; 2] {
+    let pid = launch.pid.map_or_else(|| "-".to_owned(), |pid| pid.0.to_string());
+    let ended = match launch.outcome {
+        Outcome::Code(0) | Outcome::Running | Outcome::Unknown => String::new(),
+        Outcome::Code(code) => format!(" exit {code}"),
+        Outcome::Signal { number, .. } => format!(" signal {number}"),
+    };
+    let parent = launch.parent.and_then(|id| parent_of(view, id));
+    let parent = parent.map_or_else(String::new, |parent| format!(" from {parent}"));
+    let head = format!("{pid} {}{ended}{parent}: ", units::time(launch.total));
+    let room = width.saturating_sub(text::width(&head));
+    let argv = if launch.argv.is_empty() {
+        text::truncate(&text::escape(&launch.command), room)
+    } else {
+        text::command_line(arguments(&launch.argv), Some(room))
+    };
+    let head = Line::from(format!("{head}{argv}"));
+    let head = if launch.has_failed() {
+        head.style(around.style(Color::Red))
+    } else {
+        head
+    };
+    let phases = launch.phases.iter().flat_map(|phases| phases.iter());
+    let known = phases.filter_map(|(phase, time)| Some((phase, time.filter(|time| time.0 > 0)?)));
+    let phases: Vec<String> = known
+        .map(|(phase, time)| format!("{} {}", phase.name(), units::time(time)))
+        .collect();
+    let phases = text::truncate(&format!("  {}", phases.join("  ")), width);
+    [head, Line::from(phases).style(Style::new().add_modifier(Modifier::DIM))]
+}
+
+fn of_process<'a>(view: &View, width: usize, around: &Surroundings<'_>) -> Vec<Line<'a>> {
+    let processes = view.processes();
+    let Some(line) = processes.get(view.selected()) else {
+        return vec![Line::from("no process is selected")];
+    };
+    let age = line.birth.map(|birth| around.now.since(birth));
+    let parent = line.parent.and_then(|id| parent_of(view, id));
+    let mut lines = vec![
+        Line::from(format!(
+            "{}  pid {}  age {}  {} launched",
+            text::escape(&line.command),
+            line.pid.map_or_else(|| "-".to_owned(), |pid| pid.0.to_string()),
+            units::time(age),
+            units::count(line.launched)
+        )),
+        Line::from(parent.map_or_else(
+            || "parent: ended, or not recorded".to_owned(),
+            |parent| format!("parent: {parent} (p selects it)"),
+        )),
+    ];
+    let arguments: Vec<&[u8]> = arguments(&line.argv).collect();
+    if !arguments.is_empty() {
+        let whole = text::command_line(arguments, Some(8 * width));
+        lines.extend(text::wrap(&whole, width).into_iter().map(Line::from));
+    }
+    lines
+}
+
+/// Returns the name and pid of a process that runs.
+fn parent_of(view: &View, id: LaunchId) -> Option<String> {
+    let of_id = |line: &&ProcessLine| line.id == id;
+    let line = view.shown().processes.iter().find(of_id)?;
+    let pid = line.pid.map_or_else(String::new, |pid| format!(" {}", pid.0));
+    Some(format!("{}{pid}", text::escape(&line.command)))
+}

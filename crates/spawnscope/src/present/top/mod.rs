@@ -1,0 +1,239 @@
+//! Draws the live view of `top` with ratatui: a title with the rate of launches, the list of commands or the tree of processes, details of
+//! the selected row, and the keys. Texts of other programs are escaped. Colours are the 16 that terminals map to their theme.
+
+mod details;
+mod view;
+
+pub use view::{Mode, Sort, View};
+
+use ratatui::Frame;
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span};
+use ratatui::widgets::{Cell, Paragraph, Row, Sparkline, Table, TableState};
+
+use super::text;
+use crate::analyze::live::{CommandLine, ProcessLine};
+use crate::event::Nanos;
+use crate::units;
+
+/// Columns of the title besides what is followed: the name, the time, the state and the gaps.
+const AROUND_FOLLOWED: usize = 38;
+/// Rows of details below the table.
+const DETAILS: u16 = 11;
+
+/// What the screen shows besides the rows.
+#[derive(Debug)]
+pub struct Surroundings<'a> {
+    /// What is followed, such as a command line.
+    pub followed: &'a str,
+    /// Launches in each of the last seconds, the latest last.
+    pub rates: &'a [u64],
+    /// The time since the start.
+    pub now: Nanos,
+    /// Launches that were skipped because drawing was too slow.
+    pub skipped: u64,
+    /// Whether the recording is over.
+    pub has_ended: bool,
+    /// Whether colours are wanted.
+    pub has_colour: bool,
+}
+
+impl Surroundings<'_> {
+    fn style(&self, colour: Color) -> Style {
+        if self.has_colour {
+            Style::new().fg(colour)
+        } else {
+            Style::new()
+        }
+    }
+}
+
+/// Draws the screen. Returns how many rows of the table fit.
+pub fn draw(frame: &mut Frame<'_>, view: &View, around: &Surroundings<'_>) -> usize {
+    let details = if view.has_details { DETAILS } else { 0 };
+    let parts = [
+        Constraint::Length(2),
+        Constraint::Length(1),
+        Constraint::Min(3),
+        Constraint::Length(details),
+        Constraint::Length(1),
+    ];
+    let [title, rates, table, below, keys] = Layout::vertical(parts).areas(frame.area());
+    draw_title(frame, title, view, around);
+    draw_rates(frame, rates, around);
+    match view.mode {
+        Mode::Commands => draw_commands(frame, table, view, around),
+        Mode::Processes => draw_processes(frame, table, view, around),
+    }
+    if view.has_details {
+        details::draw(frame, below, view, around);
+    }
+    draw_keys(frame, keys, view, around);
+    usize::from(table.height.saturating_sub(1))
+}
+
+fn draw_title(frame: &mut Frame<'_>, area: Rect, view: &View, around: &Surroundings<'_>) {
+    let bold = Style::new().add_modifier(Modifier::BOLD);
+    let state = match (around.has_ended, view.is_paused) {
+        (true, _) => Span::styled(" ENDED ", around.style(Color::Magenta).add_modifier(Modifier::REVERSED)),
+        (false, true) => Span::styled(" PAUSED ", around.style(Color::Yellow).add_modifier(Modifier::REVERSED)),
+        (false, false) => Span::raw(""),
+    };
+    let followed = text::truncate(around.followed, usize::from(area.width).saturating_sub(AROUND_FOLLOWED));
+    let name = Line::from(vec![
+        Span::styled("spawnscope top", bold),
+        Span::raw(format!("  {followed}  {}  ", units::time(around.now))),
+        state,
+    ]);
+    let snapshot = view.shown();
+    let skipped = match around.skipped {
+        0 => String::new(),
+        skipped => format!("  {} skipped", units::count(skipped)),
+    };
+    let counts = Line::from(format!(
+        "{}/s  {}  {} running{skipped}",
+        units::count(around.rates.last().copied().unwrap_or(0)),
+        units::counted(snapshot.started, "launch", "launches"),
+        units::count(snapshot.running),
+    ));
+    frame.render_widget(Paragraph::new(vec![name, counts]), area);
+}
+
+/// Draws the launches a second, the latest at the right.
+fn draw_rates(frame: &mut Frame<'_>, area: Rect, around: &Surroundings<'_>) {
+    let first = around.rates.len().saturating_sub(area.width.into());
+    let line = Sparkline::default().data(&around.rates[first..]);
+    frame.render_widget(line.style(around.style(Color::Green)), area);
+}
+
+fn draw_commands(frame: &mut Frame<'_>, area: Rect, view: &View, around: &Surroundings<'_>) {
+    let lines = view.commands();
+    let widths = [
+        Constraint::Min(16),
+        Constraint::Length(9),
+        Constraint::Length(8),
+        Constraint::Length(7),
+        Constraint::Length(9),
+        Constraint::Length(9),
+        Constraint::Length(8),
+    ];
+    let mark = |sort, title: &str| {
+        if view.sort == sort {
+            format!("{title}▼")
+        } else {
+            title.to_owned()
+        }
+    };
+    let header = [
+        Line::from(if view.sort == Sort::Name {
+            "command▲"
+        } else {
+            "command"
+        }),
+        Line::from(mark(Sort::Count, "count")).right_aligned(),
+        Line::from("running").right_aligned(),
+        Line::from(mark(Sort::Failures, "failed")).right_aligned(),
+        Line::from(mark(Sort::Tax, "tax")).right_aligned(),
+        Line::from("mean tax").right_aligned(),
+        Line::from("largest"),
+    ];
+    let rows = lines.iter().map(|line| command_row(line, around));
+    draw_table(frame, area, view, Table::new(rows, widths).header(header_row(header)));
+}
+
+fn command_row<'a>(line: &CommandLine, around: &Surroundings<'_>) -> Row<'a> {
+    let right = |text: String| Line::from(text).right_aligned();
+    let mean = line.tax.and_then(|tax| tax.0.checked_div(line.count)).map(Nanos);
+    let failed = right(units::count(line.failures));
+    Row::new([
+        Cell::new(text::escape(&line.command)),
+        Cell::new(right(units::count(line.count))),
+        Cell::new(right(units::count(line.running))),
+        Cell::new(if line.failures > 0 {
+            failed.style(around.style(Color::Red))
+        } else {
+            failed
+        }),
+        Cell::new(right(units::time(line.tax))),
+        Cell::new(right(units::time(mean))),
+        Cell::new(line.largest.map_or("-", |phase| phase.name())),
+    ])
+}
+
+fn draw_processes(frame: &mut Frame<'_>, area: Rect, view: &View, around: &Surroundings<'_>) {
+    let lines = view.processes();
+    let widths = [
+        Constraint::Length(8),
+        Constraint::Length(9),
+        Constraint::Length(9),
+        Constraint::Min(20),
+    ];
+    let header = [
+        Line::from("pid").right_aligned(),
+        Line::from("age").right_aligned(),
+        Line::from("launched").right_aligned(),
+        Line::from("process"),
+    ];
+    // The columns before the last, and the gaps between them.
+    let room = usize::from(area.width).saturating_sub(8 + 9 + 9 + 3);
+    let rows = lines.iter().map(|line| process_row(line, room, around));
+    draw_table(frame, area, view, Table::new(rows, widths).header(header_row(header)));
+}
+
+fn process_row<'a>(line: &ProcessLine, room: usize, around: &Surroundings<'_>) -> Row<'a> {
+    let right = |text: String| Cell::new(Line::from(text).right_aligned());
+    let age = line.birth.map(|birth| around.now.since(birth));
+    // Deep trees keep half of the line for names.
+    let indent = (2 * line.depth).min(room / 2);
+    let name = text::escape(&line.command);
+    let arguments = arguments(&line.argv).skip(1);
+    let rest = text::command_line(arguments, Some(room.saturating_sub(indent + text::width(&name) + 1)));
+    Row::new([
+        right(line.pid.map_or_else(|| "-".to_owned(), |pid| pid.0.to_string())),
+        right(units::time(age)),
+        right(units::count(line.launched)),
+        Cell::new(Line::from(vec![
+            Span::raw(" ".repeat(indent)),
+            Span::styled(name, Style::new().add_modifier(Modifier::BOLD)),
+            Span::raw(format!(" {rest}")),
+        ])),
+    ])
+}
+
+fn header_row<'a, const N: usize>(titles: [Line<'a>; N]) -> Row<'a> {
+    Row::new(titles.map(Cell::new)).style(Style::new().add_modifier(Modifier::UNDERLINED))
+}
+
+/// Draws a table with its selected row in reverse, scrolled so that this row is visible.
+fn draw_table(frame: &mut Frame<'_>, area: Rect, view: &View, table: Table<'_>) {
+    let table = table.row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
+    let mut state = TableState::new().with_selected(view.selected());
+    frame.render_stateful_widget(table, area, &mut state);
+}
+
+fn draw_keys(frame: &mut Frame<'_>, area: Rect, view: &View, around: &Surroundings<'_>) {
+    let line = if view.is_typing {
+        Line::from(format!(
+            "filter: {}▏  Enter keeps it, Esc clears it",
+            text::escape(view.filter.as_bytes())
+        ))
+    } else if view.filter.is_empty() {
+        Line::from("q quit  Tab tree  Enter details  p parent  / filter  Space pause  t c f n sort")
+    } else {
+        let filter = text::escape(view.filter.as_bytes());
+        Line::from(format!(
+            "filter: {filter}  Esc clears it  q quit  Tab tree  Enter details  Space pause"
+        ))
+    };
+    frame.render_widget(Paragraph::new(line).style(around.style(Color::Cyan)), area);
+}
+
+/// Iterates over arguments that are each terminated by NUL.
+fn arguments(argv: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let arguments = argv.strip_suffix(b"\0").unwrap_or(argv).split(|byte| *byte == 0);
+    arguments.filter(move |_| !argv.is_empty())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,199 @@
+//! What the live view shows of a snapshot: the list or the tree, sorted, filtered, paused, with a selection that stays on its row. A pure
+//! function of the keys that were pressed.
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use crate::analyze::live::{CommandLine, ProcessLine, Snapshot};
+use crate::event::LaunchId;
+use crate::present::text;
+
+/// Characters that a filter may have.
+const LONGEST_FILTER: usize = 64;
+
+/// What the rows are.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Mode {
+    /// Commands, with the sums of their launches.
+    #[default]
+    Commands,
+    /// The processes that run, as a tree.
+    Processes,
+}
+
+/// The order of commands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sort {
+    /// Largest launch tax first.
+    #[default]
+    Tax,
+    /// Most launches first.
+    Count,
+    /// Most failures first.
+    Failures,
+    /// By name.
+    Name,
+}
+
+/// The state that keys change.
+#[derive(Debug, Default)]
+pub struct View {
+    pub(super) mode: Mode,
+    pub(super) sort: Sort,
+    pub(super) filter: String,
+    pub(super) is_typing: bool,
+    pub(super) is_paused: bool,
+    pub(super) has_details: bool,
+    /// Whether the user wants to leave.
+    pub is_over: bool,
+    command: Option<Vec<u8>>,
+    process: Option<LaunchId>,
+    shown: Snapshot,
+}
+
+impl View {
+    /// Shows a newer snapshot, unless the view is paused.
+    pub fn update(&mut self, snapshot: Snapshot) {
+        if !self.is_paused {
+            self.shown = snapshot;
+        }
+    }
+
+    /// Returns the snapshot that is shown.
+    pub(super) fn shown(&self) -> &Snapshot {
+        &self.shown
+    }
+
+    /// Returns the commands that match the filter, in order.
+    pub(super) fn commands(&self) -> Vec<&CommandLine> {
+        let all = self.shown.commands.iter();
+        let mut lines: Vec<&CommandLine> = all.filter(|line| self.matches(&line.command, &[])).collect();
+        lines.sort_by(|a, b| {
+            let by_name = || a.command.cmp(&b.command);
+            match self.sort {
+                Sort::Tax => b.tax.cmp(&a.tax).then_with(by_name),
+                Sort::Count => b.count.cmp(&a.count).then_with(by_name),
+                Sort::Failures => b.failures.cmp(&a.failures).then_with(by_name),
+                Sort::Name => by_name(),
+            }
+        });
+        lines
+    }
+
+    /// Returns the processes that match the filter, parents before their children.
+    pub(super) fn processes(&self) -> Vec<&ProcessLine> {
+        let all = self.shown.processes.iter();
+        all.filter(|line| self.matches(&line.command, &line.argv)).collect()
+    }
+
+    /// Returns the index of the selected row. Without a selection, the first.
+    pub(super) fn selected(&self) -> usize {
+        let place = match self.mode {
+            Mode::Commands => self
+                .commands()
+                .iter()
+                .position(|line| Some(&line.command) == self.command.as_ref()),
+            Mode::Processes => self.processes().iter().position(|line| Some(line.id) == self.process),
+        };
+        place.unwrap_or(0)
+    }
+
+    fn matches(&self, command: &[u8], argv: &[u8]) -> bool {
+        let has = |bytes: &[u8]| text::escape(bytes).contains(&self.filter);
+        self.filter.is_empty() || has(command) || has(argv)
+    }
+
+    /// Changes the view for a key. `page` is the number of rows on the screen.
+    pub fn press(&mut self, key: KeyEvent, page: usize) {
+        if key.modifiers.contains(KeyModifiers::CONTROL) {
+            self.is_over |= key.code == KeyCode::Char('c');
+            return;
+        }
+        if self.is_typing {
+            self.type_filter(key.code);
+            return;
+        }
+        let page = page.max(1);
+        match key.code {
+            KeyCode::Char('q') => self.is_over = true,
+            KeyCode::Char(' ') => self.is_paused = !self.is_paused,
+            KeyCode::Char('/') => self.is_typing = true,
+            KeyCode::Char('t') => self.sort = Sort::Tax,
+            KeyCode::Char('c') => self.sort = Sort::Count,
+            KeyCode::Char('f') => self.sort = Sort::Failures,
+            KeyCode::Char('n') => self.sort = Sort::Name,
+            KeyCode::Char('p') => self.jump_to_parent(),
+            KeyCode::Tab => self.change_mode(),
+            KeyCode::Enter => self.has_details = !self.has_details,
+            KeyCode::Esc if self.has_details => self.has_details = false,
+            KeyCode::Esc => self.filter.clear(),
+            KeyCode::Up | KeyCode::Char('k') => self.select(self.selected().saturating_sub(1)),
+            KeyCode::Down | KeyCode::Char('j') => self.select(self.selected() + 1),
+            KeyCode::PageUp => self.select(self.selected().saturating_sub(page)),
+            KeyCode::PageDown => self.select(self.selected() + page),
+            KeyCode::Home => self.select(0),
+            KeyCode::End => self.select(usize::MAX),
+            _ => {}
+        }
+    }
+
+    fn type_filter(&mut self, key: KeyCode) {
+        match key {
+            KeyCode::Enter => self.is_typing = false,
+            KeyCode::Esc => {
+                self.is_typing = false;
+                self.filter.clear();
+            }
+            KeyCode::Backspace => drop(self.filter.pop()),
+            KeyCode::Char(character) if self.filter.chars().count() < LONGEST_FILTER => self.filter.push(character),
+            _ => {}
+        }
+    }
+
+    fn change_mode(&mut self) {
+        self.mode = match self.mode {
+            Mode::Commands => Mode::Processes,
+            Mode::Processes => Mode::Commands,
+        };
+    }
+
+    fn select(&mut self, place: usize) {
+        match self.mode {
+            Mode::Commands => {
+                let lines = self.commands();
+                let line = lines.get(place).or(lines.last());
+                self.command = line.map(|line| line.command.clone());
+            }
+            Mode::Processes => {
+                let lines = self.processes();
+                let line = lines.get(place).or(lines.last());
+                self.process = line.map(|line| line.id);
+            }
+        }
+    }
+
+    /// Selects, in the tree, the parent of the selected process, or of the latest launch of the selected command. Nothing happens if it has
+    /// ended.
+    fn jump_to_parent(&mut self) {
+        let place = self.selected();
+        let parent = match self.mode {
+            Mode::Processes => self.processes().get(place).and_then(|line| line.parent),
+            Mode::Commands => {
+                let commands = self.commands();
+                let of_running = |line: &CommandLine| {
+                    let mut processes = self.shown.processes.iter();
+                    processes.find(|process| process.command == line.command)?.parent
+                };
+                let line = commands.get(place);
+                let of_ended = |line: &&&CommandLine| line.recent.first().and_then(|launch| launch.parent);
+                line.as_ref()
+                    .and_then(of_ended)
+                    .or_else(|| line.and_then(|line| of_running(line)))
+            }
+        };
+        let is_there = |id: &LaunchId| self.shown.processes.iter().any(|line| line.id == *id);
+        if let Some(parent) = parent.filter(is_there) {
+            self.filter.clear();
+            (self.mode, self.process) = (Mode::Processes, Some(parent));
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! `record --metrics`: the file, read by Prometheus' own parser, says what the report of the same recording says.
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::support::needs::python;
+use crate::support::recording::report;
+use crate::support::run::{Record, Running, await_some, run, spawnscope};
+use crate::support::workloads::path;
+use crate::support::{apply, live_test};
+
+const CHECK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/metrics_check.py");
+
+/// The samples of a file.
+struct Samples(Vec<Value>);
+
+impl Samples {
+    fn read(file: &Path) -> Samples {
+        let output = run(Command::new(python()).arg(CHECK).arg(file)).expect_code(0);
+        Samples(serde_json::from_slice(&output.stdout).expect("JSON"))
+    }
+
+    /// The value of the only series with this name and all of these labels.
+    fn value(&self, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
+        let matches = |sample: &&Value| {
+            let has = |(label, value): &(&str, &str)| sample["labels"][*label] == *value;
+            sample["name"] == name && labels.iter().all(has)
+        };
+        let mut found = self.0.iter().filter(matches);
+        let value = found.next()?["value"].as_f64();
+        assert!(found.next().is_none(), "{name} {labels:?} is not one series");
+        value
+    }
+
+    fn commands(&self) -> Vec<&str> {
+        let launches = self.0.iter().filter(|s| s["name"] == "spawnscope_launches_total");
+        launches
+            .map(|sample| sample["labels"]["command"].as_str().expect("a label"))
+            .collect()
+    }
+}
+
+fn whole_number(value: &Value) -> f64 {
+    value.as_u64().expect("a whole number") as f64
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Cc, Prometheus)]
+fn metrics_agree_with_the_report() {
+    let record = Record::new();
+    let file = record.directory().join("spawnscope.prom");
+    let record = record.flags(&["-q", "--metrics", file.to_str().expect("a path")]);
+    let script = "for i in 1 2 3 4 5; do \"$0\"; done; (exit 3); false; (:); sh -c 'kill -9 $$'; exit 0";
+    record
+        .run(["bash", "-c", script, path("tiny").to_str().expect("a path")])
+        .expect_code(0);
+
+    let samples = Samples::read(&file);
+    let report = report(&record.file());
+    for row in report["commands"].as_array().expect("commands") {
+        let command = row["command"].as_str().expect("a name");
+        let labels = [("command", command)];
+        let launches = samples.value("spawnscope_launches_total", &labels);
+        assert_eq!(launches, Some(whole_number(&row["count"])), "{command}");
+        for (phase, time) in row["phases"].as_object().expect("phases") {
+            let labels = [("command", command), ("phase", phase)];
+            let seconds = samples.value("spawnscope_phase_seconds_sum", &labels).unwrap_or(0.0);
+            let of_report = time.as_f64().unwrap_or(0.0) / 1e9;
+            assert!(
+                (seconds - of_report).abs() < 1e-8,
+                "{command} {phase}: {seconds} {of_report}"
+            );
+        }
+    }
+    let total = |name: &str| samples.value(name, &[]);
+    assert_eq!(
+        total("spawnscope_launches_started_total"),
+        Some(whole_number(&report["launches"]))
+    );
+    assert_eq!(total("spawnscope_launches_running"), Some(0.0));
+    assert_eq!(total("spawnscope_recorder_running"), Some(0.0));
+    let failed = |command| samples.value("spawnscope_launch_failures_total", &[("command", command)]);
+    assert_eq!(failed("(bash)"), Some(1.0), "(exit 3)");
+    assert_eq!(failed("sh"), Some(1.0), "killed by a signal");
+    assert_eq!(failed("bash"), Some(0.0));
+    let forks: f64 = samples
+        .commands()
+        .iter()
+        .map(|command| {
+            let labels = [("command", *command)];
+            samples
+                .value("spawnscope_forks_without_exec_total", &labels)
+                .expect("a value")
+        })
+        .sum();
+    assert_eq!(forks, whole_number(&report["forks_without_exec"]));
+    dashboard_names_metrics_of(&std::fs::read_to_string(&file).expect("the file"));
+}
+
+/// Grafana shows an empty panel for a metric that does not exist.
+#[track_caller]
+fn dashboard_names_metrics_of(metrics: &str) {
+    let dashboard = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/grafana/spawnscope.json");
+    let dashboard = std::fs::read_to_string(dashboard).expect("the dashboard");
+    serde_json::from_str::<Value>(&dashboard).expect("JSON");
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let words = dashboard
+        .split(|c| !is_of_name(c))
+        .filter(|word| word.starts_with("spawnscope_"));
+    let mut known = 0;
+    for word in words {
+        let family = ["_bucket", "_sum"]
+            .iter()
+            .find_map(|end| word.strip_suffix(end))
+            .unwrap_or(word);
+        assert!(metrics.contains(&format!("# TYPE {family} ")), "{word}");
+        known += 1;
+    }
+    assert!(known > 10, "{known}");
+}
+
+/// Programs with names that break the format, their number limited, on the whole machine.
+#[apply(live_test)]
+#[needs(Ebpf, Cc, Prometheus)]
+fn hostile_names_and_many_commands_leave_a_valid_bounded_file() {
+    let record = Record::new();
+    let directory = record.directory().to_owned();
+    let hostile = [
+        "a\"} 1\nevil 2",
+        "back\\slash",
+        "\u{1b}[2J",
+        "lines\r\nmore",
+        "{command=\"x\"}",
+    ];
+    for name in hostile {
+        std::fs::copy(path("tiny"), directory.join(name)).expect("a copy");
+    }
+    let file = directory.join("spawnscope.prom");
+    let flags = [
+        "-q",
+        "-a",
+        "--metrics",
+        file.to_str().expect("a path"),
+        "--metrics-commands",
+        "3",
+    ];
+    let record = record.flags(&flags);
+    let names = hostile.map(|name| directory.join(name));
+    let script = "for i in 1 2 3; do for program; do \"$program\"; done; done";
+    let words = ["sh", "-c", script, "sh"].map(std::ffi::OsString::from);
+    record
+        .run(words.into_iter().chain(names.into_iter().map(Into::into)))
+        .expect_code(0);
+
+    let samples = Samples::read(&file);
+    let commands = samples.commands();
+    assert!(commands.contains(&"other") && commands.len() == 4, "{commands:?}");
+    assert!(
+        commands.iter().all(|command| !command.contains(['\n', '\r', '\u{1b}'])),
+        "{commands:?}"
+    );
+    let started = samples
+        .value("spawnscope_launches_started_total", &[])
+        .expect("a value");
+    let ended: f64 = commands
+        .iter()
+        .map(|command| {
+            samples
+                .value("spawnscope_launches_total", &[("command", *command)])
+                .expect("a value")
+        })
+        .sum();
+    assert!(ended >= 16.0 && ended <= started, "{ended} of {started}");
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Prometheus)]
+fn the_file_is_there_while_the_recording_goes_on() {
+    let record = Record::new();
+    let file = record.directory().join("spawnscope.prom");
+    let record = record.flags(&["-q", "--metrics", file.to_str().expect("a path")]);
+    let script = "/bin/true; read -r line < \"$0\"; exit 7";
+    let gate = record.directory().join("gate");
+    run(Command::new("mkfifo").arg(&gate)).expect_code(0);
+    let words = ["bash", "-c", script, gate.to_str().expect("a path")];
+    let recorder = Running::start(&mut record.command(words));
+    await_some("the first file", || file.exists().then_some(()));
+    let samples = await_some("the launch", || {
+        let samples = Samples::read(&file);
+        let ended = samples.value("spawnscope_launches_total", &[("command", "true")]);
+        ended.map(|_| samples)
+    });
+    assert_eq!(samples.value("spawnscope_recorder_running", &[]), Some(1.0));
+    assert_eq!(samples.value("spawnscope_launches_running", &[]), Some(1.0));
+    std::fs::write(&gate, "go\n").expect("the reader is there");
+    recorder.finish().expect_code(7);
+    assert_eq!(
+        Samples::read(&file).value("spawnscope_recorder_running", &[]),
+        Some(0.0)
+    );
+}
+
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn a_bad_file_is_an_error_before_the_command_starts() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let marker = folder.path().join("ran");
+    for (file, why) in [
+        ("missing/x.prom", "failed to create a file beside"),
+        (".", "not a regular file"),
+    ] {
+        let file = folder.path().join(file);
+        let words = ["record", "-o", "/dev/null/none", "--metrics"].map(std::ffi::OsString::from);
+        let rest = ["--".into(), "touch".into(), marker.clone().into_os_string()];
+        let finished = spawnscope(words.into_iter().chain([file.into_os_string()]).chain(rest)).expect_code(125);
+        assert!(finished.errors().contains(why), "{}", finished.errors());
+        assert!(!marker.exists());
+    }
+}

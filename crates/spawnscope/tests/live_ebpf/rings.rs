@@ -1,0 +1,67 @@
+//! `record --keep`: recordings follow each other without a gap, each is whole, and together they stay below the limit.
+
+use std::path::PathBuf;
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::support::launches::Launch;
+use crate::support::recording::{launches, report};
+use crate::support::run::{Record, Running, run};
+use crate::support::workloads::path;
+use crate::support::{apply, live_test};
+
+const KEEP: u64 = 16_000_000;
+
+/// The recordings of a ring, oldest first, by number.
+fn ring(record: &Record) -> Vec<(u32, PathBuf)> {
+    let entries = std::fs::read_dir(record.directory()).expect("the directory");
+    let number = |path: &PathBuf| {
+        let name = path.file_name()?.to_str()?;
+        name.strip_prefix("recording.")?.strip_suffix(".db")?.parse().ok()
+    };
+    let paths = entries.map(|entry| entry.expect("an entry").path());
+    let mut files: Vec<(u32, PathBuf)> = paths.filter_map(|path| Some((number(&path)?, path))).collect();
+    files.sort_unstable();
+    files
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn a_ring_of_recordings_has_every_launch_and_stays_small() {
+    let record = Record::new();
+    let mine = record.directory().join("mine");
+    std::fs::copy(path("tiny"), &mine).expect("a program nobody else runs");
+    let record = record.flags(&["-q", "-a", "--keep", "16MB", "--duration", "15"]);
+    let mut recorder = Running::start(&mut record.command([] as [&str; 0]));
+    while recorder.child.try_wait().expect("wait").is_none() {
+        run(Command::new(path("storm")).arg("97").arg(&mine)).expect_code(0);
+        let files = ring(&record);
+        let sizes = files
+            .iter()
+            .map(|(_, file)| file.metadata().map_or(0, |metadata| metadata.len()));
+        assert!(sizes.sum::<u64>() <= KEEP, "{files:?}");
+    }
+    recorder.finish().expect_code(0);
+
+    let files = ring(&record);
+    assert!(files.len() > 1, "one file: {files:?}");
+    for ((number, file), expected) in files.iter().zip(files[0].0..) {
+        assert_eq!(*number, expected, "a recording is missing");
+        let report = report(file);
+        assert_eq!(report["lost_events"], 0);
+        assert_eq!(
+            report["contradictions"].as_array().map_or(0, Vec::len),
+            0,
+            "{:?}",
+            report["contradictions"]
+        );
+        let rows: &Vec<Value> = report["commands"].as_array().expect("commands");
+        assert!(rows.iter().any(|row| row["command"] == "mine"), "no launch in {number}");
+    }
+    // Those that were forked before a recording began existed before it, so that their parents are unknown there.
+    let later = files[1..].iter().flat_map(|(_, file)| launches(file).0);
+    let mine: Vec<Launch> = later.filter(|launch| launch.programs() == ["mine"]).collect();
+    let known = mine.iter().filter(|launch| launch.parent().is_some()).count();
+    assert!(10 * known > 9 * mine.len(), "{known} of {}", mine.len());
+}

@@ -1,0 +1,122 @@
+//! `top` on a pseudo-terminal: it shows what is launched, its keys work, and it leaves the terminal as it was, however it ends. Only changed
+//! cells are drawn, so the tests wait for single words.
+
+use std::process::Command;
+
+use crate::support::pty::Session;
+use crate::support::run::{SPAWNSCOPE, as_nobody, await_some, run, spawnscope};
+use crate::support::workloads::path;
+use crate::support::{apply, live_test};
+
+const ENTER: &str = "\x1b[?1049h";
+const LEAVE: &str = "\x1b[?1049l";
+
+/// A program with arguments that is started on a new terminal.
+fn on_terminal(words: &[&str]) -> Session {
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).env_remove("NO_COLOR");
+    Session::start(&command)
+}
+
+/// Expects that the program ends with this status and has restored the terminal. Returns what it has drawn.
+#[track_caller]
+fn finish(session: Session, code: i32, before: &nix::sys::termios::Termios) -> String {
+    let (status, settings, screen) = session.finish_with_settings();
+    let screen = String::from_utf8_lossy(&screen).into_owned();
+    assert_eq!(status.code(), Some(code), "{screen}");
+    assert_eq!(&settings, before, "the terminal is as it was");
+    let (entered, left) = (screen.rfind(ENTER), screen.rfind(LEAVE));
+    assert!(entered < left && left.is_some(), "the first screen is back: {screen:?}");
+    let hidden = screen.rfind("\x1b[?25l");
+    assert!(hidden < screen.rfind("\x1b[?25h"), "the cursor is shown again");
+    screen
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Cc, Pty)]
+fn a_command_is_watched_to_its_end() {
+    let tiny = path("tiny");
+    let script = "for i in 1 2 3 4 5; do \"$0\"; done; echo must not be seen; exit 7";
+    let words = [
+        SPAWNSCOPE,
+        "top",
+        "--",
+        "sh",
+        "-c",
+        script,
+        tiny.to_str().expect("a path"),
+    ];
+    let mut session = on_terminal(&words);
+    let before = session.settings();
+    session.await_output(b"ENDED");
+    session.await_output(b"tiny");
+    session.type_keys(b"\r");
+    session.await_output(b"details");
+    session.type_keys(b"/sh");
+    session.await_output(b"filter:");
+    session.type_keys(b"\x1b");
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    session.type_keys(b"q");
+    let screen = finish(session, 7, &before);
+    assert!(
+        !screen.contains("must not be seen\r\n"),
+        "the command wrote over the screen"
+    );
+    assert!(screen.contains("\x1b[38;5;"), "colours");
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Cc, Pty)]
+fn the_machine_is_watched_until_a_key_or_a_signal() {
+    let mut session = on_terminal(&["env", "NO_COLOR=1", SPAWNSCOPE, "top", "-a"]);
+    let before = session.settings();
+    session.await_output(ENTER.as_bytes());
+    let tiny = path("tiny");
+    await_some("the program in the list", || {
+        run(&mut Command::new(&tiny));
+        let seen = session.screen_so_far();
+        seen.windows(4).any(|word| word == b"tiny").then_some(())
+    });
+    session.type_keys(b"\t");
+    session.await_output(b"age");
+    session.type_keys(b"\x03");
+    let screen = finish(session, 0, &before);
+    assert!(!screen.contains("\x1b[38;5;"), "colours with NO_COLOR");
+
+    // A command that goes on for longer than it is watched.
+    let mut session = on_terminal(&[SPAWNSCOPE, "top", "--", "sleep", "3"]);
+    let before = session.settings();
+    session.await_output(b"running");
+    session.type_keys(b"q");
+    let screen = finish(session, 0, &before);
+    assert!(screen.contains("the command keeps running"), "{screen}");
+
+    let session = on_terminal(&["timeout", "--foreground", "-s", "TERM", "4", SPAWNSCOPE, "top", "-a"]);
+    let before = session.settings();
+    finish(session, 124, &before);
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Pty, Setpriv)]
+fn what_cannot_be_watched_is_an_error_on_the_first_screen() {
+    let without = spawnscope(["top", "-a"]).expect_code(125);
+    assert!(
+        without.errors().contains("top needs a terminal"),
+        "{}",
+        without.errors()
+    );
+
+    let nobody = as_nobody();
+    let mut words = vec![nobody.get_program().to_str().expect("text")];
+    words.extend(nobody.get_args().map(|word| word.to_str().expect("text")));
+    for (rest, code, why) in [
+        (&["top", "-a"][..], 125, "root"),
+        (&["top", "--", "/nonexistent"], 127, "/nonexistent"),
+    ] {
+        let words = [&words[..], &[SPAWNSCOPE], rest].concat();
+        let (status, screen) = on_terminal(&words).finish();
+        let screen = String::from_utf8_lossy(&screen);
+        assert_eq!(status.code(), Some(code), "{screen}");
+        assert!(screen.contains(why) && !screen.contains(ENTER), "{screen}");
+    }
+}
