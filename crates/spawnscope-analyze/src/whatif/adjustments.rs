@@ -22,6 +22,8 @@ pub struct Adjustments {
     supervision: Vec<f32>,
     /// Remaining share of single phases after one exec, for launches with several execs.
     pieces: HashMap<Activity, f32>,
+    /// Remaining share of the waits for a CPU in runs that merging made longer.
+    queues: HashMap<u32, f32>,
     /// By launch: whether its parent waits until its exec, as after vfork.
     pub(super) waited_for: Vec<bool>,
     /// By launch: whether its parent reaps it at once, and does not sleep through its end.
@@ -52,6 +54,7 @@ impl Adjustments {
             factors: vec![[1.0; Phase::ALL.len()]; count],
             supervision: vec![1.0; count],
             pieces: HashMap::new(),
+            queues: HashMap::new(),
             waited_for: vec![false; count],
             reaped_at_once: vec![false; count],
             no_scan: false,
@@ -93,6 +96,11 @@ impl Adjustments {
         self.changed[launch as usize] = true;
         let stage = Stage::new(phase, exec);
         *self.pieces.entry(Activity { launch, stage }).or_insert(1.0) *= factor as f32;
+    }
+
+    /// Scales the waits for a CPU in the run of a launch by another factor than its work.
+    pub(super) fn scale_queue(&mut self, launch: u32, factor: f64) {
+        self.queues.insert(launch, factor as f32);
     }
 
     /// Notes an approximate saving at a launch that comes from a change to all launches.
@@ -153,6 +161,15 @@ impl Adjustments {
             ActivityKind::Faults => 1.0,
         };
         f64::from(phase * piece)
+    }
+
+    /// Returns the remaining share of waits for a CPU during an activity.
+    pub(super) fn factor_of_queue(&self, activity: Activity) -> f64 {
+        let of_run = self.queues.get(&activity.launch).filter(|_| activity.is(Phase::Run));
+        match of_run {
+            Some(factor) if !self.is_removed(activity.launch) => f64::from(*factor),
+            _ => self.factor(activity),
+        }
     }
 
     /// Returns the approximate saving of each changed launch, grouped by program. Merged launches have one saving together. Callers use

@@ -208,7 +208,11 @@ impl<'e> Rewriter<'e> {
             Step::Record(span, activity) => {
                 written.extend(scaled(span, activity).map(|span| Step::Record(span, activity)));
             }
-            Step::Lose(span, activity) => written.extend(scaled(span, activity).map(|span| Step::Lose(span, activity))),
+            Step::Lose(span, activity) => {
+                let factor = if is_own { 1.0 } else { self.adjustments.factor_of_queue(activity) };
+                let span = Nanos((span.0 as f64 * factor).round() as u64);
+                written.extend((span.0 > 0).then_some(Step::Lose(span, activity)));
+            }
             Step::Sleep(_, activity, ExternalWait::Timer) if self.is_late_reaping(activity) => {
                 // The first sleep becomes a wait for the end of the child; the others are dropped.
                 if of.late.replace(activity.launch) != Some(activity.launch) {
