@@ -209,7 +209,11 @@ impl<'e> Rewriter<'e> {
                 written.extend(scaled(span, activity).map(|span| Step::Record(span, activity)));
             }
             Step::Lose(span, activity) => {
-                let factor = if is_own { 1.0 } else { self.adjustments.factor_of_queue(activity) };
+                let factor = if is_own {
+                    1.0
+                } else {
+                    self.adjustments.factor_of_queue(activity)
+                };
                 let span = Nanos((span.0 as f64 * factor).round() as u64);
                 written.extend((span.0 > 0).then_some(Step::Lose(span, activity)));
             }
