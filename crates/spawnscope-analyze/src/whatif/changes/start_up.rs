@@ -45,7 +45,8 @@ impl<'c, 'a> StartUps<'c, 'a> {
         let begin = median(batch.iter().map(|index| begin_of(launch(index)))).unwrap_or_default();
         let start_up = StartUp::of(first);
         let later = start_up.later.map(|later| later * begin);
-        Fixed::recorded(self.forest, batch, run, later).unwrap_or_else(|| Fixed::of(run, &start_up, begin))
+        Fixed::recorded(self.forest, batch, run, (later, start_up.end))
+            .unwrap_or_else(|| Fixed::of(run, &start_up, begin))
     }
 }
 
@@ -100,9 +101,11 @@ impl LeastRun {
 struct StartUp {
     usual: f64,
     most: f64,
-    /// The same of what a program does once after it first uses an argument, and at its end: memory for reading, code that runs for the first
-    /// time, output, cleaning up. Usual and most.
+    /// The same of what a program does once after it first uses an argument: memory for reading, code that runs for the first time, output.
+    /// Usual and most.
     later: [f64; 2],
+    /// What an interpreter does at its end, as a share of its start-up.
+    end: f64,
 }
 
 impl StartUp {
@@ -113,18 +116,21 @@ impl StartUp {
         usual: 0.5,
         most: 2.0,
         later: [0.055, 0.12],
+        end: 0.0,
     };
     /// perl, which loads little of its library by itself: 1 to 1.1.
     const PERL: StartUp = StartUp {
         usual: 1.0,
         most: 2.5,
-        later: [0.2, 0.5],
+        later: [0.055, 0.12],
+        end: 0.3,
     };
-    /// Other interpreters, which load a library of their language: python3 12 to 20, node 22. python3 cleans up for twice its exec and load.
+    /// Other interpreters, which load a library of their language: python3 12 to 20, node 22. At its end, python3 cleans up for a fifth of that time.
     const INTERPRETED: StartUp = StartUp {
         usual: 15.0,
         most: 25.0,
-        later: [2.0, 4.0],
+        later: [0.055, 0.12],
+        end: 0.2,
     };
 
     fn of(launch: &Launch<'_>) -> StartUp {
@@ -152,11 +158,11 @@ impl Fixed {
     }
 
     /// Returns the fixed part from the start-ups that the recording has. `None` if there are too few.
-    fn recorded(forest: &Forest<'_>, batch: &[u32], run: LeastRun, later: [f64; 2]) -> Option<Fixed> {
+    fn recorded(forest: &Forest<'_>, batch: &[u32], run: LeastRun, (later, end): ([f64; 2], f64)) -> Option<Fixed> {
         let start_up = |launch: &u32| forest.launches[*launch as usize].start_up.get();
         let known: Vec<f64> = batch.iter().filter_map(start_up).map(|span| span.0 as f64).collect();
         let is_enough = known.len() as f64 >= RECORDED * batch.len() as f64;
-        let start_up = median(known).filter(|_| is_enough)?;
+        let start_up = median(known).filter(|_| is_enough)? * (1.0 + end);
         let at_most = |fixed: f64| fixed.min(run.least);
         Some(Fixed {
             likely: at_most(start_up + later[0]),

@@ -197,11 +197,17 @@ pub fn overslept(forest: &Forest<'_>, sleep: u32) -> Option<Nanos> {
     let position = siblings.iter().position(|sibling| *sibling == sleep as usize)?;
     let argv_of = |launch: usize| forest.launches[launch].execs.last().map(|exec| exec.argv());
     let is_sleep = |sibling: &usize| argv_of(*sibling) == argv_of(sleep as usize);
-    if siblings.len() > MAX_SIBLINGS || siblings[position + 1..].iter().take(2).any(is_sleep) {
+    if siblings.len() > MAX_SIBLINGS {
         return None;
     }
     let own = &forest.launches[sleep as usize];
     let (from, to) = (own.start()?, own.instants.exit.get()?);
+    // If another sleep follows while an earlier child lives, the end of that one was waited for.
+    let follows = siblings[position + 1..].iter().take(2).any(is_sleep);
+    let lives = |sibling: &usize| forest.launches[*sibling].instants.zombie.get().is_none_or(|end| end > to);
+    if follows && siblings[..position].iter().any(lives) {
+        return None;
+    }
     let ends = siblings[..position].iter().filter(|sibling| !is_sleep(sibling));
     let ends = ends.filter_map(|sibling| forest.launches[*sibling].instants.zombie.get());
     let last = ends.filter(|end| (from..to).contains(end)).max()?;
