@@ -10,7 +10,7 @@ use crate::advice::phrases::{launches, name, option, time, times};
 use crate::advice::thresholds::{largest, uses_less_than_its_tax};
 use crate::patterns::chains::is_inside;
 use crate::patterns::runtimes::Runtime;
-use crate::patterns::shells::is_shell;
+use crate::patterns::shells::{is_shell, needless_shell};
 use crate::phases::Phase;
 use crate::whatif::changes::Change;
 
@@ -38,9 +38,15 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let mut kinds: BTreeMap<(&[u8], &[u8]), Vec<u32>> = BTreeMap::new();
     for (index, launch) in context.launched() {
         let (parent, program) = (launch.birth_command.name, launch.command.name);
+        // The shell itself is not needed there.
+        let is_in_needless_shell = || {
+            let parent = forest.parent(index as usize);
+            parent.is_some_and(|parent| needless_shell(forest, parent as u32).is_some())
+        };
         let is_plain = launch.execs.len() == 1 && forest.children(index as usize).is_empty();
         let is_known = is_shell(program) || IRREPLACEABLE.contains(&program) || LAUNCHERS.contains(&parent);
-        if is_plain && !is_known && uses_less_than_its_tax(context, index as usize) && !is_inside(forest, index) {
+        let is_small = || uses_less_than_its_tax(context, index as usize);
+        if is_plain && !is_known && is_small() && !is_inside(forest, index) && !is_in_needless_shell() {
             kinds.entry((parent, program)).or_default().push(index);
         }
     }

@@ -14,6 +14,7 @@ mod large_parent;
 mod late_reaping;
 pub(super) mod launch_loop;
 mod loader;
+mod make_oneshell;
 mod make_shells;
 mod many_files;
 mod needless_shell;
@@ -38,7 +39,7 @@ use crate::advice::finding::Finding;
 pub(super) type Rule = fn(&RuleContext<'_, '_>) -> Vec<Finding>;
 
 /// All rules, with the names of their findings. They run in parallel. `run_queue` is first because it runs a replay and takes longest.
-pub(super) const ALL: [(&[&str], Rule); 29] = [
+pub(super) const ALL: [(&[&str], Rule); 30] = [
     (&["run-queue"], run_queue::find),
     (&["bare-forks"], bare_forks::find),
     (&["batch"], batch::find),
@@ -52,6 +53,7 @@ pub(super) const ALL: [(&[&str], Rule); 29] = [
     (&[launch_loop::RULE], launch_loop::find),
     (&["late-reaping"], late_reaping::find),
     (&["loader", "loader-search"], loader::find),
+    (&["make-oneshell"], make_oneshell::find),
     (&["make-shell"], make_shells::find),
     (&["many-files"], many_files::find),
     (&["needless-shell"], needless_shell::find),

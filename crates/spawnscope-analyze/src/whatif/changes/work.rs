@@ -202,10 +202,16 @@ pub fn overslept(forest: &Forest<'_>, sleep: u32) -> Option<Nanos> {
     }
     let own = &forest.launches[sleep as usize];
     let (from, to) = (own.start()?, own.instants.exit.get()?);
-    // If another sleep follows while an earlier child lives, the end of that one was waited for.
-    let follows = siblings[position + 1..].iter().take(2).any(is_sleep);
-    let lives = |sibling: &usize| forest.launches[*sibling].instants.zombie.get().is_none_or(|end| end > to);
-    if follows && siblings[..position].iter().any(lives) {
+    // If another sleep follows, at most behind a program that tested the condition, something else was waited for.
+    let follows = match siblings[position + 1..] {
+        [next, ..] if is_sleep(&next) => true,
+        [test, next, ..] if is_sleep(&next) => {
+            let ended = forest.launches[test].instants.zombie.get();
+            ended.is_some_and(|ended| forest.launches[next].start().is_none_or(|start| ended <= start))
+        }
+        _ => false,
+    };
+    if follows {
         return None;
     }
     let ends = siblings[..position].iter().filter(|sibling| !is_sleep(sibling));
