@@ -145,7 +145,7 @@ fn an_unknown_event_saves_nothing_certain() {
         .filter(|(_, advice)| advice.finding.rule == "sleep-loop");
     let (doubt, advice) = unsure.next().unwrap();
     assert_eq!((*doubt, advice.saving[0]), (Doubt::Uncertain, Nanos(0)), "{advice:?}");
-    let few = advices(&polling(3, true));
+    let few = advices(&polling(2, true));
     let all = few.worth.iter().chain(few.not_worth.iter().map(|(_, advice)| advice));
     assert!(all.clone().all(|advice| advice.finding.rule != "sleep-loop"), "{few:?}");
 }

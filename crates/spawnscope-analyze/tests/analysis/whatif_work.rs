@@ -27,7 +27,10 @@ fn work_done_in_process_keeps_no_launch() {
     // A program in machine code usually starts up in half of its exec and load.
     let start_up = (Spans::USUAL.exec + Spans::USUAL.load) / 2;
     assert_eq!(saving, gone + 20 * start_up, "{predicted:?}");
-    assert!(predicted.saving()[1].0 < gone, "the start-up is uncertain: {predicted:?}");
+    assert!(
+        predicted.saving()[1].0 < gone,
+        "the start-up is uncertain: {predicted:?}"
+    );
 }
 
 #[test]
