@@ -76,8 +76,23 @@ fn check(name: &str) {
         let (wall, predicted) = prediction(&pair, &before.file);
         good(0.0 < predicted && predicted < most * wall, || {
             format!("predicts {predicted} ns for a wall of {wall} ns")
+        })?;
+        let (right, given) = (pair.text("advice"), advice(&before.file));
+        let is_right = |rule: &str| rule == "-" || given.iter().any(|each| each == rule);
+        good(right.split_whitespace().any(is_right), || {
+            format!("gives the advice {given:?}, none of `{}`", right.trim())
         })
     });
+}
+
+/// Returns the rules that have advice.
+fn advice(recording: &std::path::Path) -> Vec<String> {
+    let said = spawnscope(["advise".as_ref(), recording.as_os_str(), "--json".as_ref()]).expect_code(0);
+    let printed: Value = serde_json::from_slice(&said.stdout).expect("advise --json");
+    let all = printed["advice"].as_array().expect("a list");
+    all.iter()
+        .filter_map(|each| Some(each["rule"].as_str()?.to_owned()))
+        .collect()
 }
 
 /// Returns the recorded and the predicted wall.
