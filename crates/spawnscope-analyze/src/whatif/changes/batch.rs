@@ -39,24 +39,20 @@ fn merge(context: Context<'_, '_>, batch: &[u32], fixed: Fixed, adjustments: &mu
     let run_of = |launch: u32| working(context.forest, context.timelines, launch as usize);
     let work_of = |launch: u32| run_of(launch).map_or(0.0, |run| (run.0 as f64 - fixed.likely).max(0.0));
     let (first, others) = (batch[0], &batch[1..]);
-    let work: f64 = batch.iter().map(|launch| work_of(*launch)).sum();
-    let own = run_of(first).unwrap_or_default().0.max(1) as f64;
+    let runs: Vec<RunParts> = batch.iter().map(|launch| RunParts::of(context, *launch)).collect();
+    let sum = |of: fn(&RunParts) -> f64| runs.iter().map(of).sum::<f64>();
+    let own = &runs[0];
+    let work: f64 = runs.iter().map(|run| (run.cpu - fixed.likely).max(0.0)).sum();
     let merged = fixed.likely + work;
-    adjustments.scale(first, Phase::Run, merged / own);
-    // Waits for a CPU that other processes took stay in proportion to the work of all. The first launch alone may have waited long.
-    let queued = |launch: u32| {
-        let run = context.forest.launches[launch as usize].phases.get(Phase::Run);
-        run.unwrap_or_default().since(run_of(launch).unwrap_or_default()).0 as f64
-    };
-    let worked: f64 = batch
-        .iter()
-        .filter_map(|launch| run_of(*launch))
-        .map(|run| run.0 as f64)
-        .sum();
-    let all_queued: f64 = batch.iter().map(|launch| queued(*launch)).sum();
-    if queued(first) > 0.0 && worked > 0.0 {
-        adjustments.scale_queue(first, all_queued * merged / worked / queued(first));
-    }
+    adjustments.scale(first, Phase::Run, merged / own.cpu.max(1.0));
+    // The first launch alone may have waited long for a CPU or a disk, so its waits are no measure for those of all. Waits for a CPU that other
+    // processes took stay in proportion to the work.
+    let queues = sum(|run| run.queued) * merged / sum(|run| run.cpu).max(1.0);
+    let factor = |all: f64, own: f64| if own > 0.0 { all / own } else { 1.0 };
+    adjustments.scale_waits(
+        first,
+        [factor(queues, own.queued), factor(sum(|run| run.slept), own.slept)],
+    );
     adjustments.uncertain += fixed.deviation() * others.len() as f64;
     for &other in others {
         adjustments.remove(context.forest, other);
@@ -64,4 +60,28 @@ fn merge(context: Context<'_, '_>, batch: &[u32], fixed: Fixed, adjustments: &mu
     }
     // The first one saves nothing itself. Counted alone, it would look like spread.
     adjustments.count_together(&batch[..2]);
+}
+
+/// How a launch spent its run, in nanoseconds.
+struct RunParts {
+    cpu: f64,
+    /// It was runnable without a CPU.
+    queued: f64,
+    /// It slept or waited.
+    slept: f64,
+}
+
+impl RunParts {
+    fn of(context: Context<'_, '_>, launch: u32) -> RunParts {
+        let worked = working(context.forest, context.timelines, launch as usize).unwrap_or_default();
+        let launch = &context.forest.launches[launch as usize];
+        let run = launch.phases.get(Phase::Run).unwrap_or_default();
+        // Without CPU times, all of it counts as CPU.
+        let cpu = launch.cpu_phases.get(Phase::Run).unwrap_or(worked);
+        RunParts {
+            cpu: cpu.0 as f64,
+            queued: run.since(worked).0 as f64,
+            slept: worked.since(cpu).0 as f64,
+        }
+    }
 }
