@@ -11,11 +11,15 @@ use crate::patterns::shells::{command_of, needless_shell};
 use crate::whatif::changes::Change;
 
 const MAX_FINDINGS: usize = 1;
+
+/// The parent's program, the shell, and the number of lines of a recipe.
+type Kind<'a> = (&'a [u8], &'a [u8], usize);
+
 /// Counts of the lines of one recipe differ by less than this factor: targets that were up to date when make began have none.
 const EQUAL: usize = 2;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
-    let mut kinds: BTreeMap<(&[u8], &[u8], usize), Vec<u32>> = BTreeMap::new();
+    let mut kinds: BTreeMap<Kind<'_>, Vec<u32>> = BTreeMap::new();
     for parent in 0..context.forest().launches.len() {
         let mut lines: BTreeMap<Vec<u8>, Vec<u32>> = BTreeMap::new();
         for &index in context.forest().children(parent) {

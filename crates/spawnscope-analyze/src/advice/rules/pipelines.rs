@@ -55,7 +55,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let habits = kinds.into_iter().filter(|(_, all)| all.len() >= HABIT);
     longest(context, habits, MAX_FINDINGS)
         .into_iter()
-        .map(|((parent, forms), all)| finding(context, parent, &forms, all))
+        .map(|((parent, forms), all)| finding(context, parent, &forms, &all))
         .collect()
 }
 
@@ -134,7 +134,7 @@ impl Words<'_> {
     }
 }
 
-fn finding(context: &RuleContext<'_, '_>, parent: &[u8], forms: &BTreeSet<Replaced>, all: Vec<u32>) -> Finding {
+fn finding(context: &RuleContext<'_, '_>, parent: &[u8], forms: &BTreeSet<Replaced>, all: &[u32]) -> Finding {
     let programs: BTreeSet<&[u8]> = all.iter().map(|index| context.launch(*index).command.name).collect();
     let programs: Vec<String> = programs.into_iter().map(name).collect();
     let title = format!(
@@ -145,15 +145,15 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], forms: &BTreeSet<Replac
     );
     let tries = vec![Fix {
         change: Change::Remove,
-        launches: all.clone(),
+        launches: all.to_vec(),
     }];
     let options = options(context, &tries);
     let lines = forms.iter().flat_map(|form| instead(form.before, form.after));
-    Finding::modelled("pipeline", title, all.clone())
+    Finding::modelled("pipeline", title, all.to_vec())
         .evidence(format!(
             "{} take {} in all",
             launches(all.len()),
-            time(context.spent_on(&all))
+            time(context.spent_on(all))
         ))
         .with_example(context)
         .fix("let the other program of the pipeline do it:")

@@ -50,7 +50,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         .into_iter()
         .map(|((parent, program), mut all)| {
             all.sort_unstable();
-            finding(context, (parent, program), all, cpus)
+            finding(context, (parent, program), &all, cpus)
         })
         .collect()
 }
@@ -71,7 +71,7 @@ fn are_independent(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
         && !all.iter().any(|index| context.is_captured(*index))
 }
 
-fn finding(context: &RuleContext<'_, '_>, (parent, program): (&[u8], &[u8]), all: Vec<u32>, cpus: u32) -> Finding {
+fn finding(context: &RuleContext<'_, '_>, (parent, program): (&[u8], &[u8]), all: &[u32], cpus: u32) -> Finding {
     let title = format!(
         "{} runs {} {}, one after the other",
         name(parent),
@@ -80,15 +80,15 @@ fn finding(context: &RuleContext<'_, '_>, (parent, program): (&[u8], &[u8]), all
     );
     let evidence = format!(
         "they take {} in all, and the command may use {}",
-        time(context.spent_on(&all)),
+        time(context.spent_on(all)),
         units::counted(u64::from(cpus), "CPU", "CPUs")
     );
     let option = format!("--jobs={}={cpus}", launches_of(program, parent));
-    Finding::modelled("serial", title, all.clone())
+    Finding::modelled("serial", title, all.to_vec())
         .evidence(evidence)
         .with_example(context)
         .fix(format!("run {cpus} of them at a time:"))
-        .fixes(fix(context, parent, program, &all, cpus))
+        .fixes(fix(context, parent, program, all, cpus))
         .limits("only if they do not need each other's results; their output may come in another order; each needs its memory at the same time")
         .predicted_by(Change::Jobs(cpus), quoted(&option))
 }
