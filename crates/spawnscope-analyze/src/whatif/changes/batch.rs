@@ -37,12 +37,17 @@ pub(super) fn batch(context: Context<'_, '_>, launches: &[u32], size: u32, adjus
 /// Merges launches into the first of them.
 fn merge(context: Context<'_, '_>, batch: &[u32], fixed: Fixed, adjustments: &mut Adjustments) {
     let run_of = |launch: u32| working(context.forest, context.timelines, launch as usize);
-    let work_of = |launch: u32| run_of(launch).map_or(0.0, |run| (run.0 as f64 - fixed.likely).max(0.0));
+    let beyond = |launch: u32, run: f64| fixed.work_of(&context.forest.launches[launch as usize], run);
+    let work_of = |launch: u32| run_of(launch).map_or(0.0, |run| beyond(launch, run.0 as f64));
     let (first, others) = (batch[0], &batch[1..]);
     let runs: Vec<RunParts> = batch.iter().map(|launch| RunParts::of(context, *launch)).collect();
     let sum = |of: fn(&RunParts) -> f64| runs.iter().map(of).sum::<f64>();
     let own = &runs[0];
-    let work: f64 = runs.iter().map(|run| (run.cpu - fixed.likely).max(0.0)).sum();
+    let work: f64 = batch
+        .iter()
+        .zip(&runs)
+        .map(|(launch, run)| beyond(*launch, run.cpu))
+        .sum();
     let merged = fixed.likely + work;
     adjustments.scale(first, Phase::Run, merged / own.cpu.max(1.0));
     // The first launch alone may have waited long for a CPU or a disk, so its waits are no measure for those of all. Waits for a CPU that other

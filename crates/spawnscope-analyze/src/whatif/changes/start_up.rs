@@ -63,6 +63,15 @@ pub(super) struct Fixed {
     pub(super) likely: f64,
     /// The least and the most that it may be.
     range: [f64; 2],
+    /// How to compute it from the recorded start-up of a launch, if the recording has those of most launches.
+    recorded: Option<AfterStartUp>,
+}
+
+/// The fixed part of a run after the recorded start-up: a share of that, and a time in nanoseconds.
+#[derive(Clone, Copy)]
+struct AfterStartUp {
+    end: f64,
+    later: f64,
 }
 
 /// Uncertainty of the recorded start-up, as a share of it.
@@ -147,6 +156,7 @@ impl Fixed {
     const NONE: Fixed = Fixed {
         likely: 0.0,
         range: [0.0, 0.0],
+        recorded: None,
     };
 
     /// Estimates the fixed part of a run. It is at most the shortest run, and at most the longest plausible start-up.
@@ -154,6 +164,7 @@ impl Fixed {
         Fixed {
             likely: run.not_work.min(start_up.usual * begin),
             range: [0.0, run.least.min(start_up.most * begin)],
+            recorded: None,
         }
     }
 
@@ -170,7 +181,18 @@ impl Fixed {
                 at_most(start_up * (1.0 - START_UP_SPREAD)),
                 at_most(start_up * (1.0 + START_UP_SPREAD) + later[1]),
             ],
+            recorded: Some(AfterStartUp { end, later: later[0] }),
         })
+    }
+
+    /// Returns the work of a launch beyond the fixed part of its run of `run` nanoseconds. A start-up on a busy machine takes longer, so each
+    /// launch has its own.
+    pub(super) fn work_of(self, launch: &Launch<'_>, run: f64) -> f64 {
+        let own = self.recorded.zip(launch.start_up.get());
+        let fixed = own.map_or(self.likely, |(after, start_up)| {
+            start_up.0 as f64 * (1.0 + after.end) + after.later
+        });
+        (run - fixed).max(0.0)
     }
 
     /// Returns the standard deviation: the interval from the least to the most is as wide as the one that holds 95 % of a normal distribution.

@@ -40,8 +40,9 @@ fn keep_work(context: Context<'_, '_>, launch: u32, fixed: Fixed, more: f64, adj
     adjustments.drop_supervision(launch);
     let run = working(context.forest, context.timelines, launch as usize).unwrap_or_default();
     let run = run.0 as f64;
+    let work = fixed.work_of(&context.forest.launches[launch as usize], run);
     if run > 0.0 {
-        adjustments.scale(launch, Phase::Run, ((run - fixed.likely).max(0.0) + more) / run);
+        adjustments.scale(launch, Phase::Run, (work + more) / run);
         adjustments.uncertain += fixed.deviation();
     }
 }
