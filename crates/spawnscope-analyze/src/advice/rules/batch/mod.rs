@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashSet};
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches, name, option, time, times};
-use crate::advice::thresholds::{HABIT, is_mostly_tax, largest};
+use crate::advice::thresholds::{HABIT, is_mostly_tax, largest, uses_less_than_its_tax};
 use crate::whatif::Fix;
 use crate::whatif::changes::Change;
 use launcher::{Launcher, launcher};
@@ -203,11 +203,12 @@ fn one_of_many<'a>(
     let launch = &context.forest().launches[index];
     let [exec] = &launch.execs[..] else { return None };
     let program = launch.command.name;
-    if exec.interpreter().is_some() || exec.argv_cut || !is_mostly_tax(context, index) || !takes_many(launcher, program)
-    {
+    let is_loop = matches!(launcher, Launcher::Shell(_));
+    // The programs that count in a loop are known: where they wait, they wait for a disk.
+    let is_small = is_mostly_tax(context, index) || is_loop && uses_less_than_its_tax(context, index);
+    if exec.interpreter().is_some() || exec.argv_cut || !is_small || !takes_many(launcher, program) {
         return None;
     }
-    let is_loop = matches!(launcher, Launcher::Shell(_));
     if is_loop && context.is_captured(index as u32) {
         return None;
     }
