@@ -6,7 +6,8 @@ predicts the wall with the pair's fix:
     error = |median of (predicted wall / `after`) - 1|, each ratio within a round
 
 so the recording overhead and changes of the machine within a round count as errors, but not its changes between rounds. A prediction
-covers if the median of `after` is in the interval of the median prediction. Prints a table, writes benchmarks/runs/<date>-<host>/fixes.json, and with
+covers if the median of `after` is in the interval of the median prediction. The advice is right if the first rule of `spawnscope advise` is
+one of the pair's file `advice`, in most recordings. Prints a table, writes benchmarks/runs/<date>-<host>/fixes.json, and with
 --write the table of docs/guide/predictions.md. Exit status 1 if the median error is above 8 % or the worst above 20 %, without
 the pairs whose fix changes more than launches (described in their file `beyond`), which have a separate table.
 Needs root, bash, python3, make, cc, 3 GB of memory, and a quiet machine."""
@@ -78,6 +79,7 @@ class Pair:
         self.name = name
         self.folder = PAIRS / name
         self.flags = (self.folder / "whatif").read_text().split()
+        self.rules = self.text("advice").split()
         self.work = work / name
         self.work.mkdir()
         if (self.folder / "build").exists():
@@ -85,8 +87,11 @@ class Pair:
 
     def beyond(self):
         """What the fix changes besides launches; empty for most."""
-        file = self.folder / "beyond"
-        return file.read_text().strip() if file.exists() else ""
+        return self.text("beyond").strip()
+
+    def text(self, name):
+        file = self.folder / name
+        return file.read_text() if file.exists() else ""
 
     def call(self, command, stdout=None):
         environment = {**os.environ, **ENVIRONMENT}
@@ -129,7 +134,14 @@ def measured(pair, options):
         shutil.copy(middle(recordings)["file"], options.keep / f"{pair.name}.before.db")
     for recording in recordings:
         Path(recording["file"]).unlink()
-    return {**judged(pair.flags, recordings, runs), "beyond": pair.beyond()}
+    return {**judged(pair.flags, recordings, runs), **first_advice(pair.rules, recordings), "beyond": pair.beyond()}
+
+
+def first_advice(rules, recordings):
+    """Which rule came first, and whether that is right; `-` in the pair's file is no advice."""
+    firsts = [recording["first_rule"] for recording in recordings]
+    first = statistics.mode(firsts)
+    return {"first_rule": first, "first_rules": firsts, "expected_rules": rules, "is_advice_right": first in rules if rules else None}
 
 
 def middle(recordings):
@@ -140,7 +152,9 @@ def recorded(pair, options, number):
     file = str(pair.work / f"before{number}.db")
     pair.run("before", [options.binary, "record", "--quiet", "-o", file, "--"])
     prediction = json_of([options.binary, "whatif", file, *pair.flags, "--json"])
-    return {"file": file, "prediction": {key: prediction[key] for key in KEPT}}
+    advice = json_of([options.binary, "advise", file, "--json"])["advice"]
+    first = advice[0]["rule"] if advice else "-"
+    return {"file": file, "prediction": {key: prediction[key] for key in KEPT}, "first_rule": first}
 
 
 def json_of(command):
@@ -179,8 +193,8 @@ def tables(rows):
 
 def table(rows):
     lines = [
-        "| fix | `whatif` | recorded | before | predicted | after | error | in interval |",
-        "|---|---|--:|--:|--:|--:|--:|---|",
+        "| fix | `whatif` | recorded | before | predicted | after | error | in interval | first advice |",
+        "|---|---|--:|--:|--:|--:|--:|---|---|",
     ]
     for name, row in rows.items():
         low, high = row["interval_seconds"]
@@ -193,6 +207,7 @@ def table(rows):
             ms(row["after_seconds"]["median"]),
             f"{row['error']:.1%}",
             "yes" if row["covers"] else "no",
+            row["first_rule"] + (" (wrong)" if row["is_advice_right"] is False else ""),
         ]
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
@@ -206,9 +221,12 @@ def summary(rows):
     errors = {name: row["error"] for name, row in rows.items()}
     worst = max(errors, key=errors.get)
     covered = sum(row["covers"] for row in rows.values())
+    judged = [row["is_advice_right"] for row in rows.values() if row["is_advice_right"] is not None]
+    widest = max((row["interval_seconds"][1] - row["predicted_seconds"]) / row["predicted_seconds"] for row in rows.values())
     return (
         f"\nMedian error {statistics.median(errors.values()):.1%}, worst {errors[worst]:.1%} ({worst.replace('_', ' ')}); "
-        f"{covered} of {len(rows)} intervals cover.\n"
+        f"{covered} of {len(rows)} intervals cover, and the widest reaches {widest:.0%} beyond its prediction. "
+        f"The right advice comes first in {sum(judged)} of {len(judged)}.\n"
     )
 
 

@@ -95,7 +95,8 @@ CREATE TABLE launch (
     script_stack       INTEGER,             -- stack.id: where in a script the parent asked for it
     native_stack       INTEGER,             -- stack.id: where in its machine code
     work_cpu_ns        INTEGER              -- CPU of its first thread when, after its last exec, it first named one of its first eight arguments
-                                            -- as a file, or read standard input; NULL: unknown, or never
+                                            -- as a file, or read standard input; if it opened libraries or modules of the system later: when
+                                            -- it opened the last of them, or then first named an argument again; NULL: unknown, or never
 );
 
 -- One row a successful execve, in the order they happened (rowid).

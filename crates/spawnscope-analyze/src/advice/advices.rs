@@ -93,6 +93,23 @@ impl Advices {
         }
     }
 
+    /// Drops advice of a general rule about launches for which a specific rule has advice.
+    pub(super) fn drop_general(&mut self, general: &str) {
+        let specific: HashSet<u32> = self
+            .worth
+            .iter()
+            .filter(|advice| advice.finding.rule != general)
+            .flat_map(|advice| advice.finding.launches.iter().copied())
+            .collect();
+        let is_covered = |advice: &Advice| {
+            let launches = &advice.finding.launches;
+            launches.iter().filter(|launch| specific.contains(launch)).count() * 2 > launches.len()
+        };
+        self.worth
+            .retain(|advice| advice.finding.rule != general || !is_covered(advice));
+        self.not_worth.retain(|(_, advice)| advice.finding.rule != general);
+    }
+
     /// Says in the titles which advice is about code that the user does not maintain.
     pub(super) fn name_owners(&mut self) {
         let not_worth = self.not_worth.iter_mut().map(|(_, advice)| advice);

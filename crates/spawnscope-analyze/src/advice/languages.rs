@@ -28,6 +28,24 @@ pub(super) fn keeping_an_answer(runtime: Runtime) -> &'static [&'static str] {
     }
 }
 
+/// Returns how to do the work of a small program without launching one, one line each.
+pub(super) fn doing_it_oneself(runtime: Runtime) -> &'static [&'static str] {
+    match runtime {
+        Runtime::Shell => {
+            &["  the shell itself: ${x##*/}, ${x/a/b}, $((...)), read, [[ =~ ]], printf '%(%F)T' for dates (bash 4.2)"]
+        }
+        Runtime::Python => {
+            &["  a module: pathlib, shutil, re, datetime, hashlib, json, or the program's own Python library"]
+        }
+        Runtime::Perl => &["  a module: File::Basename, File::Copy, POSIX qw(strftime), Digest::MD5"],
+        Runtime::Node => &["  a module: fs, path, crypto, os"],
+        Runtime::Ruby => &["  a library: File, FileUtils, Time, Digest"],
+        Runtime::Go => &["  a package: os, path/filepath, time, crypto"],
+        Runtime::Rust => &["  a crate or std: fs, path, time"],
+        _ => &["  a function of the language, or a library"],
+    }
+}
+
 /// Returns how to launch a program without a shell, one line each.
 pub(super) fn without_shell(runtime: Runtime) -> &'static [&'static str] {
     match runtime {

@@ -55,6 +55,7 @@ pub fn advise(context: &RuleContext<'_, '_>) -> Advices {
         let finding = &advice.finding;
         (*doubt, Reverse(context.spent_on(&finding.launches)), finding.rule)
     });
+    advices.drop_general(rules::launch_loop::RULE);
     advices.distinguish_titles();
     advices.name_owners();
     advices.mark_overlaps();

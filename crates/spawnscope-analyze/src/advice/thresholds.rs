@@ -42,18 +42,20 @@ pub(super) fn working(context: &RuleContext<'_, '_>, index: usize) -> Option<Nan
     work::working(context.forest(), context.timelines(), index)
 }
 
-/// Whether the launching takes longer than the work. Such a launch is worth replacing.
+/// Whether the launching takes longer than the work, with the recorded start-up of the program. Such a launch is worth replacing.
 pub(super) fn is_mostly_tax(context: &RuleContext<'_, '_>, index: usize) -> bool {
     let launch = &context.forest().launches[index];
+    let start_up = launch.start_up.get().unwrap_or_default();
     working(context, index)
         .zip(launch.launching())
-        .is_some_and(|(run, launching)| run <= launching)
+        .is_some_and(|(run, launching)| run.since(start_up) <= Nanos(launching.0 + start_up.0))
 }
 
 /// Like [`is_mostly_tax`], for a launch that is fed through a pipe and spends most of its run waiting for input: compares its CPU time.
 pub(super) fn uses_less_than_its_tax(context: &RuleContext<'_, '_>, index: usize) -> bool {
     let launch = &context.forest().launches[index];
     let used = launch.cpu_phases.get(Phase::Run).or(launch.phases.get(Phase::Run));
+    let start_up = launch.start_up.get().unwrap_or_default();
     used.zip(launch.launching())
-        .is_some_and(|(used, launching)| used <= launching)
+        .is_some_and(|(used, launching)| used.since(start_up) <= Nanos(launching.0 + start_up.0))
 }

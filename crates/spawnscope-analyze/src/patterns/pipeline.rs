@@ -59,7 +59,7 @@ pub(crate) fn is_bare_leaf(forest: &Forest<'_>, index: usize) -> bool {
 }
 
 /// Whether `second` was created before `first`, the older one, was reaped.
-fn run_side_by_side(forest: &Forest<'_>, first: usize, second: usize) -> bool {
+pub(crate) fn run_side_by_side(forest: &Forest<'_>, first: usize, second: usize) -> bool {
     let ended = forest.launches[first].instants.reaped.get();
     let began = forest.launches[second].instants.created.get();
     ended.zip(began).is_some_and(|(ended, began)| began < ended)

@@ -22,6 +22,8 @@ pub struct Adjustments {
     supervision: Vec<f32>,
     /// Remaining share of single phases after one exec, for launches with several execs.
     pieces: HashMap<Activity, f32>,
+    /// Remaining shares of the waits for a CPU and of the sleeps in runs that merging made longer.
+    waits: HashMap<u32, [f32; 2]>,
     /// By launch: whether its parent waits until its exec, as after vfork.
     pub(super) waited_for: Vec<bool>,
     /// By launch: whether its parent reaps it at once, and does not sleep through its end.
@@ -52,6 +54,7 @@ impl Adjustments {
             factors: vec![[1.0; Phase::ALL.len()]; count],
             supervision: vec![1.0; count],
             pieces: HashMap::new(),
+            waits: HashMap::new(),
             waited_for: vec![false; count],
             reaped_at_once: vec![false; count],
             no_scan: false,
@@ -93,6 +96,11 @@ impl Adjustments {
         self.changed[launch as usize] = true;
         let stage = Stage::new(phase, exec);
         *self.pieces.entry(Activity { launch, stage }).or_insert(1.0) *= factor as f32;
+    }
+
+    /// Scales the waits for a CPU, and the sleeps, in the run of a launch by other factors than its work.
+    pub(super) fn scale_waits(&mut self, launch: u32, factors: [f64; 2]) {
+        self.waits.insert(launch, factors.map(|factor| factor as f32));
     }
 
     /// Notes an approximate saving at a launch that comes from a change to all launches.
@@ -153,6 +161,24 @@ impl Adjustments {
             ActivityKind::Faults => 1.0,
         };
         f64::from(phase * piece)
+    }
+
+    /// Returns the remaining share of waits for a CPU during an activity.
+    pub(super) fn factor_of_queue(&self, activity: Activity) -> f64 {
+        self.factor_of_wait(activity, 0)
+    }
+
+    /// Returns the remaining share of sleeps during an activity.
+    pub(super) fn factor_of_sleep(&self, activity: Activity) -> f64 {
+        self.factor_of_wait(activity, 1)
+    }
+
+    fn factor_of_wait(&self, activity: Activity, kind: usize) -> f64 {
+        let of_run = self.waits.get(&activity.launch).filter(|_| activity.is(Phase::Run));
+        match of_run {
+            Some(factors) if !self.is_removed(activity.launch) => f64::from(factors[kind]),
+            _ => self.factor(activity),
+        }
     }
 
     /// Returns the approximate saving of each changed launch, grouped by program. Merged launches have one saving together. Callers use

@@ -195,11 +195,11 @@ impl<'e> Rewriter<'e> {
     fn rewrite_step(&mut self, step: Step, of: &mut Rewriting) {
         let is_own = of.supervision.is_own(step);
         let (written, cache) = (&mut of.written, &mut of.cache);
-        let scaled = |span: Nanos, activity: Activity| {
-            let factor = if is_own { 1.0 } else { self.adjustments.factor(activity) };
-            let span = Nanos((span.0 as f64 * factor).round() as u64);
+        let by = |span: Nanos, factor: f64| {
+            let span = Nanos((span.0 as f64 * if is_own { 1.0 } else { factor }).round() as u64);
             (span.0 > 0).then_some(span)
         };
+        let scaled = |span: Nanos, activity: Activity| by(span, self.adjustments.factor(activity));
         match step {
             Step::Run(span, activity) => {
                 let span = cache.shorten(span);
@@ -208,7 +208,10 @@ impl<'e> Rewriter<'e> {
             Step::Record(span, activity) => {
                 written.extend(scaled(span, activity).map(|span| Step::Record(span, activity)));
             }
-            Step::Lose(span, activity) => written.extend(scaled(span, activity).map(|span| Step::Lose(span, activity))),
+            Step::Lose(span, activity) => {
+                let span = by(span, self.adjustments.factor_of_queue(activity));
+                written.extend(span.map(|span| Step::Lose(span, activity)));
+            }
             Step::Sleep(_, activity, ExternalWait::Timer) if self.is_late_reaping(activity) => {
                 // The first sleep becomes a wait for the end of the child; the others are dropped.
                 if of.late.replace(activity.launch) != Some(activity.launch) {
@@ -217,7 +220,7 @@ impl<'e> Rewriter<'e> {
             }
             Step::Sleep(span, _, ExternalWait::Scanner(_)) if self.adjustments.no_scan => cache.remove_pause(span),
             Step::Wait(token, _, span) if self.given[token as usize] => cache.remove_pause(span),
-            Step::Sleep(span, activity, external_wait) => match scaled(span, activity) {
+            Step::Sleep(span, activity, external_wait) => match by(span, self.adjustments.factor_of_sleep(activity)) {
                 Some(rest) => {
                     cache.keep_pause();
                     written.push_back(Step::Sleep(rest, activity, external_wait));

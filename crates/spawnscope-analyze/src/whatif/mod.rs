@@ -118,7 +118,8 @@ impl WhatIf<'_, '_> {
         let (predicted, wall) = (self.as_measured(played), self.as_measured(self.replay.unrecorded));
         let error = self.replay.error();
         let savings = adjustments.savings(self.forest);
-        let constants = uncertain / savings.iter().flatten().sum::<f64>().max(1.0);
+        // More than the whole saving cannot be uncertain.
+        let constants = (uncertain / savings.iter().flatten().sum::<f64>().max(1.0)).min(1.0);
         let spread = constants.hypot(adjustments.cpus.map_or(0.0, |_| SPREAD_OF_CPUS));
         let margins = interval::margins(predicted, wall - predicted, &savings, spread, error);
         Prediction {

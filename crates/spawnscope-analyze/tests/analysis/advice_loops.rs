@@ -1,4 +1,4 @@
-//! Advice about shells per file, make's `$(shell ...)`, GNU parallel, and scripts that poll.
+//! Advice about shells per file, make's `$(shell ...)` and recipes, GNU parallel, scripts that poll, serial launches, and loops in general.
 
 use spawnscope_analyze::advice::{Advices, Doubt};
 use spawnscope_data::event::{LaunchId, Nanos, TaskId};
@@ -145,7 +145,58 @@ fn an_unknown_event_saves_nothing_certain() {
         .filter(|(_, advice)| advice.finding.rule == "sleep-loop");
     let (doubt, advice) = unsure.next().unwrap();
     assert_eq!((*doubt, advice.saving[0]), (Doubt::Uncertain, Nanos(0)), "{advice:?}");
-    let few = advices(&polling(3, true));
+    let few = advices(&polling(2, true));
     let all = few.worth.iter().chain(few.not_worth.iter().map(|(_, advice)| advice));
     assert!(all.clone().all(|advice| advice.finding.rule != "sleep-loop"), "{few:?}");
+}
+
+#[test]
+fn lines_of_recipes_share_a_shell() {
+    let recipes = |lines: &[&str]| {
+        let mut serial = Serial::of("/usr/bin/make", &["make"]);
+        for target in 0..COUNT {
+            for line in lines {
+                let text = line.replace('@', &target.to_string());
+                serial.launch(&Spans::USUAL, Some(("/bin/sh", &["/bin/sh", "-c", &text])));
+            }
+        }
+        advices(&serial.finish())
+    };
+    let advice = only(&recipes(&["test -s f@ || exit 1", "echo x >f@.o; :"]), "make-oneshell");
+    assert_eq!(advice.finding.whatif, "--batch=sh,parent=make=2");
+    let single = recipes(&["test -s f@ || exit 1"]);
+    assert!(is_silent(&single, "make-oneshell"), "one line each: {single:?}");
+}
+
+#[test]
+fn a_loop_over_an_unknown_program_gets_general_advice() {
+    let python = &["/usr/bin/python3", "loop.py"];
+    let advice = only(&launching(python, &["/opt/ask", "f@"], WAIT4), "launch-loop");
+    assert_eq!(advice.finding.whatif, "--in-process=ask,parent=python3");
+    assert!(fix_of(&advice).contains("a module"), "{advice:?}");
+    let known = launching(&["/bin/bash", "loop.sh"], &["/usr/bin/dirname", "a/f@"], WAIT4);
+    assert!(
+        is_silent(&known, "launch-loop"),
+        "another rule has better advice: {known:?}"
+    );
+}
+
+#[test]
+fn long_independent_launches_run_side_by_side() {
+    let working = |millis: u64, argv: &str| {
+        let mut serial = Serial::of("/usr/bin/make", &["make"]);
+        let spans = Spans {
+            run: millis * 1_000_000,
+            ..Spans::USUAL
+        };
+        for number in 0..COUNT {
+            let file = argv.replace('@', &number.to_string());
+            serial.launch(&spans, Some(("/usr/bin/cc", &["cc", "-c", &file])));
+        }
+        advices(&serial.finish())
+    };
+    let advice = only(&working(20, "f@.c"), "serial");
+    assert!(fix_of(&advice).contains("make -j"), "{advice:?}");
+    assert!(is_silent(&working(1, "f@.c"), "serial"), "too short");
+    assert!(is_silent(&working(20, "f.c"), "serial"), "always the same");
 }

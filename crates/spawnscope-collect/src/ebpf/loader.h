@@ -78,6 +78,7 @@ static __noinline void begin_loading(struct WireTask *task)
 	task->cache = CACHE_NOT_ASKED_FOR;
 	task->work_cpu = 0;
 	task->work_looks = 0;
+	task->work_loading = 0;
 	if (task->interpreter_base)
 		task->load_state = LOAD_RUNNING;
 	else

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  * When a program begins its work: the first system call after loading that names one of its first arguments as a file, or that
- * reads standard input. What a program does before, each launch of it repeats. */
+ * reads standard input. What a program does before, each launch of it repeats, and so are libraries and modules that it opens later. */
 #pragma once
 
 /* Arguments that are compared, and system calls after which a program counts as one that does not work on files. */
@@ -34,16 +34,45 @@ static __always_inline bool is_an_argument(__u64 entry_stack, const char *user_p
 	return false;
 }
 
+/* Whether a program opens a library or module of the system: below /usr/lib, /usr/local, /lib, /lib64. */
+static __always_inline bool is_of_the_system(const char *user_path)
+{
+	char path[8] = {};
+	if (bpf_probe_read_user_str(path, sizeof(path), user_path) <= 0 || path[0] != '/')
+		return false;
+	if (path[1] == 'u')
+		return path[2] == 's' && path[3] == 'r' && path[4] == '/' && path[5] == 'l';
+	return path[1] == 'l' && path[2] == 'i' && path[3] == 'b';
+}
+
+/* A program that opens libraries after its first argument, such as plugins and imported modules, was still preparing. It begins to work when it
+ * next names an argument, and otherwise has prepared at least up to the last of these. */
+static __always_inline void note_later_work(struct WireTask *task, const char *path, long number)
+{
+	bool opens_library = (number == NR_open || number == NR_openat) && is_of_the_system(path);
+	if (!opens_library && !task->work_loading)
+		return;
+	bool is_argument = is_an_argument(task->entry_stack, path);
+	if (!opens_library && !is_argument)
+		return;
+	if (is_argument && !task->work_loading)
+		return;
+	task->work_cpu = cpu_time(task, bpf_ktime_get_ns());
+	task->work_loading = !is_argument;
+}
+
 static __noinline void note_work(struct WireTask *task, struct pt_regs *regs, long number)
 {
 	const char *path = named_file(regs, number);
-	bool begins = number == NR_read && task->argument == 0;
-	if (!begins && !path)
-		return;
-	if (!begins)
-		begins = is_an_argument(task->entry_stack, path);
-	if (begins)
-		task->work_cpu = cpu_time(task, bpf_ktime_get_ns());
-	if (begins || ++task->work_looks >= WORK_LOOKS)
+	if (path && task->work_cpu) {
+		note_later_work(task, path, number);
+	} else {
+		bool begins = number == NR_read && task->argument == 0 && !task->work_cpu;
+		if (!begins && !path)
+			return;
+		if (begins || is_an_argument(task->entry_stack, path))
+			task->work_cpu = cpu_time(task, bpf_ktime_get_ns());
+	}
+	if (++task->work_looks >= WORK_LOOKS)
 		task->entry_stack = 0;
 }

@@ -101,7 +101,8 @@ pub struct WireTask {
     pub work_cpu: u64,
     /// System calls that could have begun it.
     pub work_looks: u32,
-    pub reserved: u32,
+    /// 1: the last of these opened a library or module of the system, so that the program still prepares.
+    pub work_loading: u32,
 }
 
 /// `flags` of a task: do not follow it or its children.

@@ -44,7 +44,14 @@ fn main() -> ExitCode {
 
 fn needs_of(name: &str) -> &'static [Need] {
     match name {
-        "needless_shell" | "preexec_function" | "python_timeout" => &[Need::Ebpf, Need::Cc, Need::Python],
+        "needless_shell" | "preexec_function" | "python_child_script" | "python_os_system" | "python_timeout" => {
+            &[Need::Ebpf, Need::Cc, Need::Python]
+        }
+        "python_bc_again" => &[Need::Ebpf, Need::Bc, Need::Python],
+        "perl_backticks" | "perl_basename" => &[Need::Ebpf, Need::Perl],
+        "node_exec_sync" => &[Need::Ebpf, Need::Node],
+        "git_hash_per_file" | "git_root_again" => &[Need::Ebpf, Need::Git],
+        "pkg_config_again" => &[Need::Ebpf, Need::PkgConfig],
         "scanner" => &[Need::Ebpf, Need::Cc, Need::MountNs, Need::Fanotify],
         _ => &[Need::Ebpf, Need::Cc],
     }
@@ -69,8 +76,23 @@ fn check(name: &str) {
         let (wall, predicted) = prediction(&pair, &before.file);
         good(0.0 < predicted && predicted < most * wall, || {
             format!("predicts {predicted} ns for a wall of {wall} ns")
+        })?;
+        let (right, given) = (pair.text("advice"), advice(&before.file));
+        let is_right = |rule: &str| rule == "-" || given.iter().any(|each| each == rule);
+        good(right.split_whitespace().any(is_right), || {
+            format!("gives the advice {given:?}, none of `{}`", right.trim())
         })
     });
+}
+
+/// Returns the rules that have advice.
+fn advice(recording: &std::path::Path) -> Vec<String> {
+    let said = spawnscope(["advise".as_ref(), recording.as_os_str(), "--json".as_ref()]).expect_code(0);
+    let printed: Value = serde_json::from_slice(&said.stdout).expect("advise --json");
+    let all = printed["advice"].as_array().expect("a list");
+    all.iter()
+        .filter_map(|each| Some(each["rule"].as_str()?.to_owned()))
+        .collect()
 }
 
 /// Returns the recorded and the predicted wall.

@@ -3,6 +3,7 @@
 //! - `before` and `after`, scripts that do the same work and print the same, or programs of these names that `build` creates;
 //! - `whatif`, the options of `spawnscope whatif` that correspond to the fix;
 //! - `truth`, the changed counts (`truth.rs`);
+//! - `advice`, the rules of `spawnscope advise` that are right for `before`; `-` if it needs no advice;
 //! - optionally `build`, run once with the folder of the pair as its argument, and `setup`, run before every run;
 //! - optionally `beyond`, which explains what else the fix changes: the prediction is then not expected to be exact;
 //! - optionally (built) `around`, which wraps every run: `around before|after COMMAND...` prepares the environment of the command.

@@ -49,6 +49,16 @@ pub enum Need {
     Perfetto,
     /// Python with the parser of the PyPI package `prometheus_client`.
     Prometheus,
+    /// Perl, for workloads in it.
+    Perl,
+    /// Node.js, for workloads in it.
+    Node,
+    /// Git, for workloads that launch it.
+    Git,
+    /// `bc`, for workloads that launch it.
+    Bc,
+    /// `pkg-config`, for workloads that launch it.
+    PkgConfig,
     /// The system's own Python, for Python workloads.
     Python,
     /// Permission to trace processes that are not descendants, as debuggers do.
@@ -74,7 +84,7 @@ pub enum Need {
 }
 
 impl Need {
-    const ALL: [Need; 24] = [
+    const ALL: [Need; 29] = [
         Need::Ebpf,
         Need::Cc,
         Need::MountNs,
@@ -89,6 +99,11 @@ impl Need {
         Need::Fuse,
         Need::Perfetto,
         Need::Prometheus,
+        Need::Perl,
+        Need::Node,
+        Need::Git,
+        Need::Bc,
+        Need::PkgConfig,
         Need::Python,
         Need::Ptrace,
         Need::Gdb,
@@ -119,6 +134,11 @@ impl Need {
             Need::Fuse => "fuse",
             Need::Perfetto => "perfetto",
             Need::Prometheus => "prometheus",
+            Need::Perl => "perl",
+            Need::Node => "node",
+            Need::Git => "git",
+            Need::Bc => "bc",
+            Need::PkgConfig => "pkgconfig",
             Need::Python => "python",
             Need::Ptrace => "ptrace",
             Need::Gdb => "gdb",
@@ -175,6 +195,11 @@ impl Need {
             Need::Bits32 => bits_32(),
             Need::Go => succeeds(Command::new("go").arg("version")),
             Need::Musl => succeeds(Command::new("musl-gcc").arg("--version")),
+            Need::Perl => succeeds(Command::new("perl").arg("-v")),
+            Need::Node => succeeds(Command::new("/usr/bin/node").arg("--version")),
+            Need::Git => succeeds(Command::new("git").arg("--version")),
+            Need::Bc => succeeds(Command::new("bc").arg("--version")),
+            Need::PkgConfig => succeeds(Command::new("pkg-config").arg("--version")),
             Need::Python => succeeds(Command::new("/usr/bin/python3").arg("--version")),
             Need::Ptrace => ptrace(),
             Need::Gdb => succeeds(Command::new("gdb").arg("--version")),

@@ -12,16 +12,20 @@ mod growing_parent;
 mod interpreter_start;
 mod large_parent;
 mod late_reaping;
+pub(super) mod launch_loop;
 mod loader;
+mod make_oneshell;
 mod make_shells;
 mod many_files;
 mod needless_shell;
 pub(super) mod off_path;
 mod path_search;
 mod per_item;
+mod pipelines;
 mod repeats;
 mod run_queue;
 mod scanner;
+mod serial_jobs;
 mod shims;
 pub(super) mod sleep_loop;
 mod slow_machine;
@@ -35,7 +39,7 @@ use crate::advice::finding::Finding;
 pub(super) type Rule = fn(&RuleContext<'_, '_>) -> Vec<Finding>;
 
 /// All rules, with the names of their findings. They run in parallel. `run_queue` is first because it runs a replay and takes longest.
-pub(super) const ALL: [(&[&str], Rule); 26] = [
+pub(super) const ALL: [(&[&str], Rule); 30] = [
     (&["run-queue"], run_queue::find),
     (&["bare-forks"], bare_forks::find),
     (&["batch"], batch::find),
@@ -46,16 +50,20 @@ pub(super) const ALL: [(&[&str], Rule); 26] = [
     (&["growing-parent"], growing_parent::find),
     (&["interpreter-start"], interpreter_start::find),
     (&["large-parent", "large-parent-pages"], large_parent::find),
+    (&[launch_loop::RULE], launch_loop::find),
     (&["late-reaping"], late_reaping::find),
     (&["loader", "loader-search"], loader::find),
+    (&["make-oneshell"], make_oneshell::find),
     (&["make-shell"], make_shells::find),
     (&["many-files"], many_files::find),
     (&["needless-shell"], needless_shell::find),
     (&[off_path::RULE], off_path::find),
     (&["path-search"], path_search::find),
     (&["per-item"], per_item::find),
+    (&["pipeline"], pipelines::find),
     (&["repeats"], repeats::find),
     (&["scanner"], scanner::find),
+    (&["serial"], serial_jobs::find),
     (&["shell-per-file"], find_exec::find),
     (&["shims"], shims::find),
     (&[sleep_loop::RULE], sleep_loop::find),

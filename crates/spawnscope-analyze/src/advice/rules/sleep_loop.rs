@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{name, time, times};
-use crate::advice::thresholds::{HABIT, longest};
+use crate::advice::thresholds::longest;
 use crate::patterns::runtimes::Runtime;
 use crate::phases::Phase;
 use crate::whatif::changes::{Change, overslept};
@@ -15,6 +15,8 @@ use spawnscope_data::units;
 /// Id of this rule.
 pub(in crate::advice) const RULE: &str = "sleep-loop";
 const MAX_FINDINGS: usize = 2;
+/// Minimum number of equal sleeps by one process. A few long ones take more than many of anything else.
+const FEW: usize = 3;
 /// Maximum number of programs that are named as the condition of a loop.
 const MAX_NAMED: usize = 3;
 
@@ -34,7 +36,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
                     .push(index as u32);
             }
         }
-        let habits = of_parent.into_iter().filter(|(_, all)| all.len() >= HABIT);
+        let habits = of_parent.into_iter().filter(|(_, all)| all.len() >= FEW);
         habits.for_each(|(key, mut all)| loops.entry(key).or_default().append(&mut all));
     }
     longest(context, loops, MAX_FINDINGS)

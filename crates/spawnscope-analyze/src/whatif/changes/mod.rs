@@ -7,6 +7,7 @@ mod memory;
 mod reaping;
 mod removal;
 mod shells;
+mod start_up;
 mod work;
 
 use super::adjustments::Adjustments;
@@ -98,8 +99,8 @@ impl Change {
             Change::NoTeardown => machine::without_teardown(forest, launches, adjustments),
             Change::QuickLaunch => machine::quick_launch(forest, launches, adjustments),
             Change::NoScan => machine::without_scanner(context, adjustments),
-            Change::InProcess => work::in_process(forest, launches, adjustments),
-            Change::Coprocess => work::coprocess(forest, launches, adjustments),
+            Change::InProcess => work::in_process(context, launches, adjustments),
+            Change::Coprocess => work::coprocess(context, launches, adjustments),
             Change::Replace(thousandths) => work::replace(forest, launches, thousandths, adjustments),
             Change::Jobs(jobs) => work::jobs(context, launches, jobs, adjustments),
             Change::WakeInTime => work::wake_in_time(forest, launches, adjustments),

@@ -1,10 +1,12 @@
 //! Changes to where and when the work of launches is done: in the parent's process, in one long-lived process, several at a time, or by
 //! another program.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use super::Context;
+use super::start_up::{Fixed, StartUps};
 use crate::launch::Launch;
+use crate::patterns::work::working;
 use crate::phases::Phase;
 use crate::tree::Forest;
 use crate::whatif::adjustments::Adjustments;
@@ -21,83 +23,53 @@ const AROUND: [Phase; 7] = [
     Phase::Teardown,
     Phase::Reap,
 ];
-/// Share of the shortest run that is start-up of the program, and its uncertainty: the shortest run also did some work.
-const START_UP: f64 = 0.7;
-const START_UP_SPREAD: f64 = 0.3;
-/// Upper limit of the start-up, as a multiple of exec and load. python3 is close to it.
-const MAX_STARTS: f64 = 25.0;
 /// One question and answer through pipes, in nanoseconds: two wake-ups and four system calls.
 const ROUND_TRIP: f64 = 30_000.0;
 /// Uncertainty of running launches side by side, as a share of the saving: caches, disks and locks are not modelled.
 const SPREAD_OF_JOBS: f64 = 0.2;
-
-/// Start-up of a program in its runs, in nanoseconds.
-#[derive(Clone, Copy)]
-struct StartUp {
-    likely: f64,
-    spread: f64,
-}
-
-/// Returns the start-up of each program among launches, by its shortest run.
-fn start_ups<'a>(forest: &Forest<'a>, launches: &[u32]) -> HashMap<&'a [u8], StartUp> {
-    let mut least: HashMap<&[u8], f64> = HashMap::new();
-    for launch in launches.iter().map(|index| &forest.launches[*index as usize]) {
-        let phase = |phase| launch.phases.get(phase).map(|time| time.0 as f64);
-        // A fork without exec has no start-up.
-        let limit = MAX_STARTS * (phase(Phase::Exec).unwrap_or(0.0) + phase(Phase::Load).unwrap_or(0.0));
-        if let Some(run) = phase(Phase::Run) {
-            let least = least.entry(launch.command.name).or_insert(f64::INFINITY);
-            *least = least.min(run.min(limit));
-        }
-    }
-    let of_least = |(name, least): (_, f64)| {
-        let start_up = StartUp {
-            likely: START_UP * least,
-            spread: START_UP_SPREAD * least,
-        };
-        (name, start_up)
-    };
-    least.into_iter().map(of_least).collect()
-}
 
 fn run_of(launch: &Launch<'_>) -> f64 {
     launch.phases.get(Phase::Run).unwrap_or_default().0 as f64
 }
 
 /// Keeps only the work of a launch, without the start-up of its program, plus `more` nanoseconds.
-fn keep_work(launch: u32, each: &Launch<'_>, start_up: StartUp, more: f64, adjustments: &mut Adjustments) {
+fn keep_work(context: Context<'_, '_>, launch: u32, fixed: Fixed, more: f64, adjustments: &mut Adjustments) {
     for phase in AROUND {
         adjustments.scale(launch, phase, 0.0);
     }
     adjustments.drop_supervision(launch);
-    let run = run_of(each);
+    let run = working(context.forest, context.timelines, launch as usize).unwrap_or_default();
+    let run = run.0 as f64;
+    let work = fixed.work_of(&context.forest.launches[launch as usize], run);
     if run > 0.0 {
-        adjustments.scale(launch, Phase::Run, ((run - start_up.likely).max(0.0) + more) / run);
-        adjustments.uncertain += start_up.spread.min(run);
+        adjustments.scale(launch, Phase::Run, (work + more) / run);
+        adjustments.uncertain += fixed.deviation();
     }
 }
 
 /// Does the work of launches in their parents' processes.
-pub(super) fn in_process(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
+pub(super) fn in_process(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
+    let forest = context.forest;
     let mut affected = launches.to_vec();
     affected.retain(|launch| forest.launches[*launch as usize].origin != Origin::Command);
-    let start_ups = start_ups(forest, &affected);
+    let start_ups = StartUps::of(context, &affected);
+    let mut programs: BTreeMap<&[u8], Vec<u32>> = BTreeMap::new();
     for &launch in &affected {
-        let each = &forest.launches[launch as usize];
-        let start_up = start_ups.get(each.command.name).copied();
-        let start_up = start_up.filter(|_| !each.execs.is_empty()).unwrap_or(NO_START_UP);
-        keep_work(launch, each, start_up, 0.0, adjustments);
+        let name = forest.launches[launch as usize].command.name;
+        programs.entry(name).or_default().push(launch);
+    }
+    for group in programs.values() {
+        let fixed = start_ups.fixed(group);
+        for &launch in group {
+            keep_work(context, launch, fixed, 0.0, adjustments);
+        }
     }
     affected
 }
 
-const NO_START_UP: StartUp = StartUp {
-    likely: 0.0,
-    spread: 0.0,
-};
-
 /// Starts each program once per parent, and sends the work of its other launches to that process.
-pub(super) fn coprocess(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
+pub(super) fn coprocess(context: Context<'_, '_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
+    let forest = context.forest;
     let mut groups: BTreeMap<(usize, &[u8]), Vec<u32>> = BTreeMap::new();
     for &launch in launches {
         if let Some(parent) = forest.parent(launch as usize) {
@@ -105,18 +77,12 @@ pub(super) fn coprocess(forest: &Forest<'_>, launches: &[u32], adjustments: &mut
             groups.entry(key).or_default().push(launch);
         }
     }
-    let start_ups = start_ups(forest, launches);
+    let start_ups = StartUps::of(context, launches);
     let mut affected = Vec::new();
-    for ((_, program), group) in groups.into_iter().filter(|(_, group)| group.len() > 1) {
-        let start_up = start_ups.get(program).copied().unwrap_or(NO_START_UP);
+    for group in groups.into_values().filter(|group| group.len() > 1) {
+        let fixed = start_ups.fixed(&group);
         for &launch in &group[1..] {
-            keep_work(
-                launch,
-                &forest.launches[launch as usize],
-                start_up,
-                ROUND_TRIP,
-                adjustments,
-            );
+            keep_work(context, launch, fixed, ROUND_TRIP, adjustments);
         }
         affected.extend(group);
     }
@@ -232,11 +198,23 @@ pub fn overslept(forest: &Forest<'_>, sleep: u32) -> Option<Nanos> {
     let position = siblings.iter().position(|sibling| *sibling == sleep as usize)?;
     let argv_of = |launch: usize| forest.launches[launch].execs.last().map(|exec| exec.argv());
     let is_sleep = |sibling: &usize| argv_of(*sibling) == argv_of(sleep as usize);
-    if siblings.len() > MAX_SIBLINGS || siblings[position + 1..].iter().take(2).any(is_sleep) {
+    if siblings.len() > MAX_SIBLINGS {
         return None;
     }
     let own = &forest.launches[sleep as usize];
     let (from, to) = (own.start()?, own.instants.exit.get()?);
+    // If another sleep follows, at most behind a program that tested the condition, something else was waited for.
+    let follows = match siblings[position + 1..] {
+        [next, ..] if is_sleep(&next) => true,
+        [test, next, ..] if is_sleep(&next) => {
+            let ended = forest.launches[test].instants.zombie.get();
+            ended.is_some_and(|ended| forest.launches[next].start().is_none_or(|start| ended <= start))
+        }
+        _ => false,
+    };
+    if follows {
+        return None;
+    }
     let ends = siblings[..position].iter().filter(|sibling| !is_sleep(sibling));
     let ends = ends.filter_map(|sibling| forest.launches[*sibling].instants.zombie.get());
     let last = ends.filter(|end| (from..to).contains(end)).max()?;

@@ -8,49 +8,73 @@ use std::collections::{BTreeMap, HashSet};
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches, name, option, time, times};
-use crate::advice::thresholds::{HABIT, is_mostly_tax, largest};
+use crate::advice::thresholds::{HABIT, is_mostly_tax, largest, uses_less_than_its_tax};
 use crate::whatif::Fix;
 use crate::whatif::changes::Change;
 use launcher::{Launcher, launcher};
 use snippet::snippet;
 
 /// Programs that handle each of many files independently, and that are not shell builtins.
-const TAKES_MANY: [&[u8]; 36] = [
+const TAKES_MANY: [&[u8]; 60] = [
+    b"b2sum",
+    b"black",
+    b"bzip2",
     b"chattr",
     b"chgrp",
     b"chmod",
     b"chown",
+    b"cksum",
     b"clang-format",
     b"cp",
     b"dos2unix",
+    b"eslint",
+    b"exiftool",
     b"file",
+    b"flake8",
     b"gofmt",
     b"gunzip",
     b"gzip",
     b"install",
+    b"isort",
     b"jpegoptim",
     b"ln",
+    b"lz4",
+    b"lzop",
     b"md5sum",
     b"mkdir",
+    b"mogrify",
     b"mv",
+    b"nm",
     b"optipng",
+    b"perltidy",
+    b"pngcrush",
+    b"prettier",
+    b"pylint",
     b"ranlib",
     b"rm",
     b"rmdir",
+    b"ruff",
     b"rustfmt",
     b"setfacl",
     b"setfattr",
     b"sha1sum",
+    b"sha224sum",
     b"sha256sum",
+    b"sha384sum",
     b"sha512sum",
     b"shellcheck",
     b"shred",
+    b"size",
+    b"stat",
     b"strip",
+    b"sum",
     b"touch",
     b"truncate",
+    b"uncrustify",
     b"unlink",
     b"unxz",
     b"xz",
+    b"yamllint",
     b"zstd",
 ];
 /// Programs whose last argument is the destination.
@@ -179,11 +203,12 @@ fn one_of_many<'a>(
     let launch = &context.forest().launches[index];
     let [exec] = &launch.execs[..] else { return None };
     let program = launch.command.name;
-    if exec.interpreter().is_some() || exec.argv_cut || !is_mostly_tax(context, index) || !takes_many(launcher, program)
-    {
+    let is_loop = matches!(launcher, Launcher::Shell(_));
+    // The programs that count in a loop are known: where they wait, they wait for a disk.
+    let is_small = is_mostly_tax(context, index) || is_loop && uses_less_than_its_tax(context, index);
+    if exec.interpreter().is_some() || exec.argv_cut || !is_small || !takes_many(launcher, program) {
         return None;
     }
-    let is_loop = matches!(launcher, Launcher::Shell(_));
     if is_loop && context.is_captured(index as u32) {
         return None;
     }

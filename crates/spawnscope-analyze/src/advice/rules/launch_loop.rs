@@ -1,0 +1,83 @@
+//! Any program that is launched again and again for less work than its launch takes. The rule knows nothing about the program, so its
+//! advice is general, and is omitted where another rule has advice about the same launches.
+
+use std::collections::BTreeMap;
+
+use crate::advice::context::RuleContext;
+use crate::advice::finding::Finding;
+use crate::advice::languages::doing_it_oneself;
+use crate::advice::phrases::{launches, name, option, time, times};
+use crate::advice::thresholds::{largest, uses_less_than_its_tax};
+use crate::patterns::chains::is_inside;
+use crate::patterns::runtimes::Runtime;
+use crate::patterns::shells::{is_shell, needless_shell};
+use crate::phases::Phase;
+use crate::whatif::changes::Change;
+
+/// Id of this rule.
+pub(in crate::advice) const RULE: &str = "launch-loop";
+const MAX_FINDINGS: usize = 2;
+/// Minimum number of launches. A program that is launched a few times may have a reason for each.
+const MANY: usize = 20;
+/// Programs whose launches are their purpose; their input decides how many there are.
+const LAUNCHERS: [&[u8]; 8] = [
+    b"find",
+    b"gmake",
+    b"make",
+    b"ninja",
+    b"parallel",
+    b"xargs",
+    b"cc",
+    b"gcc",
+];
+/// Programs that nothing in the parent can replace.
+const IRREPLACEABLE: [&[u8]; 3] = [b"sleep", b"sudo", b"ssh"];
+
+pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
+    let forest = context.forest();
+    let mut kinds: BTreeMap<(&[u8], &[u8]), Vec<u32>> = BTreeMap::new();
+    for (index, launch) in context.launched() {
+        let (parent, program) = (launch.birth_command.name, launch.command.name);
+        // The shell itself is not needed there.
+        let is_in_needless_shell = || {
+            let parent = forest.parent(index as usize);
+            parent.is_some_and(|parent| needless_shell(forest, parent as u32).is_some())
+        };
+        let is_plain = launch.execs.len() == 1 && forest.children(index as usize).is_empty();
+        let is_known = is_shell(program) || IRREPLACEABLE.contains(&program) || LAUNCHERS.contains(&parent);
+        let is_small = || uses_less_than_its_tax(context, index as usize);
+        if is_plain && !is_known && is_small() && !is_inside(forest, index) && !is_in_needless_shell() {
+            kinds.entry((parent, program)).or_default().push(index);
+        }
+    }
+    kinds.retain(|_, all| all.len() >= MANY);
+    largest(context, kinds, MAX_FINDINGS)
+        .into_iter()
+        .map(|((parent, program), all)| finding(context, (parent, program), all))
+        .collect()
+}
+
+fn finding(context: &RuleContext<'_, '_>, (parent, program): (&[u8], &[u8]), all: Vec<u32>) -> Finding {
+    let title = format!(
+        "{} launches {} {}, each time for less work than the launch takes",
+        name(parent),
+        name(program),
+        times(all.len())
+    );
+    let spent = context.spent_on(&all);
+    let evidence = format!(
+        "{} take {} in all; the program runs for {} of it",
+        launches(all.len()),
+        time(spent),
+        time(context.phase_of(&all, Phase::Run))
+    );
+    let runtime = Runtime::of_parent(context.forest(), all[0]);
+    Finding::modelled(RULE, title, all)
+        .evidence(evidence)
+        .with_example(context)
+        .fix("launch it less often:")
+        .fixes(doing_it_oneself(runtime).iter().copied())
+        .fix("  or pass all inputs to one launch, or keep one process that answers through a pipe")
+        .limits("whether the parent can do this itself depends on the program; the prediction keeps the work, without the launches")
+        .predicted_by(Change::InProcess, option("--in-process", program, parent))
+}

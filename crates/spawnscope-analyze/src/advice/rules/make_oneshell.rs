@@ -1,0 +1,80 @@
+//! Recipes of make with several lines that each need a shell: `.ONESHELL`, or lines joined with `&&`, start one shell per target.
+
+use std::collections::BTreeMap;
+
+use crate::advice::context::RuleContext;
+use crate::advice::finding::Finding;
+use crate::advice::phrases::{launches, name, option, time, times};
+use crate::advice::thresholds::{HABIT, longest};
+use crate::patterns::runtimes::Runtime;
+use crate::patterns::shells::{command_of, needless_shell};
+use crate::whatif::changes::Change;
+
+const MAX_FINDINGS: usize = 1;
+
+/// The parent's program, the shell, and the number of lines of a recipe.
+type Kind<'a> = (&'a [u8], &'a [u8], usize);
+
+/// Counts of the lines of one recipe differ by less than this factor: targets that were up to date when make began have none.
+const EQUAL: usize = 2;
+
+pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
+    let mut kinds: BTreeMap<Kind<'_>, Vec<u32>> = BTreeMap::new();
+    for parent in 0..context.forest().launches.len() {
+        let mut lines: BTreeMap<Vec<u8>, Vec<u32>> = BTreeMap::new();
+        for &index in context.forest().children(parent) {
+            if let Some(line) = line_of(context, index as u32) {
+                lines.entry(line).or_default().push(index as u32);
+            }
+        }
+        lines.retain(|_, all| all.len() >= HABIT);
+        let (Some(least), Some(most)) = (lines.values().map(Vec::len).min(), lines.values().map(Vec::len).max()) else {
+            continue;
+        };
+        if lines.len() < 2 || most > EQUAL * least {
+            continue;
+        }
+        let all: Vec<u32> = lines.values().flatten().copied().collect();
+        let launch = context.launch(all[0]);
+        let kind = (launch.birth_command.name, launch.command.name, lines.len());
+        kinds.entry(kind).or_default().extend(all);
+    }
+    longest(context, kinds, MAX_FINDINGS)
+        .into_iter()
+        .map(|((parent, shell, lines), mut all)| {
+            all.sort_unstable();
+            finding(context, parent, shell, lines, all)
+        })
+        .collect()
+}
+
+/// Returns the line of a recipe without the words that differ between targets: names of files and numbers. `None` if make does not run a shell
+/// for it, or reads its output, as for `$(shell ...)`.
+fn line_of(context: &RuleContext<'_, '_>, index: u32) -> Option<Vec<u8>> {
+    let launch = context.launch(index);
+    let text = launch.execs.first().and_then(command_of)?;
+    let is_recipe = Runtime::of_parent(context.forest(), index) == Runtime::Make
+        && launch.execs.len() == 1
+        && !context.is_captured(index)
+        && needless_shell(context.forest(), index).is_none();
+    let varies = |word: &&[u8]| word.iter().any(|byte| b"./".contains(byte) || byte.is_ascii_digit());
+    let words = text.split(|byte| *byte == b' ').filter(|word| !varies(word));
+    is_recipe.then(|| words.collect::<Vec<_>>().join(&b' '))
+}
+
+fn finding(context: &RuleContext<'_, '_>, parent: &[u8], shell: &[u8], lines: usize, all: Vec<u32>) -> Finding {
+    let title = format!(
+        "make starts {} {}, about {lines} for each target",
+        name(shell),
+        times(all.len())
+    );
+    let evidence = format!("{} take {} in all", launches(all.len()), time(context.spent_on(&all)));
+    Finding::modelled("make-oneshell", title, all)
+        .evidence(evidence)
+        .with_example(context)
+        .fix("run all lines of a recipe in one shell:")
+        .fix("  .ONESHELL:                       once in the makefile (GNU make), with .SHELLFLAGS = -ec")
+        .fix("  or join the lines:  first && \\  second")
+        .limits("with .ONESHELL, @ and - count only at the beginning of a recipe, and `cd` stays in force for the next line")
+        .predicted_by(Change::Batch(lines as u32), format!("{}={lines}", option("--batch", shell, parent)))
+}

@@ -1,0 +1,115 @@
+//! Launches that run one after the other while CPUs are idle: `make` without -j, and loops over independent files.
+
+use std::collections::{BTreeMap, HashSet};
+
+use crate::advice::context::RuleContext;
+use crate::advice::finding::Finding;
+use crate::advice::phrases::{launches_of, name, quoted, time, times};
+use crate::advice::thresholds::{HABIT, largest, working};
+use crate::patterns::runtimes::Runtime;
+use crate::whatif::changes::Change;
+use spawnscope_data::event::Nanos;
+use spawnscope_data::units;
+
+const MAX_FINDINGS: usize = 2;
+/// Launches that work for less than this on average are not worth starting side by side: merging or avoiding them saves more.
+const LEAST_WORK: Nanos = Nanos(2_000_000);
+/// Minimum share of distinct command lines, in percent. Equal ones have the same result.
+const LEAST_DISTINCT: usize = 80;
+/// Parents that run one command after the other unless asked otherwise, with the option to ask.
+const SERIAL: [(&[u8], &str); 4] = [
+    (b"gmake", "make -j"),
+    (b"make", "make -j"),
+    (b"ninja", "ninja -j"),
+    (b"xargs", "xargs -P"),
+];
+
+pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
+    let cpus = context.whatif.replay.cpus;
+    if cpus < 2 {
+        return Vec::new();
+    }
+    let forest = context.forest();
+    let mut kinds: BTreeMap<(&[u8], &[u8]), Vec<u32>> = BTreeMap::new();
+    for parent in 0..forest.launches.len() {
+        let mut programs: BTreeMap<&[u8], Vec<u32>> = BTreeMap::new();
+        for &index in forest.children(parent) {
+            if !forest.launches[index].execs.is_empty() {
+                let program = forest.launches[index].command.name;
+                programs.entry(program).or_default().push(index as u32);
+            }
+        }
+        for (program, all) in programs {
+            if all.len() >= HABIT && are_independent(context, &all) {
+                let parent = context.launch(all[0]).birth_command.name;
+                kinds.entry((parent, program)).or_default().extend(all);
+            }
+        }
+    }
+    largest(context, kinds, MAX_FINDINGS)
+        .into_iter()
+        .map(|((parent, program), mut all)| {
+            all.sort_unstable();
+            finding(context, (parent, program), &all, cpus)
+        })
+        .collect()
+}
+
+/// Whether launches of one program by one process look independent: they work for long enough, their command lines differ, and the parent
+/// does not read their output.
+fn are_independent(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
+    let forest = context.forest();
+    let works = all.iter().filter_map(|index| working(context, *index as usize));
+    let work: u64 = works.map(|work| work.0).sum();
+    let distinct: HashSet<&[u8]> = all
+        .iter()
+        .filter_map(|index| forest.launches[*index as usize].execs.last())
+        .map(|exec| exec.argv())
+        .collect();
+    work >= LEAST_WORK.0 * all.len() as u64
+        && distinct.len() * 100 >= all.len() * LEAST_DISTINCT
+        && !all.iter().any(|index| context.is_captured(*index))
+}
+
+fn finding(context: &RuleContext<'_, '_>, (parent, program): (&[u8], &[u8]), all: &[u32], cpus: u32) -> Finding {
+    let title = format!(
+        "{} runs {} {}, one after the other",
+        name(parent),
+        name(program),
+        times(all.len())
+    );
+    let evidence = format!(
+        "they take {} in all, and the command may use {}",
+        time(context.spent_on(all)),
+        units::counted(u64::from(cpus), "CPU", "CPUs")
+    );
+    let option = format!("--jobs={}={cpus}", launches_of(program, parent));
+    Finding::modelled("serial", title, all.to_vec())
+        .evidence(evidence)
+        .with_example(context)
+        .fix(format!("run {cpus} of them at a time:"))
+        .fixes(fix(context, parent, program, all, cpus))
+        .limits("only if they do not need each other's results; their output may come in another order; each needs its memory at the same time")
+        .predicted_by(Change::Jobs(cpus), quoted(&option))
+}
+
+fn fix(context: &RuleContext<'_, '_>, parent: &[u8], program: &[u8], all: &[u32], cpus: u32) -> Vec<String> {
+    if let Some((_, option)) = SERIAL.iter().find(|(name, _)| *name == parent) {
+        return vec![format!("  {option}{cpus}")];
+    }
+    let program = name(program);
+    match Runtime::of_parent(context.forest(), all[0]) {
+        Runtime::Shell => vec![
+            format!("  printf '%s\\0' FILES... | xargs -0 -P{cpus} -n1 {program}"),
+            format!("  or {program} ... & in the loop, with `wait -n` while {cpus} of them run (bash 4.3)"),
+        ],
+        Runtime::Python => vec![format!(
+            "  concurrent.futures.ThreadPoolExecutor({cpus}).map(...) around subprocess.run"
+        )],
+        Runtime::Node => vec!["  execFile with promises, and Promise.all over a few at a time".to_owned()],
+        Runtime::Go => {
+            vec!["  one goroutine per command, limited by a buffered channel or errgroup.SetLimit".to_owned()]
+        }
+        _ => vec![format!("  start {cpus} before waiting for the first")],
+    }
+}
