@@ -183,8 +183,8 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// Returns the recording that the verb reads.
-    pub fn recording(&mut self) -> Option<&mut PathBuf> {
+    /// Returns the recordings that the verb reads.
+    pub fn recordings(&mut self) -> Vec<&mut PathBuf> {
         let recording = match self {
             Verb::Report(arguments) => &mut arguments.recording,
             Verb::Advise(arguments) => &mut arguments.recording,
@@ -193,9 +193,14 @@ impl Verb {
             Verb::Flame(arguments) => &mut arguments.recording,
             Verb::Export(arguments) => &mut arguments.recording,
             Verb::Html(arguments) => &mut arguments.recording,
-            _ => return None,
+            Verb::Diff(arguments) => return arguments.before.iter_mut().chain(&mut arguments.after).collect(),
+            Verb::Check(arguments) => {
+                let baseline = &mut arguments.budgets.against;
+                return arguments.files.iter_mut().chain(baseline).collect();
+            }
+            _ => return Vec::new(),
         };
-        Some(&mut recording.file)
+        vec![&mut recording.file]
     }
 }
 

@@ -80,7 +80,7 @@ Examples:
   sudo spawnscope record -a --duration 10
 
 With root, or the capabilities CAP_BPF and CAP_PERFMON, eBPF collects. Without
-them, ptrace collects, which sees less, and -p and -a fail. Under sudo, the
+them, ptrace collects, which records less, and -p and -a fail. Under sudo, the
 command runs as the user who called sudo, and that user owns the recording. A
 sudoers entry for spawnscope still permits everything (see SECURITY.md).";
 
