@@ -56,3 +56,10 @@ test("a click on a box zooms, and a key shows the whole graph again", () =>
     await page.keyboard.press("ArrowUp");
     assert.notEqual(await page.evaluate(() => document.activeElement.getAttribute("aria-label")), await box.getAttribute("aria-label"));
   }));
+
+test("a printed page keeps the titles of its tables", () =>
+  open(difference, {}, async (page) => {
+    await page.emulateMedia({ media: "print" });
+    assert.ok(await page.getByRole("button", { name: "failed execs" }).first().isVisible());
+    assert.ok(!(await page.getByRole("button", { name: "whole graph" }).isVisible()));
+  }));

@@ -170,6 +170,7 @@ pub enum Verb {
     #[command(after_help = doctor::EXAMPLES)]
     Doctor(DoctorArguments),
     /// Print a completion script for a shell
+    #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {
         /// The shell to complete commands in
         shell: clap_complete::Shell,
@@ -203,6 +204,11 @@ impl Verb {
         vec![&mut recording.file]
     }
 }
+
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  eval \"$(spawnscope completions bash)\"
+  spawnscope completions fish > ~/.config/fish/completions/spawnscope.fish";
 
 const TREE_EXAMPLES: &str = "\
 Examples:
