@@ -9,7 +9,9 @@ mod ebpf {
 
     pub(crate) fn build() {
         let out = PathBuf::from(std::env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
-        println!("cargo::rerun-if-changed={SOURCES}");
+        for sources in [SOURCES, "src/wire.rs", "src/wire"] {
+            println!("cargo::rerun-if-changed={sources}");
+        }
         println!("cargo::rerun-if-env-changed=CLANG");
         let arch = std::env::var("CARGO_CFG_TARGET_ARCH").expect("cargo sets the target");
         // The names that libbpf's headers use.
@@ -36,7 +38,7 @@ mod ebpf {
             "wire/task.rs",
             "wire/wakers.rs",
         ]
-        .map(|file| Path::new(SOURCES).join(file));
+        .map(|file| Path::new("src").join(file));
         let texts = files
             .each_ref()
             .map(|file| std::fs::read_to_string(file).expect("the wire format is there"));

@@ -20,6 +20,11 @@ pub(crate) struct CloneCall {
 }
 
 impl CloneCall {
+    /// Whether the child runs in the creator's memory until its exec.
+    pub(crate) fn is_spawn(self) -> bool {
+        matches!(self.mechanism(), Some(Mechanism::Vfork | Mechanism::PosixSpawn))
+    }
+
     /// `None` if the call is unknown.
     pub(crate) fn mechanism(self) -> Option<Mechanism> {
         let CloneCall {

@@ -6,7 +6,6 @@ use std::path::PathBuf;
 
 use spawnscope_data::event::{Event, LaunchId, Loss, Missing, Pid};
 
-#[cfg(feature = "ebpf")]
 mod callers;
 mod clone_call;
 #[cfg(feature = "ebpf")]
@@ -18,6 +17,7 @@ mod inode;
 pub mod ptrace;
 #[cfg(feature = "ebpf")]
 mod stacks;
+mod wire;
 
 /// The id of the command or process to follow.
 pub const ROOT: LaunchId = LaunchId(1);

@@ -60,6 +60,15 @@ impl Status {
     }
 }
 
+/// The id of a thread in the innermost pid namespace that it is in: the one that it knows itself.
+#[must_use]
+pub fn innermost_id(thread: Pid) -> Option<Pid> {
+    let text = fs::read(format!("/proc/{}/status", thread.0)).ok()?;
+    let text = String::from_utf8_lossy(&text);
+    let ids = text.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    ids.split_ascii_whitespace().next_back()?.parse().ok().map(Pid)
+}
+
 /// The arguments of its program.
 #[must_use]
 pub fn arguments(pid: Pid) -> Vec<Vec<u8>> {
@@ -181,6 +190,7 @@ mod tests {
         assert!(!is_set_id(own()));
         assert!(!Status::of(own()).unwrap().is_stopped());
         assert!(!has_perf_events(own()));
+        assert!(innermost_id(own()).is_some());
     }
 
     #[test]
@@ -208,6 +218,7 @@ mod tests {
         assert_eq!(Status::of(pid), None);
         assert_eq!(arguments(pid), Vec::<Vec<u8>>::new());
         assert_eq!(program(pid), None);
+        assert_eq!(innermost_id(pid), None);
         assert!(!is_set_id(pid));
     }
 }

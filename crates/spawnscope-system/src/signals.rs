@@ -142,6 +142,37 @@ impl ChildChanges {
     }
 }
 
+/// Interrupts the blocking system calls of a thread, which then fail with EINTR, by a signal that is ignored by default (SIGURG).
+#[derive(Debug)]
+pub struct ThreadWaker {
+    thread: libc::pid_t,
+}
+
+impl ThreadWaker {
+    /// A waker for the calling thread.
+    ///
+    /// # Errors
+    /// If the kernel refuses the signal's handler.
+    pub fn of_this_thread() -> io::Result<ThreadWaker> {
+        extern "C" fn ignore(_: libc::c_int) {}
+        // Without SA_RESTART: the call must not continue.
+        let action = SigAction::new(SigHandler::Handler(ignore), SaFlags::empty(), SigSet::empty());
+        // SAFETY: the handler does nothing.
+        unsafe { sigaction(Signal::SIGURG, &action) }?;
+        SigSet::from(Signal::SIGURG).thread_unblock()?;
+        // SAFETY: a plain system call.
+        let thread = unsafe { libc::gettid() };
+        Ok(ThreadWaker { thread })
+    }
+
+    /// Interrupts the call that the thread is in. Without effect if it is between two calls, so the caller must repeat it until the thread
+    /// has reacted.
+    pub fn wake(&self) {
+        // SAFETY: a plain system call. If the thread has ended, it fails, or reaches another thread of this process, which ignores it.
+        unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), self.thread, libc::SIGURG) };
+    }
+}
+
 /// Whether spawnscope was started with the signal ignored, as by `nohup` or as a shell's background job. It then stays ignored.
 fn is_ignored(signal: libc::c_int) -> bool {
     let mut action = std::mem::MaybeUninit::<libc::sigaction>::zeroed();

@@ -5,11 +5,12 @@ use spawnscope_analyze::waits::attribution::attributed_waits;
 use spawnscope_analyze::whatif::changes::Change;
 use spawnscope_analyze::whatif::constants::Constants;
 use spawnscope_analyze::{Forest, critical_path};
-use spawnscope_data::event::{LaunchId, LeftCpu, Mechanism, Nanos, TaskId};
+use spawnscope_data::event::{LaunchId, LeftCpu, Mechanism, Nanos, ObjectKind, TaskId};
 use spawnscope_data::rows::{Recording, SliceRow, WakerRow};
 
 use crate::builder::{Builder, ROOT, Spans};
-use crate::serial::{predict, timelines};
+use crate::recordings::object;
+use crate::serial::{READ, predict, timelines};
 use crate::slices::{created, ended, slice};
 
 const VFORK: u16 = 58;
@@ -131,6 +132,41 @@ fn a_parent_with_more_work_than_the_wait_was_long_waited_for_a_cpu() {
     let busy = vforking_shell(3 * MILLI);
     let sh = &path(&busy).launches[SH.0 as usize - 1];
     assert!(sh.run_queue() > Nanos(MILLI), "{sh:?}");
+}
+
+/// The child writes to a pipe 60 us before its end. The parent is woken on the child's CPU, and runs again when the child is gone.
+#[test]
+fn a_long_wait_for_what_a_child_writes_stays_one_on_the_pipe() {
+    let mut builder = Builder::command("/bin/bash", &["bash"], WALL);
+    let run = 6 * MILLI;
+    let child = builder.launch(ROOT, MILLI, &Spans { run, ..Spans::USUAL }, None);
+    builder.row(child).parent_task = Some(TaskId(ROOT.0));
+    let (created_at, zombie) = life(&mut builder, child);
+    let (written, back) = (zombie - 60_000, zombie + 10_000);
+    builder.row(child).reaped = Some(Nanos(back + 20_000));
+    let pipe = object(&mut builder, ObjectKind::Pipe, None);
+    let waker = Some(WakerRow::Task(TaskId(child.0)));
+    let read = slice(
+        ROOT.0,
+        0,
+        created_at,
+        [written - created_at, back - written],
+        READ,
+        waker,
+    );
+    let slices = [
+        SliceRow { object: pipe, ..read },
+        ended(ROOT.0, back, WALL),
+        created(child.0, created_at, Spans::USUAL.queue),
+        ended(child.0, created_at + Spans::USUAL.queue, zombie),
+    ];
+    let forest = Forest::grow(&builder.recording);
+    let waits = attributed_waits(&builder.recording, &forest, &timelines(&forest, &slices));
+    let kinds: Vec<_> = waits
+        .iter()
+        .map(|waits| waits.object.as_ref().map(|each| each.kind))
+        .collect();
+    assert_eq!(kinds, [Some(ObjectKind::Pipe)], "{waits:?}");
 }
 
 /// A command that launches a long child and a longer one, waits for the longer one and then reaps the other without blocking.

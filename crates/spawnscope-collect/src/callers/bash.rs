@@ -2,7 +2,7 @@
 //! unexported ones are found in the code of exported functions. The reader is `ebpf/bash.h`, which documents what is read.
 
 use super::elf::{Elf, Symbol};
-use crate::ebpf::wire::WireBash;
+use crate::wire::WireBash;
 
 /// The version string in every bash: `@(#)Bash version 5.2.15(1) release GNU`.
 const VERSION: &[u8] = b"@(#)Bash version ";

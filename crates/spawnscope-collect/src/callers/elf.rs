@@ -31,6 +31,11 @@ impl<'data> Elf<'data> {
         ElfFile::parse(data).ok().map(Elf)
     }
 
+    /// The address of its first instruction.
+    pub(super) fn entry_point(&self) -> u64 {
+        self.0.entry()
+    }
+
     /// The exported ones among these symbols.
     pub(super) fn exports(&self, wanted: &[&'static str]) -> HashMap<&'static str, Symbol> {
         let names = self.names();

@@ -3,6 +3,7 @@
 //! BPF maps: the collector passes the layouts on to the programs that read the memory.
 
 mod bash;
+pub(super) mod chains;
 mod code;
 mod dash;
 mod elf;
@@ -17,10 +18,11 @@ use std::path::{Path, PathBuf};
 use object::ReadCache;
 
 use self::elf::Elf;
-use crate::ebpf::wire::{WireBash, WireDash, WirePython};
+use crate::wire::{WireBash, WireDash, WirePython};
 use spawnscope_data::event::Pid;
 
 /// Where an interpreter stores what its script executes.
+#[derive(Debug)]
 pub(super) enum Layout {
     /// GNU bash.
     Bash(WireBash),
@@ -40,6 +42,11 @@ pub(super) fn layout_of(file: &File, process: Option<Pid>) -> Option<Layout> {
     let python = || python::layout(&program, file, process).map(Layout::Python);
     bash.or_else(python)
         .or_else(|| dash::layout(&program, trusted).map(Layout::Dash))
+}
+
+/// The entry point of an executable, as in its file.
+pub(super) fn entry_point(file: &File) -> Option<u64> {
+    Elf::parse(&ReadCache::new(file)).map(|program| program.entry_point())
 }
 
 /// Directories of the system's interpreters, searched independently of PATH.

@@ -1,7 +1,5 @@
 //! Converts records of the ring buffer to events. Pure: one record in, up to two events out. Repeated chains are shared.
 
-mod python;
-mod script;
 mod waker;
 
 use std::collections::HashMap;
@@ -9,8 +7,9 @@ use std::sync::Arc;
 
 use zerocopy::{FromBytes, Immutable, KnownLayout};
 
-use super::wire::*;
+use crate::callers::chains;
 use crate::clone_call::CloneCall;
+use crate::wire::*;
 use spawnscope_data::event::{
     Chain, Closing, Event, EventKind, Executed, Exited, LaunchId, Launched, LeftCpu, LibrarySearch, Loaded, Loader,
     Mechanism, Nanos, Object, ObjectKind, ParentMemory, Pid, Slice, Syscall, TaskId,
@@ -74,7 +73,7 @@ pub(super) fn decode(bytes: &[u8], page_bytes: u64, chains: &mut Chains, events:
         }
         KIND_SCRIPT_CALLED => {
             let (called, rest) = read(bytes)?;
-            let chain = chains.get(bytes, || script::chain(&called, rest))?;
+            let chain = chains.get(bytes, || chains::script::chain(&called, rest))?;
             if chain.frames.is_empty() {
                 return Some(());
             }
@@ -83,7 +82,7 @@ pub(super) fn decode(bytes: &[u8], page_bytes: u64, chains: &mut Chains, events:
         KIND_PYTHON_CALLED => {
             let (called, rest) = read(bytes)?;
             // Not stored in `chains`: Python chains carry line tables and would take too much memory.
-            EventKind::Called(Arc::new(python::chain(&called, rest)?))
+            EventKind::Called(Arc::new(chains::python::chain(&called, rest)?))
         }
         _ => return None,
     };

@@ -7,10 +7,10 @@ use std::os::unix::fs::MetadataExt;
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object};
 use zerocopy::{Immutable, IntoBytes};
 
-use super::wire::*;
 use super::{failed, map};
 use crate::callers::{self, Layout};
 use crate::inode::{self, kernel_device};
+use crate::wire::*;
 use crate::{CollectError, Settings};
 use spawnscope_data::event::Pid;
 

@@ -9,8 +9,8 @@ use zerocopy::{FromBytes, IntoBytes};
 use super::parts;
 use super::refusal;
 use super::skipped;
-use super::wire::{WireSettings, WireShared};
 use crate::stacks::MappingSource;
+use crate::wire::{WireSettings, WireShared};
 use crate::{CollectError, Refusal};
 use spawnscope_data::event::Missing;
 

@@ -15,7 +15,6 @@ mod seeds;
 mod skipped;
 mod stacks;
 mod symbols;
-pub(super) mod wire;
 
 use std::cell::RefCell;
 use std::os::fd::BorrowedFd;
@@ -32,9 +31,9 @@ use self::interpreters::Interpreters;
 use self::load::Loaded;
 use self::places::Places;
 use self::rings::Rings;
-use self::wire::*;
 use super::stacks::{MappingSource, Unwinder};
 use super::{CollectError, Collector, Follow, ROOT, Refusal, Settings, inode};
+use crate::wire::*;
 use spawnscope_data::event::{Event, Loss, Missing};
 
 /// Names of lost events, by kind of record.

@@ -1,7 +1,7 @@
 //! The purposes of the BPF programs: which program replaces which, and what is unknown if the kernel refuses both.
 
-use super::wire::WireSettings;
 use super::{last, samples};
+use crate::wire::WireSettings;
 use crate::{CollectError, Refusal};
 use spawnscope_data::event::Missing;
 

@@ -8,7 +8,7 @@ use libbpf_rs::btf::Btf;
 use libbpf_rs::btf::types::{DataSec, Struct, Var};
 
 use super::load::may_use;
-use super::wire::WirePlaces;
+use crate::wire::WirePlaces;
 use spawnscope_data::event::Missing;
 
 const SECTION: &str = ".data..percpu";

@@ -9,10 +9,10 @@ use libbpf_rs::{Object, RingBuffer, RingBufferBuilder};
 use rustix::event::epoll;
 
 use super::decode::{self, Chains};
-use super::wire::WireNewExecutable;
 use super::{failed, map, seeds, stacks};
 use crate::CollectError;
 use crate::stacks::Unwinder;
+use crate::wire::WireNewExecutable;
 use spawnscope_data::event::Event;
 
 /// Records per batch: about 20 ms of reading.

@@ -7,8 +7,8 @@ use std::os::fd::AsRawFd;
 use libbpf_rs::{Map, MapCore, MapFlags, MapType, Object};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
-use super::wire::{TASK_IGNORED, WireHeader, WireSeed, WireTask};
 use super::{failed, last, map, parts, set};
+use crate::wire::{TASK_IGNORED, WireHeader, WireSeed, WireTask};
 use crate::{CollectError, Follow, ROOT};
 use spawnscope_data::event::{Event, EventKind, Pid, TaskId};
 use spawnscope_system::clock::now;

@@ -3,11 +3,11 @@
 use zerocopy::FromBytes;
 
 use super::decode::{path_of_components, pid};
-use super::wire::{
+use crate::stacks::{CopiedStack, FileId, ImageId, MappedFile, Mapping, Registers, Sample, StackInput};
+use crate::wire::{
     KERNEL_FRAMES, KIND_IMAGE, KIND_MAPPING, KIND_SAMPLE, KIND_STACK, WireHeader, WireImage, WireMapping, WireSample,
     WireStack,
 };
-use crate::stacks::{CopiedStack, FileId, ImageId, MappedFile, Mapping, Registers, Sample, StackInput};
 use spawnscope_data::event::{LaunchId, Nanos, TaskId};
 
 /// Decodes a record. `None` if it is not a record of this format.

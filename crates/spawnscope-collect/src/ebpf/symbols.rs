@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 
-use super::wire::WireScannerCode;
+use crate::wire::WireScannerCode;
 
 /// The function in which a thread waits for a scanner's answer (fs/notify/fanotify/fanotify.c).
 const WAITS_FOR_SCANNER: &str = "fanotify_handle_event";

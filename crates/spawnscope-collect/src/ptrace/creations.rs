@@ -1,11 +1,13 @@
 //! New processes and threads. The creator's event and the first stop of what it created arrive in any order.
 
 use std::path::Path;
+use std::sync::Arc;
 
-use spawnscope_data::event::{EventKind, LaunchId, Launched, Nanos, Pid, TaskId};
+use spawnscope_data::event::{Chain, EventKind, LaunchId, Launched, Nanos, Pid, TaskId};
 use spawnscope_system::ptrace::{Creation, Registers, Stop};
 use spawnscope_system::{clock, memory};
 
+use super::lines::{self, Creator};
 use super::processes::{Process, Setup};
 use super::tracing::Tracing;
 use crate::clone_call::CloneCall;
@@ -36,15 +38,34 @@ impl Tracing {
         if is_thread {
             self.thread_started(at, creator, child);
         } else {
-            let process = Process {
+            let mut process = Process {
                 is_native,
                 ..Process::new(child)
             };
-            self.launched(at, Some((parent.launch, parent.task)), process, call);
+            let chain = call.and_then(|call| self.find_call_site(creator, parent.launch, call, &mut process));
+            let launch = self.launched(at, Some((parent.launch, parent.task)), process, call);
+            if let Some(chain) = chain {
+                self.report(at, launch, TaskId(launch.0), EventKind::Called(Arc::new(chain)));
+            }
         }
         if self.early.remove(&child).is_some() {
             self.starts(child);
         }
+    }
+
+    /// The line of the script that requested the launch, if it is known now. The new process runs the creator's program.
+    fn find_call_site(&mut self, thread: Pid, parent: LaunchId, call: CloneCall, child: &mut Process) -> Option<Chain> {
+        let parent = self.processes.process(parent)?;
+        let creator = Creator {
+            process: parent.pid,
+            thread,
+            program: &mut parent.program,
+            shell: parent.shell,
+            is_spawn: call.is_spawn(),
+        };
+        let (chain, shell) = lines::call_site(&mut self.interpreters, creator);
+        (child.program, child.shell) = (parent.program.clone(), shell);
+        chain
     }
 
     fn thread_started(&mut self, at: Nanos, creator: Pid, tid: Pid) {
@@ -66,13 +87,13 @@ impl Tracing {
         parent: Option<(LaunchId, TaskId)>,
         mut process: Process,
         call: Option<CloneCall>,
-    ) {
+    ) -> LaunchId {
         let launch = LaunchId(self.new_id());
         let pid = process.pid;
         process.setup = self.traces_setup.then(Setup::default);
         self.processes.add_process(launch, process);
         let Some((parent, parent_task)) = parent else {
-            return;
+            return launch;
         };
         let has_other_parent = call.is_none_or(|call| call.flags & CLONE_PARENT != 0);
         let launched = Launched {
@@ -89,6 +110,7 @@ impl Tracing {
             parent_memory: None,
         };
         self.report(at, launch, TaskId(launch.0), EventKind::Launched(launched));
+        launch
     }
 
     /// A new thread is stopped before its first instruction.

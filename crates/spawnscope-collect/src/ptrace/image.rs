@@ -8,8 +8,8 @@ use spawnscope_system::memory;
 const MAX_ARGUMENTS: usize = 4096;
 /// The longest path that the kernel accepts, including its NUL.
 const LONGEST_PATH: usize = libc::PATH_MAX as usize;
-/// First size of the buffer: enough for the pointers and the auxiliary vector of almost every process.
-const USUAL_STACK: usize = 4096;
+/// First size of the buffer: enough for all that the kernel puts on the stack of almost every process, strings included.
+const USUAL_STACK: usize = 16384;
 /// Largest size of the buffer: enough for about 100,000 arguments and variables.
 const LARGE_STACK: usize = 1 << 20;
 const WORD: usize = size_of::<u64>();
@@ -86,9 +86,18 @@ impl Image {
     /// The image of a process of this architecture, whose stack pointer is `stack`. `None` if it cannot be read.
     pub(super) fn read(process: Pid, stack: u64) -> Option<Image> {
         let sizes = [USUAL_STACK, LARGE_STACK].into_iter();
-        let layout = sizes
-            .filter_map(|size| Layout::parse(&memory::read(process, stack, size)))
+        let (content, layout) = sizes
+            .filter_map(|size| {
+                let content = memory::read(process, stack, size);
+                let layout = Layout::parse(&content)?;
+                Some((content, layout))
+            })
             .next()?;
+        // The strings are on the stack, usually within what was read.
+        let from = |address: u64| {
+            let offset = usize::try_from(address.checked_sub(stack)?).ok()?;
+            content.get(offset..)
+        };
         let path_at = layout.path?;
         // The kernel stores the strings one after another: arguments, variables, the file's name.
         let (start, end) = (layout.first_argument, layout.first_variable.unwrap_or(path_at));
@@ -96,8 +105,13 @@ impl Image {
         let kept = usize::try_from(argv_bytes).unwrap_or(MAX_ARGUMENTS).min(MAX_ARGUMENTS);
         let (entry, place) = layout.entry?;
         Some(Image {
-            path: memory::string(process, path_at, LONGEST_PATH)?,
-            argv: start.map_or_else(Vec::new, |start| memory::read(process, start, kept)),
+            path: from(path_at)
+                .and_then(until_nul)
+                .or_else(|| memory::string(process, path_at, LONGEST_PATH))?,
+            argv: start.map_or_else(Vec::new, |start| {
+                let read = from(start).and_then(|rest| rest.get(..kept));
+                read.map_or_else(|| memory::read(process, start, kept), <[u8]>::to_vec)
+            }),
             argv_bytes,
             entry,
             entry_slot: stack + place,
@@ -114,6 +128,11 @@ impl Image {
         let names_itself = arguments.take(2).any(|argument| argument == self.path);
         (names_itself && is_script(process, &self.path)).then(|| first.to_vec())
     }
+}
+
+fn until_nul(bytes: &[u8]) -> Option<Vec<u8>> {
+    let end = bytes.iter().position(|byte| *byte == 0)?;
+    Some(bytes[..end].to_vec())
 }
 
 /// Whether a file, as the process sees it, begins with `#!`.

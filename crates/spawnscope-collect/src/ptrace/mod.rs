@@ -1,8 +1,10 @@
 //! The ptrace collector: it needs no privilege. A thread of the recorder traces the command and everything that it launches (`tracing`,
 //! `stops`); this file starts it and collects its events. docs/design/collector-ptrace.md says what it can see and why.
 
+mod calls;
 mod creations;
 mod image;
+mod lines;
 mod processes;
 mod programs;
 mod stops;
@@ -12,7 +14,7 @@ mod untraced;
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -20,13 +22,16 @@ use rustix::event::{EventfdFlags, eventfd};
 use spawnscope_data::event::{Event, Loss, Missing, Pid};
 use spawnscope_system::process::{is_readable_within, reap_ended};
 use spawnscope_system::ptrace::refusal;
-use spawnscope_system::signals::ChildChanges;
+use spawnscope_system::signals::{ChildChanges, ThreadWaker};
 
+use self::lines::Interpreters;
 use self::tracing::Tracing;
 use super::{CollectError, Collector, Follow, Refusal, Settings};
 
 /// Maximum time to wait until all traced processes are released. Most are released within a millisecond; a parent in vfork cannot be.
 const MAX_DETACHING: Duration = Duration::from_millis(500);
+/// Until the tracing thread is woken again, in case it was between two system calls.
+const REPEATED_WAKING: Duration = Duration::from_millis(2);
 /// How long the tracing thread may take to report the end of a command that has ended.
 const MAX_REAPING: Duration = Duration::from_secs(5);
 /// Wake the recorder at this many events.
@@ -83,6 +88,8 @@ fn signal(eventfd: &OwnedFd) {
 pub struct PtraceCollector {
     missing: Vec<Missing>,
     shared: Arc<Shared>,
+    /// Interrupts the wait of the tracing thread.
+    waker: ThreadWaker,
     /// Disconnected when the tracing thread has released all processes.
     detached: Receiver<()>,
 }
@@ -99,32 +106,36 @@ impl PtraceCollector {
         let failed = |error: io::Error| failed("start to trace", &error);
         let shared = Arc::new(Shared::new().map_err(|error| failed(error.into()))?);
         let children = ChildChanges::catch().map_err(failed)?;
+        let interpreters = Interpreters::usual(settings);
         let (tell, seized) = sync_channel(1);
         let (is_tracing, detached) = sync_channel(0);
         let (of_thread, failed_execs) = (Arc::clone(&shared), settings.failed_execs);
         // Only the thread that seizes a process can trace it.
         let run = move || {
             let _until_the_end = is_tracing;
-            match Tracing::seize(command, of_thread, children, failed_execs) {
-                Ok(tracing) => {
-                    let _ = tell.send(Ok(()));
+            let waker = ThreadWaker::of_this_thread();
+            let tracing = Tracing::seize(command, of_thread, children, failed_execs, interpreters);
+            match (tracing, waker) {
+                (Ok(tracing), Ok(waker)) => {
+                    let _ = tell.send(Ok(waker));
                     tracing.run();
                 }
-                Err(error) => drop(tell.send(Err(error))),
+                (Err(error), _) | (_, Err(error)) => drop(tell.send(Err(error))),
             }
         };
         std::thread::Builder::new()
             .name("tracer".to_owned())
             .spawn(run)
             .map_err(failed)?;
-        match seized.recv() {
-            Ok(Ok(())) => {}
+        let waker = match seized.recv() {
+            Ok(Ok(waker)) => waker,
             Ok(Err(_)) => return Err(refused(command)),
             Err(_) => return Err(failed(io::Error::other("the tracing thread has ended"))),
-        }
+        };
         Ok(PtraceCollector {
             missing: missing(settings),
             shared,
+            waker,
             detached,
         })
     }
@@ -159,9 +170,6 @@ fn missing(settings: &Settings) -> Vec<Missing> {
     } else {
         missing("system calls before an exec", "setup, exec and failed execs")
     });
-    if settings.script_lines {
-        all.push(missing("memory of the parent at a launch", "script lines"));
-    }
     if settings.stacks || settings.sample.is_some() {
         all.push(missing("stacks", "native call chains and samples"));
     }
@@ -207,8 +215,14 @@ impl Collector for PtraceCollector {
     fn detach(&mut self) {
         self.shared.is_to_detach.store(true, Ordering::Release);
         signal(&self.shared.wake);
-        // An error means that the thread has ended.
-        let _ = self.detached.recv_timeout(MAX_DETACHING);
+        let until = Instant::now() + MAX_DETACHING;
+        while Instant::now() < until {
+            self.waker.wake();
+            // The thread sends nothing: it disconnects when it ends.
+            if self.detached.recv_timeout(REPEATED_WAKING) != Err(RecvTimeoutError::Timeout) {
+                return;
+            }
+        }
     }
 
     /// While the command is traced, the tracing thread reaps it: for a parent that is also the tracer, there is only one wait.

@@ -2,8 +2,10 @@
 
 use std::collections::HashMap;
 
-use spawnscope_data::event::{LaunchId, Nanos, Pid, TaskId};
-use spawnscope_system::ptrace::EntryDetour;
+use spawnscope_data::event::{Chain, LaunchId, Nanos, Pid, TaskId};
+use spawnscope_system::ptrace::{CallStop, EntryDetour};
+
+use super::lines::{Program, Shell};
 
 /// A traced thread.
 #[derive(Clone, Copy, Debug)]
@@ -30,11 +32,18 @@ pub(super) struct Process {
     pub(super) first_run: Option<Nanos>,
     /// Its system calls before its exec, while they are traced.
     pub(super) setup: Option<Setup>,
+    /// Whether the stop before this one was the entry of a system call of no interest, so that the next one is its exit.
+    pub(super) is_in_call: bool,
+    /// Whether its program executes another one, so that its system calls are traced once it has begun.
+    pub(super) is_executor: bool,
     /// Its program, while the dynamic loader runs.
     pub(super) loading: Option<Loading>,
+    /// What it runs, and where its script is, if it runs one.
+    pub(super) program: Program,
+    pub(super) shell: Shell,
 }
 
-/// The system calls of a new process up to its exec.
+/// The system calls of a new process up to its exec, or of a program up to the exec of another one.
 #[derive(Debug)]
 pub(super) struct Setup {
     /// Number of stops that are left. A fork that works and never executes a program must not be slowed down at each system call.
@@ -78,8 +87,33 @@ impl Process {
             is_native: true,
             first_run: None,
             setup: None,
+            is_in_call: false,
+            is_executor: false,
             loading: None,
+            program: Program::default(),
+            shell: Shell::default(),
         }
+    }
+
+    /// Its first thread is at this stop. Returns the call site of its launch, if that is known from now on.
+    pub(super) fn enters(&mut self, stop: CallStop) -> Option<Chain> {
+        let CallStop::Enters(number, arguments) = stop else {
+            return None;
+        };
+        let number = libc::c_long::try_from(number).ok()?;
+        self.shell.enters(self.pid, &self.program, number, arguments[0])
+    }
+
+    /// Its program begins.
+    pub(super) fn begin_program(&mut self) {
+        if std::mem::take(&mut self.is_executor) {
+            self.setup = Some(Setup::default());
+        }
+    }
+
+    /// Whether its system calls are traced.
+    pub(super) fn makes_visible_calls(&self) -> bool {
+        self.setup.is_some() || self.shell.is_pending()
     }
 }
 

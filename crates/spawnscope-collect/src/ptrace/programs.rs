@@ -21,6 +21,18 @@ const TRACERS: [&[u8]; 10] = [
     b"spawnscope",
 ];
 
+/// Programs that execute another one, and do little before that.
+const EXECUTORS: [&[u8]; 12] = [
+    b"env", b"nice", b"nohup", b"setsid", b"stdbuf", b"taskset", b"ionice", b"chrt", b"chroot", b"setpriv", b"unshare",
+    b"nsenter",
+];
+
+/// Whether the program executes another one in its place.
+pub(super) fn is_executor(path: &[u8]) -> bool {
+    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    EXECUTORS.contains(&name)
+}
+
 /// Whether the program traces what it launches.
 pub(super) fn is_tracer(path: &[u8]) -> bool {
     let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
@@ -89,8 +101,9 @@ mod tests {
     }
 
     #[test]
-    fn tracers_are_known_by_their_name() {
+    fn tracers_and_executors_are_known_by_their_name() {
         assert!(is_tracer(b"/usr/bin/strace") && is_tracer(b"gdb"));
         assert!(!is_tracer(b"/opt/strace/sh") && !is_tracer(b""));
+        assert!(is_executor(b"/usr/bin/env") && !is_executor(b"/env/sh"));
     }
 }

@@ -1,16 +1,14 @@
 //! Turns the stops of traced threads into events.
 
 use spawnscope_data::event::{EventKind, Executed, Exited, LaunchId, Loaded, Loader, Nanos, Pid, TaskId};
-use spawnscope_system::ptrace::{CallInfo, CallStop, EntryDetour, NATIVE, Registers, Stop};
-use spawnscope_system::{clock, memory, procfs};
+use spawnscope_system::ptrace::{CallInfo, EntryDetour, NATIVE, Registers, Stop};
+use spawnscope_system::{clock, procfs};
 
-use super::image::{Image, arguments_passed};
+use super::image::Image;
+use super::lines::{Program, Shell};
 use super::processes::{ExecCall, Loading, Thread};
 use super::programs;
 use super::tracing::Tracing;
-
-/// The longest path that the kernel accepts, including its NUL.
-const LONGEST_PATH: usize = libc::PATH_MAX as usize;
 
 impl Tracing {
     /// A thread has stopped; it continues before this returns, unless its creation is still to be reported.
@@ -58,11 +56,18 @@ impl Tracing {
         };
         process.is_native = native.is_some();
         process.loading = None;
+        process.is_in_call = false;
+        process.is_executor = false;
+        process.program = image
+            .as_ref()
+            .map_or(Program::Other, |image| Program::Unexamined { entry: image.entry });
+        process.shell = Shell::default();
         // The thread that executed is the first thread now.
         let call = process.setup.take().and_then(|setup| setup.exec);
         let first_run = process.first_run.take();
         let executed = describe(pid, image.as_ref(), call, first_run);
         let path = executed.path.clone();
+        process.is_executor = self.traces_setup && programs::is_executor(&path);
         if let Some(first) = self.processes.thread_mut(pid) {
             (first.is_new, first.has_exited) = (false, false);
         }
@@ -111,6 +116,9 @@ impl Tracing {
             },
             None => Loader::Unknown,
         };
+        if let Some(process) = self.processes.process(thread.launch) {
+            process.begin_program();
+        }
         let loaded = Loaded {
             exec_returned,
             cpu_at_return,
@@ -129,6 +137,7 @@ impl Tracing {
             return false;
         };
         process.loading = None;
+        process.begin_program();
         let cpu = clock::cpu_of(process.pid);
         loading.entry.restore(tid);
         let loader = cpu.map_or(Loader::Unknown, |cpu| Loader::Done { at, cpu, search: None });
@@ -213,98 +222,6 @@ impl Tracing {
         if process.is_some() && thread.launch == crate::ROOT {
             self.note_command_status(status);
         }
-    }
-
-    /// A new process enters or leaves a system call, before its exec.
-    fn system_call(&mut self, tid: Pid, thread: Thread) {
-        let info = CallInfo::of(tid);
-        let Some(process) = self.processes.process(thread.launch) else {
-            return self.resume(tid, Stop::Interrupted);
-        };
-        let (is_native, is_first) = (process.is_native, process.pid == tid);
-        let Some(setup) = process.setup.as_mut().filter(|_| is_first) else {
-            return self.resume(tid, Stop::Interrupted);
-        };
-        setup.stops_left = setup.stops_left.saturating_sub(1);
-        if setup.stops_left == 0 && setup.exec.is_none() {
-            process.setup = None;
-            return self.resume(tid, Stop::Interrupted);
-        }
-        let exec = setup.exec.take();
-        match info.map(|info| info.stop) {
-            Ok(CallStop::Enters(number, arguments)) if is_native && self.enters(tid, thread, number, arguments) => {
-                return;
-            }
-            Ok(CallStop::Leaves(result)) => {
-                if let Some(exec) = exec.filter(|_| result < 0) {
-                    let failed = EventKind::ExecFailed {
-                        entered: exec.entered,
-                        path: exec.path,
-                        errno: i32::try_from(-result).unwrap_or(0),
-                    };
-                    self.report(clock::now(), thread.launch, thread.task, failed);
-                }
-            }
-            _ => {}
-        }
-        self.resume(tid, Stop::Interrupted);
-    }
-
-    /// Releases the process if the call does not work while it is traced. Returns whether it was released.
-    fn enters(&mut self, tid: Pid, thread: Thread, number: u64, arguments: [u64; 6]) -> bool {
-        let (path, argv) = match libc::c_long::try_from(number) {
-            Ok(libc::SYS_execve) => (arguments[0], arguments[1]),
-            Ok(libc::SYS_execveat) => (arguments[1], arguments[2]),
-            Ok(libc::SYS_ptrace) if arguments[0] == libc::PTRACE_TRACEME as u64 => {
-                self.notify(format!(
-                    "process {} asked its parent to trace it, and a process has only one tracer: it is not recorded from there on",
-                    tid.0
-                ));
-                self.leave_untraced(tid, Stop::Interrupted);
-                return true;
-            }
-            _ => return false,
-        };
-        let (entered, cpu) = (clock::now(), clock::cpu_of(tid));
-        let path = memory::string(tid, path, LONGEST_PATH).unwrap_or_default();
-        let gains_privilege = !self.keeps_privilege && programs::gives_privilege(tid, &path);
-        let call = ExecCall { entered, cpu, path };
-        if gains_privilege {
-            self.executes_with_privilege(tid, thread, call, argv);
-            return true;
-        }
-        if let Some(setup) = self
-            .processes
-            .process(thread.launch)
-            .and_then(|process| process.setup.as_mut())
-        {
-            setup.exec = Some(call);
-        }
-        false
-    }
-
-    /// Releases a process at the entry of its exec: the kernel would execute the program without its privilege.
-    fn executes_with_privilege(&mut self, pid: Pid, thread: Thread, call: ExecCall, argv: u64) {
-        let (argv, argv_bytes) = arguments_passed(pid, argv);
-        let first_run = self.processes.of(pid).and_then(|process| process.first_run.take());
-        let name = String::from_utf8_lossy(&call.path).into_owned();
-        self.notify(format!(
-            "{name} keeps its privilege only untraced: of it and of what it launches, only its start and end are recorded (record with eBPF: \
-             run spawnscope with sudo)"
-        ));
-        let executed = Executed {
-            first_run,
-            entered: call.cpu.map(|_| call.entered),
-            cpu_at_entry: call.cpu.unwrap_or_default(),
-            path: call.path,
-            interpreter: None,
-            argv,
-            argv_bytes,
-            cwd: procfs::working_directory(pid),
-            closing: None,
-        };
-        self.report(call.entered, thread.launch, thread.task, EventKind::Executed(executed));
-        self.leave_untraced(pid, Stop::Interrupted);
     }
 }
 

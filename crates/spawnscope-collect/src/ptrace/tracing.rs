@@ -13,6 +13,7 @@ use spawnscope_system::process::wait_until;
 use spawnscope_system::ptrace::{Event as Traced, Options, Resume, Stop, Tracer};
 use spawnscope_system::signals::ChildChanges;
 
+use super::lines::Interpreters;
 use super::processes::{Process, Processes, Setup};
 use super::untraced::Untraced;
 use super::{Shared, lock, programs};
@@ -21,12 +22,17 @@ use crate::ROOT;
 /// After this time without an event, states that no event reports are checked.
 const IDLE: Duration = Duration::from_millis(100);
 
+/// How long the events that are there at the end may keep the thread. New ones must not keep it for ever.
+const LAST_EVENTS: Duration = Duration::from_millis(50);
+
 /// All state of the tracing thread.
 pub(super) struct Tracing {
     pub(super) tracer: Tracer,
     pub(super) processes: Processes,
     /// Threads that stopped before their creation was reported, and when. They stay stopped until it is.
     pub(super) early: HashMap<Pid, Nanos>,
+    /// The programs that run scripts.
+    pub(super) interpreters: Interpreters,
     /// Processes that were released and still run.
     pub(super) untraced: Untraced,
     /// Whether to trace the system calls before an exec.
@@ -49,6 +55,7 @@ impl Tracing {
         shared: Arc<Shared>,
         children: ChildChanges,
         traces_setup: bool,
+        interpreters: Interpreters,
     ) -> io::Result<Tracing> {
         let mut tracer = Tracer::new();
         let options = Options::CREATION | Options::EXEC | Options::EXITING | Options::SYSTEM_CALLS;
@@ -70,6 +77,7 @@ impl Tracing {
             tracer,
             processes,
             early: HashMap::new(),
+            interpreters,
             untraced: Untraced::default(),
             traces_setup,
             keeps_privilege: programs::keep_privilege(),
@@ -83,21 +91,28 @@ impl Tracing {
 
     /// Traces until nothing is left to trace.
     pub(super) fn run(mut self) {
+        let mut last = None;
         while !self.is_over() {
-            let is_idle = !self.wait();
-            self.children.clear();
             // Read before the events: what happened before the request belongs to the recording.
             let is_to_detach = self.shared.is_to_detach.load(Ordering::Acquire);
-            while let Some(event) = self.tracer.next_event() {
-                match event {
-                    Traced::Stopped(thread, stop) => self.stopped(thread, stop),
-                    Traced::Ended(thread, status) => self.ended(thread, status),
-                }
+            let event = if is_to_detach {
+                self.tracer.next_event()
+            } else {
+                self.await_event()
+            };
+            let is_idle = event.is_none() && !self.wait();
+            match event {
+                Some(Traced::Stopped(thread, stop)) => self.stopped(thread, stop),
+                Some(Traced::Ended(thread, status)) => self.ended(thread, status),
+                None => self.children.clear(),
             }
             for (launch, ended) in self.untraced.ended() {
                 self.report_end_of_untraced(launch, ended);
             }
-            if is_to_detach && !self.is_detaching {
+            if is_to_detach
+                && !self.is_detaching
+                && (event.is_none() || Instant::now() >= *last.get_or_insert_with(|| Instant::now() + LAST_EVENTS))
+            {
                 self.is_detaching = true;
                 self.tracer.interrupt_all();
             }
@@ -110,6 +125,15 @@ impl Tracing {
 
     fn is_over(&self) -> bool {
         self.processes.is_empty() && self.early.is_empty() && (self.is_detaching || self.untraced.is_empty())
+    }
+
+    /// The next event. Waits for it in one system call if nothing else can happen that matters.
+    fn await_event(&mut self) -> Option<Traced> {
+        if self.early.is_empty() && self.untraced.is_empty() {
+            self.tracer.await_event()
+        } else {
+            self.tracer.next_event()
+        }
     }
 
     /// Waits for a change; `false` if there was none for a while.
@@ -153,7 +177,10 @@ impl Tracing {
             self.release(thread, stop);
             return;
         }
-        let traces_calls = self.processes.of(thread).is_some_and(|process| process.setup.is_some());
+        let traces_calls = self
+            .processes
+            .of(thread)
+            .is_some_and(|process| process.makes_visible_calls());
         let how = match stop.transparently() {
             Resume::Continue(signal) if traces_calls => Resume::ToSystemCall(signal),
             other => other,

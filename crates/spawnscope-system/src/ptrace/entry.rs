@@ -6,6 +6,7 @@
 //! the auxiliary vector, which is restored when they run. Neither is code or data of the program. fork copies both; exec discards them.
 
 use std::io;
+use std::sync::OnceLock;
 
 use super::registers::Registers;
 use crate::memory;
@@ -41,7 +42,13 @@ impl EntryDetour {
             return Err(io::Error::other("the signal is blocked"));
         }
         let code = code(entry);
-        let start = room_behind(thread, vdso, code.len()).ok_or_else(|| io::Error::other("no room behind the vDSO"))?;
+        // The vDSO of all programs of this architecture is the same.
+        static ROOM: OnceLock<u64> = OnceLock::new();
+        let room = ROOM.get().copied().or_else(|| {
+            let found = room_behind(thread, vdso, code.len())?;
+            Some(*ROOM.get_or_init(|| found))
+        });
+        let start = vdso + room.ok_or_else(|| io::Error::other("no room behind the vDSO"))?;
         let (words, _) = code.as_chunks::<WORD>();
         for (index, word) in words.iter().enumerate() {
             poke(thread, start + (index * WORD) as u64, u64::from_ne_bytes(*word))?;
@@ -68,7 +75,7 @@ impl EntryDetour {
     }
 }
 
-/// The end of the vDSO's file, if the rest of its last page has room.
+/// Where the vDSO's file ends, relative to its begin, if the rest of its last page has room.
 fn room_behind(process: Pid, vdso: u64, length: usize) -> Option<u64> {
     let header = memory::read(process, vdso, SECTION_SIZE + 4);
     let word = header
@@ -81,7 +88,7 @@ fn room_behind(process: Pid, vdso: u64, length: usize) -> Option<u64> {
             .first_chunk()
             .map(|half| u64::from(u16::from_le_bytes(*half)))
     };
-    let end = vdso + word + half(SECTION_SIZE)? * half(SECTION_SIZE + 2)?;
+    let end = word + half(SECTION_SIZE)? * half(SECTION_SIZE + 2)?;
     let start = end.next_multiple_of(WORD as u64 * 2);
     // A file that fills its last page has no rest.
     (!end.is_multiple_of(PAGE) && start + length as u64 <= end.next_multiple_of(PAGE)).then_some(start)

@@ -97,8 +97,18 @@ impl Tracer {
     ///
     /// If a traced child of this process ends, this reaps it, even if another thread of this process created it.
     pub fn next_event(&mut self) -> Option<Event> {
+        self.event(libc::WNOHANG)
+    }
+
+    /// The next event, like `next_event`, but waits for it: one system call for each event. `None` if a signal handler interrupted the wait
+    /// (`signals::ThreadWaker`), or if this thread has no tracees or other children.
+    pub fn await_event(&mut self) -> Option<Event> {
+        self.event(0)
+    }
+
+    fn event(&mut self, flags: i32) -> Option<Event> {
         loop {
-            let (thread, status) = wait()?;
+            let (thread, status) = wait(flags)?;
             let event = Event::of(thread, status, request::message);
             match event {
                 Event::Ended(thread, _) => {
@@ -119,7 +129,7 @@ impl Tracer {
     /// Whether this thread has any tracees or other children left.
     #[must_use]
     pub fn has_children(&self) -> bool {
-        let flags = libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT | CHILDREN;
+        let flags = libc::WEXITED | libc::WSTOPPED | libc::WNOWAIT | libc::WNOHANG | CHILDREN;
         // SAFETY: all zeroes is a valid `siginfo_t`, which the kernel fills. WNOWAIT leaves all events to `next_event`.
         unsafe {
             let mut information: libc::siginfo_t = std::mem::zeroed();
@@ -173,13 +183,13 @@ impl Tracer {
 
 /// Which children a wait covers. __WALL: also threads, and children whose end does not send SIGCHLD. __WNOTHREAD: not the children of
 /// other threads, whose statuses those threads expect.
-const CHILDREN: i32 = libc::__WALL | libc::__WNOTHREAD | libc::WNOHANG;
+const CHILDREN: i32 = libc::__WALL | libc::__WNOTHREAD;
 
 /// The next change of a tracee or child of this thread; `None` if there is none, or no such thread.
-fn wait() -> Option<(Pid, i32)> {
+fn wait(flags: i32) -> Option<(Pid, i32)> {
     let mut status = 0;
     // SAFETY: `status` has room for a status.
-    let thread = unsafe { libc::waitpid(-1, &raw mut status, CHILDREN) };
+    let thread = unsafe { libc::waitpid(-1, &raw mut status, CHILDREN | flags) };
     (thread > 0).then_some((Pid(thread), status))
 }
 

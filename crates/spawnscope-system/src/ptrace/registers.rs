@@ -40,8 +40,44 @@ impl Registers {
     }
 }
 
+#[cfg(target_arch = "x86_64")]
+impl Registers {
+    /// The base of the C library's data of a stopped thread; `None` if it was killed.
+    #[must_use]
+    pub fn thread_pointer(thread: Pid) -> Option<u64> {
+        Registers::of(thread).ok().map(|registers| registers.0.fs_base)
+    }
+
+    /// Whether this is the thread pointer of the thread with this pthread_t.
+    #[must_use]
+    pub fn is_pthread(pthread: u64, pointer: u64) -> bool {
+        pthread == pointer
+    }
+}
+
 #[cfg(target_arch = "aarch64")]
 impl Registers {
+    /// The base of the C library's data of a stopped thread; `None` if it was killed.
+    #[must_use]
+    pub fn thread_pointer(thread: Pid) -> Option<u64> {
+        /// Data type of PTRACE_GETREGSET: the register TPIDR_EL0 (`linux/elf.h`).
+        const NT_ARM_TLS: usize = 0x401;
+        let mut pointer = 0u64;
+        let mut place = libc::iovec {
+            iov_base: (&raw mut pointer).cast(),
+            iov_len: size_of::<u64>(),
+        };
+        // SAFETY: the request writes at most `iov_len` bytes to `pointer`.
+        let result = unsafe { libc::ptrace(libc::PTRACE_GETREGSET, thread.0, NT_ARM_TLS, &raw mut place) };
+        (result == 0).then_some(pointer)
+    }
+
+    /// Whether this is the thread pointer of the thread with this pthread_t. The C library keeps the thread's data right before it.
+    #[must_use]
+    pub fn is_pthread(pthread: u64, pointer: u64) -> bool {
+        pointer.wrapping_sub(pthread).wrapping_sub(1) < 4096
+    }
+
     /// The number and first two arguments of the system call that the thread is in.
     #[must_use]
     pub fn system_call(&self) -> (libc::c_long, [u64; 2]) {

@@ -2,6 +2,7 @@
 //! reused pids, stops and continues.
 
 use std::fs;
+use std::process::Command;
 use std::thread::sleep;
 use std::time::Duration;
 
@@ -100,7 +101,11 @@ fn all_that_the_command_launched_is_waited_for() {
 fn an_interrupt_ends_the_wait_for_all() {
     let record = Record::new().flags(&["--wait-for-all", "-q"]);
     let script = "sleep 60 >/dev/null 2>&1 & echo $!; exit 3";
-    let mut running = Running::start(&mut record.command(["sh", "-c", script]));
+    let recorder = record.command(["sh", "-c", script]);
+    // A job in the background of a script ignores interrupts, and so would the recorder.
+    let mut command = Command::new("env");
+    command.arg("--default-signal").arg(recorder.get_program());
+    let mut running = Running::start(command.args(recorder.get_args()));
     let sleeper: i64 = running.await_line().parse().expect("a pid");
     await_some("the exec of sleep", || {
         let name = fs::read_to_string(format!("/proc/{sleeper}/comm")).ok()?;

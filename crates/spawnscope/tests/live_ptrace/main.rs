@@ -5,10 +5,21 @@
 #[expect(dead_code, reason = "shared with tests that need more of it")]
 mod support;
 
+// The lines must be those that the tests of the eBPF collector expect.
+#[path = "../live_ebpf/bash_lines.rs"]
+#[expect(dead_code, reason = "the shells of suites are tested with eBPF")]
+mod bash_lines;
 mod behaviour;
+#[path = "../live_ebpf/dash_lines.rs"]
+#[expect(dead_code, reason = "the shells of suites are tested with eBPF")]
+mod dash_lines;
+mod phases;
+#[path = "../live_ebpf/python_lines.rs"]
+mod python_lines;
 mod recorded;
 mod unprivileged;
 
 fn main() -> std::process::ExitCode {
+    support::run::COLLECTOR.get_or_init(|| "ptrace");
     support::main()
 }

@@ -1,5 +1,6 @@
 //! What is recorded: the tree, arguments and exits are those that eBPF records, and what the tracer cannot see is unknown.
 
+use crate::support::chains::asked;
 use crate::support::launches::{Launch, Launches};
 use crate::support::recording::{launches, report};
 use crate::support::run::{Record, run, spawnscope};
@@ -22,13 +23,21 @@ fn shape(all: &Launches, launch: &Launch) -> String {
     };
     let line = format!("{:?}", (programs, arguments, launch.exit_code(), launch.failed_execs()));
     let mechanism = &launch.json()["mechanism"];
-    format!("{line} {mechanism} {:?} [{}]", launch.exit_signal(), below.join(", "))
+    let directory = launch.json()["execs"]
+        .as_array()
+        .and_then(|execs| execs.last()?.get("cwd").cloned());
+    format!(
+        "{line} {mechanism} {directory:?} {:?} [{}]",
+        launch.exit_signal(),
+        below.join(", ")
+    )
 }
 
 #[apply(live_test)]
 #[needs(Ebpf)]
 fn the_tree_is_the_one_that_ebpf_records() {
     let script = "ls / | wc -l; (exit 3); /bin/sh -c 'kill -9 $$'; env -i /usr/bin/env true; \
+                  PATH=/nonexistent:$PATH /usr/bin/env true; cd /usr; nice /nonexistent; \
                   x=$(printf a b | sort); exit 7";
     for shell in ["sh", "bash"] {
         let shapes = ["ebpf", "ptrace"].map(|collector| {
@@ -39,6 +48,62 @@ fn the_tree_is_the_one_that_ebpf_records() {
         });
         assert_eq!(shapes[0], shapes[1], "{shell}");
     }
+}
+
+/// The lines of both recordings of a command.
+#[track_caller]
+fn lines_by_both(words: &[&str]) {
+    let lines = ["ebpf", "ptrace"].map(|collector| {
+        let record = Record::new().flags(&["--collector", collector]);
+        record.run(words).expect_code(0);
+        let all = launches(&record.file());
+        (asked(&record.file()), shape(&all, all.root()))
+    });
+    assert!(lines[0].0.iter().any(|(_, chain)| chain.contains(':')), "{lines:#?}");
+    assert_eq!(lines[0], lines[1], "{words:?}");
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Python)]
+fn the_lines_are_those_that_ebpf_records() {
+    let script = "\
+#!/bin/sh
+f() {
+  cd /; /bin/true \"$1\"
+}
+f in_function
+x=$(/bin/echo substituted; :)
+/bin/ls . | /usr/bin/wc -l
+(/bin/true subshell; :)
+eval '/bin/true evaluated'
+trap '/bin/true trapped' USR1
+kill -USR1 $$
+/bin/true background & wait
+for i in 1 2; do /bin/true \"loop$i\"; done
+";
+    let python = "import os, subprocess\ndef f():\n    subprocess.run(['/bin/true', 'f'])\nf()\nos.system('/bin/true shell')\n\
+                  if os.fork() == 0:\n    os._exit(0)\nos.wait()\n";
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    for (program, name, text) in [
+        ("bash", "s.sh", script),
+        ("dash", "s.sh", script),
+        ("/usr/bin/python3", "p.py", python),
+    ] {
+        let file = directory.path().join(name);
+        std::fs::write(&file, text).expect("a script");
+        lines_by_both(&[program, &file.display().to_string()]);
+    }
+}
+
+#[apply(live_test)]
+fn failed_execs_of_env_are_recorded() {
+    let record = by_ptrace();
+    let script = "PATH=/nonexistent:/usr/bin /usr/bin/env true; :";
+    record.run(["sh", "-c", script]).expect_code(0);
+    let all = launches(&record.file());
+    let child = all.only(|launch| launch.command() == "true");
+    assert_eq!(child.programs(), ["env", "true"]);
+    assert_eq!(child.failed_execs(), [("/nonexistent/true".to_owned(), 2)]);
 }
 
 #[apply(live_test)]

@@ -5,6 +5,7 @@ pub mod attempts;
 pub mod chains;
 pub mod launches;
 pub mod needs;
+pub mod phases;
 pub mod pty;
 pub mod pythons;
 pub mod recording;

@@ -6,6 +6,7 @@ use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::OnceLock;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
@@ -180,6 +181,14 @@ pub fn spawnscope(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Fin
     run(Command::new(SPAWNSCOPE).args(arguments))
 }
 
+/// The collector of all recordings whose flags name none; unset: the default.
+pub static COLLECTOR: OnceLock<&str> = OnceLock::new();
+
+/// Whether recordings are made by the ptrace collector.
+pub fn is_by_ptrace() -> bool {
+    COLLECTOR.get() == Some(&"ptrace")
+}
+
 /// A recording to make: its flags, its launcher, and its directory.
 pub struct Record {
     directory: TempDir,
@@ -221,6 +230,12 @@ impl Record {
         let mut words: Vec<OsString> = self.launcher.clone();
         words.extend([SPAWNSCOPE, "record", "-o"].map(OsString::from));
         words.push(self.file().into());
+        if let Some(collector) = COLLECTOR
+            .get()
+            .filter(|_| self.flags.iter().all(|flag| flag != "--collector"))
+        {
+            words.extend(["--collector", collector].map(OsString::from));
+        }
         words.extend(self.flags.iter().cloned());
         let mut traced = traced.into_iter().peekable();
         if traced.peek().is_some() {

@@ -116,7 +116,6 @@ fn builtins_and_reserved_words() {
         b"kill -l",
         b". script",
         b": a",
-        b"times",
         b"type probe",
         b"command probe",
         b"exec probe",

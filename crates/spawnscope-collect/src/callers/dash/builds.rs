@@ -1,6 +1,6 @@
 //! Builds of dash whose layout is known without running them: those of distributions, which are common in containers.
 
-use crate::ebpf::wire::WireDash;
+use crate::wire::WireDash;
 
 const BUILDS: &str = include_str!("builds.txt");
 

@@ -9,7 +9,7 @@ use std::sync::Mutex;
 
 use zerocopy::{FromBytes, IntoBytes};
 
-use crate::ebpf::wire::WireDash;
+use crate::wire::WireDash;
 
 /// A build id and the layout found for it.
 type Known = (Box<[u8]>, Option<WireDash>);

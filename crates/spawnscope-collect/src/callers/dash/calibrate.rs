@@ -13,7 +13,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use super::memory::Memory;
 use super::search::{ARGUMENT, NAME, Reads, Search, Stop};
 use crate::callers::elf::Elf;
-use crate::ebpf::wire::WireDash;
+use crate::wire::WireDash;
 
 /// Lines far from values that other counters may have by chance.
 const FUNCTION: usize = 331;

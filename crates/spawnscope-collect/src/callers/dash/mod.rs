@@ -11,7 +11,7 @@ mod search;
 use std::fs::File;
 
 use super::elf::Elf;
-use crate::ebpf::wire::{DASH_BLOCK_BYTES, WireDash};
+use crate::wire::{DASH_BLOCK_BYTES, WireDash};
 
 /// Error messages that only dash and its variants contain.
 const MARKS: [&[u8]; 2] = [b"Illegal number: %s", b"parameter not set"];

@@ -2,7 +2,7 @@
 //! candidate. Busybox keeps most of them in blocks that variables point to.
 
 use super::memory::{InBlock, Memory};
-use crate::ebpf::wire::{DASH_BLOCK_BYTES, WireDash};
+use crate::wire::{DASH_BLOCK_BYTES, WireDash};
 
 /// A place at which the script stops.
 #[derive(Clone, Copy)]

@@ -13,7 +13,7 @@ use std::fs::File;
 use object::ReadCache;
 
 use super::elf::{Elf, Symbol};
-use crate::ebpf::wire::{PYTHON_LINES_LOCATIONS, PYTHON_LINES_RANGES, PYTHON_LINES_STEPS, WirePython};
+use crate::wire::{PYTHON_LINES_LOCATIONS, PYTHON_LINES_RANGES, PYTHON_LINES_STEPS, WirePython};
 use spawnscope_data::event::Pid;
 
 /// The function that every version's program calls if its interpreter is in a library, and that few other programs call.

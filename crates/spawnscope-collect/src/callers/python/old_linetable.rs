@@ -1,7 +1,7 @@
 //! Decodes CPython's line tables up to 3.10: pairs of a byte with the length of the code, and a signed byte with the line
 //! difference (Objects/lnotab_notes.txt describes both forms).
 
-use crate::ebpf::wire::PYTHON_TABLE_BYTES;
+use crate::wire::PYTHON_TABLE_BYTES;
 
 /// In a table of 3.10: the code has no line.
 const NO_LINE: i8 = i8::MIN;

@@ -3,9 +3,7 @@
 
 use zerocopy::FromZeros;
 
-use crate::ebpf::wire::{
-    PYTHON_LINES_LOCATIONS, PYTHON_LINES_RANGES, PYTHON_LINES_STEPS, PYTHON_PIECE_BYTES, WirePython,
-};
+use crate::wire::{PYTHON_LINES_LOCATIONS, PYTHON_LINES_RANGES, PYTHON_LINES_STEPS, PYTHON_PIECE_BYTES, WirePython};
 
 /// Bytes of `_PyRuntime` to read: enough for the offsets of all versions that publish them.
 pub(super) const PUBLISHED_BYTES: u64 = 50 * 8;

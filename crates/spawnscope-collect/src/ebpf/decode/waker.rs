@@ -1,7 +1,7 @@
 //! Determines what ended a wait. If the kernel does not let programs see whether a wake-up came from an interrupt, the waiting
 //! system call may show it: by its number, by the object it waited for, and by its return value.
 
-use crate::ebpf::wire::*;
+use crate::wire::*;
 use spawnscope_data::event::{ObjectKind, TaskId, Wake, Waker};
 
 use super::{pid, seen, until_nul};

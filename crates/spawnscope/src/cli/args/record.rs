@@ -91,6 +91,6 @@ pub enum CollectorChoice {
     Auto,
     /// eBPF: every phase, lowest overhead; needs root or CAP_BPF and CAP_PERFMON
     Ebpf,
-    /// ptrace: needs no privilege; commands only, without waits, script lines and some phases
+    /// ptrace: needs no privilege; commands only, without waits and some phases
     Ptrace,
 }

@@ -1,6 +1,6 @@
 //! Decodes what a shell stores about its script's call chain.
 
-use crate::ebpf::wire::*;
+use crate::wire::*;
 use spawnscope_data::event::{Chain, Frame, Language};
 
 /// The shell's data for one frame.
@@ -11,7 +11,7 @@ struct Kept<'a> {
 
 /// The chain of a record and the data that follows it; without frames if nothing is known. `None` if it is not a record of this
 /// format.
-pub(super) fn chain(called: &WireScriptCalled, data: &[u8]) -> Option<Chain> {
+pub(crate) fn chain(called: &WireScriptCalled, data: &[u8]) -> Option<Chain> {
     let data = data.get(..called.data_bytes as usize)?;
     let mut texts = data.split(|&byte| byte == 0);
     let mut kept = Vec::new();

@@ -1,20 +1,21 @@
 //! Decodes the frames of a Python program into a call chain.
 
-use super::read;
+use zerocopy::FromBytes;
+
 use crate::callers::python::{self, text};
-use crate::ebpf::wire::{NOT_COUNTED, WirePythonCalled, WirePythonFrame};
+use crate::wire::{NOT_COUNTED, WirePythonCalled, WirePythonFrame};
 use spawnscope_data::event::{Chain, Frame, Language};
 
 /// CPython's name for module-level code.
 const NO_FUNCTION: &[u8] = b"<module>";
 
 /// The chain of a record and the frames that follow it. `None` if it is not a record of this format.
-pub(super) fn chain(called: &WirePythonCalled, rest: &[u8]) -> Option<Chain> {
+pub(crate) fn chain(called: &WirePythonCalled, rest: &[u8]) -> Option<Chain> {
     let mut bytes = rest.get(..called.bytes as usize)?;
     let mut frames = Vec::new();
     while !bytes.is_empty() {
         let whole = bytes;
-        let (head, rest) = read::<WirePythonFrame>(bytes)?;
+        let (head, rest) = WirePythonFrame::read_from_prefix(bytes).ok()?;
         let (file, rest) = rest.split_at_checked(head.file_bytes as usize)?;
         let (function, rest) = rest.split_at_checked(head.function_bytes as usize)?;
         let (table, rest) = rest.split_at_checked(head.table_bytes as usize)?;

@@ -1,0 +1,136 @@
+//! The system calls of processes that are about to execute a program: their execs, failed ones included, and calls that do not work while the
+//! process is traced.
+
+use std::sync::Arc;
+
+use spawnscope_data::event::{EventKind, Executed, Pid};
+use spawnscope_system::ptrace::{CallInfo, CallStop, Stop};
+use spawnscope_system::{clock, memory, procfs};
+
+use super::image::arguments_passed;
+use super::processes::{ExecCall, Thread};
+use super::programs;
+use super::tracing::Tracing;
+
+/// The longest path that the kernel accepts, including its NUL.
+const LONGEST_PATH: usize = libc::PATH_MAX as usize;
+
+impl Tracing {
+    /// A process whose calls are traced enters or leaves a system call.
+    pub(super) fn system_call(&mut self, tid: Pid, thread: Thread) {
+        let process = self.processes.process(thread.launch);
+        let Some(process) = process.filter(|process| process.pid == tid && process.is_native) else {
+            return self.resume(tid, Stop::Interrupted);
+        };
+        if std::mem::take(&mut process.is_in_call) {
+            if let Some(setup) = &mut process.setup {
+                setup.stops_left = setup.stops_left.saturating_sub(1);
+            }
+            return self.resume(tid, Stop::Interrupted);
+        }
+        let stop = CallInfo::of(tid).map_or(CallStop::Neither, |info| info.stop);
+        process.is_in_call = matches!(stop, CallStop::Enters(number, _) if !is_exec(number));
+        if let Some(chain) = process.enters(stop) {
+            let called = EventKind::Called(Arc::new(chain));
+            self.report(clock::now(), thread.launch, thread.task, called);
+        }
+        if !self.set_up(tid, thread, stop) {
+            self.resume(tid, Stop::Interrupted);
+        }
+    }
+
+    /// A process that sets itself up for its exec enters or leaves a system call. Returns whether it was released.
+    fn set_up(&mut self, tid: Pid, thread: Thread, stop: CallStop) -> bool {
+        let Some(process) = self.processes.process(thread.launch) else {
+            return false;
+        };
+        let Some(setup) = &mut process.setup else {
+            return false;
+        };
+        setup.stops_left = setup.stops_left.saturating_sub(1);
+        if setup.stops_left == 0 && setup.exec.is_none() {
+            process.setup = None;
+            return false;
+        }
+        let exec = setup.exec.take();
+        match stop {
+            CallStop::Enters(number, arguments) => return self.enters(tid, thread, number, arguments),
+            CallStop::Leaves(result) if result < 0 => {
+                if let Some(exec) = exec {
+                    let failed = EventKind::ExecFailed {
+                        entered: exec.entered,
+                        path: exec.path,
+                        errno: i32::try_from(-result).unwrap_or(0),
+                    };
+                    self.report(clock::now(), thread.launch, thread.task, failed);
+                }
+            }
+            CallStop::Leaves(_) | CallStop::Neither => {}
+        }
+        false
+    }
+
+    /// Releases the process if the call does not work while it is traced. Returns whether it was released.
+    fn enters(&mut self, tid: Pid, thread: Thread, number: u64, arguments: [u64; 6]) -> bool {
+        let (path, argv) = match libc::c_long::try_from(number) {
+            Ok(libc::SYS_execve) => (arguments[0], arguments[1]),
+            Ok(libc::SYS_execveat) => (arguments[1], arguments[2]),
+            Ok(libc::SYS_ptrace) if arguments[0] == libc::PTRACE_TRACEME as u64 => {
+                self.notify(format!(
+                    "process {} asked its parent to trace it, and a process has only one tracer: it is not recorded from there on",
+                    tid.0
+                ));
+                self.leave_untraced(tid, Stop::Interrupted);
+                return true;
+            }
+            _ => return false,
+        };
+        let (entered, cpu) = (clock::now(), clock::cpu_of(tid));
+        let path = memory::string(tid, path, LONGEST_PATH).unwrap_or_default();
+        let gains_privilege = !self.keeps_privilege && programs::gives_privilege(tid, &path);
+        let call = ExecCall { entered, cpu, path };
+        if gains_privilege {
+            self.executes_with_privilege(tid, thread, call, argv);
+            return true;
+        }
+        if let Some(setup) = self
+            .processes
+            .process(thread.launch)
+            .and_then(|process| process.setup.as_mut())
+        {
+            setup.exec = Some(call);
+        }
+        false
+    }
+
+    /// Releases a process at the entry of its exec: the kernel would execute the program without its privilege.
+    fn executes_with_privilege(&mut self, pid: Pid, thread: Thread, call: ExecCall, argv: u64) {
+        let (argv, argv_bytes) = arguments_passed(pid, argv);
+        let first_run = self.processes.of(pid).and_then(|process| process.first_run.take());
+        let name = String::from_utf8_lossy(&call.path).into_owned();
+        self.notify(format!(
+            "{name} keeps its privilege only untraced: of it and of what it launches, only its start and end are recorded (record with eBPF: \
+             run spawnscope with sudo)"
+        ));
+        let executed = Executed {
+            first_run,
+            entered: call.cpu.map(|_| call.entered),
+            cpu_at_entry: call.cpu.unwrap_or_default(),
+            path: call.path,
+            interpreter: None,
+            argv,
+            argv_bytes,
+            cwd: procfs::working_directory(pid),
+            closing: None,
+        };
+        self.report(call.entered, thread.launch, thread.task, EventKind::Executed(executed));
+        self.leave_untraced(pid, Stop::Interrupted);
+    }
+}
+
+fn is_exec(number: u64) -> bool {
+    matches!(
+        libc::c_long::try_from(number),
+        Ok(libc::SYS_execve | libc::SYS_execveat)
+    )
+}

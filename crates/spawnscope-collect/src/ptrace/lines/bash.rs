@@ -1,0 +1,208 @@
+//! Reads what a bash executes when it forks. `ebpf/bash.h` documents what is read and why; both must report the same.
+
+use super::memory::Memory;
+use super::script::Script;
+use crate::wire::*;
+
+/// command.h: enum command_type
+const BASH_WHILE: u32 = 2;
+const BASH_IF: u32 = 3;
+const BASH_SIMPLE: u32 = 4;
+const BASH_CONNECTION: u32 = 6;
+const BASH_UNTIL: u32 = 8;
+const BASH_GROUP: u32 = 9;
+const BASH_SUBSHELL: u32 = 13;
+const BASH_COPROCESS: u32 = 14;
+
+const COMMAND_DEPTH: usize = 12;
+const BUCKET_LENGTH: usize = 16;
+/// variables.h: VAR_CONTEXT; SHELL_VAR
+const CONTEXT_TABLE: u64 = 32;
+const VARIABLE_VALUE: u64 = 8;
+
+/// command.h: COMMAND
+struct Command {
+    kind: u32,
+    value: u64,
+}
+
+impl Command {
+    fn read(memory: &mut Memory, at: u64) -> Option<Command> {
+        Some(Command {
+            kind: memory.number(at)?,
+            value: memory.pointer(at.wrapping_add(24))?,
+        })
+    }
+}
+
+/// array.h: ARRAY_ELEMENT
+#[derive(Clone, Copy)]
+struct Element {
+    index: u64,
+    value: u64,
+    next: u64,
+    previous: u64,
+}
+
+impl Element {
+    fn read(memory: &mut Memory, at: u64) -> Option<Element> {
+        let mut field = |place| memory.pointer(at.wrapping_add(place));
+        Some(Element {
+            index: field(0)?,
+            value: field(8)?,
+            next: field(16)?,
+            previous: field(24)?,
+        })
+    }
+}
+
+/// The arrays BASH_SOURCE, FUNCNAME and BASH_LINENO.
+struct Arrays {
+    count: u32,
+    /// Their next elements.
+    elements: [u64; 3],
+    /// The last element of BASH_LINENO.
+    last: u64,
+}
+
+/// Reads the whole chain; `None` if it cannot be read or is inconsistent.
+pub(super) fn read(script: &mut Script, layout: &WireBash) -> Option<()> {
+    let mut arrays = arrays(script, layout)?;
+    let line = line(script, layout).filter(|line| line.cast_signed() > 0);
+    script.called.lines[0] = line.unwrap_or(0);
+    for _ in 0..arrays.count.min(SCRIPT_FRAMES) {
+        frame(script, &mut arrays)?;
+    }
+    if arrays.count > SCRIPT_FRAMES {
+        script.called.flags |= SCRIPT_TRUNCATED;
+    }
+    if is_outermost(script, &arrays) {
+        script.called.flags |= SCRIPT_OUTERMOST;
+    } else {
+        // Since bash 5.3, functions from `-c` or standard input report a file of this name.
+        let name = script.pointer(layout.dollar_variables)?;
+        script.add_text(name, SCRIPT_FILE_BYTES)?;
+    }
+    let (interactive, texts) = (
+        script.number(layout.interactive_shell)?,
+        script.number(layout.parse_level)?,
+    );
+    if interactive != 0 {
+        script.called.flags |= SCRIPT_INTERACTIVE;
+    }
+    if texts == 0 {
+        return Some(());
+    }
+    if layout.counts_from_zero != 0 {
+        script.called.flags |= SCRIPT_FROM_ZERO;
+    }
+    super::bash_texts::correct(script, layout, arrays.count)
+}
+
+/// The line being executed.
+fn line(script: &mut Script, layout: &WireBash) -> Option<u32> {
+    let line = script.number(layout.line_number)?;
+    let address = script.pointer(layout.command)?;
+    if address == 0 {
+        return Some(line);
+    }
+    let command = Command::read(&mut script.memory, address)?;
+    if command.kind == BASH_SIMPLE {
+        return Some(line);
+    }
+    // `done < <(command)`: bash does not know this line.
+    if script.number(layout.expanding_redirection)? != 0 {
+        script.doubt = true;
+        return None;
+    }
+    compound_line(&mut script.memory, command)
+}
+
+/// The line of a compound command.
+fn compound_line(memory: &mut Memory, mut command: Command) -> Option<u32> {
+    for _ in 0..COMMAND_DEPTH {
+        let inner = match command.kind {
+            BASH_WHILE | BASH_IF | BASH_CONNECTION | BASH_UNTIL | BASH_GROUP | BASH_SUBSHELL => 8,
+            BASH_COPROCESS => 16,
+            0..BASH_COPROCESS => return memory.number(command.value.wrapping_add(4)),
+            _ => return None,
+        };
+        let inner = memory.pointer(command.value.wrapping_add(inner))?;
+        command = Command::read(memory, inner)?;
+    }
+    None
+}
+
+fn arrays(script: &mut Script, layout: &WireBash) -> Option<Arrays> {
+    let context = script.pointer(layout.global_variables)?;
+    let memory = &mut script.memory;
+    let table = memory.pointer(context.wrapping_add(CONTEXT_TABLE))?;
+    let (buckets, bucket_count) = (memory.pointer(table)?, memory.number(table.wrapping_add(8))?);
+    if !bucket_count.is_power_of_two() {
+        return None;
+    }
+    let mut found = [(0, 0, 0); 3];
+    for (found, hash) in found.iter_mut().zip(layout.hashes) {
+        let bucket = buckets.wrapping_add(8 * u64::from(hash & (bucket_count - 1)));
+        *found = array(memory, layout, bucket, hash)?;
+    }
+    let [(count, source, _), (functions, function, _), (lines, line, last)] = found;
+    (functions == count && lines == count).then_some(Arrays {
+        count,
+        elements: [source, function, line],
+        last,
+    })
+}
+
+/// The number of elements of an array, its first and its last one. The list of elements is a ring, closed by one without a value.
+fn array(memory: &mut Memory, layout: &WireBash, bucket: u64, wanted: u32) -> Option<(u32, u64, u64)> {
+    let mut next = memory.pointer(bucket)?;
+    // hashlib.h: BUCKET_CONTENTS
+    for _ in 0..BUCKET_LENGTH {
+        let (hash, data) = (
+            memory.number(next.wrapping_add(24))?,
+            memory.pointer(next.wrapping_add(16))?,
+        );
+        if hash == wanted {
+            let array = memory.pointer(data.wrapping_add(VARIABLE_VALUE))?;
+            let count = memory.number(array.wrapping_add(layout.count_offset.into()))?;
+            let head = memory.pointer(array.wrapping_add(layout.head_offset.into()))?;
+            let ends = Element::read(memory, head)?;
+            return Some((count, ends.next, ends.previous));
+        }
+        next = memory.pointer(next)?;
+    }
+    None
+}
+
+fn frame(script: &mut Script, arrays: &mut Arrays) -> Option<()> {
+    let frame = script.called.frames;
+    let [source, function, line] = arrays.elements.map(|at| Element::read(&mut script.memory, at));
+    let (source, function, line) = (source?, function?, line?);
+    if [source, function, line]
+        .iter()
+        .any(|element| element.index != frame.into())
+    {
+        return None;
+    }
+    script.add_text(source.value, SCRIPT_FILE_BYTES)?;
+    script.add_text(function.value, SCRIPT_FUNCTION_BYTES)?;
+    script.called.lines[frame as usize + 1] = decimal(&mut script.memory, line.value);
+    arrays.elements = [source.next, function.next, line.next];
+    script.called.frames = frame + 1;
+    Some(())
+}
+
+/// A decimal number; 0 if the text is not one.
+fn decimal(memory: &mut Memory, address: u64) -> u32 {
+    let text = memory.text(address, 12).unwrap_or_default();
+    let is_number = !text.is_empty() && text.iter().all(u8::is_ascii_digit);
+    let text = std::str::from_utf8(&text).ok().filter(|_| is_number);
+    text.and_then(|text| text.parse().ok()).unwrap_or(0)
+}
+
+/// Whether the last frame has no caller: it is the script's own text, or a file read at startup.
+fn is_outermost(script: &mut Script, arrays: &Arrays) -> bool {
+    let last = Element::read(&mut script.memory, arrays.last).filter(|_| arrays.count != 0);
+    last.is_some_and(|line| decimal(&mut script.memory, line.value) == 0)
+}

@@ -1,0 +1,253 @@
+//! The call sites of launches in scripts: reads the interpreter of the creator while it is stopped in its fork. The layouts of interpreters
+//! and the decoding of what is read are those of the eBPF collector (`callers`).
+
+mod bash;
+mod bash_texts;
+mod dash;
+mod memory;
+mod python;
+mod script;
+mod shell;
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::os::unix::fs::MetadataExt;
+use std::sync::Arc;
+
+use spawnscope_data::event::{Chain, Pid};
+use spawnscope_system::procfs;
+
+use self::memory::Memory;
+use self::script::Script;
+use self::shell::Preparation;
+pub(super) use self::shell::Shell;
+use crate::Settings;
+use crate::callers::{self, Layout};
+use crate::wire::{INTERPRETER_BASH, INTERPRETER_DASH, WireBash, WireDash};
+
+/// An interpreter whose memory can be read.
+#[derive(Debug)]
+pub(super) struct Interpreter {
+    layout: Layout,
+    /// The entry point as in its file.
+    entry: u64,
+}
+
+/// A process's interpreter, and where it is in memory.
+#[derive(Clone, Debug)]
+pub(super) struct Running {
+    interpreter: Arc<Interpreter>,
+    bias: u64,
+    /// Whether the process is in a pid namespace of its own. Only looked for where it matters (Python).
+    is_nested: bool,
+}
+
+/// The program of a process, as far as it matters here.
+#[derive(Clone, Debug, Default)]
+pub(super) enum Program {
+    /// Not an interpreter, or unknown.
+    #[default]
+    Other,
+    /// Not examined: most programs never launch anything.
+    Unexamined {
+        /// The address of its entry point.
+        entry: u64,
+    },
+    Interpreter(Running),
+}
+
+/// The executables seen so far, by device and inode.
+#[derive(Debug, Default)]
+pub(super) struct Interpreters {
+    is_wanted: bool,
+    known: HashMap<(u64, u64), Option<Arc<Interpreter>>>,
+}
+
+impl Interpreters {
+    /// Examines those that are likely to run.
+    pub(super) fn usual(settings: &Settings) -> Interpreters {
+        let mut interpreters = Interpreters {
+            is_wanted: settings.script_lines,
+            known: HashMap::new(),
+        };
+        if !settings.script_lines {
+            return interpreters;
+        }
+        for path in callers::usual(settings.command.as_deref()) {
+            let Some((key, file)) = File::open(path).ok().and_then(|file| Some((key(&file)?, file))) else {
+                continue;
+            };
+            if interpreters.known.contains_key(&key) {
+                continue;
+            }
+            // Of another file, a process that runs it may tell more.
+            if let Some(found) = examine(&file, None) {
+                interpreters.known.insert(key, Some(found));
+            }
+        }
+        interpreters
+    }
+
+    /// What a process runs.
+    fn running(&mut self, process: Pid, entry: u64) -> Option<Running> {
+        if !self.is_wanted {
+            return None;
+        }
+        let path = format!("/proc/{}/exe", process.0);
+        let found = fs::metadata(&path).ok()?;
+        let known = self.known.entry((found.dev(), found.ino()));
+        let known = known.or_insert_with(|| examine(&File::open(path).ok()?, Some(process)));
+        let interpreter = Arc::clone(known.as_ref()?);
+        let is_python = matches!(interpreter.layout, Layout::Python(_));
+        Some(Running {
+            bias: entry.wrapping_sub(interpreter.entry),
+            interpreter,
+            is_nested: is_python && procfs::innermost_id(process).is_some_and(|innermost| innermost != process),
+        })
+    }
+
+    /// The interpreter that a process runs.
+    fn of<'a>(&mut self, process: Pid, program: &'a mut Program) -> Option<&'a Running> {
+        if let Program::Unexamined { entry } = *program {
+            *program = self
+                .running(process, entry)
+                .map_or(Program::Other, Program::Interpreter);
+        }
+        match program {
+            Program::Interpreter(running) => Some(running),
+            _ => None,
+        }
+    }
+}
+
+/// The identity of a regular file.
+fn key(file: &File) -> Option<(u64, u64)> {
+    let found = file.metadata().ok()?;
+    found.is_file().then(|| (found.dev(), found.ino()))
+}
+
+fn examine(file: &File, process: Option<Pid>) -> Option<Arc<Interpreter>> {
+    let layout = callers::layout_of(file, process)?;
+    let entry = callers::entry_point(file)?;
+    Some(Arc::new(Interpreter { layout, entry }))
+}
+
+/// A process that launches, and the state of its shell.
+pub(super) struct Creator<'a> {
+    pub(super) process: Pid,
+    /// The thread that launches.
+    pub(super) thread: Pid,
+    pub(super) program: &'a mut Program,
+    pub(super) shell: Shell,
+    /// Whether the child shares its memory until its exec: it launches a program.
+    pub(super) is_spawn: bool,
+}
+
+/// The call site of a launch, if it is known now, and the state of the new process's shell. The creator is stopped in its fork.
+pub(super) fn call_site(interpreters: &mut Interpreters, creator: Creator<'_>) -> (Option<Chain>, Shell) {
+    let Creator {
+        process,
+        thread,
+        program,
+        shell,
+        is_spawn,
+    } = creator;
+    let Some(running) = interpreters.of(process, program) else {
+        return (None, Shell::default());
+    };
+    match &running.interpreter.layout {
+        Layout::Bash(layout) => from_bash(&shell, process, running.bias, layout),
+        Layout::Dash(layout) => from_dash(&shell, process, running.bias, layout, is_spawn),
+        Layout::Python(layout) => {
+            let chain = python::chain(thread, layout, running.bias, running.is_nested);
+            (chain, Shell::default())
+        }
+    }
+}
+
+fn from_bash(shell: &Shell, process: Pid, bias: u64, layout: &WireBash) -> (Option<Chain>, Shell) {
+    let mut script = Script::new(Memory::of(process), bias, INTERPRETER_BASH);
+    script.doubt = shell.has_doubt;
+    let chain = bash::read(&mut script, layout).and_then(|()| script.chain());
+    let child = Shell {
+        has_doubt: script.doubt,
+        ..Shell::default()
+    };
+    (chain, child)
+}
+
+/// Of a forked dash, the call site is known only before its first own command (`own_call_site`).
+fn from_dash(shell: &Shell, process: Pid, bias: u64, layout: &WireDash, is_spawn: bool) -> (Option<Chain>, Shell) {
+    let mut script = Script::new(Memory::of(process), bias, INTERPRETER_DASH);
+    let place = dash::Place::find(&mut script, process, layout);
+    let Some(position) = place.and_then(|place| dash::read(&mut script, &place, shell)) else {
+        return (None, Shell::default());
+    };
+    if is_spawn {
+        return (script.chain(), Shell::default());
+    }
+    let line = script.called.lines[0];
+    let is_within = position.inherits && shell.function_line == position.function_line;
+    let is_not_read_yet = !position.inherits && position.function_line == 0 && line > position.read_lines;
+    let child = Shell {
+        has_doubt: false,
+        is_subshell: true,
+        is_pending: true,
+        has_own_line: position.is_pipeline || is_not_read_yet,
+        line,
+        function_line: position.function_line,
+        reads: position.reads,
+        counted: position.counted,
+        bound: if is_within { shell.line } else { 1 },
+    };
+    (None, child)
+}
+
+impl Shell {
+    /// Whether its system calls must be seen, because its call site is still to be reported.
+    pub(super) fn is_pending(&self) -> bool {
+        self.is_pending
+    }
+
+    /// A forked shell whose call site has not been reported enters a system call. Returns the call site, unless this call still belongs to
+    /// its setup.
+    pub(super) fn enters(
+        &mut self,
+        process: Pid,
+        program: &Program,
+        number: libc::c_long,
+        first: u64,
+    ) -> Option<Chain> {
+        if !self.is_pending {
+            return None;
+        }
+        match Preparation::of(number, first) {
+            Preparation::Continues => return None,
+            Preparation::IsInBackground => {
+                self.has_own_line = true;
+                return None;
+            }
+            Preparation::Ends => {}
+        }
+        let chain = self.own_call_site(process, program);
+        (self.is_pending, self.has_own_line) = (false, false);
+        chain
+    }
+
+    fn own_call_site(&mut self, process: Pid, program: &Program) -> Option<Chain> {
+        let Program::Interpreter(running) = program else {
+            return None;
+        };
+        let Layout::Dash(layout) = &running.interpreter.layout else {
+            return None;
+        };
+        if self.has_own_line {
+            self.line = self.bound;
+        }
+        let mut script = Script::new(Memory::of(process), running.bias, INTERPRETER_DASH);
+        let place = dash::Place::find(&mut script, process, layout)?;
+        dash::read(&mut script, &place, self)?;
+        self.line = script.called.lines[0];
+        script.chain()
+    }
+}
