@@ -36,17 +36,17 @@ impl Causes {
     /// without waits.
     #[must_use]
     pub fn find(recording: &Recording, forest: &Forest<'_>, timelines: &Timelines) -> Option<Causes> {
-        Causes::find_and(recording, forest, timelines, |_| ()).map(|(causes, ())| causes)
+        Causes::find_and(recording, forest, timelines, |_, _| ()).map(|(causes, ())| causes)
     }
 
-    /// Finds the causes, and asks a further question of the same replay, which is the costly part. It is not asked when the replay is not
+    /// Finds the causes, and asks a further question of the same replay, which is the costly part, and of what hangs on commands. It is not asked when the replay is not
     /// reliable.
     #[must_use]
     pub fn find_and<T: Default>(
         recording: &Recording,
         forest: &Forest<'_>,
         timelines: &Timelines,
-        question: impl FnOnce(&RuleContext<'_, '_>) -> T,
+        question: impl FnOnce(&RuleContext<'_, '_>, &[Hanging]) -> T,
     ) -> Option<(Causes, T)> {
         let parameters = Parameters::of(recording).filter(|_| recording.info.sees_scheduler())?;
         // These are independent, and each takes a large part of a second for 100,000 launches. The replay takes longest.
@@ -69,7 +69,9 @@ impl Causes {
         };
         let is_believable = is_believable(replay.error());
         let (advices, hanging, answer) = if is_believable {
-            (advise(&context), hanging(&context.whatif), question(&context))
+            let hanging = hanging(&context.whatif);
+            let answer = question(&context, &hanging);
+            (advise(&context), hanging, answer)
         } else {
             (Advices::default(), Vec::new(), T::default())
         };

@@ -77,25 +77,32 @@ struct Candidate {
 pub(crate) fn hanging(whatif: &WhatIf<'_, '_>) -> Vec<Hanging> {
     let forest = whatif.forest;
     let candidates = candidates(forest, whatif.replay.measured);
-    let for_memory = (MAX_AT_ONCE / forest.launches.len().max(1)).max(1);
-    let mut all = parallel::each(candidates.len(), for_memory, |index| {
-        let (command, launches) = &candidates[index];
-        let fix = Fix {
-            change: Change::Remove,
-            launches: launches.clone(),
-        };
-        Hanging {
-            label: command.label(),
-            count: launches.len() as u64,
-            saving: whatif.predict(&[fix]).saving(),
-            is_wrapper: false,
-        }
-    });
+    let launches: Vec<&[u32]> = candidates.iter().map(|(_, launches)| launches.as_slice()).collect();
+    let savings = savings_without(whatif, &launches);
+    let hanging = |((command, launches), saving): (&(Command<'_>, Vec<u32>), [Nanos; 3])| Hanging {
+        label: command.label(),
+        count: launches.len() as u64,
+        saving,
+        is_wrapper: false,
+    };
+    let mut all: Vec<Hanging> = candidates.iter().zip(savings).map(hanging).collect();
     let names: Vec<&[u8]> = candidates.iter().map(|(command, _)| command.name).collect();
     mark_wrappers(&mut all, &names, whatif);
     all.retain(|each| each.saving[0] > Nanos(0));
     all.sort_by(|a, b| (Reverse(a.saving[0]), &a.label).cmp(&(Reverse(b.saving[0]), &b.label)));
     all
+}
+
+/// Predicts the saving without each of several sets of launches: expected value, lower and upper end of the confidence interval.
+pub(crate) fn savings_without(whatif: &WhatIf<'_, '_>, sets: &[&[u32]]) -> Vec<[Nanos; 3]> {
+    let for_memory = (MAX_AT_ONCE / whatif.forest.launches.len().max(1)).max(1);
+    parallel::each(sets.len(), for_memory, |index| {
+        let fix = Fix {
+            change: Change::Remove,
+            launches: sets[index].to_vec(),
+        };
+        whatif.predict(&[fix]).saving()
+    })
 }
 
 /// Returns the commands that run during most of the wall. Launches are in order of creation, so one pass measures this.

@@ -6,10 +6,9 @@ use std::collections::HashMap;
 use crate::callers::Callers;
 use crate::critical_path::CriticalPath;
 use crate::groups::{GroupBy, label_of};
-use crate::whatif::changes::Change;
-use crate::whatif::{Fix, WhatIf};
+use crate::hanging::{Hanging, savings_without};
+use crate::whatif::WhatIf;
 use spawnscope_data::event::Nanos;
-use spawnscope_data::parallel;
 use spawnscope_data::rows::Origin;
 
 /// Launches of one program, or from one line, and the saving without them.
@@ -26,25 +25,38 @@ pub struct Removal {
 }
 
 /// Predicts the saving without the launches of each of the `most` programs, and without those of the `most` lines, that have the most time
-/// on the critical path. The command itself is not removed.
+/// on the critical path. The command itself is not removed. What `hanging` has predicted is not predicted again.
 #[must_use]
-pub fn removals(whatif: &WhatIf<'_, '_>, path: &CriticalPath, callers: &Callers, most: usize) -> Vec<Removal> {
+pub fn removals(
+    whatif: &WhatIf<'_, '_>,
+    path: &CriticalPath,
+    callers: &Callers,
+    hanging: &[Hanging],
+    most: usize,
+) -> Vec<Removal> {
     let mut candidates = candidates(whatif, path, callers, GroupBy::Command);
     candidates.truncate(most);
     let lines = candidates_by_line(whatif, path, callers);
     candidates.extend(lines.into_iter().take(most));
-    let savings = parallel::each(candidates.len(), 2, |index| {
-        let launches = candidates[index].2.clone();
-        let change = Change::Remove;
-        whatif.predict(&[Fix { change, launches }]).saving()
-    });
-    let removal = |((by, label, launches), saving): ((GroupBy, Vec<u8>, Vec<u32>), [Nanos; 3])| Removal {
-        by,
-        label,
+    let known: Vec<Option<[Nanos; 3]>> = candidates.iter().map(|each| known_saving(each, hanging)).collect();
+    let unknown = candidates.iter().zip(&known).filter(|(_, known)| known.is_none());
+    let unknown: Vec<&[u32]> = unknown.map(|((_, _, launches), _)| launches.as_slice()).collect();
+    let mut predicted = savings_without(whatif, &unknown).into_iter();
+    let savings = known.into_iter().map_while(|known| known.or_else(|| predicted.next()));
+    let removal = |((by, label, launches), saving): (&Candidate, [Nanos; 3])| Removal {
+        by: *by,
+        label: label.clone(),
         launches: launches.len() as u64,
         saving,
     };
-    candidates.into_iter().zip(savings).map(removal).collect()
+    candidates.iter().zip(savings).map(removal).collect()
+}
+
+/// Returns the saving without a command if `hanging` has it. It has the same launches if they are as many.
+fn known_saving((by, label, launches): &Candidate, hanging: &[Hanging]) -> Option<[Nanos; 3]> {
+    let is_same = |each: &&Hanging| each.label == *label && each.count == launches.len() as u64;
+    let found = hanging.iter().find(is_same).filter(|_| *by == GroupBy::Command);
+    found.map(|each| each.saving)
 }
 
 type Candidate = (GroupBy, Vec<u8>, Vec<u32>);

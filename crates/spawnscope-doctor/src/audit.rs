@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn rules_of_the_kernel_are_told_by_what_they_are_about() {
+    fn kernel_rules_are_described_by_their_subject() {
         let every = of_message(&rule(vec![RuleField::Arch(X86_64)], every_call())).unwrap();
         assert_eq!(every.text, "-a always,exit -F arch=b64 -S all -k own");
         assert!(every.is_on_every_call && !every.is_on_execs);

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn what_else_differs_is_told() {
+    fn other_differences_are_reported() {
         let (mut old, mut new) = (report(), report());
         new.quick = true;
         new.machine.kernel = "7.0".to_owned();
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_may_be_otherwise_on_the_same_machine_is_told() {
+    fn conditions_that_change_on_one_machine_are_reported() {
         let (mut old, mut new) = (report(), report());
         old.seconds = Some(15.0);
         new.seconds = Some(1.5);

@@ -191,7 +191,7 @@ CREATE TABLE slice (
                                 -- (`missing` says whether permissions are seen)
     calls     INTEGER,          -- system calls that it entered in the stretch on the CPU; NULL: not counted
     waker_certain INTEGER       -- 0: an interrupt that hit the waker may have ended the wait, which this kernel did not let anybody see;
-                                -- 1: it was the waker; NULL: no waker, or before version 7, when 0 was not told
+                                -- 1: it was the waker; NULL: no waker, or before version 7, when 0 was not recorded
 );
 
 -- What threads did at instants of each CPU's clock, and what they waited for; only with `record --sample`. In no order.

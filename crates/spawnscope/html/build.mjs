@@ -1,4 +1,4 @@
-// Bundles the code and the styles of the page into the folder that `spawnscope html` includes. `node build.mjs --check` fails if the bundle
+// Bundles the code and the styles of the pages of `spawnscope html` and `spawnscope diff -o` into the folder that they include. `node build.mjs --check` fails if the bundle
 // that is checked in differs from a fresh one.
 import { readFile, writeFile } from "node:fs/promises";
 import { build } from "esbuild";
@@ -7,8 +7,8 @@ process.chdir(new URL(".", import.meta.url).pathname);
 
 const bundle = new URL("../src/present/html/bundle/", import.meta.url);
 
-const result = await build({
-  entryPoints: { page: "src/main.ts" },
+const bundled = (entryPoints, banner) => build({
+  entryPoints,
   bundle: true,
   format: "esm",
   target: "es2022",
@@ -17,15 +17,19 @@ const result = await build({
   legalComments: "none",
   outdir: "out",
   write: false,
+  banner,
+});
+const results = await Promise.all([
   // Every page is a copy of uPlot, whose licence asks for its text in copies.
-  banner: {
+  bundled({ page: "src/main.ts" }, {
     js: `/*! Built from crates/spawnscope/html. Contains uPlot:\n\n${await readFile("node_modules/uplot/LICENSE", "utf8")}*/`,
     css: "/*! Built from crates/spawnscope/html. Contains styles of uPlot (MIT). */",
-  },
-});
+  }),
+  bundled({ difference: "src/difference.ts" }, { js: "/*! Built from crates/spawnscope/html. */" }),
+]);
 
 let differs = false;
-for (const file of result.outputFiles) {
+for (const file of results.flatMap((result) => result.outputFiles)) {
   const name = file.path.split("/").at(-1);
   const to = new URL(name, bundle);
   if (process.argv.includes("--check")) {

@@ -172,7 +172,7 @@ fn a_page_has_the_sentence_the_tables_and_the_flame_graph() {
     assert!(printed.starts_with("wall "), "the text is printed as well");
     let page = fs::read_to_string(folder.path("diff.html")).unwrap();
     let parts = [
-        "default-src &#39;none&#39;; script-src &#39;none&#39;; style-src &#39;sha256-",
+        "default-src &#39;none&#39;; script-src &#39;sha256-",
         "dirname 10 -&#62; 0 at relocate.sh:5",
         "<th scope=\"row\">launches</th>",
         "<h2 id=\"h-Went\">Went</h2>",
@@ -201,9 +201,8 @@ fn hostile_names_are_text_in_the_page() {
     folder.status(&["diff", "-o", "diff.html", "hostile.db", "after.db"]);
     let page = fs::read_to_string(folder.path("diff.html")).unwrap();
     assert!(page.contains("img src=x"), "the name is shown");
-    for markup in ["<img", "<script"] {
-        assert!(!page.contains(markup), "{markup}");
-    }
+    assert!(!page.contains("<img"));
+    assert_eq!(page.matches("<script").count(), 1, "the page's own");
     assert_eq!(page.matches("<style>").count(), 2);
 }
 

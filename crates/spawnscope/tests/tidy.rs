@@ -1,5 +1,5 @@
-//! Checks the rules of the source tree that Cargo does not: what `present` imports, who prints, file lengths, file headers, no paths of a
-//! particular machine, and that the tests that docs/design/trust.md names exist. A rule is a function from a file to its violations; each
+//! Checks the rules of the source tree that Cargo does not: what `present` imports, who prints, file lengths, file headers, plain words, no
+//! paths of a particular machine, and that the tests that docs/design/trust.md names exist. A rule is a function from a file to its violations; each
 //! is tried on a wrong line first, then on every tracked file.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -215,6 +215,68 @@ fn every_file_opens_with_what_it_is() {
         fires(without_header, path, text);
     }
     holds(without_header);
+}
+
+/// Words that make a sentence hard to read: the field has plainer ones (report, record, distinguish, no process, as many, therefore).
+const HARD_WORDS: [&str; 7] = ["told", "dear", "so many", "nobody", "whence", "likewise", "whose doing"];
+
+/// Returns the prose of a file: documents without their code blocks, and comments, which the help of the command line is made of.
+fn prose<'a>(path: &Path, text: &'a str) -> Vec<&'a str> {
+    let marks: &[&str] = match suffix(path) {
+        "md" => return documents_prose(text),
+        "rs" | "c" | "h" | "ts" | "mjs" => &["//", "/*"],
+        "sh" | "py" | "toml" => &["# "],
+        "sql" => &["-- "],
+        _ => return Vec::new(),
+    };
+    let comment = |line: &'a str| marks.iter().find_map(|mark| line.find(mark).map(|at| &line[at..]));
+    text.lines().filter_map(comment).collect()
+}
+
+fn documents_prose(text: &str) -> Vec<&str> {
+    let mut is_code = false;
+    let is_prose = |line: &&str| {
+        let is_fence = line.trim_start().starts_with("```");
+        is_code ^= is_fence;
+        !is_code && !is_fence && !line.starts_with("    ")
+    };
+    text.lines().filter(is_prose).collect()
+}
+
+/// Whether a line has a word. A name of several words, such as `is_known`, is a word of its own.
+fn has_word(line: &str, word: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    let line = line.to_lowercase();
+    line.match_indices(word).any(|(at, _)| {
+        let (before, after) = (&line[..at], &line[at + word.len()..]);
+        !before.ends_with(is_part) && !after.starts_with(is_part)
+    })
+}
+
+fn hard_words(path: &Path, text: &str) -> Vec<String> {
+    let prose = prose(path, text).into_iter();
+    let words = |line| HARD_WORDS.into_iter().filter(move |word| has_word(line, word));
+    prose
+        .flat_map(|line| words(line).map(move |word| format!("`{word}` in `{}`", line.trim())))
+        .collect()
+}
+
+#[test]
+fn prose_has_plain_words() {
+    for word in HARD_WORDS {
+        for (path, before) in [
+            ("a.rs", "/// What is"),
+            ("a.rs", "let a = 1; //"),
+            ("a.sh", "#"),
+            ("a.sql", "a INTEGER, --"),
+            ("a.md", "    code, told\n\n```\nnobody\n```\nIt is"),
+        ] {
+            fires(hard_words, path, &format!("{before} {word}, then."));
+        }
+    }
+    let plain = ["let told = 1;", "un_told, untold"].join("\n// ");
+    assert_eq!(hard_words(Path::new("a.rs"), &plain), Vec::<String>::new());
+    holds(hard_words);
 }
 
 /// The folders that this checkout and its user have. Raw results may name the machine, but not these.

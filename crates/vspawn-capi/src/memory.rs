@@ -10,7 +10,7 @@ use crate::error::{Failure, Stage};
 /// More than any call needs beside the caller's strings, which are added.
 const CALL_BYTES: usize = 16 * 1024;
 
-/// Fails if a call with so many bytes of the caller's could not get its memory. Strings are copied up to three times.
+/// Fails if the memory for a call with this number of bytes from the caller cannot be allocated. Strings are copied up to three times.
 pub(crate) fn expect(bytes: usize) -> Result<(), Failure> {
     let needed = bytes.saturating_mul(3).saturating_add(CALL_BYTES);
     // SAFETY: freed at once. `black_box`, since a compiler may remove the pair.

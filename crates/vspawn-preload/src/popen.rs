@@ -164,7 +164,7 @@ fn take(file: *mut FILE) -> Option<Stream> {
 
 /// Closes a stream and waits for its child. As in libc, the child's status is returned, not the result of closing.
 fn close(stream: Stream) -> c_int {
-    // SAFETY: the stream is open, and nobody else's.
+    // SAFETY: the stream is open, and no other code uses it.
     let closed = unsafe { real::fclose(stream.file) };
     let status = wait(stream.pid, stream.shell);
     if closed != 0 && status == 0 { -1 } else { status }

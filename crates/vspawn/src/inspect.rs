@@ -1,4 +1,4 @@
-//! What a command was told: the getters of [`std::process::Command`].
+//! What a command is set to: the getters of [`std::process::Command`].
 
 use std::collections::btree_map;
 use std::ffi::{OsStr, OsString};

@@ -266,7 +266,7 @@ unsafe fn write_job(
     workspace.job()
 }
 
-/// Whether so many descriptors are open that a copy of their table is expensive: the lowest free number is then a large one.
+/// Whether the table of descriptors is large enough to be expensive to copy: the lowest free number is then a large one.
 fn has_large_table() -> bool {
     // SAFETY: integers; the copy is closed at once. Without any open descriptor among the first three, the table counts as small.
     unsafe {

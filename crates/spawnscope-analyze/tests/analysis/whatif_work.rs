@@ -76,7 +76,7 @@ fn a_serial_loop_runs_several_jobs_at_a_time() {
     assert!(saving(8).abs_diff(half) < half / 20, "{} of {half}", saving(8));
 }
 
-/// A shell that launches a program so many times, one after the other.
+/// A shell that launches a program `count` times in a row.
 fn loop_of(count: u64, spans: &Spans) -> ((Recording, Vec<SliceRow>), Vec<LaunchId>) {
     let mut serial = Serial::new();
     let launches = (0..count).map(|_| serial.launch(spans, DIRNAME)).collect();

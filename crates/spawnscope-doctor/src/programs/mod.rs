@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_by_the_noise_is_not_told() {
+    fn differences_within_the_noise_are_not_reported() {
         let took = |time| RunTime {
             time: Nanos(time),
             is_lower_bound: false,
@@ -362,7 +362,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_counted_of_a_program_that_does_not_end_is_told_as_the_least() {
+    fn counts_of_a_program_that_does_not_end_are_lower_bounds() {
         let folder = tempfile::tempdir().unwrap();
         best_of_three(|| {
             let script = "(:); (:); sleep 60 & wait";

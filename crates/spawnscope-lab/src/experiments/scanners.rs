@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn who_looks_at_each_launch_is_told_with_the_queue() {
+    fn scanners_of_launches_are_reported_with_their_queue() {
         let ends = [3.06, 5.39, 7.34, 14.8, 31.0];
         let watched: Vec<Measured> = (0..)
             .zip(ends)
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn who_looks_at_new_files_is_told_with_the_queue() {
+    fn scanners_of_new_files_are_reported_with_their_queue() {
         let new = |at_once, first, last| measured(at_once, [[first, last, 0.2, 0.2 * at_once as f64]; 6]);
         let said = of_new("tiny", &[new(1, 20.2, 20.2), new(4, 50.0, 80.2)]).unwrap();
         assert!(

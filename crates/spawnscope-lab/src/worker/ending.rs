@@ -23,7 +23,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn endings_are_told_in_words() {
+    fn endings_are_described_in_words() {
         assert_eq!(ending(0x7f00), "exit status 127");
         assert_eq!(ending(0), "exit status 0");
         assert_eq!(ending(5), "signal 5 (SIGTRAP)");

@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_told_from_a_path_and_a_word_by_its_looks() {
+    fn a_key_is_distinguished_from_a_path_and_a_word() {
         for path in [
             "/etc/ssl/key",
             "./key",

@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_is_not_there_is_told_from_one_that_cannot_be_executed() {
+    fn a_missing_command_is_distinguished_from_one_that_cannot_be_executed() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("plain");
         std::fs::write(&file, "text").unwrap();

@@ -48,21 +48,23 @@ function page(name, attacks = "") {
 
 export const unpack = page("unpack");
 
-/** Writes the page of a difference and returns its address. */
-function differencePage() {
-  const sides = ["before", "after"].map((side) => {
-    const database = join(folder, `${side}.db`);
+/** Writes the page of the difference of two recordings and returns its address. */
+function differencePage(...recordings) {
+  const sides = recordings.map((side) => {
+    const database = join(folder, `${recordings.join("_")}.${side}.db`);
     const schema = join(root, "crates/spawnscope-recording/src/schema.sql");
-    const rows = join(root, `crates/spawnscope/tests/recordings/relocate_${side}.sql`);
+    const rows = join(root, `crates/spawnscope/tests/recordings/${side}.sql`);
     execFileSync("python3", ["-c", FROM_SQL, schema, rows, database, ""]);
     return database;
   });
-  const out = join(folder, "difference.html");
+  const out = join(folder, `${recordings.join("_")}.html`);
   execFileSync(binary, ["diff", "-o", out, ...sides], { stdio: ["ignore", "ignore", "inherit"] });
   return pathToFileURL(out).href;
 }
 
-export const difference = differencePage();
+export const difference = differencePage("relocate_before", "relocate_after");
+/** Of two programs that have little in common, so that its tables are long. */
+export const unlike = differencePage("relocate_before", "unpack");
 export const hostile = page("hostile", ATTACKS.join("\n"));
 
 // Debian's Chromium as root and without a network: nothing in it may try to reach one.

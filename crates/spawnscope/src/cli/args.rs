@@ -182,6 +182,7 @@ pub enum Verb {
     #[command(after_help = doctor::EXAMPLES)]
     Doctor(DoctorArguments),
     /// Print a completion script for a shell
+    #[command(after_help = COMPLETIONS_EXAMPLES)]
     Completions {
         /// The shell to complete commands in
         shell: clap_complete::Shell,
@@ -195,8 +196,8 @@ pub enum Verb {
 }
 
 impl Verb {
-    /// Returns the recording that the verb reads.
-    pub fn recording(&mut self) -> Option<&mut PathBuf> {
+    /// Returns the recordings that the verb reads.
+    pub fn recordings(&mut self) -> Vec<&mut PathBuf> {
         let recording = match self {
             Verb::Report(arguments) => &mut arguments.recording,
             Verb::Advise(arguments) => &mut arguments.recording,
@@ -205,11 +206,21 @@ impl Verb {
             Verb::Flame(arguments) => &mut arguments.recording,
             Verb::Export(arguments) => &mut arguments.recording,
             Verb::Html(arguments) => &mut arguments.recording,
-            _ => return None,
+            Verb::Diff(arguments) => return arguments.before.iter_mut().chain(&mut arguments.after).collect(),
+            Verb::Check(arguments) => {
+                let baseline = &mut arguments.budgets.against;
+                return arguments.files.iter_mut().chain(baseline).collect();
+            }
+            _ => return Vec::new(),
         };
-        Some(&mut recording.file)
+        vec![&mut recording.file]
     }
 }
+
+const COMPLETIONS_EXAMPLES: &str = "\
+Examples:
+  eval \"$(spawnscope completions bash)\"
+  spawnscope completions fish > ~/.config/fish/completions/spawnscope.fish";
 
 const TREE_EXAMPLES: &str = "\
 Examples:

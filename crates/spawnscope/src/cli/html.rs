@@ -16,6 +16,7 @@ use crate::analyze::concurrency::concurrency;
 use crate::analyze::critical_path::stretches;
 use crate::analyze::flame::{Flame, Stacking, Wanted, Weight, flame};
 use crate::analyze::groups::{Group, groups};
+use crate::analyze::hanging::Hanging;
 use crate::analyze::removals::removals;
 use crate::analyze::replay::Parameters;
 use crate::analyze::timeline::Timelines;
@@ -149,10 +150,10 @@ impl<'a> Found<'a> {
     }
 }
 
-fn predicted(context: &RuleContext<'_, '_>) -> Vec<analyze::removals::Removal> {
+fn predicted(context: &RuleContext<'_, '_>, hanging: &[Hanging]) -> Vec<analyze::removals::Removal> {
     let launches = context.whatif.forest.launches.len().max(1);
     let most = (LAUNCHES_REPLAYED / launches).clamp(1, MAX_REMOVALS);
-    removals(&context.whatif, context.path, context.callers, most)
+    removals(&context.whatif, context.path, context.callers, hanging, most)
 }
 
 /// Draws the flame graphs that this recording allows.

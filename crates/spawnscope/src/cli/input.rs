@@ -24,13 +24,17 @@ pub fn is_standard_input(file: &Path) -> bool {
     file == Path::new(STANDARD_INPUT)
 }
 
-/// If `file` is `-`, copies standard input and replaces `file` by the path of the copy.
+/// If one of the files is `-`, copies standard input and replaces the file by the path of the copy.
 ///
 /// # Errors
-/// When standard input is a terminal, is not a recording, or cannot be copied.
-pub fn replace_standard_input(file: &mut PathBuf) -> Result<()> {
-    if file != Path::new(STANDARD_STREAM) {
+/// When standard input is a terminal, is not a recording, or cannot be copied, or several files are `-`.
+pub fn replace_standard_input(files: Vec<&mut PathBuf>) -> Result<()> {
+    let mut named = files.into_iter().filter(|file| *file == Path::new(STANDARD_STREAM));
+    let Some(file) = named.next() else {
         return Ok(());
+    };
+    if named.next().is_some() {
+        bail!("standard input has one recording, but `-` was given more than once: name the files of the others");
     }
     if io::stdin().is_terminal() {
         bail!("standard input is a terminal: pipe a recording into spawnscope, or name its file");

@@ -78,9 +78,7 @@ fn ended(result: Result<ExitCode>) -> ExitCode {
 }
 
 fn run(mut verb: Verb) -> Result<ExitCode> {
-    if let Some(file) = verb.recording() {
-        input::replace_standard_input(file)?;
-    }
+    input::replace_standard_input(verb.recordings())?;
     let done = |result: Result<()>| result.map(|()| ExitCode::SUCCESS);
     match &verb {
         Verb::Record(arguments) => record::run(arguments),

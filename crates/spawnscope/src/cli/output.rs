@@ -9,8 +9,8 @@ use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use clap::Parser;
-use clap::error::ErrorKind;
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{CommandFactory, Parser};
 
 use super::args::{Arguments, DEFAULT_FILE};
 use super::input;
@@ -91,18 +91,31 @@ pub fn print_usage_error(error: &clap::Error) {
     // The error does not mark which words it quotes from the command line, so the arguments are escaped and parsed again.
     let typed: Vec<OsString> = env::args_os().collect();
     let shown = typed.iter().map(|argument| text::escape(argument.as_encoded_bytes()));
-    let again = Arguments::try_parse_from(shown).err();
+    let mut again = Arguments::try_parse_from(shown).err();
+    let is_help = typed.get(1).is_some_and(|verb| verb == "help");
+    if let Some(again) = again
+        .as_mut()
+        .filter(|again| again.kind() == ErrorKind::InvalidSubcommand && !is_help)
+    {
+        let command = text::command_line(typed.iter().skip(1).map(|argument| argument.as_bytes()), None);
+        suggest_record(again, &command);
+    }
     let message = again.as_ref().unwrap_or(error).render().to_string();
     let _ = writeln!(io::stderr(), "{}", lines(message.trim_end()));
-    let is_help = typed.get(1).is_some_and(|verb| verb == "help");
-    if error.kind() == ErrorKind::InvalidSubcommand && !is_help {
-        let command = text::command_line(typed.iter().skip(1).map(|argument| argument.as_bytes()), None);
-        let _ = writeln!(
-            io::stderr(),
-            "{}",
-            lines(&format!("\nTo record a command: spawnscope record -- {command}"))
-        );
+}
+
+/// Adds the tip to record a command that was typed in place of a verb. clap's own tip stays if it names a verb that users know.
+fn suggest_record(error: &mut clap::Error, command: &str) {
+    let definition = Arguments::command();
+    let is_hidden = |name: &String| definition.find_subcommand(name).is_some_and(clap::Command::is_hide_set);
+    if let Some(ContextValue::Strings(names)) = error.remove(ContextKind::SuggestedSubcommand) {
+        let names: Vec<String> = names.into_iter().filter(|name| !is_hidden(name)).collect();
+        if !names.is_empty() {
+            error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(names));
+        }
     }
+    let tip = format!("did you mean `spawnscope record -- {command}`?");
+    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
 }
 
 /// Escapes text from other sources so that it fits into a message as one line.

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_to_be_needed_is_enough() {
+    fn the_required_limit_is_enough() {
         for typed in [
             &["-a"][..],
             &["-a", "--stacks"],

@@ -34,7 +34,7 @@ pub(super) fn sentence(sentence: &str) -> String {
         match character {
             '<' => escaped.push_str("&lt;"),
             '&' => escaped.push_str("&amp;"),
-            // A zero-width word joiner would hide; an entity is shown as the character and mentions nobody.
+            // A zero-width word joiner would hide; an entity is shown as the character and mentions no user.
             '@' => escaped.push_str("&#64;"),
             '\\' | '`' | '*' | '_' | '[' | ']' | '|' | '#' | '~' | '!' => {
                 escaped.push('\\');

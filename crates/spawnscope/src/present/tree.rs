@@ -1,4 +1,4 @@
-//! The process tree as text, one line per process. Lines are written during the walk, so many launches or deep chains need neither memory
+//! The process tree as text, one line per process. Lines are written during the walk, so a large or deep tree needs neither memory
 //! nor recursion.
 
 use std::io::{self, Write};

@@ -1,5 +1,7 @@
 //! Shell completions.
 
+use std::process::Command;
+
 use super::{VERBS, stdout};
 
 #[test]
@@ -72,4 +74,24 @@ fn bash_completes_values() {
             assert!(words.contains(value), "{verb} {option}: {words}");
         }
     }
+}
+
+#[test]
+fn a_command_in_place_of_a_verb_is_answered_with_record() {
+    let answer = |arguments: &[&str]| {
+        let output = Command::new(env!("CARGO_BIN_EXE_spawnscope"))
+            .args(arguments)
+            .output()
+            .unwrap();
+        assert_eq!(output.status.code(), Some(125));
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let make = answer(&["make", "-j8"]);
+    assert!(
+        make.contains("tip: did you mean `spawnscope record -- make -j8`?"),
+        "{make}"
+    );
+    assert!(!make.contains("'man'"), "hidden verbs are not suggested: {make}");
+    let reprot = answer(&["reprot"]);
+    assert!(reprot.contains("'report'"), "{reprot}");
 }

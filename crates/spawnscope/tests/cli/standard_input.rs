@@ -119,3 +119,28 @@ fn nothing_stays_in_the_temporary_folder() {
     assert!(output.status.success());
     assert_eq!(folder.path().read_dir().unwrap().count(), 0);
 }
+
+#[test]
+fn one_of_several_recordings_comes_from_standard_input() {
+    let sample = Sample::new();
+    let path = sample.path();
+    let path = path.to_str().unwrap();
+    let cases: [[&[&str]; 2]; 3] = [
+        [&["diff", "-", path], &["diff", path, path]],
+        [
+            &["check", "--max-launches", "1", "-"],
+            &["check", "--max-launches", "1", path],
+        ],
+        [&["check", "--against", "-", path], &["check", "--against", path, path]],
+    ];
+    for [piped, named] in cases {
+        let named = with_input(named, Stdio::null());
+        assert_ne!(named.status.code(), Some(125), "{piped:?}");
+        let output = with_input(piped, File::open(path).unwrap());
+        assert_eq!(output.status, named.status, "{piped:?}");
+        let text = |output: &Output| String::from_utf8_lossy(&output.stdout).into_owned();
+        assert_eq!(text(&output), text(&named), "{piped:?}");
+    }
+    let twice = message(&with_input(&["diff", "-", "-"], File::open(path).unwrap()));
+    assert!(twice.contains("`-` was given more than once"), "{twice}");
+}

@@ -22,7 +22,7 @@ fn public(mode: u32) -> TempDir {
     directory
 }
 
-/// `hold` as the user nobody, in that folder.
+/// `hold` as an unprivileged user, in that folder.
 fn hold(directory: &TempDir, arguments: &[&str]) -> Running {
     let mut command = as_nobody();
     command.args(["setsid", "./spawnscope", "hold"]).args(arguments);

@@ -1,4 +1,4 @@
-//! Advice about what scripts launch, on real recordings: a script that has a habit is told so, clean work is not.
+//! Advice about what scripts launch, on real recordings: a script with a costly habit gets advice, clean work does not.
 
 use serde_json::Value;
 
@@ -55,7 +55,7 @@ fn an_interpreter_that_starts_repeatedly_is_reported() {
     assert!(text(perl, "fix").contains("one perl"), "{perl}");
 }
 
-/// What is told about a script of bash.
+/// The advice for a script of bash.
 fn advice(script: &str) -> Vec<Value> {
     let record = Record::new();
     record.run(["bash", "-c", script]).expect_code(0);

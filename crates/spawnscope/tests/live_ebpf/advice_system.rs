@@ -1,4 +1,4 @@
-//! Advice about what parents and the system make of launches, on real recordings: each habit is told, clean work is not.
+//! Advice about what parents and the system make of launches, on real recordings: each habit gets advice, clean work does not.
 
 use std::path::Path;
 
@@ -30,7 +30,7 @@ fn told(file: &Path) -> Vec<Value> {
     advice["advice"].as_array().expect("an array").clone()
 }
 
-/// What is told about a command.
+/// The advice for a command.
 fn advice(command: &[&str]) -> Vec<Value> {
     let record = Record::new();
     record.run(command).expect_code(0);

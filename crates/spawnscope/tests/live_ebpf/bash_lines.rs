@@ -296,7 +296,7 @@ g' | \"$BASH\"
     shell.expect(script, &[], &truth);
 }
 
-/// Up to 5.0 bash counts the lines of what `-c` was given from 0. Nothing tells of a caller there from one that nobody called.
+/// Up to 5.0 bash counts the lines of what `-c` was given from 0. A function that was called there looks like top-level code.
 fn counts_from_one(shell: &Shell) -> bool {
     shell.run(&["-c", "echo $LINENO"]).output().trim() == "1"
 }

@@ -97,7 +97,7 @@ fn spent(report: &Value, on: &str) -> u64 {
     part.map_or(0, |part| part["ns"].as_u64().expect("nanoseconds"))
 }
 
-/// Again and again, since a command's last slice may have been told by chance. How long launching takes depends on the machine; but
+/// Repeated, since a command's last slice may have been recorded by chance. How long launching takes depends on the machine; but
 /// the path cannot hold more of it than there was, and of a thread's end nothing is unknown.
 fn open_wait(command: &[&str]) {
     for _ in 0..rounds(8) {

@@ -1,4 +1,4 @@
-//! Whom the command runs as: the user who called sudo, where sudo started spawnscope, and nobody else but by request. A copy of
+//! Whom the command runs as: the user who called sudo, where sudo started spawnscope, and another user only on request. A copy of
 //! bash that is called sudo stands for sudo.
 
 use std::os::unix::fs::PermissionsExt;
@@ -15,7 +15,7 @@ fn below(parent: &str, arguments: &str) -> Finished {
     below_in(directory.path(), parent, arguments)
 }
 
-/// Has `parent`, a shell, run spawnscope with these arguments in a folder, with what sudo sets for the user nobody.
+/// Has `parent`, a shell, run spawnscope with these arguments in a folder, with what sudo sets for an unprivileged user.
 pub fn below_in(directory: &Path, parent: &str, arguments: &str) -> Finished {
     let programs = tempfile::tempdir().expect("a temporary directory");
     let shell = programs.path().join(parent);

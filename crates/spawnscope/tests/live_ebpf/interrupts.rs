@@ -85,7 +85,7 @@ fn slow_interrupts_are_the_commands_however_many() {
     assert_eq!(launches(&record.file()).root().exit_signal(), Some("SIGTERM"));
 }
 
-/// Each signal that ends a process by default, but for those that a fault raises, and those that nobody can catch.
+/// Each signal that ends a process by default, except those that a fault raises and those that cannot be caught.
 #[apply(live_test)]
 #[needs(Ebpf)]
 fn no_signal_ends_the_recorder_and_each_reaches_the_command() {

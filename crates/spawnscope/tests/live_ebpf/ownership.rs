@@ -15,7 +15,7 @@ use crate::support::run::Finished;
 use crate::support::{apply, live_test};
 
 const NOBODY: u32 = 65534;
-/// A folder of nobody's, and one beside it that is root's alone, with a private file.
+/// A folder of an unprivileged user, and a private one of root's beside it with a file.
 struct Fixture {
     user: TempDir,
     root: TempDir,

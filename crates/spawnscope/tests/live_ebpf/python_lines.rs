@@ -20,7 +20,7 @@ use crate::support::workloads::{self, path, script};
 use crate::support::{apply, live_test};
 
 const SCRIPT: &str = "python_lines.py";
-/// More frames are not told.
+/// More frames are not recorded.
 const MAX_FRAMES: usize = 48;
 
 /// A frame as the tests state it: function (empty: none), file and line (0: unknown).
@@ -366,7 +366,7 @@ fn python_code_from_the_command_line_a_module_and_standard_input_has_its_lines()
     }
 }
 
-/// An interpreter that nobody could know before: a copy, run by a shell. It has to launch until it is met.
+/// An interpreter that the recorder cannot know before: a copy, run by a shell. It launches until it is recognised.
 #[apply(live_test)]
 #[needs(Ebpf, Cc, Python)]
 fn a_python_that_is_met_on_the_way_is_soon_understood() {

@@ -1,4 +1,4 @@
-//! Who reaps a process, and when: wait calls of every kind, children of somebody else's making, and nobody at all.
+//! Who reaps a process, and when: wait calls of every kind, children that another process created, and no reaper at all.
 
 use crate::support::recording::launches;
 use crate::support::run::Record;

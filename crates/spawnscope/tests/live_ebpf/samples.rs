@@ -137,7 +137,7 @@ fn try_waiting() -> Result<(), String> {
     );
     let switch = waits.iter().find(|(stack, _)| stack.contains("__schedule"));
     assert_eq!(switch, None, "how a thread leaves its CPU is left out");
-    // The parent waits as long but for less than a sample's time, unless it gets no CPU meanwhile; nobody else waits but for moments.
+    // The parent waits as long but for less than a sample's time, unless it gets no CPU meanwhile; no other thread waits for long.
     let is_right = child >= 300_000 && parent + 5_000 >= child && parent + child + 50_000 >= all;
     good(is_right, || format!("{waits:#?}"))
 }
@@ -148,7 +148,7 @@ fn a_wait_inside_execve_has_the_kernels_part() {
     best_of_three(try_scanned);
 }
 
-/// Each of seven children waits 20 ms for a permission scanner. A wait is not told whose end the kernel does not show: some hide a switch
+/// Each of seven children waits 20 ms for a permission scanner. A wait is not reported if the kernel does not show its end: some hide a switch
 /// away from threads of their init.
 fn try_scanned() -> Result<(), String> {
     let mount_point = tempfile::tempdir().expect("a temporary directory");

@@ -73,7 +73,7 @@ fn following_a_process_ends_with_it() {
 #[apply(live_test)]
 #[needs(Ebpf)]
 fn a_process_that_is_not_there_is_an_error() {
-    // The largest pid a 64-bit kernel can be told to use is one less.
+    // The largest pid that a 64-bit kernel accepts in pid_max is one less.
     let record = Record::new().flags(&["-p", "4194304"]);
     let finished = run(&mut record.command([] as [&str; 0])).expect_code(125);
     assert!(finished.errors().contains("4194304"), "{}", finished.errors());

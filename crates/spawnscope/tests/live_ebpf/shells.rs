@@ -1,4 +1,4 @@
-//! Which executables are taken for shells, and what becomes of a parent that is gone: nothing wrong may be told.
+//! Which executables are taken for shells, and what is recorded of a parent that is gone: unknown, but never wrong.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -65,7 +65,7 @@ fn a_bash_that_exports_nothing_has_no_lines() {
     assert_eq!(chain("/bin/bash".as_ref()), "?:1");
 }
 
-/// As in a container: a copy that nobody knew of, at a path that the recorder does not see. It has to live until it is met.
+/// As in a container: a new copy, at a path that the recorder does not see. It lives until it is recognised.
 #[apply(live_test)]
 #[needs(Ebpf, Cc, MountNs)]
 fn a_bash_of_another_mount_namespace_is_known_once_it_was_met() {

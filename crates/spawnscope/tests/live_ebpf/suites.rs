@@ -1,5 +1,5 @@
-//! Shells of Debian's suites, from bash 5.1 to 5.3 and dash 0.5.11 to 0.5.12, each in its own root: every shape has its lines, or nothing is
-//! told. `SPAWNSCOPE_TEST_BASHES` names further ones, separated by colons. The suites' Pythons are in `python_lines`.
+//! Shells of Debian's suites, from bash 5.1 to 5.3 and dash 0.5.11 to 0.5.12, each in its own root: every shape has its lines, or none
+//! at all. `SPAWNSCOPE_TEST_BASHES` names further ones, separated by colons. The suites' Pythons are in `python_lines`.
 
 use crate::support::chains::{Shell, asked, chain_of};
 use crate::support::roots::Root;

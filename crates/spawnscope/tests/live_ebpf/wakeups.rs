@@ -1,6 +1,5 @@
 //! Waits with a time limit, beside launches that have nothing to do with them: a timer's interrupt hits one of these, which has not
-//! ended the wait. And that a process which did is still known, on kernels that let the recorder see interrupts and where it is
-//! told to see none.
+//! ended the wait. A process that did end one is still known, whether or not the recorder sees interrupts.
 
 use serde_json::Value;
 
@@ -10,7 +9,7 @@ use crate::support::run::{Record, run, spawnscope};
 use crate::support::workloads::{Truth, path};
 use crate::support::{apply, live_test};
 
-/// How `timed_waits` waits, and for how long at least where nobody ends it.
+/// How `timed_waits` waits, and for how long at least where no thread ends it.
 const CALLS: &str = "poll ppoll select pselect epoll epoll_pwait futex condition semtimedop sigtimedwait mq_timedreceive \
                      io_getevents recv_unix recv_internet nanosleep timerfd alarm";
 const TIME_OUT_NS: u64 = 10_000_000;

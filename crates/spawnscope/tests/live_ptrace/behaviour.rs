@@ -59,7 +59,7 @@ fn a_tracer_among_the_launches_works_and_is_named() {
     );
 }
 
-/// At 50 moments, since what the command does then differs. It launches all the time, so many of its children are in their loader.
+/// At 50 moments, since what the command does then differs. It launches all the time, and often a child is in its loader.
 #[apply(live_test)]
 fn a_killed_recorder_leaves_the_command_running_and_the_recording_readable() {
     for round in 0..50 {

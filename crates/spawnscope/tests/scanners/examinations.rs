@@ -1,5 +1,5 @@
 //! The doctor beside a scanner: it names the daemon by its fanotify marks. Whether it is a problem depends on what it costs (fapolicyd
-//! takes a tenth of a millisecond), which a busy machine can hide: that is told by the tests of a daemon that waits for 20 ms.
+//! takes a tenth of a millisecond), which a busy machine can hide: the tests of a daemon that waits for 20 ms.
 
 use std::process::Command;
 

@@ -1,7 +1,7 @@
 #!/bin/bash
 # Runs a command beside a real permission scanner that watches the folder `scanned` of a directory of the caller's.
 # Usage: unshare --mount --pid --fork --kill-child --mount-proc --propagation private within.sh clamonacc|fapolicyd DAEMONS DIRECTORY COMMAND...
-# All mounts are this mount namespace's own, so that the scanner sees nobody else. It ends with this script's pid namespace, or by
+# All mounts are this mount namespace's own, so that the scanner sees no other process. It ends with this script's pid namespace, or by
 # its pid, and after a minute in any case.
 set -eu
 scanner=$1 daemons=$2 directory=$3

@@ -97,7 +97,7 @@ static void launch_through(const char *library, const char *name)
 #endif
 }
 
-/* Launches through code that is made here and now, whose name is told to profilers in a /tmp of its own. */
+/* Launches through code that is generated at run time, whose name profilers find in a private /tmp. */
 static int launch_through_made_code(void)
 {
 	/* push %rbp; mov %rsp,%rbp; mov %rdi,%rax; mov %esi,%edi; call *%rax; pop %rbp; ret */

@@ -163,7 +163,7 @@ static void serve(const struct fuse_in_header *request, const void *argument)
     }
 }
 
-// Whatever happens to us, nobody may hang for long: all requests fail when the device is closed.
+// No process hangs for long, whatever ends this one: all requests fail when the device is closed.
 static _Noreturn void keep(long microseconds)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);

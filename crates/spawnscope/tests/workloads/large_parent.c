@@ -1,4 +1,4 @@
-// A process of much memory that has a child: touches so many MiB, in pages of 4 KiB, and runs a command.
+// A large process that has a child: touches the given number of MiB, in pages of 4 KiB, and runs a command.
 // Usage: large_parent MEBIBYTES COMMAND...
 #include <stdio.h>
 #include <stdlib.h>

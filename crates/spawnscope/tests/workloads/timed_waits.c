@@ -260,7 +260,7 @@ static const struct {
     const char *call;
     void (*prepare)(void);
     int (*wait)(int ms);
-    // NULL: nobody else can end it.
+    // NULL: no other thread can end it.
     void (*wake)(void);
     void (*clear)(void);
 } CALLS[] = {

@@ -1,5 +1,5 @@
-// Children that are reaped in every way but wait4 by their creator, each 20 ms after it could be, or by nobody at all.
-// Prints for each: `late=PID` and `late_ns` (how late, at least), or `never=PID` (nobody has to reap it).
+// Children that are reaped in every way but wait4 by their creator, each 20 ms after it could be, or not at all.
+// Prints for each: `late=PID` and `late_ns` (how late, at least), or `never=PID` (it need not be reaped).
 #include "truth.h"
 #include <pthread.h>
 #include <sched.h>

@@ -196,7 +196,7 @@ fn finding(context: &RuleContext<'_, '_>, chain: &Chain<'_>, all: Vec<u32>) -> F
         .predicted_by(Change::Direct, option)
 }
 
-/// Returns the names of the links. A wrapper and the program of the same name behind it are told apart by their paths.
+/// Returns the names of the links. Paths distinguish a wrapper from the program of the same name behind it.
 fn named_links(context: &RuleContext<'_, '_>, chain: &Chain<'_>, example: u32) -> Vec<String> {
     let of_child = || wrapped_child(context.forest(), example).and_then(|child| context.launch(child).execs.last());
     let execs = chained(context, example);

@@ -32,7 +32,7 @@ spawnscope itself fails.";
 /// Arguments of `check`.
 #[derive(Debug, Args)]
 pub struct CheckArguments {
-    /// The recordings: runs of one version
+    /// The recordings: runs of one version; - is standard input
     #[arg(value_name = "FILE", default_value = DEFAULT_FILE, value_hint = ValueHint::FilePath)]
     pub files: Vec<PathBuf>,
     #[command(flatten)]

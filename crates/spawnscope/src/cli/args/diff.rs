@@ -15,6 +15,7 @@ Examples:
   spawnscope diff --json before.db after.db | jq -r .summary
   spawnscope diff --flame diff.svg before.db after.db
   spawnscope diff -o diff.html before.db after.db
+  ssh host cat before.db | spawnscope diff - after.db
 
 With several recordings on each side (`record --runs 5`), times have 95 %
 intervals. With one, only counts tell a change from noise.";
@@ -23,7 +24,7 @@ intervals. With one, only counts tell a change from noise.";
 #[derive(Debug, Args)]
 #[command(group(ArgGroup::new("drawn").args(["flame", "output"]).multiple(true)))]
 pub struct DiffArguments {
-    /// The older and the newer recording; with `--`, all older ones
+    /// The older and the newer recording; with `--`, all older ones; - is standard input
     #[arg(value_name = "BEFORE", required = true, num_args = 1.., value_hint = ValueHint::FilePath)]
     pub before: Vec<PathBuf>,
     /// The newer recordings

@@ -92,8 +92,8 @@ Examples:
   spawnscope record -a --metrics /var/lib/node_exporter/spawnscope.prom
 
 With root, or the capabilities CAP_BPF and CAP_PERFMON, eBPF collects. Without
-them, ptrace collects, which sees less, and -p and -a fail. Where ptrace is
-refused too, perf events collect, which see still less. Under sudo, the
+them, ptrace collects, which records less, and -p and -a fail. Where ptrace is
+refused too, perf events collect, which record still less. Under sudo, the
 command runs as the user who called sudo, and that user owns the recording. A
 sudoers entry for spawnscope still permits everything (see SECURITY.md).";
 

@@ -36,7 +36,7 @@ pub struct WhatifArguments {
     /// With their work done in the parent's process, by a library or a function
     #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
     pub in_process: Vec<String>,
-    /// Started once per parent, and asked again through a pipe instead of launched again
+    /// Started once per parent, which sends it each request through a pipe
     #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
     pub coprocess: Vec<String>,
     /// As another program, whose run takes RATIO of the time, for example 0.5

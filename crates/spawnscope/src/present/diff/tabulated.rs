@@ -31,7 +31,8 @@ pub(in crate::present) struct TableOfKind {
 pub(in crate::present) struct TableRow {
     pub(in crate::present) name: String,
     pub(in crate::present) arguments: String,
-    pub(in crate::present) figures: Vec<String>,
+    /// Each figure, and the number that it is sorted by; that of an unknown figure is empty.
+    pub(in crate::present) figures: Vec<(String, String)>,
 }
 
 pub(in crate::present) fn tabulated(diff: &Diff) -> Tabulated {
@@ -66,6 +67,16 @@ fn table_row(row: &Row) -> TableRow {
     TableRow {
         name: text::truncate(&name(row), MAX_COLUMNS),
         arguments: text::truncate(&arguments, MAX_COLUMNS),
-        figures: figures(row),
+        figures: figures(row).into_iter().zip(changes(row)).collect(),
     }
+}
+
+/// Returns the changes in the order of `figures`.
+fn changes(row: &Row) -> [String; 3] {
+    let critical = row.times.critical.value().map(|change| format!("{change:.0}"));
+    [
+        row.count.difference().to_string(),
+        critical.unwrap_or_default(),
+        row.failed_execs.difference().to_string(),
+    ]
 }

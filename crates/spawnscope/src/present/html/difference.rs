@@ -1,5 +1,6 @@
-//! The page of `spawnscope diff -o`: what the difference of two versions is, without scripts. Everything from a recording is escaped by the
-//! template. Numbers and sentences are those of `present/diff`, the style and the policy those of the report's page.
+//! The page of `spawnscope diff -o`: what the difference of two versions is. Everything from a recording is escaped by the template, which has
+//! the whole content: the script only sorts, filters and zooms. Numbers and sentences are those of `present/diff`, the style and the policy
+//! those of the report's page.
 
 use std::io;
 
@@ -15,6 +16,8 @@ use crate::present::{text, units};
 
 /// What the style of the report does not have.
 const OWN_STYLE: &str = include_str!("../../../templates/difference.css");
+/// The script, built by crates/spawnscope/html.
+const SCRIPT: &str = include_str!("bundle/difference.js");
 /// The drawing, in its own units.
 const FULL: f64 = 1200.0;
 const ROW: usize = 20;
@@ -23,6 +26,8 @@ const CHARACTER: f64 = 7.0;
 const NARROWEST: f64 = 0.3;
 /// Rows of the drawing. Deeper ones are left out.
 const MAX_ROWS: usize = 200;
+/// Characters of a label.
+const MAX_LABEL: usize = 170;
 /// Shades of each colour.
 const SHADES: f64 = 4.0;
 
@@ -33,6 +38,7 @@ struct Frame<'f> {
     version: &'static str,
     style: &'static str,
     own_style: &'static str,
+    script: &'static str,
     found: &'f Tabulated,
     unit: &'static str,
     boxes: Vec<Drawn>,
@@ -46,6 +52,8 @@ struct Drawn {
     y: usize,
     width: String,
     title: String,
+    /// The label if the box is wide enough.
+    full: String,
     label: String,
 }
 
@@ -58,10 +66,11 @@ pub fn difference(diff: &Diff, before: &[String], after: &[String], weight: Weig
     let whole = boxes.iter().filter(|each| each.depth == 0).map(|each| each.width).sum();
     let boxes: Vec<Drawn> = boxes.iter().filter_map(|each| drawn(each, whole, weight)).collect();
     let frame = Frame {
-        policy: policy(&[], &[STYLE, OWN_STYLE]),
+        policy: policy(&[SCRIPT], &[STYLE, OWN_STYLE]),
         version: env!("CARGO_PKG_VERSION"),
         style: STYLE,
         own_style: OWN_STYLE,
+        script: SCRIPT,
         found: &tabulated(diff),
         unit: if weight == Weight::Count { "launches" } else { "time" },
         height: boxes.iter().map(|each| each.y + ROW).max().unwrap_or_default(),
@@ -89,11 +98,12 @@ fn drawn(each: &DifferenceBox, whole: u64, weight: Weight) -> Option<Drawn> {
         format!("{sign}{}", amount(after.abs_diff(before)))
     };
     let name = text::escape(each.name.as_bytes());
+    let full = text::truncate(&format!("{name} {changed}"), MAX_LABEL);
     let characters = ((width - 6.0) / CHARACTER).max(0.0) as usize;
     let label = if characters < 3 {
         String::new()
     } else {
-        text::truncate(&format!("{name} {changed}"), characters)
+        text::truncate(&full, characters)
     };
     Some(Drawn {
         class: class(before, after),
@@ -101,6 +111,7 @@ fn drawn(each: &DifferenceBox, whole: u64, weight: Weight) -> Option<Drawn> {
         y: each.depth * ROW,
         width: format!("{width:.2}"),
         title: format!("{name}: {} -> {} ({changed})", amount(before), amount(after)),
+        full,
         label,
     })
 }
@@ -119,6 +130,11 @@ fn class(before: u64, after: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn nothing_ends_the_script() {
+        assert!(!SCRIPT.to_lowercase().contains("</script") && !SCRIPT.contains("<!--"));
+    }
 
     #[test]
     fn the_colour_shows_the_sign_and_the_part() {

@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_that_holds_is_told_with_the_sign_of_its_beginning() {
+    fn a_linear_fit_is_printed_with_the_sign_of_its_start() {
         let holding = || Linearity {
             holds: true,
             ..Linearity::default()
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn where_there_is_no_line_the_cost_at_its_ends_is_told() {
+    fn without_a_linear_fit_the_costs_at_both_ends_are_printed() {
         let bent = Linearity {
             bends: true,
             each_ns: vec![(10.0, 100_333.0), (300.0, 476_112.0)],

@@ -58,7 +58,7 @@ pub(super) fn of_launches(context: &RuleContext<'_, '_>) -> Vec<Wait> {
     waits
 }
 
-/// Returns the part of a wait that one slice shows. `None` when it is another wait, or one that nobody had answered at the end.
+/// Returns the part of a wait that one slice shows. `None` when it is another wait, or one without an answer at the end.
 fn part_of(slice: &SliceRow, launch: u32) -> Option<Wait> {
     let ExternalWait::Scanner(daemon) = external_wait_of(slice) else {
         return None;
