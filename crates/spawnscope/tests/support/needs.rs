@@ -84,7 +84,7 @@ pub enum Need {
 }
 
 impl Need {
-    const ALL: [Need; 29] = [
+    const ALL: [Need; 30] = [
         Need::Ebpf,
         Need::Cc,
         Need::MountNs,
