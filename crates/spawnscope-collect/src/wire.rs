@@ -16,6 +16,7 @@ mod wakers;
 pub use python::*;
 pub use registers::*;
 pub use scripts::*;
+#[cfg(feature = "ebpf")]
 pub use stacks::*;
 pub use task::*;
 pub use wakers::*;
