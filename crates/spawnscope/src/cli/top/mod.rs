@@ -62,10 +62,12 @@ pub fn run(arguments: &TopArguments) -> Result<ExitCode> {
     let quiet = QuietCommand::begin(!arguments.command.is_empty())?;
     let recorded = record::watched(&as_record(arguments, output), &signals, Some(&mut viewer));
     drop(quiet);
+    let flags = Arc::clone(&viewer.flags);
     let drawn = viewer.finish(recorded.is_err(), &signals);
     let status = recorded?;
     if drawn? == Left::Early {
-        if !arguments.command.is_empty() {
+        // A signal was forwarded to the command, which may have ended.
+        if !arguments.command.is_empty() && !flags.must_end.load(Ordering::Relaxed) {
             print_message("the command keeps running, unrecorded");
         }
         return Ok(ExitCode::SUCCESS);
