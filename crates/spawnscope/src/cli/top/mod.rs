@@ -35,6 +35,8 @@ const KEEP: u64 = 256 << 20;
 const INTERVAL: Duration = Duration::from_millis(250);
 /// How long to wait for a key before looking for rows.
 const PATIENCE: Duration = Duration::from_millis(50);
+/// How long the thread may take to restore the terminal after a signal.
+const LAST_PATIENCE: Duration = Duration::from_secs(1);
 /// The seconds of which the rate is kept.
 const SECONDS: usize = 600;
 
@@ -188,9 +190,16 @@ impl Viewer {
         let Some(thread) = self.thread else {
             return Ok(Left::AtTheEnd);
         };
+        let mut deadline = None;
         while !thread.is_finished() {
             if signals.next().is_some_and(Arrived::is_to_end) {
                 self.flags.must_end.store(true, Ordering::Relaxed);
+            }
+            if self.flags.must_end.load(Ordering::Relaxed)
+                && Instant::now() >= *deadline.get_or_insert_with(|| Instant::now() + LAST_PATIENCE)
+            {
+                // crossterm does not return from a terminal that has hung up. There is nothing to restore then.
+                return Ok(Left::Early);
             }
             thread::sleep(PATIENCE);
         }
