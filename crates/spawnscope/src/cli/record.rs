@@ -281,6 +281,8 @@ fn ring(arguments: &RecordArguments, owner: Option<&Owner>) -> Result<Option<Rin
 fn keep_out_of_git(arguments: &RecordArguments, owner: Option<&Owner>) {
     let default = Path::new(DEFAULT_FILE);
     let pattern = match arguments.runs {
+        // A ring is numbered like several runs.
+        None if arguments.output == default && arguments.keep.is_some() => git_exclude::SEVERAL_RUNS,
         None if arguments.output == default => git_exclude::ONE_RUN,
         Some(runs) if (1..=runs).any(|run| arguments.output == runs::file_of(default, run)) => {
             git_exclude::SEVERAL_RUNS

@@ -35,6 +35,8 @@ const KEEP: u64 = 256 << 20;
 const INTERVAL: Duration = Duration::from_millis(250);
 /// How long to wait for a key before looking for rows.
 const PATIENCE: Duration = Duration::from_millis(50);
+/// How long the thread may take to restore the terminal after a signal.
+const LAST_PATIENCE: Duration = Duration::from_secs(1);
 /// The seconds of which the rate is kept.
 const SECONDS: usize = 600;
 
@@ -62,10 +64,12 @@ pub fn run(arguments: &TopArguments) -> Result<ExitCode> {
     let quiet = QuietCommand::begin(!arguments.command.is_empty())?;
     let recorded = record::watched(&as_record(arguments, output), &signals, Some(&mut viewer));
     drop(quiet);
+    let flags = Arc::clone(&viewer.flags);
     let drawn = viewer.finish(recorded.is_err(), &signals);
     let status = recorded?;
     if drawn? == Left::Early {
-        if !arguments.command.is_empty() {
+        // A signal was forwarded to the command, which may have ended.
+        if !arguments.command.is_empty() && !flags.must_end.load(Ordering::Relaxed) {
             print_message("the command keeps running, unrecorded");
         }
         return Ok(ExitCode::SUCCESS);
@@ -186,9 +190,16 @@ impl Viewer {
         let Some(thread) = self.thread else {
             return Ok(Left::AtTheEnd);
         };
+        let mut deadline = None;
         while !thread.is_finished() {
             if signals.next().is_some_and(Arrived::is_to_end) {
                 self.flags.must_end.store(true, Ordering::Relaxed);
+            }
+            if self.flags.must_end.load(Ordering::Relaxed)
+                && Instant::now() >= *deadline.get_or_insert_with(|| Instant::now() + LAST_PATIENCE)
+            {
+                // crossterm does not return from a terminal that has hung up. There is nothing to restore then.
+                return Ok(Left::Early);
             }
             thread::sleep(PATIENCE);
         }
