@@ -310,7 +310,7 @@ table! {
             object: Option<ObjectRef>,
         }
         since 5 {
-            /// Also 0 if calls were not counted.
+            /// `None` if calls were not counted.
             calls: Option<u32>,
         }
         since 7 {
@@ -367,6 +367,6 @@ mod tests {
 
     #[test]
     fn a_slice_stays_small() {
-        assert_eq!(size_of::<SliceRow>(), 112);
+        assert_eq!(size_of::<SliceRow>(), 120);
     }
 }

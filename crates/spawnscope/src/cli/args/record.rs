@@ -106,6 +106,6 @@ pub enum CollectorChoice {
     Ebpf,
     /// ptrace: needs no privilege; commands only, without waits and some phases
     Ptrace,
-    /// perf events: need no privilege if kernel.perf_event_paranoid is at most 2; slow nothing down, but see less than ptrace
+    /// perf events: need no privilege if kernel.perf_event_paranoid is at most 2; see less than ptrace
     Perf,
 }
