@@ -112,8 +112,7 @@ CREATE TABLE exec (
     path_text         INTEGER NOT NULL, -- the file as given to execve
     interpreter_text  INTEGER,          -- interpreter of a #! script
     argv_text         INTEGER NOT NULL, -- each argument ended by NUL; secrets masked
-    argv_bytes        INTEGER NOT NULL, -- bytes the whole argv took, masks counted as they are; larger than the text when that was cut;
-                                        -- 1 with an empty text: the argv is unknown (perf)
+    argv_bytes        INTEGER NOT NULL, -- bytes the whole argv took, masks counted as they are; larger than the text when that was cut
     cwd_text          INTEGER,
     load_opens        INTEGER,          -- files that the loader opened up to load_ns, /etc/ld.so.cache apart: libraries; NULL: no load_ns
     load_failed_opens INTEGER,          -- opens of it that failed, that of the cache apart, and other calls (access, stat, readlink) that
@@ -181,7 +180,7 @@ CREATE TABLE slice (
                                 -- waited to the end, or, from wake_span on or with reason 1, could run. One that had a CPU to
                                 -- the end has reason 1, and off_ns is the end. Before version 6, NULL is of those that ended only
     wake_span INTEGER,          -- span from off_ns to the wake-up; NULL: was not blocked, or not seen
-    reason    INTEGER NOT NULL, -- 0 created, 1 preempted, 2 interruptible sleep (perf: any wait), 3 uninterruptible sleep, 4 stopped, 5 ended
+    reason    INTEGER NOT NULL, -- 0 created, 1 preempted, 2 interruptible sleep, 3 uninterruptible sleep, 4 stopped, 5 ended
     syscall   INTEGER,          -- number of the system call it sat in
     argument  INTEGER,          -- that call's first argument (as a signed 64-bit number)
     waker     INTEGER,          -- task that woke it: thread.task or launch.id; 0: an interrupt; negative: minus the pid of one not followed;

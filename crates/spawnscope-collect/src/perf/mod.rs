@@ -15,11 +15,12 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use rustix::event::{EventfdFlags, eventfd};
 use spawnscope_data::event::{Event, Loss, Missing};
 use spawnscope_system::perf_events;
-use spawnscope_system::process::pidfd;
+use spawnscope_system::process::{is_readable_within, pidfd};
 
 use self::reader::Reader;
 use super::{CollectError, Collector, Follow, Refusal, Settings};
@@ -34,6 +35,8 @@ struct Shared {
     notices: Mutex<Vec<String>>,
     /// Known when the reading thread has ended.
     losses: Mutex<Vec<Loss>>,
+    /// Whether the command has ended and all records until then are events.
+    has_settled: AtomicBool,
     /// Whether to stop following.
     is_to_detach: AtomicBool,
     /// Readable when there are many events.
@@ -49,6 +52,7 @@ impl Shared {
             events: Mutex::default(),
             notices: Mutex::default(),
             losses: Mutex::default(),
+            has_settled: AtomicBool::new(false),
             is_to_detach: AtomicBool::new(false),
             is_full: eventfd(0, flags)?,
             wake: eventfd(0, flags)?,
@@ -78,6 +82,8 @@ fn signal(eventfd: &OwnedFd) {
 pub struct PerfCollector {
     missing: Vec<Missing>,
     shared: Arc<Shared>,
+    /// Readable when the command has ended.
+    command: OwnedFd,
     reader: Option<JoinHandle<()>>,
 }
 
@@ -96,16 +102,18 @@ impl PerfCollector {
         };
         let shared = Arc::new(Shared::new().map_err(|error| failed(error.into()))?);
         let running = pidfd(command).map_err(failed)?;
+        let of_reader = running.try_clone().map_err(failed)?;
         let rings = perf_events::follow(command, settings.buffer_bytes).map_err(|refused| CollectError::Failed {
             action: "open perf events",
             detail: refused.reason(),
         })?;
-        let reader = Reader::new(rings, command, running, Arc::clone(&shared));
+        let reader = Reader::new(rings, command, of_reader, Arc::clone(&shared));
         let thread = std::thread::Builder::new().name("perf reader".to_owned());
         let reader = thread.spawn(move || reader.run()).map_err(failed)?;
         Ok(PerfCollector {
             missing: missing(settings),
             shared,
+            command: running,
             reader: Some(reader),
         })
     }
@@ -155,9 +163,15 @@ impl Collector for PerfCollector {
     }
 
     fn drain(&mut self, events: &mut Vec<Event>) -> Result<bool, CollectError> {
+        let is_settling = self.reader.is_some()
+            && !self.shared.has_settled.load(Ordering::Acquire)
+            && is_readable_within(&self.command, Duration::ZERO);
+        if is_settling {
+            is_readable_within(&self.shared.is_full, Duration::from_millis(1));
+        }
         let _ = rustix::io::read(&self.shared.is_full, &mut [0u8; 8]);
         events.append(&mut lock(&self.shared.events));
-        Ok(false)
+        Ok(is_settling)
     }
 
     fn losses(&self) -> Result<Vec<Loss>, CollectError> {

@@ -25,6 +25,9 @@ const INTERVAL: Duration = Duration::from_millis(40);
 /// Minimum time between two rounds, so that many context switches do not wake the reader each time.
 const PAUSE: Duration = Duration::from_micros(200);
 
+/// Maximum time between two rounds if records wait for the second.
+const SOON: Duration = Duration::from_millis(1);
+
 /// A record that waits for its round.
 #[derive(Debug)]
 struct Waiting {
@@ -41,6 +44,8 @@ pub(super) struct Reader {
     running: Option<OwnedFd>,
     shared: Arc<Shared>,
     followed: Followed,
+    /// When the command's end was seen, until all records before are events.
+    settling: Option<Nanos>,
     waiting: Vec<Waiting>,
     /// All records up to this time have been read.
     read_until: Nanos,
@@ -56,6 +61,7 @@ impl Reader {
             running: Some(running),
             shared,
             followed: Followed::new(command),
+            settling: None,
             waiting: Vec::new(),
             read_until: Nanos(0),
             malformed: 0,
@@ -66,7 +72,8 @@ impl Reader {
     /// Reads until the collector is detached.
     pub(super) fn run(mut self) {
         while !self.shared.is_to_detach.load(Ordering::Acquire) {
-            self.wait(INTERVAL, true);
+            let is_urgent = self.settling.is_some() || !self.waiting.is_empty();
+            self.wait(if is_urgent { SOON } else { INTERVAL }, true);
             self.note_end_of_command();
             self.round();
             self.wait(PAUSE, false);
@@ -97,8 +104,10 @@ impl Reader {
     fn note_end_of_command(&mut self) {
         let has_ended = |running: &mut OwnedFd| is_readable_within(running.as_fd(), Duration::ZERO);
         if self.running.take_if(has_ended).is_some() {
+            let at = clock::now();
+            self.settling = Some(at);
             self.followed.command_ended(CommandEnd {
-                at: clock::now(),
+                at,
                 status: status_of_ended(self.command),
             });
         }
@@ -112,6 +121,9 @@ impl Reader {
         self.apply_until(until);
         self.followed.report_unfollowed();
         self.send();
+        if self.settling.take_if(|end| *end <= until).is_some() {
+            self.shared.has_settled.store(true, Ordering::Release);
+        }
     }
 
     fn read(&mut self) {
