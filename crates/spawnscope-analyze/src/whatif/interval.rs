@@ -14,10 +14,6 @@ const MODEL_ERROR: f64 = 0.05;
 /// Unknown overhead of recording and drift of the machine between runs, as a share of the predicted wall.
 pub(crate) const DRIFT: f64 = 0.05;
 
-/// Upper limit of the margin of the wall, as a share of it. What remains was recorded and does not become uncertain because the saving beside it is
-/// many times as large.
-const MAX_MARGIN: f64 = 0.45;
-
 /// 95 % margins of a prediction to either side, in nanoseconds, under the assumption that the model is right.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Margins {
@@ -35,7 +31,7 @@ pub(super) fn margins(predicted: f64, saved: f64, savings: &[Vec<f64>], constant
     let of_replay = replay_error.abs() * predicted;
     Margins {
         saving: of_saving + of_replay,
-        wall: (of_saving.hypot(drift(saved, predicted)) + of_replay).min(MAX_MARGIN * predicted),
+        wall: of_saving.hypot(drift(saved, predicted)) + of_replay,
     }
 }
 

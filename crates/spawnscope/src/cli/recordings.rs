@@ -50,6 +50,8 @@ struct Rotation {
     rotated: Option<Instant>,
     /// Recordings of the ring before the current one.
     earlier: usize,
+    /// Events that the current recording does not contain because they belong to the one before.
+    late: u64,
 }
 
 impl Rotation {
@@ -58,6 +60,7 @@ impl Rotation {
         let is_new = self.rotated.is_some_and(|rotated| rotated.elapsed() < SETTLING);
         events.retain(|event| {
             let is_late = is_new && self.living.is_late(event);
+            self.late += u64::from(is_late);
             self.living.note(event);
             !is_late
         });
@@ -75,6 +78,7 @@ pub struct Last {
     /// How many earlier recordings of the ring there are.
     pub earlier: usize,
     lost_before: Vec<Loss>,
+    late: u64,
 }
 
 impl Recordings {
@@ -90,6 +94,7 @@ impl Recordings {
                 living: LivingProcesses::default(),
                 rotated: None,
                 earlier: 0,
+                late: 0,
             }),
             launches_before: 0,
             lost_before: Vec::new(),
@@ -138,7 +143,7 @@ impl Recordings {
             wall: Some(now.since(self.started)),
             ended: "rotated".to_owned(),
             allowed_cpus: None,
-            lost: since(lost, &self.lost_before),
+            lost: with_late(since(lost, &self.lost_before), std::mem::take(&mut rotation.late)),
         };
         // The rows of the next recording must reach a follower after those of this one.
         ended
@@ -163,7 +168,8 @@ impl Recordings {
             recorder: self.recorder,
             file: self.file,
             started: self.started,
-            earlier: self.rotation.map_or(0, |rotation| rotation.earlier),
+            earlier: self.rotation.as_ref().map_or(0, |rotation| rotation.earlier),
+            late: self.rotation.map_or(0, |rotation| rotation.late),
             lost_before: self.lost_before,
         }
     }
@@ -172,7 +178,7 @@ impl Recordings {
 impl Last {
     /// Returns what was lost since it began.
     pub fn lost(&self, lost: &[Loss]) -> Vec<Loss> {
-        since(lost, &self.lost_before)
+        with_late(since(lost, &self.lost_before), self.late)
     }
 }
 
@@ -188,6 +194,17 @@ impl Writing {
         };
         Recorder::create(file, &header, self.redaction, &self.manner).context("failed to create the next recording")
     }
+}
+
+/// Adds the late events, which are in no recording, to what was lost.
+fn with_late(mut lost: Vec<Loss>, late: u64) -> Vec<Loss> {
+    if late > 0 {
+        lost.push(Loss {
+            kind: "late event at a rotation".to_owned(),
+            events: late,
+        });
+    }
+    lost
 }
 
 /// Returns what was lost after `before`, by kind.
