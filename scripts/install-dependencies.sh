@@ -33,6 +33,11 @@ if [ "$purpose" = tests ]; then
     need_command groff groff
     need_command musl-gcc musl-tools
     need_command go golang-go
+    # Programs that the pairs of tests/fixes launch.
+    need_command perl perl
+    need_command git git
+    need_command bc bc
+    need_command node nodejs
 fi
 if [ "$purpose" = fuzz ]; then
     need_command c++ g++

@@ -195,7 +195,7 @@ struct vspawn_options {
   uint64_t flags;
   // The program; NULL: argv[0].
   const char *program;
-  // The whole environment, as "NAME=value", ended by NULL; NULL: the parent's.
+  // The whole environment, as "NAME=value", ended by NULL; NULL: the parent's, which no other thread may change during the call, as with `posix_spawn`.
   const char *const *env;
   // The working directory; NULL: the parent's.
   const char *cwd;
@@ -344,7 +344,8 @@ int vspawn_child_kill_tree(struct vspawn_child *child, size_t *descendants);
 // child: consumed; NULL does nothing.
 void vspawn_child_free(struct vspawn_child *child);
 
-// Creates a command that inherits environment, directory and standard streams. By default, no signal is blocked in its child, and
+// Creates a command that inherits environment, directory and standard streams. No other thread may change the environment while the command
+// is spawned, as with `posix_spawn`. By default, no signal is blocked in its child, and
 // SIGPIPE has its default there.
 //
 // program: copied; a path, or a name that is searched for in PATH as execvp does.

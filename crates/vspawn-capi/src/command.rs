@@ -75,7 +75,8 @@ pub(crate) unsafe fn change(
     })
 }
 
-/// Creates a command that inherits environment, directory and standard streams. By default, no signal is blocked in its child, and
+/// Creates a command that inherits environment, directory and standard streams. No other thread may change the environment while the command
+/// is spawned, as with `posix_spawn`. By default, no signal is blocked in its child, and
 /// SIGPIPE has its default there.
 ///
 /// program: copied; a path, or a name that is searched for in PATH as execvp does.
@@ -85,7 +86,10 @@ pub unsafe extern "C" fn vspawn_command_new(program: *const c_char) -> *mut Comm
     entry_or(std::ptr::null_mut(), || {
         // SAFETY: the caller passes a string or NULL.
         let program = unsafe { string(program, "program") }?;
-        Ok(Box::into_raw(Box::new(Command(vspawn_core::Command::new(program)))))
+        let mut command = vspawn_core::Command::new(program);
+        // SAFETY: as with `posix_spawn`, the caller changes no variable during a spawn (vspawn.h).
+        unsafe { command.env_unlocked() };
+        Ok(Box::into_raw(Box::new(Command(command))))
     })
 }
 

@@ -88,6 +88,8 @@ pub unsafe extern "C" fn popen_noshell_compat(
             None => Command::new(program),
         };
         command.args(words);
+        // SAFETY: as with `popen`, the caller changes no variable during the call (vspawn.h).
+        unsafe { command.env_unlocked() };
         start(command, direction, 0, place)
     })
 }

@@ -54,7 +54,7 @@ pub struct Options {
     pub flags: u64,
     /// The program; NULL: argv[0].
     pub program: *const c_char,
-    /// The whole environment, as "NAME=value", ended by NULL; NULL: the parent's.
+    /// The whole environment, as "NAME=value", ended by NULL; NULL: the parent's, which no other thread may change during the call, as with `posix_spawn`.
     pub env: *const *const c_char,
     /// The working directory; NULL: the parent's.
     pub cwd: *const c_char,
@@ -186,5 +186,7 @@ pub(crate) unsafe fn command_of(program: *const c_char, argv: *const *const c_ch
     };
     let mut command = Command::new(program);
     command.arg0(name).args(args);
+    // SAFETY: as with `posix_spawn`, the caller changes no variable during a spawn (vspawn.h).
+    unsafe { command.env_unlocked() };
     Ok(command)
 }

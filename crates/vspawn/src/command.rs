@@ -159,10 +159,12 @@ impl Command {
     }
 
     /// Takes the inherited variables directly from C's `environ`, without std's lock and without std's copies. This halves the time of
-    /// [`Command::prepare`]. Without effect on a command that sets or removes variables, and on [`Command::spawn`].
+    /// [`Command::prepare`], and [`Command::spawn`] makes no copy in a process with several threads either. Without effect on a command that
+    /// sets or removes variables.
     ///
     /// # Safety
-    /// No thread may change the environment while the command is prepared. Meant for interpreters that hold their own lock.
+    /// No thread may change the environment while the command is prepared or spawned. Meant for interpreters that hold their own lock, and for
+    /// programs that change no variable while they have several threads.
     pub unsafe fn env_unlocked(&mut self) -> &mut Command {
         self.env_unlocked = true;
         self
@@ -422,10 +424,9 @@ impl Command {
 
     /// Starts the process. Returns after its exec.
     ///
-    /// If the command neither sets nor removes variables, the kernel reads them where they are, in C's `environ`, as after
-    /// C's `posix_spawn`: they cost nothing. std reads them under its own lock, which no other crate can take. So if another
-    /// thread changes the environment at this time, even by [`std::env::set_var`], the child may get the old variable, the new one, or,
-    /// while the array of variables grows, a wrong one. [`Command::prepare`] and [`Command::spawn_nowait`] copy the variables under std's lock.
+    /// If the command neither sets nor removes variables and the process has one thread, the kernel reads them where they are, in C's `environ`,
+    /// as after C's `posix_spawn`: they cost nothing. With several threads they are copied under std's lock, since another thread may call
+    /// [`std::env::set_var`] meanwhile. [`Command::env_unlocked`] omits the copy; so does [`Command::prepare`], made once for many spawns.
     ///
     /// # Errors
     /// The step that failed, with its errno. No process remains.

@@ -1,10 +1,11 @@
-//! The child's variables: a copy for a command that is prepared or changes them; otherwise C's `environ` itself, which the kernel
-//! reads at exec.
+//! The child's variables: a copy for a command that is prepared or changes them, and in a process with several threads, one of which might
+//! change them; otherwise C's `environ` itself, which the kernel reads at exec.
 
 use std::ffi::{CStr, OsStr, c_char};
 use std::os::unix::ffi::OsStrExt;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicI8, AtomicPtr, Ordering};
 
 use crate::command::Command;
 use crate::error::Error;
@@ -15,7 +16,7 @@ use crate::plan::{StringArray, Strings};
 pub(crate) enum Inheritance {
     /// Copied now, under the lock of Rust's standard library.
     Copied,
-    /// Unchanged ones are left where they are: for a child that calls exec before the caller continues.
+    /// Unchanged ones are left where they are, if no other thread can change them: for a child that calls exec before the caller continues.
     InPlace,
 }
 
@@ -31,10 +32,10 @@ impl Environment {
             return changed(command).map(Environment::Own);
         }
         Ok(match inheritance {
-            Inheritance::InPlace => Environment::OfParent,
+            Inheritance::InPlace if command.env_unlocked || is_single_threaded() => Environment::OfParent,
             // SAFETY: the caller of `env_unlocked` guarantees that no thread changes it now.
             Inheritance::Copied if command.env_unlocked => Environment::Own(unsafe { copy_of_environ() }),
-            Inheritance::Copied => changed(command).map(Environment::Own)?,
+            Inheritance::InPlace | Inheritance::Copied => changed(command).map(Environment::Own)?,
         })
     }
 
@@ -55,6 +56,20 @@ struct Empty([*const c_char; 1]);
 // SAFETY: never written.
 unsafe impl Sync for Empty {}
 static EMPTY: Empty = Empty([ptr::null()]);
+
+/// Whether libc knows that the process has one thread: `__libc_single_threaded` of glibc 2.32 and later. `false` with other C libraries.
+fn is_single_threaded() -> bool {
+    static FLAG: OnceLock<Option<&'static AtomicI8>> = OnceLock::new();
+    let flag = FLAG.get_or_init(|| {
+        // SAFETY: a variable of libc, a `char`, which exists for the life of the process; NULL if there is none.
+        unsafe {
+            libc::dlsym(libc::RTLD_DEFAULT, c"__libc_single_threaded".as_ptr())
+                .cast::<AtomicI8>()
+                .as_ref()
+        }
+    });
+    flag.is_some_and(|flag| flag.load(Ordering::Relaxed) != 0)
+}
 
 fn environ() -> *const *const c_char {
     unsafe extern "C" {

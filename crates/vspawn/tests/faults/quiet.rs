@@ -112,6 +112,16 @@ fn unchanged_environment() {
         unsafe { std::env::set_var(format!("VARIABLE_{index}"), "value") };
     }
     assert_eq!(allocated(&mut command), (few, variables + 1000));
+    // Beside another thread, which might change a variable, they are copied, unless the caller excludes that.
+    let (sender, receiver) = std::sync::mpsc::channel::<()>();
+    let other = std::thread::spawn(move || receiver.recv());
+    assert!(allocated(Command::new("env").stdout(Stdio::piped())).0 > few);
+    let mut unlocked = Command::new("env");
+    // SAFETY: the other thread changes no variable.
+    unsafe { unlocked.stdout(Stdio::piped()).env_unlocked() };
+    assert_eq!(allocated(&mut unlocked), (few, variables + 1000));
+    drop(sender);
+    assert!(other.join().unwrap().is_err());
     // A request for another environment is still served.
     let (_, changed) = allocated(command.env("ONE_MORE", "x"));
     assert_eq!(changed, variables + 1001);
