@@ -5,6 +5,7 @@ use super::page::{Page, plain, styled};
 use super::palette::{self, PLAIN, QUIET, TITLE};
 use super::verdict::verdict;
 use super::{advice, episodes, findings, table, text, units};
+use crate::analyze::advice::Advice;
 use crate::analyze::phases::Phase;
 use crate::analyze::report::Report;
 
@@ -130,13 +131,34 @@ pub(super) fn reservations(page: &mut Page, report: &Report) {
     }
 }
 
+/// The first fixes, without those of launches that an earlier one is about, too: both together save little more than one.
+fn separate(advices: &[Advice]) -> Vec<&Advice> {
+    let mut chosen: Vec<&Advice> = Vec::new();
+    for advice in advices {
+        if chosen.len() == advice::MAX_IN_REPORT {
+            break;
+        }
+        if !chosen.iter().any(|other| has_same_launches(other, advice)) {
+            chosen.push(advice);
+        }
+    }
+    chosen
+}
+
+/// Whether more than half of the launches of the larger one are also those of the other.
+fn has_same_launches(one: &Advice, other: &Advice) -> bool {
+    let (one, other) = (&one.finding.launches, &other.finding.launches);
+    let common = one.iter().filter(|launch| other.binary_search(launch).is_ok()).count();
+    2 * common > one.len().max(other.len())
+}
+
 fn below_the_table(report: &Report, width: usize, file: Option<&str>) -> String {
     let mut page = Page::of_width(width);
     let advices = &episodes::explained(report).advices.worth;
     if !advices.is_empty() {
         page.line([]);
     }
-    for advice in advices.iter().take(advice::MAX_IN_REPORT) {
+    for advice in separate(advices) {
         let saving = text::pad_left(&units::time(advice.saving[0]), SAVING_WIDTH);
         let title = text::escape(advice.finding.title.as_bytes());
         page.hanging([plain(format!("  saves{saving}  "))], PLAIN, &title);
