@@ -1,5 +1,5 @@
-//! Which file system a path is on: read from the mount table, because asking the file system itself can hang. Also whether a file system
-//! has free space.
+//! Which file system a path is on: read from the mount table, because asking the file system itself can hang. Also checks
+//! whether a file system has free space.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt;
@@ -22,7 +22,7 @@ impl Mount {
         self.options.split(',').any(|option| option == wanted)
     }
 
-    /// Why accesses may need another machine or process.
+    /// Returns the reason why accesses may need another machine or process.
     pub(super) fn remote(&self) -> Option<&'static str> {
         let kind = self.kind.as_str();
         match kind {
@@ -88,8 +88,8 @@ fn unescape(text: &str) -> PathBuf {
     PathBuf::from(OsString::from_vec(bytes))
 }
 
-/// Whether this many bytes and files fit. A file system that reports no total of blocks or files counts as having room. Only makes a system
-/// call, and does not allocate if the path is a C string.
+/// Whether this many bytes and files fit. They always fit on a file system that reports no total of blocks or files. Makes one system call,
+/// and does not allocate if the path is a C string.
 pub(super) fn has_room(path: impl rustix::path::Arg, bytes: u64, files: u64) -> bool {
     let Ok(room) = rustix::fs::statvfs(path) else {
         return true;
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_mount_point_wins_and_of_equals_the_later() {
+    fn the_longest_mount_point_wins_or_the_later_of_two_equal_ones() {
         let mounts: Vec<Mount> = [
             "1 0 0:1 / / rw - ext4 /dev/vda rw",
             "2 1 0:2 / /mnt/a\\040b rw,noexec - tmpfs tmpfs rw,size=8m",

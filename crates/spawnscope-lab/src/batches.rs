@@ -7,14 +7,14 @@ use super::LabError;
 use super::harness::{Effort, Measured};
 use super::outcome::Value;
 
-/// How many trials each case has. Any trial may be disturbed, but hardly all of them.
+/// The number of trials of each case. A disturbance may hit any trial, but hardly all of them.
 const TRIALS: usize = 5;
-/// The same for slow cases.
-const FEWEST_TRIALS: usize = 3;
-/// Cases whose trials took longer than this many batches in total get no more than `FEWEST_TRIALS`.
-const LONG: u32 = 10;
+/// The number of trials of slow cases.
+const TRIALS_IF_SLOW: usize = 3;
+/// A case is slow if its trials took longer than this many batches in total.
+const SLOW_BATCHES: u32 = 10;
 
-/// A case: what is measured, with one value for each measured column.
+/// A case: the values that identify it, and the function that measures it.
 pub struct Case<'a> {
     keys: Vec<Value>,
     run: Run<'a>,
@@ -53,7 +53,7 @@ impl<'a> Case<'a> {
         }
     }
 
-    /// Rounds continue until this many columns are within the wanted noise, rather than only the first.
+    /// Sets how many columns must be within the wanted noise before the rounds end. The default is the first column only.
     #[must_use]
     pub fn promises(self, columns: usize) -> Case<'a> {
         Case {
@@ -93,10 +93,10 @@ impl<'a> Batch<'a> {
         }
     }
 
-    fn wants_a_trial(&self, effort: Effort) -> bool {
+    fn needs_trial(&self, effort: Effort) -> bool {
         let wanted = match self.run {
-            Run::Launches(_) if self.tried_for < effort.batch() * LONG => TRIALS,
-            Run::Launches(_) => FEWEST_TRIALS,
+            Run::Launches(_) if self.tried_for < effort.batch() * SLOW_BATCHES => TRIALS,
+            Run::Launches(_) => TRIALS_IF_SLOW,
             // The trial only warms up.
             Run::Whole(_) => 1,
         };
@@ -148,7 +148,7 @@ impl<'a> Batch<'a> {
 /// each batch makes. `may_continue` is called before each trial.
 pub(super) fn prepare(batches: &mut [Batch<'_>], effort: Effort, may_continue: &dyn Fn() -> bool) {
     for _ in 0..TRIALS {
-        for batch in batches.iter_mut().filter(|batch| batch.wants_a_trial(effort)) {
+        for batch in batches.iter_mut().filter(|batch| batch.needs_trial(effort)) {
             if !may_continue() {
                 return;
             }
@@ -201,10 +201,10 @@ mod tests {
     }
 
     #[test]
-    fn cases_that_are_compared_make_as_many_launches_as_each_other() {
+    fn compared_cases_get_equal_counts() {
         assert_eq!(counts_of(&[0.1, 0.09, 0.28, 1.1]), [25; 4]);
         assert_eq!(counts_of(&[0.1, 1.14, 1.83, 2.28, 0.82, 14.1]), [8, 8, 8, 8, 8, 1]);
-        assert_eq!(counts_of(&[9.0, 9.5]), [5, 5], "a batch has several of them");
+        assert_eq!(counts_of(&[9.0, 9.5]), [5, 5], "a batch has several launches");
         assert_eq!(counts_of(&[52.0, 84.0]), [1, 1]);
         assert_eq!(counts_of(&[]), [0; 0]);
     }
@@ -225,8 +225,8 @@ mod tests {
         };
         let mut batches: Vec<Batch<'_>> = (0..2).map(|number| Batch::new(case(number))).collect();
         prepare(&mut batches, WHOLE, &|| true);
-        let told = batches.iter().map(|batch| (batch.measured.launches, batch.trials));
-        told.collect()
+        let results = batches.iter().map(|batch| (batch.measured.launches, batch.trials));
+        results.collect()
     }
 
     #[test]
@@ -235,11 +235,11 @@ mod tests {
         assert_eq!(quiet, [(Some(25), TRIALS); 2]);
         assert_eq!(prepared([0.1, 0.3], |trial| trial == 0), quiet);
         assert_eq!(prepared([0.1, 0.3], |trial| trial != 3), quiet);
-        assert_eq!(prepared([0.1, 30.0], |_| false)[1].0, Some(1), "long in each");
+        assert_eq!(prepared([0.1, 30.0], |_| false)[1].0, Some(1), "long in each trial");
     }
 
     #[test]
-    fn what_has_a_size_of_its_own_is_only_warmed_up() {
+    fn a_whole_case_gets_only_a_trial_to_warm_up() {
         let runs = Cell::new(0);
         let case = Case::whole([], || {
             runs.set(runs.get() + 1);
@@ -255,7 +255,7 @@ mod tests {
     }
 
     #[test]
-    fn all_that_is_promised_has_to_be_quiet() {
+    fn all_promised_columns_must_be_quiet() {
         let noisy = |round: usize| vec![5.0, round as f64, 0.0];
         for (promised, is_quiet) in [(1, true), (2, false)] {
             let mut batch = Batch::new(Case::whole([], || Ok(Vec::new())).promises(promised));
@@ -269,7 +269,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn short_ones_are_even_and_a_round_is_not_long(launches_ms in prop::collection::vec(0.05..40.0f64, 1..30)) {
+        fn short_cases_get_equal_counts_and_their_rounds_are_short(launches_ms in prop::collection::vec(0.05..40.0f64, 1..30)) {
             let found = counts_of(&launches_ms);
             let of_short: Vec<u32> = launches_ms.iter().zip(&found).filter(|(ms, _)| **ms <= 10.0).map(|(_, count)| *count).collect();
             prop_assert!(of_short.windows(2).all(|pair| pair[0] == pair[1]));

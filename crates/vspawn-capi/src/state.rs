@@ -1,7 +1,7 @@
 //! State that all threads of a process share: the streams of popen, and the signals that `vspawn_system` holds.
 //!
-//! A lock of the standard library would stay locked for ever in a process forked by another thread. This one is taken
-//! during each fork (`pthread_atfork`), so that in both processes it is free and its data is consistent.
+//! A lock of the standard library would stay locked forever in a process forked by another thread. This lock is taken
+//! during each fork (`pthread_atfork`), so that it is free and its data is consistent in both processes.
 
 use std::cell::UnsafeCell;
 
@@ -9,7 +9,7 @@ use vspawn_core::Child;
 
 use crate::system::HeldSignals;
 
-/// Guarded by the lock.
+/// The state that the lock guards.
 pub(crate) struct State {
     /// Open streams by their address.
     pub(crate) streams: Vec<(usize, Child)>,
@@ -38,13 +38,13 @@ extern "C" fn lock() {
 }
 
 extern "C" fn unlock() {
-    // SAFETY: as above; this thread holds it.
+    // SAFETY: as above; this thread holds the mutex.
     unsafe { libc::pthread_mutex_unlock(SHARED.lock.get()) };
 }
 
-/// In a process forked while another thread was in `vspawn_system`, that call never ends, so its changes are undone.
+/// If another thread was in `vspawn_system` during the fork, that call never ends in the child: its changes are undone.
 extern "C" fn unlock_in_child() {
-    // SAFETY: the lock is held across the fork, and no other thread is there.
+    // SAFETY: the lock is held across the fork, and the child has no other thread.
     let held = unsafe { (*SHARED.state.get()).held.take() };
     if let Some(held) = held {
         held.put_back();
@@ -71,7 +71,7 @@ impl Drop for Locked {
     }
 }
 
-/// Uses the state. The function must be short, must not call this one again, and must not fork.
+/// Calls `use_state` with the lock held. It must be short, must not call `with` again, and must not fork.
 pub(crate) fn with<T>(use_state: impl FnOnce(&mut State) -> T) -> T {
     // Named here so that a static link with this function includes the constructor too.
     std::hint::black_box(&raw const REGISTER);

@@ -1,4 +1,4 @@
-//! What a command is set to: the getters of [`std::process::Command`].
+//! Getters of a command's settings, named as in [`std::process::Command`].
 
 use std::collections::btree_map;
 use std::ffi::{OsStr, OsString};
@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::command::Command;
 
 impl Command {
-    /// The program, as it was given.
+    /// The program, as passed to [`Command::new`].
     ///
     /// ```
     /// assert_eq!(vspawn::Command::new("ls").get_program(), "ls");
@@ -28,7 +28,7 @@ impl Command {
         CommandArgs(self.args.iter())
     }
 
-    /// The changes to the inherited environment, sorted by name. `None`: the variable is removed.
+    /// The changes to the inherited environment, sorted by name. `None` means that the variable is removed.
     ///
     /// ```
     /// let mut command = vspawn::Command::new("ls");

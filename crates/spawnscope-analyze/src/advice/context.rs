@@ -17,7 +17,7 @@ use spawnscope_data::statistics::median;
 
 /// Advice is reported only when its saving exceeds this share of the wall.
 const LEAST_SHARE: f64 = 0.01;
-/// Advice is reported only when its saving exceeds this duration, too.
+/// Advice is reported only when its saving also exceeds this duration.
 const LEAST_SAVING: Nanos = Nanos(5_000_000);
 
 /// The data that rules read.
@@ -91,7 +91,7 @@ impl<'g, 'a> RuleContext<'g, 'a> {
         Nanos(launches.iter().map(time).sum())
     }
 
-    /// Returns the median duration of one phase. Zero where it is unknown for all.
+    /// Returns the median duration of one phase. Returns zero if it is unknown for all launches.
     pub(super) fn median_phase(&self, launches: &[u32], phase: Phase) -> Nanos {
         let median = self.median_of(launches, |launch| Some(launch.phases.get(phase)?.0 as f64));
         Nanos(median.unwrap_or_default() as u64)

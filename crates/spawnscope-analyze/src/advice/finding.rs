@@ -21,9 +21,9 @@ pub struct Finding {
     pub fix: Vec<String>,
     /// What the fix does not solve, or may break.
     pub limits: String,
-    /// Options of `spawnscope whatif` that try the fix. Empty where no options select these launches.
+    /// Options of `spawnscope whatif` that try the fix. Empty if no options select these launches.
     pub whatif: String,
-    /// The same adjustments, as input of the replay.
+    /// The same changes, as input of the replay.
     pub tries: Vec<Fix>,
     /// How the saving is derived.
     pub basis: Basis,

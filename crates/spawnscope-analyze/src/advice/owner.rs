@@ -61,7 +61,7 @@ const THIRD_PARTY_DIRECTORIES: [&[u8]; 8] = [
 ];
 /// Directories below which packages are installed.
 const INSTALLED: [&[u8]; 6] = [b"/usr/", b"/lib/", b"/bin/", b"/sbin/", b"/nix/store/", b"/gnu/store/"];
-/// Part of the installed directories in which users keep their own scripts.
+/// The directory below `/usr/` in which users keep their own scripts.
 const LOCAL: &[u8] = b"/usr/local/";
 /// Parts of paths of dependencies that a package manager downloaded.
 const DOWNLOADED: [&[u8]; 3] = [b"/.cargo/registry/", b"/.rustup/toolchains/", b"/go/pkg/mod/"];
@@ -102,8 +102,8 @@ impl Owner {
     }
 }
 
-/// Returns the code that requests most of the launches of a finding, if the user does not maintain it. `None` also when that is unknown,
-/// and for rules whose fix is elsewhere.
+/// Returns the code that requests most of the launches of a finding, if the user does not maintain it. Also returns `None` when that is
+/// unknown, and for rules whose fix is elsewhere.
 pub(super) fn foreign(context: &RuleContext<'_, '_>, rule: &str, launches: &[u32]) -> Option<Foreign> {
     if FIXED_ELSEWHERE.contains(&rule) {
         return None;
@@ -123,7 +123,7 @@ pub(super) fn foreign(context: &RuleContext<'_, '_>, rule: &str, launches: &[u32
     })
 }
 
-/// Returns the script that requested a launch. `None` for compiled programs: their user maintains their arguments only.
+/// Returns the script that requested a launch. `None` for compiled programs: the user maintains only their arguments.
 fn file_of<'g>(context: &RuleContext<'g, '_>, launch: u32) -> Option<&'g [u8]> {
     let call_site = context.callers.of(launch as usize);
     let of_call_site = call_site.filter(|call_site| call_site.language != Language::Native);

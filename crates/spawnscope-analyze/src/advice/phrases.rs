@@ -3,7 +3,7 @@
 use spawnscope_data::units;
 pub(super) use spawnscope_data::units::time;
 
-/// A line of this many columns still fits on a narrow page.
+/// Maximum number of columns of a line on a narrow page.
 const NARROW: usize = 70;
 
 /// Formats a replacement `before -> after`, in one line or two.

@@ -9,14 +9,14 @@ use crate::select::Selector;
 use crate::whatif::Fix;
 use crate::whatif::changes::Change;
 
-/// Maximum number of lines that are named individually.
+/// Maximum number of script lines in one selection.
 const MAX_LINES: usize = 4;
 /// Maximum length of an argument pattern, in bytes.
 const MAX_ARGUMENTS: usize = 100;
-/// The selection may differ from the intended launches by one part in this many of their time.
-const NEARLY_ALL: u64 = 20;
+/// Divisor of the time of the intended launches. The launches that a selection misses or adds may take at most the quotient.
+const MAX_ERROR_DIVISOR: u64 = 20;
 
-/// Returns the options that try these changes. Empty where some of the launches cannot be distinguished from others.
+/// Returns the options that try these changes. Empty if some of the launches cannot be distinguished from others.
 pub(super) fn options(context: &RuleContext<'_, '_>, tries: &[Fix]) -> String {
     let options: Option<Vec<String>> = tries.iter().map(|fix| options_of(context, fix)).collect();
     options.unwrap_or_default().join(" ")
@@ -60,7 +60,7 @@ fn with_lines(context: &RuleContext<'_, '_>, plain: &str, launches: &[u32]) -> O
     (lines.len() <= MAX_LINES).then(|| lines.iter().map(selection).collect())
 }
 
-/// Selects by the arguments. `None` unless all launches have the same.
+/// Selects by the arguments. `None` unless all launches have the same arguments.
 fn with_arguments(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<Vec<String>> {
     let arguments = |index: &u32| {
         let exec = context.launch(*index).execs.last().filter(|exec| !exec.argv_cut)?;
@@ -69,15 +69,15 @@ fn with_arguments(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<Vec
     let all: BTreeSet<Vec<u8>> = launches.iter().map(arguments).collect::<Option<_>>()?;
     let only = all.first().filter(|only| all.len() == 1 && !only.is_empty())?;
     // The option must survive copy and paste, so spaces and control characters become `?`.
-    let in_one_piece = |character: char| {
-        let is_apart = character.is_whitespace() || character.is_control();
-        if is_apart { '?' } else { character }
+    let without_spaces = |character: char| {
+        let is_space = character.is_whitespace() || character.is_control();
+        if is_space { '?' } else { character }
     };
-    let arguments: String = literal(only).chars().map(in_one_piece).collect();
+    let arguments: String = literal(only).chars().map(without_spaces).collect();
     (arguments.len() <= MAX_ARGUMENTS).then(|| vec![format!("argv={arguments}")])
 }
 
-/// Whether the selections match these launches, and no others than `meant`.
+/// Whether the selections match `launches` and nothing outside `meant`, except for launches that take little time.
 fn fits(context: &RuleContext<'_, '_>, selections: &[String], launches: &[u32], meant: &HashSet<u32>) -> bool {
     let select = |text: &String| Selector::parse(text).ok()?.select(context.forest()).ok();
     let Some(selected) = selections.iter().map(select).collect::<Option<Vec<_>>>() else {
@@ -86,8 +86,8 @@ fn fits(context: &RuleContext<'_, '_>, selections: &[String], launches: &[u32], 
     let selected = with_descendants(context, &selected.concat());
     let missing = launches.iter().filter(|index| !selected.contains(index));
     let strays = selected.difference(meant);
-    let unlike: Vec<u32> = missing.chain(strays).copied().collect();
-    context.spent_on(&unlike).0 <= context.spent_on(launches).0 / NEARLY_ALL
+    let different: Vec<u32> = missing.chain(strays).copied().collect();
+    context.spent_on(&different).0 <= context.spent_on(launches).0 / MAX_ERROR_DIVISOR
 }
 
 /// Returns launches with all their descendants.

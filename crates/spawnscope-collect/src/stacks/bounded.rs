@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use object::{ReadCache, ReadRef};
 
-/// The limit for reading one file, and for unpacking one of its sections: several times the unwind tables of a browser.
+/// The limit for reading one file, and for decompressing one of its sections: several times the size of the unwind tables of a browser.
 pub(super) const MAX_BYTES: u64 = 256 << 20;
 
 /// A file of which only a limited number of bytes is read.

@@ -1,5 +1,5 @@
-//! On-access scanners: programs that delay an open or exec until they have scanned the file. Detected by what the kernel shows (fanotify
-//! permission marks), by process name, and by effect: the first launch of a fresh file against the second.
+//! On-access scanners: programs that delay an open or exec until they have scanned the file. The check finds
+//! them by fanotify permission marks, by process name, and by effect: it compares the first launch of a fresh file with the second.
 
 use std::fs;
 use std::io;
@@ -44,21 +44,21 @@ const KNOWN: [(&str, &str); 19] = [
 ];
 /// FAN_OPEN_PERM, FAN_ACCESS_PERM, FAN_OPEN_EXEC_PERM, FAN_PRE_ACCESS.
 const PERMISSION_EVENTS: u64 = 0x17_0000;
-/// How long descriptors are examined: a machine may have hundreds of thousands.
+/// Time limit for the examination of descriptors: a machine may have hundreds of thousands.
 const PATIENCE: Duration = Duration::from_millis(300);
-/// If no scanner is visible, a launch is called scanned from this delay on: more than reading a fresh file takes.
-const LEAST_OF_UNKNOWN: Nanos = Nanos(400_000);
-/// The same on a busy machine, where other programs affect the caches between launches.
-const LEAST_OF_UNKNOWN_WHEN_BUSY: Nanos = Nanos(2_000_000);
-/// The same if a process holds marks.
-const LEAST_OF_KNOWN: Nanos = Nanos(50_000);
+/// If no scanner is visible, a launch counts as scanned if its delay is at least this. Reading a fresh file takes less.
+const LEAST_UNKNOWN_DELAY: Nanos = Nanos(400_000);
+/// The same limit on a busy machine, where other programs affect the caches between launches.
+const LEAST_UNKNOWN_DELAY_WHEN_BUSY: Nanos = Nanos(2_000_000);
+/// The same limit if a process holds marks.
+const LEAST_KNOWN_DELAY: Nanos = Nanos(50_000);
 /// Minimum delay of one launch for which a queue can be distinguished from launches that share the CPUs.
-const LEAST_OF_QUEUE: Nanos = Nanos(1_000_000);
-/// The same if other programs share the CPUs.
-const LEAST_OF_QUEUE_WHEN_BUSY: Nanos = Nanos(10_000_000);
-/// With n files launched at once, the last one is late by this share of n delays or more if they queued, and by `NO_QUEUE` or less if they
-/// did not.
+const LEAST_QUEUE_DELAY: Nanos = Nanos(1_000_000);
+/// The same limit if other programs share the CPUs.
+const LEAST_QUEUE_DELAY_WHEN_BUSY: Nanos = Nanos(10_000_000);
+/// If n files are launched at once and queue, the last one is late by at least this share of n delays.
 const QUEUE: f64 = 0.5;
+/// If they do not queue, the last one is late by at most this share of n delays.
 const NO_QUEUE: f64 = 0.3;
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
@@ -66,9 +66,9 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     not_examined(examination, &marks, findings);
     let scan = examination.measured.scan.as_ref();
     let least = match scan {
-        _ if !marks.holders.is_empty() => LEAST_OF_KNOWN,
-        Some(scan) if scan.is_disturbed => LEAST_OF_UNKNOWN_WHEN_BUSY,
-        _ => LEAST_OF_UNKNOWN,
+        _ if !marks.holders.is_empty() => LEAST_KNOWN_DELAY,
+        Some(scan) if scan.is_disturbed => LEAST_UNKNOWN_DELAY_WHEN_BUSY,
+        _ => LEAST_UNKNOWN_DELAY,
     };
     let delay = scan.and_then(|scan| Delay::of(scan, least));
     let stuck = scan.and_then(|scan| scan.stuck);
@@ -171,7 +171,7 @@ impl Delay {
     }
 }
 
-/// The effect of an operation that did not finish: at least the time it was waited for.
+/// The effect of an operation that did not finish: at least the time until it was abandoned.
 fn waited(stuck: Stuck) -> Effect {
     let (span, of) = match stuck {
         Stuck::Creation(span) => (span, "each new file"),
@@ -202,7 +202,7 @@ fn title(holders: &str, delay: Option<&Delay>, stuck: Option<Stuck>) -> String {
             }
         }
         None if !holders.is_empty() => {
-            format!("{holders} scans files when they are opened or executed, with no delay seen here")
+            format!("{holders} scans files when they are opened or executed, but no delay was seen")
         }
         None => "a product that can delay launches is running, but no delay was seen".to_owned(),
     }
@@ -248,9 +248,9 @@ fn queue(scan: &Scan, delay: Nanos) -> Option<String> {
     let files = scan.at_once.len();
     let last = scan.at_once.iter().max()?;
     let least = if scan.is_disturbed {
-        LEAST_OF_QUEUE_WHEN_BUSY
+        LEAST_QUEUE_DELAY_WHEN_BUSY
     } else {
-        LEAST_OF_QUEUE
+        LEAST_QUEUE_DELAY
     };
     if delay < least {
         return None;
@@ -331,7 +331,7 @@ impl Marks<'_> {
     }
 }
 
-/// Whether its descriptors may not be read. A process that has ended has none.
+/// Whether the descriptors of a process may not be read. A process that has ended is not hidden.
 fn is_hidden(machine: &Machine, process: &Process) -> bool {
     let descriptors = fs::read_dir(machine.path(process.file("fd")));
     descriptors.is_err_and(|error| error.kind() == io::ErrorKind::PermissionDenied)

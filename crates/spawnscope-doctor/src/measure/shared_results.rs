@@ -1,4 +1,4 @@
-//! Shared memory in which a measuring process stores times of launches for the doctor. All zeroes means empty.
+//! Shared memory in which a measuring process stores times of launches for the doctor. If all bytes are zero, it is empty.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -22,7 +22,7 @@ pub(super) struct SharedResults {
 pub(super) struct Series {
     /// The time of the first launch, when its files are not yet cached.
     first: AtomicU64,
-    /// After what time the first launch was abandoned.
+    /// The time after which the first launch was abandoned.
     given_up: AtomicU64,
     /// The time of each launch, and how long it waited for a CPU.
     launches: series::Series<2, MAX_TIMES>,
@@ -34,10 +34,10 @@ impl Series {
     /// Adds a launch; drops it if the series is full.
     pub(super) fn add(&self, launch: Launched) {
         self.launches.add([launch.took.0, launch.waited.0]);
-        self.compare(launch);
+        self.update_quickest(launch);
     }
 
-    fn compare(&self, Launched { took, waited }: Launched) {
+    fn update_quickest(&self, Launched { took, waited }: Launched) {
         let time = took.since(waited).0.max(1);
         let quickest = self.quickest.load(Ordering::Relaxed);
         if quickest == 0 || time < quickest {
@@ -57,13 +57,13 @@ impl Series {
         self.launches().map(|launch| launch.took).collect()
     }
 
-    /// The times of launches that did not wait for a CPU for most of their time. If there are fewer than `fewest`, the times of all
-    /// launches without their waits.
-    pub(super) fn settled(&self, fewest: usize) -> Vec<Nanos> {
+    /// The times of the launches that are not disturbed. If there are fewer than `min_count`, the times of all launches, with their
+    /// waits for a CPU subtracted.
+    pub(super) fn settled(&self, min_count: usize) -> Vec<Nanos> {
         let launches: Vec<Launched> = self.launches().collect();
         let undisturbed = launches.iter().filter(|launch| !launch.is_disturbed());
         let undisturbed: Vec<Nanos> = undisturbed.map(|launch| launch.took).collect();
-        if undisturbed.len() >= fewest {
+        if undisturbed.len() >= min_count {
             return undisturbed;
         }
         // If the child and its parent waited at the same time, that time is counted twice.
@@ -73,7 +73,7 @@ impl Series {
 
     pub(super) fn set_first(&self, launch: Launched) {
         self.first.store(launch.took.0, Ordering::Release);
-        self.compare(launch);
+        self.update_quickest(launch);
     }
 
     pub(super) fn give_up(&self, after: Nanos) {

@@ -1,4 +1,5 @@
-//! Takes what makes launches slow: memory, descriptors, threads. Checks it, because memory that is not populated costs nothing.
+//! Allocates memory, descriptors and threads, which make launches slow. Populates the memory and checks huge pages, because memory that is
+//! not populated costs nothing.
 
 use std::fs::File;
 use std::io;
@@ -20,7 +21,7 @@ const STACK_BYTES: usize = 64 << 10;
 /// The minimum share of the memory that must be in huge pages, if they are requested.
 const HUGE_ENOUGH: f64 = 0.9;
 
-/// Everything that was taken. Dropping it releases the memory and the files.
+/// The allocated resources. Dropping them releases the memory and the files.
 pub struct Ballast {
     setting: Setting,
     memory: Vec<Memory>,
@@ -28,7 +29,7 @@ pub struct Ballast {
 }
 
 impl Ballast {
-    /// Takes everything in the setting.
+    /// Allocates everything in the setting.
     pub fn take(setting: &Setting) -> Result<Ballast, LabError> {
         setting.files_limit.map_or(Ok(()), limit_files)?;
         let files = open_files(setting.open_files)?;
@@ -66,7 +67,7 @@ impl Ballast {
         Ok(())
     }
 
-    /// Takes additional memory.
+    /// Allocates additional memory.
     pub fn grow(&mut self, bytes: usize) -> Result<(), LabError> {
         self.memory.push(populated(bytes, Pages::Small)?);
         Ok(())
@@ -113,7 +114,7 @@ fn check_huge(bytes: u64) -> Result<(), LabError> {
     }
 }
 
-/// Memory of this kind, with all its pages populated.
+/// Maps memory of this kind and populates all its pages.
 fn populated(bytes: usize, pages: Pages) -> Result<Memory, LabError> {
     let map = || -> io::Result<Memory> {
         match pages {
@@ -141,8 +142,8 @@ fn populated(bytes: usize, pages: Pages) -> Result<Memory, LabError> {
     map().map_err(LabError::doing(doing))
 }
 
-/// An anonymous file with all its blocks allocated: if the file system ran out of space while the mapping is read, the reader would be
-/// killed.
+/// Creates an anonymous file with all its blocks allocated. Otherwise, if the file system runs out of space while the mapping is read, the
+/// kernel kills the reader.
 fn file_of(bytes: u64) -> io::Result<File> {
     let file = tempfile::tempfile()?;
     match fallocate(&file, FallocateFlags::empty(), 0, bytes) {

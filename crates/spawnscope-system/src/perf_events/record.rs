@@ -61,7 +61,7 @@ pub enum Kind {
     Lost(u64),
 }
 
-/// A file, as long as it exists.
+/// Identifies a file while it exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct File {
     /// Major and minor number of its device.
@@ -106,7 +106,7 @@ fn parse_one(record: &[u8]) -> Option<Record> {
         perf::PERF_RECORD_LOST => Kind::Lost(u64::from_ne_bytes(number(body, 16)?)),
         _ => return None,
     };
-    // The thread of an exit is in the record itself: at the end of a thread, the kernel may have given up its ids already.
+    // The thread of an exit is in the record itself: at the end of a thread, the kernel may already have released its ids.
     let from_body = matches!(kind, Kind::Exited);
     Some(Record {
         at: Nanos(u64::from_ne_bytes(number(trailer, 8)?)),
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn no_bytes_make_it_fail() {
+    fn invalid_bytes_are_counted_as_malformed() {
         let whole = bytes(perf::PERF_RECORD_FORK, 0, &words(&[20, 7, 21, 8, 0, 0]));
         for cut in 1..whole.len() {
             assert_eq!(kinds(&whole[..cut]), (Vec::new(), 1), "{cut} bytes");

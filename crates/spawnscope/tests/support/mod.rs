@@ -1,5 +1,5 @@
-//! Shared by live tests: the harness, requirements on the machine, the workloads, running the binary, reading its output. This code knows no
-//! collector: the tests of each collector pass their own arguments.
+//! Shared by live tests: the harness, requirements on the machine, the workloads, running the binary, reading its output. This
+//! code does not depend on a collector: the tests of each collector pass their own arguments.
 
 pub mod attempts;
 pub mod chains;

@@ -1,5 +1,6 @@
-//! C programs against the libraries: each in `tests/c` checks itself, and runs with the shared library, the static one, and
-//! under AddressSanitizer with LeakSanitizer; some under valgrind. Also tests where `make install` puts files.
+//! C programs that test the libraries. Each program in `tests/c` checks itself, and runs with the shared library, with the
+//! static library, and under AddressSanitizer with LeakSanitizer; some also run under valgrind. Also tests where `make install`
+//! puts files.
 
 mod build;
 
@@ -9,7 +10,7 @@ use std::process::Command;
 use build::{CRATE, Link, Program, libraries, run};
 
 /// Runs a program with all three kinds of linking.
-fn holds(name: &str) {
+fn passes(name: &str) {
     for link in [Link::Shared, Link::Static, Link::Sanitized] {
         run(&mut Program::build(name, link).command(&[]));
     }
@@ -17,27 +18,27 @@ fn holds(name: &str) {
 
 #[test]
 fn every_property_of_a_command_arrives_in_its_child() {
-    holds("commands");
+    passes("commands");
 }
 
 #[test]
 fn children_are_waited_for_signalled_and_captured() {
-    holds("children");
+    passes("children");
 }
 
 #[test]
 fn popen_reads_writes_and_keeps_streams_apart() {
-    holds("streams");
+    passes("streams");
 }
 
 #[test]
 fn system_holds_signals_as_posix_says() {
-    holds("system");
+    passes("system");
 }
 
 #[test]
 fn null_is_an_error_everywhere() {
-    holds("nulls");
+    passes("nulls");
 }
 
 /// Not under AddressSanitizer, which has its own malloc.
@@ -50,7 +51,7 @@ fn without_memory_every_call_returns() {
 
 #[test]
 fn popen_noshell_means_what_the_shell_means_or_refuses() {
-    holds("noshell");
+    passes("noshell");
 }
 
 const VALGRIND: [&str; 4] = [
@@ -60,10 +61,10 @@ const VALGRIND: [&str; 4] = [
     "--error-exitcode=99",
 ];
 
-/// valgrind refuses clone3 and replaces clone(VM, VFORK) by a fork: the child runs on its copy of our memory. So it only checks
-/// the parent's side and the child's code, and cannot report a failed exec. Therefore only spawns that succeed run under it.
+/// valgrind refuses clone3 and replaces clone(VM, VFORK) by a fork: the child runs on its copy of the parent's memory. So it
+/// only checks the parent's side and the child's code, and cannot report a failed exec. Therefore only spawns that succeed run under it.
 #[test]
-fn twenty_popens_lose_no_memory_under_valgrind() {
+fn twenty_popens_leak_no_memory_under_valgrind() {
     let program = Program::build("streams", Link::Shared);
     let output = run(program.command(&VALGRIND).arg("20"));
     let report = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -71,12 +72,12 @@ fn twenty_popens_lose_no_memory_under_valgrind() {
 }
 
 #[test]
-fn refusals_touch_no_memory_they_should_not_under_valgrind() {
+fn refused_calls_make_no_invalid_access_under_valgrind() {
     run(&mut Program::build("nulls", Link::Shared).command(&VALGRIND));
 }
 
 #[test]
-fn the_headers_are_cpp_too() {
+fn the_headers_compile_as_cpp() {
     let folder = tempfile::tempdir().expect("a folder");
     let source = folder.path().join("both.cpp");
     std::fs::write(

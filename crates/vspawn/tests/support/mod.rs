@@ -19,11 +19,12 @@ use libtest_mimic::{Arguments, Failed, Trial};
 use needs::{Need, required};
 use state::State;
 
-/// This variable contains the name of the one test that this process runs.
+/// The variable with the name of the one test that this process runs.
 const ALONE: &str = "VSPAWN_TEST_ALONE";
-/// The timeout of a test. This variable adds seconds to it, for emulated machines.
-const PATIENCE: Duration = Duration::from_secs(150);
-const MORE_PATIENCE: &str = "VSPAWN_TEST_PATIENCE";
+/// The timeout of a test.
+const TIMEOUT: Duration = Duration::from_secs(150);
+/// The variable with seconds to add to the timeout, for emulated machines.
+const EXTRA_SECONDS: &str = "VSPAWN_TEST_PATIENCE";
 
 /// A test.
 pub struct Test {
@@ -31,7 +32,7 @@ pub struct Test {
     needs: Vec<Need>,
     /// Whether the state that a spawn must not change is compared. Not for tests that change it themselves.
     compared: bool,
-    /// Only started by other tests.
+    /// Whether only other tests start it.
     inner: bool,
     run: Box<dyn Fn()>,
 }
@@ -81,9 +82,9 @@ pub fn main(tests: Vec<Test>) -> ExitCode {
     libtest_mimic::run(&Arguments::from_args(), trials).exit_code()
 }
 
-fn patience() -> Duration {
-    let more = std::env::var(MORE_PATIENCE).ok();
-    PATIENCE + Duration::from_secs(more.map_or(0, |more| more.parse().expect("a number of seconds")))
+fn timeout() -> Duration {
+    let more = std::env::var(EXTRA_SECONDS).ok();
+    TIMEOUT + Duration::from_secs(more.map_or(0, |more| more.parse().expect("a number of seconds")))
 }
 
 fn run_here(test: &Test) {
@@ -92,7 +93,7 @@ fn run_here(test: &Test) {
     let before = State::now();
     (test.run)();
     if test.compared {
-        assert_eq!(before, State::now(), "what a spawn must leave as it was");
+        assert_eq!(before, State::now(), "state that a spawn must not change");
     }
 }
 
@@ -113,8 +114,8 @@ fn trial(test: Test) -> Trial {
 
 /// Runs a test in its own process, started by `wrapper`, a command line in front of its own.
 pub fn run_alone(wrapper: &[&str], name: &str) -> Result<(), String> {
-    let said = tempfile::NamedTempFile::new().unwrap();
-    let log = || Stdio::from(File::options().append(true).open(said.path()).unwrap());
+    let output = tempfile::NamedTempFile::new().unwrap();
+    let log = || Stdio::from(File::options().append(true).open(output.path()).unwrap());
     let this = std::env::current_exe().unwrap();
     let line: Vec<PathBuf> = wrapper.iter().map(PathBuf::from).chain([this]).collect();
     let mut child = Command::new(&line[0])
@@ -126,15 +127,15 @@ pub fn run_alone(wrapper: &[&str], name: &str) -> Result<(), String> {
         .process_group(0)
         .spawn()
         .map_err(|error| format!("{}: {error}", line[0].display()))?;
-    let (begin, patience) = (Instant::now(), patience());
+    let (begin, timeout) = (Instant::now(), timeout());
     let status = loop {
         if let Some(status) = child.try_wait().unwrap() {
             break status.to_string();
         }
-        if begin.elapsed() > patience {
+        if begin.elapsed() > timeout {
             kernel::kill(-(child.id() as i32), libc::SIGKILL);
             child.wait().unwrap();
-            break format!("hung for {patience:?}");
+            break format!("hung for {timeout:?}");
         }
         std::thread::sleep(Duration::from_millis(5));
     };
@@ -143,6 +144,6 @@ pub fn run_alone(wrapper: &[&str], name: &str) -> Result<(), String> {
     }
     Err(format!(
         "{name}: {status}\n{}",
-        std::fs::read_to_string(said.path()).unwrap()
+        std::fs::read_to_string(output.path()).unwrap()
     ))
 }

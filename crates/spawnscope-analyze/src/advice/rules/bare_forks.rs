@@ -27,7 +27,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let mut by_parent: BTreeMap<(&[u8], Dialect), Vec<u32>> = BTreeMap::new();
     for (index, launch) in (0..).zip(&forest.launches) {
         let is_reported = with_a_program.contains(&index);
-        if is_reported || !is_bare_leaf(forest, index as usize) || !is_little(context, index as usize) {
+        if is_reported || !is_bare_leaf(forest, index as usize) || !does_little(context, index as usize) {
             continue;
         }
         // Only shells: workers of other programs also fork without exec, but do the work they were made for.
@@ -43,9 +43,9 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         .collect()
 }
 
-/// Whether a fork does so little that the copying dominates. The first write to each page after the fork counts as `run`: even a fork for
-/// an `echo` runs as long as its launch takes.
-fn is_little(context: &RuleContext<'_, '_>, index: usize) -> bool {
+/// Whether a fork does so little work that the copying takes most of its time. The first write to each page
+/// after the fork counts as `run`: even a fork for an `echo` runs as long as its launch takes.
+fn does_little(context: &RuleContext<'_, '_>, index: usize) -> bool {
     let launch = &context.forest().launches[index];
     working(context, index)
         .zip(launch.launching())

@@ -1,4 +1,4 @@
-//! `grep` once per pattern or once per file in a script: one `grep` takes many of both.
+//! Scripts that launch `grep` once per pattern or once per file. One `grep` accepts many patterns and many files.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -62,7 +62,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         .collect()
 }
 
-/// Returns pattern and files of a call with one pattern. `None` when it reads standard input, or patterns from a file.
+/// Returns the pattern and the files of a call with one pattern. `None` when it reads standard input, or patterns from a file.
 fn call_of<'a>(exec: &Exec<'a>) -> Option<Call<'a>> {
     let mut pattern = None;
     let mut words = Vec::new();
@@ -80,11 +80,11 @@ fn call_of<'a>(exec: &Exec<'a>) -> Option<Call<'a>> {
     (!words.is_empty()).then_some((pattern, words))
 }
 
-/// Returns what differs between calls. `None` when they are all alike, which is a case for the rule `repeats`.
+/// Returns what differs between calls. `None` when all calls are equal: the rule `repeats` reports those.
 fn varies(calls: &[(u32, Call<'_>)]) -> Option<Varies> {
     let patterns: HashSet<&[u8]> = calls.iter().map(|(_, (pattern, _))| *pattern).collect();
     let files: HashSet<&[&[u8]]> = calls.iter().map(|(_, (_, files))| files.as_slice()).collect();
-    // If one has few distinct values, there are several loops, in each of which the other varies.
+    // Few distinct patterns mean one loop over the files for each pattern, and the reverse.
     match (patterns.len() >= HABIT, files.len() >= HABIT) {
         (true, true) => Some(Varies::Both),
         (true, false) => Some(Varies::Pattern),
@@ -128,7 +128,7 @@ fn finding(context: &RuleContext<'_, '_>, (parent, program): (&[u8], &[u8]), var
         .evidence(evidence)
         .with_example(context)
         .fixes(fix.iter().copied())
-        .limits("a variable of the shell holds text only, and compares words, not regular expressions; the answers come together")
+        .limits("a variable of the shell holds text only, and compares words, not regular expressions; one grep prints all results at once")
         .predicted_by(
             Change::Batch(MAX_AT_ONCE),
             format!("{}={MAX_AT_ONCE}", option("--batch", program, parent)),

@@ -25,7 +25,7 @@ fn finding(context: &RuleContext<'_, '_>, drift: &Drift, growth: MemoryGrowth) -
     let mut launches: Vec<u32> = children
         .filter(|child| context.launch(*child).copies_page_tables())
         .collect();
-    // Leave out what the process launched before it became this program.
+    // Skips launches from before the process became this program.
     let birth = |launch: u32| context.launch(launch).birth_command.name;
     let program = birth(*launches.last()?);
     launches.retain(|launch| birth(*launch) == program);
@@ -60,7 +60,7 @@ fn cost_of(segment: Option<&Segment>) -> String {
     time(segment.map(|segment| segment.cost).unwrap_or_default())
 }
 
-/// Returns the fix. The tool that finds the memory depends on the language; a launch that copies nothing is independent of the size.
+/// Returns the fix: a tool that shows what grows, and a launch without copying, which does not depend on the size of the parent.
 fn fix(runtime: Runtime) -> Vec<&'static str> {
     let find_it = match runtime {
         Runtime::Python => {

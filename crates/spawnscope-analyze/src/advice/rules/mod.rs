@@ -1,5 +1,5 @@
-//! One file per rule. Each rule finds launches that cost more than necessary, and proposes a fix. A rule decides by the recording; the
-//! replay decides whether the fix saves enough.
+//! One file per rule. Each rule finds launches that cost more than necessary, and proposes a fix. A rule searches the
+//! recording; the replay decides whether the fix saves enough.
 
 mod bare_forks;
 mod batch;
@@ -35,7 +35,7 @@ mod version_manager;
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 
-/// Returns the findings of one rule.
+/// A function that returns the findings of one rule.
 pub(super) type Rule = fn(&RuleContext<'_, '_>) -> Vec<Finding>;
 
 /// All rules, with the names of their findings. They run in parallel. `run_queue` is first because it runs a replay and takes longest.

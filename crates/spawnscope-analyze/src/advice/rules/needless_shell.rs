@@ -1,4 +1,5 @@
-//! `sh -c 'program arguments'`: launches through a shell of a command that needs no shell, or only what every caller can do itself.
+//! `sh -c 'program arguments'`: launches through a shell, of commands that need no shell, or only features that each
+//! caller can replace.
 
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;

@@ -65,7 +65,7 @@ fn finding(
         .predicted_by(Change::Absolute, "--absolute='*'")
 }
 
-/// Returns the most frequent names.
+/// Returns the names with the highest counts.
 fn most<'a>(counted: impl Iterator<Item = (u64, &'a [u8])>) -> Vec<(u64, &'a [u8])> {
     let mut counted: Vec<_> = counted.collect();
     counted.sort_by(|a, b| (b.0, a.1).cmp(&(a.0, b.1)));

@@ -25,7 +25,7 @@ const MAX_LINES: usize = 3;
 /// Maximum number of characters of a command line.
 const MAX_CHARACTERS: usize = 60;
 
-/// What launches of the same question have in common: arguments and working directory.
+/// The arguments and the working directory, which are equal for launches that ask the same question.
 type Question<'a> = (&'a [u8], Option<&'a [u8]>);
 /// The parent's program, the launched program, and whether its answer is certainly the same each time.
 type Key<'a> = (&'a [u8], &'a [u8], Answer);
@@ -40,7 +40,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         let Some(answer) = answer_of(exec).filter(|_| !is_inside(context.forest(), index)) else {
             continue;
         };
-        // A shell can do some of these itself, which is better.
+        // The rule `builtin` reports launches that the shell itself can replace.
         let is_unclear = answer == Answer::PerhapsSame && !context.is_captured(index);
         if is_unclear || is_shell(program) || builtin::replaces(context, index) {
             continue;

@@ -13,9 +13,9 @@ use spawnscope_data::units;
 
 /// More CPUs are expensive: they must save this share of the wall to be suggested.
 const LARGE_SHARE: f64 = 0.1;
-/// Runnable threads per CPU from which CPUs count as oversubscribed. A short pipeline of three threads that take turns on two CPUs does
-/// not.
-const CROWD: f64 = 1.5;
+/// CPUs count as oversubscribed from this many running or runnable threads per CPU. A short pipeline of three threads that take turns on
+/// two CPUs stays below it.
+const OVERSUBSCRIBED: f64 = 1.5;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let waited = context
@@ -35,11 +35,11 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     }
     let wanted = wanted(context);
     let limit = Limit::of(&context.recording.info);
-    if wanted < CROWD * f64::from(limit.cpus) {
+    if wanted < OVERSUBSCRIBED * f64::from(limit.cpus) {
         return Vec::new();
     }
-    // Every wake-up has some latency. Only the time that more CPUs would save was queueing. The replay takes much longer than the checks
-    // above, so it comes last.
+    // Every wake-up has some latency. Only the time that more CPUs would save counts as queueing. The replay takes much longer than the
+    // checks above, so it comes last.
     let replay = context.whatif.replay;
     if replay.unchanged.since(replay.with_cpus(limit.more)) < large {
         return Vec::new();
@@ -53,7 +53,7 @@ struct Limit {
     cpus: u32,
     /// CPUs of the machine.
     all: u32,
-    /// Twice as many. Where the command could not use all CPUs of the machine, no more than those.
+    /// Twice `cpus`, but at most `all` if the command could not use all CPUs of the machine.
     more: u32,
 }
 
@@ -89,8 +89,8 @@ impl Limit {
     }
 }
 
-/// The report counts the queue time of new processes as launch tax, and not in its line for waiting. This sentence explains the difference.
-fn of_it_new(context: &RuleContext<'_, '_>) -> String {
+/// Returns a clause about new processes. The report counts their queue time as launch tax, not in its line for waiting.
+fn queue_of_new_processes(context: &RuleContext<'_, '_>) -> String {
     let launches = context.path.launches.iter();
     let new = Nanos(launches.map(|charges| charges.get(Phase::Queue).0).sum());
     if new.0 == 0 {
@@ -107,7 +107,7 @@ fn finding(context: &RuleContext<'_, '_>, limit: &Limit, launches: Vec<u32>, wai
         units::counted(launches.len() as u64, "process", "processes"),
         time(waited),
         units::percent(waited, context.wall()),
-        of_it_new(context),
+        queue_of_new_processes(context),
     );
     Finding::modelled("run-queue", title, launches)
         .evidence(evidence)
@@ -125,7 +125,7 @@ fn finding(context: &RuleContext<'_, '_>, limit: &Limit, launches: Vec<u32>, wai
         .predicted_by(Change::Cpus(more), format!("--cpus={more}"))
 }
 
-/// Names the first launch that asked for more jobs than there are CPUs, as `make -j16`.
+/// Names the first launch that asked for more jobs than there are CPUs, such as `make -j16`.
 fn too_many_jobs(context: &RuleContext<'_, '_>, cpus: u32) -> Option<String> {
     let forest = context.forest();
     let launches = forest.launches.iter().filter_map(|launch| launch.execs.last());

@@ -1,6 +1,6 @@
 //! aarch64: the generic numbers that most architectures share.
 
-/// By number, starting at 0 (include/uapi/asm-generic/unistd.h); `-` for an unused number.
+/// Names in the order of their numbers, starting at 0 (include/uapi/asm-generic/unistd.h); `-` for an unused number.
 pub(super) const NAMES: &str = "\
     io_setup io_destroy io_submit io_cancel io_getevents setxattr lsetxattr fsetxattr getxattr lgetxattr \
     fgetxattr listxattr llistxattr flistxattr removexattr lremovexattr fremovexattr getcwd lookup_dcookie \

@@ -1,5 +1,5 @@
 //! Names of system calls. A recording stores the numbers of the machine it was made on. Its reader translates them, and all later
-//! code uses x86-64's numbers only. Each other architecture has its table in a file here.
+//! code uses x86-64's numbers only. Each architecture has its table in its own file.
 
 mod aarch64;
 mod x86_64;
@@ -11,12 +11,12 @@ const COMMON: &str = "\
     mount_setattr quotactl_fd landlock_create_ruleset landlock_add_rule landlock_restrict_self memfd_secret \
     process_mrelease futex_waitv set_mempolicy_home_node cachestat fchmodat2 map_shadow_stack futex_wake \
     futex_wait futex_requeue";
-const COMMON_BEGINS: u16 = 424;
+const FIRST_COMMON: u16 = 424;
 
-/// The name of a system call by its x86-64 number; `None` if it is newer than this table.
+/// The name of the system call with this x86-64 number; `None` if it is newer than this table.
 #[must_use]
 pub fn name(number: u16) -> Option<&'static str> {
-    let (names, place) = match number.checked_sub(COMMON_BEGINS) {
+    let (names, place) = match number.checked_sub(FIRST_COMMON) {
         Some(place) => (COMMON, place),
         None => (x86_64::NAMES, number),
     };
@@ -26,12 +26,12 @@ pub fn name(number: u16) -> Option<&'static str> {
 /// Translates the numbers of one architecture to those of x86-64.
 #[derive(Clone, Debug)]
 pub struct Numbers {
-    /// Indexed by the architecture's own number, below `COMMON_BEGINS`. `None` if the numbers are x86-64's.
+    /// Indexed by the architecture's own number, below `FIRST_COMMON`. `None` if the numbers are x86-64's.
     table: Option<Vec<Option<u16>>>,
 }
 
 impl Numbers {
-    /// The table for a machine named as by `uname -m`. The numbers of an unknown machine are taken as x86-64's.
+    /// The table for a machine named as by `uname -m`. The numbers of an unknown machine are assumed to be x86-64's.
     #[must_use]
     pub fn of(machine: &str) -> Numbers {
         let table = (machine == "aarch64").then(|| aarch64::NAMES.split(' ').map(x86_64_number).collect());
@@ -42,7 +42,7 @@ impl Numbers {
     #[must_use]
     pub fn x86_64(&self, number: u16) -> Option<u16> {
         match &self.table {
-            Some(table) if number < COMMON_BEGINS => table.get(usize::from(number)).copied().flatten(),
+            Some(table) if number < FIRST_COMMON => table.get(usize::from(number)).copied().flatten(),
             _ => Some(number),
         }
     }
@@ -95,12 +95,12 @@ mod tests {
         }
         assert_eq!(numbers.x86_64(300), None);
         // wait4, clone, execve, read: the calls that the analysis looks up.
-        let asked = [260, 220, 221, 63].map(|number| numbers.x86_64(number));
-        assert_eq!(asked, [61, 56, 59, 0].map(Some));
+        let found = [260, 220, 221, 63].map(|number| numbers.x86_64(number));
+        assert_eq!(found, [61, 56, 59, 0].map(Some));
     }
 
     #[test]
-    fn the_numbers_of_x86_64_are_its_own() {
+    fn numbers_of_x86_64_do_not_change() {
         let numbers = Numbers::of("x86_64");
         assert_eq!(
             [0, 61, 335, 500].map(|number| numbers.x86_64(number)),

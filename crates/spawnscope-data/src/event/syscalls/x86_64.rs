@@ -1,6 +1,6 @@
-//! x86-64.
+//! Names of the system calls of x86-64.
 
-/// By number, starting at 0 (arch/x86/entry/syscalls/syscall_64.tbl).
+/// Names in the order of their numbers, starting at 0 (arch/x86/entry/syscalls/syscall_64.tbl).
 pub(super) const NAMES: &str = "\
     read write open close stat fstat lstat poll lseek mmap mprotect munmap brk rt_sigaction rt_sigprocmask \
     rt_sigreturn ioctl pread64 pwrite64 readv writev access pipe select sched_yield mremap msync mincore madvise \

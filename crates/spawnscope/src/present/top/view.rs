@@ -1,5 +1,5 @@
-//! What the live view shows of a snapshot: the list or the tree, sorted, filtered, paused, with a selection that stays on its row. A pure
-//! function of the keys that were pressed.
+//! The state of the live view: list or tree, order, filter, pause, and a selection that stays on its row. Only keys and new snapshots
+//! change it.
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
@@ -7,10 +7,10 @@ use crate::analyze::live::{CommandLine, ProcessLine, Snapshot};
 use crate::event::LaunchId;
 use crate::present::text;
 
-/// Characters that a filter may have.
+/// Maximum number of characters of a filter.
 const LONGEST_FILTER: usize = 64;
 
-/// What the rows are.
+/// The kind of rows.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Mode {
     /// Commands, with the sums of their launches.
@@ -43,7 +43,7 @@ pub struct View {
     pub(super) is_typing: bool,
     pub(super) is_paused: bool,
     pub(super) has_details: bool,
-    /// Whether the user wants to leave.
+    /// Whether the user has quit.
     pub is_over: bool,
     command: Option<Vec<u8>>,
     process: Option<LaunchId>,
@@ -87,14 +87,14 @@ impl View {
 
     /// Returns the index of the selected row. Without a selection, the first.
     pub(super) fn selected(&self) -> usize {
-        let place = match self.mode {
+        let index = match self.mode {
             Mode::Commands => self
                 .commands()
                 .iter()
                 .position(|line| Some(&line.command) == self.command.as_ref()),
             Mode::Processes => self.processes().iter().position(|line| Some(line.id) == self.process),
         };
-        place.unwrap_or(0)
+        index.unwrap_or(0)
     }
 
     fn matches(&self, command: &[u8], argv: &[u8]) -> bool {
@@ -156,34 +156,34 @@ impl View {
         };
     }
 
-    fn select(&mut self, place: usize) {
+    fn select(&mut self, index: usize) {
         match self.mode {
             Mode::Commands => {
                 let lines = self.commands();
-                let line = lines.get(place).or(lines.last());
+                let line = lines.get(index).or(lines.last());
                 self.command = line.map(|line| line.command.clone());
             }
             Mode::Processes => {
                 let lines = self.processes();
-                let line = lines.get(place).or(lines.last());
+                let line = lines.get(index).or(lines.last());
                 self.process = line.map(|line| line.id);
             }
         }
     }
 
-    /// Selects, in the tree, the parent of the selected process, or of the latest launch of the selected command. Nothing happens if it has
-    /// ended.
+    /// Selects the parent of the selected process, or of the latest launch of the selected command, in the tree. Does nothing if the
+    /// parent has ended.
     fn jump_to_parent(&mut self) {
-        let place = self.selected();
+        let index = self.selected();
         let parent = match self.mode {
-            Mode::Processes => self.processes().get(place).and_then(|line| line.parent),
+            Mode::Processes => self.processes().get(index).and_then(|line| line.parent),
             Mode::Commands => {
                 let commands = self.commands();
                 let of_running = |line: &CommandLine| {
                     let mut processes = self.shown.processes.iter();
                     processes.find(|process| process.command == line.command)?.parent
                 };
-                let line = commands.get(place);
+                let line = commands.get(index);
                 let of_ended = |line: &&&CommandLine| line.recent.first().and_then(|launch| launch.parent);
                 line.as_ref()
                     .and_then(of_ended)

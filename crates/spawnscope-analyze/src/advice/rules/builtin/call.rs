@@ -65,7 +65,7 @@ pub(super) struct Substitute {
 }
 
 impl Substitute {
-    /// Replaces the substitution by a word.
+    /// Returns a substitute that is a word, such as `${x%.c}`.
     pub(super) fn expansion(
         before: impl Into<String>,
         after: impl Into<String>,
@@ -80,7 +80,7 @@ impl Substitute {
         })
     }
 
-    /// Replaces the substitution by a command that sets the variable `sets`.
+    /// Returns a substitute that is a command and sets the variable `sets`.
     pub(super) fn statement(
         before: impl Into<String>,
         after: impl Into<String>,
@@ -119,13 +119,13 @@ pub(super) const OF_NEWLINES: &str = "newlines at the end of a name are kept";
 pub(super) const OF_VARIABLE: &str =
     "for the text of a variable; read files and the output of other programs into a variable first";
 
-/// Whether a text has no special characters in regular expressions and in single quotes.
+/// Whether a text has no characters that are special in regular expressions or in single quotes.
 pub(super) fn is_literal(text: &str) -> bool {
     !text.is_empty() && has_only(text, "_-,:@%=#~!/&; ")
 }
 
-/// Returns a pattern that matches only this text, in double quotes or not. `#` and `%` are escaped, since they would anchor the pattern.
-/// Characters without a special meaning in any shell stay unescaped, for readability.
+/// Returns a pattern that matches only this text, inside and outside double quotes. `#` and `%` are escaped, since they would anchor the
+/// pattern. Characters without a special meaning in any shell stay unescaped, for readability.
 pub(super) fn in_pattern(text: &str) -> String {
     let mut pattern = String::new();
     for character in text.chars() {
@@ -142,8 +142,8 @@ pub(super) fn in_replaced(text: &str) -> String {
     in_pattern(text).replace('/', "\\/")
 }
 
-/// Whether a text is literal after the second slash of `${x/a/b}`. `&` is not: bash 5.2 replaces it with the match. `~` is not: it is the
-/// home directory there. Quotes are not: shells differ in whether they remove them.
+/// Whether a text is literal after the second slash of `${x/a/b}`. Three kinds of characters are not literal there: bash 5.2 replaces `&`
+/// with the match, `~` becomes the home directory, and some shells remove quotes.
 pub(super) fn is_replacement(text: &str) -> bool {
     has_only(text, "_-,:@%=#/+.!^;|*?<> ")
 }

@@ -1,4 +1,4 @@
-//! Replaces one `s` command of sed on the text of a variable by an expansion.
+//! Replaces a sed call with one `s` command on the text of a variable by an expansion.
 
 use super::call::{AS_IT_IS, Call, Substitute, in_pattern, in_replaced, is_literal, is_replacement};
 
@@ -14,7 +14,7 @@ pub(super) fn sed(call: &Call) -> Option<Substitute> {
         return None;
     }
     let command = Command::parse(script)?;
-    let after = command.of_every_shell().or_else(|| {
+    let after = command.portable_expansion().or_else(|| {
         let is_simple = is_literal(command.pattern) && is_replacement(command.with);
         let slashes = if command.is_global { "//" } else { "/" };
         (call.has_extensions() && is_simple)
@@ -53,7 +53,7 @@ impl<'s> Command<'s> {
     }
 
     /// Returns an expansion that works in every shell, `${x#...}` or `${x%...}`, for a command that removes text at one end.
-    fn of_every_shell(&self) -> Option<String> {
+    fn portable_expansion(&self) -> Option<String> {
         let pattern = self.pattern;
         if !self.with.is_empty() {
             return None;
