@@ -88,7 +88,7 @@ pub enum Verb {
     Record(RecordArguments),
     /// Watch launches as they happen
     ///
-    /// A list of the commands that are launched, with their number, failures and launch tax, and a tree of the processes that run. It is
+    /// Shows the commands that are launched, with their number, failures and launch tax, and a tree of the running processes. The screen is
     /// redrawn four times a second. Launch tax is the time of all phases but `run`; it is known once a launch has ended.
     #[cfg(feature = "top")]
     #[command(after_help = top::EXAMPLES)]

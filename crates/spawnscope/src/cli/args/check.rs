@@ -15,9 +15,9 @@ Examples:
   spawnscope check --format github ci.db       in GitHub Actions
   spawnscope check ci.db                       budgets of spawnscope.toml
 
-Several recordings are runs of one version (`record --runs 5`): the median of
-a count decides. A time exceeds its budget if the lower end of its 95 %
-interval does; a single recording has an interval of 5 %.
+Several recordings are runs of one version (`record --runs 5`): `check` compares
+the median of each count with its budget. A time exceeds its budget if the lower
+end of its 95 % interval does; for a single recording, the interval is 5 %.
 
 spawnscope.toml has the same budgets; options take precedence:
   [check]
@@ -69,10 +69,10 @@ pub struct BudgetArguments {
     /// At most N launches of a program (a glob on its base name); can be repeated
     #[arg(long, value_name = "PROGRAM=N", value_hint = ValueHint::Other)]
     pub per_command: Vec<String>,
-    /// No more launches, forks without exec and failed execs than in this recording; repeat it for several runs, which also limit the wall
+    /// At most as many launches, forks without exec and failed execs as in this recording; if repeated for several runs, the wall is limited too
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub against: Vec<PathBuf>,
-    /// How much more than in --against: a share such as 5%, or a number of launches [default: 0]
+    /// Permitted increase over --against: a share such as 5%, or a number of launches [default: 0]
     #[arg(long, value_name = "MORE", value_hint = ValueHint::Other)]
     pub tolerance: Option<String>,
 }

@@ -17,7 +17,7 @@ pub struct RecordArguments {
     /// Run the command N times, one recording each: FILE becomes FILE.1.db to FILE.N.db (for `diff` and `check`)
     #[arg(long, value_name = "N", value_hint = ValueHint::Other, requires = "command", conflicts_with_all = ["all", "pid", "json"], value_parser = clap::value_parser!(u32).range(2..=1000))]
     pub runs: Option<u32>,
-    /// Follow the process PID and what it launches from now on
+    /// Follow the process PID and the processes that it launches from now on
     #[arg(short, long, value_name = "PID", value_hint = ValueHint::Other, conflicts_with_all = ["all", "command"], value_parser = clap::value_parser!(i32).range(1..))]
     pub pid: Option<i32>,
     /// Follow every process on the machine until Ctrl-C, --duration, or the end of the command
@@ -44,7 +44,7 @@ pub struct RecordArguments {
     /// Size of the kernel ring buffer in KiB; raise it if events are lost [default: 16384; less if a control group limits memory]
     #[arg(long, value_name = "KIB", value_hint = ValueHint::Other, value_parser = clap::value_parser!(u32).range(4..=1024 * 1024))]
     pub buffer: Option<u32>,
-    /// Do not look up which script lines launch
+    /// Do not look up the script lines that request launches
     #[arg(long)]
     pub no_lines: bool,
     /// Do not mask arguments that look like secrets
@@ -56,7 +56,7 @@ pub struct RecordArguments {
     /// Write a ring of recordings of at most SIZE (100MB, 2GiB) instead of one: FILE becomes FILE.1.db, FILE.2.db, ...; the oldest are deleted
     #[arg(long, value_name = "SIZE", value_hint = ValueHint::Other, value_parser = size, conflicts_with_all = ["runs", "command", "json"])]
     pub keep: Option<u64>,
-    /// Keep a Prometheus textfile of launches, failures and phases by command up to date while recording, for node_exporter
+    /// Write a Prometheus textfile for node_exporter, and update it while recording: launches, failures and phases by command
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "runs")]
     pub metrics: Option<PathBuf>,
     /// Maximum number of commands in --metrics; launches of any further command are counted as `other`
@@ -91,9 +91,9 @@ Examples:
   sudo spawnscope record -a -q --keep 1GB -o /var/tmp/launches.db
   spawnscope record -a --metrics /var/lib/node_exporter/spawnscope.prom
 
-With root, or the capabilities CAP_BPF and CAP_PERFMON, eBPF collects. Without
-them, ptrace collects, which records less, and -p and -a fail. Where ptrace is
-refused too, perf events collect, which record still less. Under sudo, the
+With root, or the capabilities CAP_BPF and CAP_PERFMON, `auto` uses eBPF.
+Without them, it uses ptrace, which records less, and -p and -a fail. If ptrace
+is refused too, it uses perf events, which record even less. Under sudo, the
 command runs as the user who called sudo, and that user owns the recording. A
 sudoers entry for spawnscope still permits everything (see SECURITY.md).";
 
@@ -106,6 +106,6 @@ pub enum CollectorChoice {
     Ebpf,
     /// ptrace: needs no privilege; commands only, without waits and some phases
     Ptrace,
-    /// perf events: need no privilege if kernel.perf_event_paranoid is at most 2; see less than ptrace
+    /// perf events: need no privilege if kernel.perf_event_paranoid is at most 2; record less than ptrace
     Perf,
 }

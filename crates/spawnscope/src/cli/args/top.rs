@@ -9,7 +9,7 @@ use super::IdentityArguments;
 /// Arguments of `top`.
 #[derive(Debug, Args)]
 pub struct TopArguments {
-    /// Watch the process PID and what it launches from now on
+    /// Watch the process PID and the processes that it launches from now on
     #[arg(short, long, value_name = "PID", value_hint = ValueHint::Other, conflicts_with_all = ["all", "command"], value_parser = clap::value_parser!(i32).range(1..))]
     pub pid: Option<i32>,
     /// Watch every process on the machine
@@ -17,7 +17,7 @@ pub struct TopArguments {
     pub all: bool,
     #[command(flatten)]
     pub identity: IdentityArguments,
-    /// The command to watch and its arguments; what it prints to the terminal is discarded
+    /// The command to watch and its arguments; its output to the terminal is discarded
     #[arg(value_name = "CMD", trailing_var_arg = true, allow_hyphen_values = true, value_hint = ValueHint::CommandWithArguments)]
     pub command: Vec<OsString>,
 }
@@ -38,4 +38,4 @@ Keys:
   Space        pause, while the recording goes on
   t c f n      sort by launch tax, count, failures, name
 
-With -a and -p, eBPF is needed: root, or CAP_BPF and CAP_PERFMON.";
+-a and -p need eBPF: root, or CAP_BPF and CAP_PERFMON.";
