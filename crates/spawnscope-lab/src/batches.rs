@@ -9,7 +9,7 @@ use super::outcome::Value;
 
 /// The number of trials of each case. A disturbance may hit any trial, but hardly all of them.
 const TRIALS: usize = 5;
-/// The number of trials of slow cases.
+/// The number of trials of a slow case.
 const TRIALS_IF_SLOW: usize = 3;
 /// A case is slow if its trials took longer than this many batches in total.
 const SLOW_BATCHES: u32 = 10;

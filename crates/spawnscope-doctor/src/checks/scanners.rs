@@ -44,8 +44,8 @@ const KNOWN: [(&str, &str); 19] = [
 ];
 /// FAN_OPEN_PERM, FAN_ACCESS_PERM, FAN_OPEN_EXEC_PERM, FAN_PRE_ACCESS.
 const PERMISSION_EVENTS: u64 = 0x17_0000;
-/// Time limit for the examination of descriptors: a machine may have hundreds of thousands.
-const PATIENCE: Duration = Duration::from_millis(300);
+/// Timeout for the examination of descriptors: a machine may have hundreds of thousands.
+const TIMEOUT: Duration = Duration::from_millis(300);
 /// If no scanner is visible, a launch counts as scanned if its delay is at least this. Reading a fresh file takes less.
 const LEAST_UNKNOWN_DELAY: Nanos = Nanos(400_000);
 /// The same limit on a busy machine, where other programs affect the caches between launches.
@@ -106,13 +106,13 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
 /// The processes that hold marks; if there are none, those known by name.
 fn who(examination: &Examination<'_>, marks: &Marks<'_>) -> Vec<String> {
     if !marks.holders.is_empty() {
-        return marks.holders.iter().map(|process| holds(process)).collect();
+        return marks.holders.iter().map(|process| holder_line(process)).collect();
     }
     let known = examination
         .processes
         .iter()
         .filter(|process| product(&process.name).is_some());
-    known.map(runs).collect()
+    known.map(known_line).collect()
 }
 
 fn not_examined(examination: &Examination<'_>, marks: &Marks<'_>, findings: &mut Findings) {
@@ -135,14 +135,14 @@ fn not_examined(examination: &Examination<'_>, marks: &Marks<'_>, findings: &mut
     }
 }
 
-fn holds(process: &Process) -> String {
+fn holder_line(process: &Process) -> String {
     let Process { name, pid, .. } = process;
     let of = product(name).filter(|product| product != name);
     let of = of.map_or(String::new(), |product| format!(", {product}"));
     format!("{name} (process {pid}{of}) holds fanotify permission marks: opens or execs wait for its answer")
 }
 
-fn runs(process: &Process) -> String {
+fn known_line(process: &Process) -> String {
     let Process { name, pid, .. } = process;
     let product = product(name).unwrap_or_default();
     format!("{name} (process {pid}) is running; it belongs to {product}")
@@ -210,16 +210,16 @@ fn title(holders: &str, delay: Option<&Delay>, stuck: Option<Stuck>) -> String {
 
 fn times(scan: &Scan) -> Option<String> {
     match scan.stuck {
-        Some(Stuck::Creation(patience)) => {
-            let patience = units::time(patience);
-            return Some(format!("files could not even be created within {patience}"));
+        Some(Stuck::Creation(timeout)) => {
+            let timeout = units::time(timeout);
+            return Some(format!("files could not even be created within {timeout}"));
         }
-        Some(Stuck::Launch(patience)) => {
-            let patience = units::time(patience);
+        Some(Stuck::Launch(timeout)) => {
+            let timeout = units::time(timeout);
             let created = scan.created.first().copied();
             let created = created.map_or(String::new(), |time| format!("; writing it took {}", units::time(time)));
             return Some(format!(
-                "the first launch of a fresh copy of a tiny program did not finish within {patience}{created}"
+                "the first launch of a fresh copy of a tiny program did not finish within {timeout}{created}"
             ));
         }
         None => {}
@@ -296,7 +296,7 @@ struct Marks<'p> {
 
 impl Marks<'_> {
     fn find<'p>(machine: &Machine, processes: &'p [Process]) -> Marks<'p> {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + TIMEOUT;
         let mut marks = Marks {
             holders: Vec::new(),
             incomplete: None,

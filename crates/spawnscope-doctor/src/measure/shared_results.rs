@@ -82,20 +82,20 @@ impl Series {
 
     /// The median, or the first time if there are no others.
     pub(super) fn typical(&self) -> Option<Nanos> {
-        median(self.times()).or_else(|| known(&self.first))
+        median(self.times()).or_else(|| nonzero(&self.first))
     }
 
     /// The fastest launch, without waits for a CPU.
     pub(super) fn quickest(&self) -> Option<Nanos> {
-        known(&self.quickest)
+        nonzero(&self.quickest)
     }
 
     pub(super) fn given_up(&self) -> Option<Nanos> {
-        known(&self.given_up)
+        nonzero(&self.given_up)
     }
 }
 
-fn known(time: &AtomicU64) -> Option<Nanos> {
+fn nonzero(time: &AtomicU64) -> Option<Nanos> {
     let time = time.load(Ordering::Acquire);
     (time > 0).then_some(Nanos(time))
 }

@@ -33,9 +33,9 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     if waited <= context.least_saving() || waited < large {
         return Vec::new();
     }
-    let wanted = wanted(context);
+    let threads = average_threads(context);
     let limit = Limit::of(&context.recording.info);
-    if wanted < OVERSUBSCRIBED * f64::from(limit.cpus) {
+    if threads < OVERSUBSCRIBED * f64::from(limit.cpus) {
         return Vec::new();
     }
     // Every wake-up has some latency. Only the time that more CPUs would save counts as queueing. The replay takes much longer than the
@@ -44,7 +44,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     if replay.unchanged.since(replay.with_cpus(limit.more)) < large {
         return Vec::new();
     }
-    vec![finding(context, &limit, launches, waited, wanted)]
+    vec![finding(context, &limit, launches, waited, threads)]
 }
 
 /// The CPUs that the command could use, and how many to try.
@@ -99,7 +99,7 @@ fn queue_of_new_processes(context: &RuleContext<'_, '_>) -> String {
     format!("; {} of it as new processes, which counts as launch tax", time(new))
 }
 
-fn finding(context: &RuleContext<'_, '_>, limit: &Limit, launches: Vec<u32>, waited: Nanos, wanted: f64) -> Finding {
+fn finding(context: &RuleContext<'_, '_>, limit: &Limit, launches: Vec<u32>, waited: Nanos, threads: f64) -> Finding {
     let Limit { cpus, more, .. } = *limit;
     let title = limit.title();
     let evidence = format!(
@@ -111,7 +111,7 @@ fn finding(context: &RuleContext<'_, '_>, limit: &Limit, launches: Vec<u32>, wai
     );
     Finding::modelled("run-queue", title, launches)
         .evidence(evidence)
-        .evidence(format!("on average {wanted:.1} threads were running or runnable"))
+        .evidence(format!("on average {threads:.1} threads were running or runnable"))
         .evidence_of(too_many_jobs(context, cpus))
         .fix(limit.fix())
         .fix("run other work on this machine at another time; start work that delays nothing with `nice`")
@@ -167,7 +167,7 @@ fn jobs_of(exec: &Exec<'_>) -> Option<u32> {
 }
 
 /// Returns the average number of running and runnable threads.
-fn wanted(context: &RuleContext<'_, '_>) -> f64 {
+fn average_threads(context: &RuleContext<'_, '_>) -> f64 {
     let timelines = context.timelines();
     let threads = 0..timelines.threads.len() as u32;
     let slices = threads.flat_map(|thread| timelines.slices(thread).iter());

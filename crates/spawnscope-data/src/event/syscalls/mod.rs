@@ -16,11 +16,11 @@ const FIRST_COMMON: u16 = 424;
 /// The name of the system call with this x86-64 number; `None` if it is newer than this table.
 #[must_use]
 pub fn name(number: u16) -> Option<&'static str> {
-    let (names, place) = match number.checked_sub(FIRST_COMMON) {
-        Some(place) => (COMMON, place),
+    let (names, position) = match number.checked_sub(FIRST_COMMON) {
+        Some(position) => (COMMON, position),
         None => (x86_64::NAMES, number),
     };
-    names.split(' ').nth(place as usize)
+    names.split(' ').nth(position as usize)
 }
 
 /// Translates the numbers of one architecture to those of x86-64.
@@ -49,8 +49,8 @@ impl Numbers {
 }
 
 fn x86_64_number(name: &str) -> Option<u16> {
-    let place = x86_64::NAMES.split(' ').position(|own| own == name)?;
-    u16::try_from(place).ok()
+    let position = x86_64::NAMES.split(' ').position(|own| own == name)?;
+    u16::try_from(position).ok()
 }
 
 #[cfg(test)]
