@@ -43,7 +43,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         .collect()
 }
 
-/// Whether a fork does so little work that the copying takes most of its time. The first write to each page
+/// Whether a fork does little work, compared with the copying. The first write to each page
 /// after the fork counts as `run`: even a fork for an `echo` runs as long as its launch takes.
 fn does_little(context: &RuleContext<'_, '_>, index: usize) -> bool {
     let launch = &context.forest().launches[index];
