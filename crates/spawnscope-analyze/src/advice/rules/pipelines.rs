@@ -14,11 +14,6 @@ use crate::whatif::Fix;
 use crate::whatif::changes::Change;
 
 const MAX_FINDINGS: usize = 2;
-/// Programs that read a file argument as they read standard input.
-const FILTERS: [&[u8]; 16] = [
-    b"awk", b"cut", b"egrep", b"fgrep", b"gawk", b"grep", b"head", b"jq", b"mawk", b"sed", b"sort", b"tac", b"tail",
-    b"tr", b"uniq", b"wc",
-];
 const GREPS: [&[u8]; 3] = [b"egrep", b"fgrep", b"grep"];
 
 /// A program of a pipeline that its neighbour replaces.
@@ -119,7 +114,7 @@ impl Words<'_> {
         }
     }
 
-    /// Whether a filter with these arguments reads standard input.
+    /// Whether a program with these arguments names no file, so that it reads standard input if it reads anything.
     fn reads_input(&self, program: &[u8]) -> bool {
         let texts = match program {
             b"tr" => 2,
@@ -130,7 +125,7 @@ impl Words<'_> {
             }
             _ => 0,
         };
-        FILTERS.contains(&program) && self.operands <= texts
+        self.operands <= texts
     }
 }
 
