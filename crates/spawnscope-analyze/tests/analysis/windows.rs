@@ -170,6 +170,8 @@ proptest! {
         let (_, causes) = explain(&machine, part).unwrap();
         let causes = causes.unwrap();
         prop_assert_eq!(causes.path.sum(), Nanos(to - from));
-        prop_assert!(causes.replay_error.abs() < 0.02 || to - from < 1_000_000, "{}", causes.replay_error);
+        // A span may begin and end inside of a launch. What is cut there does not grow with the span, so a short one may be off by more.
+        let error = causes.replay_error.abs() * (to - from) as f64;
+        prop_assert!(error < 0.02 * (to - from) as f64 + 200e3, "{error} ns of {}", to - from);
     }
 }
