@@ -103,7 +103,7 @@ fn in_full(page: &mut Page, advice: &Advice, file: Option<&str>) {
     if !finding.example.is_empty() {
         let width = page.width().saturating_sub(17);
         let example = text::command_line(finding.example.iter().map(Vec::as_slice), Some(width));
-        page.line([styled(QUIET, "     for example "), plain(example)]);
+        page.line([styled(QUIET, "     for example: "), plain(example)]);
     }
     if let Some(foreign) = &advice.foreign {
         page.sentence(5, QUIET, &not_yours(foreign));

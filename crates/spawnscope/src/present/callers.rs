@@ -76,7 +76,7 @@ pub(super) fn rows(page: &mut Page, report: &Report, groups: &[Group]) {
         Some(_) => "; % of the wall: on the critical path",
         None => "",
     };
-    let legend = format!("each row includes everything that its launches launched in turn{share}");
+    let legend = format!("each row includes the descendants of its launches{share}");
     page.sentence(2, QUIET, &legend);
     let named = |group: &'_ Group| -> Vec<Vec<u8>> {
         let launched = group.launched.iter().take(MAX_PROGRAMS).map(|(label, _)| label.clone());

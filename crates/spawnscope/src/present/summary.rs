@@ -13,6 +13,8 @@ use crate::analyze::report::Report;
 const LINES: usize = 23;
 /// Maximum rows of the table of commands, if the screen has room.
 const MAX_COMMANDS: usize = 5;
+/// The legend of the table is printed only if the screen has room for it below this many rows.
+const MIN_COMMANDS: usize = 3;
 /// The bar is printed only if the launch tax is at least this share of the wall.
 const LEAST_SHARE: f64 = 0.01;
 /// Columns of a saving.
@@ -25,14 +27,19 @@ pub fn render(report: &Report, width: usize, file: Option<&str>) -> String {
     let below = below_the_table(report, width, file);
     // The heading of the table and the empty line before it take two lines.
     let taken = above.lines().count() + below.lines().count() + 2;
-    let rows = LINES
-        .saturating_sub(taken)
-        .clamp(1, MAX_COMMANDS)
+    let room = LINES.saturating_sub(taken).clamp(1, MAX_COMMANDS + 1);
+    let hangs = report.groups.iter().take(room).any(|group| group.hangs.is_some());
+    let has_legend = hangs && room > MIN_COMMANDS.min(report.groups.len());
+    let rows = (room - usize::from(has_legend))
+        .min(MAX_COMMANDS)
         .min(report.groups.len());
     let mut page = Page::of_width(width);
     if rows > 0 {
         page.line([]);
         table::table(&mut page, &report.groups[..rows], "command");
+        if has_legend {
+            page.sentence(2, QUIET, table::HANGING);
+        }
     }
     above + &page.finish() + &below
 }
@@ -90,12 +97,9 @@ pub(super) fn totals(report: &Report) -> String {
     }
     if let Some(tax) = all.critical_tax {
         let share = units::percent(tax, report.wall);
-        totals.push(format!(
-            "of which {} ({share} of the wall) is critical",
-            units::time(tax)
-        ));
+        totals.push(format!("{} of it critical ({share} of the wall)", units::time(tax)));
     } else if all.tax.is_some() && !report.sees_scheduler {
-        totals.push("of which an unknown part is critical".to_owned());
+        totals.push("an unknown part of it critical".to_owned());
     }
     totals.join(", ")
 }

@@ -75,6 +75,9 @@ const FIGURES: [Column; 8] = [
 /// Position of the column of what hangs on a command, which is left out where it is unknown for all rows.
 const HANGS: usize = 1;
 
+/// The legend of that column.
+pub(super) const HANGING: &str = "hangs: what the command would save without these launches, waits included";
+
 /// Figures of the legend.
 const PHASE_FIGURES: [Column; 4] = [
     column("total", 12, 4),
@@ -335,11 +338,7 @@ pub(super) fn table(page: &mut Page, groups: &[Group], column: &str) {
 
 fn legend_of_groups(page: &mut Page, report: &Report, shown: &[Group]) {
     if shown.iter().any(|group| group.hangs.is_some()) {
-        page.sentence(
-            2,
-            QUIET,
-            "hangs: what the command would save without these launches, waits included",
-        );
+        page.sentence(2, QUIET, HANGING);
     }
     if report.all.critical.is_some() {
         let columns = "tax: all phases but run; critical: time on the critical path, including run";

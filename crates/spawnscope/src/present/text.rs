@@ -130,20 +130,54 @@ pub fn pad_left(text: &str, limit: usize) -> String {
     padded
 }
 
-/// Wraps the text at spaces into lines of at most `limit` columns.
+/// Units that follow a figure after a space, and the multiplication sign.
+const UNITS: [&str; 10] = ["ns", "us", "ms", "s", "%", "x", "B", "KiB", "MiB", "GiB"];
+
+/// Wraps the text at spaces into lines of at most `limit` columns. A figure stays with its unit, and text in backticks on one line, if
+/// they fit.
 #[must_use]
 pub fn wrap(text: &str, limit: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for word in text.split(' ') {
-        match lines.last_mut() {
-            Some(line) if width(line) + 1 + width(word) <= limit => {
-                line.push(' ');
-                line.push_str(word);
+    for piece in unbroken(text) {
+        let is_wide = width(piece) > limit;
+        for word in piece.split(|each| is_wide && each == ' ') {
+            match lines.last_mut() {
+                Some(line) if width(line) + 1 + width(word) <= limit => {
+                    line.push(' ');
+                    line.push_str(word);
+                }
+                _ => lines.push(truncate(word, limit)),
             }
-            _ => lines.push(truncate(word, limit)),
         }
     }
     lines
+}
+
+/// Splits the text at the spaces where a line may end.
+fn unbroken(text: &str) -> Vec<&str> {
+    let mut pieces = Vec::new();
+    let mut start = 0;
+    for (at, _) in text.match_indices(' ') {
+        let piece = &text[start..at];
+        let next = text[at + 1..].split(' ').next().unwrap_or_default();
+        let is_quoted = piece.matches('`').count() % 2 == 1;
+        if !is_quoted && !belong_together(piece, next) {
+            pieces.push(piece);
+            start = at + 1;
+        }
+    }
+    pieces.push(&text[start..]);
+    pieces
+}
+
+/// Whether a line may not end between the words: after the figure of a unit, and after `13 x`.
+fn belong_together(piece: &str, next: &str) -> bool {
+    let unit = next.trim_end_matches([',', ';', ':', '.', ')']);
+    let last = piece.rsplit(' ').next().unwrap_or_default();
+    let is_figure = last
+        .trim_start_matches('(')
+        .starts_with(|first: char| first.is_ascii_digit());
+    (is_figure && UNITS.contains(&unit)) || (last == "x" && piece != last)
 }
 
 fn columns(character: char) -> usize {

@@ -66,7 +66,12 @@ fn principal(report: &Report) -> Option<String> {
         (Spent::Tax, _) => {
             let cause = largest_cause(report).unwrap_or_default();
             let tax = format!("Starting and ending programs takes {share} of the wall{cause}");
-            format!("{tax}{}.", culprit.map(|each| beside(each, report)).unwrap_or_default())
+            format!(
+                "{tax}.{}",
+                culprit
+                    .map(|each| format!(" {}.", on(each, report)))
+                    .unwrap_or_default()
+            )
         }
         (Spent::Run, _) => work(report, *time, culprit),
         (Spent::ExternalWait(ExternalWait::Unknown, _), None) => format!("{share} of the wall is unknown."),
@@ -161,11 +166,7 @@ fn best_fix(best: &Advice, report: &Report) -> String {
     let [expected, least, most] = best.saving.map(units::time);
     let unrecorded = report.advices.unrecorded;
     let wall = if took_time(report.wall, unrecorded) {
-        format!(
-            "the {} that {} takes without recording",
-            units::time(unrecorded),
-            if report.window.is_some() { "it" } else { "the command" }
-        )
+        format!("the {} without recording", units::time(unrecorded))
     } else {
         units::time(report.wall)
     };
@@ -183,12 +184,12 @@ fn largest_cause(report: &Report) -> Option<String> {
     let part = units::time(largest.sums.critical_tax);
     let cause = match report.group_by {
         GroupBy::Command | GroupBy::Arguments | GroupBy::Subcommand => {
-            format!("for {} x {label}", units::count(largest.sums.count))
+            format!("{} x {label}", units::count(largest.sums.count))
         }
         GroupBy::Parent | GroupBy::Line | GroupBy::Caller => {
             let launches = units::counted(largest.sums.count, "launch", "launches");
-            format!("for {launches} by {label}")
+            format!("{launches} by {label}")
         }
     };
-    Some(format!(", the largest part of that ({part}) {cause}"))
+    Some(format!("; the largest part, {part}, is for {cause}"))
 }

@@ -209,10 +209,7 @@ fn a_saving_has_the_same_share_in_every_output_and_the_wall_its_name() {
     assert!(output.contains(&share), "{output}");
     let output = joined(&table::render(&found, &table::Options::default()));
     assert!(output.contains(&share), "{output}");
-    assert!(
-        output.contains(&format!("of the {base} that the command takes without recording")),
-        "{output}"
-    );
+    assert!(output.contains(&format!("of the {base} without recording")), "{output}");
     let parsed: Value = serde_json::from_str(&advice::json(&found)).unwrap();
     assert_eq!(parsed["unrecorded_ns"].as_u64(), Some(prediction.unrecorded.0));
 }
