@@ -16,6 +16,8 @@ const MAX_NAMED: usize = 5;
 pub struct Culprit {
     /// The program that it launches most.
     pub command: Vec<u8>,
+    /// Number of other programs that it launches.
+    pub others: u64,
     /// The line. `None` if it is unknown.
     pub place: Option<Place>,
     /// What counts: launches, failed execs, or nanoseconds on the critical path. The median over the runs.
@@ -38,6 +40,7 @@ impl Line<'_> {
         let most = self.programs.iter().max_by_key(|(_, count)| **count);
         Culprit {
             command: most.map(|(program, _)| program.to_vec()).unwrap_or_default(),
+            others: (self.programs.len() as u64).saturating_sub(1),
             place: place.cloned(),
             count: Count::of(self.counts).median,
             advice: None,
@@ -64,7 +67,9 @@ impl Suspects<'_> {
                 let line = lines.entry((&key.place, unknown)).or_default();
                 line.counts.resize(self.runs.len(), 0);
                 line.counts[number] += of(sums);
-                *line.programs.entry(program).or_default() += of(sums);
+                if of(sums) > 0 {
+                    *line.programs.entry(program).or_default() += of(sums);
+                }
             }
         }
         let lines = lines.into_iter();

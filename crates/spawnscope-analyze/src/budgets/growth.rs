@@ -103,6 +103,7 @@ fn grown_rows(diff: &Diff, is_meant: impl Fn(&&Row) -> bool, of: OfRow) -> Vec<C
     rows.sort_by_key(|row| std::cmp::Reverse(of(row).difference()));
     let culprit = |row: &&Row| Culprit {
         command: row.command.clone(),
+        others: 0,
         place: row.place().cloned(),
         count: of(row).difference().unsigned_abs(),
         advice: None,

@@ -149,35 +149,36 @@ fn limit(budget: &Budget) -> String {
     }
 }
 
-/// Says which launches exceed the budget: `dirname x 10 at relocate.sh:5`.
+/// Says which launches exceed the budget: `dirname: 10 launches at relocate.sh:5`.
 fn blame(culprit: &Culprit, budget: &Budget) -> String {
-    let at = culprit
-        .place
-        .as_ref()
-        .map(|place| format!(" at {}", text::escape(&place.label())));
-    let at = at.unwrap_or_default();
-    let command = text::escape(&culprit.command);
-    match budget {
+    let count = culprit.count;
+    let what = match budget {
         Budget::CriticalTax(_) | Budget::Wall(_) | Budget::Growth(Grown::Wall, _) => {
-            format!("{command}: {} of critical tax{at}", units::time(Nanos(culprit.count)))
+            format!("{} of critical tax", units::time(Nanos(count)))
         }
-        Budget::FailedExecs(_) => {
-            format!(
-                "{command}: {}{at}",
-                units::counted(culprit.count, "failed exec", "failed execs")
-            )
-        }
+        Budget::FailedExecs(_) => units::counted(count, "failed exec", "failed execs"),
         Budget::Growth(Grown::FailedExecs, _) => {
-            format!(
-                "{command}: {} more{at}",
-                units::counted(culprit.count, "failed exec", "failed execs")
-            )
+            format!("{} more", units::counted(count, "failed exec", "failed execs"))
         }
-        Budget::Growth(..) => format!(
-            "{command}: {} more{at}",
-            units::counted(culprit.count, "launch", "launches")
+        Budget::Growth(..) => format!("{} more", units::counted(count, "launch", "launches")),
+        Budget::ForksWithoutExec(_) => units::counted(count, "fork", "forks"),
+        _ => units::counted(count, "launch", "launches"),
+    };
+    let place = culprit.place.as_ref();
+    let at = place
+        .map(|place| format!(" at {}", text::escape(&place.label())))
+        .unwrap_or_default();
+    format!("{}: {what}{at}", programs(culprit))
+}
+
+/// Formats `wc`, or `wc and 2 other programs`.
+fn programs(culprit: &Culprit) -> String {
+    let command = text::escape(&culprit.command);
+    match culprit.others {
+        0 => command,
+        others => format!(
+            "{command} and {}",
+            units::counted(others, "other program", "other programs")
         ),
-        Budget::ForksWithoutExec(_) => format!("{command}: {}{at}", units::counted(culprit.count, "fork", "forks")),
-        _ => format!("{command}: {}{at}", units::counted(culprit.count, "launch", "launches")),
     }
 }
