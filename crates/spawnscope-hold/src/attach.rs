@@ -139,14 +139,15 @@ impl Tool {
         }
     }
 
-    /// Whether one of its processes has had perf events open while asleep for long enough to have finished its setup. Searching the
-    /// processes is slow, so it is not done on every call.
+    /// Whether one of its processes has had perf events open for long enough to have finished its setup, while it waited for files as perf
+    /// does when the events are enabled. Searching the processes is slow, so it is not done on every call.
     fn watches(&mut self) -> bool {
         if self.searched.elapsed() > LOOK {
             self.searched = Instant::now();
             let is_asleep = |pid: Pid| Status::of(pid).is_some_and(|status| status.is_asleep());
+            let waits = |pid: Pid| is_asleep(pid) && procfs::waits_for_files(pid).unwrap_or(true);
             let mut tree = procfs::tree(self.pid).into_iter();
-            let does = tree.any(|pid| procfs::has_perf_events(pid) && is_asleep(pid));
+            let does = tree.any(|pid| procfs::has_perf_events(pid) && waits(pid));
             self.watching_since = self.watching_since.or(Some(self.searched)).filter(|_| does);
         }
         self.watching_since.is_some_and(|since| since.elapsed() > SETTLED)

@@ -148,6 +148,28 @@ pub fn has_perf_events(pid: Pid) -> bool {
     names.any(|name| name.as_os_str() == "anon_inode:[perf_event]")
 }
 
+/// Whether the first thread of a process waits in a call that waits for files. `None` without the right to know.
+#[must_use]
+pub fn waits_for_files(pid: Pid) -> Option<bool> {
+    let text = fs::read_to_string(format!("/proc/{}/syscall", pid.0)).ok()?;
+    // `running`, or the number of the call and its arguments.
+    let number = text.split(' ').next().and_then(|number| number.parse::<i64>().ok());
+    Some(number.is_some_and(|number| FILE_WAITS.contains(&number)))
+}
+
+/// System calls that wait for files.
+#[cfg(target_arch = "x86_64")]
+const FILE_WAITS: [i64; 6] = [
+    libc::SYS_poll,
+    libc::SYS_ppoll,
+    libc::SYS_select,
+    libc::SYS_pselect6,
+    libc::SYS_epoll_wait,
+    libc::SYS_epoll_pwait,
+];
+#[cfg(not(target_arch = "x86_64"))]
+const FILE_WAITS: [i64; 3] = [libc::SYS_ppoll, libc::SYS_pselect6, libc::SYS_epoll_pwait];
+
 /// Yama's ptrace_scope, if Yama is active.
 #[must_use]
 pub fn yama_scope() -> Option<u8> {
@@ -161,6 +183,32 @@ mod tests {
 
     fn own() -> Pid {
         Pid(i32::try_from(std::process::id()).unwrap())
+    }
+
+    #[test]
+    fn a_process_in_poll_waits_for_files_and_one_that_sleeps_does_not() {
+        let start = |script: &str| {
+            let mut command = std::process::Command::new("python3");
+            command.args(["-c", script]).spawn().unwrap()
+        };
+        let mut both = [
+            (start("import select; select.poll().poll(20000)"), true),
+            (start("import time; time.sleep(20)"), false),
+        ];
+        for (child, expected) in &mut both {
+            let pid = Pid(i32::try_from(child.id()).unwrap());
+            let until = std::time::Instant::now() + std::time::Duration::from_secs(15);
+            let is_asleep = || Status::of(pid).is_some_and(|status| status.is_asleep());
+            let is_there = || is_asleep() && waits_for_files(pid) == Some(*expected);
+            let mut seen = 0;
+            while seen < 5 && std::time::Instant::now() < until {
+                seen = if is_there() { seen + 1 } else { 0 };
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+            child.kill().unwrap();
+            child.wait().unwrap();
+            assert_eq!(seen, 5, "{expected}");
+        }
     }
 
     #[test]

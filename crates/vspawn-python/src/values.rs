@@ -98,7 +98,8 @@ pub(crate) const GROUPS: Names = Names {
     field: "gr_gid",
 };
 
-/// The id of a user or group, given as a number or by name. An unknown name is a KeyError.
+/// The id of a user or group, given as a number or by name. An unknown name is a KeyError, and as with `subprocess`, an int that no id
+/// can be is an OverflowError.
 pub(crate) fn id(object: &Bound<'_, PyAny>, names: &Names) -> PyResult<u32> {
     let number: i64 = if object.is_instance_of::<PyString>() {
         let module = object.py().import(names.module)?;
@@ -107,13 +108,7 @@ pub(crate) fn id(object: &Bound<'_, PyAny>, names: &Names) -> PyResult<u32> {
             .getattr(names.field)?
             .extract()?
     } else {
-        // As with `subprocess`, an int of any size is only a wrong value.
-        object.extract().map_err(
-            |error: PyErr| match error.is_instance_of::<PyOverflowError>(object.py()) {
-                true => PyValueError::new_err(format!("{object} is not an id of a user or group")),
-                false => error,
-            },
-        )?
+        object.extract()?
     };
     let out_of_range = |_| PyValueError::new_err(format!("{number} is not an id of a user or group"));
     // The kernel interprets the highest id as "no change".
@@ -122,6 +117,14 @@ pub(crate) fn id(object: &Bound<'_, PyAny>, names: &Names) -> PyResult<u32> {
         return Err(PyValueError::new_err(format!("{id} is not an id of a user or group")));
     }
     Ok(id)
+}
+
+/// The id of a further group. There, as with `subprocess`, an int of any size is only a wrong value.
+pub(crate) fn further_group(object: &Bound<'_, PyAny>) -> PyResult<u32> {
+    id(object, &GROUPS).map_err(|error| match error.is_instance_of::<PyOverflowError>(object.py()) {
+        true => PyValueError::new_err(format!("{object} is not an id of a group")),
+        false => error,
+    })
 }
 
 /// When a timeout that starts now ends; None: never. A timeout that does not fit never ends.
