@@ -13,8 +13,8 @@ use super::store::LOCK_PATIENCE;
 
 pub use spawnscope_data::contradictions::{Contradiction, Contradictions};
 pub use spawnscope_data::rows::{
-    ExecRow, FailedExecRow, FrameId, FrameRow, Info, LaunchRow, ObjectRef, ObjectRow, Origin, Recording, SampleRow,
-    Scope, SliceRow, StackId, StackRow, TextId, Texts, ThreadRow, WakerRow,
+    ExecRow, FailedExecRow, FrameId, FrameRow, Info, Label, LaunchRow, ObjectRef, ObjectRow, Origin, Recording,
+    SampleRow, Scope, SliceRow, StackId, StackRow, TextId, Texts, ThreadRow, WakerRow,
 };
 
 /// A recording that is open for reading. It may still be growing: each read returns what is complete at that time.

@@ -16,7 +16,7 @@ use super::super::values::Sqlite;
 use super::RecordingFile;
 use spawnscope_data::contradictions::Contradictions;
 use spawnscope_data::rows::{
-    FrameRow, Info, LaunchRow, ObjectRef, ObjectRow, Recording, SampleRow, SliceRow, StackId, StackRow, Texts,
+    FrameRow, Info, Label, LaunchRow, ObjectRef, ObjectRow, Recording, SampleRow, SliceRow, StackId, StackRow, Texts,
     ThreadRow,
 };
 use spawnscope_data::table::{Row, Table};
@@ -110,12 +110,41 @@ impl<'f> Snapshot<'f> {
         Ok(Stretches::new(tasks, end))
     }
 
+    /// Reads the labels, which are few and short, and adds what the table recording has of the machine.
+    fn labels(&self, recording: &RecordingRow) -> Result<Vec<Label>, RecordError> {
+        let mut labels: Vec<Label> = Vec::new();
+        self.each_unread::<Label>(&Index::default(), |fields| {
+            let label: Label = fields.row()?;
+            if labels.len() == Label::MOST {
+                return Err(fields.bad(format!("more than {} labels", Label::MOST)));
+            }
+            labels.push(Label::new(&label.key, &label.value).map_err(|why| fields.bad(why.to_string()))?);
+            Ok(())
+        })?;
+        let machine = [
+            ("host", &recording.hostname),
+            ("kernel", &recording.kernel),
+            ("arch", &recording.arch),
+        ];
+        for (key, value) in machine {
+            let is_given = labels.iter().any(|label| label.key == key);
+            labels.extend(
+                Label::new(key, value)
+                    .ok()
+                    .filter(|label| !is_given && !label.value.is_empty()),
+            );
+        }
+        labels.sort_unstable();
+        Ok(labels)
+    }
+
     fn info(&self) -> Result<Info, RecordError> {
         let no_texts = Index::default();
         let mut rows: Vec<RecordingRow> = self.rows(&no_texts)?;
         let only = rows.pop().filter(|_| rows.is_empty());
         let row = only.ok_or_else(|| self.corrupt("table recording does not have exactly one row"))?;
         Ok(Info {
+            labels: self.labels(&row)?,
             version: row.version,
             collector: row.collector,
             scope: row.scope,

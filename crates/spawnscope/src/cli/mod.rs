@@ -18,6 +18,7 @@ mod html;
 mod identity;
 mod input;
 mod interrupts;
+mod labels;
 mod living;
 mod manual;
 mod metrics;

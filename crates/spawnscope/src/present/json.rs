@@ -48,6 +48,7 @@ fn value(report: &Report) -> Value {
         "wall_ns": report.wall.0,
         "cpus": report.cpus,
         "allowed_cpus": report.allowed_cpus,
+        "labels": report.labels.iter().map(|label| (label.key.clone(), json!(label.value))).collect::<Map<_, _>>(),
         "collector": report.collector,
         "ended": report.ended,
         "exit": report.exit.and_then(ExitObject::of),

@@ -117,6 +117,7 @@ pub fn render(report: &Report, options: &Options<'_>) -> String {
     findings::path_searches(&mut page, report);
     findings::failures(&mut page, report);
     findings::drifts(&mut page, report);
+    findings::labels(&mut page, report);
     findings::reservations(&mut page, report);
     page.finish()
 }
