@@ -118,7 +118,9 @@ impl<'f> Snapshot<'f> {
             if labels.len() == Label::MOST {
                 return Err(fields.bad(format!("more than {} labels", Label::MOST)));
             }
-            labels.push(Label::new(&label.key, &label.value).map_err(|why| fields.bad(why.to_string()))?);
+            labels.push(
+                Label::new(&label.key, &label.value).map_err(|why| fields.bad(format!("what no label has: {why}")))?,
+            );
             Ok(())
         })?;
         let machine = [

@@ -325,6 +325,23 @@ fn every_earlier_version_is_read() {
 }
 
 #[test]
+fn labels_are_read_with_those_of_the_machine_and_without_secrets() {
+    let (_folder, path) = recording(1);
+    let read = || -> Vec<(String, String)> {
+        let labels = read_all(&path).unwrap().info.labels;
+        labels.into_iter().map(|label| (label.key, label.value)).collect()
+    };
+    let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+    let machine = [pair("arch", "x86_64"), pair("host", "here"), pair("kernel", "6.18.0")];
+    assert_eq!(read()[..3], machine);
+    assert_eq!(read()[3..], [pair("url", "https://ci:***@example.org/7")]);
+    change(&path, "INSERT INTO label VALUES ('host', 'given')");
+    assert_eq!(read()[1], pair("host", "given"), "a label of the user is stronger");
+    downgrade(&path, 9);
+    assert_eq!(read(), machine, "older recordings have no table of labels");
+}
+
+#[test]
 fn a_table_that_is_not_there_is_damage() {
     for sql in [
         "DROP TABLE exec",
