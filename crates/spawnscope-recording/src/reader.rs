@@ -51,6 +51,23 @@ impl RecordingFile {
         })
     }
 
+    /// Reads what was recorded, without its rows.
+    ///
+    /// # Errors
+    /// As for `read`.
+    pub fn info(&self) -> Result<Info, RecordError> {
+        Snapshot::of(self)?.info()
+    }
+
+    /// Returns the name of each table, its number of rows and its checksum: equal contents have equal sums, wherever SQLite keeps them.
+    /// They are computed if the recording has none.
+    ///
+    /// # Errors
+    /// As for `read`.
+    pub fn sums(&self) -> Result<Vec<(String, u64, u64)>, RecordError> {
+        Snapshot::of(self)?.contents()
+    }
+
     /// Reads everything except slices, samples and threads, as of one instant.
     ///
     /// # Errors

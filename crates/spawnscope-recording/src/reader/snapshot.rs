@@ -43,7 +43,9 @@ impl<'f> Snapshot<'f> {
             sums: HashMap::new(),
         };
         let sums: Vec<ChecksumRow> = snapshot.rows(&Index::default())?;
-        let is_complete = sums.len() == TABLES.len() - 1;
+        let of_version = TABLES.iter().filter(|table| table.since() <= file.opened.version);
+        // The table of sums has none of itself.
+        let is_complete = sums.len() + 1 == of_version.count();
         let by_name = |ChecksumRow { name, rows, sum }| (name, TableSum { rows, sum });
         snapshot.sums = sums.into_iter().map(by_name).collect();
         if is_complete || snapshot.sums.is_empty() {
@@ -140,7 +142,42 @@ impl<'f> Snapshot<'f> {
         Ok(labels)
     }
 
-    fn info(&self) -> Result<Info, RecordError> {
+    /// Returns the sums of all tables, sorted by name.
+    pub(super) fn contents(&self) -> Result<Vec<(String, u64, u64)>, RecordError> {
+        let of_version = TABLES.iter().filter(|table| table.since() <= self.file.opened.version);
+        let mut contents = Vec::new();
+        for table in of_version.filter(|table| table.name != tables::of::<ChecksumRow>().name) {
+            let sum = match self.sums.get(table.name) {
+                Some(sum) => *sum,
+                None => self.sum(table)?,
+            };
+            contents.push((table.name.to_owned(), sum.rows, sum.sum));
+        }
+        contents.sort_unstable();
+        Ok(contents)
+    }
+
+    /// Computes the sum of a table.
+    fn sum(&self, table: &Table) -> Result<TableSum, RecordError> {
+        let failed = |source| RecordError::unreadable(&self.file.path, source);
+        let version = self.file.opened.version;
+        let mut statement = self
+            .transaction
+            .prepare(&tables::select(table, version))
+            .map_err(failed)?;
+        let known = table.columns.iter().filter(|column| column.since <= version).count();
+        let mut rows = statement.raw_query();
+        let (mut sum, mut hasher, mut before) = (TableSum::default(), RowHasher::default(), None);
+        while let Some(row) = rows.next().map_err(failed)? {
+            let rowid = self.check_order(table, before, row.get(0).map_err(failed)?)?;
+            before = Some(rowid);
+            let values: rusqlite::Result<Vec<ValueRef<'_>>> = (1..=known).map(|column| row.get_ref(column)).collect();
+            sum.add(hasher.hash(rowid, &values.map_err(failed)?));
+        }
+        Ok(sum)
+    }
+
+    pub(super) fn info(&self) -> Result<Info, RecordError> {
         let no_texts = Index::default();
         let mut rows: Vec<RecordingRow> = self.rows(&no_texts)?;
         let only = rows.pop().filter(|_| rows.is_empty());

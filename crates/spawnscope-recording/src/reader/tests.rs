@@ -61,12 +61,16 @@ fn read_after(sql: &str) -> Result<Recording, RecordError> {
     read_all(&path)
 }
 
+/// The first version with labels, which added a table and no column of another.
+const LABELS_SINCE: i32 = 10;
+
 /// Turns a recording into one of an earlier version: without the tables and columns added later.
 fn downgrade(path: &Path, to: i32) {
     let connection = Connection::open(path).unwrap();
     for table in TABLES {
         if table.since() > to {
-            connection.execute_batch(&format!("DROP TABLE {}", table.name)).unwrap();
+            let sql = format!("DELETE FROM checksum WHERE name = '{0}'; DROP TABLE {0}", table.name);
+            connection.execute_batch(&sql).unwrap();
             continue;
         }
         for column in table.columns.iter().filter(|column| column.since > to) {
@@ -74,10 +78,11 @@ fn downgrade(path: &Path, to: i32) {
             connection.execute_batch(&sql).unwrap();
         }
     }
+    let mut columns = TABLES.iter().flat_map(|table| table.columns);
     let has_checksums = TABLES
         .iter()
         .any(|table| table.name == "checksum" && table.since() <= to);
-    if has_checksums {
+    if has_checksums && columns.any(|column| column.since > to && column.since < LABELS_SINCE) {
         // They are of rows with the columns that were dropped.
         connection.execute_batch("DELETE FROM checksum").unwrap();
     }
@@ -311,6 +316,28 @@ fn version_2_is_read_without_objects() {
     assert_eq!(slices[1].waker, Some(WakerRow::Task(TaskId(ROOT.0))));
     let recording = file.read().unwrap();
     assert_eq!((recording.launches.len(), recording.objects.len()), (3, 0));
+}
+
+#[test]
+fn checksums_of_an_earlier_version_are_compared() {
+    let (_folder, path) = recording(3);
+    downgrade(&path, LABELS_SINCE - 1);
+    let sums = || -> i64 {
+        let connection = Connection::open(&path).unwrap();
+        connection
+            .query_row("SELECT count(*) FROM checksum", [], |row| row.get(0))
+            .unwrap()
+    };
+    assert_eq!(sums(), 14);
+    read_all(&path).unwrap();
+    let connection = Connection::open(&path).unwrap();
+    connection.execute_batch("UPDATE launch SET pid = pid + 1").unwrap();
+    assert!(
+        read_all(&path)
+            .unwrap_err()
+            .to_string()
+            .contains("do not match their checksum")
+    );
 }
 
 #[test]

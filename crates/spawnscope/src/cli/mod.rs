@@ -7,6 +7,8 @@ mod args;
 mod bench;
 mod check;
 mod collectors;
+#[cfg(feature = "parquet")]
+mod dataset;
 mod diff;
 mod doctor;
 mod exit;
