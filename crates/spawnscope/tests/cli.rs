@@ -286,7 +286,7 @@ fn a_bad_label_is_refused_before_the_command_starts() {
         assert!(!started.exists() && !output.exists(), "{labels:?}");
         message
     };
-    assert!(refused(&["commit"]).contains("write it as KEY=VALUE"));
+    assert!(refused(&["commit"]).contains("write it as NAME=VALUE"));
     assert!(refused(&["my key=x"]).contains("only letters, digits"));
     assert!(refused(&[&format!("k={}", "x".repeat(1_025))]).contains("longer than 1024 bytes"));
     assert!(refused(&["a=1", "a=2"]).contains("--label a is given twice"));
@@ -302,7 +302,7 @@ fn labels_are_shown_escaped_and_within_the_width() {
     let path = sample.path();
     let path = path.to_str().unwrap();
     let report = stdout(&["report", "--full", path]);
-    let labels = report.split_once("labels\n").unwrap().1;
+    let labels = report.split_once("Labels\n").unwrap().1;
     assert!(labels.contains("job"), "{report}");
     assert!(!report.contains('\u{1b}'), "{report}");
     assert!(report.lines().all(|line| line.chars().count() <= 80), "{report}");

@@ -325,7 +325,7 @@ Examples:
   spawnscope export --format perfetto -o trace.pftrace
   spawnscope export --format chrome -o trace.json
   spawnscope export --format otlp -o trace.json    for a collector
-  spawnscope export --format parquet -o fleet/ ci.db    adds it to a dataset
+  spawnscope export --format parquet -o fleet/ ci.db
 
 Open Perfetto traces at https://ui.perfetto.dev. An OTLP trace belongs to the
 trace of TRACEPARENT if that is set, and to the service OTEL_SERVICE_NAME.";

@@ -42,7 +42,7 @@ pub(super) fn labels(page: &mut Page, report: &Report) {
     let Some(widest) = report.labels.iter().map(|label| label.key.len()).max() else {
         return;
     };
-    page.heading("labels");
+    page.heading("Labels");
     for label in &report.labels {
         let key = plain(format!("  {:<widest$}  ", label.key));
         page.hanging([key], PLAIN, &text::escape(label.value.as_bytes()));

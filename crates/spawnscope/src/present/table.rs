@@ -8,6 +8,7 @@ use super::page::{Page, plain, styled};
 use super::palette::{self, PLAIN, QUIET, TITLE, WARNING};
 use super::verdict::verdict;
 use super::{advice, callers, critical, episodes, findings, json, summary, text, units, waited, words};
+use crate::analyze::build_labels::BuildLabel;
 use crate::analyze::groups::Group;
 use crate::analyze::phases::Phase;
 use crate::analyze::report::{GroupBy, Report};
@@ -294,6 +295,9 @@ fn groups(page: &mut Page, report: &Report, options: &Options<'_>) {
         GroupBy::Parent => ("Launches by parent program", "parent"),
         GroupBy::Line => ("Launches by script line", ""),
         GroupBy::Caller => ("Launches by function", ""),
+        GroupBy::Label(BuildLabel::Target) => ("Launches by target", "target"),
+        GroupBy::Label(BuildLabel::Crate) => ("Launches by crate", "crate"),
+        GroupBy::Label(BuildLabel::Directory) => ("Launches by directory of make", "directory"),
     };
     page.heading(heading);
     let shown = options.top.unwrap_or(report.groups.len()).min(report.groups.len());

@@ -185,6 +185,10 @@ fn largest_cause(report: &Report) -> Option<String> {
         GroupBy::Command | GroupBy::Arguments | GroupBy::Subcommand => {
             format!("for {} x {label}", units::count(largest.sums.count))
         }
+        GroupBy::Label(_) => {
+            let launches = units::counted(largest.sums.count, "launch", "launches");
+            format!("for {launches} of {label}")
+        }
         GroupBy::Parent | GroupBy::Line | GroupBy::Caller => {
             let launches = units::counted(largest.sums.count, "launch", "launches");
             format!("for {launches} by {label}")

@@ -47,7 +47,7 @@ pub struct RecordArguments {
     #[arg(long, value_name = "KIB", value_hint = ValueHint::Other, value_parser = clap::value_parser!(u32).range(4..=1024 * 1024))]
     pub buffer: Option<u32>,
     /// Store a label, for example of the run or the machine; repeatable. Commit, branch, job, run and attempt of a CI service are stored by themselves
-    #[arg(long = "label", value_name = "KEY=VALUE", value_hint = ValueHint::Other, value_parser = labels::parse)]
+    #[arg(long = "label", value_name = "NAME=VALUE", value_hint = ValueHint::Other, value_parser = labels::parse)]
     pub labels: Vec<Label>,
     /// Do not look up the script lines that request launches
     #[arg(long)]

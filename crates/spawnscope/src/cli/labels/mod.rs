@@ -14,14 +14,14 @@ use crate::record::reader::Label;
 /// Maximum number of labels that can be given. The rest of `Label::MOST` is for those that are found.
 const MOST_GIVEN: usize = 32;
 
-/// Parses `KEY=VALUE`.
+/// Parses `NAME=VALUE`.
 ///
 /// # Errors
 /// When the text has no `=`, or one side breaks a limit.
 pub fn parse(text: &str) -> Result<Label, String> {
     let (key, value) = text
         .split_once('=')
-        .ok_or_else(|| "write it as KEY=VALUE, such as commit=4f2a91c".to_owned())?;
+        .ok_or_else(|| "write it as NAME=VALUE, such as commit=4f2a91c".to_owned())?;
     Label::new(key, value).map_err(|why| why.to_string())
 }
 
@@ -111,7 +111,7 @@ mod tests {
     fn a_value_may_contain_an_equals_sign() {
         assert_eq!(parse("flags=-O2 -g=3"), Ok(label("flags", "-O2 -g=3")));
         assert_eq!(parse("empty="), Ok(label("empty", "")));
-        assert!(parse("commit").unwrap_err().contains("KEY=VALUE"));
+        assert!(parse("commit").unwrap_err().contains("NAME=VALUE"));
         assert!(parse("my key=x").unwrap_err().contains("only letters"));
     }
 
