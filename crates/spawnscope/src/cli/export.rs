@@ -11,6 +11,8 @@ use super::args::{ExportArguments, ExportFormat};
 use super::dataset::Place;
 use super::output;
 use super::output_file::OutputFile;
+#[cfg(feature = "parquet")]
+use crate::analyze::build_labels::{BuildLabel, BuildLabels};
 use crate::analyze::critical_path::stretches;
 use crate::analyze::replay::Parameters;
 #[cfg(feature = "parquet")]
@@ -111,6 +113,7 @@ fn dataset(arguments: &ExportArguments) -> Result<()> {
             report: &report,
             path: path.as_ref(),
             waits: &waits,
+            labels: &BuildLabel::ALL.map(|label| BuildLabels::find(forest, label)),
         }))
     })
 }

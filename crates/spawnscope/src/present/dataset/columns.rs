@@ -8,6 +8,7 @@ use serde_json::{Map, json};
 use super::column::Column;
 use super::column::Get::{Instant, Int, Long, Real, Text, Truth};
 use super::lines::{AdviceLine, CallerLine, ExecLine, LaunchLine, RunLine, Tried, WaitLine};
+use crate::analyze::build_labels::BuildLabel;
 use crate::analyze::launch::Outcome;
 use crate::analyze::phases::Phase;
 use crate::analyze::waits::attribution::{WaitedFor, Who};
@@ -328,6 +329,21 @@ pub(super) fn launches<'a>() -> Vec<Column<LaunchLine<'a>>> {
             "parent_rss_bytes",
             Long(|line| line.launch.parent_rss_bytes.get().map(long)),
             "resident memory of the parent at its creation",
+        ),
+        optional(
+            "target",
+            Text(|line| line.label(BuildLabel::Target)),
+            "label `target`: the file that a compiler, linker or archiver above it makes",
+        ),
+        optional(
+            "crate",
+            Text(|line| line.label(BuildLabel::Crate)),
+            "label `crate`: the crate that cargo builds, runs the build script of, or tests",
+        ),
+        optional(
+            "directory",
+            Text(|line| line.label(BuildLabel::Directory)),
+            "label `directory`: where the make or ninja above it works",
         ),
     ]
 }

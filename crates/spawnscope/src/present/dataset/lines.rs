@@ -1,8 +1,10 @@
 //! The rows of the dataset's tables: views of the findings about one recording.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use crate::analyze::advice::Advice;
+use crate::analyze::build_labels::{BuildLabel, BuildLabels};
 use crate::analyze::callers::{CallSite, Callers, Detail};
 use crate::analyze::launch::{Exec, FailedExec, Launch};
 use crate::analyze::waits::attribution::AttributedWaits;
@@ -24,6 +26,8 @@ pub struct Contents<'a> {
     pub path: Option<&'a CriticalPath>,
     /// Sums of waits.
     pub waits: &'a [AttributedWaits],
+    /// The labels of launches, in the order of `BuildLabel::ALL`.
+    pub labels: &'a [BuildLabels; BuildLabel::ALL.len()],
 }
 
 /// A recording.
@@ -38,6 +42,7 @@ pub(super) struct LaunchLine<'a> {
     /// The number of its call site.
     pub(super) caller: Option<i32>,
     pub(super) path: Option<&'a CriticalPath>,
+    labels: &'a [BuildLabels; BuildLabel::ALL.len()],
 }
 
 /// An exec, or one that failed.
@@ -103,6 +108,7 @@ impl<'a> Lines<'a> {
                 launch,
                 caller: None,
                 path,
+                labels: contents.labels,
             };
             let caller = sites.of(index).map(|site| callers.add(site, &line));
             launches.push(LaunchLine { caller, ..line });
@@ -132,6 +138,12 @@ impl<'a> Lines<'a> {
 }
 
 impl LaunchLine<'_> {
+    /// Returns one of its labels.
+    pub(super) fn label(&self, label: BuildLabel) -> Option<Cow<'_, str>> {
+        let place = BuildLabel::ALL.iter().position(|other| *other == label)?;
+        self.labels[place].of(self.index).map(String::from_utf8_lossy)
+    }
+
     /// Returns its time on the critical path.
     pub(super) fn critical(&self) -> Option<Nanos> {
         Some(self.path?.launches.get(self.index)?.total())
