@@ -13,7 +13,7 @@ pub enum BuildLabel {
     Target,
     /// The crate that cargo builds, runs the build script of, or tests.
     Crate,
-    /// The directory that make or ninja works in.
+    /// The directory that make or ninja works in, below that of the command.
     Directory,
 }
 
@@ -31,13 +31,13 @@ impl BuildLabel {
         }
     }
 
-    /// Returns the label of a launch by itself.
-    fn of(self, launch: &Launch<'_>) -> Option<Vec<u8>> {
+    /// Returns the label of a launch by itself. `top` is the directory of the command.
+    fn of(self, launch: &Launch<'_>, top: Option<&[u8]>) -> Option<Vec<u8>> {
         let exec = launch.execs.last()?;
         match self {
             BuildLabel::Target => target(exec).map(<[u8]>::to_vec),
             BuildLabel::Crate => crate_of(exec),
-            BuildLabel::Directory => directory(exec),
+            BuildLabel::Directory => directory(exec).map(|directory| below(top, directory)),
         }
     }
 
@@ -68,6 +68,8 @@ impl BuildLabels {
             of_launch: vec![None; forest.launches.len()],
         };
         let mut numbers: HashMap<Vec<u8>, u32> = HashMap::new();
+        let command = forest.root.and_then(|root| forest.launches[root].execs.first());
+        let top = command.and_then(Exec::cwd);
         let tops = [forest.roots.as_slice(), &forest.orphans].concat();
         for step in forest.walk(&tops) {
             let inherited = forest.parent(step.index).and_then(|parent| labels.of_launch[parent]);
@@ -75,7 +77,7 @@ impl BuildLabels {
                 labels.of_launch[step.index] = inherited;
                 continue;
             }
-            let own = label.of(&forest.launches[step.index]);
+            let own = label.of(&forest.launches[step.index], top);
             let number = own.map(|value| {
                 *numbers.entry(value).or_insert_with_key(|value| {
                     labels.values.push(value.clone());
@@ -192,6 +194,15 @@ fn without_hash(name: &[u8]) -> Option<&[u8]> {
     let (name, hash) = name.split_at_checked(name.len().checked_sub(17)?)?;
     let is_hash = hash[0] == b'-' && hash[1..].iter().all(u8::is_ascii_hexdigit);
     (is_hash && !name.is_empty()).then_some(name)
+}
+
+/// Shortens a directory below `top`. Checkouts are in different places on different machines.
+fn below(top: Option<&[u8]>, directory: Vec<u8>) -> Vec<u8> {
+    match top.and_then(|top| directory.strip_prefix(top)) {
+        Some([]) => b".".to_vec(),
+        Some([b'/', rest @ ..]) => rest.to_vec(),
+        _ => directory,
+    }
 }
 
 /// The working directory of make or ninja, behind their `-C`.

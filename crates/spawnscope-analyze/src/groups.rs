@@ -74,7 +74,7 @@ enum Key<'a> {
     Subcommand(Command<'a>, &'a [u8]),
     CallSite(u32),
     /// A label, if the launch has it.
-    Label(BuildLabel, Option<&'a [u8]>),
+    Label(Option<&'a [u8]>),
     /// The program of the parent, for launches without a known call site.
     UnknownCallSite(Command<'a>),
 }
@@ -130,7 +130,7 @@ pub fn groups(forest: &Forest<'_>, path: Option<&CriticalPath>, group_by: GroupB
 
 fn key_of<'a>(launch: &Launch<'a>, call_site: Option<u32>, value: Option<&'a [u8]>, group_by: GroupBy) -> Key<'a> {
     match (group_by, call_site) {
-        (GroupBy::Label(label), _) => Key::Label(label, value),
+        (GroupBy::Label(_), _) => Key::Label(value),
         (GroupBy::Command, _) => Key::Program(*launch.command),
         (GroupBy::Arguments, _) => arguments_of(launch),
         (GroupBy::Subcommand, _) => subcommand(launch),
@@ -182,8 +182,8 @@ fn label(key: Key<'_>, call_site: Option<&CallSite>, group_by: GroupBy) -> Vec<u
         (Key::Program(command), None) => command.label(),
         (Key::Subcommand(command, word), None) => subcommands::label(command.name, word),
         (Key::Arguments(argv, is_cut), None) => argument_list(argv, is_cut),
-        (Key::Label(_, Some(value)), None) => value.to_vec(),
-        (Key::Label(label, None), None) => format!("(no {})", label.name()).into_bytes(),
+        (Key::Label(Some(value)), None) => value.to_vec(),
+        (Key::Label(None), None) => b"-".to_vec(),
         (Key::CallSite(_), None) => Vec::new(),
     }
 }

@@ -110,7 +110,8 @@ fn word(field: &Field) -> Option<&str> {
 
 #[test]
 fn files_are_partitioned_by_date_and_job_and_named_by_the_recording() {
-    let sample = Sample::new(LABELS);
+    let started = "UPDATE recording SET started_unix_ns = 1700000000000000000;";
+    let sample = Sample::new(&format!("{LABELS}{started}"));
     sample.add();
     for table in Table::ALL {
         let path = sample.file(table.name());

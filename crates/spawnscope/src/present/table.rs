@@ -55,6 +55,10 @@ const NAME_WIDTH: usize = 11;
 /// The title of the column of arguments, and its width, which figures give way to.
 const ARGUMENTS: &str = "arguments";
 const ARGUMENTS_WIDTH: usize = 40;
+/// The titles of the columns of labels, which may be paths.
+const TARGET: &str = "target";
+const CRATE: &str = "crate";
+const DIRECTORY: &str = "directory";
 /// The title of the column of subcommands, and its width.
 const SUBCOMMAND: &str = "subcommand";
 const SUBCOMMAND_WIDTH: usize = 24;
@@ -295,9 +299,9 @@ fn groups(page: &mut Page, report: &Report, options: &Options<'_>) {
         GroupBy::Parent => ("Launches by parent program", "parent"),
         GroupBy::Line => ("Launches by script line", ""),
         GroupBy::Caller => ("Launches by function", ""),
-        GroupBy::Label(BuildLabel::Target) => ("Launches by target", "target"),
-        GroupBy::Label(BuildLabel::Crate) => ("Launches by crate", "crate"),
-        GroupBy::Label(BuildLabel::Directory) => ("Launches by directory of make", "directory"),
+        GroupBy::Label(BuildLabel::Target) => ("Launches by target", TARGET),
+        GroupBy::Label(BuildLabel::Crate) => ("Launches by crate", CRATE),
+        GroupBy::Label(BuildLabel::Directory) => ("Launches by directory of make", DIRECTORY),
     };
     page.heading(heading);
     let shown = options.top.unwrap_or(report.groups.len()).min(report.groups.len());
@@ -321,7 +325,7 @@ pub(super) fn table(page: &mut Page, groups: &[Group], column: &str) {
     }
     let names: Vec<String> = groups.iter().map(|group| text::escape(&group.label)).collect();
     let least_name = match column {
-        ARGUMENTS => ARGUMENTS_WIDTH.min(text::widest(&names, column)),
+        ARGUMENTS | TARGET | CRATE | DIRECTORY => ARGUMENTS_WIDTH.min(text::widest(&names, column)),
         SUBCOMMAND => SUBCOMMAND_WIDTH.min(text::widest(&names, column)),
         _ => NAME_WIDTH,
     };

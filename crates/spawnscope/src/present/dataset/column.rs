@@ -32,7 +32,7 @@ pub(super) enum Get<R> {
     Truth(fn(&R) -> Option<bool>),
     /// UTF-8.
     Text(for<'r> fn(&'r R) -> Option<Cow<'r, str>>),
-    /// Nanoseconds since 1970-01-01 UTC.
+    /// Microseconds since 1970-01-01 UTC; Spark reads no finer instants.
     Instant(fn(&R) -> Option<i64>),
 }
 
@@ -89,7 +89,7 @@ impl<R> Column<R> {
     fn schema(&self) -> Result<Type> {
         let logical = match self.get {
             Get::Text(_) => Some(LogicalType::String),
-            Get::Instant(_) => Some(LogicalType::timestamp(true, TimeUnit::NANOS)),
+            Get::Instant(_) => Some(LogicalType::timestamp(true, TimeUnit::MICROS)),
             _ => None,
         };
         let repetition = if self.is_optional {

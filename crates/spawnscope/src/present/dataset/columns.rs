@@ -61,7 +61,7 @@ pub(super) fn runs<'a>() -> Vec<Column<RunLine<'a>>> {
         required("run", Text(|line| Some(line.0.run.into())), RUN),
         required(
             "started",
-            Instant(|line| Some(line.0.forest.started_unix_ns)),
+            Instant(|line| Some(line.0.forest.started_unix_ns.div_euclid(1_000))),
             "when the recording began, UTC",
         ),
         optional("commit", Text(|line| label(line.0.report, "commit")), "label `commit`"),
@@ -343,7 +343,7 @@ pub(super) fn launches<'a>() -> Vec<Column<LaunchLine<'a>>> {
         optional(
             "directory",
             Text(|line| line.label(BuildLabel::Directory)),
-            "label `directory`: where the make or ninja above it works",
+            "label `directory`: where the make or ninja above it works, relative to the directory of the command",
         ),
     ]
 }
