@@ -33,6 +33,8 @@ def parse():
     parser.add_argument("--dry-run", action="store_true", help="do not store the results")
     options = parser.parse_args()
     options.binary = str(Path(options.binary).resolve())
+    # What large_recording asks for.
+    options.collector, options.record_flag = "auto", []
     return options
 
 

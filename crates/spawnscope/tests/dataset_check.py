@@ -31,7 +31,7 @@ def by_pyarrow(root):
 
 def by_duckdb(root):
     read = lambda name: f"read_parquet('{root}/{name}/**/*.parquet', hive_partitioning = true, hive_types_autocast = false)"
-    rows = {name: duckdb.sql(f"SELECT count(*) FROM {read(name)}").fetchone()[0] for name in TABLES}
+    rows = {name: duckdb.sql(f"SELECT count(*) FROM {read(name)}").fetchall()[0][0] for name in TABLES}
     tax = " + ".join(f"coalesce({phase}, 0)" for phase in TAX)
     runs = duckdb.sql(f"""
         SELECT job, date, year(started), count(*), CAST(sum({tax}) AS BIGINT)
