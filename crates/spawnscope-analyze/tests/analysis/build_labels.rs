@@ -47,7 +47,7 @@ fn a_target_is_what_the_outermost_compiler_makes() {
 fn a_crate_is_named_with_what_of_it_is_built() {
     let hash = "0123456789abcdef";
     let lines = [
-        format!("/x/rustc --crate-name serde --edition=2021 src/lib.rs --crate-type lib --out-dir /t/deps"),
+        "/x/rustc --crate-name serde --edition=2021 src/lib.rs --crate-type lib --out-dir /t/deps".to_owned(),
         format!(
             "/x/rustc --crate-name build_script_build build.rs --crate-type bin --out-dir /t/build/zstd-sys-{hash}"
         ),
