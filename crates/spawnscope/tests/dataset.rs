@@ -8,6 +8,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::thread;
+use std::time::Duration;
 
 use parquet::basic::{LogicalType, Repetition, Type};
 use parquet::file::reader::{FileReader, SerializedFileReader};
@@ -245,6 +247,39 @@ fn a_crash_leaves_no_half_file_and_adding_again_completes() {
     fs::remove_file(left).unwrap();
     assert_eq!(files(&sample.dataset()), whole);
     assert_eq!(sample.rows("runs").len(), 1);
+}
+
+#[test]
+fn a_killed_writer_leaves_whole_files_only() {
+    let sample = Sample::new("");
+    // From before the first table to after the last.
+    for milliseconds in 0..40 {
+        let mut writer = sample.command().spawn().unwrap();
+        thread::sleep(Duration::from_millis(milliseconds * 4));
+        writer.kill().unwrap();
+        writer.wait().unwrap();
+        if !sample.dataset().exists() {
+            continue;
+        }
+        for file in files(&sample.dataset()) {
+            let name = file.file_name().unwrap().to_str().unwrap();
+            if name.starts_with('.') {
+                fs::remove_file(file).unwrap();
+            } else {
+                assert!(rows(&file).iter().all(|row| word(&row["run"]).is_some()), "{file:?}");
+            }
+        }
+        if sample.dataset().join("runs").exists() && !files(&sample.dataset().join("runs")).is_empty() {
+            assert_eq!(
+                files(&sample.dataset()).len(),
+                Table::ALL.len(),
+                "the row in runs is the last"
+            );
+            fs::remove_dir_all(sample.dataset()).unwrap();
+        }
+    }
+    sample.add();
+    assert_eq!(sample.rows("launches").len(), 21);
 }
 
 #[test]
