@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
+use crate::build_labels::{BuildLabel, BuildLabels};
 use crate::callers::{CallSite, CallerCounts, Callers, Detail};
 use crate::critical_path::{Charges, CriticalPath};
 use crate::launch::{Command, Launch};
@@ -28,6 +29,8 @@ pub enum GroupBy {
     Line,
     /// Launches from one function.
     Caller,
+    /// Launches for one part of a build.
+    Label(BuildLabel),
 }
 
 /// A group of launches.
@@ -70,6 +73,8 @@ enum Key<'a> {
     /// A program and its subcommand.
     Subcommand(Command<'a>, &'a [u8]),
     CallSite(u32),
+    /// A label, if the launch has it.
+    Label(Option<&'a [u8]>),
     /// The program of the parent, for launches without a known call site.
     UnknownCallSite(Command<'a>),
 }
@@ -82,12 +87,17 @@ pub fn groups(forest: &Forest<'_>, path: Option<&CriticalPath>, group_by: GroupB
         GroupBy::Caller => Some(Callers::find(forest, Detail::Function)),
         _ => None,
     };
+    let labels = match group_by {
+        GroupBy::Label(label) => Some(BuildLabels::find(forest, label)),
+        _ => None,
+    };
     let call_sites = functions.as_ref().unwrap_or(&lines);
     let mut numbers: HashMap<Key<'_>, usize> = HashMap::new();
     let mut members: Vec<(Key<'_>, Vec<u32>)> = Vec::new();
     let mut group_of: Vec<Option<usize>> = vec![None; forest.launches.len()];
     for (index, launch) in forest.launches.iter().enumerate().filter(|(_, each)| each.is_launch()) {
-        let key = key_of(launch, call_sites.number_of(index), group_by);
+        let value = labels.as_ref().and_then(|labels| labels.of(index));
+        let key = key_of(launch, call_sites.number_of(index), value, group_by);
         let number = *numbers.entry(key).or_insert(members.len());
         if number == members.len() {
             members.push((key, Vec::new()));
@@ -99,7 +109,9 @@ pub fn groups(forest: &Forest<'_>, path: Option<&CriticalPath>, group_by: GroupB
     let group = |((key, launches), inclusive): (&(Key<'_>, Vec<u32>), Inclusive)| {
         let call_site = match key {
             Key::CallSite(number) => Some(call_sites.call_site(*number).clone()),
-            Key::Program(_) | Key::Arguments(..) | Key::Subcommand(..) | Key::UnknownCallSite(_) => None,
+            Key::Program(_) | Key::Arguments(..) | Key::Subcommand(..) | Key::Label(..) | Key::UnknownCallSite(_) => {
+                None
+            }
         };
         Group {
             label: label(*key, call_site.as_ref(), group_by),
@@ -116,8 +128,9 @@ pub fn groups(forest: &Forest<'_>, path: Option<&CriticalPath>, group_by: GroupB
     groups
 }
 
-fn key_of<'a>(launch: &Launch<'a>, call_site: Option<u32>, group_by: GroupBy) -> Key<'a> {
+fn key_of<'a>(launch: &Launch<'a>, call_site: Option<u32>, value: Option<&'a [u8]>, group_by: GroupBy) -> Key<'a> {
     match (group_by, call_site) {
+        (GroupBy::Label(_), _) => Key::Label(value),
         (GroupBy::Command, _) => Key::Program(*launch.command),
         (GroupBy::Arguments, _) => arguments_of(launch),
         (GroupBy::Subcommand, _) => subcommand(launch),
@@ -169,15 +182,17 @@ fn label(key: Key<'_>, call_site: Option<&CallSite>, group_by: GroupBy) -> Vec<u
         (Key::Program(command), None) => command.label(),
         (Key::Subcommand(command, word), None) => subcommands::label(command.name, word),
         (Key::Arguments(argv, is_cut), None) => argument_list(argv, is_cut),
+        (Key::Label(Some(value)), None) => value.to_vec(),
+        (Key::Label(None), None) => b"-".to_vec(),
         (Key::CallSite(_), None) => Vec::new(),
     }
 }
 
-/// Returns the label of the group that a launch is in.
+/// Returns the label of the group that a launch is in. Labels of a build are unknown here.
 #[must_use]
 pub fn label_of(launch: &Launch<'_>, call_site: Option<&CallSite>, group_by: GroupBy) -> Vec<u8> {
     // The number of the call site only distinguishes groups.
-    let key = key_of(launch, call_site.map(|_| 0), group_by);
+    let key = key_of(launch, call_site.map(|_| 0), None, group_by);
     let is_by_call_site = matches!(group_by, GroupBy::Line | GroupBy::Caller);
     label(key, call_site.filter(|_| is_by_call_site), group_by)
 }
@@ -268,7 +283,7 @@ fn critical_below(forest: &Forest<'_>, path: &CriticalPath) -> Vec<Nanos> {
 fn rank(group: &Group, group_by: GroupBy) -> (Option<Nanos>, Nanos, u64) {
     let sums = &group.sums;
     match group_by {
-        GroupBy::Command | GroupBy::Arguments | GroupBy::Subcommand | GroupBy::Parent => {
+        GroupBy::Command | GroupBy::Arguments | GroupBy::Subcommand | GroupBy::Parent | GroupBy::Label(_) => {
             (sums.tax, sums.total, sums.count)
         }
         // The command includes the whole wall, so it would always come first.

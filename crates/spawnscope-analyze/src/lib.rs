@@ -7,7 +7,7 @@
 //! 3. Threads: [`external_wait`], [`slices`], [`timeline`], `child_waits`, `open_waits`, [`slice_collection`].
 //! 4. A part of a recording, as a recording of its own: [`window`].
 //! 5. Patterns that several stages recognize: `patterns`.
-//! 6. Single questions: [`callers`], [`alike`], [`concurrency`], [`select`], [`samples`], [`path_search`], [`failures`], [`drift`], [`waits`].
+//! 6. Single questions: [`callers`], [`build_labels`], [`alike`], [`concurrency`], [`select`], [`samples`], [`path_search`], [`failures`], [`drift`], [`waits`].
 //! 7. The wall: [`critical_path`], [`spent`], [`flame`], [`summary`], [`groups`], [`repeats`].
 //! 8. Predictions: [`replay`], [`whatif`], [`hanging`], [`removals`], [`principal`], [`advice`].
 //! 9. Everything about one recording: [`causes`], [`report`]; launches while they are recorded: [`live`].
@@ -16,6 +16,7 @@
 pub mod advice;
 pub mod alike;
 pub mod budgets;
+pub mod build_labels;
 pub mod callers;
 pub mod causes;
 pub mod concurrency;

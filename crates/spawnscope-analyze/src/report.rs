@@ -23,7 +23,7 @@ use crate::window::{Episode, WindowTitle, episodes};
 use spawnscope_data::contradictions::Contradictions;
 use spawnscope_data::event::{Loss, Missing, Nanos, Pid};
 use spawnscope_data::parallel;
-use spawnscope_data::rows::{Origin, Recording, Scope};
+use spawnscope_data::rows::{Label, Origin, Recording, Scope};
 
 /// The report on a recording.
 #[derive(Clone, Debug)]
@@ -44,6 +44,8 @@ pub struct Report {
     pub collector: String,
     /// Whether it saw what processes waited for. Without this, the critical path is unknown.
     pub sees_scheduler: bool,
+    /// What the recording is about, and its machine.
+    pub labels: Vec<Label>,
     /// CPUs online at the start.
     pub cpus: u32,
     /// CPUs that the command might use, with the fraction of a quota. `None` if unknown.
@@ -172,6 +174,7 @@ pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Cau
         busiest: None,
         collector: info.collector.clone(),
         sees_scheduler: info.sees_scheduler(),
+        labels: info.labels.clone(),
         cpus: info.cpus,
         allowed_cpus: info.allowed_cpus,
         wall: info.wall.unwrap_or(info.last),

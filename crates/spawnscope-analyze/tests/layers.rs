@@ -11,7 +11,7 @@ const MODULES: &str = "known compact grouped \
     phases frames launch pieces join tree tree_view \
     external_wait slices timeline child_waits open_waits slice_collection window \
     patterns \
-    callers alike concurrency select samples path_search failures drift waits \
+    callers build_labels alike concurrency select samples path_search failures drift waits \
     critical_path spent flame summary groups repeats \
     replay whatif hanging removals principal advice \
     causes report live \

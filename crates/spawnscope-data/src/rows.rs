@@ -1,6 +1,7 @@
 //! The rows of a recording as plain data: each table with its columns and the type of its rows. `schema.sql`, in the crate that stores and reads
 //! them, documents the columns and their units. No SQL here.
 
+mod label;
 mod news;
 mod references;
 
@@ -11,6 +12,7 @@ use crate::event::{
 use crate::contradictions::Contradictions;
 use crate::table;
 use crate::table::Bits;
+pub use label::{BadLabel, Label};
 pub use news::NewRows;
 pub use references::{FrameId, ObjectRef, StackId, TextId, Texts};
 
@@ -48,6 +50,8 @@ pub struct Info {
     pub scope: Scope,
     /// The command's argv; empty if there was no command.
     pub command: Vec<Vec<u8>>,
+    /// What the run is about: labels that were given or found when it began, and the machine. Keys are unique and sorted.
+    pub labels: Vec<Label>,
     /// The number of online CPUs at the start.
     pub cpus: u32,
     /// The number of CPUs that the command might use, with the fraction of a quota. `None` if unknown.

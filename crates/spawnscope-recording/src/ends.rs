@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use spawnscope_data::event::{Calibration, Loss, Missing, Nanos};
-use spawnscope_data::rows::Scope;
+use spawnscope_data::rows::{Label, Scope};
 
 /// What is known when a recording begins.
 #[derive(Clone, Debug)]
@@ -23,6 +23,8 @@ pub struct Header {
     pub arch: String,
     /// `uname -n`.
     pub hostname: String,
+    /// What the recording is about, at most `Label::MOST` with different keys. Secrets in values are masked.
+    pub labels: Vec<Label>,
     /// The number of online CPUs.
     pub cpus: u32,
     /// The number of CPUs that the command may use, if known. A quota allows fractions.

@@ -13,8 +13,8 @@ use super::store::LOCK_PATIENCE;
 
 pub use spawnscope_data::contradictions::{Contradiction, Contradictions};
 pub use spawnscope_data::rows::{
-    ExecRow, FailedExecRow, FrameId, FrameRow, Info, LaunchRow, ObjectRef, ObjectRow, Origin, Recording, SampleRow,
-    Scope, SliceRow, StackId, StackRow, TextId, Texts, ThreadRow, WakerRow,
+    ExecRow, FailedExecRow, FrameId, FrameRow, Info, Label, LaunchRow, ObjectRef, ObjectRow, Origin, Recording,
+    SampleRow, Scope, SliceRow, StackId, StackRow, TextId, Texts, ThreadRow, WakerRow,
 };
 
 /// A recording that is open for reading. It may still be growing: each read returns what is complete at that time.
@@ -49,6 +49,23 @@ impl RecordingFile {
             opened: self.opened.again(&self.path, LOCK_PATIENCE)?,
             path: self.path.clone(),
         })
+    }
+
+    /// Reads what was recorded, without its rows.
+    ///
+    /// # Errors
+    /// As for `read`.
+    pub fn info(&self) -> Result<Info, RecordError> {
+        Snapshot::of(self)?.info()
+    }
+
+    /// Returns the name of each table, its number of rows and its checksum: equal contents have equal sums, wherever SQLite keeps them.
+    /// They are computed if the recording has none.
+    ///
+    /// # Errors
+    /// As for `read`.
+    pub fn sums(&self) -> Result<Vec<(String, u64, u64)>, RecordError> {
+        Snapshot::of(self)?.contents()
     }
 
     /// Reads everything except slices, samples and threads, as of one instant.

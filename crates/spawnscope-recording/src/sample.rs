@@ -9,7 +9,7 @@ use spawnscope_data::event::{
 };
 
 use crate::ends::{Ending, Header};
-use spawnscope_data::rows::Scope;
+use spawnscope_data::rows::{Label, Scope};
 
 /// The instant of time zero.
 pub(super) const ORIGIN: Nanos = Nanos(1_000_000_000);
@@ -25,6 +25,10 @@ pub(super) fn header() -> Header {
         kernel: "6.18.0".into(),
         arch: "x86_64".into(),
         hostname: "here".into(),
+        labels: vec![Label {
+            key: "url".into(),
+            value: "https://ci:hunter2@example.org/7".into(),
+        }],
         cpus: 2,
         allowed_cpus: Some(1.5),
         started_unix_ns: 1_800_000_000_000_000_000,

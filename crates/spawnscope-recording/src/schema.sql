@@ -8,7 +8,7 @@
 -- `*_text` columns refer to text.id. A change here raises user_version (version.rs says who can still read it).
 
 PRAGMA application_id = 0x53504e53; -- "SPNS"
-PRAGMA user_version = 9;
+PRAGMA user_version = 10;
 
 -- What was recorded: exactly one row.
 CREATE TABLE recording (
@@ -201,6 +201,14 @@ CREATE TABLE sample (
                                  -- shorter waits since the thread's last sample of one, which have none of their own
     is_waiting INTEGER NOT NULL, -- 1: it waited; 0: it had a CPU
     stack      INTEGER NOT NULL  -- stack.id: where, frames of the kernel first
+);
+
+-- What the recording is about: `record --label`, and what the recorder knew by itself: 'ci', 'commit', 'branch', 'job', 'run' and 'attempt' from
+-- the variables of a CI service, 'cpu' (the processor's model) and 'image' (of the container). At most 64 rows. A key has at most 64 bytes and
+-- matches [A-Za-z][A-Za-z0-9_.-]*, a value has at most 1024; secrets in values are masked. No row: unknown.
+CREATE TABLE label (
+    key   TEXT PRIMARY KEY,
+    value TEXT NOT NULL
 );
 
 -- Checksums of the tables above, a row each, renewed with every batch; none at all: whoever wrote the recording keeps none.

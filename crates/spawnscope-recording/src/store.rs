@@ -10,6 +10,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, ErrorCode, OpenFlags, TransactionBehavior, params};
 
 use spawnscope_data::event::Nanos;
+use spawnscope_data::rows::Label;
 
 use super::assemble::Batch;
 use super::destination::{self, Destination};
@@ -234,8 +235,18 @@ pub(super) fn create_schema(
         sums::begin(rows.transaction())?;
         rows.insert(&[recording_row(header, redaction)])?;
         rows.insert(&header.missing)?;
+        rows.insert(&labels(header, redaction))?;
         rows.insert(&header.calibration)
     })
+}
+
+/// Returns the labels without secrets.
+fn labels(header: &Header, redaction: Redaction) -> Vec<Label> {
+    let masked = |label: &Label| Label {
+        key: label.key.clone(),
+        value: redaction.apply_to_value(&label.key, &label.value),
+    };
+    header.labels.iter().take(Label::MOST).map(masked).collect()
 }
 
 fn recording_row(header: &Header, redaction: Redaction) -> RecordingRow {

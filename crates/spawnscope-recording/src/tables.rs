@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use spawnscope_data::event::{Calibration, LaunchId, Loss, Missing, Nanos};
 use spawnscope_data::rows::{
-    ExecRow, FailedExecRow, FrameRow, LaunchRow, ObjectRow, SampleRow, Scope, SliceRow, StackRow, TextId, ThreadRow,
+    ExecRow, FailedExecRow, FrameRow, Label, LaunchRow, ObjectRow, SampleRow, Scope, SliceRow, StackRow, TextId,
+    ThreadRow,
 };
 use spawnscope_data::table;
 use spawnscope_data::table::{Bits, Column, Row, Table};
@@ -64,7 +65,7 @@ table! {
 }
 
 /// Every table, in the order of their checksums.
-pub(super) const TABLES: [&Table; 15] = [
+pub(super) const TABLES: [&Table; 16] = [
     of::<RecordingRow>(),
     of::<Missing>(),
     of::<Calibration>(),
@@ -79,6 +80,7 @@ pub(super) const TABLES: [&Table; 15] = [
     of::<ObjectRow>(),
     of::<SliceRow>(),
     of::<SampleRow>(),
+    of::<Label>(),
     of::<ChecksumRow>(),
 ];
 

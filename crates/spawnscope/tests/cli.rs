@@ -7,6 +7,8 @@
 mod completions;
 #[path = "cli/html.rs"]
 mod html;
+#[path = "cli/labels.rs"]
+mod labels;
 #[path = "cli/standard_input.rs"]
 mod standard_input;
 

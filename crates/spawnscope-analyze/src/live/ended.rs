@@ -125,6 +125,7 @@ fn empty(missing: &[Missing]) -> Recording {
             collector: String::new(),
             scope: Scope::System,
             command: Vec::new(),
+            labels: Vec::new(),
             cpus: 1,
             allowed_cpus: None,
             arch: String::new(),

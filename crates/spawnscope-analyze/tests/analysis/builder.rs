@@ -53,6 +53,7 @@ impl Builder {
             collector: "ebpf".to_owned(),
             scope: Scope::Command,
             command: argv.iter().map(|argument| argument.as_bytes().to_vec()).collect(),
+            labels: Vec::new(),
             cpus: 2,
             allowed_cpus: None,
             arch: "x86_64".to_owned(),

@@ -15,6 +15,7 @@ mod advice_repeats;
 mod advice_scanner;
 mod alike;
 mod attribution;
+mod build_labels;
 mod builder;
 mod callers;
 mod child_waits;

@@ -16,7 +16,7 @@ use super::super::values::Sqlite;
 use super::RecordingFile;
 use spawnscope_data::contradictions::Contradictions;
 use spawnscope_data::rows::{
-    FrameRow, Info, LaunchRow, ObjectRef, ObjectRow, Recording, SampleRow, SliceRow, StackId, StackRow, Texts,
+    FrameRow, Info, Label, LaunchRow, ObjectRef, ObjectRow, Recording, SampleRow, SliceRow, StackId, StackRow, Texts,
     ThreadRow,
 };
 use spawnscope_data::table::{Row, Table};
@@ -43,7 +43,9 @@ impl<'f> Snapshot<'f> {
             sums: HashMap::new(),
         };
         let sums: Vec<ChecksumRow> = snapshot.rows(&Index::default())?;
-        let is_complete = sums.len() == TABLES.len() - 1;
+        let of_version = TABLES.iter().filter(|table| table.since() <= file.opened.version);
+        // The table of sums has none of itself.
+        let is_complete = sums.len() + 1 == of_version.count();
         let by_name = |ChecksumRow { name, rows, sum }| (name, TableSum { rows, sum });
         snapshot.sums = sums.into_iter().map(by_name).collect();
         if is_complete || snapshot.sums.is_empty() {
@@ -110,12 +112,78 @@ impl<'f> Snapshot<'f> {
         Ok(Stretches::new(tasks, end))
     }
 
-    fn info(&self) -> Result<Info, RecordError> {
+    /// Reads the labels, which are few and short, and adds what the table recording has of the machine.
+    fn labels(&self, recording: &RecordingRow) -> Result<Vec<Label>, RecordError> {
+        let mut labels: Vec<Label> = Vec::new();
+        self.each_unread::<Label>(&Index::default(), |fields| {
+            let label: Label = fields.row()?;
+            if labels.len() == Label::MOST {
+                return Err(fields.bad(format!("more than {} labels", Label::MOST)));
+            }
+            labels.push(
+                Label::new(&label.key, &label.value).map_err(|why| fields.bad(format!("what no label has: {why}")))?,
+            );
+            Ok(())
+        })?;
+        let machine = [
+            ("host", &recording.hostname),
+            ("kernel", &recording.kernel),
+            ("arch", &recording.arch),
+        ];
+        for (key, value) in machine {
+            let is_given = labels.iter().any(|label| label.key == key);
+            labels.extend(
+                Label::new(key, value)
+                    .ok()
+                    .filter(|label| !is_given && !label.value.is_empty()),
+            );
+        }
+        labels.sort_unstable();
+        Ok(labels)
+    }
+
+    /// Returns the sums of all tables, sorted by name.
+    pub(super) fn contents(&self) -> Result<Vec<(String, u64, u64)>, RecordError> {
+        let of_version = TABLES.iter().filter(|table| table.since() <= self.file.opened.version);
+        let mut contents = Vec::new();
+        for table in of_version.filter(|table| table.name != tables::of::<ChecksumRow>().name) {
+            let sum = match self.sums.get(table.name) {
+                Some(sum) => *sum,
+                None => self.sum(table)?,
+            };
+            contents.push((table.name.to_owned(), sum.rows, sum.sum));
+        }
+        contents.sort_unstable();
+        Ok(contents)
+    }
+
+    /// Computes the sum of a table.
+    fn sum(&self, table: &Table) -> Result<TableSum, RecordError> {
+        let failed = |source| RecordError::unreadable(&self.file.path, source);
+        let version = self.file.opened.version;
+        let mut statement = self
+            .transaction
+            .prepare(&tables::select(table, version))
+            .map_err(failed)?;
+        let known = table.columns.iter().filter(|column| column.since <= version).count();
+        let mut rows = statement.raw_query();
+        let (mut sum, mut hasher, mut before) = (TableSum::default(), RowHasher::default(), None);
+        while let Some(row) = rows.next().map_err(failed)? {
+            let rowid = self.check_order(table, before, row.get(0).map_err(failed)?)?;
+            before = Some(rowid);
+            let values: rusqlite::Result<Vec<ValueRef<'_>>> = (1..=known).map(|column| row.get_ref(column)).collect();
+            sum.add(hasher.hash(rowid, &values.map_err(failed)?));
+        }
+        Ok(sum)
+    }
+
+    pub(super) fn info(&self) -> Result<Info, RecordError> {
         let no_texts = Index::default();
         let mut rows: Vec<RecordingRow> = self.rows(&no_texts)?;
         let only = rows.pop().filter(|_| rows.is_empty());
         let row = only.ok_or_else(|| self.corrupt("table recording does not have exactly one row"))?;
         Ok(Info {
+            labels: self.labels(&row)?,
             version: row.version,
             collector: row.collector,
             scope: row.scope,

@@ -61,12 +61,16 @@ fn read_after(sql: &str) -> Result<Recording, RecordError> {
     read_all(&path)
 }
 
+/// The first version with labels, which added a table and no column of another.
+const LABELS_SINCE: i32 = 10;
+
 /// Turns a recording into one of an earlier version: without the tables and columns added later.
 fn downgrade(path: &Path, to: i32) {
     let connection = Connection::open(path).unwrap();
     for table in TABLES {
         if table.since() > to {
-            connection.execute_batch(&format!("DROP TABLE {}", table.name)).unwrap();
+            let sql = format!("DELETE FROM checksum WHERE name = '{0}'; DROP TABLE {0}", table.name);
+            connection.execute_batch(&sql).unwrap();
             continue;
         }
         for column in table.columns.iter().filter(|column| column.since > to) {
@@ -74,10 +78,11 @@ fn downgrade(path: &Path, to: i32) {
             connection.execute_batch(&sql).unwrap();
         }
     }
+    let mut columns = TABLES.iter().flat_map(|table| table.columns);
     let has_checksums = TABLES
         .iter()
         .any(|table| table.name == "checksum" && table.since() <= to);
-    if has_checksums {
+    if has_checksums && columns.any(|column| column.since > to && column.since < LABELS_SINCE) {
         // They are of rows with the columns that were dropped.
         connection.execute_batch("DELETE FROM checksum").unwrap();
     }
@@ -126,11 +131,11 @@ fn what_is_not_a_recording_is_called_that() {
 
 #[test]
 fn a_newer_version_is_named_with_what_is_known() {
-    let error = read_after("PRAGMA user_version = 10").unwrap_err();
+    let error = read_after("PRAGMA user_version = 11").unwrap_err();
     assert!(matches!(
         error,
         RecordError::NewerVersion {
-            found: 10,
+            found: 11,
             known: version::CURRENT,
             ..
         }
@@ -314,6 +319,28 @@ fn version_2_is_read_without_objects() {
 }
 
 #[test]
+fn checksums_of_an_earlier_version_are_compared() {
+    let (_folder, path) = recording(3);
+    downgrade(&path, LABELS_SINCE - 1);
+    let sums = || -> i64 {
+        let connection = Connection::open(&path).unwrap();
+        connection
+            .query_row("SELECT count(*) FROM checksum", [], |row| row.get(0))
+            .unwrap()
+    };
+    assert_eq!(sums(), 14);
+    read_all(&path).unwrap();
+    let connection = Connection::open(&path).unwrap();
+    connection.execute_batch("UPDATE launch SET pid = pid + 1").unwrap();
+    assert!(
+        read_all(&path)
+            .unwrap_err()
+            .to_string()
+            .contains("do not match their checksum")
+    );
+}
+
+#[test]
 fn every_earlier_version_is_read() {
     for version in 1..version::CURRENT {
         let (_folder, path) = recording(3);
@@ -322,6 +349,23 @@ fn every_earlier_version_is_read() {
         assert_eq!(recording.launches.len(), 4, "{version}");
         assert_eq!(recording.info.contradictions, Contradictions::default(), "{version}");
     }
+}
+
+#[test]
+fn labels_are_read_with_those_of_the_machine_and_without_secrets() {
+    let (_folder, path) = recording(1);
+    let read = || -> Vec<(String, String)> {
+        let labels = read_all(&path).unwrap().info.labels;
+        labels.into_iter().map(|label| (label.key, label.value)).collect()
+    };
+    let pair = |key: &str, value: &str| (key.to_owned(), value.to_owned());
+    let machine = [pair("arch", "x86_64"), pair("host", "here"), pair("kernel", "6.18.0")];
+    assert_eq!(read()[..3], machine);
+    assert_eq!(read()[3..], [pair("url", "https://ci:***@example.org/7")]);
+    change(&path, "INSERT INTO label VALUES ('host', 'given')");
+    assert_eq!(read()[1], pair("host", "given"), "a label of the user is stronger");
+    downgrade(&path, 9);
+    assert_eq!(read(), machine, "older recordings have no table of labels");
 }
 
 #[test]

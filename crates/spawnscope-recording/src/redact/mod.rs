@@ -65,6 +65,18 @@ impl Redaction {
         masked(path, spots)
     }
 
+    /// Masks a value that has a name, as in an option: `--token=x`, `--mirror=https://user:password@host`.
+    #[must_use]
+    pub fn apply_to_value(self, name: &str, value: &str) -> String {
+        let option = format!("--{name}=");
+        let argv = format!("spawnscope\0{option}{value}\0");
+        let masked = String::from_utf8_lossy(&self.apply(argv.as_bytes())).into_owned();
+        let masked = masked.strip_suffix('\0').unwrap_or(&masked);
+        let value = masked.split_once('\0').and_then(|(_, word)| word.strip_prefix(&option));
+        // Without its name it is not known what of it was masked.
+        value.unwrap_or("***").to_owned()
+    }
+
     /// Masks a text such as a message that may quote arguments.
     #[must_use]
     pub fn apply_to_text(self, text: &str) -> Cow<'_, str> {

@@ -212,3 +212,27 @@ fn what_masking_costs() {
         println!("{name}: {least} ns for {} bytes", argv.len());
     }
 }
+
+#[test]
+fn a_named_value_is_masked_by_its_name_and_by_its_shape() {
+    let stored = |name, value| Redaction::Mask.apply_to_value(name, value);
+    for (name, value) in [
+        ("commit", "4f2a91c0b7d35e8f6a1c2d3e4f5061728394a5b6"),
+        ("branch", "feature/token-refresh"),
+        ("job", "test: [ruby, 3.3]"),
+        ("image", "registry.example.org/team/build:1.2"),
+        ("cpu", "AMD EPYC 7B13 @ 2.45GHz"),
+        ("run", "17293"),
+        ("empty", ""),
+        ("umlaut", "Gr\u{f6}\u{df}e"),
+    ] {
+        assert_eq!(stored(name, value), value, "{name}");
+    }
+    assert_eq!(stored("token", "abcdef123"), "***");
+    assert_eq!(
+        stored("mirror", "https://me:hunter2@example.org"),
+        "https://me:***@example.org"
+    );
+    assert_eq!(stored("note", "ghp_0123456789abcdefghijABCDEFGHIJ012345"), "***");
+    assert_eq!(Redaction::Keep.apply_to_value("token", "abcdef123"), "abcdef123");
+}

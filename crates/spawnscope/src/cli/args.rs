@@ -325,6 +325,7 @@ Examples:
   spawnscope export --format perfetto -o trace.pftrace
   spawnscope export --format chrome -o trace.json
   spawnscope export --format otlp -o trace.json    for a collector
+  spawnscope export --format parquet -o fleet/ ci.db
 
 Open Perfetto traces at https://ui.perfetto.dev. An OTLP trace belongs to the
 trace of TRACEPARENT if that is set, and to the service OTEL_SERVICE_NAME.";
@@ -358,6 +359,9 @@ pub enum ExportFormat {
     Otlp,
     /// The same as protobuf
     OtlpProtobuf,
+    /// Adds the recording to a dataset of many in Parquet, a folder; needs -o
+    #[cfg(feature = "parquet")]
+    Parquet,
 }
 
 /// The recording to read.

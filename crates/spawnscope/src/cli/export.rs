@@ -7,14 +7,22 @@ use anyhow::{Context, Result, bail};
 
 use super::analysis::{Input, with_timelines};
 use super::args::{ExportArguments, ExportFormat};
+#[cfg(feature = "parquet")]
+use super::dataset::Place;
 use super::output;
 use super::output_file::OutputFile;
+#[cfg(feature = "parquet")]
+use crate::analyze::build_labels::{BuildLabel, BuildLabels};
 use crate::analyze::critical_path::stretches;
 use crate::analyze::replay::Parameters;
+#[cfg(feature = "parquet")]
+use crate::analyze::waits::attribution::attributed_waits;
 use crate::analyze::waits::attribution::waits_of_parents;
 use crate::analyze::window::Part;
 use crate::analyze::{self, Causes, Forest, GroupBy, WaitCollection};
 use crate::parallel;
+#[cfg(feature = "parquet")]
+use crate::present::dataset::{self, Dataset};
 use crate::present::otlp::{self, TraceContext};
 use crate::present::{ndjson, perfetto};
 use crate::record::reader::RecordingFile;
@@ -30,6 +38,8 @@ pub fn run(arguments: &ExportArguments) -> Result<()> {
         ExportFormat::Chrome => trace(arguments, perfetto::chrome::write),
         ExportFormat::Otlp => spans(arguments, otlp::Encoding::Json),
         ExportFormat::OtlpProtobuf => spans(arguments, otlp::Encoding::Protobuf),
+        #[cfg(feature = "parquet")]
+        ExportFormat::Parquet => dataset(arguments),
     }
 }
 
@@ -63,6 +73,49 @@ fn spans(arguments: &ExportArguments, encoding: otlp::Encoding) -> Result<()> {
         most_spans: arguments.max_spans as usize,
     };
     write(arguments, |out| otlp::write(out, &contents, encoding))
+}
+
+/// Adds the recording to the dataset in the folder of -o, unless it is there.
+#[cfg(feature = "parquet")]
+fn dataset(arguments: &ExportArguments) -> Result<()> {
+    let path = &arguments.recording.file;
+    let Some(root) = output::file(arguments.output.as_deref()) else {
+        bail!("a dataset is a folder: name it with -o");
+    };
+    let file = RecordingFile::open(path)?;
+    let info = file.info()?;
+    let place = Place::of(root, &file, &info)?;
+    drop(file);
+    if place.is_taken()? {
+        output::print_message(&format!("{} is in {} already", path.display(), root.display()));
+        return Ok(());
+    }
+    with_timelines(path, Part::Whole, |input| {
+        let Input {
+            recording,
+            forest,
+            timelines,
+            ..
+        } = input;
+        output::print_contradictions(path, &input.contradictions);
+        let (waits, (report, path)) = parallel::both(
+            || attributed_waits(recording, forest, timelines),
+            || {
+                let causes = Causes::find(recording, forest, timelines);
+                let report = analyze::report_on(recording, forest, causes.as_ref(), GroupBy::Command);
+                (report, causes.map(|causes| causes.path))
+            },
+        );
+        place.write(&Dataset::new(&dataset::Contents {
+            run: place.run(),
+            recorder: &info.version,
+            forest,
+            report: &report,
+            path: path.as_ref(),
+            waits: &waits,
+            labels: &BuildLabel::ALL.map(|label| BuildLabels::find(forest, label)),
+        }))
+    })
 }
 
 /// Writes a trace.

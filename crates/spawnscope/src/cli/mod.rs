@@ -7,6 +7,8 @@ mod args;
 mod bench;
 mod check;
 mod collectors;
+#[cfg(feature = "parquet")]
+mod dataset;
 mod diff;
 mod doctor;
 mod exit;
@@ -18,6 +20,7 @@ mod html;
 mod identity;
 mod input;
 mod interrupts;
+mod labels;
 mod living;
 mod manual;
 mod metrics;

@@ -21,7 +21,7 @@ use super::ring::Ring;
 use super::room::{self, Room};
 use super::running::RunningProcesses;
 use super::session::{Command, Outcome, Session};
-use super::{exit, git_exclude, identity, report, runs};
+use super::{exit, git_exclude, identity, labels, report, runs};
 use crate::allowed_cpus::allowed_cpus;
 use crate::calibrate::{Calibrator, Unrecorded};
 use crate::clock;
@@ -80,6 +80,7 @@ pub fn watched(
     if arguments.command.is_empty() && arguments.pid.is_none() && !arguments.all {
         bail!("nothing to record: give a command (`spawnscope record -- CMD`), a process (-p PID) or the machine (-a)");
     }
+    labels::check(&arguments.labels)?;
     let json = json_file(arguments)?;
     let metrics = metrics_file(arguments)?;
     let identity = identity_of_command(arguments)?;
@@ -337,6 +338,7 @@ fn header(arguments: &RecordArguments, collector: &dyn Collector, followed: Opti
         kernel: text(machine.release()),
         arch: text(machine.machine()),
         hostname: text(machine.nodename()),
+        labels: labels::all(&arguments.labels),
         cpus: u32::try_from(cpus).unwrap_or(1),
         allowed_cpus: followed.and_then(allowed_cpus),
         started_unix_ns: i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX),

@@ -9,6 +9,7 @@ use anyhow::{Context, Result};
 use super::analysis::{Input, with_timelines};
 use super::args::{Grouping, ReportArguments};
 use super::output;
+use crate::analyze::build_labels::BuildLabel;
 use crate::analyze::report::waits_fit;
 use crate::analyze::waits::attribution::attributed_waits;
 use crate::analyze::window::Part;
@@ -28,6 +29,9 @@ pub fn run(arguments: &ReportArguments) -> Result<()> {
         Grouping::Parent => GroupBy::Parent,
         Grouping::Line => GroupBy::Line,
         Grouping::Caller => GroupBy::Caller,
+        Grouping::Target => GroupBy::Label(BuildLabel::Target),
+        Grouping::Crate => GroupBy::Label(BuildLabel::Crate),
+        Grouping::Directory => GroupBy::Label(BuildLabel::Directory),
     };
     let file = &arguments.recording.file;
     let report = read_all(file, arguments.window.part(Part::Whole), group_by)?;

@@ -37,6 +37,18 @@ const MAX_DRIFTS: usize = 5;
 /// Glyphs for bar heights within one row.
 const HEIGHTS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
 
+/// Prints what the recording is about. Values come from outside, and a long one takes several lines.
+pub(super) fn labels(page: &mut Page, report: &Report) {
+    let Some(widest) = report.labels.iter().map(|label| label.key.len()).max() else {
+        return;
+    };
+    page.heading("Labels");
+    for label in &report.labels {
+        let key = plain(format!("  {:<widest$}  ", label.key));
+        page.hanging([key], PLAIN, &text::escape(label.value.as_bytes()));
+    }
+}
+
 /// Prints the cost of PATH searches, and the directories and programs that caused misses.
 pub(super) fn path_searches(page: &mut Page, report: &Report) {
     let found = &report.path_searches;

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::ndjson::ExitObject;
 use super::{advice, callers, critical, episodes, text, verdict};
+use crate::analyze::build_labels::BuildLabel;
 use crate::analyze::drift::{Drift, Segment};
 use crate::analyze::failures::Failure;
 use crate::analyze::groups::Group;
@@ -48,6 +49,7 @@ fn value(report: &Report) -> Value {
         "wall_ns": report.wall.0,
         "cpus": report.cpus,
         "allowed_cpus": report.allowed_cpus,
+        "labels": report.labels.iter().map(|label| (label.key.clone(), json!(label.value))).collect::<Map<_, _>>(),
         "collector": report.collector,
         "ended": report.ended,
         "exit": report.exit.and_then(ExitObject::of),
@@ -121,6 +123,9 @@ pub(super) fn by(group_by: GroupBy) -> &'static str {
         GroupBy::Parent => "parent",
         GroupBy::Line => "line",
         GroupBy::Caller => "caller",
+        GroupBy::Label(BuildLabel::Target) => "label:target",
+        GroupBy::Label(BuildLabel::Crate) => "label:crate",
+        GroupBy::Label(BuildLabel::Directory) => "label:directory",
     }
 }
 

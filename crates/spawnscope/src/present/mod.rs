@@ -3,6 +3,8 @@
 
 pub mod advice;
 pub mod check;
+#[cfg(feature = "parquet")]
+pub mod dataset;
 pub mod diff;
 pub mod doctor;
 pub mod flame;

@@ -8,6 +8,7 @@ use super::page::{Page, plain, styled};
 use super::palette::{self, PLAIN, QUIET, TITLE, WARNING};
 use super::verdict::verdict;
 use super::{advice, callers, critical, episodes, findings, json, summary, text, units, waited, words};
+use crate::analyze::build_labels::BuildLabel;
 use crate::analyze::groups::Group;
 use crate::analyze::phases::Phase;
 use crate::analyze::report::{GroupBy, Report};
@@ -54,6 +55,10 @@ const NAME_WIDTH: usize = 11;
 /// The title of the column of arguments, and its width, which figures give way to.
 const ARGUMENTS: &str = "arguments";
 const ARGUMENTS_WIDTH: usize = 40;
+/// The titles of the columns of labels, which may be paths.
+const TARGET: &str = "target";
+const CRATE: &str = "crate";
+const DIRECTORY: &str = "directory";
 /// The title of the column of subcommands, and its width.
 const SUBCOMMAND: &str = "subcommand";
 const SUBCOMMAND_WIDTH: usize = 24;
@@ -120,6 +125,7 @@ pub fn render(report: &Report, options: &Options<'_>) -> String {
     findings::path_searches(&mut page, report);
     findings::failures(&mut page, report);
     findings::drifts(&mut page, report);
+    findings::labels(&mut page, report);
     findings::reservations(&mut page, report);
     page.finish()
 }
@@ -296,6 +302,9 @@ fn groups(page: &mut Page, report: &Report, options: &Options<'_>) {
         GroupBy::Parent => ("Launches by parent program", "parent"),
         GroupBy::Line => ("Launches by script line", ""),
         GroupBy::Caller => ("Launches by function", ""),
+        GroupBy::Label(BuildLabel::Target) => ("Launches by target", TARGET),
+        GroupBy::Label(BuildLabel::Crate) => ("Launches by crate", CRATE),
+        GroupBy::Label(BuildLabel::Directory) => ("Launches by directory of make", DIRECTORY),
     };
     page.heading(heading);
     let shown = options.top.unwrap_or(report.groups.len()).min(report.groups.len());
@@ -319,7 +328,7 @@ pub(super) fn table(page: &mut Page, groups: &[Group], column: &str) {
     }
     let names: Vec<String> = groups.iter().map(|group| text::escape(&group.label)).collect();
     let least_name = match column {
-        ARGUMENTS => ARGUMENTS_WIDTH.min(text::widest(&names, column)),
+        ARGUMENTS | TARGET | CRATE | DIRECTORY => ARGUMENTS_WIDTH.min(text::widest(&names, column)),
         SUBCOMMAND => SUBCOMMAND_WIDTH.min(text::widest(&names, column)),
         _ => NAME_WIDTH,
     };

@@ -186,6 +186,10 @@ fn largest_cause(report: &Report) -> Option<String> {
         GroupBy::Command | GroupBy::Arguments | GroupBy::Subcommand => {
             format!("{} x {label}", units::count(largest.sums.count))
         }
+        GroupBy::Label(_) => {
+            let launches = units::counted(largest.sums.count, "launch", "launches");
+            format!("for {launches} of {label}")
+        }
         GroupBy::Parent | GroupBy::Line | GroupBy::Caller => {
             let launches = units::counted(largest.sums.count, "launch", "launches");
             format!("{launches} by {label}")

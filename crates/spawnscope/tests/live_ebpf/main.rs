@@ -13,6 +13,8 @@ mod causes;
 mod commands;
 mod counts;
 mod dash_lines;
+#[cfg(feature = "parquet")]
+mod datasets;
 mod documents;
 mod histories;
 mod identities;

@@ -205,3 +205,37 @@ fn processes_that_run_already_need_ebpf() {
         assert!(finished.errors().contains("needs eBPF"), "{}", finished.errors());
     }
 }
+
+#[apply(live_test)]
+fn labels_are_stored_and_found_and_other_variables_are_not() {
+    let record = by_ptrace().flags(&[
+        "-q",
+        "--label",
+        "runner=large",
+        "--label",
+        "token=hunter2",
+        "--label",
+        "run=mine",
+    ]);
+    let mut command = record.command(["true"]);
+    command.env("GITHUB_ACTIONS", "true").env("GITHUB_SHA", "c0ffee");
+    command.env("GITHUB_RUN_ID", "7").env("GITHUB_TOKEN", "never-stored");
+    run(&mut command).expect_code(0);
+    let labels = &report(&record.file())["labels"];
+    for (key, value) in [
+        ("ci", "github"),
+        ("commit", "c0ffee"),
+        ("run", "mine"),
+        ("runner", "large"),
+        ("token", "***"),
+    ] {
+        assert_eq!(labels[key], value, "{labels}");
+    }
+    let host = rustix::system::uname();
+    assert_eq!(labels["host"], host.nodename().to_string_lossy().as_ref());
+    let file = std::fs::read(record.file()).expect("the recording");
+    for secret in ["never-stored", "hunter2"] {
+        let is_there = file.windows(secret.len()).any(|window| window == secret.as_bytes());
+        assert!(!is_there, "{secret}");
+    }
+}

@@ -49,6 +49,8 @@ pub enum Need {
     Perfetto,
     /// Python with the parser of the PyPI package `prometheus_client`.
     Prometheus,
+    /// Python with the PyPI packages `pyarrow` and `duckdb`, which read Parquet.
+    Parquet,
     /// Perl, for workloads in it.
     Perl,
     /// Node.js, for workloads in it.
@@ -84,7 +86,7 @@ pub enum Need {
 }
 
 impl Need {
-    const ALL: [Need; 30] = [
+    const ALL: [Need; 31] = [
         Need::Ebpf,
         Need::Cc,
         Need::MountNs,
@@ -99,6 +101,7 @@ impl Need {
         Need::Fuse,
         Need::Perfetto,
         Need::Prometheus,
+        Need::Parquet,
         Need::Perl,
         Need::Node,
         Need::Git,
@@ -134,6 +137,7 @@ impl Need {
             Need::Fuse => "fuse",
             Need::Perfetto => "perfetto",
             Need::Prometheus => "prometheus",
+            Need::Parquet => "parquet",
             Need::Perl => "perl",
             Need::Node => "node",
             Need::Git => "git",
@@ -192,6 +196,7 @@ impl Need {
                 Command::new(python()).args(["-c", "import perfetto.protos.perfetto.trace.perfetto_trace_pb2"]),
             ),
             Need::Prometheus => succeeds(Command::new(python()).args(["-c", "import prometheus_client.parser"])),
+            Need::Parquet => succeeds(Command::new(python()).args(["-c", "import duckdb, pyarrow.dataset"])),
             Need::Bits32 => bits_32(),
             Need::Go => succeeds(Command::new("go").arg("version")),
             Need::Musl => succeeds(Command::new("musl-gcc").arg("--version")),

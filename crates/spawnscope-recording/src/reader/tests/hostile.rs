@@ -54,6 +54,19 @@ fn numbers_that_would_size_a_loop_or_an_allocation_are_limited() {
         ),
         ("UPDATE exec SET argv_bytes = -1", "column argv_bytes of table exec"),
         (
+            "INSERT INTO label VALUES ('a b', 'x')",
+            "column value of table label holds what no label has: a key begins with a letter",
+        ),
+        (
+            "INSERT INTO label VALUES ('long', CAST(zeroblob(2000) AS TEXT))",
+            "the value is longer than 1024 bytes",
+        ),
+        (
+            "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 64) \
+             INSERT INTO label SELECT 'k' || i, 'x' FROM n",
+            "more than 64 labels",
+        ),
+        (
             "UPDATE launch SET setup_closes = 1 << 40",
             "column setup_closes of table launch",
         ),

@@ -7,6 +7,8 @@ use std::time::Duration;
 use clap::{Args, ValueEnum, ValueHint};
 
 use super::{DEFAULT_FILE, IdentityArguments, seconds, size};
+use crate::cli::labels;
+use crate::record::reader::Label;
 
 /// Arguments of `record`.
 #[derive(Clone, Debug, Args)]
@@ -44,6 +46,9 @@ pub struct RecordArguments {
     /// Size of the kernel ring buffer in KiB; raise it if events are lost [default: 16384; less if a control group limits memory]
     #[arg(long, value_name = "KIB", value_hint = ValueHint::Other, value_parser = clap::value_parser!(u32).range(4..=1024 * 1024))]
     pub buffer: Option<u32>,
+    /// Store a label, for example of the run or the machine; repeatable. Commit, branch, job, run and attempt of a CI service are stored by themselves
+    #[arg(long = "label", value_name = "NAME=VALUE", value_hint = ValueHint::Other, value_parser = labels::parse)]
+    pub labels: Vec<Label>,
     /// Do not look up the script lines that request launches
     #[arg(long)]
     pub no_lines: bool,
@@ -82,6 +87,7 @@ Examples:
   spawnscope record -q -o t.db -- ./test.sh
   spawnscope record -q --json t.json -- ./test.sh
   spawnscope record --runs 5 -- ./test.sh    five recordings, for `diff`
+  spawnscope record --label runner=large -- make    for `report --full`
   spawnscope record --sample 999 -- make     for `flame --phase load`
   spawnscope record --collector ptrace -- make    without root
   spawnscope record --collector perf -- make    without root, fewer phases

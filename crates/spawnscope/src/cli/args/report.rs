@@ -15,6 +15,7 @@ Examples:
   ssh build cat ci.db | spawnscope report -    from standard input
   spawnscope report --by args             same program, same arguments
   spawnscope report --by subcommand       git log apart from git show
+  spawnscope report --by label:target     what of a build launches
   spawnscope report --by command --top 0  every command
   spawnscope report --from 12.5 --to 20   only these seconds
   spawnscope report --json | jq '.commands[0]'";
@@ -56,6 +57,15 @@ pub enum Grouping {
     Line,
     /// The function that launches
     Caller,
+    /// The file that a compiler, linker or archiver makes: make's target, the output of ninja's edge
+    #[value(name = "label:target")]
+    Target,
+    /// The crate that cargo builds, runs the build script of, or tests
+    #[value(name = "label:crate")]
+    Crate,
+    /// The directory that make or ninja works in
+    #[value(name = "label:directory")]
+    Directory,
 }
 
 pub(super) const ADVISE_EXAMPLES: &str = "\

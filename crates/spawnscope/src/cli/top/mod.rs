@@ -116,6 +116,7 @@ fn as_record(arguments: &TopArguments, output: std::path::PathBuf) -> RecordArgu
         metrics: None,
         metrics_commands: 1,
         buffer: None,
+        labels: Vec::new(),
         no_lines: true,
         no_redact: false,
         json: None,

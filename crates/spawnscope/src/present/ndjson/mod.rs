@@ -307,7 +307,7 @@ fn nanos(value: Option<Nanos>) -> Option<u64> {
     value.map(|value| value.0)
 }
 
-fn origin_name(origin: Origin) -> &'static str {
+pub(super) fn origin_name(origin: Origin) -> &'static str {
     match origin {
         Origin::Launched => "launched",
         Origin::Command => "command",

@@ -1,0 +1,227 @@
+//! Labels of launches: what of a build asked for them. They are read from recorded arguments, paths and working directories, not from the environment,
+//! which is not recorded. A launch without a label of its own has that of the launch that asked for it.
+
+use std::collections::HashMap;
+
+use crate::launch::{Exec, Launch, base_name, is_version_of};
+use crate::tree::Forest;
+
+/// What a label says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BuildLabel {
+    /// The file that a compiler, linker or archiver was asked to make: make's target, the output of ninja's edge.
+    Target,
+    /// The crate that cargo builds, runs the build script of, or tests.
+    Crate,
+    /// The directory that make or ninja works in, below that of the command.
+    Directory,
+}
+
+impl BuildLabel {
+    /// All labels.
+    pub const ALL: [BuildLabel; 3] = [BuildLabel::Target, BuildLabel::Crate, BuildLabel::Directory];
+
+    /// Its name in every output.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            BuildLabel::Target => "target",
+            BuildLabel::Crate => "crate",
+            BuildLabel::Directory => "directory",
+        }
+    }
+
+    /// Returns the label of a launch by itself. `top` is the directory of the command.
+    fn of(self, launch: &Launch<'_>, top: Option<&[u8]>) -> Option<Vec<u8>> {
+        let exec = launch.execs.last()?;
+        match self {
+            BuildLabel::Target => target(exec).map(<[u8]>::to_vec),
+            BuildLabel::Crate => crate_of(exec),
+            BuildLabel::Directory => directory(exec).map(|directory| below(top, directory)),
+        }
+    }
+
+    /// Whether a launch keeps the label of its parent although it has one of its own. A compiler driver makes the object, and its compiler a
+    /// temporary file; a build script may compile crates to find out what works. But a make below make works in its own directory.
+    fn is_of_the_outermost(self) -> bool {
+        match self {
+            BuildLabel::Target | BuildLabel::Crate => true,
+            BuildLabel::Directory => false,
+        }
+    }
+}
+
+/// One label of each launch of a recording.
+#[derive(Clone, Debug)]
+pub struct BuildLabels {
+    values: Vec<Vec<u8>>,
+    /// By launch index: an index into `values`.
+    of_launch: Vec<Option<u32>>,
+}
+
+impl BuildLabels {
+    /// Finds the label of every launch.
+    #[must_use]
+    pub fn find(forest: &Forest<'_>, label: BuildLabel) -> BuildLabels {
+        let mut labels = BuildLabels {
+            values: Vec::new(),
+            of_launch: vec![None; forest.launches.len()],
+        };
+        let mut numbers: HashMap<Vec<u8>, u32> = HashMap::new();
+        let command = forest.root.and_then(|root| forest.launches[root].execs.first());
+        let top = command.and_then(Exec::cwd);
+        let tops = [forest.roots.as_slice(), &forest.orphans].concat();
+        for step in forest.walk(&tops) {
+            let inherited = forest.parent(step.index).and_then(|parent| labels.of_launch[parent]);
+            if inherited.is_some() && label.is_of_the_outermost() {
+                labels.of_launch[step.index] = inherited;
+                continue;
+            }
+            let own = label.of(&forest.launches[step.index], top);
+            let number = own.map(|value| {
+                *numbers.entry(value).or_insert_with_key(|value| {
+                    labels.values.push(value.clone());
+                    labels.values.len() as u32 - 1
+                })
+            });
+            labels.of_launch[step.index] = number.or(inherited);
+        }
+        labels
+    }
+
+    /// Returns the label of the launch at an index.
+    #[must_use]
+    pub fn of(&self, launch: usize) -> Option<&[u8]> {
+        let number = (*self.of_launch.get(launch)?)?;
+        self.values.get(number as usize).map(Vec::as_slice)
+    }
+}
+
+/// Compilers and linkers that name their output with `-o`.
+const COMPILERS: [&[u8]; 21] = [
+    b"as",
+    b"c++",
+    b"cc",
+    b"cc1",
+    b"cc1plus",
+    b"clang",
+    b"clang++",
+    b"collect2",
+    b"g++",
+    b"gcc",
+    b"gfortran",
+    b"gold",
+    b"icx",
+    b"ld",
+    b"ld.bfd",
+    b"ld.gold",
+    b"ld.lld",
+    b"mold",
+    b"nvcc",
+    b"rustc",
+    b"tcc",
+];
+/// Archivers, whose second argument is the archive.
+const ARCHIVERS: [&[u8]; 3] = [b"ar", b"gcc-ar", b"llvm-ar"];
+const MAKES: [&[u8]; 4] = [b"make", b"gmake", b"ninja", b"samu"];
+
+/// Whether a file is one of these programs, perhaps of a version or for a target: `gcc-12`, `x86_64-linux-gnu-gcc`.
+fn is_one_of(path: &[u8], programs: &[&[u8]]) -> bool {
+    let name = base_name(path);
+    let is = |name: &[u8]| programs.iter().any(|program| is_version_of(name, program));
+    // Each part of the name may be the first of the program's.
+    is(name) || (0..name.len()).any(|at| name[at] == b'-' && is(&name[at + 1..]))
+}
+
+fn target<'a>(exec: &Exec<'a>) -> Option<&'a [u8]> {
+    let mut arguments = exec.arguments().skip(1);
+    if is_one_of(exec.path(), &ARCHIVERS) {
+        return arguments.nth(1).filter(|archive| !archive.is_empty());
+    }
+    if !is_one_of(exec.path(), &COMPILERS) {
+        return None;
+    }
+    arguments.find(|argument| *argument == b"-o")?;
+    arguments.next().filter(|file| !file.is_empty())
+}
+
+/// The value of an option given as `--x y` or `--x=y`.
+fn option<'a>(exec: &Exec<'a>, name: &[u8]) -> Option<&'a [u8]> {
+    let mut arguments = exec.arguments().skip(1);
+    while let Some(argument) = arguments.next() {
+        match argument.strip_prefix(name) {
+            Some([]) => return arguments.next(),
+            Some([b'=', value @ ..]) => return Some(value),
+            _ => {}
+        }
+    }
+    None
+}
+
+/// The crate's name, and in parentheses what of it is built or run.
+fn crate_of(exec: &Exec<'_>) -> Option<Vec<u8>> {
+    let named = |name: &[u8], kind: &[u8]| [name, b" (", kind, b")"].concat();
+    if !is_one_of(exec.path(), &[b"rustc"]) {
+        return of_built_program(exec.path()).map(|(name, kind)| named(name, kind));
+    }
+    let name = option(exec, b"--crate-name")?;
+    if name == b"build_script_build" {
+        // Its own name says nothing, but its folder is that of the package: target/debug/build/NAME-HASH.
+        let folder = option(exec, b"--out-dir")?;
+        return Some(named(without_hash(base_name(folder))?, b"build script"));
+    }
+    let is_test = exec.arguments().any(|argument| argument == b"--test");
+    let kind = if is_test {
+        b"test".as_slice()
+    } else {
+        option(exec, b"--crate-type")?
+    };
+    Some(named(name, kind))
+}
+
+/// The crate of a program that cargo has built: `build/NAME-HASH/build-script-build`, `deps/NAME-HASH` of a test.
+fn of_built_program(path: &[u8]) -> Option<(&[u8], &'static [u8])> {
+    let mut parts = path.rsplit(|byte| *byte == b'/');
+    match (parts.next()?, parts.next()?, parts.next()) {
+        (b"build-script-build", folder, Some(b"build")) => Some((without_hash(folder)?, b"build script")),
+        (program, b"deps", _) => Some((without_hash(program)?, b"test")),
+        _ => None,
+    }
+}
+
+/// Removes the hash that cargo puts behind a name: `-` and 16 hexadecimal digits.
+fn without_hash(name: &[u8]) -> Option<&[u8]> {
+    let (name, hash) = name.split_at_checked(name.len().checked_sub(17)?)?;
+    let is_hash = hash[0] == b'-' && hash[1..].iter().all(u8::is_ascii_hexdigit);
+    (is_hash && !name.is_empty()).then_some(name)
+}
+
+/// Shortens a directory below `top`. Checkouts are in different places on different machines.
+fn below(top: Option<&[u8]>, directory: Vec<u8>) -> Vec<u8> {
+    match top.and_then(|top| directory.strip_prefix(top)) {
+        Some([]) => b".".to_vec(),
+        Some([b'/', rest @ ..]) => rest.to_vec(),
+        _ => directory,
+    }
+}
+
+/// The working directory of make or ninja, behind their `-C`.
+fn directory(exec: &Exec<'_>) -> Option<Vec<u8>> {
+    if !is_one_of(exec.path(), &MAKES) {
+        return None;
+    }
+    let mut directory = exec.cwd()?.to_vec();
+    let mut arguments = exec.arguments().skip(1);
+    while let Some(argument) = arguments.next() {
+        let into = match argument {
+            b"-C" | b"--directory" => arguments.next(),
+            _ => argument.strip_prefix(b"-C").or(argument.strip_prefix(b"--directory=")),
+        };
+        match into {
+            Some(absolute @ [b'/', ..]) => directory = absolute.to_vec(),
+            Some(relative) if relative != b"." => directory = [&directory, b"/".as_slice(), relative].concat(),
+            _ => {}
+        }
+    }
+    Some(directory)
+}

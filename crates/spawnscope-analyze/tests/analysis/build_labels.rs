@@ -1,0 +1,112 @@
+//! Labels of launches from what the programs of a build were given.
+
+use spawnscope_analyze::build_labels::{BuildLabel, BuildLabels};
+use spawnscope_analyze::{Forest, GroupBy, report};
+use spawnscope_data::event::LaunchId;
+
+use crate::builder::{Builder, ROOT, Spans};
+
+/// A build by a tree of programs: each is its parent and its command line, whose first word is the path.
+fn build(lines: &[(LaunchId, &str)]) -> Builder {
+    let mut builder = Builder::command("/usr/bin/make", &["make", "-j2"], 90_000_000);
+    for (start, (parent, line)) in (1_000_000u64..).step_by(1_000_000).zip(lines) {
+        let words: Vec<&str> = line.split(' ').collect();
+        builder.launch(*parent, start, &Spans::USUAL, Some((words[0], &words)));
+    }
+    builder
+}
+
+fn labels(builder: &Builder, label: BuildLabel) -> Vec<String> {
+    let forest = Forest::grow(&builder.recording);
+    let labels = BuildLabels::find(&forest, label);
+    let text = |index| {
+        labels
+            .of(index)
+            .map_or("-".into(), |value| String::from_utf8_lossy(value).into_owned())
+    };
+    (0..forest.launches.len()).map(text).collect()
+}
+
+#[test]
+fn a_target_is_what_the_outermost_compiler_makes() {
+    let builder = build(&[
+        (ROOT, "/usr/bin/x86_64-linux-gnu-gcc-12 -O2 -c -o src/a.o src/a.c"),
+        (LaunchId(2), "/usr/lib/gcc/cc1 -quiet a.c -o /tmp/cc1.s"),
+        (LaunchId(2), "/usr/bin/as -o src/a.o /tmp/cc1.s"),
+        (ROOT, "/bin/sh -c ./generate"),
+        (LaunchId(5), "/usr/bin/sed s/a/b/ -o x"),
+        (ROOT, "/usr/bin/ar rcs libx.a src/a.o"),
+        (ROOT, "/usr/bin/cc --version"),
+        (ROOT, "/usr/bin/ld.bfd -o"),
+    ]);
+    let expected = ["-", "src/a.o", "src/a.o", "src/a.o", "-", "-", "libx.a", "-", "-"];
+    assert_eq!(labels(&builder, BuildLabel::Target), expected);
+}
+
+#[test]
+fn a_crate_is_named_with_what_of_it_is_built() {
+    let hash = "0123456789abcdef";
+    let lines = [
+        "/x/rustc --crate-name serde --edition=2021 src/lib.rs --crate-type lib --out-dir /t/deps".to_owned(),
+        format!(
+            "/x/rustc --crate-name build_script_build build.rs --crate-type bin --out-dir /t/build/zstd-sys-{hash}"
+        ),
+        format!("/t/debug/build/zstd-sys-{hash}/build-script-build"),
+        "/usr/bin/cc -c zstd.c -o zstd.o".to_owned(),
+        "/x/rustc --crate-name probe --crate-type=lib -".to_owned(),
+        format!("/t/debug/deps/tidy-{hash} --nocapture"),
+        "/x/rustc --crate-name tidy tests/tidy.rs --test".to_owned(),
+        "/x/rustc -vV".to_owned(),
+        format!("/t/deps/{hash}"),
+    ];
+    let parents = [1, 1, 1, 4, 4, 1, 1, 1, 1].map(LaunchId);
+    let tree: Vec<(LaunchId, &str)> = parents.into_iter().zip(lines.iter().map(String::as_str)).collect();
+    let script = "zstd-sys (build script)";
+    let expected = [
+        "-",
+        "serde (lib)",
+        script,
+        script,
+        script,
+        script,
+        "tidy (test)",
+        "tidy (test)",
+        "-",
+        "-",
+    ];
+    assert_eq!(labels(&build(&tree), BuildLabel::Crate), expected);
+}
+
+#[test]
+fn a_make_below_make_works_in_its_own_directory() {
+    let builder = build(&[
+        (ROOT, "/usr/bin/cc -c a.c"),
+        (ROOT, "/usr/bin/make -C lib all"),
+        (LaunchId(3), "/usr/bin/cc -c b.c"),
+        (LaunchId(3), "/usr/bin/gmake --directory=/srv/x -C y"),
+        (ROOT, "/usr/bin/ninja -C."),
+    ]);
+    let expected = [".", ".", "lib", "lib", "/srv/x/y", "."];
+    assert_eq!(labels(&builder, BuildLabel::Directory), expected);
+}
+
+#[test]
+fn launches_are_grouped_by_label_and_those_without_one_together() {
+    let builder = build(&[
+        (ROOT, "/usr/bin/gcc -c a.c -o a.o"),
+        (LaunchId(2), "/usr/bin/as -o a.o x"),
+        (ROOT, "/usr/bin/gcc -c b.c -o b.o"),
+        (ROOT, "/bin/true"),
+    ]);
+    let report = report(&builder.recording, GroupBy::Label(BuildLabel::Target));
+    let mut groups: Vec<(String, u64)> = report
+        .groups
+        .iter()
+        .map(|group| (String::from_utf8_lossy(&group.label).into_owned(), group.sums.count))
+        .collect();
+    groups.sort();
+    assert_eq!(
+        groups,
+        [("-".to_owned(), 2), ("a.o".to_owned(), 2), ("b.o".to_owned(), 1)]
+    );
+}

@@ -1,0 +1,163 @@
+//! The labels of a recording: those that the user gives, those of a CI service, and those of the machine. What cannot be known has no label.
+
+mod ci;
+
+use std::env;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+use crate::record::reader::Label;
+
+/// Maximum number of labels that can be given. The rest of `Label::MOST` is for those that are found.
+const MOST_GIVEN: usize = 32;
+
+/// Parses `NAME=VALUE`.
+///
+/// # Errors
+/// When the text has no `=`, or one side breaks a limit.
+pub fn parse(text: &str) -> Result<Label, String> {
+    let (key, value) = text
+        .split_once('=')
+        .ok_or_else(|| "write it as NAME=VALUE, such as commit=4f2a91c".to_owned())?;
+    Label::new(key, value).map_err(|why| why.to_string())
+}
+
+/// Checks the labels that were given together. To be called before the command starts: a bad label must not cost a run.
+///
+/// # Errors
+/// When there are too many, or two with the same key.
+pub fn check(given: &[Label]) -> Result<()> {
+    if given.len() > MOST_GIVEN {
+        bail!("at most {MOST_GIVEN} labels can be given, not {}", given.len());
+    }
+    for (place, label) in given.iter().enumerate() {
+        if given[..place].iter().any(|other| other.key == label.key) {
+            bail!("--label {} is given twice: give each key once", label.key);
+        }
+    }
+    Ok(())
+}
+
+/// Returns the labels of a recording that begins now: those that were given, and what can be found unless its key was given.
+pub fn all(given: &[Label]) -> Vec<Label> {
+    let root = Path::new("/");
+    let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
+    with_found(
+        given,
+        ci::labels(&variable).into_iter().chain(of_machine(root, &variable)),
+    )
+}
+
+fn with_found(given: &[Label], found: impl Iterator<Item = (&'static str, String)>) -> Vec<Label> {
+    let mut labels = given.to_vec();
+    for (key, value) in found {
+        // What is too long for a label is not cut: a part of a value is another value.
+        let label = Label::new(key, value.trim()).ok();
+        let is_known = labels.iter().any(|label| label.key == key);
+        labels.extend(label.filter(|label| !is_known && !label.value.is_empty()));
+    }
+    labels
+}
+
+/// The processor's model and the container's image. The name of the machine, its kernel and its architecture are in every recording.
+fn of_machine(root: &Path, variable: &dyn Fn(&str) -> Option<String>) -> Vec<(&'static str, String)> {
+    let image = image(root).or_else(|| variable("CI_JOB_IMAGE"));
+    let found = [("cpu", processor(root)), ("image", image)];
+    found
+        .into_iter()
+        .filter_map(|(key, value)| Some((key, value?)))
+        .collect()
+}
+
+/// The first `model name` in /proc/cpuinfo. Arm's has none, only numbers of the implementer and the part.
+fn processor(root: &Path) -> Option<String> {
+    let text = beginning(&root.join("proc/cpuinfo"))?;
+    let mut fields = text.lines().filter_map(|line| line.split_once(':'));
+    let (_, model) = fields.find(|(name, _)| name.trim() == "model name")?;
+    Some(model.trim().to_owned())
+}
+
+/// The image in the file that Podman gives privileged containers; Docker tells a container nothing about its image.
+fn image(root: &Path) -> Option<String> {
+    let text = beginning(&root.join("run/.containerenv"))?;
+    let value = text.lines().find_map(|line| line.strip_prefix("image="))?;
+    Some(value.trim_matches('"').to_owned())
+}
+
+/// The first 64 KiB of a file; a container may have put anything there.
+fn beginning(path: &Path) -> Option<String> {
+    let mut bytes = Vec::new();
+    let file = File::open(path)
+        .ok()
+        .filter(|_| path.metadata().is_ok_and(|file| file.is_file()))?;
+    file.take(64 << 10).read_to_end(&mut bytes).ok()?;
+    Some(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    fn label(key: &str, value: &str) -> Label {
+        Label::new(key, value).unwrap()
+    }
+
+    #[test]
+    fn a_value_may_contain_an_equals_sign() {
+        assert_eq!(parse("flags=-O2 -g=3"), Ok(label("flags", "-O2 -g=3")));
+        assert_eq!(parse("empty="), Ok(label("empty", "")));
+        assert!(parse("commit").unwrap_err().contains("NAME=VALUE"));
+        assert!(parse("my key=x").unwrap_err().contains("only letters"));
+    }
+
+    #[test]
+    fn labels_are_checked_together() {
+        assert!(check(&[label("a", "1"), label("b", "1")]).is_ok());
+        let twice = check(&[label("a", "1"), label("b", "1"), label("a", "2")]);
+        assert!(twice.unwrap_err().to_string().contains("--label a is given twice"));
+        let many: Vec<Label> = (0..33).map(|number| label(&format!("k{number}"), "x")).collect();
+        assert!(check(&many[..32]).is_ok());
+        assert!(check(&many).unwrap_err().to_string().contains("at most 32"));
+    }
+
+    #[test]
+    fn a_given_label_is_stronger_than_one_that_is_found() {
+        let found = [
+            ("commit", "found".to_owned()),
+            ("cpu", " A ".to_owned()),
+            ("run", String::new()),
+            ("image", "x".repeat(5_000)),
+        ];
+        let labels = with_found(&[label("commit", "given")], found.into_iter());
+        assert_eq!(labels, [label("commit", "given"), label("cpu", "A")]);
+    }
+
+    #[test]
+    fn the_machine_is_described_where_it_can_be_known() {
+        let root = tempfile::tempdir().unwrap();
+        let none = |_: &str| None;
+        assert_eq!(of_machine(root.path(), &none), []);
+        fs::create_dir_all(root.path().join("proc")).unwrap();
+        fs::create_dir_all(root.path().join("run")).unwrap();
+        let cpuinfo = "processor\t: 0\nmodel\t\t: 85\nmodel name\t: Some CPU @ 2.20GHz\nflags\t: a b\n";
+        fs::write(root.path().join("proc/cpuinfo"), cpuinfo).unwrap();
+        fs::write(
+            root.path().join("run/.containerenv"),
+            "engine=\"podman\"\nimage=\"docker.io/rust:1\"\n",
+        )
+        .unwrap();
+        let expected = [
+            ("cpu", "Some CPU @ 2.20GHz".to_owned()),
+            ("image", "docker.io/rust:1".to_owned()),
+        ];
+        assert_eq!(of_machine(root.path(), &none), expected);
+        fs::remove_file(root.path().join("run/.containerenv")).unwrap();
+        let of_gitlab = |name: &str| (name == "CI_JOB_IMAGE").then(|| "ruby:3".to_owned());
+        assert_eq!(of_machine(root.path(), &of_gitlab)[1], ("image", "ruby:3".to_owned()));
+    }
+}

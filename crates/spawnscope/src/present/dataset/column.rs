@@ -1,0 +1,203 @@
+//! Columns of Parquet tables: each has a name, a type, its meaning, and the way to its value in a row. The file's schema and the
+//! documentation both follow from this one declaration.
+
+use std::borrow::Cow;
+use std::io::Write;
+use std::sync::Arc;
+
+use parquet::basic::{Compression, Encoding, LogicalType, Repetition, TimeUnit, Type as Physical, ZstdLevel};
+use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DoubleType, Int32Type, Int64Type};
+use parquet::errors::{ParquetError, Result};
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
+use parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
+use parquet::schema::types::{ColumnPath, Type};
+
+use super::{DATASET_VERSION, Table};
+
+/// Rows of a row group. Engines skip whole groups by their statistics, and read them in parallel; larger ones pack a little better.
+const ROWS_OF_A_GROUP: usize = 250_000;
+/// The effort of zstd: higher levels take several times as long for a few percent.
+const LEVEL: i32 = 3;
+
+/// The way from a row to a value, by the type of the value.
+pub(super) enum Get<R> {
+    /// INT64.
+    Long(fn(&R) -> Option<i64>),
+    /// INT32.
+    Int(fn(&R) -> Option<i32>),
+    /// DOUBLE.
+    Real(fn(&R) -> Option<f64>),
+    /// BOOLEAN.
+    Truth(fn(&R) -> Option<bool>),
+    /// UTF-8.
+    Text(for<'r> fn(&'r R) -> Option<Cow<'r, str>>),
+    /// Microseconds since 1970-01-01 UTC; Spark reads no finer instants.
+    Instant(fn(&R) -> Option<i64>),
+}
+
+/// A column of a table with rows of type `R`.
+pub(super) struct Column<R> {
+    pub(super) name: &'static str,
+    pub(super) get: Get<R>,
+    pub(super) is_optional: bool,
+    /// Its meaning, as in the guide.
+    pub(super) about: &'static str,
+}
+
+impl<R> Column<R> {
+    pub(super) fn optional(name: &'static str, get: Get<R>, about: &'static str) -> Column<R> {
+        Column {
+            name,
+            get,
+            is_optional: true,
+            about,
+        }
+    }
+
+    pub(super) fn required(name: &'static str, get: Get<R>, about: &'static str) -> Column<R> {
+        Column {
+            is_optional: false,
+            ..Column::optional(name, get, about)
+        }
+    }
+
+    /// A row of the guide's table.
+    pub(super) fn documentation(&self) -> String {
+        let kind = match self.get {
+            Get::Long(_) => "int64",
+            Get::Int(_) => "int32",
+            Get::Real(_) => "double",
+            Get::Truth(_) => "bool",
+            Get::Text(_) => "string",
+            Get::Instant(_) => "timestamp",
+        };
+        let null = if self.is_optional { "yes" } else { "" };
+        format!("| `{}` | {kind} | {null} | {} |", self.name, self.about)
+    }
+
+    fn physical(&self) -> Physical {
+        match self.get {
+            Get::Long(_) | Get::Instant(_) => Physical::INT64,
+            Get::Int(_) => Physical::INT32,
+            Get::Real(_) => Physical::DOUBLE,
+            Get::Truth(_) => Physical::BOOLEAN,
+            Get::Text(_) => Physical::BYTE_ARRAY,
+        }
+    }
+
+    fn schema(&self) -> Result<Type> {
+        let logical = match self.get {
+            Get::Text(_) => Some(LogicalType::String),
+            Get::Instant(_) => Some(LogicalType::timestamp(true, TimeUnit::MICROS)),
+            _ => None,
+        };
+        let repetition = if self.is_optional {
+            Repetition::OPTIONAL
+        } else {
+            Repetition::REQUIRED
+        };
+        Type::primitive_type_builder(self.name, self.physical())
+            .with_logical_type(logical)
+            .with_repetition(repetition)
+            .build()
+    }
+
+    fn write(&self, rows: &[R], writer: &mut SerializedColumnWriter<'_>) -> Result<()> {
+        match self.get {
+            Get::Long(get) | Get::Instant(get) => {
+                let (values, levels) = self.values(rows, get)?;
+                let writer = writer.typed::<Int64Type>();
+                writer.write_batch(&values, levels.as_deref(), None)
+            }
+            Get::Int(get) => {
+                let (values, levels) = self.values(rows, get)?;
+                let writer = writer.typed::<Int32Type>();
+                writer.write_batch(&values, levels.as_deref(), None)
+            }
+            Get::Real(get) => {
+                let (values, levels) = self.values(rows, get)?;
+                let writer = writer.typed::<DoubleType>();
+                writer.write_batch(&values, levels.as_deref(), None)
+            }
+            Get::Truth(get) => {
+                let (values, levels) = self.values(rows, get)?;
+                let writer = writer.typed::<BoolType>();
+                writer.write_batch(&values, levels.as_deref(), None)
+            }
+            Get::Text(get) => {
+                let bytes = |text: Cow<'_, str>| ByteArray::from(text.into_owned().into_bytes());
+                let (values, levels) = self.values(rows, |row| get(row).map(bytes))?;
+                let writer = writer.typed::<ByteArrayType>();
+                writer.write_batch(&values, levels.as_deref(), None)
+            }
+        }?;
+        Ok(())
+    }
+
+    /// Returns the known values, and for each row whether it has one, in the form that Parquet wants.
+    fn values<T>(&self, rows: &[R], get: impl Fn(&R) -> Option<T>) -> Result<(Vec<T>, Option<Vec<i16>>)> {
+        let mut values = Vec::with_capacity(rows.len());
+        if !self.is_optional {
+            values.extend(rows.iter().filter_map(get));
+            if values.len() < rows.len() {
+                return Err(ParquetError::General(format!(
+                    "column {} has an unknown value",
+                    self.name
+                )));
+            }
+            return Ok((values, None));
+        }
+        let mut levels = Vec::with_capacity(rows.len());
+        for row in rows {
+            let value = get(row);
+            levels.push(i16::from(value.is_some()));
+            values.extend(value);
+        }
+        Ok((values, Some(levels)))
+    }
+}
+
+/// Writes rows as a Parquet file.
+pub(super) fn write_rows<R, W: Write + Send>(out: W, table: Table, columns: &[Column<R>], rows: &[R]) -> Result<()> {
+    let fields: Result<Vec<_>> = columns.iter().map(|column| Ok(Arc::new(column.schema()?))).collect();
+    let schema = Type::group_type_builder(table.name()).with_fields(fields?).build()?;
+    let properties = properties(table, columns)?;
+    let mut writer = SerializedFileWriter::new(out, Arc::new(schema), Arc::new(properties))?;
+    for group in rows.chunks(ROWS_OF_A_GROUP) {
+        let mut written = writer.next_row_group()?;
+        for column in columns {
+            let next = written.next_column()?;
+            let mut next = next.ok_or_else(|| ParquetError::General("the schema has fewer columns".to_owned()))?;
+            column.write(group, &mut next)?;
+            next.close()?;
+        }
+        written.close()?;
+    }
+    writer.close().map(drop)
+}
+
+/// Times differ in each row, so they are packed as differences; texts repeat, so they are numbered in a dictionary.
+fn properties<R>(table: Table, columns: &[Column<R>]) -> Result<WriterProperties> {
+    let pair = |key: &str, value: String| KeyValue::new(key.to_owned(), value);
+    let about = vec![
+        pair("spawnscope.dataset_version", DATASET_VERSION.to_string()),
+        pair("spawnscope.table", table.name().to_owned()),
+        pair("spawnscope.version", env!("CARGO_PKG_VERSION").to_owned()),
+    ];
+    let mut properties = WriterProperties::builder()
+        .set_created_by(concat!("spawnscope version ", env!("CARGO_PKG_VERSION")).to_owned())
+        .set_compression(Compression::ZSTD(ZstdLevel::try_new(LEVEL)?))
+        .set_statistics_enabled(EnabledStatistics::Chunk)
+        .set_offset_index_disabled(true)
+        .set_key_value_metadata(Some(about));
+    for column in columns {
+        if matches!(column.get, Get::Long(_) | Get::Int(_) | Get::Instant(_)) {
+            let path = ColumnPath::from(column.name);
+            properties = properties
+                .set_column_dictionary_enabled(path.clone(), false)
+                .set_column_encoding(path, Encoding::DELTA_BINARY_PACKED);
+        }
+    }
+    Ok(properties.build())
+}

@@ -1,0 +1,215 @@
+//! The columns of the tables with sums: `callers`, `waits` and `advice`.
+
+use std::borrow::Cow;
+
+use super::super::column::Column;
+use super::super::column::Get::{Int, Long, Text, Truth};
+use super::super::lines::{AdviceLine, CallerLine, WaitLine};
+use super::{RUN, int, long, lossy, span};
+use crate::analyze::waits::attribution::{WaitedFor, Who};
+use crate::event::syscalls;
+
+pub(in super::super) fn callers<'a>() -> Vec<Column<CallerLine<'a>>> {
+    let required = Column::<CallerLine<'a>>::required;
+    let optional = Column::<CallerLine<'a>>::optional;
+    vec![
+        required("run", Text(|line| Some(line.run.into())), RUN),
+        required(
+            "caller",
+            Int(|line| Some(line.number)),
+            "its number in the recording, which `launches.caller` refers to",
+        ),
+        required(
+            "language",
+            Text(|line| Some(line.site.language.name().into())),
+            "`native`, `bash`, `dash`, `python`, ...",
+        ),
+        optional("file", Text(|line| line.site.file.as_deref().map(lossy)), "source file"),
+        optional("line", Int(|line| line.site.line.map(int)), "line in it, from 1"),
+        optional(
+            "function",
+            Text(|line| line.site.function.as_deref().map(lossy)),
+            "function; NULL also outside of all functions",
+        ),
+        optional(
+            "module",
+            Text(|line| line.site.module.as_deref().map(lossy)),
+            "ELF file with the machine code",
+        ),
+        optional(
+            "program",
+            Text(|line| line.site.program.as_deref().map(lossy)),
+            "the program that ran the script, where no file is known",
+        ),
+        optional(
+            "text",
+            Text(|line| line.site.text.as_deref().map(lossy)),
+            "the line of a script given with -c",
+        ),
+        required(
+            "launches",
+            Long(|line| Some(long(line.launches))),
+            "launches that it requested",
+        ),
+        optional("total_ns", Long(|line| span(line.total)), "their wall time, summed"),
+        optional("tax_ns", Long(|line| span(line.tax)), "their launch tax, summed"),
+        optional(
+            "critical_ns",
+            Long(|line| span(line.critical)),
+            "their time on the critical path, summed",
+        ),
+    ]
+}
+
+pub(in super::super) fn waits<'a>() -> Vec<Column<WaitLine<'a>>> {
+    let required = Column::<WaitLine<'a>>::required;
+    let optional = Column::<WaitLine<'a>>::optional;
+    vec![
+        required("run", Text(|line| Some(line.run.into())), RUN),
+        required(
+            "command",
+            Text(|line| Some(lossy(&line.waits.command))),
+            "the program that waited",
+        ),
+        optional(
+            "syscall",
+            Text(|line| line.waits.syscall.and_then(syscalls::name).map(Cow::from)),
+            "the system call",
+        ),
+        optional(
+            "object",
+            Text(|line| line.waits.object.as_ref().map(|object| object.kind.name().into())),
+            "the kind of object",
+        ),
+        optional(
+            "object_path",
+            Text(|line| Some(lossy(line.waits.object.as_ref()?.only.as_ref()?.path.as_deref()?))),
+            "its path, if all waits were for the same object",
+        ),
+        optional(
+            "on",
+            Text(|line| line.most().map(|most| kind(&most.who).into())),
+            "what ended most of the waits: `launch`, `process` (not recorded) or `scanner`",
+        ),
+        optional(
+            "on_name",
+            Text(|line| line.most().and_then(|most| name(&most.who)).map(lossy)),
+            "its program",
+        ),
+        required("count", Long(|line| Some(long(line.waits.count))), "number of waits"),
+        required(
+            "total_ns",
+            Long(|line| span(Some(line.waits.parts.total()))),
+            "their sum",
+        ),
+        required(
+            "tax_ns",
+            Long(|line| span(Some(line.waits.parts.tax))),
+            "of it, launch tax",
+        ),
+        required(
+            "run_ns",
+            Long(|line| span(Some(line.waits.parts.run))),
+            "of it, phase run",
+        ),
+        required(
+            "run_waiting_ns",
+            Long(|line| span(Some(line.waits.parts.run_waiting))),
+            "of the phase run, waits",
+        ),
+        required(
+            "reap_ns",
+            Long(|line| span(Some(line.waits.parts.reap))),
+            "of it, late reaping",
+        ),
+        required(
+            "queue_ns",
+            Long(|line| span(Some(line.waits.parts.queue))),
+            "of it, waiting for a CPU",
+        ),
+        required(
+            "other_ns",
+            Long(|line| span(Some(line.waits.parts.other))),
+            "of it, all else",
+        ),
+    ]
+}
+
+impl WaitLine<'_> {
+    fn most(&self) -> Option<&WaitedFor> {
+        self.waits.on.first()
+    }
+}
+
+fn kind(who: &Who) -> &'static str {
+    match who {
+        Who::Launches { .. } => "launch",
+        Who::Process(_) => "process",
+        Who::Scanner(_) => "scanner",
+    }
+}
+
+fn name(who: &Who) -> Option<&[u8]> {
+    match who {
+        Who::Launches { command, .. } => Some(command),
+        Who::Process(name) | Who::Scanner(name) => name.as_deref(),
+    }
+}
+
+pub(in super::super) fn advice<'a>() -> Vec<Column<AdviceLine<'a>>> {
+    let required = Column::<AdviceLine<'a>>::required;
+    let optional = Column::<AdviceLine<'a>>::optional;
+    vec![
+        required("run", Text(|line| Some(line.run.into())), RUN),
+        required(
+            "rule",
+            Text(|line| Some(line.advice.finding.rule.into())),
+            "the rule that found it; the same finding has the same rule in all runs",
+        ),
+        required(
+            "title",
+            Text(|line| Some(line.advice.finding.title.as_str().into())),
+            "the problem",
+        ),
+        required(
+            "saving_ns",
+            Long(|line| span(Some(line.advice.saving[0]))),
+            "wall that the fix saves, as predicted",
+        ),
+        required(
+            "saving_low_ns",
+            Long(|line| span(Some(line.advice.saving[1]))),
+            "lower end of its confidence interval",
+        ),
+        required(
+            "saving_high_ns",
+            Long(|line| span(Some(line.advice.saving[2]))),
+            "upper end",
+        ),
+        required(
+            "launches",
+            Long(|line| Some(long(line.advice.finding.launches.len() as u64))),
+            "number of launches it affects",
+        ),
+        optional(
+            "file",
+            Text(|line| Some(lossy(line.advice.callers.most.first()?.0.file.as_deref()?))),
+            "file of the call site with most of them",
+        ),
+        optional(
+            "line",
+            Int(|line| line.advice.callers.most.first()?.0.line.map(int)),
+            "line in it",
+        ),
+        required(
+            "fix",
+            Text(|line| Some(line.advice.finding.fix.join("\n").into())),
+            "what to do",
+        ),
+        required(
+            "is_foreign",
+            Truth(|line| Some(line.advice.foreign.is_some())),
+            "whether that code is generated, or somebody else's",
+        ),
+    ]
+}

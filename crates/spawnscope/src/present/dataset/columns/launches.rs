@@ -1,0 +1,164 @@
+//! The columns of the table `launches`.
+
+use std::borrow::Cow;
+
+use super::super::column::Column;
+use super::super::column::Get::{Int, Long, Text};
+use super::super::lines::LaunchLine;
+use super::{RUN, code, int, long, span};
+use crate::analyze::build_labels::BuildLabel;
+use crate::analyze::launch::Outcome;
+use crate::analyze::phases::Phase;
+use crate::present::ndjson;
+
+fn signal(outcome: Outcome) -> Option<i32> {
+    match outcome {
+        Outcome::Signal { number, .. } => Some(number),
+        _ => None,
+    }
+}
+
+pub(in super::super) fn launches<'a>() -> Vec<Column<LaunchLine<'a>>> {
+    let required = Column::<LaunchLine<'a>>::required;
+    let optional = Column::<LaunchLine<'a>>::optional;
+    vec![
+        required("run", Text(|line| Some(line.run.into())), RUN),
+        required(
+            "launch",
+            Long(|line| Some(long(line.launch.id.0))),
+            "its number in the recording, in order of creation",
+        ),
+        optional(
+            "parent",
+            Long(|line| line.launch.parent.get().map(|id| long(id.0))),
+            "`launch` of the process that requested it",
+        ),
+        optional("pid", Int(|line| line.launch.pid.map(|pid| pid.0)), "its pid"),
+        required(
+            "depth",
+            Int(|line| Some(int(line.launch.depth))),
+            "its depth in the tree",
+        ),
+        required(
+            "origin",
+            Text(|line| Some(Cow::Borrowed(ndjson::origin_name(line.launch.origin)))),
+            "`launched`, `command` (the recorded command) or `orphan` (its creation was lost)",
+        ),
+        optional(
+            "mechanism",
+            Text(|line| line.launch.mechanism.map(|mechanism| mechanism.name().into())),
+            "`fork`, `vfork`, `posix_spawn`, `clone` or `clone3`",
+        ),
+        required(
+            "command",
+            Text(|line| {
+                Some(
+                    String::from_utf8_lossy(&line.launch.command.label())
+                        .into_owned()
+                        .into(),
+                )
+            }),
+            "base name of its last program; in parentheses if it never executed one",
+        ),
+        optional(
+            "caller",
+            Int(|line| line.caller),
+            "`caller` of its call site in `callers`",
+        ),
+        optional(
+            "start_ns",
+            Long(|line| span(line.launch.start())),
+            "when its parent called for it, since the recording began",
+        ),
+        optional(
+            "total_ns",
+            Long(|line| span(line.launch.end().and(line.launch.total(line.forest.end)))),
+            "from there to its reaping; NULL: it had not ended",
+        ),
+        optional(
+            "create_ns",
+            Long(|line| span(line.launch.phases.get(Phase::Create))),
+            "phase create: from the parent's call until the process exists",
+        ),
+        optional(
+            "queue_ns",
+            Long(|line| span(line.launch.phases.get(Phase::Queue))),
+            "phase queue: waiting for the first CPU",
+        ),
+        optional(
+            "setup_ns",
+            Long(|line| span(line.launch.phases.get(Phase::Setup))),
+            "phase setup: until the exec",
+        ),
+        optional(
+            "exec_ns",
+            Long(|line| span(line.launch.phases.get(Phase::Exec))),
+            "phase exec: within successful execs",
+        ),
+        optional(
+            "load_ns",
+            Long(|line| span(line.launch.phases.get(Phase::Load))),
+            "phase load: the dynamic loader",
+        ),
+        optional(
+            "run_ns",
+            Long(|line| span(line.launch.phases.get(Phase::Run))),
+            "phase run: the program's own work",
+        ),
+        optional(
+            "teardown_ns",
+            Long(|line| span(line.launch.phases.get(Phase::Teardown))),
+            "phase teardown: from the start of its exit",
+        ),
+        optional(
+            "reap_ns",
+            Long(|line| span(line.launch.phases.get(Phase::Reap))),
+            "phase reap: until the parent's wait returned",
+        ),
+        optional(
+            "cpu_ns",
+            Long(|line| span(line.launch.cpu.get())),
+            "CPU time of its threads",
+        ),
+        optional(
+            "critical_ns",
+            Long(|line| span(line.critical())),
+            "its time on the critical path",
+        ),
+        optional(
+            "critical_tax_ns",
+            Long(|line| span(line.critical_tax())),
+            "its launch tax on the critical path",
+        ),
+        optional(
+            "exit_code",
+            Int(|line| code(line.launch.outcome)),
+            "how it exited; NULL also if a signal killed it",
+        ),
+        optional(
+            "exit_signal",
+            Int(|line| signal(line.launch.outcome)),
+            "the signal that killed it",
+        ),
+        optional(
+            "parent_rss_bytes",
+            Long(|line| line.launch.parent_rss_bytes.get().map(long)),
+            "resident memory of the parent at its creation",
+        ),
+        optional(
+            "target",
+            Text(|line| line.label(BuildLabel::Target)),
+            "label `target`: the file that a compiler, linker or archiver above it makes",
+        ),
+        optional(
+            "crate",
+            Text(|line| line.label(BuildLabel::Crate)),
+            "label `crate`: the crate that cargo builds, runs the build script of, or tests",
+        ),
+        optional(
+            "directory",
+            Text(|line| line.label(BuildLabel::Directory)),
+            "label `directory`: where the make or ninja above it works, relative to the directory of the command",
+        ),
+    ]
+}

@@ -1,0 +1,40 @@
+//! Labels on the command line: which are refused, and how reports show those of a recording.
+
+use crate::{Sample, failure, stdout};
+
+#[test]
+fn a_bad_label_is_refused_before_the_command_starts() {
+    let refused = |labels: &[&str]| {
+        let folder = tempfile::tempdir().unwrap();
+        let started = folder.path().join("started");
+        let output = folder.path().join("x.db");
+        let mut arguments = vec!["record", "-o", output.to_str().unwrap()];
+        arguments.extend(labels.iter().flat_map(|label| ["--label", label]));
+        arguments.extend(["--", "touch", started.to_str().unwrap()]);
+        let message = failure(&arguments);
+        assert!(!started.exists() && !output.exists(), "{labels:?}");
+        message
+    };
+    assert!(refused(&["commit"]).contains("write it as NAME=VALUE"));
+    assert!(refused(&["my key=x"]).contains("only letters, digits"));
+    assert!(refused(&[&format!("k={}", "x".repeat(1_025))]).contains("longer than 1024 bytes"));
+    assert!(refused(&["a=1", "a=2"]).contains("--label a is given twice"));
+    let many: Vec<String> = (0..33).map(|number| format!("k{number}=x")).collect();
+    let many: Vec<&str> = many.iter().map(String::as_str).collect();
+    assert!(refused(&many).contains("at most 32 labels can be given, not 33"));
+}
+
+#[test]
+fn labels_are_shown_escaped_and_within_the_width() {
+    let sample = Sample::new();
+    sample.execute("INSERT INTO label VALUES ('job', 'a' || char(27) || '[31m' || char(10) || 'b'), ('note', replace(hex(zeroblob(60)), '00', 'word '))");
+    let path = sample.path();
+    let path = path.to_str().unwrap();
+    let report = stdout(&["report", "--full", path]);
+    let labels = report.split_once("Labels\n").unwrap().1;
+    assert!(labels.contains("job"), "{report}");
+    assert!(!report.contains('\u{1b}'), "{report}");
+    assert!(report.lines().all(|line| line.chars().count() <= 80), "{report}");
+    let json: serde_json::Value = serde_json::from_str(&stdout(&["report", "--json", path])).unwrap();
+    assert_eq!(json["labels"]["job"], "a\u{1b}[31m\nb");
+}
