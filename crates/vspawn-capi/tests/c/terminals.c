@@ -7,6 +7,19 @@
 
 #include "check.h"
 
+/* Reads exactly these bytes. */
+static void prints_first(int pty, const char *expected)
+{
+	char printed[100];
+	size_t length = 0;
+	while (length < strlen(expected)) {
+		ssize_t bytes = read(pty, printed + length, strlen(expected) - length);
+		CHECK(bytes > 0);
+		length += (size_t)bytes;
+	}
+	CHECK(memcmp(printed, expected, length) == 0);
+}
+
 /* Starts a shell on the terminal. */
 static struct vspawn_child *shell(int pty, const char *text)
 {
@@ -59,13 +72,7 @@ static void a_size_that_changes(int pty)
 	CHECK(vspawn_pty_resize(pty, 50, 132) == 0);
 	CHECK(ioctl(pty, TIOCGWINSZ, &size) == 0 && size.ws_row == 50 && size.ws_col == 132);
 	struct vspawn_child *child = shell(pty, "trap 'stty size; exit 3' WINCH; echo ready; while :; do sleep 0.01; done");
-	char line[7];
-	for (size_t length = 0; length < sizeof line;) {
-		ssize_t bytes = read(pty, line + length, sizeof line - length);
-		CHECK(bytes > 0);
-		length += (size_t)bytes;
-	}
-	CHECK(memcmp(line, "ready\r\n", sizeof line) == 0);
+	prints_first(pty, "ready\r\n");
 	CHECK(vspawn_pty_resize(pty, 24, 80) == 0);
 	prints(pty, "24 80\r\n");
 	ends_with(child, 3);
@@ -74,14 +81,15 @@ static void a_size_that_changes(int pty)
 static void what_is_typed(int pty)
 {
 	struct vspawn_child *child = shell(pty, "stty -echo; echo ready; read -r line; echo \"<$line>\"; read -r line; exit 4");
-	char ready[7];
-	CHECK(read(pty, ready, sizeof ready) == sizeof ready);
-	CHECK(write(pty, "typed\n\003", 7) == 7); /* Ctrl-C ends the second read */
+	prints_first(pty, "ready\r\n");
+	CHECK(write(pty, "typed\n", 6) == 6);
+	prints_first(pty, "<typed>\r\n");
+	CHECK(write(pty, "\003", 1) == 1); /* Ctrl-C ends the second read, and discards what is in the queues */
 	int status;
 	CHECK(vspawn_child_wait(child, &status) == 0);
 	CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGINT);
 	vspawn_child_free(child);
-	prints(pty, "<typed>\r\n");
+	prints(pty, "");
 }
 
 static void refused(int pty)
