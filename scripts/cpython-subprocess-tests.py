@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Runs CPython's own test_subprocess with `vspawn` in the place of `subprocess`, and compares the failures with the list below.
 
-Run it by an interpreter that has the wheel (scripts/python-wheel.sh: target/venv/bin/python). If that interpreter has no package `test`,
-Debian's libpython3.N-testsuite is fetched into a temporary folder. The status is 1 for a failure that is not explained, and for an
-explained one that passes.
+Run it by an interpreter that has the wheel (scripts/python-wheel.sh: target/venv/bin/python); scripts/cpython-suites.sh does so with Debian's
+3.11 and 3.13. If that interpreter has no package `test`, Debian's libpython3.N-testsuite is fetched into a temporary folder. The status
+is 1 for a failure that is not explained, and for an explained one that passes.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from pathlib import Path
 import vspawn
 from vspawn import _popen
 
-# Test -> why. Versions of CPython have it in different classes. Everything else must pass. Each of these replaces or reads a name that begins with an underscore, or a function that
-# subprocess happens to call inside; what it is about is tested by ours, as said.
+# Test -> why; versions of CPython have it in different classes. Everything else must pass. Each of these replaces or reads a name that begins
+# with an underscore, or a function that subprocess happens to call inside; what it is about is tested by ours, as said.
 EXPLAINED = {
     "test_call_keyboardinterrupt_no_kill": "counts calls of Popen._wait (ours: test_signals.py)",
     "test_context_manager_keyboardinterrupt_no_kill": "counts calls of Popen._wait (ours: test_signals.py)",
