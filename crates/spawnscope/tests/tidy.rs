@@ -385,7 +385,10 @@ fn each_package_contains_the_licences() {
         assert!(listed.status.success(), "cargo package --list of {name}: {message}");
         let listed = String::from_utf8(listed.stdout).unwrap();
         for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {
-            assert!(listed.lines().any(|file| file == licence), "{name} is without {licence}");
+            assert!(
+                listed.lines().any(|file| file == licence),
+                "{name} is without {licence}"
+            );
             let text = |folder: &Path| fs::read_to_string(folder.join(licence)).unwrap();
             assert_eq!(text(&folder), text(&root()), "{licence} of {name}");
         }

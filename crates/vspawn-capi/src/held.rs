@@ -136,7 +136,9 @@ pub(crate) fn take(layout: Layout) -> *mut u8 {
 
 fn enter(call: Call) -> Option<usize> {
     let claim = |place: &Place| {
-        let claimed = place.begin.compare_exchange(0, CLAIMED, Ordering::Acquire, Ordering::Relaxed);
+        let claimed = place
+            .begin
+            .compare_exchange(0, CLAIMED, Ordering::Acquire, Ordering::Relaxed);
         claimed.is_ok()
     };
     let found = TABLE.iter().position(claim)?;
