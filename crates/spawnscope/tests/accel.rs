@@ -128,3 +128,29 @@ fn programs_that_take_no_library_are_named() {
     fs::set_permissions(&own, std::os::unix::fs::PermissionsExt::from_mode(0o4755)).unwrap();
     assert!(errors(&run(&own)).contains("set-user-id"));
 }
+
+/// The soft limit is lowered, never raised, and a program may raise it again.
+#[test]
+fn the_limit_on_open_files_is_lowered_on_request() {
+    built();
+    let soft_limit = |options: &[&str]| {
+        let output = Command::new("sh")
+            .args(["-c", "ulimit -Sn 900; exec \"$@\"", "sh"])
+            .args([env!("CARGO_BIN_EXE_spawnscope"), "accel"])
+            .args(options)
+            .args(["--", "sh", "-c", "ulimit -Sn; ulimit -Sn 900"])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert_eq!(soft_limit(&["--open-files", "100"]), "100\n");
+    assert_eq!(soft_limit(&["--open-files", "5000"]), "900\n");
+    assert_eq!(soft_limit(&["--explain", "--open-files", "100"]), "100\n");
+    assert_eq!(soft_limit(&["--no-preload"]), "900\n");
+    let refused = accel(&["--open-files", "3", "--", "true"]);
+    assert!(
+        !refused.status.success() && errors(&refused).contains("--open-files"),
+        "{refused:?}"
+    );
+}

@@ -367,3 +367,30 @@ fn each_test_that_the_list_of_attacks_names_exists() {
     let missing: Vec<_> = names.iter().filter(|name| !has_test(name, code())).collect();
     assert_eq!(missing, Vec::<&&str>::new());
 }
+
+/// The packages of a registry hold neither the workspace's folder nor its licence files: each crate has its own, and includes them.
+#[test]
+fn each_package_contains_the_licences() {
+    let crates = fs::read_dir(root().join("crates")).unwrap();
+    let crates: Vec<PathBuf> = crates.map(|entry| entry.unwrap().path()).collect();
+    assert!(crates.len() > 10, "{crates:?}");
+    for folder in crates {
+        let name = folder.file_name().unwrap().to_str().unwrap();
+        let listed = Command::new(env!("CARGO"))
+            .args(["package", "--list", "--offline", "--allow-dirty", "--package", name])
+            .current_dir(root())
+            .output()
+            .unwrap();
+        let message = String::from_utf8_lossy(&listed.stderr);
+        assert!(listed.status.success(), "cargo package --list of {name}: {message}");
+        let listed = String::from_utf8(listed.stdout).unwrap();
+        for licence in ["LICENSE-APACHE", "LICENSE-MIT"] {
+            assert!(
+                listed.lines().any(|file| file == licence),
+                "{name} is without {licence}"
+            );
+            let text = |folder: &Path| fs::read_to_string(folder.join(licence)).unwrap();
+            assert_eq!(text(&folder), text(&root()), "{licence} of {name}");
+        }
+    }
+}

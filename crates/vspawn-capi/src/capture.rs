@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::command::Command;
 use crate::entry::{entry, entry_or};
-use crate::error::Failure;
+use crate::error::{Failure, Stage};
 use crate::pointers::{array, borrow, free, null, options};
 
 /// How a command is run for its output. All zero except size: no input, no limit, no timeout.
@@ -55,6 +55,7 @@ pub unsafe extern "C" fn vspawn_command_output(
         let (command, options) = unsafe { (borrow(command, "command")?, read(options)?) };
         // SAFETY: the options' input has its length.
         let input = unsafe { array(options.input.cast::<u8>(), options.input_length, "input") }?;
+        command.expect_start(command.changes_environment())?;
         let mut capture = command.0.capture();
         if !options.input.is_null() {
             capture = capture.input(input);
@@ -68,8 +69,8 @@ pub unsafe extern "C" fn vspawn_command_output(
         let captured = capture.run_to_any_end()?;
         *place = Box::into_raw(Box::new(Output {
             status: captured.status.into_raw(),
-            stdout: ended(captured.stdout),
-            stderr: ended(captured.stderr),
+            stdout: ended(captured.stdout)?,
+            stderr: ended(captured.stderr)?,
         }));
         captured.cut.map_or(Ok(()), |error| Err(error.into()))
     })
@@ -90,9 +91,11 @@ unsafe fn read(given: *const CaptureOptions) -> Result<CaptureOptions, Failure> 
     Ok(read)
 }
 
-fn ended(mut bytes: Vec<u8>) -> Vec<u8> {
+fn ended(mut bytes: Vec<u8>) -> Result<Vec<u8>, Failure> {
+    let without_memory = |_| Failure::new(Stage::Communicate, libc::ENOMEM, "allocate memory for an output");
+    bytes.try_reserve_exact(1).map_err(without_memory)?;
     bytes.push(0);
-    bytes
+    Ok(bytes)
 }
 
 /// Returns how the command ended, as waitpid stores it; -1 with errno EINVAL for NULL.

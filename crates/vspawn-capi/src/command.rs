@@ -8,10 +8,25 @@ use vspawn_core::{Mechanism, Stdio};
 
 use crate::entry::{entry, entry_or};
 use crate::error::{Failure, Stage};
+use crate::held;
+use crate::memory;
 use crate::pointers::{array, free, null, signals, string, string_array};
 
 /// A process to start. Used by one thread at a time.
-pub struct Command(pub(crate) vspawn_core::Command);
+pub struct Command(pub(crate) vspawn_core::Command, usize);
+
+impl Command {
+    /// Makes sure that there is memory to start it: for what it consists of, and for a copy of the caller's environment if needed.
+    pub(crate) fn expect_start(&self, copies_environment: bool) -> Result<(), Failure> {
+        memory::expect(self.1)?;
+        memory::expect_environment(copies_environment)
+    }
+
+    /// Whether a start copies the variables, which the kernel otherwise reads where they are.
+    pub(crate) fn changes_environment(&self) -> bool {
+        self.0.get_envs().len() > 0 && !self.0.get_env_clear()
+    }
+}
 
 /// The kinds of a child's standard stream.
 #[repr(C)]
@@ -71,7 +86,10 @@ pub(crate) unsafe fn change(
     entry(|| {
         // SAFETY: the caller's promise.
         let command = unsafe { command.as_mut() }.ok_or_else(|| null("command"))?;
-        change(&mut command.0).map(|_| ())
+        memory::expect(0)?;
+        change(&mut command.0)?;
+        command.1 += held::bytes() + memory::STRING_BYTES;
+        Ok(())
     })
 }
 
@@ -89,7 +107,7 @@ pub unsafe extern "C" fn vspawn_command_new(program: *const c_char) -> *mut Comm
         let mut command = vspawn_core::Command::new(program);
         // SAFETY: as with `posix_spawn`, the caller changes no variable during a spawn (vspawn.h).
         unsafe { command.env_unlocked() };
-        Ok(Box::into_raw(Box::new(Command(command))))
+        Ok(Box::into_raw(Box::new(Command(command, held::bytes()))))
     })
 }
 
@@ -248,6 +266,7 @@ pub unsafe extern "C" fn vspawn_command_groups(command: *mut Command, groups: *c
     // SAFETY: a handle or NULL; an array of `count` or NULL.
     unsafe {
         change(command, |command| {
+            memory::expect(count.saturating_mul(size_of::<gid_t>()))?;
             array(groups, count, "groups").map(|groups| command.groups(groups))
         })
     }

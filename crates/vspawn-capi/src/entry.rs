@@ -4,6 +4,7 @@ use std::ffi::c_int;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use crate::error::{Failure, Stage};
+use crate::held;
 
 /// The errno after a panic, which is a bug of this library.
 pub(crate) const PANICKED: c_int = libc::ENOTRECOVERABLE;
@@ -25,6 +26,7 @@ pub(crate) fn entry_or<T>(on_failure: T, body: impl FnOnce() -> Result<T, Failur
 }
 
 fn run<T>(body: impl FnOnce() -> Result<T, Failure>) -> Result<T, c_int> {
+    let _memory = held::Guard::new();
     let _not_cancelled = CancellationDisabled::new();
     let result = catch_unwind(AssertUnwindSafe(body)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<&str>().copied();

@@ -16,6 +16,7 @@ mod child;
 mod command;
 mod entry;
 mod error;
+mod held;
 mod memory;
 mod noshell;
 mod options;

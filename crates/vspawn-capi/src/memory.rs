@@ -1,25 +1,26 @@
 //! Keeps this library from aborting its host when memory runs out. A call that needs memory asks for it first, and fails with ENOMEM.
-//! What it allocates after that comes from a reserve if another thread took the memory in the meantime, or for an error's text.
+//! What it allocates after that comes from what it asked for (`held`) if the system has no more; an error's text comes from a reserve.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::UnsafeCell;
+use std::ffi::c_char;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Failure, Stage};
+use crate::held;
 
 /// More than any call needs beside the caller's strings, which are added.
 const CALL_BYTES: usize = 16 * 1024;
 
-/// Fails if the memory for a call with this number of bytes from the caller cannot be allocated. Strings are copied up to three times.
+/// A string is copied into the command, into a copy of that and into the plan; an array doubles as it grows, which copies it once more.
+const COPIES: usize = 5;
+
+/// What a string costs beside its bytes: its place in two growing arrays.
+pub(crate) const STRING_BYTES: usize = 96;
+
+/// Fails if the memory for a call with this number of bytes from the caller (more than before) cannot be allocated.
 pub(crate) fn expect(bytes: usize) -> Result<(), Failure> {
-    let needed = bytes.saturating_mul(3).saturating_add(CALL_BYTES);
-    // SAFETY: freed at once. `black_box`, since a compiler may remove the pair.
-    let found = unsafe {
-        let block = std::hint::black_box(libc::malloc(needed));
-        libc::free(block);
-        !block.is_null()
-    };
-    match found {
+    match held::expect(bytes, COPIES, CALL_BYTES) {
         true => Ok(()),
         false => Err(Failure::new(
             Stage::Prepare,
@@ -27,6 +28,29 @@ pub(crate) fn expect(bytes: usize) -> Result<(), Failure> {
             "allocate memory for a request",
         )),
     }
+}
+
+/// As `expect`, for a copy of the environment, or of PATH alone.
+pub(crate) fn expect_environment(is_copied: bool) -> Result<(), Failure> {
+    unsafe extern "C" {
+        static environ: *const *const c_char;
+    }
+    // SAFETY: an array of strings, ended by NULL; NULL after clearenv. The caller changes no variable now, as vspawn.h says.
+    let bytes = unsafe {
+        if is_copied {
+            let mut next = environ;
+            let mut bytes = 0;
+            while !next.is_null() && !(*next).is_null() {
+                bytes += libc::strlen(*next) + STRING_BYTES;
+                next = next.add(1);
+            }
+            bytes
+        } else {
+            let path = libc::getenv(c"PATH".as_ptr());
+            if path.is_null() { 0 } else { libc::strlen(path) }
+        }
+    };
+    expect(bytes)
 }
 
 /// The system's allocator, with the reserve behind it.
@@ -98,7 +122,7 @@ unsafe impl GlobalAlloc for Reserved {
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
-        if SMALL.give_back(block) || LARGE.give_back(block) {
+        if SMALL.give_back(block) || LARGE.give_back(block) || held::give_back(block) {
             return;
         }
         // SAFETY: the caller's promise.
@@ -125,14 +149,18 @@ unsafe impl GlobalAlloc for Reserved {
 }
 
 fn from_reserve(layout: Layout) -> *mut u8 {
-    match SMALL.take(layout) {
-        block if block.is_null() => LARGE.take(layout),
-        block => block,
+    let mut block = held::take(layout);
+    if block.is_null() {
+        block = SMALL.take(layout);
     }
+    if block.is_null() {
+        block = LARGE.take(layout);
+    }
+    block
 }
 
 fn is_of_reserve(block: *mut u8) -> bool {
-    SMALL.contains(block) || LARGE.contains(block)
+    SMALL.contains(block) || LARGE.contains(block) || held::contains(block)
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use vspawn_core::{Command, Mechanism};
 use crate::child::{Child, give};
 use crate::command::{place, stdio};
 use crate::error::Failure;
+use crate::memory;
 use crate::pointers::{array, options, string, string_array};
 
 /// Close all descriptors in the child except the standard streams and those given.
@@ -94,7 +95,10 @@ pub unsafe extern "C" fn vspawn(argv: *const *const c_char, options: *const Opti
             apply(&options, &mut command)?;
             Ok(match options.flags & FLAG_NOWAIT {
                 0 => command.spawn()?,
-                _ => command.spawn_nowait()?,
+                _ => {
+                    memory::expect_environment(options.env.is_null())?;
+                    command.spawn_nowait()?
+                }
             })
         })
     }
@@ -123,6 +127,7 @@ unsafe fn apply(options: &Options, command: &mut Command) -> Result<(), Failure>
         if !options.cwd.is_null() {
             command.current_dir(string(options.cwd, "cwd")?);
         }
+        memory::expect(options.fd_count.saturating_mul(memory::STRING_BYTES))?;
         for pair in array(options.fds, options.fd_count, "fds")? {
             command.fd_number(pair.target, pair.source);
         }
@@ -184,6 +189,7 @@ pub(crate) unsafe fn command_of(program: *const c_char, argv: *const *const c_ch
         // SAFETY: the caller's promise.
         false => unsafe { string(program, "program") }?,
     };
+    memory::expect_environment(false)?;
     let mut command = Command::new(program);
     command.arg0(name).args(args);
     // SAFETY: as with `posix_spawn`, the caller changes no variable during a spawn (vspawn.h).

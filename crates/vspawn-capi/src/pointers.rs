@@ -37,12 +37,13 @@ pub(crate) unsafe fn string_array<'a>(
     // SAFETY: the caller's promise; the loops end at the NULL.
     unsafe {
         while !(*next).is_null() {
-            bytes += CStr::from_ptr(*next).to_bytes().len() + size_of::<String>();
+            bytes += CStr::from_ptr(*next).to_bytes().len() + memory::STRING_BYTES;
             next = next.add(1);
         }
         memory::expect(bytes)?;
         let count = next.offset_from_unsigned(strings);
-        (0..count).map(|index| string(*strings.add(index), parameter)).collect()
+        let string = |index| CStr::from_ptr(*strings.add(index)).to_bytes();
+        Ok((0..count).map(|index| OsStr::from_bytes(string(index))).collect())
     }
 }
 

@@ -45,6 +45,7 @@ pub unsafe extern "C" fn vspawn_pty_spawn(pty: c_int, command: *const Command, c
     unsafe {
         give(child, || {
             let command = borrow(command, "command")?;
+            command.expect_start(command.changes_environment())?;
             Ok(borrowed(pty)?.spawn(&command.0)?)
         })
     }

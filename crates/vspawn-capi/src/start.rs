@@ -5,7 +5,6 @@ use std::ffi::c_int;
 use crate::child::{Child, give};
 use crate::command::Command;
 use crate::entry::entry;
-use crate::memory;
 use crate::pointers::{borrow, free, null};
 
 /// A prepared command. It can be spawned any number of times, by any number of threads at once. Environment, PATH and arguments are
@@ -20,7 +19,9 @@ pub unsafe extern "C" fn vspawn_command_spawn(command: *const Command, child: *m
     // SAFETY: a handle or NULL; a place for a pointer or NULL.
     unsafe {
         give(child, || {
-            borrow(command, "command").and_then(|command| Ok(command.0.spawn()?))
+            let command = borrow(command, "command")?;
+            command.expect_start(command.changes_environment())?;
+            Ok(command.0.spawn()?)
         })
     }
 }
@@ -34,7 +35,9 @@ pub unsafe extern "C" fn vspawn_command_spawn_nowait(command: *const Command, ch
     // SAFETY: a handle or NULL; a place for a pointer or NULL.
     unsafe {
         give(child, || {
-            borrow(command, "command").and_then(|command| Ok(command.0.prepare()?.spawn_nowait()?))
+            let command = borrow(command, "command")?;
+            command.expect_start(true)?;
+            Ok(command.0.prepare()?.spawn_nowait()?)
         })
     }
 }
@@ -49,9 +52,10 @@ pub unsafe extern "C" fn vspawn_command_prepare(command: *const Command, prepare
         // SAFETY: a place for a pointer, or NULL.
         let place = unsafe { prepared.as_mut() }.ok_or_else(|| null("prepared"))?;
         *place = std::ptr::null_mut();
-        memory::expect(0)?;
         // SAFETY: a handle or NULL.
-        let ready = unsafe { borrow(command, "command") }?.0.prepare()?;
+        let command = unsafe { borrow(command, "command") }?;
+        command.expect_start(true)?;
+        let ready = command.0.prepare()?;
         *place = Box::into_raw(Box::new(Prepared(ready)));
         Ok(())
     })

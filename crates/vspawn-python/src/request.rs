@@ -8,7 +8,7 @@ use pyo3::types::{PyDict, PyString};
 use vspawn::Command;
 
 use crate::failure::Named;
-use crate::values::{GROUPS, Stream, USERS, fs_string, further_group, id, open_number, stdio, words};
+use crate::values::{GROUPS, Stream, USERS, fs_string, id, open_number, stdio, supplementary_group, words};
 
 /// A command, and the objects for the message if it fails.
 pub(crate) struct Request {
@@ -103,7 +103,7 @@ impl Request {
             "user" => drop(self.command.uid(id(value, &USERS)?)),
             "group" => drop(self.command.gid(id(value, &GROUPS)?)),
             "extra_groups" => {
-                let groups = value.try_iter()?.map(|group| further_group(&group?));
+                let groups = value.try_iter()?.map(|group| supplementary_group(&group?));
                 self.command.groups(&groups.collect::<PyResult<Vec<u32>>>()?);
             }
             "controlling_terminal" => drop(self.command.controlling_terminal(value.extract()?)),

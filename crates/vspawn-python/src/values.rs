@@ -98,8 +98,8 @@ pub(crate) const GROUPS: Names = Names {
     field: "gr_gid",
 };
 
-/// The id of a user or group, given as a number or by name. An unknown name is a KeyError, and as with `subprocess`, an int that no id
-/// can be is an OverflowError.
+/// The id of a user or group, given as a number or by name. An unknown name is a KeyError; as with `subprocess`, a negative number is a
+/// ValueError, and one that is too large an OverflowError.
 pub(crate) fn id(object: &Bound<'_, PyAny>, names: &Names) -> PyResult<u32> {
     let number: i64 = if object.is_instance_of::<PyString>() {
         let module = object.py().import(names.module)?;
@@ -110,17 +110,21 @@ pub(crate) fn id(object: &Bound<'_, PyAny>, names: &Names) -> PyResult<u32> {
     } else {
         object.extract()?
     };
-    let out_of_range = |_| PyValueError::new_err(format!("{number} is not an id of a user or group"));
+    let text = format!("{number} is not an id of a user or group");
+    let out_of_range = |_| match number {
+        ..0 => PyValueError::new_err(text.clone()),
+        _ => PyOverflowError::new_err(text.clone()),
+    };
     // The kernel interprets the highest id as "no change".
     let id = u32::try_from(number).map_err(out_of_range)?;
     if id == u32::MAX {
-        return Err(PyValueError::new_err(format!("{id} is not an id of a user or group")));
+        return Err(PyValueError::new_err(text));
     }
     Ok(id)
 }
 
-/// The id of a further group. There, as with `subprocess`, an int of any size is only a wrong value.
-pub(crate) fn further_group(object: &Bound<'_, PyAny>) -> PyResult<u32> {
+/// A supplementary group: as `id`, but for `subprocess`, one that is too large is only a wrong value.
+pub(crate) fn supplementary_group(object: &Bound<'_, PyAny>) -> PyResult<u32> {
     id(object, &GROUPS).map_err(|error| match error.is_instance_of::<PyOverflowError>(object.py()) {
         true => PyValueError::new_err(format!("{object} is not an id of a group")),
         false => error,

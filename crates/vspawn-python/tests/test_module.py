@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import select
 import subprocess
 import sys
 from types import ModuleType
+from typing import Any
 
 import pytest
 import vspawn
@@ -37,6 +39,51 @@ def test_a_shell_and_a_function_are_served_by_subprocess(api: ModuleType) -> Non
         assert child.wait() == 7
     with api.Popen(["pwd"], preexec_fn=lambda: os.chdir("/"), stdout=api.PIPE) as child:
         assert child.communicate()[0] == b"/\n"
+
+
+class Quiet:
+    """A subclass with arguments of its own."""
+
+    @staticmethod
+    def of(api: ModuleType) -> type:
+        class QuietPopen(api.Popen):  # type: ignore[name-defined, misc]
+            def __init__(self, mark: str, *args: Any, **options: Any) -> None:
+                self.mark = mark
+                super().__init__(*args, stderr=api.DEVNULL, **options)
+
+        return QuietPopen
+
+
+@pytest.mark.parametrize("options", [{"shell": True}, {"preexec_fn": lambda: None}, {}])
+def test_a_subclass_stays_one_with_a_shell_and_a_function(api: ModuleType, options: dict[str, Any]) -> None:
+    with Quiet.of(api)("mark", "true", stdin=api.PIPE, stdout=api.PIPE, text=True, **options) as child:
+        assert (child.mark, isinstance(child, api.Popen)) == ("mark", True)
+        assert child.communicate("", timeout=60) == ("", None)
+    assert child.returncode == 0
+
+
+def test_a_child_of_a_shell_is_signalled_and_waited_for(api: ModuleType) -> None:
+    child = api.Popen("exec sleep 1000", shell=True)
+    with pytest.raises(api.TimeoutExpired):
+        child.wait(0.01)
+    assert child.poll() is None
+    child.terminate()
+    assert child.wait() == -15
+
+
+def test_a_child_of_a_shell_has_a_pidfd() -> None:
+    with vspawn.Popen("exit 3", shell=True) as child:
+        ready, _, _ = select.select([child.fileno()], [], [], 60)
+        assert (ready, child.poll()) == ([child.fileno()], 3)
+
+
+@pytest.mark.parametrize("option", ["user", "group"])
+def test_ids_that_are_none(api: ModuleType, option: str) -> None:
+    for value, kind in ((-1, ValueError), (2**40, OverflowError), (2**64, OverflowError)):
+        with pytest.raises(kind):
+            api.run(["true"], **{option: value})
+    with pytest.raises(ValueError):
+        api.run(["true"], extra_groups=[2**64])
 
 
 def test_popen_is_generic(api: ModuleType) -> None:

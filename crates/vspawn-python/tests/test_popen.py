@@ -197,6 +197,11 @@ print(moved)
     assert (result.stdout, result.stderr) == ("True\n", "")
 
 
-def test_repr() -> None:
-    with vspawn.Popen(["true"]) as child:
+def test_repr(api: ModuleType) -> None:
+    with api.Popen(["true"]) as child:
         assert repr(child) == "<Popen: returncode: None args: ['true']>"
+    child.wait()
+    child.args = ("true", "a tuple")
+    assert repr(child) == "<Popen: returncode: 0 args: ('true', 'a tuple')>"
+    child.args = ["ls", "--my-opts", "a" * 100]
+    assert repr(child) == "<Popen: returncode: 0 args: ['ls', '--my-opts', 'aaaaaaaaaaaaaaaaaaaaaaaaaaa...>"

@@ -81,6 +81,21 @@ def test_ctrl_c_ends_wait_but_not_the_child(api: ModuleType) -> None:
     child.stdin.close()
 
 
+def test_ctrl_c_ends_call_and_its_child(api: ModuleType) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        api.call(kicks("INT", "exec sleep 1000"), timeout=1000)
+
+
+def test_ctrl_c_within_a_context_waits_for_a_moment_only(api: ModuleType) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        with api.Popen(when_told(kicks("INT", "exec sleep 1000")), stdin=api.PIPE, bufsize=0) as child:
+            child.stdin.write(b"now\n")
+            child.wait()
+    assert child.poll() is None
+    child.kill()
+    assert child.wait() == -signal.SIGKILL
+
+
 def test_ctrl_c_ends_communicate_but_not_the_child(api: ModuleType) -> None:
     words = when_told(kicks("INT", "exec sleep 1000"))
     child = api.Popen(words, stdin=api.PIPE, stdout=api.PIPE, stderr=api.PIPE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from typing_extensions import assert_type
 
@@ -24,11 +24,18 @@ def results() -> None:
 
 def children() -> None:
     with vspawn.Popen(["true"], stdout=vspawn.PIPE) as child:
-        assert_type(child.stdout, IO[Any] | None)
+        assert_type(child, vspawn.Popen[bytes])
+        assert_type(child.stdout, IO[bytes] | None)
+        assert_type(child.communicate(b"x"), tuple[bytes, bytes])
         assert_type(child.returncode, int | None)
         assert_type(child.wait(timeout=1), int)
+    for texts in (vspawn.Popen(["true"], text=True), vspawn.Popen(["true"], encoding="utf-8")):
+        assert_type(texts, vspawn.Popen[str])
+        assert_type(texts.stdin, IO[str] | None)
+        assert_type(texts.communicate("x")[0], str)
+    assert_type(vspawn.Popen("true", shell=True, universal_newlines=True), vspawn.Popen[str])
     vspawn.Popen(["true"], preexec_fn=print)
-    vspawn.Popen(["true"], creationflags=1)  # type: ignore[arg-type]
+    vspawn.Popen(["true"], creationflags=1)  # type: ignore[call-overload]
 
 
 async def asynchronous() -> None:

@@ -23,6 +23,16 @@ impl Child {
     ///
     /// # Panics
     /// Outside of a tokio runtime with I/O enabled; without a pidfd ([`Child::pidfd`]), with time enabled.
+    ///
+    /// ```
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    /// # runtime.block_on(async {
+    /// let mut child = vspawn::Command::new("true").spawn()?;
+    /// assert!(child.wait_async().await?.success());
+    /// # Ok::<(), vspawn::Error>(())
+    /// # })?;
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
     pub async fn wait_async(&mut self) -> Result<ExitStatus, Error> {
         drop(self.stdin.take());
         let failed = |error: std::io::Error| {
@@ -79,6 +89,18 @@ impl AsyncPty {
     ///
     /// # Panics
     /// Outside of a tokio runtime with I/O enabled.
+    ///
+    /// ```
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    /// # runtime.block_on(async {
+    /// use vspawn::pty::{AsyncPty, Pty, Size};
+    ///
+    /// let terminal = AsyncPty::new(Pty::open(Size::new(24, 80))?)?;
+    /// # drop(terminal);
+    /// # Ok::<(), std::io::Error>(())
+    /// # })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     pub fn new(pty: Pty) -> io::Result<AsyncPty> {
         crate::capture::set_nonblocking(pty.as_fd()).map_err(io::Error::from_raw_os_error)?;
         // SAFETY: a `Pty` owns one open file during its lifetime, which covers the time that it is watched.
@@ -87,6 +109,18 @@ impl AsyncPty {
     }
 
     /// To resize it, or to start further commands.
+    ///
+    /// ```
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    /// # runtime.block_on(async {
+    /// use vspawn::pty::{AsyncPty, Pty, Size};
+    ///
+    /// let terminal = AsyncPty::new(Pty::open(Size::new(24, 80))?)?;
+    /// terminal.get_ref().resize(Size::new(50, 120))?;
+    /// # Ok::<(), std::io::Error>(())
+    /// # })?;
+    /// # Ok::<(), std::io::Error>(())
+    /// ```
     #[must_use]
     pub fn get_ref(&self) -> &Pty {
         self.0.get_ref()

@@ -15,6 +15,15 @@ use crate::sys::{Errno, syscall};
 const CHUNK_BYTES: usize = 64 * 1024;
 
 /// A command that is run for its output.
+///
+/// ```
+/// use std::time::Duration;
+///
+/// let mut command = vspawn::Command::new("sort");
+/// let capture = command.capture().input(b"b\na\n").limit(1 << 20).timeout(Duration::from_secs(10));
+/// assert_eq!(capture.run()?.stdout, b"a\nb\n");
+/// # Ok::<(), vspawn::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Capture<'a> {
     command: &'a Command,
@@ -24,6 +33,14 @@ pub struct Capture<'a> {
 }
 
 /// What was captured, even if the run failed.
+///
+/// ```
+/// let captured = vspawn::Command::new("yes").capture().limit(4).run_to_any_end()?;
+/// assert_eq!(captured.stdout, b"y\ny\n");
+/// assert_eq!(captured.cut.unwrap().stage(), vspawn::Stage::Limit);
+/// assert!(!captured.status.success());
+/// # Ok::<(), vspawn::Error>(())
+/// ```
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Captured {
@@ -48,6 +65,12 @@ impl<'a> Capture<'a> {
     }
 
     /// Sets the bytes for its standard input, which is closed after them.
+    ///
+    /// ```
+    /// let counted = vspawn::Command::new("wc").arg("-c").capture().input(&[0; 1_000_000]).run()?;
+    /// assert_eq!(counted.stdout, b"1000000\n");
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
     #[must_use]
     pub fn input(mut self, bytes: &'a [u8]) -> Capture<'a> {
         self.input = Some(bytes);
@@ -55,6 +78,12 @@ impl<'a> Capture<'a> {
     }
 
     /// Limits output and error, each in bytes. A child that writes more is killed (with its group, if it has its own).
+    ///
+    /// ```
+    /// let error = vspawn::Command::new("yes").capture().limit(100).run().unwrap_err();
+    /// assert_eq!((error.stage(), error.raw_os_error()), (vspawn::Stage::Limit, libc::EMSGSIZE));
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
     #[must_use]
     pub fn limit(mut self, bytes: usize) -> Capture<'a> {
         self.limit = bytes;
@@ -63,6 +92,14 @@ impl<'a> Capture<'a> {
 
     /// Limits the time until the streams and the child have ended. After this time, the child is killed (with its group, if it has its
     /// own).
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let error = vspawn::Command::new("sleep").arg("60").capture().timeout(Duration::from_millis(20)).run().unwrap_err();
+    /// assert_eq!(error.stage(), vspawn::Stage::Timeout);
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
     #[must_use]
     pub fn timeout(mut self, timeout: Duration) -> Capture<'a> {
         self.timeout = Some(timeout);
@@ -73,6 +110,11 @@ impl<'a> Capture<'a> {
     ///
     /// # Errors
     /// As [`Command::output`]; [`Stage::Timeout`] with `ETIMEDOUT`, [`Stage::Limit`] with `EMSGSIZE`.
+    ///
+    /// ```
+    /// assert_eq!(vspawn::Command::new("cat").capture().input(b"text").run()?.stdout, b"text");
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
     pub fn run(self) -> Result<Output, Error> {
         let captured = self.run_to_any_end()?;
         match captured.cut {
@@ -89,6 +131,17 @@ impl<'a> Capture<'a> {
     ///
     /// # Errors
     /// As [`Command::output`].
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let mut command = vspawn::Command::new("sh");
+    /// command.args(["-c", "echo begun; exec sleep 60"]);
+    /// let captured = command.capture().timeout(Duration::from_secs(1)).run_to_any_end()?;
+    /// assert_eq!(captured.stdout, b"begun\n");
+    /// assert!(captured.timed_out());
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
     pub fn run_to_any_end(self) -> Result<Captured, Error> {
         let mut command = self.command.clone();
         let unless_said = |command: &mut Command, target, source| {
@@ -350,6 +403,12 @@ pub(crate) fn set_nonblocking(fd: BorrowedFd<'_>) -> Result<(), Errno> {
 
 impl Captured {
     /// Whether the child was killed because of the timeout.
+    ///
+    /// ```
+    /// let captured = vspawn::Command::new("true").capture().run_to_any_end()?;
+    /// assert!(!captured.timed_out());
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
     #[must_use]
     pub fn timed_out(&self) -> bool {
         let kind = self.cut.as_ref().map(Error::kind);

@@ -4,6 +4,13 @@ use std::fmt;
 use std::io;
 
 /// A step of spawning, waiting or killing.
+///
+/// ```
+/// use vspawn::{Command, Stage};
+///
+/// let error = Command::new("true").current_dir("/nowhere").spawn().unwrap_err();
+/// assert_eq!(error.stage(), Stage::Chdir);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 #[repr(u32)]
@@ -105,6 +112,12 @@ impl Stage {
 
 /// A failure: the step that failed, its object, and the errno. Displayed as a fragment that fits after
 /// "failed to": `chdir to /x: No such file or directory (os error 2)`.
+///
+/// ```
+/// let error = vspawn::Command::new("/etc/passwd").spawn().unwrap_err();
+/// assert_eq!(format!("failed to {error}"), "failed to exec /etc/passwd: Permission denied (os error 13)");
+/// assert_eq!(std::io::Error::from(error).kind(), std::io::ErrorKind::PermissionDenied);
+/// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct Error {
     stage: Stage,
@@ -130,6 +143,10 @@ impl Error {
     }
 
     /// The step that failed.
+    ///
+    /// ```
+    /// assert_eq!(vspawn::Command::new("").spawn().unwrap_err().stage(), vspawn::Stage::Prepare);
+    /// ```
     #[must_use]
     pub fn stage(&self) -> Stage {
         self.stage
@@ -137,18 +154,31 @@ impl Error {
 
     /// The errno: the kernel's; `EINVAL` for an invalid command; `ETIMEDOUT` and `EMSGSIZE` for the
     /// limits of [`Capture`](crate::Capture).
+    ///
+    /// ```
+    /// assert_eq!(vspawn::Command::new("/nowhere").spawn().unwrap_err().raw_os_error(), libc::ENOENT);
+    /// ```
     #[must_use]
     pub fn raw_os_error(&self) -> i32 {
         self.errno
     }
 
     /// The failed action, without the errno: `chdir to /x`, `dup of 5 to 1`, `exec /bin/x`.
+    ///
+    /// ```
+    /// assert_eq!(vspawn::Command::new("/nowhere").spawn().unwrap_err().action(), "exec /nowhere");
+    /// ```
     #[must_use]
     pub fn action(&self) -> &str {
         &self.action
     }
 
     /// The [`std::io::ErrorKind`] of the errno.
+    ///
+    /// ```
+    /// let error = vspawn::Command::new("/nowhere").spawn().unwrap_err();
+    /// assert_eq!(error.kind(), std::io::ErrorKind::NotFound);
+    /// ```
     #[must_use]
     pub fn kind(&self) -> io::ErrorKind {
         io::Error::from_raw_os_error(self.errno).kind()

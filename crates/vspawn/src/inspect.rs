@@ -65,10 +65,20 @@ impl Command {
 }
 
 /// The arguments of a command: [`Command::get_args`].
+///
+/// ```
+/// let mut command = vspawn::Command::new("ls");
+/// assert_eq!(command.args(["-l", "/"]).get_args().len(), 2);
+/// ```
 #[derive(Clone, Debug)]
 pub struct CommandArgs<'a>(std::slice::Iter<'a, OsString>);
 
 /// The changes of a command to its environment: [`Command::get_envs`].
+///
+/// ```
+/// let mut command = vspawn::Command::new("ls");
+/// assert!(command.env("LC_ALL", "C").get_envs().eq([("LC_ALL".as_ref(), Some("C".as_ref()))]));
+/// ```
 #[derive(Clone, Debug)]
 pub struct CommandEnvs<'a>(btree_map::Iter<'a, OsString, Option<OsString>>);
 

@@ -10,11 +10,13 @@
 //! # Ok::<(), vspawn::Error>(())
 //! ```
 //!
-//! A launch goes through these files: `command` (the request) -> `prepared` and `plan` (all allocation) -> `launch` (the parent's
-//! side of clone) -> `child` (what runs between clone and exec, in shared memory) -> `process` (the child's handle).
+//! A launch goes through these files: `command`, `actions` and `attributes` (the request) -> `start` -> `prepared` and `plan` (all
+//! allocation) -> `launch` (the parent's side of clone) -> `child` (what runs between clone and exec, in shared memory) -> `process` (the
+//! child's handle).
 
 mod actions;
 mod arch;
+mod attributes;
 mod capture;
 mod child;
 mod command;
@@ -31,6 +33,7 @@ mod plan;
 mod prepared;
 mod process;
 pub mod pty;
+mod start;
 mod stdio;
 mod sys;
 mod tree;

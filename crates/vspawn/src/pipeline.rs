@@ -11,12 +11,37 @@ use crate::process::Child;
 use crate::stdio::{ChildStdin, ChildStdout, Pipe, Source};
 
 /// A sequence of commands. The first one's standard input and the last one's output are as these commands define.
+///
+/// ```
+/// use vspawn::{Command, Pipeline};
+///
+/// let mut words = Command::new("printf");
+/// words.arg("two\\none\\n");
+/// let (statuses, output) = Pipeline::new().then(words).then(Command::new("sort")).output()?;
+/// assert!(statuses.iter().all(|status| status.success()));
+/// assert_eq!(output, b"one\ntwo\n");
+/// # Ok::<(), vspawn::Error>(())
+/// ```
 #[derive(Debug, Default)]
 pub struct Pipeline {
     commands: Vec<Command>,
 }
 
 /// A running pipeline.
+///
+/// ```
+/// use std::io::Write;
+/// use vspawn::{Command, Pipeline, Stdio};
+///
+/// let mut first = Command::new("cat");
+/// first.stdin(Stdio::piped());
+/// let mut last = Command::new("grep");
+/// last.args(["-q", "needle"]);
+/// let mut running = Pipeline::new().then(first).then(last).spawn()?;
+/// running.take_stdin().unwrap().write_all(b"a needle\n").unwrap();
+/// assert!(running.wait()?.iter().all(|status| status.success()));
+/// # Ok::<(), vspawn::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct RunningPipeline {
     /// In the order of the commands.
@@ -25,12 +50,25 @@ pub struct RunningPipeline {
 
 impl Pipeline {
     /// Creates an empty pipeline.
+    ///
+    /// ```
+    /// assert_eq!(vspawn::Pipeline::new().spawn().unwrap_err().raw_os_error(), libc::EINVAL);
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
     #[must_use]
     pub fn new() -> Pipeline {
         Pipeline::default()
     }
 
     /// Adds a command, which reads the output of the previous one.
+    ///
+    /// ```
+    /// use vspawn::{Command, Pipeline};
+    ///
+    /// let yes_or_so = Pipeline::new().then(Command::new("yes")).then(Command::new("head"));
+    /// assert_eq!(yes_or_so.output()?.1.len(), 20);
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
     #[must_use]
     pub fn then(mut self, command: Command) -> Pipeline {
         self.commands.push(command);
@@ -41,6 +79,15 @@ impl Pipeline {
     ///
     /// # Errors
     /// As [`Command::spawn`]; commands already started have then been killed and waited for. `EINVAL` for an empty pipeline.
+    ///
+    /// ```
+    /// use vspawn::{Command, Pipeline};
+    ///
+    /// let mut running = Pipeline::new().then(Command::new("true")).then(Command::new("false")).spawn()?;
+    /// let codes: Vec<_> = running.wait()?.iter().map(|status| status.code()).collect();
+    /// assert_eq!(codes, [Some(0), Some(1)]);
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
     pub fn spawn(&self) -> Result<RunningPipeline, Error> {
         if self.commands.is_empty() {
             return Err(Error::invalid("run an empty pipeline"));
@@ -71,6 +118,15 @@ impl Pipeline {
     ///
     /// # Errors
     /// As [`Pipeline::spawn`] and [`Child::wait`], and [`Stage::Communicate`].
+    ///
+    /// ```
+    /// use vspawn::{Command, Pipeline};
+    ///
+    /// let mut first = Command::new("echo");
+    /// first.arg("text");
+    /// assert_eq!(Pipeline::new().then(first).then(Command::new("cat")).output()?.1, b"text\n");
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
     pub fn output(mut self) -> Result<(Vec<ExitStatus>, Vec<u8>), Error> {
         if let Some(last) = self.commands.last_mut() {
             last.place(1, Source::Piped);
@@ -100,11 +156,36 @@ fn connect(command: &mut Command, has_next: bool) -> Result<Option<OwnedFd>, Err
 
 impl RunningPipeline {
     /// The first command's standard input, if it is piped.
+    ///
+    /// ```
+    /// use vspawn::{Command, Pipeline, Stdio};
+    ///
+    /// let mut first = Command::new("cat");
+    /// first.stdin(Stdio::piped());
+    /// let mut running = Pipeline::new().then(first).spawn()?;
+    /// drop(running.take_stdin()); // the end of its input
+    /// assert!(running.wait()?[0].success());
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
     pub fn take_stdin(&mut self) -> Option<ChildStdin> {
         self.children.first_mut().and_then(|child| child.stdin.take())
     }
 
     /// The last command's standard output, if it is piped.
+    ///
+    /// ```
+    /// use std::io::Read;
+    /// use vspawn::{Command, Pipeline, Stdio};
+    ///
+    /// let mut last = Command::new("echo");
+    /// last.arg("text").stdout(Stdio::piped());
+    /// let mut running = Pipeline::new().then(Command::new("true")).then(last).spawn()?;
+    /// let mut text = String::new();
+    /// running.take_stdout().unwrap().read_to_string(&mut text).unwrap();
+    /// assert_eq!(text, "text\n");
+    /// running.wait()?;
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
     pub fn take_stdout(&mut self) -> Option<ChildStdout> {
         self.children.last_mut().and_then(|child| child.stdout.take())
     }
@@ -113,6 +194,14 @@ impl RunningPipeline {
     ///
     /// # Errors
     /// As [`Child::wait`]: the first error. All commands have been waited for in this case too.
+    ///
+    /// ```
+    /// use vspawn::{Command, Pipeline};
+    ///
+    /// let mut running = Pipeline::new().then(Command::new("false")).then(Command::new("true")).spawn()?;
+    /// assert!(!running.wait()?[0].success()); // a shell shows this with `pipefail` only
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
     pub fn wait(&mut self) -> Result<Vec<ExitStatus>, Error> {
         let statuses: Vec<_> = self.children.iter_mut().map(Child::wait).collect();
         statuses.into_iter().collect()

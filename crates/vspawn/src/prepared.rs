@@ -19,6 +19,16 @@ use crate::workspace::MAX_MOVES;
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
 /// A prepared command. It can be spawned many times, also by several threads at once, without any allocation.
+///
+/// ```
+/// let prepared = vspawn::Command::new("/bin/true").close_others(true).prepare()?;
+/// std::thread::scope(|scope| {
+///     for _ in 0..2 {
+///         scope.spawn(|| assert!(prepared.spawn().unwrap().wait().unwrap().success()));
+///     }
+/// });
+/// # Ok::<(), vspawn::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Prepared(Arc<Plan>);
 
@@ -72,6 +82,12 @@ impl Prepared {
     ///
     /// # Errors
     /// The step that failed, with its errno. No process remains.
+    ///
+    /// ```
+    /// let prepared = vspawn::Command::new("true").prepare()?;
+    /// assert!(prepared.spawn()?.wait()?.success());
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
     pub fn spawn(&self) -> Result<Child, Error> {
         self.start(Start::Waited)
     }
@@ -82,6 +98,15 @@ impl Prepared {
     /// # Errors
     /// If the process cannot be created. [`Stage::Prepare`](crate::Stage::Prepare) for a change of user, for which
     /// the parent must wait and restore its dumpable flag, and for [`Mechanism::Fork`].
+    ///
+    /// ```
+    /// let prepared = vspawn::Command::new("true").prepare()?;
+    /// let mut children = [prepared.spawn_nowait()?, prepared.spawn_nowait()?];
+    /// for child in &mut children {
+    ///     assert!(child.wait()?.success());
+    /// }
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
     pub fn spawn_nowait(&self) -> Result<Child, Error> {
         let request = match (&self.0.identity, self.0.fork) {
             (Some(_), _) => "change the user or group",

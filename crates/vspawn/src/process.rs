@@ -31,6 +31,16 @@ impl Parts {
 
 /// A child process. Dropping it neither kills nor waits: as with [`std::process::Child`], a child that has ended stays
 /// a zombie until a call waits for it or the parent ends.
+///
+/// ```
+/// use vspawn::{Command, Stdio};
+///
+/// let mut child = Command::new("cat").stdin(Stdio::piped()).spawn()?;
+/// assert!(child.try_wait()?.is_none());
+/// drop(child.stdin.take()); // the end of its input
+/// assert!(child.wait()?.success());
+/// # Ok::<(), vspawn::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct Child {
     handle: Handle,
@@ -63,6 +73,14 @@ impl Child {
     }
 
     /// The process id. It is not reused before the child was waited for.
+    ///
+    /// ```
+    /// let mut child = vspawn::Command::new("sleep").arg("60").spawn()?;
+    /// assert!(std::fs::exists(format!("/proc/{}", child.id())).unwrap());
+    /// # child.kill()?;
+    /// # child.wait()?;
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
     #[must_use]
     pub fn id(&self) -> u32 {
         self.handle.pid
@@ -71,6 +89,19 @@ impl Child {
     /// The pidfd: readable when the child has ended, for poll, epoll and similar calls. `None` if the kernel gave none: the table of
     /// descriptors was full, or an emulator (qemu-user) or an old filter refuses pidfds. All methods work then too, by the pid, which
     /// names the child until it was waited for. Only if other code waits for this child can a signal reach another process.
+    ///
+    /// ```
+    /// use std::os::fd::AsRawFd;
+    ///
+    /// let mut child = vspawn::Command::new("true").spawn()?;
+    /// if let Some(pidfd) = child.pidfd() {
+    ///     let mut ended = libc::pollfd { fd: pidfd.as_raw_fd(), events: libc::POLLIN, revents: 0 };
+    ///     // SAFETY: one `pollfd`.
+    ///     assert_eq!(unsafe { libc::poll(&raw mut ended, 1, -1) }, 1);
+    /// }
+    /// assert!(child.wait()?.success());
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
     #[must_use]
     pub fn pidfd(&self) -> Option<BorrowedFd<'_>> {
         self.handle.pidfd.as_ref().map(OwnedFd::as_fd)
@@ -81,6 +112,12 @@ impl Child {
     ///
     /// # Errors
     /// The stage and errno of the failure, before or at exec. The child has then been waited for.
+    ///
+    /// ```
+    /// let mut child = vspawn::Command::new("/nowhere").spawn_nowait()?;
+    /// assert_eq!(child.started().unwrap_err().stage(), vspawn::Stage::Exec);
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
     pub fn started(&mut self) -> Result<(), Error> {
         if let Some(in_use) = &self.in_use {
             while !self.has_left(in_use) {
@@ -107,6 +144,11 @@ impl Child {
     /// # Errors
     /// [`Stage::Wait`] with `ECHILD` if the parent ignores SIGCHLD (the kernel then keeps no status), or if other code
     /// has waited for the child; after `spawn_nowait`, the errors of [`Child::started`].
+    ///
+    /// ```
+    /// assert_eq!(vspawn::Command::new("false").spawn()?.wait()?.code(), Some(1));
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
     pub fn wait(&mut self) -> Result<ExitStatus, Error> {
         drop(self.stdin.take());
         match self.wait_in_order(0)? {
@@ -120,6 +162,18 @@ impl Child {
     ///
     /// # Errors
     /// As [`Child::wait`].
+    ///
+    /// ```
+    /// let mut child = vspawn::Command::new("true").spawn()?;
+    /// let status = loop {
+    ///     match child.wait_interruptible()? {
+    ///         Some(status) => break status,
+    ///         None => println!("a signal has arrived"),
+    ///     }
+    /// };
+    /// assert!(status.success());
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
     pub fn wait_interruptible(&mut self) -> Result<Option<ExitStatus>, Error> {
         if self.status.is_none() {
             match self.handle.wait_once(0) {
@@ -145,6 +199,14 @@ impl Child {
     ///
     /// # Errors
     /// As [`Child::wait`].
+    ///
+    /// ```
+    /// let mut child = vspawn::Command::new("sleep").arg("60").spawn()?;
+    /// assert!(child.try_wait()?.is_none());
+    /// # child.kill()?;
+    /// # child.wait()?;
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
     pub fn try_wait(&mut self) -> Result<Option<ExitStatus>, Error> {
         self.wait_in_order(libc::WNOHANG)
     }
@@ -153,6 +215,17 @@ impl Child {
     ///
     /// # Errors
     /// As [`Child::wait`].
+    ///
+    /// ```
+    /// use std::time::Duration;
+    ///
+    /// let mut child = vspawn::Command::new("sleep").arg("60").spawn()?;
+    /// if child.wait_timeout(Duration::from_millis(10))?.is_none() {
+    ///     child.kill()?;
+    /// }
+    /// assert!(!child.wait()?.success());
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
     pub fn wait_timeout(&mut self, timeout: Duration) -> Result<Option<ExitStatus>, Error> {
         let deadline = Instant::now().checked_add(timeout);
         loop {
@@ -183,6 +256,15 @@ impl Child {
     ///
     /// # Errors
     /// [`Stage::Kill`], for instance with `EPERM` if the child has become another user.
+    ///
+    /// ```
+    /// use std::os::unix::process::ExitStatusExt;
+    ///
+    /// let mut child = vspawn::Command::new("sleep").arg("60").spawn()?;
+    /// child.kill()?;
+    /// assert_eq!(child.wait()?.signal(), Some(libc::SIGKILL));
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
     pub fn kill(&mut self) -> Result<(), Error> {
         self.signal(libc::SIGKILL)
     }
@@ -191,6 +273,15 @@ impl Child {
     ///
     /// # Errors
     /// As [`Child::kill`].
+    ///
+    /// ```
+    /// use std::os::unix::process::ExitStatusExt;
+    ///
+    /// let mut child = vspawn::Command::new("sleep").arg("60").spawn()?;
+    /// child.signal(libc::SIGTERM)?;
+    /// assert_eq!(child.wait()?.signal(), Some(libc::SIGTERM));
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
     pub fn signal(&mut self, signal: i32) -> Result<(), Error> {
         if self.status.is_some() {
             return Ok(());
@@ -207,6 +298,14 @@ impl Child {
     /// # Errors
     /// [`Stage::Kill`] with `EINVAL` if the child has no group of its own, with `ESRCH` if the group has ended; after
     /// `spawn_nowait`, the errors of [`Child::started`].
+    ///
+    /// ```
+    /// let mut command = vspawn::Command::new("sh");
+    /// let mut child = command.args(["-c", "sleep 60 & wait"]).new_session(true).spawn()?;
+    /// child.signal_group(libc::SIGKILL)?; // the shell and sleep
+    /// assert!(!child.wait()?.success());
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
     pub fn signal_group(&mut self, signal: i32) -> Result<(), Error> {
         // The child creates its group on its way to the exec.
         self.started()?;

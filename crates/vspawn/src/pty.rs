@@ -13,6 +13,11 @@ use crate::stdio::Source;
 use crate::sys::{Errno, syscall};
 
 /// The size of a terminal, in characters and, if known, in pixels (0: unknown).
+///
+/// ```
+/// let mut size = vspawn::pty::Size::new(24, 80);
+/// (size.pixel_width, size.pixel_height) = (640, 384);
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Size {
@@ -66,6 +71,13 @@ impl Pty {
     ///
     /// # Errors
     /// [`Stage::Pty`], for instance with `ENOSPC` if there are too many (`/proc/sys/kernel/pty/max`), or `ENOENT` without `/dev/ptmx`.
+    ///
+    /// ```
+    /// use vspawn::pty::{Pty, Size};
+    ///
+    /// assert_eq!(Pty::open(Size::new(24, 80))?.size()?, Size::new(24, 80));
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
     pub fn open(size: Size) -> Result<Pty, Error> {
         let flags = libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC;
         // SAFETY: a constant string and integers; the new descriptor has no other owner; the kernel reads one integer.
@@ -86,6 +98,13 @@ impl Pty {
     ///
     /// # Errors
     /// [`Stage::Pty`].
+    ///
+    /// ```
+    /// use vspawn::pty::{Pty, Size};
+    ///
+    /// assert_eq!(Pty::open(Size::new(24, 80))?.size()?.columns, 80);
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
     pub fn size(&self) -> Result<Size, Error> {
         let mut found = winsize(Size::new(0, 0));
         // SAFETY: the kernel writes one `winsize`.
@@ -103,6 +122,15 @@ impl Pty {
     ///
     /// # Errors
     /// [`Stage::Pty`].
+    ///
+    /// ```
+    /// use vspawn::pty::{Pty, Size};
+    ///
+    /// let pty = Pty::open(Size::new(24, 80))?;
+    /// pty.resize(Size::new(50, 120))?;
+    /// assert_eq!(pty.size()?, Size::new(50, 120));
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
     pub fn resize(&self, size: Size) -> Result<(), Error> {
         let wanted = winsize(size);
         // SAFETY: the kernel reads one `winsize`.
@@ -115,6 +143,14 @@ impl Pty {
     ///
     /// # Errors
     /// [`Stage::Pty`].
+    ///
+    /// ```
+    /// use std::io::IsTerminal;
+    /// use vspawn::pty::{Pty, Size};
+    ///
+    /// assert!(Pty::open(Size::new(24, 80))?.terminal()?.is_terminal());
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
     pub fn terminal(&self) -> Result<OwnedFd, Error> {
         let flags = libc::O_RDWR | libc::O_NOCTTY | libc::O_CLOEXEC;
         // Not by its name in /dev/pts, which may be another namespace's.
@@ -131,6 +167,19 @@ impl Pty {
     ///
     /// # Errors
     /// As [`Command::spawn`], and [`Stage::Pty`].
+    ///
+    /// ```
+    /// use std::io::Write;
+    /// use vspawn::pty::{Pty, Size};
+    ///
+    /// let mut pty = Pty::open(Size::new(24, 80))?;
+    /// let mut command = vspawn::Command::new("sh");
+    /// command.args(["-c", "read -r line && test \"$line\" = typed"]);
+    /// let mut child = pty.spawn(&command)?;
+    /// pty.write_all(b"typed\n").unwrap();
+    /// assert!(child.wait()?.success());
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
     pub fn spawn(&self, command: impl std::borrow::Borrow<Command>) -> Result<Child, Error> {
         let terminal = Arc::new(self.terminal()?);
         let mut command = command.borrow().clone();
@@ -146,6 +195,21 @@ impl Pty {
     ///
     /// # Errors
     /// If no descriptor is left.
+    ///
+    /// ```
+    /// use std::io::{Read, Write};
+    /// use vspawn::pty::{Pty, Size};
+    ///
+    /// let pty = Pty::open(Size::new(24, 80))?;
+    /// let mut child = pty.spawn(vspawn::Command::new("cat"))?;
+    /// let mut typing = pty.try_clone().unwrap();
+    /// let typed = std::thread::spawn(move || typing.write_all(b"text\n\x04").unwrap()); // Ctrl-D
+    /// let shown = std::io::read_to_string(&pty).unwrap();
+    /// typed.join().unwrap();
+    /// assert_eq!(shown.replace("\r\n", "\n"), "text\ntext\n"); // the terminal's echo, and cat's
+    /// # child.wait()?;
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
     pub fn try_clone(&self) -> io::Result<Pty> {
         self.0.try_clone().map(Pty)
     }

@@ -9,6 +9,18 @@ use crate::error::{Error, Stage};
 use crate::sys::syscall;
 
 /// A standard stream of a child, as [`std::process::Stdio`].
+///
+/// ```
+/// use vspawn::{Command, Stdio};
+///
+/// let (reader, writer) = std::io::pipe().unwrap();
+/// let mut command = Command::new("echo");
+/// command.arg("hello").stdin(Stdio::null()).stdout(writer).stderr(Stdio::inherit());
+/// assert!(command.status()?.success());
+/// drop(command); // and with it the pipe's last writer
+/// assert_eq!(std::io::read_to_string(reader).unwrap(), "hello\n");
+/// # Ok::<(), vspawn::Error>(())
+/// ```
 #[derive(Clone, Debug)]
 pub struct Stdio(pub(crate) Source);
 
@@ -26,12 +38,22 @@ pub(crate) enum Source {
 
 impl Stdio {
     /// The parent's own stream.
+    ///
+    /// ```
+    /// assert!(vspawn::Command::new("true").stdin(vspawn::Stdio::inherit()).status()?.success());
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
     #[must_use]
     pub fn inherit() -> Stdio {
         Stdio(Source::Inherit)
     }
 
     /// `/dev/null`, opened by the child.
+    ///
+    /// ```
+    /// assert!(vspawn::Command::new("ls").stdout(vspawn::Stdio::null()).status()?.success());
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
     #[must_use]
     pub fn null() -> Stdio {
         Stdio(Source::Null)
@@ -39,18 +61,40 @@ impl Stdio {
 
     /// The file that has this number in the parent at the time of the spawn. It is not kept open: if the number is closed by then,
     /// the spawn fails with `EBADF` at [`Stage::Dup`].
+    ///
+    /// ```
+    /// use vspawn::{Command, Stdio};
+    ///
+    /// let error = Command::new("true").stdin(Stdio::number(12345)).status().unwrap_err();
+    /// assert_eq!((error.stage(), error.raw_os_error()), (vspawn::Stage::Dup, libc::EBADF));
+    /// ```
     #[must_use]
     pub fn number(fd: RawFd) -> Stdio {
         Stdio(Source::Number(fd))
     }
 
     /// The same file as the child's standard output: `2>&1` for its standard error.
+    ///
+    /// ```
+    /// let mut command = vspawn::Command::new("sh");
+    /// command.args(["-c", "echo error >&2"]).stderr(vspawn::Stdio::stdout());
+    /// assert_eq!(command.output()?.stdout, b"error\n");
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
     #[must_use]
     pub fn stdout() -> Stdio {
         Stdio(Source::Stdout)
     }
 
     /// A new pipe, whose other end is in the [`Child`](crate::Child).
+    ///
+    /// ```
+    /// use vspawn::{Command, Stdio};
+    ///
+    /// let child = Command::new("pwd").current_dir("/").stdout(Stdio::piped()).spawn()?;
+    /// assert_eq!(child.wait_with_output()?.stdout, b"/\n");
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
     #[must_use]
     pub fn piped() -> Stdio {
         Stdio(Source::Piped)
@@ -65,12 +109,46 @@ impl<T: Into<OwnedFd>> From<T> for Stdio {
 }
 
 /// The parent's end of a child's piped standard input. Closed when dropped.
+///
+/// ```
+/// use std::io::Write;
+/// use vspawn::{Command, Stdio};
+///
+/// let mut child = Command::new("grep").args(["-q", "b"]).stdin(Stdio::piped()).spawn()?;
+/// child.stdin.take().unwrap().write_all(b"a\nb\n").unwrap();
+/// assert!(child.wait()?.success());
+/// # Ok::<(), vspawn::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct ChildStdin(File);
 /// The parent's end of a child's piped standard output. Closed when dropped.
+///
+/// ```
+/// use std::io::{BufRead, BufReader};
+/// use vspawn::{Command, Stdio};
+///
+/// let mut command = Command::new("sh");
+/// let mut child = command.args(["-c", "printf 'one\\ntwo\\n'"]).stdout(Stdio::piped()).spawn()?;
+/// let lines: Vec<String> = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap).collect();
+/// assert_eq!(lines, ["one", "two"]);
+/// child.wait()?;
+/// # Ok::<(), vspawn::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct ChildStdout(File);
 /// The parent's end of a child's piped standard error. Closed when dropped.
+///
+/// ```
+/// use std::io::{BufRead, BufReader};
+/// use vspawn::{Command, Stdio};
+///
+/// let mut command = Command::new("sh");
+/// let mut child = command.args(["-c", "printf 'one\\ntwo\\n' >&2"]).stderr(Stdio::piped()).spawn()?;
+/// let lines: Vec<String> = BufReader::new(child.stderr.take().unwrap()).lines().map(Result::unwrap).collect();
+/// assert_eq!(lines, ["one", "two"]);
+/// child.wait()?;
+/// # Ok::<(), vspawn::Error>(())
+/// ```
 #[derive(Debug)]
 pub struct ChildStderr(File);
 
@@ -136,6 +214,19 @@ pipe_end!(ChildStdin, ChildStdout, ChildStderr);
 macro_rules! readable {
     ($($name:ident),*) => {$(
         impl Read for $name {
+            fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+                (&*self).read(buffer)
+            }
+
+            fn read_vectored(&mut self, buffers: &mut [IoSliceMut<'_>]) -> io::Result<usize> {
+                (&*self).read_vectored(buffers)
+            }
+
+            fn read_to_end(&mut self, buffer: &mut Vec<u8>) -> io::Result<usize> {
+                (&*self).read_to_end(buffer)
+            }
+        }
+        impl Read for &$name {
             fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
                 (&self.0).read(buffer)
             }

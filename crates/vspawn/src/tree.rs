@@ -16,6 +16,14 @@ impl Child {
     ///
     /// # Errors
     /// [`Stage::Kill`](crate::Stage::Kill) if the child itself cannot be signalled.
+    ///
+    /// ```
+    /// let mut child = vspawn::Command::new("sh").args(["-c", "sleep 60 & sleep 60 & wait"]).spawn()?;
+    /// # std::thread::sleep(std::time::Duration::from_millis(50));
+    /// println!("{} descendants", child.kill_tree()?);
+    /// assert!(!child.wait()?.success());
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
     pub fn kill_tree(&mut self) -> Result<usize, Error> {
         if self.was_waited_for() {
             return Ok(0);

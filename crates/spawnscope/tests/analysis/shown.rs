@@ -262,6 +262,7 @@ fn instructions_are_whole_at_every_width() {
         for snippet in [
             "subprocess.run([\"prog\", \"arg\"]) without shell=True",
             "os.system() and os.popen() always use a shell",
+            "if the program cannot be changed: `spawnscope accel -- CMD`",
         ] {
             assert!(joined(&text).contains(snippet), "{width}: {snippet}\n{text}");
         }

@@ -61,8 +61,8 @@ static int done(int error)
 	return error == 0;
 }
 
-/* Fits into the reserve several times: a request that is larger than it fails before it begins. */
-static char large[8000];
+/* Larger than the library's reserve of 32 KiB for what happens outside of a request. */
+static char large[100000];
 
 static void everything(void)
 {
@@ -92,6 +92,63 @@ static void everything(void)
 	vspawn_command_free(command);
 }
 
+/* Every way that copies the caller's many variables. */
+static void environment(void)
+{
+	struct vspawn_command *command = vspawn_command_new("true");
+	struct vspawn_child *child = NULL;
+	struct vspawn_prepared *prepared = NULL;
+	int status;
+	if (!done(command ? 0 : errno))
+		return;
+	done(vspawn_command_prepare(command, &prepared));
+	vspawn_prepared_free(prepared);
+	if (done(vspawn_command_spawn_nowait(command, &child))) {
+		CHECK(vspawn_child_wait(child, &status) == 0 && EXITED(status, 0));
+		vspawn_child_free(child);
+	}
+	if (done(vspawn_command_env(command, "KEY", "value")) && done(vspawn_command_spawn(command, &child))) {
+		CHECK(vspawn_child_wait(child, &status) == 0 && EXITED(status, 0));
+		vspawn_child_free(child);
+	}
+	vspawn_command_free(command);
+}
+
+/* A capture that fails leaves no child: the last wait of the program finds none. */
+static void output(void)
+{
+	const char *argv[] = {"-c", "cat; head -c 200000 /dev/zero", NULL};
+	struct vspawn_capture_options options = {.size = sizeof options, .input = large, .input_length = sizeof large};
+	struct vspawn_command *command = vspawn_command_new("sh");
+	struct vspawn_output *output = NULL;
+	size_t length;
+	if (!done(command ? 0 : errno))
+		return;
+	if (done(vspawn_command_args(command, argv)) && done(vspawn_command_output(command, &options, &output))) {
+		const unsigned char *bytes = vspawn_output_stdout(output, &length);
+		CHECK(length == sizeof large + 200000 && bytes[0] == 'x' && bytes[length] == 0);
+	} else {
+		CHECK(output == NULL);
+	}
+	vspawn_output_free(output);
+	vspawn_command_free(command);
+}
+
+static void program_and_tree(void)
+{
+	const char *argv[] = {"true", large, NULL}, *sleeper[] = {"sleep", "1000", NULL};
+	struct vspawn_child *child;
+	int status = vspawn_system(argv);
+	if (done(status == -1 ? errno : 0))
+		CHECK(EXITED(status, 0));
+	if (!done(vspawn(sleeper, NULL, &child)))
+		return;
+	if (!done(vspawn_child_kill_tree(child, NULL)))
+		CHECK(vspawn_child_kill(child) == 0);
+	CHECK(vspawn_child_wait(child, &status) == 0 && WIFSIGNALED(status));
+	vspawn_child_free(child);
+}
+
 static void stream(void)
 {
 	const char *argv[] = {"true", NULL};
@@ -108,17 +165,26 @@ int main(void)
 {
 	usual_signals();
 	memset(large, 'x', sizeof large - 1);
-	everything();
-	CHECK(failed == 0);
-	for (int allocations = 0; allocations < 120; allocations++) {
-		int before = failed;
-		left = allocations;
-		everything();
-		left = allocations;
-		stream();
-		left = -1;
-		CHECK(allocations > 0 || failed > before);
+	for (int i = 0; i < 1500; i++) {
+		char name[32];
+		snprintf(name, sizeof name, "VARIABLE_%d", i);
+		CHECK(setenv(name, "a value of some length, so that they need more than the reserve", 1) == 0);
 	}
-	everything();
+	void (*const parts[])(void) = {everything, environment, output, program_and_tree, stream};
+	for (size_t part = 0; part < sizeof parts / sizeof *parts; part++) {
+		failed = 0;
+		parts[part]();
+		CHECK(failed == 0);
+		for (int allocations = 0; allocations < 120; allocations++) {
+			left = allocations;
+			parts[part]();
+			left = -1;
+			CHECK(allocations > 0 || failed > 0);
+		}
+		failed = 0;
+		parts[part]();
+		CHECK(failed == 0);
+	}
+	CHECK(waitpid(-1, NULL, WNOHANG) == -1 && errno == ECHILD);
 	return 0;
 }

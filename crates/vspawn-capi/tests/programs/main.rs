@@ -37,6 +37,11 @@ fn system_holds_signals_as_posix_says() {
 }
 
 #[test]
+fn a_child_has_a_controlling_terminal() {
+    passes("terminals");
+}
+
+#[test]
 fn null_is_an_error_everywhere() {
     passes("nulls");
 }

@@ -4,8 +4,6 @@ Names and meanings are those of `subprocess`; constants, results and exceptions 
 `create_process` are for asyncio, which is imported when they are first used.
 """
 
-from __future__ import annotations
-
 from subprocess import (
     DEVNULL,
     PIPE,
@@ -14,8 +12,8 @@ from subprocess import (
     CompletedProcess,
     SubprocessError,
     TimeoutExpired,
-    list2cmdline,
 )
+from subprocess import list2cmdline as list2cmdline  # has no place in `__all__` there either
 
 from ._calls import call, check_call, check_output, getoutput, getstatusoutput
 from ._popen import Popen
@@ -24,6 +22,7 @@ from ._run import run
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from ._asyncio import AsyncProcess, create_process, run_async
+del TYPE_CHECKING  # the module's names are those of `subprocess`
 
 __all__ = [
     "DEVNULL",
@@ -41,7 +40,6 @@ __all__ = [
     "create_process",
     "getoutput",
     "getstatusoutput",
-    "list2cmdline",
     "run",
     "run_async",
 ]

@@ -1,7 +1,10 @@
-"""What `subprocess` does for us, and what a call here has in common with one there: the audit event, the options for Windows."""
+"""What `subprocess` does for us: children with a shell or a preexec_fn. What a call here has in common with one there: the audit event,
+the options for Windows."""
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
 
 TYPE_CHECKING = False
@@ -16,6 +19,56 @@ def is_needed(options: Any) -> bool:
     if options.pop("creationflags", 0) != 0:
         raise ValueError("creationflags is only supported on Windows platforms")
     return bool(options.get("shell")) or options.get("preexec_fn") is not None
+
+
+class ForkedChild:
+    """A child that `subprocess` has started, with the interface of `_core.Child`."""
+
+    def __init__(self, args: Any, stdin: Any, stdout: Any, stderr: Any, **options: Any) -> None:
+        self._process: subprocess.Popen[bytes] = subprocess.Popen(
+            args, bufsize=0, stdin=stdin, stdout=stdout, stderr=stderr, **options
+        )
+        self._pidfd: int | None = None
+
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    def take_pipes(self) -> list[int | None]:
+        process = self._process
+        files = (process.stdin, process.stdout, process.stderr)
+        process.stdin = process.stdout = process.stderr = None
+        taken = []
+        for file in files:
+            taken.append(None if file is None else os.dup(file.fileno()))
+            if file is not None:
+                file.close()
+        return taken
+
+    def fileno(self) -> int:
+        if self._pidfd is None:
+            try:
+                self._pidfd = os.pidfd_open(self.pid)
+            except OSError:  # the table of descriptors is full, a filter refuses it, or the child was waited for
+                return -1
+        return self._pidfd
+
+    def poll(self) -> int | None:
+        return self._process.poll()
+
+    def wait(self, timeout: float | None = None) -> int | None:
+        try:
+            return self._process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def send_signal(self, signal: int) -> None:
+        self._process.send_signal(signal)
+
+    def __del__(self) -> None:
+        pidfd = getattr(self, "_pidfd", None)
+        if pidfd is not None:
+            os.close(pidfd)
 
 
 def announce(args: Any, executable: Any, options: Any) -> None:

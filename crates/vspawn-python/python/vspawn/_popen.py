@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import io
 import signal
-import subprocess
 import types
 from subprocess import TimeoutExpired
 from time import monotonic
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 _GRACE = 0.25
 
 # Children that were running when their Popen was collected: a later Popen reaps those that have ended.
-_abandoned: list[_core.Child] = []
+_abandoned: list[_core.Child | _fallback.ForkedChild] = []
 
 
 def _reap_abandoned() -> None:
@@ -39,18 +38,13 @@ class Popen:
     """A child process, as `subprocess.Popen`; `fileno()` is its pidfd, readable when it has ended.
 
     Further options: cwd, env, close_fds, pass_fds, restore_signals, start_new_session, process_group, umask, user, group,
-    extra_groups. With shell=True or a preexec_fn, the result is a `subprocess.Popen`: only a fork can run a function, and only a
-    shell a text.
+    extra_groups. With shell=True or a preexec_fn, `subprocess` starts the child: only a fork can run a function, and only a shell a
+    text.
 
     Exceptions of a failed start have attributes `stage` ("exec", "chdir", "user", ...) and `action`.
     """
 
     __class_getitem__: Any = classmethod(types.GenericAlias)
-
-    def __new__(cls, *args: Any, **options: Any) -> Any:
-        if options.get("shell") or options.get("preexec_fn") is not None:
-            return subprocess.Popen(*args, **options)
-        return super().__new__(cls)
 
     def __init__(
         self,
@@ -79,18 +73,23 @@ class Popen:
             bufsize = -1
         if not isinstance(bufsize, int):
             raise TypeError("bufsize must be an integer")
-        _fallback.is_needed(options)
+        is_forked = _fallback.is_needed(options)
         if bufsize == 1 and not self._text:
             import warnings
 
             message = "line buffering (buffering=1) isn't supported in binary mode, the default buffer size will be used"
             warnings.warn(message, RuntimeWarning, stacklevel=2)
-        _fallback.announce(args, executable, options)
+        if not is_forked:  # otherwise `subprocess` announces it
+            _fallback.announce(args, executable, options)
         if self._text:
             io.TextIOWrapper(io.BytesIO(), encoding=encoding, errors=errors)  # raises before anything is started
         if _abandoned:
             _reap_abandoned()
-        self._child = _core.spawn(args, stdin, stdout, stderr, executable=executable, **options)
+        self._child: _core.Child | _fallback.ForkedChild
+        if is_forked:
+            self._child = _fallback.ForkedChild(args, stdin, stdout, stderr, executable=executable, **options)
+        else:
+            self._child = _core.spawn(args, stdin, stdout, stderr, executable=executable, **options)
         self.pid = self._child.pid
         self._open_pipes(bufsize, encoding, errors, pipesize)
 
@@ -254,8 +253,9 @@ class Popen:
             _abandoned.append(child)
 
     def __repr__(self) -> str:
-        args = list(self.args) if isinstance(self.args, (list, tuple)) else self.args
-        return f"<{type(self).__name__}: returncode: {self.returncode} args: {args!r}>"
+        # After a failed start too.
+        text = f"<{type(self).__name__}: returncode: {getattr(self, 'returncode', None)} args: {getattr(self, 'args', None)!r}>"
+        return text if len(text) <= 80 else text[:76] + "...>"
 
 
 def _set_pipe_size(fd: int, size: int) -> None:

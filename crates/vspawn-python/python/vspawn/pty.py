@@ -37,7 +37,7 @@ class Pty:
         """Change the size. The foreground processes get SIGWINCH."""
         _core.resize_pty(self._fd, rows, columns)
 
-    def spawn(self, args: Args, **options: Unpack[Options]) -> Popen:
+    def spawn(self, args: Args, **options: Unpack[Options]) -> Popen[Any]:
         """Start a program in a session of its own, with this as its controlling terminal and its standard streams."""
         terminal = _core.open_terminal(self._fd)
         try:

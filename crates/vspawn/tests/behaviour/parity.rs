@@ -14,6 +14,7 @@ pub fn tests() -> Vec<Test> {
         test("a_process_that_cannot_be_replaced_goes_on", not_replaced),
         test("the_outputs_of_a_started_child_are_read_to_their_ends", outputs),
         test("a_shared_end_of_a_pipe_is_written_and_read", shared_ends),
+        test("an_output_is_read_through_a_shared_reference", shared_readers),
         test("file_actions_are_carried_out_in_their_order", file_actions),
         test("a_file_action_that_fails_is_told", failed_actions),
         test("a_file_is_opened_with_a_full_table", full_table).changes_its_process(),
@@ -91,6 +92,22 @@ fn shared_ends() {
     child.stdout.as_mut().unwrap().read_exact(&mut byte).unwrap();
     assert_eq!(&byte, b"x");
     drop(stdin);
+    assert!(child.wait().unwrap().success());
+}
+
+fn shared_readers() {
+    let mut command = shell("printf output; printf error >&2");
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let (stdout, stderr) = (child.stdout.as_ref().unwrap(), child.stderr.as_ref().unwrap());
+    let mut begin = [0; 3];
+    let mut reader = stdout;
+    reader.read_exact(&mut begin).unwrap();
+    // Two readers of one end share its position.
+    assert_eq!(
+        (&begin, std::io::read_to_string(stdout).unwrap()),
+        (b"out", "put".to_owned())
+    );
+    assert_eq!(std::io::read_to_string(stderr).unwrap(), "error");
     assert!(child.wait().unwrap().success());
 }
 

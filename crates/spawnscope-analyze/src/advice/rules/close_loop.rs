@@ -41,7 +41,8 @@ fn finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Finding {
             "Python: close_fds=True uses close_range since 3.10; before that, pass close_fds=False, since files that Python opens are \
              not inherited anyway; in a preexec_fn, use os.closerange(3, N) instead of a loop of os.close",
         )
-        .fix("if the program cannot be changed, lower the limit: `ulimit -n 1024`, or `docker run --ulimit nofile=1024`")
+        .fix("if the program cannot be changed, lower the limit: `ulimit -n 1024`, `spawnscope accel --open-files 1024 -- CMD`, or \
+             `docker run --ulimit nofile=1024`")
         .limits("descriptors that the child inherits must be excluded; a lower limit also applies to the launched programs")
         .predicted_by(Change::CloseRange, format!("--close-range=parent={parent}"))
 }

@@ -50,6 +50,9 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], all: Vec<u32>) -> Findi
     } else {
         &[]
     };
+    // Go makes its own system calls, which a preloaded library does not see.
+    let accelerated = (with_syntax < all.len() && runtime != Runtime::Go)
+        .then_some("if the program cannot be changed: `spawnscope accel -- CMD` skips the shell of a plain command");
     Finding::modelled(
         "needless-shell",
         format!("{} starts programs through an unnecessary shell", name(parent)),
@@ -61,6 +64,7 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], all: Vec<u32>) -> Findi
     .fix("start the program directly, with its arguments as a list:")
     .fixes(languages::without_shell(runtime).iter().copied())
     .fixes(replacing.iter().copied())
+    .fixes(accelerated)
     .limits("commands with pipes, expansions, wildcards or several steps still need a shell")
     .predicted_by(
         Change::NoShell,

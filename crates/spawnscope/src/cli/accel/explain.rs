@@ -63,6 +63,9 @@ pub fn inner(arguments: &AccelArguments, counters: Option<&Path>) -> Result<Vec<
         (arguments.no_hugetlb, "--no-hugetlb"),
     ];
     command.extend(options.iter().filter(|option| option.0).map(|option| option.1.into()));
+    if let Some(files) = arguments.open_files {
+        command.extend(["--open-files".into(), files.to_string().into()]);
+    }
     if let Some(counters) = counters {
         command.extend(["--counters".into(), counters.as_os_str().to_owned()]);
     }

@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result, bail};
+use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use super::args::AccelArguments;
 use super::output::print_message;
@@ -46,10 +47,23 @@ pub fn run(arguments: &AccelArguments) -> Result<ExitCode> {
     if let Some(notice) = library.as_ref().and_then(|_| program::notice(name)) {
         print_message(&notice);
     }
+    if let Some(files) = arguments.open_files {
+        lower_open_files(files)?;
+    }
     let mut command = Command::new(name);
     command.args(&arguments.command[1..]);
     set_environment(&mut command, arguments, library.as_deref());
     Err(failure(name, command.exec()).into())
+}
+
+/// Lowers the soft limit only: a program that needs more can raise it again.
+fn lower_open_files(files: u64) -> Result<()> {
+    let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE).context("failed to look up the limit on open files")?;
+    if files >= soft {
+        return Ok(());
+    }
+    setrlimit(Resource::RLIMIT_NOFILE, files, hard)
+        .with_context(|| format!("failed to lower the limit on open files to {files}"))
 }
 
 fn set_environment(command: &mut Command, arguments: &AccelArguments, library: Option<&Path>) {

@@ -11,6 +11,7 @@ Examples:
   spawnscope accel --explain -- php build.php
   spawnscope accel --record -- ./build.py
   spawnscope accel --strict -- ./run-tests
+  spawnscope accel --open-files 1024 -- ./old-daemon
 
 Where /bin/sh is dash, which stays between a program and its command, two
 differences can be noticed: the parent of the command is the program itself; and
@@ -40,6 +41,9 @@ pub struct AccelArguments {
     /// Do not ask for huge pages, which make forks of large programs cheaper
     #[arg(long)]
     pub no_hugetlb: bool,
+    /// Lower the soft limit on open files to N, for children that close every possible descriptor one by one
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(16..))]
+    pub open_files: Option<u64>,
     /// The file of the counts for --explain
     #[arg(long, hide = true, value_name = "FILE")]
     pub counters: Option<PathBuf>,

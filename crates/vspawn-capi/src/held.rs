@@ -1,0 +1,224 @@
+//! The memory of a call: it is allocated before the call begins its work, and kept until the call ends. What the call allocates when the
+//! system has no memory left comes from it, and may outlive the call: the block is freed with its last part.
+
+use std::alloc::Layout;
+use std::cell::Cell;
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Parts begin at multiples of this. Larger alignments are not served; the library requests none.
+const ALIGNMENT: usize = 16;
+
+/// The calling thread's call. It needs no destructor: a call ends before its thread does.
+#[derive(Clone, Copy)]
+struct Call {
+    /// Calls that this one is within, and itself.
+    depth: usize,
+    /// What `expect` has summed up.
+    bytes: usize,
+    block: *mut u8,
+    size: usize,
+    used: usize,
+    /// The block's place in the table, once it has parts.
+    place: Option<usize>,
+}
+
+const NONE: Call = Call {
+    depth: 0,
+    bytes: 0,
+    block: null_mut(),
+    size: 0,
+    used: 0,
+    place: None,
+};
+
+thread_local! {
+    static CALL: Cell<Call> = const { Cell::new(NONE) };
+}
+
+/// A block with parts. `begin` is 0 for a free place, and `CLAIMED` while it is filled in.
+struct Place {
+    begin: AtomicUsize,
+    end: AtomicUsize,
+    /// Parts that are not freed, and one while the block's call goes on.
+    users: AtomicUsize,
+}
+
+const CLAIMED: usize = 1;
+
+/// Blocks come here only if memory has run out.
+static TABLE: [Place; 64] = [const {
+    Place {
+        begin: AtomicUsize::new(0),
+        end: AtomicUsize::new(0),
+        users: AtomicUsize::new(0),
+    }
+}; 64];
+static PLACES_USED: AtomicUsize = AtomicUsize::new(0);
+
+/// A call from C. Its memory is given back when it ends.
+pub(crate) struct Guard;
+
+impl Guard {
+    pub(crate) fn new() -> Guard {
+        let mut call = CALL.get();
+        call.depth += 1;
+        CALL.set(call);
+        Guard
+    }
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        let mut call = CALL.get();
+        call.depth -= 1;
+        if call.depth == 0 {
+            release(call);
+            call = NONE;
+        }
+        CALL.set(call);
+    }
+}
+
+/// The bytes that the caller has passed in this call so far.
+pub(crate) fn bytes() -> usize {
+    CALL.get().bytes
+}
+
+/// Adds to the bytes that the call works with. Makes sure that it has `base` and `factor` times these; false without memory.
+pub(crate) fn expect(bytes: usize, factor: usize, base: usize) -> bool {
+    let mut call = CALL.get();
+    call.bytes = call.bytes.saturating_add(bytes);
+    let needed = call.bytes.saturating_mul(factor).saturating_add(base);
+    if call.size < needed {
+        // SAFETY: the block is freed by `release` or with its last part.
+        let block = unsafe { libc::malloc(needed) }.cast::<u8>();
+        if block.is_null() {
+            return false;
+        }
+        release(call);
+        (call.block, call.size, call.used, call.place) = (block, needed, 0, None);
+    }
+    match call.depth {
+        // Outside of a call: only asked whether there is memory.
+        0 => release(call),
+        _ => CALL.set(call),
+    }
+    true
+}
+
+/// Gives up the call's own hold on its block.
+fn release(call: Call) {
+    match call.place {
+        Some(place) => leave(place),
+        // SAFETY: of malloc, without parts; NULL does nothing.
+        None => unsafe { libc::free(call.block.cast()) },
+    }
+}
+
+/// A part of the call's block; NULL if nothing is left.
+pub(crate) fn take(layout: Layout) -> *mut u8 {
+    let mut call = CALL.get();
+    let size = layout.size().next_multiple_of(ALIGNMENT);
+    if layout.align() > ALIGNMENT || call.size - call.used < size {
+        return null_mut();
+    }
+    let Some(place) = call.place.or_else(|| enter(call)) else {
+        return null_mut();
+    };
+    TABLE[place].users.fetch_add(1, Ordering::Relaxed);
+    // SAFETY: within the block.
+    let part = unsafe { call.block.add(call.used) };
+    (call.place, call.used) = (Some(place), call.used + size);
+    CALL.set(call);
+    part
+}
+
+fn enter(call: Call) -> Option<usize> {
+    let claim = |place: &Place| {
+        let claimed = place
+            .begin
+            .compare_exchange(0, CLAIMED, Ordering::Acquire, Ordering::Relaxed);
+        claimed.is_ok()
+    };
+    let found = TABLE.iter().position(claim)?;
+    let (place, begin) = (&TABLE[found], call.block as usize);
+    place.users.store(1, Ordering::Relaxed);
+    PLACES_USED.fetch_add(1, Ordering::Relaxed);
+    place.end.store(begin + call.size, Ordering::Release);
+    place.begin.store(begin, Ordering::Release);
+    Some(found)
+}
+
+fn leave(found: usize) {
+    let place = &TABLE[found];
+    if place.users.fetch_sub(1, Ordering::AcqRel) == 1 {
+        let begin = place.begin.swap(0, Ordering::AcqRel);
+        PLACES_USED.fetch_sub(1, Ordering::Relaxed);
+        // SAFETY: the block of a call that has ended, without parts.
+        unsafe { libc::free(begin as *mut libc::c_void) };
+    }
+}
+
+fn find(part: *mut u8) -> Option<usize> {
+    if PLACES_USED.load(Ordering::Relaxed) == 0 {
+        return None;
+    }
+    let part = part as usize;
+    TABLE.iter().position(|place| {
+        let begin = place.begin.load(Ordering::Acquire);
+        let is_within = begin > CLAIMED && part >= begin && part < place.end.load(Ordering::Acquire);
+        // The place may have got another block since: `part` is in neither then, as it is in use.
+        is_within && place.begin.load(Ordering::Acquire) == begin
+    })
+}
+
+pub(crate) fn contains(part: *mut u8) -> bool {
+    find(part).is_some()
+}
+
+/// Frees a part; false for memory from elsewhere.
+pub(crate) fn give_back(part: *mut u8) -> bool {
+    let found = find(part);
+    if let Some(place) = found {
+        leave(place);
+    }
+    found.is_some()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn layout(bytes: usize) -> Layout {
+        Layout::from_size_align(bytes, 8).expect("a layout")
+    }
+
+    #[test]
+    fn a_part_outlives_its_call() {
+        let call = Guard::new();
+        assert!(expect(100, 2, 1000));
+        let first = take(layout(1000));
+        let second = take(layout(100));
+        assert_eq!(second as usize - first as usize, 1008);
+        assert!(take(layout(300)).is_null(), "more than was expected");
+        assert!(expect(1000, 2, 1000), "another block");
+        let third = take(layout(2000));
+        assert!(contains(first) && contains(second) && contains(third));
+        drop(call);
+        assert_eq!(bytes(), 0);
+        assert!(give_back(third) && !contains(third));
+        assert!(give_back(first) && contains(second) && give_back(second) && !contains(second));
+        assert!(take(layout(1)).is_null(), "no call");
+    }
+
+    #[test]
+    fn a_call_within_a_call_uses_its_block() {
+        let outer = Guard::new();
+        assert!(expect(0, 1, 64));
+        drop(Guard::new());
+        let part = take(layout(64));
+        drop(outer);
+        assert!(give_back(part));
+    }
+}

@@ -1,0 +1,135 @@
+# `Popen` for type checkers: its files and outputs contain bytes, or str in text mode.
+
+from types import TracebackType
+from typing import IO, Any, AnyStr, Generic, Literal, overload
+
+from typing_extensions import Self, Unpack
+
+from . import _core, _fallback
+from ._options import Args, File, Input, Options, Path
+
+_abandoned: list[_core.Child | _fallback.ForkedChild]
+
+def _reap_abandoned() -> None: ...
+
+class Popen(Generic[AnyStr]):
+    args: Args
+    pid: int
+    returncode: int | None
+    stdin: IO[AnyStr] | None
+    stdout: IO[AnyStr] | None
+    stderr: IO[AnyStr] | None
+    @overload
+    def __init__(
+        self: Popen[str],
+        args: Args,
+        bufsize: int | None = -1,
+        executable: Path | None = None,
+        stdin: File = None,
+        stdout: File = None,
+        stderr: File = None,
+        *,
+        text: Literal[True],
+        encoding: str | None = None,
+        errors: str | None = None,
+        universal_newlines: bool | None = None,
+        pipesize: int = -1,
+        **options: Unpack[Options],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Popen[str],
+        args: Args,
+        bufsize: int | None = -1,
+        executable: Path | None = None,
+        stdin: File = None,
+        stdout: File = None,
+        stderr: File = None,
+        *,
+        text: bool | None = None,
+        encoding: str,
+        errors: str | None = None,
+        universal_newlines: bool | None = None,
+        pipesize: int = -1,
+        **options: Unpack[Options],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Popen[str],
+        args: Args,
+        bufsize: int | None = -1,
+        executable: Path | None = None,
+        stdin: File = None,
+        stdout: File = None,
+        stderr: File = None,
+        *,
+        text: bool | None = None,
+        encoding: str | None = None,
+        errors: str,
+        universal_newlines: bool | None = None,
+        pipesize: int = -1,
+        **options: Unpack[Options],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Popen[str],
+        args: Args,
+        bufsize: int | None = -1,
+        executable: Path | None = None,
+        stdin: File = None,
+        stdout: File = None,
+        stderr: File = None,
+        *,
+        text: bool | None = None,
+        encoding: str | None = None,
+        errors: str | None = None,
+        universal_newlines: Literal[True],
+        pipesize: int = -1,
+        **options: Unpack[Options],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Popen[bytes],
+        args: Args,
+        bufsize: int | None = -1,
+        executable: Path | None = None,
+        stdin: File = None,
+        stdout: File = None,
+        stderr: File = None,
+        *,
+        text: Literal[False] | None = None,
+        encoding: None = None,
+        errors: None = None,
+        universal_newlines: Literal[False] | None = None,
+        pipesize: int = -1,
+        **options: Unpack[Options],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: Popen[Any],
+        args: Args,
+        bufsize: int | None = -1,
+        executable: Path | None = None,
+        stdin: File = None,
+        stdout: File = None,
+        stderr: File = None,
+        *,
+        text: bool | None = None,
+        encoding: str | None = None,
+        errors: str | None = None,
+        universal_newlines: bool | None = None,
+        pipesize: int = -1,
+        **options: Unpack[Options],
+    ) -> None: ...
+    def fileno(self) -> int: ...
+    def poll(self) -> int | None: ...
+    def wait(self, timeout: float | None = None) -> int: ...
+    def communicate(self, input: AnyStr | Input | None = None, timeout: float | None = None) -> tuple[AnyStr, AnyStr]: ...
+    def send_signal(self, sig: int) -> None: ...
+    def terminate(self) -> None: ...
+    def kill(self) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, traceback: TracebackType | None
+    ) -> None: ...
+    def __del__(self) -> None: ...

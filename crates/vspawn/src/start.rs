@@ -1,0 +1,123 @@
+//! The ways to start a command: prepared, waited for, detached, in place of this process, for its output.
+
+use std::process::{ExitStatus, Output};
+
+use crate::capture::Capture;
+use crate::command::Command;
+use crate::environment::Inheritance;
+use crate::error::{Error, Stage};
+use crate::launch::Start;
+use crate::prepared::Prepared;
+use crate::process::Child;
+
+impl Command {
+    /// Prepares everything, so that [`Prepared::spawn`] allocates nothing. Environment, PATH and descriptors are
+    /// read at this time.
+    ///
+    /// # Errors
+    /// [`Stage::Prepare`](crate::Stage::Prepare) with `EINVAL`: a NUL byte, an empty program, or a request that requires
+    /// another one.
+    ///
+    /// ```
+    /// let prepared = vspawn::Command::new("true").prepare()?;
+    /// for _ in 0..3 {
+    ///     assert!(prepared.spawn()?.wait()?.success());
+    /// }
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
+    pub fn prepare(&self) -> Result<Prepared, Error> {
+        Prepared::new(self, Inheritance::Copied)
+    }
+
+    /// Starts the process. Returns after its exec.
+    ///
+    /// If the command neither sets nor removes variables and the process has one thread, the kernel reads them where they are, in C's `environ`,
+    /// as after C's `posix_spawn`: they cost nothing. With several threads they are copied under std's lock, since another thread may call
+    /// [`std::env::set_var`] meanwhile. [`Command::env_unlocked`] omits the copy; so does [`Command::prepare`], made once for many spawns.
+    ///
+    /// # Errors
+    /// The step that failed, with its errno. No process remains.
+    ///
+    /// ```
+    /// let mut child = vspawn::Command::new("sh").args(["-c", "exit 3"]).spawn()?;
+    /// assert_eq!(child.wait()?.code(), Some(3));
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
+    pub fn spawn(&self) -> Result<Child, Error> {
+        match Prepared::new(self, Inheritance::InPlace)?.start(Start::Waited) {
+            // The kernel met a variable that another thread was changing. (No other argument can have this result.)
+            Err(error) if error.stage() == Stage::Exec && error.raw_os_error() == libc::EFAULT => {
+                self.prepare()?.start(Start::Waited)
+            }
+            result => result,
+        }
+    }
+
+    /// Starts the process and returns at once: see [`Prepared::spawn_nowait`].
+    ///
+    /// # Errors
+    /// As for [`Prepared::spawn_nowait`].
+    ///
+    /// ```
+    /// let mut child = vspawn::Command::new("/nowhere").spawn_nowait()?;
+    /// assert_eq!(child.wait().unwrap_err().raw_os_error(), libc::ENOENT);
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
+    pub fn spawn_nowait(&self) -> Result<Child, Error> {
+        self.prepare()?.spawn_nowait()
+    }
+
+    /// Replaces this process by the command, after all that a child would do before its exec. Returns only if that fails: the error,
+    /// while this process keeps whatever was already changed (descriptors, user, directory, limits). Pipes are an invalid request here, and so
+    /// is a cgroup, in which a process can only be created.
+    ///
+    /// ```no_run
+    /// let error = vspawn::Command::new("/bin/sh").arg("-l").exec();
+    /// eprintln!("failed to {error}");
+    /// ```
+    pub fn exec(&mut self) -> Error {
+        match Prepared::new(self, Inheritance::InPlace) {
+            Ok(prepared) => prepared.exec(),
+            Err(error) => error,
+        }
+    }
+
+    /// Starts the process and waits for its end.
+    ///
+    /// # Errors
+    /// As [`Command::spawn`] and [`Child::wait`].
+    ///
+    /// ```
+    /// assert_eq!(vspawn::Command::new("false").status()?.code(), Some(1));
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
+    pub fn status(&mut self) -> Result<ExitStatus, Error> {
+        self.spawn()?.wait()
+    }
+
+    /// Starts the process, reads its standard output and error to their ends, and waits for it. As with std, these are piped and
+    /// its standard input is empty, unless the command says otherwise. For input, limits or a timeout, see
+    /// [`Command::capture`].
+    ///
+    /// # Errors
+    /// As [`Command::spawn`] and [`Child::wait`], and [`Stage::Communicate`](crate::Stage::Communicate).
+    ///
+    /// ```
+    /// let output = vspawn::Command::new("sh").args(["-c", "echo out; echo error >&2"]).output()?;
+    /// assert_eq!((&output.stdout[..], &output.stderr[..]), (&b"out\n"[..], &b"error\n"[..]));
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
+    pub fn output(&mut self) -> Result<Output, Error> {
+        self.capture().run()
+    }
+
+    /// Like [`Command::output`], with input, limits and a timeout.
+    ///
+    /// ```
+    /// assert_eq!(vspawn::Command::new("cat").capture().input(b"text").run()?.stdout, b"text");
+    /// # Ok::<(), vspawn::Error>(())
+    /// ```
+    pub fn capture(&self) -> Capture<'_> {
+        Capture::new(self)
+    }
+}
