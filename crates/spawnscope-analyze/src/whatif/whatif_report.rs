@@ -145,7 +145,7 @@ pub fn whatif_report(
         }
     };
     let parameters = Parameters::of(recording).ok_or_else(no_wall)?;
-    if !recording.info.sees_scheduler() {
+    if !recording.info.sees_scheduler() && !timelines.is_reconstructed() {
         return Err(WhatIfError::NoWaits);
     }
     let fixes: Result<Vec<Fix>, WhatIfError> = requested.iter().map(|requested| resolve(requested, forest)).collect();
