@@ -78,9 +78,18 @@ impl Prediction {
     #[must_use]
     pub fn saving(&self) -> [Nanos; 3] {
         let expected = self.unrecorded.since(self.predicted);
-        let [less, more] = self.unknown.unwrap_or_default();
+        let [_, more] = self.unknown.unwrap_or_default();
         let most = Nanos((expected.0 + self.saving_margin.0 + more.0).min(self.unrecorded.0));
-        [expected, expected.since(Nanos(self.saving_margin.0 + less.0)), most]
+        // What is not saved has no margin.
+        let least = expected.since(self.saving_margin).0 as f64 * self.certain_share();
+        [expected, Nanos(least as u64), most]
+    }
+
+    /// Returns the share of the saving that no unknown wait can take away.
+    fn certain_share(&self) -> f64 {
+        let [less, _] = self.unknown.unwrap_or_default();
+        let saved = self.unrecorded.since(self.predicted).0;
+        if saved == 0 { 1.0 } else { saved.saturating_sub(less.0) as f64 / saved as f64 }
     }
 }
 
@@ -129,12 +138,15 @@ impl WhatIf<'_, '_> {
         let margins = interval::margins(predicted, wall - predicted, &savings, spread, error);
         let unknown = self.unknown(&adjustments, &changed, (wall - predicted).max(0.0), predicted);
         let [less, more] = unknown.unwrap_or_default().map(|time| time.0 as f64);
+        let certain = 1.0 - less / (wall - predicted).max(1.0);
+        // Of a saving that an unknown wait takes away, only the drift between runs remains.
+        let above = less + margins.wall * certain + interval::DRIFT * wall * (1.0 - certain);
         Prediction {
             wall: self.replay.measured,
             unrecorded: Nanos(wall.round() as u64),
             predicted: Nanos(predicted.round() as u64),
             low: Nanos((predicted - margins.wall - more).max(0.0) as u64),
-            high: Nanos((predicted + margins.wall + less) as u64),
+            high: Nanos((predicted + above) as u64),
             saving_margin: Nanos(margins.saving as u64),
             replay_error: error,
             changed,

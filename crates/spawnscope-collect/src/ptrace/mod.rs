@@ -9,6 +9,7 @@ mod processes;
 mod programs;
 mod stops;
 mod tracing;
+mod waits;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};

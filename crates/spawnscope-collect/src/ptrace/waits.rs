@@ -1,0 +1,225 @@
+//! Waits of launching threads for their children. A parent gets SIGCHLD when a child has ended, and stops for it: its registers then show the
+//! call that it waited in, and the child that this call has reaped. The scheduler's counters (schedstat) show how long it was off its CPU since
+//! it launched, and in how many stretches. Only a single wait is reported: of several, neither the lengths nor the causes are known.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use spawnscope_data::event::{EventKind, LeftCpu, Nanos, Pid, Slice, Syscall};
+use spawnscope_system::ptrace::Registers;
+use spawnscope_system::{clock, memory};
+
+use super::processes::Thread;
+use super::tracing::Tracing;
+
+/// Shorter waits than this are not distinguished from the stops of the thread.
+const LEAST: u64 = 100_000;
+/// Maximum number of threads whose counters are read, each by a file that stays open.
+const MAX_WATCHED: usize = 64;
+/// Offset of the pid in a siginfo about a child.
+const SIGINFO_PID: u64 = 16;
+/// Results of a call that a signal has interrupted and that does not continue afterwards: EINTR, and the kernel's own ERESTARTNOHAND.
+const INTERRUPTED: [i64; 2] = [-4, -514];
+
+/// The scheduler's counters of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Counters {
+    at: Nanos,
+    /// Time on CPUs.
+    ran: u64,
+    /// Time runnable without a CPU.
+    delayed: u64,
+    /// How often it got a CPU.
+    arrivals: u64,
+}
+
+/// A thread that launches.
+#[derive(Debug)]
+struct Watched {
+    schedstat: File,
+    /// The counters when it stopped last.
+    last: Counters,
+    /// Children by vfork since then that have not executed a program: when they were created.
+    held_by: HashMap<Pid, Nanos>,
+    /// Its waits for such children since then, and their number.
+    held: u64,
+    holds: u64,
+}
+
+/// The threads that launch, while they live.
+#[derive(Debug, Default)]
+pub(super) struct Waits {
+    threads: HashMap<Pid, Watched>,
+    /// The creator of each child by vfork that has not executed a program.
+    creators: HashMap<Pid, Pid>,
+}
+
+impl Waits {
+    /// A thread of a process is stopped, and has created a process.
+    pub(super) fn launches(&mut self, process: Pid, thread: Pid, child: Pid, is_spawn: bool) {
+        let Some(watched) = self.restart(process, thread) else {
+            return;
+        };
+        if is_spawn {
+            watched.held_by.insert(child, watched.last.at);
+            self.creators.insert(child, thread);
+        }
+    }
+
+    /// A process has executed a program or ended: its parent by vfork continues.
+    pub(super) fn releases_parent(&mut self, child: Pid, at: Nanos) {
+        let Some(creator) = self.creators.remove(&child) else {
+            return;
+        };
+        if let Some(watched) = self.threads.get_mut(&creator)
+            && let Some(since) = watched.held_by.remove(&child)
+        {
+            watched.held += at.since(since).0;
+            watched.holds += 1;
+        }
+    }
+
+    /// A thread has ended, or is not traced any more.
+    pub(super) fn forget(&mut self, thread: Pid) {
+        self.threads.remove(&thread);
+    }
+
+    /// Reads the counters of a stopped thread, from which its next wait counts.
+    fn restart(&mut self, process: Pid, thread: Pid) -> Option<&mut Watched> {
+        let is_full = self.threads.len() >= MAX_WATCHED;
+        if !self.threads.contains_key(&thread) {
+            let path = format!("/proc/{}/task/{}/schedstat", process.0, thread.0);
+            let schedstat = File::open(path).ok().filter(|_| !is_full)?;
+            let last = read(&schedstat)?;
+            self.threads.insert(thread, Watched::new(schedstat, last));
+        } else {
+            let watched = self.threads.get_mut(&thread)?;
+            watched.restart(read(&watched.schedstat)?);
+        }
+        self.threads.get_mut(&thread)
+    }
+
+    /// A stopped thread was in one wait since its last stop. Returns the slice of that wait, and when the thread was back on a CPU.
+    fn wait_of(&mut self, thread: Pid) -> Option<(Slice, Nanos)> {
+        let watched = self.threads.get_mut(&thread)?;
+        let now = read(&watched.schedstat)?;
+        let slice = watched.single_wait(&now);
+        watched.restart(now);
+        Some((slice?, now.at))
+    }
+}
+
+impl Watched {
+    fn new(schedstat: File, last: Counters) -> Watched {
+        Watched {
+            schedstat,
+            last,
+            held_by: HashMap::new(),
+            held: 0,
+            holds: 0,
+        }
+    }
+
+    fn restart(&mut self, now: Counters) {
+        (self.last, self.held, self.holds) = (now, 0, 0);
+    }
+
+    /// Returns the wait between the last stop and this one, if it was the only one besides those for children by vfork.
+    fn single_wait(&self, now: &Counters) -> Option<Slice> {
+        // It gets a CPU once when the tracer resumes it, and once after each wait.
+        let arrivals = now.arrivals.checked_sub(self.last.arrivals + self.holds)?;
+        let ran = now.ran.checked_sub(self.last.ran)?;
+        let delayed = now.delayed.checked_sub(self.last.delayed)?;
+        let off = now.at.since(self.last.at).0.checked_sub(ran + delayed + self.held)?;
+        if arrivals != 2 || off < LEAST {
+            return None;
+        }
+        let left = Nanos(now.at.0 - off - delayed);
+        Some(Slice {
+            on: Some(Nanos(left.0.saturating_sub(ran)).max(self.last.at)),
+            off: left,
+            left: LeftCpu::Interruptible,
+            syscall: None,
+            calls: None,
+            object: None,
+            wake: None,
+        })
+    }
+}
+
+/// Reads counters: time on CPUs, time in the run queue, number of stretches.
+fn read(schedstat: &File) -> Option<Counters> {
+    let mut bytes = [0; 80];
+    let length = schedstat.read_at(&mut bytes, 0).ok()?;
+    let text = std::str::from_utf8(bytes.get(..length)?).ok()?;
+    let mut numbers = text.split_ascii_whitespace().map(str::parse);
+    let mut next = || numbers.next()?.ok();
+    Some(Counters {
+        ran: next()?,
+        delayed: next()?,
+        arrivals: next()?,
+        at: clock::now(),
+    })
+}
+
+/// What a thread was doing when it stopped for SIGCHLD.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Doing {
+    /// It was in this call, whose wait is over. The child that the call has reaped, if it is known.
+    Waited(Syscall, Option<Pid>),
+    Other,
+}
+
+impl Tracing {
+    /// A thread is stopped because a child of its process has ended.
+    pub(super) fn child_ended(&mut self, tid: Pid, thread: Thread) {
+        let is_native = self.processes.process(thread.launch).is_some_and(|process| process.is_native);
+        let doing = if is_native { doing(tid) } else { Doing::Other };
+        let wait = self.waits.wait_of(tid);
+        let Doing::Waited(syscall, reaped) = doing else {
+            return;
+        };
+        let at = wait.as_ref().map_or_else(clock::now, |(_, at)| *at);
+        if let Some((slice, _)) = wait {
+            let slice = Slice {
+                syscall: Some(syscall),
+                ..slice
+            };
+            self.report(at, thread.launch, thread.task, EventKind::Slice(slice));
+        }
+        if let Some(pid) = reaped {
+            self.report(at, thread.launch, thread.task, EventKind::Reaped { pid });
+        }
+    }
+}
+
+fn doing(tid: Pid) -> Doing {
+    let Ok(registers) = Registers::of(tid) else {
+        return Doing::Other;
+    };
+    let Some((number, argument, result)) = registers.ended_call(tid) else {
+        return Doing::Other;
+    };
+    let Ok(call) = u32::try_from(number) else {
+        return Doing::Other;
+    };
+    let syscall = Syscall { number: call, argument };
+    match number {
+        libc::SYS_wait4 if result > 0 => Doing::Waited(syscall, i32::try_from(result).ok().map(Pid)),
+        libc::SYS_waitid if result == 0 => Doing::Waited(syscall, reaped_by_waitid(tid, registers.third_argument())),
+        libc::SYS_rt_sigsuspend | libc::SYS_ppoll | libc::SYS_pselect6 | libc::SYS_epoll_pwait
+            if INTERRUPTED.contains(&result) =>
+        {
+            Doing::Waited(syscall, None)
+        }
+        _ => Doing::Other,
+    }
+}
+
+/// Returns the child in the siginfo that waitid has written.
+fn reaped_by_waitid(tid: Pid, siginfo: u64) -> Option<Pid> {
+    let bytes = memory::read(tid, siginfo.checked_add(SIGINFO_PID)?, size_of::<i32>());
+    let pid = i32::from_ne_bytes(*bytes.first_chunk()?);
+    (siginfo != 0 && pid > 0).then_some(Pid(pid))
+}
