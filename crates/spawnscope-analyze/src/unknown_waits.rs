@@ -5,25 +5,31 @@ use spawnscope_data::event::Nanos;
 
 use crate::tree::Forest;
 
-/// A wait after which the waker may still have been alive for this long, since two processes do not see one instant.
-const NEAR: Nanos = Nanos(1_000_000);
+/// A waker may have ended this long before the end of the wait, since two processes do not see one instant.
+const NEAR: Nanos = Nanos(100_000);
+/// The same where only the beginning of its exit is known.
+const NEAR_EXIT: Nanos = Nanos(1_000_000);
 
 /// A wait without a certain cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct UnknownWait {
     /// Index of the launch that waited.
     pub(crate) launch: u32,
-    /// When the wait began.
-    pub(crate) start: Nanos,
-    /// When it ended.
-    pub(crate) end: Nanos,
+    /// Its duration.
+    pub(crate) span: Nanos,
+    /// When it ended at the earliest and at the latest: only the CPU time of a longer stretch may be known.
+    pub(crate) end: [Nanos; 2],
     /// The launch that it is supposed to have waited for.
     pub(crate) supposed: Option<u32>,
 }
 
 /// All waits without a certain cause.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct UnknownWaits(Vec<UnknownWait>);
+pub(crate) struct UnknownWaits {
+    waits: Vec<UnknownWait>,
+    /// By launch: the time of its parent that may have been its creation. Zero where that is known.
+    creations: Vec<Nanos>,
+}
 
 /// How far the unknown waits can shift a saving.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,35 +43,36 @@ pub(crate) struct Shift {
 }
 
 impl UnknownWaits {
-    pub(crate) fn new(waits: Vec<UnknownWait>) -> UnknownWaits {
-        UnknownWaits(waits)
+    pub(crate) fn new(waits: Vec<UnknownWait>, creations: Vec<Nanos>) -> UnknownWaits {
+        UnknownWaits { waits, creations }
+    }
+
+    /// Returns the time that may have been the creation of a launch.
+    pub(crate) fn creation(&self, launch: u32) -> Nanos {
+        self.creations.get(launch as usize).copied().unwrap_or_default()
     }
 
     /// Returns how far the unknown waits can shift the saving of a change to these launches.
     pub(crate) fn shift(&self, forest: &Forest<'_>, changed: &[u32]) -> Shift {
         let changed = Changed::new(forest, changed);
         let mut shift = Shift::default();
-        for wait in self.0.iter().filter(|wait| !changed.holds(wait.launch)) {
-            let span = wait.end.since(wait.start).0;
-            if wait.supposed.is_some_and(|launch| changed.leads_to(launch)) && changed.overlaps(wait.start, wait.end) {
-                shift.may_stay.0 += span;
+        for wait in self.waits.iter().filter(|wait| !changed.holds(wait.launch)) {
+            let [first_end, last_end] = wait.end;
+            let start = Nanos(first_end.0.saturating_sub(wait.span.0));
+            if wait.supposed.is_some_and(|launch| changed.leads_to(launch)) && changed.overlaps(start, last_end) {
+                shift.may_stay.0 += wait.span.0;
             }
             // Only what is alive can end a wait.
             let is_for_another = wait.supposed.is_none_or(|launch| !changed.holds(launch));
-            if is_for_another && changed.overlaps(wait.end, wait.end) {
+            if is_for_another && changed.overlaps(first_end, last_end) {
                 let sum = match wait.supposed {
                     Some(_) => &mut shift.may_go,
                     None => &mut shift.may_go_unsupposed,
                 };
-                sum.0 += span;
+                sum.0 += wait.span.0;
             }
         }
         shift
-    }
-
-    #[cfg(test)]
-    pub(crate) fn all(&self) -> &[UnknownWait] {
-        &self.0
     }
 }
 
@@ -101,7 +108,9 @@ impl Changed {
         let life = |index: usize| {
             let launch = &forest.launches[index];
             let start = launch.start()?;
-            Some((start, Nanos(launch.end().unwrap_or(forest.end).0 + NEAR.0)))
+            let is_exact = launch.instants.zombie.get().is_some();
+            let near = if is_exact { NEAR } else { NEAR_EXIT };
+            Some((start, Nanos(launch.end().unwrap_or(forest.end).0 + near.0)))
         };
         let lives = (0..count).filter(|index| held[*index]).filter_map(life).collect();
         Changed {
@@ -123,7 +132,7 @@ impl Changed {
     /// Whether one of them was alive between two instants.
     fn overlaps(&self, start: Nanos, end: Nanos) -> bool {
         let ended = self.lives.partition_point(|(_, ended)| *ended < start);
-        self.lives.get(ended).is_some_and(|(begun, _)| *begun <= end)
+        self.lives.get(ended).is_some_and(|(begun, _)| *begun < end)
     }
 }
 

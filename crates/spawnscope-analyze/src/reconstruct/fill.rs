@@ -248,8 +248,8 @@ fn waits_within(
         if !is_certain || child.is_none() {
             unknown.push(UnknownWait {
                 launch: life.launch,
-                start,
-                end: stretch.end,
+                span: Nanos(span),
+                end: [Nanos(stretch.start.0 + span), stretch.end],
                 supposed: child,
             });
         }

@@ -2,6 +2,7 @@
 //! shows what ended a wait. `ties` connects recorded waits with what happened at their end: the end of a child, its exec after a vfork.
 //! `fill` makes the slices of threads without any. What is not proved goes to `UnknownWaits`, which widen the interval of each prediction.
 
+mod creations;
 mod events;
 mod fill;
 mod running;
@@ -33,7 +34,8 @@ pub fn reconstruct(
         unknown.extend(more);
         timelines = timelines.with_slices(slices);
     }
-    timelines.with_unknown(UnknownWaits::new(unknown))
+    let creations = creations::of(forest, &events);
+    timelines.with_unknown(UnknownWaits::new(unknown, creations))
 }
 
 /// A wait to be written as a slice.

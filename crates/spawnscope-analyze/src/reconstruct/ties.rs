@@ -15,6 +15,8 @@ use crate::unknown_waits::UnknownWait;
 
 /// A parent is on a CPU again this soon after the event that ended its wait, unless it had to wait for a CPU.
 const NEAR: Nanos = Nanos(1_000_000);
+/// A wait that is this many times as long as the time since the event did not end so soon after it by coincidence.
+const LONG: u64 = 20;
 /// Kernels before 6.16 report an exit after the process has closed its files, which may end a wait of the parent.
 const LATE_EXIT: Nanos = Nanos(200_000);
 
@@ -34,6 +36,8 @@ struct Tie {
     /// The waker, and when.
     waker: Option<(ThreadIndex, Nanos)>,
     is_certain: bool,
+    /// When the wait may have ended at the earliest: the thread may have waited for a CPU for long.
+    earliest: Option<Nanos>,
 }
 
 /// Adds wakers to the blocked slices of all threads. Returns the waits whose cause is not certain.
@@ -57,11 +61,11 @@ pub(super) fn tie(forest: &Forest<'_>, events: &ChildEvents, timelines: &mut Tim
         let launch_of = |thread: ThreadIndex| timelines.threads[thread as usize].launch;
         let supposed = tie.waker.map(|(waker, _)| launch_of(waker));
         if !tie.is_certain {
-            let end = tie.waker.map_or_else(|| back_at(&slice), |(_, at)| Some(at));
+            let end = back_at(&slice).unwrap_or(forest.end).max(slice.off);
             unknown.push(UnknownWait {
                 launch: launch_of(tie.thread),
-                start: slice.off,
-                end: end.unwrap_or(forest.end).max(slice.off),
+                span: end.since(slice.off),
+                end: [tie.earliest.unwrap_or(end).min(end), end],
                 supposed,
             });
         }
@@ -103,13 +107,15 @@ impl Tying<'_> {
         let found = back_at(slice).and_then(|back| Some((back, event_before(events, slice, back, self)?)));
         if let Some((back, event)) = found {
             let waker = self.waker_of(&event);
-            let is_near = back.since(event.at) <= NEAR;
+            let late = back.since(event.at);
+            let is_near = late <= NEAR.max(Nanos(back.since(slice.off).0 / LONG));
             if is_near && is_created(self.timelines, waker) {
                 return Tie {
                     thread,
                     index,
                     waker: Some((waker, event.at.min(back))),
                     is_certain: !may_be_for_other(slice),
+                    earliest: None,
                 };
             }
         }
@@ -119,13 +125,13 @@ impl Tying<'_> {
                 let span = (slice.off, back);
                 self.running.probable_waker(self.forest, self.timelines, thread, span)
             })
-            .or_else(|| found.map(|(back, event)| (self.waker_of(&event), event.at.min(back))))
             .filter(|(waker, _)| is_created(self.timelines, *waker));
         Tie {
             thread,
             index,
             waker,
             is_certain: false,
+            earliest: found.map(|(_, event)| event.at),
         }
     }
 

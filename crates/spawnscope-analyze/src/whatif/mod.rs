@@ -14,6 +14,8 @@ use std::collections::HashSet;
 
 use crate::critical_path::CriticalPath;
 use crate::external_wait::ExternalWait;
+use crate::phases::Phase;
+use crate::replay::activity::{Activity, Stage};
 use crate::replay::simulate::{Machine, simulate};
 use crate::replay::{Replay, critical_path_of};
 use crate::timeline::Timelines;
@@ -173,7 +175,11 @@ impl WhatIf<'_, '_> {
             path.external_wait.get(&ExternalWait::Unknown).copied().unwrap_or_default()
         };
         let unsupposed = unsupposed.map_or(Nanos(0), |time| time.min(on_the_path()));
-        let more = ((shift.may_go.0 + unsupposed.0) as f64).min(predicted);
+        let create = Stage::new(Phase::Create, 0);
+        let is_cheaper = |launch: u32| adjustments.factor(Activity { launch, stage: create }) < 1.0;
+        let launches = (0..self.forest.launches.len() as u32).filter(|launch| is_cheaper(*launch));
+        let created: u64 = launches.map(|launch| unknown.creation(launch).0).sum();
+        let more = ((shift.may_go.0 + unsupposed.0 + created) as f64).min(predicted);
         Some([Nanos(less as u64), Nanos(more as u64)])
     }
 

@@ -205,6 +205,8 @@ pub fn json(report: &Report) -> String {
         "wall_ns": report.wall.0,
         "unrecorded_ns": report.replay_error.map(|_| advices.unrecorded.0).filter(|wall| *wall > 0),
         "replay_error": report.replay_error,
+        "collector": report.collector,
+        "waits_reconstructed": report.is_reconstructed,
         "principal_cause": verdict(report),
         "advice": values(&advices.worth),
         "not_worth": advices.not_worth.iter().map(not_worth_value).collect::<Vec<_>>(),
