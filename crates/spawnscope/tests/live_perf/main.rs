@@ -6,6 +6,9 @@
 mod support;
 
 mod behaviour;
+mod predicted;
+#[path = "../support/predictions.rs"]
+mod predictions;
 mod recorded;
 mod unprivileged;
 

@@ -14,6 +14,9 @@ mod behaviour;
 #[expect(dead_code, reason = "the shells of suites are tested with eBPF")]
 mod dash_lines;
 mod phases;
+mod predicted;
+#[path = "../support/predictions.rs"]
+mod predictions;
 #[path = "../live_ebpf/python_lines.rs"]
 mod python_lines;
 mod recorded;
