@@ -9,9 +9,9 @@ mod running;
 mod ties;
 
 use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
-use spawnscope_data::rows::{Recording, SliceRow, ThreadRow, WakerRow};
+use spawnscope_data::rows::{Origin, Recording, SliceRow, ThreadRow, WakerRow};
 
-use crate::timeline::Timelines;
+use crate::timeline::{ThreadIndex, Timelines, beginning};
 use crate::tree::Forest;
 use crate::unknown_waits::UnknownWaits;
 use events::ChildEvents;
@@ -28,6 +28,9 @@ pub fn reconstruct(
         return timelines;
     }
     let events = ChildEvents::of(forest);
+    if recording.info.sees_cpus() {
+        timelines = with_start_of_command(forest, timelines);
+    }
     let mut unknown = ties::tie(forest, &events, &mut timelines);
     if !recording.info.sees_cpus() {
         let (slices, more) = fill::fill(forest, &events, threads, &timelines);
@@ -36,6 +39,32 @@ pub fn reconstruct(
     }
     let creations = creations::of(forest, &events);
     timelines.with_unknown(UnknownWaits::new(unknown, creations))
+}
+
+/// Adds the time before the command was on a CPU first. Its events begin there, and the wall begins when the recorder releases it.
+fn with_start_of_command(forest: &Forest<'_>, timelines: Timelines) -> Timelines {
+    let root = forest.root.map(|root| (root as ThreadIndex, &forest.launches[root]));
+    let start = root.and_then(|(thread, launch)| {
+        let first = timelines.slices(thread).get(0)?;
+        let created = launch.instants.created.get().filter(|_| launch.origin == Origin::Command)?;
+        // A stretch that begins with the wall would not be played.
+        let from = Nanos(created.0 + 1);
+        let waited = Wait {
+            from,
+            woken: beginning(&first),
+            to: beginning(&first),
+            syscall: None,
+            waker: None,
+        };
+        (beginning(&first) > from).then(|| SliceRow {
+            is_waker_certain: Some(false),
+            ..waited.slice(first.task, from)
+        })
+    });
+    match start {
+        Some(start) => timelines.with_slice(start),
+        None => timelines,
+    }
 }
 
 /// A wait to be written as a slice.

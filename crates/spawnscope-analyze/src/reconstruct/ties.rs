@@ -98,7 +98,7 @@ impl Tying<'_> {
         let slices = self.timelines.slices(thread).iter().enumerate();
         let waits = slices.filter(|(_, slice)| {
             let is_blocked = matches!(slice.reason, LeftCpu::Interruptible | LeftCpu::Uninterruptible);
-            is_blocked && slice.waker.is_none()
+            is_blocked && slice.waker.is_none() && slice.is_waker_certain.is_none()
         });
         waits.map(|(index, slice)| self.tie(thread, index, &slice, events)).collect()
     }

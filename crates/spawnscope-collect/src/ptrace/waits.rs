@@ -19,8 +19,12 @@ const LEAST: u64 = 100_000;
 const MAX_WATCHED: usize = 64;
 /// Offset of the pid in a siginfo about a child.
 const SIGINFO_PID: u64 = 16;
-/// Results of a call that a signal has interrupted and that does not continue afterwards: EINTR, and the kernel's own ERESTARTNOHAND.
-const INTERRUPTED: [i64; 2] = [-4, -514];
+/// Results of a call that a signal has interrupted: EINTR, and the kernel's own ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND and
+/// ERESTART_RESTARTBLOCK, of which all but ERESTARTNOHAND may continue the call.
+const INTERRUPTED: [i64; 5] = [-4, -512, -513, -514, -516];
+/// A wait ended when its thread stopped if the thread was runnable for at most this long since its launch, or this share of the wait.
+const SHORT: u64 = 500_000;
+const SHORT_SHARE: u64 = 20;
 
 /// The scheduler's counters of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,13 +104,17 @@ impl Waits {
         self.threads.get_mut(&thread)
     }
 
-    /// A stopped thread was in one wait since its last stop. Returns the slice of that wait, and when the thread was back on a CPU.
-    fn wait_of(&mut self, thread: Pid) -> Option<(Slice, Nanos)> {
+    /// A stopped thread was in one wait since its last stop. Returns the slice of that wait, whether it certainly ended just before this stop,
+    /// and when that is.
+    fn wait_of(&mut self, thread: Pid) -> Option<(Slice, bool, Nanos)> {
         let watched = self.threads.get_mut(&thread)?;
         let now = read(&watched.schedstat)?;
         let slice = watched.single_wait(&now);
+        let runnable = (now.ran + now.delayed).saturating_sub(watched.last.ran + watched.last.delayed);
         watched.restart(now);
-        Some((slice?, now.at))
+        let slice = slice?;
+        let has_just_ended = runnable <= SHORT.max(now.at.since(slice.off).0 / SHORT_SHARE);
+        Some((slice, has_just_ended, now.at))
     }
 }
 
@@ -166,29 +174,36 @@ fn read(schedstat: &File) -> Option<Counters> {
 /// What a thread was doing when it stopped for SIGCHLD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Doing {
-    /// It was in this call, whose wait is over. The child that the call has reaped, if it is known.
-    Waited(Syscall, Option<Pid>),
-    Other,
+    /// It was in this call for children, whose wait is over. The child that the call has reaped, if it is known.
+    Waiting(Syscall, Option<Pid>),
+    /// The signal has interrupted what it was waiting for.
+    Interrupted,
+    /// It was working, or in a call that is over.
+    Working,
 }
 
 impl Tracing {
     /// A thread is stopped because a child of its process has ended.
     pub(super) fn child_ended(&mut self, tid: Pid, thread: Thread) {
-        let is_native = self.processes.process(thread.launch).is_some_and(|process| process.is_native);
-        let doing = if is_native { doing(tid) } else { Doing::Other };
+        let is_native = self
+            .processes
+            .process(thread.launch)
+            .is_some_and(|process| process.is_native);
+        let doing = if is_native { doing(tid) } else { Doing::Interrupted };
         let wait = self.waits.wait_of(tid);
-        let Doing::Waited(syscall, reaped) = doing else {
-            return;
-        };
-        let at = wait.as_ref().map_or_else(clock::now, |(_, at)| *at);
-        if let Some((slice, _)) = wait {
-            let slice = Slice {
-                syscall: Some(syscall),
+        let at = wait.as_ref().map_or_else(clock::now, |(_, _, at)| *at);
+        let slice = wait.and_then(|(slice, has_just_ended, _)| match doing {
+            Doing::Waiting(call, _) => Some(Slice {
+                syscall: Some(call),
                 ..slice
-            };
+            }),
+            Doing::Working => Some(slice).filter(|_| has_just_ended),
+            Doing::Interrupted => None,
+        });
+        if let Some(slice) = slice {
             self.report(at, thread.launch, thread.task, EventKind::Slice(slice));
         }
-        if let Some(pid) = reaped {
+        if let Doing::Waiting(_, Some(pid)) = doing {
             self.report(at, thread.launch, thread.task, EventKind::Reaped { pid });
         }
     }
@@ -196,24 +211,26 @@ impl Tracing {
 
 fn doing(tid: Pid) -> Doing {
     let Ok(registers) = Registers::of(tid) else {
-        return Doing::Other;
+        return Doing::Interrupted;
     };
     let Some((number, argument, result)) = registers.ended_call(tid) else {
-        return Doing::Other;
+        return Doing::Working;
     };
     let Ok(call) = u32::try_from(number) else {
-        return Doing::Other;
+        return Doing::Interrupted;
     };
     let syscall = Syscall { number: call, argument };
     match number {
-        libc::SYS_wait4 if result > 0 => Doing::Waited(syscall, i32::try_from(result).ok().map(Pid)),
-        libc::SYS_waitid if result == 0 => Doing::Waited(syscall, reaped_by_waitid(tid, registers.third_argument())),
+        libc::SYS_wait4 if result > 0 => Doing::Waiting(syscall, i32::try_from(result).ok().map(Pid)),
+        libc::SYS_waitid if result == 0 => Doing::Waiting(syscall, reaped_by_waitid(tid, registers.third_argument())),
+        // These wait for signals, or are called to be interrupted by them.
         libc::SYS_rt_sigsuspend | libc::SYS_ppoll | libc::SYS_pselect6 | libc::SYS_epoll_pwait
             if INTERRUPTED.contains(&result) =>
         {
-            Doing::Waited(syscall, None)
+            Doing::Waiting(syscall, None)
         }
-        _ => Doing::Other,
+        _ if INTERRUPTED.contains(&result) => Doing::Interrupted,
+        _ => Doing::Working,
     }
 }
 
