@@ -23,10 +23,28 @@ pub(crate) struct UnknownWait {
     pub(crate) supposed: Option<u32>,
 }
 
+/// A child that ended while its parent waited for another one. The parent is supposed to have needed its end as well.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SupposedReap {
+    /// Index of the parent.
+    pub(crate) parent: u32,
+    /// The thread that waited.
+    pub(crate) thread: u32,
+    /// Index of the child.
+    pub(crate) child: u32,
+    /// When the wait began.
+    pub(crate) start: Nanos,
+    /// When the child ended.
+    pub(crate) ended: Nanos,
+    /// When the wait was over.
+    pub(crate) over: Nanos,
+}
+
 /// All waits without a certain cause.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct UnknownWaits {
     waits: Vec<UnknownWait>,
+    reaps: Vec<SupposedReap>,
     /// By launch: the time of its parent that may have been its creation. Zero where that is known.
     creations: Vec<Nanos>,
 }
@@ -43,8 +61,17 @@ pub(crate) struct Shift {
 }
 
 impl UnknownWaits {
-    pub(crate) fn new(waits: Vec<UnknownWait>, creations: Vec<Nanos>) -> UnknownWaits {
-        UnknownWaits { waits, creations }
+    pub(crate) fn new(waits: Vec<UnknownWait>, reaps: Vec<SupposedReap>, creations: Vec<Nanos>) -> UnknownWaits {
+        UnknownWaits {
+            waits,
+            reaps,
+            creations,
+        }
+    }
+
+    /// Returns the children that ended during a wait for another one.
+    pub(crate) fn reaps(&self) -> &[SupposedReap] {
+        &self.reaps
     }
 
     /// Returns the time that may have been the creation of a launch.
@@ -72,6 +99,13 @@ impl UnknownWaits {
                 sum.0 += wait.span.0;
             }
         }
+        // The parent may not have needed them: then a wait that a changed launch ended saves all of its time.
+        let needless = self
+            .reaps
+            .iter()
+            .filter(|reap| !changed.holds(reap.parent) && !changed.holds(reap.child));
+        let needless = needless.filter(|reap| changed.overlaps(reap.ended, reap.over));
+        shift.may_go.0 += needless.map(|reap| reap.ended.since(reap.start).0).sum::<u64>();
         shift
     }
 }

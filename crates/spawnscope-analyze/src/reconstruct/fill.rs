@@ -186,7 +186,10 @@ fn stretches(
         .collect();
     let children = forest.children(life.launch as usize).iter();
     let children = children.filter(|child| is_own(**child as u32));
-    points.extend(children.filter_map(|child| Some((forest.launches[*child].instants.created.get()?, None))));
+    for child in children {
+        let at = &forest.launches[*child].instants;
+        points.extend([at.created.get(), at.reaped.get()].into_iter().flatten().map(|at| (at, None)));
+    }
     points.sort_unstable();
     let mut stretches = Vec::with_capacity(points.len() + life.runs.len());
     for (start, end) in life.runs.iter().copied() {
@@ -243,7 +246,15 @@ fn waits_within(
         if span < LEAST.0 {
             continue;
         }
-        let start = Nanos(stretch.end.0 - span.min(stretch.span()));
+        // Without an awaited child, the thread is on a CPU at the end: it launches or reaps there.
+        let from = match stretch.awaited {
+            Some(_) => Nanos(stretch.end.0 - span.min(stretch.span())),
+            None => stretch.start,
+        };
+        let to = match stretch.awaited {
+            Some(_) => stretch.end,
+            None => Nanos((from.0 + span).min(stretch.end.0 - 1)),
+        };
         let child = stretch.awaited.map(|(child, _)| child).filter(|child| is_created(timelines, *child));
         if !is_certain || child.is_none() {
             unknown.push(UnknownWait {
@@ -254,9 +265,9 @@ fn waits_within(
             });
         }
         waits.push(Wait {
-            from: start,
-            woken: stretch.end,
-            to: stretch.end,
+            from,
+            woken: to,
+            to,
             syscall: None,
             waker: child.map(|child| TaskId(forest.launches[child as usize].id.0)),
         });

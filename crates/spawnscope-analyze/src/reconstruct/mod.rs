@@ -31,14 +31,14 @@ pub fn reconstruct(
     if recording.info.sees_cpus() {
         timelines = with_start_of_command(forest, timelines);
     }
-    let mut unknown = ties::tie(forest, &events, &mut timelines);
+    let (mut unknown, reaps) = ties::tie(forest, &events, &mut timelines);
     if !recording.info.sees_cpus() {
         let (slices, more) = fill::fill(forest, &events, threads, &timelines);
         unknown.extend(more);
         timelines = timelines.with_slices(slices);
     }
     let creations = creations::of(forest, &events);
-    timelines.with_unknown(UnknownWaits::new(unknown, creations))
+    timelines.with_unknown(UnknownWaits::new(unknown, reaps, creations))
 }
 
 /// Adds the time before the command was on a CPU first. Its events begin there, and the wall begins when the recorder releases it.

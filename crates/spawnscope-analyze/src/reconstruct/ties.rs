@@ -11,7 +11,7 @@ use super::running::Running;
 use crate::child_waits::is_created;
 use crate::timeline::{ThreadIndex, Timelines, beginning, last_threads};
 use crate::tree::Forest;
-use crate::unknown_waits::UnknownWait;
+use crate::unknown_waits::{SupposedReap, UnknownWait};
 
 /// A parent is on a CPU again this soon after the event that ended its wait, unless it had to wait for a CPU.
 const NEAR: Nanos = Nanos(1_000_000);
@@ -40,8 +40,13 @@ struct Tie {
     earliest: Option<Nanos>,
 }
 
-/// Adds wakers to the blocked slices of all threads. Returns the waits whose cause is not certain.
-pub(super) fn tie(forest: &Forest<'_>, events: &ChildEvents, timelines: &mut Timelines) -> Vec<UnknownWait> {
+/// Adds wakers to the blocked slices of all threads. Returns the waits whose cause is not certain, and the children that ended during a wait
+/// for another one.
+pub(super) fn tie(
+    forest: &Forest<'_>,
+    events: &ChildEvents,
+    timelines: &mut Timelines,
+) -> (Vec<UnknownWait>, Vec<SupposedReap>) {
     let last = last_threads(timelines, |launch| forest.parent(launch as usize).is_some());
     let running = Running::of(timelines);
     let tying = Tying {
@@ -53,13 +58,14 @@ pub(super) fn tie(forest: &Forest<'_>, events: &ChildEvents, timelines: &mut Tim
     };
     let threads = 0..tying.timelines.threads.len() as ThreadIndex;
     let ties: Vec<Tie> = threads.flat_map(|thread| tying.of_thread(thread)).collect();
-    let mut unknown = Vec::new();
+    let (mut unknown, mut reaps) = (Vec::new(), Vec::new());
     for tie in ties {
         let Some(slice) = timelines.slices(tie.thread).get(tie.index) else {
             continue;
         };
         let launch_of = |thread: ThreadIndex| timelines.threads[thread as usize].launch;
         let supposed = tie.waker.map(|(waker, _)| launch_of(waker));
+        reaps.extend(other_ends(forest, events, &slice, tie.thread, launch_of(tie.thread), supposed));
         if !tie.is_certain {
             let end = back_at(&slice).unwrap_or(forest.end).max(slice.off);
             unknown.push(UnknownWait {
@@ -79,7 +85,33 @@ pub(super) fn tie(forest: &Forest<'_>, events: &ChildEvents, timelines: &mut Tim
         };
         timelines.replace(tie.thread, tie.index, row);
     }
-    unknown
+    reaps.retain(|reap| is_created(timelines, reap.child));
+    (unknown, reaps)
+}
+
+/// Returns the children that ended during a wait and did not end it, if their reaping was not recorded.
+fn other_ends<'f>(
+    forest: &'f Forest<'_>,
+    events: &'f ChildEvents,
+    slice: &SliceRow,
+    thread: ThreadIndex,
+    parent: u32,
+    waker: Option<u32>,
+) -> impl Iterator<Item = SupposedReap> + use<'f> {
+    let (start, over) = (slice.off, back_at(slice).unwrap_or(slice.off));
+    let events = events.of_launch(parent);
+    let first = events.partition_point(|event| event.at <= start);
+    let during = events[first..].iter().take_while(move |event| event.at <= over);
+    let others = during.filter(move |event| event.what == What::Ended && Some(event.child) != waker);
+    let unrecorded = others.filter(|event| forest.launches[event.child as usize].instants.reaped.get().is_none());
+    unrecorded.map(move |event| SupposedReap {
+        parent,
+        thread,
+        child: event.child,
+        start,
+        ended: event.at,
+        over,
+    })
 }
 
 struct Tying<'t> {

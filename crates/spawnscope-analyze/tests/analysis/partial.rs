@@ -296,3 +296,67 @@ fn advice_and_what_hangs_are_found_without_wakers() {
         assert!(!causes.advices.worth.is_empty(), "{}", partial.0.info.collector);
     }
 }
+
+/// The shell waited for one child, and then reaped another that had ended in the meantime. Without the first, it waits for the second.
+#[test]
+fn a_child_that_ended_a_little_later_is_awaited_without_the_first() {
+    let mut serial = Serial::new();
+    let start = serial.now();
+    let [long, longer] = [40_000_000, 40_300_000].map(|run| Spans { run, ..Spans::USUAL });
+    let builder = &mut serial.builder;
+    let second = builder.launch(ROOT, start, &longer, Some(("/bin/ls", &["ls"])));
+    let first = builder.launch(ROOT, start + 200_000, &long, Some(("/usr/bin/wc", &["wc"])));
+    for child in [first, second] {
+        builder.row(child).parent_task = Some(TaskId(ROOT.0));
+    }
+    let ends = [first, second].map(|child| builder.row(child).zombie.unwrap().0);
+    let from = builder.row(first).created.unwrap().0 + 40_000;
+    let back = ends[0] + 500_000;
+    assert!(ends[1] > ends[0] && ends[1] < back);
+    for (child, at) in [(first, back), (second, back + 40_000)] {
+        builder.row(child).reaped = Some(Nanos(at));
+    }
+    serial.slices.push(slice(ROOT.0, 0, from, [back - from, 0], WAIT4, None));
+    serial.now_is(back + 40_000);
+    let recorded = with_cpu_of_shell(serial.finish());
+    let mut partial = as_ptrace(&recorded, true);
+    // After the second child's end, the shell has waited for something else, too.
+    let exit_cpu = &mut partial.0.launches[0].exit_cpu;
+    *exit_cpu = exit_cpu.map(|cpu| Nanos(cpu.0 - 600_000));
+    let prediction = predict_partial(&partial, Change::Remove, &[first]);
+    assert!(prediction.predicted.0 > 40_000_000, "{prediction:?}");
+}
+
+/// The shell slept until the last of two children had ended. Without that one, it still needs the other.
+#[test]
+fn a_child_that_ended_during_a_wait_for_another_is_needed_as_well() {
+    let mut serial = Serial::new();
+    let start = serial.now();
+    let [long, longer] = [40_000_000, 40_300_000].map(|run| Spans { run, ..Spans::USUAL });
+    let builder = &mut serial.builder;
+    let first = builder.launch(ROOT, start, &long, Some(("/bin/ls", &["ls"])));
+    let last = builder.launch(ROOT, start + 200_000, &longer, Some(("/usr/bin/wc", &["wc"])));
+    for child in [first, last] {
+        builder.row(child).parent_task = Some(TaskId(ROOT.0));
+    }
+    let from = builder.row(last).created.unwrap().0 + 40_000;
+    let end = builder.row(last).zombie.unwrap().0;
+    serial.slices.push(slice(ROOT.0, 0, from, [end - from, 10_000], WAIT4, None));
+    for child in [first, last] {
+        let row = builder_life(&serial, child);
+        serial.slices.extend([created(child.0, row[0], row[1] - row[0]), ended(child.0, row[1], row[2])]);
+    }
+    serial.now_is(end + 10_000);
+    let partial = as_perf(&with_cpu_of_shell(serial.finish()));
+    let without_last = predict_partial(&partial, Change::Remove, &[last]);
+    assert!(without_last.predicted.0 > 35_000_000 && without_last.saving()[1].0 < 5_000_000, "{without_last:?}");
+    assert!(without_last.low.0 < 10_000_000, "perhaps it is not needed: {without_last:?}");
+    let without_both = predict_partial(&partial, Change::Remove, &[first, last]);
+    assert!(without_both.saving()[1].0 > 10_000_000, "{without_both:?}");
+}
+
+/// When a child was created, ran first, and could be reaped.
+fn builder_life(serial: &Serial, child: LaunchId) -> [u64; 3] {
+    let row = serial.builder.recording.launches.iter().find(|row| row.id == child).unwrap();
+    [row.created, row.first_run, row.zombie].map(|at| at.unwrap().0)
+}
