@@ -34,7 +34,9 @@ impl ChildEvents {
     pub(super) fn of(forest: &Forest<'_>) -> ChildEvents {
         let mut events: Vec<(u32, ChildEvent)> = Vec::with_capacity(forest.launches.len());
         for (child, launch) in (0..).zip(&forest.launches) {
-            let Some(parent) = forest.parent(child as usize) else { continue };
+            let Some(parent) = forest.parent(child as usize) else {
+                continue;
+            };
             let event = |(at, what)| (parent as u32, ChildEvent { at, child, what });
             events.extend(end_of(launch).map(|at| event((at, What::Ended))));
             events.extend(release_of(launch).map(event));

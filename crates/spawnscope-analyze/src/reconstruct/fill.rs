@@ -80,8 +80,13 @@ impl Life {
             first_run,
             end,
             is_over: !launch.is_unfinished(),
-            runs: runs.map(|piece| (piece.start.max(first_run), piece.end.min(end))).collect(),
-            cpu: launch.cpu_phases.get(Phase::Run).filter(|_| launch.origin != Origin::Existed),
+            runs: runs
+                .map(|piece| (piece.start.max(first_run), piece.end.min(end)))
+                .collect(),
+            cpu: launch
+                .cpu_phases
+                .get(Phase::Run)
+                .filter(|_| launch.origin != Origin::Existed),
         })
     }
 
@@ -125,11 +130,23 @@ impl Life {
             let to = wait.to.min(self.end);
             if from < to {
                 let woken = wait.woken.clamp(from, to);
-                write(Wait { from, woken, to, ..*wait }.slice(self.task, on));
+                write(
+                    Wait {
+                        from,
+                        woken,
+                        to,
+                        ..*wait
+                    }
+                    .slice(self.task, on),
+                );
                 on = to;
             }
         }
-        let reason = if self.is_over { LeftCpu::Ended } else { LeftCpu::Preempted };
+        let reason = if self.is_over {
+            LeftCpu::Ended
+        } else {
+            LeftCpu::Preempted
+        };
         write(slice(self.task, on.min(self.end), self.end, reason));
     }
 }
@@ -188,7 +205,12 @@ fn stretches(
     let children = children.filter(|child| is_own(**child as u32));
     for child in children {
         let at = &forest.launches[*child].instants;
-        points.extend([at.created.get(), at.reaped.get()].into_iter().flatten().map(|at| (at, None)));
+        points.extend(
+            [at.created.get(), at.reaped.get()]
+                .into_iter()
+                .flatten()
+                .map(|at| (at, None)),
+        );
     }
     points.sort_unstable();
     let mut stretches = Vec::with_capacity(points.len() + life.runs.len());
@@ -197,7 +219,11 @@ fn stretches(
         let mut from = start;
         let within = points[first..].iter().copied().take_while(|(at, _)| *at < end);
         for (at, awaited) in within.chain([(end, None)]) {
-            let stretch = Stretch { start: from, end: at, awaited };
+            let stretch = Stretch {
+                start: from,
+                end: at,
+                awaited,
+            };
             if from < at && !is_explained(&stretch, recorded) {
                 stretches.push(stretch);
             }
@@ -223,7 +249,11 @@ fn waits_within(
     unknown: &mut Vec<UnknownWait>,
 ) -> Vec<Wait> {
     let sum = |is_counted: &dyn Fn(&Stretch) -> bool| -> u64 {
-        stretches.iter().filter(|stretch| is_counted(stretch)).map(Stretch::span).sum()
+        stretches
+            .iter()
+            .filter(|stretch| is_counted(stretch))
+            .map(Stretch::span)
+            .sum()
     };
     let certain = sum(&|stretch| matches!(stretch.awaited, Some((_, true))));
     let supposed = sum(&|stretch| matches!(stretch.awaited, Some((_, false))));
@@ -231,10 +261,15 @@ fn waits_within(
     let known: u64 = recorded.iter().map(|wait| wait.to.since(wait.from).0).sum();
     let wall: u64 = life.runs.iter().map(|(start, end)| end.since(*start).0).sum();
     // Without CPU times, a parent is supposed to wait whenever it can.
-    let idle = life.cpu.map_or(supposed, |cpu| wall.saturating_sub(cpu.0 + known + certain));
+    let idle = life
+        .cpu
+        .map_or(supposed, |cpu| wall.saturating_sub(cpu.0 + known + certain));
     let for_children = idle.min(supposed);
     let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
-    let shares = [share(for_children, supposed), share((idle - for_children).min(other), other)];
+    let shares = [
+        share(for_children, supposed),
+        share((idle - for_children).min(other), other),
+    ];
     let mut waits = Vec::new();
     for stretch in stretches {
         let (share, is_certain) = match stretch.awaited {
@@ -255,7 +290,10 @@ fn waits_within(
             Some(_) => stretch.end,
             None => Nanos((from.0 + span).min(stretch.end.0 - 1)),
         };
-        let child = stretch.awaited.map(|(child, _)| child).filter(|child| is_created(timelines, *child));
+        let child = stretch
+            .awaited
+            .map(|(child, _)| child)
+            .filter(|child| is_created(timelines, *child));
         if !is_certain || child.is_none() {
             unknown.push(UnknownWait {
                 launch: life.launch,

@@ -46,7 +46,11 @@ fn with_start_of_command(forest: &Forest<'_>, timelines: Timelines) -> Timelines
     let root = forest.root.map(|root| (root as ThreadIndex, &forest.launches[root]));
     let start = root.and_then(|(thread, launch)| {
         let first = timelines.slices(thread).get(0)?;
-        let created = launch.instants.created.get().filter(|_| launch.origin == Origin::Command)?;
+        let created = launch
+            .instants
+            .created
+            .get()
+            .filter(|_| launch.origin == Origin::Command)?;
         // A stretch that begins with the wall would not be played.
         let from = Nanos(created.0 + 1);
         let waited = Wait {

@@ -65,7 +65,14 @@ pub(super) fn tie(
         };
         let launch_of = |thread: ThreadIndex| timelines.threads[thread as usize].launch;
         let supposed = tie.waker.map(|(waker, _)| launch_of(waker));
-        reaps.extend(other_ends(forest, events, &slice, tie.thread, launch_of(tie.thread), supposed));
+        reaps.extend(other_ends(
+            forest,
+            events,
+            &slice,
+            tie.thread,
+            launch_of(tie.thread),
+            supposed,
+        ));
         if !tie.is_certain {
             let end = back_at(&slice).unwrap_or(forest.end).max(slice.off);
             unknown.push(UnknownWait {
@@ -75,7 +82,10 @@ pub(super) fn tie(
                 supposed,
             });
         }
-        let row = match tie.waker.and_then(|(waker, at)| Some((task_of(forest, timelines, waker)?, at))) {
+        let row = match tie
+            .waker
+            .and_then(|(waker, at)| Some((task_of(forest, timelines, waker)?, at)))
+        {
             Some((task, at)) => ended_by(&slice, task, at),
             // All of the time counts as the wait: how long the thread then waited for a CPU is unknown.
             None => SliceRow {
@@ -132,7 +142,9 @@ impl Tying<'_> {
             let is_blocked = matches!(slice.reason, LeftCpu::Interruptible | LeftCpu::Uninterruptible);
             is_blocked && slice.waker.is_none() && slice.is_waker_certain.is_none()
         });
-        waits.map(|(index, slice)| self.tie(thread, index, &slice, events)).collect()
+        waits
+            .map(|(index, slice)| self.tie(thread, index, &slice, events))
+            .collect()
     }
 
     fn tie(&self, thread: ThreadIndex, index: usize, slice: &SliceRow, events: &[ChildEvent]) -> Tie {
@@ -185,7 +197,8 @@ fn event_before(events: &[ChildEvent], slice: &SliceRow, back: Nanos, tying: &Ty
         // After a vfork, the parent does nothing before its wait.
         What::Released | What::Executed => {
             let created = tying.forest.launches[event.child as usize].instants.created.get();
-            event.at <= back && created.is_some_and(|created| created >= beginning(slice) && created.0 <= slice.off.0 + NEAR.0)
+            event.at <= back
+                && created.is_some_and(|created| created >= beginning(slice) && created.0 <= slice.off.0 + NEAR.0)
         }
     });
     can_end.next().copied()

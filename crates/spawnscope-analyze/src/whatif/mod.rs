@@ -91,7 +91,11 @@ impl Prediction {
     fn certain_share(&self) -> f64 {
         let [less, _] = self.unknown.unwrap_or_default();
         let saved = self.unrecorded.since(self.predicted).0;
-        if saved == 0 { 1.0 } else { saved.saturating_sub(less.0) as f64 / saved as f64 }
+        if saved == 0 {
+            1.0
+        } else {
+            saved.saturating_sub(less.0) as f64 / saved as f64
+        }
     }
 }
 
@@ -172,7 +176,10 @@ impl WhatIf<'_, '_> {
         let unsupposed = Some(shift.may_go_unsupposed).filter(|time| time.0 > 0);
         let on_the_path = || {
             let path = self.path_with(adjustments);
-            path.external_wait.get(&ExternalWait::Unknown).copied().unwrap_or_default()
+            path.external_wait
+                .get(&ExternalWait::Unknown)
+                .copied()
+                .unwrap_or_default()
         };
         let unsupposed = unsupposed.map_or(Nanos(0), |time| time.min(on_the_path()));
         let create = Stage::new(Phase::Create, 0);

@@ -316,7 +316,9 @@ fn a_child_that_ended_a_little_later_is_awaited_without_the_first() {
     for (child, at) in [(first, back), (second, back + 40_000)] {
         builder.row(child).reaped = Some(Nanos(at));
     }
-    serial.slices.push(slice(ROOT.0, 0, from, [back - from, 0], WAIT4, None));
+    serial
+        .slices
+        .push(slice(ROOT.0, 0, from, [back - from, 0], WAIT4, None));
     serial.now_is(back + 40_000);
     let recorded = with_cpu_of_shell(serial.finish());
     let mut partial = as_ptrace(&recorded, true);
@@ -341,22 +343,39 @@ fn a_child_that_ended_during_a_wait_for_another_is_needed_as_well() {
     }
     let from = builder.row(last).created.unwrap().0 + 40_000;
     let end = builder.row(last).zombie.unwrap().0;
-    serial.slices.push(slice(ROOT.0, 0, from, [end - from, 10_000], WAIT4, None));
+    serial
+        .slices
+        .push(slice(ROOT.0, 0, from, [end - from, 10_000], WAIT4, None));
     for child in [first, last] {
         let row = builder_life(&serial, child);
-        serial.slices.extend([created(child.0, row[0], row[1] - row[0]), ended(child.0, row[1], row[2])]);
+        serial.slices.extend([
+            created(child.0, row[0], row[1] - row[0]),
+            ended(child.0, row[1], row[2]),
+        ]);
     }
     serial.now_is(end + 10_000);
     let partial = as_perf(&with_cpu_of_shell(serial.finish()));
     let without_last = predict_partial(&partial, Change::Remove, &[last]);
-    assert!(without_last.predicted.0 > 35_000_000 && without_last.saving()[1].0 < 5_000_000, "{without_last:?}");
-    assert!(without_last.low.0 < 10_000_000, "perhaps it is not needed: {without_last:?}");
+    assert!(
+        without_last.predicted.0 > 35_000_000 && without_last.saving()[1].0 < 5_000_000,
+        "{without_last:?}"
+    );
+    assert!(
+        without_last.low.0 < 10_000_000,
+        "perhaps it is not needed: {without_last:?}"
+    );
     let without_both = predict_partial(&partial, Change::Remove, &[first, last]);
     assert!(without_both.saving()[1].0 > 10_000_000, "{without_both:?}");
 }
 
 /// When a child was created, ran first, and could be reaped.
 fn builder_life(serial: &Serial, child: LaunchId) -> [u64; 3] {
-    let row = serial.builder.recording.launches.iter().find(|row| row.id == child).unwrap();
+    let row = serial
+        .builder
+        .recording
+        .launches
+        .iter()
+        .find(|row| row.id == child)
+        .unwrap();
     [row.created, row.first_run, row.zombie].map(|at| at.unwrap().0)
 }

@@ -9,7 +9,7 @@ use super::palette::{PLAIN, QUIET, TITLE};
 use super::table::{argument, title};
 use super::verdict::verdict;
 use super::whatif::wall_name;
-use super::{text, units};
+use super::{critical, text, units};
 use crate::analyze::advice::{Advice, Advices, Basis, Doubt, Foreign, Owner};
 use crate::analyze::report::Report;
 
@@ -66,6 +66,9 @@ pub fn render(report: &Report, all: bool, width: usize, file: Option<&str>) -> S
     page.line([]);
     together(&mut page, advices);
     not_worth(&mut page, advices, all);
+    if report.is_reconstructed {
+        page.sentence(2, QUIET, &critical::reconstructed(&report.collector));
+    }
     page.finish()
 }
 

@@ -6,6 +6,7 @@
 mod support;
 
 mod behaviour;
+mod levels;
 mod predicted;
 #[path = "../support/predictions.rs"]
 mod predictions;

@@ -10,6 +10,7 @@ mod support;
 #[expect(dead_code, reason = "the shells of suites are tested with eBPF")]
 mod bash_lines;
 mod behaviour;
+mod containers;
 #[path = "../live_ebpf/dash_lines.rs"]
 #[expect(dead_code, reason = "the shells of suites are tested with eBPF")]
 mod dash_lines;

@@ -48,7 +48,10 @@ fn a_report_has_a_critical_path_and_says_that_it_is_reconstructed() {
         (&report["collector"], &report["waits_reconstructed"]),
         (&"ptrace".into(), &true.into())
     );
-    assert!(report["critical_tax_ns"].as_u64().is_some_and(|tax| tax > 0), "{report}");
+    assert!(
+        report["critical_tax_ns"].as_u64().is_some_and(|tax| tax > 0),
+        "{report}"
+    );
     let hanging = report["hanging"].as_array().expect("an array");
     assert!(hanging.iter().any(|each| each["command"] == "sh"), "{report}");
     let text = spawnscope(["report".as_ref(), "--full".as_ref(), file.as_os_str()]).expect_code(0);
@@ -62,6 +65,8 @@ fn a_saving_in_a_loop_is_certain_in_part() {
     best_of_three(|| {
         let record = recorded("ptrace", &LOOP);
         let [expected, least, _] = shares(&predicted(&record.file(), &["--remove", "sh"]));
-        good(expected > 0.5 && least > 0.1, || format!("{expected}, at least {least}"))
+        good(expected > 0.5 && least > 0.1, || {
+            format!("{expected}, at least {least}")
+        })
     });
 }

@@ -10,8 +10,10 @@ use crate::support::run::{Record, spawnscope};
 
 /// Two runs of one command on a busy machine differ by this share of the wall.
 const BETWEEN_RUNS: f64 = 0.15;
-const MAKEFILE: &str = "all: a b c d\na b c d:\n\t@sh -c 'i=0; while [ $$i -lt 20000 ]; do i=$$((i+1)); done'; /bin/true\n";
-const PYTHON: &str = "import subprocess\nfor _ in range(15): subprocess.run(['/bin/ls', '/usr'], stdout=subprocess.DEVNULL)\n";
+const MAKEFILE: &str =
+    "all: a b c d\na b c d:\n\t@sh -c 'i=0; while [ $$i -lt 20000 ]; do i=$$((i+1)); done'; /bin/true\n";
+const PYTHON: &str =
+    "import subprocess\nfor _ in range(15): subprocess.run(['/bin/ls', '/usr'], stdout=subprocess.DEVNULL)\n";
 
 /// A command, and the changes that are predicted.
 pub struct Workload {
@@ -21,12 +23,20 @@ pub struct Workload {
 
 /// A loop of shells.
 pub const LOOP: Workload = Workload {
-    command: &["sh", "-c", "i=0; while [ $i -lt 40 ]; do sh -c /bin/true; i=$((i+1)); done; :"],
+    command: &[
+        "sh",
+        "-c",
+        "i=0; while [ $i -lt 40 ]; do sh -c /bin/true; i=$((i+1)); done; :",
+    ],
     changes: &[&["--remove", "true"], &["--remove", "sh"], &["--no-shell"]],
 };
 /// Pipelines whose output a shell reads.
 pub const PIPELINE: Workload = Workload {
-    command: &["bash", "-c", "for i in 1 2 3 4 5; do x=$(seq 20000 | sort -n | wc -l); done; :"],
+    command: &[
+        "bash",
+        "-c",
+        "for i in 1 2 3 4 5; do x=$(seq 20000 | sort -n | wc -l); done; :",
+    ],
     changes: &[&["--remove", "seq"], &["--remove", "sort"], &["--remove", "wc"]],
 };
 /// A build with two jobs. Its makefile is in the directory of the recording.
@@ -53,11 +63,16 @@ pub fn contain_those_of_ebpf(collector: &str, workload: &Workload) {
             let exact = predicted(&exact.file(), change);
             let partial = predicted(&partial.file(), change);
             assert_eq!(partial["collector"], collector);
-            assert!(exact["unknown_waits"].is_null() && partial["unknown_waits"].is_object(), "{partial}");
+            assert!(
+                exact["unknown_waits"].is_null() && partial["unknown_waits"].is_object(),
+                "{partial}"
+            );
             let [expected, ..] = shares(&exact);
             let [_, least, most] = shares(&partial);
             let range = least - BETWEEN_RUNS..=most + BETWEEN_RUNS;
-            good(range.contains(&expected), || format!("{change:?}: {expected} is not in {range:?}"))?;
+            good(range.contains(&expected), || {
+                format!("{change:?}: {expected} is not in {range:?}")
+            })?;
             let error = partial["replay_error"].as_f64().expect("a replay");
             good(error.abs() < 0.3, || format!("replay error {error}"))?;
         }
