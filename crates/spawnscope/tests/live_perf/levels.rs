@@ -43,7 +43,7 @@ fn a_refusal_by_a_level_names_the_setting_or_the_capability() {
     assert_eq!(finished.code(), 125, "{}", finished.errors());
     let errors = finished.errors();
     assert!(
-        errors.contains("CAP_PERFMON") || errors.contains("perf_event_paranoid"),
+        errors.contains("PERFMON") && errors.contains("perf_event_open"),
         "{errors}"
     );
 }

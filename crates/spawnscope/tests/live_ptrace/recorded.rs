@@ -3,7 +3,7 @@
 use crate::support::chains::asked;
 use crate::support::launches::{Launch, Launches};
 use crate::support::recording::{launches, report};
-use crate::support::run::{Record, run, spawnscope};
+use crate::support::run::{Record, run};
 use crate::support::workloads::{Truth, path};
 use crate::support::{apply, live_test};
 
@@ -181,7 +181,7 @@ fn a_wait_for_a_child_and_its_reap_are_known() {
                   \x20   if child == 0: time.sleep(0.01); os._exit(0)\n\
                   \x20   os.waitpid(child, 0)\n";
     let record = by_ptrace();
-    record.run(["python3", "-S", "-c", script]).expect_code(0);
+    record.run(["/usr/bin/python3", "-S", "-c", script]).expect_code(0);
     let all = launches(&record.file());
     let children = all.children_of(all.root());
     assert_eq!(children.len(), 20);

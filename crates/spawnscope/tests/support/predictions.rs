@@ -46,7 +46,7 @@ pub const BUILD: Workload = Workload {
 };
 /// A Python program that launches by vfork.
 pub const SUBPROCESS: Workload = Workload {
-    command: &["python3", "-S", "-c", PYTHON],
+    command: &["/usr/bin/python3", "-S", "-c", PYTHON],
     changes: &[&["--remove", "ls"]],
 };
 /// Sleeps in a child of a child, and in a child.
