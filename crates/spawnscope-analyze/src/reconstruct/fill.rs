@@ -164,6 +164,15 @@ impl Stretch {
     fn span(&self) -> u64 {
         self.end.since(self.start).0
     }
+
+    /// Returns where a wait of this duration is supposed to be. Without an awaited child, the thread is on a CPU at the end: it launches or
+    /// reaps there.
+    fn place_of(&self, span: u64) -> (Nanos, Nanos) {
+        match self.awaited {
+            Some(_) => (Nanos(self.end.0 - span.min(self.span())), self.end),
+            None => (self.start, Nanos((self.start.0 + span).min(self.end.0 - 1))),
+        }
+    }
 }
 
 /// Returns the waits that the collector recorded.
@@ -248,53 +257,17 @@ fn waits_within(
     recorded: &[Wait],
     unknown: &mut Vec<UnknownWait>,
 ) -> Vec<Wait> {
-    let sum = |is_counted: &dyn Fn(&Stretch) -> bool| -> u64 {
-        stretches
-            .iter()
-            .filter(|stretch| is_counted(stretch))
-            .map(Stretch::span)
-            .sum()
-    };
-    let certain = sum(&|stretch| matches!(stretch.awaited, Some((_, true))));
-    let supposed = sum(&|stretch| matches!(stretch.awaited, Some((_, false))));
-    let other = sum(&|stretch| stretch.awaited.is_none());
-    let known: u64 = recorded.iter().map(|wait| wait.to.since(wait.from).0).sum();
-    let wall: u64 = life.runs.iter().map(|(start, end)| end.since(*start).0).sum();
-    // Without CPU times, a parent is supposed to wait whenever it can.
-    let idle = life
-        .cpu
-        .map_or(supposed, |cpu| wall.saturating_sub(cpu.0 + known + certain));
-    let for_children = idle.min(supposed);
-    let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
-    let shares = [
-        share(for_children, supposed),
-        share((idle - for_children).min(other), other),
-    ];
+    let shares = Shares::of(life, stretches, recorded);
     let mut waits = Vec::new();
     for stretch in stretches {
-        let (share, is_certain) = match stretch.awaited {
-            Some((_, true)) => (1.0, true),
-            Some((_, false)) => (shares[0], false),
-            None => (shares[1], false),
-        };
-        let span = (stretch.span() as f64 * share) as u64;
+        let span = (stretch.span() as f64 * shares.of_stretch(stretch)) as u64;
         if span < LEAST.0 {
             continue;
         }
-        // Without an awaited child, the thread is on a CPU at the end: it launches or reaps there.
-        let from = match stretch.awaited {
-            Some(_) => Nanos(stretch.end.0 - span.min(stretch.span())),
-            None => stretch.start,
-        };
-        let to = match stretch.awaited {
-            Some(_) => stretch.end,
-            None => Nanos((from.0 + span).min(stretch.end.0 - 1)),
-        };
-        let child = stretch
-            .awaited
-            .map(|(child, _)| child)
-            .filter(|child| is_created(timelines, *child));
-        if !is_certain || child.is_none() {
+        let child = stretch.awaited.map(|(child, _)| child);
+        let child = child.filter(|child| is_created(timelines, *child));
+        let is_certain = matches!(stretch.awaited, Some((_, true))) && child.is_some();
+        if !is_certain {
             unknown.push(UnknownWait {
                 launch: life.launch,
                 span: Nanos(span),
@@ -302,6 +275,7 @@ fn waits_within(
                 supposed: child,
             });
         }
+        let (from, to) = stretch.place_of(span);
         waits.push(Wait {
             from,
             woken: to,
@@ -311,4 +285,42 @@ fn waits_within(
         });
     }
     waits
+}
+
+/// The shares of stretches that a thread waited: of those that a child's event ended, and of all others.
+struct Shares {
+    for_children: f64,
+    other: f64,
+}
+
+impl Shares {
+    fn of(life: &Life, stretches: &[Stretch], recorded: &[Wait]) -> Shares {
+        let sum = |is_counted: fn(&Stretch) -> bool| -> u64 {
+            let counted = stretches.iter().filter(|stretch| is_counted(stretch));
+            counted.map(Stretch::span).sum()
+        };
+        let certain = sum(|stretch| matches!(stretch.awaited, Some((_, true))));
+        let supposed = sum(|stretch| matches!(stretch.awaited, Some((_, false))));
+        let other = sum(|stretch| stretch.awaited.is_none());
+        let known: u64 = recorded.iter().map(|wait| wait.to.since(wait.from).0).sum();
+        let wall: u64 = life.runs.iter().map(|(start, end)| end.since(*start).0).sum();
+        // Without CPU times, a parent is supposed to wait whenever it can.
+        let idle = life
+            .cpu
+            .map_or(supposed, |cpu| wall.saturating_sub(cpu.0 + known + certain));
+        let for_children = idle.min(supposed);
+        let share = |part: u64, whole: u64| part as f64 / whole.max(1) as f64;
+        Shares {
+            for_children: share(for_children, supposed),
+            other: share((idle - for_children).min(other), other),
+        }
+    }
+
+    fn of_stretch(&self, stretch: &Stretch) -> f64 {
+        match stretch.awaited {
+            Some((_, true)) => 1.0,
+            Some((_, false)) => self.for_children,
+            None => self.other,
+        }
+    }
 }

@@ -193,7 +193,7 @@ fn event_before(events: &[ChildEvent], slice: &SliceRow, back: Nanos, tying: &Ty
     let over = events.partition_point(|event| event.at.0 <= back.0 + LATE_EXIT.0);
     let during = events.get(begun..over)?.iter().rev();
     let mut can_end = during.filter(|event| match event.what {
-        What::Ended => slice.syscall.is_none_or(|call| is_ended_by_children(call)),
+        What::Ended => slice.syscall.is_none_or(is_ended_by_children),
         // After a vfork, the parent does nothing before its wait.
         What::Released | What::Executed => {
             let created = tying.forest.launches[event.child as usize].instants.created.get();

@@ -3,6 +3,7 @@
 //! it launched, and in how many stretches. Only a single wait is reported: of several, neither the lengths nor the causes are known.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 
@@ -92,16 +93,20 @@ impl Waits {
     /// Reads the counters of a stopped thread, from which its next wait counts.
     fn restart(&mut self, process: Pid, thread: Pid) -> Option<&mut Watched> {
         let is_full = self.threads.len() >= MAX_WATCHED;
-        if !self.threads.contains_key(&thread) {
-            let path = format!("/proc/{}/task/{}/schedstat", process.0, thread.0);
-            let schedstat = File::open(path).ok().filter(|_| !is_full)?;
-            let last = read(&schedstat)?;
-            self.threads.insert(thread, Watched::new(schedstat, last));
-        } else {
-            let watched = self.threads.get_mut(&thread)?;
-            watched.restart(read(&watched.schedstat)?);
+        match self.threads.entry(thread) {
+            Entry::Occupied(entry) => {
+                let watched = entry.into_mut();
+                watched.restart(read(&watched.schedstat)?);
+                Some(watched)
+            }
+            Entry::Vacant(_) if is_full => None,
+            Entry::Vacant(entry) => {
+                let path = format!("/proc/{}/task/{}/schedstat", process.0, thread.0);
+                let schedstat = File::open(path).ok()?;
+                let last = read(&schedstat)?;
+                Some(entry.insert(Watched::new(schedstat, last)))
+            }
         }
-        self.threads.get_mut(&thread)
     }
 
     /// A stopped thread was in one wait since its last stop. Returns the slice of that wait, whether it certainly ended just before this stop,
@@ -239,4 +244,67 @@ fn reaped_by_waitid(tid: Pid, siginfo: u64) -> Option<Pid> {
     let bytes = memory::read(tid, siginfo.checked_add(SIGINFO_PID)?, size_of::<i32>());
     let pid = i32::from_ne_bytes(*bytes.first_chunk()?);
     (siginfo != 0 && pid > 0).then_some(Pid(pid))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counters(at: u64, ran: u64, delayed: u64, arrivals: u64) -> Counters {
+        Counters {
+            at: Nanos(at),
+            ran,
+            delayed,
+            arrivals,
+        }
+    }
+
+    fn watched() -> Watched {
+        let own = File::open("/proc/thread-self/schedstat").unwrap();
+        Watched::new(own, counters(1_000_000, 500_000, 0, 7))
+    }
+
+    #[test]
+    fn a_single_wait_has_the_time_without_work_and_without_a_cpu() {
+        let slice = watched()
+            .single_wait(&counters(9_000_000, 800_000, 200_000, 9))
+            .unwrap();
+        // 8 ms less 0.3 ms of work and 0.2 ms in the run queue.
+        assert_eq!((slice.off, slice.on), (Nanos(1_300_000), Some(Nanos(1_000_000))));
+        assert_eq!(9_000_000 - slice.off.0 - 200_000, 7_500_000);
+    }
+
+    #[test]
+    fn several_waits_none_and_short_ones_are_unknown() {
+        let watched = watched();
+        for now in [
+            counters(9_000_000, 800_000, 0, 10),
+            counters(9_000_000, 800_000, 0, 8),
+            counters(1_350_000, 800_000, 0, 9),
+            // The counters of another thread.
+            counters(9_000_000, 400_000, 0, 9),
+        ] {
+            assert_eq!(watched.single_wait(&now), None, "{now:?}");
+        }
+    }
+
+    #[test]
+    fn the_wait_for_an_exec_is_subtracted() {
+        let mut waits = Waits::default();
+        waits.threads.insert(Pid(1), watched());
+        waits.creators.insert(Pid(2), Pid(1));
+        let parent = waits.threads.get_mut(&Pid(1)).unwrap();
+        parent.held_by.insert(Pid(2), Nanos(1_000_000));
+        waits.releases_parent(Pid(2), Nanos(3_000_000));
+        let parent = &waits.threads[&Pid(1)];
+        let slice = parent.single_wait(&counters(9_000_000, 800_000, 0, 10)).unwrap();
+        assert_eq!(9_000_000 - slice.off.0, 8_000_000 - 300_000 - 2_000_000);
+    }
+
+    #[test]
+    fn the_counters_of_a_thread_can_be_read() {
+        let own = File::open("/proc/thread-self/schedstat").unwrap();
+        let counters = read(&own).unwrap();
+        assert!(counters.arrivals > 0 && counters.at > Nanos(0), "{counters:?}");
+    }
 }
