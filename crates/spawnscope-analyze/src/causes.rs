@@ -31,6 +31,11 @@ pub struct Causes {
     pub work: Option<Work>,
 }
 
+/// Whether it is known, or was reconstructed, what threads waited for.
+pub(crate) fn has_waits(recording: &Recording, timelines: &Timelines) -> bool {
+    recording.info.sees_scheduler() || timelines.is_reconstructed()
+}
+
 impl Causes {
     /// Finds the causes. `None` for a recording without a command, or one that has not ended, or
     /// without waits.
@@ -48,7 +53,7 @@ impl Causes {
         timelines: &Timelines,
         question: impl FnOnce(&RuleContext<'_, '_>, &[Hanging]) -> T,
     ) -> Option<(Causes, T)> {
-        let parameters = Parameters::of(recording).filter(|_| recording.info.sees_scheduler())?;
+        let parameters = Parameters::of(recording).filter(|_| has_waits(recording, timelines))?;
         // These are independent, and each takes a large part of a second for 100,000 launches. The replay takes longest.
         let (replay, (path, drifts)) = parallel::both(
             || Replay::new(forest, timelines, &parameters),

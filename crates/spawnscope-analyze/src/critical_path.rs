@@ -223,8 +223,9 @@ impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
     }
 
     fn ended_at(&self, launch: u32, at: Nanos) -> bool {
-        let zombie = self.forest.launches[launch as usize].instants.zombie.get();
-        zombie.is_some_and(|zombie| zombie.0.abs_diff(at.0) < NEAR_NS)
+        let ended = &self.forest.launches[launch as usize].instants;
+        let ended = ended.zombie.get().or(ended.exit.get());
+        ended.is_some_and(|ended| ended.0.abs_diff(at.0) < NEAR_NS)
     }
 
     /// Handles a wait that ends at the cursor: continues at the thread that ended it, or charges an external wait.

@@ -4,7 +4,8 @@
 //!
 //! 1. Containers: [`known`](launch::Known), `compact`, `grouped`.
 //! 2. Launches: [`phases`], [`frames`], [`launch`], [`pieces`], `join`, [`tree`].
-//! 3. Threads: [`external_wait`], [`slices`], [`timeline`], `child_waits`, `open_waits`, [`slice_collection`].
+//! 3. Threads: [`external_wait`], [`slices`], `unknown_waits`, [`timeline`], `child_waits`, `open_waits`, [`slice_collection`],
+//!    [`reconstruct`].
 //! 4. A part of a recording, as a recording of its own: [`window`].
 //! 5. Patterns that several stages recognize: `patterns`.
 //! 6. Single questions: [`callers`], [`build_labels`], [`alike`], [`concurrency`], [`select`], [`samples`], [`path_search`], [`failures`], [`drift`], [`waits`].
@@ -35,6 +36,7 @@ pub mod path_search;
 pub mod phases;
 pub mod pieces;
 pub mod principal;
+pub mod reconstruct;
 pub mod removals;
 pub mod repeats;
 pub mod replay;
@@ -59,6 +61,7 @@ mod join;
 mod known;
 mod open_waits;
 mod patterns;
+mod unknown_waits;
 
 pub use causes::Causes;
 pub use critical_path::{CriticalPath, critical_path};

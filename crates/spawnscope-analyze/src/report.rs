@@ -42,10 +42,12 @@ pub struct Report {
     pub busiest: Option<Box<Report>>,
     /// Name of the collector.
     pub collector: String,
-    /// Whether it saw what processes waited for. Without this, the critical path is unknown.
+    /// Whether it saw what processes waited for.
     pub sees_scheduler: bool,
     /// What the recording is about, and its machine.
     pub labels: Vec<Label>,
+    /// Whether the critical path is based on waits whose causes were not recorded but reconstructed.
+    pub is_reconstructed: bool,
     /// CPUs online at the start.
     pub cpus: u32,
     /// CPUs that the command might use, with the fraction of a quota. `None` if unknown.
@@ -175,6 +177,7 @@ pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Cau
         collector: info.collector.clone(),
         sees_scheduler: info.sees_scheduler(),
         labels: info.labels.clone(),
+        is_reconstructed: causes.is_some() && !info.sees_scheduler(),
         cpus: info.cpus,
         allowed_cpus: info.allowed_cpus,
         wall: info.wall.unwrap_or(info.last),

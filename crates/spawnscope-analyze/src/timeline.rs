@@ -7,6 +7,7 @@ use crate::external_wait::waker_is_cause;
 use crate::launch::{Known, Launch};
 use crate::slices::{Slices, ThreadSlices};
 use crate::tree::Forest;
+use crate::unknown_waits::UnknownWaits;
 use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
 use spawnscope_data::rows::{SliceRow, WakerRow};
 
@@ -37,6 +38,8 @@ pub struct Timelines {
     is_alive: Vec<bool>,
     /// For open waits: the thread that each waiting thread waits for.
     awaited: HashMap<ThreadIndex, ThreadIndex>,
+    /// For a recording without wakers: the waits whose cause is not certain.
+    unknown: Option<UnknownWaits>,
 }
 
 /// Maps thread numbers of the recording to indices.
@@ -113,12 +116,44 @@ impl Timelines {
             indices,
             is_alive,
             awaited: HashMap::new(),
+            unknown: None,
         }
     }
 
     /// Sets the threads that open waits are for.
     pub(crate) fn with_awaited(self, awaited: HashMap<ThreadIndex, ThreadIndex>) -> Timelines {
         Timelines { awaited, ..self }
+    }
+
+    /// Replaces all slices. Open waits are then for nothing known.
+    pub(crate) fn with_slices(self, slices: Slices) -> Timelines {
+        Timelines::new(self.threads, self.tasks, slices, self.is_alive)
+    }
+
+    /// Adds a slice.
+    pub(crate) fn with_slice(self, slice: SliceRow) -> Timelines {
+        let mut slices = self.slices.clone();
+        slices.push(slice);
+        self.with_slices(slices)
+    }
+
+    /// Sets the waits whose cause is not certain.
+    pub(crate) fn with_unknown(self, unknown: UnknownWaits) -> Timelines {
+        Timelines {
+            unknown: Some(unknown),
+            ..self
+        }
+    }
+
+    /// Returns the waits whose cause is not certain, if the causes were not recorded.
+    pub(crate) fn unknown(&self) -> Option<&UnknownWaits> {
+        self.unknown.as_ref()
+    }
+
+    /// Whether the causes of waits were not recorded, but reconstructed.
+    #[must_use]
+    pub fn is_reconstructed(&self) -> bool {
+        self.unknown.is_some()
     }
 
     /// Returns the index of a thread.

@@ -7,6 +7,7 @@ use crate::child_waits::{creator_of, is_created};
 use crate::launch::Launch;
 use crate::timeline::{ThreadIndex, Timelines, beginning, last_threads};
 use crate::tree::Forest;
+use crate::unknown_waits::UnknownWaits;
 use spawnscope_data::event::Nanos;
 
 /// A child whose end a thread needed without waiting for it.
@@ -47,7 +48,15 @@ pub(super) fn without_wait<'f>(
             reaped,
         })
     };
-    (0..).zip(&forest.launches).filter_map(reap)
+    let supposed = timelines.unknown().map_or(&[][..], UnknownWaits::reaps).iter();
+    let supposed = supposed.filter(move |reap| start < reap.ended && reap.over <= end);
+    let supposed = supposed.map(|reap| Reap {
+        parent: reap.thread,
+        child: reap.child,
+        zombie: reap.ended,
+        reaped: reap.over,
+    });
+    (0..).zip(&forest.launches).filter_map(reap).chain(supposed)
 }
 
 /// Whether a thread was on a CPU at an instant, in a stretch that did not begin with the end of a wait for the launch.

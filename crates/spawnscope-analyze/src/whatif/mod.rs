@@ -13,6 +13,9 @@ pub mod whatif_report;
 use std::collections::HashSet;
 
 use crate::critical_path::CriticalPath;
+use crate::external_wait::ExternalWait;
+use crate::phases::Phase;
+use crate::replay::activity::{Activity, Stage};
 use crate::replay::simulate::{Machine, simulate};
 use crate::replay::{Replay, critical_path_of};
 use crate::timeline::Timelines;
@@ -67,6 +70,9 @@ pub struct Prediction {
     pub replay_error: f64,
     /// For each change, the launches it applies to, by index.
     pub changed: Vec<Vec<u32>>,
+    /// How far waits with an unknown cause can shift the saving: how much less and how much more it may be. `None` where causes were
+    /// recorded.
+    pub unknown: Option<[Nanos; 2]>,
 }
 
 impl Prediction {
@@ -74,8 +80,22 @@ impl Prediction {
     #[must_use]
     pub fn saving(&self) -> [Nanos; 3] {
         let expected = self.unrecorded.since(self.predicted);
-        let most = Nanos((expected.0 + self.saving_margin.0).min(self.unrecorded.0));
-        [expected, expected.since(self.saving_margin), most]
+        let [_, more] = self.unknown.unwrap_or_default();
+        let most = Nanos((expected.0 + self.saving_margin.0 + more.0).min(self.unrecorded.0));
+        // What is not saved has no margin.
+        let least = expected.since(self.saving_margin).0 as f64 * self.certain_share();
+        [expected, Nanos(least as u64), most]
+    }
+
+    /// Returns the share of the saving that no unknown wait can take away.
+    fn certain_share(&self) -> f64 {
+        let [less, _] = self.unknown.unwrap_or_default();
+        let saved = self.unrecorded.since(self.predicted).0;
+        if saved == 0 {
+            1.0
+        } else {
+            saved.saturating_sub(less.0) as f64 / saved as f64
+        }
     }
 }
 
@@ -122,16 +142,52 @@ impl WhatIf<'_, '_> {
         let constants = (uncertain / savings.iter().flatten().sum::<f64>().max(1.0)).min(1.0);
         let spread = constants.hypot(adjustments.cpus.map_or(0.0, |_| SPREAD_OF_CPUS));
         let margins = interval::margins(predicted, wall - predicted, &savings, spread, error);
+        let unknown = self.unknown(&adjustments, &changed, (wall - predicted).max(0.0), predicted);
+        let [less, more] = unknown.unwrap_or_default().map(|time| time.0 as f64);
+        let certain = 1.0 - less / (wall - predicted).max(1.0);
+        // Of a saving that an unknown wait takes away, only the drift between runs remains.
+        let above = less + margins.wall * certain + interval::DRIFT * wall * (1.0 - certain);
         Prediction {
             wall: self.replay.measured,
             unrecorded: Nanos(wall.round() as u64),
             predicted: Nanos(predicted.round() as u64),
-            low: Nanos((predicted - margins.wall).max(0.0) as u64),
-            high: Nanos((predicted + margins.wall) as u64),
+            low: Nanos((predicted - margins.wall - more).max(0.0) as u64),
+            high: Nanos((predicted + above) as u64),
             saving_margin: Nanos(margins.saving as u64),
             replay_error: error,
             changed,
+            unknown,
         }
+    }
+
+    /// Returns how much less and more a saving may be, since the causes of some waits are unknown. No wait that stays can cost more than was
+    /// saved. Waits for nothing in particular count as far as they are on the critical path.
+    fn unknown(
+        &self,
+        adjustments: &Adjustments,
+        changed: &[Vec<u32>],
+        saved: f64,
+        predicted: f64,
+    ) -> Option<[Nanos; 2]> {
+        let unknown = self.timelines.unknown()?;
+        let changed: Vec<u32> = changed.iter().flatten().copied().collect();
+        let shift = unknown.shift(self.forest, &changed);
+        let less = (shift.may_stay.0 as f64).min(saved);
+        let unsupposed = Some(shift.may_go_unsupposed).filter(|time| time.0 > 0);
+        let on_the_path = || {
+            let path = self.path_with(adjustments);
+            path.external_wait
+                .get(&ExternalWait::Unknown)
+                .copied()
+                .unwrap_or_default()
+        };
+        let unsupposed = unsupposed.map_or(Nanos(0), |time| time.min(on_the_path()));
+        let create = Stage::new(Phase::Create, 0);
+        let is_cheaper = |launch: u32| adjustments.factor(Activity { launch, stage: create }) < 1.0;
+        let launches = (0..self.forest.launches.len() as u32).filter(|launch| is_cheaper(*launch));
+        let created: u64 = launches.map(|launch| unknown.creation(launch).0).sum();
+        let more = ((shift.may_go.0 + unsupposed.0 + created) as f64).min(predicted);
+        Some([Nanos(less as u64), Nanos(more as u64)])
     }
 
     /// Returns the wall without the overhead of recording, as far as that is known.
@@ -151,8 +207,11 @@ impl WhatIf<'_, '_> {
     /// Returns the critical path with all changes together.
     #[must_use]
     pub fn critical_path(&self, fixes: &[Fix]) -> CriticalPath {
-        let (adjustments, _) = self.adjustments(fixes);
-        let edited = Edited::new(&self.replay.programs, &adjustments);
+        self.path_with(&self.adjustments(fixes).0)
+    }
+
+    fn path_with(&self, adjustments: &Adjustments) -> CriticalPath {
+        let edited = Edited::new(&self.replay.programs, adjustments);
         let cpus = adjustments.cpus.unwrap_or(self.replay.cpus);
         let machine = Machine::with_cpus(cpus).unrecorded();
         critical_path_of(edited, &machine, self.forest.launches.len())

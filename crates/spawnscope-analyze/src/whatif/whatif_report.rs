@@ -44,6 +44,8 @@ impl RequestedChange {
 /// The predicted effect of changes.
 #[derive(Clone, Debug)]
 pub struct WhatIfReport {
+    /// Name of the collector of the recording.
+    pub collector: String,
     /// The predicted wall with its confidence interval.
     pub prediction: Prediction,
     /// Every change, with its numbers of changed and of selected launches.
@@ -145,7 +147,7 @@ pub fn whatif_report(
         }
     };
     let parameters = Parameters::of(recording).ok_or_else(no_wall)?;
-    if !recording.info.sees_scheduler() {
+    if !recording.info.sees_scheduler() && !timelines.is_reconstructed() {
         return Err(WhatIfError::NoWaits);
     }
     let fixes: Result<Vec<Fix>, WhatIfError> = requested.iter().map(|requested| resolve(requested, forest)).collect();
@@ -167,6 +169,7 @@ pub fn whatif_report(
     let removed: HashSet<u32> = removed.flat_map(|(_, affected)| affected).copied().collect();
     let changed = requested.iter().zip(&fixes).zip(&prediction.changed);
     Ok(WhatIfReport {
+        collector: recording.info.collector.clone(),
         forks_left: forks_left(forest, &removed),
         changes: changed
             .map(|((requested, fix), affected)| changed_by(requested, fix, affected))

@@ -25,6 +25,7 @@ mod drift;
 mod hanging;
 mod last_commands;
 mod open_ends;
+mod partial;
 mod path_search;
 mod phases;
 mod recordings;

@@ -126,7 +126,7 @@ fn missing(settings: &Settings) -> Vec<Missing> {
         effect: effect.to_owned(),
     };
     let mut all = vec![
-        missing(Missing::WAKERS, "what processes waited for, critical path"),
+        missing(Missing::WAKERS, "what ends waits"),
         missing(
             "system calls",
             "create, setup, exec, reap, failed execs, the call that created a process, library search",

@@ -42,6 +42,10 @@ impl Tracing {
                 is_native,
                 ..Process::new(child)
             };
+            if let Some(pid) = self.processes.process(parent.launch).map(|process| process.pid) {
+                let is_spawn = call.is_some_and(CloneCall::is_spawn);
+                self.waits.launches(pid, creator, child, is_spawn);
+            }
             let chain = call.and_then(|call| self.find_call_site(creator, parent.launch, call, &mut process));
             let launch = self.launched(at, Some((parent.launch, parent.task)), process, call);
             if let Some(chain) = chain {

@@ -9,6 +9,7 @@ mod processes;
 mod programs;
 mod stops;
 mod tracing;
+mod waits;
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -161,7 +162,7 @@ fn missing(settings: &Settings) -> Vec<Missing> {
         effect: effect.to_owned(),
     };
     let mut all = vec![
-        missing(Missing::SCHEDULER, "create, queue, reap, waits, critical path"),
+        missing(Missing::SCHEDULER, "create, queue, most reaps, what ends waits"),
         missing("the loader's system calls", "library search"),
     ];
     all.push(if settings.failed_execs {

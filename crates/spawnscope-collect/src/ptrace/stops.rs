@@ -27,6 +27,7 @@ impl Tracing {
             Stop::Exec { .. } => return self.executed(tid),
             Stop::Exiting(Some(status)) => self.exiting(tid, thread, status),
             Stop::Signal(signal) if self.has_loaded(tid, thread, signal) => return self.resume(tid, Stop::Interrupted),
+            Stop::Signal(libc::SIGCHLD) => self.child_ended(tid, thread),
             Stop::SystemCall => return self.system_call(tid, thread),
             _ => {}
         }
@@ -40,6 +41,8 @@ impl Tracing {
             return self.resume(pid, Stop::Interrupted);
         };
         let launch = thread.launch;
+        self.waits.releases_parent(pid, at);
+        self.waits.forget(pid);
         for other in self.processes.keep_first_thread(launch) {
             let gone = EventKind::Gone {
                 zombie: None,
@@ -195,6 +198,8 @@ impl Tracing {
     pub(super) fn ended(&mut self, tid: Pid, status: i32) {
         let at = clock::now();
         self.early.remove(&tid);
+        self.waits.releases_parent(tid, at);
+        self.waits.forget(tid);
         let Some((thread, process)) = self.processes.remove(tid) else {
             return;
         };

@@ -15,6 +15,7 @@ use spawnscope_system::signals::ChildChanges;
 
 use super::lines::Interpreters;
 use super::processes::{Process, Processes, Setup};
+use super::waits::Waits;
 use super::{Shared, lock, programs};
 use crate::ROOT;
 use crate::untraced::Untraced;
@@ -33,6 +34,8 @@ pub(super) struct Tracing {
     pub(super) early: HashMap<Pid, Nanos>,
     /// The programs that run scripts.
     pub(super) interpreters: Interpreters,
+    /// The threads that launch, and how they wait for their children.
+    pub(super) waits: Waits,
     /// Processes that were released and still run.
     pub(super) untraced: Untraced,
     /// Whether to trace the system calls before an exec.
@@ -78,6 +81,7 @@ impl Tracing {
             processes,
             early: HashMap::new(),
             interpreters,
+            waits: Waits::default(),
             untraced: Untraced::default(),
             traces_setup,
             keeps_privilege: programs::keep_privilege(),
@@ -191,6 +195,7 @@ impl Tracing {
     /// Detaches from a stopped thread. If its loader has not reached the detour yet, the detour will have no effect.
     fn release(&mut self, thread: Pid, stop: Stop) {
         self.processes.remove(thread);
+        self.waits.forget(thread);
         self.tracer.resume(thread, stop.detachment());
     }
 

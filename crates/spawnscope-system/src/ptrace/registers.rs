@@ -33,6 +33,19 @@ impl Registers {
         (self.0.orig_rax.cast_signed(), [self.0.rdi, self.0.rsi])
     }
 
+    /// The number, first argument and result of the system call that the thread is leaving. `None` if it is in none.
+    #[must_use]
+    pub fn ended_call(&self, _: Pid) -> Option<(libc::c_long, u64, i64)> {
+        let number = self.0.orig_rax.cast_signed();
+        (number >= 0).then(|| (number, self.0.rdi, self.0.rax.cast_signed()))
+    }
+
+    /// The third argument of that call.
+    #[must_use]
+    pub fn third_argument(&self) -> u64 {
+        self.0.rdx
+    }
+
     /// The address of the next instruction.
     #[must_use]
     pub fn instruction(&self) -> u64 {
@@ -82,6 +95,28 @@ impl Registers {
     #[must_use]
     pub fn system_call(&self) -> (libc::c_long, [u64; 2]) {
         (self.0.regs[8].cast_signed(), [self.0.regs[0], self.0.regs[1]])
+    }
+
+    /// The number, first argument and result of the system call that the thread is leaving. `None` if it is in none. The result is in the
+    /// register of the first argument, which is therefore unknown: 0, any child.
+    #[must_use]
+    pub fn ended_call(&self, thread: Pid) -> Option<(libc::c_long, u64, i64)> {
+        /// Data type of PTRACE_GETREGSET: the number of the current system call, or -1.
+        const NT_ARM_SYSTEM_CALL: usize = 0x404;
+        let mut number = -1i32;
+        let mut place = libc::iovec {
+            iov_base: (&raw mut number).cast(),
+            iov_len: size_of::<i32>(),
+        };
+        // SAFETY: the request writes at most `iov_len` bytes to `number`.
+        let result = unsafe { libc::ptrace(libc::PTRACE_GETREGSET, thread.0, NT_ARM_SYSTEM_CALL, &raw mut place) };
+        (result == 0 && number >= 0).then(|| (libc::c_long::from(number), 0, self.0.regs[0].cast_signed()))
+    }
+
+    /// The third argument of that call.
+    #[must_use]
+    pub fn third_argument(&self) -> u64 {
+        self.0.regs[2]
     }
 
     /// The address of the next instruction.

@@ -6,6 +6,7 @@ use std::thread;
 
 use anyhow::{Context, Result, anyhow};
 
+use crate::analyze::reconstruct::reconstruct;
 use crate::analyze::timeline::Timelines;
 use crate::analyze::window::{Part, Window, WindowTitle, choose};
 use crate::analyze::{Forest, Scope, SliceCollection, Slices};
@@ -56,7 +57,7 @@ pub fn with_timelines<T>(path: &Path, part: Part, use_it: impl FnOnce(Input<'_, 
         use_it(Input {
             recording: &recording,
             forest: &forest,
-            timelines: &collection.with(slices).finish(),
+            timelines: &reconstruct(&recording, &forest, &threads, collection.with(slices).finish()),
             contradictions,
             window: window.map(|window| window.title().clone()),
         })

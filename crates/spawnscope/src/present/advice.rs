@@ -9,7 +9,7 @@ use super::palette::{PLAIN, QUIET, TITLE};
 use super::table::{argument, title};
 use super::verdict::verdict;
 use super::whatif::wall_name;
-use super::{text, units};
+use super::{critical, text, units};
 use crate::analyze::advice::{Advice, Advices, Basis, Doubt, Foreign, Owner};
 use crate::analyze::report::Report;
 
@@ -66,6 +66,9 @@ pub fn render(report: &Report, all: bool, width: usize, file: Option<&str>) -> S
     page.line([]);
     together(&mut page, advices);
     not_worth(&mut page, advices, all);
+    if report.is_reconstructed {
+        page.sentence(2, QUIET, &critical::reconstructed(&report.collector));
+    }
     page.finish()
 }
 
@@ -205,6 +208,8 @@ pub fn json(report: &Report) -> String {
         "wall_ns": report.wall.0,
         "unrecorded_ns": report.replay_error.map(|_| advices.unrecorded.0).filter(|wall| *wall > 0),
         "replay_error": report.replay_error,
+        "collector": report.collector,
+        "waits_reconstructed": report.is_reconstructed,
         "principal_cause": verdict(report),
         "advice": values(&advices.worth),
         "not_worth": advices.not_worth.iter().map(not_worth_value).collect::<Vec<_>>(),

@@ -67,6 +67,18 @@ pub(super) fn where_the_wall_went(page: &mut Page, report: &Report) {
         let error = format!("replay error: {:+.1} %", 100.0 * error);
         page.sentence(2, QUIET, &error);
     }
+    if report.is_reconstructed {
+        page.sentence(2, QUIET, &reconstructed(&report.collector));
+    }
+}
+
+/// Says that the causes of waits were not recorded.
+pub(super) fn reconstructed(collector: &str) -> String {
+    format!(
+        "{} does not record what ends a wait: the path is reconstructed from the ends of children, and waits with an unknown cause widen the \
+         intervals",
+        text::escape(collector.as_bytes())
+    )
 }
 
 /// Prints a line for each part of a wall that is large enough.

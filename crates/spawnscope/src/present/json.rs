@@ -71,6 +71,7 @@ fn value(report: &Report) -> Value {
         "critical_tax_ns": nanos(all.critical_tax),
         "critical_path": report.where_the_wall_went.iter().map(spent).collect::<Vec<_>>(),
         "replay_error": report.replay_error,
+        "waits_reconstructed": report.is_reconstructed,
         "waits": report.waits.iter().map(waits).collect::<Vec<_>>(),
         "cpu_ns": nanos(all.cpu),
         "phases": phase_sums(&all.phases),

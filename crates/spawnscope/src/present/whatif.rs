@@ -68,6 +68,9 @@ pub fn render(whatif_report: &WhatIfReport, width: usize) -> String {
         "replay error: {error:+.1} %; the intervals include it; the wall's interval also includes run-to-run variation"
     );
     page.sentence(2, QUIET, &error);
+    if prediction.unknown.is_some() {
+        page.sentence(2, QUIET, &critical::reconstructed(&whatif_report.collector));
+    }
     if !whatif_report.critical_after.is_empty() {
         critical_after(&mut page, whatif_report);
     }
@@ -166,6 +169,7 @@ pub fn json(whatif_report: &WhatIfReport) -> String {
     let [saving, saving_low, saving_high] = prediction.saving();
     let value = json!({
         "schema_version": SCHEMA_VERSION,
+        "collector": whatif_report.collector,
         "wall_ns": prediction.wall.0,
         "unrecorded_ns": prediction.unrecorded.0,
         "predicted_ns": prediction.predicted.0,
@@ -175,6 +179,8 @@ pub fn json(whatif_report: &WhatIfReport) -> String {
         "saving_low_ns": saving_low.0,
         "saving_high_ns": saving_high.0,
         "replay_error": prediction.replay_error,
+        "unknown_waits": prediction.unknown
+            .map(|[stay, go]| json!({ "may_stay_ns": stay.0, "may_go_ns": go.0 })),
         "changes": whatif_report.changes.iter().map(change_value).collect::<Vec<_>>(),
         "critical_after": whatif_report.critical_after.iter().map(critical_value).collect::<Vec<_>>(),
         "critical_path": whatif_report.where_the_wall_went.iter().map(spent).collect::<Vec<_>>(),

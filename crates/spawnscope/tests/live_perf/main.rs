@@ -6,6 +6,10 @@
 mod support;
 
 mod behaviour;
+mod levels;
+mod predicted;
+#[path = "../support/predictions.rs"]
+mod predictions;
 mod recorded;
 mod unprivileged;
 

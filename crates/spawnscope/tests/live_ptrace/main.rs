@@ -10,10 +10,14 @@ mod support;
 #[expect(dead_code, reason = "the shells of suites are tested with eBPF")]
 mod bash_lines;
 mod behaviour;
+mod containers;
 #[path = "../live_ebpf/dash_lines.rs"]
 #[expect(dead_code, reason = "the shells of suites are tested with eBPF")]
 mod dash_lines;
 mod phases;
+mod predicted;
+#[path = "../support/predictions.rs"]
+mod predictions;
 #[path = "../live_ebpf/python_lines.rs"]
 mod python_lines;
 mod recorded;

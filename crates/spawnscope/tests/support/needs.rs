@@ -73,6 +73,8 @@ pub enum Need {
     Perf,
     /// perf events for unprivileged users.
     PerfEvents,
+    /// Permission to set kernel.perf_event_paranoid, to its present value.
+    PerfLevels,
     /// 32-bit programs, which the kernel executes beside 64-bit ones.
     Bits32,
     /// The daemons of ClamAV and fapolicyd, unpacked by `scripts/scanner-daemons.sh`.
@@ -113,6 +115,7 @@ impl Need {
         Need::Strace,
         Need::Perf,
         Need::PerfEvents,
+        Need::PerfLevels,
         Need::Scanners,
         Need::Roots,
         Need::Musl,
@@ -149,6 +152,7 @@ impl Need {
             Need::Strace => "strace",
             Need::Perf => "perf",
             Need::PerfEvents => "perfevents",
+            Need::PerfLevels => "perflevels",
             Need::Scanners => "scanners",
             Need::Roots => "roots",
             Need::Musl => "musl",
@@ -211,6 +215,7 @@ impl Need {
             Need::Strace => succeeds(Command::new("strace").args(["-o", "/dev/null", "true"])),
             Need::Perf => succeeds(Command::new("perf").args(["record", "-o", "/dev/null", "true"])),
             Need::PerfEvents => perf_events(),
+            Need::PerfLevels => perf_levels(),
             Need::Scanners => is_complete(&scanner_daemons(), "scripts/scanner-daemons.sh"),
             Need::Roots => is_complete(&roots::folder(), "scripts/interpreter-roots.sh"),
         }
@@ -339,6 +344,12 @@ fn perf_events() -> Result<(), String> {
         Ok(..=2) => Ok(()),
         _ => Err(format!("kernel.perf_event_paranoid is {}", level.trim())),
     }
+}
+
+fn perf_levels() -> Result<(), String> {
+    let file = "/proc/sys/kernel/perf_event_paranoid";
+    let written = std::fs::read(file).and_then(|level| std::fs::write(file, level));
+    written.map_err(|error| format!("{file}: {error}"))
 }
 
 /// Runs the workload without recording it. The workload itself reports what was refused.

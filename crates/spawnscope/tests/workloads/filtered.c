@@ -1,5 +1,6 @@
 // Runs a command under two seccomp filters. They allow everything, or with -DREFUSED=SYS_... all but one call, which then fails with
-// ENOSYS as on a kernel without it. Usage: filtered COMMAND...
+// ENOSYS as on a kernel without it, or with -DERROR=E... With -DLIKE_DOCKER they have the rules of Docker's default profile for a container without capabilities
+// about the calls that recorders need: no bpf, no perf_event_open, and clone3 as on a kernel without it. Usage: filtered COMMAND...
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -9,13 +10,25 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#ifndef ERROR
+#define ERROR ENOSYS
+#endif
+
 int main(int count, char **arguments)
 {
     struct sock_filter filter[] = {
 #ifdef REFUSED
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, REFUSED, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ERROR),
+#endif
+#ifdef LIKE_DOCKER
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_clone3, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_bpf, 1, 0),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_perf_event_open, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
 #endif
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };

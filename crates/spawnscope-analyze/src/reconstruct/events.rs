@@ -1,0 +1,67 @@
+//! What can end the wait of a parent: the end of a child, and the exec of a child that shares the parent's memory.
+
+use spawnscope_data::event::{Mechanism, Nanos};
+
+use crate::grouped::Grouped;
+use crate::launch::Launch;
+use crate::tree::Forest;
+
+/// What a child did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    /// It ended.
+    Ended,
+    /// It executed a program or ended, after a vfork: its parent had to wait until then.
+    Released,
+    /// It executed a program. Whether it was created by vfork is unknown.
+    Executed,
+}
+
+/// An event of a child.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct ChildEvent {
+    pub(super) at: Nanos,
+    /// Index of the child in the forest.
+    pub(super) child: u32,
+    pub(super) what: What,
+}
+
+/// The events of the children of each launch, by time.
+#[derive(Clone, Debug)]
+pub(super) struct ChildEvents(Grouped<ChildEvent>);
+
+impl ChildEvents {
+    pub(super) fn of(forest: &Forest<'_>) -> ChildEvents {
+        let mut events: Vec<(u32, ChildEvent)> = Vec::with_capacity(forest.launches.len());
+        for (child, launch) in (0..).zip(&forest.launches) {
+            let Some(parent) = forest.parent(child as usize) else {
+                continue;
+            };
+            let event = |(at, what)| (parent as u32, ChildEvent { at, child, what });
+            events.extend(end_of(launch).map(|at| event((at, What::Ended))));
+            events.extend(release_of(launch).map(event));
+        }
+        events.sort_unstable_by_key(|(parent, event)| (*parent, event.at, event.child));
+        ChildEvents(Grouped::new(forest.launches.len(), events))
+    }
+
+    /// Returns the events of the children of a launch.
+    pub(super) fn of_launch(&self, launch: u32) -> &[ChildEvent] {
+        self.0.of(launch as usize)
+    }
+}
+
+/// Returns when a launch could be reaped, or else when its exit began.
+pub(super) fn end_of(launch: &Launch<'_>) -> Option<Nanos> {
+    launch.instants.zombie.get().or(launch.instants.exit.get())
+}
+
+/// Returns when a launch released its parent, if it was or may have been created by vfork.
+fn release_of(launch: &Launch<'_>) -> Option<(Nanos, What)> {
+    let executed = launch.execs.first().and_then(|exec| exec.returned.get());
+    match launch.mechanism {
+        Some(Mechanism::Vfork | Mechanism::PosixSpawn) => Some((executed.or(end_of(launch))?, What::Released)),
+        None => Some((executed?, What::Executed)),
+        Some(_) => None,
+    }
+}

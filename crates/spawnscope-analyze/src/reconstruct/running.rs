@@ -1,0 +1,68 @@
+//! Which threads were on a CPU at an instant: one of them ended a wait that ended then, unless an interrupt did.
+
+use spawnscope_data::event::Nanos;
+
+use crate::timeline::{ThreadIndex, Timelines, beginning};
+use crate::tree::Forest;
+
+/// How long before the end of a wait its waker may have left its CPU.
+const BEFORE: Nanos = Nanos(100_000);
+/// Maximum number of stretches that are searched for an instant.
+const MAX_SEARCHED: usize = 64;
+
+/// The stretches of all threads on a CPU, by their end.
+pub(super) struct Running(Vec<(Nanos, Nanos, ThreadIndex)>);
+
+impl Running {
+    pub(super) fn of(timelines: &Timelines) -> Running {
+        let threads = 0..timelines.threads.len() as ThreadIndex;
+        let stretches = |thread| {
+            let slices = timelines.slices(thread).iter();
+            let ran = slices.filter(|slice| slice.on_span.is_some_and(|span| span.0 > 0));
+            ran.map(move |slice| (slice.off, beginning(&slice), thread))
+        };
+        let mut all: Vec<(Nanos, Nanos, ThreadIndex)> = threads.flat_map(stretches).collect();
+        all.sort_unstable();
+        Running(all)
+    }
+
+    /// Returns the thread that probably ended a wait of `waiter`, and when: one below it in the tree, or else one beside it.
+    pub(super) fn probable_waker(
+        &self,
+        forest: &Forest<'_>,
+        timelines: &Timelines,
+        waiter: ThreadIndex,
+        (from, to): (Nanos, Nanos),
+    ) -> Option<(ThreadIndex, Nanos)> {
+        let earliest = Nanos(to.0.saturating_sub(BEFORE.0)).max(from);
+        let first = self.0.partition_point(|(off, ..)| *off < earliest);
+        let near = self.0[first..].iter().take(MAX_SEARCHED);
+        let there = near.filter(|(_, on, thread)| *on <= to && *thread != waiter);
+        let launch = |thread: ThreadIndex| timelines.threads[thread as usize].launch as usize;
+        let own = launch(waiter);
+        let place = |thread: ThreadIndex| distance(forest, own, launch(thread));
+        let placed = there.filter_map(|(off, _, thread)| Some((place(*thread)?, *thread, (*off).min(to))));
+        let nearest = placed.min_by_key(|(place, thread, _)| (*place, *thread));
+        nearest.map(|(_, thread, at)| (thread, at))
+    }
+}
+
+/// Maximum number of generations between a waiting process and the one that it waits for.
+const MAX_GENERATIONS: usize = 8;
+
+/// Returns how far a launch is from one that waits: descendants are near, siblings and their descendants further. `None` for all others.
+fn distance(forest: &Forest<'_>, waiter: usize, other: usize) -> Option<usize> {
+    let parent = forest.parent(waiter);
+    let mut at = other;
+    for generation in 0..MAX_GENERATIONS {
+        if at == waiter {
+            return Some(generation);
+        }
+        let above = forest.parent(at);
+        if above.is_some() && above == parent {
+            return Some(MAX_GENERATIONS + generation);
+        }
+        at = above?;
+    }
+    None
+}

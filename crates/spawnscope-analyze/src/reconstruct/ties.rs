@@ -1,0 +1,238 @@
+//! Ties recorded waits without a waker to the event of a child that ended them. A parent that was off its CPU until just after the end of a
+//! child waited for that child. Any other wait is supposed to be for the thread that ran when it ended, or is unknown.
+
+use std::collections::HashMap;
+
+use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
+use spawnscope_data::rows::{SliceRow, WakerRow};
+
+use super::events::{ChildEvent, ChildEvents, What};
+use super::running::Running;
+use crate::child_waits::is_created;
+use crate::timeline::{ThreadIndex, Timelines, beginning, last_threads};
+use crate::tree::Forest;
+use crate::unknown_waits::{SupposedReap, UnknownWait};
+
+/// A parent is on a CPU again this soon after the event that ended its wait, unless it had to wait for a CPU.
+const NEAR: Nanos = Nanos(1_000_000);
+/// A wait that is this many times as long as the time since the event did not end so soon after it by coincidence.
+const LONG: u64 = 20;
+/// Kernels before 6.16 report an exit after the process has closed its files, which may end a wait of the parent.
+const LATE_EXIT: Nanos = Nanos(200_000);
+
+/// System calls as x86-64 numbers, which all rows use.
+mod calls {
+    /// wait4, waitid: they return when a child has ended.
+    pub(super) const FOR_CHILDREN: [u16; 2] = [61, 247];
+    /// read, poll, select, pause, rt_sigtimedwait, rt_sigsuspend, epoll_wait, pselect6, ppoll, epoll_pwait, epoll_pwait2: the end of a
+    /// child may end them, by SIGCHLD or by closing a pipe.
+    pub(super) const ENDED_BY_CHILDREN: [u16; 11] = [0, 7, 23, 34, 128, 130, 232, 270, 271, 281, 441];
+}
+
+/// A wait and what ended it.
+struct Tie {
+    thread: ThreadIndex,
+    index: usize,
+    /// The waker, and when.
+    waker: Option<(ThreadIndex, Nanos)>,
+    is_certain: bool,
+    /// When the wait may have ended at the earliest: the thread may have waited for a CPU for long.
+    earliest: Option<Nanos>,
+}
+
+/// Adds wakers to the blocked slices of all threads. Returns the waits whose cause is not certain, and the children that ended during a wait
+/// for another one.
+pub(super) fn tie(
+    forest: &Forest<'_>,
+    events: &ChildEvents,
+    timelines: &mut Timelines,
+) -> (Vec<UnknownWait>, Vec<SupposedReap>) {
+    let last = last_threads(timelines, |launch| forest.parent(launch as usize).is_some());
+    let running = Running::of(timelines);
+    let tying = Tying {
+        forest,
+        events,
+        timelines,
+        last: &last,
+        running: &running,
+    };
+    let threads = 0..tying.timelines.threads.len() as ThreadIndex;
+    let ties: Vec<Tie> = threads.flat_map(|thread| tying.of_thread(thread)).collect();
+    let (mut unknown, mut reaps) = (Vec::new(), Vec::new());
+    for tie in ties {
+        let Some(slice) = timelines.slices(tie.thread).get(tie.index) else {
+            continue;
+        };
+        let launch_of = |thread: ThreadIndex| timelines.threads[thread as usize].launch;
+        let supposed = tie.waker.map(|(waker, _)| launch_of(waker));
+        reaps.extend(other_ends(
+            forest,
+            events,
+            &slice,
+            tie.thread,
+            launch_of(tie.thread),
+            supposed,
+        ));
+        if !tie.is_certain {
+            let end = back_at(&slice).unwrap_or(forest.end).max(slice.off);
+            unknown.push(UnknownWait {
+                launch: launch_of(tie.thread),
+                span: end.since(slice.off),
+                end: [tie.earliest.unwrap_or(end).min(end), end],
+                supposed,
+            });
+        }
+        let row = match tie
+            .waker
+            .and_then(|(waker, at)| Some((task_of(forest, timelines, waker)?, at)))
+        {
+            Some((task, at)) => ended_by(&slice, task, at),
+            // All of the time counts as the wait: how long the thread then waited for a CPU is unknown.
+            None => SliceRow {
+                wake_span: slice.off_span,
+                ..slice
+            },
+        };
+        timelines.replace(tie.thread, tie.index, row);
+    }
+    reaps.retain(|reap| is_created(timelines, reap.child));
+    (unknown, reaps)
+}
+
+/// Returns the children that ended during a wait and did not end it, if their reaping was not recorded.
+fn other_ends<'f>(
+    forest: &'f Forest<'_>,
+    events: &'f ChildEvents,
+    slice: &SliceRow,
+    thread: ThreadIndex,
+    parent: u32,
+    waker: Option<u32>,
+) -> impl Iterator<Item = SupposedReap> + use<'f> {
+    let (start, over) = (slice.off, back_at(slice).unwrap_or(slice.off));
+    let events = events.of_launch(parent);
+    let first = events.partition_point(|event| event.at <= start);
+    let during = events[first..].iter().take_while(move |event| event.at <= over);
+    let others = during.filter(move |event| event.what == What::Ended && Some(event.child) != waker);
+    let unrecorded = others.filter(|event| forest.launches[event.child as usize].instants.reaped.get().is_none());
+    unrecorded.map(move |event| SupposedReap {
+        parent,
+        thread,
+        child: event.child,
+        start,
+        ended: event.at,
+        over,
+    })
+}
+
+struct Tying<'t> {
+    forest: &'t Forest<'t>,
+    events: &'t ChildEvents,
+    timelines: &'t Timelines,
+    /// The thread with which each launch ended.
+    last: &'t HashMap<u32, ThreadIndex>,
+    running: &'t Running,
+}
+
+impl Tying<'_> {
+    fn of_thread(&self, thread: ThreadIndex) -> Vec<Tie> {
+        let launch = self.timelines.threads[thread as usize].launch;
+        let events = self.events.of_launch(launch);
+        let slices = self.timelines.slices(thread).iter().enumerate();
+        let waits = slices.filter(|(_, slice)| {
+            let is_blocked = matches!(slice.reason, LeftCpu::Interruptible | LeftCpu::Uninterruptible);
+            is_blocked && slice.waker.is_none() && slice.is_waker_certain.is_none()
+        });
+        waits
+            .map(|(index, slice)| self.tie(thread, index, &slice, events))
+            .collect()
+    }
+
+    fn tie(&self, thread: ThreadIndex, index: usize, slice: &SliceRow, events: &[ChildEvent]) -> Tie {
+        let found = back_at(slice).and_then(|back| Some((back, event_before(events, slice, back, self)?)));
+        if let Some((back, event)) = found {
+            let waker = self.waker_of(&event);
+            let late = back.since(event.at);
+            let is_near = late <= NEAR.max(Nanos(back.since(slice.off).0 / LONG));
+            if is_near && is_created(self.timelines, waker) {
+                return Tie {
+                    thread,
+                    index,
+                    waker: Some((waker, event.at.min(back))),
+                    is_certain: !may_be_for_other(slice),
+                    earliest: None,
+                };
+            }
+        }
+        let waker = back_at(slice)
+            .filter(|_| can_be_for_a_process(slice))
+            .and_then(|back| {
+                let span = (slice.off, back);
+                self.running.probable_waker(self.forest, self.timelines, thread, span)
+            })
+            .filter(|(waker, _)| is_created(self.timelines, *waker));
+        Tie {
+            thread,
+            index,
+            waker,
+            is_certain: false,
+            earliest: found.map(|(_, event)| event.at),
+        }
+    }
+
+    fn waker_of(&self, event: &ChildEvent) -> ThreadIndex {
+        match event.what {
+            What::Ended => self.last.get(&event.child).copied().unwrap_or(event.child),
+            What::Released | What::Executed => event.child,
+        }
+    }
+}
+
+/// Returns the last event of a child during a wait that can have ended it.
+fn event_before(events: &[ChildEvent], slice: &SliceRow, back: Nanos, tying: &Tying<'_>) -> Option<ChildEvent> {
+    let begun = events.partition_point(|event| event.at <= slice.off);
+    let over = events.partition_point(|event| event.at.0 <= back.0 + LATE_EXIT.0);
+    let during = events.get(begun..over)?.iter().rev();
+    let mut can_end = during.filter(|event| match event.what {
+        What::Ended => slice.syscall.is_none_or(is_ended_by_children),
+        // After a vfork, the parent does nothing before its wait.
+        What::Released | What::Executed => {
+            let created = tying.forest.launches[event.child as usize].instants.created.get();
+            event.at <= back
+                && created.is_some_and(|created| created >= beginning(slice) && created.0 <= slice.off.0 + NEAR.0)
+        }
+    });
+    can_end.next().copied()
+}
+
+fn is_ended_by_children(call: u16) -> bool {
+    calls::FOR_CHILDREN.contains(&call) || calls::ENDED_BY_CHILDREN.contains(&call)
+}
+
+/// Whether the call is known and does not only wait for children.
+fn may_be_for_other(slice: &SliceRow) -> bool {
+    slice.syscall == Some(0)
+}
+
+/// Whether a process may have ended a wait. A sleep ends by a timer.
+fn can_be_for_a_process(slice: &SliceRow) -> bool {
+    crate::external_wait::waker_is_cause(slice)
+}
+
+fn back_at(slice: &SliceRow) -> Option<Nanos> {
+    Some(Nanos(slice.off.0 + slice.off_span?.0))
+}
+
+/// Returns the task of a thread, which its slices have.
+fn task_of(forest: &Forest<'_>, timelines: &Timelines, thread: ThreadIndex) -> Option<TaskId> {
+    let of_slice = timelines.slices(thread).last().map(|slice| slice.task);
+    of_slice.or_else(|| forest.launches.get(thread as usize).map(|launch| TaskId(launch.id.0)))
+}
+
+/// Returns the slice as a wait that a thread ended.
+fn ended_by(slice: &SliceRow, by: TaskId, at: Nanos) -> SliceRow {
+    SliceRow {
+        wake_span: Some(at.since(slice.off).min(slice.off_span.unwrap_or(Nanos(u64::MAX)))),
+        waker: Some(WakerRow::Task(by)),
+        ..*slice
+    }
+}

@@ -1,0 +1,381 @@
+//! Recordings without wakers: those that perf and ptrace would have made of a recording whose causes are known. The causes are reconstructed,
+//! and the interval of each prediction contains the prediction of the whole recording.
+
+use spawnscope_analyze::critical_path::critical_path;
+use spawnscope_analyze::reconstruct::reconstruct;
+use spawnscope_analyze::replay::{Parameters, Replay};
+use spawnscope_analyze::timeline::Timelines;
+use spawnscope_analyze::whatif::changes::Change;
+use spawnscope_analyze::whatif::constants::Constants;
+use spawnscope_analyze::whatif::{Fix, Prediction, WhatIf};
+use spawnscope_analyze::{Causes, Forest};
+use spawnscope_data::event::{LaunchId, LeftCpu, Mechanism, Missing, Nanos, TaskId};
+use spawnscope_data::rows::{Origin, Recording, SliceRow, WakerRow};
+
+use crate::builder::{ROOT, Spans};
+use crate::recordings::DIRNAME;
+use crate::serial::{BETWEEN, READ, SHELL, Serial, WAIT4, predict, timelines};
+use crate::slices::{created, ended, slice};
+
+type Recorded = (Recording, Vec<SliceRow>);
+
+/// The CPU time of the shell in `run`: its counters are those of a process that works whenever it does not wait.
+fn with_cpu_of_shell((mut recording, slices): Recorded) -> Recorded {
+    let worked: u64 = slices
+        .iter()
+        .filter(|slice| slice.task.0 == ROOT.0)
+        .filter_map(|slice| Some(slice.on_span?.0))
+        .sum();
+    let exec = recording.execs.iter_mut().find(|exec| exec.launch == ROOT).unwrap();
+    exec.enter_cpu = Some(Nanos(20_000));
+    exec.return_cpu = Some(Nanos(320_000));
+    exec.load_cpu = Some(Nanos(720_000));
+    let root = recording.launches.iter_mut().find(|row| row.id == ROOT).unwrap();
+    root.exit_cpu = Some(Nanos(worked - 50_000));
+    root.cpu = Some(Nanos(worked));
+    (recording, slices)
+}
+
+fn lacks(recording: &mut Recording, collector: &str, what: &str) {
+    recording.info.collector = collector.to_owned();
+    recording.info.missing.push(Missing {
+        what: what.to_owned(),
+        effect: String::new(),
+    });
+}
+
+/// Returns what perf would have recorded.
+fn as_perf((recording, slices): &Recorded) -> Recorded {
+    let mut recording = recording.clone();
+    lacks(&mut recording, "perf", Missing::WAKERS);
+    for row in &mut recording.launches {
+        (row.create, row.reaped, row.mechanism) = (None, None, None);
+        if row.origin != Origin::Command {
+            row.zombie = None;
+        }
+    }
+    for exec in &mut recording.execs {
+        (exec.enter, exec.enter_cpu) = (None, None);
+    }
+    let blind = |slice: &SliceRow| SliceRow {
+        wake_span: None,
+        waker: None,
+        syscall: None,
+        object: None,
+        reason: match slice.reason {
+            LeftCpu::Uninterruptible | LeftCpu::Stopped => LeftCpu::Interruptible,
+            reason => reason,
+        },
+        ..*slice
+    };
+    (recording, slices.iter().map(blind).collect())
+}
+
+/// Returns what ptrace would have recorded, with the waits of the shell that it would have seen to end with a child, or without any.
+fn as_ptrace((recording, slices): &Recorded, with_waits: bool) -> Recorded {
+    let mut recording = recording.clone();
+    lacks(&mut recording, "ptrace", Missing::SCHEDULER);
+    for row in &mut recording.launches {
+        (row.create, row.reaped) = (None, row.reaped.filter(|_| with_waits));
+    }
+    let is_seen = |slice: &&SliceRow| with_waits && slice.syscall == Some(WAIT4) && slice.task.0 == ROOT.0;
+    let seen = slices.iter().filter(is_seen).map(|slice| SliceRow {
+        wake_span: None,
+        waker: None,
+        ..*slice
+    });
+    (recording, seen.collect())
+}
+
+fn reconstructed(forest: &Forest<'_>, (recording, slices): &Recorded) -> Timelines {
+    reconstruct(recording, forest, &[], timelines(forest, slices))
+}
+
+fn predict_partial(recorded: &Recorded, change: Change, launches: &[LaunchId]) -> Prediction {
+    let (recording, _) = recorded;
+    let forest = Forest::grow(recording);
+    let timelines = reconstructed(&forest, recorded);
+    let replay = Replay::new(&forest, &timelines, &Parameters::of(recording).unwrap()).unwrap();
+    let whatif = WhatIf {
+        forest: &forest,
+        timelines: &timelines,
+        replay: &replay,
+        constants: &Constants::default(),
+    };
+    whatif.predict(&[Fix {
+        change,
+        launches: launches.iter().map(|launch| launch.0 as u32 - 1).collect(),
+    }])
+}
+
+/// A shell that launches this many programs, one after the other.
+fn serial(count: usize) -> (Recorded, Vec<LaunchId>) {
+    let mut serial = Serial::new();
+    let launches = (0..count).map(|_| serial.launch(&Spans::USUAL, DIRNAME)).collect();
+    (with_cpu_of_shell(serial.finish()), launches)
+}
+
+/// A shell that sleeps before its launches. No child lives in the meantime.
+fn with_a_sleep() -> (Recorded, Vec<LaunchId>) {
+    let mut serial = Serial::new();
+    let mut launches: Vec<LaunchId> = (0..4).map(|_| serial.launch(&Spans::USUAL, DIRNAME)).collect();
+    let (slept, woken) = (serial.now(), serial.now() + 5_000_000);
+    let on = slept - BETWEEN;
+    serial.slices.push(slice(ROOT.0, on, slept, [5_000_000, 0], 230, None));
+    serial.now_is(woken);
+    launches.push(serial.launch(&Spans::USUAL, DIRNAME));
+    (with_cpu_of_shell(serial.finish()), launches)
+}
+
+fn contains(partial: &Prediction, whole: &Prediction) {
+    let [expected, ..] = whole.saving();
+    let [_, least, most] = partial.saving();
+    assert!(least <= expected && expected <= most, "{expected:?} in {partial:?}");
+    assert!(
+        partial.low <= whole.predicted && whole.predicted <= partial.high,
+        "{:?} in {partial:?}",
+        whole.predicted
+    );
+}
+
+#[test]
+fn a_loop_is_predicted_as_with_wakers() {
+    let (whole, launches) = serial(20);
+    let true_one = predict(&whole, &Constants::default(), &[(Change::Remove, &launches)]);
+    for (partial, is_certain) in [
+        (as_perf(&whole), true),
+        (as_ptrace(&whole, true), true),
+        (as_ptrace(&whole, false), false),
+    ] {
+        let name = partial.0.info.collector.clone();
+        let prediction = predict_partial(&partial, Change::Remove, &launches);
+        assert!(prediction.replay_error.abs() < 0.01, "{name}: {prediction:?}");
+        contains(&prediction, &true_one);
+        let [expected, least, _] = prediction.saving();
+        let of_truth = expected.0 as f64 / true_one.saving()[0].0 as f64;
+        assert!((0.85..1.1).contains(&of_truth), "{name}: {of_truth}");
+        assert_eq!(least.0 > expected.0 / 2, is_certain, "{name}: {prediction:?}");
+    }
+}
+
+#[test]
+fn a_recording_with_wakers_stays_as_it_is() {
+    let (whole, _) = serial(3);
+    let forest = Forest::grow(&whole.0);
+    let same = reconstructed(&forest, &whole);
+    assert!(!same.is_reconstructed());
+    let rows = |timelines: &Timelines| timelines.slices(0).iter().collect::<Vec<_>>();
+    assert_eq!(rows(&same), rows(&timelines(&forest, &whole.1)));
+}
+
+#[test]
+fn the_charges_sum_to_the_wall_and_the_loop_is_on_the_path() {
+    let (whole, launches) = serial(10);
+    for partial in [as_perf(&whole), as_ptrace(&whole, true), as_ptrace(&whole, false)] {
+        let forest = Forest::grow(&partial.0);
+        let timelines = reconstructed(&forest, &partial);
+        let wall = partial.0.info.wall.unwrap();
+        let path = critical_path(&forest, &timelines, wall).unwrap();
+        assert_eq!(path.sum(), wall);
+        for launch in &launches {
+            let charged = path.launches[launch.0 as usize - 1].total();
+            assert!(charged.0 > 900_000, "{}: {charged:?}", partial.0.info.collector);
+        }
+    }
+}
+
+/// Nothing is known about a sleep of the shell: it stays, and no removed launch lived at its end, so it cannot have been for one.
+#[test]
+fn a_wait_at_whose_end_no_child_lived_is_for_no_child() {
+    let (whole, launches) = with_a_sleep();
+    let true_one = predict(&whole, &Constants::default(), &[(Change::Remove, &launches)]);
+    for partial in [as_perf(&whole), as_ptrace(&whole, true)] {
+        let prediction = predict_partial(&partial, Change::Remove, &launches);
+        contains(&prediction, &true_one);
+        let [_, least, most] = prediction.saving();
+        assert!(least.0 > 2_000_000 && most.0 < 9_000_000, "{prediction:?}");
+    }
+}
+
+/// The shell sleeps while its child runs: whether it waits for the child is unknown until the last instant.
+#[test]
+fn a_sleep_beside_a_child_widens_the_interval() {
+    let mut serial = Serial::new();
+    let long = Spans {
+        run: 6_000_000,
+        ..Spans::USUAL
+    };
+    let child = serial.launch_sleeping(&long, ("/bin/work", &["work"]), 20_000_000);
+    let whole = with_cpu_of_shell(serial.finish());
+    let true_one = predict(&whole, &Constants::default(), &[(Change::Remove, &[child])]);
+    for partial in [as_perf(&whole), as_ptrace(&whole, false)] {
+        let prediction = predict_partial(&partial, Change::Remove, &[child]);
+        contains(&prediction, &true_one);
+        assert!(prediction.unknown.unwrap() != [Nanos(0); 2], "{prediction:?}");
+    }
+}
+
+/// One child feeds the other through a pipe, and the shell waits for both.
+#[test]
+fn a_pipeline_contains_the_prediction_with_wakers() {
+    let mut serial = Serial::new();
+    let start = serial.now();
+    let long = Spans {
+        run: 8_000_000,
+        ..Spans::USUAL
+    };
+    let builder = &mut serial.builder;
+    let writer = builder.launch(ROOT, start, &long, Some(("/usr/bin/seq", &["seq", "9"])));
+    let reader = builder.launch(ROOT, start + 200_000, &long, Some(("/usr/bin/sort", &["sort"])));
+    for child in [writer, reader] {
+        builder.row(child).parent_task = Some(TaskId(ROOT.0));
+    }
+    let of = |row: &spawnscope_data::rows::LaunchRow| {
+        (row.created.unwrap().0, row.first_run.unwrap().0, row.zombie.unwrap().0)
+    };
+    let (w_created, w_run, w_zombie) = of(builder.row(writer));
+    let (r_created, r_run, _) = of(builder.row(reader));
+    // The reader works for 0.8 ms after its input has ended.
+    let (read_from, r_zombie) = (r_run + 1_000_000, w_zombie + 860_000);
+    let row = builder.row(reader);
+    row.exit = Some(Nanos(r_zombie - 60_000));
+    row.zombie = Some(Nanos(r_zombie));
+    row.reaped = Some(Nanos(r_zombie + 10_000));
+    row.exit_cpu = Some(Nanos(1_800_000));
+    row.cpu = Some(Nanos(1_860_000));
+    let by = |launch: LaunchId| Some(WakerRow::Task(TaskId(launch.0)));
+    serial.slices.extend([
+        created(writer.0, w_created, w_run - w_created),
+        ended(writer.0, w_run, w_zombie),
+        created(reader.0, r_created, r_run - r_created),
+        slice(reader.0, r_run, read_from, [w_zombie - read_from, 0], READ, by(writer)),
+        ended(reader.0, w_zombie, r_zombie),
+        slice(ROOT.0, 0, r_created, [r_zombie - r_created, 10_000], WAIT4, by(reader)),
+    ]);
+    serial.now_is(r_zombie + 10_000);
+    let whole = with_cpu_of_shell(serial.finish());
+    for removed in [writer, reader] {
+        let true_one = predict(&whole, &Constants::default(), &[(Change::Remove, &[removed])]);
+        for partial in [as_perf(&whole), as_ptrace(&whole, false)] {
+            contains(&predict_partial(&partial, Change::Remove, &[removed]), &true_one);
+        }
+    }
+}
+
+/// After a vfork, the parent cannot do anything until the exec: that wait is certain without any record of it.
+#[test]
+fn the_wait_of_a_vfork_is_for_the_exec() {
+    let (mut whole, launches) = serial(5);
+    for row in &mut whole.0.launches {
+        row.mechanism = row.mechanism.map(|_| Mechanism::Vfork);
+    }
+    let partial = as_ptrace(&whole, false);
+    let forest = Forest::grow(&partial.0);
+    let timelines = reconstructed(&forest, &partial);
+    for launch in launches {
+        let exec = partial.0.execs.iter().find(|exec| exec.launch == launch).unwrap();
+        let by = Some(WakerRow::Task(TaskId(launch.0)));
+        let mut waits = timelines.slices(0).iter().filter(|slice| slice.waker == by);
+        let first = waits.next().unwrap();
+        assert_eq!(Some(Nanos(first.off.0 + first.wake_span.unwrap().0)), exec.returned);
+        assert!(waits.next().is_some(), "and then for its end");
+    }
+}
+
+#[test]
+fn advice_and_what_hangs_are_found_without_wakers() {
+    let (whole, _) = serial(60);
+    assert!(whole.0.info.wall.unwrap().0 > 20 * SHELL);
+    for partial in [as_perf(&whole), as_ptrace(&whole, true)] {
+        let forest = Forest::grow(&partial.0);
+        let timelines = reconstructed(&forest, &partial);
+        let causes = Causes::find(&partial.0, &forest, &timelines).unwrap();
+        let hanging = causes.hanging.first().unwrap();
+        assert_eq!(hanging.label, b"dirname");
+        assert!(hanging.saving[1].0 > hanging.saving[0].0 / 2, "{hanging:?}");
+        assert!(!causes.advices.worth.is_empty(), "{}", partial.0.info.collector);
+    }
+}
+
+/// The shell waited for one child, and then reaped another that had ended in the meantime. Without the first, it waits for the second.
+#[test]
+fn a_child_that_ended_a_little_later_is_awaited_without_the_first() {
+    let mut serial = Serial::new();
+    let start = serial.now();
+    let [long, longer] = [40_000_000, 40_300_000].map(|run| Spans { run, ..Spans::USUAL });
+    let builder = &mut serial.builder;
+    let second = builder.launch(ROOT, start, &longer, Some(("/bin/ls", &["ls"])));
+    let first = builder.launch(ROOT, start + 200_000, &long, Some(("/usr/bin/wc", &["wc"])));
+    for child in [first, second] {
+        builder.row(child).parent_task = Some(TaskId(ROOT.0));
+    }
+    let ends = [first, second].map(|child| builder.row(child).zombie.unwrap().0);
+    let from = builder.row(first).created.unwrap().0 + 40_000;
+    let back = ends[0] + 500_000;
+    assert!(ends[1] > ends[0] && ends[1] < back);
+    for (child, at) in [(first, back), (second, back + 40_000)] {
+        builder.row(child).reaped = Some(Nanos(at));
+    }
+    serial
+        .slices
+        .push(slice(ROOT.0, 0, from, [back - from, 0], WAIT4, None));
+    serial.now_is(back + 40_000);
+    let recorded = with_cpu_of_shell(serial.finish());
+    let mut partial = as_ptrace(&recorded, true);
+    // After the second child's end, the shell has waited for something else, too.
+    let exit_cpu = &mut partial.0.launches[0].exit_cpu;
+    *exit_cpu = exit_cpu.map(|cpu| Nanos(cpu.0 - 600_000));
+    let prediction = predict_partial(&partial, Change::Remove, &[first]);
+    assert!(prediction.predicted.0 > 40_000_000, "{prediction:?}");
+}
+
+/// The shell slept until the last of two children had ended. Without that one, it still needs the other.
+#[test]
+fn a_child_that_ended_during_a_wait_for_another_is_needed_as_well() {
+    let mut serial = Serial::new();
+    let start = serial.now();
+    let [long, longer] = [40_000_000, 40_300_000].map(|run| Spans { run, ..Spans::USUAL });
+    let builder = &mut serial.builder;
+    let first = builder.launch(ROOT, start, &long, Some(("/bin/ls", &["ls"])));
+    let last = builder.launch(ROOT, start + 200_000, &longer, Some(("/usr/bin/wc", &["wc"])));
+    for child in [first, last] {
+        builder.row(child).parent_task = Some(TaskId(ROOT.0));
+    }
+    let from = builder.row(last).created.unwrap().0 + 40_000;
+    let end = builder.row(last).zombie.unwrap().0;
+    serial
+        .slices
+        .push(slice(ROOT.0, 0, from, [end - from, 10_000], WAIT4, None));
+    for child in [first, last] {
+        let row = builder_life(&serial, child);
+        serial.slices.extend([
+            created(child.0, row[0], row[1] - row[0]),
+            ended(child.0, row[1], row[2]),
+        ]);
+    }
+    serial.now_is(end + 10_000);
+    let partial = as_perf(&with_cpu_of_shell(serial.finish()));
+    let without_last = predict_partial(&partial, Change::Remove, &[last]);
+    assert!(
+        without_last.predicted.0 > 35_000_000 && without_last.saving()[1].0 < 5_000_000,
+        "{without_last:?}"
+    );
+    assert!(
+        without_last.low.0 < 10_000_000,
+        "perhaps it is not needed: {without_last:?}"
+    );
+    let without_both = predict_partial(&partial, Change::Remove, &[first, last]);
+    assert!(without_both.saving()[1].0 > 10_000_000, "{without_both:?}");
+}
+
+/// When a child was created, ran first, and could be reaped.
+fn builder_life(serial: &Serial, child: LaunchId) -> [u64; 3] {
+    let row = serial
+        .builder
+        .recording
+        .launches
+        .iter()
+        .find(|row| row.id == child)
+        .unwrap();
+    [row.created, row.first_run, row.zombie].map(|at| at.unwrap().0)
+}

@@ -1,0 +1,310 @@
+//! Waits of launching threads for their children. A parent gets SIGCHLD when a child has ended, and stops for it: its registers then show the
+//! call that it waited in, and the child that this call has reaped. The scheduler's counters (schedstat) show how long it was off its CPU since
+//! it launched, and in how many stretches. Only a single wait is reported: of several, neither the lengths nor the causes are known.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+
+use spawnscope_data::event::{EventKind, LeftCpu, Nanos, Pid, Slice, Syscall};
+use spawnscope_system::ptrace::Registers;
+use spawnscope_system::{clock, memory};
+
+use super::processes::Thread;
+use super::tracing::Tracing;
+
+/// Shorter waits than this are not distinguished from the stops of the thread.
+const LEAST: u64 = 100_000;
+/// Maximum number of threads whose counters are read, each by a file that stays open.
+const MAX_WATCHED: usize = 64;
+/// Offset of the pid in a siginfo about a child.
+const SIGINFO_PID: u64 = 16;
+/// Results of a call that a signal has interrupted: EINTR, and the kernel's own ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND and
+/// ERESTART_RESTARTBLOCK, of which all but ERESTARTNOHAND may continue the call.
+const INTERRUPTED: [i64; 5] = [-4, -512, -513, -514, -516];
+/// A wait ended when its thread stopped if the thread was runnable for at most this long since its launch, or this share of the wait.
+const SHORT: u64 = 500_000;
+const SHORT_SHARE: u64 = 20;
+
+/// The scheduler's counters of a thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Counters {
+    at: Nanos,
+    /// Time on CPUs.
+    ran: u64,
+    /// Time runnable without a CPU.
+    delayed: u64,
+    /// How often it got a CPU.
+    arrivals: u64,
+}
+
+/// A thread that launches.
+#[derive(Debug)]
+struct Watched {
+    schedstat: File,
+    /// The counters when it stopped last.
+    last: Counters,
+    /// Children by vfork since then that have not executed a program: when they were created.
+    held_by: HashMap<Pid, Nanos>,
+    /// Its waits for such children since then, and their number.
+    held: u64,
+    holds: u64,
+}
+
+/// The threads that launch, while they live.
+#[derive(Debug, Default)]
+pub(super) struct Waits {
+    threads: HashMap<Pid, Watched>,
+    /// The creator of each child by vfork that has not executed a program.
+    creators: HashMap<Pid, Pid>,
+}
+
+impl Waits {
+    /// A thread of a process is stopped, and has created a process.
+    pub(super) fn launches(&mut self, process: Pid, thread: Pid, child: Pid, is_spawn: bool) {
+        let Some(watched) = self.restart(process, thread) else {
+            return;
+        };
+        if is_spawn {
+            watched.held_by.insert(child, watched.last.at);
+            self.creators.insert(child, thread);
+        }
+    }
+
+    /// A process has executed a program or ended: its parent by vfork continues.
+    pub(super) fn releases_parent(&mut self, child: Pid, at: Nanos) {
+        let Some(creator) = self.creators.remove(&child) else {
+            return;
+        };
+        if let Some(watched) = self.threads.get_mut(&creator)
+            && let Some(since) = watched.held_by.remove(&child)
+        {
+            watched.held += at.since(since).0;
+            watched.holds += 1;
+        }
+    }
+
+    /// A thread has ended, or is not traced any more.
+    pub(super) fn forget(&mut self, thread: Pid) {
+        self.threads.remove(&thread);
+    }
+
+    /// Reads the counters of a stopped thread, from which its next wait counts.
+    fn restart(&mut self, process: Pid, thread: Pid) -> Option<&mut Watched> {
+        let is_full = self.threads.len() >= MAX_WATCHED;
+        match self.threads.entry(thread) {
+            Entry::Occupied(entry) => {
+                let watched = entry.into_mut();
+                watched.restart(read(&watched.schedstat)?);
+                Some(watched)
+            }
+            Entry::Vacant(_) if is_full => None,
+            Entry::Vacant(entry) => {
+                let path = format!("/proc/{}/task/{}/schedstat", process.0, thread.0);
+                let schedstat = File::open(path).ok()?;
+                let last = read(&schedstat)?;
+                Some(entry.insert(Watched::new(schedstat, last)))
+            }
+        }
+    }
+
+    /// A stopped thread was in one wait since its last stop. Returns the slice of that wait, whether it certainly ended just before this stop,
+    /// and when that is.
+    fn wait_of(&mut self, thread: Pid) -> Option<(Slice, bool, Nanos)> {
+        let watched = self.threads.get_mut(&thread)?;
+        let now = read(&watched.schedstat)?;
+        let slice = watched.single_wait(&now);
+        let runnable = (now.ran + now.delayed).saturating_sub(watched.last.ran + watched.last.delayed);
+        watched.restart(now);
+        let slice = slice?;
+        let has_just_ended = runnable <= SHORT.max(now.at.since(slice.off).0 / SHORT_SHARE);
+        Some((slice, has_just_ended, now.at))
+    }
+}
+
+impl Watched {
+    fn new(schedstat: File, last: Counters) -> Watched {
+        Watched {
+            schedstat,
+            last,
+            held_by: HashMap::new(),
+            held: 0,
+            holds: 0,
+        }
+    }
+
+    fn restart(&mut self, now: Counters) {
+        (self.last, self.held, self.holds) = (now, 0, 0);
+    }
+
+    /// Returns the wait between the last stop and this one, if it was the only one besides those for children by vfork.
+    fn single_wait(&self, now: &Counters) -> Option<Slice> {
+        // It gets a CPU once when the tracer resumes it, and once after each wait.
+        let arrivals = now.arrivals.checked_sub(self.last.arrivals + self.holds)?;
+        let ran = now.ran.checked_sub(self.last.ran)?;
+        let delayed = now.delayed.checked_sub(self.last.delayed)?;
+        let off = now.at.since(self.last.at).0.checked_sub(ran + delayed + self.held)?;
+        if arrivals != 2 || off < LEAST {
+            return None;
+        }
+        let left = Nanos(now.at.0 - off - delayed);
+        Some(Slice {
+            on: Some(Nanos(left.0.saturating_sub(ran)).max(self.last.at)),
+            off: left,
+            left: LeftCpu::Interruptible,
+            syscall: None,
+            calls: None,
+            object: None,
+            wake: None,
+        })
+    }
+}
+
+/// Reads counters: time on CPUs, time in the run queue, number of stretches.
+fn read(schedstat: &File) -> Option<Counters> {
+    let mut bytes = [0; 80];
+    let length = schedstat.read_at(&mut bytes, 0).ok()?;
+    let text = std::str::from_utf8(bytes.get(..length)?).ok()?;
+    let mut numbers = text.split_ascii_whitespace().map(str::parse);
+    let mut next = || numbers.next()?.ok();
+    Some(Counters {
+        ran: next()?,
+        delayed: next()?,
+        arrivals: next()?,
+        at: clock::now(),
+    })
+}
+
+/// What a thread was doing when it stopped for SIGCHLD.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Doing {
+    /// It was in this call for children, whose wait is over. The child that the call has reaped, if it is known.
+    Waiting(Syscall, Option<Pid>),
+    /// The signal has interrupted what it was waiting for.
+    Interrupted,
+    /// It was working, or in a call that is over.
+    Working,
+}
+
+impl Tracing {
+    /// A thread is stopped because a child of its process has ended.
+    pub(super) fn child_ended(&mut self, tid: Pid, thread: Thread) {
+        let is_native = self
+            .processes
+            .process(thread.launch)
+            .is_some_and(|process| process.is_native);
+        let doing = if is_native { doing(tid) } else { Doing::Interrupted };
+        let wait = self.waits.wait_of(tid);
+        let at = wait.as_ref().map_or_else(clock::now, |(_, _, at)| *at);
+        let slice = wait.and_then(|(slice, has_just_ended, _)| match doing {
+            Doing::Waiting(call, _) => Some(Slice {
+                syscall: Some(call),
+                ..slice
+            }),
+            Doing::Working => Some(slice).filter(|_| has_just_ended),
+            Doing::Interrupted => None,
+        });
+        if let Some(slice) = slice {
+            self.report(at, thread.launch, thread.task, EventKind::Slice(slice));
+        }
+        if let Doing::Waiting(_, Some(pid)) = doing {
+            self.report(at, thread.launch, thread.task, EventKind::Reaped { pid });
+        }
+    }
+}
+
+fn doing(tid: Pid) -> Doing {
+    let Ok(registers) = Registers::of(tid) else {
+        return Doing::Interrupted;
+    };
+    let Some((number, argument, result)) = registers.ended_call(tid) else {
+        return Doing::Working;
+    };
+    let Ok(call) = u32::try_from(number) else {
+        return Doing::Interrupted;
+    };
+    let syscall = Syscall { number: call, argument };
+    match number {
+        libc::SYS_wait4 if result > 0 => Doing::Waiting(syscall, i32::try_from(result).ok().map(Pid)),
+        libc::SYS_waitid if result == 0 => Doing::Waiting(syscall, reaped_by_waitid(tid, registers.third_argument())),
+        // These wait for signals, or are called to be interrupted by them.
+        libc::SYS_rt_sigsuspend | libc::SYS_ppoll | libc::SYS_pselect6 | libc::SYS_epoll_pwait
+            if INTERRUPTED.contains(&result) =>
+        {
+            Doing::Waiting(syscall, None)
+        }
+        _ if INTERRUPTED.contains(&result) => Doing::Interrupted,
+        _ => Doing::Working,
+    }
+}
+
+/// Returns the child in the siginfo that waitid has written.
+fn reaped_by_waitid(tid: Pid, siginfo: u64) -> Option<Pid> {
+    let bytes = memory::read(tid, siginfo.checked_add(SIGINFO_PID)?, size_of::<i32>());
+    let pid = i32::from_ne_bytes(*bytes.first_chunk()?);
+    (siginfo != 0 && pid > 0).then_some(Pid(pid))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn counters(at: u64, ran: u64, delayed: u64, arrivals: u64) -> Counters {
+        Counters {
+            at: Nanos(at),
+            ran,
+            delayed,
+            arrivals,
+        }
+    }
+
+    fn watched() -> Watched {
+        let own = File::open("/proc/thread-self/schedstat").unwrap();
+        Watched::new(own, counters(1_000_000, 500_000, 0, 7))
+    }
+
+    #[test]
+    fn a_single_wait_has_the_time_without_work_and_without_a_cpu() {
+        let slice = watched()
+            .single_wait(&counters(9_000_000, 800_000, 200_000, 9))
+            .unwrap();
+        // 8 ms less 0.3 ms of work and 0.2 ms in the run queue.
+        assert_eq!((slice.off, slice.on), (Nanos(1_300_000), Some(Nanos(1_000_000))));
+        assert_eq!(9_000_000 - slice.off.0 - 200_000, 7_500_000);
+    }
+
+    #[test]
+    fn several_waits_none_and_short_ones_are_unknown() {
+        let watched = watched();
+        for now in [
+            counters(9_000_000, 800_000, 0, 10),
+            counters(9_000_000, 800_000, 0, 8),
+            counters(1_350_000, 800_000, 0, 9),
+            // The counters of another thread.
+            counters(9_000_000, 400_000, 0, 9),
+        ] {
+            assert_eq!(watched.single_wait(&now), None, "{now:?}");
+        }
+    }
+
+    #[test]
+    fn the_wait_for_an_exec_is_subtracted() {
+        let mut waits = Waits::default();
+        waits.threads.insert(Pid(1), watched());
+        waits.creators.insert(Pid(2), Pid(1));
+        let parent = waits.threads.get_mut(&Pid(1)).unwrap();
+        parent.held_by.insert(Pid(2), Nanos(1_000_000));
+        waits.releases_parent(Pid(2), Nanos(3_000_000));
+        let parent = &waits.threads[&Pid(1)];
+        let slice = parent.single_wait(&counters(9_000_000, 800_000, 0, 10)).unwrap();
+        assert_eq!(9_000_000 - slice.off.0, 8_000_000 - 300_000 - 2_000_000);
+    }
+
+    #[test]
+    fn the_counters_of_a_thread_can_be_read() {
+        let own = File::open("/proc/thread-self/schedstat").unwrap();
+        let counters = read(&own).unwrap();
+        assert!(counters.arrivals > 0 && counters.at > Nanos(0), "{counters:?}");
+    }
+}

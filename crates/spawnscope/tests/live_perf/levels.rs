@@ -1,0 +1,49 @@
+//! The levels of kernel.perf_event_paranoid that permit perf events. A level is set only if it permits more than the one before, so that it does
+//! not disturb other tests, and the old one is restored. The refusal by higher levels, which only some distributions know, is simulated.
+
+use std::fs;
+
+use crate::support::run::{Record, run};
+use crate::support::workloads::path;
+use crate::support::{apply, live_test};
+
+const SETTING: &str = "/proc/sys/kernel/perf_event_paranoid";
+
+/// Restores the level that was set before.
+struct Restore(String);
+
+impl Drop for Restore {
+    fn drop(&mut self) {
+        let _ = fs::write(SETTING, &self.0);
+    }
+}
+
+#[apply(live_test)]
+#[needs(PerfLevels)]
+fn each_level_up_to_two_permits_recording() {
+    let before = Restore(fs::read_to_string(SETTING).expect("a setting"));
+    let level: i32 = before.0.trim().parse().expect("a number");
+    for level in -1..=level.min(2) {
+        fs::write(SETTING, level.to_string()).expect("the level");
+        let record = Record::new().flags(&["--collector", "perf"]);
+        let errors = record.run(["sh", "-c", "/bin/true; exit 4"]).expect_code(4).errors();
+        assert!(errors.contains("recorded 2 launches"), "{level}: {errors}");
+    }
+}
+
+/// Levels above 2 refuse the call with EACCES.
+#[apply(live_test)]
+#[needs(Cc)]
+fn a_refusal_by_a_level_names_the_setting_or_the_capability() {
+    let refusing = path("perf_denied");
+    let record = Record::new()
+        .through(&[refusing.to_str().expect("a path in UTF-8")])
+        .flags(&["--collector", "perf"]);
+    let finished = run(&mut record.command(["true"]));
+    assert_eq!(finished.code(), 125, "{}", finished.errors());
+    let errors = finished.errors();
+    assert!(
+        errors.contains("PERFMON") && errors.contains("perf_event_open"),
+        "{errors}"
+    );
+}

@@ -1,0 +1,72 @@
+//! Predictions without wakers: each interval contains what a recording by eBPF of the same command predicts.
+
+use crate::predictions::{
+    BUILD, LOOP, PIPELINE, SLEEP, SUBPROCESS, contain_those_of_ebpf, predicted, recorded, shares,
+};
+use crate::support::attempts::{best_of_three, good};
+use crate::support::recording::report;
+use crate::support::run::spawnscope;
+use crate::support::{apply, live_test};
+
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn the_interval_of_a_loop_of_shells_contains_the_prediction_of_ebpf() {
+    contain_those_of_ebpf("ptrace", &LOOP);
+}
+
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn the_interval_of_pipelines_contains_the_prediction_of_ebpf() {
+    contain_those_of_ebpf("ptrace", &PIPELINE);
+}
+
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn the_interval_of_a_build_with_two_jobs_contains_the_prediction_of_ebpf() {
+    contain_those_of_ebpf("ptrace", &BUILD);
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Python)]
+fn the_interval_of_a_python_program_contains_the_prediction_of_ebpf() {
+    contain_those_of_ebpf("ptrace", &SUBPROCESS);
+}
+
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn the_interval_of_sleeps_of_children_contains_the_prediction_of_ebpf() {
+    contain_those_of_ebpf("ptrace", &SLEEP);
+}
+
+/// What the report says without wakers.
+#[apply(live_test)]
+fn a_report_has_a_critical_path_and_says_that_it_is_reconstructed() {
+    let record = recorded("ptrace", &LOOP);
+    let file = record.file();
+    let report = report(&file);
+    assert_eq!(
+        (&report["collector"], &report["waits_reconstructed"]),
+        (&"ptrace".into(), &true.into())
+    );
+    assert!(
+        report["critical_tax_ns"].as_u64().is_some_and(|tax| tax > 0),
+        "{report}"
+    );
+    let hanging = report["hanging"].as_array().expect("an array");
+    assert!(hanging.iter().any(|each| each["command"] == "sh"), "{report}");
+    let text = spawnscope(["report".as_ref(), "--full".as_ref(), file.as_os_str()]).expect_code(0);
+    let text = text.output().split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("ptrace does not record what ends a wait"), "{text}");
+}
+
+/// A loop in which the shell waits for each child: that is proved, so some saving is certain.
+#[apply(live_test)]
+fn a_saving_in_a_loop_is_certain_in_part() {
+    best_of_three(|| {
+        let record = recorded("ptrace", &LOOP);
+        let [expected, least, _] = shares(&predicted(&record.file(), &["--remove", "sh"]));
+        good(expected > 0.5 && least > 0.1, || {
+            format!("{expected}, at least {least}")
+        })
+    });
+}

@@ -1,0 +1,107 @@
+//! Predictions from recordings without wakers, beside those from eBPF recordings of the same command.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::support::attempts::{best_of_three, good};
+use crate::support::run::{Record, spawnscope};
+
+/// Two runs of one command on a busy machine differ by this share of the wall.
+const BETWEEN_RUNS: f64 = 0.15;
+const MAKEFILE: &str =
+    "all: a b c d\na b c d:\n\t@sh -c 'i=0; while [ $$i -lt 20000 ]; do i=$$((i+1)); done'; /bin/true\n";
+const PYTHON: &str =
+    "import subprocess\nfor _ in range(15): subprocess.run(['/bin/ls', '/usr'], stdout=subprocess.DEVNULL)\n";
+
+/// A command, and the changes that are predicted.
+pub struct Workload {
+    pub command: &'static [&'static str],
+    pub changes: &'static [&'static [&'static str]],
+}
+
+/// A loop of shells.
+pub const LOOP: Workload = Workload {
+    command: &[
+        "sh",
+        "-c",
+        "i=0; while [ $i -lt 40 ]; do sh -c /bin/true; i=$((i+1)); done; :",
+    ],
+    changes: &[&["--remove", "true"], &["--remove", "sh"], &["--no-shell"]],
+};
+/// Pipelines whose output a shell reads.
+pub const PIPELINE: Workload = Workload {
+    command: &[
+        "bash",
+        "-c",
+        "for i in 1 2 3 4 5; do x=$(seq 20000 | sort -n | wc -l); done; :",
+    ],
+    changes: &[&["--remove", "seq"], &["--remove", "sort"], &["--remove", "wc"]],
+};
+/// A build with two jobs. Its makefile is in the directory of the recording.
+pub const BUILD: Workload = Workload {
+    command: &["make", "-s", "-j2", "-f"],
+    changes: &[&["--remove", "true"], &["--remove", "sh"]],
+};
+/// A Python program that launches by vfork.
+pub const SUBPROCESS: Workload = Workload {
+    command: &["/usr/bin/python3", "-S", "-c", PYTHON],
+    changes: &[&["--remove", "ls"]],
+};
+/// Sleeps in a child of a child, and in a child.
+pub const SLEEP: Workload = Workload {
+    command: &["bash", "-c", "/bin/true; sh -c 'sleep 0.2; :'; /bin/true; sleep 0.1; :"],
+    changes: &[&["--remove", "sleep"], &["--remove", "sh"], &["--remove", "true"]],
+};
+
+/// Checks that the interval of each saving from a recording by `collector` contains the saving from a recording by eBPF.
+pub fn contain_those_of_ebpf(collector: &str, workload: &Workload) {
+    best_of_three(|| {
+        let [exact, partial] = ["ebpf", collector].map(|collector| recorded(collector, workload));
+        for change in workload.changes {
+            let exact = predicted(&exact.file(), change);
+            let partial = predicted(&partial.file(), change);
+            assert_eq!(partial["collector"], collector);
+            assert!(
+                exact["unknown_waits"].is_null() && partial["unknown_waits"].is_object(),
+                "{partial}"
+            );
+            let [expected, ..] = shares(&exact);
+            let [_, least, most] = shares(&partial);
+            let range = least - BETWEEN_RUNS..=most + BETWEEN_RUNS;
+            good(range.contains(&expected), || {
+                format!("{change:?}: {expected} is not in {range:?}")
+            })?;
+            let error = partial["replay_error"].as_f64().expect("a replay");
+            good(error.abs() < 0.3, || format!("replay error {error}"))?;
+        }
+        Ok(())
+    });
+}
+
+/// A recording of the workload.
+pub fn recorded(collector: &str, workload: &Workload) -> Record {
+    let record = Record::new().flags(&["--collector", collector, "-q"]);
+    let makefile = record.directory().join("Makefile");
+    fs::write(&makefile, MAKEFILE).expect("a file");
+    let makefile = makefile.into_os_string();
+    let words = workload.command.iter().map(AsRef::as_ref);
+    let needs_file = workload.command.last() == Some(&"-f");
+    let words = words.chain(needs_file.then_some(makefile.as_os_str()));
+    record.run(words).expect_code(0);
+    record
+}
+
+/// What `whatif` predicts.
+pub fn predicted(file: &Path, change: &[&str]) -> Value {
+    let words = ["whatif", "--json"].iter().chain(change).map(AsRef::as_ref);
+    let finished = spawnscope(words.chain([file.as_os_str()])).expect_code(0);
+    serde_json::from_slice(&finished.stdout).expect("JSON")
+}
+
+/// The saving as shares of the wall: expected, least, most.
+pub fn shares(prediction: &Value) -> [f64; 3] {
+    let number = |key: &str| prediction[key].as_f64().expect("a number");
+    ["saving_ns", "saving_low_ns", "saving_high_ns"].map(|key| number(key) / number("unrecorded_ns"))
+}
