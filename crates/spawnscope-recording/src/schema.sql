@@ -44,8 +44,8 @@ CREATE TABLE missing (
 -- 'fork_create', 'fork_exit' (fork + _exit + wait), 'cold_fork_exit' (the same after a pause of 3 ms), 'vfork_create', 'vfork_exit' (with CLONE_VM and CLONE_VFORK),
 -- 'page_copy' (longer create for each MiB that the parent has touched in pages of 4 KiB), 'page_free' (longer rest of the exit
 -- for each such MiB), 'cow_fault' (one copy-on-write fault in the parent while the child lives), 'reuse_fault' (one after its end).
--- Besides: 'recorded_call' (how much longer a system call takes while there is a recording) and 'cpuid' (one CPUID instruction,
--- of which the start of every program has some dozens; x86 only), and 'failed_open' (one open of a file that does not exist).
+-- Besides: 'recorded_call' (how much longer a system call takes while there is a recording) and 'cpuid' (one CPUID instruction),
+-- 'identify' (all CPUID instructions at the start of a program, counted in one; both x86 only), and 'failed_open' (one open of a file that does not exist).
 CREATE TABLE calibration (
     what    TEXT PRIMARY KEY,
     ns      REAL NOT NULL,

@@ -181,6 +181,26 @@ fn a_static_program_still_asks_the_cpu_what_it_is() {
 }
 
 #[test]
+fn the_less_is_known_of_identifying_the_cpu_the_wider_the_interval() {
+    let (recorded, launches) = dirnames(20);
+    let row = |what, ns: f64| Calibration {
+        what,
+        ns,
+        low_ns: Some(0.98 * ns),
+        high_ns: Some(1.02 * ns),
+    };
+    let margin = |rows: &[Calibration]| {
+        let mut recording = recorded.0.clone();
+        recording.calibration = rows.to_vec();
+        let constants = Constants::of(&recording, &Forest::new(&recording));
+        predict(&recorded, &constants, &[(Change::Static, &launches)]).saving_margin.0
+    };
+    let [one, all] = [row(Constant::Cpuid, 4_000.0), row(Constant::Identify, 160_000.0)];
+    let (counted, timed, unknown) = (margin(&[one, all]), margin(&[one]), margin(&[]));
+    assert!(counted < timed / 2 && counted < unknown / 2, "{counted}, {timed}, {unknown}");
+}
+
+#[test]
 fn a_failed_lookup_costs_what_was_measured() {
     let mut serial = Serial::new();
     let launch = serial.launch(&Spans::USUAL, DIRNAME);

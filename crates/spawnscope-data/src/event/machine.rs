@@ -30,6 +30,8 @@ pub enum Constant {
     ReuseFault,
     /// One CPUID instruction. Under a hypervisor, the hypervisor emulates it.
     Cpuid,
+    /// All CPUID instructions of a program's start, as many as the machine's C library executes on its processor.
+    Identify,
     /// One open of a file that does not exist, in a directory that the kernel has cached.
     FailedOpen,
     /// The increase of a system call's duration during a recording.
@@ -38,7 +40,7 @@ pub enum Constant {
 
 impl Constant {
     /// Every constant.
-    pub const ALL: [Constant; 12] = [
+    pub const ALL: [Constant; 13] = [
         Constant::ForkCreate,
         Constant::ForkExit,
         Constant::ColdForkExit,
@@ -49,6 +51,7 @@ impl Constant {
         Constant::CowFault,
         Constant::ReuseFault,
         Constant::Cpuid,
+        Constant::Identify,
         Constant::FailedOpen,
         Constant::RecordedCall,
     ];
@@ -68,6 +71,7 @@ impl Constant {
             Constant::ReuseFault => "reuse_fault",
             Constant::RecordedCall => "recorded_call",
             Constant::Cpuid => "cpuid",
+            Constant::Identify => "identify",
             Constant::FailedOpen => "failed_open",
         }
     }
