@@ -192,12 +192,17 @@ fn the_less_is_known_of_identifying_the_cpu_the_wider_the_interval() {
     let margin = |rows: &[Calibration]| {
         let mut recording = recorded.0.clone();
         recording.calibration = rows.to_vec();
-        let constants = Constants::of(&recording, &Forest::new(&recording));
-        predict(&recorded, &constants, &[(Change::Static, &launches)]).saving_margin.0
+        let constants = Constants::of(&recording, &Forest::grow(&recording));
+        predict(&recorded, &constants, &[(Change::Static, &launches)])
+            .saving_margin
+            .0
     };
     let [one, all] = [row(Constant::Cpuid, 4_000.0), row(Constant::Identify, 160_000.0)];
     let (counted, timed, unknown) = (margin(&[one, all]), margin(&[one]), margin(&[]));
-    assert!(counted < timed / 2 && counted < unknown / 2, "{counted}, {timed}, {unknown}");
+    assert!(
+        counted < timed / 2 && counted < unknown / 2,
+        "{counted}, {timed}, {unknown}"
+    );
 }
 
 #[test]

@@ -24,7 +24,9 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         return;
     };
     let Some(all) = examination.measured.constant(Constant::Identify) else {
-        findings.not_examined("the instructions at the start of a program could not be counted: that needs ptrace and /bin/true");
+        findings.not_examined(
+            "the instructions at the start of a program could not be counted: that needs ptrace and /bin/true",
+        );
         return;
     };
     let (count, all) = ((all / one).round(), Nanos(all as u64));

@@ -43,7 +43,10 @@ fn how_many_cpuid_instructions_a_start_has_is_not_assumed() {
     let mut more = cpuid(5_000.0);
     more.constants.retain(|constant| constant.what != Constant::Identify);
     let unknown = diagnose("cpuid", &machine, &more);
-    assert!(unknown.findings.is_empty() && unknown.not_examined.len() == 1, "{unknown:?}");
+    assert!(
+        unknown.findings.is_empty() && unknown.not_examined.len() == 1,
+        "{unknown:?}"
+    );
     more.constants.push(Calibration {
         what: Constant::Identify,
         ns: 68.0 * 5_000.0,

@@ -69,7 +69,11 @@ impl Registers {
         };
         // SAFETY: the request reads `iov_len` bytes from the registers.
         let result = unsafe { libc::ptrace(libc::PTRACE_SETREGSET, thread.0, NT_PRSTATUS, &raw mut place) };
-        if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+        if result == 0 {
+            Ok(())
+        } else {
+            Err(io::Error::last_os_error())
+        }
     }
 }
 
