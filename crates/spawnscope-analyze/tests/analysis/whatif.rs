@@ -388,6 +388,51 @@ fn faults_after_a_fork_go_with_it_but_for_those_that_made_the_parent_grow() {
 }
 
 #[test]
+fn faults_after_the_last_fork_belong_to_it_up_to_what_it_shared() {
+    let removed = |faults: u32, grown: Option<u64>| {
+        let mut serial = Serial::new();
+        let launch = serial.launch(&Spans::USUAL, DIRNAME);
+        serial.builder.row(launch).parent_rss_bytes = Some(100 * 4096);
+        let row = serial.builder.row(crate::builder::ROOT);
+        row.exit_faults = Some(faults);
+        row.exit_rss_bytes = grown.map(|pages| (100 + pages) * 4096);
+        serial.builder.recording.calibration = vec![Calibration {
+            what: Constant::ReuseFault,
+            ns: 200.0,
+            low_ns: None,
+            high_ns: None,
+        }];
+        saved(&serial.finish(), &[(Change::Remove, &[launch])]) - LAUNCH
+    };
+    assert_eq!(removed(60, Some(0)), 12_000);
+    assert_eq!(removed(60, Some(10)), 10_000, "new pages are the parent's own");
+    assert_eq!(removed(5_000, None), 20_000, "no more than the pages that were shared");
+}
+
+#[test]
+fn the_overhead_of_recording_launches_is_no_part_of_predictions() {
+    let mut serial = Serial::new();
+    let launches: Vec<LaunchId> = (0..3).map(|_| serial.launch(&Spans::USUAL, DIRNAME)).collect();
+    let constant = |what, ns| Calibration {
+        what,
+        ns,
+        low_ns: None,
+        high_ns: None,
+    };
+    serial.builder.recording.calibration = vec![
+        constant(Constant::RecordedLaunch, 10_000.0),
+        constant(Constant::RecordedExec, 15_000.0),
+    ];
+    let recorded = serial.finish();
+    let unchanged = predict(&recorded, &none(), &[]);
+    let overhead = unchanged.wall.since(unchanged.unrecorded).0;
+    assert!(overhead.abs_diff(3 * 25_000) < 100, "{overhead}");
+    let removed = predict(&recorded, &none(), &[(Change::Remove, &launches[..1])]);
+    let [saving, ..] = removed.saving();
+    assert!(saving.0.abs_diff(LAUNCH - 25_000) < 100, "{saving:?}");
+}
+
+#[test]
 fn descriptors_can_be_closed_in_one_call() {
     let mut serial = Serial::new();
     let launch = serial.launch(

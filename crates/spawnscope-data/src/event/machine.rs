@@ -36,11 +36,15 @@ pub enum Constant {
     FailedOpen,
     /// The increase of a system call's duration during a recording.
     RecordedCall,
+    /// The increase of a launch without exec during a recording, from creation to reaping, with its switches.
+    RecordedLaunch,
+    /// What an exec adds to that.
+    RecordedExec,
 }
 
 impl Constant {
     /// Every constant.
-    pub const ALL: [Constant; 13] = [
+    pub const ALL: [Constant; 15] = [
         Constant::ForkCreate,
         Constant::ForkExit,
         Constant::ColdForkExit,
@@ -54,6 +58,8 @@ impl Constant {
         Constant::Identify,
         Constant::FailedOpen,
         Constant::RecordedCall,
+        Constant::RecordedLaunch,
+        Constant::RecordedExec,
     ];
 
     /// The constant's name in a recording.
@@ -70,6 +76,8 @@ impl Constant {
             Constant::CowFault => "cow_fault",
             Constant::ReuseFault => "reuse_fault",
             Constant::RecordedCall => "recorded_call",
+            Constant::RecordedLaunch => "recorded_launch",
+            Constant::RecordedExec => "recorded_exec",
             Constant::Cpuid => "cpuid",
             Constant::Identify => "identify",
             Constant::FailedOpen => "failed_open",

@@ -3,6 +3,7 @@
 //! memory and threads of its own. Measuring can fail or be too slow; the constants are then unknown.
 
 mod calls;
+mod launches;
 mod rounds;
 mod shared_results;
 
