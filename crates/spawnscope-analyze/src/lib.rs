@@ -58,6 +58,7 @@ mod join;
 mod known;
 mod open_waits;
 mod patterns;
+mod polling;
 
 pub use causes::Causes;
 pub use critical_path::{CriticalPath, critical_path};

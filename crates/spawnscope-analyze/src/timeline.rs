@@ -37,6 +37,8 @@ pub struct Timelines {
     is_alive: Vec<bool>,
     /// For open waits: the thread that each waiting thread waits for.
     awaited: HashMap<ThreadIndex, ThreadIndex>,
+    /// Uncertainty of waits for rounds of polling threads (`polling`).
+    pub(crate) waits_for_polling: Nanos,
 }
 
 /// Maps thread numbers of the recording to indices.
@@ -113,6 +115,7 @@ impl Timelines {
             indices,
             is_alive,
             awaited: HashMap::new(),
+            waits_for_polling: Nanos(0),
         }
     }
 

@@ -122,6 +122,7 @@ impl WhatIf<'_, '_> {
         let constants = (uncertain / savings.iter().flatten().sum::<f64>().max(1.0)).min(1.0);
         let spread = constants.hypot(adjustments.cpus.map_or(0.0, |_| SPREAD_OF_CPUS));
         let margins = interval::margins(predicted, wall - predicted, &savings, spread, error);
+        let margins = margins.with_rounds(wall - predicted, self.timelines.waits_for_polling);
         Prediction {
             wall: self.replay.measured,
             unrecorded: Nanos(wall.round() as u64),

@@ -26,6 +26,7 @@ mod last_commands;
 mod open_ends;
 mod path_search;
 mod phases;
+mod polling;
 mod recordings;
 mod replay;
 mod serial;
