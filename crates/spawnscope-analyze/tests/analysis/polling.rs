@@ -124,7 +124,7 @@ fn rounds_that_are_met_by_chance_make_a_prediction_uncertain() {
 }
 
 #[test]
-fn a_round_that_passes_on_the_work_of_another_thread_stays_a_cause() {
+fn a_round_may_pass_on_what_another_thread_did() {
     let (recording, mut slices, _) = recorded(Round::After);
     let waits: Vec<SliceRow> = slices
         .iter()
@@ -136,8 +136,41 @@ fn a_round_that_passes_on_the_work_of_another_thread_stays_a_cause() {
     slices.push(ended(WORKING, first.off.0 + 50_000, first.off.0 + 90_000));
     let forest = Forest::grow(&recording);
     let timelines = timelines(&forest, &slices);
-    let stored = |wait: SliceRow| timelines.slices(0).iter().find(|slice| slice.off == wait.off).unwrap();
-    let polling = timelines.thread(TaskId(POLLING));
-    assert_eq!(timelines.cause(0, &stored(first)), polling);
+    let stored = |wait: SliceRow| {
+        let mut all = timelines.slices(0).iter();
+        all.find(|slice| slice.off == wait.off).unwrap()
+    };
+    let working = timelines.thread(TaskId(WORKING));
+    assert_eq!(timelines.cause(0, &stored(first)), working);
+    assert_eq!(stored(first).wake_span, Some(Nanos(90_000)));
     assert_eq!(timelines.cause(0, &stored(second)), None);
+}
+
+#[test]
+fn a_wait_that_times_out_and_is_repeated_is_one_wait() {
+    // The shell launches in its first thread; another thread waits for it, in calls of 100 us that time out. It then ends the process.
+    let mut serial = Serial::new();
+    let launches: Vec<LaunchId> = (0..LAUNCHES).map(|_| serial.launch(&Spans::USUAL, DIRNAME)).collect();
+    let set = serial.now();
+    serial.slices.push(created(POLLING, 0, 0));
+    let mut on = 0;
+    while on + 200_000 < set {
+        serial
+            .slices
+            .push(slice(POLLING, on, on + 1_000, [99_000, 0], FUTEX, None));
+        on += 100_000;
+    }
+    let off = on + 1_000;
+    let by_shell = Some(WakerRow::Task(TaskId(1)));
+    serial
+        .slices
+        .push(slice(POLLING, on, off, [set - off, 0], FUTEX, by_shell));
+    let (recording, mut slices) = serial.finish();
+    let wall = recording.info.wall.unwrap().0;
+    slices.push(ended(POLLING, set, wall + 1));
+    let (prediction, critical) = without_launches(&(recording, slices, launches));
+    let [saved, ..] = prediction.saving();
+    let all = LAUNCHES as u64 * LAUNCH;
+    assert!(saved.0.abs_diff(all) < all / 20, "{} of {all}", saved.0);
+    assert!(critical.abs_diff(all) < all / 20, "{critical} of {all}");
 }
