@@ -36,5 +36,6 @@ mod waits;
 mod wakers;
 mod whatif;
 mod whatif_batch;
+mod whatif_constants;
 mod whatif_work;
 mod windows;
