@@ -75,6 +75,11 @@ pub struct Parameters {
     pub exec: f64,
 }
 
+/// Returns the overhead of a launch or exec, and zero, for unknown, if its measurement was disturbed.
+fn plausible(cost: f64) -> f64 {
+    if cost <= MAX_LAUNCH_COST { cost } else { 0.0 }
+}
+
 impl Parameters {
     /// Returns the parameters for a recording. `None` for one that has not ended.
     #[must_use]
@@ -86,8 +91,8 @@ impl Parameters {
             wall: recording.info.wall?,
             fault: nanos(Constant::ReuseFault),
             call: nanos(Constant::RecordedCall),
-            launch: nanos(Constant::RecordedLaunch).min(MAX_LAUNCH_COST),
-            exec: nanos(Constant::RecordedExec).min(MAX_LAUNCH_COST),
+            launch: plausible(nanos(Constant::RecordedLaunch)),
+            exec: plausible(nanos(Constant::RecordedExec)),
         })
     }
 }

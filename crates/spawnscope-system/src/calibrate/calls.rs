@@ -48,15 +48,15 @@ impl Unrecorded {
     }
 }
 
-/// Returns the increase of a launch, and what an exec adds to it. Launches are only disturbed to take longer, by anything else that runs, so
-/// the lower quartiles are compared. A launch with an exec is longer by both.
+/// How many of the launches of a kind are compared: the fastest.
+const FASTEST: usize = 5;
+
+/// Returns the increase of a launch, and what an exec adds to it. Other programs only make launches longer, and on a busy machine most of them,
+/// so the fastest are compared. A launch with an exec is longer by both.
 fn compare_launches(before: &LaunchTimes, now: LaunchTimes) -> impl Iterator<Item = Calibration> + use<> {
-    let increase = |before: &[f64], mut now: Vec<f64>, besides: f64| {
-        let base = lower_quartile(before.to_vec())? + besides;
-        now.sort_by(f64::total_cmp);
-        // Beyond the median, the times are those of disturbed launches.
-        now.truncate(now.len() / 2 + 1);
-        Some(now.into_iter().map(|nanos| nanos - base).collect::<Vec<_>>())
+    let increase = |before: &[f64], now: Vec<f64>, besides: f64| {
+        let base = fastest(before.to_vec()).get(FASTEST / 2)? + besides;
+        Some(fastest(now).into_iter().map(|nanos| nanos - base).collect::<Vec<_>>())
     };
     let launch = increase(&before.plain, now.plain, 0.0).and_then(|by| constant_of(Constant::RecordedLaunch, by));
     let of_launch = launch.map_or(0.0, |launch| launch.ns);
@@ -65,9 +65,10 @@ fn compare_launches(before: &LaunchTimes, now: LaunchTimes) -> impl Iterator<Ite
     launch.into_iter().chain(exec)
 }
 
-fn lower_quartile(mut values: Vec<f64>) -> Option<f64> {
-    values.sort_by(f64::total_cmp);
-    values.get(values.len() / 4).copied()
+fn fastest(mut times: Vec<f64>) -> Vec<f64> {
+    times.sort_by(f64::total_cmp);
+    times.truncate(FASTEST);
+    times
 }
 
 /// Nanoseconds per call, for each round.
@@ -91,7 +92,7 @@ mod tests {
     fn disturbed_launches_do_not_count_and_an_exec_costs_what_it_adds() {
         let around = |time: f64| {
             (0..15)
-                .map(|n| time + f64::from(n % 5) + if n > 10 { 1e6 } else { 0.0 })
+                .map(|n| time + f64::from(n % 5) + if n > 7 { 1e6 } else { 0.0 })
                 .collect()
         };
         let times = |plain, executing| LaunchTimes {

@@ -14,8 +14,8 @@ use crate::launch_timing::timing::LaunchTimer;
 use crate::process::reap;
 use crate::tiny;
 
-/// Launches of each kind: 3 ms in all.
-pub(super) const ROUNDS: usize = 15;
+/// Launches of each kind: 4 ms in all.
+pub(super) const ROUNDS: usize = 25;
 
 /// What the launches need.
 pub(super) struct Launcher {
