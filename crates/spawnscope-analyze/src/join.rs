@@ -70,6 +70,8 @@ impl<'a> Joiner<'a> {
             execs,
             cpu: row.cpu.into(),
             parent_faults: row.parent_faults.into(),
+            exit_faults: row.exit_faults.into(),
+            exit_rss_bytes: row.exit_rss_bytes.into(),
             start_up: start_up(row, exec_rows).into(),
             setup_closes: row.setup_closes,
             setup_close_span: row.setup_close_span.into(),

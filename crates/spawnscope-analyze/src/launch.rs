@@ -46,6 +46,10 @@ pub struct Launch<'a> {
     pub setup_closes: Option<u32>,
     /// Page faults of its parent since the parent launched or reaped before.
     pub parent_faults: Known<u32>,
+    /// Page faults of its first thread between its last launch or reaping and its exit.
+    pub exit_faults: Known<u32>,
+    /// Its resident set then.
+    pub exit_rss_bytes: Known<u64>,
     /// Time in those calls, and between two consecutive ones without another system call.
     pub setup_close_span: Known,
     /// Call chain in the script of its parent.

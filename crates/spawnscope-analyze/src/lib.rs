@@ -61,6 +61,7 @@ mod join;
 mod known;
 mod open_waits;
 mod patterns;
+mod polling;
 mod unknown_waits;
 
 pub use causes::Causes;

@@ -3,6 +3,7 @@
 use crate::child_waits::{self, Reaps};
 use crate::launch::{Known, Launch};
 use crate::open_waits::OpenWaits;
+use crate::polling;
 use crate::slices::Slices;
 use crate::timeline::{Tasks, Thread, ThreadIndex, Timelines};
 use crate::tree::Forest;
@@ -77,6 +78,7 @@ impl SliceCollection {
     pub fn finish(self) -> Timelines {
         let mut timelines = Timelines::new(self.threads, self.tasks, self.slices, self.is_alive);
         child_waits::mark(&mut timelines, &self.reaps);
+        timelines.waits_for_polling = polling::mark(&mut timelines);
         let awaited = self.open_waits.awaited(&timelines);
         timelines.with_awaited(awaited)
     }

@@ -40,6 +40,8 @@ pub struct Timelines {
     awaited: HashMap<ThreadIndex, ThreadIndex>,
     /// For a recording without wakers: the waits whose cause is not certain.
     unknown: Option<UnknownWaits>,
+    /// Uncertainty of waits for rounds of polling threads (`polling`).
+    pub(crate) waits_for_polling: Nanos,
 }
 
 /// Maps thread numbers of the recording to indices.
@@ -117,6 +119,7 @@ impl Timelines {
             is_alive,
             awaited: HashMap::new(),
             unknown: None,
+            waits_for_polling: Nanos(0),
         }
     }
 

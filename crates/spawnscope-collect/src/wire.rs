@@ -258,8 +258,13 @@ pub struct WireExited {
     pub cpu: u64,
     /// CPU time when its program began its work; 0: not seen.
     pub work_cpu: u64,
+    /// Resident pages of its process; 0 where the kernel has freed its memory already.
+    pub rss_pages: u64,
     pub wait_status: i32,
     pub last_thread: u32,
+    /// Its minor faults since its last launch or reaping; NOT_COUNTED without one.
+    pub faults: u32,
+    pub reserved: u32,
 }
 
 /// A thread left the CPU for the last time; it had got it at `on`. `cpu` ends at `zombie`, if that is known.

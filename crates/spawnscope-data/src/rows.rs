@@ -186,6 +186,10 @@ table! {
         since 9 {
             work_cpu: Option<Nanos> as work_cpu_ns,
         }
+        since 10 {
+            exit_faults: Option<u32>,
+            exit_rss_bytes: Option<u64>,
+        }
     }
 }
 

@@ -142,6 +142,8 @@ pub(super) fn exited(at: u64, launch: LaunchId) -> Event {
         wait_status: Some(0),
         cpu: Some(Nanos(90)),
         work_cpu: None,
+        faults: Some(7),
+        rss_bytes: Some(8_192),
     });
     event(at, launch, kind)
 }

@@ -44,8 +44,9 @@ CREATE TABLE missing (
 -- 'fork_create', 'fork_exit' (fork + _exit + wait), 'cold_fork_exit' (the same after a pause of 3 ms), 'vfork_create', 'vfork_exit' (with CLONE_VM and CLONE_VFORK),
 -- 'page_copy' (longer create for each MiB that the parent has touched in pages of 4 KiB), 'page_free' (longer rest of the exit
 -- for each such MiB), 'cow_fault' (one copy-on-write fault in the parent while the child lives), 'reuse_fault' (one after its end).
--- Besides: 'recorded_call' (how much longer a system call takes while there is a recording) and 'cpuid' (one CPUID instruction,
--- of which the start of every program has some dozens; x86 only), and 'failed_open' (one open of a file that does not exist).
+-- Besides: 'recorded_call' (how much longer a system call takes while there is a recording), 'recorded_launch' (the same of a launch without
+-- exec, up to its reaping), 'recorded_exec' (what an exec adds to that), 'cpuid' (one CPUID instruction),
+-- 'identify' (all CPUID instructions at the start of a program, counted in one; both x86 only), and 'failed_open' (one open of a file that does not exist).
 CREATE TABLE calibration (
     what    TEXT PRIMARY KEY,
     ns      REAL NOT NULL,
@@ -94,9 +95,11 @@ CREATE TABLE launch (
     parent_faults      INTEGER,             -- page faults of the parent's thread, without input, since its last launch or reaping
     script_stack       INTEGER,             -- stack.id: where in a script the parent asked for it
     native_stack       INTEGER,             -- stack.id: where in its machine code
-    work_cpu_ns        INTEGER              -- CPU of its first thread when, after its last exec, it first named one of its first eight arguments
+    work_cpu_ns        INTEGER,             -- CPU of its first thread when, after its last exec, it first named one of its first eight arguments
                                             -- as a file, or read standard input; if it opened libraries or modules of the system later: when
                                             -- it opened the last of them, or then first named an argument again; NULL: unknown, or never
+    exit_faults        INTEGER,             -- page faults of its first thread, without input, since its last launch or reaping; NULL: unknown, or never
+    exit_rss_bytes     INTEGER              -- resident set when its first thread began to exit; NULL: unknown, or freed already
 );
 
 -- One row a successful execve, in the order they happened (rowid).

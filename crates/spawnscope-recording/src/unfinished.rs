@@ -153,6 +153,8 @@ impl Unfinished {
         }
         if task.0 == self.row.id.0 {
             self.row.work_cpu = exited.work_cpu;
+            self.row.exit_faults = exited.faults;
+            self.row.exit_rss_bytes = exited.rss_bytes;
         }
         let thread = self.threads.remove(&task)?;
         Some(ThreadRow {

@@ -6,19 +6,34 @@ use spawnscope_data::event::Pid;
 #[must_use]
 pub fn read(process: Pid, address: u64, length: usize) -> Vec<u8> {
     let mut bytes = Vec::<u8>::with_capacity(length);
+    // SAFETY: `bytes` has room for `length` bytes, of which the call writes as many as it returns.
+    unsafe {
+        let read = read_to(process, address, bytes.as_mut_ptr(), length);
+        bytes.set_len(read);
+    }
+    bytes
+}
+
+/// Fills `bytes` from `address`, and returns how many were read, as `read`. Does not allocate.
+pub(crate) fn read_into(process: Pid, address: u64, bytes: &mut [u8]) -> usize {
+    // SAFETY: `bytes` has room for its length.
+    unsafe { read_to(process, address, bytes.as_mut_ptr(), bytes.len()) }
+}
+
+/// # Safety
+/// There must be room for `length` bytes at `to`.
+unsafe fn read_to(process: Pid, address: u64, to: *mut u8, length: usize) -> usize {
     let local = libc::iovec {
-        iov_base: bytes.as_mut_ptr().cast(),
+        iov_base: to.cast(),
         iov_len: length,
     };
     let remote = libc::iovec {
         iov_base: address as *mut libc::c_void,
         iov_len: length,
     };
-    // SAFETY: the call writes at most `length` bytes to `bytes`, which has room for them. It accesses `remote` in the other process.
+    // SAFETY: the call writes at most `length` bytes to `to`. It accesses `remote` in the other process.
     let read = unsafe { libc::process_vm_readv(process.0, &raw const local, 1, &raw const remote, 1, 0) };
-    // SAFETY: the kernel has written that many bytes.
-    unsafe { bytes.set_len(usize::try_from(read).unwrap_or(0)) };
-    bytes
+    usize::try_from(read).unwrap_or(0)
 }
 
 /// The string at `address` up to its NUL, if it has one within `most` bytes.

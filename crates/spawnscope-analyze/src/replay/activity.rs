@@ -1,6 +1,7 @@
 //! Activities: the launch and phase that the work of a thread belongs to. The work of a parent inside the call that creates a child belongs
 //! to `create` of that child, and its work while it only supervises its single child belongs to that child, too.
 
+use crate::launch::Launch;
 use crate::phases::Phase;
 use crate::timeline::{ThreadIndex, Timelines};
 use crate::tree::Forest;
@@ -196,16 +197,21 @@ fn makings(
             push(ended, reaped, child, Stage::new(Phase::Reap, 0));
             done = reaped;
         }
-        if let Some(next) = children.get(position + 1) {
-            let tidied = forest.launches[*next]
-                .instants
-                .parent_tidied
-                .get()
-                .map_or(done, |at| at.max(done));
-            push(done, tidied, child, Stage(SUPERVISE));
-            let faults = faults_between(forest, child, *next) * fault;
-            push(tidied, Nanos(tidied.0 + faults as u64), child, Stage(FAULTS));
-        }
+        let Some(next) = children.get(position + 1) else {
+            if thread == launch {
+                let faults = faults_until_exit(forest, child, launch as usize) * fault;
+                push(done, Nanos(done.0 + faults as u64), child, Stage(FAULTS));
+            }
+            continue;
+        };
+        let tidied = forest.launches[*next]
+            .instants
+            .parent_tidied
+            .get()
+            .map_or(done, |at| at.max(done));
+        push(done, tidied, child, Stage(SUPERVISE));
+        let faults = faults_between(forest, child, *next) * fault;
+        push(tidied, Nanos(tidied.0 + faults as u64), child, Stage(FAULTS));
     }
     made
 }
@@ -214,12 +220,31 @@ fn makings(
 /// memory. Zero after vfork, which shares nothing.
 fn faults_between(forest: &Forest<'_>, child: usize, next: usize) -> f64 {
     let (child, next) = (&forest.launches[child], &forest.launches[next]);
-    if matches!(child.mechanism, Some(Mechanism::Vfork | Mechanism::PosixSpawn) | None) {
+    if !shared_pages(child) {
         return 0.0;
     }
     let grown = next.parent_rss_bytes.get().zip(child.parent_rss_bytes.get());
     let new_pages = grown.map_or(0, |(next, then)| next.saturating_sub(then) / PAGE);
     f64::from(next.parent_faults.get().unwrap_or_default()) - new_pages as f64
+}
+
+/// Returns the same for the faults after the last launch, up to the parent's exit. Without its resident set then, which some kernels free
+/// before, it is not known to have grown, but it cannot have had more such faults than it shared pages.
+fn faults_until_exit(forest: &Forest<'_>, child: usize, parent: usize) -> f64 {
+    let (child, parent) = (&forest.launches[child], &forest.launches[parent]);
+    let (Some(faults), Some(shared)) = (parent.exit_faults.get(), child.parent_rss_bytes.get()) else {
+        return 0.0;
+    };
+    if !shared_pages(child) {
+        return 0.0;
+    }
+    let grown = parent.exit_rss_bytes.get().unwrap_or_default().saturating_sub(shared);
+    u64::from(faults).saturating_sub(grown / PAGE).min(shared / PAGE) as f64
+}
+
+/// Whether a launch copied the memory of its parent.
+fn shared_pages(child: &Launch<'_>) -> bool {
+    !matches!(child.mechanism, Some(Mechanism::Vfork | Mechanism::PosixSpawn) | None)
 }
 
 /// Whether a launch does not overlap another launch by its parent.

@@ -5,6 +5,7 @@ pub mod activity;
 mod contention;
 mod delayed;
 mod history;
+mod launch_cost;
 pub mod program;
 mod reaps;
 pub mod simulate;
@@ -25,6 +26,9 @@ use spawnscope_data::rows::Recording;
 
 /// Largest replay error, as a share of the wall. Beyond it, more is missing from the recording than it contains.
 const MAX_ERROR: f64 = 0.5;
+
+/// Largest overhead of recording per launch or exec. A measurement above was disturbed: they are 5 to 30 us.
+const MAX_LAUNCH_COST: f64 = 60_000.0;
 
 /// Whether causes and predictions may rely on a replay with this error.
 #[must_use]
@@ -65,6 +69,15 @@ pub struct Parameters {
     pub fault: f64,
     /// Overhead of recording per system call, in nanoseconds. 0 where unknown.
     pub call: f64,
+    /// The same per launch.
+    pub launch: f64,
+    /// The same per exec.
+    pub exec: f64,
+}
+
+/// Returns the overhead of a launch or exec, and zero, for unknown, if its measurement was disturbed.
+fn plausible(cost: f64) -> f64 {
+    if cost <= MAX_LAUNCH_COST { cost } else { 0.0 }
 }
 
 impl Parameters {
@@ -78,6 +91,8 @@ impl Parameters {
             wall: recording.info.wall?,
             fault: nanos(Constant::ReuseFault),
             call: nanos(Constant::RecordedCall),
+            launch: plausible(nanos(Constant::RecordedLaunch)),
+            exec: plausible(nanos(Constant::RecordedExec)),
         })
     }
 }
@@ -95,7 +110,7 @@ impl Replay {
         let window = (start, Nanos(start.0 + parameters.wall.0));
         let programs = write::write(forest, timelines, parameters, root, window);
         let machine = Machine::with_cpus(parameters.cpus);
-        let is_free = parameters.call == 0.0;
+        let is_free = [parameters.call, parameters.launch, parameters.exec] == [0.0; 3];
         let (unrecorded, unchanged) = parallel::both(
             || (!is_free).then(|| simulate(&programs, &machine.unrecorded())),
             || simulate(&programs, &machine),

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use super::Parameters;
 use super::activity::{Activities, Activity, ActivityKind};
 use super::contention::{Contention, runnable};
+use super::launch_cost::LaunchCost;
 use super::program::Programs;
 use super::reaps::{self, Reap};
 use super::steps::{Step, Steps, Token};
@@ -112,6 +113,7 @@ pub(super) fn write(
                 contention: &contention,
                 call: parameters.call,
                 cost: 0.0,
+                launching: LaunchCost::new(forest, parameters),
                 outlives: timelines.outlives(thread),
                 activities: Activities::new(forest, timelines, thread, parameters.fault),
             };
@@ -226,6 +228,7 @@ struct Writer<'w> {
     call: f64,
     /// Overhead of recording as a share of the current stretch on the CPU.
     cost: f64,
+    launching: LaunchCost<'w>,
     /// Whether the process was alive at the end of the recording.
     outlives: bool,
     activities: Activities,
@@ -282,7 +285,8 @@ impl Writer<'_> {
             return;
         }
         for (span, activity) in self.activities.between(from, to) {
-            let cost = if makes_many_calls(activity) { self.cost } else { 0.0 };
+            let calls = if makes_many_calls(activity) { self.cost } else { 0.0 };
+            let cost = (calls + self.launching.share(activity)).min(MAX_COST);
             let recording = Nanos((span.0 as f64 * cost) as u64);
             self.steps.push(Step::Run(span.since(recording), activity));
             if recording.0 > 0 {

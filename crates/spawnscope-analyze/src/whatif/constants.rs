@@ -24,6 +24,8 @@ pub struct Constants {
     pub exec: Option<f64>,
     /// Time that the C library takes at program start to identify the CPU.
     pub identify: Option<f64>,
+    /// Standard deviation of `identify`, as a share of it. It is also that of what is left of a loader where `identify` is unknown.
+    pub identify_spread: f64,
     /// One failed lookup of the loader, with the overhead of recording it.
     pub failed_look: Option<f64>,
     /// Cache contents that must be fetched again after a pause. Zero where unknown.
@@ -34,8 +36,13 @@ pub struct Constants {
     pub free_spread: f64,
 }
 
-/// CPUID instructions at the start of a program with glibc 2.36, static or not. Counted by single-stepping on an AMD EPYC.
-const IDENTIFICATIONS: f64 = 43.0;
+/// CPUID instructions at the start of a program, where they were not counted: between none and twice this number. Machines differ: 43 were
+/// counted on an AMD EPYC, 68 on an Intel processor, both with glibc 2.36.
+const PLAUSIBLE_IDENTIFICATIONS: f64 = 50.0;
+/// The interval from none to twice a value holds 95 % of a normal distribution with this deviation, as a share of the value.
+const NONE_TO_TWICE: f64 = 0.5;
+/// Variation between programs of one machine: a static program has a C library of its own.
+const IDENTIFY_SPREAD: f64 = 0.1;
 
 /// Spread of constants without a measured spread.
 const UNMEASURED_SPREAD: f64 = 0.2;
@@ -60,6 +67,7 @@ impl Constants {
         let measured = |what: Constant| recording.calibration.iter().find(|row| row.what == what);
         let nanos = |what: Constant| measured(what).map(|row| row.ns);
         let observed = Constants::observed(forest);
+        let (identify, identify_spread) = identification(measured);
         let ratio = nanos(Constant::PageFree).zip(nanos(Constant::PageCopy));
         Constants {
             fork_create: at_most(nanos(Constant::ForkCreate).or(observed.fork_create), MAX_FORK_CREATE),
@@ -70,7 +78,8 @@ impl Constants {
                 .zip(nanos(Constant::ColdForkExit))
                 .map(|(warm, cold)| Refill::measured(warm, cold, CALIBRATION_PAUSE))
                 .unwrap_or_default(),
-            identify: nanos(Constant::Cpuid).map(|cpuid| IDENTIFICATIONS * cpuid),
+            identify,
+            identify_spread,
             failed_look: nanos(Constant::FailedOpen)
                 .map(|open| open + nanos(Constant::RecordedCall).unwrap_or_default()),
             free_per_copy: ratio
@@ -101,11 +110,22 @@ impl Constants {
             page_free: None,
             exec: exec_of_small(forest),
             identify: None,
+            identify_spread: NONE_TO_TWICE,
             failed_look: None,
             refill: Refill::default(),
             spread: UNMEASURED_SPREAD,
             free_spread: UNMEASURED_SPREAD,
         }
+    }
+}
+
+/// Returns how long a program identifies the processor at its start, and the relative deviation. Only known with the count of instructions;
+/// otherwise it is somewhere in the plausible range.
+fn identification<'r>(measured: impl Fn(Constant) -> Option<&'r Calibration>) -> (Option<f64>, f64) {
+    match (measured(Constant::Identify), measured(Constant::Cpuid)) {
+        (Some(all), _) => (Some(all.ns), IDENTIFY_SPREAD.hypot(spread_of(all))),
+        (None, Some(one)) => (Some(PLAUSIBLE_IDENTIFICATIONS * one.ns), NONE_TO_TWICE),
+        (None, None) => (None, NONE_TO_TWICE),
     }
 }
 

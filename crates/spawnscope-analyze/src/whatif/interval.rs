@@ -1,6 +1,8 @@
 //! The confidence interval of a predicted wall. It combines the spread of the launches, the uncertainty of the machine constants, the model
 //! error and the replay error.
 
+use spawnscope_data::event::Nanos;
+
 /// 95 % of a normal distribution lies within this number of standard deviations.
 const DEVIATIONS: f64 = 1.96;
 /// Relative spread of the saving per launch, where too few launches exist to measure it.
@@ -21,6 +23,17 @@ pub(super) struct Margins {
     pub(super) saving: f64,
     /// Margin of the wall, which drifts between runs even without changes.
     pub(super) wall: f64,
+}
+
+impl Margins {
+    /// Adds the uncertainty of waits for polling threads, if anything changes.
+    pub(super) fn with_rounds(self, saved: f64, uncertain: Nanos) -> Margins {
+        let of_rounds = if saved.abs() < 1.0 { 0.0 } else { uncertain.0 as f64 };
+        Margins {
+            saving: self.saving.hypot(of_rounds),
+            wall: self.wall.hypot(of_rounds),
+        }
+    }
 }
 
 /// Computes the margins of a prediction. The standard error of the summed savings is the limit of a bootstrap over the changed launches of

@@ -23,6 +23,8 @@ fn replay(recording: &Recording, slices: &[SliceRow], wall: u64, cpus: u32) -> R
         wall: Nanos(wall),
         fault: 0.0,
         call: 0.0,
+        launch: 0.0,
+        exec: 0.0,
     };
     Replay::new(&forest, &collection.finish(), &parameters).expect("a command")
 }

@@ -21,7 +21,7 @@ pub(crate) fn none() -> Constants {
 }
 
 /// This many launches of dirname in a row.
-fn dirnames(count: usize) -> ((Recording, Vec<SliceRow>), Vec<LaunchId>) {
+pub(crate) fn dirnames(count: usize) -> ((Recording, Vec<SliceRow>), Vec<LaunchId>) {
     let mut serial = Serial::new();
     let launches = (0..count).map(|_| serial.launch(&Spans::USUAL, DIRNAME)).collect();
     (serial.finish(), launches)

@@ -52,7 +52,7 @@ pub(super) fn decode(bytes: &[u8], page_bytes: u64, chains: &mut Chains, events:
             EventKind::Executed(decode_executed(&executed, rest)?)
         }
         KIND_LOADED => EventKind::Loaded(loaded(&read(bytes)?.0)),
-        KIND_EXITED => EventKind::Exited(exited(&read(bytes)?.0)),
+        KIND_EXITED => EventKind::Exited(exited(&read(bytes)?.0, page_bytes)),
         KIND_GONE => {
             let gone: WireGone = read(bytes)?.0;
             events.push(event(&header, last_slice(&gone)));
@@ -236,7 +236,7 @@ fn loaded(loaded: &WireLoaded) -> Loaded {
     }
 }
 
-fn exited(exited: &WireExited) -> Exited {
+fn exited(exited: &WireExited, page_bytes: u64) -> Exited {
     Exited {
         first_run: seen(exited.first_run),
         exit_group_entered: seen(exited.exit_group_entered),
@@ -244,6 +244,8 @@ fn exited(exited: &WireExited) -> Exited {
         wait_status: Some(exited.wait_status),
         cpu: Some(Nanos(exited.cpu)),
         work_cpu: seen(exited.work_cpu),
+        faults: (exited.faults != NOT_COUNTED).then_some(exited.faults),
+        rss_bytes: (exited.rss_pages > 0).then_some(exited.rss_pages * page_bytes),
     }
 }
 

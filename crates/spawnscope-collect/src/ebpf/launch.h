@@ -169,6 +169,10 @@ static __always_inline void emit_exited(struct task_struct *p, struct WireTask *
 	exited->exit_group_entered = task->exit_group_entered;
 	exited->cpu = task->exit_group_entered ? task->exit_group_cpu : cpu_time(task, now);
 	exited->work_cpu = task->work_cpu;
+	struct mm_struct *mm = BPF_CORE_READ(p, mm);
+	exited->rss_pages = mm ? rss_pages(mm) : 0;
+	exited->faults = task->faults_then ? p->min_flt + 1 - task->faults_then : NOT_COUNTED;
+	exited->reserved = 0;
 	exited->wait_status = p->exit_code;
 	exited->last_thread = !!(task->flags & TASK_LAST_THREAD);
 	bpf_ringbuf_submit(exited, wakeup_flag());

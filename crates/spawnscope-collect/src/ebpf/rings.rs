@@ -9,7 +9,8 @@ use libbpf_rs::{Object, RingBuffer, RingBufferBuilder};
 use rustix::event::epoll;
 
 use super::decode::{self, Chains};
-use super::{failed, map, seeds, stacks};
+use super::seeds::OwnLaunches;
+use super::{failed, map, stacks};
 use crate::CollectError;
 use crate::stacks::Unwinder;
 use crate::wire::WireNewExecutable;
@@ -25,6 +26,8 @@ pub(super) struct Drained {
     /// Executables that have not been examined yet.
     pub executables: Vec<WireNewExecutable>,
     chains: Chains,
+    /// Whose records are dropped.
+    own: OwnLaunches,
     /// Records that could not be decoded. This is a bug, but it is reported.
     pub malformed: u64,
 }
@@ -88,7 +91,7 @@ fn read_events(drained: &Rc<RefCell<Drained>>) -> impl FnMut(&[u8]) -> i32 + use
     let drained = Rc::clone(drained);
     move |record| {
         let drained = &mut *drained.borrow_mut();
-        if seeds::is_of_recorder(record) {
+        if drained.own.contain(record) {
             return 0;
         }
         if let Some(executable) = decode::new_executable(record) {
@@ -103,7 +106,7 @@ fn read_events(drained: &Rc<RefCell<Drained>>) -> impl FnMut(&[u8]) -> i32 + use
 fn read_stacks(drained: &Rc<RefCell<Drained>>, unwinder: &Rc<RefCell<Unwinder>>) -> impl FnMut(&[u8]) -> i32 + use<> {
     let (drained, unwinder) = (Rc::clone(drained), Rc::clone(unwinder));
     move |record| {
-        if seeds::is_of_recorder(record) {
+        if drained.borrow_mut().own.contain(record) {
             return 0;
         }
         match stacks::decode(record) {

@@ -2,13 +2,14 @@
 //! cannot be mistaken for them; or, where that map is a hash, by a kernel iterator over all threads (`seeds.h`). The recorder's own
 //! entry is also here: ignored, or followed for a moment to measure the overhead.
 
+use std::collections::HashSet;
 use std::os::fd::AsRawFd;
 
 use libbpf_rs::{Map, MapCore, MapFlags, MapType, Object};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use super::{failed, last, map, parts, set};
-use crate::wire::{TASK_IGNORED, WireHeader, WireSeed, WireTask};
+use crate::wire::{KIND_LAUNCH, TASK_IGNORED, WireHeader, WireLaunch, WireSeed, WireTask};
 use crate::{CollectError, Follow, ROOT};
 use spawnscope_data::event::{Event, EventKind, Pid, TaskId};
 use spawnscope_system::clock::now;
@@ -62,9 +63,23 @@ pub(super) fn as_followed(object: &Object, follow: Follow, act: &mut dyn FnMut()
         .map_err(|error| failed("stop following the recorder", &error))
 }
 
-/// Whether a record is about the recorder.
-pub(super) fn is_of_recorder(record: &[u8]) -> bool {
-    WireHeader::read_from_prefix(record).is_ok_and(|(header, _)| header.launch == RECORDER)
+/// The launches of the recorder itself, which it makes to measure the overhead (`as_followed`).
+#[derive(Debug, Default)]
+pub(super) struct OwnLaunches(HashSet<u64>);
+
+impl OwnLaunches {
+    /// Whether a record is about the recorder or one of its launches. A launch is reported before anything else about it.
+    pub(super) fn contain(&mut self, record: &[u8]) -> bool {
+        let Ok((header, _)) = WireHeader::read_from_prefix(record) else {
+            return false;
+        };
+        if header.kind == KIND_LAUNCH
+            && WireLaunch::read_from_prefix(record).is_ok_and(|(launch, _)| launch.parent == RECORDER)
+        {
+            self.0.insert(header.launch);
+        }
+        header.launch == RECORDER || self.0.contains(&header.launch)
+    }
 }
 
 /// Whether the recorder is followed unless it is explicitly ignored.

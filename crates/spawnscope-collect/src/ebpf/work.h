@@ -34,14 +34,15 @@ static __always_inline bool is_an_argument(__u64 entry_stack, const char *user_p
 	return false;
 }
 
-/* Whether a program opens a library or module of the system: below /usr/lib, /usr/local, /lib, /lib64. */
+/* Whether a program opens a library, a module or data of the system: below /usr/lib, /usr/local, /usr/share, /lib, /lib64. `file` reads
+ * its patterns from /usr/share, and perl its modules. */
 static __always_inline bool is_of_the_system(const char *user_path)
 {
 	char path[8] = {};
 	if (bpf_probe_read_user_str(path, sizeof(path), user_path) <= 0 || path[0] != '/')
 		return false;
-	if (path[1] == 'u')
-		return path[2] == 's' && path[3] == 'r' && path[4] == '/' && path[5] == 'l';
+	if (path[1] == 'u' && path[2] == 's' && path[3] == 'r' && path[4] == '/')
+		return path[5] == 'l' || (path[5] == 's' && path[6] == 'h');
 	return path[1] == 'l' && path[2] == 'i' && path[3] == 'b';
 }
 

@@ -74,6 +74,8 @@ impl Followed {
             wait_status: None,
             cpu,
             work_cpu: None,
+            faults: None,
+            rss_bytes: None,
         };
         if last_thread && thread.launch == ROOT {
             self.held_exit = Some((at, thread.task, exited));

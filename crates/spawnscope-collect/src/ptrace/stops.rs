@@ -187,6 +187,8 @@ impl Tracing {
             wait_status: Some(status),
             cpu,
             work_cpu: None,
+            faults: None,
+            rss_bytes: None,
         };
         if let Some(thread) = self.processes.thread_mut(tid) {
             thread.has_exited = true;
@@ -212,6 +214,8 @@ impl Tracing {
                 wait_status: Some(status),
                 cpu: None,
                 work_cpu: None,
+                faults: None,
+                rss_bytes: None,
             };
             if let Some(process) = self.processes.process(thread.launch) {
                 process.thread_count = process.thread_count.saturating_sub(1);

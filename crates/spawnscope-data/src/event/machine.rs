@@ -30,15 +30,21 @@ pub enum Constant {
     ReuseFault,
     /// One CPUID instruction. Under a hypervisor, the hypervisor emulates it.
     Cpuid,
+    /// All CPUID instructions of a program's start, as many as the machine's C library executes on its processor.
+    Identify,
     /// One open of a file that does not exist, in a directory that the kernel has cached.
     FailedOpen,
     /// The increase of a system call's duration during a recording.
     RecordedCall,
+    /// The increase of a launch without exec during a recording, from creation to reaping, with its switches.
+    RecordedLaunch,
+    /// What an exec adds to that.
+    RecordedExec,
 }
 
 impl Constant {
     /// Every constant.
-    pub const ALL: [Constant; 12] = [
+    pub const ALL: [Constant; 15] = [
         Constant::ForkCreate,
         Constant::ForkExit,
         Constant::ColdForkExit,
@@ -49,8 +55,11 @@ impl Constant {
         Constant::CowFault,
         Constant::ReuseFault,
         Constant::Cpuid,
+        Constant::Identify,
         Constant::FailedOpen,
         Constant::RecordedCall,
+        Constant::RecordedLaunch,
+        Constant::RecordedExec,
     ];
 
     /// The constant's name in a recording.
@@ -67,7 +76,10 @@ impl Constant {
             Constant::CowFault => "cow_fault",
             Constant::ReuseFault => "reuse_fault",
             Constant::RecordedCall => "recorded_call",
+            Constant::RecordedLaunch => "recorded_launch",
+            Constant::RecordedExec => "recorded_exec",
             Constant::Cpuid => "cpuid",
+            Constant::Identify => "identify",
             Constant::FailedOpen => "failed_open",
         }
     }

@@ -261,6 +261,10 @@ pub struct Exited {
     pub cpu: Option<Nanos>,
     /// CPU time of the thread when its last program first used a file that its arguments name, or read standard input.
     pub work_cpu: Option<Nanos>,
+    /// Minor page faults of the thread since it last launched or reaped a child; `None` if it never did.
+    pub faults: Option<u32>,
+    /// Resident set of its process, if that was still known.
+    pub rss_bytes: Option<u64>,
 }
 
 /// A stretch on a CPU and the stretch off it that follows. The thread is back on a CPU at the event's `at`, or has ended if `left`

@@ -11,8 +11,6 @@ pub(super) const CHECK: Check = Check {
     run: Run::Reading(run),
 };
 
-/// How many CPUID instructions glibc 2.36 executes at a program's start, counted by single-stepping.
-const ASKED: f64 = 43.0;
 /// Below this time for all of them, there is no hypervisor, or a fast one.
 const REPORTED_FROM: Nanos = Nanos(50_000);
 /// From here on, they cost more than a launch itself.
@@ -25,7 +23,13 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         }
         return;
     };
-    let all = Nanos((one * ASKED) as u64);
+    let Some(all) = examination.measured.constant(Constant::Identify) else {
+        findings.not_examined(
+            "the instructions at the start of a program could not be counted: that needs ptrace and /bin/true",
+        );
+        return;
+    };
+    let (count, all) = ((all / one).round(), Nanos(all as u64));
     if all < REPORTED_FROM {
         return;
     }
@@ -35,10 +39,10 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
             units::time(Nanos(one as u64))
         ))
         .evidence(format!(
-            "glibc queries the cache sizes at the start of each program: {ASKED} CPUID instructions, counted with 2.36"
+            "the C library queries the features and caches at the start of each program: {count} CPUID instructions, counted here"
         ))
         .evidence_if(examination.nesting().map(|(_, sentence)| sentence))
-        .effect(Effect::modelled(all, "each start of a program that uses glibc"))
+        .effect(Effect::modelled(all, "each start of a program that uses this C library"))
         .fix("from inside, the only fix is to launch less; programs that use musl, or Go's run time, execute fewer CPUID instructions")
         .fix("the operator of the hypervisor can check whether it runs inside another one, which makes each exit slower")
         .fix_cost("another machine");

@@ -6,16 +6,19 @@ use spawnscope_doctor::{Measured, Severity};
 
 use crate::tree::{Tree, diagnose, only, silent, usual};
 
+/// A machine whose CPUID instruction takes this long, and whose programs execute 43 of them.
 fn cpuid(ns: f64) -> Measured {
-    let constant = Calibration {
-        what: Constant::Cpuid,
+    let constant = |what, ns| Calibration {
+        what,
         ns,
         low_ns: None,
         high_ns: None,
     };
     let mut measured = usual();
-    measured.constants.retain(|constant| constant.what != Constant::Cpuid);
-    measured.constants.push(constant);
+    let replaced = [Constant::Cpuid, Constant::Identify];
+    measured.constants.retain(|constant| !replaced.contains(&constant.what));
+    measured.constants.push(constant(Constant::Identify, 43.0 * ns));
+    measured.constants.push(constant(Constant::Cpuid, ns));
     measured
 }
 
@@ -32,6 +35,26 @@ fn slow_cpuid_instructions_are_a_note_and_very_slow_ones_a_problem() {
         &["runs inside another"],
     );
     silent("cpuid", &machine, &cpuid(30.0));
+}
+
+#[test]
+fn how_many_cpuid_instructions_a_start_has_is_not_assumed() {
+    let machine = Tree::new().machine();
+    let mut more = cpuid(5_000.0);
+    more.constants.retain(|constant| constant.what != Constant::Identify);
+    let unknown = diagnose("cpuid", &machine, &more);
+    assert!(
+        unknown.findings.is_empty() && unknown.not_examined.len() == 1,
+        "{unknown:?}"
+    );
+    more.constants.push(Calibration {
+        what: Constant::Identify,
+        ns: 68.0 * 5_000.0,
+        low_ns: None,
+        high_ns: None,
+    });
+    let finding = only("cpuid", &machine, &more, Severity::Note, &["68 CPUID instructions"]);
+    assert_eq!(finding.effect.unwrap().span, Nanos(340_000));
 }
 
 fn governed(governor: &str, driver: &str) -> Tree {

@@ -149,6 +149,7 @@ pub fn usual() -> Measured {
             constant(Constant::PageCopy, 20_000.0),
             constant(Constant::PageFree, 10_000.0),
             constant(Constant::Cpuid, 30.0),
+            constant(Constant::Identify, 43.0 * 30.0),
         ],
         system_call: Some(Nanos(100)),
         migration: Some(Nanos(400_000)),

@@ -1,8 +1,9 @@
-//! Measures how much recording adds to each system call: the recorder times its own calls before the collector is attached, and
+//! Measures how much recording adds to each system call, launch and exec: the recorder times its own before the collector is attached, and
 //! again when the collector is attached and follows the recorder too. After every second call it runs instructions that fill the L1
 //! instruction cache, as an ordinary program would do. Without these, the collector's code stays cached and costs a third less.
 
 use super::constant_of;
+use super::launches::{LaunchTimes, Launcher};
 use crate::arch::fill_instruction_cache;
 use crate::launch_timing::timing::{make_system_calls, timed};
 use spawnscope_data::event::{Calibration, Constant};
@@ -12,26 +13,62 @@ const CALLS: u32 = 100;
 /// Number of repetitions: a millisecond in all.
 const ROUNDS: usize = 9;
 
-/// The duration of a system call without a recording, in nanoseconds.
-pub struct Unrecorded(f64);
+/// The durations of a system call and of launches without a recording, in nanoseconds.
+pub struct Unrecorded {
+    call: f64,
+    launcher: Option<(Launcher, LaunchTimes)>,
+}
 
 impl Unrecorded {
-    /// Measures it.
+    /// Measures them.
     #[must_use]
     pub fn measure() -> Unrecorded {
         let mut rounds = nanos_of_a_call();
         rounds.sort_by(f64::total_cmp);
-        Unrecorded(rounds[ROUNDS / 2])
+        // Without memory for it, only the cost of launches is unknown.
+        let launcher = Launcher::new().ok();
+        Unrecorded {
+            call: rounds[ROUNDS / 2],
+            launcher: launcher.map(|launcher| {
+                let times = launcher.times();
+                (launcher, times)
+            }),
+        }
     }
 
-    /// How much longer a call takes now; `None` if there is no measurable difference.
+    /// How much longer each takes now; what has no measurable difference is missing.
     #[must_use]
-    pub fn compare(&self) -> Option<Calibration> {
-        constant_of(
-            Constant::RecordedCall,
-            nanos_of_a_call().map(|nanos| nanos - self.0).to_vec(),
-        )
+    pub fn compare(&self) -> Vec<Calibration> {
+        let calls = nanos_of_a_call().map(|nanos| nanos - self.call).to_vec();
+        let mut found: Vec<_> = constant_of(Constant::RecordedCall, calls).into_iter().collect();
+        if let Some((launcher, before)) = &self.launcher {
+            found.extend(compare_launches(before, launcher.times()));
+        }
+        found
     }
+}
+
+/// How many of the launches of a kind are compared: the fastest.
+const FASTEST: usize = 5;
+
+/// Returns the increase of a launch, and what an exec adds to it. Other programs only make launches longer, and on a busy machine most of them,
+/// so the fastest are compared. A launch with an exec is longer by both.
+fn compare_launches(before: &LaunchTimes, now: LaunchTimes) -> impl Iterator<Item = Calibration> + use<> {
+    let increase = |before: &[f64], now: Vec<f64>, besides: f64| {
+        let base = fastest(before.to_vec()).get(FASTEST / 2)? + besides;
+        Some(fastest(now).into_iter().map(|nanos| nanos - base).collect::<Vec<_>>())
+    };
+    let launch = increase(&before.plain, now.plain, 0.0).and_then(|by| constant_of(Constant::RecordedLaunch, by));
+    let of_launch = launch.map_or(0.0, |launch| launch.ns);
+    let exec = increase(&before.executing, now.executing, of_launch);
+    let exec = exec.and_then(|by| constant_of(Constant::RecordedExec, by));
+    launch.into_iter().chain(exec)
+}
+
+fn fastest(mut times: Vec<f64>) -> Vec<f64> {
+    times.sort_by(f64::total_cmp);
+    times.truncate(FASTEST);
+    times
 }
 
 /// Nanoseconds per call, for each round.
@@ -45,4 +82,32 @@ fn nanos_of_a_call() -> [f64; ROUNDS] {
         });
         time.0 as f64 / f64::from(CALLS)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn disturbed_launches_do_not_count_and_an_exec_costs_what_it_adds() {
+        let around = |time: f64| {
+            (0..15)
+                .map(|n| time + f64::from(n % 5) + if n > 7 { 1e6 } else { 0.0 })
+                .collect()
+        };
+        let times = |plain, executing| LaunchTimes {
+            plain: around(plain),
+            executing: around(executing),
+        };
+        let found: Vec<_> = compare_launches(&times(30_000.0, 100_000.0), times(45_000.0, 135_000.0)).collect();
+        let near = |what, ns: f64| {
+            found
+                .iter()
+                .any(|row: &Calibration| row.what == what && (row.ns - ns).abs() < 5.0)
+        };
+        assert!(near(Constant::RecordedLaunch, 15_000.0), "{found:?}");
+        assert!(near(Constant::RecordedExec, 20_000.0), "{found:?}");
+        let faster = compare_launches(&times(30_000.0, 100_000.0), times(20_000.0, 90_000.0));
+        assert_eq!(faster.count(), 0, "recording makes nothing faster: unknown");
+    }
 }

@@ -3,6 +3,7 @@
 //! memory and threads of its own. Measuring can fail or be too slow; the constants are then unknown.
 
 mod calls;
+mod launches;
 mod rounds;
 mod shared_results;
 
@@ -71,6 +72,7 @@ fn constants(results: &SharedResults) -> Vec<Calibration> {
         of_one(Constant::ReuseFault, &results.reuses, rounds::FAULTS),
         of_one(Constant::FailedOpen, &results.opens, rounds::OPENS),
         of_one(Constant::Cpuid, &results.identifications, rounds::IDENTIFICATIONS),
+        at_start(results),
     ];
     found.into_iter().flatten().collect()
 }
@@ -86,6 +88,19 @@ fn of_one(what: Constant, times: &Times, count: u32) -> Option<Calibration> {
         what,
         times.rows().map(|[time]| time as f64 / f64::from(count)).collect(),
     )
+}
+
+/// All CPUID instructions of a program's start.
+fn at_start(results: &SharedResults) -> Option<Calibration> {
+    let [count] = results.at_start.rows().next()?;
+    let one = of_one(Constant::Cpuid, &results.identifications, rounds::IDENTIFICATIONS)?;
+    let all = |ns: f64| ns * count as f64;
+    Some(Calibration {
+        what: Constant::Identify,
+        ns: all(one.ns),
+        low_ns: one.low_ns.map(all),
+        high_ns: one.high_ns.map(all),
+    })
 }
 
 /// The extra cost of the large process's children over the small process's median, per MiB.

@@ -1,6 +1,8 @@
 //! The work of the measuring process: creates children that exit at once, from a small and from a large process, and times them. It
 //! keeps the rules for measuring processes (`launch_timing`).
 
+#[cfg(target_arch = "x86_64")]
+use std::ffi::CStr;
 use std::ffi::c_int;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -12,6 +14,8 @@ use crate::launch_timing::keeper::{ignore_requests_to_end, pause};
 use crate::launch_timing::memory::{Memory, PAGE_BYTES};
 use crate::launch_timing::timing::{Deadline, LaunchTimer, timed};
 use crate::process::reap;
+#[cfg(target_arch = "x86_64")]
+use crate::ptrace::identification;
 use spawnscope_data::event::{CALIBRATION_PAUSE, Nanos};
 
 /// Memory of the large process, in addition to the small one's. Filling takes 0.25 ms per MiB, and several times that on a busy
@@ -22,6 +26,10 @@ pub(super) const FAULTS: u32 = 100;
 
 /// CPUID instructions per round: 0.03 us each, or 2 to 40 us where a hypervisor emulates them.
 pub(super) const IDENTIFICATIONS: u32 = 8;
+
+/// A program that does nothing, of the machine's C library.
+#[cfg(target_arch = "x86_64")]
+const STARTED: &CStr = c"/bin/true";
 
 /// Failing opens per round, 0.5 to 3 us each.
 pub(super) const OPENS: u32 = 32;
@@ -58,8 +66,14 @@ pub(super) fn measure(results: &SharedResults, last_round: Duration) -> Option<(
     }
     small(FIRST_ROUNDS)?;
     #[cfg(target_arch = "x86_64")]
-    for _ in rounds(ENOUGH_ROUNDS) {
-        results.identifications.add([timed(identify).0]);
+    {
+        for _ in rounds(ENOUGH_ROUNDS) {
+            results.identifications.add([timed(identify).0]);
+        }
+        // Takes 2 to 5 ms. Without a program to trace, the count is unknown, but the rest is not affected.
+        if let Some(count) = rounds(1).next().and_then(|_| identification::count(STARTED)) {
+            results.at_start.add([count.into()]);
+        }
     }
     let few_pages = Memory::map(2 * FAULTS as usize * PAGE_BYTES).ok()?;
     // With huge pages, there would be no page tables to copy.

@@ -29,6 +29,8 @@ pub(super) struct SharedResults {
     pub(super) reuses: Times,
     /// All CPUID instructions of a round.
     pub(super) identifications: Times,
+    /// How many of them the start of a program executes, counted once.
+    pub(super) at_start: Series<1, 1>,
     /// All failing opens of a round.
     pub(super) opens: Times,
 }

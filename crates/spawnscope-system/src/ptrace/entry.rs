@@ -9,6 +9,7 @@ use std::io;
 use std::sync::OnceLock;
 
 use super::registers::Registers;
+use super::request::poke;
 use crate::memory;
 use spawnscope_data::event::Pid;
 
@@ -104,16 +105,6 @@ fn is_blocked(thread: Pid) -> io::Result<bool> {
         return Err(io::Error::last_os_error());
     }
     Ok(mask & 1 << (SIGNAL - 1) != 0)
-}
-
-fn poke(thread: Pid, address: u64, word: u64) -> io::Result<()> {
-    // SAFETY: the request does not access our memory.
-    let result = unsafe { libc::ptrace(libc::PTRACE_POKEDATA, thread.0, address, word) };
-    if result == 0 {
-        Ok(())
-    } else {
-        Err(io::Error::last_os_error())
-    }
 }
 
 /// tkill(gettid(), SIGNAL) with all registers as they were, then a jump to `entry`. A multiple of a word long.

@@ -1,6 +1,6 @@
 //! Traces processes by ptrace(2). `Tracer` seizes threads, reports their events (`event`), resumes them, and detaches from them;
-//! `registers` and `entry` examine and change a stopped thread, and `refusal` explains why the kernel does not permit tracing. The
-//! caller decides what happens at each stop. A caller without an opinion passes the stop on (`Tracer::pass_on`), and the thread behaves
+//! `registers` and `entry` examine and change a stopped thread, `identification` counts CPUID instructions of a child, and `refusal`
+//! explains why the kernel does not permit tracing. The caller decides what happens at each stop. A caller without an opinion passes the stop on (`Tracer::pass_on`), and the thread behaves
 //! as if it were not traced.
 //!
 //! The kernel's rules, which shape this module:
@@ -48,6 +48,8 @@
 
 mod entry;
 mod event;
+#[cfg(target_arch = "x86_64")]
+pub mod identification;
 pub mod refusal;
 mod registers;
 mod request;

@@ -53,6 +53,43 @@ impl Registers {
     }
 }
 
+/// For a tracer that executes a CPUID instruction in place of the thread.
+#[cfg(target_arch = "x86_64")]
+impl Registers {
+    /// The stack pointer.
+    pub(super) fn stack(&self) -> u64 {
+        self.0.rsp
+    }
+
+    /// The leaf and subleaf that the thread asks for.
+    pub(super) fn cpuid_request(&self) -> (u32, u32) {
+        (self.0.rax as u32, self.0.rcx as u32)
+    }
+
+    /// Enters the processor's answer, and continues at the instruction at `next`.
+    pub(super) fn answer_cpuid(&mut self, next: u64, answer: &std::arch::x86_64::CpuidResult) {
+        let registers = &mut self.0;
+        (registers.rax, registers.rbx) = (answer.eax.into(), answer.ebx.into());
+        (registers.rcx, registers.rdx) = (answer.ecx.into(), answer.edx.into());
+        registers.rip = next;
+    }
+
+    /// Writes the registers to the stopped thread. Fails if it was killed.
+    pub(super) fn write(&mut self, thread: Pid) -> io::Result<()> {
+        let mut place = libc::iovec {
+            iov_base: (&raw mut self.0).cast(),
+            iov_len: size_of_val(&self.0),
+        };
+        // SAFETY: the request reads `iov_len` bytes from the registers.
+        let result = unsafe { libc::ptrace(libc::PTRACE_SETREGSET, thread.0, NT_PRSTATUS, &raw mut place) };
+        if result == 0 {
+            Ok(())
+        } else {
+            Err(io::Error::last_os_error())
+        }
+    }
+}
+
 #[cfg(target_arch = "x86_64")]
 impl Registers {
     /// The base of the C library's data of a stopped thread; `None` if it was killed.

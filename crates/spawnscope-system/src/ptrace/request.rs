@@ -1,4 +1,4 @@
-//! The requests of ptrace(2) that `Tracer` makes, and their options.
+//! The requests of ptrace(2) that this module makes, and their options.
 
 use std::ffi::c_int;
 use std::io;
@@ -75,6 +75,17 @@ pub(super) fn message(thread: Pid) -> Option<u64> {
     // SAFETY: the request writes one unsigned long to `message`.
     let result = unsafe { libc::ptrace(libc::PTRACE_GETEVENTMSG, thread.0, 0usize, &raw mut message) };
     (result == 0).then_some(message)
+}
+
+/// Writes a word to the memory of a stopped thread, whatever its protection.
+pub(super) fn poke(thread: Pid, address: u64, word: u64) -> io::Result<()> {
+    // SAFETY: the request does not access our memory.
+    let result = unsafe { libc::ptrace(libc::PTRACE_POKEDATA, thread.0, address, word) };
+    if result == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
 }
 
 /// The C libraries disagree on the type.

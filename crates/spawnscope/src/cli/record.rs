@@ -213,7 +213,7 @@ fn attach_and_calibrate(
     let collector = attach(arguments, held, terminal, room)?;
     let meanwhile = calibrator.map(Calibrator::finish);
     let mut calibration = before.or(meanwhile).unwrap_or_default();
-    let mut cost = None;
+    let mut cost = Vec::new();
     // If this fails, the cost is unknown, but the rest of the recording is not affected.
     let _ = collector.as_followed(&mut || cost = unrecorded.compare());
     calibration.extend(cost);

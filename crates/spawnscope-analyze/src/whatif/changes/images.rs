@@ -16,10 +16,13 @@ pub(super) fn without_loader(context: Context<'_, '_>, launches: &[u32], adjustm
         let Some(load) = each.phases.get(Phase::Load).filter(|load| load.0 > 0) else {
             continue;
         };
-        let asking = context.constants.identify.unwrap_or_default() * each.execs.len() as f64;
-        let remains = (asking / load.0 as f64).min(MAX_IDENTIFYING);
+        let load = load.0 as f64;
+        let asking = context.constants.identify.map(|one| one * each.execs.len() as f64);
+        let remains = (asking.unwrap_or_default() / load).min(MAX_IDENTIFYING);
         adjustments.scale(launch, Phase::Load, remains);
-        adjustments.uncertain += remains * load.0 as f64 * IDENTIFY_SPREAD;
+        // Where it is unknown, it may be up to half of the loader.
+        let about = asking.map_or(UNKNOWN_IDENTIFYING * load, |_| remains * load);
+        adjustments.uncertain += about * context.constants.identify_spread;
         affected.push(launch);
     }
     affected
@@ -27,8 +30,8 @@ pub(super) fn without_loader(context: Context<'_, '_>, launches: &[u32], adjustm
 
 /// Upper limit of CPU identification, as a share of `load`.
 const MAX_IDENTIFYING: f64 = 0.9;
-/// Variation of the number of CPUID instructions between C libraries and CPUs, as a share of it.
-const IDENTIFY_SPREAD: f64 = 0.3;
+/// The same where it is unknown. It was half of a small program's `load` in a guest.
+const UNKNOWN_IDENTIFYING: f64 = 0.5;
 
 /// The number of failed lookups that take as long as one library that is found, mapped and relocated, if their cost was not measured.
 /// On several machines, this number was 22 to 120.

@@ -44,9 +44,7 @@ impl<'c, 'a> StartUps<'c, 'a> {
         };
         let begin = median(batch.iter().map(|index| begin_of(launch(index)))).unwrap_or_default();
         let start_up = StartUp::of(first);
-        let later = start_up.later.map(|later| later * begin);
-        Fixed::recorded(self.forest, batch, run, (later, start_up.end))
-            .unwrap_or_else(|| Fixed::of(run, &start_up, begin))
+        Fixed::recorded(self.forest, batch, run, &start_up, begin).unwrap_or_else(|| Fixed::of(run, &start_up, begin))
     }
 }
 
@@ -70,12 +68,10 @@ pub(super) struct Fixed {
 /// The fixed part of a run after the recorded start-up: a share of that, and a time in nanoseconds.
 #[derive(Clone, Copy)]
 struct AfterStartUp {
-    end: f64,
-    later: f64,
+    share: f64,
+    begin: f64,
 }
 
-/// Uncertainty of the recorded start-up, as a share of it.
-const START_UP_SPREAD: f64 = 0.1;
 /// Minimum share of the launches of a batch for which the start-up is recorded.
 const RECORDED: f64 = 0.5;
 
@@ -106,39 +102,53 @@ impl LeastRun {
     }
 }
 
-/// The start-up of a program between its loader and its work, as a multiple of its exec and load.
+/// The start-up of a program between its loader and its work, as a multiple of its exec and load, and what else it does once. The launch
+/// of a program with one file was compared with one more file in the same launch, for 19 programs (`docs/design/causes.md`).
 struct StartUp {
     usual: f64,
     most: f64,
-    /// The same of what a program does once after it first uses an argument: memory for reading, code that runs for the first time, output.
-    /// Usual and most.
+    /// What a program does once after it first uses an argument, as a multiple of its exec and load: memory for reading, code that runs for
+    /// the first time, output. Usual and most.
     later: [f64; 2],
     /// What an interpreter does at its end, as a share of its start-up.
     end: f64,
 }
 
+/// The larger the start-up of a program, the more code it has that runs for the first time in its work: this share of its start-up. 0.033 for
+/// python3, 0.036 for node, 0.039 for nm with its plugin; too little to be seen in small programs.
+const LATER_OF_START_UP: f64 = 0.035;
+/// Uncertainty of what a program does once after its recorded start-up, in so far as it was computed from the start-up, as a share of it.
+const AFTER_SPREAD: f64 = 0.25;
+
 impl StartUp {
     /// Programs in machine code: locales, memory, options. Of 30 programs of coreutils and the like, on empty input, 25 took 0.3 to 0.8
     /// times as long as their exec and load, and all but one less than twice as long.
-    /// On empty input, 25 of 27 took 0.02 to 0.11 times as long after they first used an argument.
+    /// After they first used an argument, 13 of 15 did 0.03 to 0.16 times as much once, one 0.22 times.
     const COMPILED: StartUp = StartUp {
         usual: 0.5,
         most: 2.0,
-        later: [0.055, 0.12],
+        later: [0.07, 0.2],
         end: 0.0,
     };
-    /// perl, which loads little of its library by itself: 1 to 1.1.
+    /// perl, which loads little of its library by itself: 1 to 1.1. It reads its script after the start-up.
     const PERL: StartUp = StartUp {
         usual: 1.0,
         most: 2.5,
-        later: [0.055, 0.12],
+        later: [0.3, 0.6],
         end: 0.3,
     };
-    /// Other interpreters, which load a library of their language: python3 12 to 20, node 22. At its end, python3 cleans up for a fifth of that time.
+    /// Node, which maps its library ready-made, and ends without cleaning up much.
+    const NODE: StartUp = StartUp {
+        usual: 20.0,
+        most: 30.0,
+        later: [0.07, 0.2],
+        end: 0.05,
+    };
+    /// Other interpreters, which load a library of their language: python3 12 to 20. At its end, python3 cleans up for a fifth of that time.
     const INTERPRETED: StartUp = StartUp {
         usual: 15.0,
         most: 25.0,
-        later: [0.055, 0.12],
+        later: [0.07, 0.2],
         end: 0.2,
     };
 
@@ -146,7 +156,10 @@ impl StartUp {
         let runs = launch.execs.last().map(|exec| Runtime::named(exec.runs()));
         match runs {
             Some(Runtime::Perl) => StartUp::PERL,
-            None | Some(Runtime::Native | Runtime::Shell) => StartUp::COMPILED,
+            Some(Runtime::Node) => StartUp::NODE,
+            None | Some(Runtime::Native | Runtime::Shell | Runtime::Make | Runtime::Go | Runtime::Rust) => {
+                StartUp::COMPILED
+            }
             Some(_) => StartUp::INTERPRETED,
         }
     }
@@ -168,20 +181,20 @@ impl Fixed {
         }
     }
 
-    /// Returns the fixed part from the start-ups that the recording has. `None` if there are too few.
-    fn recorded(forest: &Forest<'_>, batch: &[u32], run: LeastRun, (later, end): ([f64; 2], f64)) -> Option<Fixed> {
+    /// Returns the fixed part from the start-ups that the recording has. `None` if there are too few. The start-ups themselves are measured,
+    /// so only what comes after them is uncertain.
+    fn recorded(forest: &Forest<'_>, batch: &[u32], run: LeastRun, class: &StartUp, begin: f64) -> Option<Fixed> {
         let start_up = |launch: &u32| forest.launches[*launch as usize].start_up.get();
         let known: Vec<f64> = batch.iter().filter_map(start_up).map(|span| span.0 as f64).collect();
         let is_enough = known.len() as f64 >= RECORDED * batch.len() as f64;
-        let start_up = median(known).filter(|_| is_enough)? * (1.0 + end);
-        let at_most = |fixed: f64| fixed.min(run.least);
+        let start_up = median(known).filter(|_| is_enough)?;
+        let share = class.end + LATER_OF_START_UP;
+        let [usual, most] = class.later.map(|later| later * begin);
+        let after = |spread: f64, later: f64| (start_up + share * spread * start_up + later).min(run.least);
         Some(Fixed {
-            likely: at_most(start_up + later[0]),
-            range: [
-                at_most(start_up * (1.0 - START_UP_SPREAD)),
-                at_most(start_up * (1.0 + START_UP_SPREAD) + later[1]),
-            ],
-            recorded: Some(AfterStartUp { end, later: later[0] }),
+            likely: after(1.0, usual),
+            range: [after(1.0 - AFTER_SPREAD, 0.0), after(1.0 + AFTER_SPREAD, most)],
+            recorded: Some(AfterStartUp { share, begin: usual }),
         })
     }
 
@@ -190,7 +203,7 @@ impl Fixed {
     pub(super) fn work_of(self, launch: &Launch<'_>, run: f64) -> f64 {
         let own = self.recorded.zip(launch.start_up.get());
         let fixed = own.map_or(self.likely, |(after, start_up)| {
-            start_up.0 as f64 * (1.0 + after.end) + after.later
+            start_up.0 as f64 * (1.0 + after.share) + after.begin
         });
         (run - fixed).max(0.0)
     }

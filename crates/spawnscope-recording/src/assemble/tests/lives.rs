@@ -36,6 +36,8 @@ fn a_whole_life_becomes_one_row_with_every_instant() {
         script_stack: Some(StackId::at(1)),
         native_stack: None,
         work_cpu: None,
+        exit_faults: Some(7),
+        exit_rss_bytes: Some(8_192),
     };
     assert_eq!(*row, expected);
 }

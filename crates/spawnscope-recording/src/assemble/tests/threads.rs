@@ -11,6 +11,8 @@ fn thread_exit(at: u64, task: u64, group: Option<u64>, last_thread: bool) -> Eve
         wait_status: Some(0x700),
         cpu: Some(Nanos(task * 10)),
         work_cpu: None,
+        faults: None,
+        rss_bytes: None,
     });
     Event {
         task: TaskId(task),

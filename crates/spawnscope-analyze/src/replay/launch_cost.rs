@@ -1,0 +1,41 @@
+//! The overhead of recording launches and execs. It was measured for a whole launch; here it is a share of the phases in which the collector
+//! has work to do.
+
+use super::Parameters;
+use super::activity::{Activity, ActivityKind};
+use crate::phases::Phase;
+use crate::tree::Forest;
+
+/// The overhead by activity.
+#[derive(Clone, Copy)]
+pub(super) struct LaunchCost<'f> {
+    forest: &'f Forest<'f>,
+    launch: f64,
+    exec: f64,
+}
+
+impl<'f> LaunchCost<'f> {
+    pub(super) fn new(forest: &'f Forest<'f>, parameters: &Parameters) -> LaunchCost<'f> {
+        LaunchCost {
+            forest,
+            launch: parameters.launch,
+            exec: parameters.exec,
+        }
+    }
+
+    /// Returns the overhead as a share of the time in an activity. Half of that of a launch is in its creation, which runs in the parent; the
+    /// other half is in its end.
+    pub(super) fn share(&self, activity: Activity) -> f64 {
+        let ActivityKind::Phase(phase) = activity.stage.kind() else {
+            return 0.0;
+        };
+        let launch = &self.forest.launches[activity.launch as usize];
+        let nanos = match phase {
+            Phase::Create | Phase::Teardown => self.launch / 2.0,
+            Phase::Exec => self.exec * launch.execs.len() as f64,
+            _ => return 0.0,
+        };
+        let span = launch.phases.get(phase).unwrap_or_default().0;
+        nanos / span.max(1) as f64
+    }
+}

@@ -1,0 +1,176 @@
+//! Processes with a thread that polls: what other threads wait for is not its rounds.
+
+use spawnscope_analyze::critical_path::critical_path;
+use spawnscope_analyze::replay::{Parameters, Replay};
+use spawnscope_analyze::timeline::Timelines;
+use spawnscope_analyze::whatif::changes::Change;
+use spawnscope_analyze::whatif::{Fix, Prediction, WhatIf};
+use spawnscope_analyze::{Forest, SliceCollection};
+use spawnscope_data::event::{LaunchId, Nanos, Pid, TaskId};
+use spawnscope_data::rows::{Recording, SliceRow, ThreadRow, WakerRow};
+
+use crate::builder::{ROOT, Spans};
+use crate::serial::{BETWEEN, CLOCK_NANOSLEEP, Serial};
+use crate::slices::{created, ended, slice};
+use crate::whatif::{DIRNAME, LAUNCH, none};
+
+const FUTEX: u16 = 202;
+const POLLING: u64 = 50;
+const WORKING: u64 = 60;
+const LAUNCHES: usize = 12;
+/// How long the shell waits for a lock before each launch but the first.
+const LOCK: u64 = 500_000;
+
+/// When the thread that polls wakes up, relative to the beginning of the shell's wait.
+#[derive(Clone, Copy)]
+enum Round {
+    Before,
+    After,
+}
+
+type Recorded = (Recording, Vec<SliceRow>, Vec<LaunchId>);
+
+/// A shell that launches one program after another, and waits before each for a lock that a polling thread releases.
+fn recorded(round: Round) -> Recorded {
+    let mut serial = Serial::new();
+    let mut launches = vec![serial.launch(&Spans::USUAL, DIRNAME)];
+    // The polling thread was on its CPU until then.
+    let mut polled = [0, 10_000];
+    serial.slices.push(created(POLLING, 0, 0));
+    while launches.len() < LAUNCHES {
+        let (from, woken) = (serial.now(), serial.now() + LOCK);
+        let waker = Some(WakerRow::Task(TaskId(POLLING)));
+        let wait = slice(1, from - BETWEEN, from, [LOCK, 0], FUTEX, waker);
+        serial.slices.push(wait);
+        let begins = match round {
+            Round::Before => from - 100_000,
+            Round::After => woken - 100_000,
+        };
+        let [on, off] = polled;
+        let nap = slice(POLLING, on, off, [begins - off, 0], CLOCK_NANOSLEEP, None);
+        serial.slices.push(nap);
+        polled = [begins, woken + 10_000];
+        serial.now_is(woken);
+        launches.push(serial.launch(&Spans::USUAL, DIRNAME));
+    }
+    serial.slices.push(ended(POLLING, polled[0], polled[1]));
+    let (recording, slices) = serial.finish();
+    (recording, slices, launches)
+}
+
+fn timelines(forest: &Forest<'_>, slices: &[SliceRow]) -> Timelines {
+    let thread = |task| ThreadRow {
+        task: TaskId(task),
+        launch: ROOT,
+        creator: Some(TaskId(1)),
+        tid: Pid(9),
+        created: Nanos(0),
+        ended: None,
+        cpu: None,
+    };
+    let mut collection = SliceCollection::new(forest, &[thread(POLLING), thread(WORKING)]);
+    slices.iter().for_each(|slice| collection.push(*slice));
+    collection.finish()
+}
+
+fn without_launches((recording, slices, launches): &Recorded) -> (Prediction, u64) {
+    let forest = Forest::grow(recording);
+    let timelines = timelines(&forest, slices);
+    let parameters = Parameters::of(recording).unwrap();
+    let replay = Replay::new(&forest, &timelines, &parameters).unwrap();
+    let launches: Vec<u32> = launches.iter().map(|launch| launch.0 as u32 - 1).collect();
+    let whatif = WhatIf {
+        forest: &forest,
+        timelines: &timelines,
+        replay: &replay,
+        constants: &none(),
+    };
+    let path = critical_path(&forest, &timelines, parameters.wall).unwrap();
+    assert_eq!(path.sum(), parameters.wall);
+    let critical = launches.iter().map(|launch| path.launches[*launch as usize].total().0);
+    let critical = critical.sum();
+    let change = Change::Remove;
+    (whatif.predict(&[Fix { change, launches }]), critical)
+}
+
+#[test]
+fn the_critical_path_and_removal_agree_beside_a_polling_thread() {
+    for round in [Round::Before, Round::After] {
+        let (prediction, critical) = without_launches(&recorded(round));
+        let [saved, ..] = prediction.saving();
+        let all = LAUNCHES as u64 * LAUNCH;
+        assert!(prediction.replay_error.abs() < 0.01, "{prediction:?}");
+        assert!(saved.0.abs_diff(all) < all / 20, "{} of {all}", saved.0);
+        assert!(
+            critical.abs_diff(saved.0) < all / 20,
+            "critical {critical}, saved {}",
+            saved.0
+        );
+    }
+}
+
+#[test]
+fn rounds_that_are_met_by_chance_make_a_prediction_uncertain() {
+    let margin = |recorded: &Recorded| without_launches(recorded).0.saving_margin.0;
+    let (recording, mut slices, launches) = recorded(Round::Before);
+    let with = margin(&(recording.clone(), slices.clone(), launches.clone()));
+    // The same waits, ended by a thread that is not recorded.
+    for slice in slices.iter_mut().filter(|slice| slice.syscall == Some(FUTEX)) {
+        slice.waker = None;
+    }
+    let without = margin(&(recording, slices, launches));
+    let rounds = ((LAUNCHES - 1) as f64).sqrt() * LOCK as f64;
+    assert!(with > without && with as f64 >= rounds, "{with}, {without}, {rounds}");
+}
+
+#[test]
+fn a_round_may_pass_on_what_another_thread_did() {
+    let (recording, mut slices, _) = recorded(Round::After);
+    let waits: Vec<SliceRow> = slices
+        .iter()
+        .filter(|slice| slice.syscall == Some(FUTEX))
+        .copied()
+        .collect();
+    let (first, second) = (waits[0], waits[1]);
+    slices.push(created(WORKING, 0, first.off.0 + 50_000));
+    slices.push(ended(WORKING, first.off.0 + 50_000, first.off.0 + 90_000));
+    let forest = Forest::grow(&recording);
+    let timelines = timelines(&forest, &slices);
+    let stored = |wait: SliceRow| {
+        let mut all = timelines.slices(0).iter();
+        all.find(|slice| slice.off == wait.off).unwrap()
+    };
+    let working = timelines.thread(TaskId(WORKING));
+    assert_eq!(timelines.cause(0, &stored(first)), working);
+    assert_eq!(stored(first).wake_span, Some(Nanos(90_000)));
+    assert_eq!(timelines.cause(0, &stored(second)), None);
+}
+
+#[test]
+fn a_wait_that_times_out_and_is_repeated_is_one_wait() {
+    // The shell launches in its first thread; another thread waits for it, in calls of 100 us that time out. It then ends the process.
+    let mut serial = Serial::new();
+    let launches: Vec<LaunchId> = (0..LAUNCHES).map(|_| serial.launch(&Spans::USUAL, DIRNAME)).collect();
+    let set = serial.now();
+    serial.slices.push(created(POLLING, 0, 0));
+    let mut on = 0;
+    while on + 200_000 < set {
+        serial
+            .slices
+            .push(slice(POLLING, on, on + 1_000, [99_000, 0], FUTEX, None));
+        on += 100_000;
+    }
+    let off = on + 1_000;
+    let by_shell = Some(WakerRow::Task(TaskId(1)));
+    serial
+        .slices
+        .push(slice(POLLING, on, off, [set - off, 0], FUTEX, by_shell));
+    let (recording, mut slices) = serial.finish();
+    let wall = recording.info.wall.unwrap().0;
+    slices.push(ended(POLLING, set, wall + 1));
+    let (prediction, critical) = without_launches(&(recording, slices, launches));
+    let [saved, ..] = prediction.saving();
+    let all = LAUNCHES as u64 * LAUNCH;
+    assert!(saved.0.abs_diff(all) < all / 20, "{} of {all}", saved.0);
+    assert!(critical.abs_diff(all) < all / 20, "{critical} of {all}");
+}

@@ -1,0 +1,81 @@
+//! What-ifs with constants of the machine: how the processor is identified, what recording costs, and the faults after a fork.
+
+use spawnscope_analyze::Forest;
+use spawnscope_analyze::whatif::changes::Change;
+use spawnscope_analyze::whatif::constants::Constants;
+use spawnscope_data::event::{Calibration, Constant, LaunchId};
+
+use crate::builder::{ROOT, Spans};
+use crate::serial::{Serial, predict};
+use crate::whatif::{DIRNAME, LAUNCH, dirnames, none, saved};
+
+#[test]
+fn the_less_is_known_of_identifying_the_cpu_the_wider_the_interval() {
+    let (recorded, launches) = dirnames(20);
+    let row = |what, ns: f64| Calibration {
+        what,
+        ns,
+        low_ns: Some(0.98 * ns),
+        high_ns: Some(1.02 * ns),
+    };
+    let margin = |rows: &[Calibration]| {
+        let mut recording = recorded.0.clone();
+        recording.calibration = rows.to_vec();
+        let constants = Constants::of(&recording, &Forest::grow(&recording));
+        predict(&recorded, &constants, &[(Change::Static, &launches)])
+            .saving_margin
+            .0
+    };
+    let [one, all] = [row(Constant::Cpuid, 4_000.0), row(Constant::Identify, 160_000.0)];
+    let (counted, timed, unknown) = (margin(&[one, all]), margin(&[one]), margin(&[]));
+    assert!(
+        counted < timed / 2 && counted < unknown / 2,
+        "{counted}, {timed}, {unknown}"
+    );
+}
+
+#[test]
+fn faults_after_the_last_fork_belong_to_it_up_to_what_it_shared() {
+    let removed = |faults: u32, grown: Option<u64>| {
+        let mut serial = Serial::new();
+        let launch = serial.launch(&Spans::USUAL, DIRNAME);
+        serial.builder.row(launch).parent_rss_bytes = Some(100 * 4096);
+        let row = serial.builder.row(ROOT);
+        row.exit_faults = Some(faults);
+        row.exit_rss_bytes = grown.map(|pages| (100 + pages) * 4096);
+        serial.builder.recording.calibration = vec![Calibration {
+            what: Constant::ReuseFault,
+            ns: 200.0,
+            low_ns: None,
+            high_ns: None,
+        }];
+        saved(&serial.finish(), &[(Change::Remove, &[launch])]) - LAUNCH
+    };
+    assert_eq!(removed(60, Some(0)), 12_000);
+    assert_eq!(removed(60, Some(10)), 10_000, "new pages are the parent's own");
+    assert_eq!(removed(5_000, None), 20_000, "no more than the pages that were shared");
+}
+
+#[test]
+fn the_overhead_of_recording_launches_is_no_part_of_predictions() {
+    let mut serial = Serial::new();
+    let launches: Vec<LaunchId> = (0..3).map(|_| serial.launch(&Spans::USUAL, DIRNAME)).collect();
+    let constant = |what, ns| Calibration {
+        what,
+        ns,
+        low_ns: None,
+        high_ns: None,
+    };
+    serial.builder.recording.calibration = vec![
+        constant(Constant::RecordedLaunch, 10_000.0),
+        constant(Constant::RecordedExec, 15_000.0),
+    ];
+    let recorded = serial.finish();
+    let unchanged = predict(&recorded, &none(), &[]);
+    let overhead = unchanged.wall.since(unchanged.unrecorded).0;
+    // The command was created by the recorder, but its exec and its end were recorded.
+    assert!(overhead.abs_diff(3 * 25_000 + 15_000 + 5_000) < 100, "{overhead}");
+    let removed = predict(&recorded, &none(), &[(Change::Remove, &launches[..1])]);
+    let [saving, ..] = removed.saving();
+    assert!(saving.0.abs_diff(LAUNCH - 25_000) < 100, "{saving:?}");
+}

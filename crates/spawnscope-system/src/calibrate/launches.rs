@@ -1,0 +1,133 @@
+//! Launches by the recorder itself, for measuring how much recording adds to them: children that exit at once, and children that execute
+//! the smallest static program first. They are created as by vfork, which does not depend on the size of the recorder. All signals are
+//! blocked meanwhile: a child shares the recorder's memory, and must not run its handlers.
+
+use std::ffi::{CString, c_int};
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+use nix::sys::signal::SigSet;
+
+use crate::arch::Entry;
+use crate::launch_timing::clone::{ChildStack, CloneCall};
+use crate::launch_timing::timing::LaunchTimer;
+use crate::process::reap;
+use crate::tiny;
+
+/// Launches of each kind: 4 ms in all.
+pub(super) const ROUNDS: usize = 25;
+
+/// What the launches need.
+pub(super) struct Launcher {
+    stack: ChildStack,
+    program: OwnedFd,
+}
+
+/// Nanoseconds of each launch.
+pub(super) struct LaunchTimes {
+    /// Without an exec.
+    pub(super) plain: Vec<f64>,
+    /// With an exec.
+    pub(super) executing: Vec<f64>,
+}
+
+impl Launcher {
+    pub(super) fn new() -> io::Result<Launcher> {
+        Ok(Launcher {
+            stack: ChildStack::map()?,
+            program: in_memory(&tiny::program(0, ""))?,
+        })
+    }
+
+    /// Times launches, both kinds in turn. The times of a kind are missing if its launches fail: a machine may refuse programs in memory.
+    pub(super) fn times(&self) -> LaunchTimes {
+        let blocked = SigSet::all().thread_swap_mask(nix::sys::signal::SigmaskHow::SIG_SETMASK);
+        let program = self.program.as_raw_fd();
+        let rounds = 0..ROUNDS;
+        let (plain, executing): (Vec<_>, Vec<_>) = rounds
+            .map(|_| (self.launch(exit_at_once, &program), self.launch(execute, &program)))
+            .unzip();
+        if let Ok(before) = blocked {
+            let _ = before.thread_set_mask();
+        }
+        LaunchTimes {
+            plain: plain.into_iter().flatten().collect(),
+            executing: executing.into_iter().flatten().collect(),
+        }
+    }
+
+    /// Times a launch; `None` if it fails.
+    fn launch(&self, entry: Entry, program: &RawFd) -> Option<f64> {
+        let flags = libc::CLONE_VM | libc::CLONE_VFORK;
+        let timer = LaunchTimer::begin();
+        // SAFETY: the child only makes system calls, and this process waits for its exec or end. The descriptor outlives it.
+        let child = unsafe {
+            self.stack
+                .start(CloneCall::Clone { flags }, entry, std::ptr::from_ref(program).cast())
+        };
+        let (_, status) = reap(child.ok()?).ok()?;
+        (status == 0).then(|| timer.end().wall.0 as f64)
+    }
+}
+
+/// A file in memory with this content.
+fn in_memory(content: &[u8]) -> io::Result<OwnedFd> {
+    let name = CString::new("spawnscope-calibration")?;
+    // SAFETY: a plain system call with a string; a descriptor that it returns is ours.
+    let file = unsafe {
+        let descriptor: c_int = libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC);
+        if descriptor < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        OwnedFd::from_raw_fd(descriptor)
+    };
+    let mut file = std::fs::File::from(file);
+    io::Write::write_all(&mut file, content)?;
+    Ok(file.into())
+}
+
+unsafe extern "C" fn exit_at_once(_: *const u8) -> ! {
+    // SAFETY: exits at once.
+    unsafe { libc::_exit(0) }
+}
+
+/// Executes the program with this descriptor, without arguments or environment.
+unsafe extern "C" fn execute(program: *const u8) -> ! {
+    let none = [std::ptr::null::<libc::c_char>()];
+    // SAFETY: the argument is a descriptor; the lists end with a null pointer.
+    unsafe {
+        let program = *program.cast::<RawFd>();
+        libc::syscall(
+            libc::SYS_execveat,
+            program,
+            c"".as_ptr(),
+            none.as_ptr(),
+            none.as_ptr(),
+            libc::AT_EMPTY_PATH,
+        );
+        libc::_exit(127)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_exec_makes_a_launch_longer() {
+        let launcher = Launcher::new().unwrap();
+        let least = |times: &[f64]| times.iter().copied().fold(f64::INFINITY, f64::min);
+        let times = launcher.times();
+        assert_eq!(times.plain.len(), ROUNDS);
+        assert!(least(&times.plain) > 0.0);
+        // A machine may refuse programs in memory.
+        if !times.executing.is_empty() {
+            assert!(least(&times.executing) > least(&times.plain), "{:?}", times.executing);
+        }
+        let mask = SigSet::thread_get_mask().unwrap();
+        assert!(
+            !mask.contains(nix::sys::signal::SIGINT),
+            "signals are not blocked any more"
+        );
+    }
+}
