@@ -30,6 +30,14 @@ def test_a_missing_program(api: ModuleType, program: Any) -> None:
     assert (error.errno, error.strerror, error.filename) == (errno.ENOENT, os.strerror(errno.ENOENT), program)
 
 
+@pytest.mark.parametrize("options", [{}, {"shell": False, "cwd": "/nowhere"}, {"preexec_fn": lambda: None}])
+def test_a_start_that_fails_closes_its_pipes(api: ModuleType, options: dict[str, Any]) -> None:
+    """The fixture compares the descriptors."""
+    for _ in range(3):
+        with pytest.raises(FileNotFoundError):
+            api.Popen(["/nowhere"], stdin=api.PIPE, stdout=api.PIPE, stderr=api.PIPE, **options)
+
+
 def test_the_executable_is_what_is_named(api: ModuleType) -> None:
     assert failure(api, ["true"], executable="/no/such/program").filename == "/no/such/program"
 
