@@ -88,7 +88,7 @@ pub enum Need {
 }
 
 impl Need {
-    const ALL: [Need; 31] = [
+    const ALL: [Need; 32] = [
         Need::Ebpf,
         Need::Cc,
         Need::MountNs,
