@@ -4,8 +4,8 @@
 //!
 //! 1. Containers: [`known`](launch::Known), `compact`, `grouped`.
 //! 2. Launches: [`phases`], [`frames`], [`launch`], [`pieces`], `join`, [`tree`].
-//! 3. Threads: [`external_wait`], [`slices`], `unknown_waits`, [`timeline`], `child_waits`, `open_waits`, [`slice_collection`],
-//!    [`reconstruct`].
+//! 3. Threads: [`external_wait`], [`slices`], `unknown_waits`, [`timeline`], `child_waits`, `polling`, `open_waits`,
+//!    [`slice_collection`], [`reconstruct`].
 //! 4. A part of a recording, as a recording of its own: [`window`].
 //! 5. Patterns that several stages recognize: `patterns`.
 //! 6. Single questions: [`callers`], [`build_labels`], [`alike`], [`concurrency`], [`select`], [`samples`], [`path_search`], [`failures`], [`drift`], [`waits`].

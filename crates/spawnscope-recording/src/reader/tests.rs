@@ -9,10 +9,12 @@ use std::fs::{self, OpenOptions};
 use rusqlite::Connection;
 
 use super::*;
+use crate::checksum::{RowHasher, TableSum};
 use crate::sample::*;
-use crate::tables::TABLES;
+use crate::tables::{self, TABLES};
 use crate::{Manner, Recorder, Redaction, version};
 use spawnscope_data::event::{Nanos, ObjectKind, Pid, TaskId};
+use spawnscope_data::table::Table;
 
 /// A recorder that received some launches.
 fn recorder_of(launches: u64, path: &Path) -> Recorder {
@@ -61,12 +63,12 @@ fn read_after(sql: &str) -> Result<Recording, RecordError> {
     read_all(&path)
 }
 
-/// The first version with labels, which added a table and no column of another.
-const LABELS_SINCE: i32 = 10;
-
-/// Turns a recording into one of an earlier version: without the tables and columns added later.
+/// Turns a recording into one of an earlier version: without the tables and columns added later, and with the checksums of what is left.
 fn downgrade(path: &Path, to: i32) {
     let connection = Connection::open(path).unwrap();
+    let has_checksums = TABLES
+        .iter()
+        .any(|table| table.name == "checksum" && table.since() <= to);
     for table in TABLES {
         if table.since() > to {
             let sql = format!("DELETE FROM checksum WHERE name = '{0}'; DROP TABLE {0}", table.name);
@@ -77,16 +79,27 @@ fn downgrade(path: &Path, to: i32) {
             let sql = format!("ALTER TABLE {} DROP COLUMN {}", table.name, column.name);
             connection.execute_batch(&sql).unwrap();
         }
-    }
-    let mut columns = TABLES.iter().flat_map(|table| table.columns);
-    let has_checksums = TABLES
-        .iter()
-        .any(|table| table.name == "checksum" && table.since() <= to);
-    if has_checksums && columns.any(|column| column.since > to && column.since < LABELS_SINCE) {
-        // They are of rows with the columns that were dropped.
-        connection.execute_batch("DELETE FROM checksum").unwrap();
+        if has_checksums && table.columns.iter().any(|column| column.since > to) {
+            store_sum(&connection, table, to);
+        }
     }
     connection.pragma_update(None, "user_version", to).unwrap();
+}
+
+/// Stores the checksum of the rows of a table as an earlier version has them.
+fn store_sum(connection: &Connection, table: &Table, version: i32) {
+    let known = table.columns.iter().filter(|column| column.since <= version).count();
+    let mut select = connection.prepare(&tables::select(table, version)).unwrap();
+    let mut rows = select.raw_query();
+    let (mut sum, mut hasher) = (TableSum::default(), RowHasher::default());
+    while let Some(row) = rows.next().unwrap() {
+        let values: Vec<_> = (1..=known).map(|column| row.get_ref(column).unwrap()).collect();
+        sum.add(hasher.hash(row.get(0).unwrap(), &values));
+    }
+    let sum = sum.sum.cast_signed();
+    connection
+        .execute("UPDATE checksum SET sum = ? WHERE name = ?", (sum, table.name))
+        .unwrap();
 }
 
 #[test]
@@ -321,7 +334,7 @@ fn version_2_is_read_without_objects() {
 #[test]
 fn checksums_of_an_earlier_version_are_compared() {
     let (_folder, path) = recording(3);
-    downgrade(&path, LABELS_SINCE - 1);
+    downgrade(&path, 9);
     let sums = || -> i64 {
         let connection = Connection::open(&path).unwrap();
         connection
