@@ -17,7 +17,7 @@ TESTS = ROOT / "crates/spawnscope/tests"
 NAMESPACES = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"]
 SCAN_MS = 75
 # The daemons other than ClamAV end after a minute.
-LONGEST_S = 20
+MAX_S = 20
 
 
 def main():
@@ -32,12 +32,12 @@ def main():
 def parse():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--binary", default=ROOT / "target/release/spawnscope", type=Path)
-    parser.add_argument("--seconds", default=LONGEST_S, type=int)
+    parser.add_argument("--seconds", default=MAX_S, type=int)
     parser.add_argument("--pages", type=Path, help="a directory for pages with plots")
     parser.add_argument("--only", nargs="+", choices=SCANNERS, default=list(SCANNERS))
     options = parser.parse_args()
-    if options.seconds > LONGEST_S:
-        parser.error(f"--seconds: {LONGEST_S} at most, since the daemons end after a minute")
+    if options.seconds > MAX_S:
+        parser.error(f"--seconds: {MAX_S} at most, since the daemons end after a minute")
     return options
 
 

@@ -34,7 +34,7 @@ const MAX_REPLAYED_OF_LARGE: usize = 5;
 /// From this number of launches a recording is large.
 const LARGE: usize = 20_000;
 /// Commands that run during less than this share of the wall are not replayed: little can hang on them.
-const LEAST_SHARE: f64 = 0.02;
+const MIN_SHARE: f64 = 0.02;
 /// Maximum number of launches in concurrent replays, as for advice.
 const MAX_AT_ONCE: usize = 300_000;
 /// Programs that only launch the commands in their arguments or input.
@@ -121,7 +121,7 @@ fn candidates<'a>(forest: &Forest<'a>, wall: Nanos) -> Vec<(Command<'a>, Vec<u32
         }
     }
     let mut commands: Vec<(Command<'a>, Candidate)> = commands.into_iter().collect();
-    commands.retain(|(_, each)| each.covered as f64 >= LEAST_SHARE * wall.0 as f64);
+    commands.retain(|(_, each)| each.covered as f64 >= MIN_SHARE * wall.0 as f64);
     commands.sort_by_key(|(command, each)| (Reverse(each.covered), command.name, command.forked));
     let most = if forest.launches.len() < LARGE {
         MAX_REPLAYED

@@ -15,7 +15,7 @@ use spawnscope_data::rows::{SliceRow, WakerRow};
 /// The kernel continues a call with a timeout by this one, after a signal.
 const RESTART_SYSCALL: u16 = 219;
 /// A thread that sleeps less often does not poll.
-const FEWEST_NAPS: usize = 8;
+const MIN_NAPS: usize = 8;
 
 /// Rewrites the waits that a polling thread of the same process ended. Returns how uncertain it is how long they would take together after a
 /// change: each meets another round then, and they vary independently. For the thread for which this is the most.
@@ -90,7 +90,7 @@ fn is_polling(timelines: &Timelines, thread: ThreadIndex) -> bool {
     let naps = slices.iter().filter(|slice| is_nap(timelines, thread, slice));
     let naps: Vec<u64> = naps.filter_map(|slice| Some(slice.wake_span?.0)).collect();
     let worked: u64 = slices.iter().filter_map(|slice| Some(slice.on_span?.0)).sum();
-    naps.len() >= FEWEST_NAPS && naps.iter().sum::<u64>() > worked
+    naps.len() >= MIN_NAPS && naps.iter().sum::<u64>() > worked
 }
 
 /// Whether a timer ended the wait after a slice.

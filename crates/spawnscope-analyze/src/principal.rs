@@ -22,7 +22,7 @@ pub struct Work {
 }
 
 /// Minimum share of the wall that hangs on a culprit.
-const LEAST_SHARE: f64 = 0.2;
+const MIN_SHARE: f64 = 0.2;
 
 /// Returns the command with the most work on the critical path.
 pub(crate) fn most_work(forest: &Forest<'_>, path: &CriticalPath) -> Option<Work> {
@@ -51,5 +51,5 @@ pub(crate) fn most_work(forest: &Forest<'_>, path: &CriticalPath) -> Option<Work
 pub fn culprit(hanging: &[Hanging], unrecorded: Nanos) -> Option<&Hanging> {
     let mut own = hanging.iter().filter(|each| !each.is_wrapper);
     own.next()
-        .filter(|each| each.saving[1] > Nanos(0) && each.saving[0].0 as f64 >= LEAST_SHARE * unrecorded.0 as f64)
+        .filter(|each| each.saving[1] > Nanos(0) && each.saving[0].0 as f64 >= MIN_SHARE * unrecorded.0 as f64)
 }

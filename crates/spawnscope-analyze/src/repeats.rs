@@ -24,7 +24,7 @@ type CommandLine<'a> = (&'a [u8], Option<&'a [u8]>);
 type Sums = (u64, u64);
 
 /// Minimum number of launches of a repeated command line.
-const LEAST: u64 = 5;
+const MIN_LAUNCHES: u64 = 5;
 /// Maximum number of command lines that are reported.
 const MOST: usize = 10;
 
@@ -38,7 +38,10 @@ pub(crate) fn repeats(forest: &Forest<'_>) -> Vec<Repeat> {
             *total += launch.total(forest.end).unwrap_or_default().0;
         }
     }
-    let mut lines: Vec<_> = lines.into_iter().filter(|(_, (count, _))| *count >= LEAST).collect();
+    let mut lines: Vec<_> = lines
+        .into_iter()
+        .filter(|(_, (count, _))| *count >= MIN_LAUNCHES)
+        .collect();
     lines.sort_by_key(|(key, (count, total))| (Reverse(*total), Reverse(*count), *key));
     lines.truncate(MOST);
     lines

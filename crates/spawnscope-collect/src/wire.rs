@@ -70,7 +70,7 @@ pub const KIND_END: u32 = 35;
 /// A longer gap between two surrounding calls of a thread is its own work.
 pub const SURROUNDING_GAP_NS: u64 = 30_000;
 /// A `read` after a reaping that takes longer is not for the rest of that child's output.
-pub const LONGEST_LEFTOVER_READ_NS: u64 = 300_000;
+pub const MAX_LEFTOVER_READ_NS: u64 = 300_000;
 
 /// Maximum path length stored, including its NUL (the kernel's PATH_MAX).
 pub const PATH_BYTES: u32 = 4096;

@@ -12,7 +12,7 @@ use netlink_sys::{Socket, SocketAddr};
 /// The kernel answers at once, from a kernel thread.
 const PATIENCE: Duration = Duration::from_millis(500);
 /// The largest answer is a rule with its paths.
-const LONGEST_ANSWER: usize = 16 << 10;
+const MAX_ANSWER: usize = 16 << 10;
 /// Bits from here on in a rule's mask of system calls mean classes; for rules on all calls, the kernel clears them.
 const CLASSES: u32 = 63 * 32;
 /// The numbers of `execve` and `execveat` by `AUDIT_ARCH_*`.
@@ -78,7 +78,7 @@ fn ask(request: AuditMessage, one: bool) -> io::Result<Vec<AuditMessage>> {
     let until = Instant::now() + PATIENCE;
     let mut answers = Vec::new();
     loop {
-        let mut bytes = Vec::with_capacity(LONGEST_ANSWER);
+        let mut bytes = Vec::with_capacity(MAX_ANSWER);
         match socket.recv(&mut bytes, 0) {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock && Instant::now() < until => {
                 std::thread::sleep(Duration::from_millis(1));

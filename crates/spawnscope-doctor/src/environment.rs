@@ -175,8 +175,8 @@ fn hypervisor(machine: &Machine) -> Hypervisor {
     if VIRTUAL.iter().any(|name| words.contains(name)) {
         return Hypervisor::Named(product);
     }
-    let told = machine.text("/sys/hypervisor/type").or_else(|| in_device_tree(machine));
-    told.map_or(Hypervisor::Unknown, Hypervisor::Named)
+    let name = machine.text("/sys/hypervisor/type").or_else(|| in_device_tree(machine));
+    name.map_or(Hypervisor::Unknown, Hypervisor::Named)
 }
 
 /// The hypervisor according to the device tree that it passes to its guest.

@@ -2,11 +2,11 @@
 //! more than the noise of one run shows. Interleaved cases drift alike, except for a scatter that can be estimated from them.
 
 use super::compare::Change;
-use super::harness::{Estimate, FEWEST_ROUNDS};
+use super::harness::{Estimate, MIN_ROUNDS};
 use spawnscope_data::statistics::median;
 
 /// Fewer cases have no common shift, because their median has no 95 % interval.
-const FEWEST_CASES: usize = FEWEST_ROUNDS;
+const MIN_CASES: usize = MIN_ROUNDS;
 /// The threshold in standard deviations from the median, as proposed by Iglewicz and Hoaglin.
 const APART: f64 = 3.5;
 /// Converts a median absolute deviation to a standard deviation of the normal distribution.
@@ -72,7 +72,7 @@ pub fn judge(changes: &mut [Change]) -> Vec<CommonShift> {
 /// The median of the logarithms with its interval, and their standard deviation.
 fn together(changes: &[Change], members: &[usize]) -> Option<(Estimate, f64)> {
     let moved: Vec<f64> = members.iter().map(|at| changes[*at].ratio.ln()).collect();
-    let middle = Estimate::of(&moved).filter(|_| moved.len() >= FEWEST_CASES)?;
+    let middle = Estimate::of(&moved).filter(|_| moved.len() >= MIN_CASES)?;
     let deviation = median(moved.iter().map(|one| (one - middle.median).abs()))?;
     Some((middle, DEVIATIONS * deviation))
 }

@@ -286,12 +286,12 @@ mod tests {
 
     #[test]
     fn what_only_the_older_report_has_is_named() {
-        let told = |new: &Report| {
+        let rows = |new: &Report| {
             let found = compare(&report([100.0; 6], 1.0), new).gone;
             found.into_iter().map(|gone| (gone.experiment, gone.case, gone.column))
         };
         let mut new = report([100.0; 6], 1.0);
-        assert_eq!(told(&new).count(), 0);
+        assert_eq!(rows(&new).count(), 0);
         // One value is untrusted, one is zero, and one row is missing.
         new.experiments[0].rows[0].0[1].1 = Value::Unknown;
         new.experiments[0].rows[1].0[2].1 = Value::Estimate(estimate(0.0, 0.0));
@@ -299,7 +299,7 @@ mod tests {
         let words = |text: &str| Some(text.to_owned());
         let sizes = || "sizes".to_owned();
         assert_eq!(
-            told(&new).collect::<Vec<_>>(),
+            rows(&new).collect::<Vec<_>>(),
             [
                 (sizes(), words("16.0 MB"), words("wall_ns")),
                 (sizes(), words("16.0 MB"), words("stall_ns")),
@@ -309,7 +309,7 @@ mod tests {
         for experiment in ["another", "sizes"] {
             new.experiments[0].name = experiment.to_owned();
             new.experiments[0].rows.clear();
-            assert_eq!(told(&new).collect::<Vec<_>>(), [(sizes(), None, None)]);
+            assert_eq!(rows(&new).collect::<Vec<_>>(), [(sizes(), None, None)]);
         }
     }
 

@@ -73,25 +73,26 @@ fn unknown(pairs: &[Pair]) -> Vec<String> {
         names(|(_, before, _)| before == UNKNOWN),
         names(|(.., after)| after == UNKNOWN),
     ];
-    let told = [("older", older), ("newer", newer)].into_iter();
-    told.filter(|(_, names)| !names.is_empty())
+    let changes = [("older", older), ("newer", newer)].into_iter();
+    changes
+        .filter(|(_, names)| !names.is_empty())
         .map(|(which, names)| format!("unknown in the {which} report: {names}"))
         .collect()
 }
 
 /// Programs of the same name that are different files, in words.
 fn other_files(old: &Report, new: &Report) -> Vec<String> {
-    let mut told = Vec::new();
+    let mut changes = Vec::new();
     for newer in &new.experiments {
         let older = old.experiments.iter().find(|older| older.name == newer.name);
         for (name, after) in &newer.files {
             let before = older.and_then(|older| older.files.get(name));
             if let Some(before) = before.filter(|before| *before != after) {
-                told.push(format!("{name}: {before} -> {after}"));
+                changes.push(format!("{name}: {before} -> {after}"));
             }
         }
     }
-    told
+    changes
 }
 
 /// Conditions that can differ between two runs on the same machine.

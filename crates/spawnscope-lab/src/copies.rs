@@ -78,10 +78,10 @@ fn pages_in_memory(file: &File) -> io::Result<usize> {
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        let told = libc::mincore(start, bytes, pages.as_mut_ptr());
+        let result = libc::mincore(start, bytes, pages.as_mut_ptr());
         let error = io::Error::last_os_error();
         libc::munmap(start, bytes);
-        if told != 0 {
+        if result != 0 {
             return Err(error);
         }
     }

@@ -9,9 +9,9 @@ const SHARE: f64 = 0.7;
 
 /// The bytes that may be used in this folder; unknown if its file system does not report them.
 pub fn room(folder: &Path) -> Option<u64> {
-    let told = statvfs(folder).ok()?;
+    let space = statvfs(folder).ok()?;
     // A file system without blocks is not a disk.
-    let free = (told.f_blocks > 0).then(|| told.f_bavail.saturating_mul(told.f_frsize))?;
+    let free = (space.f_blocks > 0).then(|| space.f_bavail.saturating_mul(space.f_frsize))?;
     Some((SHARE * free as f64) as u64)
 }
 

@@ -1,13 +1,13 @@
 //! Straight lines through measured points, robust against a few outliers.
 
 use super::effect::{is_flat, named};
-use super::harness::{Estimate, FEWEST_ROUNDS, Measured};
+use super::harness::{Estimate, MIN_ROUNDS, Measured};
 use super::linearity::Linearity;
 use super::outcome::{Fit, Outcome};
 use spawnscope_data::statistics::{median, theil_sen_slope};
 
 /// Series with fewer points get no line.
-const FEWEST_POINTS: usize = 4;
+const MIN_POINTS: usize = 4;
 
 /// A slope with its interval.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -57,7 +57,7 @@ impl Outcome {
         let count = all.len();
         for (series, points) in all {
             let scaled: Vec<(f64, &Estimate)> = points.iter().map(|(x, y)| (x / unit, *y)).collect();
-            match slope_of(&series, &scaled).filter(|_| points.len() >= FEWEST_POINTS) {
+            match slope_of(&series, &scaled).filter(|_| points.len() >= MIN_POINTS) {
                 Some(slope) if slope.low > 0.0 || slope.high < 0.0 => {
                     fits.extend(fitted(series, &scaled, slope, per));
                 }
@@ -106,7 +106,7 @@ fn over_sweeps(cases: &[(f64, &Measured)]) -> Option<Slope> {
         theil_sen_slope(&x, &y?)
     };
     let slopes: Vec<f64> = (0..sweeps).filter_map(slope).collect();
-    let found = Estimate::of(&slopes).filter(|found| found.rounds >= FEWEST_ROUNDS)?;
+    let found = Estimate::of(&slopes).filter(|found| found.rounds >= MIN_ROUNDS)?;
     Some(Slope {
         median: found.median,
         low: found.low,

@@ -11,7 +11,7 @@ use super::outcome::Value;
 use spawnscope_data::statistics::median;
 
 /// With fewer rounds, a median has no 95 % interval.
-pub const FEWEST_ROUNDS: usize = 6;
+pub const MIN_ROUNDS: usize = 6;
 const MAX_ROUNDS: usize = 200;
 
 /// How much to measure.
@@ -186,8 +186,8 @@ pub fn interleave(effort: Effort, cases: Vec<Case<'_>>, may_continue: &dyn Fn(f6
     let began = Instant::now();
     'rounds: for round in 0..MAX_ROUNDS {
         let spent = began.elapsed().as_secs_f64() / effort.time.as_secs_f64().max(1e-9);
-        let enough = round >= FEWEST_ROUNDS && (spent >= 1.0 || batches.iter().all(|batch| batch.is_quiet(effort)));
-        let done = spent.min(round as f64 / FEWEST_ROUNDS as f64).min(1.0);
+        let enough = round >= MIN_ROUNDS && (spent >= 1.0 || batches.iter().all(|batch| batch.is_quiet(effort)));
+        let done = spent.min(round as f64 / MIN_ROUNDS as f64).min(1.0);
         if enough {
             break;
         }
@@ -247,11 +247,11 @@ mod tests {
         assert!(
             measured
                 .iter()
-                .all(|case| case.rounds.len() == FEWEST_ROUNDS && case.failure.is_none())
+                .all(|case| case.rounds.len() == MIN_ROUNDS && case.failure.is_none())
         );
         let batches = batches.borrow();
         let rounds: Vec<Vec<&str>> = batches.chunks(3).map(<[_]>::to_vec).collect();
-        assert_eq!(rounds.len(), FEWEST_ROUNDS + 5, "and trials");
+        assert_eq!(rounds.len(), MIN_ROUNDS + 5, "and trials");
         assert!(
             rounds
                 .iter()
@@ -270,7 +270,7 @@ mod tests {
             time: Duration::from_secs(3600),
         };
         let quiet = interleave(effort, vec![case("quiet", |_| Ok(vec![5.0]))], &|_| true);
-        assert_eq!(quiet[0].rounds.len(), FEWEST_ROUNDS);
+        assert_eq!(quiet[0].rounds.len(), MIN_ROUNDS);
         let number = Cell::new(0.0);
         let noisy = interleave(
             effort,

@@ -8,7 +8,7 @@ use super::harness::Estimate;
 use super::outcome::Outcome;
 
 /// A line that explains less of the variance does not hold.
-const LEAST_EXPLAINED: f64 = 0.95;
+const MIN_EXPLAINED: f64 = 0.95;
 const BYTES_IN_A_MB: f64 = 1e6;
 
 /// How well a line describes its points.
@@ -32,7 +32,7 @@ impl Linearity {
         let mut points = points.to_vec();
         points.sort_by(|(x, _), (other, _)| x.total_cmp(other));
         let bends = bends(&points);
-        let holds = !bends && explained.is_some_and(|share| share >= LEAST_EXPLAINED);
+        let holds = !bends && explained.is_some_and(|share| share >= MIN_EXPLAINED);
         let each_ns = if holds { Vec::new() } else { at_the_ends(&points) };
         Linearity { holds, bends, each_ns }
     }
@@ -73,12 +73,12 @@ fn at_the_ends(points: &[(f64, &Estimate)]) -> Vec<(f64, f64)> {
         return Vec::new();
     };
     let each = |(x, y): &(f64, &Estimate)| (*x, (y.median - first.median) / (x - start));
-    let mut told = others
+    let mut candidates = others
         .iter()
         .filter(|(x, y)| x > start && !is_within_noise(first, y))
         .map(each);
-    let near = told.next();
-    near.into_iter().chain(told.next_back()).collect()
+    let near = candidates.next();
+    near.into_iter().chain(candidates.next_back()).collect()
 }
 
 #[cfg(test)]

@@ -62,8 +62,8 @@ impl Machine {
 /// Reads the CPU flags on x86; other architectures may show a hypervisor in files.
 fn is_virtual(flags: Option<&str>, root: &Path) -> Option<bool> {
     let by_flags = flags.map(|flags| flags.split(' ').any(|flag| flag == "hypervisor"));
-    let told = ["sys/hypervisor/type", "proc/device-tree/hypervisor"];
-    by_flags.or_else(|| told.iter().any(|place| root.join(place).exists()).then_some(true))
+    let files = ["sys/hypervisor/type", "proc/device-tree/hypervisor"];
+    by_flags.or_else(|| files.iter().any(|place| root.join(place).exists()).then_some(true))
 }
 
 #[cfg(target_env = "gnu")]

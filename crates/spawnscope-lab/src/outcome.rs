@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize, Serializer};
 
-use super::harness::{Estimate, FEWEST_ROUNDS, Measured};
+use super::harness::{Estimate, MIN_ROUNDS, Measured};
 use super::linearity::Linearity;
 use super::machine::Machine;
 
@@ -346,9 +346,9 @@ impl Outcome {
                 self.note(format!("{}: {failure}", case.label()));
                 continue;
             }
-            if case.rounds.len() < FEWEST_ROUNDS {
+            if case.rounds.len() < MIN_ROUNDS {
                 self.note(format!(
-                    "ended before {FEWEST_ROUNDS} rounds: intervals cover less than 95 %"
+                    "ended before {MIN_ROUNDS} rounds: intervals cover less than 95 %"
                 ));
             }
             if !case.has_results() {
@@ -377,9 +377,9 @@ impl Outcome {
             base.label()
         ));
         self.columns.push(measure(name, title, Unit::Ratio));
-        let told = measured.iter().filter(|case| case.has_results());
+        let with_results = measured.iter().filter(|case| case.has_results());
         let mut lost = Vec::new();
-        for (row, case) in self.rows.iter_mut().zip(told) {
+        for (row, case) in self.rows.iter_mut().zip(with_results) {
             let ratio = (base.failure.is_none()).then(|| case.ratio(base, column)).flatten();
             if !std::ptr::eq(case, base)
                 && ratio

@@ -98,8 +98,8 @@ fn load() -> Option<f64> {
 /// The type of the file system that a folder is on, according to its mount.
 fn file_system(folder: &Path) -> Option<String> {
     let folder = File::open(folder).ok()?;
-    let told = fs::read_to_string(format!("/proc/self/fdinfo/{}", folder.as_raw_fd())).ok()?;
-    let mount = told.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim();
+    let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", folder.as_raw_fd())).ok()?;
+    let mount = info.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim();
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let line = mounts.lines().find(|line| line.split(' ').next() == Some(mount))?;
     // The type follows the dash: proc_pid_mountinfo(5).

@@ -6,7 +6,7 @@ use spawnscope_data::contradictions::Contradictions;
 use spawnscope_data::event::{LaunchId, Nanos, TaskId};
 
 use super::fields::Ids;
-use super::limits::LONGEST_LIVES;
+use super::limits::MAX_LIVES;
 use spawnscope_data::rows::{ExecRow, FailedExecRow, LaunchRow, Origin, Recording, SampleRow, SliceRow, ThreadRow};
 
 /// How far an instant may precede the one that it should follow. Recordings with 180,000 slices contained no such case.
@@ -218,7 +218,7 @@ impl Stretches {
 
     /// Returns the contradictions, or `None` if the durations overflow their limit.
     pub(super) fn finish(self) -> Option<Contradictions> {
-        (self.sum <= LONGEST_LIVES).then_some(self.found)
+        (self.sum <= MAX_LIVES).then_some(self.found)
     }
 }
 
@@ -230,7 +230,7 @@ pub(super) fn can_be_summed(recording: &Recording) -> bool {
         let ended = row.reaped.or(row.zombie).unwrap_or_default().max(end);
         u128::from(ended.since(start).0.max(row.cpu.unwrap_or_default().0))
     };
-    recording.launches.iter().map(life).sum::<u128>() <= LONGEST_LIVES
+    recording.launches.iter().map(life).sum::<u128>() <= MAX_LIVES
 }
 
 /// Whether the known instants follow each other.

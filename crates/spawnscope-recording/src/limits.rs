@@ -7,17 +7,17 @@ use std::time::Duration;
 pub(super) const MAX_CPUS: u32 = 65_536;
 
 /// Bytes of one value, such as an argv or a path. Linux allows an argv of 6 MiB.
-pub(super) const LONGEST_VALUE: i32 = 16 << 20;
+pub(super) const MAX_VALUE: i32 = 16 << 20;
 
 /// Time between the start of a recording and any instant in it: more than two years.
-pub(super) const LONGEST_RECORDING: Duration = Duration::from_nanos(1 << 56);
+pub(super) const MAX_RECORDING: Duration = Duration::from_nanos(1 << 56);
 
 /// The limit for the summed lives of all launches. A sum within it fits into 64 bits, so later sums cannot overflow. 100,000 processes that
 /// run for a day stay below it.
-pub(super) const LONGEST_LIVES: u128 = 1 << 63;
+pub(super) const MAX_LIVES: u128 = 1 << 63;
 
 /// Bytes of the statement that created a table, including comments: ten times as many as the longest in our schema.
-pub(super) const LONGEST_STATEMENT: i32 = 64 << 10;
+pub(super) const MAX_STATEMENT: i32 = 64 << 10;
 
 /// Tables and indexes: twice as many as in our schema.
 pub(super) const MAX_TABLES: i32 = 40;

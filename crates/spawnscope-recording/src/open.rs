@@ -15,7 +15,7 @@ use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use super::error::RecordError;
 use super::header::Header;
-use super::limits::{LONGEST_STATEMENT, LONGEST_VALUE, MAX_COLUMNS, MAX_TABLES};
+use super::limits::{MAX_COLUMNS, MAX_STATEMENT, MAX_TABLES, MAX_VALUE};
 use super::trailer::{self, Seal};
 use super::version::{self, APPLICATION_ID, Identity};
 use super::{claim, log, schema, store, unnamed};
@@ -48,7 +48,7 @@ enum Way {
 }
 
 /// Opens the recording at `path`.
-pub(super) fn open(path: &Path, patience: Duration) -> Result<Opened, RecordError> {
+pub(super) fn open(path: &Path, timeout: Duration) -> Result<Opened, RecordError> {
     let file = regular_file(path)?;
     let failed = |source| RecordError::io("read", path, source);
     let foreign = || RecordError::NotARecording { path: path.to_owned() };
@@ -71,7 +71,7 @@ pub(super) fn open(path: &Path, patience: Duration) -> Result<Opened, RecordErro
         Some(_) => Way::WithLog,
     };
     let bytes = length(&file) + logged.unwrap_or_default();
-    let (connection, version) = connect(path, way, patience)?;
+    let (connection, version) = connect(path, way, timeout)?;
     Ok(Opened {
         connection,
         version,
@@ -84,8 +84,8 @@ pub(super) fn open(path: &Path, patience: Duration) -> Result<Opened, RecordErro
 
 impl Opened {
     /// Opens another connection to the same recording, for another thread. This opens no other descriptor of the file, so none is closed.
-    pub(super) fn again(&self, path: &Path, patience: Duration) -> Result<Opened, RecordError> {
-        let (connection, version) = connect(path, self.way, patience)?;
+    pub(super) fn again(&self, path: &Path, timeout: Duration) -> Result<Opened, RecordError> {
+        let (connection, version) = connect(path, self.way, timeout)?;
         Ok(Opened {
             connection,
             version,
@@ -164,9 +164,9 @@ fn check_bytes(path: &Path, file: &File, header: &Header, log: Option<&File>) ->
 }
 
 /// Connects to a file that was identified as a recording. Returns the connection and the format version.
-fn connect(path: &Path, way: Way, patience: Duration) -> Result<(Connection, i32), RecordError> {
+fn connect(path: &Path, way: Way, timeout: Duration) -> Result<(Connection, i32), RecordError> {
     let failed = |source| not_opened(path, source);
-    let connection = connection(path, way, patience).map_err(failed)?;
+    let connection = connection(path, way, timeout).map_err(failed)?;
     let (application_id, user_version) = identity(&connection).map_err(failed)?;
     let path = path.to_owned();
     match version::identify(application_id, user_version) {
@@ -186,7 +186,7 @@ fn connect(path: &Path, way: Way, patience: Duration) -> Result<(Connection, i32
     }
 }
 
-fn connection(path: &Path, way: Way, patience: Duration) -> rusqlite::Result<Connection> {
+fn connection(path: &Path, way: Way, timeout: Duration) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let connection = match way {
         Way::Shared => Connection::open_with_flags(store::as_file(path), flags)?,
@@ -194,7 +194,7 @@ fn connection(path: &Path, way: Way, patience: Duration) -> rusqlite::Result<Con
         Way::Alone => Connection::open_with_flags(immutable(path), flags | OpenFlags::SQLITE_OPEN_URI)?,
         Way::Unnamed => unnamed::connect(&File::open(path).map_err(unnamed::failed)?)?,
     };
-    connection.busy_timeout(patience)?;
+    connection.busy_timeout(timeout)?;
     restrict(&connection)?;
     if way == Way::WithLog {
         // Keeps the shared memory of the log's readers in our own memory.
@@ -218,8 +218,8 @@ fn restrict(connection: &Connection) -> rusqlite::Result<()> {
         connection.set_db_config(setting, value)?;
     }
     for (limit, most) in [
-        (Limit::SQLITE_LIMIT_LENGTH, LONGEST_VALUE),
-        (Limit::SQLITE_LIMIT_SQL_LENGTH, LONGEST_STATEMENT),
+        (Limit::SQLITE_LIMIT_LENGTH, MAX_VALUE),
+        (Limit::SQLITE_LIMIT_SQL_LENGTH, MAX_STATEMENT),
         (Limit::SQLITE_LIMIT_SCHEMA, MAX_TABLES),
         (Limit::SQLITE_LIMIT_COLUMN, MAX_COLUMNS),
         (Limit::SQLITE_LIMIT_EXPR_DEPTH, 10),

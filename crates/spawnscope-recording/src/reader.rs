@@ -33,9 +33,9 @@ impl RecordingFile {
         RecordingFile::open_within(path, LOCK_PATIENCE)
     }
 
-    fn open_within(path: &Path, patience: Duration) -> Result<RecordingFile, RecordError> {
+    fn open_within(path: &Path, timeout: Duration) -> Result<RecordingFile, RecordError> {
         Ok(RecordingFile {
-            opened: open::open(path, patience)?,
+            opened: open::open(path, timeout)?,
             path: path.to_owned(),
         })
     }

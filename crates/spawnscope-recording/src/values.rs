@@ -9,7 +9,7 @@ use spawnscope_data::rows::{FrameId, ObjectRef, Origin, Scope, StackId, TextId, 
 use spawnscope_data::table::{Bits, ColumnType, Format, Stores};
 
 use super::fields::{BadValue, Fields, Index};
-use super::limits::{LONGEST_RECORDING, MAX_CPUS};
+use super::limits::{MAX_CPUS, MAX_RECORDING};
 
 /// The format of a recording.
 pub(super) enum Sqlite {}
@@ -245,7 +245,7 @@ integers! {
     bool: |is_so| i64::from(*is_so), |value, _| nth(&[false, true], value);
     Nanos: |nanos| signed(nanos.0), |value, _| {
         let nanos = u64::try_from(value).ok()?;
-        (u128::from(nanos) <= LONGEST_RECORDING.as_nanos()).then_some(Nanos(nanos))
+        (u128::from(nanos) <= MAX_RECORDING.as_nanos()).then_some(Nanos(nanos))
     };
     LaunchId: |id| signed(id.0), |value, _| value.try_into().ok().map(LaunchId);
     TaskId: |id| signed(id.0), |value, _| value.try_into().ok().map(TaskId);

@@ -12,7 +12,7 @@ use crate::failure::os_error;
 use crate::values::deadline;
 use crate::waiting::{Waited, errno, pollfd, wait_for_any};
 
-const LEAST_ROOM_BYTES: usize = 4096;
+const MIN_ROOM_BYTES: usize = 4096;
 const MAX_READ_BYTES: usize = 1024 * 1024;
 
 /// The state of an exchange when it returns.
@@ -59,7 +59,7 @@ impl Output {
         let (Some(fd), Some(bytes)) = (self.fd, &mut self.bytes) else {
             return Ok(true);
         };
-        bytes.reserve(bytes.len().clamp(LEAST_ROOM_BYTES, MAX_READ_BYTES));
+        bytes.reserve(bytes.len().clamp(MIN_ROOM_BYTES, MAX_READ_BYTES));
         let room = bytes.spare_capacity_mut();
         // SAFETY: the room is ours, with its length.
         let count = unsafe { libc::read(fd, room.as_mut_ptr().cast(), room.len()) };

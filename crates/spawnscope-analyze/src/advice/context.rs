@@ -16,9 +16,9 @@ use spawnscope_data::rows::Recording;
 use spawnscope_data::statistics::median;
 
 /// Advice is reported only when its saving exceeds this share of the wall.
-const LEAST_SHARE: f64 = 0.01;
+const MIN_SHARE: f64 = 0.01;
 /// Advice is reported only when its saving also exceeds this duration.
-const LEAST_SAVING: Nanos = Nanos(5_000_000);
+const MIN_SAVING: Nanos = Nanos(5_000_000);
 
 /// The data that rules read.
 #[derive(Clone, Copy)]
@@ -76,7 +76,7 @@ impl<'g, 'a> RuleContext<'g, 'a> {
 
     /// Returns the saving that advice must exceed.
     pub(super) fn least_saving(&self) -> Nanos {
-        self.share_of_wall(LEAST_SHARE).max(LEAST_SAVING)
+        self.share_of_wall(MIN_SHARE).max(MIN_SAVING)
     }
 
     /// Returns the summed wall time of launches, which is an upper bound for the saving.

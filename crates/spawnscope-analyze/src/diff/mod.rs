@@ -18,11 +18,11 @@ use crate::phases::Phase;
 use crate::summary::Summary;
 
 /// A time of one group of launches is a change only from this share of the wall on: with many groups, some intervals exclude zero by chance.
-const LEAST_SHARE: f64 = 0.01;
+const MIN_SHARE: f64 = 0.01;
 /// The constants that stand for the cost of a launch on a machine.
 const COSTS: [Constant; 3] = [Constant::ForkExit, Constant::VforkExit, Constant::PageCopy];
 /// Machine constants that differ by more than this share are reported.
-const LEAST_CONSTANT: f64 = 0.2;
+const MIN_CONSTANT: f64 = 0.2;
 
 /// The difference between two sides.
 #[derive(Clone, Debug)]
@@ -211,7 +211,7 @@ fn row(pair: &Pair<'_>, resamples: &Resamples, wall: Option<f64>) -> Row {
 fn kind(count: &CountChange, failed_execs: &CountChange, times: &Times, wall: Option<f64>) -> Kind {
     let is_long = |change: &TimeChange| {
         let value = change.value().unwrap_or_default().abs();
-        wall.is_some_and(|wall| value >= LEAST_SHARE * wall) && change.is_change() == Some(true)
+        wall.is_some_and(|wall| value >= MIN_SHARE * wall) && change.is_change() == Some(true)
     };
     match (count.before.high, count.after.high) {
         (0, _) => Kind::Came,
@@ -270,5 +270,5 @@ fn differs(before: &Calibration, after: &Calibration) -> bool {
         (after, before)
     };
     let is_apart = less.high_ns.unwrap_or(less.ns) < more.low_ns.unwrap_or(more.ns);
-    less.ns > 0.0 && more.ns > (1.0 + LEAST_CONSTANT) * less.ns && is_apart
+    less.ns > 0.0 && more.ns > (1.0 + MIN_CONSTANT) * less.ns && is_apart
 }

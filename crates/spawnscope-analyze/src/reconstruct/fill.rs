@@ -16,7 +16,7 @@ use crate::tree::Forest;
 use crate::unknown_waits::UnknownWait;
 
 /// Shorter waits than this are not distinguished from work.
-const LEAST: Nanos = Nanos(20_000);
+const MIN_SPAN: Nanos = Nanos(20_000);
 
 /// Makes the slices of all threads. Also returns the waits whose cause is not certain.
 pub(super) fn fill(
@@ -261,7 +261,7 @@ fn waits_within(
     let mut waits = Vec::new();
     for stretch in stretches {
         let span = (stretch.span() as f64 * shares.of_stretch(stretch)) as u64;
-        if span < LEAST.0 {
+        if span < MIN_SPAN.0 {
             continue;
         }
         let child = stretch.awaited.map(|(child, _)| child);

@@ -9,7 +9,7 @@ use spawnscope_data::rows::Origin;
 
 /// Launches that follow each other within this time belong to one episode. It is the time within which an answer seems immediate to a
 /// person (R. B. Miller, Response time in man-computer conversational transactions, 1968).
-const LONGEST_PAUSE: Nanos = Nanos(100_000_000);
+const MAX_PAUSE: Nanos = Nanos(100_000_000);
 
 /// A span in which a process launched others.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ fn episodes_of(forest: &Forest<'_>, owner: usize) -> Vec<Episode> {
         };
         let (launches, tax) = sums_below(forest, *child);
         match episodes.last_mut() {
-            Some(episode) if from.since(episode.span.to) <= LONGEST_PAUSE => {
+            Some(episode) if from.since(episode.span.to) <= MAX_PAUSE => {
                 episode.span.to = episode.span.to.max(to);
                 episode.launches += launches;
                 episode.tax = match (episode.tax, tax) {

@@ -13,7 +13,7 @@ use super::programs;
 use super::tracing::Tracing;
 
 /// The longest path that the kernel accepts, including its NUL.
-const LONGEST_PATH: usize = libc::PATH_MAX as usize;
+const MAX_PATH: usize = libc::PATH_MAX as usize;
 
 impl Tracing {
     /// A process whose calls are traced enters or leaves a system call.
@@ -86,7 +86,7 @@ impl Tracing {
             _ => return false,
         };
         let (entered, cpu) = (clock::now(), clock::cpu_of(tid));
-        let path = memory::string(tid, path, LONGEST_PATH).unwrap_or_default();
+        let path = memory::string(tid, path, MAX_PATH).unwrap_or_default();
         let gains_privilege = !self.keeps_privilege && programs::gives_privilege(tid, &path);
         let call = ExecCall { entered, cpu, path };
         if gains_privilege {

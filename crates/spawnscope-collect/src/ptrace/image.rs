@@ -9,7 +9,7 @@ use crate::scripts;
 /// Bytes of arguments that are kept, as with eBPF.
 const MAX_ARGUMENTS: usize = 4096;
 /// The longest path that the kernel accepts, including its NUL.
-const LONGEST_PATH: usize = libc::PATH_MAX as usize;
+const MAX_PATH: usize = libc::PATH_MAX as usize;
 /// First size of the buffer: enough for all that the kernel puts on the stack of almost every process, strings included.
 const USUAL_STACK: usize = 16384;
 /// Largest size of the buffer: enough for about 100,000 arguments and variables.
@@ -109,7 +109,7 @@ impl Image {
         Some(Image {
             path: from(path_at)
                 .and_then(until_nul)
-                .or_else(|| memory::string(process, path_at, LONGEST_PATH))?,
+                .or_else(|| memory::string(process, path_at, MAX_PATH))?,
             argv: start.map_or_else(Vec::new, |start| {
                 let read = from(start).and_then(|rest| rest.get(..kept));
                 read.map_or_else(|| memory::read(process, start, kept), <[u8]>::to_vec)
@@ -141,7 +141,7 @@ pub(super) fn arguments_passed(process: Pid, list: u64) -> (Vec<u8>, u64) {
     let pointers = pointers.iter().map(|pointer| u64::from_ne_bytes(*pointer));
     let (mut argv, mut bytes) = (Vec::new(), 0);
     for pointer in pointers.take_while(|pointer| *pointer != 0) {
-        let argument = memory::string(process, pointer, LONGEST_PATH).unwrap_or_default();
+        let argument = memory::string(process, pointer, MAX_PATH).unwrap_or_default();
         bytes += argument.len() as u64 + 1;
         if argv.len() + argument.len() < MAX_ARGUMENTS {
             argv.extend(argument);

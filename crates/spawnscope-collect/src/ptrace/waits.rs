@@ -15,7 +15,7 @@ use super::processes::Thread;
 use super::tracing::Tracing;
 
 /// Shorter waits than this are not distinguished from the stops of the thread.
-const LEAST: u64 = 100_000;
+const MIN_OFF_NS: u64 = 100_000;
 /// Maximum number of threads whose counters are read, each by a file that stays open.
 const MAX_WATCHED: usize = 64;
 /// Offset of the pid in a siginfo about a child.
@@ -145,7 +145,7 @@ impl Watched {
         let ran = now.ran.checked_sub(self.last.ran)?;
         let delayed = now.delayed.checked_sub(self.last.delayed)?;
         let off = now.at.since(self.last.at).0.checked_sub(ran + delayed + self.held)?;
-        if arrivals != 2 || off < LEAST {
+        if arrivals != 2 || off < MIN_OFF_NS {
             return None;
         }
         let left = Nanos(now.at.0 - off - delayed);

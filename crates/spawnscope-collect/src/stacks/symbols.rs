@@ -14,7 +14,7 @@ use spawnscope_data::event::{Frame, Language};
 
 /// Functions in assembly language may have symbols without a size, but they are short. Anything further from such a symbol is a function
 /// whose own symbol was stripped.
-const LONGEST_UNSIZED: usize = 4096;
+const MAX_UNSIZED: usize = 4096;
 
 /// Finds the names in one file.
 pub(super) struct Names {
@@ -51,7 +51,7 @@ impl Names {
             let symbol = symbolizer.symbolize_single(&source, address).ok()?.into_sym()?;
             // Debug information gives no size for a function in several parts, but it gives a line.
             let is_within = symbol.code_info.is_some() || symbol.size.is_some_and(|size| size > 0);
-            (is_within || symbol.offset < LONGEST_UNSIZED).then_some(symbol)
+            (is_within || symbol.offset < MAX_UNSIZED).then_some(symbol)
         };
         // If the debug information cannot be understood, the file's own symbols are used.
         let mut sources = self.paths.iter().flat_map(|path| [(path, true), (path, false)]);

@@ -33,9 +33,9 @@ impl Label {
     /// Maximum number of labels of a recording.
     pub const MOST: usize = 64;
     /// Maximum bytes of a key.
-    pub const LONGEST_KEY: usize = 64;
+    pub const MAX_KEY: usize = 64;
     /// Maximum bytes of a value: a line, not a document. Reports print it, and fleets of recordings repeat it.
-    pub const LONGEST_VALUE: usize = 1024;
+    pub const MAX_VALUE: usize = 1024;
 
     /// Checks a key and its value. Keys become columns and parts of file names elsewhere, so they consist of ASCII letters, digits, `_`, `-`
     /// and `.`, and begin with a letter.
@@ -47,10 +47,10 @@ impl Label {
         if !key.starts_with(|first: char| first.is_ascii_alphabetic()) || !key.bytes().all(is_part) {
             return Err(BadLabel::Key);
         }
-        if key.len() > Label::LONGEST_KEY {
+        if key.len() > Label::MAX_KEY {
             return Err(BadLabel::LongKey);
         }
-        if value.len() > Label::LONGEST_VALUE {
+        if value.len() > Label::MAX_VALUE {
             return Err(BadLabel::LongValue);
         }
         Ok(Label {
@@ -64,8 +64,8 @@ impl fmt::Display for BadLabel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             BadLabel::Key => f.write_str("a key begins with a letter and has only letters, digits, `_`, `-` and `.`"),
-            BadLabel::LongKey => write!(f, "the key is longer than {} bytes", Label::LONGEST_KEY),
-            BadLabel::LongValue => write!(f, "the value is longer than {} bytes", Label::LONGEST_VALUE),
+            BadLabel::LongKey => write!(f, "the key is longer than {} bytes", Label::MAX_KEY),
+            BadLabel::LongValue => write!(f, "the value is longer than {} bytes", Label::MAX_VALUE),
         }
     }
 }

@@ -17,7 +17,7 @@ pub(super) const CHECK: Check = Check {
 };
 
 /// A shorter delay is not reported.
-const LEAST: Nanos = Nanos(50_000);
+const MIN_DELAY: Nanos = Nanos(50_000);
 /// A name is looked up in these overlay layers one after the other.
 const MANY_LAYERS: usize = 40;
 
@@ -107,9 +107,9 @@ fn reason(error: &io::Error) -> String {
 
 /// How much longer launches take there, and the evidence.
 fn slower(scan: &Scan) -> (Option<Effect>, String) {
-    let each = scan.later_delay(LEAST);
+    let each = scan.later_delay(MIN_DELAY);
     let effect = each.map(|span| Effect::measured(span, "each launch of a program there"));
-    let first = scan.first_delay(LEAST);
+    let first = scan.first_delay(MIN_DELAY);
     let effect = effect.or(first.map(|span| Effect::measured(span, "the first launch of a program there")));
     let [first, later, memory] =
         [&scan.first, &scan.later, &scan.unscanned].map(|times| units::time(median(times.clone())));

@@ -86,8 +86,8 @@ fn python(machine: &Machine, programs: &Programs, program: &Path, findings: &mut
 
 /// The variables that are set, with their values.
 fn variables(machine: &Machine) -> Vec<String> {
-    let told = |name: &&str| Some(format!("{name}={}", values::places(&machine.variable_text(name)?)));
-    OF_PYTHON.iter().filter_map(told).collect()
+    let assignment = |name: &&str| Some(format!("{name}={}", values::places(&machine.variable_text(name)?)));
+    OF_PYTHON.iter().filter_map(assignment).collect()
 }
 
 /// The cost of Python not writing caches.
@@ -124,8 +124,8 @@ fn executable(machine: &Machine, programs: &Programs, program: &Path) -> Result<
     // These options keep user code from being loaded.
     command.args(["-I", "-S", "-c", &script]);
     let ran = programs.run(command, Reads::Output)?;
-    let told = answer(&ran.output).filter(|_| ran.succeeded);
-    told.map(PathBuf::from).ok_or(Unknown::Failed)
+    let path = answer(&ran.output).filter(|_| ran.succeeded);
+    path.map(PathBuf::from).ok_or(Unknown::Failed)
 }
 
 fn answer(output: &str) -> Option<&str> {

@@ -84,7 +84,7 @@ pub(crate) fn what_is_wrong(machine: &Machine) -> Option<&'static str> {
 
 /// `times`: what a launch takes now, and without the library search, if that could be measured.
 fn broken(how: &str, times: Option<(Nanos, Nanos)>) -> Finding {
-    let told = times.map(|(with, without)| {
+    let evidence = times.map(|(with, without)| {
         let (with, without) = (units::time(with), units::time(without));
         format!("`true` takes {with}, or {without} if its only library is given by path")
     });
@@ -95,7 +95,7 @@ fn broken(how: &str, times: Option<(Nanos, Nanos)>) -> Finding {
         "{CACHE} {how}: each program start searches directories for libraries"
     ))
     .evidence("the loader tries each default directory and its subdirectories for processor types")
-    .evidence_if(told)
+    .evidence_if(evidence)
     .effect(search)
     .fix("as root; for a container, when its image is built:")
     .fix("  ldconfig && chmod 644 /etc/ld.so.cache")

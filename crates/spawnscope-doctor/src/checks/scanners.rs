@@ -47,15 +47,15 @@ const PERMISSION_EVENTS: u64 = 0x17_0000;
 /// Timeout for the examination of descriptors: a machine may have hundreds of thousands.
 const TIMEOUT: Duration = Duration::from_millis(300);
 /// If no scanner is visible, a launch counts as scanned if its delay is at least this. Reading a fresh file takes less.
-const LEAST_UNKNOWN_DELAY: Nanos = Nanos(400_000);
+const MIN_UNKNOWN_DELAY: Nanos = Nanos(400_000);
 /// The same limit on a busy machine, where other programs affect the caches between launches.
-const LEAST_UNKNOWN_DELAY_WHEN_BUSY: Nanos = Nanos(2_000_000);
+const MIN_UNKNOWN_DELAY_WHEN_BUSY: Nanos = Nanos(2_000_000);
 /// The same limit if a process holds marks.
-const LEAST_KNOWN_DELAY: Nanos = Nanos(50_000);
+const MIN_KNOWN_DELAY: Nanos = Nanos(50_000);
 /// Minimum delay of one launch for which a queue can be distinguished from launches that share the CPUs.
-const LEAST_QUEUE_DELAY: Nanos = Nanos(1_000_000);
+const MIN_QUEUE_DELAY: Nanos = Nanos(1_000_000);
 /// The same limit if other programs share the CPUs.
-const LEAST_QUEUE_DELAY_WHEN_BUSY: Nanos = Nanos(10_000_000);
+const MIN_QUEUE_DELAY_WHEN_BUSY: Nanos = Nanos(10_000_000);
 /// If n files are launched at once and queue, the last one is late by at least this share of n delays.
 const QUEUE: f64 = 0.5;
 /// If they do not queue, the last one is late by at most this share of n delays.
@@ -66,9 +66,9 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     not_examined(examination, &marks, findings);
     let scan = examination.measured.scan.as_ref();
     let least = match scan {
-        _ if !marks.holders.is_empty() => LEAST_KNOWN_DELAY,
-        Some(scan) if scan.is_disturbed => LEAST_UNKNOWN_DELAY_WHEN_BUSY,
-        _ => LEAST_UNKNOWN_DELAY,
+        _ if !marks.holders.is_empty() => MIN_KNOWN_DELAY,
+        Some(scan) if scan.is_disturbed => MIN_UNKNOWN_DELAY_WHEN_BUSY,
+        _ => MIN_UNKNOWN_DELAY,
     };
     let delay = scan.and_then(|scan| Delay::of(scan, least));
     let stuck = scan.and_then(|scan| scan.stuck);
@@ -248,9 +248,9 @@ fn queue(scan: &Scan, delay: Nanos) -> Option<String> {
     let files = scan.at_once.len();
     let last = scan.at_once.iter().max()?;
     let least = if scan.is_disturbed {
-        LEAST_QUEUE_DELAY_WHEN_BUSY
+        MIN_QUEUE_DELAY_WHEN_BUSY
     } else {
-        LEAST_QUEUE_DELAY
+        MIN_QUEUE_DELAY
     };
     if delay < least {
         return None;

@@ -154,12 +154,12 @@ impl Shim {
             let mut which = command(machine, &chooser);
             which.args(["which", program]);
             let line = format!("{manager} which {program}");
-            let told = match programs.run(which, Reads::Output) {
-                Ok(told) => told,
+            let answer = match programs.run(which, Reads::Output) {
+                Ok(answer) => answer,
                 Err(why) => return Err(NotFound { line, why }),
             };
-            let real = PathBuf::from(told.output.lines().last().unwrap_or_default().trim());
-            if !told.succeeded {
+            let real = PathBuf::from(answer.output.lines().last().unwrap_or_default().trim());
+            if !answer.succeeded {
                 // The version that is selected here may not be installed.
                 failed = failed.or(Some(line));
             } else if machine.is_executable(&real) && real != file {

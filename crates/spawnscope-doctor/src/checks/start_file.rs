@@ -82,12 +82,12 @@ mod tests {
     #[test]
     fn variables_are_replaced_and_what_only_a_shell_can_do_is_left_to_it() {
         let machine = Machine::at("/nowhere").with_variable("HOME", "/home/me");
-        let told = |value: &str| expanded(&machine, value);
-        assert_eq!(told("/etc/shinit").as_deref(), Some("/etc/shinit"));
-        assert_eq!(told("$HOME/.rc").as_deref(), Some("/home/me/.rc"));
-        assert_eq!(told("${HOME}/.rc$NONE").as_deref(), Some("/home/me/.rc"));
+        let result = |value: &str| expanded(&machine, value);
+        assert_eq!(result("/etc/shinit").as_deref(), Some("/etc/shinit"));
+        assert_eq!(result("$HOME/.rc").as_deref(), Some("/home/me/.rc"));
+        assert_eq!(result("${HOME}/.rc$NONE").as_deref(), Some("/home/me/.rc"));
         for computed in ["$(pwd)/x", "${HOME:-/}/x", "~/x", "`pwd`", "$1", "${HOME"] {
-            assert_eq!(told(computed), None, "{computed}");
+            assert_eq!(result(computed), None, "{computed}");
         }
     }
 }

@@ -6,12 +6,12 @@ use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
 
 /// With a shorter time limit, a healthy program may fail to finish.
-const LEAST: Nanos = Nanos(250_000_000);
+const MIN_TIME_LIMIT: Nanos = Nanos(250_000_000);
 
 /// Reports why the time of a program, started by `line`, is unknown. A program that did not end is a problem if it had enough time.
 pub(super) fn report(findings: &mut Findings, program: &str, line: &str, why: Unknown) {
     match why {
-        Unknown::DidNotEnd(after) if after >= LEAST => findings.add(problem(program, line, after)),
+        Unknown::DidNotEnd(after) if after >= MIN_TIME_LIMIT => findings.add(problem(program, line, after)),
         why => findings.not_examined(format!("`{line}` {why}")),
     }
 }

@@ -18,9 +18,9 @@ pub(super) const AT_ONCE: usize = 8;
 /// How often each copy is launched again.
 const AGAIN: usize = 2;
 /// How many launches of each kind are needed to distinguish a delay from noise.
-const FEWEST: usize = 5;
+const MIN_LAUNCHES: usize = 5;
 /// The same for long delays: noise does not delay a launch that long unless it waits for a CPU, and there is no time for more launches.
-const FEWEST_OF_LONG: [(Nanos, usize); 2] = [(Nanos(80_000_000), 2), (Nanos(10_000_000), 3)];
+const MIN_LAUNCHES_OF_LONG: [(Nanos, usize); 2] = [(Nanos(80_000_000), 2), (Nanos(10_000_000), 3)];
 /// The longest launch from memory on a machine where an operation that does not finish is blamed on a scanner.
 const SOUND: Nanos = Nanos(50_000_000);
 /// The time limit for everything.
@@ -73,7 +73,7 @@ impl Scan {
     pub fn is_conclusive(&self) -> bool {
         [&self.first, &self.later, &self.unscanned]
             .iter()
-            .all(|times| times.len() >= FEWEST)
+            .all(|times| times.len() >= MIN_LAUNCHES)
     }
 
     /// The excess time of all launches at once over the same number of launches from memory one after the other, as a multiple of one
@@ -99,8 +99,8 @@ fn delay(slow: &[Nanos], quick: &[Nanos], least: Nanos) -> Option<Nanos> {
     let is_apart = slow.get(slow.len() / 4)? > quick.get(quick.len() * 3 / 4)?;
     let of_fastest = slow.first()?.since(*quick.first()?);
     let delay = median(slow.clone())?.since(median(quick.clone())?).min(of_fastest);
-    let long = FEWEST_OF_LONG.iter().find(|(span, _)| delay >= *span);
-    let fewest = long.map_or(FEWEST, |(_, fewest)| *fewest);
+    let long = MIN_LAUNCHES_OF_LONG.iter().find(|(span, _)| delay >= *span);
+    let fewest = long.map_or(MIN_LAUNCHES, |(_, fewest)| *fewest);
     (is_apart && slow.len().min(quick.len()) >= fewest && delay >= least).then_some(delay)
 }
 
@@ -133,7 +133,8 @@ pub(super) fn measure(folder: &Folder, limit: Duration) -> Option<Scan> {
 fn found(measured: &Measurement<SharedResults>, limit: Duration) -> Scan {
     let all = &measured.results.series;
     let [created, first, later, unscanned, at_once] = std::array::from_fn(|kind| all[kind].times());
-    let [_, settled_first, settled_later, settled_unscanned, _] = std::array::from_fn(|kind| all[kind].settled(FEWEST));
+    let [_, settled_first, settled_later, settled_unscanned, _] =
+        std::array::from_fn(|kind| all[kind].settled(MIN_LAUNCHES));
     let waited = Nanos(limit.as_nanos() as u64);
     // At the time limit, the measuring process and the doctor may notice it at the same time.
     let is_late = !measured.is_in_time || all.iter().any(|series| series.given_up().is_some());

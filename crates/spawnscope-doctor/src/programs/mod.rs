@@ -19,10 +19,10 @@ use spawnscope_data::units;
 /// The time limit of the doctor as a whole, except for ending programs.
 const TIME_FOR_ALL: Duration = Duration::from_millis(3800);
 /// In less time, counting processes is pointless.
-const LEAST_COUNTING: Duration = Duration::from_millis(20);
-/// Differences between minimal run times count as noise up to this fraction, or up to `LEAST_NOISE` if that is more.
+const MIN_COUNTING: Duration = Duration::from_millis(20);
+/// Differences between minimal run times count as noise up to this fraction, or up to `MIN_NOISE` if that is more.
 const NOISE_PART: u64 = 10;
-const LEAST_NOISE: Nanos = Nanos(500_000);
+const MIN_NOISE: Nanos = Nanos(500_000);
 
 /// Which output is read; the others go to /dev/null.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -89,7 +89,7 @@ impl RunTime {
 
     /// The difference, if it exceeds the noise between runs of one program.
     pub(super) fn beyond_noise(self, other: Nanos) -> Option<RunTime> {
-        let noise = Nanos(other.0 / NOISE_PART).max(LEAST_NOISE);
+        let noise = Nanos(other.0 / NOISE_PART).max(MIN_NOISE);
         let more = self.since(other);
         (self.is_lower_bound || more.time > noise).then_some(more)
     }
@@ -202,11 +202,11 @@ impl Programs {
     /// How many processes a program and its descendants create within the time; `None` if it cannot be traced, fails, or no time is left.
     pub(super) fn count_launches(&self, command: Command) -> Option<Launches> {
         // A larger share than elsewhere, because little remains to be done afterwards.
-        let patience = self.left().ok()? / 4 * 3;
-        if patience < LEAST_COUNTING {
+        let time_limit = self.left().ok()? / 4 * 3;
+        if time_limit < MIN_COUNTING {
             return None;
         }
-        let (ran, is_lower_bound) = match self.ask(command, patience, Task::Count).ok()? {
+        let (ran, is_lower_bound) = match self.ask(command, time_limit, Task::Count).ok()? {
             Outcome::Ended(ran) => (ran, false),
             Outcome::TookTooLong(ran) => (ran, true),
         };
@@ -214,9 +214,9 @@ impl Programs {
         (ran.succeeded || is_lower_bound).then_some(Launches { number, is_lower_bound })
     }
 
-    /// Runs a task with `patience`, a part of the remaining time, so that a program that hangs leaves time for others.
-    fn ask(&self, command: Command, patience: Duration, task: Task) -> Result<Outcome, Unknown> {
-        supervisor::ask(command, patience, task)
+    /// Runs a task with `time_limit`, a part of the remaining time, so that a program that hangs leaves time for others.
+    fn ask(&self, command: Command, time_limit: Duration, task: Task) -> Result<Outcome, Unknown> {
+        supervisor::ask(command, time_limit, task)
     }
 
     fn has_time_for(&self, takes: Nanos, times: u32) -> bool {
@@ -330,10 +330,10 @@ mod tests {
             time: Nanos(time),
             is_lower_bound: false,
         };
-        let told = |time, other| took(time).beyond_noise(Nanos(other)).map(|more| more.time.0);
-        assert_eq!(told(1_302_000, 1_000_000), None);
-        assert_eq!(told(3_000_000, 1_000_000), Some(2_000_000));
-        assert_eq!(told(205_000_000, 200_000_000), None);
+        let beyond = |time, other| took(time).beyond_noise(Nanos(other)).map(|more| more.time.0);
+        assert_eq!(beyond(1_302_000, 1_000_000), None);
+        assert_eq!(beyond(3_000_000, 1_000_000), Some(2_000_000));
+        assert_eq!(beyond(205_000_000, 200_000_000), None);
     }
 
     #[test]
@@ -367,8 +367,10 @@ mod tests {
         best_of_three(|| {
             let script = "(:); (:); sleep 60 & wait";
             let launches = within(Duration::from_secs(2)).count_launches(shell(script, &folder));
-            let told = launches.map(|launches| launches.to_string());
-            good(told.as_deref() == Some("at least 3 processes"), || format!("{told:?}"))
+            let counted = launches.map(|launches| launches.to_string());
+            good(counted.as_deref() == Some("at least 3 processes"), || {
+                format!("{counted:?}")
+            })
         });
         let few = Launches {
             number: 3,

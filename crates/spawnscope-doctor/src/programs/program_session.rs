@@ -140,10 +140,10 @@ fn send_pid(session: &ProgramSession, doctor: BorrowedFd<'_>) {
     unsafe { libc::send(doctor.as_raw_fd(), pid.as_ptr().cast(), pid.len(), libc::MSG_NOSIGNAL) };
 }
 
-/// Runs a program for up to `patience`, or until `doctor` is gone.
+/// Runs a program for up to `time_limit`, or until `doctor` is gone.
 pub(super) fn run(
     doctor: BorrowedFd<'_>,
-    patience: Duration,
+    time_limit: Duration,
     reads: Reads,
     is_tracer: bool,
     body: impl FnOnce() -> i32,
@@ -156,7 +156,7 @@ pub(super) fn run(
     drop(writer);
     let ended = pidfd(Pid(session.pid))?;
     let mut bytes = Vec::new();
-    let in_time = read_until_end(&ended, doctor, reader, began + patience, &mut bytes);
+    let in_time = read_until_end(&ended, doctor, reader, began + time_limit, &mut bytes);
     let took = Nanos(u64::try_from(began.elapsed().as_nanos()).unwrap_or(u64::MAX));
     session.end_all();
     let status = session.status.filter(|_| in_time);

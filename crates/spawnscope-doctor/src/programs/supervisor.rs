@@ -35,14 +35,14 @@ pub(super) enum Task {
     Count,
 }
 
-/// Runs a task in a supervisor, for up to `patience`.
-pub(super) fn ask(command: Command, patience: Duration, task: Task) -> Result<Outcome, Unknown> {
+/// Runs a task in a supervisor, for up to `time_limit`.
+pub(super) fn ask(command: Command, time_limit: Duration, task: Task) -> Result<Outcome, Unknown> {
     orphans::adopt();
-    let (bytes, is_over) = answer(command, patience, task).map_err(|_| Unknown::NotStarted)?;
+    let (bytes, is_over) = answer(command, time_limit, task).map_err(|_| Unknown::NotStarted)?;
     let (pid, outcome) = bytes.split_at_checked(size_of::<i32>()).ok_or(Unknown::NotStarted)?;
     of_bytes(outcome).ok_or_else(|| {
         if !is_over {
-            return Unknown::DidNotEnd(Nanos(patience.as_nanos() as u64));
+            return Unknown::DidNotEnd(Nanos(time_limit.as_nanos() as u64));
         }
         if let Ok(pid) = pid.try_into() {
             orphans::end_all(i32::from_ne_bytes(pid));
@@ -52,17 +52,17 @@ pub(super) fn ask(command: Command, patience: Duration, task: Task) -> Result<Ou
 }
 
 /// Everything that a supervisor sends, starting with its program's pid, and whether the supervisor has ended.
-fn answer(mut command: Command, patience: Duration, task: Task) -> io::Result<(Vec<u8>, bool)> {
+fn answer(mut command: Command, time_limit: Duration, task: Task) -> io::Result<(Vec<u8>, bool)> {
     let (mut answer, supervisor_end) = UnixStream::pair()?;
     let supervisor = IsolatedChild::fork(Some(supervisor_end.as_fd()), || {
-        let outcome = serve(&mut command, patience, task);
+        let outcome = serve(&mut command, time_limit, task);
         // SAFETY: standard input is the supervisor's end of the connection, which no other object here owns.
         let mut connection = ManuallyDrop::new(unsafe { UnixStream::from_raw_fd(0) });
         // If the doctor is gone, the answer is not needed.
         let _ = outcome.and_then(|outcome| connection.write_all(&in_bytes(&outcome)));
     })?;
     drop(supervisor_end);
-    let until = Instant::now() + patience + TIME_TO_END;
+    let until = Instant::now() + time_limit + TIME_TO_END;
     let bytes = read_all(&mut answer, until)?;
     let is_over = supervisor.has_ended_by(until);
     // Once the doctor's end of the connection is closed, a late supervisor ends on its own.
@@ -74,7 +74,7 @@ fn answer(mut command: Command, patience: Duration, task: Task) -> io::Result<(V
 }
 
 /// Runs in the supervisor, which becomes the parent of orphans, so that it can detect when no process is left.
-fn serve(command: &mut Command, patience: Duration, task: Task) -> io::Result<Outcome> {
+fn serve(command: &mut Command, time_limit: Duration, task: Task) -> io::Result<Outcome> {
     // SAFETY: plain system calls in a process of ours. A session of its own keeps signals of the terminal away.
     unsafe {
         libc::setsid();
@@ -86,11 +86,11 @@ fn serve(command: &mut Command, patience: Duration, task: Task) -> io::Result<Ou
     let doctor = io::stdin();
     let doctor = doctor.as_fd();
     match task {
-        Task::Run(reads) => program_session::run(doctor, patience, reads, false, || {
+        Task::Run(reads) => program_session::run(doctor, time_limit, reads, false, || {
             let _not_executed = command.exec();
             NOT_EXECUTED
         }),
-        Task::Count => program_session::run(doctor, patience, Reads::Output, true, || {
+        Task::Count => program_session::run(doctor, time_limit, Reads::Output, true, || {
             trace::report_launches(command)
         }),
     }

@@ -124,10 +124,10 @@ fn surroundings_are_recognised_by_their_marks() {
     );
     let podman = Tree::new().file("run/.containerenv", "");
     only("environment", &podman.machine(), &usual(), Severity::Note, &["podman"]);
-    let told = Tree::new().file("proc/1/environ", "PATH=/bin\0container=systemd-nspawn\0");
+    let found = Tree::new().file("proc/1/environ", "PATH=/bin\0container=systemd-nspawn\0");
     only(
         "environment",
-        &told.machine(),
+        &found.machine(),
         &usual(),
         Severity::Note,
         &["systemd-nspawn"],
@@ -215,21 +215,21 @@ fn guest(flags: &str, product: &str) -> Tree {
 
 #[test]
 fn nested_hypervisors_are_recognised_by_the_time_of_an_exit() {
-    let told = |tree: &Tree, measured: &Measured| {
+    let judged = |tree: &Tree, measured: &Measured| {
         let words = ["virtual machine", "translated twice"];
         let finding = only("environment", &tree.machine(), measured, Severity::Note, &words);
         (finding.title.contains("inside another one"), finding.evidence.join(" "))
     };
     let plain = guest("lm", "QEMU\n");
     for ns in [8_000.0, 60_000.0] {
-        let (is_nested, evidence) = told(&plain, &cpuid(ns));
+        let (is_nested, evidence) = judged(&plain, &cpuid(ns));
         assert!(
             is_nested && evidence.contains("one hypervisor runs inside another, since"),
             "{evidence}"
         );
     }
     for ns in [600.0, 2_500.0] {
-        let (is_nested, evidence) = told(&plain, &cpuid(ns));
+        let (is_nested, evidence) = judged(&plain, &cpuid(ns));
         assert!(
             !is_nested && evidence.contains("without another in between"),
             "{evidence}"
@@ -254,7 +254,7 @@ fn nested_hypervisors_are_recognised_by_the_time_of_an_exit() {
             "VirtualBox alone can be that slow",
         ),
     ] {
-        let (is_nested, evidence) = told(tree, &measured);
+        let (is_nested, evidence) = judged(tree, &measured);
         assert!(
             !is_nested && evidence.contains("is unknown") && evidence.contains(why),
             "{evidence}"
@@ -263,7 +263,7 @@ fn nested_hypervisors_are_recognised_by_the_time_of_an_exit() {
     // A busy machine only adds time.
     let mut busy = cpuid(60_000.0);
     busy.constants.last_mut().unwrap().low_ns = Some(1_000.0);
-    assert!(told(&plain, &busy).1.contains("without another in between"));
+    assert!(judged(&plain, &busy).1.contains("without another in between"));
     // The check for CPUID reports the same.
     let evidence = |ns| {
         diagnose("cpuid", &plain.machine(), &cpuid(ns)).findings[0]
@@ -295,8 +295,8 @@ fn sentences_omit_unknown_times() {
         .file("proc/cpuinfo", "flags\t\t: fpu hypervisor\n")
         .file("sys/class/dmi/id/sys_vendor", "QEMU\n");
     for tree in [gvisor, guest] {
-        let told = diagnose("environment", &tree.machine(), &Measured::default()).findings;
-        let evidence = told[0].evidence.join(" ") + " ";
+        let found = diagnose("environment", &tree.machine(), &Measured::default()).findings;
+        let evidence = found[0].evidence.join(" ") + " ";
         assert!(!evidence.contains(" - ") && !evidence.contains("takes "), "{evidence}");
     }
 }

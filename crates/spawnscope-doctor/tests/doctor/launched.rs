@@ -40,8 +40,8 @@ fn find_problem_longer_than(id: &str, machine: &Machine, words: &[&str], ns: u64
 #[track_caller]
 fn find_nothing_in_attempts(id: &str, machine: &Machine) {
     best_of_three(|| {
-        let told = diagnose(id, machine, &usual()).findings;
-        expect(told.is_empty(), told)
+        let found = diagnose(id, machine, &usual()).findings;
+        expect(found.is_empty(), found)
     });
 }
 
@@ -277,18 +277,18 @@ fn shims_are_timed_against_what_they_start() {
 
 #[test]
 fn version_managers_may_not_download_and_unsafe_ones_are_not_started() {
-    let told = "echo $RUSTUP_AUTO_INSTALL $MISE_NOT_FOUND_AUTO_INSTALL >told; exit 1";
+    let script = "echo $RUSTUP_AUTO_INSTALL $MISE_NOT_FOUND_AUTO_INSTALL >asked; exit 1";
     let tree = Tree::new()
         .file(".cargo/bin/cargo", "#!/bin/sh\n")
         .mode(".cargo/bin/cargo", 0o755)
-        .file(".cargo/bin/rustup", format!("#!/bin/sh\n{told}\n"))
+        .file(".cargo/bin/rustup", format!("#!/bin/sh\n{script}\n"))
         .mode(".cargo/bin/rustup", 0o755);
     let path = tree.root().join(".cargo/bin");
     let diagnosis = diagnose("shims", &machine(&tree).with_variable("PATH", path), &usual());
     assert!(diagnosis.findings.is_empty(), "{diagnosis:?}");
     assert_eq!(diagnosis.not_examined[0].what, "`rustup which cargo` failed");
-    let told = std::fs::read_to_string(tree.root().join("told")).unwrap();
-    assert_eq!(told, "0 0\n");
+    let asked = std::fs::read_to_string(tree.root().join("asked")).unwrap();
+    assert_eq!(asked, "0 0\n");
     let started = "touch started";
     let tree = Tree::new()
         .file(".volta/bin/node", format!("#!/bin/sh\n{started}\n"))
@@ -399,15 +399,15 @@ fn a_slow_git_status_is_reported_without_blaming_its_monitor() {
     let tree = tree.file("file", "TEXT\n");
     best_of_three(|| {
         let found = diagnose("git", &machine(&tree), &usual()).findings;
-        let told = |severity, words: &str| {
+        let has = |severity, words: &str| {
             let is_it = |finding: &Finding| finding.severity == severity && finding.title.contains(words);
             found.iter().any(is_it)
         };
         expect(
-            told(Severity::Problem, "git status without its monitor does not finish"),
+            has(Severity::Problem, "git status without its monitor does not finish"),
             &found,
         )?;
-        expect(told(Severity::Note, "git launches a file-system monitor"), &found)
+        expect(has(Severity::Note, "git launches a file-system monitor"), &found)
     });
 }
 

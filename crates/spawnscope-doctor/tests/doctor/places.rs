@@ -188,19 +188,19 @@ fn a_useless_path_directory_is_reported_with_the_reason_and_the_lookup_time() {
 fn a_directory_that_is_dead_and_repeated_counts_once_for_each_time_it_is_named() {
     let tree = directories().directory("bin");
     let measured = looked_up(&[("/usr/bin", Some(1_000)), ("/bin", Some(2_000))]);
-    let told = |path: &str, words: &[&str]| {
+    let finding_of = |path: &str, words: &[&str]| {
         let machine = tree.machine().with_variable("PATH", path);
         only("search-path", &machine, &measured, Severity::Note, words)
     };
     let words = ["2 directories of 4", "missing: /nope", "repeated: /nope"];
-    let finding = told("/nope:/nope:/usr/bin:/bin", &words);
+    let finding = finding_of("/nope:/nope:/usr/bin:/bin", &words);
     assert_eq!(finding.effect.unwrap().span, Nanos(2_000));
     let words = [
         "6 directories of 8",
         "missing: /n1, /n2, /n3",
         "repeated: /n1, /n2, /n3",
     ];
-    let finding = told("/n1:/n2:/n3:/n1:/n2:/n3:/usr/bin:/bin", &words);
+    let finding = finding_of("/n1:/n2:/n3:/n1:/n2:/n3:/usr/bin:/bin", &words);
     assert_eq!(finding.effect.unwrap().span, Nanos(6_000));
     let gone = "/n1:/n2:/n3:/n4:".repeat(2) + "/usr/bin";
     let machine = tree.machine().with_variable("PATH", gone);

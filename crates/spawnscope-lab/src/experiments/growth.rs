@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use crate::LabError;
 use crate::context::ExperimentContext;
-use crate::harness::{FEWEST_ROUNDS, Measured};
+use crate::harness::{MIN_ROUNDS, Measured};
 use crate::outcome::{Outcome, Scale, Unit, key, measure};
 use crate::worker::protocol::{Request, Setting, WALL};
 use crate::worker::{Mechanism, Worker};
@@ -36,7 +36,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
         .collect();
     let began = Instant::now();
     for sweep in 0..MAX_SWEEPS {
-        let is_over = began.elapsed() >= context.effort.time && sweep >= FEWEST_ROUNDS;
+        let is_over = began.elapsed() >= context.effort.time && sweep >= MIN_ROUNDS;
         if is_over || !grow(context, sweep, &mut measured)? {
             break;
         }
@@ -73,7 +73,7 @@ fn grow(context: &ExperimentContext<'_>, sweep: usize, measured: &mut [Measured]
     }
     let count = measured.len() / MECHANISMS.len();
     for (step, cases) in measured.chunks_mut(MECHANISMS.len()).enumerate() {
-        let share = (sweep * count + step) as f64 / (FEWEST_ROUNDS * count) as f64;
+        let share = (sweep * count + step) as f64 / (MIN_ROUNDS * count) as f64;
         if !context.may_continue("", share.min(1.0)) {
             return Ok(false);
         }

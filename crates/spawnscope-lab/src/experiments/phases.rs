@@ -5,7 +5,7 @@ use std::process::{Command, Output, Stdio};
 
 use serde_json::Value as Json;
 
-use crate::harness::{Estimate, FEWEST_ROUNDS};
+use crate::harness::{Estimate, MIN_ROUNDS};
 use crate::worker::protocol::Program;
 
 /// The reported phases, in this order.
@@ -32,7 +32,7 @@ pub fn recorded(folder: &Path, program: &Program) -> Result<[Option<Estimate>; 3
     // Under ptrace, the stops of the program lengthen its phases.
     record.args(["record", "--quiet", "--no-lines", "--collector", "ebpf", "-o"]);
     record.arg(&recording);
-    record.args(["--", "/bin/sh", "-c", SCRIPT, "sh", &(FEWEST_ROUNDS + 1).to_string()]);
+    record.args(["--", "/bin/sh", "-c", SCRIPT, "sh", &(MIN_ROUNDS + 1).to_string()]);
     let output = run(record.args(&program.argv))?;
     match output.status.code() {
         Some(0) => {}
@@ -75,7 +75,7 @@ fn of_warm_starts(launches: &[Json]) -> Option<[Option<Estimate>; 3]> {
         .filter(|launch| launch["parent"] == shell["id"])
         .collect();
     let warm = starts.get(1..)?;
-    if warm.len() < FEWEST_ROUNDS {
+    if warm.len() < MIN_ROUNDS {
         return None;
     }
     Some(PHASES.map(|phase| {

@@ -11,7 +11,7 @@ use crate::LabError;
 use crate::batches::Case;
 use crate::compiler::Compiler;
 use crate::context::ExperimentContext;
-use crate::harness::FEWEST_ROUNDS;
+use crate::harness::MIN_ROUNDS;
 use crate::outcome::{Outcome, Row, Unit, Value, key, measure};
 use crate::shell::find;
 use crate::worker::protocol::{CPU, Program, Request, Setting, WALL};
@@ -95,18 +95,18 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
 fn interpreters(outcome: &mut Outcome) -> (Vec<(String, Program)>, Vec<&'static str>) {
     let mut found: Vec<(String, Program)> = Vec::new();
     let mut absent: Vec<&str> = Vec::new();
-    for (name, told, untold) in COMMANDS {
+    for (name, visible, hidden) in COMMANDS {
         let Some(path) = find(name) else {
             if !absent.contains(&name) {
                 absent.push(name);
             }
             continue;
         };
-        let shown = format!("{name} {}", told.join(" "));
-        let arguments = [told, untold].concat();
+        let shown = format!("{name} {}", visible.join(" "));
+        let arguments = [visible, hidden].concat();
         for (mark, path) in behind_shims(name, path, outcome) {
             // The script takes the same time for all arguments.
-            if mark == SHIM && !told.is_empty() {
+            if mark == SHIM && !visible.is_empty() {
                 continue;
             }
             let argv = [super::text(&path)]
@@ -309,7 +309,7 @@ fn add_phases(context: &ExperimentContext<'_>, outcome: &mut Outcome, found: &[(
     let is_known = |row: &Row| PHASE_COLUMNS.iter().any(|column| *row.get(column) != Value::Unknown);
     if outcome.rows.iter().any(is_known) {
         outcome.note(format!(
-            "exec, load and run: {FEWEST_ROUNDS} warm starts under `spawnscope record`, after all rounds, when the load may have differed; \
+            "exec, load and run: {MIN_ROUNDS} warm starts under `spawnscope record`, after all rounds, when the load may have differed; \
              recording makes the wall slightly longer; child processes are not included"
         ));
     }
@@ -333,17 +333,17 @@ mod tests {
         symlink("dash", path("linked")).unwrap();
         std::fs::hard_link(path("dash"), path("hard")).unwrap();
         symlink("busybox", path("other")).unwrap();
-        let told = |sh: &str| {
+        let described = |sh: &str| {
             let mut found = vec![
                 (SH.to_owned(), Program::new([path(sh)])),
                 ("dash".to_owned(), Program::new([path("dash")])),
             ];
             (remove_duplicate_sh(&mut found), found.len())
         };
-        assert_eq!(told("linked"), (Some("sh is dash".to_owned()), 1));
-        assert_eq!(told("hard"), (Some("sh is dash".to_owned()), 1));
-        assert_eq!(told("other"), (None, 2));
-        assert_eq!(told("missing"), (None, 2));
+        assert_eq!(described("linked"), (Some("sh is dash".to_owned()), 1));
+        assert_eq!(described("hard"), (Some("sh is dash".to_owned()), 1));
+        assert_eq!(described("other"), (None, 2));
+        assert_eq!(described("missing"), (None, 2));
         assert_eq!(remove_duplicate_sh(&mut Vec::new()), None);
     }
 }

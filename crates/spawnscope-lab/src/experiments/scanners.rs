@@ -1,7 +1,7 @@
 //! Infers scanners from first and second launches: whether new executables or all are scanned, and whether in parallel or in a queue.
 
 use super::first_launch::{FIRST, FIRST_LAST, SECOND, SECOND_LAST, UNDISTURBED};
-use crate::harness::{FEWEST_ROUNDS, Measured};
+use crate::harness::{MIN_ROUNDS, Measured};
 
 /// A launch this many times slower than an unwatched one is scanned.
 const SLOW: f64 = 2.0;
@@ -59,7 +59,7 @@ impl Seen {
             let mut values = measured.values(column + UNDISTURBED);
             values.sort_by(f64::total_cmp);
             let count = values.len();
-            values.get(count / LUCKY).copied().filter(|_| count >= FEWEST_ROUNDS)
+            values.get(count / LUCKY).copied().filter(|_| count >= MIN_ROUNDS)
         };
         Some(Seen {
             watched: quick_end(watched)?,

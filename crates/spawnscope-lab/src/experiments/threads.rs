@@ -17,7 +17,7 @@ const QUICK_LARGE_BYTES: u64 = 16_000_000;
 /// The number of measured columns: wall and stall.
 const MEASURES: usize = 2;
 /// The minimum number of launches beside the neighbour in each batch.
-const FEWEST_STALLS: u32 = 5;
+const MIN_STALLS: u32 = 5;
 /// Baselines without a launch: pauses as long as launches by these mechanisms.
 const PAUSES: [(&str, Mechanism); 2] = [
     ("nothing, fork's time", Mechanism::ForkExec),
@@ -91,7 +91,7 @@ fn case<'a>(keys: Vec<Value>, worker: &Rc<Worker>, mechanism: Mechanism, program
             mechanism,
             program: program(),
             // The maximum over a single launch depends too much on chance.
-            count: count.max(FEWEST_STALLS),
+            count: count.max(MIN_STALLS),
         })?;
         Ok(vec![alone[WALL], beside[STALL]])
     };
@@ -109,7 +109,7 @@ fn pause<'a>(keys: Vec<Value>, worker: &Rc<Worker>, mechanism: Mechanism, progra
         })?;
         let beside = worker.ask(&Request::Idle {
             pause_ns: launched[WALL],
-            count: count.max(FEWEST_STALLS),
+            count: count.max(MIN_STALLS),
         })?;
         Ok(vec![beside[WALL], beside[STALL]])
     };

@@ -14,7 +14,7 @@ use crate::worker::{Mechanism, Worker};
 const SHAPES: [(u32, u32); 6] = [(1, 1), (1, 8), (1, 64), (4, 1), (4, 8), (4, 64)];
 const QUICK_SHAPES: [(u32, u32); 4] = [(1, 1), (1, 8), (2, 1), (2, 8)];
 /// The minimum number of launches per thread.
-const FEWEST: u32 = 40;
+const MIN_LAUNCHES: u32 = 40;
 /// How many times the children in flight are replaced at least. More would leave fewer rounds, and wider intervals.
 const FILLS: u32 = 3;
 /// Mechanisms with a shell are ten times slower; with as many of them as of others, all cases would get few rounds.
@@ -85,7 +85,7 @@ fn case<'a>(
             program: program.clone(),
             threads,
             in_flight,
-            count: threads * FEWEST.max(FILLS * in_flight),
+            count: threads * MIN_LAUNCHES.max(FILLS * in_flight),
         })
     })
 }

@@ -63,8 +63,8 @@ mod tests {
     fn the_loaders_variables_go_and_others_stay() {
         let names = ["LD_PRELOAD", "LDFLAGS", "PATH", "LD_BIND_NOW"].map(OsString::from);
         let environment = Environment::without_those_among(names.into_iter()).with("LD_LIBRARY_PATH", "/a");
-        let told = environment.note().unwrap();
-        assert!(told.ends_with("launched programs: LD_BIND_NOW, LD_PRELOAD"), "{told}");
+        let note = environment.note().unwrap();
+        assert!(note.ends_with("launched programs: LD_BIND_NOW, LD_PRELOAD"), "{note}");
         let mut command = Command::new("true");
         environment.apply(&mut command);
         let changed: Vec<_> = command.get_envs().collect();

@@ -20,7 +20,7 @@ use spawnscope_system::launch_timing::timing::{LaunchTimer, LaunchTimes};
 use spawnscope_system::process::reap;
 
 /// A limit of a billion, as in some containers, would keep a close loop busy for minutes.
-const LONGEST_LOOP: usize = 1 << 20;
+const MAX_LOOP: usize = 1 << 20;
 
 /// Everything that launches of one program need, prepared before the first.
 pub struct Launcher<'p> {
@@ -59,7 +59,7 @@ impl<'p> Launcher<'p> {
         // SAFETY: a plain query.
         let most_files = unsafe { libc::sysconf(libc::_SC_OPEN_MAX) };
         let most_files = usize::try_from(most_files).unwrap_or(usize::MAX);
-        if mechanism == Mechanism::CloseLoop && most_files > LONGEST_LOOP {
+        if mechanism == Mechanism::CloseLoop && most_files > MAX_LOOP {
             return Err(LabError::Unavailable(format!(
                 "a close loop up to the limit of {most_files} open files would take minutes"
             )));

@@ -8,7 +8,7 @@ use super::spots::Spots;
 use super::values::{self, closing, secret_part};
 
 /// Only the end of a longer name is examined.
-const LONGEST_NAME: usize = 64;
+const MAX_NAME: usize = 64;
 /// Names that are secret as parameters of URLs.
 const OF_QUERIES: [&str; 12] = [
     "sig",
@@ -106,12 +106,12 @@ fn find_colon_option(word: &[u8], spots: &mut Spots) -> bool {
 
 /// Whether a value has letters and digits like a generated one, unlike a word or a version: `npm run token:reset`, `auth-token:1.2`.
 fn is_generated(value: &[u8]) -> bool {
-    const LEAST: usize = 6;
+    const MIN_LENGTH: usize = 6;
     let is_one_word = value
         .iter()
         .all(|byte| byte.is_ascii_graphic() && !b"/.:,".contains(byte));
     let has = |kind: fn(&u8) -> bool| value.iter().any(kind);
-    value.len() >= LEAST && is_one_word && has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic)
+    value.len() >= MIN_LENGTH && is_one_word && has(u8::is_ascii_digit) && has(u8::is_ascii_alphabetic)
 }
 
 fn judge(name: &[u8], is_property: bool) -> Option<Name> {
@@ -151,7 +151,7 @@ fn is_name_byte(byte: &u8) -> bool {
 
 /// Returns the name that ends at `end`.
 fn name_before(text: &[u8], end: usize) -> Range<usize> {
-    let least = end.saturating_sub(LONGEST_NAME);
+    let least = end.saturating_sub(MAX_NAME);
     let before = text[least..end].iter().rposition(|byte| !is_name_byte(byte));
     before.map_or(least, |before| least + before + 1)..end
 }

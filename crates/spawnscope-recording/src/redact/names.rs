@@ -19,21 +19,21 @@ pub(super) enum Name {
 }
 
 /// Only the end of a longer name is judged.
-const LONGEST: usize = 64;
+const MAX_LENGTH: usize = 64;
 const MAX_WORDS: usize = 16;
 
 /// The words of a name in lower case.
 struct Words {
-    text: [u8; LONGEST],
+    text: [u8; MAX_LENGTH],
     ends: [(u8, u8); MAX_WORDS],
     count: usize,
 }
 
 impl Words {
     fn of(name: &[u8]) -> Words {
-        let name = &name[name.len().saturating_sub(LONGEST)..];
+        let name = &name[name.len().saturating_sub(MAX_LENGTH)..];
         let mut words = Words {
-            text: [0; LONGEST],
+            text: [0; MAX_LENGTH],
             ends: [(0, 0); MAX_WORDS],
             count: 0,
         };
@@ -61,7 +61,7 @@ impl Words {
             self.ends.rotate_left(1);
             self.count -= 1;
         }
-        // Both are at most `LONGEST`.
+        // Both are at most `MAX_LENGTH`.
         self.ends[self.count] = (start as u8, end as u8);
         self.count += 1;
     }

@@ -147,13 +147,13 @@ fn is_token(found: &[u8]) -> bool {
     const OF_WORDS: [&[u8]; 10] = [
         b"sk-", b"pypi-", b"s.", b"sl.", b"SG.", b"xai-", b"pplx-", b"tvly-", b"waka_", b"key-",
     ];
-    const LONGEST_WORD: usize = 20;
+    const MAX_WORD: usize = 20;
     let Some(start) = OF_WORDS.iter().find(|start| found.starts_with(start)) else {
         return true;
     };
     let body = &found[start.len()..];
     let mut words = body.split(|byte| !byte.is_ascii_alphanumeric());
-    body.iter().any(u8::is_ascii_digit) || words.any(|word| word.len() >= LONGEST_WORD)
+    body.iter().any(u8::is_ascii_digit) || words.any(|word| word.len() >= MAX_WORD)
 }
 
 #[cfg(test)]

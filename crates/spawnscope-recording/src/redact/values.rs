@@ -104,11 +104,11 @@ pub(super) fn is_plain(value: &[u8]) -> bool {
 
 /// Returns where the password begins in `user:X`, or 0 if the part before the colon may be the secret.
 fn behind_user(value: &[u8]) -> usize {
-    const LONGEST_USER: usize = 32;
+    const MAX_USER: usize = 32;
     let colon = value
         .iter()
         .position(|byte| *byte == b':')
-        .filter(|colon| (1..=LONGEST_USER).contains(colon));
+        .filter(|colon| (1..=MAX_USER).contains(colon));
     let is_user = |user: &[u8]| {
         !is_mixed(user)
             && user

@@ -20,7 +20,7 @@ const LAST_ROUND: Duration = Duration::from_millis(100);
 /// How long the measuring process may live after that: longer than an undisturbed round.
 const GRACE_PERIOD: Duration = Duration::from_millis(5);
 /// Quartiles of fewer rounds are meaningless.
-const FEWEST_ROUNDS: usize = 5;
+const MIN_ROUNDS: usize = 5;
 
 /// The measuring process, until its result is collected. Dropping it kills and reaps the process.
 pub struct Calibrator {
@@ -113,7 +113,7 @@ fn per_mebibyte(what: Constant, small: &[Life], large: &[Life], of: impl Fn(&Lif
 
 /// Median and quartiles; `None` if there are too few values.
 fn constant_of(what: Constant, mut values: Vec<f64>) -> Option<Calibration> {
-    if values.len() < FEWEST_ROUNDS {
+    if values.len() < MIN_ROUNDS {
         return None;
     }
     values.sort_by(f64::total_cmp);

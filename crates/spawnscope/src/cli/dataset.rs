@@ -20,7 +20,7 @@ use crate::record::reader::{Info, RecordingFile};
 /// What engines call the folder of rows without a value.
 const NO_JOB: &str = "__HIVE_DEFAULT_PARTITION__";
 /// Maximum bytes of a job in the name of a folder; file systems allow 255 for the name.
-const LONGEST_JOB: usize = 180;
+const MAX_JOB: usize = 180;
 
 /// The place of a recording in a dataset.
 pub struct Place {
@@ -161,7 +161,7 @@ fn encoded(job: &str) -> String {
     let mut encoded = String::new();
     for character in job.chars() {
         let part = encoded_character(character);
-        if encoded.len() + part.len() > LONGEST_JOB {
+        if encoded.len() + part.len() > MAX_JOB {
             return format!("{encoded}-{}", hexadecimal(&Sha256::digest(job)[..4]));
         }
         encoded.push_str(&part);

@@ -26,7 +26,7 @@ const WIDTHS: RangeInclusive<usize> = 20..=1000;
 /// The name for standard input or output where a file is expected.
 pub const STANDARD_STREAM: &str = "-";
 /// The least width that every output supports. A narrower terminal wraps lines.
-const LEAST_WIDTH: usize = 40;
+const MIN_WIDTH: usize = 40;
 
 /// Returns the columns of the stream's terminal. If the stream is not a terminal, returns `COLUMNS`, or 80 if that is not set.
 #[must_use]
@@ -39,7 +39,7 @@ pub fn width(stream: &impl AsFd) -> usize {
             .filter(|said| WIDTHS.contains(said))
     };
     let width = terminal_width(stream).or_else(said);
-    width.unwrap_or(DEFAULT_WIDTH).max(LEAST_WIDTH)
+    width.unwrap_or(DEFAULT_WIDTH).max(MIN_WIDTH)
 }
 
 /// Returns the columns of the stream's terminal, if known.
@@ -47,7 +47,7 @@ pub fn width(stream: &impl AsFd) -> usize {
 pub fn terminal_width(stream: &impl AsFd) -> Option<usize> {
     let fd = stream.as_fd();
     let size = rustix::termios::tcgetwinsize(fd.is_terminal().then_some(fd)?).ok()?;
-    (size.ws_col > 0).then_some(usize::from(size.ws_col).max(LEAST_WIDTH))
+    (size.ws_col > 0).then_some(usize::from(size.ws_col).max(MIN_WIDTH))
 }
 
 /// Returns the file given with -o, or `None` for standard output, which `-` also names.

@@ -8,7 +8,7 @@ use crate::analyze::report::{Report, Spent};
 use crate::event::Nanos;
 
 /// Parts below this share of the wall are not printed.
-const LEAST_SHARE: f64 = 0.001;
+const MIN_SHARE: f64 = 0.001;
 
 /// Returns the name of a part of the wall for JSON.
 pub(super) fn key(what: &Spent) -> &'static str {
@@ -84,7 +84,7 @@ pub(super) fn reconstructed(collector: &str) -> String {
 /// Prints a line for each part of a wall that is large enough.
 pub(super) fn parts(page: &mut Page, parts: &[(Spent, Nanos)], wall: Nanos) {
     for (what, time) in parts {
-        if (time.0 as f64) < LEAST_SHARE * wall.0 as f64 {
+        if (time.0 as f64) < MIN_SHARE * wall.0 as f64 {
             continue;
         }
         let figure = text::pad_left(&units::time(*time), 10);

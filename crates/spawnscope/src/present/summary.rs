@@ -16,7 +16,7 @@ const MAX_COMMANDS: usize = 5;
 /// The legend of the table is printed only if the screen has room for it below this many rows.
 const MIN_COMMANDS: usize = 3;
 /// The bar is printed only if the launch tax is at least this share of the wall.
-const LEAST_SHARE: f64 = 0.01;
+const MIN_SHARE: f64 = 0.01;
 /// Columns of a saving.
 const SAVING_WIDTH: usize = 9;
 
@@ -53,7 +53,7 @@ fn above_the_table(report: &Report, width: usize) -> String {
     page.line([]);
     page.sentence(2, PLAIN, &totals(report));
     let tax = report.all.tax.unwrap_or_default();
-    if tax.0 as f64 >= LEAST_SHARE * report.wall.0 as f64 && report.all.count > 0 {
+    if tax.0 as f64 >= MIN_SHARE * report.wall.0 as f64 && report.all.count > 0 {
         table::bar(&mut page, report);
         legend(&mut page, report);
     }

@@ -8,9 +8,9 @@ use crate::analyze::waits::attribution::{AttributedObject, AttributedWaits, Part
 use crate::event::{Nanos, ObjectKind};
 
 /// Waits below this share of the wall are not printed.
-const LEAST_SHARE: f64 = 0.01;
+const MIN_SHARE: f64 = 0.01;
 /// Waits below this time are not printed.
-const LEAST: Nanos = Nanos(1_000_000);
+const MIN_TIME: Nanos = Nanos(1_000_000);
 /// Lines of the section.
 const MAX_LINES: usize = 6;
 /// Programs named in a line.
@@ -27,7 +27,7 @@ const TIED_NAME_WIDTH: usize = 16;
 pub(super) fn what_was_waited_for(page: &mut Page, report: &Report) {
     let matters = |waits: &&AttributedWaits| {
         let total = waits.parts.total();
-        total >= LEAST && total.0 as f64 >= LEAST_SHARE * report.wall.0 as f64
+        total >= MIN_TIME && total.0 as f64 >= MIN_SHARE * report.wall.0 as f64
     };
     let shown: Vec<&AttributedWaits> = report.waits.iter().filter(matters).collect();
     if shown.is_empty() {

@@ -15,7 +15,7 @@ use crate::event::Nanos;
 /// Version of the JSON keys.
 const SCHEMA_VERSION: u32 = 1;
 /// The overhead of recording is not mentioned below this share of the wall.
-const LEAST_RECORDING: f64 = 0.005;
+const MIN_RECORDING: f64 = 0.005;
 /// Number of programs on the critical path that are listed.
 const MAX_PROGRAMS: usize = 8;
 const TITLE_OF_NAMES: &str = "program";
@@ -100,7 +100,7 @@ fn recorded(prediction: &Prediction) -> String {
 
 /// Whether the overhead of recording is visible.
 pub(super) fn took_time(wall: Nanos, unrecorded: Nanos) -> bool {
-    wall.since(unrecorded).0 as f64 >= LEAST_RECORDING * wall.0 as f64
+    wall.since(unrecorded).0 as f64 >= MIN_RECORDING * wall.0 as f64
 }
 
 /// Names the wall that savings are a share of: the wall without recording.

@@ -75,8 +75,8 @@ fn advice_of_one_rule_is_kept_alone() {
     let mut kept = found.clone();
     kept.advices.keep_rule(first);
     assert!(!rules(&kept).is_empty() && rules(&kept).iter().all(|rule| *rule == first));
-    let told = joined(&advice::render(&kept, true, 80, None));
-    assert!(told.contains(&format!("rule {first})")), "{told}");
+    let printed = joined(&advice::render(&kept, true, 80, None));
+    assert!(printed.contains(&format!("rule {first})")), "{printed}");
     kept.advices.keep_rule("close-loop");
     assert!(kept.advices.worth.is_empty() && kept.advices.together.is_none());
 }

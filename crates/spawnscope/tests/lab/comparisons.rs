@@ -23,7 +23,7 @@ fn stored_report(walls: [f64; 7], noise: f64) -> serde_json::Value {
 }
 
 /// The output of a comparison of two reports.
-fn told(old: &serde_json::Value, new: &serde_json::Value, arguments: &[&str], columns: usize) -> String {
+fn compare(old: &serde_json::Value, new: &serde_json::Value, arguments: &[&str], columns: usize) -> String {
     compared(old, new, arguments, columns).expect_code(0).output()
 }
 
@@ -55,8 +55,8 @@ fn a_comparison_separates_the_common_shift_from_cases_that_stand_apart() {
     let walls: Vec<f64> = WALLS.iter().zip(drifted).map(|(wall, factor)| wall * factor).collect();
     let mut new = stored_report(walls.try_into().expect("seven"), 500.0);
     new["quick"] = json!(false);
-    let told_json: serde_json::Value = serde_json::from_str(&told(&old, &new, &["--json"], 80)).expect("JSON");
-    let found = &told_json["comparison"];
+    let json: serde_json::Value = serde_json::from_str(&compare(&old, &new, &["--json"], 80)).expect("JSON");
+    let found = &json["comparison"];
     let changes = found["changes"].as_array().expect("changes");
     assert_eq!(changes.len(), 14, "both measured columns");
     let apart: Vec<&serde_json::Value> = changes.iter().filter(|change| change["stands_out"] == true).collect();
@@ -67,7 +67,7 @@ fn a_comparison_separates_the_common_shift_from_cases_that_stand_apart() {
         (&common_shift["column"], &common_shift["cases"]),
         (&json!("wall_ns"), &json!(7))
     );
-    let said = told(&old, &new, &[], 80);
+    let said = compare(&old, &new, &[], 80);
     for text in [
         "not under the same conditions: quick: yes -> no",
         "shims: wall 1.10x",
@@ -115,14 +115,14 @@ fn cases_that_only_the_older_report_has_are_listed_in_every_form() {
         "only the older report has 1 measurement: shims: number 0: call",
     ];
     for form in [&[][..], &["--markdown"], &["--csv"], &["-o", "-"]] {
-        let said = told(&old, &new, form, 80);
+        let said = compare(&old, &new, form, 80);
         for sentence in sentences {
             assert!(said.contains(sentence), "{sentence} in\n{said}");
         }
     }
-    let told: serde_json::Value = serde_json::from_str(&told(&old, &new, &["--json"], 80)).expect("JSON");
+    let json: serde_json::Value = serde_json::from_str(&compare(&old, &new, &["--json"], 80)).expect("JSON");
     assert_eq!(
-        told["comparison"]["gone"],
+        json["comparison"]["gone"],
         json!([
             {"experiment": "shims", "case": "number 0", "column": "call_ns"},
             {"experiment": "shims", "case": "number 6", "column": null},
@@ -139,7 +139,7 @@ fn a_case_that_stands_apart_sets_the_requested_exit_status() {
     let new = stored_report(walls, 500.0);
     compared(&old, &new, &["--exit-code"], 80).expect_code(1);
     compared(&old, &old, &["--exit-code"], 80).expect_code(0);
-    told(&old, &new, &[], 80);
+    compare(&old, &new, &[], 80);
     // With too few cases, the result is undecided.
     let mut few = old.clone();
     few["experiments"][0]["rows"].as_array_mut().expect("rows").truncate(2);
@@ -197,21 +197,21 @@ fn stored_reports_are_compared_in_every_form() {
     walls[6] *= 3.0;
     let new = stored_report(walls, 500.0);
     for columns in [40, 80] {
-        let said = told(&old, &new, &[], columns);
+        let said = compare(&old, &new, &[], columns);
         assert!(said.contains("700 us -> 2.10 ms"), "{columns}:\n{said}");
         assert!(said.lines().all(|line| line.chars().count() <= columns), "{said}");
     }
-    let said = told(&old, &new, &["--markdown"], 80);
+    let said = compare(&old, &new, &["--markdown"], 80);
     assert!(
         said.contains("## Comparison with the older report") && said.contains("| 700 us -> 2.10 ms |"),
         "{said}"
     );
-    let said = told(&old, &new, &["--csv"], 80);
+    let said = compare(&old, &new, &["--csv"], 80);
     let header = said.lines().next().expect("a line");
     assert!(header.ends_with("rounds,old,new_to_old,new_to_old_low,new_to_old_high,stands_out,note"));
     let changed: Vec<&str> = said.lines().filter(|line| line.contains(",true,")).collect();
     assert!(changed.len() == 1 && changed[0].contains(",700000,3,"), "{said}");
-    let page = told(&old, &new, &["-o", "-"], 80);
+    let page = compare(&old, &new, &["-o", "-"], 80);
     well_formed(&page);
     assert!(page.contains("Comparison with the older report") && page.contains("700 us -&gt; 2.10 ms"));
 }

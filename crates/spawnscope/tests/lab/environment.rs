@@ -32,8 +32,8 @@ fn the_loaders_variables_are_not_those_of_what_is_launched() {
     assert!(!rows_with(kinds, &[("child", "true")]).is_empty());
     for experiment in [loader, kinds] {
         let said = notes(experiment);
-        let told = "removed from the environment of launched programs: LD_BIND_NOW, LD_DEBUG, LD_DEBUG_OUTPUT";
-        assert!(said.contains(told), "{said}");
+        let expected = "removed from the environment of launched programs: LD_BIND_NOW, LD_DEBUG, LD_DEBUG_OUTPUT";
+        assert!(said.contains(expected), "{said}");
     }
     let files = std::fs::read_dir(&written).expect("the folder").map(|file| {
         let path = file.expect("a file").path();

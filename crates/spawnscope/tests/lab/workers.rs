@@ -101,8 +101,8 @@ fn every_mechanism_launches_and_sees_the_exit_status() {
             let reason = bad["Untrusted"]
                 .as_str()
                 .unwrap_or_else(|| panic!("{mechanism}: {bad}"));
-            let told = "ended with exit status 8 instead of exit status 7";
-            assert!(reason.contains(told), "{mechanism}: {reason}");
+            let expected = "ended with exit status 8 instead of exit status 7";
+            assert!(reason.contains(expected), "{mechanism}: {reason}");
         }
     }
     worker.end();
@@ -140,14 +140,14 @@ fn a_program_that_is_not_there_is_no_launch() {
 fn the_end_of_a_child_is_described() {
     let mut worker = Worker::start(0, 0);
     let answer = worker.launch("VforkExec", &["/bin/sh", "-c", "kill -TRAP $$"], 42, "");
-    let told = "ended with signal 5 (SIGTRAP) instead of exit status 42";
+    let expected = "ended with signal 5 (SIGTRAP) instead of exit status 42";
     assert!(
-        answer["Untrusted"].as_str().expect("a reason").contains(told),
+        answer["Untrusted"].as_str().expect("a reason").contains(expected),
         "{answer}"
     );
     let answer = worker.ask(&json!({"AllAtOnce": {"paths": ["/bin/false"], "status": 0}}));
-    let told = "a child ended with exit status 1 instead of exit status 0";
-    assert_eq!(answer["Untrusted"], told);
+    let expected = "a child ended with exit status 1 instead of exit status 0";
+    assert_eq!(answer["Untrusted"], expected);
     worker.end();
 }
 

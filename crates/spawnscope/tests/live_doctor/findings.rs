@@ -11,23 +11,23 @@ pub fn found(examined: &Examined, severity: &str, words: &[&str]) -> Result<Valu
         .with(words)
         .find(|finding| finding["severity"] == severity)
         .cloned();
-    finding.ok_or_else(|| format!("no {severity} with {words:?} in {}", told(examined)))
+    finding.ok_or_else(|| format!("no {severity} with {words:?} in {}", described(examined)))
 }
 
 /// Checks that there is no finding of any severity.
 pub fn silent(examined: &Examined) -> Result<(), String> {
-    good(examined.all().is_empty(), || told(examined))
+    good(examined.all().is_empty(), || described(examined))
 }
 
 /// Checks that these launches were timed.
 pub fn timed(examined: &Examined, what: &[&str]) -> Result<(), String> {
     let untimed: Vec<_> = what.iter().filter(|what| examined.cost(what).is_none()).collect();
     good(untimed.is_empty(), || {
-        format!("{untimed:?} was not timed: {}", told(examined))
+        format!("{untimed:?} was not timed: {}", described(examined))
     })
 }
 
 /// The whole output, for messages.
-pub fn told(examined: &Examined) -> String {
+pub fn described(examined: &Examined) -> String {
     format!("{}, unseen: {}", Value::from(examined.all()), examined.unseen())
 }

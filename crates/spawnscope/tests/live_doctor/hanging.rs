@@ -9,7 +9,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::examined::{Examined, examine};
-use crate::findings::{found, silent, timed, told};
+use crate::findings::{described, found, silent, timed};
 use crate::support::attempts::{best_of_three, good};
 use crate::support::run::{Running, SPAWNSCOPE, await_some};
 use crate::support::workloads::path;
@@ -52,7 +52,7 @@ fn directories_that_never_answer_are_reported_without_delaying_the_doctor() {
             &["PATH has 1 directory", &hung, "no answer within"],
         )?;
         assert_eq!(finding["effect_is_lower_bound"], true, "{finding:#}");
-        good(examined.all().len() == 1, || told(&examined))
+        good(examined.all().len() == 1, || described(&examined))
     });
     // Programs are started without it in PATH.
     beside(folder.path(), "-1", &["env", &path], "interpreters");
@@ -76,7 +76,7 @@ fn one_slow_directory_of_path_makes_no_other_one_slow() {
         let finding = found(&examined, "problem", &["PATH has 1 directory", "(FUSE)"])?;
         let is_slow = finding["effect_ns"].as_u64() >= Some(30_000_000);
         good(is_slow && !finding["evidence"].to_string().contains("/sbin"), || {
-            told(&examined)
+            described(&examined)
         })
     });
 }
@@ -99,7 +99,9 @@ fn a_slow_file_system_for_temporary_files_is_no_scanner() {
     best_of_three(|| {
         let examined = beside(folder.path(), "3000", &words, "file-systems");
         let finding = found(&examined, "problem", &["temporary files", "(FUSE)", "from memory"])?;
-        good(finding["effect_ns"].as_u64() >= Some(3_000_000), || told(&examined))
+        good(finding["effect_ns"].as_u64() >= Some(3_000_000), || {
+            described(&examined)
+        })
     });
     best_of_three(|| silent(&beside(folder.path(), "3000", &words, "scanners")));
 }
@@ -217,7 +219,9 @@ fn a_path_of_many_directories_does_not_hold_the_doctor_up() {
         let examined = in_time(|| examine(&["/usr/bin/env".as_ref(), path.as_ref()], "search-path"));
         found(&examined, "problem", &["without a purpose", "missing: /nowhere/0"])?;
         let is_asked = !examined.unseen().contains("/usr/bin");
-        good(is_asked && !has_title_with(&examined, &["slow"]), || told(&examined))
+        good(is_asked && !has_title_with(&examined, &["slow"]), || {
+            described(&examined)
+        })
     });
 }
 
@@ -275,7 +279,7 @@ fn time_in_the_run_queue_beside_busy_loops_is_blamed_on_no_program() {
         ];
         best_of_three(|| {
             let examined = within(LIMIT, || examine(&launcher.map(OsStr::new), check));
-            good(!has_title_with(&examined, &blaming), || told(&examined))
+            good(!has_title_with(&examined, &blaming), || described(&examined))
         });
     }
 }

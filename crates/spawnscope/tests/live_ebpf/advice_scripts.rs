@@ -9,29 +9,29 @@ use crate::support::{apply, live_test};
 #[apply(live_test)]
 #[needs(Ebpf)]
 fn advice_replaces_a_dirname_loop_with_an_expansion() {
-    let told = advice("for i in {1..200}; do d=$(dirname /a/b/c$i); done");
-    let dirname = of_rule(&told, "builtin").expect("advice about dirname");
+    let findings = advice("for i in {1..200}; do d=$(dirname /a/b/c$i); done");
+    let dirname = of_rule(&findings, "builtin").expect("advice about dirname");
     assert!(dirname["count"].as_u64().expect("a count") > 100, "{dirname}");
     assert!(text(dirname, "fix").contains("${p%/*}"), "{dirname}");
     assert!(
-        of_rule(&told, "bare-forks").is_none(),
-        "the forks became dirname: {told:?}"
+        of_rule(&findings, "bare-forks").is_none(),
+        "the forks became dirname: {findings:?}"
     );
 }
 
 #[apply(live_test)]
 #[needs(Ebpf)]
 fn advice_replaces_a_filter_of_a_variable_and_its_subshell() {
-    let told = advice("for i in {1..150}; do x=$(echo abc-$i | sed 's/-.*//'); done");
-    let sed = of_rule(&told, "builtin").expect("advice about sed");
+    let findings = advice("for i in {1..150}; do x=$(echo abc-$i | sed 's/-.*//'); done");
+    let sed = of_rule(&findings, "builtin").expect("advice about sed");
     assert!(text(sed, "fix").contains("${x%%-*}"), "{sed}");
 }
 
 #[apply(live_test)]
 #[needs(Ebpf)]
 fn forks_for_functions_are_reported() {
-    let told = advice("f() { echo x; }; for i in {1..400}; do y=$(f); done");
-    let forks = of_rule(&told, "bare-forks").expect("advice about forks");
+    let findings = advice("f() { echo x; }; for i in {1..400}; do y=$(f); done");
+    let forks = of_rule(&findings, "bare-forks").expect("advice about forks");
     assert!(text(forks, "fix").contains("REPLY"), "{forks}");
 }
 
@@ -50,8 +50,8 @@ fn one_launch_per_file_gets_advice_to_batch() {
 #[apply(live_test)]
 #[needs(Ebpf)]
 fn an_interpreter_that_starts_repeatedly_is_reported() {
-    let told = advice("for i in {1..60}; do perl -e 'print 1'; done >/dev/null");
-    let perl = of_rule(&told, "interpreter-start").expect("advice about perl");
+    let findings = advice("for i in {1..60}; do perl -e 'print 1'; done >/dev/null");
+    let perl = of_rule(&findings, "interpreter-start").expect("advice about perl");
     assert!(text(perl, "fix").contains("one perl"), "{perl}");
 }
 
@@ -59,18 +59,18 @@ fn an_interpreter_that_starts_repeatedly_is_reported() {
 fn advice(script: &str) -> Vec<Value> {
     let record = Record::new();
     record.run(["bash", "-c", script]).expect_code(0);
-    told(&record)
+    findings(&record)
 }
 
-fn told(record: &Record) -> Vec<Value> {
+fn findings(record: &Record) -> Vec<Value> {
     let file = record.file();
     let advice = spawnscope(["advise".as_ref(), "--json".as_ref(), file.as_os_str()]).expect_code(0);
     let advice: Value = serde_json::from_slice(&advice.stdout).expect("the advice is JSON");
     advice["advice"].as_array().expect("an array").clone()
 }
 
-fn of_rule<'a>(told: &'a [Value], rule: &str) -> Option<&'a Value> {
-    told.iter().find(|advice| advice["rule"] == rule)
+fn of_rule<'a>(findings: &'a [Value], rule: &str) -> Option<&'a Value> {
+    findings.iter().find(|advice| advice["rule"] == rule)
 }
 
 /// A text, or the lines of one.
@@ -94,8 +94,8 @@ fn advice_skips_a_wrapper_script() {
     }
     let script = format!("for i in {{1..100}}; do {}; done", path("tool").display());
     record.run(["bash", "-c", &script]).expect_code(0);
-    let told = told(&record);
-    let shims = of_rule(&told, "shims").expect("advice about the wrapper");
+    let findings = findings(&record);
+    let shims = of_rule(&findings, "shims").expect("advice about the wrapper");
     assert!(text(shims, "fix").contains("/real"), "{shims}");
     assert!(text(shims, "evidence").contains("tool -> real"), "{shims}");
 }
@@ -113,8 +113,8 @@ fn clean_work_gets_no_advice() {
     ];
     for script in scripts {
         best_of_three(|| {
-            let told = advice(script);
-            good(told.is_empty(), || format!("{script}: {told:?}"))
+            let findings = advice(script);
+            good(findings.is_empty(), || format!("{script}: {findings:?}"))
         });
     }
 }

@@ -24,7 +24,7 @@ const RULES: [&str; 11] = [
     "slow-machine",
 ];
 
-fn told(file: &Path) -> Vec<Value> {
+fn findings(file: &Path) -> Vec<Value> {
     let advice = spawnscope(["advise".as_ref(), "--json".as_ref(), file.as_os_str()]).expect_code(0);
     let advice: Value = serde_json::from_slice(&advice.stdout).expect("the advice is JSON");
     advice["advice"].as_array().expect("an array").clone()
@@ -34,16 +34,16 @@ fn told(file: &Path) -> Vec<Value> {
 fn advice(command: &[&str]) -> Vec<Value> {
     let record = Record::new();
     record.run(command).expect_code(0);
-    told(&record.file())
+    findings(&record.file())
 }
 
-fn of_rule<'a>(told: &'a [Value], rule: &str) -> Option<&'a Value> {
-    told.iter().find(|advice| advice["rule"] == rule)
+fn of_rule<'a>(findings: &'a [Value], rule: &str) -> Option<&'a Value> {
+    findings.iter().find(|advice| advice["rule"] == rule)
 }
 
 #[track_caller]
-fn expect<'a>(told: &'a [Value], rule: &str, count: u64, in_fix: &str) -> &'a Value {
-    let advice = of_rule(told, rule).unwrap_or_else(|| panic!("no {rule}: {told:#?}"));
+fn expect<'a>(findings: &'a [Value], rule: &str, count: u64, in_fix: &str) -> &'a Value {
+    let advice = of_rule(findings, rule).unwrap_or_else(|| panic!("no {rule}: {findings:#?}"));
     assert_eq!(advice["count"].as_u64(), Some(count), "{advice:#}");
     assert!(advice["fix"].to_string().contains(in_fix), "{in_fix}: {advice:#}");
     let [low, saving, high] =
@@ -66,9 +66,9 @@ fn a_large_parent_that_forks_gets_advice() {
 #[needs(Ebpf)]
 fn a_large_parent_whose_forks_execute_nothing_gets_advice_on_huge_pages() {
     let script = "my $x = 'a' x 300e6; for (1..12) { my $pid = fork; exit 0 unless $pid; waitpid $pid, 0 }";
-    let told = advice(&["perl", "-e", script]);
-    expect(&told, "large-parent-pages", 12, "glibc.malloc.hugetlb=1");
-    assert!(of_rule(&told, "large-parent").is_none(), "{told:#?}");
+    let findings = advice(&["perl", "-e", script]);
+    expect(&findings, "large-parent-pages", 12, "glibc.malloc.hugetlb=1");
+    assert!(of_rule(&findings, "large-parent").is_none(), "{findings:#?}");
 }
 
 #[apply(live_test)]
@@ -90,7 +90,7 @@ fn loops_of_closes_are_reported_and_single_calls_are_not() {
     let record = Record::new();
     record.run(command).expect_code(0);
     // Of the five ways, these: one by one, and the same with a break.
-    expect(&told(&record.file()), "close-loop", 2, "close_range(3, ~0U");
+    expect(&findings(&record.file()), "close-loop", 2, "close_range(3, ~0U");
 }
 
 #[apply(live_test)]
@@ -123,11 +123,11 @@ fn a_polling_parent_gets_advice_to_wait() {
     let launch = "use Time::HiRes 'usleep'; my $pid = fork; exec 'sleep', '0.03' unless $pid;";
     let poll = format!("for (1..8) {{ {launch} usleep 50000 until waitpid($pid, 1) > 0 }}");
     best_of_three(|| {
-        let told = advice(&["perl", "-e", &poll]);
+        let findings = advice(&["perl", "-e", &poll]);
         // A child that a stall holds until the parent looks again did not wait for it.
-        let seen = of_rule(&told, "late-reaping").and_then(|advice| advice["count"].as_u64());
-        good(seen == Some(8), || format!("told of {seen:?} of 8"))?;
-        expect(&told, "late-reaping", 8, "waitpid($pid, 0)");
+        let seen = of_rule(&findings, "late-reaping").and_then(|advice| advice["count"].as_u64());
+        good(seen == Some(8), || format!("findings of {seen:?} of 8"))?;
+        expect(&findings, "late-reaping", 8, "waitpid($pid, 0)");
         let wait = format!("for (1..8) {{ {launch} waitpid $pid, 0 }}");
         let waiting = advice(&["perl", "-e", &wait]);
         good(of_rule(&waiting, "late-reaping").is_none(), || format!("{waiting:#?}"))
@@ -153,8 +153,8 @@ fn programs_that_free_much_memory_are_reported() {
 fn oversubscribed_cpus_are_reported() {
     let busy = "bash -c 'for ((n = 0; n < 50000; n++)); do :; done'";
     let script = format!("n=$(nproc); seq $((6 * n)) | xargs -P$((3 * n)) -I{{}} {busy}");
-    let told = advice(&["bash", "-c", &script]);
-    let advice = of_rule(&told, "run-queue").unwrap_or_else(|| panic!("no run-queue: {told:#?}"));
+    let findings = advice(&["bash", "-c", &script]);
+    let advice = of_rule(&findings, "run-queue").unwrap_or_else(|| panic!("no run-queue: {findings:#?}"));
     assert!(advice["saving_low_ns"].as_u64() > Some(0), "{advice:#}");
 }
 
@@ -168,8 +168,8 @@ fn a_scanner_is_named_without_advice_to_disable_it() {
     let record = Record::new().through(&[launcher[0], launcher[1], directory]);
     let script = "for i in 1 2 3 4 5 6; do \"$1/tiny\"; done";
     record.run(["bash", "-c", script, "bash", directory]).expect_code(0);
-    let told = told(&record.file());
-    let advice = expect(&told, "scanner", 6, "responsible for the security");
+    let findings = findings(&record.file());
+    let advice = expect(&findings, "scanner", 6, "responsible for the security");
     assert!(advice["title"].to_string().contains("test-scanner"), "{advice:#}");
     assert!(advice["fix"].to_string().contains("leave protection on"), "{advice:#}");
 }
@@ -188,8 +188,8 @@ fn clean_work_gets_no_advice_about_the_system() {
     ];
     for script in scripts {
         best_of_three(|| {
-            let told = advice(&["bash", "-c", script]);
-            let found: Vec<&Value> = RULES.iter().filter_map(|rule| of_rule(&told, rule)).collect();
+            let findings = advice(&["bash", "-c", script]);
+            let found: Vec<&Value> = RULES.iter().filter_map(|rule| of_rule(&findings, rule)).collect();
             good(found.is_empty(), || format!("{script}: {found:#?}"))
         });
     }

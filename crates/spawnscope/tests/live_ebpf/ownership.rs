@@ -171,9 +171,9 @@ fn only_the_thread_that_writes_is_the_user() {
     let script = "record -q -- sh -c 'cd /proc/$PPID/task && grep -h -E \"^(Name|Uid|CapEff)\" */status'";
     let finished = fixture.sudo(script).expect_code(0);
     let output = finished.output();
-    let told: Vec<&str> = output.split("Name:").skip(1).collect();
-    assert!(told.len() > 1, "{output}");
-    for thread in told {
+    let threads: Vec<&str> = output.split("Name:").skip(1).collect();
+    assert!(threads.len() > 1, "{output}");
+    for thread in threads {
         let words: Vec<&str> = thread.split_whitespace().collect();
         let is_writer = words[0] == "recorder";
         let file_uid = if is_writer { "65534" } else { "0" };

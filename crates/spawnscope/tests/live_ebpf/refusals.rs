@@ -52,9 +52,9 @@ fn a_storm_is_whole(absent: &str) {
     let (storm, tiny) = (path("storm"), path("tiny"));
     let mut recorder = record.command([storm.as_os_str(), "2003".as_ref(), tiny.as_os_str()]);
     run(recorder.env(REFUSE, absent)).expect_code(0);
-    let told = report(&record.file());
-    assert_eq!(told["launches"], 2004);
-    assert_eq!(told["lost_events"], 0, "{}", told["lost"]);
+    let printed = report(&record.file());
+    assert_eq!(printed["launches"], 2004);
+    assert_eq!(printed["lost_events"], 0, "{}", printed["lost"]);
     phases_are_known(&launches(&record.file()));
 }
 

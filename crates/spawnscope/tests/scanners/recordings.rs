@@ -25,10 +25,10 @@ fn advice(beside: &Beside, folder: &str) -> (Record, Vec<Value>) {
     record
         .run(["bash", "-c", BUILD, &tiny, folder, &FRESH.to_string()])
         .expect_code(0);
-    let told = spawnscope(["advise".as_ref(), "--json".as_ref(), record.file().as_os_str()]).expect_code(0);
-    let told: Value = serde_json::from_slice(&told.stdout).expect("the advice is JSON");
-    let told = told["advice"].as_array().expect("an array").clone();
-    (record, told)
+    let printed = spawnscope(["advise".as_ref(), "--json".as_ref(), record.file().as_os_str()]).expect_code(0);
+    let printed: Value = serde_json::from_slice(&printed.stdout).expect("the advice is JSON");
+    let printed = printed["advice"].as_array().expect("an array").clone();
+    (record, printed)
 }
 
 #[apply(live_test)]
@@ -36,18 +36,18 @@ fn advice(beside: &Beside, folder: &str) -> (Record, Vec<Value>) {
 fn a_build_of_fresh_binaries_waits_in_exec_for_the_scanner() {
     for scanner in SCANNERS {
         let beside = Beside::new(scanner);
-        let (record, told) = advice(&beside, &beside.watched().display().to_string());
-        let advice = told.iter().find(|advice| advice["rule"] == "scanner");
+        let (record, printed) = advice(&beside, &beside.watched().display().to_string());
+        let advice = printed.iter().find(|advice| advice["rule"] == "scanner");
         // fapolicyd asks for so little time that it may be worth no advice.
         if let Some(advice) = advice {
             assert!(advice["title"].to_string().contains(scanner), "{advice:#}");
             assert!(advice["count"].as_u64() >= Some(FRESH), "{advice:#}");
         } else {
-            assert_ne!(scanner, "clamonacc", "{told:#?}");
+            assert_ne!(scanner, "clamonacc", "{printed:#?}");
         }
-        let told = spawnscope(["report".as_ref(), "--full".as_ref(), record.file().as_os_str()]).expect_code(0);
+        let printed = spawnscope(["report".as_ref(), "--full".as_ref(), record.file().as_os_str()]).expect_code(0);
         let line = format!("waiting for a permission scanner: {scanner}");
-        assert!(told.output().contains(&line), "{}", told.output());
+        assert!(printed.output().contains(&line), "{}", printed.output());
         waits_in_exec(&record, &beside);
     }
 }
@@ -56,9 +56,9 @@ fn a_build_of_fresh_binaries_waits_in_exec_for_the_scanner() {
 fn waits_in_exec(record: &Record, beside: &Beside) {
     const EXECVE: u64 = 59;
     let words = ["export", "--format", "ndjson"].map(OsString::from);
-    let told = spawnscope(words.into_iter().chain([record.file().into()])).expect_code(0);
-    let told = told.output();
-    let launches = told
+    let printed = spawnscope(words.into_iter().chain([record.file().into()])).expect_code(0);
+    let printed = printed.output();
+    let launches = printed
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
     let is_fresh = |launch: &Value| {
@@ -66,7 +66,7 @@ fn waits_in_exec(record: &Record, beside: &Beside) {
         path.is_some_and(|path| Path::new(path).starts_with(beside.watched()))
     };
     let fresh: Vec<Value> = launches.filter(is_fresh).collect();
-    assert_eq!(fresh.len() as u64, FRESH, "{told}");
+    assert_eq!(fresh.len() as u64, FRESH, "{printed}");
     for launch in fresh {
         let waits = launch["waits"].as_array().expect("an array");
         let asks = |wait: &Value| wait["object"]["kind"] == "permission" && wait["syscall"] == EXECVE;
@@ -80,10 +80,10 @@ fn a_build_outside_of_the_scanned_folder_reports_no_scanner() {
     for scanner in SCANNERS {
         let beside = Beside::new(scanner);
         let elsewhere = tempfile::tempdir().expect("a temporary directory");
-        let (_, told) = advice(&beside, &elsewhere.path().display().to_string());
+        let (_, printed) = advice(&beside, &elsewhere.path().display().to_string());
         assert!(
-            told.iter().all(|advice| advice["rule"] != "scanner"),
-            "{scanner}: {told:#?}"
+            printed.iter().all(|advice| advice["rule"] != "scanner"),
+            "{scanner}: {printed:#?}"
         );
     }
 }

@@ -185,12 +185,12 @@ fn pre_exec() {
 }
 
 fn pre_exec_fails() {
-    for (given, told) in [(libc::EXDEV, libc::EXDEV), (0, libc::ECANCELED)] {
+    for (given, expected) in [(libc::EXDEV, libc::EXDEV), (0, libc::ECANCELED)] {
         let mut command = Command::new("/bin/true");
         // SAFETY: it does nothing.
         let command = unsafe { command.mechanism(Mechanism::Fork).pre_exec(move || Err(given)) };
         let error = command.spawn().unwrap_err();
-        assert_eq!((error.stage(), error.raw_os_error()), (Stage::PreExec, told));
+        assert_eq!((error.stage(), error.raw_os_error()), (Stage::PreExec, expected));
         assert_eq!(error.action(), "run the pre_exec function");
     }
 }

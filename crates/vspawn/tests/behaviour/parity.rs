@@ -137,22 +137,22 @@ fn file_actions() {
 }
 
 fn failed_actions() {
-    let told = |command: &mut Command| {
+    let error_of = |command: &mut Command| {
         let error = command.spawn().unwrap_err();
         (error.stage(), error.raw_os_error(), error.action().to_owned())
     };
     let at = |errno, action: &str| (Stage::FileAction, errno, action.to_owned());
-    let missing = told(shell("").close(9).open(5, "/nowhere", libc::O_RDONLY, 0));
+    let missing = error_of(shell("").close(9).open(5, "/nowhere", libc::O_RDONLY, 0));
     assert_eq!(missing, at(libc::ENOENT, "open /nowhere as 5"));
-    assert_eq!(told(shell("").dup(77, 1)), at(libc::EBADF, "dup of 77 to 1"));
+    assert_eq!(error_of(shell("").dup(77, 1)), at(libc::EBADF, "dup of 77 to 1"));
     assert_eq!(
-        told(shell("").fchdir(77)),
+        error_of(shell("").fchdir(77)),
         at(libc::EBADF, "chdir to the directory at descriptor 77")
     );
-    let terminal = told(shell("").stdin(Stdio::null()).foreground(0));
+    let terminal = error_of(shell("").stdin(Stdio::null()).foreground(0));
     assert_eq!((terminal.0, terminal.1), (Stage::FileAction, libc::ENOTTY));
     assert_eq!(
-        told(shell("").close(-1)),
+        error_of(shell("").close(-1)),
         (Stage::Prepare, libc::EBADF, "close -1".to_owned())
     );
 }

@@ -112,7 +112,7 @@ fn eight_threads() {
 
 /// A forked process has this one's cache of stacks and locks as they were at that moment.
 fn fork_beside() {
-    const FEWEST_FORKS: u32 = 11;
+    const MIN_FORKS: u32 = 11;
     let commands = Commands::new();
     let end = Instant::now() + duration() / 3;
     std::thread::scope(|scope| {
@@ -127,7 +127,7 @@ fn fork_beside() {
             });
         }
         let mut forks = 0;
-        while Instant::now() < end || forks < FEWEST_FORKS {
+        while Instant::now() < end || forks < MIN_FORKS {
             let status = kernel::in_fork(|| {
                 let worked = || {
                     commands

@@ -21,7 +21,7 @@ const LISTS: [&[u8]; 8] = [
     b"chgrp", b"chmod", b"chown", b"mkdir", b"rm", b"rmdir", b"touch", b"unlink",
 ];
 /// Minimum share of distinct command lines, in percent.
-const LEAST_DISTINCT: usize = 80;
+const MIN_DISTINCT: usize = 80;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let forest = context.forest();
@@ -61,7 +61,7 @@ fn are_distinct(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
         .iter()
         .filter_map(|index| Some(context.launch(*index).execs.last()?.argv()));
     let distinct: HashSet<&[u8]> = lines.collect();
-    all.len() >= HABIT && distinct.len() * 100 >= all.len() * LEAST_DISTINCT
+    all.len() >= HABIT && distinct.len() * 100 >= all.len() * MIN_DISTINCT
 }
 
 fn finding(context: &RuleContext<'_, '_>, parent: &[u8], program: &[u8], all: Vec<u32>) -> Finding {

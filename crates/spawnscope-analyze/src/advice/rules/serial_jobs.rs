@@ -13,9 +13,9 @@ use spawnscope_data::units;
 
 const MAX_FINDINGS: usize = 2;
 /// Launches that work for less than this on average are not worth starting side by side: merging or avoiding them saves more.
-const LEAST_WORK: Nanos = Nanos(2_000_000);
+const MIN_WORK: Nanos = Nanos(2_000_000);
 /// Minimum share of distinct command lines, in percent. Equal ones have the same result.
-const LEAST_DISTINCT: usize = 80;
+const MIN_DISTINCT: usize = 80;
 /// Parents that run one command after the other unless asked otherwise, with the option to ask.
 const SERIAL: [(&[u8], &str); 4] = [
     (b"gmake", "make -j"),
@@ -66,8 +66,8 @@ fn are_independent(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
         .filter_map(|index| forest.launches[*index as usize].execs.last())
         .map(|exec| exec.argv())
         .collect();
-    work >= LEAST_WORK.0 * all.len() as u64
-        && distinct.len() * 100 >= all.len() * LEAST_DISTINCT
+    work >= MIN_WORK.0 * all.len() as u64
+        && distinct.len() * 100 >= all.len() * MIN_DISTINCT
         && !all.iter().any(|index| context.is_captured(*index))
 }
 

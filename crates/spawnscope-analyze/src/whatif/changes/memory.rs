@@ -105,7 +105,7 @@ fn create_at(context: Context<'_, '_>, launch: u32, create: f64, adjustments: &m
         .map(|paid| paid.0 as f64)
         .filter(|paid| *paid > 0.0)
     {
-        let least = usual_exec(context).min(paid * LEAST_EXEC);
+        let least = usual_exec(context).min(paid * MIN_EXEC);
         adjustments.scale(launch, pays, (paid - freed).max(least) / paid);
     }
 }
@@ -115,7 +115,7 @@ const MAX_EXEC_CPU: f64 = 1e6;
 /// Upper limit of freeing a page table, as a multiple of copying it.
 const MAX_FREE_PER_COPY: f64 = 1.5;
 /// Upper limit of the guaranteed remainder of an exec or exit, as a share of it.
-const LEAST_EXEC: f64 = 0.5;
+const MIN_EXEC: f64 = 0.5;
 
 /// Returns the CPU time of an exec of a small process.
 fn usual_exec(context: Context<'_, '_>) -> f64 {

@@ -13,7 +13,7 @@ use object::{Endianness, FileKind, ReadCache, ReadRef};
 /// The limit for a file's dynamic section: an untrusted file may claim any size.
 const MAX_BYTES: u64 = 1 << 16;
 /// The limit for a name.
-const LONGEST_NAME: u64 = 4096;
+const MAX_NAME: u64 = 4096;
 
 /// `None` if `ldconfig` would enter nothing: the file is not a library, or is for other processors.
 pub(super) fn entered_as(path: &Path) -> Option<Vec<u8>> {
@@ -65,7 +65,7 @@ fn own_name<Elf: FileHeader<Endian = Endianness>>(data: &ReadCache<File>) -> Opt
         let holds = segment.p_type(endian) == PT_LOAD && into < segment.p_filesz(endian).into();
         holds.then(|| segment.p_offset(endian).into().checked_add(into))?
     })?;
-    let end = data.len().ok()?.min(place.checked_add(LONGEST_NAME)?);
+    let end = data.len().ok()?.min(place.checked_add(MAX_NAME)?);
     Some(Some(data.read_bytes_at_until(place..end, 0).ok()?.to_owned()))
 }
 

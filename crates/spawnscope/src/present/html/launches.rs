@@ -17,7 +17,7 @@ use crate::present::{text, words};
 
 /// Columns of a command line, at most and at least. Many launches share the space for command lines.
 const MAX_COLUMNS: usize = 2000;
-const LEAST_COLUMNS: usize = 100;
+const MIN_COLUMNS: usize = 100;
 /// Bytes of all command lines together, before compression.
 const COMMAND_LINES: usize = 6 << 20;
 /// Frames of a call chain.
@@ -177,7 +177,7 @@ fn add_texts(pack: &mut Pack, contents: &Contents<'_, '_>, rows: &Rows, order: &
         .iter()
         .map(|row| rows.members(*row as usize)[0] as usize)
         .collect();
-    let columns = (COMMAND_LINES / firsts.len().max(1)).clamp(LEAST_COLUMNS, MAX_COLUMNS);
+    let columns = (COMMAND_LINES / firsts.len().max(1)).clamp(MIN_COLUMNS, MAX_COLUMNS);
     let mut add = |name: &str, of: &mut dyn FnMut(usize) -> String| {
         let numbers: Vec<u64> = firsts.iter().map(|index| pack.text(&of(*index))).collect();
         pack.plain(name, numbers);

@@ -122,7 +122,7 @@ const MAX_AT_ONCE: usize = 1000;
 const BATCHES_EACH: usize = 4;
 const MAX_FINDINGS: usize = 3;
 /// Minimum share of distinct files, in percent. Repeated calls such as `rm -f conftest.o` are not a list of files.
-const LEAST_DISTINCT: usize = 80;
+const MIN_DISTINCT: usize = 80;
 
 /// Key of launches that differ only in one argument.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -192,7 +192,7 @@ fn batches_of<'a>(context: &RuleContext<'_, 'a>, parent: usize) -> Vec<(BatchKey
 /// Whether the varying arguments are a list of files.
 fn are_files(files: &[(u32, &[u8])]) -> bool {
     let distinct: HashSet<&[u8]> = files.iter().map(|(_, file)| *file).collect();
-    files.len() > 1 && distinct.len() * 100 >= files.len() * LEAST_DISTINCT
+    files.len() > 1 && distinct.len() * 100 >= files.len() * MIN_DISTINCT
 }
 
 fn one_of_many<'a>(

@@ -18,7 +18,7 @@ const MAX_FINDINGS: usize = 3;
 /// One launch takes at most this many items, so that its command line does not get too long.
 const MAX_AT_ONCE: u32 = 1000;
 /// Minimum share of distinct command lines, in percent. Repeated command lines belong to the rule `repeats`.
-const LEAST_DISTINCT: usize = 50;
+const MIN_DISTINCT: usize = 50;
 
 /// The parent's program, the launched program, its subcommand, and the fix.
 type Key<'a> = (&'a [u8], &'a [u8], &'a [u8], &'static str);
@@ -55,7 +55,7 @@ fn are_items(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
         .iter()
         .filter_map(|index| Some(context.launch(*index).execs.last()?.argv()));
     let distinct: HashSet<&[u8]> = lines.collect();
-    all.len() >= HABIT && distinct.len() >= HABIT && distinct.len() * 100 >= all.len() * LEAST_DISTINCT
+    all.len() >= HABIT && distinct.len() >= HABIT && distinct.len() * 100 >= all.len() * MIN_DISTINCT
 }
 
 fn finding(context: &RuleContext<'_, '_>, (parent, program, subcommand, fix): Key<'_>, all: Vec<u32>) -> Finding {

@@ -6,7 +6,7 @@ use crate::lab::outcome::{Scale, Unit};
 const ZERO_SHARE: f64 = 0.1;
 /// With fewer decades than this, multiples of 2 and 5 are labelled as well.
 const FEW_DECADES: usize = 3;
-const FEWEST_STEPS: f64 = 4.0;
+const MIN_STEPS: f64 = 4.0;
 /// If a logarithmic axis has no more values than this, its values are labelled.
 const FEW_VALUES: usize = 7;
 
@@ -104,7 +104,7 @@ fn round_step(range: f64) -> f64 {
     let steps = [decade, decade / 2.0, decade / 5.0];
     steps
         .into_iter()
-        .find(|step| range / step >= FEWEST_STEPS)
+        .find(|step| range / step >= MIN_STEPS)
         .unwrap_or(decade / 5.0)
 }
 

@@ -16,7 +16,7 @@ const GROUP_GAP: f64 = 9.0;
 /// The share of the width that labels beside bars may take.
 const MAX_FOR_LABELS: f64 = 0.4;
 /// The longest figure after a bar.
-const LONGEST_FIGURE: &str = "~8,888 us";
+const MAX_FIGURE: &str = "~8,888 us";
 
 /// Draws the bars. Returns `None` if nothing was measured.
 pub(super) fn draw(outcome: &Outcome, format: &Format) -> Option<String> {
@@ -40,7 +40,7 @@ pub(super) fn draw(outcome: &Outcome, format: &Format) -> Option<String> {
         frame: Frame {
             format,
             left: 0.0,
-            right: format.width - format.width_of(LONGEST_FIGURE),
+            right: format.width - format.width_of(MAX_FIGURE),
             top: 4.0,
             bottom: 0.0,
         },

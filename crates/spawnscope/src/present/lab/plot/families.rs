@@ -2,9 +2,9 @@
 //! picture.
 
 /// The maximum number of series in a picture.
-pub(super) const MOST: usize = 8;
+pub(super) const MAX_SERIES: usize = 8;
 /// A family with fewer series shares a picture with the next.
-const FEWEST: usize = 3;
+const MIN_SERIES: usize = 3;
 /// The families, with the beginnings of the names in each.
 const FAMILIES: [(&str, &[&str]); 4] = [
     ("fork", &["fork", "bash"]),
@@ -23,7 +23,7 @@ pub(super) struct Picture {
 
 /// Assigns series to pictures by their names.
 pub(super) fn pictures(names: &[&str]) -> Vec<Picture> {
-    if names.len() <= MOST {
+    if names.len() <= MAX_SERIES {
         let series = (0..names.len()).collect();
         let title = String::new();
         return vec![Picture { title, series }];
@@ -34,10 +34,10 @@ pub(super) fn pictures(names: &[&str]) -> Vec<Picture> {
         let members = (0..names.len()).filter(|at| family(names[*at]) == number);
         let members: Vec<usize> = members.collect();
         match pictures.last_mut() {
-            Some(last) if last.series.len() < FEWEST && last.series.len() + members.len() <= MOST => {
+            Some(last) if last.series.len() < MIN_SERIES && last.series.len() + members.len() <= MAX_SERIES => {
                 last.join(title, &members);
             }
-            _ => pictures.extend(members.chunks(MOST).map(|part| Picture {
+            _ => pictures.extend(members.chunks(MAX_SERIES).map(|part| Picture {
                 title: title.to_owned(),
                 series: part.to_vec(),
             })),
@@ -97,7 +97,10 @@ mod tests {
         let names: Vec<String> = (0..20).map(|number| format!("program {number}")).collect();
         let names: Vec<&str> = names.iter().map(String::as_str).chain(["vspawn", "fork"]).collect();
         let pictures = pictures(&names);
-        assert!(pictures.iter().all(|one| one.series.len() <= MOST), "{pictures:?}");
+        assert!(
+            pictures.iter().all(|one| one.series.len() <= MAX_SERIES),
+            "{pictures:?}"
+        );
         let mut all: Vec<usize> = pictures.into_iter().flat_map(|one| one.series).collect();
         all.sort_unstable();
         assert_eq!(all, (0..names.len()).collect::<Vec<_>>());

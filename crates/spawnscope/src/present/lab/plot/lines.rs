@@ -14,7 +14,7 @@ use crate::units;
 const GAP: f64 = 28.0;
 /// Height between the axes, as a share of the width of a picture, and at least.
 const SHAPE: f64 = 0.42;
-const LEAST_HEIGHT: f64 = 220.0;
+const MIN_HEIGHT: f64 = 220.0;
 /// A series with more points than this has a line in a band, without marks.
 const MAX_MARKS: usize = 40;
 
@@ -60,7 +60,7 @@ fn draw_picture(
         left: left + Frame::labels(format, &plot.y),
         right: left + width - 8.0,
         top,
-        bottom: top + (width * SHAPE).max(LEAST_HEIGHT),
+        bottom: top + (width * SHAPE).max(MIN_HEIGHT),
     };
     frame.draw_x_axis(svg, &plot.x, [left, left + width]);
     frame.draw_y_axis(svg, &plot.y);

@@ -175,11 +175,11 @@ mod tests {
 
     #[test]
     fn colours_differ_for_every_kind_of_colour_vision_and_from_the_background() {
-        const LEAST_DISTANCE: f64 = 0.1;
-        const LEAST_CONTRAST: f64 = 3.0;
+        const MIN_DISTANCE: f64 = 0.1;
+        const MIN_CONTRAST: f64 = 3.0;
         for (ground, series) in [(LIGHT[0], LIGHT_SERIES), (DARK[0], DARK_SERIES)] {
             for (number, one) in series.into_iter().enumerate() {
-                assert!(contrast(one, ground) >= LEAST_CONTRAST, "{one} on {ground}");
+                assert!(contrast(one, ground) >= MIN_CONTRAST, "{one} on {ground}");
                 for (vision, other) in VISIONS
                     .into_iter()
                     .flat_map(|vision| series[..number].iter().map(move |other| (vision, other)))
@@ -187,7 +187,7 @@ mod tests {
                     let [a, b] = [one, other].map(|colour| seen(colour, vision));
                     let distance = (0..3).map(|at| (a[at] - b[at]).powi(2)).sum::<f64>().sqrt();
                     assert!(
-                        distance >= LEAST_DISTANCE,
+                        distance >= MIN_DISTANCE,
                         "{one} and {other}: {distance:.3} as in {vision:?}"
                     );
                 }
