@@ -92,16 +92,31 @@ pub(super) fn totals(report: &Report) -> String {
     if all.failed_execs > 0 {
         totals.push(units::counted(all.failed_execs, "failed exec", "failed execs"));
     }
-    if all.tax.is_some() {
-        totals.push(format!("launch tax {}", units::time(all.tax)));
-    }
-    if let Some(tax) = all.critical_tax {
-        let share = units::percent(tax, report.wall);
-        totals.push(format!("{} of it critical ({share} of the wall)", units::time(tax)));
-    } else if all.tax.is_some() && !report.sees_scheduler {
-        totals.push("an unknown part of it critical".to_owned());
-    }
+    totals.extend(tax_and_critical(report));
     totals.join(", ")
+}
+
+/// Returns the launch tax, and how much of it is critical. Without wakers, phases are unknown that the reconstructed path contains.
+fn tax_and_critical(report: &Report) -> Vec<String> {
+    let Some(tax) = report.all.tax else { return Vec::new() };
+    let tax = units::time(tax);
+    let Some(critical) = report.all.critical_tax else {
+        let unknown = (!report.sees_scheduler).then(|| "an unknown part of it critical".to_owned());
+        return [format!("launch tax {tax}")].into_iter().chain(unknown).collect();
+    };
+    let share = units::percent(critical, report.wall);
+    let critical = units::time(critical);
+    if report.is_reconstructed {
+        vec![
+            format!("launch tax at least {tax}"),
+            format!("critical tax {critical} ({share} of the wall)"),
+        ]
+    } else {
+        vec![
+            format!("launch tax {tax}"),
+            format!("{critical} of it critical ({share} of the wall)"),
+        ]
+    }
 }
 
 /// Prints the phases and their shares of the launch tax, in as many lines as they need.
