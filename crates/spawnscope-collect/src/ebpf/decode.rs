@@ -245,7 +245,7 @@ fn exited(exited: &WireExited, page_bytes: u64) -> Exited {
         cpu: Some(Nanos(exited.cpu)),
         work_cpu: seen(exited.work_cpu),
         faults: (exited.faults != NOT_COUNTED).then_some(exited.faults),
-        rss_bytes: (exited.rss_pages > 0).then_some(exited.rss_pages * page_bytes),
+        rss_bytes: (exited.rss_pages > 0).then_some(exited.rss_pages.saturating_mul(page_bytes)),
     }
 }
 
