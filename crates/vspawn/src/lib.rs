@@ -20,6 +20,7 @@ mod attributes;
 mod capture;
 mod child;
 mod command;
+mod create;
 mod descriptors;
 mod dumpable;
 mod environment;

@@ -1,12 +1,16 @@
 //! The result of an experiment: columns, rows of keys and estimates, fits, and the preferred chart. This is the JSON contract of `bench
 //! --json`, which `--compare` reads.
 
+mod chart;
+mod rows;
+
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize, Serializer};
+use serde::{Deserialize, Serialize};
 
+pub use self::chart::{Chart, Fit, Published, Scale};
+pub use self::rows::{Column, Row, Unit, Value, key, measure};
 use super::harness::{Estimate, MIN_ROUNDS, Measured};
-use super::linearity::Linearity;
 use super::machine::Machine;
 
 /// A value that rows have in addition to their columns: the number of launches per round. Missing if the case determines its own amount of
@@ -76,216 +80,6 @@ pub struct Outcome {
     /// Notes for the reader: what was skipped, what is untrusted, what requires root.
     pub notes: Vec<String>,
 }
-
-/// A column of an experiment's rows.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Column {
-    /// The key in JSON, and the heading in CSV.
-    pub name: String,
-    /// The heading in tables.
-    pub title: String,
-    /// The unit of its values.
-    pub unit: Unit,
-    /// Whether it identifies the case, rather than being measured.
-    pub is_key: bool,
-    /// Whether its numbers were published by others: without intervals, and from another machine.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub is_published: bool,
-}
-
-/// The unit of a column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Unit {
-    /// Text.
-    Text,
-    /// Nanoseconds.
-    Nanos,
-    /// Bytes.
-    Bytes,
-    /// A count.
-    Count,
-    /// A ratio.
-    Ratio,
-    /// Events per second.
-    PerSecond,
-}
-
-/// A case with its measurements: a value for each column, and `LAUNCHES`.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Row(pub Vec<(String, Value)>);
-
-/// A value in a row.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum Value {
-    /// The text of a key.
-    Text(String),
-    /// The number of a key.
-    Number(#[serde(serialize_with = "whole_if_it_is")] f64),
-    /// A measurement.
-    Estimate(Estimate),
-    /// Not measured, or untrusted.
-    Unknown,
-}
-
-/// A straight line through the points of a series.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Fit {
-    /// The name of the series, as in the chart.
-    pub series: String,
-    /// The line's value at x = 0, in nanoseconds.
-    pub at_zero_ns: f64,
-    /// The slope in nanoseconds per 1,000,000 bytes, or per unit of the x axis.
-    pub slope_ns: f64,
-    /// The interval of the slope that the noise of the points allows.
-    #[serde(default)]
-    pub slope_interval_ns: Option<[f64; 2]>,
-    /// The unit of the x axis for the slope: `MB`, `file`.
-    pub per: String,
-    /// The share of the variance that the line explains; unknown if nothing varies.
-    pub r_squared: Option<f64>,
-    /// Whether a line fits the points.
-    #[serde(flatten)]
-    pub linearity: Linearity,
-}
-
-/// How an experiment is drawn, and laid out on a terminal: one row per series, one column per x.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Chart {
-    /// The column along the x axis.
-    pub x: String,
-    /// The column along the y axis.
-    pub y: String,
-    /// The key columns that name a series.
-    pub series: Vec<String>,
-    /// The scale of the x axis.
-    pub x_scale: Scale,
-    /// The scale of the y axis.
-    pub y_scale: Scale,
-    /// Curves published by others.
-    pub published: Vec<Published>,
-}
-
-/// The scale of an axis.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Scale {
-    /// Linear.
-    Linear,
-    /// Logarithmic.
-    Logarithmic,
-}
-
-/// A curve published by others.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Published {
-    /// Its label.
-    pub label: String,
-    /// The points, in the units of the axes.
-    pub points: Vec<(f64, f64)>,
-}
-
-/// Writes whole numbers as `16`, not `16.0`.
-fn whole_if_it_is<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    if number.fract() == 0.0 && number.abs() < EXACT {
-        serializer.serialize_i64(*number as i64)
-    } else {
-        serializer.serialize_f64(*number)
-    }
-}
-
-impl Serialize for Row {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
-    }
-}
-
-impl<'de> Deserialize<'de> for Row {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Row, D::Error> {
-        use serde::de::Error;
-        let object = serde_json::Map::deserialize(deserializer)?;
-        let value = |(name, value)| Ok((name, serde_json::from_value(value).map_err(D::Error::custom)?));
-        object.into_iter().map(value).collect::<Result<_, _>>().map(Row)
-    }
-}
-
-impl Row {
-    /// The value in a column.
-    #[must_use]
-    pub fn get(&self, column: &str) -> &Value {
-        let found = self.0.iter().find(|(name, _)| name == column);
-        found.map_or(&Value::Unknown, |(_, value)| value)
-    }
-}
-
-impl Value {
-    /// The number: of a key, or the median of a measurement.
-    #[must_use]
-    pub fn number(&self) -> Option<f64> {
-        match self {
-            Value::Number(number) => Some(*number),
-            Value::Estimate(estimate) => Some(estimate.median),
-            Value::Text(_) | Value::Unknown => None,
-        }
-    }
-
-    /// The estimate, if it is one.
-    #[must_use]
-    pub fn estimate(&self) -> Option<&Estimate> {
-        match self {
-            Value::Estimate(estimate) => Some(estimate),
-            _ => None,
-        }
-    }
-}
-
-impl From<&str> for Value {
-    fn from(text: &str) -> Value {
-        Value::Text(text.to_owned())
-    }
-}
-
-impl From<String> for Value {
-    fn from(text: String) -> Value {
-        Value::Text(text)
-    }
-}
-
-impl From<u64> for Value {
-    fn from(number: u64) -> Value {
-        Value::Number(number as f64)
-    }
-}
-
-impl From<Option<Estimate>> for Value {
-    fn from(estimate: Option<Estimate>) -> Value {
-        estimate.map_or(Value::Unknown, Value::Estimate)
-    }
-}
-
-/// A key column.
-#[must_use]
-pub fn key(name: &str, title: &str, unit: Unit) -> Column {
-    Column {
-        name: name.to_owned(),
-        title: title.to_owned(),
-        unit,
-        is_key: true,
-        is_published: false,
-    }
-}
-
-/// A column of measurements.
-#[must_use]
-pub fn measure(name: &str, title: &str, unit: Unit) -> Column {
-    Column {
-        is_key: false,
-        ..key(name, title, unit)
-    }
-}
-
 impl Outcome {
     /// An outcome without rows. `columns` has the keys, then the measurements in the order in which cases return them.
     #[must_use]

@@ -1,189 +1,15 @@
-//! Runs a command for its output: input, output and error at the same time, so that no pipe can fill up and block; with
-//! limits and a timeout.
+//! The exchange of data with one child: input is written and output is read as the streams are ready, until all of them have ended.
 
-use std::io::ErrorKind;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
-use std::process::{ExitStatus, Output};
 use std::time::{Duration, Instant};
 
-use crate::command::Command;
+use super::{CHUNK_BYTES, Capture, Captured};
 use crate::error::{Error, Stage};
 use crate::process::Child;
-use crate::stdio::Source;
 use crate::sys::{Errno, syscall};
 
-const CHUNK_BYTES: usize = 64 * 1024;
-
-/// A command that is run for its output.
-///
-/// ```
-/// use std::time::Duration;
-///
-/// let mut command = vspawn::Command::new("sort");
-/// let capture = command.capture().input(b"b\na\n").limit(1 << 20).timeout(Duration::from_secs(10));
-/// assert_eq!(capture.run()?.stdout, b"a\nb\n");
-/// # Ok::<(), vspawn::Error>(())
-/// ```
-#[derive(Debug)]
-pub struct Capture<'a> {
-    command: &'a Command,
-    input: Option<&'a [u8]>,
-    limit: usize,
-    timeout: Option<Duration>,
-}
-
-/// What was captured, even if the run failed.
-///
-/// ```
-/// let captured = vspawn::Command::new("yes").capture().limit(4).run_to_any_end()?;
-/// assert_eq!(captured.stdout, b"y\ny\n");
-/// assert_eq!(captured.cut.unwrap().stage(), vspawn::Stage::Limit);
-/// assert!(!captured.status.success());
-/// # Ok::<(), vspawn::Error>(())
-/// ```
-#[derive(Debug)]
-#[non_exhaustive]
-pub struct Captured {
-    /// The exit status. If the child was killed because of time or size, this is the status of its killing.
-    pub status: ExitStatus,
-    /// What was read, up to the limit.
-    pub stdout: Vec<u8>,
-    /// What was read, up to the limit.
-    pub stderr: Vec<u8>,
-    /// [`Stage::Timeout`] or [`Stage::Limit`] if the child was killed for this reason.
-    pub cut: Option<Error>,
-}
-
-impl<'a> Capture<'a> {
-    pub(crate) fn new(command: &'a Command) -> Capture<'a> {
-        Capture {
-            command,
-            input: None,
-            limit: usize::MAX,
-            timeout: None,
-        }
-    }
-
-    /// Sets the bytes for its standard input, which is closed after them.
-    ///
-    /// ```
-    /// let counted = vspawn::Command::new("wc").arg("-c").capture().input(&[0; 1_000_000]).run()?;
-    /// assert_eq!(counted.stdout, b"1000000\n");
-    /// # Ok::<(), vspawn::Error>(())
-    /// ```
-    #[must_use]
-    pub fn input(mut self, bytes: &'a [u8]) -> Capture<'a> {
-        self.input = Some(bytes);
-        self
-    }
-
-    /// Limits output and error, each in bytes. A child that writes more is killed (with its group, if it has its own).
-    ///
-    /// ```
-    /// let error = vspawn::Command::new("yes").capture().limit(100).run().unwrap_err();
-    /// assert_eq!((error.stage(), error.raw_os_error()), (vspawn::Stage::Limit, libc::EMSGSIZE));
-    /// # Ok::<(), vspawn::Error>(())
-    /// ```
-    #[must_use]
-    pub fn limit(mut self, bytes: usize) -> Capture<'a> {
-        self.limit = bytes;
-        self
-    }
-
-    /// Limits the time until the streams and the child have ended. After this time, the child is killed (with its group, if it has its
-    /// own).
-    ///
-    /// ```
-    /// use std::time::Duration;
-    ///
-    /// let error = vspawn::Command::new("sleep").arg("60").capture().timeout(Duration::from_millis(20)).run().unwrap_err();
-    /// assert_eq!(error.stage(), vspawn::Stage::Timeout);
-    /// # Ok::<(), vspawn::Error>(())
-    /// ```
-    #[must_use]
-    pub fn timeout(mut self, timeout: Duration) -> Capture<'a> {
-        self.timeout = Some(timeout);
-        self
-    }
-
-    /// Runs the command. Too much time or output is an error.
-    ///
-    /// # Errors
-    /// As [`Command::output`]; [`Stage::Timeout`] with `ETIMEDOUT`, [`Stage::Limit`] with `EMSGSIZE`.
-    ///
-    /// ```
-    /// assert_eq!(vspawn::Command::new("cat").capture().input(b"text").run()?.stdout, b"text");
-    /// # Ok::<(), vspawn::Error>(())
-    /// ```
-    pub fn run(self) -> Result<Output, Error> {
-        let captured = self.run_to_any_end()?;
-        match captured.cut {
-            Some(error) => Err(error),
-            None => Ok(Output {
-                status: captured.status,
-                stdout: captured.stdout,
-                stderr: captured.stderr,
-            }),
-        }
-    }
-
-    /// Runs the command. Returns what was read, even if the command was killed because of time or size.
-    ///
-    /// # Errors
-    /// As [`Command::output`].
-    ///
-    /// ```
-    /// use std::time::Duration;
-    ///
-    /// let mut command = vspawn::Command::new("sh");
-    /// command.args(["-c", "echo begun; exec sleep 60"]);
-    /// let captured = command.capture().timeout(Duration::from_secs(1)).run_to_any_end()?;
-    /// assert_eq!(captured.stdout, b"begun\n");
-    /// assert!(captured.timed_out());
-    /// # Ok::<(), vspawn::Error>(())
-    /// ```
-    pub fn run_to_any_end(self) -> Result<Captured, Error> {
-        let mut command = self.command.clone();
-        let unless_said = |command: &mut Command, target, source| {
-            command.fds.entry(target).or_insert(source);
-        };
-        match self.input {
-            Some(_) => drop(command.fds.insert(0, Source::Piped)),
-            None => unless_said(&mut command, 0, Source::Null),
-        }
-        unless_said(&mut command, 1, Source::Piped);
-        unless_said(&mut command, 2, Source::Piped);
-        let child = command.spawn()?;
-        Exchange::new(child, &self).finish()
-    }
-}
-
-impl Child {
-    /// Closes the child's standard input, reads its piped standard output and error to their ends at the same time, and waits for it.
-    ///
-    /// # Errors
-    /// As [`Child::wait`], and [`Stage::Communicate`].
-    ///
-    /// ```
-    /// use vspawn::{Command, Stdio};
-    ///
-    /// let child = Command::new("echo").arg("hello").stdout(Stdio::piped()).spawn()?;
-    /// assert_eq!(child.wait_with_output()?.stdout, b"hello\n");
-    /// # Ok::<(), vspawn::Error>(())
-    /// ```
-    pub fn wait_with_output(mut self) -> Result<Output, Error> {
-        drop(self.stdin.take());
-        let captured = Exchange::without_limits(self).finish()?;
-        Ok(Output {
-            status: captured.status,
-            stdout: captured.stdout,
-            stderr: captured.stderr,
-        })
-    }
-}
-
 /// The streams of one child, until all of them have ended.
-struct Exchange<'a> {
+pub(super) struct Exchange<'a> {
     child: Child,
     input: &'a [u8],
     stdin: Option<OwnedFd>,
@@ -200,7 +26,7 @@ struct Stream {
 }
 
 impl<'a> Exchange<'a> {
-    fn new(child: Child, capture: &Capture<'a>) -> Exchange<'a> {
+    pub(super) fn new(child: Child, capture: &Capture<'a>) -> Exchange<'a> {
         Exchange {
             input: capture.input.unwrap_or_default(),
             limit: capture.limit,
@@ -210,7 +36,7 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    fn without_limits(mut child: Child) -> Exchange<'a> {
+    pub(super) fn without_limits(mut child: Child) -> Exchange<'a> {
         let stream = |fd: Option<OwnedFd>| Stream { fd, bytes: Vec::new() };
         let outputs = [
             stream(child.stdout.take().map(OwnedFd::from)),
@@ -227,7 +53,7 @@ impl<'a> Exchange<'a> {
         }
     }
 
-    fn finish(mut self) -> Result<Captured, Error> {
+    pub(super) fn finish(mut self) -> Result<Captured, Error> {
         let cut = match self.exchange() {
             Ok(cut) => cut,
             Err(errno) => {
@@ -398,20 +224,5 @@ pub(crate) fn set_nonblocking(fd: BorrowedFd<'_>) -> Result<(), Errno> {
             flags | libc::O_NONBLOCK as usize
         )
         .map(drop)
-    }
-}
-
-impl Captured {
-    /// Whether the child was killed because of the timeout.
-    ///
-    /// ```
-    /// let captured = vspawn::Command::new("true").capture().run_to_any_end()?;
-    /// assert!(!captured.timed_out());
-    /// # Ok::<(), vspawn::Error>(())
-    /// ```
-    #[must_use]
-    pub fn timed_out(&self) -> bool {
-        let kind = self.cut.as_ref().map(Error::kind);
-        kind == Some(ErrorKind::TimedOut)
     }
 }

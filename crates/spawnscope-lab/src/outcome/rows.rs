@@ -1,0 +1,157 @@
+//! The rows of an outcome: columns with units, and a value for each column.
+
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::harness::Estimate;
+
+/// A column of an experiment's rows.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Column {
+    /// The key in JSON, and the heading in CSV.
+    pub name: String,
+    /// The heading in tables.
+    pub title: String,
+    /// The unit of its values.
+    pub unit: Unit,
+    /// Whether it identifies the case, rather than being measured.
+    pub is_key: bool,
+    /// Whether its numbers were published by others: without intervals, and from another machine.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_published: bool,
+}
+
+/// The unit of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Unit {
+    /// Text.
+    Text,
+    /// Nanoseconds.
+    Nanos,
+    /// Bytes.
+    Bytes,
+    /// A count.
+    Count,
+    /// A ratio.
+    Ratio,
+    /// Events per second.
+    PerSecond,
+}
+
+/// A case with its measurements: a value for each column, and `LAUNCHES`.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Row(pub Vec<(String, Value)>);
+
+/// A value in a row.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Value {
+    /// The text of a key.
+    Text(String),
+    /// The number of a key.
+    Number(#[serde(serialize_with = "whole_if_it_is")] f64),
+    /// A measurement.
+    Estimate(Estimate),
+    /// Not measured, or untrusted.
+    Unknown,
+}
+
+/// Writes whole numbers as `16`, not `16.0`.
+fn whole_if_it_is<S: Serializer>(number: &f64, serializer: S) -> Result<S::Ok, S::Error> {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    if number.fract() == 0.0 && number.abs() < EXACT {
+        serializer.serialize_i64(*number as i64)
+    } else {
+        serializer.serialize_f64(*number)
+    }
+}
+
+impl Serialize for Row {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+    }
+}
+
+impl<'de> Deserialize<'de> for Row {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Row, D::Error> {
+        use serde::de::Error;
+        let object = serde_json::Map::deserialize(deserializer)?;
+        let value = |(name, value)| Ok((name, serde_json::from_value(value).map_err(D::Error::custom)?));
+        object.into_iter().map(value).collect::<Result<_, _>>().map(Row)
+    }
+}
+
+impl Row {
+    /// The value in a column.
+    #[must_use]
+    pub fn get(&self, column: &str) -> &Value {
+        let found = self.0.iter().find(|(name, _)| name == column);
+        found.map_or(&Value::Unknown, |(_, value)| value)
+    }
+}
+
+impl Value {
+    /// The number: of a key, or the median of a measurement.
+    #[must_use]
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Value::Number(number) => Some(*number),
+            Value::Estimate(estimate) => Some(estimate.median),
+            Value::Text(_) | Value::Unknown => None,
+        }
+    }
+
+    /// The estimate, if it is one.
+    #[must_use]
+    pub fn estimate(&self) -> Option<&Estimate> {
+        match self {
+            Value::Estimate(estimate) => Some(estimate),
+            _ => None,
+        }
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Value {
+        Value::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Value {
+    fn from(text: String) -> Value {
+        Value::Text(text)
+    }
+}
+
+impl From<u64> for Value {
+    fn from(number: u64) -> Value {
+        Value::Number(number as f64)
+    }
+}
+
+impl From<Option<Estimate>> for Value {
+    fn from(estimate: Option<Estimate>) -> Value {
+        estimate.map_or(Value::Unknown, Value::Estimate)
+    }
+}
+
+/// A key column.
+#[must_use]
+pub fn key(name: &str, title: &str, unit: Unit) -> Column {
+    Column {
+        name: name.to_owned(),
+        title: title.to_owned(),
+        unit,
+        is_key: true,
+        is_published: false,
+    }
+}
+
+/// A column of measurements.
+#[must_use]
+pub fn measure(name: &str, title: &str, unit: Unit) -> Column {
+    Column {
+        is_key: false,
+        ..key(name, title, unit)
+    }
+}

@@ -1,0 +1,167 @@
+//! Creation of the child: clone3, or clone where it is missing, and a fork where it was requested.
+
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::arch::clone_arguments;
+use crate::child::{self, INSIDE, Job};
+use crate::error::{Error, Stage};
+use crate::guards::SignalsBlocked;
+use crate::handle::{Handle, pidfd_open};
+use crate::launch::Start;
+use crate::plan::Plan;
+use crate::stdio::Pipe;
+use crate::sys::{
+    CLONE_ARGS_FIRST_BYTES, CLONE_CLEAR_SIGHAND, CLONE_INTO_CGROUP, CloneArgs, Errno, clone_into, syscall,
+};
+use crate::workspace::Workspace;
+
+/// clone3 is missing (an old kernel, or a seccomp filter), so it is not tried again.
+static NO_CLONE3: AtomicBool = AtomicBool::new(false);
+
+/// Creates the child, without a pidfd if there is no number for it. An emulator that refuses pidfds (qemu-user) is only known for a
+/// fork: it would serve a request for shared memory by a copy, without a word.
+pub(crate) unsafe fn create(plan: &Plan, job: *mut Job, workspace: &Workspace, start: Start) -> Result<Handle, Errno> {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match create_with(plan, job, workspace, start, libc::CLONE_PIDFD as u64) {
+            Err(libc::EMFILE | libc::ENFILE) => create_with(plan, job, workspace, start, 0),
+            Err(libc::EINVAL) if plan.fork => fork_without_pidfd(plan, job, workspace).map_err(|_| libc::EINVAL),
+            result => result,
+        }
+    }
+}
+
+/// An emulator also ignores CLONE_VFORK: that the child has called exec or ended is known when it has closed a pipe.
+unsafe fn fork_without_pidfd(plan: &Plan, job: *mut Job, workspace: &Workspace) -> Result<Handle, Errno> {
+    let pipe = Pipe::new().map_err(|error| error.raw_os_error())?;
+    let above = plan.highest_target.saturating_add(1);
+    // SAFETY: a job that is ours until the child is created; the new descriptor has no other owner; a byte of ours.
+    unsafe {
+        let writer = syscall!(SYS_fcntl, pipe.writer.as_raw_fd(), libc::F_DUPFD_CLOEXEC, above)?;
+        let writers = (OwnedFd::from_raw_fd(writer as i32), pipe.writer);
+        (*job).close_flags = libc::CLOSE_RANGE_CLOEXEC;
+        let child = create_with(plan, job, workspace, Start::Waited, 0)?;
+        drop(writers);
+        let mut byte = 0u8;
+        let _ = syscall!(SYS_read, pipe.reader.as_raw_fd(), &raw mut byte, 1);
+        // No other code knows the child yet, so the number is still its own.
+        let pidfd = pidfd_open(child.pid).ok();
+        Ok(Handle { pidfd, ..child })
+    }
+}
+
+/// Uses clone3, or else clone; fork only if it was requested.
+unsafe fn create_with(
+    plan: &Plan,
+    job: *mut Job,
+    workspace: &Workspace,
+    start: Start,
+    pidfd_flag: u64,
+) -> Result<Handle, Errno> {
+    let mut pidfd = -1i32;
+    // SAFETY: the caller's promise; `pidfd` is written before the parent continues.
+    let pid = unsafe {
+        let report = (*job).report;
+        let mut flags = pidfd_flag;
+        if !plan.fork {
+            flags |= libc::CLONE_VM as u64;
+        }
+        if start == Start::Waited {
+            flags |= libc::CLONE_VFORK as u64;
+        } else {
+            flags |= libc::CLONE_CHILD_CLEARTID as u64;
+            (*report).inside.store(INSIDE, Ordering::Relaxed);
+        }
+        if (*job).unshare_above.is_some() {
+            flags |= libc::CLONE_FILES as u64;
+        }
+        let args = CloneArgs {
+            flags: flags | CLONE_CLEAR_SIGHAND,
+            pidfd: (&raw mut pidfd) as u64,
+            child_tid: (*report).inside.as_ptr() as u64,
+            exit_signal: libc::SIGCHLD as u64,
+            // A forked child uses the caller's stack, and a pre_exec function may need a large one.
+            stack: if plan.fork { 0 } else { workspace.stack() as u64 },
+            stack_size: if plan.fork { 0 } else { workspace.stack_bytes() as u64 },
+            ..CloneArgs::default()
+        };
+        match clone3(plan, args, job) {
+            // EINVAL: Linux 5.3 and 5.4 have clone3 but not CLONE_CLEAR_SIGHAND.
+            Err(errno @ (libc::ENOSYS | libc::EPERM | libc::EINVAL)) if plan.cgroup.is_none() => {
+                let result = clone(args, flags, job);
+                if errno == libc::ENOSYS || (errno == libc::EINVAL && result.is_ok()) {
+                    NO_CLONE3.store(true, Ordering::Relaxed);
+                }
+                result
+            }
+            result => result,
+        }?
+    };
+    Ok(Handle {
+        pid: pid as u32,
+        // Before Linux 5.2, clone ignores the flag.
+        // SAFETY: the kernel has stored a new descriptor, which has no other owner.
+        pidfd: (pidfd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(pidfd) }),
+    })
+}
+
+unsafe fn clone3(plan: &Plan, mut args: CloneArgs, job: *mut Job) -> Result<usize, Errno> {
+    if NO_CLONE3.load(Ordering::Relaxed) && plan.cgroup.is_none() {
+        return Err(libc::ENOSYS);
+    }
+    let mut bytes = CLONE_ARGS_FIRST_BYTES;
+    if let Some(cgroup) = &plan.cgroup {
+        args.flags |= CLONE_INTO_CGROUP;
+        args.cgroup = cgroup.as_raw_fd() as u64;
+        bytes = size_of::<CloneArgs>();
+    }
+    // SAFETY: the caller's promise.
+    unsafe {
+        clone_into(
+            libc::SYS_clone3,
+            [(&raw const args) as usize, bytes, 0, 0, 0],
+            child::main,
+            job.cast(),
+        )
+    }
+}
+
+/// clone has no CLONE_CLEAR_SIGHAND: the child clears the handlers itself, and no signal may reach it before that.
+unsafe fn clone(args: CloneArgs, flags: u64, job: *mut Job) -> Result<usize, Errno> {
+    let _blocked = SignalsBlocked::new().map_err(|error| error.raw_os_error())?;
+    // SAFETY: as above; the place for the pidfd is passed where clone expects it.
+    unsafe {
+        (*job).clear_handlers = true;
+        let flags = flags | args.exit_signal;
+        let top = args.stack + args.stack_size;
+        clone_into(
+            libc::SYS_clone,
+            clone_arguments(
+                flags as usize,
+                top as usize,
+                args.pidfd as usize,
+                args.child_tid as usize,
+            ),
+            child::main,
+            job.cast(),
+        )
+    }
+}
+
+/// Names the request that the kernel refused; there is no silent fallback.
+pub(crate) fn clone_error(plan: &Plan, errno: Errno) -> Error {
+    let action = match errno {
+        _ if plan.fork => "fork".to_owned(),
+        libc::ENOSYS | libc::EPERM if plan.cgroup.is_some() => {
+            "create a process in a cgroup: clone3 is refused, and clone cannot".to_owned()
+        }
+        libc::EINVAL | libc::EPERM => format!(
+            "create a process for {} that shares memory: the kernel refuses (in another time namespace, or by a filter); \
+             Command::mechanism(Mechanism::Fork) asks for a fork instead",
+            plan.program
+        ),
+        _ => format!("create a process for {}", plan.program),
+    };
+    Error::new(Stage::Clone, errno, action)
+}
