@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Third step of the action: checks the budgets, annotates script lines, writes the job summary, and puts what people read beside the
+# Third step of the action: checks the budgets, annotates script lines, writes the job summary, and writes readable reports beside the
 # recordings. Writes to GITHUB_OUTPUT whether the budgets are kept; a budget that is exceeded fails the job in the last step, after
 # the upload.
 set -euo pipefail
@@ -11,7 +11,7 @@ shopt -s nullglob
 recordings=("$folder"/run.db "$folder"/run.*.db)
 # nullglob keeps a name without a pattern, even if there is no such file.
 [ -e "${recordings[0]}" ] || recordings=("${recordings[@]:1}")
-# Words of an option, without running anything in them.
+# Splits an option into words without expanding anything in it.
 read -r -d '' -a budgets <<<"${INPUT_BUDGETS:-}" || true
 baseline=()
 while IFS= read -r file; do

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # First step of the action: installs a release of spawnscope for this machine, checked against the checksums of the release, and puts it
-# into PATH for the next steps. `installed` uses what is in PATH.
+# into PATH for the next steps. With version `installed`, the spawnscope that is already in PATH is used.
 set -euo pipefail
 
-version=${INPUT_VERSION:?the version to install}
+version=${INPUT_VERSION:?not set: the version to install}
 releases=${SPAWNSCOPE_RELEASES:-https://github.com/spawnscope/spawnscope/releases/download}
 
 fail() {

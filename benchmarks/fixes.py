@@ -138,7 +138,7 @@ def measured(pair, options):
 
 
 def first_advice(rules, recordings):
-    """Which rule came first, and whether that is right; `-` in the pair's file is no advice."""
+    """Which rule came first, and whether that is right; `-` in the pair's file means no advice."""
     firsts = [recording["first_rule"] for recording in recordings]
     first = statistics.mode(firsts)
     return {"first_rule": first, "first_rules": firsts, "expected_rules": rules, "is_advice_right": first in rules if rules else None}

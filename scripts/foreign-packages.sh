@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Unpacks Debian packages of another architecture into a directory, without installing them or changing this machine's package manager:
+# Unpacks Debian packages for another architecture into a directory, without installing them or changing this machine's package manager:
 #     scripts/foreign-packages.sh ARCHITECTURE FOLDER [--with-dependencies] PACKAGE...
 # such as `arm64 target/sysroot libelf-dev`. They come from this machine's own sources, or from the sources.list named by SOURCES.
 set -euo pipefail
@@ -33,7 +33,7 @@ if [ -n "$resolves" ]; then
     mapfile -t packages < <(apt-get "${options[@]}" --simulate install --no-install-recommends "$@" |
         sed -n 's/^Inst \([^ :]*\).*/\1/p')
 fi
-[ ${#packages[@]} -gt 0 ] || { echo "no packages of $architecture: $*" >&2; exit 1; }
+[ ${#packages[@]} -gt 0 ] || { echo "no packages for $architecture: $*" >&2; exit 1; }
 (cd "$state/packages" && apt-get "${options[@]}" download "${packages[@]}")
 mkdir -p "$folder"
 for package in "$state/packages"/*.deb; do

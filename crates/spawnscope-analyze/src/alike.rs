@@ -1,5 +1,5 @@
-//! Level of detail for drawings of many launches: alike siblings become one row. Siblings are alike when they run the same program from the
-//! same call site, and so do their descendants. Nothing is dropped: a row names all its launches.
+//! Level of detail for drawings of many launches: similar siblings become one row. Siblings are similar when they run the same program from
+//! the same call site, and so do their descendants. Nothing is dropped: a row names all its launches.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use crate::callers::Callers;
 use crate::launch::Command;
 use crate::tree::Forest;
 
-/// Rows that stand for one launch or for several alike ones.
+/// Rows that stand for one launch or for several similar ones.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rows {
     members: Vec<u32>,
@@ -66,10 +66,10 @@ pub fn rows(forest: &Forest<'_>, callers: &Callers, limit: usize) -> Rows {
     }
 }
 
-/// What launches must have in common to be alike: program, call site, and the shapes of their children in order.
+/// What launches must have in common to be similar: program, call site, and the shapes of their children in order.
 type Shape<'f, 'a> = (&'f Command<'a>, Option<u32>, Vec<u32>);
 
-/// Returns a number for each launch that is equal for alike launches.
+/// Returns a number for each launch that is equal for similar launches.
 fn shapes(forest: &Forest<'_>, callers: &Callers) -> Vec<u32> {
     let mut known: HashMap<Shape<'_, '_>, u32> = HashMap::new();
     let mut shapes = vec![0; forest.launches.len()];
@@ -93,7 +93,7 @@ fn tops<'f>(forest: &'f Forest<'_>) -> impl Iterator<Item = crate::tree::Step> +
     steps.into_iter()
 }
 
-/// Joins up to `most` alike children of each single launch, and all alike children of joined launches.
+/// Joins up to `most` similar children of each single launch, and all similar children of joined launches.
 fn join(forest: &Forest<'_>, shapes: &[u32], most: usize) -> Rows {
     let mut rows = Rows::default();
     let tops: Vec<u32> = forest

@@ -189,7 +189,7 @@ fn of_built_program(path: &[u8]) -> Option<(&[u8], &'static [u8])> {
     }
 }
 
-/// Removes the hash that cargo puts behind a name: `-` and 16 hexadecimal digits.
+/// Removes the hash that cargo puts after a name: `-` and 16 hexadecimal digits.
 fn without_hash(name: &[u8]) -> Option<&[u8]> {
     let (name, hash) = name.split_at_checked(name.len().checked_sub(17)?)?;
     let is_hash = hash[0] == b'-' && hash[1..].iter().all(u8::is_ascii_hexdigit);
@@ -205,7 +205,7 @@ fn below(top: Option<&[u8]>, directory: Vec<u8>) -> Vec<u8> {
     }
 }
 
-/// The working directory of make or ninja, behind their `-C`.
+/// The working directory of make or ninja, after their `-C`.
 fn directory(exec: &Exec<'_>) -> Option<Vec<u8>> {
     if !is_one_of(exec.path(), &MAKES) {
         return None;

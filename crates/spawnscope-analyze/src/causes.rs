@@ -25,7 +25,7 @@ pub struct Causes {
     pub drifts: Vec<Drift>,
     /// The advice. Empty when the replay is not reliable.
     pub advices: Advices,
-    /// What hangs on the commands that run longest, the largest first. Empty when the replay is not reliable.
+    /// What depends on the commands that run longest, the largest first. Empty when the replay is not reliable.
     pub hanging: Vec<Hanging>,
     /// The command with the most work on the critical path.
     pub work: Option<Work>,
@@ -44,8 +44,8 @@ impl Causes {
         Causes::find_and(recording, forest, timelines, |_, _| ()).map(|(causes, ())| causes)
     }
 
-    /// Finds the causes, and asks a further question of the same replay, which is the costly part, and of what hangs on commands. It is not asked when the replay is not
-    /// reliable.
+    /// Finds the causes, and asks a further question of the same replay, which is the costly part, and of what depends on commands. It is
+    /// not asked when the replay is not reliable.
     #[must_use]
     pub fn find_and<T: Default>(
         recording: &Recording,

@@ -8,7 +8,7 @@ use spawnscope_data::rows::{FrameRow, Recording, StackId, StackRow};
 pub struct Frame<'a> {
     /// The language of the code.
     pub language: Language,
-    /// The function. Also `None` outside of all functions of a script.
+    /// The function. `None` if it is unknown, and outside of all functions of a script.
     pub function: Option<&'a [u8]>,
     /// The source file.
     pub file: Option<&'a [u8]>,

@@ -49,7 +49,7 @@ pub struct Group {
     /// Times including all descendants.
     pub inclusive: Inclusive,
     /// What removing all launches of the group would save, expected value. `None` where no replay computed it.
-    pub hangs: Option<Nanos>,
+    pub depends: Option<Nanos>,
 }
 
 /// Times of a group's launches including all descendants, each counted once.
@@ -120,7 +120,7 @@ pub fn groups(forest: &Forest<'_>, path: Option<&CriticalPath>, group_by: GroupB
             launched: launched(forest, launches),
             callers: lines.count(launches),
             inclusive,
-            hangs: None,
+            depends: None,
         }
     };
     let mut groups: Vec<Group> = members.iter().zip(inclusive).map(group).collect();

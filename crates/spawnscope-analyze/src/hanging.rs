@@ -1,5 +1,5 @@
-//! The wall that hangs on a command: the time that would be saved without any of its launches, their waits, sleeps and permission scans
-//! included. The launch tax of a command may be small while most of the wall hangs on it.
+//! The wall that depends on a command: the time that would be saved without any of its launches, their waits, sleeps and permission scans
+//! included. The launch tax of a command may be small while most of the wall depends on it.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -14,7 +14,7 @@ use spawnscope_data::event::Nanos;
 use spawnscope_data::parallel;
 use spawnscope_data::rows::Origin;
 
-/// The wall that hangs on all launches of a command.
+/// The wall that depends on all launches of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hanging {
     /// Display name of the command, as in the table: `git`, or `(bash)` for forks of bash.
@@ -33,7 +33,7 @@ const MAX_REPLAYED: usize = 8;
 const MAX_REPLAYED_OF_LARGE: usize = 5;
 /// From this number of launches a recording is large.
 const LARGE: usize = 20_000;
-/// Commands that run during less than this share of the wall are not replayed: little can hang on them.
+/// Commands that run during less than this share of the wall are not replayed: little can depend on them.
 const MIN_SHARE: f64 = 0.02;
 /// Maximum number of launches in concurrent replays, as for advice.
 const MAX_AT_ONCE: usize = 300_000;
@@ -58,11 +58,11 @@ const LAUNCHERS: [&[u8]; 18] = [
     b"unshare",
     b"xargs",
 ];
-/// A command is a wrapper if it has at most this many launches, and nearly the whole wall hangs both on it and on a command below it.
+/// A command is a wrapper if it has at most this many launches, and nearly the whole wall depends both on it and on a command below it.
 const SINGLE: u64 = 2;
 /// Share of the wall that counts as nearly the whole.
 const NEARLY_ALL: f64 = 0.9;
-/// Share of what hangs on a wrapper that must hang on a command below it.
+/// Share of what depends on a wrapper that must depend on a command below it.
 const MAJORITY: f64 = 0.5;
 
 /// A command with its launches, and the time during which at least one of them existed.
@@ -73,7 +73,7 @@ struct Candidate {
     latest: Nanos,
 }
 
-/// Returns what hangs on each of the commands that run longest, the largest share of the wall first.
+/// Returns what depends on each of the commands that run longest, the largest share of the wall first.
 pub(crate) fn hanging(whatif: &WhatIf<'_, '_>) -> Vec<Hanging> {
     let forest = whatif.forest;
     let candidates = candidates(forest, whatif.replay.measured);
@@ -135,7 +135,7 @@ fn candidates<'a>(forest: &Forest<'a>, wall: Nanos) -> Vec<(Command<'a>, Vec<u32
         .collect()
 }
 
-/// Marks shells and launchers if something else explains what hangs on them, and single launches around the whole command.
+/// Marks shells and launchers if something else explains what depends on them, and single launches around the whole command.
 fn mark_wrappers(all: &mut [Hanging], names: &[&[u8]], whatif: &WhatIf<'_, '_>) {
     let whole = whatif.unrecorded().0 as f64 * NEARLY_ALL;
     let leads_on = |each: &Hanging, name: &[u8]| {
@@ -150,14 +150,14 @@ fn mark_wrappers(all: &mut [Hanging], names: &[&[u8]], whatif: &WhatIf<'_, '_>) 
     }
 }
 
-/// Adds to each command the time that hangs on it, and moves these commands to the front, the longest time first.
+/// Adds to each command the time that depends on it, and moves these commands to the front, the longest time first.
 pub(super) fn rank_by_hanging(groups: &mut [Group], hanging: &[Hanging]) {
     let by_label: HashMap<&[u8], Nanos> = hanging
         .iter()
         .map(|each| (each.label.as_slice(), each.saving[0]))
         .collect();
     for group in &mut *groups {
-        group.hangs = by_label.get(group.label.as_slice()).copied();
+        group.depends = by_label.get(group.label.as_slice()).copied();
     }
-    groups.sort_by_key(|group| Reverse(group.hangs));
+    groups.sort_by_key(|group| Reverse(group.depends));
 }

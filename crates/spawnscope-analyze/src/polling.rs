@@ -1,8 +1,8 @@
 //! Threads that poll: schedulers of runtimes, tickers, watchers. They sleep most of the time, and wake other threads of their process for a
-//! moment of work. A thread that waits for a lock which such a thread holds, or for its next round, does not wait for the rounds before:
-//! without the launches between them, it meets another round. So these waits are external ones of the recorded length, or end with what
-//! another thread did before that round. Otherwise, critical paths that enter a polling thread stay in its sleeps, and in a replay every round
-//! delays the threads that once met it.
+//! moment of work. A thread that waits for a lock of such a thread, or for its next round, does not depend on the earlier rounds:
+//! without the launches in between, it would wait for a different round. So these waits are external ones of the recorded length, or end
+//! with what another thread did before that round. Otherwise, critical paths that enter a polling thread stay in its sleeps, and in a
+//! replay every round delays the threads that once met it.
 
 use std::collections::{HashMap, HashSet};
 
@@ -12,13 +12,13 @@ use crate::timeline::{ThreadIndex, Timelines, beginning, run_queue_span};
 use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
 use spawnscope_data::rows::{SliceRow, WakerRow};
 
-/// The kernel continues a call with a timeout by this one, after a signal.
+/// After a signal, the kernel continues a call with a timeout by this system call.
 const RESTART_SYSCALL: u16 = 219;
 /// A thread that sleeps less often does not poll.
 const MIN_NAPS: usize = 8;
 
-/// Rewrites the waits that a polling thread of the same process ended. Returns how uncertain it is how long they would take together after a
-/// change: each meets another round then, and they vary independently. For the thread for which this is the most.
+/// Rewrites the waits that a polling thread of the same process ended. Returns the uncertainty of their total duration after a
+/// change, in which each would wait for a different round; they vary independently. It is that of the thread with the largest one.
 pub(super) fn mark(timelines: &mut Timelines) -> Nanos {
     let mut found: Vec<(ThreadIndex, usize, SliceRow)> = Vec::new();
     let mut most = 0.0_f64;
@@ -55,7 +55,7 @@ fn length((.., slice): &(ThreadIndex, usize, SliceRow)) -> f64 {
     slice.wake_span.unwrap_or_default().0 as f64
 }
 
-/// Returns how uncertain the part of the waits is that the rounds took: that of a wait is up to the recorded length.
+/// Returns the uncertainty of the part of the waits that the rounds took. For each wait, it is the recorded length of that part.
 fn uncertainty(rewritten: &[(ThreadIndex, usize, SliceRow)]) -> f64 {
     let of_round = |(.., slice): &(ThreadIndex, usize, SliceRow)| {
         let has_cause = slice.waker != Some(WakerRow::Task(slice.task));
@@ -99,7 +99,7 @@ fn is_nap(timelines: &Timelines, thread: ThreadIndex, slice: &SliceRow) -> bool 
     is_wait && timelines.cause(thread, slice).is_none() && external_wait_of(slice) == ExternalWait::Timer
 }
 
-/// Whether a wait timed out that could have ended otherwise, unlike a sleep.
+/// Whether a wait timed out, but could have ended earlier, unlike a sleep.
 fn is_repeatable(timelines: &Timelines, thread: ThreadIndex, slice: &SliceRow) -> bool {
     is_nap(timelines, thread, slice)
         && waker_is_cause(&SliceRow {
@@ -135,8 +135,8 @@ impl Process<'_> {
     }
 
     /// Returns the waits of a polling thread that timed out, and were repeated until another thread ended one of them, rewritten as waits for that
-    /// thread: with a timeout or without, it waited for the same. If it did not wait any more, it was for the thread that worked during the last
-    /// of them. Sleeps stay as they are.
+    /// thread: with a timeout or without, it waited for the same. If no thread ended one of them, they count as waits for the thread that
+    /// worked during the last of them. Sleeps stay as they are.
     fn repeated_waits(&self, thread: ThreadIndex) -> Vec<(ThreadIndex, usize, SliceRow)> {
         let slices = self.timelines.slices(thread);
         let mut awaited: Option<(TaskId, Option<u16>)> = None;

@@ -1,5 +1,5 @@
 //! The principal cause of the wall: what most of it was spent on, whether or not anything can be done about it, and the command that most of
-//! it hangs on.
+//! it depends on.
 
 use std::collections::HashMap;
 
@@ -21,7 +21,7 @@ pub struct Work {
     pub time: Nanos,
 }
 
-/// Minimum share of the wall that hangs on a culprit.
+/// Minimum share of the wall that depends on a culprit.
 const MIN_SHARE: f64 = 0.2;
 
 /// Returns the command with the most work on the critical path.
@@ -45,8 +45,8 @@ pub(crate) fn most_work(forest: &Forest<'_>, path: &CriticalPath) -> Option<Work
         })
 }
 
-/// Returns the command that most of the wall hangs on, past the shells and wrappers that only lead to it. `None` when no such share is large
-/// and certain.
+/// Returns the command that most of the wall depends on, past the shells and wrappers that only lead to it. `None` when no such share is
+/// large and certain.
 #[must_use]
 pub fn culprit(hanging: &[Hanging], unrecorded: Nanos) -> Option<&Hanging> {
     let mut own = hanging.iter().filter(|each| !each.is_wrapper);

@@ -72,7 +72,7 @@ pub struct Report {
     pub waits: Vec<AttributedWaits>,
     /// The advice.
     pub advices: Advices,
-    /// What hangs on the commands that run longest, the largest first. Empty without a reliable replay.
+    /// What depends on the commands that run longest, the largest first. Empty without a reliable replay.
     pub hanging: Vec<Hanging>,
     /// The command with the most work on the critical path.
     pub work: Option<Work>,

@@ -16,8 +16,8 @@ pub struct Selector {
 
 #[derive(Clone, Debug)]
 enum Term {
-    /// Base name of a program: the one that the launch ran, or `(bash)` for a fork of bash, also while it runs a `#!` script. `command=` before it
-    /// may be omitted.
+    /// Base name of a program: the one that the launch ran, or `(bash)` for a fork of bash, even while it runs a `#!` script. `command=`
+    /// before it may be omitted.
     Program(GlobMatcher),
     /// The arguments of any of its execs, joined by spaces.
     Argv(GlobMatcher),

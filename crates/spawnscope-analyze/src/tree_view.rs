@@ -1,4 +1,4 @@
-//! Selects the lines of a tree: alike siblings as one line, only some launches with their ancestors, or only the upper levels.
+//! Selects the lines of a tree: similar siblings as one line, only some launches with their ancestors, or only the upper levels.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -6,7 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use crate::tree::{Forest, Step};
 use spawnscope_data::event::Nanos;
 
-/// From this many alike siblings on, only the first one is shown and the others are counted.
+/// From this many similar siblings on, only the first one is shown and the others are counted.
 const FOLDED_FROM: usize = 4;
 
 /// Which lines of a tree are shown. The default shows all launches.
@@ -16,7 +16,7 @@ pub struct TreeOptions<'o> {
     pub shown: Option<&'o [bool]>,
     /// Maximum number of levels.
     pub depth: Option<usize>,
-    /// Whether alike siblings are folded.
+    /// Whether similar siblings are folded.
     pub fold: bool,
 }
 

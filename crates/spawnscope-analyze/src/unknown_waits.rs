@@ -1,5 +1,5 @@
 //! Waits whose cause was not recorded. Where a collector does not see wakers, the cause of a wait is proved by what happened around it,
-//! supposed, or unknown. These times widen the interval of a prediction; they are never counted as known.
+//! assumed, or unknown. These times widen the interval of a prediction; they are never counted as known.
 
 use spawnscope_data::event::Nanos;
 
@@ -19,11 +19,11 @@ pub(crate) struct UnknownWait {
     pub(crate) span: Nanos,
     /// When it ended at the earliest and at the latest: only the CPU time of a longer stretch may be known.
     pub(crate) end: [Nanos; 2],
-    /// The launch that it is supposed to have waited for.
+    /// The launch that it is assumed to have waited for.
     pub(crate) supposed: Option<u32>,
 }
 
-/// A child that ended while its parent waited for another one. The parent is supposed to have needed its end as well.
+/// A child that ended while its parent waited for another one. The parent is assumed to have needed its end as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SupposedReap {
     /// Index of the parent.
@@ -52,11 +52,11 @@ pub(crate) struct UnknownWaits {
 /// How far the unknown waits can shift a saving.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Shift {
-    /// Waits that are supposed to end with a changed launch. If they were for something else, they stay.
+    /// Waits that are assumed to end with a changed launch. If they were for something else, they stay.
     pub(crate) may_stay: Nanos,
-    /// Waits that are supposed to be for another launch, and that may have been for a changed one.
+    /// Waits that are assumed to be for another launch, and that may have been for a changed one.
     pub(crate) may_go: Nanos,
-    /// The same of waits that are supposed to be for nothing in particular.
+    /// Waits without an assumed cause that may have been for a changed launch.
     pub(crate) may_go_unsupposed: Nanos,
 }
 

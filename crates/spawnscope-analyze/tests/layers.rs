@@ -63,7 +63,7 @@ fn absolute(word: &str, module: &[String]) -> Option<Vec<String>> {
         path.pop();
         rest = above;
     }
-    // In `crate::{a, b}` and `crate::*`, an empty name follows, which is no module: these hide what they import.
+    // In `crate::{a, b}` and `crate::*`, an empty name follows, which is not a module: these hide what they import.
     path.extend(rest.split("::").map(str::to_owned));
     Some(path)
 }

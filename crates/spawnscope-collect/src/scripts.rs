@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use spawnscope_data::event::Pid;
 
 /// The interpreter, if the file is a `#!` script. The kernel puts the interpreter and its argument before the file's name, so a
-/// program whose first arguments do not contain its own file is no script.
+/// program whose first arguments do not contain its own file is not a script.
 pub(crate) fn interpreter(process: Pid, argv: &[u8], path: &[u8]) -> Option<Vec<u8>> {
     let mut arguments = argv.split(|byte| *byte == 0);
     let first = arguments.next()?;
@@ -23,7 +23,7 @@ fn is_script(process: Pid, path: &[u8]) -> bool {
         .is_ok_and(|mut file| file.read_exact(&mut start).is_ok() && start == *b"#!")
 }
 
-/// Returns a path that a process uses as the recorder can open it. The two differ if the process has called chroot.
+/// Returns the path by which the recorder can open a path of a process. The two differ if the process has called chroot.
 pub(crate) fn seen_by(process: Pid, path: &[u8]) -> PathBuf {
     let base = match path {
         [b'/', ..] => format!("/proc/{}/root", process.0),

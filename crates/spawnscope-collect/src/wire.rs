@@ -69,7 +69,7 @@ pub const KIND_END: u32 = 35;
 
 /// A longer gap between two surrounding calls of a thread is its own work.
 pub const SURROUNDING_GAP_NS: u64 = 30_000;
-/// A `read` after a reaping that takes longer is not for the rest of that child's output.
+/// A `read` that follows a reaping and takes longer does not read the rest of that child's output.
 pub const MAX_LEFTOVER_READ_NS: u64 = 300_000;
 
 /// Maximum path length stored, including its NUL (the kernel's PATH_MAX).
@@ -82,7 +82,7 @@ pub const ARGV_BYTES: u32 = 4096;
 pub const NAME_BYTES: u32 = 256;
 /// Maximum depth of a working directory.
 pub const CWD_DEPTH: u32 = 40;
-/// Room for all of these behind a `WireExecuted`, plus one more file name for the verifier.
+/// Room for all of these after a `WireExecuted`, plus one more file name for the verifier.
 pub const EXECUTED_DATA_BYTES: u32 = 12800;
 /// Maximum number of stack bytes copied.
 pub const STACK_BYTES: u32 = 16384;
@@ -267,7 +267,7 @@ pub struct WireExited {
     pub reserved: u32,
 }
 
-/// A thread left the CPU for the last time; it had got it at `on`. `cpu` ends at `zombie`, if that is known.
+/// A thread left the CPU for the last time. It had been on that CPU since `on`. `cpu` ends at `zombie`, if that is known.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireGone {
@@ -275,7 +275,7 @@ pub struct WireGone {
     pub on: u64,
     pub cpu: u64,
     pub zombie: u64,
-    /// 1: its process does not have to be reaped (any more).
+    /// 1: its process need not be reaped, or no longer.
     pub released: u32,
     /// System calls that it entered since `on`.
     pub calls: u32,

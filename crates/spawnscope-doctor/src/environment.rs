@@ -82,7 +82,7 @@ pub(super) fn is_in_first_pid_namespace(machine: &Machine) -> bool {
         .is_none_or(|link| link.as_os_str() == first)
 }
 
-/// Whether signs of a container are left over: the image of a virtual machine may be built from a container image.
+/// Whether this is not a container, even if there are signs of one: the image of a virtual machine may be built from a container image.
 fn is_in_first_namespaces(machine: &Machine) -> bool {
     FIRST_NAMESPACES.iter().all(|(kind, first)| {
         machine
@@ -147,7 +147,7 @@ const VIRTUAL: [&str; 15] = [
     "virtual machine",
 ];
 /// Bare-metal instances of Amazon have this in their name.
-const WHOLE: &str = ".metal";
+const BARE_METAL: &str = ".metal";
 
 fn hypervisor(machine: &Machine) -> Hypervisor {
     let product = ["sys_vendor", "product_name"]
@@ -169,7 +169,7 @@ fn hypervisor(machine: &Machine) -> Hypervisor {
     }
     // On other architectures, the CPU flags do not show a hypervisor.
     let words = product.to_lowercase();
-    if words.contains(WHOLE) {
+    if words.contains(BARE_METAL) {
         return Hypervisor::None;
     }
     if VIRTUAL.iter().any(|name| words.contains(name)) {

@@ -99,7 +99,7 @@ impl<'a> Session<'a> {
             while let Some(arrived) = self.signals.next() {
                 self.hand_on(arrived);
             }
-            // Before the changes are read, so that the status of an end seen here is available below.
+            // Done before the changes are read. If this sees the end of the process, its status is then available below.
             let was_held = self.held.as_ref().is_some_and(Stopped::is_held);
             let seen = self.held.as_mut().map(Stopped::look);
             while let Some(change) = self.tracer.next() {

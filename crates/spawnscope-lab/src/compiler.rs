@@ -30,7 +30,7 @@ impl Compiler {
             .then(|| Compiler { name: name.to_owned() })
     }
 
-    /// Compiles `source` to `output`. The options come last, because linkers expect libraries behind the objects that need them.
+    /// Compiles `source` to `output`. The options come last, because linkers expect libraries after the objects that need them.
     ///
     /// # Errors
     /// The compiler's last error message.

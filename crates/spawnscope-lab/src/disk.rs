@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_disk_says_nothing() {
+    fn what_is_not_a_disk_says_nothing() {
         assert_eq!(room(Path::new("/proc")), None);
         assert_eq!(room(Path::new("/proc/self/no-such-folder")), None);
         assert!(room(&std::env::temp_dir()).is_some());

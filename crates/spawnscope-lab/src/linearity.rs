@@ -99,7 +99,7 @@ mod tests {
     const COUNTS: [f64; 5] = [0.0, 10.0, 50.0, 100.0, 300.0];
 
     #[test]
-    fn a_quadratic_curve_is_no_line_and_has_a_cost_at_either_end() {
+    fn a_quadratic_curve_is_not_a_line_and_has_a_cost_at_either_end() {
         let quadratic = COUNTS.map(|x| 1000.0 + 90.0 * x + x * x);
         let found = judged(&COUNTS, 20.0, &quadratic, 0.99);
         assert!(found.bends && !found.holds, "despite its explained variance");
@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_explains_little_is_no_line_and_noise_near_the_first_point_no_cost() {
+    fn what_explains_little_is_not_a_line_and_noise_near_the_first_point_is_not_a_cost() {
         let found = judged(&COUNTS, 300.0, &[1000.0, 900.0, 5000.0, 7000.0, 31_000.0], 0.94);
         assert!(!found.holds);
         assert_eq!(found.each_ns, [(50.0, 80.0), (300.0, 100.0)]);

@@ -100,7 +100,7 @@ impl Destination {
     }
 
     /// Removes the new recording and restores the earlier one.
-    pub(super) fn take_back(&self) -> Result<(), RecordError> {
+    pub(super) fn restore_earlier(&self) -> Result<(), RecordError> {
         let Destination { folder, path, .. } = self;
         let removed = folder.remove(name(path));
         removed.map_err(|source| RecordError::io("remove", path, source))?;
@@ -319,7 +319,7 @@ mod tests {
         fs::rename(&first, &second).unwrap();
         symlink(&second, &first).unwrap();
         assert!(!place.is_still_there());
-        place.take_back().unwrap();
+        place.restore_earlier().unwrap();
         assert!(!second.join("x.db").exists());
     }
 }

@@ -10,7 +10,7 @@ const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 /// The size of the header.
 pub(super) const LENGTH: usize = 100;
 
-/// The place of the write and read format.
+/// The offsets of the write and read format.
 const JOURNALS: Range<usize> = 18..20;
 
 /// The fields of a header.
@@ -42,7 +42,7 @@ impl Header {
         }
     }
 
-    /// Changes the header of a file in memory so that SQLite reads it without a write-ahead log.
+    /// Changes the header of a file that was read into memory so that SQLite reads it without a write-ahead log.
     pub(super) fn forget_log(file: &mut [u8]) {
         if let Some(journals) = file.get_mut(JOURNALS) {
             journals.fill(1);

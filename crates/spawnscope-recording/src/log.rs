@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn frames_of_an_earlier_round_and_of_a_batch_taken_back_are_no_damage() {
+    fn frames_of_an_earlier_round_and_of_a_rolled_back_batch_are_not_damage() {
         let whole = log_of_three();
         let frame = FRAME_HEADER + 4_096;
         let mut with_old_tail = whole.clone();

@@ -1,6 +1,6 @@
 -- The recording: one SQLite file. This file is the documentation of the format. While it is written, or when its recorder was
 -- killed, its last batches are in the write-ahead log beside it (FILE-wal), as SQLite has it. A finished one ends with
--- 24 bytes behind the database, which SQLite ignores: a checksum of the whole file (src/record/trailer.rs).
+-- 24 bytes after the database, which SQLite ignores: a checksum of the whole file (src/record/trailer.rs).
 --
 -- Times `*_ns` are nanoseconds since recording.origin_ns unless the comment says "span" or "CPU".
 -- NULL is "unknown": not seen by the collector, or not yet happened. It never means zero.
@@ -66,7 +66,7 @@ CREATE TABLE text (
     bytes BLOB NOT NULL
 );
 
--- One row a process. Phases (docs: create, queue, setup, exec, load, run, teardown, reap) lie between these instants and those of exec.
+-- One row per process. Phases (docs: create, queue, setup, exec, load, run, teardown, reap) lie between these instants and those of exec.
 CREATE TABLE launch (
     id                 INTEGER PRIMARY KEY, -- unique within the recording, in order of creation
     parent             INTEGER,             -- launch.id of the process that asked for it; NULL: unknown, or none is recorded
@@ -102,7 +102,7 @@ CREATE TABLE launch (
     exit_rss_bytes     INTEGER              -- resident set when its first thread began to exit; NULL: unknown, or freed already
 );
 
--- One row a successful execve, in the order they happened (rowid).
+-- One row per successful execve, in the order they happened (rowid).
 CREATE TABLE exec (
     launch            INTEGER NOT NULL,
     enter_ns          INTEGER,          -- entered execve
@@ -123,7 +123,7 @@ CREATE TABLE exec (
     load_cache        INTEGER           -- /etc/ld.so.cache: 1 opened, 0 could not be opened; NULL: not asked for, or no load_ns
 );
 
--- One row a failed execve.
+-- One row per failed execve.
 CREATE TABLE failed_exec (
     launch    INTEGER NOT NULL,
     enter_ns  INTEGER NOT NULL,
@@ -174,7 +174,7 @@ CREATE TABLE object (
     path_text INTEGER           -- of kinds 1 and 4 to 7; begins with '...' where the process's root was not reached
 );
 
--- One row a stretch on a CPU and the stretch off it that followed, of every followed thread.
+-- One row per stretch on a CPU and the stretch off it that followed, of every followed thread.
 CREATE TABLE slice (
     task      INTEGER NOT NULL, -- thread.task, or a launch.id: its first thread
     off_ns    INTEGER NOT NULL, -- left the CPU (new thread: was created)

@@ -170,7 +170,7 @@ impl Recorder {
     pub fn discard(mut self) -> Result<(), RecordError> {
         self.join();
         let _owner_guard = act_as(self.owner.as_ref(), self.place.named())?;
-        self.place.take_back()
+        self.place.restore_earlier()
     }
 
     fn send_message(&self, message: Message) {
@@ -252,8 +252,8 @@ impl Writer {
         self.write_all()
     }
 
-    /// Waits for a message, but not longer than until a batch is due; then it returns `Some(None)`. An idle recorder sleeps. Returns `None`
-    /// once no more messages can arrive.
+    /// Waits for a message. Returns `Some(None)` if a batch is due first, and `None` once no more messages can arrive. Without a batch, the
+    /// thread sleeps.
     fn next_message(&self, receiver: &Receiver<Message>) -> Option<Option<Message>> {
         let Some(due) = self.due else {
             return receiver.recv().ok().map(Some);

@@ -60,7 +60,7 @@ impl Status {
     }
 }
 
-/// The id of a thread in the innermost pid namespace that it is in: the one that it knows itself.
+/// The id of a thread in the innermost pid namespace that it is in: the id that the thread itself sees.
 #[must_use]
 pub fn innermost_id(thread: Pid) -> Option<Pid> {
     let text = fs::read(format!("/proc/{}/status", thread.0)).ok()?;
@@ -148,7 +148,7 @@ pub fn has_perf_events(pid: Pid) -> bool {
     names.any(|name| name.as_os_str() == "anon_inode:[perf_event]")
 }
 
-/// Whether the first thread of a process waits in a call that waits for files. `None` without the right to know.
+/// Whether the first thread of a process waits in a call that waits for files. `None` without permission to read that.
 #[must_use]
 pub fn waits_for_files(pid: Pid) -> Option<bool> {
     let text = fs::read_to_string(format!("/proc/{}/syscall", pid.0)).ok()?;
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tree_holds_children_of_children_and_nobody_else() {
+    fn a_tree_contains_all_descendants_and_no_other_process() {
         let mut outer = std::process::Command::new("sh")
             .args(["-c", "sleep 60 & echo $!; wait"])
             .stdout(std::process::Stdio::piped())
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn of_a_process_that_is_gone_nothing_is_known() {
+    fn nothing_is_known_of_a_process_that_is_gone() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let pid = Pid(i32::try_from(child.id()).unwrap());
         child.wait().unwrap();

@@ -201,7 +201,7 @@ fn budgets_are_words_and_not_commands() {
     let hostile = "--max-launches 100 $(touch pwned) `touch pwned`";
     let inputs = [("INPUT_FOLDER", folder.to_str().unwrap()), ("INPUT_BUDGETS", hostile)];
     let output = job.step("check.sh", &inputs);
-    assert_eq!(output.status.code(), Some(125), "these words are no recordings");
+    assert_eq!(output.status.code(), Some(125), "these words are not recordings");
     assert_eq!(job.read("output"), "");
     assert!(!job.path("workspace/pwned").exists());
 }

@@ -241,7 +241,7 @@ fn a_missing_recording_is_an_error_that_explains_how_to_record() {
 }
 
 #[test]
-fn a_file_that_is_no_recording_is_refused() {
+fn a_file_that_is_not_a_recording_is_refused() {
     let sample = Sample::new();
     for content in [&b"some text"[..], b"", &[0xff; 5000]] {
         std::fs::write(sample.path(), content).unwrap();
@@ -455,7 +455,7 @@ fn a_line_that_no_launch_has_is_refused() {
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_no_failure() {
+fn a_reader_that_has_seen_enough_is_not_a_failure() {
     let sample = Sample::new();
     let mut command = Command::new("sh");
     command.args(["-c", "(\"$0\" tree \"$1\"; echo $? >\"$2\") | exec true"]);

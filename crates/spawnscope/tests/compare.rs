@@ -108,7 +108,7 @@ fn the_json_of_a_diff_has_every_group() {
     assert_eq!(found["wall_ns"]["low"], Value::Null, "one run has no interval");
     let groups = found["groups"].as_array().unwrap();
     let dirname = groups.iter().find(|group| group["command"] == "dirname").unwrap();
-    assert_eq!(dirname["kind"], "went");
+    assert_eq!(dirname["kind"], "removed");
     assert_eq!(dirname["line_before"]["line"], 5);
     assert_eq!(dirname["line_after"], Value::Null);
     assert_eq!(dirname["launches"]["before"]["median"], 10);
@@ -134,7 +134,10 @@ fn several_runs_tell_change_from_noise() {
     );
     let same = compare(&slow, &again);
     assert!(same.starts_with("wall unchanged ("), "{same}");
-    assert!(same.contains("is noise): no launch came, went or changed"), "{same}");
+    assert!(
+        same.contains("is noise): no launch was added, removed or changed"),
+        "{same}"
+    );
 }
 
 #[test]
@@ -175,7 +178,7 @@ fn a_page_has_the_sentence_the_tables_and_the_flame_graph() {
         "default-src &#39;none&#39;; script-src &#39;sha256-",
         "dirname 10 -&#62; 0 at relocate.sh:5",
         "<th scope=\"row\">launches</th>",
-        "<h2 id=\"h-Went\">Went</h2>",
+        "<h2 id=\"h-Removed\">Removed</h2>",
         "<h2 id=\"h-Changed\">Changed</h2>",
         "<h2 id=\"h-flame\">",
         "<title>dirname: 10 -&#62; 0 (-10)</title><rect class=\"less-4\"",

@@ -238,7 +238,7 @@ fn a_crash_leaves_no_half_file_and_adding_again_completes() {
     let sample = Sample::new("");
     sample.add();
     let whole = files(&sample.dataset());
-    // As a writer leaves it that is killed before the rename of the last table.
+    // As left by a writer that was killed before it renamed the last table.
     let runs = sample.file("runs");
     let left = runs.with_file_name(".0123.abc.tmp");
     fs::rename(&runs, &left).unwrap();

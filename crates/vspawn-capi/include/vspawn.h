@@ -518,7 +518,7 @@ void vspawn_prepared_free(struct vspawn_prepared *prepared);
 //
 // argv: as for vspawn; borrowed for the call. type: "r" to read what the program writes to its standard output, "w" to write
 // its standard input. An added "e" changes nothing, since the stream is always close-on-exec, so that no other child inherits it.
-// Returns a stream that the caller owns and passes to vspawn_pclose; NULL with errno on failure, also if the program cannot be
+// Returns a stream that the caller owns and passes to vspawn_pclose; NULL with errno on failure, including if the program cannot be
 // executed.
 FILE *vspawn_popen(const char *const *argv,
                    const char *type);
@@ -533,7 +533,7 @@ int vspawn_pclose(FILE *stream);
 // Runs a program and waits for its end: system without a shell. During the call, the process ignores SIGINT and SIGQUIT, and
 // SIGCHLD is blocked in the calling thread; the program starts with the previous settings.
 //
-// argv: as for vspawn; borrowed for the call. Returns what waitpid stores, or -1 with errno, also if the program
+// argv: as for vspawn; borrowed for the call. Returns what waitpid stores, or -1 with errno, including if the program
 // cannot be executed, and ECHILD if the process ignores SIGCHLD. Unlike system, it is not a cancellation point.
 int vspawn_system(const char *const *argv);
 

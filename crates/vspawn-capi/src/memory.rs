@@ -53,7 +53,7 @@ pub(crate) fn expect_environment(is_copied: bool) -> Result<(), Failure> {
     expect(bytes)
 }
 
-/// The system's allocator, with the reserve behind it.
+/// The system's allocator, with the reserve as its fallback.
 struct Reserved;
 
 #[global_allocator]

@@ -175,7 +175,7 @@ mod tests {
     fn the_first_executable_along_path_is_the_one_that_sh_runs() {
         let sh = first_executable(OsStr::new("sh")).expect("there is a shell");
         assert!(sh.ends_with("sh") && sh.is_absolute());
-        assert_eq!(first_executable(OsStr::new("/bin/sh")), None, "a path is no name");
+        assert_eq!(first_executable(OsStr::new("/bin/sh")), None, "a path is not a name");
         assert_eq!(first_executable(OsStr::new("no-such-program-anywhere")), None);
     }
 }

@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_shell_runs_itself_is_no_program() {
+    fn what_a_shell_runs_itself_is_not_a_program() {
         for shell in [Shell::Dash, Shell::Bash, Shell::Mksh, Shell::Busybox] {
             for word in [
                 "", "-x", "+x", "a=b", "./a=b", "%1", "echo", "if", "[", "!", "{", ":", ".", "kill", "nohup", "a:b",

@@ -149,7 +149,7 @@ pub(crate) unsafe fn direction(r#type: *const c_char) -> Result<Direction, Failu
 ///
 /// argv: as for vspawn; borrowed for the call. type: "r" to read what the program writes to its standard output, "w" to write
 /// its standard input. An added "e" changes nothing, since the stream is always close-on-exec, so that no other child inherits it.
-/// Returns a stream that the caller owns and passes to vspawn_pclose; NULL with errno on failure, also if the program cannot be
+/// Returns a stream that the caller owns and passes to vspawn_pclose; NULL with errno on failure, including if the program cannot be
 /// executed.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_popen(argv: *const *const c_char, r#type: *const c_char) -> *mut FILE {

@@ -92,7 +92,7 @@ impl Drop for Held {
 /// Runs a program and waits for its end: system without a shell. During the call, the process ignores SIGINT and SIGQUIT, and
 /// SIGCHLD is blocked in the calling thread; the program starts with the previous settings.
 ///
-/// argv: as for vspawn; borrowed for the call. Returns what waitpid stores, or -1 with errno, also if the program
+/// argv: as for vspawn; borrowed for the call. Returns what waitpid stores, or -1 with errno, including if the program
 /// cannot be executed, and ECHILD if the process ignores SIGCHLD. Unlike system, it is not a cancellation point.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_system(argv: *const *const c_char) -> c_int {

@@ -86,7 +86,7 @@ fn value<'a>(name: &core::ffi::CStr) -> Option<&'a [u8]> {
     }
 }
 
-/// Maps the page of counters. A process that may not is not counted.
+/// Maps the page of counters. A process that may not open the file is not counted.
 fn map(file: *const libc::c_char) {
     // SAFETY: `file` is a C string; the descriptor is this function's own; a mapping that failed is not stored.
     unsafe {

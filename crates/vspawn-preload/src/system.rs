@@ -1,4 +1,4 @@
-//! `system`, for all texts. The callers that wait at the same time share the ignored SIGINT and SIGQUIT, so one count must contain all.
+//! Replaces `system` for every text. Concurrent callers share the ignored SIGINT and SIGQUIT, so all of them must be in one count.
 
 use core::cell::UnsafeCell;
 use core::mem::{MaybeUninit, zeroed};
@@ -40,7 +40,7 @@ static SHARED: Shared = Shared {
 /// SIGINT and SIGQUIT are ignored, and SIGCHLD is blocked, while this lives.
 struct Ignored {
     mask: sigset_t,
-    /// Those of the two that the child gets back.
+    /// The signals of the two that are reset to their default in the child.
     defaults: sigset_t,
 }
 
@@ -95,7 +95,7 @@ unsafe extern "C" fn system(text: *const c_char) -> c_int {
         return unsafe { real::system(text) };
     }
     let mut before = 0;
-    // A cancelled thread is not unwound through Rust: it ends when its command has.
+    // A cancelled thread must not be unwound through Rust, so cancellation waits until the command has ended.
     // SAFETY: the state is a number.
     unsafe { pthread_setcancelstate(1, &raw mut before) };
     let status = run(text);
@@ -118,7 +118,7 @@ fn run(text: *const c_char) -> c_int {
     status
 }
 
-/// Launches the program, or the shell (`None`). The error is an errno.
+/// Launches the command. Returns the shell that was skipped, or `None` if the shell was launched. The error is an errno.
 fn launch(text: *const c_char, ignored: &Ignored) -> Result<(pid_t, Option<Shell>), c_int> {
     let argv = [c"sh".as_ptr(), c"-c".as_ptr(), text, core::ptr::null()];
     let mut pid = 0;
@@ -136,7 +136,7 @@ fn launch(text: *const c_char, ignored: &Ignored) -> Result<(pid_t, Option<Shell
     }
 }
 
-/// Launches `/bin/sh` with these arguments, or the program that it would.
+/// Launches `/bin/sh` with these arguments, or the program that `/bin/sh` would launch.
 ///
 /// # Safety
 /// The arguments are valid for `posix_spawn`.

@@ -65,7 +65,7 @@ impl Output {
         let count = unsafe { libc::read(fd, room.as_mut_ptr().cast(), room.len()) };
         match usize::try_from(count) {
             Ok(0) => self.fd = None,
-            // SAFETY: the kernel has written this many bytes behind the present ones.
+            // SAFETY: the kernel has written this many bytes after the present ones.
             Ok(count) => unsafe { bytes.set_len(bytes.len() + count) },
             Err(_) => match errno() {
                 libc::EINTR => return Ok(false),

@@ -47,7 +47,7 @@ def test_a_program_that_may_not_be_run(api: ModuleType, tmp_path: Path) -> None:
     program.write_text("#!/bin/sh\n")
     error = failure(api, [str(program)])
     assert (type(error), error.filename) == (PermissionError, str(program))
-    # Also if it is found in PATH.
+    # The same if it is found in PATH.
     error = failure(api, ["program"], env={"PATH": f"{tmp_path}:/nonexistent"})
     assert (type(error), error.filename) == (PermissionError, "program")
 

@@ -34,7 +34,7 @@ def test_kinds_of_words(api: ModuleType, args: Any) -> None:
     assert said(api, args) == "a b"
 
 
-def test_words_that_are_no_text(api: ModuleType) -> None:
+def test_words_that_are_not_text(api: ModuleType) -> None:
     assert api.run(["printf", "%s", "\udcff"], stdout=api.PIPE).stdout == b"\xff"
 
 
@@ -49,7 +49,7 @@ def test_a_single_string_is_not_split(api: ModuleType) -> None:
     assert raised.value.filename == "echo a"
 
 
-def test_executable_leaves_the_name(api: ModuleType) -> None:
+def test_executable_does_not_change_the_name(api: ModuleType) -> None:
     assert said(api, ["its name", "-c", "echo $0"], executable="/bin/sh") == "its name"
 
 
@@ -77,7 +77,7 @@ def test_the_search_uses_the_childs_path(api: ModuleType, tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("env", [{"A=B": "1"}, {"A": "1\0"}])
-def test_env_that_cannot_be(api: ModuleType, env: dict[str, str]) -> None:
+def test_invalid_env(api: ModuleType, env: dict[str, str]) -> None:
     with pytest.raises(ValueError):
         api.run(["true"], env=env)
 
@@ -176,7 +176,7 @@ def test_the_parent_stays_dumpable(as_root: None) -> None:
 
 
 @pytest.mark.parametrize("name", ["user", "group"])
-def test_names_and_ids_that_are_nobodys(api: ModuleType, as_root: None, name: str) -> None:
+def test_unknown_names_and_ids(api: ModuleType, as_root: None, name: str) -> None:
     with pytest.raises(KeyError):
         api.run(["true"], **{name: "no such name"})
     with pytest.raises(ValueError):
@@ -200,7 +200,7 @@ def test_what_is_refused_says_why(options: dict[str, Any], text: str) -> None:
         vspawn.Popen(["true"], **options)
 
 
-def test_defaults_may_be_said(api: ModuleType) -> None:
+def test_defaults_may_be_given(api: ModuleType) -> None:
     options = {"shell": False, "preexec_fn": None, "startupinfo": None, "creationflags": 0, "bufsize": None, "cwd": None, "env": None, "user": None, "extra_groups": None}
     assert api.run(["true"], executable=None, umask=-1, pass_fds=(), **options).returncode == 0
 

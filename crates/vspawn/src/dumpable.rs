@@ -1,19 +1,19 @@
 //! Preserves the process's dumpable flag while children change their user. A `set*id` in a child that shares memory also clears
 //! the flag for the parent. The parent could then not be debugged, and its `/proc` files would belong to root.
 //!
-//! The first of the spawns that run at the same time saves the flag, the last one restores it: none waits for another's exec. While the
-//! flag is off, no process of a child's new user can trace the child, whose memory is the parent's, so none restores it earlier.
+//! Among spawns that overlap, the first saves the flag and the last restores it, so that no spawn waits for the exec of another. The flag
+//! is not restored earlier: while it is off, processes of a child's new user cannot trace the child, whose memory is the parent's.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 
 use crate::guards::SignalsBlocked;
 use crate::sys::{Errno, syscall};
 
-/// The number of such spawns that have not ended.
+/// The number of spawns in progress that change the user.
 static IN_FLIGHT: AtomicU32 = AtomicU32::new(0);
-/// The flag before the first of them.
+/// The flag before the first of these spawns.
 static SAVED: AtomicUsize = AtomicUsize::new(UNKNOWN);
-/// The flag that a process forked now has to have.
+/// The flag that a process gets if it is forked at this moment.
 static FOR_FORKS: AtomicUsize = AtomicUsize::new(UNKNOWN);
 const UNKNOWN: usize = usize::MAX;
 
@@ -35,7 +35,7 @@ impl DumpableKept {
 impl Drop for DumpableKept {
     fn drop(&mut self) {
         let _section = Section::enter();
-        // A process forked without libc's handlers has the spawns of its parent's other threads in its count: they never end there.
+        // A process that was forked without libc's handlers also counts the spawns of its parent's other threads, which never end in it.
         if IN_FLIGHT.load(Ordering::Relaxed) == 1 {
             set_dumpable(SAVED.load(Ordering::Relaxed));
         }
@@ -48,7 +48,7 @@ fn dumpable() -> usize {
     unsafe { syscall!(SYS_prctl, libc::PR_GET_DUMPABLE, 0, 0, 0, 0) }.unwrap_or(1)
 }
 
-/// 2 (readable by root only) cannot be set, and is the value that the child's change gives if it was 2 before.
+/// The value 2 (readable by root only) cannot be set. If the flag was 2 before, the child's change of user leaves it at 2.
 fn set_dumpable(value: usize) {
     if value < 2 {
         // SAFETY: sets a flag.
@@ -66,7 +66,7 @@ pub(crate) fn watch_forks() {
 }
 
 unsafe extern "C" fn before_fork() {
-    // A handler must not find its own thread within the section.
+    // A signal handler must not interrupt its own thread within the section.
     let _blocked = SignalsBlocked::new();
     let _section = Section::enter();
     let value = match IN_FLIGHT.load(Ordering::Relaxed) {
@@ -87,7 +87,7 @@ unsafe extern "C" fn in_forked_child() {
 }
 
 /// The thread that reads or writes the state above, in the format of the kernel's futexes with priority inheritance: a thread of
-/// low priority that is preempted here runs on when one of high priority waits for it. The section lasts two system calls.
+/// low priority that is preempted here continues to run when one of high priority waits for it. The section lasts two system calls.
 static SECTION: AtomicU32 = AtomicU32::new(0);
 
 struct Section {
@@ -96,7 +96,7 @@ struct Section {
 
 impl Section {
     fn enter() -> Section {
-        // SAFETY: takes nothing, cannot fail.
+        // SAFETY: takes no arguments and cannot fail.
         let thread = unsafe { syscall!(SYS_gettid) }.unwrap_or_default() as u32;
         while let Err(word) = SECTION.compare_exchange(0, thread, Ordering::Acquire, Ordering::Relaxed) {
             if is_left_behind(word & libc::FUTEX_TID_MASK, thread) {
@@ -109,7 +109,7 @@ impl Section {
             match wait() {
                 Ok(()) => break,
                 Err(libc::EINTR | libc::EAGAIN | libc::ESRCH) => {}
-                // No such futexes (a filter): look again later, asleep.
+                // A seccomp filter may refuse these futexes: sleep, then try again.
                 Err(_) => sleep(),
             }
         }
@@ -117,7 +117,8 @@ impl Section {
     }
 }
 
-/// Whether the holder is no thread of this process: a process was forked, without libc's handlers, while another thread was inside.
+/// Whether the holder is not a thread of this process, which means that a process was forked, without libc's handlers, while another thread
+/// was inside.
 fn is_left_behind(holder: u32, own: u32) -> bool {
     // SAFETY: integers; signal 0 only checks.
     let exists = unsafe { syscall!(SYS_tgkill, std::process::id(), holder, 0) };
@@ -135,13 +136,13 @@ fn sleep() {
         tv_sec: 0,
         tv_nsec: 1_000_000,
     };
-    // SAFETY: a timespec, and no place for the rest.
+    // SAFETY: a timespec, and NULL for the remaining time.
     let _ = unsafe { syscall!(SYS_nanosleep, &raw const MILLISECOND, 0) };
 }
 
 impl Drop for Section {
     fn drop(&mut self) {
-        // With waiters, the word has another bit, and the kernel hands it over.
+        // If threads wait, another bit of the word is set, and the kernel passes the section to one of them.
         if SECTION
             .compare_exchange(self.thread, 0, Ordering::Release, Ordering::Relaxed)
             .is_err()

@@ -18,7 +18,7 @@ use crate::workspace::MAX_MOVES;
 /// The search path without PATH (glibc's default).
 const DEFAULT_PATH: &str = "/bin:/usr/bin";
 
-/// A prepared command. It can be spawned many times, also by several threads at once, without any allocation.
+/// A prepared command. It can be spawned many times, even by several threads at once, without any allocation.
 ///
 /// ```
 /// let prepared = vspawn::Command::new("/bin/true").close_others(true).prepare()?;

@@ -48,8 +48,8 @@ impl Size {
     }
 }
 
-/// The program's side of a pseudo-terminal: what is written here is typed there, what the children print is read here. The end of the
-/// data is reached when no process has the terminal open any more.
+/// The program's side of a pseudo-terminal: what is written to it is typed on the terminal, and what the children print is read from it.
+/// The end of the data is reached when no process has the terminal open any more.
 ///
 /// ```
 /// use std::io::Read;
@@ -139,7 +139,7 @@ impl Pty {
         Ok(())
     }
 
-    /// Opens the terminal itself, the side of the children. While it is open, reading the [`Pty`] does not come to an end.
+    /// Opens the terminal itself, which is the children's side. While it is open, reading the [`Pty`] does not come to an end.
     ///
     /// # Errors
     /// [`Stage::Pty`].

@@ -24,7 +24,7 @@ pub struct CallSite {
     pub file: Option<Vec<u8>>,
     /// The line in it, from 1.
     pub line: Option<u32>,
-    /// The function. Also `None` outside of all functions.
+    /// The function. `None` if it is unknown, and outside of all functions.
     pub function: Option<Vec<u8>>,
     /// The ELF file that contains the machine code.
     pub module: Option<Vec<u8>>,

@@ -49,9 +49,9 @@ pub(super) fn pairs<'r>(before: &'r [Run], after: &'r [Run]) -> Vec<Pair<'r>> {
         Some((place.file.as_slice(), place.line))
     });
     all_together(&mut left, &mut matched, |key| Some((file(key.place.as_ref()?), None)));
-    let [went, came] = left;
-    matched.extend(went.into_iter().map(|key| [vec![key], Vec::new()]));
-    matched.extend(came.into_iter().map(|key| [Vec::new(), vec![key]]));
+    let [removed, added] = left;
+    matched.extend(removed.into_iter().map(|key| [vec![key], Vec::new()]));
+    matched.extend(added.into_iter().map(|key| [Vec::new(), vec![key]]));
     let runs = [before, after];
     matched.into_iter().map(|keys| Pair::new(runs, keys)).collect()
 }
@@ -100,9 +100,9 @@ fn all_together<'r>(
         if group.iter().all(|keys| !keys.is_empty()) {
             matched.push(group);
         } else {
-            let [went, came] = group;
-            left[0].extend(went);
-            left[1].extend(came);
+            let [removed, added] = group;
+            left[0].extend(removed);
+            left[1].extend(added);
         }
     }
 }

@@ -1,5 +1,6 @@
-//! Compares recordings of two versions of a command: which launches came, went and changed. Counts are exact. Times have intervals if both
-//! sides have several runs. `normalise` and `matching` decide which launches are the same, and `change` decides which differences are noise.
+//! Compares recordings of two versions of a command: which launches were added, removed and changed. Counts are exact. Times have intervals
+//! if both sides have several runs. `normalise` and `matching` decide which launches are the same, and `change` decides which differences
+//! are noise.
 
 mod change;
 mod matching;
@@ -79,9 +80,9 @@ pub enum Side {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
     /// Only the newer recordings have it.
-    Came,
+    Added,
     /// Only the older recordings have it.
-    Went,
+    Removed,
     /// Both have it, and a count or a time differs.
     Changed,
     /// Both have it, and nothing differs beyond the noise.
@@ -214,8 +215,8 @@ fn kind(count: &CountChange, failed_execs: &CountChange, times: &Times, wall: Op
         wall.is_some_and(|wall| value >= MIN_SHARE * wall) && change.is_change() == Some(true)
     };
     match (count.before.high, count.after.high) {
-        (0, _) => Kind::Came,
-        (_, 0) => Kind::Went,
+        (0, _) => Kind::Added,
+        (_, 0) => Kind::Removed,
         _ if count.is_change() || failed_execs.is_change() || is_long(&times.critical) => Kind::Changed,
         _ => Kind::Same,
     }

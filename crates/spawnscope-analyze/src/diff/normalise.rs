@@ -88,7 +88,7 @@ fn push_word(normal: &mut Vec<u8>, word: &[u8]) {
     }
 }
 
-/// Whether a word is a hash or an address: hexadecimal, with a digit and long, or after `0x`.
+/// Whether a word is a hash (long, hexadecimal, with at least one digit) or an address (hexadecimal after `0x`).
 fn is_hash(word: &[u8]) -> bool {
     let is_hexadecimal = |word: &[u8]| word.iter().all(u8::is_ascii_hexdigit);
     let has_digit = word.iter().any(u8::is_ascii_digit);

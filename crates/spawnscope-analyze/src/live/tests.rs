@@ -186,7 +186,7 @@ fn a_launch_that_lives_into_the_next_recording_is_counted_once_without_phases() 
     assert_eq!(
         gone.iter().map(|gone| gone.id).collect::<Vec<_>>(),
         [LaunchId(3)],
-        "it does not live any more"
+        "it no longer exists"
     );
     end(&mut row, 9);
     row.reaped = None;

@@ -165,7 +165,7 @@ impl Stretch {
         self.end.since(self.start).0
     }
 
-    /// Returns where a wait of this duration is supposed to be. Without an awaited child, the thread is on a CPU at the end: it launches or
+    /// Returns where a wait of this duration is assumed to be. Without an awaited child, the thread is on a CPU at the end: it launches or
     /// reaps there.
     fn place_of(&self, span: u64) -> (Nanos, Nanos) {
         match self.awaited {
@@ -304,7 +304,7 @@ impl Shares {
         let other = sum(|stretch| stretch.awaited.is_none());
         let known: u64 = recorded.iter().map(|wait| wait.to.since(wait.from).0).sum();
         let wall: u64 = life.runs.iter().map(|(start, end)| end.since(*start).0).sum();
-        // Without CPU times, a parent is supposed to wait whenever it can.
+        // Without CPU times, a parent is assumed to wait whenever it can.
         let idle = life
             .cpu
             .map_or(supposed, |cpu| wall.saturating_sub(cpu.0 + known + certain));

@@ -1,5 +1,5 @@
 //! Ties recorded waits without a waker to the event of a child that ended them. A parent that was off its CPU until just after the end of a
-//! child waited for that child. Any other wait is supposed to be for the thread that ran when it ended, or is unknown.
+//! child waited for that child. Any other wait is assumed to be for the thread that ran when it ended, or is unknown.
 
 use std::collections::HashMap;
 

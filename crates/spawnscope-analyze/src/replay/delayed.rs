@@ -1,5 +1,5 @@
-//! Runnable threads that lose time first. In the recording, CPUs that no recorded thread used were not available to them either; all
-//! waiting threads share this time. One clock counts how much each of them has lost.
+//! Runnable threads that must lose time before they get a CPU. In the recording, CPUs that no recorded thread used were not available to
+//! them either; all waiting threads share this time. One clock counts how much each of them has lost.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -27,7 +27,7 @@ use spawnscope_data::rows::Recording;
 /// Largest replay error, as a share of the wall. Beyond it, more is missing from the recording than it contains.
 const MAX_ERROR: f64 = 0.5;
 
-/// Largest overhead of recording per launch or exec. A measurement above was disturbed: they are 5 to 30 us.
+/// Largest overhead of recording per launch or exec. A larger measurement was disturbed: the overhead is 5 to 30 us.
 const MAX_LAUNCH_COST: f64 = 60_000.0;
 
 /// Whether causes and predictions may rely on a replay with this error.
@@ -69,13 +69,13 @@ pub struct Parameters {
     pub fault: f64,
     /// Overhead of recording per system call, in nanoseconds. 0 where unknown.
     pub call: f64,
-    /// The same per launch.
+    /// Overhead of recording per launch, in nanoseconds. 0 where unknown.
     pub launch: f64,
-    /// The same per exec.
+    /// Overhead of recording per exec, in nanoseconds. 0 where unknown.
     pub exec: f64,
 }
 
-/// Returns the overhead of a launch or exec, and zero, for unknown, if its measurement was disturbed.
+/// Returns the overhead of a launch or exec. If its measurement was disturbed, none is subtracted.
 fn plausible(cost: f64) -> f64 {
     if cost <= MAX_LAUNCH_COST { cost } else { 0.0 }
 }
@@ -110,9 +110,9 @@ impl Replay {
         let window = (start, Nanos(start.0 + parameters.wall.0));
         let programs = write::write(forest, timelines, parameters, root, window);
         let machine = Machine::with_cpus(parameters.cpus);
-        let is_free = [parameters.call, parameters.launch, parameters.exec] == [0.0; 3];
+        let has_no_overhead = [parameters.call, parameters.launch, parameters.exec] == [0.0; 3];
         let (unrecorded, unchanged) = parallel::both(
-            || (!is_free).then(|| simulate(&programs, &machine.unrecorded())),
+            || (!has_no_overhead).then(|| simulate(&programs, &machine.unrecorded())),
             || simulate(&programs, &machine),
         );
         Some(Replay {

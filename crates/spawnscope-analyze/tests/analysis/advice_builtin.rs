@@ -227,7 +227,7 @@ fn a_launch_that_had_to_wait_for_a_cpu_did_no_more_than_the_others() {
 }
 
 #[test]
-fn a_single_call_is_no_habit() {
+fn a_single_call_is_not_a_habit() {
     let mut serial = Serial::new();
     let slow = Spans {
         exec: 40_000_000,

@@ -119,7 +119,7 @@ fn an_env_line_costs_one_exec() {
 }
 
 #[test]
-fn programs_that_change_how_another_runs_are_no_shims() {
+fn programs_that_change_how_another_runs_are_not_shims() {
     let cases: [(&str, &[&str]); 4] = [
         ("/usr/bin/nice", &["nice", "tool"]),
         ("/usr/bin/sudo", &["sudo", "tool"]),
@@ -193,7 +193,7 @@ fn a_script_that_a_version_manager_runs_is_its_writers() {
 }
 
 #[test]
-fn a_namesake_of_the_command_is_no_version_manager() {
+fn a_namesake_of_the_command_is_not_a_version_manager() {
     let mut serial = Serial::of("./tool", &["./tool"]);
     serial
         .builder
@@ -233,7 +233,7 @@ fn startup(commands: &[&[&str]]) -> Advices {
 }
 
 #[test]
-fn a_version_manager_that_is_called_for_itself_is_no_shim() {
+fn a_version_manager_that_is_called_for_itself_is_not_a_shim() {
     let found = startup(&[&["init", "-"], &["rehash"], &["install", "3.12"]]);
     assert!(is_silent(&found, "shims"), "{found:?}");
     let calls: Vec<&Advice> = found.worth.iter().collect();
@@ -332,7 +332,7 @@ fn nested(scripts: &[(&str, &[&str])], depth: u64) -> Advices {
 }
 
 #[test]
-fn a_script_that_calls_itself_is_no_way_to_itself() {
+fn a_script_that_calls_itself_is_not_a_way_to_itself() {
     for spelled in ["./deep.sh", "/home/user/deep.sh", "/home/user/./deep.sh"] {
         let found = nested(
             &[("./deep.sh", &["sh", "./deep.sh"]), (spelled, &["sh", spelled])],
@@ -346,14 +346,14 @@ fn a_script_that_calls_itself_is_no_way_to_itself() {
 }
 
 #[test]
-fn scripts_that_call_each_other_are_no_way_to_themselves() {
+fn scripts_that_call_each_other_are_not_a_way_to_themselves() {
     let scripts: [(&str, &[&str]); 2] = [("./a.sh", &["sh", "./a.sh"]), ("./b.sh", &["sh", "./b.sh"])];
     let found = nested(&scripts, COUNT);
     assert!(is_silent(&found, "shims"), "{found:?}");
 }
 
 #[test]
-fn a_script_that_execs_itself_is_no_way_to_itself() {
+fn a_script_that_execs_itself_is_not_a_way_to_itself() {
     let rerun: (&str, Option<&str>, &[&str]) = ("./x.sh", Some("/bin/sh"), &["sh", "./x.sh"]);
     let found = chained(&[rerun, ("/home/user/x.sh", Some("/bin/sh"), &["sh", "x.sh"])]);
     assert!(is_silent(&found, "shims"), "{found:?}");

@@ -60,7 +60,7 @@ fn forks_that_nobody_reads_are_none_and_not_0() {
 }
 
 #[test]
-fn workers_are_no_bare_forks() {
+fn workers_are_not_bare_forks() {
     for parent in ["/usr/bin/python3", "/usr/bin/perl", "/usr/sbin/apache2"] {
         assert!(is_silent(&forking(parent, &Spans::USUAL), "bare-forks"), "{parent}");
     }

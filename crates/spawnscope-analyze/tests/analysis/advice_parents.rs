@@ -183,7 +183,7 @@ fn a_loop_of_closes_is_one_call() {
 }
 
 #[test]
-fn a_few_closes_are_no_loop() {
+fn a_few_closes_are_not_a_loop() {
     assert!(is_silent(&advices(&closing(10, 1_000_000)), "close-loop"));
     assert!(
         is_silent(&advices(&closing(1_000, 2_000)), "close-loop"),
@@ -234,7 +234,7 @@ fn a_polling_parent_gets_advice_to_wait() {
 }
 
 #[test]
-fn to_sleep_once_and_to_wait_is_no_polling() {
+fn sleeping_once_and_waiting_is_not_polling() {
     let mut serial = calibrated("/opt/starter");
     serial.launch_sleeping(&Spans::USUAL, ("/bin/job", &["job"]), 500_000_000);
     assert!(is_silent(&advices(&serial.finish()), "late-reaping"));

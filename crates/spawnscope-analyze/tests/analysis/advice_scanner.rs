@@ -134,7 +134,7 @@ fn a_wait_that_other_answers_interrupt_is_one_wait() {
 }
 
 #[test]
-fn a_wait_for_another_process_is_no_scan() {
+fn a_wait_for_another_process_is_not_a_scan() {
     let recorded = scanned(b"server", LeftCpu::Interruptible, ObjectKind::Socket);
     assert!(is_silent(&advices(&recorded), "scanner"));
 }

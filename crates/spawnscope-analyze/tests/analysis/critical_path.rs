@@ -146,7 +146,7 @@ fn a_process_that_is_not_recorded_is_named() {
 }
 
 #[test]
-fn the_first_wait_of_a_further_thread_for_a_cpu_is_no_phase_of_its_process() {
+fn the_first_wait_of_a_further_thread_for_a_cpu_is_not_a_phase_of_its_process() {
     let builder = Builder::command("/bin/sh", &["sh"], WALL);
     let thread = ThreadRow {
         task: TaskId(50),

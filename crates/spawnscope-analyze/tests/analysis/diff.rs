@@ -62,9 +62,9 @@ fn launches_that_went_and_came_are_counted() {
     assert_eq!(
         changed(&found),
         [
-            (Kind::Went, "dirname".to_owned(), 10, 0),
+            (Kind::Removed, "dirname".to_owned(), 10, 0),
             (Kind::Changed, "mv".to_owned(), 10, 2),
-            (Kind::Came, "sed".to_owned(), 0, 3),
+            (Kind::Added, "sed".to_owned(), 0, 3),
         ]
     );
     assert_eq!((found.launches.before.median, found.launches.after.median), (21, 6));
@@ -184,7 +184,7 @@ proptest! {
         let (there, back) = (diff(&[&old], &[&new]), diff(&[&new], &[&old]));
         prop_assert_eq!(there.launches.difference(), -back.launches.difference());
         let counts = |diff: &Diff, kind: Kind| diff.rows.iter().filter(|row| row.kind == kind).count();
-        prop_assert_eq!(counts(&there, Kind::Came), counts(&back, Kind::Went));
+        prop_assert_eq!(counts(&there, Kind::Added), counts(&back, Kind::Removed));
         prop_assert_eq!(counts(&there, Kind::Changed), counts(&back, Kind::Changed));
     }
 }

@@ -14,7 +14,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 500, rng_seed: proptest::test_runner::RngSeed::Fixed(7), ..ProptestConfig::default() })]
     // Heavy-tailed noise around a constant; few children are the hardest case. The seed is fixed, since this tests a rate.
     #[test]
-    fn noise_alone_is_no_drift(exponents in proptest::collection::vec(0.0f64..2.0, 20..60)) {
+    fn noise_alone_is_not_drift(exponents in proptest::collection::vec(0.0f64..2.0, 20..60)) {
         let recording = storm(exponents.len() as u64, |number| {
             let exec = (100_000.0 * 10f64.powf(exponents[number as usize])) as u64;
             (Spans { exec, ..Spans::USUAL }, 10_000_000)
@@ -197,7 +197,7 @@ fn a_steady_run_has_no_drift() {
 }
 
 #[test]
-fn a_late_reaper_is_no_drift() {
+fn a_late_reaper_is_not_drift() {
     let recording = storm(100, |number| {
         (
             Spans {
@@ -211,7 +211,7 @@ fn a_late_reaper_is_no_drift() {
 }
 
 #[test]
-fn one_slow_stretch_at_the_end_is_no_trend() {
+fn one_slow_stretch_at_the_end_is_not_a_trend() {
     let recording = storm(200, |number| {
         let queue = if number < 180 { 20_000 } else { 3_000_000 } + (noise(number) * 20_000.0) as u64;
         (Spans { queue, ..Spans::USUAL }, 10_000_000)
@@ -221,7 +221,7 @@ fn one_slow_stretch_at_the_end_is_no_trend() {
 }
 
 #[test]
-fn dearer_programs_later_are_no_drift() {
+fn more_expensive_programs_later_are_not_drift() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 100_000_000_000);
     for number in 0..100 {
         let load = 400_000 + (noise(number) * 50_000.0) as u64;
@@ -242,7 +242,7 @@ fn dearer_programs_later_are_no_drift() {
 }
 
 #[test]
-fn a_change_of_mechanism_is_no_drift() {
+fn a_change_of_mechanism_is_not_drift() {
     let mut builder = Builder::command("/usr/bin/python3", &["python3"], 100_000_000_000);
     for number in 0..100 {
         let spans = Spans {

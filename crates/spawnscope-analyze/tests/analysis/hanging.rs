@@ -1,4 +1,4 @@
-//! What hangs on a command, the principal cause, and whose code requests the launches of advice.
+//! What depends on a command, the principal cause, and whose code requests the launches of advice.
 
 use proptest::prelude::*;
 use spawnscope_analyze::advice::Owner;
@@ -63,13 +63,13 @@ fn the_wall_hangs_on_a_program_that_only_sleeps() {
     let report = report_on(&recorded.0, &forest, found.as_ref(), GroupBy::Command);
     let labels: Vec<&[u8]> = report.groups.iter().map(|group| group.label.as_slice()).collect();
     assert_eq!(labels, [b"git".as_slice(), b"true", b"bash"]);
-    assert_eq!(report.groups[0].hangs, Some(first.saving[0]));
+    assert_eq!(report.groups[0].depends, Some(first.saving[0]));
     assert!(report.groups[0].sums.tax < report.groups[1].sums.tax);
-    assert_eq!(report.groups[2].hangs, None, "the command itself cannot be removed");
+    assert_eq!(report.groups[2].depends, None, "the command itself cannot be removed");
 }
 
 #[test]
-fn the_culprit_is_no_wrapper_and_has_a_large_share() {
+fn the_culprit_is_not_a_wrapper_and_has_a_large_share() {
     let wall = Nanos(100_000_000);
     let all = [
         hanging("sh", 95, true),
@@ -77,7 +77,7 @@ fn the_culprit_is_no_wrapper_and_has_a_large_share() {
         hanging("as", 3, false),
     ];
     assert_eq!(culprit(&all, wall).unwrap().label, b"git");
-    assert_eq!(culprit(&all[2..], wall), None, "three percent are no cause");
+    assert_eq!(culprit(&all[2..], wall), None, "three percent is not a cause");
     assert_eq!(
         culprit(&[hanging("git", 4, false)], Nanos(5_000_000)),
         None,
@@ -192,10 +192,10 @@ proptest! {
         for each in &causes.hanging {
             prop_assert!(each.saving[0] <= causes.advices.unrecorded, "{each:?} of {:?}", report.wall);
         }
-        // What hangs on the launches is at least what they charge to the critical path.
+        // What depends on the launches is at least what they charge to the critical path.
         let work = &report.groups.iter().find(|group| group.label == b"work").unwrap();
-        let hangs = work.hangs.unwrap_or_default().0;
+        let depending = work.depends.unwrap_or_default().0;
         let critical = work.sums.critical.unwrap().0;
-        prop_assert!(hangs + report.wall.0 / 50 >= critical, "{hangs} hangs, {critical} is critical");
+        prop_assert!(depending + report.wall.0 / 50 >= critical, "{depending} depends on it, {critical} is critical");
     }
 }

@@ -145,7 +145,7 @@ fn only_the_way_to_the_program_is_cut() {
 }
 
 #[test]
-fn a_shell_or_script_that_launched_work_is_no_way_to_a_program() {
+fn a_shell_or_script_that_launched_work_is_not_a_way_to_a_program() {
     let alone = Recipe { chain: &[], ..BUILD };
     assert_eq!(saved_by_direct(&alone), 0, "what -c was given");
     let script = Recipe {

@@ -83,7 +83,7 @@ fn a_program_that_is_nowhere_is_not_found_even_if_another_one_runs_later() {
 }
 
 #[test]
-fn a_search_does_not_reach_over_a_successful_exec() {
+fn a_search_ends_at_a_successful_exec() {
     let mut builder = Builder::command("/bin/sh", &["sh"], 1_000_000_000);
     let child = builder.launch(ROOT, 0, &Spans::USUAL, Some(("/usr/bin/env", &["env", "tool"])));
     builder.failed_exec_at(child, "/a/env", libc::ENOENT, USUAL_EXEC_NS - 5_000);
@@ -107,7 +107,7 @@ fn an_error_other_than_a_missing_file_ends_the_search() {
 }
 
 #[test]
-fn an_answer_of_unknown_entry_counts_and_one_from_before_does_not() {
+fn a_miss_after_an_exec_belongs_to_it_only_if_the_entry_of_the_exec_is_unknown() {
     let mut builder = Builder::command("/bin/sh", &["sh"], 1_000_000_000);
     let child = builder.launch(ROOT, 0, &Spans::USUAL, Some(("/usr/bin/env", &["env"])));
     builder.failed_exec_at(child, "/a/env", libc::ENOENT, USUAL_EXEC_NS + 710_000);
@@ -127,7 +127,7 @@ fn single(attempts: &Attempts<'_>) -> Vec<(String, i32)> {
 }
 
 #[test]
-fn a_file_tried_in_one_place_is_no_search() {
+fn a_file_tried_in_one_place_is_not_a_search() {
     for (path, errno) in [
         ("/no/such/absolute", libc::ENOENT),
         ("./denied", libc::EACCES),
@@ -141,7 +141,7 @@ fn a_file_tried_in_one_place_is_no_search() {
 }
 
 #[test]
-fn a_success_in_the_directory_that_failed_makes_no_search() {
+fn a_failure_and_a_success_at_one_path_are_not_a_search() {
     let mut builder = Builder::command("/bin/sh", &["sh"], 1_000_000_000);
     let child = builder.launch(ROOT, 0, &Spans::USUAL, Some(("/usr/bin/gcc", &["gcc"])));
     builder.failed_exec_at(child, "/usr/bin/gcc", libc::ENOENT, 150_000);

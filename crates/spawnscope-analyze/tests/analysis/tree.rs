@@ -141,7 +141,7 @@ fn a_circle_of_parents_is_opened_and_every_process_shown_once() {
     assert_eq!(seen, [0, 1, 2, 3, 4]);
 }
 
-/// A shell with runs of alike children, some with a child of their own.
+/// A shell with runs of similar children, some with a child of their own.
 fn family() -> Builder {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
     let mut at = 1_000_000;

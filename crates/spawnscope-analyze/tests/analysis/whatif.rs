@@ -45,7 +45,7 @@ fn without_changes_nothing_changes() {
 }
 
 #[test]
-fn the_overhead_of_recording_is_no_part_of_predictions() {
+fn the_overhead_of_recording_is_not_part_of_predictions() {
     let mut serial = Serial::new();
     let launches: Vec<LaunchId> = (0..3).map(|_| serial.launch(&Spans::USUAL, DIRNAME)).collect();
     serial.builder.recording.calibration.push(Calibration {
@@ -204,7 +204,7 @@ fn a_failed_lookup_costs_what_was_measured() {
     let (all, rest) = (saved(&none()), saved(&asking));
     assert!(
         (rest / all - 0.5).abs() < 0.01,
-        "half of the load is no search: {rest} of {all}"
+        "half of the load is not a search: {rest} of {all}"
     );
     let slow = Constants {
         failed_look: Some(1e9),

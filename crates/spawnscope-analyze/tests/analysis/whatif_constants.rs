@@ -57,7 +57,7 @@ fn faults_after_the_last_fork_belong_to_it_up_to_what_it_shared() {
 }
 
 #[test]
-fn the_overhead_of_recording_launches_is_no_part_of_predictions() {
+fn the_overhead_of_recording_launches_is_not_part_of_predictions() {
     let mut serial = Serial::new();
     let launches: Vec<LaunchId> = (0..3).map(|_| serial.launch(&Spans::USUAL, DIRNAME)).collect();
     let constant = |what, ns| Calibration {

@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn an_executable_is_no_interpreter_by_its_name() {
+    fn an_executable_is_not_an_interpreter_by_its_name() {
         let directory = tempfile::tempdir().unwrap();
         let bash = directory.path().join("bash");
         for content in [

@@ -256,6 +256,6 @@ struct pollfd {
 	int fd;
 	short events, revents;
 };
-/* include/uapi/asm-generic/siginfo.h: si_pid on 64-bit machines, where the union behind si_code is aligned to 8 */
+/* include/uapi/asm-generic/siginfo.h: si_pid on 64-bit machines, where the union after si_code is aligned to 8 */
 #define SI_PID_OFFSET 16
 #define SI_PID_OFFSET_OF_32_BITS 12

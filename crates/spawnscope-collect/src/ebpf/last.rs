@@ -1,4 +1,4 @@
-//! Reports what every followed thread is doing when the recording ends, since no later event would. The program is in `last.h`.
+//! Reports what every followed thread is doing when the recording ends, because no later event will. The program is in `last.h`.
 
 use std::io::Read;
 
@@ -11,7 +11,7 @@ pub(super) const PROGRAM: &str = "on_end";
 /// What is unknown without it.
 pub(super) const WITHOUT: &str = "what threads were doing when the recording ended";
 
-/// Attaches the program. It runs at `look`.
+/// Attaches the program. It runs in `report_threads`.
 pub(super) fn attach(program: &ProgramMut<'_>) -> Result<Link, Missing> {
     program.attach().map_err(|error| Missing {
         what: format!("an iterator over all threads ({error})"),
@@ -20,7 +20,7 @@ pub(super) fn attach(program: &ProgramMut<'_>) -> Result<Link, Missing> {
 }
 
 /// Reports every followed thread, as one record each in the ring buffer.
-pub(super) fn look(link: &Link) -> std::io::Result<()> {
+pub(super) fn report_threads(link: &Link) -> std::io::Result<()> {
     let mut threads = Iter::new(link).map_err(std::io::Error::other)?;
     // The program writes no data here. End of file means that it has visited all threads.
     let mut nothing = [0; 64];

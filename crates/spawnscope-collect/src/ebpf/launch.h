@@ -72,7 +72,7 @@ PROGRAM_AND_SPARE("tp_btf/sched_process_fork", on_fork, handle_fork(parent, chil
 PROGRAM_AND_SPARE("tp_btf/sched_process_fork", on_fork_without_lines, handle_fork(parent, child, false),
 		  struct task_struct *parent, struct task_struct *child)
 
-/* Appends the components of the working directory behind `used` bytes of data. */
+/* Appends the components of the working directory after `used` bytes of data. */
 static __always_inline void add_cwd(struct scratch *scratch, struct fs_struct *fs, __u32 used)
 {
 	begin_walk(scratch, fs, used);

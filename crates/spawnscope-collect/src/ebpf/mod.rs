@@ -248,7 +248,7 @@ impl Collector for EbpfCollector {
         if let Some(link) = self.last_look.take() {
             // Makes room for all of them. If reading fails here, `drain` reports it.
             while self.rings.consume_some().is_ok_and(|is_empty| !is_empty) {}
-            self.has_missed_end = last::look(&link).is_err();
+            self.has_missed_end = last::report_threads(&link).is_err();
         }
         self.links.clear();
     }

@@ -36,7 +36,7 @@ __noinline int step_up(void)
 	return 1;
 }
 
-/* Prepares a walk that appends its components behind `used` bytes of data. The caller sets where it begins. */
+/* Prepares a walk that appends its components after `used` bytes of data. The caller sets where it begins. */
 static __always_inline void begin_walk(struct scratch *scratch, struct fs_struct *fs, __u32 used)
 {
 	struct path_walk *walk = &scratch->walk;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
  * Samples what followed threads do at clock ticks, and what they waited for once a wait is over. The kernel part of the stack is
- * stored as addresses, the user part as copied by `stacks.h`. Only with `settings.sample_period`. */
+ * stored as addresses, the user part as copied by `stacks.h`. Active only if `settings.sample_period` is set. */
 #pragma once
 
 struct wait {
@@ -197,8 +197,8 @@ __noinline int emit_wait(void)
 	return 0;
 }
 
-/* The thread leaves the CPU, and its arrival was not seen (see `recover_arrival`). `off` is of this switch; the wait has its
- * own. */
+/* The thread leaves the CPU, and its arrival was not seen (see `recover_arrival`). `task->off` belongs to this switch; the
+ * wait stores its own. */
 static __noinline void end_hidden_wait(struct WireTask *task)
 {
 	__u64 key = task->task;

@@ -109,7 +109,7 @@ fn iterate(object: &Object, pid: Pid, task: Option<WireTask>) -> Result<(), Coll
     let seeder = programs.find(|program| program.name() == parts::SEEDER);
     let seeder = seeder.ok_or_else(|| unable("the BPF object has no program for it".to_owned()))?;
     let link = seeder.attach().map_err(|error| unable(error.to_string()))?;
-    last::look(&link).map_err(|error| unable(error.to_string()))?;
+    last::report_threads(&link).map_err(|error| unable(error.to_string()))?;
     let value = map(object, VARIABLE)?
         .lookup(&0u32.to_ne_bytes(), MapFlags::ANY)
         .map_err(|error| unable(error.to_string()))?;

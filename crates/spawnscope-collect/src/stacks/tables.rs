@@ -122,7 +122,7 @@ impl Tables {
         })
     }
 
-    /// The offset of an entry, from the table sorted by the linker: behind a head, pairs of 32-bit addresses of code and of its
+    /// The offset of an entry, from the table sorted by the linker: after a header, pairs of 32-bit addresses of code and of its
     /// entry, relative to the table's own address. No linker uses another encoding, and gimli's lookup trusts the number of pairs.
     fn offset_by_header(&self, address: u64) -> Option<usize> {
         const HEAD: [u8; 4] = [1, 0x1b, 0x03, 0x3b];
@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_in_the_tables_is_no_rule_or_another_one_but_never_a_panic() {
+    fn noise_in_the_tables_gives_no_rule_or_a_wrong_one_but_never_a_panic() {
         let mut tables = own_tables();
         let (address, mut context) = (some_address(&tables), UnwindContext::new());
         let entry = tables.offset_by_header(address).unwrap();

@@ -203,7 +203,7 @@ impl Walker {
 }
 
 fn place(mapping: &Mapping, module: Option<&Module>, address: u64, is_return: bool) -> CodeAddress {
-    // A call may be the last instruction of a mapping. Its return address is then behind the mapping.
+    // A call may be the last instruction of a mapping. Its return address is then just past the mapping.
     let offset = (address - mapping.start) + mapping.offset;
     let before = offset - u64::from(is_return);
     let numbered = module.and_then(|module| Some((module.id, module.address_of(before)? + (offset - before))));

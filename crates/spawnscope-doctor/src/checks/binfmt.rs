@@ -1,4 +1,4 @@
-//! Interpreters that the kernel starts for certain kinds of files (binfmt_misc): emulators and run times.
+//! Interpreters that the kernel starts for certain kinds of files (binfmt_misc): emulators and language runtimes.
 
 use super::{Check, Run};
 use crate::{Examination, Finding, Findings, Machine};
@@ -13,7 +13,7 @@ pub(super) const CHECK: Check = Check {
 
 const FOLDER: &str = "/proc/sys/fs/binfmt_misc";
 /// Where Debian's `update-binfmts` stores its registrations, one file each.
-const DEBIANS: &str = "/var/lib/binfmts";
+const DEBIAN_REGISTRY: &str = "/var/lib/binfmts";
 /// Where systemd reads its registrations. A file hides files of the same name in later directories.
 const CONFIGURED: [&str; 4] = [
     "/etc/binfmt.d",
@@ -35,7 +35,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         .filter(|name| name != "register" && name != "status");
     let entries: Vec<Entry> = names.filter_map(|name| Entry::read(machine, name)).collect();
     for entry in &entries {
-        entry.look(examination, findings);
+        entry.report(examination, findings);
     }
     let emulators: Vec<&str> = entries
         .iter()
@@ -43,12 +43,12 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         .map(|entry| entry.name.as_str())
         .collect();
     if !emulators.is_empty() {
-        let processors = units::counted(emulators.len() as u64, "other processor", "other processors");
+        let architectures = units::counted(emulators.len() as u64, "other architecture", "other architectures");
         findings.add(
-            Finding::note(format!("programs for {processors} are emulated"))
+            Finding::note(format!("programs for {architectures} are emulated"))
                 .evidence(format!("registered: {}", emulators.join(", ")))
                 .evidence("each launch of such a program starts an emulator first, which then emulates the whole program")
-                .fix("in containers, use images for this machine's own processor; `uname -m` in the container shows the image's processor")
+                .fix("in containers, use images for this machine's own architecture; `uname -m` in the container shows the architecture of the image")
                 .fix_cost("nothing"),
         );
     }
@@ -93,7 +93,7 @@ impl Entry {
         self.flags.contains('F') || machine.exists(&self.interpreter)
     }
 
-    fn look(&self, examination: &Examination<'_>, findings: &mut Findings) {
+    fn report(&self, examination: &Examination<'_>, findings: &mut Findings) {
         let with_removal = |finding: Finding| self.removal(examination).into_iter().fold(finding, Finding::fix);
         if !self.can_start(examination.machine) {
             let finding = Finding::problem(format!("the interpreter of {} does not exist", self.name))
@@ -124,7 +124,7 @@ impl Entry {
             ),
             format!("  echo -1 >{}", quoted(&format!("{FOLDER}/{}", self.name))),
         ];
-        if machine.exists(format!("{DEBIANS}/{}", self.name)) {
+        if machine.exists(format!("{DEBIAN_REGISTRY}/{}", self.name)) {
             lines.push("permanently, in Debian's registry:".to_owned());
             lines.push(format!("  update-binfmts --disable {}", quoted(&self.name)));
         }

@@ -57,7 +57,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     }
 }
 
-/// The sentence, behind the fork time if that is known.
+/// The sentence, preceded by the fork time if that is known.
 fn behind_fork(fork: Option<Nanos>, joint: &str, sentence: &str) -> String {
     match fork {
         Some(fork) => format!("a fork takes {} here{joint} {sentence}", units::time(fork)),

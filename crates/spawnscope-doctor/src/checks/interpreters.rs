@@ -12,7 +12,7 @@ use spawnscope_data::units;
 
 pub(super) const CHECK: Check = Check {
     id: "interpreters",
-    examines: "Python's start with and without site-packages; options of others",
+    examines: "Python's start with and without site-packages; start-up options of other interpreters",
     run: Run::StartingPrograms(run),
 };
 

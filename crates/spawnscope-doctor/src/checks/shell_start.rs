@@ -190,7 +190,7 @@ fn interactive(machine: &Machine, programs: &Programs, shell: &Shell, program: &
                 shell.with.join(" ")
             ))
             .fix("load version managers and completions on first use; cache the output of `tool init` in a file")
-            .fix_cost("edits of your start-up files"),
+            .fix_cost("edits to your start-up files"),
     );
 }
 

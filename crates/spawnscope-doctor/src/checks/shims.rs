@@ -56,12 +56,12 @@ const MANAGERS: [Manager; 9] = [
     Manager::new("rustup", "cargo", "bin", "CARGO_HOME"),
     Manager::new("volta", "volta", "bin", "VOLTA_HOME"),
 ];
-/// This manager installs a missing version even when only asked for its path, and has no option against it.
-const LOADS: &str = "volta";
-/// Keeps the others from installing missing versions, since the doctor must not change anything. rustup before 1.28 does not know its first
+/// This manager installs a missing version even when only asked for its path, and has no option that prevents this.
+const INSTALLS: &str = "volta";
+/// Keeps the others from installing missing versions, since the doctor must not change anything. rustup before 1.28 does not know the first
 /// variable, so it gets an unusable download server. Go downloads another Go if a module requires one. asdf, pyenv, rbenv and similar ones
-/// install nothing by themselves.
-const LOAD_NOTHING: [(&str, &str); 6] = [
+/// never install anything unasked.
+const INSTALL_NOTHING: [(&str, &str); 6] = [
     ("RUSTUP_AUTO_INSTALL", "0"),
     ("RUSTUP_DIST_SERVER", "file:///nonexistent"),
     ("MISE_AUTO_INSTALL", "0"),
@@ -72,7 +72,7 @@ const LOAD_NOTHING: [(&str, &str); 6] = [
 /// Programs to try; the first that exists is used.
 const PROGRAMS: [&str; 8] = ["python3", "python", "ruby", "node", "java", "cargo", "rustc", "go"];
 const RUNS: usize = 3;
-/// From here on, a shim costs more than most launches do.
+/// From this extra time on, a shim costs more than most launches do.
 const MATTERS: Nanos = Nanos(10_000_000);
 
 fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findings) {
@@ -84,9 +84,9 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
             continue;
         };
         seen.push(directory.clone());
-        if manager.name == LOADS {
+        if manager.name == INSTALLS {
             findings.not_examined(format!(
-                "shims of {LOADS} in {}: none was started, since it may install a missing version",
+                "shims of {INSTALLS} in {}: none was started, since it may install a missing version",
                 directory.display()
             ));
             continue;
@@ -115,7 +115,7 @@ fn chooser(machine: &Machine, directory: &Path, manager: &str) -> Option<PathBuf
 /// A command of a manager or a shim that installs nothing.
 fn command(machine: &Machine, program: &Path) -> Command {
     let mut command = machine.command(program);
-    command.envs(LOAD_NOTHING);
+    command.envs(INSTALL_NOTHING);
     command
 }
 
@@ -205,7 +205,7 @@ impl Shim {
         findings.add(
             Finding::problem_if(more.is_some_and(|more| more.time >= MATTERS), title)
                 .evidence(format!(
-                    "`{program} {version}` takes {shim} by {}, and {} by {}",
+                    "`{program} {version}` takes {shim} with {}, and {} with {}",
                     self.file.display(),
                     units::time(real),
                     self.real.display()

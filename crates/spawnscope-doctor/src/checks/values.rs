@@ -4,7 +4,7 @@ use spawnscope_data::units;
 
 const MASK: &str = "***";
 
-/// A list of paths, with assigned values (`name=...`) and everything behind the scheme of a URL masked.
+/// A list of paths, with assigned values (`name=...`) and everything after the scheme of a URL masked.
 pub(super) fn places(value: &str) -> String {
     let place = |place: &str| match place.split_once('=') {
         Some((name, _)) => format!("{name}={MASK}"),

@@ -13,11 +13,12 @@ use crate::machine::Machine;
 use spawnscope_system::launch_timing::measuring_process::MeasuringProcess;
 use spawnscope_system::launch_timing::shared::Shareable;
 
-/// How long one process may run, which is enough for all directories if none hangs, and how long all processes together may run.
+/// How long one process may run: enough for all directories if none hangs.
 const PATIENCE: Duration = Duration::from_millis(50);
+/// How long all processes together may run.
 const LIMIT: Duration = Duration::from_millis(150);
 /// The maximum number of directories that are checked.
-const MOST: usize = 1 << 14;
+const MAX_DIRECTORIES: usize = 1 << 14;
 
 /// The results of the process.
 #[repr(C)]
@@ -25,7 +26,7 @@ struct SharedResults {
     /// How many it has checked.
     checked: AtomicU64,
     /// One bit for each path that is not a directory.
-    missing_directories: [AtomicU64; MOST / 64],
+    missing_directories: [AtomicU64; MAX_DIRECTORIES / 64],
 }
 
 // SAFETY: consists of atomic numbers, for which zero is valid.
@@ -39,12 +40,12 @@ pub(super) fn of(machine: &Machine, questions: &[Question], few: usize, end: Ins
     }
     let end = end.min(Instant::now() + LIMIT);
     let place = |question: &Question| CString::new(machine.path(&question.directory).as_os_str().as_bytes()).ok();
-    let mut left = &questions[..questions.len().min(MOST)];
+    let mut left = &questions[..questions.len().min(MAX_DIRECTORIES)];
     while !left.is_empty() && Instant::now() < end {
         let Some(paths) = left.iter().map(place).collect::<Option<Vec<CString>>>() else {
             return missing_directories;
         };
-        let Ok(process) = MeasuringProcess::start(|results: &SharedResults| look(results, &paths)) else {
+        let Ok(process) = MeasuringProcess::start(|results: &SharedResults| check(results, &paths)) else {
             return missing_directories;
         };
         let results = process.end(end.min(Instant::now() + PATIENCE)).results;
@@ -62,7 +63,7 @@ pub(super) fn of(machine: &Machine, questions: &[Question], few: usize, end: Ins
     missing_directories
 }
 
-fn look(results: &SharedResults, paths: &[CString]) -> Option<()> {
+fn check(results: &SharedResults, paths: &[CString]) -> Option<()> {
     for (number, path) in paths.iter().enumerate() {
         if kind(path) != Some(libc::S_IFDIR) {
             results

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn chance_and_what_is_too_little_are_no_scanner() {
+    fn chance_and_small_delays_are_not_a_scanner() {
         for scan in [scan(&[1, 9, 1, 9], &[1, 2, 1, 9], &[], &[3]), scan(&[], &[], &[], &[])] {
             assert_eq!(delays(&scan), [None, None]);
         }

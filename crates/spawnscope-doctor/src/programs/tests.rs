@@ -1,3 +1,5 @@
+//! Programs that end, fail, hang or leave processes behind: what the doctor measures of them, and that it ends them.
+
 use std::fs;
 
 use super::attempts::{best_of_three, good};

@@ -42,7 +42,7 @@ fn holders_of_permission_marks_are_named_with_cost_and_queue() {
 }
 
 #[test]
-fn a_scanner_with_many_threads_is_no_queue() {
+fn a_scanner_with_many_threads_is_not_a_queue() {
     let measured = Measured {
         scan: Some(scan(21, 1, &[21, 21, 22, 22, 23, 24])),
         ..usual()

@@ -81,7 +81,7 @@ experiments! {
     "threads" threads "launches by the parent's threads, and how long these stall" [10.0, 3.0]
     "child-kind" child_kind "static, position-independent and dynamic children" [2.0, 0.5]
     "loader" loader "the dynamic loader's time for libraries and search paths" [7.0, 1.0]
-    "first-launch" first_launch "the first launch of a file against the second, alone and at once" [1.0, 0.5]
+    "first-launch" first_launch "the first launch of a file against the second, one alone and many at once" [1.0, 0.5]
     "shell" shell "a command through each shell's -c, compared with none" [1.0, 0.2]
     "path-search" path_search "the cost of PATH directories that lack the program" [2.0, 0.4]
     "shims" shims "wrappers before a program: env, scripts, version managers" [1.0, 0.4]

@@ -10,8 +10,8 @@ const FAR_LESS: f64 = 20.0;
 /// One round in this many may be a lucky outlier.
 const LUCKY: usize = 10;
 
-/// A note on a scanner that scans each launch. `watched` has a program's launches with growing numbers at once; `unwatched` those of the
-/// same program in memory, alone and with the largest number.
+/// A note on a scanner that scans each launch. `watched` has the launches of a program, with growing numbers of launches at once.
+/// `unwatched` has launches of the same program from memory: one alone, and the largest number at once.
 pub fn of_all(watched: &[Measured], unwatched: &[Measured]) -> Option<String> {
     let ([alone, .., most], [unwatched_alone, .., unwatched_most]) = (watched, unwatched) else {
         return None;
@@ -23,7 +23,7 @@ pub fn of_all(watched: &[Measured], unwatched: &[Measured]) -> Option<String> {
     }
     let last = Seen::of((most, SECOND_LAST), (unwatched_most, SECOND_LAST));
     Some(format!(
-        "tiny: undisturbed, even a second launch takes {:.1} times one from memory: a scanner examines every executable each \
+        "tiny: undisturbed, even a second launch takes {:.1} times as long as one from memory: a scanner examines every executable each \
          time, or the temporary folder's file system is slow{}",
         seen.times(),
         queue(&seen, last.as_ref(), most).unwrap_or_default()
@@ -36,7 +36,7 @@ pub fn of_new(name: &str, measured: &[Measured]) -> Option<String> {
     let seen = Seen::of((alone, FIRST), (alone, SECOND)).filter(Seen::is_slow)?;
     let last = Seen::of((most, FIRST_LAST), (most, SECOND_LAST));
     Some(format!(
-        "{name}: undisturbed, a first launch takes {:.1} times a second one: a scanner examines new executables{}",
+        "{name}: undisturbed, a first launch takes {:.1} times as long as a second one: a scanner examines new executables{}",
         seen.times(),
         queue(&seen, last.as_ref(), most).unwrap_or_default()
     ))
@@ -44,16 +44,16 @@ pub fn of_new(name: &str, measured: &[Measured]) -> Option<String> {
 
 /// Undisturbed times of launches that may be scanned, and of launches that are not. Other load on the machine only makes launches slower; a
 /// scanner does too, but all of them. The fast end of the rounds therefore distinguishes the two, while a busy machine shifts medians and
-/// intervals. A false positive requires that all of six rounds with five launches each are disturbed without a scanner, and not all of the
-/// others; if four of five launches are disturbed, this happens once in 800 runs. More rounds make it rarer. Missing a scanner is equally
-/// rare.
+/// intervals. A false positive requires that, of the launches that may be scanned, all six rounds of five launches are disturbed, but not
+/// all of the others; if four of five launches are disturbed, this happens once in 800 runs. More rounds make it rarer. Missing a scanner
+/// is equally rare.
 struct Seen {
     watched: f64,
     unwatched: f64,
 }
 
 impl Seen {
-    /// From a column of each case; `None` with fewer than the minimum of rounds.
+    /// From a column of each case; `None` with too few rounds.
     fn of(watched: (&Measured, usize), unwatched: (&Measured, usize)) -> Option<Seen> {
         let quick_end = |(measured, column): (&Measured, usize)| {
             let mut values = measured.values(column + UNDISTURBED);
@@ -80,8 +80,8 @@ impl Seen {
     }
 }
 
-/// A clause if launches at once queue, judged by a single one and by the last of `most`. Both are differences, so the time that launches at
-/// once need without a scanner cancels out. Half of the full queue suffices, for scanners with two threads or CPUs.
+/// A clause if concurrent launches queue, judged by a single launch and by the last one of `most`. Both are differences, so the time that
+/// launches at once need without a scanner cancels out. Half of the full queue suffices, for scanners with two threads or CPUs.
 fn queue(alone: &Seen, last: Option<&Seen>, most: &Measured) -> Option<String> {
     let at_once = most.keys.last()?.number().filter(|count| *count > 1.0)?;
     let times = last?.extra() / alone.extra();
@@ -127,7 +127,7 @@ mod tests {
             .map(|(power, last)| quiet(1 << power, 3.0, last))
             .collect();
         let said = of_all(&watched, &in_memory()).unwrap();
-        assert!(said.contains("takes 30.0 times one from memory"), "{said}");
+        assert!(said.contains("takes 30.0 times as long as one from memory"), "{said}");
         assert!(
             said.contains("queue: of 16 at once, the last waits 10.3 times"),
             "{said}"
@@ -145,7 +145,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_rounds_hide_no_scanner_and_make_none() {
+    fn disturbed_rounds_neither_hide_nor_fake_a_scanner() {
         let rounds =
             |count: usize, slow: usize| (0..count).map(move |round| if round < slow { [3.0; 4] } else { [0.1; 4] });
         let of_six = |slow| measured(1, rounds(6, slow));

@@ -65,7 +65,7 @@ impl<'p> Lane<'p> {
 }
 
 impl Drop for Lane<'_> {
-    /// Also after a failure: children may run on stacks of the lane, and none must remain.
+    /// Reaps the children, even after a failure, because they may run on stacks of the lane.
     fn drop(&mut self) {
         while !self.running.is_empty() {
             let _ = self.finish();
@@ -106,7 +106,9 @@ pub fn throughput(
             .collect()
     });
     let spans = outcomes.into_iter().collect::<Result<Vec<_>, _>>()?;
-    Ok(vec![(of_each * threads) as f64 / in_common(&spans).as_secs_f64()])
+    Ok(vec![
+        (of_each * threads) as f64 / first_start_to_last_end(&spans).as_secs_f64(),
+    ])
 }
 
 /// When a thread started and ended its launches.
@@ -116,7 +118,7 @@ struct Span {
 }
 
 /// The time from the first start to the last end. If threads wait for a CPU, no single thread runs that long.
-fn in_common(spans: &[Span]) -> Duration {
+fn first_start_to_last_end(spans: &[Span]) -> Duration {
     let began = spans.iter().map(|span| span.began).min();
     let ended = spans.iter().map(|span| span.ended).max();
     let both = began.zip(ended);
@@ -128,17 +130,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn threads_that_launch_one_after_the_other_are_not_said_to_be_at_once() {
+    fn the_span_of_threads_that_launch_one_after_the_other_includes_all_of_them() {
         let now = Instant::now();
         let span = |from: u64, to: u64| Span {
             began: now + Duration::from_millis(from),
             ended: now + Duration::from_millis(to),
         };
-        assert_eq!(in_common(&[span(0, 10), span(10, 20)]), Duration::from_millis(20));
         assert_eq!(
-            in_common(&[span(3, 10), span(1, 12), span(2, 9)]),
+            first_start_to_last_end(&[span(0, 10), span(10, 20)]),
+            Duration::from_millis(20)
+        );
+        assert_eq!(
+            first_start_to_last_end(&[span(3, 10), span(1, 12), span(2, 9)]),
             Duration::from_millis(11)
         );
-        assert_eq!(in_common(&[]), Duration::ZERO);
+        assert_eq!(first_start_to_last_end(&[]), Duration::ZERO);
     }
 }

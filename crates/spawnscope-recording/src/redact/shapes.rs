@@ -161,7 +161,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn patterns_are_well_formed_and_words_are_no_tokens() {
+    fn patterns_are_well_formed_and_words_are_not_tokens() {
         let found = |text: &str, is_cut| {
             let mut spots = Spots::default();
             find(text.as_bytes(), is_cut, &mut spots);

@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn here_documents_are_no_commands() {
+    fn here_documents_are_not_commands() {
         let text = "cat <<-'END' >x; b\nu:X\n\tEND\nc";
         let script = parse(text.as_bytes());
         assert_eq!(script.commands.len(), 3);

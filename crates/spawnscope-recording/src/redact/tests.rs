@@ -125,7 +125,7 @@ fn masking_can_be_switched_off() {
 }
 
 #[test]
-fn argv_that_is_cut_or_not_text_is_no_trouble() {
+fn argv_that_is_cut_or_not_text_is_handled() {
     for (argv, masked) in [
         (b"".as_slice(), b"".as_slice()),
         (b"\0\0", b"\0\0"),

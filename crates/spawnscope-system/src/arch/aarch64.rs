@@ -66,7 +66,7 @@ pub fn vfork_call() -> (libc::c_long, [usize; 2]) {
     (libc::SYS_clone, [flags as usize, 0])
 }
 
-/// Instructions that write the word stored behind them, which may be empty, and exit with a status.
+/// Instructions that write the word stored after them, which may be empty, and exit with a status.
 pub fn tiny_code(status: u8, length: u8) -> Vec<u8> {
     let movz = |register: u32, value: u32| (0xd280_0000 | value << 5 | register).to_le_bytes();
     let svc = 0xd400_0001u32.to_le_bytes();

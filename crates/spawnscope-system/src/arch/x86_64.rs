@@ -65,7 +65,7 @@ pub fn vfork_call() -> (libc::c_long, [usize; 2]) {
     (libc::SYS_vfork, [0, 0])
 }
 
-/// Instructions that write the word stored behind them, which may be empty, and exit with a status.
+/// Instructions that write the word stored after them, which may be empty, and exit with a status.
 pub fn tiny_code(status: u8, length: u8) -> Vec<u8> {
     let mut code = Vec::new();
     if length > 0 {

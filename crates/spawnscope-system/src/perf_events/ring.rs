@@ -184,7 +184,7 @@ impl Ring {
         lost.first_chunk().map(|lost| u64::from_ne_bytes(*lost))
     }
 
-    /// Ends the event, also for all processes that inherited it. What is in the ring buffer stays.
+    /// Ends the event, including for all processes that inherited it. The contents of the ring buffer remain.
     pub fn stop(&self) {
         // SAFETY: an ioctl without memory. It cannot fail for an event.
         unsafe { ioctls::DISABLE(self.event.as_raw_fd(), 0) };

@@ -2,7 +2,7 @@
 //! was killed ends by SIGTRAP. Instead, the loader is sent through a few instructions of ours first: they send the thread a signal that is
 //! ignored by default, and jump to the program. A tracer sees the signal; without a tracer, nothing happens.
 //!
-//! The instructions are written behind the vDSO, into the unused rest of its last page; the loader finds them through the entry point in
+//! The instructions are written after the vDSO, into the unused rest of its last page; the loader finds them through the entry point in
 //! the auxiliary vector, which is restored when they run. Neither is code or data of the program. fork copies both; exec discards them.
 
 use std::io;
@@ -37,7 +37,7 @@ impl EntryDetour {
     /// `entry` that value, and `vdso` the value of AT_SYSINFO_EHDR.
     ///
     /// # Errors
-    /// If there is no room behind the vDSO, the signal is blocked, or the thread was killed.
+    /// If there is no room after the vDSO, the signal is blocked, or the thread was killed.
     pub fn plant(thread: Pid, slot: u64, entry: u64, vdso: u64) -> io::Result<EntryDetour> {
         if is_blocked(thread)? {
             return Err(io::Error::other("the signal is blocked"));
@@ -49,7 +49,7 @@ impl EntryDetour {
             let found = room_behind(thread, vdso, code.len())?;
             Some(*ROOM.get_or_init(|| found))
         });
-        let start = vdso + room.ok_or_else(|| io::Error::other("no room behind the vDSO"))?;
+        let start = vdso + room.ok_or_else(|| io::Error::other("no room after the vDSO"))?;
         let (words, _) = code.as_chunks::<WORD>();
         for (index, word) in words.iter().enumerate() {
             poke(thread, start + (index * WORD) as u64, u64::from_ne_bytes(*word))?;

@@ -25,7 +25,7 @@ export class Details {
     if (row < 0) return;
     const args = data.text(data.args[row]) || data.text(data.command[row]);
     const several = data.count[row];
-    const heading = several > 1 ? `${count(several)} alike launches of ${data.text(data.command[row])}` : data.text(data.command[row]);
+    const heading = several > 1 ? `${count(several)} similar launches of ${data.text(data.command[row])}` : data.text(data.command[row]);
     byId("h-details").textContent = heading;
     byId("details-body").replaceChildren(
       el("div", { class: "fix" }, el("pre", { tabindex: "0", "aria-label": "Command line" }, copyButton(() => args), el("code", {}, args))),

@@ -61,7 +61,7 @@ Examples:
   spawnscope top -- make -j8                watch launches as they happen
   spawnscope report --by parent             which programs launch
   spawnscope advise                         what to change, and the saving
-  spawnscope whatif --remove dirname        predict the wall without them
+  spawnscope whatif --remove dirname        predict the wall without it
   spawnscope diff before.db after.db        what a change did to launches
   spawnscope check --max-launches 500       fail when a budget is exceeded
   spawnscope tree ci.db                     all processes and their phases
@@ -113,7 +113,7 @@ pub enum Verb {
     /// FILE:N-M). Terms joined by commas must all match. Options can be repeated.
     #[command(after_help = WHATIF_EXAMPLES)]
     Whatif(Box<WhatifArguments>),
-    /// Compare recordings of two versions: which launches came, went and changed
+    /// Compare recordings of two versions: launches added, removed and changed
     ///
     /// Launches are matched by program, arguments (without numbers and temporary names), script line and parent. The first
     /// sentence says what happened to the wall, and because of which launches.
@@ -148,7 +148,7 @@ pub enum Verb {
     ///
     /// A Perfetto trace has one group of tracks: the critical path, and the processes, nested by parent in order of creation. Launches
     /// of one program by one parent share tracks where they do not overlap, so that a loop takes few tracks. Select a launch to see its
-    /// arguments, working directory, exit status, call site, and how long it waited for a CPU and its parent for it.
+    /// arguments, working directory, exit status and call site, how long it waited for a CPU, and how long its parent waited for it.
     #[command(after_help = EXPORT_EXAMPLES)]
     Export(ExportArguments),
     /// Stop a new process before its first instruction so that a debugger can attach
@@ -224,7 +224,7 @@ Examples:
 
 const TREE_EXAMPLES: &str = "\
 Examples:
-  spawnscope tree                     alike siblings as one line
+  spawnscope tree                     similar siblings as one line
   spawnscope tree --unfold | less     every process
   spawnscope tree --match git ci.db   git, and what led to it
   spawnscope tree --depth 2           the upper levels
@@ -244,7 +244,7 @@ pub struct TreeArguments {
     /// Print only what is on the critical path, each launch with its time on it
     #[arg(long)]
     pub critical: bool,
-    /// Print every process, also four or more siblings that are alike
+    /// Print every process, even if four or more siblings are similar
     #[arg(long)]
     pub unfold: bool,
 }
@@ -272,7 +272,7 @@ pub struct FlameArguments {
     /// Where to write the graph; - is standard output [default: flame.svg, or standard output if that is not a terminal]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
-    /// What the width of a box shows [default: wall; with --phase and samples, as with --on-cpu]
+    /// What the width of a box shows [default: wall; with --phase, the samples if there are any]
     #[arg(long, value_enum)]
     pub weight: Option<WeightChoice>,
     /// Show what processes do on CPUs: user and kernel stacks, from the samples of `record --sample`
@@ -341,7 +341,7 @@ pub struct ExportArguments {
     /// Where to write the export [default: -, standard output]
     #[arg(short, long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub output: Option<PathBuf>,
-    /// Maximum number of spans of an OTLP trace; above it, alike siblings become one span
+    /// Maximum number of spans of an OTLP trace; above it, similar siblings become one span
     #[arg(long, value_name = "N", value_hint = ValueHint::Other, default_value_t = 10_000, value_parser = clap::value_parser!(u32).range(1..))]
     pub max_spans: u32,
 }

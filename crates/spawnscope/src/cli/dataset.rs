@@ -34,7 +34,7 @@ impl Place {
     /// Finds the place of a recording.
     ///
     /// # Errors
-    /// When the recording cannot be read, is still being written, or has no date, or the dataset is no folder.
+    /// When the recording cannot be read, is still being written, or has no date, or the dataset is not a folder.
     pub fn of(root: &Path, file: &RecordingFile, info: &Info) -> Result<Place> {
         if info.is_live {
             bail!("the recording is still being written, and would be added again when it has ended: wait for its end");
@@ -135,7 +135,7 @@ impl Place {
     }
 }
 
-/// Returns 32 hexadecimal digits from the sums of all tables. The bytes of the file are no measure: SQLite may move its log into it.
+/// Returns 32 hexadecimal digits from the sums of all tables. The bytes of the file do not identify it: SQLite may move its log into it.
 fn run_of(file: &RecordingFile) -> Result<String> {
     let mut hasher = Sha256::new();
     for (table, rows, sum) in file.sums()? {

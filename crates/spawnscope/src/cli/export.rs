@@ -70,7 +70,7 @@ fn spans(arguments: &ExportArguments, encoding: otlp::Encoding) -> Result<()> {
         command,
         service: service.as_deref(),
         context: &inherited.unwrap_or_else(|| TraceContext::of(recording.info.started_unix_ns, command)),
-        most_spans: arguments.max_spans as usize,
+        max_spans: arguments.max_spans as usize,
     };
     write(arguments, |out| otlp::write(out, &contents, encoding))
 }

@@ -28,8 +28,8 @@ pub fn render(report: &Report, width: usize, file: Option<&str>) -> String {
     // The heading of the table and the empty line before it take two lines.
     let taken = above.lines().count() + below.lines().count() + 2;
     let room = LINES.saturating_sub(taken).clamp(1, MAX_COMMANDS + 1);
-    let hangs = report.groups.iter().take(room).any(|group| group.hangs.is_some());
-    let has_legend = hangs && room > MIN_COMMANDS.min(report.groups.len());
+    let has_dependence = report.groups.iter().take(room).any(|group| group.depends.is_some());
+    let has_legend = has_dependence && room > MIN_COMMANDS.min(report.groups.len());
     let rows = (room - usize::from(has_legend))
         .min(MAX_COMMANDS)
         .min(report.groups.len());

@@ -68,7 +68,7 @@ const PHASE_WIDTH: usize = 13;
 /// Figures of the table of programs.
 const FIGURES: [Column; 8] = [
     column("count", 7, 8),
-    column("hangs", 9, 7),
+    column("depends", 9, 7),
     column("total", 9, 4),
     column("mean", 9, 3),
     column("tax", 9, 6),
@@ -77,11 +77,11 @@ const FIGURES: [Column; 8] = [
     column("failed", 7, 1),
 ];
 
-/// Position of the column of what hangs on a command, which is left out where it is unknown for all rows.
+/// Position of the column of what depends on a command, which is left out where it is unknown for all rows.
 const HANGS: usize = 1;
 
 /// The legend of that column.
-pub(super) const HANGING: &str = "hangs: what the command would save without these launches, waits included";
+pub(super) const HANGING: &str = "depends: what the command would save without these launches, waits included";
 
 /// Figures of the legend.
 const PHASE_FIGURES: [Column; 4] = [
@@ -322,7 +322,7 @@ fn groups(page: &mut Page, report: &Report, options: &Options<'_>) {
 pub(super) fn table(page: &mut Page, groups: &[Group], column: &str) {
     let mut rows: Vec<Vec<String>> = groups.iter().map(figures_of).collect();
     let mut figures = FIGURES.to_vec();
-    if groups.iter().all(|group| group.hangs.is_none()) {
+    if groups.iter().all(|group| group.depends.is_none()) {
         figures.remove(HANGS);
         rows.iter_mut().for_each(|row| drop(row.remove(HANGS)));
     }
@@ -346,7 +346,7 @@ pub(super) fn table(page: &mut Page, groups: &[Group], column: &str) {
 }
 
 fn legend_of_groups(page: &mut Page, report: &Report, shown: &[Group]) {
-    if shown.iter().any(|group| group.hangs.is_some()) {
+    if shown.iter().any(|group| group.depends.is_some()) {
         page.sentence(2, QUIET, HANGING);
     }
     if report.all.critical.is_some() {
@@ -371,7 +371,7 @@ fn figures_of(group: &Group) -> Vec<String> {
     });
     vec![
         units::count(sums.count),
-        units::time(group.hangs),
+        units::time(group.depends),
         units::time((sums.timed > 0).then_some(sums.total)),
         units::time(sums.mean()),
         units::time(sums.tax),

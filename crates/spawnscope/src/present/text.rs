@@ -170,7 +170,7 @@ fn unbroken(text: &str) -> Vec<&str> {
     pieces
 }
 
-/// Whether a line may not end between the words: after the figure of a unit, and after `13 x`.
+/// Whether a line must not end between the words: between a figure and its unit, and after `13 x`.
 fn belong_together(piece: &str, next: &str) -> bool {
     let unit = next.trim_end_matches([',', ';', ':', '.', ')']);
     let last = piece.rsplit(' ').next().unwrap_or_default();

@@ -1,5 +1,5 @@
-//! The verdict: the principal cause of the wall, even if nothing can be done about it, the command that the wall hangs on, and the best fix
-//! that the user can make, with its saving.
+//! The verdict: the principal cause of the wall, even if nothing can be done about it, the command that the wall depends on, and the best
+//! fix that the user can make, with its saving.
 
 use super::whatif::took_time;
 use super::{critical, episodes, text, units};
@@ -16,7 +16,7 @@ use crate::event::Nanos;
 const NOTABLE_TAX: f64 = 0.2;
 /// A command that does at least this share of all work is named as the cause.
 const DOMINANT_SHARE: f64 = 0.5;
-/// The time that hangs on a command is reported beside its own work only if it exceeds that work by this share of the wall.
+/// The time that depends on a command is reported beside its own work only if it exceeds that work by this share of the wall.
 const MIN_DIFFERENCE: f64 = 0.05;
 
 /// The rule that finds scripts that sleep until something happens.
@@ -77,7 +77,7 @@ fn principal(report: &Report) -> Option<String> {
         (Spent::ExternalWait(ExternalWait::Unknown, _), None) => format!("{share} of the wall is unknown."),
         (_, Some(culprit)) => {
             let waits = critical::words(largest);
-            format!("{}: {share} of it is {waits}.", on(culprit, report))
+            format!("{}; {share} of the wall is {waits}.", on(culprit, report))
         }
         (_, None) => {
             let nothing = if nothing_stands_out(report) {
@@ -121,18 +121,18 @@ fn work(report: &Report, all: Nanos, culprit: Option<&Hanging>) -> String {
     }
 }
 
-/// Whether neither advice, nor a large launch tax, nor a command that the wall hangs on is to be reported.
+/// Whether neither advice, nor a large launch tax, nor a command that the wall depends on is to be reported.
 fn nothing_stands_out(report: &Report) -> bool {
     let culprit = culprit(&report.hanging, report.advices.unrecorded);
     report.advices.worth.is_empty() && !is_notable(tax(report), report) && culprit.is_none()
 }
 
-/// Formats `83.0 % of the wall hangs on 41 x git`.
+/// Formats `83.0 % of the wall depends on 41 x git`.
 fn on(culprit: &Hanging, report: &Report) -> String {
     let share = units::percent(culprit.saving[0], report.advices.unrecorded);
     let count = units::count(culprit.count);
     format!(
-        "{share} of the wall hangs on {count} x {}",
+        "{share} of the wall depends on {count} x {}",
         text::escape(&culprit.label)
     )
 }

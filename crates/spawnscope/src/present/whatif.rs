@@ -116,7 +116,7 @@ fn held(change: &Changed) -> String {
     match (change.selected, change.launches) {
         (0, _) => "applies to the whole recording".to_owned(),
         (selected, 0) => format!(
-            "selects {}, but changes none of them",
+            "selects {}, but changes nothing",
             units::counted(selected, "launch", "launches")
         ),
         (selected, held) if selected == held => format!("changes {}", units::counted(held, "launch", "launches")),

@@ -1,4 +1,4 @@
-//! One recording with a bit of everything, in every output format. A missing golden file fails; SNAPSHOTS=overwrite renews them.
+//! One recording with a bit of everything, in every output format. A missing golden file is a failure; SNAPSHOTS=overwrite writes them.
 
 use anstream::adapter::strip_str;
 use snapbox::IntoData;

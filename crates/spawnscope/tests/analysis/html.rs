@@ -124,7 +124,7 @@ fn the_frame_can_be_read_without_scripts() {
 }
 
 #[test]
-fn a_hostile_name_is_no_markup() {
+fn a_hostile_name_is_not_markup() {
     let attack = b"</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'--><!--";
     let page = page(&recording_with(attack, attack));
     assert_eq!(page.matches("<script").count(), 2, "{page:.2000}");

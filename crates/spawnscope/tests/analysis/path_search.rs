@@ -52,7 +52,7 @@ fn failed_execs_outside_of_searches_are_grouped_by_errno() {
 }
 
 #[test]
-fn the_tree_names_failed_execs_that_are_no_misses() {
+fn the_tree_names_failed_execs_that_are_not_misses() {
     let recording = failing(&[
         ("/a/x", libc::ENOENT),
         ("/b/x", libc::ENOENT),

@@ -179,7 +179,7 @@ fn a_launch_of_unknown_parent_is_not_the_command_itself() {
 }
 
 #[test]
-fn a_sum_of_tax_that_exceeds_the_wall_is_no_share_of_it() {
+fn a_sum_of_tax_that_exceeds_the_wall_is_not_a_share_of_it() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 10_000_000);
     for _ in 0..100 {
         builder.launch(ROOT, 1_000_000, &Spans::USUAL, Some(("/bin/true", &["true"])));

@@ -1,4 +1,4 @@
-//! The first sentences of a report: the principal cause, what hangs on a command, and the best fix that the user can make.
+//! The first sentences of a report: the principal cause, what depends on a command, and the best fix that the user can make.
 
 use spawnscope::analyze::{Causes, Forest, GroupBy, Report, report_on};
 use spawnscope::event::{Language, LeftCpu};
@@ -35,11 +35,11 @@ fn sleeping_git() -> (Recording, Vec<SliceRow>) {
 }
 
 #[test]
-fn the_verdict_names_the_command_that_the_wall_hangs_on() {
+fn the_verdict_names_the_command_that_the_wall_depends_on() {
     let recorded = sleeping_git();
     let said = said(&recorded);
-    assert!(said.contains("of the wall hangs on 41 x git: "), "{said}");
-    assert!(said.contains("of it is waiting for a timer."), "{said}");
+    assert!(said.contains("of the wall depends on 41 x git; "), "{said}");
+    assert!(said.contains("of the wall is waiting for a timer."), "{said}");
     assert!(!said.contains("Nothing worth changing"), "{said}");
     let share: f64 = said.split(' ').next().unwrap().parse().unwrap();
     assert!((90.0..100.0).contains(&share), "{said}");
@@ -47,7 +47,7 @@ fn the_verdict_names_the_command_that_the_wall_hangs_on() {
     let text = summary::render(&report(&recorded), 80, None);
     let text = anstream::adapter::strip_str(&text).to_string();
     let rows: Vec<&str> = text.lines().skip_while(|line| !line.starts_with("  command")).collect();
-    assert!(rows[0].contains(" hangs ") && rows[1].starts_with("  git "), "{text}");
+    assert!(rows[0].contains(" depends ") && rows[1].starts_with("  git "), "{text}");
 }
 
 #[test]

@@ -9,7 +9,7 @@ use super::shown::{Recording, UNPACK};
 /// Words in capitals that stand for a value of a certain form. Others stand for any text.
 const PLACEHOLDERS: [(&str, &str); 4] = [("PID", "1"), ("SHELL", "bash"), ("VERB", "report"), ("HZ", "999")];
 
-/// Returns the command lines of a block: those behind prompts if there are any, otherwise all. A line that ends with `|` or a backslash
+/// Returns the command lines of a block: those after prompts if there are any, otherwise all. A line that ends with `|` or a backslash
 /// continues.
 pub fn lines(block: &Block) -> Vec<(usize, String)> {
     let prompted = |line: &String| line.starts_with("$ ");

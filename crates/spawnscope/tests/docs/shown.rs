@@ -18,7 +18,7 @@ use super::shape;
 const SCHEMA: &str = include_str!("../../../spawnscope-recording/src/schema.sql");
 /// Of `examples/unpack.sh 40`.
 pub const UNPACK: &str = "unpack.sql";
-/// What begins with this is printed by `record`, not by the report in it. The live tests compare it.
+/// Lines that begin with this are messages of `record`, not part of the report that it prints. The live tests compare them.
 const MESSAGE: &str = "spawnscope: ";
 
 /// A recording under the default name, in a folder of its own.

@@ -395,7 +395,7 @@ fn on_a_terminal_progress_is_shown_and_ctrl_c_ends_it() {
 /// As on a serial line, or in `script` started without a terminal.
 #[apply(live_test)]
 #[needs(Pty)]
-fn a_terminal_without_a_width_is_no_reason_to_fail() {
+fn a_terminal_without_a_width_is_not_a_reason_to_fail() {
     let mut command = Command::new("sh");
     command.args(["-c", "stty rows 0 cols 0 && exec \"$@\"", "sh", SPAWNSCOPE]);
     command.args(BRIEF).args(["shell"]);

@@ -127,7 +127,7 @@ fn the_output_of_a_child_is_compared() {
 }
 
 #[apply(live_test)]
-fn a_program_that_is_not_there_is_no_launch() {
+fn a_program_that_is_not_there_is_not_a_launch() {
     let mut worker = Worker::start(0, 0);
     for mechanism in MECHANISMS.iter().filter(|mechanism| **mechanism != "ForkExit") {
         let answer = worker.launch(mechanism, &["/nonexistent/program"], 0, "");

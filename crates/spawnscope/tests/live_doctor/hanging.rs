@@ -83,7 +83,7 @@ fn one_slow_directory_of_path_makes_no_other_one_slow() {
 
 #[apply(live_test)]
 #[needs(Fuse, PidNs)]
-fn a_slow_file_system_for_temporary_files_is_no_scanner() {
+fn a_slow_file_system_for_temporary_files_is_not_a_scanner() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let temporary = format!("TMPDIR={}", folder.path().display());
     let words = [
@@ -145,7 +145,7 @@ fn programs_that_hang_in_the_kernel_do_not_hold_the_doctor_up() {
     beside(folder.path(), "-1", &["env", &variable], "interpreters");
 }
 
-/// Also with a program that ignores signals and uses a CPU.
+/// The same with a program that ignores signals and uses a CPU.
 #[apply(live_test)]
 fn whatever_signal_ends_the_doctor_it_leaves_no_program() {
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGKILL] {

@@ -1,5 +1,5 @@
-//! The lines of dash scripts that ask for launches: every shape in which dash forks, each with the place it must have. Dash keeps
-//! no callers, and of a function not the file: what is not certain is unknown, never guessed.
+//! The lines of dash scripts that ask for launches: every construct for which dash forks, each with its expected line. Dash stores
+//! neither callers nor the file of a function: what is not certain is unknown, never guessed.
 
 use crate::support::chains::{Shell, asked, chain_of};
 use crate::support::run::{Record, is_by_ptrace};
@@ -162,7 +162,7 @@ h
 . /dev/null
 f 5
 ";
-    // Dash says nothing.
+    // Dash prints nothing.
     let said = shell.run(&["-c", "\n\neval 'echo $LINENO'"]).output();
     let goes_on = said.trim().parse::<u32>().is_ok_and(|line| line > 1);
     let truth = [
@@ -172,12 +172,12 @@ f 5
         ("in_f3", "main.sh:3 f < ..."),
         ("in_f4", "main.sh:3 f < ..."),
         ("behind_f", "main.sh:13"),
-        // Its name went with its parameters.
+        // `set` replaced the parameters, and with them the name of the function.
         ("in_set", "main.sh:14 < ..."),
         ("after", "main.sh:16"),
-        // It came from a string. Busybox goes on counting in such, and then it is the right line.
+        // The function came from a string. Busybox continues to count lines in strings, which gives the right line.
         ("in_h", if goes_on { "main.sh:17 h < ..." } else { "?:1 h < ..." }),
-        // It might have come from what was read since. With ptrace, the script's text shows that it did not.
+        // The function might have come from the file that was read since. With ptrace, the script's text shows that it did not.
         (
             "in_f5",
             if is_by_ptrace() {

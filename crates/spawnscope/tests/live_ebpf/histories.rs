@@ -22,7 +22,7 @@ fn an_exec_off_the_leading_thread_stays_one_launch() {
     let record = Record::new();
     let truth = Truth::new(&record.run([path("thread_exec"), path("tiny")]).expect_code(0).stdout);
     let launches = launches(&record.file());
-    assert_eq!(launches.0.len(), 2, "a thread is no launch");
+    assert_eq!(launches.0.len(), 2, "a thread is not a launch");
     let child = launches.with_pid(truth.one("child"));
     assert_eq!(child.programs(), ["tiny"]);
     assert_eq!(child.exit_code(), Some(0));

@@ -20,7 +20,7 @@ pub fn below_in(directory: &Path, parent: &str, arguments: &str) -> Finished {
     let programs = tempfile::tempdir().expect("a temporary directory");
     let shell = programs.path().join(parent);
     std::fs::copy("/bin/bash", &shell).expect("a copy of bash");
-    // With a command behind it, bash does not execute spawnscope in its own place.
+    // Followed by another command, bash does not execute spawnscope in its own place.
     let script = format!("\"$0\" {arguments}; exit $?");
     let mut command = Command::new(shell);
     command.args(["-c", &script, SPAWNSCOPE]).current_dir(directory);

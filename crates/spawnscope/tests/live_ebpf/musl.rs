@@ -92,7 +92,7 @@ fn musls_search_grows_with_the_directories_it_goes_through() {
         assert_eq!(exec["load_failed_opens"], 3 * directories, "{exec}");
         assert_eq!(exec["load_cache"], Value::Null, "{exec}");
     }
-    // Then it opens its list of directories, which is no library.
+    // Then it opens its list of directories, which is not a library.
     let exec = loaded_along(built.path(), "", 127);
     assert_eq!(exec["load_opens"], 0, "{exec}");
 }

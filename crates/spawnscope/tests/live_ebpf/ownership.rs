@@ -1,4 +1,4 @@
-//! Whose the files are that spawnscope makes behind sudo, and that no link or renamed file of the user's leads it to root's.
+//! Who owns the files that spawnscope makes under sudo, and that no link or renamed file of the user leads it to files of root.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};

@@ -27,7 +27,7 @@ fn setup_grows_when_the_child_sleeps_before_exec() {
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc, MountNs, Fanotify)]
-fn exec_grows_behind_a_permission_scanner() {
+fn exec_grows_with_a_permission_scanner() {
     let mount_point = tempfile::tempdir().expect("a temporary directory");
     let with = |amount: &str| {
         let program = [words(&["long_exec"], &[amount]), words(&["tiny"], &[])].concat();
@@ -73,7 +73,7 @@ fn reap_grows_when_the_parent_waits_late() {
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
-fn a_look_with_wnowait_is_not_the_reaping() {
+fn a_wait_with_wnowait_does_not_reap() {
     let with = |amount: &str| words(&["long_reap"], &[amount, "look"]);
     only_this_phase_grows("reap", &with("base"), &with("long"));
 }

@@ -69,7 +69,7 @@ fn working_weights(record: &Record) -> (u64, u64) {
     weights(&run, &["sampled", "run", "_start", "main", "spinning"])
 }
 
-/// Also when it makes no system call for longer than its samples are kept back: 5,000 of them.
+/// This holds even if it makes no system call for longer than its samples are kept back: 5,000 of them.
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
 fn samples_name_the_function_that_works() {

@@ -22,7 +22,7 @@ fn lines_are_right_when_the_parent_ends_at_once() {
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
-fn a_program_that_is_called_bash_is_no_bash() {
+fn a_program_that_is_called_bash_is_not_bash() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let bash = directory.path().join("bash");
     fs::copy(path("launch_each"), &bash).expect("a copy");

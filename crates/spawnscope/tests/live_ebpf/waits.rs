@@ -166,7 +166,7 @@ fn a_pipeline_is_waited_for_through_its_last_program() {
     let cat = only(attribution(&record, |row| {
         row["command"] == "cat" && row["object"]["kind"] == "pipe"
     }));
-    assert_eq!(cat["on"][0]["command"], "sleep", "its neighbour is no child: {cat}");
+    assert_eq!(cat["on"][0]["command"], "sleep", "its neighbour is not a child: {cat}");
 }
 
 #[apply(live_test)]

@@ -86,7 +86,7 @@ fn descendants_that_outlive_the_command_are_recorded_to_their_end_on_request() {
 }
 
 #[apply(live_test)]
-fn processes_that_run_already_need_ebpf() {
+fn running_processes_need_ebpf() {
     for flags in [&["-p", "1"][..], &["-a"]] {
         let finished = run(&mut by_perf().flags(flags).command([""; 0]));
         assert_eq!(finished.code(), 125, "{}", finished.errors());

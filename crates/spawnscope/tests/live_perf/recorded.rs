@@ -118,7 +118,7 @@ fn threads_launch_by_vfork_at_once() {
 
 #[apply(live_test)]
 #[needs(Cc)]
-fn an_exec_of_another_thread_than_the_first_is_of_the_process() {
+fn an_exec_by_a_later_thread_belongs_to_the_process() {
     let record = by("perf");
     let truth = Truth::new(&record.run([path("thread_exec"), path("tiny")]).expect_code(0).stdout);
     let all = launches(&record.file());

@@ -52,8 +52,8 @@ fn a_report_has_a_critical_path_and_says_that_it_is_reconstructed() {
         report["critical_tax_ns"].as_u64().is_some_and(|tax| tax > 0),
         "{report}"
     );
-    let hanging = report["hanging"].as_array().expect("an array");
-    assert!(hanging.iter().any(|each| each["command"] == "sh"), "{report}");
+    let culprits = report["depends_on"].as_array().expect("an array");
+    assert!(culprits.iter().any(|each| each["command"] == "sh"), "{report}");
     let text = spawnscope(["report".as_ref(), "--full".as_ref(), file.as_os_str()]).expect_code(0);
     let text = text.output().split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("ptrace does not record what ends a wait"), "{text}");

@@ -50,9 +50,9 @@ fn the_tree_is_the_one_that_ebpf_records() {
     }
 }
 
-/// The lines of both recordings of a command.
+/// Records a command with eBPF and with ptrace, and compares the script lines.
 #[track_caller]
-fn lines_by_both(words: &[&str]) {
+fn assert_same_lines(words: &[&str]) {
     let lines = ["ebpf", "ptrace"].map(|collector| {
         let record = Record::new().flags(&["--collector", collector]);
         record.run(words).expect_code(0);
@@ -91,7 +91,7 @@ for i in 1 2; do /bin/true \"loop$i\"; done
     ] {
         let file = directory.path().join(name);
         std::fs::write(&file, text).expect("a script");
-        lines_by_both(&[program, &file.display().to_string()]);
+        assert_same_lines(&[program, &file.display().to_string()]);
     }
 }
 
@@ -131,7 +131,7 @@ fn every_mechanism_is_counted() {
 
 #[apply(live_test)]
 #[needs(Cc)]
-fn an_exec_of_another_thread_than_the_first_is_of_the_process() {
+fn an_exec_by_a_later_thread_belongs_to_the_process() {
     let record = by_ptrace();
     let truth = Truth::new(&record.run([path("thread_exec"), path("tiny")]).expect_code(0).stdout);
     let all = launches(&record.file());
@@ -146,7 +146,7 @@ fn phases_without_an_observer_are_unknown_and_the_others_are_not() {
     record.run(["sh", "-c", "/bin/true; :"]).expect_code(0);
     let all = launches(&record.file());
     let child = all.only(|launch| launch.command() == "true");
-    // The wait for the child returns at a stop, so its end is known.
+    // The parent's wait for the child ends at a stop, so the time of its end is known.
     for phase in ["create", "queue"] {
         assert_eq!(child.phase_ns(phase), None, "{phase}");
     }
@@ -171,7 +171,7 @@ fn without_failed_execs_setup_and_exec_are_unknown() {
     assert!(child.phase_ns("load").is_some() && child.phase_ns("run").is_some());
 }
 
-/// A parent that blocks in wait4 stops for SIGCHLD right after it, so the end of the wait is known.
+/// A parent that blocks in wait4 stops for SIGCHLD right after the call, so the end of the wait is known.
 #[apply(live_test)]
 #[needs(Python)]
 fn a_wait_for_a_child_and_its_reap_are_known() {
@@ -190,7 +190,7 @@ fn a_wait_for_a_child_and_its_reap_are_known() {
 }
 
 #[apply(live_test)]
-fn processes_that_run_already_need_ebpf() {
+fn running_processes_need_ebpf() {
     for flags in [
         &["--collector", "ptrace", "-p", "1"][..],
         &["--collector", "ptrace", "-a"],

@@ -1,4 +1,4 @@
-//! The lab beside a scanner that looks at every launch: `first-launch` says that something does.
+//! The lab beside a scanner that examines every launch: `first-launch` reports that one does.
 
 use std::process::Command;
 
@@ -9,7 +9,7 @@ use crate::support::attempts::{best_of_three, good};
 use crate::support::run::{SPAWNSCOPE, run};
 use crate::support::{apply, live_test};
 
-/// ClamAV scans at each open, so that a second launch is no quicker than a first; one from memory is.
+/// ClamAV scans at each open, so that a second launch is not faster than a first one; a launch from memory is.
 #[apply(live_test)]
 #[needs(Ebpf, Cc, MountNs, Fanotify, Scanners)]
 fn first_launch_reports_a_scanner_that_checks_each_launch() {

@@ -222,7 +222,7 @@ impl Need {
     }
 }
 
-/// Whether the need must be met. An unknown name is an error, because a typing mistake would silently require nothing.
+/// Whether the need must be met. An unknown name is an error, because a typo would silently require nothing.
 fn required(need: Need) -> Result<bool, String> {
     let Ok(names) = std::env::var(REQUIRE) else {
         return Ok(false);

@@ -1,5 +1,5 @@
-// Runs a command under two seccomp filters. They allow everything, or with -DREFUSED=SYS_... all but one call, which then fails with
-// ENOSYS as on a kernel without it, or with -DERROR=E... With -DLIKE_DOCKER they have the rules of Docker's default profile for a container without capabilities
+// Runs a command under two seccomp filters. By default, they allow everything. With -DREFUSED=SYS_..., that call fails with
+// ENOSYS, as on a kernel that lacks it, or with the error of -DERROR=E... With -DLIKE_DOCKER they have the rules of Docker's default profile for a container without capabilities
 // about the calls that recorders need: no bpf, no perf_event_open, and clone3 as on a kernel without it. Usage: filtered COMMAND...
 #include <errno.h>
 #include <linux/filter.h>

@@ -1,4 +1,4 @@
-// Children that are reaped in every way but wait4 by their creator, each 20 ms after it could be, or not at all.
+// Children that are reaped in every way except wait4 by their creator, each 20 ms after its end, or that need no reaping.
 // Prints for each: `late=PID` and `late_ns` (how late, at least), or `never=PID` (it need not be reaped).
 #include "truth.h"
 #include <pthread.h>

@@ -1,4 +1,4 @@
-/* popen_noshell.h: its names with exactly the original's types, their behaviour, and what compat mode accepts or refuses. */
+/* popen_noshell.h: its names with exactly the types of the original, their behaviour, and what compat mode accepts or refuses. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stddef.h>
@@ -138,7 +138,7 @@ static void compat_refuses(void)
 }
 
 /* With these in the environment, a shell may interpret the same words differently. */
-static void compat_refuses_an_environment_that_tells_a_shell_something(void)
+static void compat_refuses_an_environment_that_changes_a_shell(void)
 {
 	static const char *const variables[] = { "BASH_FUNC_seq%%", "ENV", "BASH_ENV", "SHELLOPTS", "BASHOPTS" };
 	struct popen_noshell_pass_to_pclose arg;
@@ -168,7 +168,7 @@ int main(void)
 	failures();
 	compat_is_the_shells_meaning();
 	compat_refuses();
-	compat_refuses_an_environment_that_tells_a_shell_something();
+	compat_refuses_an_environment_that_changes_a_shell();
 	CHECK(open_descriptors() == before);
 	return 0;
 }

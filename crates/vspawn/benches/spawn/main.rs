@@ -5,7 +5,7 @@
 
 #![expect(clippy::unwrap_used, reason = "a benchmark stops at anything unexpected")]
 
-// The library's own file, which has no public name.
+// A module of the library that is not public, so its file is included here.
 #[path = "../../src/arch/mod.rs"]
 #[allow(unused_imports, dead_code, reason = "the bare calls need less than the library")]
 mod arch;

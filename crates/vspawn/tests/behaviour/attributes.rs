@@ -94,7 +94,7 @@ fn limits() {
     );
 }
 
-/// Group and session, from the fields behind the name in parentheses.
+/// Group and session, from the fields after the name in parentheses.
 fn ids(command: &mut Command) -> (i32, i32, i32) {
     let stat = said(command.args(["/proc/self/stat"]));
     let pid = stat.split(' ').next().unwrap().parse().unwrap();

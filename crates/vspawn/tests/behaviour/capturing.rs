@@ -10,7 +10,7 @@ pub fn tests() -> Vec<Test> {
     vec![
         test("output_and_error_are_kept_apart", apart),
         test("much_goes_both_ways_at_once", both_ways),
-        test("a_child_that_does_not_read_its_input_is_no_error", unread_input),
+        test("a_child_that_does_not_read_its_input_is_not_an_error", unread_input),
         test(
             "with_sigpipe_at_its_default_an_unread_input_kills_nobody",
             sigpipe_default,

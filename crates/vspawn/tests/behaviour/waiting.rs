@@ -1,4 +1,4 @@
-//! Waiting only for this child, with and without a timeout, also if the parent ignores SIGCHLD.
+//! Waiting only for this child, with and without a timeout, even if the parent ignores SIGCHLD.
 
 use std::os::unix::process::ExitStatusExt;
 use std::time::Duration;

@@ -20,7 +20,7 @@ pub fn tests() -> Vec<Test> {
             "a_detached_child_stopped_before_its_exec_does_not_stop_the_parent",
             stopped_detached,
         ),
-        test("a_child_killed_before_its_exec_is_a_child_that_was_killed", killed),
+        test("a_child_killed_before_its_exec_is_reported_as_killed", killed),
         test(
             "a_detached_child_that_is_held_is_neither_started_nor_ended",
             held_detached,
@@ -43,7 +43,7 @@ pub fn tests() -> Vec<Test> {
             forked_during_change,
         )
         .needs(&[Need::Root]),
-        test("a_group_is_signalled_after_it_has_begun", group_in_flight),
+        test("a_group_is_signalled_once_it_exists", group_in_flight),
     ];
     tests.into_iter().map(Test::changes_its_process).collect()
 }
@@ -60,12 +60,12 @@ fn until(mut condition: impl FnMut() -> bool) {
     let mut tries = 0;
     while !condition() {
         tries += 1;
-        assert!(tries < 20_000, "it never came to be");
+        assert!(tries < 20_000, "the condition never became true");
         std::thread::sleep(Duration::from_millis(1));
     }
 }
 
-/// The first exec finds its process stopped, and is tried again after it was continued.
+/// Stops the process during its first exec; the kernel restarts the call once the process continues.
 fn stop_then_continue() -> Arc<AtomicU32> {
     let stopped = Arc::new(AtomicU32::new(0));
     let seen = Arc::clone(&stopped);
@@ -161,7 +161,7 @@ fn held_detached() {
     child.wait().unwrap();
 }
 
-/// Their strings and stacks must not be reused: each child writes its own number, and fails if a string is corrupted.
+/// The strings and stacks of dropped children must not be reused: each child writes its own number, and fails if a string is corrupted.
 fn dropped() {
     let place = tempfile::TempDir::new().unwrap();
     let open = gate();
@@ -186,7 +186,8 @@ fn dropped() {
     assert!(mappings() < while_held / 2 + 100, "{} after {while_held}", mappings());
 }
 
-/// There, the kernel never clears the word that reports that the child has left; the child's end counts instead.
+/// In a forked process, the kernel never clears the word that reports that the child has left the memory, so the child's end counts
+/// instead.
 fn forked_meanwhile() {
     let open = gate();
     let mut child = Command::new("/bin/true").spawn_nowait().unwrap();
@@ -220,7 +221,8 @@ fn held_as_nobody() -> (Arc<AtomicBool>, JoinHandle<()>) {
     (open, thread)
 }
 
-/// On one CPU, and with a real-time policy: waiting for the other thread by yielding would keep its child from its exec for ever.
+/// Runs on one CPU with a real-time policy. If this thread waited by yielding, the child of the other thread would never get the CPU for
+/// its exec.
 fn change_of_user() {
     kernel::stay_on_one_cpu();
     let (open, thread) = held_as_nobody();

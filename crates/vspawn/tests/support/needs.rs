@@ -1,4 +1,4 @@
-//! What a test may need of the machine, how to detect it, and whether it may be missing: the rules of `CONTRIBUTING.md`.
+//! What a test may need from the machine, how to detect it, and whether it may be missing: the rules of `CONTRIBUTING.md`.
 
 use std::process::Command;
 use std::sync::OnceLock;
@@ -82,7 +82,7 @@ impl Need {
     }
 }
 
-/// Whether the need must be met. An unknown name is an error: a typing mistake would silently require nothing.
+/// Whether the need must be met. An unknown name is an error: a typo would silently require nothing.
 pub fn required(need: Need) -> Result<bool, String> {
     let names = std::env::var(REQUIRE).unwrap_or_default();
     let names: Vec<&str> = names
@@ -92,7 +92,7 @@ pub fn required(need: Need) -> Result<bool, String> {
         .collect();
     let known = |name: &str| OF_OTHERS.contains(&name) || Need::ALL.iter().any(|need| need.name() == name);
     match names.iter().find(|name| !known(name)) {
-        Some(unknown) => Err(format!("{REQUIRE} names `{unknown}`, which is no need of any test")),
+        Some(unknown) => Err(format!("{REQUIRE} names `{unknown}`, which no test needs")),
         None => Ok(names.contains(&need.name())),
     }
 }
@@ -103,7 +103,7 @@ fn cgroup() -> Result<(), String> {
     succeeds(&["unshare", "--mount", "sh", "-c", script])
 }
 
-/// Uses the library, which does not fork instead. The result is cached, since every test asks.
+/// Uses the library, which reports a refusal and does not fall back to fork. The result is cached, since every test asks.
 fn shared_memory() -> Result<(), String> {
     static FOUND: OnceLock<Result<(), String>> = OnceLock::new();
     let find_out = || match vspawn::Command::new("/bin/true").status() {

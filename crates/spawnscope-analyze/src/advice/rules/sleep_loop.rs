@@ -15,8 +15,8 @@ use spawnscope_data::units;
 /// Id of this rule.
 pub(in crate::advice) const RULE: &str = "sleep-loop";
 const MAX_FINDINGS: usize = 2;
-/// Minimum number of equal sleeps by one process. A few long ones take more than many of anything else.
-const FEW: usize = 3;
+/// Minimum number of equal sleeps by one process. The number is small because a few long sleeps can take most of the wall.
+const MIN_SLEEPS: usize = 3;
 /// Maximum number of programs that are named as the condition of a loop.
 const MAX_NAMED: usize = 3;
 
@@ -36,7 +36,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
                     .push(index as u32);
             }
         }
-        let habits = of_parent.into_iter().filter(|(_, all)| all.len() >= FEW);
+        let habits = of_parent.into_iter().filter(|(_, all)| all.len() >= MIN_SLEEPS);
         habits.for_each(|(key, mut all)| loops.entry(key).or_default().append(&mut all));
     }
     longest(context, loops, MAX_FINDINGS)
@@ -76,7 +76,7 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], pause: &[u8], all: Vec<
         .evidence_of(of_children)
         .evidence_of(tested)
         .with_example(context)
-        .fixes(fix(Runtime::of_parent(context.forest(), context_first(context, parent))))
+        .fixes(fix(Runtime::of_parent(context.forest(), first_launch_by(context, parent))))
         .limits(
             "the event itself takes as long as before: only the rest of the last sleep is saved, half a pause on average; where the \
              recording does not show what was waited for, nothing is predicted",
@@ -85,7 +85,7 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], pause: &[u8], all: Vec<
 }
 
 /// Returns the first launch by a program of this name.
-fn context_first(context: &RuleContext<'_, '_>, parent: &[u8]) -> u32 {
+fn first_launch_by(context: &RuleContext<'_, '_>, parent: &[u8]) -> u32 {
     let mut launched = context.launched();
     launched
         .find(|(_, launch)| launch.birth_command.name == parent)

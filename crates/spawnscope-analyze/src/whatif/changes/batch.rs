@@ -50,8 +50,8 @@ fn merge(context: Context<'_, '_>, batch: &[u32], fixed: Fixed, adjustments: &mu
         .sum();
     let merged = fixed.likely + work;
     adjustments.scale(first, Phase::Run, merged / own.cpu.max(1.0));
-    // The first launch alone may have waited long for a CPU or a disk, so its waits are no measure for those of all. Waits for a CPU that other
-    // processes took stay in proportion to the work.
+    // The first launch alone may have waited long for a CPU or a disk, so its waits do not represent those of all. Waits for a CPU that
+    // other processes took stay in proportion to the work.
     let queues = sum(|run| run.queued) * merged / sum(|run| run.cpu).max(1.0);
     let factor = |all: f64, own: f64| if own > 0.0 { all / own } else { 1.0 };
     adjustments.scale_waits(

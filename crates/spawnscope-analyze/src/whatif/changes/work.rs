@@ -203,7 +203,7 @@ pub fn overslept(forest: &Forest<'_>, sleep: u32) -> Option<Nanos> {
     }
     let own = &forest.launches[sleep as usize];
     let (from, to) = (own.start()?, own.instants.exit.get()?);
-    // If another sleep follows, at most behind a program that tested the condition, something else was waited for.
+    // If another sleep follows, with at most a program in between that tested the condition, something else was waited for.
     let follows = match siblings[position + 1..] {
         [next, ..] if is_sleep(&next) => true,
         [test, next, ..] if is_sleep(&next) => {

@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_is_no_function_but_one_that_is_called_main_is() {
+    fn a_script_is_not_a_function_unless_it_is_called_main() {
         let texts = ["a.sh", "main", "lib.sh", "source", "a.sh", "main"];
         let script = decoded(INTERPRETER_BASH, SCRIPT_OUTERMOST, &[7, 5, 9, 0], &texts, 3).unwrap();
         assert_eq!(
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn what_dash_does_not_know_is_no_chain() {
+    fn what_dash_does_not_know_gives_no_chain() {
         let known = decoded(INTERPRETER_DASH, SCRIPT_TRUNCATED, &[3], &["", "f"], 1).unwrap();
         assert_eq!(
             (places(&known), known.is_truncated),

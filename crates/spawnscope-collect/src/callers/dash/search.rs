@@ -25,7 +25,7 @@ pub(super) enum Reads {
 pub(super) const NAME: &str = "calibrated";
 pub(super) const ARGUMENT: &str = "argument";
 
-/// The line and the parameters are near the beginning of their blocks. The limit excludes other memory behind a block.
+/// The line and the parameters are near the beginning of their blocks. The limit excludes other memory after a block.
 const HEAD_BYTES: u64 = 128;
 
 /// The remaining candidates for a variable.

@@ -35,12 +35,12 @@ mod tests {
     }
 
     #[test]
-    fn a_file_name_that_is_no_text_keeps_its_bytes() {
+    fn a_file_name_that_is_not_text_keeps_its_bytes() {
         assert_eq!(decode(b"\xff\xdca\0", 2).as_deref(), Some(&b"\xffa"[..]));
     }
 
     #[test]
-    fn what_is_no_string_is_unknown() {
+    fn what_is_not_a_string_is_unknown() {
         assert_eq!(decode(b"", 1), None);
         assert_eq!(decode(b"abc", 2), None, "half a character");
         assert_eq!(decode(b"abc", 3), None, "no such width");

@@ -144,7 +144,7 @@ fn the_command_ran_before_it_was_let_go_and_that_is_not_its_set_up() {
 }
 
 #[test]
-fn a_process_that_was_there_before_is_no_launch() {
+fn a_process_that_was_there_before_is_not_a_launch() {
     let adopted = event(
         0,
         ROOT,

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_wait_for_a_stopped_child_is_no_reaping() {
+fn a_wait_for_a_stopped_child_is_not_a_reaping() {
     let alive = [released(), launched(10, ROOT, CHILD, 200), reaped(100, ROOT, 200)];
     assert_eq!(launches(&alive)[&CHILD].reaped, None);
     let mut dead = alive.to_vec();

@@ -71,7 +71,7 @@ fn other_programs_may_move_the_log_into_the_file() {
 }
 
 #[test]
-fn a_log_that_is_no_file_is_named() {
+fn a_log_that_is_not_a_file_is_named() {
     let (_folder, path) = cut_off(2);
     fs::remove_file(log::path_of(&path)).unwrap();
     fs::create_dir(log::path_of(&path)).unwrap();
@@ -81,7 +81,7 @@ fn a_log_that_is_no_file_is_named() {
 
 /// A recorder before version 8 that was killed inside a batch left this.
 #[test]
-fn a_change_that_another_program_did_not_finish_is_not_taken_back_by_reading() {
+fn a_change_that_another_program_did_not_finish_is_not_rolled_back_by_reading() {
     let (folder, path) = recording(200);
     let other = tempfile::tempdir().unwrap();
     let connection = Connection::open(&path).unwrap();
@@ -103,7 +103,7 @@ fn a_change_that_another_program_did_not_finish_is_not_taken_back_by_reading() {
 }
 
 #[test]
-fn a_reader_that_stays_costs_no_launch_and_leaves_two_files_that_are_read_together() {
+fn a_reader_that_keeps_the_file_open_loses_no_launch_and_leaves_the_log_beside_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("spawnscope.db");
     let recorder = Recorder::create(&path, &header(), Redaction::Mask, &Manner::default()).unwrap();

@@ -1,4 +1,4 @@
-//! `accel --record`: records the command without and with the library, and prints what both runs launched and took.
+//! `accel --record`: records the command without and with the library, and prints the wall, launches and launch tax of both runs.
 
 use std::env;
 use std::ffi::OsString;

@@ -46,7 +46,8 @@ pub struct RecordArguments {
     /// Size of the kernel ring buffer in KiB; raise it if events are lost [default: 16384; less if a control group limits memory]
     #[arg(long, value_name = "KIB", value_hint = ValueHint::Other, value_parser = clap::value_parser!(u32).range(4..=1024 * 1024))]
     pub buffer: Option<u32>,
-    /// Store a label, for example of the run or the machine; repeatable. Commit, branch, job, run and attempt of a CI service are stored by themselves
+    /// Store a label, for example of the run or the machine; repeatable. Commit, branch, job, run and attempt of a CI service are stored
+    /// automatically
     #[arg(long = "label", value_name = "NAME=VALUE", value_hint = ValueHint::Other, value_parser = labels::parse)]
     pub labels: Vec<Label>,
     /// Do not look up the script lines that request launches
@@ -55,7 +56,7 @@ pub struct RecordArguments {
     /// Do not mask arguments that look like secrets
     #[arg(long)]
     pub no_redact: bool,
-    /// Also write the report as JSON to FILE; /dev/fd/N is an open descriptor
+    /// Also write the report as JSON to FILE; /dev/fd/N writes to an open descriptor
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json: Option<PathBuf>,
     /// Write a ring of recordings of at most SIZE (100MB, 2GiB) instead of one: FILE becomes FILE.1.db, FILE.2.db, ...; the oldest are deleted

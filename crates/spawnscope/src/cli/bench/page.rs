@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn links_are_refused_and_what_is_no_file_stays_what_it_is() {
+    fn links_are_refused_and_what_is_not_a_file_stays_what_it_is() {
         let folder = tempfile::tempdir().unwrap();
         let (link, file) = (folder.path().join("link"), folder.path().join("file"));
         symlink(&file, &link).unwrap();

@@ -234,7 +234,7 @@ impl Drawing {
     fn run(mut self, mut screen: Screen) -> Result<Left> {
         let drawn = self.draw_until_over(&mut screen);
         let left = self.ended.map_or(Left::Early, |_| Left::AtTheEnd);
-        // Also when the terminal is gone, because no key can be pressed any more.
+        // This includes the case that the terminal is gone, because no key can be pressed any more.
         self.flags.quits.store(true, Ordering::Relaxed);
         drawn.map(|()| left)
     }

@@ -19,17 +19,17 @@ pub const DATASET_VERSION: u32 = 1;
 /// A table of the dataset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Table {
-    /// One row a launch.
+    /// One row per launch.
     Launches,
     /// One row an exec, failed or not.
     Execs,
-    /// One row a call site.
+    /// One row per call site.
     Callers,
-    /// One row a sum of waits.
+    /// One row per sum of waits.
     Waits,
-    /// One row a finding.
+    /// One row per finding.
     Advice,
-    /// One row a recording. Written last: a recording is in the dataset once its row is.
+    /// One row per recording. Written last: a recording is in the dataset once its row is.
     Runs,
 }
 

@@ -63,8 +63,8 @@ fn time(change: &TimeChange) -> Value {
 
 fn row(row: &Row) -> Value {
     let kind = match row.kind {
-        Kind::Came => "came",
-        Kind::Went => "went",
+        Kind::Added => "added",
+        Kind::Removed => "removed",
         Kind::Changed => "changed",
         Kind::Same => "same",
     };

@@ -62,7 +62,11 @@ const FIGURES: [Column; 3] = [
 ];
 
 /// The kinds that are listed, each with its heading.
-const KINDS: [(Kind, &str); 3] = [(Kind::Went, "Went"), (Kind::Came, "Came"), (Kind::Changed, "Changed")];
+const KINDS: [(Kind, &str); 3] = [
+    (Kind::Removed, "Removed"),
+    (Kind::Added, "Added"),
+    (Kind::Changed, "Changed"),
+];
 
 /// Renders the difference as text. `top` limits the groups of each kind.
 #[must_use]
@@ -129,7 +133,7 @@ fn condition(condition: &Condition) -> String {
             format!("Architectures differ: {before} before, {after} after. Times cannot be compared.")
         }
         Condition::Constant(what, before, after) => format!(
-            "The machines differ: {} took {} before, {} after. Times differ for this reason, too.",
+            "Machine speed differs: {} took {} before, {} after. Times differ for this reason too.",
             what.name().replace('_', " "),
             span(*before),
             span(*after)
@@ -211,7 +215,7 @@ fn listed(page: &mut Page, heading: &str, rows: &[&Row], top: Option<usize>) {
     let title = text::pad_right(TITLE_OF_NAMES, name_width);
     page.line([styled(QUIET, format!("  {title}{}", columns.titles()))]);
     for ((row, name), figures) in shown.iter().zip(&names).zip(&figures) {
-        let style = if row.kind == Kind::Came { FINDING } else { PLAIN };
+        let style = if row.kind == Kind::Added { FINDING } else { PLAIN };
         let name = text::pad_right(name, name_width);
         page.line([styled(style, format!("  {name}")), plain(columns.row(figures))]);
         let arguments = row.arguments.as_deref().map(text::escape).unwrap_or_default();

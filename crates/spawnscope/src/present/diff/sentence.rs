@@ -13,7 +13,7 @@ pub(super) fn first(diff: &Diff) -> String {
     let causes = causes(diff);
     let wall = wall(diff);
     if causes.is_empty() {
-        return format!("{wall}: no launch came, went or changed");
+        return format!("{wall}: no launch was added, removed or changed");
     }
     format!("{wall}: {}", causes.join(", "))
 }

@@ -20,7 +20,7 @@ pub struct Tabulated {
     pub(in crate::present) unchanged: String,
 }
 
-/// What came, went or changed.
+/// What was added, removed or changed.
 pub(in crate::present) struct TableOfKind {
     pub(in crate::present) heading: &'static str,
     pub(in crate::present) rows: Vec<TableRow>,

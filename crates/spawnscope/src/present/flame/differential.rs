@@ -1,5 +1,6 @@
-//! A red and blue flame graph of two versions: a box is as wide as its larger weight, so that what went is still seen; red has more weight
-//! after, blue less. inferno draws it from lines with two numbers, of which the second is the width, and their difference is the colour.
+//! A red and blue flame graph of two versions: a box is as wide as its larger weight, so that what was removed is still seen; red has more
+//! weight after, blue less. inferno draws it from lines with two numbers, of which the second is the width, and their difference is the
+//! colour.
 
 use std::io;
 

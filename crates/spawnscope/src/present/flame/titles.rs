@@ -1,5 +1,5 @@
-//! The texts that appear when the pointer is on a box. inferno writes the width of a box as it reads it, in microseconds; these have units
-//! as in the rest of the program.
+//! The texts that appear when the pointer is on a box. inferno writes widths in microseconds, as in its input. Here they get the same units
+//! as in the rest of the output.
 
 use super::svg::MICROSECONDS;
 use crate::event::Nanos;

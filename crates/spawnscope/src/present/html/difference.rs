@@ -116,7 +116,7 @@ fn drawn(each: &DifferenceBox, whole: u64, weight: Weight) -> Option<Drawn> {
     })
 }
 
-/// The colour, by the part of the larger weight that came or went.
+/// The colour, by the part of the larger weight that was added or removed.
 fn class(before: u64, after: u64) -> String {
     if before == after {
         return "same".to_owned();

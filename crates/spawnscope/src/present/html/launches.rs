@@ -1,4 +1,4 @@
-//! The rows of the timeline as columns: one row for each launch, or for several alike ones if there are too many.
+//! The rows of the timeline as columns: one row for each launch, or for several similar ones if there are too many.
 
 use std::collections::HashMap;
 

@@ -31,7 +31,7 @@ use crate::analyze::removals::Removal;
 use crate::analyze::{Forest, GroupBy, Report};
 use crate::event::Nanos;
 
-/// Rows of the timeline. More launches are joined where they are alike.
+/// Rows of the timeline. More launches are joined where they are similar.
 const MAX_ROWS: usize = 100_000;
 /// Up to this number of launches, times are stored in tenths of a microsecond, else in microseconds.
 const MAX_PRECISE: usize = 5_000;

@@ -1,4 +1,5 @@
-//! The ids of a trace: that of TRACEPARENT (W3C Trace Context), which makes the command a part of its caller's trace, or one of its own.
+//! The ids of a trace. The trace is that of TRACEPARENT (W3C Trace Context), which makes the command a part of its caller's trace, or a new
+//! one.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -30,7 +31,7 @@ impl TraceContext {
         })
     }
 
-    /// Returns a trace of its own, always the same for the same recording, so that exporting it twice does not make two traces.
+    /// Returns a new trace. Its ids are always the same for the same recording, so that two exports do not make two traces.
     #[must_use]
     pub fn of(started_unix_ns: i64, command: &[Vec<u8>]) -> TraceContext {
         let half = |number: u8| {

@@ -46,7 +46,7 @@ pub struct Contents<'c, 'a> {
     /// The ids.
     pub context: &'c TraceContext,
     /// Maximum number of spans.
-    pub most_spans: usize,
+    pub max_spans: usize,
 }
 
 /// Writes the trace.
@@ -66,7 +66,7 @@ pub fn write(out: &mut dyn Write, contents: &Contents<'_, '_>, encoding: Encodin
 
 fn data(contents: &Contents<'_, '_>) -> TracesData {
     let forest = contents.forest;
-    let tree = Tree::arrange(forest, contents.most_spans, |index| lifetime(forest, index).is_some());
+    let tree = Tree::arrange(forest, contents.max_spans, |index| lifetime(forest, index).is_some());
     let callers = Callers::find(forest, Detail::Line);
     let spans = tree
         .nodes
@@ -197,7 +197,7 @@ fn code(call_site: &CallSite) -> Vec<KeyValue> {
     [file, line, function].into_iter().flatten().collect()
 }
 
-/// The attributes of alike siblings. Those of processes are only given where all agree.
+/// The attributes of siblings that share a span. Attributes of processes are included only where all siblings agree.
 fn of_many(forest: &Forest<'_>, node: &Node, callers: &Callers) -> Vec<KeyValue> {
     let launches = || node.launches.iter().map(|index| &forest.launches[*index]);
     let first = &forest.launches[node.launches[0]];

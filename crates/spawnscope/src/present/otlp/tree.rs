@@ -1,4 +1,4 @@
-//! The spans of a trace. Traces of tens of thousands of spans cannot be viewed, so if there are too many, alike siblings (launches of one
+//! The spans of a trace. Traces of tens of thousands of spans cannot be viewed, so if there are too many, similar siblings (launches of one
 //! program by the same span) become one span.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -9,7 +9,7 @@ use crate::analyze::launch::Command;
 /// Numbers of siblings above which they are aggregated, tried from the largest to one.
 const STEPS: [usize; 7] = [usize::MAX, 1024, 256, 64, 16, 4, 1];
 
-/// A span: one launch, or alike siblings.
+/// A span: one launch, or similar siblings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Node {
     /// The launches, by index.
@@ -36,7 +36,7 @@ impl Tree {
             }
             tree = Tree::with(forest, *tolerated, &has_time);
         }
-        // Nodes are level by level, so the deepest are left out.
+        // Nodes are ordered level by level, so the deepest ones are dropped.
         let dropped = tree
             .nodes
             .iter()
@@ -47,7 +47,7 @@ impl Tree {
         Tree { dropped, ..tree }
     }
 
-    /// Arranges the launches, with more than `tolerated` alike siblings in one span.
+    /// Arranges the launches, with more than `tolerated` similar siblings in one span.
     fn with(forest: &Forest<'_>, tolerated: usize, has_time: &impl Fn(usize) -> bool) -> Tree {
         let tops = [forest.roots.as_slice(), &forest.orphans].concat();
         let mut nodes: Vec<Node> = Vec::new();

@@ -133,7 +133,7 @@ pub(in super::super) fn launches<'a>() -> Vec<Column<LaunchLine<'a>>> {
         optional(
             "exit_code",
             Int(|line| code(line.launch.outcome)),
-            "how it exited; NULL also if a signal killed it",
+            "how it exited; NULL if unknown or if a signal killed it",
         ),
         optional(
             "exit_signal",

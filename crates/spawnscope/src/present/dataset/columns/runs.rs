@@ -125,7 +125,7 @@ pub(in super::super) fn runs<'a>() -> Vec<Column<RunLine<'a>>> {
         optional(
             "exit_code",
             Int(|line| line.0.report.exit.and_then(code)),
-            "of the command; NULL also if a signal killed it",
+            "of the command; NULL if unknown or if a signal killed it",
         ),
         required(
             "launches",
