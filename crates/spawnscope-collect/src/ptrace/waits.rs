@@ -15,7 +15,7 @@ use super::processes::Thread;
 use super::tracing::Tracing;
 
 /// Shorter waits than this are not distinguished from the stops of the thread.
-const MIN_OFF_NS: u64 = 100_000;
+pub(super) const MIN_OFF_NS: u64 = 100_000;
 /// Maximum number of threads whose counters are read, each by a file that stays open.
 const MAX_WATCHED: usize = 64;
 /// Offset of the pid in a siginfo about a child.
@@ -176,6 +176,51 @@ fn read(schedstat: &File) -> Option<Counters> {
     })
 }
 
+/// Whether the kernel has these counters (CONFIG_SCHED_INFO). Without it they are zero.
+pub(super) fn are_counted() -> bool {
+    let own = File::open("/proc/thread-self/schedstat").ok();
+    own.and_then(|own| read(&own)).is_some_and(|counters| counters.arrivals > 0)
+}
+
+/// The first stop of a new process. It has waited for a CPU until then, and does so once more when it is resumed: its creator, which was stopped
+/// too, may have got the only CPU. Untraced, both would be one wait.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FirstStop {
+    resumed: Nanos,
+    /// Its wait until the stop.
+    waited: Nanos,
+}
+
+impl FirstStop {
+    /// The stop of a process that is resumed now, if it had a CPU only once until then.
+    pub(super) fn of(process: Pid) -> Option<FirstStop> {
+        let counters = counters_of(process)?;
+        (counters.arrivals == 1).then_some(FirstStop {
+            resumed: counters.at,
+            waited: Nanos(counters.delayed),
+        })
+    }
+
+    /// When the process was created, if the stop had taken no time.
+    pub(super) fn created(self) -> Nanos {
+        Nanos(self.resumed.0.saturating_sub(self.waited.0))
+    }
+
+    /// When the process, which is at its second stop, had a CPU after the first one. Unknown if it lost that CPU until now.
+    pub(super) fn first_run(self, process: Pid) -> Option<Nanos> {
+        self.first_run_by(&counters_of(process)?)
+    }
+
+    fn first_run_by(self, now: &Counters) -> Option<Nanos> {
+        let waited = now.delayed.checked_sub(self.waited.0)?;
+        (now.arrivals == 2).then_some(Nanos(self.resumed.0 + waited))
+    }
+}
+
+fn counters_of(process: Pid) -> Option<Counters> {
+    read(&File::open(format!("/proc/{}/schedstat", process.0)).ok()?)
+}
+
 /// What a thread was doing when it stopped for SIGCHLD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Doing {
@@ -190,6 +235,10 @@ enum Doing {
 impl Tracing {
     /// A thread is stopped because a child of its process has ended.
     pub(super) fn child_ended(&mut self, tid: Pid, thread: Thread) {
+        if self.launchers.is_watched(tid) {
+            // The call that reaps the child is seen.
+            return;
+        }
         let is_native = self
             .processes
             .process(thread.launch)
@@ -240,7 +289,7 @@ fn doing(tid: Pid) -> Doing {
 }
 
 /// Returns the child in the siginfo that waitid has written.
-fn reaped_by_waitid(tid: Pid, siginfo: u64) -> Option<Pid> {
+pub(super) fn reaped_by_waitid(tid: Pid, siginfo: u64) -> Option<Pid> {
     let bytes = memory::read(tid, siginfo.checked_add(SIGINFO_PID)?, size_of::<i32>());
     let pid = i32::from_ne_bytes(*bytes.first_chunk()?);
     (siginfo != 0 && pid > 0).then_some(Pid(pid))
@@ -299,6 +348,18 @@ mod tests {
         let parent = &waits.threads[&Pid(1)];
         let slice = parent.single_wait(&counters(9_000_000, 800_000, 0, 10)).unwrap();
         assert_eq!(9_000_000 - slice.off.0, 8_000_000 - 300_000 - 2_000_000);
+    }
+
+    #[test]
+    fn the_first_run_follows_the_waits_before_and_after_the_first_stop() {
+        let first = FirstStop {
+            resumed: Nanos(5_000_000),
+            waited: Nanos(200_000),
+        };
+        assert_eq!(first.created(), Nanos(4_800_000));
+        let second = counters(9_000_000, 30_000, 1_200_000, 2);
+        assert_eq!(first.first_run_by(&second), Some(Nanos(6_000_000)));
+        assert_eq!(first.first_run_by(&counters(9_000_000, 30_000, 1_200_000, 3)), None);
     }
 
     #[test]

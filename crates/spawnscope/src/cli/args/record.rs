@@ -37,6 +37,9 @@ pub struct RecordArguments {
     /// With ptrace: do not trace the system calls between a fork and its exec; faster, but `setup`, `exec` and failed execs are unknown
     #[arg(long)]
     pub no_failed_execs: bool,
+    /// With ptrace: also trace the system calls of programs that may launch; slower, but `create` and `reap` are known
+    #[arg(long)]
+    pub launcher_calls: bool,
     /// Also record the native call stack of each launch
     #[arg(long)]
     pub stacks: bool,
