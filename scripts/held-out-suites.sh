@@ -12,7 +12,7 @@
 #   --only   some of: python bash make git perl (default: all). Python's is test_subprocess of its own suite; of the others, the tests that
 #            launch much
 #
-# The sources are those of Debian 12. They are fetched and built once, in target/held-out or $HELD_OUT. A test whose results differ is repeated,
+# The sources are those of Debian 12, whose make and perl are tested as installed. The sources are fetched, and bash and git built, once, in target/held-out or $HELD_OUT. A test whose results differ is repeated,
 # plain and with the prefix: some depend on time. The exit status is 1 if a test never had the same results with the prefix as plain.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -35,7 +35,7 @@ limit=900
 export LC_ALL=C GIT_CONFIG_NOSYSTEM=1
 unset MAKEFLAGS MAKELEVEL MFLAGS
 
-# source PACKAGE: its unpacked source, $place/PACKAGE.
+# fetched PACKAGE: unpacks its source to $place/PACKAGE.
 fetched() {
     local package=$1 lists=$place/apt
     [ ! -d "$place/$package" ] || return 0
@@ -81,6 +81,11 @@ compare() {
     for attempt in 1 2 3; do
         once "$results/plain.$attempt" "$filter" "$@"
         once "$results/prefixed.$attempt" "$filter" "${prefix[@]}" "$@"
+        if [ "$(cat "$results/plain.$attempt")" = "status 1" ]; then
+            echo "FAILS      $name: plain, and without a result"
+            failed=1
+            return
+        fi
         for plain in "$results"/plain.*; do
             if cmp -s "$plain" "$results/prefixed.$attempt"; then
                 echo "same       $name: $(($(wc -l <"$plain") - 1)) results, $(tail -n 1 "$plain")$([ "$attempt" = 1 ] || echo " (attempt $attempt)")"
@@ -97,13 +102,14 @@ python_suite() {
     local folder=$place/python
     mkdir -p "$folder"
     if ! /usr/bin/python3 -c 'import test.test_subprocess' 2>/dev/null && [ ! -d "$folder/usr" ]; then
-        (cd "$folder" && apt-get -qq download "lib$(/usr/bin/python3 -c 'import sys; print("python3.%d" % sys.version_info[1])')-testsuite" &&
+        (cd "$folder" && apt-get -qq -o APT::Sandbox::User=root download "lib$(/usr/bin/python3 -c 'import sys; print("python3.%d" % sys.version_info[1])')-testsuite" &&
             dpkg-deb --extract ./*-testsuite_*.deb .)
     fi
     cat >"$folder/results.py" <<'PYTHON'
 # Prints the outcome of each test of test_subprocess, as it is in CPython's source.
 import glob, sys, unittest
-sys.path[:0] = glob.glob(f"{sys.path[0]}/usr/lib/python3.*")
+import test
+test.__path__[:0] = glob.glob(f"{sys.path[0]}/usr/lib/python3.*/test")
 import test.test_subprocess as tests
 outcomes = []
 class Outcomes(unittest.TestResult):
@@ -120,19 +126,21 @@ bash_suite() {
     local test
     built bash './configure --quiet --without-bash-malloc && make -s -j2 && make -s recho zecho printenv xcase && cp recho zecho printenv xcase tests'
     cd "$place/bash/tests"
-    export THIS_SH=$place/bash/bash BUILD_DIR=$place/bash PATH=$PWD:$PATH TMPDIR=/tmp
+    export THIS_SH=$place/bash/bash BUILD_DIR=$place/bash PATH=$PWD:$PATH TMPDIR=/tmp BASH_TSTOUT=$results/bash
     for test in builtins comsub comsub-eof comsub-posix coproc execscript exp-tests heredoc herestr invert jobs lastpipe nquote procsub redir \
         set-e trap varenv vredir; do
         [ ! -e "run-$test" ] || compare "bash $test" . sh "./run-$test"
     done
 }
 
+# The system's make, with the tests of its source.
 make_suite() {
-    local test
-    built make-dfsg './configure --quiet && make -s -j2'
+    local kind
+    built make-dfsg true
     cd "$place/make-dfsg/tests"
-    for test in features functions misc options targets variables; do
-        compare "make $test" '\.\.\.' perl run_make_tests.pl -make ../make "$(cd scripts && printf '%s\n' "$test"/* | tr '\n' ' ' | sed 's/ $//')"
+    for kind in features functions misc options targets variables; do
+        # shellcheck disable=SC2046
+        compare "make $kind" '\.\.\.\.' perl run_make_tests.pl -make /usr/bin/make $(cd scripts && printf '%s\n' "$kind"/*)
     done
 }
 

@@ -13,6 +13,8 @@ use super::waits::{MIN_OFF_NS, reaped_by_waitid};
 
 /// After this number of stops without a launch, a thread is taken for one that launches nothing more.
 const STOPS: u32 = 400;
+/// The same for a thread that has launched nothing yet. bash makes some 60 calls before it launches; most programs never launch.
+const FIRST_STOPS: u32 = 160;
 
 /// A call that a thread is in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,9 +49,13 @@ impl Launchers {
 
     /// Traces the calls of a thread from its next stop on.
     pub(super) fn watch(&mut self, thread: Pid) {
+        self.watch_for(thread, FIRST_STOPS);
+    }
+
+    fn watch_for(&mut self, thread: Pid, stops_left: u32) {
         if self.is_enabled {
             let calls = Calls {
-                stops_left: STOPS,
+                stops_left,
                 current: None,
             };
             self.threads.insert(thread, calls);
@@ -67,7 +73,7 @@ impl Launchers {
     /// A thread has created a process. Returns when it entered the call that did so, if its calls were traced then.
     pub(super) fn launches(&mut self, thread: Pid) -> Option<Nanos> {
         let entered = self.threads.get(&thread).and_then(|calls| calls.current);
-        self.watch(thread);
+        self.watch_for(thread, STOPS);
         entered.map(|call| call.entered)
     }
 
@@ -170,7 +176,7 @@ mod tests {
     fn a_thread_that_launches_nothing_is_left_alone_outside_of_a_call() {
         let mut launchers = Launchers::new(true);
         launchers.watch(THREAD);
-        for _ in 0..STOPS / 2 {
+        for _ in 0..FIRST_STOPS / 2 {
             assert!(launchers.is_watched(THREAD));
             launchers.stops(THREAD, enters(libc::SYS_getpid), Nanos(1));
             launchers.stops(THREAD, CallStop::Leaves(1), Nanos(2));

@@ -9,6 +9,7 @@ mod lines;
 mod processes;
 mod programs;
 mod stops;
+mod tracers;
 mod tracing;
 mod waits;
 

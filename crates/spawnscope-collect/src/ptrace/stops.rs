@@ -24,7 +24,7 @@ impl Tracing {
         if let Some(process) = self.processes.of(tid).filter(|process| process.pid == tid)
             && let Some(first_stop) = process.first_stop.take()
         {
-            process.first_run = first_stop.first_run(tid);
+            process.first_run = first_stop.first_run(tid, stop == Stop::SystemCall);
         }
         match stop {
             Stop::Interrupted if thread.is_new => return self.starts(tid),
@@ -82,10 +82,10 @@ impl Tracing {
         }
         self.report(at, launch, thread.task, EventKind::Executed(executed));
         self.begin_load(pid, thread, image.as_ref());
-        if programs::is_tracer(&path) {
+        if self.tracers.include(pid, &path) {
             let name = String::from_utf8_lossy(&path).into_owned();
             self.notify(format!(
-                "{name} traces processes itself, and a process has only one tracer: what it launches is not recorded (eBPF records it: run \
+                "{name} traces processes itself (or its leak sanitizer does), and a process has only one tracer: what it launches is not recorded (eBPF records it: run \
                  spawnscope with sudo)"
             ));
             return self.leave_untraced(pid, Stop::Interrupted);

@@ -16,6 +16,7 @@ use spawnscope_system::signals::ChildChanges;
 use super::launchers::Launchers;
 use super::lines::Interpreters;
 use super::processes::{Process, Processes, Setup};
+use super::tracers::Tracers;
 use super::waits::{self, Waits};
 use super::{Shared, lock, programs};
 use crate::{ROOT, Settings};
@@ -53,6 +54,8 @@ pub(super) struct Tracing {
     pub(super) early: HashMap<Pid, Nanos>,
     /// The programs that run scripts.
     pub(super) interpreters: Interpreters,
+    /// The programs that trace others.
+    pub(super) tracers: Tracers,
     /// The threads that launch, and how they wait for their children.
     pub(super) waits: Waits,
     /// The system calls of threads that launch, if the user asked for them.
@@ -104,6 +107,7 @@ impl Tracing {
             processes,
             early: HashMap::new(),
             interpreters,
+            tracers: Tracers::default(),
             waits: Waits::default(),
             launchers: Launchers::new(calls.launchers),
             untraced: Untraced::default(),

@@ -192,10 +192,10 @@ pub(super) struct FirstStop {
 }
 
 impl FirstStop {
-    /// The stop of a process that is resumed now, if it had a CPU only once until then.
+    /// The stop of a process that is resumed now.
     pub(super) fn of(process: Pid) -> Option<FirstStop> {
         let counters = counters_of(process)?;
-        (counters.arrivals == 1).then_some(FirstStop {
+        Some(FirstStop {
             resumed: counters.at,
             waited: Nanos(counters.delayed),
         })
@@ -206,14 +206,15 @@ impl FirstStop {
         Nanos(self.resumed.0.saturating_sub(self.waited.0))
     }
 
-    /// When the process, which is at its second stop, had a CPU after the first one. Unknown if it lost that CPU until now.
-    pub(super) fn first_run(self, process: Pid) -> Option<Nanos> {
-        self.first_run_by(&counters_of(process)?)
+    /// When the process, which is at its second stop, had a CPU after the first one. `was_short`: it is at its first system call. Then all that it
+    /// waited for a CPU counts: it may have lost one at once to its creator, which was resumed after it. Otherwise that is unknown.
+    pub(super) fn first_run(self, process: Pid, was_short: bool) -> Option<Nanos> {
+        self.first_run_by(&counters_of(process)?, was_short)
     }
 
-    fn first_run_by(self, now: &Counters) -> Option<Nanos> {
+    fn first_run_by(self, now: &Counters, was_short: bool) -> Option<Nanos> {
         let waited = now.delayed.checked_sub(self.waited.0)?;
-        (now.arrivals == 2).then_some(Nanos(self.resumed.0 + waited))
+        (was_short || now.arrivals == 2).then_some(Nanos(self.resumed.0 + waited))
     }
 }
 
@@ -358,8 +359,10 @@ mod tests {
         };
         assert_eq!(first.created(), Nanos(4_800_000));
         let second = counters(9_000_000, 30_000, 1_200_000, 2);
-        assert_eq!(first.first_run_by(&second), Some(Nanos(6_000_000)));
-        assert_eq!(first.first_run_by(&counters(9_000_000, 30_000, 1_200_000, 3)), None);
+        assert_eq!(first.first_run_by(&second, false), Some(Nanos(6_000_000)));
+        let preempted = counters(9_000_000, 30_000, 1_200_000, 3);
+        assert_eq!(first.first_run_by(&preempted, false), None);
+        assert_eq!(first.first_run_by(&preempted, true), Some(Nanos(6_000_000)));
     }
 
     #[test]
