@@ -73,6 +73,8 @@ make_image() {
         binary=$built/release/spawnscope
     fi
     top=$(mktemp -d)
+    # It becomes the root, which ordinary users must be able to pass.
+    chmod 755 "$top"
     # Tests look for spawnscope and for scripts at their build paths.
     mkdir -p "$top$PWD/$built/debug" "$top$PWD/crates/spawnscope/tests" "$top/usr/bin"
     "${tools}strip" -o "$top$PWD/$built/debug/spawnscope" "$binary"

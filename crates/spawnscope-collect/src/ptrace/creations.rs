@@ -139,14 +139,15 @@ impl Tracing {
 
     /// Reports the creation of a process that can run now, moved by the time that it was stopped.
     fn process_starts(&mut self, pid: Pid, launch: LaunchId) {
-        let first_stop = if self.counts_waits { FirstStop::of(pid) } else { None };
+        let counts_waits = self.counts_waits;
         let Some(process) = self.processes.process(launch) else {
             return;
         };
-        process.first_stop = first_stop;
-        process.first_run = (!self.counts_waits).then(clock::now);
+        let stops_soon = process.setup.is_some();
+        process.first_stop = counts_waits.then(|| FirstStop::of(pid, stops_soon)).flatten();
+        process.first_run = (!counts_waits).then(clock::now);
         if let Some((at, launched)) = &mut process.created
-            && let Some(first_stop) = first_stop
+            && let Some(first_stop) = &process.first_stop
         {
             let created = first_stop.created();
             let entered = launched.entered.map(|entered| created.0.saturating_sub(at.since(entered).0));

@@ -184,42 +184,50 @@ pub(super) fn are_counted() -> bool {
 
 /// The first stop of a new process. It has waited for a CPU until then, and does so once more when it is resumed: its creator, which was stopped
 /// too, may have got the only CPU. Untraced, both would be one wait.
-#[derive(Clone, Copy, Debug)]
+#[derive(Debug)]
 pub(super) struct FirstStop {
     resumed: Nanos,
     /// Its wait until the stop.
     waited: Nanos,
+    /// Its counters, if the second stop follows soon. A process that never stops again must not keep a file open.
+    schedstat: Option<File>,
 }
 
 impl FirstStop {
-    /// The stop of a process that is resumed now.
-    pub(super) fn of(process: Pid) -> Option<FirstStop> {
-        let counters = counters_of(process)?;
+    /// The stop of a process that is resumed now. `stops_soon`: at its first system call.
+    pub(super) fn of(process: Pid, stops_soon: bool) -> Option<FirstStop> {
+        let schedstat = counters_of(process)?;
+        let counters = read(&schedstat)?;
         Some(FirstStop {
             resumed: counters.at,
             waited: Nanos(counters.delayed),
+            schedstat: stops_soon.then_some(schedstat),
         })
     }
 
     /// When the process was created, if the stop had taken no time.
-    pub(super) fn created(self) -> Nanos {
+    pub(super) fn created(&self) -> Nanos {
         Nanos(self.resumed.0.saturating_sub(self.waited.0))
     }
 
     /// When the process, which is at its second stop, had a CPU after the first one. `was_short`: it is at its first system call. Then all that it
     /// waited for a CPU counts: it may have lost one at once to its creator, which was resumed after it. Otherwise that is unknown.
-    pub(super) fn first_run(self, process: Pid, was_short: bool) -> Option<Nanos> {
-        self.first_run_by(&counters_of(process)?, was_short)
+    pub(super) fn first_run(&self, process: Pid, was_short: bool) -> Option<Nanos> {
+        let now = match &self.schedstat {
+            Some(schedstat) => read(schedstat),
+            None => read(&counters_of(process)?),
+        };
+        self.first_run_by(&now?, was_short)
     }
 
-    fn first_run_by(self, now: &Counters, was_short: bool) -> Option<Nanos> {
+    fn first_run_by(&self, now: &Counters, was_short: bool) -> Option<Nanos> {
         let waited = now.delayed.checked_sub(self.waited.0)?;
         (was_short || now.arrivals == 2).then_some(Nanos(self.resumed.0 + waited))
     }
 }
 
-fn counters_of(process: Pid) -> Option<Counters> {
-    read(&File::open(format!("/proc/{}/schedstat", process.0)).ok()?)
+fn counters_of(process: Pid) -> Option<File> {
+    File::open(format!("/proc/{}/schedstat", process.0)).ok()
 }
 
 /// What a thread was doing when it stopped for SIGCHLD.
@@ -356,6 +364,7 @@ mod tests {
         let first = FirstStop {
             resumed: Nanos(5_000_000),
             waited: Nanos(200_000),
+            schedstat: None,
         };
         assert_eq!(first.created(), Nanos(4_800_000));
         let second = counters(9_000_000, 30_000, 1_200_000, 2);

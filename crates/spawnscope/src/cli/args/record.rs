@@ -93,6 +93,7 @@ Examples:
   spawnscope record --label runner=large -- make    for `report --full`
   spawnscope record --sample 999 -- make     for `flame --phase load`
   spawnscope record --collector ptrace -- make    without root
+  spawnscope record --collector ptrace --launcher-calls -- ./test.sh
   spawnscope record --collector perf -- make    without root, fewer phases
   spawnscope record --wait-for-all -- ./start    include its daemons
   spawnscope record -p $(pidof -s nagios) --duration 60
