@@ -157,8 +157,11 @@ git_suite() {
 # The system's perl, with the tests of its source.
 perl_suite() {
     local test
-    built perl 'mv lib source-lib && mkdir lib && for part in $(/usr/bin/perl -e "print qq(@INC)"); do
-        case $part in */perl-base | */perl/5.*) cp -a $part/. lib ;; esac; done'
+    # shellcheck disable=SC2016
+    built perl '[ -d source-lib ] || mv lib source-lib; rm -rf lib; mkdir lib
+        for part in $(/usr/bin/perl -e "print qq(@INC)"); do
+            case $part in /usr/lib/*/perl-base | /usr/share/perl/5.* | /usr/lib/*/perl/5.*) cp -a "$part/." lib ;; esac
+        done'
     cd "$place/perl/t"
     for test in op/exec.t op/fork.t op/die_exit.t op/kill0.t op/alarm.t op/wantarray.t io/pipe.t io/dup.t io/open.t io/argv.t run/exit.t run/script.t \
         run/fresh_perl.t; do

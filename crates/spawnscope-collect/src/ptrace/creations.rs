@@ -137,22 +137,22 @@ impl Tracing {
         self.resume(tid, Stop::Interrupted);
     }
 
-    /// Reports the creation of a process that can run now, moved by the time that it was stopped.
+    /// Reports the creation of a process that can run now.
     fn process_starts(&mut self, pid: Pid, launch: LaunchId) {
         let counts_waits = self.counts_waits;
         let Some(process) = self.processes.process(launch) else {
             return;
         };
         let stops_soon = process.setup.is_some();
-        process.first_stop = counts_waits.then(|| FirstStop::of(pid, stops_soon)).flatten();
+        let creator_stopped = process.created.as_ref().map(|(at, _)| *at);
+        process.first_stop = counts_waits
+            .then(|| FirstStop::of(pid, creator_stopped, stops_soon))
+            .flatten();
         process.first_run = (!counts_waits).then(clock::now);
-        if let Some((at, launched)) = &mut process.created
+        if let Some((at, _)) = &mut process.created
             && let Some(first_stop) = &process.first_stop
         {
-            let created = first_stop.created();
-            let entered = launched.entered.map(|entered| created.0.saturating_sub(at.since(entered).0));
-            launched.entered = entered.map(Nanos);
-            *at = created;
+            *at = first_stop.created();
         }
         self.report_launched(launch);
     }

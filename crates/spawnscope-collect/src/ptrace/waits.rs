@@ -186,7 +186,8 @@ pub(super) fn are_counted() -> bool {
 /// too, may have got the only CPU. Untraced, both would be one wait.
 #[derive(Debug)]
 pub(super) struct FirstStop {
-    resumed: Nanos,
+    /// When it was created: at the latest when its creator stopped, as whatever the creator does next comes later.
+    created: Nanos,
     /// Its wait until the stop.
     waited: Nanos,
     /// Its counters, if the second stop follows soon. A process that never stops again must not keep a file open.
@@ -194,23 +195,23 @@ pub(super) struct FirstStop {
 }
 
 impl FirstStop {
-    /// The stop of a process that is resumed now. `stops_soon`: at its first system call.
-    pub(super) fn of(process: Pid, stops_soon: bool) -> Option<FirstStop> {
+    /// The stop of a process that is resumed now. `creator_stopped`: when its creator did. `stops_soon`: its next stop is its first system call.
+    pub(super) fn of(process: Pid, creator_stopped: Option<Nanos>, stops_soon: bool) -> Option<FirstStop> {
         let schedstat = counters_of(process)?;
         let counters = read(&schedstat)?;
         Some(FirstStop {
-            resumed: counters.at,
+            created: created_by(&counters, creator_stopped),
             waited: Nanos(counters.delayed),
             schedstat: stops_soon.then_some(schedstat),
         })
     }
 
-    /// When the process was created, if the stop had taken no time.
+    /// When the process was created.
     pub(super) fn created(&self) -> Nanos {
-        Nanos(self.resumed.0.saturating_sub(self.waited.0))
+        self.created
     }
 
-    /// When the process, which is at its second stop, had a CPU after the first one. `was_short`: it is at its first system call. Then all that it
+    /// When the process, which is at its second stop, would have had a CPU untraced. `was_short`: it is at its first system call. Then all that it
     /// waited for a CPU counts: it may have lost one at once to its creator, which was resumed after it. Otherwise that is unknown.
     pub(super) fn first_run(&self, process: Pid, was_short: bool) -> Option<Nanos> {
         let now = match &self.schedstat {
@@ -222,8 +223,13 @@ impl FirstStop {
 
     fn first_run_by(&self, now: &Counters, was_short: bool) -> Option<Nanos> {
         let waited = now.delayed.checked_sub(self.waited.0)?;
-        (was_short || now.arrivals == 2).then_some(Nanos(self.resumed.0 + waited))
+        (was_short || now.arrivals == 2).then_some(Nanos(self.created.0 + self.waited.0 + waited))
     }
+}
+
+fn created_by(at_first_stop: &Counters, creator_stopped: Option<Nanos>) -> Nanos {
+    let waiting_since = Nanos(at_first_stop.at.0.saturating_sub(at_first_stop.delayed));
+    creator_stopped.map_or(waiting_since, |stopped| stopped.min(waiting_since))
 }
 
 fn counters_of(process: Pid) -> Option<File> {
@@ -361,12 +367,16 @@ mod tests {
 
     #[test]
     fn the_first_run_follows_the_waits_before_and_after_the_first_stop() {
+        let at_first_stop = counters(5_000_000, 20_000, 200_000, 1);
+        // The creator's stop may be noticed before and after that of the process.
+        for (creator_stopped, created) in [(None, 4_800_000), (Some(4_300_000), 4_300_000), (Some(4_900_000), 4_800_000)] {
+            assert_eq!(created_by(&at_first_stop, creator_stopped.map(Nanos)), Nanos(created));
+        }
         let first = FirstStop {
-            resumed: Nanos(5_000_000),
+            created: Nanos(4_800_000),
             waited: Nanos(200_000),
             schedstat: None,
         };
-        assert_eq!(first.created(), Nanos(4_800_000));
         let second = counters(9_000_000, 30_000, 1_200_000, 2);
         assert_eq!(first.first_run_by(&second, false), Some(Nanos(6_000_000)));
         let preempted = counters(9_000_000, 30_000, 1_200_000, 3);
