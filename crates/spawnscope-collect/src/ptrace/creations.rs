@@ -159,7 +159,10 @@ impl Tracing {
 
     /// Reports the creation of a process, unless it was reported.
     pub(super) fn report_launched(&mut self, launch: LaunchId) {
-        let created = self.processes.process(launch).and_then(|process| process.created.take());
+        let created = self
+            .processes
+            .process(launch)
+            .and_then(|process| process.created.take());
         if let Some((at, launched)) = created {
             self.report(at, launch, TaskId(launch.0), EventKind::Launched(launched));
         }

@@ -19,8 +19,8 @@ use super::processes::{Process, Processes, Setup};
 use super::tracers::Tracers;
 use super::waits::{self, Waits};
 use super::{Shared, lock, programs};
-use crate::{ROOT, Settings};
 use crate::untraced::Untraced;
+use crate::{ROOT, Settings};
 
 /// After this time without an event, states that no event reports are checked.
 const IDLE: Duration = Duration::from_millis(100);

@@ -179,7 +179,8 @@ fn read(schedstat: &File) -> Option<Counters> {
 /// Whether the kernel has these counters (CONFIG_SCHED_INFO). Without it they are zero.
 pub(super) fn are_counted() -> bool {
     let own = File::open("/proc/thread-self/schedstat").ok();
-    own.and_then(|own| read(&own)).is_some_and(|counters| counters.arrivals > 0)
+    own.and_then(|own| read(&own))
+        .is_some_and(|counters| counters.arrivals > 0)
 }
 
 /// The first stop of a new process. It has waited for a CPU until then, and does so once more when it is resumed: its creator, which was stopped
@@ -369,7 +370,11 @@ mod tests {
     fn the_first_run_follows_the_waits_before_and_after_the_first_stop() {
         let at_first_stop = counters(5_000_000, 20_000, 200_000, 1);
         // The creator's stop may be noticed before and after that of the process.
-        for (creator_stopped, created) in [(None, 4_800_000), (Some(4_300_000), 4_300_000), (Some(4_900_000), 4_800_000)] {
+        for (creator_stopped, created) in [
+            (None, 4_800_000),
+            (Some(4_300_000), 4_300_000),
+            (Some(4_900_000), 4_800_000),
+        ] {
             assert_eq!(created_by(&at_first_stop, creator_stopped.map(Nanos)), Nanos(created));
         }
         let first = FirstStop {

@@ -38,7 +38,8 @@ fn phases_are_those_of_ebpf(flags: &[&str], phases: &[&'static str], command: &[
 }
 
 const LOOP: &str = "i=0; while [ $i -lt 200 ]; do /bin/true; i=$((i+1)); done; exit 0";
-const PIPES: &str = "i=0; while [ $i -lt 60 ]; do /bin/echo | /bin/true; /bin/echo | /bin/true; i=$((i+1)); done >/dev/null; exit 0";
+const PIPES: &str =
+    "i=0; while [ $i -lt 60 ]; do /bin/echo | /bin/true; /bin/echo | /bin/true; i=$((i+1)); done >/dev/null; exit 0";
 
 #[apply(live_test)]
 #[needs(Ebpf)]
@@ -52,7 +53,12 @@ fn phases_of_a_loop_are_those_of_ebpf() {
 fn with_the_calls_of_launchers_all_phases_are_known() {
     for shell in ["dash", "bash"] {
         phases_are_those_of_ebpf(&["--launcher-calls"], &PHASES, &[shell, "-c", LOOP], "true");
-        phases_are_those_of_ebpf(&["--launcher-calls"], &["create", "queue", "reap"], &[shell, "-c", PIPES], "true");
+        phases_are_those_of_ebpf(
+            &["--launcher-calls"],
+            &["create", "queue", "reap"],
+            &[shell, "-c", PIPES],
+            "true",
+        );
     }
 }
 

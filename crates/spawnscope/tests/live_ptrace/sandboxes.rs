@@ -77,7 +77,10 @@ fn a_build_by_ninja_is_the_same() {
 #[apply(live_test)]
 fn a_build_by_make_that_fails_in_one_step_is_the_same() {
     let makefile = "all: $(patsubst %,%.out,1 2 3 4 5 6 7 8 9) bad.out\n%.out:\n\t@echo $* $(shell echo of a shell) | tr a-z A-Z > $@\nbad.out:\n\t@echo bad; exit 7\n";
-    builds_the_same(&[("Makefile", makefile)], &["make", "-j3", "-k", "--no-print-directory"]);
+    builds_the_same(
+        &[("Makefile", makefile)],
+        &["make", "-j3", "-k", "--no-print-directory"],
+    );
 }
 
 /// As Bazel's linux-sandbox: each step is process 1 or 2 of namespaces of its own, with its own mounts and no network.

@@ -32,7 +32,9 @@ impl Drop for Setting {
 /// Records as an ordinary user, in a directory of its own.
 fn record_as_nobody(flags: &[&str]) -> Finished {
     use std::os::unix::fs::PermissionsExt;
-    let place = tempfile::Builder::new().tempdir_in("/tmp").expect("a temporary directory");
+    let place = tempfile::Builder::new()
+        .tempdir_in("/tmp")
+        .expect("a temporary directory");
     fs::set_permissions(place.path(), fs::Permissions::from_mode(0o777)).expect("an open directory");
     let program = place.path().join("spawnscope");
     fs::copy(SPAWNSCOPE, &program).expect("a copy");
@@ -65,7 +67,10 @@ fn levels_0_and_1_permit_tracing_the_command() {
 fn level_2_refuses_ptrace_to_ordinary_users_and_perf_serves() {
     let _level = Setting::of(LEVEL, "2");
     let refused = record_as_nobody(&["--collector", "ptrace"]).expect_code(125).errors();
-    assert!(in_one_line(&refused).contains("ptrace_scope is 2: only root may trace"), "{refused}");
+    assert!(
+        in_one_line(&refused).contains("ptrace_scope is 2: only root may trace"),
+        "{refused}"
+    );
     // With CAP_SYS_PTRACE, it is permitted.
     let record = Record::new().flags(&["--collector", "ptrace"]);
     record.run(["sh", "-c", "ls / | wc -l; exit 4"]).expect_code(4);
@@ -86,7 +91,11 @@ fn level_2_refuses_ptrace_to_ordinary_users_and_perf_serves() {
         "{}",
         finished.errors()
     );
-    assert!(said.contains("ptrace_scope is 2") && said.contains("sudo"), "{}", finished.errors());
+    assert!(
+        said.contains("ptrace_scope is 2") && said.contains("sudo"),
+        "{}",
+        finished.errors()
+    );
 }
 
 #[apply(live_test)]
@@ -98,6 +107,9 @@ fn level_3_refuses_ptrace_to_everybody() {
         record.run(["true"]).expect_code(125).errors(),
         record_as_nobody(&["--collector", "ptrace"]).expect_code(125).errors(),
     ] {
-        assert!(in_one_line(&errors).contains("ptrace_scope is 3: tracing is disabled until the next boot"), "{errors}");
+        assert!(
+            in_one_line(&errors).contains("ptrace_scope is 3: tracing is disabled until the next boot"),
+            "{errors}"
+        );
     }
 }
