@@ -124,11 +124,6 @@ fn measure(flags: &[&str], long_phase: &str, base: &[OsString], long: &[OsString
     Ok(())
 }
 
-/// Whether a measured span is the true one, within 5 % or 1 ms.
-pub fn is_as_long(measured: i64, truth: i64) -> bool {
-    (measured - truth).abs() <= SMALLEST_TOLERANCE_NS.max(truth / 20)
-}
-
 fn median(mut values: Vec<i64>) -> i64 {
     values.sort_unstable();
     *values.get(values.len() / 2).expect("the workload has children")
