@@ -10,7 +10,7 @@ use crate::support::{apply, live_test};
 
 /// Whether a measured span is the true one, within 5 % or 1 ms.
 fn is_as_long(measured: i64, truth: i64) -> bool {
-    (measured - truth).abs() <= 1_000_000.max(truth / 20)
+    (measured - truth).abs() <= 1_000_000_i64.max(truth / 20)
 }
 
 /// The medians of the phases of the launches of a program, without those that are unknown for more than a tenth of them.
