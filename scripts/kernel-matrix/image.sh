@@ -39,27 +39,32 @@ archive() {
     (cd "$1" && find . -print0 | cpio --null --create --format=newc --owner=0:0 --quiet)
 }
 
-# Builds the live tests and prints their path.
+# The live tests that a guest has.
+kinds=(live_ebpf live_ptrace)
+
+# built_tests KIND: builds the live tests and prints their path.
 built_tests() {
-    "${cargo[@]}" test --no-run --locked -p spawnscope --test live_ebpf "${target[@]}" --message-format=json |
-        sed -n 's/.*"name":"live_ebpf".*"executable":"\([^"]*\)".*/\1/p'
+    "${cargo[@]}" test --no-run --locked -p spawnscope --test "$1" "${target[@]}" --message-format=json |
+        sed -n "s/.*\"name\":\"$1\".*\"executable\":\"\([^\"]*\)\".*/\1/p"
 }
 
 battery() { grep -v '^#' scripts/kernel-matrix/battery; }
 
-# Each name in the battery must be a test: a misspelt name would run nothing.
+# check_battery FOLDER: each name in the battery must be a test of the programs in a folder: a misspelt name would run nothing.
 check_battery() {
-    local tests=$1 unknown
-    unknown=$(comm -23 <(battery | cut -f 2 | sort -u) <("${runner[@]}" "$tests" --list | sed 's/: test$//' | sort))
+    local folder=$1 kind unknown
+    unknown=$(comm -23 <(battery | cut -f 2 | sed '/:/!s/^/live_ebpf:/' | sort -u) <(for kind in "${kinds[@]}"; do
+        "${runner[@]}" "$folder/$kind" --list | sed "s/: test\$//; s/^/$kind:/"
+    done | sort))
     if [ -n "$unknown" ]; then
-        printf 'scripts/kernel-matrix/battery names tests that live_ebpf does not have:\n%s\n' "$unknown" >&2
+        printf 'scripts/kernel-matrix/battery names tests that do not exist:\n%s\n' "$unknown" >&2
         exit 1
     fi
 }
 
 # Builds the tested programs and creates $cache/image-ARCH.cpio.
 make_image() {
-    local suite tests top
+    local suite kind top
     # A libc as new as the one that spawnscope is built with: from the same suite, or else from the newest.
     suite=$(. /etc/os-release && [ "$ID" = debian ] && echo "${VERSION_CODENAME:-sid}" || echo sid)
     make_base "$suite"
@@ -67,18 +72,20 @@ make_image() {
         "${cargo[@]}" build --release --locked -p spawnscope "${target[@]}"
         binary=$built/release/spawnscope
     fi
-    tests=$(built_tests)
-    check_battery "$tests"
-
     top=$(mktemp -d)
+    # It becomes the root, which ordinary users must be able to pass.
+    chmod 755 "$top"
     # Tests look for spawnscope and for scripts at their build paths.
     mkdir -p "$top$PWD/$built/debug" "$top$PWD/crates/spawnscope/tests" "$top/usr/bin"
     "${tools}strip" -o "$top$PWD/$built/debug/spawnscope" "$binary"
     ln -s "$PWD/$built/debug/spawnscope" "$top/usr/bin/spawnscope"
-    "${tools}strip" -o "$top/usr/bin/live_ebpf" "$tests"
+    for kind in "${kinds[@]}"; do
+        "${tools}strip" -o "$top/usr/bin/$kind" "$(built_tests "$kind")"
+    done
+    check_battery "$top/usr/bin"
     cp -r crates/spawnscope/tests/workloads "$top$PWD/crates/spawnscope/tests/workloads"
     # Compiles the workloads here, because the guest has no compiler.
-    CC=${tools}gcc SPAWNSCOPE_TEST_WORKLOADS=$top/workloads "${runner[@]}" "$tests" --list >/dev/null
+    CC=${tools}gcc SPAWNSCOPE_TEST_WORKLOADS=$top/workloads "${runner[@]}" "$top/usr/bin/live_ebpf" --list >/dev/null
     install -m 755 scripts/kernel-matrix/init "$top/init"
     battery >"$top/battery"
     archive "$top" | cat "$cache/userland/$architecture/base.cpio" - >"$cache/image-$architecture.cpio"

@@ -47,7 +47,7 @@ impl<'a> Joiner<'a> {
             create: row.create.into(),
             created: row.created.into(),
             first_run: row.first_run.into(),
-            was_stopped_at_birth: !self.recording.info.sees_cpus(),
+            was_stopped_at_birth: !self.recording.info.sees_first_waits(),
             exit: row.exit.into(),
             zombie: row.zombie.into(),
             reaped: row.reaped.into(),

@@ -53,6 +53,8 @@ pub struct Settings {
     pub sample: Option<u32>,
     /// Whether to report failed execs where that has a price of its own (ptrace).
     pub failed_execs: bool,
+    /// Whether to stop threads that launch at their system calls, which gives `create` and `reap` (ptrace).
+    pub launcher_calls: bool,
 }
 
 /// A source of events.

@@ -93,10 +93,16 @@ impl Info {
         self.sees_cpus() && self.missing.iter().all(|missing| missing.what != Missing::WAKERS)
     }
 
-    /// Whether the collector saw when threads got and left a CPU. Without this, the wait of a new process for its first CPU is unknown.
+    /// Whether the collector saw when threads got and left a CPU.
     #[must_use]
     pub fn sees_cpus(&self) -> bool {
         self.missing.iter().all(|missing| missing.what != Missing::SCHEDULER)
+    }
+
+    /// Whether a new process only waited for a CPU between its creation and its first instruction, as far as the recording says.
+    #[must_use]
+    pub fn sees_first_waits(&self) -> bool {
+        self.missing.iter().all(|missing| missing.what != Missing::FIRST_WAITS)
     }
 }
 

@@ -52,6 +52,17 @@ impl<'data> Elf<'data> {
         found.collect()
     }
 
+    /// Whether it needs one of these symbols from elsewhere, or has one of the others for use elsewhere.
+    pub(super) fn has_dynamic_symbol(&self, imports: &[&str], exports: &[&str]) -> bool {
+        let names = self.names();
+        let mut symbols = self.0.dynamic_symbols();
+        symbols.any(|symbol| {
+            let wanted = if symbol.is_undefined() { imports } else { exports };
+            let name = self.name_among(names, &symbol);
+            name.is_some_and(|name| wanted.iter().any(|wanted| wanted.as_bytes() == name))
+        })
+    }
+
     /// The names of all symbols, read at once: name by name, each would be a separate read from the file, and bash has thousands.
     fn names(&self) -> &'data [u8] {
         let section = self.0.section_by_name(".dynstr");

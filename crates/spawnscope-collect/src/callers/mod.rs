@@ -49,6 +49,11 @@ pub(super) fn entry_point(file: &File) -> Option<u64> {
     Elf::parse(&ReadCache::new(file)).map(|program| program.entry_point())
 }
 
+/// Whether an executable imports or exports one of these symbols.
+pub(super) fn has_dynamic_symbol(file: &File, imports: &[&str], exports: &[&str]) -> bool {
+    Elf::parse(&ReadCache::new(file)).is_some_and(|program| program.has_dynamic_symbol(imports, exports))
+}
+
 /// Directories of the system's interpreters, searched independently of PATH.
 const DIRECTORIES: [&str; 2] = ["/bin", "/usr/bin"];
 const INTERPRETERS: [&str; 6] = ["bash", "sh", "dash", "ash", "python3", "python"];

@@ -18,6 +18,7 @@ const MAX_PATH: usize = libc::PATH_MAX as usize;
 impl Tracing {
     /// A process whose calls are traced enters or leaves a system call.
     pub(super) fn system_call(&mut self, tid: Pid, thread: Thread) {
+        self.launcher_call(tid, thread);
         let process = self.processes.process(thread.launch);
         let Some(process) = process.filter(|process| process.pid == tid && process.is_native) else {
             return self.resume(tid, Stop::Interrupted);

@@ -10,6 +10,7 @@ use spawnscope_system::{clock, memory};
 use super::lines::{self, Creator};
 use super::processes::{Process, Setup};
 use super::tracing::Tracing;
+use super::waits::FirstStop;
 use crate::clone_call::CloneCall;
 
 const CLONE_THREAD: u64 = 0x1_0000;
@@ -47,7 +48,8 @@ impl Tracing {
                 self.waits.launches(pid, creator, child, is_spawn);
             }
             let chain = call.and_then(|call| self.find_call_site(creator, parent.launch, call, &mut process));
-            let launch = self.launched(at, Some((parent.launch, parent.task)), process, call);
+            let entered = self.launchers.launches(creator);
+            let launch = self.launched(at, Some((parent.launch, parent.task)), process, call, entered);
             if let Some(chain) = chain {
                 self.report(at, launch, TaskId(launch.0), EventKind::Called(Arc::new(chain)));
             }
@@ -78,6 +80,7 @@ impl Tracing {
         };
         let task = TaskId(self.new_id());
         self.processes.add_thread(tid, parent.launch, task);
+        self.launchers.watch(tid);
         let started = EventKind::ThreadStarted {
             tid,
             creator: parent.task,
@@ -91,11 +94,13 @@ impl Tracing {
         parent: Option<(LaunchId, TaskId)>,
         mut process: Process,
         call: Option<CloneCall>,
+        entered: Option<Nanos>,
     ) -> LaunchId {
         let launch = LaunchId(self.new_id());
         let pid = process.pid;
         process.setup = self.traces_setup.then(Setup::default);
         self.processes.add_process(launch, process);
+        self.launchers.watch(pid);
         let Some((parent, parent_task)) = parent else {
             return launch;
         };
@@ -107,13 +112,15 @@ impl Tracing {
             reaper: (!has_other_parent).then_some(parent),
             pid_for_reaper: pid,
             mechanism: call.and_then(CloneCall::mechanism),
-            entered: None,
+            entered,
             prepared: None,
             parent_tidied: None,
             parent_faults: None,
             parent_memory: None,
         };
-        self.report(at, launch, TaskId(launch.0), EventKind::Launched(launched));
+        if let Some(process) = self.processes.process(launch) {
+            process.created = Some((at, launched));
+        }
         launch
     }
 
@@ -122,11 +129,50 @@ impl Tracing {
         if let Some(thread) = self.processes.thread_mut(tid) {
             thread.is_new = false;
         }
-        let at = clock::now();
-        if let Some(process) = self.processes.of(tid).filter(|process| process.pid == tid) {
-            process.first_run = Some(at);
+        if let Some(thread) = self.processes.thread(tid)
+            && thread.task == TaskId(thread.launch.0)
+        {
+            self.process_starts(tid, thread.launch);
         }
         self.resume(tid, Stop::Interrupted);
+    }
+
+    /// Reports the creation of a process that can run now.
+    fn process_starts(&mut self, pid: Pid, launch: LaunchId) {
+        let counts_waits = self.counts_waits;
+        let Some(process) = self.processes.process(launch) else {
+            return;
+        };
+        let stops_soon = process.setup.is_some();
+        let creator_stopped = process.created.as_ref().map(|(at, _)| *at);
+        process.first_stop = counts_waits
+            .then(|| FirstStop::of(pid, creator_stopped, stops_soon))
+            .flatten();
+        process.first_run = (!counts_waits).then(clock::now);
+        if let Some((at, _)) = &mut process.created
+            && let Some(first_stop) = &process.first_stop
+        {
+            *at = first_stop.created();
+        }
+        self.report_launched(launch);
+    }
+
+    /// Reports the creation of a process, unless it was reported.
+    pub(super) fn report_launched(&mut self, launch: LaunchId) {
+        let created = self
+            .processes
+            .process(launch)
+            .and_then(|process| process.created.take());
+        if let Some((at, launched)) = created {
+            self.report(at, launch, TaskId(launch.0), EventKind::Launched(launched));
+        }
+    }
+
+    /// Reports the creation of all processes that have not started yet.
+    pub(super) fn report_all_launched(&mut self) {
+        for launch in self.processes.unreported() {
+            self.report_launched(launch);
+        }
     }
 
     /// Starts threads whose creation is never reported, because their creator was killed.
@@ -135,7 +181,7 @@ impl Tracing {
             let is_process = is_thread_of(tid, tid) && group(tid).is_none_or(|group| group == tid);
             if is_process {
                 // Without its creation, the recording has it as an orphan.
-                self.launched(at, None, Process::new(tid), None);
+                self.launched(at, None, Process::new(tid), None, None);
             }
             self.starts(tid);
         }

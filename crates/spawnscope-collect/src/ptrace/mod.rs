@@ -4,10 +4,12 @@
 mod calls;
 mod creations;
 mod image;
+mod launchers;
 mod lines;
 mod processes;
 mod programs;
 mod stops;
+mod tracers;
 mod tracing;
 mod waits;
 
@@ -25,7 +27,7 @@ use spawnscope_system::ptrace::refusal;
 use spawnscope_system::signals::{ChildChanges, ThreadWaker};
 
 use self::lines::Interpreters;
-use self::tracing::Tracing;
+use self::tracing::{TracedCalls, Tracing};
 use super::{CollectError, Collector, Follow, Refusal, Settings};
 
 /// Maximum time to wait until all traced processes are released. Most are released within a millisecond; a parent in vfork cannot be.
@@ -109,12 +111,12 @@ impl PtraceCollector {
         let interpreters = Interpreters::usual(settings);
         let (tell, seized) = sync_channel(1);
         let (is_tracing, detached) = sync_channel(0);
-        let (of_thread, failed_execs) = (Arc::clone(&shared), settings.failed_execs);
+        let (of_thread, calls) = (Arc::clone(&shared), TracedCalls::of(settings));
         // Only the thread that seizes a process can trace it.
         let run = move || {
             let _until_the_end = is_tracing;
             let waker = ThreadWaker::of_this_thread();
-            let tracing = Tracing::seize(command, of_thread, children, failed_execs, interpreters);
+            let tracing = Tracing::seize(command, of_thread, children, calls, interpreters);
             match (tracing, waker) {
                 (Ok(tracing), Ok(waker)) => {
                     let _ = tell.send(Ok(waker));
@@ -161,10 +163,18 @@ fn missing(settings: &Settings) -> Vec<Missing> {
         what: what.to_owned(),
         effect: effect.to_owned(),
     };
+    let unknown = if settings.launcher_calls {
+        "what ends waits, create and reap of rare launches"
+    } else {
+        "create, most reaps, what ends waits"
+    };
     let mut all = vec![
-        missing(Missing::SCHEDULER, "create, queue, most reaps, what ends waits"),
+        missing(Missing::SCHEDULER, unknown),
         missing("the loader's system calls", "library search"),
     ];
+    if !waits::are_counted() {
+        all.push(missing(Missing::FIRST_WAITS, "queue"));
+    }
     all.push(if settings.failed_execs {
         missing("system calls of programs", "time and failures of later execs")
     } else {

@@ -2,10 +2,11 @@
 
 use std::collections::HashMap;
 
-use spawnscope_data::event::{Chain, LaunchId, Nanos, Pid, TaskId};
+use spawnscope_data::event::{Chain, LaunchId, Launched, Nanos, Pid, TaskId};
 use spawnscope_system::ptrace::{CallStop, EntryDetour};
 
 use super::lines::{Program, Shell};
+use super::waits::FirstStop;
 
 /// A traced thread.
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +29,11 @@ pub(super) struct Process {
     pub(super) had_threads: bool,
     /// Whether it runs a program of this architecture.
     pub(super) is_native: bool,
-    /// When it could run first, until that is reported.
+    /// Its creation, until that is reported.
+    pub(super) created: Option<(Nanos, Launched)>,
+    /// Its first stop, until its second one.
+    pub(super) first_stop: Option<FirstStop>,
+    /// When it ran first, until that is reported.
     pub(super) first_run: Option<Nanos>,
     /// Its system calls before its exec, while they are traced.
     pub(super) setup: Option<Setup>,
@@ -85,6 +90,8 @@ impl Process {
             thread_count: 1,
             had_threads: false,
             is_native: true,
+            created: None,
+            first_stop: None,
             first_run: None,
             setup: None,
             is_in_call: false,
@@ -164,6 +171,13 @@ impl Processes {
 
     pub(super) fn process(&mut self, launch: LaunchId) -> Option<&mut Process> {
         self.processes.get_mut(&launch)
+    }
+
+    /// The launches whose creation is not reported yet.
+    pub(super) fn unreported(&self) -> Vec<LaunchId> {
+        let processes = self.processes.iter();
+        let new = processes.filter(|(_, process)| process.created.is_some());
+        new.map(|(launch, _)| *launch).collect()
     }
 
     /// The process of a thread.

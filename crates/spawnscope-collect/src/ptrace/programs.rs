@@ -1,4 +1,4 @@
-//! Programs that do not work while they are traced: those that gain privilege from their file, and those that trace others.
+//! Programs that do not work while they are traced: those that gain privilege from their file. `tracers` has those that trace others.
 
 use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
@@ -7,20 +7,6 @@ use std::os::unix::fs::MetadataExt;
 use spawnscope_data::event::Pid;
 
 use crate::scripts::seen_by;
-
-/// Programs that trace what they launch. A process can have only one tracer.
-const TRACERS: [&[u8]; 10] = [
-    b"strace",
-    b"ltrace",
-    b"gdb",
-    b"gdbserver",
-    b"lldb-server",
-    b"rr",
-    b"perf-trace",
-    b"uftrace",
-    b"tracexec",
-    b"spawnscope",
-];
 
 /// Programs that execute another one, and do little before that.
 const EXECUTORS: [&[u8]; 12] = [
@@ -32,12 +18,6 @@ const EXECUTORS: [&[u8]; 12] = [
 pub(super) fn is_executor(path: &[u8]) -> bool {
     let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
     EXECUTORS.contains(&name)
-}
-
-/// Whether the program traces what it launches.
-pub(super) fn is_tracer(path: &[u8]) -> bool {
-    let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-    TRACERS.contains(&name)
 }
 
 /// Whether a file gives privilege to the process that executes it: set-user-ID, set-group-ID, or file capabilities.
@@ -92,9 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn tracers_and_executors_are_known_by_their_name() {
-        assert!(is_tracer(b"/usr/bin/strace") && is_tracer(b"gdb"));
-        assert!(!is_tracer(b"/opt/strace/sh") && !is_tracer(b""));
+    fn executors_are_known_by_their_name() {
         assert!(is_executor(b"/usr/bin/env") && !is_executor(b"/env/sh"));
     }
 }

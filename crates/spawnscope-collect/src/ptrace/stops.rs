@@ -21,6 +21,11 @@ impl Tracing {
             }
             return;
         };
+        if let Some(process) = self.processes.of(tid).filter(|process| process.pid == tid)
+            && let Some(first_stop) = process.first_stop.take()
+        {
+            process.first_run = first_stop.first_run(tid, stop == Stop::SystemCall);
+        }
         match stop {
             Stop::Interrupted if thread.is_new => return self.starts(tid),
             Stop::Created { how, child } => self.created(tid, how, child),
@@ -43,6 +48,7 @@ impl Tracing {
         let launch = thread.launch;
         self.waits.releases_parent(pid, at);
         self.waits.forget(pid);
+        self.launchers.forget(pid);
         for other in self.processes.keep_first_thread(launch) {
             let gone = EventKind::Gone {
                 zombie: None,
@@ -76,10 +82,10 @@ impl Tracing {
         }
         self.report(at, launch, thread.task, EventKind::Executed(executed));
         self.begin_load(pid, thread, image.as_ref());
-        if programs::is_tracer(&path) {
+        if self.tracers.include(pid, &path) {
             let name = String::from_utf8_lossy(&path).into_owned();
             self.notify(format!(
-                "{name} traces processes itself, and a process has only one tracer: what it launches is not recorded (eBPF records it: run \
+                "{name} traces processes itself (or its leak sanitizer does), and a process has only one tracer: what it launches is not recorded (eBPF records it: run \
                  spawnscope with sudo)"
             ));
             return self.leave_untraced(pid, Stop::Interrupted);
@@ -122,6 +128,7 @@ impl Tracing {
         if let Some(process) = self.processes.process(thread.launch) {
             process.begin_program();
         }
+        self.launchers.watch(pid);
         let loaded = Loaded {
             exec_returned,
             cpu_at_return,
@@ -143,6 +150,7 @@ impl Tracing {
         process.begin_program();
         let cpu = clock::cpu_of(process.pid);
         loading.entry.restore(tid);
+        self.launchers.watch(tid);
         let loader = cpu.map_or(Loader::Unknown, |cpu| Loader::Done { at, cpu, search: None });
         self.report_loaded(at, thread.launch, thread.task, &loading, loader);
         true
@@ -164,6 +172,8 @@ impl Tracing {
     /// A thread is about to end with this status.
     fn exiting(&mut self, tid: Pid, thread: Thread, status: i32) {
         let at = clock::now();
+        // It may be killed before it starts.
+        self.report_launched(thread.launch);
         let Some(process) = self.processes.process(thread.launch) else {
             return;
         };
@@ -200,6 +210,10 @@ impl Tracing {
     pub(super) fn ended(&mut self, tid: Pid, status: i32) {
         let at = clock::now();
         self.early.remove(&tid);
+        if let Some(thread) = self.processes.thread(tid) {
+            self.report_launched(thread.launch);
+        }
+        self.launchers.forget(tid);
         self.waits.releases_parent(tid, at);
         self.waits.forget(tid);
         let Some((thread, process)) = self.processes.remove(tid) else {

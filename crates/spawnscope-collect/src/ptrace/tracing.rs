@@ -13,18 +13,38 @@ use spawnscope_system::process::wait_until;
 use spawnscope_system::ptrace::{Event as Traced, Options, Resume, Stop, Tracer};
 use spawnscope_system::signals::ChildChanges;
 
+use super::launchers::Launchers;
 use super::lines::Interpreters;
 use super::processes::{Process, Processes, Setup};
-use super::waits::Waits;
+use super::tracers::Tracers;
+use super::waits::{self, Waits};
 use super::{Shared, lock, programs};
-use crate::ROOT;
 use crate::untraced::Untraced;
+use crate::{ROOT, Settings};
 
 /// After this time without an event, states that no event reports are checked.
 const IDLE: Duration = Duration::from_millis(100);
 
 /// How long the events that are there at the end may keep the thread. New ones must not keep it for ever.
 const LAST_EVENTS: Duration = Duration::from_millis(50);
+
+/// Which system calls stop their thread.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct TracedCalls {
+    /// Those of a new process before its exec.
+    pub(super) setup: bool,
+    /// Those of threads that may launch.
+    pub(super) launchers: bool,
+}
+
+impl TracedCalls {
+    pub(super) fn of(settings: &Settings) -> TracedCalls {
+        TracedCalls {
+            setup: settings.failed_execs,
+            launchers: settings.launcher_calls,
+        }
+    }
+}
 
 /// All state of the tracing thread.
 pub(super) struct Tracing {
@@ -34,12 +54,18 @@ pub(super) struct Tracing {
     pub(super) early: HashMap<Pid, Nanos>,
     /// The programs that run scripts.
     pub(super) interpreters: Interpreters,
+    /// The programs that trace others.
+    pub(super) tracers: Tracers,
     /// The threads that launch, and how they wait for their children.
     pub(super) waits: Waits,
+    /// The system calls of threads that launch, if the user asked for them.
+    pub(super) launchers: Launchers,
     /// Processes that were released and still run.
     pub(super) untraced: Untraced,
     /// Whether to trace the system calls before an exec.
     pub(super) traces_setup: bool,
+    /// Whether the kernel counts how long threads wait for a CPU.
+    pub(super) counts_waits: bool,
     /// Whether set-user-ID programs keep their privilege while they are traced.
     pub(super) keeps_privilege: bool,
     shared: Arc<Shared>,
@@ -57,14 +83,14 @@ impl Tracing {
         command: Pid,
         shared: Arc<Shared>,
         children: ChildChanges,
-        traces_setup: bool,
+        calls: TracedCalls,
         interpreters: Interpreters,
     ) -> io::Result<Tracing> {
         let mut tracer = Tracer::new();
         let options = Options::CREATION | Options::EXEC | Options::EXITING | Options::SYSTEM_CALLS;
         tracer.seize(command, options)?;
         let mut processes = Processes::default();
-        let setup = traces_setup.then(Setup::default);
+        let setup = calls.setup.then(Setup::default);
         processes.add_process(
             ROOT,
             Process {
@@ -72,7 +98,7 @@ impl Tracing {
                 ..Process::new(command)
             },
         );
-        if traces_setup {
+        if calls.setup {
             // A thread must be stopped before its system calls can be traced. The held command blocks in a read, which the kernel restarts.
             tracer.interrupt_all();
         }
@@ -81,9 +107,12 @@ impl Tracing {
             processes,
             early: HashMap::new(),
             interpreters,
+            tracers: Tracers::default(),
             waits: Waits::default(),
+            launchers: Launchers::new(calls.launchers),
             untraced: Untraced::default(),
-            traces_setup,
+            traces_setup: calls.setup,
+            counts_waits: waits::are_counted(),
             keeps_privilege: programs::keep_privilege(),
             shared,
             children,
@@ -117,6 +146,7 @@ impl Tracing {
                 && !self.is_detaching
                 && (event.is_none() || Instant::now() >= *last.get_or_insert_with(|| Instant::now() + LAST_EVENTS))
             {
+                self.report_all_launched();
                 self.is_detaching = true;
                 self.tracer.interrupt_all();
             }
@@ -185,6 +215,7 @@ impl Tracing {
             .processes
             .of(thread)
             .is_some_and(|process| process.makes_visible_calls());
+        let traces_calls = traces_calls || self.launchers.is_watched(thread);
         let how = match stop.transparently() {
             Resume::Continue(signal) if traces_calls => Resume::ToSystemCall(signal),
             other => other,
@@ -196,6 +227,7 @@ impl Tracing {
     fn release(&mut self, thread: Pid, stop: Stop) {
         self.processes.remove(thread);
         self.waits.forget(thread);
+        self.launchers.forget(thread);
         self.tracer.resume(thread, stop.detachment());
     }
 

@@ -15,7 +15,7 @@ use super::processes::Thread;
 use super::tracing::Tracing;
 
 /// Shorter waits than this are not distinguished from the stops of the thread.
-const MIN_OFF_NS: u64 = 100_000;
+pub(super) const MIN_OFF_NS: u64 = 100_000;
 /// Maximum number of threads whose counters are read, each by a file that stays open.
 const MAX_WATCHED: usize = 64;
 /// Offset of the pid in a siginfo about a child.
@@ -176,6 +176,67 @@ fn read(schedstat: &File) -> Option<Counters> {
     })
 }
 
+/// Whether the kernel has these counters (CONFIG_SCHED_INFO). Without it they are zero.
+pub(super) fn are_counted() -> bool {
+    let own = File::open("/proc/thread-self/schedstat").ok();
+    own.and_then(|own| read(&own))
+        .is_some_and(|counters| counters.arrivals > 0)
+}
+
+/// The first stop of a new process. It has waited for a CPU until then, and does so once more when it is resumed: its creator, which was stopped
+/// too, may have got the only CPU. Untraced, both would be one wait.
+#[derive(Debug)]
+pub(super) struct FirstStop {
+    /// When it was created: at the latest when its creator stopped, as whatever the creator does next comes later.
+    created: Nanos,
+    /// Its wait until the stop.
+    waited: Nanos,
+    /// Its counters, if the second stop follows soon. A process that never stops again must not keep a file open.
+    schedstat: Option<File>,
+}
+
+impl FirstStop {
+    /// The stop of a process that is resumed now. `creator_stopped`: when its creator did. `stops_soon`: its next stop is its first system call.
+    pub(super) fn of(process: Pid, creator_stopped: Option<Nanos>, stops_soon: bool) -> Option<FirstStop> {
+        let schedstat = counters_of(process)?;
+        let counters = read(&schedstat)?;
+        Some(FirstStop {
+            created: created_by(&counters, creator_stopped),
+            waited: Nanos(counters.delayed),
+            schedstat: stops_soon.then_some(schedstat),
+        })
+    }
+
+    /// When the process was created.
+    pub(super) fn created(&self) -> Nanos {
+        self.created
+    }
+
+    /// When the process, which is at its second stop, would have had a CPU untraced. `was_short`: it is at its first system call. Then all that it
+    /// waited for a CPU counts: it may have lost one at once to its creator, which was resumed after it. Otherwise that is unknown.
+    pub(super) fn first_run(&self, process: Pid, was_short: bool) -> Option<Nanos> {
+        let now = match &self.schedstat {
+            Some(schedstat) => read(schedstat),
+            None => read(&counters_of(process)?),
+        };
+        self.first_run_by(&now?, was_short)
+    }
+
+    fn first_run_by(&self, now: &Counters, was_short: bool) -> Option<Nanos> {
+        let waited = now.delayed.checked_sub(self.waited.0)?;
+        (was_short || now.arrivals == 2).then_some(Nanos(self.created.0 + self.waited.0 + waited))
+    }
+}
+
+fn created_by(at_first_stop: &Counters, creator_stopped: Option<Nanos>) -> Nanos {
+    let waiting_since = Nanos(at_first_stop.at.0.saturating_sub(at_first_stop.delayed));
+    creator_stopped.map_or(waiting_since, |stopped| stopped.min(waiting_since))
+}
+
+fn counters_of(process: Pid) -> Option<File> {
+    File::open(format!("/proc/{}/schedstat", process.0)).ok()
+}
+
 /// What a thread was doing when it stopped for SIGCHLD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Doing {
@@ -190,6 +251,10 @@ enum Doing {
 impl Tracing {
     /// A thread is stopped because a child of its process has ended.
     pub(super) fn child_ended(&mut self, tid: Pid, thread: Thread) {
+        if self.launchers.is_watched(tid) {
+            // The call that reaps the child is seen.
+            return;
+        }
         let is_native = self
             .processes
             .process(thread.launch)
@@ -240,7 +305,7 @@ fn doing(tid: Pid) -> Doing {
 }
 
 /// Returns the child in the siginfo that waitid has written.
-fn reaped_by_waitid(tid: Pid, siginfo: u64) -> Option<Pid> {
+pub(super) fn reaped_by_waitid(tid: Pid, siginfo: u64) -> Option<Pid> {
     let bytes = memory::read(tid, siginfo.checked_add(SIGINFO_PID)?, size_of::<i32>());
     let pid = i32::from_ne_bytes(*bytes.first_chunk()?);
     (siginfo != 0 && pid > 0).then_some(Pid(pid))
@@ -299,6 +364,29 @@ mod tests {
         let parent = &waits.threads[&Pid(1)];
         let slice = parent.single_wait(&counters(9_000_000, 800_000, 0, 10)).unwrap();
         assert_eq!(9_000_000 - slice.off.0, 8_000_000 - 300_000 - 2_000_000);
+    }
+
+    #[test]
+    fn the_first_run_follows_the_waits_before_and_after_the_first_stop() {
+        let at_first_stop = counters(5_000_000, 20_000, 200_000, 1);
+        // The creator's stop may be noticed before and after that of the process.
+        for (creator_stopped, created) in [
+            (None, 4_800_000),
+            (Some(4_300_000), 4_300_000),
+            (Some(4_900_000), 4_800_000),
+        ] {
+            assert_eq!(created_by(&at_first_stop, creator_stopped.map(Nanos)), Nanos(created));
+        }
+        let first = FirstStop {
+            created: Nanos(4_800_000),
+            waited: Nanos(200_000),
+            schedstat: None,
+        };
+        let second = counters(9_000_000, 30_000, 1_200_000, 2);
+        assert_eq!(first.first_run_by(&second, false), Some(Nanos(6_000_000)));
+        let preempted = counters(9_000_000, 30_000, 1_200_000, 3);
+        assert_eq!(first.first_run_by(&preempted, false), None);
+        assert_eq!(first.first_run_by(&preempted, true), Some(Nanos(6_000_000)));
     }
 
     #[test]

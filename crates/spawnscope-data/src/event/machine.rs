@@ -116,9 +116,11 @@ crate::table! {
 }
 
 impl Missing {
-    /// `what`, if the collector sees neither when threads get and leave a CPU nor what wakes them. The time between the creation of a process
-    /// and its first instruction then has other parts than the wait for a CPU.
+    /// `what`, if the collector sees neither when threads get and leave a CPU nor what wakes them.
     pub const SCHEDULER: &str = "the scheduler's decisions";
+
+    /// `what`, if the collector does not see how long a new process waits for its first CPU, although it sees when that process starts.
+    pub const FIRST_WAITS: &str = "when new processes get a CPU";
 
     /// `what`, if the collector sees when threads get and leave a CPU, but not what wakes them.
     pub const WAKERS: &str = "what wakes threads";

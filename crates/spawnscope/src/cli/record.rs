@@ -239,6 +239,7 @@ fn attach(
         stacks: arguments.stacks,
         sample: arguments.sample,
         failed_execs: !arguments.no_failed_execs,
+        launcher_calls: arguments.launcher_calls,
     };
     let manner = collectors::Manner {
         choice: arguments.collector,

@@ -55,7 +55,7 @@ impl Place {
         let errors = self.run(is_ordinary, launchers, &words).expect_code(4).errors();
         let line = errors.split_whitespace().collect::<Vec<_>>().join(" ");
         assert!(
-            line.contains("collecting with ptrace; unknown: create, queue"),
+            line.contains("collecting with ptrace; unknown: create, most reaps"),
             "{errors}"
         );
         assert!(line.contains("to record these too: "), "{errors}");

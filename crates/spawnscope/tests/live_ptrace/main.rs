@@ -10,6 +10,7 @@ mod support;
 #[expect(dead_code, reason = "the shells of suites are tested with eBPF")]
 mod bash_lines;
 mod behaviour;
+mod compared;
 mod containers;
 #[path = "../live_ebpf/dash_lines.rs"]
 #[expect(dead_code, reason = "the shells of suites are tested with eBPF")]
@@ -21,7 +22,9 @@ mod predictions;
 #[path = "../live_ebpf/python_lines.rs"]
 mod python_lines;
 mod recorded;
+mod sandboxes;
 mod unprivileged;
+mod yama;
 
 fn main() -> std::process::ExitCode {
     support::run::COLLECTOR.get_or_init(|| "ptrace");

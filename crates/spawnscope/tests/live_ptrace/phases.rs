@@ -1,7 +1,22 @@
 //! The phases that the ptrace collector knows, against workloads that make just that phase long by a known amount.
 
-use crate::support::phases::{at_most_megabytes, only_this_phase_grows, words};
+use crate::support::phases::{at_most_megabytes, only_this_phase_grows, only_this_phase_grows_with, words};
 use crate::support::{apply, live_test};
+
+#[apply(live_test)]
+#[needs(Cc)]
+fn create_is_known_with_the_memory_of_the_parent_if_its_calls_are_traced() {
+    let megabytes = at_most_megabytes(2048);
+    let with = |amount: &str| words(&["long_create"], &[amount, &megabytes]);
+    only_this_phase_grows_with(&["--launcher-calls"], "create", &with("base"), &with("long"));
+}
+
+#[apply(live_test)]
+#[needs(Cc, Realtime)]
+fn queue_is_known_while_the_parent_keeps_the_only_cpu() {
+    let with = |amount: &str| words(&["long_queue"], &[amount]);
+    only_this_phase_grows("queue", &with("base"), &with("long"));
+}
 
 #[apply(live_test)]
 #[needs(Cc)]

@@ -11,6 +11,9 @@ use super::{roots, workloads};
 /// Names the needs that must be met, separated by commas. A test that lacks one of them fails.
 const REQUIRE: &str = "SPAWNSCOPE_TEST_REQUIRE";
 
+/// Set where the machine is a guest for these tests only (`scripts/kernel-matrix/init`).
+const DISPOSABLE: &str = "SPAWNSCOPE_TEST_DISPOSABLE";
+
 /// Needs of the tests of other crates and of those in Python. The variable may also name these.
 const OF_OTHERS: [&str; 3] = ["root", "sharedmemory", "pidfdgroup"];
 
@@ -75,6 +78,12 @@ pub enum Need {
     PerfEvents,
     /// Permission to set kernel.perf_event_paranoid, to its present value.
     PerfLevels,
+    /// The Yama security module, with permission to set its level.
+    Yama,
+    /// A machine that is discarded after the tests, which they may change for good.
+    Disposable,
+    /// `ninja`, for workloads that build.
+    Ninja,
     /// 32-bit programs, which the kernel executes beside 64-bit ones.
     Bits32,
     /// The daemons of ClamAV and fapolicyd, unpacked by `scripts/scanner-daemons.sh`.
@@ -88,7 +97,7 @@ pub enum Need {
 }
 
 impl Need {
-    const ALL: [Need; 32] = [
+    const ALL: [Need; 35] = [
         Need::Ebpf,
         Need::Cc,
         Need::MountNs,
@@ -116,6 +125,9 @@ impl Need {
         Need::Perf,
         Need::PerfEvents,
         Need::PerfLevels,
+        Need::Yama,
+        Need::Disposable,
+        Need::Ninja,
         Need::Scanners,
         Need::Roots,
         Need::Musl,
@@ -153,6 +165,9 @@ impl Need {
             Need::Perf => "perf",
             Need::PerfEvents => "perfevents",
             Need::PerfLevels => "perflevels",
+            Need::Yama => "yama",
+            Need::Disposable => "disposable",
+            Need::Ninja => "ninja",
             Need::Scanners => "scanners",
             Need::Roots => "roots",
             Need::Musl => "musl",
@@ -215,7 +230,12 @@ impl Need {
             Need::Strace => succeeds(Command::new("strace").args(["-o", "/dev/null", "true"])),
             Need::Perf => succeeds(Command::new("perf").args(["record", "-o", "/dev/null", "true"])),
             Need::PerfEvents => perf_events(),
-            Need::PerfLevels => perf_levels(),
+            Need::PerfLevels => can_be_set("/proc/sys/kernel/perf_event_paranoid"),
+            Need::Yama => can_be_set("/proc/sys/kernel/yama/ptrace_scope"),
+            Need::Disposable => std::env::var(DISPOSABLE)
+                .map(drop)
+                .map_err(|_| format!("{DISPOSABLE} is not set")),
+            Need::Ninja => succeeds(Command::new("ninja").arg("--version")),
             Need::Scanners => is_complete(&scanner_daemons(), "scripts/scanner-daemons.sh"),
             Need::Roots => is_complete(&roots::folder(), "scripts/interpreter-roots.sh"),
         }
@@ -346,8 +366,8 @@ fn perf_events() -> Result<(), String> {
     }
 }
 
-fn perf_levels() -> Result<(), String> {
-    let file = "/proc/sys/kernel/perf_event_paranoid";
+/// Writes the present value of a setting.
+fn can_be_set(file: &str) -> Result<(), String> {
     let written = std::fs::read(file).and_then(|level| std::fs::write(file, level));
     written.map_err(|error| format!("{file}: {error}"))
 }

@@ -34,8 +34,8 @@ struct Observed {
 }
 
 impl Observed {
-    fn of(command: &[OsString]) -> Observed {
-        let record = Record::new();
+    fn of(flags: &[&str], command: &[OsString]) -> Observed {
+        let record = Record::new().flags(flags);
         let finished = record.run(command).expect_code(0);
         let truth = Truth::new(&finished.stdout);
         let launches = launches(&record.file());
@@ -51,11 +51,12 @@ impl Observed {
         }
     }
 
-    /// The median of a phase, `None` when it is unknown for all children. Only ptrace sees a phase, the reap, of some children.
+    /// The median of a phase, `None` when it is unknown for all children. Only ptrace sees phases of some children: the reap, and `queue` and
+    /// `setup` of children that lost their first CPU early.
     fn median_ns(&self, phase: usize) -> Option<i64> {
         let known: Vec<i64> = self.phases.iter().filter_map(|phases| phases[phase]).collect();
         let all = known.len() == self.phases.len();
-        let may_be_unknown = is_by_ptrace() && PHASES[phase] == "reap";
+        let may_be_unknown = is_by_ptrace() && ["reap", "queue", "setup"].contains(&PHASES[phase]);
         assert!(
             all || known.is_empty() || may_be_unknown,
             "{} is unknown for some",
@@ -81,11 +82,17 @@ impl Observed {
 #[track_caller]
 pub fn only_this_phase_grows(long_phase: &str, base: &[OsString], long: &[OsString]) {
     // On a shared machine, other processes take time during a measurement. A wrongly charged phase is wrong each time.
-    best_of_three(|| measure(long_phase, base, long));
+    only_this_phase_grows_with(&[], long_phase, base, long);
 }
 
-fn measure(long_phase: &str, base: &[OsString], long: &[OsString]) -> Result<(), String> {
-    let (base, long) = (Observed::of(base), Observed::of(long));
+/// The same with these flags of `record`.
+#[track_caller]
+pub fn only_this_phase_grows_with(flags: &[&str], long_phase: &str, base: &[OsString], long: &[OsString]) {
+    best_of_three(|| measure(flags, long_phase, base, long));
+}
+
+fn measure(flags: &[&str], long_phase: &str, base: &[OsString], long: &[OsString]) -> Result<(), String> {
+    let (base, long) = (Observed::of(flags, base), Observed::of(flags, long));
     assert_eq!(long.phases.len(), long.amounts.len(), "an amount for each child");
     let index = PHASES
         .iter()

@@ -37,6 +37,9 @@ pub struct RecordArguments {
     /// With ptrace: do not trace the system calls between a fork and its exec; faster, but `setup`, `exec` and failed execs are unknown
     #[arg(long)]
     pub no_failed_execs: bool,
+    /// With ptrace: also trace the system calls of programs that may launch; slower, but `create` and `reap` are known
+    #[arg(long)]
+    pub launcher_calls: bool,
     /// Also record the native call stack of each launch
     #[arg(long)]
     pub stacks: bool,
@@ -91,6 +94,7 @@ Examples:
   spawnscope record --label runner=large -- make    for `report --full`
   spawnscope record --sample 999 -- make     for `flame --phase load`
   spawnscope record --collector ptrace -- make    without root
+  spawnscope record --collector ptrace --launcher-calls -- ./test.sh
   spawnscope record --collector perf -- make    without root, fewer phases
   spawnscope record --wait-for-all -- ./start    include its daemons
   spawnscope record -p $(pidof -s nagios) --duration 60

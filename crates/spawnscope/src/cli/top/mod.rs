@@ -110,6 +110,7 @@ fn as_record(arguments: &TopArguments, output: std::path::PathBuf) -> RecordArgu
         wait_for_all: false,
         collector: CollectorChoice::Auto,
         no_failed_execs: false,
+        launcher_calls: false,
         stacks: false,
         sample: None,
         keep: Some(KEEP),

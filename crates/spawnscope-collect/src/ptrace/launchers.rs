@@ -1,0 +1,195 @@
+//! The system calls of threads that may launch, if the user asks for them: each stops its thread when it enters and leaves a call. That shows when
+//! the call was entered that creates a process, and which child a wait has reaped. A thread that launches nothing for a while is left alone.
+
+use std::collections::HashMap;
+
+use spawnscope_data::event::{EventKind, LeftCpu, Nanos, Pid, Slice, Syscall};
+use spawnscope_system::clock;
+use spawnscope_system::ptrace::{CallInfo, CallStop};
+
+use super::processes::Thread;
+use super::tracing::Tracing;
+use super::waits::{MIN_OFF_NS, reaped_by_waitid};
+
+/// After this number of stops without a launch, a thread is taken for one that launches nothing more.
+const STOPS: u32 = 400;
+/// The same for a thread that has launched nothing yet. bash makes some 60 calls before it launches; most programs never launch.
+const FIRST_STOPS: u32 = 160;
+
+/// A call that a thread is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Call {
+    number: libc::c_long,
+    arguments: [u64; 6],
+    /// When the thread was resumed at its entry.
+    entered: Nanos,
+}
+
+/// The calls of a thread.
+#[derive(Debug)]
+struct Calls {
+    stops_left: u32,
+    current: Option<Call>,
+}
+
+/// The threads whose calls are traced.
+#[derive(Debug, Default)]
+pub(super) struct Launchers {
+    is_enabled: bool,
+    threads: HashMap<Pid, Calls>,
+}
+
+impl Launchers {
+    pub(super) fn new(is_enabled: bool) -> Launchers {
+        Launchers {
+            is_enabled,
+            threads: HashMap::new(),
+        }
+    }
+
+    /// Traces the calls of a thread from its next stop on.
+    pub(super) fn watch(&mut self, thread: Pid) {
+        self.watch_for(thread, FIRST_STOPS);
+    }
+
+    fn watch_for(&mut self, thread: Pid, stops_left: u32) {
+        if self.is_enabled {
+            let calls = Calls {
+                stops_left,
+                current: None,
+            };
+            self.threads.insert(thread, calls);
+        }
+    }
+
+    pub(super) fn is_watched(&self, thread: Pid) -> bool {
+        self.threads.contains_key(&thread)
+    }
+
+    pub(super) fn forget(&mut self, thread: Pid) {
+        self.threads.remove(&thread);
+    }
+
+    /// A thread has created a process. Returns when it entered the call that did so, if its calls were traced then.
+    pub(super) fn launches(&mut self, thread: Pid) -> Option<Nanos> {
+        let entered = self.threads.get(&thread).and_then(|calls| calls.current);
+        self.watch_for(thread, STOPS);
+        entered.map(|call| call.entered)
+    }
+
+    /// A thread is at this stop. Returns the call that it leaves, and its result.
+    fn stops(&mut self, thread: Pid, stop: CallStop, at: Nanos) -> Option<(Call, i64)> {
+        let calls = self.threads.get_mut(&thread)?;
+        calls.stops_left = calls.stops_left.saturating_sub(1);
+        let has_stops_left = calls.stops_left > 0;
+        let before = calls.current.take();
+        calls.current = match stop {
+            CallStop::Enters(number, arguments) => libc::c_long::try_from(number).ok().map(|number| Call {
+                number,
+                arguments,
+                entered: at,
+            }),
+            CallStop::Leaves(_) | CallStop::Neither => None,
+        };
+        let left = match stop {
+            CallStop::Leaves(result) => before.map(|call| (call, result)),
+            CallStop::Enters(..) | CallStop::Neither => None,
+        };
+        if !has_stops_left && calls.current.is_none() {
+            self.forget(thread);
+        }
+        left
+    }
+}
+
+impl Tracing {
+    /// A thread enters or leaves a system call. If it may launch, its waits for children are reported.
+    pub(super) fn launcher_call(&mut self, tid: Pid, thread: Thread) {
+        if !self.launchers.is_watched(tid) {
+            return;
+        }
+        let is_native = self.processes.of(tid).is_some_and(|process| process.is_native);
+        if !is_native {
+            return self.launchers.forget(tid);
+        }
+        let stop = CallInfo::of(tid).map_or(CallStop::Neither, |info| info.stop);
+        let at = clock::now();
+        if let Some((call, result)) = self.launchers.stops(tid, stop, at) {
+            self.leaves_wait(tid, thread, call, result, at);
+        }
+    }
+
+    /// Reports how long a call waited for children, and the child that it has reaped.
+    fn leaves_wait(&mut self, tid: Pid, thread: Thread, call: Call, result: i64, at: Nanos) {
+        let reaped = match call.number {
+            libc::SYS_wait4 if result > 0 => i32::try_from(result).ok().map(Pid),
+            libc::SYS_waitid if result == 0 && call.arguments[3] & libc::WNOWAIT as u64 == 0 => {
+                reaped_by_waitid(tid, call.arguments[2])
+            }
+            _ => return,
+        };
+        if at.since(call.entered).0 >= MIN_OFF_NS {
+            let number = u32::try_from(call.number).ok();
+            let slice = Slice {
+                on: None,
+                off: call.entered,
+                left: LeftCpu::Interruptible,
+                syscall: number.map(|number| Syscall {
+                    number,
+                    argument: call.arguments[0],
+                }),
+                calls: None,
+                object: None,
+                wake: None,
+            };
+            self.report(at, thread.launch, thread.task, EventKind::Slice(slice));
+        }
+        if let Some(pid) = reaped {
+            self.report(at, thread.launch, thread.task, EventKind::Reaped { pid });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const THREAD: Pid = Pid(7);
+
+    fn enters(number: libc::c_long) -> CallStop {
+        CallStop::Enters(number as u64, [0; 6])
+    }
+
+    #[test]
+    fn a_launch_has_the_entry_of_its_call() {
+        let mut launchers = Launchers::new(true);
+        launchers.watch(THREAD);
+        assert_eq!(launchers.stops(THREAD, enters(libc::SYS_getpid), Nanos(10)), None);
+        assert!(launchers.stops(THREAD, CallStop::Leaves(1), Nanos(20)).is_some());
+        assert_eq!(launchers.launches(THREAD), None, "between two calls");
+        launchers.stops(THREAD, enters(libc::SYS_clone), Nanos(30));
+        assert_eq!(launchers.launches(THREAD), Some(Nanos(30)));
+        assert_eq!(launchers.launches(Pid(8)), None);
+    }
+
+    #[test]
+    fn a_thread_that_launches_nothing_is_left_alone_outside_of_a_call() {
+        let mut launchers = Launchers::new(true);
+        launchers.watch(THREAD);
+        for _ in 0..FIRST_STOPS / 2 {
+            assert!(launchers.is_watched(THREAD));
+            launchers.stops(THREAD, enters(libc::SYS_getpid), Nanos(1));
+            launchers.stops(THREAD, CallStop::Leaves(1), Nanos(2));
+        }
+        assert!(!launchers.is_watched(THREAD));
+        launchers.launches(THREAD);
+        assert!(launchers.is_watched(THREAD), "it launches again");
+    }
+
+    #[test]
+    fn nothing_is_traced_unless_asked() {
+        let mut launchers = Launchers::new(false);
+        launchers.watch(THREAD);
+        assert!(!launchers.is_watched(THREAD));
+    }
+}

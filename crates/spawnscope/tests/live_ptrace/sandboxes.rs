@@ -1,0 +1,182 @@
+//! Builds whose steps isolate or trace themselves: their results are the same as without the recorder, and nothing hangs.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use crate::support::recording::launches;
+use crate::support::run::{Finished, Record, run};
+use crate::support::{apply, live_test};
+
+/// The results of a build: its exit status, its sorted output, and its files with their contents.
+#[derive(Debug, PartialEq)]
+struct Built {
+    code: i32,
+    output: Vec<String>,
+    files: Vec<(String, String)>,
+}
+
+impl Built {
+    fn of(finished: &Finished, folder: &Path) -> Built {
+        let mut output: Vec<String> = finished.output().lines().map(str::to_owned).collect();
+        output.sort_unstable();
+        let mut files: Vec<(String, String)> = fs::read_dir(folder)
+            .expect("the folder")
+            .map(|entry| entry.expect("an entry").path())
+            .filter(|path| path.extension().is_some_and(|extension| extension == "out"))
+            .map(|path| {
+                let text = fs::read_to_string(&path).expect("a result");
+                (path.file_name().expect("a name").to_string_lossy().into_owned(), text)
+            })
+            .collect();
+        files.sort_unstable();
+        Built {
+            code: finished.code(),
+            output,
+            files,
+        }
+    }
+}
+
+/// Runs a build in two folders with these files, plain and recorded. Returns the recording after comparing the results.
+#[track_caller]
+fn builds_the_same(files: &[(&str, &str)], command: &[&str]) -> Record {
+    let folder = || {
+        let folder = tempfile::tempdir().expect("a temporary directory");
+        for (name, text) in files {
+            fs::write(folder.path().join(name), text).expect("a file");
+        }
+        folder
+    };
+    let (plain, recorded) = (folder(), folder());
+    let expected = run(Command::new(command[0]).args(&command[1..]).current_dir(plain.path()));
+    let record = Record::new().flags(&["--collector", "ptrace", "-q"]);
+    let found = run(record.command(command).current_dir(recorded.path()));
+    let results = (Built::of(&expected, plain.path()), Built::of(&found, recorded.path()));
+    assert_eq!(results.0, results.1, "{}", found.errors());
+    assert!(!results.0.files.is_empty(), "it builds something");
+    record
+}
+
+#[apply(live_test)]
+#[needs(Ninja)]
+fn a_build_by_ninja_is_the_same() {
+    let mut build = "rule step\n  command = cat /proc/self/comm $in > $out && test $i != 9\nrule join\n  command = cat $in | sort > $out\n".to_owned();
+    for step in 0..40 {
+        build.push_str(&format!("build {step}.out: step build.ninja\n  i = {}\n", step % 9));
+    }
+    let all: Vec<String> = (0..40).map(|step| format!("{step}.out")).collect();
+    build.push_str(&format!("build all.out: join {}\n", all.join(" ")));
+    let record = builds_the_same(&[("build.ninja", &build)], &["ninja", "-j4", "--quiet"]);
+    let all = launches(&record.file());
+    assert_eq!(all.all(|launch| launch.command() == "sort").len(), 1);
+    // 40 steps, and one that joins them.
+    assert_eq!(all.all(|launch| launch.command() == "cat").len(), 41);
+}
+
+#[apply(live_test)]
+fn a_build_by_make_that_fails_in_one_step_is_the_same() {
+    let makefile = "all: $(patsubst %,%.out,1 2 3 4 5 6 7 8 9) bad.out\n%.out:\n\t@echo $* $(shell echo of a shell) | tr a-z A-Z > $@\nbad.out:\n\t@echo bad; exit 7\n";
+    builds_the_same(
+        &[("Makefile", makefile)],
+        &["make", "-j3", "-k", "--no-print-directory"],
+    );
+}
+
+/// As Bazel's linux-sandbox: each step is process 1 or 2 of namespaces of its own, with its own mounts and no network.
+#[apply(live_test)]
+#[needs(PidNs, MountNs)]
+fn steps_in_namespaces_of_their_own_are_the_same() {
+    let makefile = "\
+SANDBOX = unshare --user --map-root-user --mount --pid --fork --kill-child --mount-proc --net --ipc --uts
+all: $(patsubst %,%.out,1 2 3 4 5 6)
+%.out:
+\t@$(SANDBOX) sh -c 'mount -t tmpfs none /mnt && echo $$$$ > /mnt/pid && (cat /mnt/pid; ls /proc/self/task | wc -l; grep -c : /proc/net/dev; ps -e | wc -l) > $@; sh -c \"exit $*\"; echo $* $$?'
+\t@! $(SANDBOX) sh -c 'exit 9'
+";
+    let record = builds_the_same(&[("Makefile", makefile)], &["make", "-j2", "--no-print-directory"]);
+    let all = launches(&record.file());
+    assert_eq!(all.all(|launch| launch.command() == "ps").len(), 6);
+}
+
+/// strace seizes what it starts; gdb's child asks to be traced.
+#[apply(live_test)]
+#[needs(Strace, Gdb)]
+fn steps_under_strace_and_gdb_are_the_same() {
+    let makefile = "\
+all: s.out g.out
+s.out:
+\t@strace -f -qq -e trace=exit_group -e signal=none -o log sh -c 'sh -c \"exit 3\"; exit 4'; echo strace $$?
+\t@sed 's/^[0-9]* *//' log | sort > $@
+g.out:
+\t@gdb -nx -batch -ex 'set startup-with-shell off' -ex run -ex 'info program' --args sh -c 'exit 5' 2>&1 | sed -n 's/.*exited with code/code/p' > $@
+";
+    let record = builds_the_same(&[("Makefile", makefile)], &["make", "-j2", "--no-print-directory"]);
+    let all = launches(&record.file());
+    assert_eq!(all.all(|launch| launch.command() == "sed").len(), 2);
+}
+
+/// A program whose name is not that of a known tracer, and that seizes its child. As a library of Python would, it is built here.
+#[apply(live_test)]
+#[needs(Cc)]
+fn a_step_that_seizes_its_own_child_is_the_same() {
+    let program = "\
+#include <stdio.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void)
+{
+    int go[2], status;
+    char byte;
+    if (pipe(go) == -1)
+        return 1;
+    pid_t child = fork();
+    if (child == 0) {
+        (void)!read(go[0], &byte, 1);
+        _exit(9);
+    }
+    long seized = ptrace(PTRACE_SEIZE, child, 0, PTRACE_O_TRACEEXIT);
+    (void)!write(go[1], \"x\", 1);
+    for (int stops = 0; waitpid(child, &status, 0) == child; stops++) {
+        printf(\"%ld %x\\n\", seized, status);
+        if (!WIFSTOPPED(status))
+            return WEXITSTATUS(status) != 9;
+        ptrace(PTRACE_CONT, child, 0, 0);
+    }
+    return 2;
+}
+";
+    let makefile = "seizes.out: seizes\n\t@./seizes > $@\nseizes: seizes.c\n\t@cc -o $@ $<\n";
+    builds_the_same(
+        &[("seizes.c", program), ("Makefile", makefile)],
+        &["make", "--no-print-directory"],
+    );
+}
+
+/// A child that asks to be traced is recognized by its call, whatever its program.
+#[apply(live_test)]
+#[needs(Python)]
+fn a_step_that_traces_its_own_child_is_the_same() {
+    let script = "\
+import ctypes, os, signal, sys
+libc = ctypes.CDLL(None, use_errno=True)
+libc.ptrace.argtypes = [ctypes.c_long] * 4
+def asks_to_be_traced():
+    child = os.fork()
+    if child == 0:
+        libc.ptrace(0, 0, 0, 0)
+        os.kill(os.getpid(), signal.SIGSTOP)
+        os._exit(6)
+    said = []
+    while True:
+        _, status = os.waitpid(child, 0)
+        said.append(status)
+        if not os.WIFSTOPPED(status):
+            return said
+        libc.ptrace(7, child, 0, 0)
+print(asks_to_be_traced())
+open('t.out', 'w').write('done')
+";
+    builds_the_same(&[("t.py", script)], &["/usr/bin/python3", "-S", "t.py"]);
+}

@@ -1,0 +1,182 @@
+#!/usr/bin/env bash
+# Runs the test suites of other projects plain and under a program that starts commands, and compares the results of their tests: neither
+# a recorder nor a preload library may change one.
+#
+#   scripts/held-out-suites.sh [--only SUITE,...] PREFIX...
+#
+# PREFIX is what a command is started with; what the prefix itself prints on standard error is compared too, so it must be quiet. For example:
+#
+#   scripts/held-out-suites.sh target/release/spawnscope record --collector ptrace -q -o /tmp/suites.db --
+#   scripts/held-out-suites.sh --only bash,make target/release/spawnscope accel --
+#
+#   --only   some of: python bash make git perl (default: all). Python's is test_subprocess of its own suite; of the others, the tests that
+#            launch much
+#
+# The sources are those of Debian 12, whose make and perl are tested as installed. The sources are fetched, and bash and git built, once, in target/held-out or $HELD_OUT. A test whose results differ is repeated,
+# plain and with the prefix: some depend on time. The exit status is 1 if a test never had the same results with the prefix as plain.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+suites=(python bash make git perl)
+if [ "${1:-}" = --only ]; then
+    IFS=, read -ra suites <<<"${2:?--only wants names}"
+    shift 2
+fi
+case ${1:-} in
+    '' | -*) sed -n '2,/^set/{/^set/!s/^# \{0,1\}//p}' "$0" >&2 && exit 2 ;;
+esac
+prefix=("$@")
+[[ ${prefix[0]} != */* ]] || prefix[0]=$(realpath "${prefix[0]}")
+place=$(mkdir -p "${HELD_OUT:-target/held-out}" && realpath "${HELD_OUT:-target/held-out}")
+results=$(mktemp -d)
+trap 'rm -rf --one-file-system "$results"' EXIT
+# The longest test takes a minute plain.
+limit=900
+export LC_ALL=C GIT_CONFIG_NOSYSTEM=1
+unset MAKEFLAGS MAKELEVEL MFLAGS
+
+# fetched PACKAGE: unpacks its source to $place/PACKAGE.
+fetched() {
+    local package=$1 lists=$place/apt
+    [ ! -d "$place/$package" ] || return 0
+    mkdir -p "$lists/lists/partial" "$lists/cache"
+    echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian bookworm main" >"$lists/sources.list"
+    local apt=(apt-get -qq -o "Dir::Etc::SourceList=$lists/sources.list" -o Dir::Etc::SourceParts=/dev/null -o "Dir::State::Lists=$lists/lists"
+        -o "Dir::Cache=$lists/cache" -o APT::Sandbox::User=root -o Debug::NoLocking=true)
+    [ -n "$(find "$lists/fetched" -mtime -1 2>/dev/null)" ] || { "${apt[@]}" update && touch "$lists/fetched"; }
+    (cd "$place" && "${apt[@]}" --only-source --download-only source "$package" && dpkg-source --extract "$package"_*.dsc "$package.new" >/dev/null)
+    mv "$place/$package.new" "$place/$package"
+}
+
+# built PACKAGE COMMAND: its source, in which the command was run once.
+built() {
+    fetched "$1"
+    [ -e "$place/$1/held-out-built" ] || (cd "$place/$1" && bash -ec "$2" && touch held-out-built) >"$place/$1.log" 2>&1 || {
+        echo "building $1 failed: $place/$1.log" >&2
+        exit 1
+    }
+}
+
+# Times, addresses, process ids and temporary names differ from run to run.
+masked() {
+    sed -E -e 's/[0-9]+(\.[0-9]+)? ?(s|ms|sec|secs|seconds|min)\b/TIME/g' -e 's/0x[0-9a-f]+/ADDRESS/g' -e 's/\b[0-9]{3,}\b/N/g' \
+        -e 's/tmp[A-Za-z0-9_]{6,}/TMP/g'
+}
+
+# once INTO FILTER COMMAND...: the lines of its output that are results, and its status.
+once() {
+    local into=$1 filter=$2 status=0
+    shift 2
+    timeout --kill-after=10 "$limit" "$@" </dev/null >"$results/output" 2>&1 || status=$?
+    { masked <"$results/output" | grep -aE "$filter" | sort || true; echo "status $status"; } >"$into"
+}
+
+failed=0 tests=0
+# compare NAME FILTER COMMAND...: in the present directory.
+compare() {
+    local name=$1 filter=$2 attempt plain
+    shift 2
+    tests=$((tests + 1))
+    rm -f "$results"/{plain,prefixed}.*
+    for attempt in 1 2 3; do
+        once "$results/plain.$attempt" "$filter" "$@"
+        once "$results/prefixed.$attempt" "$filter" "${prefix[@]}" "$@"
+        if [ "$(cat "$results/plain.$attempt")" = "status 1" ]; then
+            echo "FAILS      $name: plain, and without a result"
+            failed=1
+            return
+        fi
+        for plain in "$results"/plain.*; do
+            if cmp -s "$plain" "$results/prefixed.$attempt"; then
+                echo "same       $name: $(($(wc -l <"$plain") - 1)) results, $(tail -n 1 "$plain")$([ "$attempt" = 1 ] || echo " (attempt $attempt)")"
+                return
+            fi
+        done
+    done
+    echo "DIFFERENT  $name"
+    diff "$results/plain.3" "$results/prefixed.3" | head -n 20 || true
+    failed=1
+}
+
+python_suite() {
+    local folder=$place/python
+    mkdir -p "$folder"
+    if ! /usr/bin/python3 -c 'import test.test_subprocess' 2>/dev/null && [ ! -d "$folder/usr" ]; then
+        (cd "$folder" && apt-get -qq -o APT::Sandbox::User=root download "lib$(/usr/bin/python3 -c 'import sys; print("python3.%d" % sys.version_info[1])')-testsuite" &&
+            dpkg-deb --extract ./*-testsuite_*.deb .)
+        # The package lacks what is in the one of the library.
+        cp -r /usr/lib/python3.*/test "$folder"/usr/lib/python3.*/
+    fi
+    cat >"$folder/results.py" <<'PYTHON'
+# Prints the outcome of each test of test_subprocess, as it is in CPython's source.
+import glob, sys, unittest
+sys.path[:0] = glob.glob(f"{sys.path[0]}/usr/lib/python3.*")
+import test.test_subprocess as tests
+outcomes = []
+class Outcomes(unittest.TestResult):
+    def stopTest(self, case):
+        kind = {case.id(): kind for kind in ("errors", "failures", "skipped") for case, _ in getattr(self, kind)}
+        outcomes.append(f"RESULT {case.id()} {kind.get(case.id(), 'ok')}")
+unittest.defaultTestLoader.loadTestsFromModule(tests).run(Outcomes())
+print("\n".join([""] + outcomes))
+PYTHON
+    (cd "$folder" && compare "python test_subprocess" ^RESULT /usr/bin/python3 results.py && counted)
+}
+
+bash_suite() {
+    local test
+    built bash './configure --quiet --without-bash-malloc && make -s -j2 && make -s recho zecho printenv xcase && cp recho zecho printenv xcase tests'
+    cd "$place/bash/tests"
+    export THIS_SH=$place/bash/bash BUILD_DIR=$place/bash PATH=$PWD:$PATH TMPDIR=/tmp BASH_TSTOUT=$results/bash
+    for test in builtins comsub comsub-eof comsub-posix coproc execscript exp-tests heredoc herestr invert jobs lastpipe nquote procsub redir \
+        set-e trap varenv vredir; do
+        [ ! -e "run-$test" ] || compare "bash $test" . sh "./run-$test"
+    done
+}
+
+# The system's make, with the tests of its source.
+make_suite() {
+    local kind
+    built make-dfsg true
+    cd "$place/make-dfsg/tests"
+    for kind in features functions misc options targets variables; do
+        # shellcheck disable=SC2046
+        compare "make $kind" '\.\.\.\.' perl run_make_tests.pl -make /usr/bin/make $(cd scripts && printf '%s\n' "$kind"/*)
+    done
+}
+
+git_suite() {
+    local test
+    built git 'make -s -j2 NO_CURL=1 NO_OPENSSL=1 NO_EXPAT=1 NO_TCLTK=1 NO_GETTEXT=1 NO_PYTHON=1 NO_PERL=1 all'
+    cd "$place/git/t"
+    for test in t0000-basic t0001-init t0005-signals t0012-help t0021-conversion t0061-run-command t0068-for-each-repo t0210-trace2-normal; do
+        compare "git $test" '^(ok|not ok|#|1\.\.)' "./$test.sh"
+    done
+}
+
+# The system's perl, with the tests of its source.
+perl_suite() {
+    local test
+    # shellcheck disable=SC2016
+    built perl '[ -d source-lib ] || mv lib source-lib; rm -rf lib; mkdir lib
+        for part in $(/usr/bin/perl -e "print qq(@INC)"); do
+            case $part in /usr/lib/*/perl-base | /usr/share/perl/5.* | /usr/lib/*/perl/5.*) cp -a "$part/." lib ;; esac
+        done'
+    cd "$place/perl/t"
+    for test in op/exec.t op/fork.t op/die_exit.t op/kill0.t op/alarm.t op/wantarray.t io/pipe.t io/dup.t io/open.t io/argv.t run/exit.t run/script.t \
+        run/fresh_perl.t; do
+        compare "perl $test" '^ *(ok|not ok|1\.\.)' /usr/bin/perl "$test"
+    done
+}
+
+# The counts of a suite, which runs in a shell of its own: it changes directory and environment.
+counted() { echo "$tests $failed" >"$results/counts"; }
+for suite in "${suites[@]}"; do
+    (
+        "${suite}_suite"
+        counted
+    )
+    read -r tests failed <"$results/counts"
+done
+echo "$tests tests, $([ "$failed" = 0 ] && echo "all with the same results" || echo "some with DIFFERENT results")"
+exit "$failed"
