@@ -327,7 +327,8 @@ impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
     fn has_run(&self, launch: u32) -> bool {
         let launch = &self.forest.launches[launch as usize];
         let first_run = launch.instants.first_run.get();
-        matches!(launch.origin, Origin::Command | Origin::Existed) || first_run.is_some_and(|first_run| first_run < self.at)
+        matches!(launch.origin, Origin::Command | Origin::Existed)
+            || first_run.is_some_and(|first_run| first_run < self.at)
     }
 
     /// Returns the phase just before `at`, and its start. Time outside of known phases (because a boundary is unknown) counts as `run`,

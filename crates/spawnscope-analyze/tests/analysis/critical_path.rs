@@ -191,12 +191,23 @@ fn a_reader_that_waits_for_a_cpu_after_the_writer_ended_reaps_nothing() {
             slice(1, 0, 1_400_000, [ends - 1_400_000, 10_000], WAIT4, by(reader)),
             ended(1, ends + 10_000, WALL),
             ended(writer.0, 1_140_000, written),
-            slice(reader.0, 1_340_000, 1_800_000, [written - 1_800_000, runs - written], READ, by(writer)),
+            slice(
+                reader.0,
+                1_340_000,
+                1_800_000,
+                [written - 1_800_000, runs - written],
+                READ,
+                by(writer),
+            ),
             ended(reader.0, runs, ends),
         ],
     );
     assert_eq!(path.launches[2].run_queue(), Nanos(runs - written), "{path:?}");
-    assert_eq!(path.launches[1].get(Phase::Reap), Nanos(0), "the shell reaped it long before");
+    assert_eq!(
+        path.launches[1].get(Phase::Reap),
+        Nanos(0),
+        "the shell reaped it long before"
+    );
 }
 
 #[test]
