@@ -159,6 +159,11 @@ impl Timelines {
         self.unknown.is_some()
     }
 
+    /// Returns the first thread of each launch, which has the same index.
+    pub(crate) fn first_threads(&self) -> std::ops::Range<ThreadIndex> {
+        0..self.is_alive.len() as ThreadIndex
+    }
+
     /// Returns the index of a thread.
     #[must_use]
     pub fn thread(&self, task: TaskId) -> Option<ThreadIndex> {
