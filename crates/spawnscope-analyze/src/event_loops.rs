@@ -1,30 +1,33 @@
-//! Threads that run timers while they wait for a child: event loops such as Node's, and calls with a timeout that are repeated. What such a
-//! thread waited for is the child, and its timers would have found it sooner without the launch. So the waits that timed out while the child
-//! ran are rewritten as waits for the child. Otherwise, critical paths stay in the thread, and in a replay its timers keep their time although
-//! the child is gone.
+//! Processes that only wait for a child, although their threads do not: event loops with timers such as Node's, runtimes with scheduler threads
+//! such as Go's, and calls with a timeout that are repeated. Their threads wake each other and themselves meanwhile, but what they wait for is
+//! the child. So the waits that they ended themselves while the child ran are rewritten as waits for the child. Otherwise, critical paths stay in
+//! the process, and in a replay its timers keep their time although the child is gone.
 
-use crate::child_waits::{Reap, Reaps, creator_of, is_created};
+use crate::child_waits::{Reap, Reaps, is_created};
 use crate::polling::is_repeatable;
 use crate::timeline::{ThreadIndex, Timelines};
-use spawnscope_data::event::Nanos;
+use spawnscope_data::event::{LeftCpu, Nanos};
 use spawnscope_data::rows::{SliceRow, WakerRow};
 
-/// Rewrites the waits. Returns how uncertain it is how long they would take together after a change, since the timers may have had a purpose
-/// of their own.
+/// Maximum share of a child's time that all threads of its parent together work beside it. More is work of their own.
+const MAX_WORK: f64 = 0.5;
+
+/// Rewrites the waits. Returns how uncertain it is how long they would take together after a change, since timers may have a purpose of their
+/// own.
 pub(super) fn mark(timelines: &mut Timelines, reaps: &Reaps) -> Nanos {
-    let launches = timelines.first_threads();
-    let found: Vec<(ThreadIndex, usize, SliceRow)> = launches
-        .flat_map(|launch| {
-            let all = reaps.of_launch(launch);
-            let alone = (0..all.len()).filter(|place| is_alone(timelines, all, *place));
-            let timelines = &*timelines;
-            alone.flat_map(move |place| timers_beside(timelines, launch, all[place]))
-        })
-        .collect();
     let mut uncertain = 0.0;
-    for (thread, index, slice) in found {
-        uncertain += (slice.wake_span.unwrap_or_default().0 as f64).powi(2);
-        timelines.replace(thread, index, slice);
+    for (launch, threads) in (0..).zip(timelines.threads_of_launches()) {
+        let all = reaps.of_launch(launch);
+        let alone = (0..all.len()).filter(|place| is_alone(timelines, all, *place));
+        let found: Vec<_> = alone
+            .flat_map(|place| waits_beside(timelines, (launch, &threads), all[place]))
+            .collect();
+        for (thread, index, slice) in found {
+            let before = timelines.slices(thread).get(index);
+            let timer = before.filter(|before| is_repeatable(timelines, thread, before));
+            uncertain += (timer.and_then(|timer| timer.wake_span).unwrap_or_default().0 as f64).powi(2);
+            timelines.replace(thread, index, slice);
+        }
     }
     Nanos(uncertain.sqrt() as u64)
 }
@@ -40,31 +43,60 @@ fn is_alone(timelines: &Timelines, reaps: &[Reap], place: usize) -> bool {
     before.is_none_or(|before| before.zombie <= begins) && after.is_none_or(|after| after >= reaps[place].zombie)
 }
 
-/// Returns the waits of the thread that created a child that timed out while the child ran, rewritten, if the thread slept longer than it
-/// worked.
-fn timers_beside(timelines: &Timelines, parent: u32, reap: Reap) -> Vec<(ThreadIndex, usize, SliceRow)> {
-    let thread = creator_of(timelines, reap.child, parent);
+/// Returns the waits of a parent that it ended itself while a child ran, rewritten, if it worked little meanwhile.
+fn waits_beside(
+    timelines: &Timelines,
+    parent: (u32, &[ThreadIndex]),
+    reap: Reap,
+) -> Vec<(ThreadIndex, usize, SliceRow)> {
     let begins = timelines.threads[reap.child as usize].created.get();
     let task = timelines.slices(reap.child).last().map(|slice| slice.task);
     let (Some(begins), Some(task)) = (begins, task.filter(|_| is_created(timelines, reap.child))) else {
         return Vec::new();
     };
-    let slices = timelines.slices(thread);
-    let within =
-        slices.partition_point(|slice| slice.off < begins)..slices.partition_point(|slice| slice.off < reap.zombie);
-    let (mut worked, mut slept, mut timers) = (0, 0, Vec::new());
-    for (index, slice) in within.filter_map(|index| Some((index, slices.get(index)?))) {
-        worked += slice.on_span.unwrap_or_default().0;
-        let span = slice.wake_span.unwrap_or_default().0;
-        if slice.off.0 + span <= reap.zombie.0 && is_repeatable(timelines, thread, &slice) {
-            slept += span;
-            let waiting = SliceRow {
-                waker: Some(WakerRow::Task(task)),
-                is_waker_certain: Some(true),
-                ..slice
-            };
-            timers.push((thread, index, waiting));
+    let (mut worked, mut waits) = (0, Vec::new());
+    for &thread in parent.1 {
+        let slices = timelines.slices(thread);
+        let first = slices.partition_point(|slice| slice.off < begins).saturating_sub(1);
+        let end = slices.partition_point(|slice| slice.off < reap.zombie);
+        for (index, slice) in (first..end).filter_map(|index| Some((index, slices.get(index)?))) {
+            worked += slice.on_span.filter(|_| slice.off >= begins).unwrap_or_default().0;
+            let woken = Nanos(slice.off.0 + slice.wake_span.unwrap_or_default().0);
+            if begins < woken && woken <= reap.zombie && is_by_itself(timelines, (parent.0, thread), &slice) {
+                let waker = Some(WakerRow::Task(task));
+                let is_waker_certain = Some(true);
+                waits.push((
+                    thread,
+                    index,
+                    SliceRow {
+                        waker,
+                        is_waker_certain,
+                        ..slice
+                    },
+                ));
+            }
         }
     }
-    if worked < slept { timers } else { Vec::new() }
+    let is_idle = worked as f64 <= MAX_WORK * reap.zombie.since(begins).0 as f64;
+    if is_idle && !waits.is_empty() && !serves(timelines, reap.child, parent.0) {
+        waits
+    } else {
+        Vec::new()
+    }
+}
+
+/// Whether a timer or another thread of the process ended a wait.
+fn is_by_itself(timelines: &Timelines, (launch, thread): (u32, ThreadIndex), slice: &SliceRow) -> bool {
+    let cause = timelines.cause(thread, slice);
+    let is_own = |cause: ThreadIndex| timelines.threads[cause as usize].launch == launch;
+    slice.reason == LeftCpu::Interruptible
+        && slice.wake_span.is_some()
+        && cause.map_or_else(|| is_repeatable(timelines, thread, slice), is_own)
+}
+
+/// Whether a child waited for its parent: it does what it is asked for, and its parent does not wait for its end.
+fn serves(timelines: &Timelines, child: u32, parent: u32) -> bool {
+    let slices = timelines.slices(child);
+    let mut causes = slices.iter().filter_map(|slice| timelines.cause(child, &slice));
+    causes.any(|cause| timelines.threads[cause as usize].launch == parent)
 }
