@@ -6,11 +6,14 @@
 use crate::child_waits::{Reap, Reaps, is_created};
 use crate::polling::is_repeatable;
 use crate::timeline::{ThreadIndex, Timelines};
-use spawnscope_data::event::{LeftCpu, Nanos};
+use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
 use spawnscope_data::rows::{SliceRow, WakerRow};
 
 /// Maximum share of a child's time that all threads of its parent together work beside it. More is work of their own.
 const MAX_WORK: f64 = 0.5;
+
+/// How long after a reaping the thread that reaped may wake the one that goes on, as the scheduler of Go does.
+const HAND_OVER: Nanos = Nanos(1_000_000);
 
 /// Rewrites the waits. Returns how uncertain it is how long they would take together after a change, since timers may have a purpose of their
 /// own.
@@ -61,19 +64,12 @@ fn waits_beside(
         let end = slices.partition_point(|slice| slice.off < reap.zombie);
         for (index, slice) in (first..end).filter_map(|index| Some((index, slices.get(index)?))) {
             worked += slice.on_span.filter(|_| slice.off >= begins).unwrap_or_default().0;
-            let woken = Nanos(slice.off.0 + slice.wake_span.unwrap_or_default().0);
-            if begins < woken && woken <= reap.zombie && is_by_itself(timelines, (parent.0, thread), &slice) {
-                let waker = Some(WakerRow::Task(task));
-                let is_waker_certain = Some(true);
-                waits.push((
-                    thread,
-                    index,
-                    SliceRow {
-                        waker,
-                        is_waker_certain,
-                        ..slice
-                    },
-                ));
+            if let Some(woken) = by_itself(timelines, (parent.0, thread), &slice)
+                && begins < woken.at
+                && woken.at <= woken.latest(&reap)
+            {
+                let wake_span = Some(woken.at.min(reap.zombie).since(slice.off));
+                waits.push((thread, index, waiting_for(&slice, task, wake_span)));
             }
         }
     }
@@ -85,13 +81,41 @@ fn waits_beside(
     }
 }
 
-/// Whether a timer or another thread of the process ended a wait.
-fn is_by_itself(timelines: &Timelines, (launch, thread): (u32, ThreadIndex), slice: &SliceRow) -> bool {
+/// The end of a wait that a process ended itself.
+struct Woken {
+    at: Nanos,
+    by_timer: bool,
+}
+
+impl Woken {
+    /// Returns when a wait for a child ends at the latest. A timer that ends after the child is the delay of its parent.
+    fn latest(&self, reap: &Reap) -> Nanos {
+        if self.by_timer {
+            reap.zombie
+        } else {
+            Nanos(reap.reaped.0 + HAND_OVER.0)
+        }
+    }
+}
+
+/// Returns the end of a wait that a timer or another thread of the process ended.
+fn by_itself(timelines: &Timelines, (launch, thread): (u32, ThreadIndex), slice: &SliceRow) -> Option<Woken> {
+    let at = Nanos(slice.off.0 + slice.wake_span?.0);
     let cause = timelines.cause(thread, slice);
     let is_own = |cause: ThreadIndex| timelines.threads[cause as usize].launch == launch;
-    slice.reason == LeftCpu::Interruptible
-        && slice.wake_span.is_some()
-        && cause.map_or_else(|| is_repeatable(timelines, thread, slice), is_own)
+    let is_its = cause.map_or_else(|| is_repeatable(timelines, thread, slice), is_own);
+    let by_timer = cause.is_none();
+    (slice.reason == LeftCpu::Interruptible && is_its).then_some(Woken { at, by_timer })
+}
+
+/// Returns the slice as one that waits for the end of a child.
+fn waiting_for(slice: &SliceRow, child: TaskId, wake_span: Option<Nanos>) -> SliceRow {
+    SliceRow {
+        waker: Some(WakerRow::Task(child)),
+        is_waker_certain: Some(true),
+        wake_span,
+        ..*slice
+    }
 }
 
 /// Whether a child waited for its parent: it does what it is asked for, and its parent does not wait for its end.
