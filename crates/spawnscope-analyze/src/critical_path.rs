@@ -209,14 +209,21 @@ impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
         }
     }
 
-    /// Charges the wait for a CPU after another wait. If that was for the end of a child, it counts as reaping the child.
+    /// Charges the wait for a CPU after another wait. If that was for the end of a child, it counts as reaping the child until the child is
+    /// reaped. A thread that reads what another process wrote until its end reaps nothing.
     fn charge_woken(&mut self, woken: Nanos, slice: &SliceRow) {
+        let launch = self.launch();
         let ended = self
             .timelines
             .waker(slice)
-            .map(|waker| self.timelines.threads[waker as usize].launch);
-        match ended.filter(|launch| *launch != self.launch() && self.ended_at(*launch, woken)) {
-            Some(child) => self.take(woken, Charge::Phase(child, Phase::Reap)),
+            .map(|waker| self.timelines.threads[waker as usize].launch)
+            .filter(|ended| self.forest.parent(*ended as usize) == Some(launch as usize));
+        match ended.filter(|child| self.ended_at(*child, woken)) {
+            Some(child) => {
+                let reaped = self.forest.launches[child as usize].instants.reaped.get();
+                self.charge(reaped.unwrap_or(self.at).max(woken), Time::Runnable);
+                self.take(woken, Charge::Phase(child, Phase::Reap));
+            }
             None => self.charge(woken, Time::Runnable),
         }
         self.leave_through_waker(slice.off, slice);
@@ -307,12 +314,21 @@ impl<V: FnMut(Stretch)> Walk<'_, '_, V> {
                 continue;
             }
             let charge = match (time, phase) {
+                (Time::Queue, Phase::Run) if self.has_run(launch) => Charge::RunQueue(launch),
                 (Time::Queue, _) => Charge::Phase(launch, Phase::Queue),
                 (Time::Runnable, Phase::Run) => Charge::RunQueue(launch),
                 _ => Charge::Phase(launch, phase),
             };
             self.take(start.max(since), charge);
         }
+    }
+
+    /// Whether the cursor is after the first run of a launch, as far as known. The recorder waited for that of the command.
+    fn has_run(&self, launch: u32) -> bool {
+        let launch = &self.forest.launches[launch as usize];
+        let first_run = launch.instants.first_run.get();
+        matches!(launch.origin, Origin::Command | Origin::Existed)
+            || first_run.is_some_and(|first_run| first_run < self.at)
     }
 
     /// Returns the phase just before `at`, and its start. Time outside of known phases (because a boundary is unknown) counts as `run`,

@@ -100,7 +100,7 @@ fn is_nap(timelines: &Timelines, thread: ThreadIndex, slice: &SliceRow) -> bool 
 }
 
 /// Whether a wait timed out, but could have ended earlier, unlike a sleep.
-fn is_repeatable(timelines: &Timelines, thread: ThreadIndex, slice: &SliceRow) -> bool {
+pub(crate) fn is_repeatable(timelines: &Timelines, thread: ThreadIndex, slice: &SliceRow) -> bool {
     is_nap(timelines, thread, slice)
         && waker_is_cause(&SliceRow {
             is_waker_certain: None,

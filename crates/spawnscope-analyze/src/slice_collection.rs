@@ -1,6 +1,7 @@
 //! Collects slices as they are read from a recording, until all are there and can be grouped into timelines.
 
 use crate::child_waits::{self, Reaps};
+use crate::event_loops;
 use crate::launch::{Known, Launch};
 use crate::open_waits::OpenWaits;
 use crate::polling;
@@ -78,7 +79,8 @@ impl SliceCollection {
     pub fn finish(self) -> Timelines {
         let mut timelines = Timelines::new(self.threads, self.tasks, self.slices, self.is_alive);
         child_waits::mark(&mut timelines, &self.reaps);
-        timelines.waits_for_polling = polling::mark(&mut timelines);
+        let of_timers = event_loops::mark(&mut timelines, &self.reaps);
+        timelines.waits_for_polling = polling::mark(&mut timelines).max(of_timers);
         let awaited = self.open_waits.awaited(&timelines);
         timelines.with_awaited(awaited)
     }

@@ -159,6 +159,15 @@ impl Timelines {
         self.unknown.is_some()
     }
 
+    /// Returns the threads of each launch, the first thread first.
+    pub(crate) fn threads_of_launches(&self) -> Vec<Vec<ThreadIndex>> {
+        let mut threads: Vec<Vec<ThreadIndex>> = vec![Vec::new(); self.is_alive.len()];
+        for (index, thread) in (0..).zip(&self.threads) {
+            threads[thread.launch as usize].push(index);
+        }
+        threads
+    }
+
     /// Returns the index of a thread.
     #[must_use]
     pub fn thread(&self, task: TaskId) -> Option<ThreadIndex> {

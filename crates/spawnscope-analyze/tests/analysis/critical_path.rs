@@ -174,6 +174,43 @@ fn the_first_wait_of_a_further_thread_for_a_cpu_is_not_a_phase_of_its_process() 
 }
 
 #[test]
+fn a_reader_that_waits_for_a_cpu_after_the_writer_ended_reaps_nothing() {
+    let (mut builder, writer) = one_child();
+    let reader = builder.launch(ROOT, 1_200_000, &Spans::USUAL, Some(("/usr/bin/wc", &["wc"])));
+    builder.recording.launches[2].parent_task = Some(TaskId(ROOT.0));
+    let written = builder.recording.launches[1].zombie.expect("it ends").0;
+    let ends = 8_000_000;
+    let runs = written + 3_000_000;
+    builder.recording.launches[2].exit = Some(Nanos(ends - 20_000));
+    builder.recording.launches[2].zombie = Some(Nanos(ends));
+    builder.recording.launches[2].reaped = Some(Nanos(ends + 10_000));
+    let by = |launch: LaunchId| Some(WakerRow::Task(TaskId(launch.0)));
+    let path = follow(
+        &builder.recording,
+        vec![
+            slice(1, 0, 1_400_000, [ends - 1_400_000, 10_000], WAIT4, by(reader)),
+            ended(1, ends + 10_000, WALL),
+            ended(writer.0, 1_140_000, written),
+            slice(
+                reader.0,
+                1_340_000,
+                1_800_000,
+                [written - 1_800_000, runs - written],
+                READ,
+                by(writer),
+            ),
+            ended(reader.0, runs, ends),
+        ],
+    );
+    assert_eq!(path.launches[2].run_queue(), Nanos(runs - written), "{path:?}");
+    assert_eq!(
+        path.launches[1].get(Phase::Reap),
+        Nanos(0),
+        "the shell reaped it long before"
+    );
+}
+
+#[test]
 fn without_any_slice_the_wall_is_still_charged_once() {
     let (builder, _) = one_child();
     let path = follow(&builder.recording, Vec::new());
@@ -207,6 +244,10 @@ proptest! {
             let is_its = |stretch: &&Stretch| matches!(stretch.charge, Charge::Phase(of, _) | Charge::RunQueue(of) if of == launch);
             let sum: u64 = stretches.iter().filter(is_its).map(|stretch| stretch.end.since(stretch.start).0).sum();
             prop_assert_eq!(sum, charges.total().0);
+            // No more launch tax is charged than there is.
+            let launch = &forest.launches[launch as usize];
+            let tax = launch.tax().unwrap_or_default();
+            prop_assert!(charges.tax() <= tax, "{charges:?} of {:?}", launch.phases);
         }
     }
 }

@@ -1,10 +1,12 @@
 //! Predictions of batches: the start-up of a program is saved, its work is not.
 
 use spawnscope_analyze::whatif::changes::Change;
-use spawnscope_data::event::{LaunchId, Nanos};
+use spawnscope_data::event::{LaunchId, Nanos, TaskId};
+use spawnscope_data::rows::WakerRow;
 
 use crate::builder::Spans;
-use crate::serial::{Serial, predict};
+use crate::serial::{Serial, WAIT4, predict};
+use crate::slices::{created, ended, slice};
 use crate::whatif::{DIRNAME, LAUNCH, none, saved};
 
 #[test]
@@ -93,4 +95,47 @@ fn work_that_stays_does_not_make_a_batch_uncertain() {
     assert!(least.0 > expected.0 / 3, "{:?}", prediction.saving());
     let half = prediction.high.since(prediction.low).0 / 2;
     assert!(half < prediction.predicted.0 / 10, "{prediction:?}");
+}
+
+/// Adds a shell that launches one `dirname` and waits for it. Returns the `dirname`.
+fn in_a_shell(serial: &mut Serial) -> LaunchId {
+    /// Work of the shell before and after its launch.
+    const OWN: u64 = 200_000;
+    let spans = Spans {
+        run: Spans::USUAL.total() + 2 * OWN,
+        ..Spans::USUAL
+    };
+    let shell = serial.launch(&spans, Some(("/bin/sh", &["sh", "-c", "cd lib; dirname path"])));
+    let row = serial.builder.row(shell);
+    let (exit, zombie) = (row.exit.unwrap().0, row.zombie.unwrap().0);
+    let runs = row.first_run.unwrap().0;
+    let child = serial
+        .builder
+        .launch(shell, exit - spans.run + OWN, &Spans::USUAL, DIRNAME);
+    let row = serial.builder.row(child);
+    row.parent_task = Some(TaskId(shell.0));
+    let (made, ends, reaped) = (row.created.unwrap().0, row.zombie.unwrap().0, row.reaped.unwrap().0);
+    let of_shell = serial
+        .slices
+        .iter()
+        .position(|slice| *slice == ended(shell.0, runs, zombie));
+    let waker = Some(WakerRow::Task(TaskId(child.0)));
+    serial.slices[of_shell.unwrap()] = slice(shell.0, runs, made, [ends - made, reaped - ends], WAIT4, waker);
+    serial.slices.extend([
+        ended(shell.0, reaped, zombie),
+        created(child.0, made, Spans::USUAL.queue),
+        ended(child.0, made + Spans::USUAL.queue, ends),
+    ]);
+    child
+}
+
+#[test]
+fn launches_that_are_alone_with_their_parents_are_merged_across_them() {
+    let mut serial = Serial::new();
+    let launches: Vec<LaunchId> = (0..4).map(|_| in_a_shell(&mut serial)).collect();
+    let recorded = serial.finish();
+    // The shells stay, but all except the first have nothing to wait for. Their runs are alike, so three tenths of each are work.
+    let each = LAUNCH - Spans::USUAL.run * 3 / 10;
+    assert_eq!(saved(&recorded, &[(Change::Batch(4), &launches)]), 3 * each);
+    assert_eq!(saved(&recorded, &[(Change::Batch(2), &launches)]), 2 * each);
 }

@@ -3,8 +3,12 @@
  * reads standard input. What a program does before, each launch of it repeats, and so are libraries and modules that it opens later. */
 #pragma once
 
-/* Arguments that are compared, and system calls after which a program counts as one that does not work on files. */
-enum { WORK_ARGUMENTS = 8, WORK_LOOKS = 256 };
+/* Arguments that are compared, and system calls after which a program counts as one that does not work on files. Python makes five for each
+ * module that it imports, and some programs import hundreds. */
+enum { WORK_ARGUMENTS = 8, WORK_LOOKS = 4096 };
+
+/* Longest path that is examined, a power of two. */
+enum { MODULE_PATH = 128 };
 
 static __always_inline const char *named_file(struct pt_regs *regs, long number)
 {
@@ -34,12 +38,27 @@ static __always_inline bool is_an_argument(__u64 entry_stack, const char *user_p
 	return false;
 }
 
+/* Whether a path ends like a compiled module of Python, which may be in any place: a virtual environment, pyenv, the user's home. The
+ * length includes the final NUL. */
+static __always_inline bool is_python_module(const char *path, long length)
+{
+	if (length < 5 || length > MODULE_PATH)
+		return false;
+	const char *end = path + ((length - 5) & (MODULE_PATH - 1));
+	return end[0] == '.' && end[1] == 'p' && end[2] == 'y' && end[3] == 'c';
+}
+
 /* Whether a program opens a library, a module or data of the system: below /usr/lib, /usr/local, /usr/share, /lib, /lib64. `file` reads
- * its patterns from /usr/share, and perl its modules. */
+ * its patterns from /usr/share, and perl its modules. Modules of Python count wherever they are. */
 static __always_inline bool is_of_the_system(const char *user_path)
 {
-	char path[8] = {};
-	if (bpf_probe_read_user_str(path, sizeof(path), user_path) <= 0 || path[0] != '/')
+	char path[MODULE_PATH + 4] = {};
+	long length = bpf_probe_read_user_str(path, MODULE_PATH, user_path);
+	if (length <= 0)
+		return false;
+	if (is_python_module(path, length))
+		return true;
+	if (path[0] != '/')
 		return false;
 	if (path[1] == 'u' && path[2] == 's' && path[3] == 'r' && path[4] == '/')
 		return path[5] == 'l' || (path[5] == 's' && path[6] == 'h');

@@ -15,8 +15,10 @@ use self::shared_results::{Life, SharedResults, Times};
 use crate::launch_timing::measuring_process::MeasuringProcess;
 use spawnscope_data::event::{Calibration, Constant, Nanos};
 
-/// No round begins later than this after the first.
+/// No round begins later than this after the first, except those without which a constant would be unknown.
 const LAST_ROUND: Duration = Duration::from_millis(100);
+/// No round at all begins later than this after the first. On an idle machine, the rounds that are needed take 20 ms.
+const LAST_NEEDED_ROUND: Duration = Duration::from_secs(1);
 /// How long the measuring process may live after that: longer than an undisturbed round.
 const GRACE_PERIOD: Duration = Duration::from_millis(5);
 /// Quartiles of fewer rounds are meaningless.
@@ -34,17 +36,21 @@ impl Calibrator {
     /// # Errors
     /// If there is no memory or no process for it.
     pub fn start() -> io::Result<Calibrator> {
-        Calibrator::start_for(LAST_ROUND)
+        Calibrator::start_until(LAST_ROUND, LAST_NEEDED_ROUND)
     }
 
-    /// Like `start`, for a caller without a waiting command: no round begins later than `last_round` after the first.
+    /// Like `start`, for a caller with a limit of its own: no round begins later than `last_round` after the first.
     ///
     /// # Errors
     /// As `start`.
     pub fn start_for(last_round: Duration) -> io::Result<Calibrator> {
+        Calibrator::start_until(last_round, last_round)
+    }
+
+    fn start_until(last_round: Duration, last_needed: Duration) -> io::Result<Calibrator> {
         Ok(Calibrator {
-            process: MeasuringProcess::start(|results| rounds::measure(results, last_round))?,
-            until: Instant::now() + last_round + GRACE_PERIOD,
+            process: MeasuringProcess::start(|results| rounds::measure(results, last_round, last_needed))?,
+            until: Instant::now() + last_needed + GRACE_PERIOD,
         })
     }
 

@@ -7,6 +7,7 @@ use std::ffi::c_int;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use super::MIN_ROUNDS;
 use super::shared_results::{Life, MAX_ROUNDS, SharedResults};
 use crate::clock::now;
 use crate::launch_timing::clone::{ChildStack, CloneCall, LivingCopy};
@@ -34,76 +35,84 @@ const STARTED: &CStr = c"/bin/true";
 /// Failing opens per round, 0.5 to 3 us each.
 pub(super) const OPENS: u32 = 32;
 
-/// Rounds of the small process before anything else.
-const FIRST_ROUNDS: usize = 6;
-
 /// Rounds of measurements that take long or vary little.
 const ENOUGH_ROUNDS: usize = 8;
 
 /// Rounds that are each preceded by a pause.
 const PAUSES: usize = 6;
 
-/// Measures failing opens, which take less than a millisecond, and then the small process, so that their constants are known even if time
-/// is short, as on a busy machine. The small process has only some of its rounds then, and the others at the end. No round begins later
-/// than `last_round` from now, and any failure ends the measurement early.
-pub(super) fn measure(results: &SharedResults, last_round: Duration) -> Option<()> {
+/// Measures all constants with as many rounds as they need to be known, up to `last_needed` from now, and then with more rounds, up to
+/// `last_round` from now. On a busy machine, each round takes several times as long as on an idle one, and the constants that come last
+/// would else be unknown. Any failure ends the measurement early.
+pub(super) fn measure(results: &SharedResults, last_round: Duration, last_needed: Duration) -> Option<()> {
     ignore_requests_to_end();
-    let deadline = Deadline::after(last_round);
-    let rounds = |most| deadline.rounds(most);
+    let (needed, more) = (Deadline::after(last_needed), Deadline::after(last_round));
+    let few_pages = Memory::map(2 * FAULTS as usize * PAGE_BYTES).ok()?;
+    let many_pages = Memory::map(LARGE_BYTES).ok()?;
+    for pages in [&few_pages, &many_pages] {
+        // With huge pages, there would be no page tables to copy.
+        pages.advise(libc::MADV_NOHUGEPAGE).ok()?;
+        pages.populate();
+        pages.advise(libc::MADV_DONTFORK).ok()?;
+    }
     let bench = Bench {
         results,
         stack: ChildStack::map().ok()?,
+        few_pages,
+        many_pages,
     };
-    let small = |most: usize| -> Option<()> {
-        for _ in rounds(most) {
-            results.small.add(bench.life(0)?);
-            results.vfork.add(bench.life(libc::CLONE_VM | libc::CLONE_VFORK)?);
-        }
-        Some(())
-    };
-    for _ in rounds(ENOUGH_ROUNDS) {
-        results.opens.add([timed(open_absent).0]);
-    }
-    small(FIRST_ROUNDS)?;
+    bench.rounds(needed, |_| MIN_ROUNDS)?;
     #[cfg(target_arch = "x86_64")]
-    {
-        for _ in rounds(ENOUGH_ROUNDS) {
-            results.identifications.add([timed(identify).0]);
-        }
-        // Takes 2 to 5 ms. Without a program to trace, the count is unknown, but the rest is not affected.
-        if let Some(count) = rounds(1).next().and_then(|_| identification::count(STARTED)) {
-            results.at_start.add([count.into()]);
-        }
+    // Takes 2 to 5 ms. Without a program to trace, the count is unknown, but the rest is not affected.
+    if let Some(count) = needed.rounds(1).next().and_then(|_| identification::count(STARTED)) {
+        results.at_start.add([count.into()]);
     }
-    let few_pages = Memory::map(2 * FAULTS as usize * PAGE_BYTES).ok()?;
-    // With huge pages, there would be no page tables to copy.
-    few_pages.advise(libc::MADV_NOHUGEPAGE).ok()?;
-    few_pages.populate();
-    for _ in rounds(ENOUGH_ROUNDS) {
-        bench.faults(&few_pages)?;
-    }
-    few_pages.advise(libc::MADV_DONTFORK).ok()?;
-    let many_pages = Memory::map(LARGE_BYTES).ok()?;
-    many_pages.advise(libc::MADV_NOHUGEPAGE).ok()?;
-    many_pages.populate();
-    for _ in rounds(ENOUGH_ROUNDS) {
-        results.large.add(bench.life(0)?);
-    }
-    many_pages.advise(libc::MADV_DONTFORK).ok()?;
-    for _ in rounds(PAUSES) {
-        pause(Duration::from_nanos(CALIBRATION_PAUSE.0));
-        results.cold.add(bench.life(0)?);
-    }
-    small(MAX_ROUNDS - FIRST_ROUNDS)
+    bench.rounds(more, |most| most - MIN_ROUNDS)
 }
 
 /// Everything needed to create a child.
 struct Bench<'a> {
     results: &'a SharedResults,
     stack: ChildStack,
+    /// Pages to write to. Children have them only where that is measured.
+    few_pages: Memory,
+    /// The memory that makes this process a large one. Children have it only where that is measured.
+    many_pages: Memory,
 }
 
 impl Bench<'_> {
+    /// Measures each constant in turn, in as many rounds as `of` makes of its usual number.
+    fn rounds(&self, deadline: Deadline, of: impl Fn(usize) -> usize) -> Option<()> {
+        let results = self.results;
+        let rounds = |most| deadline.rounds(of(most));
+        for _ in rounds(ENOUGH_ROUNDS) {
+            results.opens.add([timed(open_absent).0]);
+        }
+        #[cfg(target_arch = "x86_64")]
+        for _ in rounds(ENOUGH_ROUNDS) {
+            results.identifications.add([timed(identify).0]);
+        }
+        for _ in rounds(MAX_ROUNDS) {
+            results.small.add(self.life(0)?);
+            results.vfork.add(self.life(libc::CLONE_VM | libc::CLONE_VFORK)?);
+        }
+        self.few_pages.advise(libc::MADV_DOFORK).ok()?;
+        for _ in rounds(ENOUGH_ROUNDS) {
+            self.faults(&self.few_pages)?;
+        }
+        self.few_pages.advise(libc::MADV_DONTFORK).ok()?;
+        self.many_pages.advise(libc::MADV_DOFORK).ok()?;
+        for _ in rounds(ENOUGH_ROUNDS) {
+            results.large.add(self.life(0)?);
+        }
+        self.many_pages.advise(libc::MADV_DONTFORK).ok()?;
+        for _ in rounds(PAUSES) {
+            pause(Duration::from_nanos(CALIBRATION_PAUSE.0));
+            results.cold.add(self.life(0)?);
+        }
+        Some(())
+    }
+
     /// Times a child that only exits.
     fn life(&self, flags: c_int) -> Option<Life> {
         let call = CloneCall::Clone { flags };

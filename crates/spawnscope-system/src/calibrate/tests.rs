@@ -97,3 +97,15 @@ fn the_measuring_process_is_gone_afterwards() {
     drop(dropped);
     assert!(is_gone(pid));
 }
+
+#[test]
+fn a_short_time_takes_the_rounds_without_which_a_constant_is_unknown() {
+    let found = Calibrator::start_until(Duration::ZERO, Duration::from_secs(60));
+    let found = found.unwrap().finish();
+    for what in [Constant::PageCopy, Constant::ColdForkExit, Constant::ReuseFault] {
+        assert!(
+            found.iter().any(|constant| constant.what == what),
+            "{what:?}: {found:?}"
+        );
+    }
+}

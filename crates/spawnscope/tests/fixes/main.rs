@@ -44,12 +44,17 @@ fn main() -> ExitCode {
 
 fn needs_of(name: &str) -> &'static [Need] {
     match name {
-        "needless_shell" | "preexec_function" | "python_child_script" | "python_os_system" | "python_timeout" => {
-            &[Need::Ebpf, Need::Cc, Need::Python]
-        }
+        "convert_images"
+        | "needless_shell"
+        | "preexec_function"
+        | "python_child_script"
+        | "python_os_system"
+        | "python_popen_count"
+        | "python_timeout" => &[Need::Ebpf, Need::Cc, Need::Python],
         "python_bc_again" => &[Need::Ebpf, Need::Bc, Need::Python],
-        "perl_backticks" | "perl_basename" => &[Need::Ebpf, Need::Perl],
+        "perl_backticks" | "perl_basename" | "perl_date" => &[Need::Ebpf, Need::Perl],
         "node_exec_sync" => &[Need::Ebpf, Need::Node],
+        "node_git" => &[Need::Ebpf, Need::Node, Need::Git],
         "git_hash_per_file" | "git_root_again" => &[Need::Ebpf, Need::Git],
         "pkg_config_again" => &[Need::Ebpf, Need::PkgConfig],
         "scanner" => &[Need::Ebpf, Need::Cc, Need::MountNs, Need::Fanotify],

@@ -16,6 +16,7 @@ mod dash_lines;
 #[cfg(feature = "parquet")]
 mod datasets;
 mod documents;
+mod event_loops;
 mod histories;
 mod identities;
 mod interrupts;

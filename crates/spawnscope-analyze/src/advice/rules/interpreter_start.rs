@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches, name, option, time, times};
-use crate::advice::thresholds::{HABIT, largest};
-use crate::launch::{Exec, Launch, base_name, is_version_of};
+use crate::advice::thresholds::{HABIT, largest, working};
+use crate::launch::{Exec, base_name, is_version_of};
 use crate::patterns::chains::did_other_work;
 use crate::phases::Phase;
 use crate::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
 
-/// An interpreter, and the longest run that counts as mostly start-up, as a multiple of the launch cost. A multiple adapts to the speed of
+/// An interpreter, and the longest run that counts as mostly start-up where that is not recorded, as a multiple of the launch cost. A multiple adapts to the speed of
 /// the machine. On the development machine, python3 starts in about half of its limit, perl in less.
 struct Interpreter {
     prefix: &'static [u8],
@@ -82,11 +82,11 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     for parent in 0..forest.launches.len() {
         let mut of_parent: BTreeMap<Start<'_>, Vec<u32>> = BTreeMap::new();
         for &index in forest.children(parent) {
-            let launch = &forest.launches[index];
-            let Some((interpreter, script)) = started_for_little(launch) else {
+            let Some((interpreter, script)) = started_for_little(context, index) else {
                 continue;
             };
             if !did_other_work(forest, context.timelines(), index as u32) {
+                let launch = &forest.launches[index];
                 let start = (interpreter, launch.birth_command.name, launch.command.name, script);
                 of_parent.entry(start).or_default().push(index as u32);
             }
@@ -105,15 +105,19 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         .collect()
 }
 
-/// Returns the index of the interpreter that a launch runs, and its script, when the run is mostly start-up.
-fn started_for_little(launch: &Launch<'_>) -> Option<(usize, Vec<u8>)> {
+/// Returns the index of the interpreter that a launch runs, and its script, when the run is mostly start-up: as recorded, or else as far as
+/// the run is short.
+fn started_for_little(context: &RuleContext<'_, '_>, index: usize) -> Option<(usize, Vec<u8>)> {
+    let launch = &context.forest().launches[index];
     let exec = launch.execs.last()?;
     let program = exec.runs();
     let known = INTERPRETERS
         .iter()
         .position(|known| is_version_of(program, known.prefix))?;
-    let (run, tax) = (launch.phases.get(Phase::Run)?, launch.launching()?);
-    let is_start = run.0 as f64 <= tax.0 as f64 * INTERPRETERS[known].start;
+    let is_start = match launch.start_up.get() {
+        Some(start_up) => working(context, index)?.since(start_up) <= start_up,
+        None => launch.phases.get(Phase::Run)?.0 as f64 <= launch.launching()?.0 as f64 * INTERPRETERS[known].start,
+    };
     is_start.then(|| (known, script_of(exec)))
 }
 

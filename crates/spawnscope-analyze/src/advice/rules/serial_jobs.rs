@@ -12,7 +12,7 @@ use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
 
 const MAX_FINDINGS: usize = 2;
-/// Launches that work for less than this on average are not worth starting side by side: merging or avoiding them saves more.
+/// Launches that work for less than this on average, beyond their start-up, are not worth starting side by side: merging or avoiding them saves more.
 const MIN_WORK: Nanos = Nanos(2_000_000);
 /// Minimum share of distinct command lines, in percent. Equal ones have the same result.
 const MIN_DISTINCT: usize = 80;
@@ -59,7 +59,10 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
 /// does not read their output.
 fn are_independent(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
     let forest = context.forest();
-    let works = all.iter().filter_map(|index| working(context, *index as usize));
+    let start_up = |index: &u32| forest.launches[*index as usize].start_up.get().unwrap_or_default();
+    let works = all
+        .iter()
+        .filter_map(|index| Some(working(context, *index as usize)?.since(start_up(index))));
     let work: u64 = works.map(|work| work.0).sum();
     let distinct: HashSet<&[u8]> = all
         .iter()

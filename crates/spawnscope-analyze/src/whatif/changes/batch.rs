@@ -9,22 +9,14 @@ use crate::patterns::work::working;
 use crate::phases::Phase;
 use crate::whatif::adjustments::Adjustments;
 
-/// Merges up to `size` launches of one program by one parent into the first of them. The fixed part of a run is paid once; the work beyond
-/// it stays. A process that did other work before it became the program is skipped.
+/// Merges up to `size` launches of one program into the first of them: those by one parent, and those that are alone with their parents,
+/// such as one in each of many shells. The fixed part of a run is paid once; the work beyond it stays. A process that did other work before it
+/// became the program is skipped.
 pub(super) fn batch(context: Context<'_, '_>, launches: &[u32], size: u32, adjustments: &mut Adjustments) -> Vec<u32> {
-    let Context { forest, timelines, .. } = context;
-    let mut groups: BTreeMap<(usize, &[u8]), Vec<u32>> = BTreeMap::new();
-    let only_that = |launch: &&u32| !did_other_work(forest, timelines, **launch);
-    for &launch in launches.iter().filter(only_that) {
-        let parent = forest.parent(launch as usize);
-        if let Some(parent) = parent.filter(|_| working(forest, timelines, launch as usize).is_some()) {
-            let name = forest.launches[launch as usize].command.name;
-            groups.entry((parent, name)).or_default().push(launch);
-        }
-    }
-    let start_ups = StartUps::of(context, groups.values().flatten());
+    let groups = groups(context, launches);
+    let start_ups = StartUps::of(context, groups.iter().flatten());
     let mut affected = Vec::new();
-    for group in groups.values() {
+    for group in &groups {
         for batch in group.chunks(size.max(1) as usize).filter(|batch| batch.len() > 1) {
             let fixed = start_ups.fixed(batch);
             merge(context, batch, fixed, adjustments);
@@ -32,6 +24,47 @@ pub(super) fn batch(context: Context<'_, '_>, launches: &[u32], size: u32, adjus
         }
     }
     affected
+}
+
+/// Groups launches that can be merged, in order of creation: by program, and by the nearest ancestor that has several of them.
+fn groups(context: Context<'_, '_>, launches: &[u32]) -> Vec<Vec<u32>> {
+    let Context { forest, timelines, .. } = context;
+    let mut groups: Groups<'_> = BTreeMap::new();
+    for &launch in launches
+        .iter()
+        .filter(|launch| !did_other_work(forest, timelines, **launch))
+    {
+        let parent = forest.parent(launch as usize);
+        if let Some(parent) = parent.filter(|_| working(forest, timelines, launch as usize).is_some()) {
+            let name = forest.launches[launch as usize].command.name;
+            groups.entry((parent, name)).or_default().push(launch);
+        }
+    }
+    // Each round takes single launches one generation up, so there are at most as many as the tree is deep.
+    while let Some(risen) = rise(context, &mut groups) {
+        for (key, more) in risen {
+            groups.entry(key).or_default().extend(more);
+        }
+    }
+    let mut groups: Vec<Vec<u32>> = groups.into_values().collect();
+    groups.iter_mut().for_each(|group| group.sort_unstable());
+    groups
+}
+
+/// Launches by an ancestor and the name of their program.
+type Groups<'a> = BTreeMap<(usize, &'a [u8]), Vec<u32>>;
+
+/// Takes the launches that are alone with their ancestor out of the groups, for the ancestor of that. `None` if there are none.
+fn rise<'a>(context: Context<'_, 'a>, groups: &mut Groups<'a>) -> Option<Groups<'a>> {
+    let mut risen: Groups<'a> = BTreeMap::new();
+    groups.retain(|(ancestor, name), group| {
+        let above = context.forest.parent(*ancestor).filter(|_| group.len() == 1);
+        if let Some(above) = above {
+            risen.entry((above, *name)).or_default().append(group);
+        }
+        above.is_none()
+    });
+    (!risen.is_empty()).then_some(risen)
 }
 
 /// Merges launches into the first of them.

@@ -30,7 +30,7 @@ pub struct WhatifArguments {
     /// As shell builtins; forks for $( ) and pipelines remain
     #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
     pub builtin: Vec<String>,
-    /// K launches of one parent become one launch
+    /// K launches of one parent, or of many parents with one each, become one launch
     #[arg(long, value_name = "SEL=K", value_hint = ValueHint::Other)]
     pub batch: Vec<String>,
     /// With their work done in the parent's process, by a library or a function

@@ -1,0 +1,97 @@
+//! Runtimes whose threads do not wait for a child, but run timers and schedulers meanwhile: the critical path and `--remove` agree with the truth,
+//! which is that the program launches one child after another and does nothing else.
+
+use std::process::Command;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support::attempts::{best_of_three, good};
+use crate::support::recording::report;
+use crate::support::run::{Record, spawnscope};
+use crate::support::{apply, live_test};
+
+/// The child works for some milliseconds.
+const CHILD: &str = "for ((i = 0; i < 6000; i++)); do :; done";
+/// Minimum share of the children's time that is critical, and that their removal saves. Between them, timers delay the parent.
+const MIN_SHARE: f64 = 0.75;
+/// Maximum difference of what is critical and what removal saves, as a share of the larger one.
+const MAX_DIFFERENCE: f64 = 0.2;
+
+#[apply(live_test)]
+#[needs(Ebpf, Node)]
+fn launches_beside_the_timers_of_node_are_critical() {
+    let folder = TempDir::new().expect("a folder");
+    let script = folder.path().join("main.js");
+    let source = format!(
+        "const {{ spawn }} = require('child_process');
+         setInterval(() => {{}}, 1).unref();
+         let left = 30;
+         function next() {{
+             if (left-- > 0) spawn('bash', ['-c', '{CHILD}'], {{ stdio: 'ignore' }}).on('exit', next);
+         }}
+         next();"
+    );
+    std::fs::write(&script, source).expect("a source file");
+    agree(&["/usr/bin/node", script.to_str().expect("a path of characters")]);
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Go)]
+fn launches_beside_the_scheduler_of_go_are_critical() {
+    let folder = TempDir::new().expect("a folder");
+    let source = format!(
+        "package main
+        import (\"os/exec\"; \"time\")
+        func main() {{
+            for i := 0; i < 4; i++ {{
+                go func() {{ for range time.Tick(time.Millisecond) {{ }} }}()
+            }}
+            for i := 0; i < 30; i++ {{
+                if exec.Command(\"bash\", \"-c\", \"{CHILD}\").Run() != nil {{ panic(\"bash fails\") }}
+            }}
+        }}"
+    );
+    std::fs::write(folder.path().join("main.go"), source).expect("a source file");
+    let mut go = Command::new("go");
+    go.args(["build", "-o", "prog", "main.go"]).current_dir(folder.path());
+    // Otherwise in the user's home, which a test does not touch.
+    for (name, inside) in [("GOCACHE", "cache"), ("GOPATH", "path")] {
+        go.env(name, folder.path().join(inside));
+    }
+    assert!(go.status().expect("go").success());
+    agree(&[folder.path().join("prog").to_str().expect("a path of characters")]);
+}
+
+/// Records a command, and compares the time of its children with what is critical and with what removal saves.
+#[track_caller]
+fn agree(command: &[&str]) {
+    best_of_three(|| {
+        let record = Record::new();
+        record.run(command.iter().copied()).expect_code(0);
+        let file = record.file();
+        let report = report(&file);
+        let commands = report["commands"].as_array().expect("a list");
+        let bash = commands
+            .iter()
+            .find(|row| row["command"] == "bash")
+            .expect("the children");
+        let said = spawnscope([
+            "whatif".as_ref(),
+            file.as_os_str(),
+            "--remove".as_ref(),
+            "bash".as_ref(),
+            "--json".as_ref(),
+        ])
+        .expect_code(0);
+        let whatif: Value = serde_json::from_slice(&said.stdout).expect("whatif --json");
+        let number = |of: &Value, key: &str| of[key].as_f64().unwrap_or_else(|| panic!("no {key}: {of}"));
+        let (total, critical) = (number(bash, "total_ns"), number(bash, "critical_ns"));
+        let saved = number(&whatif, "unrecorded_ns") - number(&whatif, "predicted_ns");
+        let is_all = critical.min(saved) >= MIN_SHARE * total;
+        good(
+            is_all && (critical - saved).abs() <= MAX_DIFFERENCE * critical.max(saved),
+            || format!("of {total} ns, {critical} are critical, and removal saves {saved}"),
+        )
+    });
+}
