@@ -4,6 +4,7 @@ use libc::{c_char, c_int};
 
 use crate::hooks::{Strings, real};
 use crate::plan::{Plan, Start};
+use crate::redirect::Redirected;
 use crate::search::find;
 use crate::settings::{Counter, count};
 use crate::shell::is_named_as_shell;
@@ -27,12 +28,16 @@ pub fn own_environment() -> Strings {
 pub unsafe fn attempt(path: *const c_char, argv: Strings, environment: Strings) {
     let mut plan = Plan::new();
     // SAFETY: as the caller promises; all that the plan borrows outlives it.
-    if unsafe { plan.make(path, argv, environment, Start::INHERITED) }.is_some() {
-        count(Counter::Direct);
+    if unsafe { plan.make(path, argv, environment, Start::INHERITED) }.is_none() {
+        return;
+    }
+    count(Counter::Direct);
+    if let Some(redirected) = Redirected::apply(plan.words()) {
         // SAFETY: the plan's arrays end with NULL.
         unsafe { real::execve(plan.program(), plan.arguments(), plan.environment()) };
-        count(Counter::Failed);
+        redirected.undo();
     }
+    count(Counter::Failed);
 }
 
 /// As `attempt`, for a shell that is searched in PATH.

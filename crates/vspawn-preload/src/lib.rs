@@ -21,6 +21,7 @@ mod lock;
 mod names;
 mod plan;
 mod popen;
+mod redirect;
 mod search;
 mod settings;
 mod shell;

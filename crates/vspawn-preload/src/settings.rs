@@ -26,6 +26,8 @@ pub enum Counter {
     Strict,
     /// The exec failed, and the shell was used after all.
     Failed,
+    /// The text has a redirection, which only dash's own way of doing it was proven for, and not everywhere.
+    Redirection,
 }
 
 /// The size of the page.

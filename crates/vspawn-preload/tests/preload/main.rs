@@ -7,5 +7,6 @@ mod identity;
 #[path = "../../src/names.rs"]
 mod names;
 mod programs;
+mod redirections;
 #[path = "../../src/text.rs"]
 mod text;
