@@ -175,7 +175,7 @@ fn is_empty(mask: &sigset_t) -> bool {
 
 /// Whether a shell would pass on its signals and ids unchanged: dash empties the signal mask, and both shells change their behaviour if
 /// SIGCHLD is ignored or the real and effective ids differ.
-fn is_ordinary_process(looks_at_mask: bool) -> bool {
+pub fn is_ordinary_process(looks_at_mask: bool) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     let mut mask = 0_u64;
     // SAFETY: both buffers are what the calls fill; the ids are only read. The kernel's mask has 8 bytes.

@@ -9,6 +9,7 @@ use libc::{c_char, c_int, pid_t, posix_spawn_file_actions_t as Actions, posix_sp
 use crate::exec::found;
 use crate::hooks::{Strings, real};
 use crate::plan::{Plan, Redirections, Start};
+use crate::program::is_program;
 use crate::redirect::{Errors, add_to, errors_of};
 use crate::settings::{Counter, count};
 use crate::shell::{Shell, is_named_as_shell};
@@ -58,6 +59,7 @@ pub unsafe fn attempt(pid: *mut pid_t, request: Request<'_>) -> Option<Replaced>
     // SAFETY: as the caller promises; the plan's arrays end with NULL.
     let launched = unsafe {
         let shell = plan.make(request.path, request.argv, request.environment, start);
+        // A failing exec would have the actions done twice.
         let is_sound = request.actions.is_null() || shell.is_none() || is_program(plan.program());
         shell.filter(|_| is_sound).and_then(|shell| {
             count(Counter::Direct);
@@ -94,22 +96,6 @@ unsafe fn launch(pid: *mut pid_t, plan: &Plan, request: Request<'_>) -> c_int {
         libc::posix_spawn_file_actions_destroy(actions.as_mut_ptr());
     }
     error
-}
-
-/// Whether a file begins as a program or a script does. A failing exec would have the actions done twice.
-fn is_program(path: *const c_char) -> bool {
-    let mut head = [0_u8; 4];
-    // SAFETY: `path` is a C string, the buffer has four bytes, and the descriptor is this function's own.
-    let count = unsafe {
-        let descriptor = libc::open(path, libc::O_RDONLY | libc::O_CLOEXEC);
-        if descriptor < 0 {
-            return false;
-        }
-        let count = libc::read(descriptor, head.as_mut_ptr().cast(), head.len());
-        libc::close(descriptor);
-        count
-    };
-    count == 4 && (head == *b"\x7fELF" || head.starts_with(b"#!"))
 }
 
 /// The signal mask that the attributes set.

@@ -4,6 +4,7 @@
 mod build;
 mod differential;
 mod identity;
+mod in_place;
 #[path = "../../src/names.rs"]
 mod names;
 mod programs;

@@ -214,8 +214,7 @@ const PIECES: &[&str] = &[
     " >/dev/null ",
     " </dev/null ",
     " >/dev/null 2>&1",
-    " >c/d",
-    " <c",
+    " <a2",
     "1",
     "2",
     " ",
@@ -329,7 +328,9 @@ fn carry_out(folder: &Path, words: &Words, printed: &mut Vec<u8>) -> bool {
                     Mode::Write => options.write(true).create(true).truncate(true),
                     Mode::Append => options.append(true).create(true),
                 };
-                let file = options.open(folder.join(name)).expect("a file");
+                let file = options
+                    .open(folder.join(name))
+                    .unwrap_or_else(|error| panic!("{name}: {error}"));
                 Some(Rc::new(file))
             }
         };

@@ -21,7 +21,7 @@ use crate::signals::Signals;
 
 /// The size of the file, and what each of its numbers counts, as in `crates/vspawn-preload/src/settings.rs`.
 const PAGE: usize = 4096;
-const REASONS: [&str; 10] = [
+const REASONS: [&str; 11] = [
     "skipped: the command was started without a shell",
     "kept: more than one simple command",
     "kept: a builtin of the shell",
@@ -32,6 +32,7 @@ const REASONS: [&str; 10] = [
     "kept: --strict",
     "used after all: the program could not be executed",
     "kept: a redirection that only the shell can do",
+    "done in place: a small program's work was done without executing it",
 ];
 
 /// Runs the command, prints the counts, and returns the command's exit status.
