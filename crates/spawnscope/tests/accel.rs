@@ -61,6 +61,24 @@ fn explain_counts_what_was_skipped_and_what_was_not() {
     assert!(self::errors(&none).contains("no program"), "{none:?}");
 }
 
+/// The work of small programs in scripts is done without executing them, unless it is switched off.
+#[test]
+fn small_programs_are_done_in_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    let script = format!("echo \"$(dirname a/b)\"; touch {0}; mv {0} {0}.new; rm -f {0}.new", file.display());
+    for shell in ["bash", "dash"] {
+        for (options, count) in [(&[][..], "\n       4\n"), (&["--no-in-place"], ""), (&["--strict"], "")] {
+            let output = accel(&[&["--explain"], options, &["--", shell, "-c", &script]].concat());
+            assert_eq!(String::from_utf8_lossy(&output.stdout), "a\n");
+            let errors = errors(&output);
+            assert_eq!(errors.contains("without executing them"), !count.is_empty(), "{errors}");
+            assert!(errors.contains(count), "{errors}");
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        }
+    }
+}
+
 #[test]
 fn a_command_that_cannot_run_has_the_usual_statuses() {
     let folder = tempfile::tempdir().unwrap();
