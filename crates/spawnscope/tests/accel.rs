@@ -27,6 +27,8 @@ fn accel(arguments: &[&str]) -> Output {
         .args(arguments)
         .env_remove("LD_PRELOAD")
         .env_remove("GLIBC_TUNABLES")
+        // cargo sets it, and programs are not done in place with it.
+        .env_remove("LD_LIBRARY_PATH")
         .output()
         .unwrap()
 }
