@@ -53,7 +53,9 @@ python_suite() {
 # Runs a test module of the package, as it is in CPython's source.
 import glob, sys, unittest
 import test
-test.__path__[:0] = glob.glob(f"{sys.path[0]}/usr/lib/python3.*/test")
+tests = glob.glob(f"{sys.path[0]}/usr/lib/python3.*/test")
+test.__path__[:0] = tests
+sys.path += tests  # where test.support finds the files of tests
 unittest.main(module=f"test.{sys.argv.pop()}", verbosity=2)
 PYTHON
     cd "$folder"
