@@ -68,7 +68,10 @@ fn explain_counts_what_was_skipped_and_what_was_not() {
 fn small_programs_are_done_in_place() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("file");
-    let script = format!("echo \"$(dirname a/b)\"; touch {0}; mv {0} {0}.new; rm -f {0}.new", file.display());
+    let script = format!(
+        "echo \"$(dirname a/b)\"; touch {0}; mv {0} {0}.new; rm -f {0}.new",
+        file.display()
+    );
     for shell in ["bash", "dash"] {
         for (options, count) in [(&[][..], "\n       4\n"), (&["--no-in-place"], ""), (&["--strict"], "")] {
             let output = accel(&[&["--explain"], options, &["--", shell, "-c", &script]].concat());

@@ -119,13 +119,17 @@ fn counted(page: &[u8]) -> String {
     let shells = of_shells(&numbers);
     match numbers.get(IN_PLACE).copied().unwrap_or(0) {
         0 => shells,
-        count => format!("{shells}\nsmall programs, as dirname and mv, whose work was done without executing them:\n{count:>8}"),
+        count => format!(
+            "{shells}\nsmall programs, as dirname and mv, whose work was done without executing them:\n{count:>8}"
+        ),
     }
 }
 
 fn of_shells(numbers: &[u64]) -> String {
     let counted = numbers.iter().zip(REASONS).filter(|(count, _)| **count > 0);
-    let lines: String = counted.map(|(count, reason)| format!("\n{count:>8} {reason}")).collect();
+    let lines: String = counted
+        .map(|(count, reason)| format!("\n{count:>8} {reason}"))
+        .collect();
     if lines.is_empty() {
         return "no program into which the library was loaded requested a shell for a command".to_owned();
     }
@@ -146,6 +150,10 @@ mod tests {
         assert_eq!(text.lines().count(), 3, "{text}");
         assert!(counted(&vec![0; PAGE]).starts_with("no program"));
         page[8 * IN_PLACE] = 7;
-        assert!(counted(&page).ends_with("executing them:\n       7"), "{}", counted(&page));
+        assert!(
+            counted(&page).ends_with("executing them:\n       7"),
+            "{}",
+            counted(&page)
+        );
     }
 }
