@@ -6,7 +6,6 @@
 # scripts/held-out-suites.sh does the same for bash, make, git and perl. A test whose results differ is repeated, as some depend on time.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-repository=$PWD
 [ $# -gt 0 ] || set -- target/release/spawnscope accel --
 prefix=("$@")
 [[ ${prefix[0]} != */* ]] || prefix[0]=$(realpath "${prefix[0]}")
@@ -64,6 +63,17 @@ PYTHON
     done
 }
 
+# source_of PACKAGE FOLDER: downloads the source of a package of Debian 12.
+source_of() {
+    local lists=$place/apt apt
+    mkdir -p "$lists/lists/partial" "$lists/cache"
+    echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian bookworm main" >"$lists/sources.list"
+    apt=(apt-get -qq -o "Dir::Etc::SourceList=$lists/sources.list" -o Dir::Etc::SourceParts=/dev/null -o "Dir::State::Lists=$lists/lists"
+        -o "Dir::Cache=$lists/cache" -o APT::Sandbox::User=root -o Debug::NoLocking=true)
+    [ -n "$(find "$lists/fetched" -mtime -1 2>/dev/null)" ] || { "${apt[@]}" update && touch "$lists/fetched"; }
+    (cd "$2" && "${apt[@]}" --only-source --download-only source "$1")
+}
+
 php_suite() {
     local root=$place/php archive tests
     if [ ! -e "$root/php" ]; then
@@ -72,8 +82,7 @@ php_suite() {
         for archive in "$root.packages"/*.deb; do
             dpkg-deb --fsys-tarfile "$archive" | tar -x --keep-directory-symlink -C "$root"
         done
-        (cd "$root" && APT_CONFIG=$("$repository/scripts/suite-apt.sh" bookworm) apt-get -qq -o APT::Sandbox::User=root \
-            --only-source --download-only source php8.2)
+        source_of php8.2 "$root"
         mkdir "$root/source"
         tar -xf "$root"/php8.2_*.orig.tar.xz -C "$root/source" --strip-components=1
         printf '#!/bin/sh\nLD_LIBRARY_PATH=%s/usr/lib/x86_64-linux-gnu exec %s/usr/bin/php8.2 "$@"\n' "$root" "$root" >"$root/php"
