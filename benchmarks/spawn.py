@@ -194,6 +194,7 @@ def print_mechanisms(rows):
     for above, below, part in (
         ("vspawn", "raw_clone3", "total_us"),
         ("vspawn", "raw_clone", "total_us"),
+        ("vspawn_command", "raw_clone3", "total_us"),
         ("vspawn_pipe", "raw_clone_pipe", "total_us"),
     ):
         print_ratio(rows, above, below, part)

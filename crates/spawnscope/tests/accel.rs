@@ -27,6 +27,8 @@ fn accel(arguments: &[&str]) -> Output {
         .args(arguments)
         .env_remove("LD_PRELOAD")
         .env_remove("GLIBC_TUNABLES")
+        // cargo sets it, and programs are not done in place with it.
+        .env_remove("LD_LIBRARY_PATH")
         .output()
         .unwrap()
 }
@@ -59,6 +61,27 @@ fn explain_counts_what_was_skipped_and_what_was_not() {
     assert!(errors.contains("kept: more than one simple command"), "{errors}");
     let none = accel(&["--explain", "--no-preload", "--", "true"]);
     assert!(self::errors(&none).contains("no program"), "{none:?}");
+}
+
+/// The work of small programs in scripts is done without executing them, unless it is switched off.
+#[test]
+fn small_programs_are_done_in_place() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("file");
+    let script = format!(
+        "echo \"$(dirname a/b)\"; touch {0}; mv {0} {0}.new; rm -f {0}.new",
+        file.display()
+    );
+    for shell in ["bash", "dash"] {
+        for (options, count) in [(&[][..], "\n       4\n"), (&["--no-in-place"], ""), (&["--strict"], "")] {
+            let output = accel(&[&["--explain"], options, &["--", shell, "-c", &script]].concat());
+            assert_eq!(String::from_utf8_lossy(&output.stdout), "a\n");
+            let errors = errors(&output);
+            assert_eq!(errors.contains("without executing them"), !count.is_empty(), "{errors}");
+            assert!(errors.contains(count), "{errors}");
+            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+        }
+    }
 }
 
 #[test]

@@ -3,11 +3,13 @@
 use libc::{c_char, c_int};
 
 use crate::hooks::{Strings, real};
+use crate::in_place;
 use crate::plan::{Plan, Start};
+use crate::redirect::Redirected;
 use crate::search::find;
 use crate::settings::{Counter, count};
 use crate::shell::is_named_as_shell;
-use crate::strings::{PathBuffer, bytes};
+use crate::strings::{PathBuffer, base_name, bytes, errno, set_errno};
 
 unsafe extern "C" {
     static environ: Strings;
@@ -25,14 +27,26 @@ pub fn own_environment() -> Strings {
 /// The arguments are valid for `execve`.
 #[inline(never)]
 pub unsafe fn attempt(path: *const c_char, argv: Strings, environment: Strings) {
+    let before = errno();
     let mut plan = Plan::new();
     // SAFETY: as the caller promises; all that the plan borrows outlives it.
-    if unsafe { plan.make(path, argv, environment, Start::INHERITED) }.is_some() {
-        count(Counter::Direct);
+    if unsafe { plan.make(path, argv, environment, Start::INHERITED) }.is_none() {
+        return;
+    }
+    count(Counter::Direct);
+    if let Some(redirected) = Redirected::apply(plan.words()) {
+        // SAFETY: the plan's arrays end with NULL.
+        unsafe {
+            if in_place::is_candidate(plan.program()) {
+                in_place::attempt(plan.program(), plan.arguments(), plan.environment());
+            }
+        }
+        set_errno(before);
         // SAFETY: the plan's arrays end with NULL.
         unsafe { real::execve(plan.program(), plan.arguments(), plan.environment()) };
-        count(Counter::Failed);
+        redirected.undo();
     }
+    count(Counter::Failed);
 }
 
 /// As `attempt`, for a shell that is searched in PATH.
@@ -59,6 +73,14 @@ pub unsafe fn found(file: *const c_char, path: &mut PathBuffer) -> Option<*const
         if file.is_null() || !is_named_as_shell(file) {
             return None;
         }
+        searched(file, path)
+    }
+}
+
+/// Finds a program as `execvp` does.
+unsafe fn searched(file: *const c_char, path: &mut PathBuffer) -> Option<*const c_char> {
+    // SAFETY: `file` is a C string; PATH is read as `execvp` reads it.
+    unsafe {
         let name = bytes(file);
         if name.contains(&b'/') {
             return Some(file);
@@ -66,6 +88,20 @@ pub unsafe fn found(file: *const c_char, path: &mut PathBuffer) -> Option<*const
         let folders = libc::getenv(c"PATH".as_ptr());
         let folders = (!folders.is_null()).then(|| bytes(folders));
         find(name, folders, path).then(|| path.as_ptr())
+    }
+}
+
+/// Does the work of a small program that is searched in PATH.
+unsafe fn attempt_in_place(file: *const c_char, argv: Strings, environment: Strings) {
+    let before = errno();
+    let mut path = PathBuffer::new();
+    // SAFETY: the arguments are those of `execvp`.
+    unsafe {
+        let path = searched(file, &mut path);
+        set_errno(before);
+        if let Some(path) = path.filter(|path| in_place::is_candidate(*path)) {
+            in_place::attempt(path, argv, environment);
+        }
     }
 }
 
@@ -81,6 +117,8 @@ unsafe extern "C" fn execve(path: *const c_char, argv: Strings, environment: Str
     unsafe {
         if is_candidate(path) {
             attempt(path, argv, environment);
+        } else if !path.is_null() && in_place::is_candidate(path) {
+            in_place::attempt(path, argv, environment);
         }
         real::execve(path, argv, environment)
     }
@@ -92,6 +130,8 @@ unsafe extern "C" fn execv(path: *const c_char, argv: Strings) -> c_int {
     unsafe {
         if is_candidate(path) {
             attempt(path, argv, own_environment());
+        } else if !path.is_null() && in_place::is_candidate(path) {
+            in_place::attempt(path, argv, own_environment());
         }
         real::execv(path, argv)
     }
@@ -103,6 +143,8 @@ unsafe extern "C" fn execvp(file: *const c_char, argv: Strings) -> c_int {
     unsafe {
         if is_candidate(file) {
             attempt_search(file, argv, own_environment());
+        } else if !file.is_null() && in_place::is_known(base_name(bytes(file))) {
+            attempt_in_place(file, argv, own_environment());
         }
         real::execvp(file, argv)
     }
@@ -114,6 +156,8 @@ unsafe extern "C" fn execvpe(file: *const c_char, argv: Strings, environment: St
     unsafe {
         if is_candidate(file) {
             attempt_search(file, argv, environment);
+        } else if !file.is_null() && in_place::is_known(base_name(bytes(file))) {
+            attempt_in_place(file, argv, environment);
         }
         real::execvpe(file, argv, environment)
     }

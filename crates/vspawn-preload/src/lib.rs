@@ -17,10 +17,13 @@
 mod environment;
 mod exec;
 mod hooks;
+mod in_place;
 mod lock;
 mod names;
 mod plan;
 mod popen;
+mod program;
+mod redirect;
 mod search;
 mod settings;
 mod shell;

@@ -5,6 +5,7 @@ use core::mem::MaybeUninit;
 use libc::{c_char, c_int, sigset_t};
 
 use crate::environment::Environment;
+use crate::redirect::{Errors, are_sound, errors_of};
 use crate::search::find;
 use crate::settings::{Counter, count, settings};
 use crate::shell::{Shell, is_named_as_shell, shell_at};
@@ -26,12 +27,23 @@ pub struct Start {
     pub mask: Option<sigset_t>,
     /// Whether standard input is as it is now.
     pub keeps_input: bool,
+    pub redirections: Redirections,
+}
+
+/// Which redirections the caller can carry out as the shell does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Redirections {
+    None,
+    /// Those after which the shell's message about a killed command is unchanged, or not seen.
+    WithKnownMessage,
+    All,
 }
 
 impl Start {
     pub const INHERITED: Start = Start {
         mask: None,
         keeps_input: true,
+        redirections: Redirections::All,
     };
 }
 
@@ -47,6 +59,11 @@ impl Plan {
 
     pub fn program(&self) -> *const c_char {
         self.program.as_ptr()
+    }
+
+    /// The command's words, and its redirections, which the caller carries out.
+    pub fn words(&self) -> &Words {
+        &self.words
     }
 
     pub fn arguments(&self) -> *const *const c_char {
@@ -98,6 +115,10 @@ impl Plan {
         if settings().is_strict && shell == Shell::Dash {
             return Err(Counter::Strict);
         }
+        // bash, which executes a simple command in place, forks for one with redirections, and then reports in its own words how it ended.
+        if !self.words.redirections().is_empty() && (shell == Shell::Bash || !self.can_redirect(start.redirections)) {
+            return Err(Counter::Redirection);
+        }
         if !start.mask.is_none_or(|mask| is_empty(&mask)) || !is_ordinary_process(start.mask.is_none()) {
             return Err(Counter::Process);
         }
@@ -116,6 +137,15 @@ impl Plan {
             *argument = self.words.get(index).as_ptr().cast();
         }
         Ok(shell)
+    }
+
+    fn can_redirect(&self, redirections: Redirections) -> bool {
+        let is_possible = match redirections {
+            Redirections::None => false,
+            Redirections::WithKnownMessage => errors_of(&self.words) != Errors::Elsewhere,
+            Redirections::All => true,
+        };
+        is_possible && are_sound(&self.words)
     }
 }
 
@@ -145,7 +175,7 @@ fn is_empty(mask: &sigset_t) -> bool {
 
 /// Whether a shell would pass on its signals and ids unchanged: dash empties the signal mask, and both shells change their behaviour if
 /// SIGCHLD is ignored or the real and effective ids differ.
-fn is_ordinary_process(looks_at_mask: bool) -> bool {
+pub fn is_ordinary_process(looks_at_mask: bool) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     let mut mask = 0_u64;
     // SAFETY: both buffers are what the calls fill; the ids are only read. The kernel's mask has 8 bytes.

@@ -9,7 +9,7 @@ use libc::{FILE, c_char, c_int, pid_t, posix_spawn_file_actions_t as Actions};
 
 use crate::hooks::real;
 use crate::lock::Lock;
-use crate::shell::Shell;
+use crate::spawn::Replaced;
 use crate::status::wait;
 use crate::strings::{bytes, set_errno};
 use crate::system::spawn;
@@ -23,7 +23,7 @@ struct Stream {
     descriptor: c_int,
     pid: pid_t,
     /// The shell that the child replaces. `None`: it is a shell.
-    shell: Option<Shell>,
+    replaced: Option<Replaced>,
 }
 
 struct Table {
@@ -105,7 +105,7 @@ fn open(text: *const c_char, mode: Mode) -> Result<Stream, c_int> {
         let launched = launch(text, others, c_int::from(mode.reads), &mut pid);
         libc::close(others);
         match launched {
-            Ok(shell) => {
+            Ok(replaced) => {
                 if !mode.is_closed_on_exec {
                     libc::fcntl(own, libc::F_SETFD, 0);
                 }
@@ -113,7 +113,7 @@ fn open(text: *const c_char, mode: Mode) -> Result<Stream, c_int> {
                     file,
                     descriptor: own,
                     pid,
-                    shell,
+                    replaced,
                 };
                 Ok(stream)
             }
@@ -126,20 +126,25 @@ fn open(text: *const c_char, mode: Mode) -> Result<Stream, c_int> {
 }
 
 /// Launches the child with its end of the pipe as `target`, and without the streams of earlier calls.
-unsafe fn launch(text: *const c_char, end: c_int, target: c_int, pid: &mut pid_t) -> Result<Option<Shell>, c_int> {
+unsafe fn launch(text: *const c_char, end: c_int, target: c_int, pid: &mut pid_t) -> Result<Option<Replaced>, c_int> {
     let argv = [c"sh".as_ptr(), c"-c".as_ptr(), text, core::ptr::null()];
     let mut actions = MaybeUninit::<Actions>::uninit();
-    // SAFETY: the actions are initialized first and destroyed last; the lock is held.
-    unsafe {
-        libc::posix_spawn_file_actions_init(actions.as_mut_ptr());
-        let mut error = libc::posix_spawn_file_actions_adddup2(actions.as_mut_ptr(), end, target);
+    // SAFETY: the place is the caller's; the lock is held.
+    let fill = |actions: *mut Actions| unsafe {
+        libc::posix_spawn_file_actions_init(actions);
+        let mut error = libc::posix_spawn_file_actions_adddup2(actions, end, target);
         for stream in (*TABLE.streams.get()).iter().flatten() {
             if stream.descriptor != target && error == 0 {
-                error = libc::posix_spawn_file_actions_addclose(actions.as_mut_ptr(), stream.descriptor);
+                error = libc::posix_spawn_file_actions_addclose(actions, stream.descriptor);
             }
         }
+        error
+    };
+    let error = fill(actions.as_mut_ptr());
+    // SAFETY: the actions are initialized first and destroyed last.
+    unsafe {
         let result = match error {
-            0 => spawn(pid, argv.as_ptr(), actions.as_ptr(), core::ptr::null()),
+            0 => spawn(pid, argv.as_ptr(), actions.as_ptr(), &fill, core::ptr::null()),
             error => Err(error),
         };
         libc::posix_spawn_file_actions_destroy(actions.as_mut_ptr());
@@ -166,7 +171,7 @@ fn take(file: *mut FILE) -> Option<Stream> {
 fn close(stream: Stream) -> c_int {
     // SAFETY: the stream is open, and no other code uses it.
     let closed = unsafe { real::fclose(stream.file) };
-    let status = wait(stream.pid, stream.shell);
+    let status = wait(stream.pid, stream.replaced);
     if closed != 0 && status == 0 { -1 } else { status }
 }
 

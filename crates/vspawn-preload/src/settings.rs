@@ -1,9 +1,11 @@
 //! The settings of a process, read once at its start, and the counters of `--explain`: a page of a file that all processes of the tree
 //! map.
 
-use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, Ordering::Relaxed};
+use core::cell::UnsafeCell;
+use core::sync::atomic::Ordering::{Acquire, Relaxed, Release};
+use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicU64, AtomicUsize};
 
-use crate::strings::bytes;
+use crate::strings::{PATH_LIMIT, base_name, bytes};
 
 /// The outcome of a `sh -c TEXT`. The order is that of the page, which `spawnscope accel --explain` reads.
 #[derive(Clone, Copy)]
@@ -26,6 +28,10 @@ pub enum Counter {
     Strict,
     /// The exec failed, and the shell was used after all.
     Failed,
+    /// The text has a redirection, which only dash's own way of doing it was proven for, and not everywhere.
+    Redirection,
+    /// A small program's work was done without executing it.
+    InPlace,
 }
 
 /// The size of the page.
@@ -33,6 +39,8 @@ pub const PAGE: usize = 4096;
 
 const OFF: u8 = 1;
 const STRICT: u8 = 2;
+const EXECUTES_ALL: u8 = 4;
+const LIBRARY: &[u8] = b"libvspawn_preload.so";
 
 static FLAGS: AtomicU8 = AtomicU8::new(0);
 static COUNTERS: AtomicPtr<AtomicU64> = AtomicPtr::new(core::ptr::null_mut());
@@ -42,6 +50,8 @@ pub struct Settings {
     pub is_on: bool,
     /// Whether the shell is kept wherever its absence could be noticed.
     pub is_strict: bool,
+    /// Whether the work of small programs is done without executing them.
+    pub does_in_place: bool,
 }
 
 pub fn settings() -> Settings {
@@ -49,6 +59,7 @@ pub fn settings() -> Settings {
     Settings {
         is_on: flags & OFF == 0,
         is_strict: flags & STRICT != 0,
+        does_in_place: flags & (STRICT | EXECUTES_ALL) == 0,
     }
 }
 
@@ -70,11 +81,48 @@ pub fn read() {
     if value(c"SPAWNSCOPE_ACCEL_STRICT").is_some_and(|value| value != b"0") {
         flags |= STRICT;
     }
+    if value(c"SPAWNSCOPE_ACCEL_PROGRAMS") == Some(b"0") {
+        flags |= EXECUTES_ALL;
+    }
     FLAGS.store(flags, Relaxed);
+    keep_library();
     // SAFETY: a C string is returned, or NULL.
     let file = unsafe { libc::getenv(c"SPAWNSCOPE_ACCEL_EXPLAIN".as_ptr()) };
     if !file.is_null() {
         map(file);
+    }
+}
+
+/// The value of LD_PRELOAD at the start of this process, if it names this library only.
+struct Library {
+    bytes: UnsafeCell<[u8; PATH_LIMIT]>,
+    length: AtomicUsize,
+}
+
+// SAFETY: the bytes are written by the constructor, before the length, and never again.
+unsafe impl Sync for Library {}
+
+static PRELOADED: Library = Library {
+    bytes: UnsafeCell::new([0; PATH_LIMIT]),
+    length: AtomicUsize::new(0),
+};
+
+/// Empty if other libraries are preloaded too.
+pub fn preloaded() -> &'static [u8] {
+    let length = PRELOADED.length.load(Acquire);
+    // SAFETY: the length is stored after the bytes, which do not change again.
+    unsafe { &*PRELOADED.bytes.get() }.get(..length).unwrap_or(&[])
+}
+
+fn keep_library() {
+    let Some(library) = value(c"LD_PRELOAD") else { return };
+    if base_name(library) != LIBRARY || library.iter().any(|byte| b" :".contains(byte)) {
+        return;
+    }
+    // SAFETY: this runs once, before any other thread.
+    if let Some(place) = unsafe { &mut *PRELOADED.bytes.get() }.get_mut(..library.len()) {
+        place.copy_from_slice(library);
+        PRELOADED.length.store(library.len(), Release);
     }
 }
 

@@ -8,7 +8,9 @@ use libc::{c_char, c_int, pid_t, posix_spawn_file_actions_t as Actions, posix_sp
 
 use crate::exec::found;
 use crate::hooks::{Strings, real};
-use crate::plan::{Plan, Start};
+use crate::plan::{Plan, Redirections, Start};
+use crate::program::is_program;
+use crate::redirect::{Errors, add_to, errors_of};
 use crate::settings::{Counter, count};
 use crate::shell::{Shell, is_named_as_shell};
 use crate::strings::{PathBuffer, errno, set_errno};
@@ -17,12 +19,22 @@ static CHANGES_DIRECTORY: AtomicBool = AtomicBool::new(false);
 
 /// What is launched, as `posix_spawn` takes it.
 #[derive(Clone, Copy)]
-pub struct Request {
+pub struct Request<'a> {
     pub path: *const c_char,
     pub actions: *const Actions,
     pub attributes: *const Attributes,
     pub argv: Strings,
     pub environment: Strings,
+    /// Initializes the same actions again, to which the redirections of the text can be added. `None`: the actions cannot be extended.
+    pub again: Option<&'a dyn Fn(*mut Actions) -> c_int>,
+}
+
+/// The shell that a child does without.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Replaced {
+    pub shell: Shell,
+    /// Whether its message about a killed command goes to `/dev/null`.
+    pub is_silent: bool,
 }
 
 /// Launches the program of a `sh -c` that needs no shell. Returns the shell that it replaces, or `None` if nothing was launched.
@@ -30,7 +42,7 @@ pub struct Request {
 /// # Safety
 /// The request is valid for `posix_spawn`.
 #[inline(never)]
-pub unsafe fn attempt(pid: *mut pid_t, request: Request) -> Option<Shell> {
+pub unsafe fn attempt(pid: *mut pid_t, request: Request<'_>) -> Option<Replaced> {
     if !request.actions.is_null() && CHANGES_DIRECTORY.load(Relaxed) {
         return None;
     }
@@ -40,41 +52,50 @@ pub unsafe fn attempt(pid: *mut pid_t, request: Request) -> Option<Shell> {
         // SAFETY: as the caller promises.
         mask: unsafe { mask_of(request.attributes) },
         keeps_input: request.actions.is_null(),
+        redirections: request
+            .again
+            .map_or(Redirections::None, |_| Redirections::WithKnownMessage),
     };
     // SAFETY: as the caller promises; the plan's arrays end with NULL.
     let launched = unsafe {
         let shell = plan.make(request.path, request.argv, request.environment, start);
+        // A failing exec would have the actions done twice.
         let is_sound = request.actions.is_null() || shell.is_none() || is_program(plan.program());
         shell.filter(|_| is_sound).and_then(|shell| {
             count(Counter::Direct);
-            let (program, argv, environment) = (plan.program(), plan.arguments(), plan.environment());
-            match real::posix_spawn(pid, program, request.actions, request.attributes, argv, environment) {
-                0 => Some(shell),
-                _ => {
-                    count(Counter::Failed);
-                    None
-                }
+            if launch(pid, &plan, request) == 0 {
+                let is_silent = errors_of(plan.words()) == Errors::Null;
+                return Some(Replaced { shell, is_silent });
             }
+            count(Counter::Failed);
+            None
         })
     };
     set_errno(before);
     launched
 }
 
-/// Whether a file begins as a program or a script does. A failing exec would have the actions done twice.
-fn is_program(path: *const c_char) -> bool {
-    let mut head = [0_u8; 4];
-    // SAFETY: `path` is a C string, the buffer has four bytes, and the descriptor is this function's own.
-    let count = unsafe {
-        let descriptor = libc::open(path, libc::O_RDONLY | libc::O_CLOEXEC);
-        if descriptor < 0 {
-            return false;
-        }
-        let count = libc::read(descriptor, head.as_mut_ptr().cast(), head.len());
-        libc::close(descriptor);
-        count
+/// Launches the planned program. The error is an errno.
+unsafe fn launch(pid: *mut pid_t, plan: &Plan, request: Request<'_>) -> c_int {
+    let (program, argv, environment) = (plan.program(), plan.arguments(), plan.environment());
+    // SAFETY: as `attempt`'s caller promises; the plan's arrays end with NULL.
+    let spawn = |actions| unsafe { real::posix_spawn(pid, program, actions, request.attributes, argv, environment) };
+    let Some(again) = request.again.filter(|_| !plan.words().redirections().is_empty()) else {
+        return spawn(request.actions);
     };
-    count == 4 && (head == *b"\x7fELF" || head.starts_with(b"#!"))
+    let mut actions = MaybeUninit::<Actions>::uninit();
+    let mut error = again(actions.as_mut_ptr());
+    // SAFETY: the actions are initialized, also if the others could not be added, and destroyed last.
+    unsafe {
+        if error == 0 {
+            error = add_to(actions.as_mut_ptr(), plan.words());
+        }
+        if error == 0 {
+            error = spawn(actions.as_ptr());
+        }
+        libc::posix_spawn_file_actions_destroy(actions.as_mut_ptr());
+    }
+    error
 }
 
 /// The signal mask that the attributes set.
@@ -107,6 +128,7 @@ unsafe extern "C" fn posix_spawn(
         attributes,
         argv,
         environment,
+        again: None,
     };
     // SAFETY: the arguments are the caller's.
     unsafe {
@@ -140,6 +162,7 @@ unsafe extern "C" fn posix_spawnp(
                     attributes,
                     argv,
                     environment,
+                    again: None,
                 };
                 attempt(pid, request)
             });

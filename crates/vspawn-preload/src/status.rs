@@ -4,10 +4,11 @@
 use libc::{c_int, pid_t};
 
 use crate::shell::Shell;
+use crate::spawn::Replaced;
 use crate::strings::{bytes, errno};
 
 /// Waits for a child that replaced a shell, or for a shell (`None`). Returns its status, or -1 with errno.
-pub fn wait(pid: pid_t, shell: Option<Shell>) -> c_int {
+pub fn wait(pid: pid_t, replaced: Option<Replaced>) -> c_int {
     let mut status = 0;
     loop {
         // SAFETY: the status is this function's own.
@@ -18,8 +19,11 @@ pub fn wait(pid: pid_t, shell: Option<Shell>) -> c_int {
             return -1;
         }
     }
-    if shell == Some(Shell::Dash) && libc::WIFSIGNALED(status) {
-        print(status);
+    let dash = replaced.filter(|replaced| replaced.shell == Shell::Dash);
+    if let Some(dash) = dash.filter(|_| libc::WIFSIGNALED(status)) {
+        if !dash.is_silent {
+            print(status);
+        }
         return (128 + libc::WTERMSIG(status)) << 8;
     }
     status

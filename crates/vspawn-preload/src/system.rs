@@ -3,13 +3,12 @@
 use core::cell::UnsafeCell;
 use core::mem::{MaybeUninit, zeroed};
 
-use libc::{c_char, c_int, pid_t, posix_spawnattr_t, sigaction, sigset_t};
+use libc::{c_char, c_int, pid_t, posix_spawn_file_actions_t as Actions, posix_spawnattr_t, sigaction, sigset_t};
 
 use crate::exec::own_environment;
 use crate::hooks::{Strings, real};
 use crate::lock::Lock;
-use crate::shell::Shell;
-use crate::spawn::{Request, attempt};
+use crate::spawn::{Replaced, Request, attempt};
 use crate::status::wait;
 use crate::strings::{errno, set_errno};
 
@@ -107,7 +106,7 @@ unsafe extern "C" fn system(text: *const c_char) -> c_int {
 fn run(text: *const c_char) -> c_int {
     let ignored = Ignored::start();
     let (status, error) = match launch(text, &ignored) {
-        Ok((pid, shell)) => (wait(pid, shell), errno()),
+        Ok((pid, replaced)) => (wait(pid, replaced), errno()),
         // As if the shell could not be executed.
         Err(error) => (127 << 8, error),
     };
@@ -118,8 +117,8 @@ fn run(text: *const c_char) -> c_int {
     status
 }
 
-/// Launches the command. Returns the shell that was skipped, or `None` if the shell was launched. The error is an errno.
-fn launch(text: *const c_char, ignored: &Ignored) -> Result<(pid_t, Option<Shell>), c_int> {
+/// Launches the command. Returns what was replaced, or `None` if the shell was launched. The error is an errno.
+fn launch(text: *const c_char, ignored: &Ignored) -> Result<(pid_t, Option<Replaced>), c_int> {
     let argv = [c"sh".as_ptr(), c"-c".as_ptr(), text, core::ptr::null()];
     let mut pid = 0;
     let mut attributes = MaybeUninit::<posix_spawnattr_t>::uninit();
@@ -130,33 +129,46 @@ fn launch(text: *const c_char, ignored: &Ignored) -> Result<(pid_t, Option<Shell
         libc::posix_spawnattr_setflags(attributes.as_mut_ptr(), flags as _);
         libc::posix_spawnattr_setsigmask(attributes.as_mut_ptr(), &raw const ignored.mask);
         libc::posix_spawnattr_setsigdefault(attributes.as_mut_ptr(), &raw const ignored.defaults);
-        let result = spawn(&mut pid, argv.as_ptr(), core::ptr::null(), attributes.as_ptr());
+        let result = spawn(
+            &mut pid,
+            argv.as_ptr(),
+            core::ptr::null(),
+            &no_actions,
+            attributes.as_ptr(),
+        );
         libc::posix_spawnattr_destroy(attributes.as_mut_ptr());
-        result.map(|shell| (pid, shell))
+        result.map(|replaced| (pid, replaced))
     }
+}
+
+fn no_actions(actions: *mut Actions) -> c_int {
+    // SAFETY: the caller's place is only initialized.
+    unsafe { libc::posix_spawn_file_actions_init(actions) }
 }
 
 /// Launches `/bin/sh` with these arguments, or the program that `/bin/sh` would launch.
 ///
 /// # Safety
-/// The arguments are valid for `posix_spawn`.
+/// The arguments are valid for `posix_spawn`; `again` initializes the same actions.
 pub unsafe fn spawn(
     pid: &mut pid_t,
     argv: Strings,
-    actions: *const libc::posix_spawn_file_actions_t,
+    actions: *const Actions,
+    again: &dyn Fn(*mut Actions) -> c_int,
     attributes: *const posix_spawnattr_t,
-) -> Result<Option<Shell>, c_int> {
+) -> Result<Option<Replaced>, c_int> {
     let request = Request {
         path: SHELL,
         actions,
         attributes,
         argv,
         environment: own_environment(),
+        again: Some(again),
     };
     // SAFETY: as the caller promises.
     unsafe {
-        if let Some(shell) = attempt(pid, request) {
-            return Ok(Some(shell));
+        if let Some(replaced) = attempt(pid, request) {
+            return Ok(Some(replaced));
         }
         match real::posix_spawn(pid, SHELL, actions, attributes, argv, request.environment) {
             0 => Ok(None),

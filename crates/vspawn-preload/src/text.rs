@@ -1,7 +1,7 @@
 //! Parses the TEXT of `sh -c TEXT`: proves that it is one simple command, and divides it into words. No system calls, no environment.
 //!
-//! Accepted: plain characters, `'…'`, `"…"` and backslashes, where dash and bash agree on the meaning in every locale. The tests compare
-//! the outcome with both shells.
+//! Accepted: plain characters, `'…'`, `"…"` and backslashes, where dash and bash agree on the meaning in every locale, and the plain
+//! redirections of descriptors 0, 1 and 2. The tests compare the outcome with both shells.
 
 use crate::names::belongs_to_shell;
 
@@ -9,6 +9,8 @@ use crate::names::belongs_to_shell;
 pub const TEXT_MAX: usize = 4096;
 /// The largest number of words.
 pub const WORDS_MAX: usize = 128;
+/// The largest number of redirections.
+pub const REDIRECTIONS_MAX: usize = 8;
 
 /// The words of a command, each ended by NUL.
 pub struct Words {
@@ -16,6 +18,32 @@ pub struct Words {
     length: usize,
     starts: [u16; WORDS_MAX],
     count: usize,
+    redirections: [Redirection; REDIRECTIONS_MAX],
+    redirection_count: usize,
+}
+
+/// One redirection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Redirection {
+    /// The descriptor that is redirected: 0, 1 or 2.
+    pub target: i32,
+    pub to: Destination,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// A file, whose name begins at that place of the buffer.
+    File { name: u16, mode: Mode },
+    /// Where that descriptor leads.
+    Descriptor(i32),
+}
+
+/// How a file is opened: `<`, `>` or `>>`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    Read,
+    Write,
+    Append,
 }
 
 /// Why a text needs a shell.
@@ -36,7 +64,17 @@ impl Words {
             length: 0,
             starts: [0; WORDS_MAX],
             count: 0,
+            redirections: [Redirection {
+                target: 0,
+                to: Destination::Descriptor(0),
+            }; REDIRECTIONS_MAX],
+            redirection_count: 0,
         }
+    }
+
+    /// The redirections, in the order in which a shell carries them out.
+    pub fn redirections(&self) -> &[Redirection] {
+        self.redirections.get(..self.redirection_count).unwrap_or(&[])
     }
 
     pub fn count(&self) -> usize {
@@ -45,10 +83,15 @@ impl Words {
 
     /// Returns a word without its NUL. Empty if there is no such word.
     pub fn get(&self, index: usize) -> &[u8] {
-        let Some(start) = self.starts.get(index).filter(|_| index < self.count) else {
-            return &[];
-        };
-        let rest = self.bytes.get(usize::from(*start)..).unwrap_or(&[]);
+        match self.starts.get(index).filter(|_| index < self.count) {
+            Some(start) => self.name(*start),
+            None => &[],
+        }
+    }
+
+    /// Returns the word that begins at a place of the buffer, without its NUL.
+    pub fn name(&self, start: u16) -> &[u8] {
+        let rest = self.bytes.get(usize::from(start)..).unwrap_or(&[]);
         let end = rest.iter().position(|byte| *byte == 0).unwrap_or(rest.len());
         rest.get(..end).unwrap_or(&[])
     }
@@ -70,7 +113,7 @@ impl Words {
     /// # Errors
     /// When the text is left to a shell.
     pub fn read(&mut self, text: &[u8]) -> Result<(), Refusal> {
-        (self.length, self.count) = (0, 0);
+        (self.length, self.count, self.redirection_count) = (0, 0, 0);
         if text.len() > TEXT_MAX {
             return Err(Refusal::Long);
         }
@@ -86,18 +129,58 @@ impl Words {
             if rest.is_empty() {
                 break;
             }
+            if let Some((redirection, after)) = operator(rest) {
+                rest = self.redirection(redirection, after)?;
+                continue;
+            }
             self.begin()?;
             rest = self.word(rest)?;
             self.push(0)?;
+            // A number before an operator is a descriptor, where it has one digit, and no quotes.
+            if matches!(rest.first(), Some(b'<' | b'>')) && self.last_word_is_number() {
+                return Err(Refusal::Syntax);
+            }
         }
         self.check_command()
+    }
+
+    fn last_word_is_number(&self) -> bool {
+        self.get(self.count - 1).iter().all(u8::is_ascii_digit)
+    }
+
+    /// Keeps a redirection, after reading the name of its file. Returns the text after it.
+    fn redirection<'a>(&mut self, mut redirection: Redirection, mut rest: &'a [u8]) -> Result<&'a [u8], Refusal> {
+        match &mut redirection.to {
+            Destination::File { name, .. } => {
+                while let [b' ' | b'\t', after @ ..] = rest {
+                    rest = after;
+                }
+                let start = self.length as u16;
+                *name = start;
+                rest = self.word(rest)?;
+                self.push(0)?;
+                let is_number = self.name(start).iter().all(u8::is_ascii_digit);
+                if self.name(start).is_empty() || (is_number && matches!(rest.first(), Some(b'<' | b'>'))) {
+                    return Err(Refusal::Syntax);
+                }
+            }
+            // `2>&1a`, `2>&1>a`
+            Destination::Descriptor(_) => {
+                if !matches!(rest.first(), None | Some(b' ' | b'\t')) {
+                    return Err(Refusal::Syntax);
+                }
+            }
+        }
+        *self.redirections.get_mut(self.redirection_count).ok_or(Refusal::Long)? = redirection;
+        self.redirection_count += 1;
+        Ok(rest)
     }
 
     /// Reads one word. Returns the text after it.
     fn word<'a>(&mut self, mut rest: &'a [u8]) -> Result<&'a [u8], Refusal> {
         loop {
             match rest {
-                [] | [b' ' | b'\t', ..] => return Ok(rest),
+                [] | [b' ' | b'\t' | b'<' | b'>', ..] => return Ok(rest),
                 [b'\'', after @ ..] => rest = self.single_quoted(after)?,
                 [b'"', after @ ..] => rest = self.double_quoted(after)?,
                 [b'\\', escaped @ b' '..=b'~', after @ ..] => {
@@ -157,6 +240,26 @@ impl Words {
         }
         Ok(())
     }
+}
+
+/// Reads a redirection's operator, and the text after it. A file's name is still to be read. Others, as `<<` and `>|`, are not recognized,
+/// and neither is a descriptor that is read from and written to against its use.
+fn operator(text: &[u8]) -> Option<(Redirection, &[u8])> {
+    let file = |mode| Destination::File { name: 0, mode };
+    let (target, to, rest) = match text {
+        [b'2', b'>', b'&', b'1', rest @ ..] => (2, Destination::Descriptor(1), rest),
+        [b'1', b'>', b'&', b'2', rest @ ..] | [b'>', b'&', b'2', rest @ ..] => (1, Destination::Descriptor(2), rest),
+        [b'2', b'>', b'>', rest @ ..] => (2, file(Mode::Append), rest),
+        [b'2', b'>', rest @ ..] => (2, file(Mode::Write), rest),
+        [b'1', b'>', b'>', rest @ ..] | [b'>', b'>', rest @ ..] => (1, file(Mode::Append), rest),
+        [b'1', b'>', rest @ ..] | [b'>', rest @ ..] => (1, file(Mode::Write), rest),
+        [b'0', b'<', rest @ ..] | [b'<', rest @ ..] => (0, file(Mode::Read), rest),
+        _ => return None,
+    };
+    // The rest of a longer operator: `>&-`, `>|`, `<<`, `<&`, `<>`, `>(`.
+    let is_longer =
+        matches!(to, Destination::File { .. }) && matches!(rest.first(), Some(b'<' | b'>' | b'&' | b'|' | b'('));
+    (!is_longer).then_some((Redirection { target, to }, rest))
 }
 
 /// Whether a character means itself outside of quotes. Bytes from 128 on depend on the locale, and control characters are bash's marks.

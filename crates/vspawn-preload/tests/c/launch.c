@@ -1,5 +1,6 @@
 /* launch FUNCTION SHELL: for each text on standard input (each ended by NUL), launches `SHELL -c TEXT` by FUNCTION and prints its status.
-   Environment: LAUNCH_IGNORE, LAUNCH_BLOCK: a signal to ignore or to block before. */
+   Environment: LAUNCH_IGNORE, LAUNCH_BLOCK: a signal to ignore or to block before; LAUNCH_UMASK: the mask of new files;
+   LAUNCH_CLOSE: a descriptor that the launched process does not get. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -8,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -109,6 +111,10 @@ int main(int argc, char **argv) {
         sigaddset(&set, atoi(getenv("LAUNCH_BLOCK")));
         sigprocmask(SIG_BLOCK, &set, NULL);
     }
+    if (getenv("LAUNCH_UMASK"))
+        umask(strtol(getenv("LAUNCH_UMASK"), NULL, 8));
+    if (getenv("LAUNCH_CLOSE"))
+        fcntl(atoi(getenv("LAUNCH_CLOSE")), F_SETFD, FD_CLOEXEC);
     static char texts[1 << 22];
     size_t length = 0;
     ssize_t count;

@@ -1,6 +1,7 @@
 /* Prints everything that a launched program can see of how it was launched. PROBE_STATUS and PROBE_SIGNAL say how it ends. */
 #define _GNU_SOURCE
 #include <dirent.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,8 +27,15 @@ static void print_descriptors(void) {
     for (int fd = 0; fd < 64; fd++) {
         struct stat status;
         if (fstat(fd, &status) == 0)
-            printf("fd %d type %o\n", fd, status.st_mode & S_IFMT);
+            printf("fd %d type %o flags %o\n", fd, status.st_mode & S_IFMT, fcntl(fd, F_GETFL));
     }
+}
+
+static void print_input(void) {
+    struct stat status;
+    char line[64];
+    if (fstat(0, &status) == 0 && S_ISREG(status.st_mode))
+        printf("input [%.*s]\n", (int)read(0, line, sizeof line), line);
 }
 
 int main(int argc, char **argv) {
@@ -41,7 +49,9 @@ int main(int argc, char **argv) {
     printf("program [%s]\n", (const char *)getauxval(AT_EXECFN));
     printf("directory [%s]\n", getcwd(directory, sizeof directory) ? directory : "none");
     print_status_lines();
+    print_input();
     fflush(stdout);
+    fputs("to standard error\n", stderr);
     const char *number = getenv("PROBE_SIGNAL");
     if (number) {
         struct rlimit none = {0, 0};

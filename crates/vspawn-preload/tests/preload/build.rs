@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{Seek, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
@@ -76,7 +77,12 @@ pub struct Setting {
 pub struct Result {
     pub output: String,
     pub errors: String,
+    /// The files that were created, with their modes and contents. They are removed.
+    pub files: BTreeMap<String, (u32, String)>,
 }
+
+/// What each folder contains before a run.
+const CONTENTS: [&str; 7] = ["probe", "launch", "script", "plain", "lost", "directory", "counters"];
 
 impl Setting {
     pub fn new(function: &'static str, shell: &'static str) -> Setting {
@@ -142,7 +148,23 @@ impl Folder {
         Result {
             output: String::from_utf8_lossy(&output.stdout).into_owned(),
             errors: String::from_utf8_lossy(&output.stderr).into_owned(),
+            files: self.take_files(),
         }
+    }
+
+    fn take_files(&self) -> BTreeMap<String, (u32, String)> {
+        let entries = std::fs::read_dir(self.path()).expect("a folder");
+        let names = entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned());
+        names
+            .filter(|name| !CONTENTS.contains(&name.as_str()))
+            .map(|name| {
+                let path = self.path().join(&name);
+                let mode = std::fs::metadata(&path).expect("a file").mode();
+                let content = std::fs::read(&path).expect("a file");
+                std::fs::remove_file(path).expect("its removal");
+                (name, (mode, String::from_utf8_lossy(&content).into_owned()))
+            })
+            .collect()
     }
 
     /// Runs texts one by one, each with and without the library, and compares. Returns how often the shell was skipped.
@@ -152,7 +174,7 @@ impl Folder {
         let counted = setting
             .clone()
             .with("SPAWNSCOPE_ACCEL_EXPLAIN", page.to_str().expect("a path"));
-        let shown = |result: &Result| format!("{}\n{}", result.output, result.errors);
+        let shown = |result: &Result| format!("{}\n{}\n{:#?}", result.output, result.errors, result.files);
         let (without, with) = (self.run(&counted, texts, false), self.run(&counted, texts, true));
         if without != with {
             for text in texts {

@@ -78,15 +78,11 @@ fn expansions_globs_and_tildes() {
 }
 
 #[test]
-fn operators_and_redirections() {
+fn operators() {
     kept(&[
         b"probe; probe",
         b"probe && probe",
         b"probe | cat",
-        b"probe >out",
-        b"probe 2>/dev/null",
-        b"probe 2>&1",
-        b"probe <probe",
         b"(probe)",
         b"probe\nprobe",
         b"! probe",
@@ -444,7 +440,7 @@ fn bytes_beyond_ascii_and_control_characters() {
 fn it_can_be_switched_off_for_a_child() {
     let folder = Folder::new();
     let setting = Setting::new("execve", "/bin/sh");
-    let page = folder.path().join("page");
+    let page = folder.path().join("counters");
     std::fs::write(&page, [0; 4096]).expect("a file");
     let setting = setting.with("SPAWNSCOPE_ACCEL_EXPLAIN", page.to_str().expect("a path"));
     folder.run(&setting, &[b"env SPAWNSCOPE_ACCEL=0 ./launch execve /bin/sh"], true);

@@ -4,8 +4,10 @@
 mod build;
 mod differential;
 mod identity;
+mod in_place;
 #[path = "../../src/names.rs"]
 mod names;
 mod programs;
+mod redirections;
 #[path = "../../src/text.rs"]
 mod text;

@@ -21,7 +21,7 @@ use crate::signals::Signals;
 
 /// The size of the file, and what each of its numbers counts, as in `crates/vspawn-preload/src/settings.rs`.
 const PAGE: usize = 4096;
-const REASONS: [&str; 9] = [
+const REASONS: [&str; 10] = [
     "skipped: the command was started without a shell",
     "kept: more than one simple command",
     "kept: a builtin of the shell",
@@ -31,7 +31,10 @@ const REASONS: [&str; 9] = [
     "kept: the shell is neither dash nor bash",
     "kept: --strict",
     "used after all: the program could not be executed",
+    "kept: a redirection that only the shell can do",
 ];
+/// The place of the number of small programs whose work was done in place, after those of the reasons.
+const IN_PLACE: usize = REASONS.len();
 
 /// Runs the command, prints the counts, and returns the command's exit status.
 ///
@@ -60,6 +63,7 @@ pub fn inner(arguments: &AccelArguments, counters: Option<&Path>) -> Result<Vec<
     let options = [
         (arguments.strict, "--strict"),
         (arguments.no_preload, "--no-preload"),
+        (arguments.no_in_place, "--no-in-place"),
         (arguments.no_hugetlb, "--no-hugetlb"),
     ];
     command.extend(options.iter().filter(|option| option.0).map(|option| option.1.into()));
@@ -108,15 +112,28 @@ fn status_of(pid: i32) -> Result<i32> {
 }
 
 fn counted(page: &[u8]) -> String {
-    let numbers = page
+    let numbers: Vec<u64> = page
         .chunks_exact(8)
-        .filter_map(|chunk| chunk.try_into().ok().map(u64::from_ne_bytes));
-    let counted: Vec<(u64, &str)> = numbers.zip(REASONS).filter(|(count, _)| *count > 0).collect();
-    if counted.is_empty() {
+        .filter_map(|chunk| chunk.try_into().ok().map(u64::from_ne_bytes))
+        .collect();
+    let shells = of_shells(&numbers);
+    match numbers.get(IN_PLACE).copied().unwrap_or(0) {
+        0 => shells,
+        count => format!(
+            "{shells}\nsmall programs, as dirname and mv, whose work was done without executing them:\n{count:>8}"
+        ),
+    }
+}
+
+fn of_shells(numbers: &[u64]) -> String {
+    let counted = numbers.iter().zip(REASONS).filter(|(count, _)| **count > 0);
+    let lines: String = counted
+        .map(|(count, reason)| format!("\n{count:>8} {reason}"))
+        .collect();
+    if lines.is_empty() {
         return "no program into which the library was loaded requested a shell for a command".to_owned();
     }
-    let lines = counted.iter().map(|(count, reason)| format!("\n{count:>8} {reason}"));
-    format!("shells requested for a command:{}", lines.collect::<String>())
+    format!("shells requested for a command:{lines}")
 }
 
 #[cfg(test)]
@@ -132,5 +149,11 @@ mod tests {
         assert!(text.contains("       3 skipped"), "{text}");
         assert_eq!(text.lines().count(), 3, "{text}");
         assert!(counted(&vec![0; PAGE]).starts_with("no program"));
+        page[8 * IN_PLACE] = 7;
+        assert!(
+            counted(&page).ends_with("executing them:\n       7"),
+            "{}",
+            counted(&page)
+        );
     }
 }

@@ -73,6 +73,9 @@ fn set_environment(command: &mut Command, arguments: &AccelArguments, library: O
     if arguments.strict {
         command.env("SPAWNSCOPE_ACCEL_STRICT", "1");
     }
+    if arguments.no_in_place {
+        command.env("SPAWNSCOPE_ACCEL_PROGRAMS", "0");
+    }
     if let Some(counters) = &arguments.counters {
         command.env("SPAWNSCOPE_ACCEL_EXPLAIN", counters);
     }

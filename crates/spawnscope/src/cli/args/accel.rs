@@ -11,6 +11,7 @@ Examples:
   spawnscope accel --explain -- php build.php
   spawnscope accel --record -- ./build.py
   spawnscope accel --strict -- ./run-tests
+  spawnscope accel --no-in-place -- ./unpack.sh
   spawnscope accel --open-files 1024 -- ./old-daemon
 
 Where /bin/sh is dash, which stays between a program and its command, two
@@ -20,6 +21,11 @@ not as exit status 128+n. --strict keeps the shell there.
 
 Whatever is not proven to behave the same goes to the shell. SPAWNSCOPE_ACCEL=0
 in the environment of a program switches the library off.
+
+The work of dirname, basename, mkdir, rmdir, rm, mv, ln and touch is done by the
+process that would execute them, where their arguments are simple and nothing
+fails. To ptrace, audit and record, it ends without an exec. --no-in-place and
+--strict execute them.
 
 Exit status: that of the command, as with `record`.";
 
@@ -38,6 +44,9 @@ pub struct AccelArguments {
     /// Do not skip shells
     #[arg(long)]
     pub no_preload: bool,
+    /// Execute dirname, mv and other small programs, instead of doing their work in the process that would execute them
+    #[arg(long)]
+    pub no_in_place: bool,
     /// Do not ask for huge pages, which make forks of large programs cheaper
     #[arg(long)]
     pub no_hugetlb: bool,

@@ -1,0 +1,298 @@
+//! Small programs of coreutils whose work is done by the process that was about to execute them: `dirname`, `basename`, `mkdir`, `rmdir`, `rm`,
+//! `mv`, `ln` and `touch`, with few of their options. Their own start-up costs more than their work.
+//!
+//! Only a success is reported from here. Whatever fails, may print, or was not proven to be the same has had no effect, or one that the program
+//! repeats with the same result; then the program is executed, and reports it.
+
+use core::mem::MaybeUninit;
+
+use libc::{c_char, c_int};
+
+use crate::hooks::Strings;
+use crate::plan::is_ordinary_process;
+use crate::program::is_elf;
+use crate::settings::{Counter, count, preloaded, settings};
+use crate::strings::{PathBuffer, base_name, bytes, errno, set_errno, status_of};
+
+/// The largest number of arguments.
+const ARGUMENTS_MAX: usize = 16;
+const FOLDERS: [&[u8]; 2] = [b"/usr/bin/", b"/bin/"];
+
+/// The arguments of one program, without its name. Each is a C string.
+struct Arguments<'a> {
+    list: [&'a [u8]; ARGUMENTS_MAX],
+    count: usize,
+}
+
+impl<'a> Arguments<'a> {
+    /// `None` if there are none, or too many.
+    unsafe fn read(argv: Strings) -> Option<Arguments<'a>> {
+        let mut arguments = Arguments {
+            list: [&[]; ARGUMENTS_MAX],
+            count: 0,
+        };
+        // SAFETY: the array ends with NULL, at which this loop ends.
+        unsafe {
+            if (*argv).is_null() {
+                return None;
+            }
+            let mut at = argv.add(1);
+            while !(*at).is_null() {
+                *arguments.list.get_mut(arguments.count)? = bytes(*at);
+                arguments.count += 1;
+                at = at.add(1);
+            }
+        }
+        (arguments.count > 0).then_some(arguments)
+    }
+
+    fn all(&self) -> &[&'a [u8]] {
+        self.list.get(..self.count).unwrap_or(&[])
+    }
+}
+
+/// Whether a path is that of a program that may be replaced. This runs at every exec, so it is cheap.
+///
+/// # Safety
+/// `path` is a C string.
+pub unsafe fn is_candidate(path: *const c_char) -> bool {
+    // SAFETY: as the caller promises.
+    let path = unsafe { bytes(path) };
+    let name = base_name(path);
+    is_known(name) && FOLDERS.iter().any(|folder| path.strip_prefix(*folder) == Some(name))
+}
+
+pub fn is_known(name: &[u8]) -> bool {
+    matches!(
+        name,
+        b"basename" | b"dirname" | b"ln" | b"mkdir" | b"mv" | b"rm" | b"rmdir" | b"touch"
+    )
+}
+
+/// Does a program's work and ends this process. It returns if the program has to be executed.
+///
+/// # Safety
+/// The arguments are valid for `execve`.
+#[inline(never)]
+pub unsafe fn attempt(path: *const c_char, argv: Strings, environment: Strings) {
+    let settings = settings();
+    if !settings.is_on || !settings.does_in_place || argv.is_null() || environment.is_null() {
+        return;
+    }
+    let before = errno();
+    // SAFETY: as the caller promises.
+    let is_done = unsafe {
+        is_only_library(environment) && is_coreutils(path) && is_ordinary_process(false) && {
+            let arguments = Arguments::read(argv);
+            arguments.is_some_and(|arguments| work(base_name(bytes(path)), arguments.all()))
+        }
+    };
+    set_errno(before);
+    if is_done {
+        count(Counter::InPlace);
+        // SAFETY: as an exec would, it ends the process without any of its own handlers.
+        unsafe { libc::_exit(0) };
+    }
+}
+
+/// Whether the program would be loaded with this library and no other, and without the loader's own output.
+unsafe fn is_only_library(mut environment: Strings) -> bool {
+    let own = preloaded();
+    let mut is_loaded = false;
+    // SAFETY: the array ends with NULL, which ends the loop; its entries are C strings.
+    unsafe {
+        while !(*environment).is_null() {
+            let variable = bytes(*environment);
+            environment = environment.add(1);
+            if let Some(library) = variable.strip_prefix(b"LD_PRELOAD=") {
+                is_loaded = !own.is_empty() && library == own;
+            } else if variable.starts_with(b"LD_") || variable == b"SPAWNSCOPE_ACCEL=0" {
+                return false;
+            }
+        }
+    }
+    is_loaded
+}
+
+/// Whether a program is a file of its own, as in Debian's coreutils: not a link to a program with many names, and not a script. Its rights are
+/// the usual ones.
+fn is_coreutils(path: *const c_char) -> bool {
+    let mut status = MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: `path` is a C string, and the buffer is a stat, read only if it was filled.
+    let status = unsafe {
+        if libc::lstat(path, status.as_mut_ptr()) != 0 {
+            return false;
+        }
+        status.assume_init()
+    };
+    status.st_mode == libc::S_IFREG | 0o755 && status.st_nlink == 1 && status.st_uid == 0 && is_elf(path)
+}
+
+/// Returns whether the work is done.
+fn work(name: &[u8], arguments: &[&[u8]]) -> bool {
+    let (options, operands) = match arguments {
+        [options, operands @ ..] if options.first() == Some(&b'-') => (*options, operands),
+        operands => (&b""[..], operands),
+    };
+    // Options may stand after operands.
+    if operands.is_empty() || operands.iter().any(|operand| operand.first() == Some(&b'-')) {
+        return false;
+    }
+    match (name, options, operands) {
+        (b"dirname", b"", [path]) => print(folder_of(path)),
+        (b"basename", b"", [path]) => print(last_part(path)),
+        (b"basename", b"", [path, suffix]) => print(without_suffix(last_part(path), suffix)),
+        (b"mkdir", b"", [folder]) => make_folder(folder) == Ok(()),
+        (b"mkdir", b"-p", folders) => folders.iter().all(|folder| match make_folder(folder) {
+            Err(libc::EEXIST) => is_folder(folder),
+            made => made == Ok(()),
+        }),
+        // SAFETY: arguments are C strings.
+        (b"rmdir", b"", [folder]) => unsafe { libc::rmdir(pointer(folder)) == 0 },
+        (b"rm", b"", [file]) => !is_terminal() && remove(file) == Ok(()),
+        (b"rm", b"-f", files) => files
+            .iter()
+            .all(|file| matches!(remove(file), Ok(()) | Err(libc::ENOENT))),
+        (b"mv", b"", [from, to]) => rename(from, to),
+        // SAFETY: arguments are C strings.
+        (b"ln", b"-s" | b"-sf", [to, link]) => unsafe { libc::symlink(pointer(to), pointer(link)) == 0 },
+        (b"touch", b"", files) => files.iter().all(|file| touch(file)),
+        _ => false,
+    }
+}
+
+fn pointer(argument: &[u8]) -> *const c_char {
+    argument.as_ptr().cast()
+}
+
+/// The folder of a path, as dirname prints it.
+fn folder_of(path: &[u8]) -> &[u8] {
+    let is_root = path.first() == Some(&b'/');
+    let without_end = trimmed(path);
+    let length = without_end
+        .iter()
+        .rposition(|byte| *byte == b'/')
+        .map_or(0, |slash| slash + 1);
+    match trimmed(without_end.get(..length).unwrap_or(&[])) {
+        b"" if is_root => b"/",
+        b"" => b".",
+        folder => folder,
+    }
+}
+
+/// The last part of a path, as basename prints it.
+fn last_part(path: &[u8]) -> &[u8] {
+    match base_name(trimmed(path)) {
+        b"" if path.first() == Some(&b'/') => b"/",
+        name => name,
+    }
+}
+
+/// A path without the slashes at its end.
+fn trimmed(path: &[u8]) -> &[u8] {
+    let length = path.iter().rposition(|byte| *byte != b'/').map_or(0, |last| last + 1);
+    path.get(..length).unwrap_or(&[])
+}
+
+fn without_suffix<'a>(name: &'a [u8], suffix: &[u8]) -> &'a [u8] {
+    match name.strip_suffix(suffix) {
+        Some(rest) if !rest.is_empty() && name != b"/" => rest,
+        _ => name,
+    }
+}
+
+/// Writes a line to standard output. A failure has written nothing, and is the program's to report.
+fn print(text: &[u8]) -> bool {
+    let mut line = PathBuffer::new();
+    if !line.set(&[text, b"\n"]) || !is_default(libc::SIGPIPE) {
+        return false;
+    }
+    let length = text.len() + 1;
+    // SAFETY: the buffer has that many bytes.
+    let written = unsafe { libc::syscall(libc::SYS_write, 1, line.as_ptr(), length) };
+    usize::try_from(written) == Ok(length)
+}
+
+/// Whether an exec leaves a signal's disposition as it is.
+fn is_default(signal: c_int) -> bool {
+    let mut action = MaybeUninit::<libc::sigaction>::zeroed();
+    // SAFETY: the buffer is what the call fills.
+    unsafe {
+        libc::sigaction(signal, core::ptr::null(), action.as_mut_ptr()) == 0
+            && matches!(action.assume_init().sa_sigaction, libc::SIG_DFL | libc::SIG_IGN)
+    }
+}
+
+fn is_terminal() -> bool {
+    let mut settings = MaybeUninit::<libc::termios>::uninit();
+    // SAFETY: the buffer is what the call fills.
+    unsafe { libc::ioctl(0, libc::TCGETS, settings.as_mut_ptr()) == 0 }
+}
+
+fn result(returned: c_int) -> Result<(), c_int> {
+    if returned == 0 { Ok(()) } else { Err(errno()) }
+}
+
+fn make_folder(path: &[u8]) -> Result<(), c_int> {
+    // SAFETY: arguments are C strings.
+    result(unsafe { libc::mkdir(pointer(path), 0o777) })
+}
+
+fn is_folder(path: &[u8]) -> bool {
+    status_of(pointer(path)).is_ok_and(|status| status.st_mode & libc::S_IFMT == libc::S_IFDIR)
+}
+
+/// Removes a file. unlink never removes a folder; rm reads a path with a slash at its end in its own way.
+fn remove(path: &[u8]) -> Result<(), c_int> {
+    if path.is_empty() || path.last() == Some(&b'/') {
+        return Err(libc::EINVAL);
+    }
+    // SAFETY: arguments are C strings.
+    result(unsafe { libc::unlink(pointer(path)) })
+}
+
+/// Renames to a new name, or into a folder that has no such name. mv tries the same first.
+fn rename(from: &[u8], to: &[u8]) -> bool {
+    if from.is_empty() || to.is_empty() || from.last() == Some(&b'/') {
+        return false;
+    }
+    match rename_to_new(from, pointer(to)) {
+        Ok(()) => true,
+        Err(libc::EEXIST) => {
+            let slash: &[u8] = if to.last() == Some(&b'/') { b"" } else { b"/" };
+            let mut path = PathBuffer::new();
+            path.set(&[to, slash, base_name(from)]) && rename_to_new(from, path.as_ptr()) == Ok(())
+        }
+        Err(_) => false,
+    }
+}
+
+fn rename_to_new(from: &[u8], to: *const c_char) -> Result<(), c_int> {
+    // SAFETY: both are C strings.
+    let returned = unsafe {
+        libc::syscall(
+            libc::SYS_renameat2,
+            libc::AT_FDCWD,
+            pointer(from),
+            libc::AT_FDCWD,
+            to,
+            libc::RENAME_NOREPLACE,
+        )
+    };
+    result(c_int::from(returned != 0))
+}
+
+/// Opens or creates a file as touch does, and sets its times to now.
+fn touch(path: &[u8]) -> bool {
+    let flags = libc::O_WRONLY | libc::O_CREAT | libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_CLOEXEC;
+    // SAFETY: arguments are C strings; the descriptor is this function's own.
+    unsafe {
+        let file = libc::open(pointer(path), flags, 0o666);
+        if file < 0 {
+            return false;
+        }
+        let is_set = libc::futimens(file, core::ptr::null()) == 0;
+        libc::close(file);
+        is_set
+    }
+}

@@ -1,0 +1,293 @@
+//! Small programs whose work the library does itself, compared with the programs: output, errors, status and all files, for many lists of
+//! arguments, of which some fail.
+
+use std::collections::BTreeMap;
+use std::fmt::Write;
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::build::{library, succeed};
+use crate::differential::number;
+
+/// What a script leaves.
+#[derive(Debug, PartialEq, Eq)]
+struct Outcome {
+    output: String,
+    errors: String,
+    /// Type and rights, links and content of each file.
+    files: BTreeMap<String, (u32, u64, String)>,
+}
+
+/// Files before each script.
+const SETUP: &str = "echo one >a; echo two >'x y'; : >c.txt; echo read-only >w; chmod 444 w
+    mkdir -m 755 d e; echo three >d/a; echo four >d/f; ln -s d l; ln -s missing k; ln -s a s\n";
+
+/// Runs a script in a fresh folder, always of the same name. Returns how many programs were not executed.
+fn run(script: &str, shell: &str, in_place: bool, variables: &[(&str, &str)]) -> (Outcome, u64) {
+    let outer = tempfile::tempdir().expect("a folder");
+    let (folder, page) = (outer.path().join("work"), outer.path().join("counters"));
+    std::fs::create_dir(&folder).expect("a folder");
+    std::fs::write(&page, [0; 4096]).expect("a file");
+    succeed(Command::new("sh").args(["-ec", SETUP]).current_dir(&folder));
+    let output = Command::new("timeout")
+        .args(["300", shell, "-c", script])
+        .env_clear()
+        .env("PATH", "/usr/bin:/bin")
+        .env("LD_PRELOAD", library())
+        .env("SPAWNSCOPE_ACCEL_PROGRAMS", if in_place { "1" } else { "0" })
+        .env("SPAWNSCOPE_ACCEL_EXPLAIN", &page)
+        .envs(variables.iter().copied())
+        .current_dir(&folder)
+        .stdin(Stdio::null())
+        .output()
+        .expect("timeout starts");
+    assert_ne!(output.status.code(), Some(124), "{output:?}");
+    let mut files = BTreeMap::new();
+    list(&folder, &folder, &mut files);
+    let counters = std::fs::read(&page).expect("a file");
+    let outcome = Outcome {
+        output: String::from_utf8_lossy(&output.stdout).into_owned(),
+        errors: String::from_utf8_lossy(&output.stderr).into_owned(),
+        files,
+    };
+    (
+        outcome,
+        u64::from_ne_bytes(counters[80..88].try_into().expect("eight bytes")),
+    )
+}
+
+fn list(root: &Path, folder: &Path, files: &mut BTreeMap<String, (u32, u64, String)>) {
+    // A folder without any rights is root's to read.
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let status = std::fs::symlink_metadata(&path).expect("a file");
+        let content = match std::fs::read_link(&path) {
+            Ok(target) => target.to_string_lossy().into_owned(),
+            Err(_) if status.is_file() => std::fs::read_to_string(&path).expect("a file"),
+            Err(_) => String::new(),
+        };
+        if status.is_dir() {
+            list(root, &path, files);
+        }
+        let name = path.strip_prefix(root).expect("below").to_string_lossy().into_owned();
+        files.insert(name, (status.mode(), status.nlink(), content));
+    }
+}
+
+/// Runs commands with the programs and without them. Returns how many were not executed.
+fn compare(commands: &[String], shell: &str, variables: &[(&str, &str)]) -> u64 {
+    let mut script = String::new();
+    for command in commands {
+        writeln!(script, "{command}\necho \"$? :\" * d/*").expect("a string");
+    }
+    let (with_programs, none) = run(&script, shell, false, variables);
+    let (without, count) = run(&script, shell, true, variables);
+    assert_eq!(none, 0);
+    let lines = with_programs.output.lines().zip(without.output.lines());
+    if let Some(at) = lines.clone().position(|(one, other)| one != other) {
+        panic!(
+            "{shell}: output line {at}: {:?}\nof {commands:?}",
+            lines.clone().nth(at)
+        );
+    }
+    assert_eq!(with_programs, without, "{shell}: {commands:?}");
+    count
+}
+
+fn commands(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|text| (*text).to_owned()).collect()
+}
+
+/// Each of these is done in place.
+#[test]
+fn what_succeeds_is_done_without_the_program() {
+    let texts = [
+        "dirname a/b",
+        "dirname a",
+        "dirname /",
+        "dirname ///a//b//",
+        "dirname ''",
+        "dirname 'a b/c'",
+        "x=$(dirname /usr/bin/x)",
+        "basename a/b",
+        "basename a/b/",
+        "basename /",
+        "basename ''",
+        "basename c.txt .txt",
+        "basename .txt .txt",
+        "basename / /",
+        "mkdir new",
+        "mkdir -p new",
+        "mkdir -p d l new/other",
+        "rmdir new/other",
+        "rmdir e",
+        "rm a",
+        "rm w",
+        "rm -f 'x y' missing k",
+        "mv c.txt c",
+        "mv c d",
+        "mv d/c .",
+        "mv c l",
+        "mv d/c d/g",
+        "mv d moved",
+        "ln -s a link",
+        "ln -sf b other",
+        "touch t u",
+        "touch t",
+        "dirname a/b >out",
+        "basename a 2>/dev/null",
+    ];
+    for shell in ["bash", "dash"] {
+        assert_eq!(compare(&commands(&texts), shell, &[]), texts.len() as u64, "{shell}");
+    }
+}
+
+/// Each of these is the program's own.
+#[test]
+fn failures_and_other_options_are_the_programs_own() {
+    let texts = [
+        "dirname",
+        "dirname a b",
+        "dirname -z a",
+        "dirname -- a",
+        "dirname --help >/dev/null",
+        "basename",
+        "basename a b c",
+        "basename -a a b",
+        "basename -s x a",
+        "basename a -b",
+        "dirname a >/dev/full",
+        "dirname a >&-",
+        "mkdir",
+        "mkdir d",
+        "mkdir a",
+        "mkdir missing/x",
+        "mkdir -m 700 m",
+        "mkdir -v v",
+        "mkdir m1 m2",
+        "mkdir -p a",
+        "mkdir -p n/m/o",
+        "mkdir a/x",
+        "mkdir -p ''",
+        "mkdir ''",
+        "rmdir d",
+        "rmdir a",
+        "rmdir missing",
+        "rmdir -p e",
+        "rm",
+        "rm d",
+        "rm missing",
+        "rm -rf l/",
+        "rm -f d",
+        "rm -f a/",
+        "rm -i a </dev/null",
+        "rm a w",
+        "mv",
+        "mv a",
+        "mv a a",
+        "mv d d",
+        "mv d d/x",
+        "mv missing b",
+        "mv a w",
+        "mv -n a w",
+        "mv d a",
+        "mv c.txt w x",
+        "mv e/ e2",
+        "ln -s a",
+        "ln -s a w",
+        "ln -sf a w",
+        "ln a hard",
+        "ln -s a d",
+        "ln -sfn a l",
+        "touch -d 2000-01-01 a",
+        "touch missing/x",
+        "touch ''",
+        "touch d",
+        "touch -c none",
+    ];
+    for shell in ["bash", "dash"] {
+        for text in texts {
+            assert_eq!(compare(&commands(&[text]), shell, &[]), 0, "{shell} {text}");
+        }
+    }
+}
+
+#[test]
+fn new_files_have_the_rights_that_the_mask_leaves() {
+    for mask in ["000", "022", "077", "300", "777"] {
+        let texts = format!("umask {mask}\nmkdir n\nmkdir -p m\ntouch t");
+        assert_eq!(compare(&[texts], "bash", &[]), 3, "{mask}");
+    }
+}
+
+/// Another library may do something else in the program's place, and the loader may print.
+#[test]
+fn other_settings_of_the_loader_keep_the_program() {
+    let texts = commands(&["mkdir new", "dirname a/b"]);
+    for variable in [("LD_BIND_NOW", "1"), ("LD_DEBUG", "help"), ("LD_LIBRARY_PATH", "/x")] {
+        assert_eq!(compare(&texts, "bash", &[variable]), 0, "{variable:?}");
+    }
+    let other = format!("{}:libm.so.6", library().display());
+    assert_eq!(compare(&texts, "bash", &[("LD_PRELOAD", &other)]), 0);
+    let unset = commands(&["env -u LD_PRELOAD dirname a/b", "LD_PRELOAD= dirname a/b"]);
+    assert_eq!(compare(&unset, "bash", &[]), 0);
+    assert_eq!(compare(&texts, "bash", &[("SPAWNSCOPE_ACCEL", "0")]), 0);
+    assert_eq!(compare(&texts, "bash", &[("SPAWNSCOPE_ACCEL_STRICT", "1")]), 0);
+}
+
+/// What scripts can ask about a command is answered as before, because the shell knows nothing of it.
+#[test]
+fn a_script_cannot_tell() {
+    let texts = commands(&[
+        "type mkdir; command -v dirname; hash",
+        "set -e; trap 'echo error' ERR; mkdir d || echo failed",
+        "set -x; dirname a/b; set +x",
+        "declare -F; alias; echo \"$_\"",
+        "mkdir one | cat; echo ${PIPESTATUS[*]}; mkdir one | cat; echo ${PIPESTATUS[*]}",
+        "(trap '' PIPE; dirname a | cat); (trap 'echo pipe' PIPE; dirname a | cat)",
+        "mkdir() { echo own; }; mkdir x; command mkdir x",
+        "exec dirname a/b",
+    ]);
+    for text in texts {
+        compare(&[text], "bash", &[]);
+    }
+}
+
+const PROGRAMS: &[&str] = &["mkdir", "rmdir", "rm", "mv", "mv", "ln", "touch"];
+const OPTIONS: &[&str] = &["", "", "", "-p", "-f", "-s", "-sf", "-v", "-n", "--", "-pf"];
+/// Relative, so that nothing outside of the folder is touched.
+const NAMES: &[&str] = &[
+    "a", "b", "c", "d", "e", "l", "k", "s", "w", "d/a", "d/b", "e/c", "l/a", "k/a", "a/", "d/", "l/", "./a", "d/.",
+    ".", "''", "'x y'", "n/m", "c.txt", "d//f", "a/b",
+];
+const PARTS: &[&str] = &["a", "/", "/", "b.c", ".", "..", "-", " ", "c", "é", "\\", "*"];
+
+#[test]
+fn random_lists_of_arguments_have_the_same_result() {
+    let mut random = fastrand::Rng::with_seed(number("VSPAWN_PRELOAD_SEED", 1));
+    let count = number("VSPAWN_PRELOAD_WHOLE_TEXTS", 1_000);
+    let mut done = 0;
+    for _ in 0..count.div_ceil(50) {
+        let commands: Vec<String> = (0..50).map(|_| random_command(&mut random)).collect();
+        let shell = *random.choice(&["bash", "dash"]).expect("shells");
+        done += compare(&commands, shell, &[]);
+    }
+    assert!(done > count / 5, "{done} of {count} were done in place");
+}
+
+fn random_command(random: &mut fastrand::Rng) -> String {
+    if random.bool() {
+        let mut text = random.choice(["dirname", "basename"]).expect("programs").to_owned();
+        for _ in 0..random.usize(1..3) {
+            let parts = (0..random.usize(0..6)).map(|_| *random.choice(PARTS).expect("parts"));
+            write!(text, " '{}'", parts.collect::<String>()).expect("a string");
+        }
+        return text;
+    }
+    let mut text = (*random.choice(PROGRAMS).expect("programs")).to_owned();
+    for list in [OPTIONS, NAMES, NAMES] {
+        write!(text, " {}", random.choice(list).expect("words")).expect("a string");
+    }
+    text
+}

@@ -1,0 +1,357 @@
+//! Redirections: what the library carries out itself has the same result as with dash; everything else is left to the shell. With bash as
+//! the shell, all are.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::rc::Rc;
+
+use crate::build::{Folder, Setting};
+use crate::differential::number;
+use crate::text::{Destination, Mode, Words};
+
+/// Functions that a redirection can be carried out in.
+const FUNCTIONS: [&str; 8] = [
+    "execve", "execv", "execvp", "execvpe", "execl", "execlp", "execle", "vfork",
+];
+/// Each has the same result with every function.
+const PLAIN: [&[u8]; 12] = [
+    b"probe a >out",
+    b"probe a>out b",
+    b">out probe a",
+    b"probe >>out",
+    b"probe > 'a b' 2> \"c d\"",
+    b"probe 2>/dev/null",
+    b"probe >/dev/null 2>&1",
+    b"probe 2>&1 >/dev/null",
+    b"probe 1>&2",
+    b"probe <plain >out 2>>out",
+    b"probe 2>&1 >out >other 2>third",
+    b"probe 0<plain a\\>b c2>out",
+];
+
+fn direct(function: &'static str, texts: &[&[u8]], change: impl Fn(Setting) -> Setting) {
+    let folder = Folder::new();
+    let skipped = folder.compare(&change(Setting::new(function, "/bin/dash")), texts);
+    assert_eq!(skipped, texts.len() as u64, "{function}");
+}
+
+fn kept(function: &'static str, shell: &'static str, texts: &[&[u8]]) {
+    let folder = Folder::new();
+    for text in texts {
+        let skipped = folder.compare(&Setting::new(function, shell), &[text]);
+        assert_eq!(skipped, 0, "{function} {}", String::from_utf8_lossy(text));
+    }
+}
+
+#[test]
+fn the_exec_functions_carry_them_out() {
+    for function in FUNCTIONS {
+        direct(function, &PLAIN, |setting| setting);
+    }
+    for mask in ["077", "0", "027"] {
+        direct("execve", &[b"probe >out 2>>err"], |setting| {
+            setting.with("LAUNCH_UMASK", mask)
+        });
+    }
+}
+
+/// Their file actions are unknown.
+#[test]
+fn spawns_leave_them_to_the_shell() {
+    kept("posix_spawn", "/bin/dash", &[b"probe >out"]);
+}
+
+/// It forks for such a command, which shows in SHLVL and in its messages.
+#[test]
+fn bash_carries_them_out_itself() {
+    for text in PLAIN {
+        kept("execve", "/bin/bash", &[text]);
+    }
+}
+
+#[test]
+fn system_and_popen_do_where_the_shells_message_is_known() {
+    let folder = Folder::new();
+    for function in ["system", "popen-w"] {
+        for text in [
+            "probe >out",
+            "probe <plain >>out",
+            "probe 2>/dev/null",
+            "probe >/dev/null 2>&1",
+            "probe >out 2>/dev/null",
+            "probe >&2 2>/dev/null",
+        ] {
+            for signal in ["", "9", "11"] {
+                let mut setting = Setting::new(function, "/bin/sh");
+                if !signal.is_empty() {
+                    setting = setting.with("PROBE_SIGNAL", signal);
+                }
+                assert_eq!(
+                    folder.compare(&setting, &[text.as_bytes()]),
+                    1,
+                    "{function} {text} {signal}"
+                );
+            }
+        }
+        for text in ["probe 2>&1", "probe 2>out", "probe >out 2>&1"] {
+            let setting = Setting::new(function, "/bin/sh").with("PROBE_SIGNAL", "9");
+            assert_eq!(folder.compare(&setting, &[text.as_bytes()]), 0, "{function} {text}");
+        }
+    }
+    // The other stream's `cat` is skipped too.
+    for text in [&b"probe 2>/dev/null"[..], b"probe <plain >out"] {
+        assert_eq!(folder.compare(&Setting::new("popen", "/bin/sh"), &[text]), 2);
+    }
+}
+
+#[test]
+fn what_cannot_be_opened_is_left_to_the_shell() {
+    kept(
+        "execve",
+        "/bin/dash",
+        &[
+            b"probe <missing",
+            b"probe >out <missing 2>third",
+            b"probe >/dev/null0/x",
+            b"probe >directory",
+            b"probe >plain/x",
+            b"probe >/dev/full",
+            b"probe >/dev/stdout",
+            b"probe >&2 <missing",
+            b"missing 2>/dev/null",
+            b"./lostx >out",
+        ],
+    );
+    // Known only when it was tried.
+    let folder = Folder::new();
+    for text in [
+        &b"script >out"[..],
+        b"lost >out 2>err",
+        b"./script >>out",
+        b"plain >out",
+        b"probe >first >missing/x 2>second",
+    ] {
+        folder.compare(&Setting::new("execve", "/bin/dash"), &[text]);
+        folder.compare(&Setting::new("system", "/bin/sh"), &[text]);
+    }
+}
+
+#[test]
+fn a_closed_descriptor_is_left_to_the_shell() {
+    let folder = Folder::new();
+    for (closed, text) in [("1", "probe 2>&1"), ("2", "probe >&2"), ("2", "probe >out 1>&2")] {
+        let setting = Setting::new("execve", "/bin/dash").with("LAUNCH_CLOSE", closed);
+        assert_eq!(folder.compare(&setting, &[text.as_bytes()]), 0, "{text}");
+    }
+    for (closed, text) in [("1", "probe >out"), ("2", "probe 2>out >&2"), ("0", "probe <plain")] {
+        let setting = Setting::new("execve", "/bin/dash").with("LAUNCH_CLOSE", closed);
+        assert_eq!(folder.compare(&setting, &[text.as_bytes()]), 1, "{text}");
+    }
+}
+
+#[test]
+fn other_operators_are_left_to_the_shell() {
+    kept(
+        "execve",
+        "/bin/dash",
+        &[
+            b"probe >|out",
+            b"probe <>out",
+            b"probe >&out",
+            b"probe &>out",
+            b"probe 2>&-",
+            b"probe <&-",
+            b"probe 3>out",
+            b"probe 12>out",
+            b"probe 0>out",
+            b"probe 1<plain",
+            b"probe 2>&1a",
+            b"probe 2>&1>out",
+            b"probe >2>out",
+            b"probe >",
+            b"probe >''",
+            b"probe >*",
+            b"probe >~",
+            b"probe >$HOME",
+            b"probe <<a",
+            b"probe <<<a",
+            b"probe >(cat)",
+            b"probe >out; probe",
+            b"probe 2>out&",
+            b"probe '2'>out",
+            b">out",
+            b">out a=b",
+            b">out echo a",
+            b"probe >a >a >a >a >a >a >a >a >a",
+        ],
+    );
+}
+
+const PIECES: &[&str] = &[
+    " >a",
+    " >>a",
+    " 2>a",
+    " 2>>a",
+    " 1>b",
+    " 1>>b",
+    " >b",
+    " 2> b",
+    " <a",
+    " 0<b",
+    "< a",
+    ">b",
+    ">>b",
+    " >'a'",
+    " 2>\"b\"",
+    " 2>&1",
+    " 1>&2",
+    " >&2",
+    " 2>/dev/null ",
+    " >/dev/null ",
+    " </dev/null ",
+    " >/dev/null 2>&1",
+    " <a2",
+    "1",
+    "2",
+    " ",
+    " x",
+    "\\2",
+    "''",
+    "0",
+    ">",
+    "<",
+    "&",
+];
+
+/// Many texts for each process: the arguments and redirections of a function that writes to 1 and 2 and reads from 0. What the library's
+/// parser says about accepted texts is carried out here, and compared.
+#[test]
+fn accepted_redirections_are_those_that_dash_reads() {
+    let mut random = fastrand::Rng::with_seed(number("VSPAWN_PRELOAD_SEED", 1));
+    let mut left = number("VSPAWN_PRELOAD_TEXTS", 20_000);
+    let mut words = Words::new();
+    while left > 0 {
+        let (folder, own) = (memory_folder(), memory_folder());
+        let mut script = b"exec 9>&1 1>/dev/null 2>/dev/null\n\
+            p() { printf '%s\\0' \"$@\" >&9; printf 1; printf 2 >&2; l=; IFS= read -r l; printf '\\1%s\\n' \"$l\" >&9; }\n"
+            .to_vec();
+        let mut expected = Vec::new();
+        let mut texts = Vec::new();
+        while texts.len() < 20_000.min(usize::try_from(left).expect("a count")) {
+            let pieces: String = (0..random.usize(1..7))
+                .map(|_| *random.choice(PIECES).expect("pieces"))
+                .collect();
+            let text = format!("p{pieces}");
+            let is_accepted = words.read(text.as_bytes()).is_ok() && words.get(0) == b"p";
+            if !is_accepted || words.redirections().is_empty() {
+                continue;
+            }
+            let before = expected.len();
+            if !carry_out(own.path(), &words, &mut expected) {
+                continue;
+            }
+            texts.push((text.clone(), before));
+            script.extend_from_slice(text.as_bytes());
+            script.push(b'\n');
+        }
+        left -= texts.len() as u64;
+        let mut file = tempfile::NamedTempFile::new().expect("a file");
+        file.write_all(&script).expect("a file");
+        let output = Command::new("timeout")
+            .args(["300", "dash"])
+            .arg(file.path())
+            .current_dir(folder.path())
+            .stdin(Stdio::null())
+            .output()
+            .expect("dash");
+        if output.stdout != expected {
+            let pairs = output.stdout.iter().zip(&expected);
+            let same = pairs.take_while(|(one, other)| one == other).count();
+            let text = texts.iter().rev().find(|(_, start)| *start <= same);
+            panic!("dash carries {text:?} out differently");
+        }
+        assert_eq!(contents(folder.path()), contents(own.path()));
+    }
+}
+
+fn contents(folder: &Path) -> BTreeMap<OsString, Vec<u8>> {
+    let entries = std::fs::read_dir(folder).expect("a folder");
+    entries
+        .map(|entry| entry.expect("an entry"))
+        .map(|entry| (entry.file_name(), std::fs::read(entry.path()).expect("a file")))
+        .collect()
+}
+
+/// A folder in memory: a disk's file system writes a file that was emptied at once.
+fn memory_folder() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm")
+        .or_else(|_| tempfile::tempdir())
+        .expect("a folder")
+}
+
+/// Does what the function does, with the redirections as they were read. Returns `false`, with nothing done, if a file to read is missing:
+/// then the library leaves the text to the shell.
+fn carry_out(folder: &Path, words: &Words, printed: &mut Vec<u8>) -> bool {
+    let is_missing = |name| {
+        !folder
+            .join(std::str::from_utf8(words.name(name)).expect("text"))
+            .exists()
+    };
+    let mut redirections = words.redirections().iter();
+    if redirections
+        .any(|redirection| matches!(redirection.to, Destination::File { name, mode: Mode::Read } if is_missing(name)))
+    {
+        return false;
+    }
+    let null = || {
+        Some(Rc::new(
+            File::options()
+                .read(true)
+                .write(true)
+                .open("/dev/null")
+                .expect("a file"),
+        ))
+    };
+    let mut places = [null(), null(), null()];
+    for redirection in words.redirections() {
+        let file = match redirection.to {
+            Destination::Descriptor(from) => places[usize::try_from(from).expect("a number")].clone(),
+            Destination::File { name, mode } => {
+                let name = std::str::from_utf8(words.name(name)).expect("text");
+                let mut options = OpenOptions::new();
+                match mode {
+                    Mode::Read => options.read(true),
+                    Mode::Write => options.write(true).create(true).truncate(true),
+                    Mode::Append => options.append(true).create(true),
+                };
+                let file = options
+                    .open(folder.join(name))
+                    .unwrap_or_else(|error| panic!("{name}: {error}"));
+                Some(Rc::new(file))
+            }
+        };
+        places[usize::try_from(redirection.target).expect("a number")] = file;
+    }
+    let arguments: Vec<&[u8]> = (1..words.count().max(2)).map(|index| words.get(index)).collect();
+    for argument in arguments {
+        printed.extend_from_slice(argument);
+        printed.push(0);
+    }
+    for (place, text) in [(1, b"1"), (2, b"2")] {
+        if let Some(file) = &places[place] {
+            (&**file).write_all(text).expect("a file");
+        }
+    }
+    let mut input = Vec::new();
+    if let Some(file) = &places[0] {
+        (&**file).read_to_end(&mut input).expect("a file");
+    }
+    printed.push(1);
+    printed.extend_from_slice(&input);
+    printed.push(b'\n');
+    true
+}
