@@ -271,7 +271,10 @@ fn test<'a>(exec: &Exec<'a>) -> Option<&'a [u8]> {
 /// Removes the phase that pytest puts behind a test: `a.py::test_x (setup)`.
 fn without_phase(test: &[u8]) -> &[u8] {
     let phases: [&[u8]; 3] = [b" (setup)", b" (call)", b" (teardown)"];
-    phases.iter().find_map(|phase| test.strip_suffix(*phase)).unwrap_or(test)
+    phases
+        .iter()
+        .find_map(|phase| test.strip_suffix(*phase))
+        .unwrap_or(test)
 }
 
 /// The target that CMake's generators name in the path of an object, `CMakeFiles/NAME.dir/a.c.o`, or that its makefiles hand to make,

@@ -124,7 +124,10 @@ fn packages_and_tests_are_named_by_the_recorded_variables() {
 fn a_target_of_cmake_is_read_from_objects_and_makefiles() {
     let builder = build(&[
         (ROOT, "/usr/bin/c++ -o CMakeFiles/app.dir/src/main.cc.o -c main.cc"),
-        (ROOT, "/usr/bin/gmake -s -f lib/CMakeFiles/z.dir/build.make lib/CMakeFiles/z.dir/depend"),
+        (
+            ROOT,
+            "/usr/bin/gmake -s -f lib/CMakeFiles/z.dir/build.make lib/CMakeFiles/z.dir/depend",
+        ),
         (LaunchId(3), "/usr/bin/cc -o lib/z.o -c z.c"),
         (ROOT, "/usr/bin/gmake -f CMakeFiles/Makefile2 all"),
         (ROOT, "/usr/bin/cc -o CMakeFiles/.dir/a.o -c a.c"),

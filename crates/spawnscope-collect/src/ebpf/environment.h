@@ -3,17 +3,28 @@
  * one of these, so that other launches cost nothing more. */
 #pragma once
 
-#define BEGINS_WITH(name, with) (!__builtin_memcmp(name, with, sizeof(with) - 1))
+/* Up to seven letters as they are in memory. */
+#define LETTERS(a, b, c, d, e, f, g) \
+	((__u64)(a) | (__u64)(b) << 8 | (__u64)(c) << 16 | (__u64)(d) << 24 | (__u64)(e) << 32 | (__u64)(f) << 40 | (__u64)(g) << 48)
+#define FIRST(count) ((1ULL << 8 * (count)) - 1)
 
 /* Whether what this process launches may have such a variable. A process that changes its name is not recognised. */
 static __always_inline bool has_variables(struct task_struct *process, struct WireTask *task)
 {
-	char name[16] = {};
+	union {
+		char text[16];
+		__u64 start;
+	} name = {};
 	if (task->flags & TASK_HAS_VARIABLES)
 		return true;
-	BPF_CORE_READ_INTO(&name, process, group_leader, comm);
-	return BEGINS_WITH(name, "cargo") || BEGINS_WITH(name, "python") || BEGINS_WITH(name, "pytest") ||
-	       BEGINS_WITH(name, "py.test") || BEGINS_WITH(name, "npm") || BEGINS_WITH(name, "node");
+	BPF_CORE_READ_INTO(&name.text, process, group_leader, comm);
+	__u64 start = name.start;
+	return (start & FIRST(5)) == LETTERS('c', 'a', 'r', 'g', 'o', 0, 0) ||
+	       (start & FIRST(6)) == LETTERS('p', 'y', 't', 'h', 'o', 'n', 0) ||
+	       (start & FIRST(6)) == LETTERS('p', 'y', 't', 'e', 's', 't', 0) ||
+	       (start & FIRST(7)) == LETTERS('p', 'y', '.', 't', 'e', 's', 't') ||
+	       (start & FIRST(3)) == LETTERS('n', 'p', 'm', 0, 0, 0, 0) ||
+	       (start & FIRST(4)) == LETTERS('n', 'o', 'd', 'e', 0, 0, 0);
 }
 
 /* Copies its beginning and, of a larger one, its end: programs add variables at the end, or sort them. The kernel has just written it to the new

@@ -68,7 +68,10 @@ mod tests {
     #[test]
     fn a_string_torn_between_two_ends_is_not_read_as_a_variable() {
         let end = b"CARGO_PKG_NAME=tail of another\0npm_package_name=web\0";
-        assert_eq!(allowed_of_ends(b"CARGO_PKG_NAME=a\0SECRET=", end), b"CARGO_PKG_NAME=a\0npm_package_name=web\0");
+        assert_eq!(
+            allowed_of_ends(b"CARGO_PKG_NAME=a\0SECRET=", end),
+            b"CARGO_PKG_NAME=a\0npm_package_name=web\0"
+        );
         assert_eq!(allowed_of_ends(b"", b"no end"), b"");
     }
 }

@@ -334,7 +334,9 @@ pub(super) fn table(page: &mut Page, groups: &[Group], column: &str) {
     }
     let names: Vec<String> = groups.iter().map(|group| text::escape(&group.label)).collect();
     let least_name = match column {
-        ARGUMENTS | TARGET | CRATE | DIRECTORY | PACKAGE | TEST | CMAKE => ARGUMENTS_WIDTH.min(text::widest(&names, column)),
+        ARGUMENTS | TARGET | CRATE | DIRECTORY | PACKAGE | TEST | CMAKE => {
+            ARGUMENTS_WIDTH.min(text::widest(&names, column))
+        }
         SUBCOMMAND => SUBCOMMAND_WIDTH.min(text::widest(&names, column)),
         _ => NAME_WIDTH,
     };

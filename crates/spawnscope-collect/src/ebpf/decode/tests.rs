@@ -104,7 +104,10 @@ fn of_an_environment_only_the_allowed_variables_are_decoded() {
         other => panic!("{other:?}"),
     }
     bytes.pop();
-    assert!(decoded(&bytes).is_none_or(|events| events.is_empty()), "a record that is too short");
+    assert!(
+        decoded(&bytes).is_none_or(|events| events.is_empty()),
+        "a record that is too short"
+    );
 }
 
 #[test]
