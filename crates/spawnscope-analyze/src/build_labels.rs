@@ -286,7 +286,8 @@ fn cmake_target<'a>(exec: &Exec<'a>) -> Option<&'a [u8]> {
     let at = folders.enumerate().find(|(_, part)| *part == CMAKE_FOLDER)?.0;
     let below = &file[at + CMAKE_FOLDER.len()..];
     let name = below.split(|byte| *byte == b'/').next()?.strip_suffix(b".dir")?;
-    (!name.is_empty() && name.len() < below.len()).then_some(name)
+    let is_folder = below.len() > name.len() + b".dir".len();
+    (!name.is_empty() && is_folder).then_some(name)
 }
 
 const CMAKE_FOLDER: &[u8] = b"CMakeFiles/";
