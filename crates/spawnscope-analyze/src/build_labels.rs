@@ -1,5 +1,5 @@
-//! Labels of launches: what of a build asked for them. They are read from recorded arguments, paths and working directories, not from the environment,
-//! which is not recorded. A launch without a label of its own has that of the launch that asked for it.
+//! Labels of launches: what of a build or of a test suite asked for them. They are read from recorded arguments, paths and working directories, and
+//! from the few variables that are recorded. A launch without a label of its own has that of the launch that asked for it.
 
 use std::collections::HashMap;
 
@@ -15,11 +15,24 @@ pub enum BuildLabel {
     Crate,
     /// The directory that make or ninja works in, below that of the command.
     Directory,
+    /// The package that cargo or npm builds or runs something of.
+    Package,
+    /// The test that pytest or cargo-nextest runs.
+    Test,
+    /// CMake's target.
+    Cmake,
 }
 
 impl BuildLabel {
     /// All labels.
-    pub const ALL: [BuildLabel; 3] = [BuildLabel::Target, BuildLabel::Crate, BuildLabel::Directory];
+    pub const ALL: [BuildLabel; 6] = [
+        BuildLabel::Target,
+        BuildLabel::Crate,
+        BuildLabel::Directory,
+        BuildLabel::Package,
+        BuildLabel::Test,
+        BuildLabel::Cmake,
+    ];
 
     /// Its name in every output.
     #[must_use]
@@ -28,6 +41,9 @@ impl BuildLabel {
             BuildLabel::Target => "target",
             BuildLabel::Crate => "crate",
             BuildLabel::Directory => "directory",
+            BuildLabel::Package => "package",
+            BuildLabel::Test => "test",
+            BuildLabel::Cmake => "cmake",
         }
     }
 
@@ -38,6 +54,9 @@ impl BuildLabel {
             BuildLabel::Target => target(exec).map(<[u8]>::to_vec),
             BuildLabel::Crate => crate_of(exec),
             BuildLabel::Directory => directory(exec).map(|directory| below(top, directory)),
+            BuildLabel::Package => package(exec),
+            BuildLabel::Test => test(exec).map(<[u8]>::to_vec),
+            BuildLabel::Cmake => cmake_target(exec).map(<[u8]>::to_vec),
         }
     }
 
@@ -45,8 +64,9 @@ impl BuildLabel {
     /// temporary file; a build script may compile crates to find out what works. But a make below make works in its own directory.
     fn is_of_the_outermost(self) -> bool {
         match self {
-            BuildLabel::Target | BuildLabel::Crate => true,
-            BuildLabel::Directory => false,
+            BuildLabel::Target | BuildLabel::Crate | BuildLabel::Cmake => true,
+            // A test of a package builds another package, and a test may run a test suite.
+            BuildLabel::Directory | BuildLabel::Package | BuildLabel::Test => false,
         }
     }
 }
@@ -224,4 +244,57 @@ fn directory(exec: &Exec<'_>) -> Option<Vec<u8>> {
         }
     }
     Some(directory)
+}
+
+/// The package of cargo, or that of npm and in parentheses which of its scripts runs.
+fn package(exec: &Exec<'_>) -> Option<Vec<u8>> {
+    if let Some(name) = exec.variable(b"CARGO_PKG_NAME") {
+        return Some(name.to_vec());
+    }
+    let name = exec.variable(b"npm_package_name")?;
+    Some(match exec.variable(b"npm_lifecycle_event") {
+        Some(script) => [name, b" (", script, b")"].concat(),
+        None => name.to_vec(),
+    })
+}
+
+/// The test that asked for a program, or that a program of cargo-nextest is.
+fn test<'a>(exec: &Exec<'a>) -> Option<&'a [u8]> {
+    let pytest = exec.variable(b"PYTEST_CURRENT_TEST").map(without_phase);
+    let exact = || {
+        of_built_program(exec.path()).filter(|(_, kind)| *kind == b"test")?;
+        option(exec, b"--exact").filter(|name| !name.starts_with(b"-"))
+    };
+    pytest.or_else(exact)
+}
+
+/// Removes the phase that pytest puts behind a test: `a.py::test_x (setup)`.
+fn without_phase(test: &[u8]) -> &[u8] {
+    let phases: [&[u8]; 3] = [b" (setup)", b" (call)", b" (teardown)"];
+    phases
+        .iter()
+        .find_map(|phase| test.strip_suffix(*phase))
+        .unwrap_or(test)
+}
+
+/// The target that CMake's generators name in the path of an object, `CMakeFiles/NAME.dir/a.c.o`, or that its makefiles hand to make,
+/// `-f lib/CMakeFiles/NAME.dir/build.make`.
+fn cmake_target<'a>(exec: &Exec<'a>) -> Option<&'a [u8]> {
+    let is_make = is_one_of(exec.path(), &MAKES);
+    let file = if is_make { makefile(exec) } else { target(exec) }?;
+    let folders = file.windows(CMAKE_FOLDER.len());
+    let at = folders.enumerate().find(|(_, part)| *part == CMAKE_FOLDER)?.0;
+    let below = &file[at + CMAKE_FOLDER.len()..];
+    let name = below.split(|byte| *byte == b'/').next()?.strip_suffix(b".dir")?;
+    let is_folder = below.len() > name.len() + b".dir".len();
+    (!name.is_empty() && is_folder).then_some(name)
+}
+
+const CMAKE_FOLDER: &[u8] = b"CMakeFiles/";
+
+/// The file behind `-f`.
+fn makefile<'a>(exec: &Exec<'a>) -> Option<&'a [u8]> {
+    let mut arguments = exec.arguments().skip(1);
+    arguments.find(|argument| *argument == b"-f")?;
+    arguments.next()
 }

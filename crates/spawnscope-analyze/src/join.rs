@@ -101,6 +101,7 @@ impl<'a> Joiner<'a> {
             argv: row.argv,
             interpreter: row.interpreter.into(),
             cwd: row.cwd.into(),
+            variables: row.variables.into(),
         }
     }
 }

@@ -223,6 +223,7 @@ pub struct Exec<'a> {
     pub(super) argv: TextId,
     pub(super) interpreter: Known<TextId>,
     pub(super) cwd: Known<TextId>,
+    pub(super) variables: Known<TextId>,
 }
 
 impl<'a> Exec<'a> {
@@ -252,6 +253,12 @@ impl<'a> Exec<'a> {
     #[must_use]
     pub fn cwd(&self) -> Option<&'a [u8]> {
         self.cwd.get().map(|id| self.texts.get(id))
+    }
+
+    /// Returns the value of a variable of its environment, if that is one that recordings have.
+    pub(crate) fn variable(&self, name: &[u8]) -> Option<&'a [u8]> {
+        let mut variables = self.texts.get(self.variables.get()?).split(|byte| *byte == 0);
+        variables.find_map(|variable| variable.strip_prefix(name)?.strip_prefix(b"="))
     }
 
     /// Returns the time in its dynamic loader.

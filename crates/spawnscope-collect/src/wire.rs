@@ -82,8 +82,13 @@ pub const ARGV_BYTES: u32 = 4096;
 pub const NAME_BYTES: u32 = 256;
 /// Maximum depth of a working directory.
 pub const CWD_DEPTH: u32 = 40;
-/// Room for all of these after a `WireExecuted`, plus one more file name for the verifier.
+/// Number of bytes read from the start of an environment, and again from its end if it is larger. Less than ARGV_BYTES: a copy of this size ends within the
+/// scratch buffer wherever it begins.
+pub const VARIABLES_BYTES: u32 = 4096;
+/// Room for paths and arguments after a `WireExecuted`, plus one more file name for the verifier.
 pub const EXECUTED_DATA_BYTES: u32 = 12800;
+/// Room for an environment after these.
+pub const ENVIRONMENT_BYTES: u32 = 2 * VARIABLES_BYTES;
 /// Maximum number of stack bytes copied.
 pub const STACK_BYTES: u32 = 16384;
 /// A stack that cannot be copied as a whole is copied in pieces of this size: the page size.
@@ -209,7 +214,7 @@ pub struct WireExecFailed {
 }
 
 /// An `execve` succeeded. Path, interpreter, argv and the components of the working directory (innermost first, each
-/// NUL-terminated) follow, with the lengths given here.
+/// NUL-terminated), and the beginning and the end of the environment follow, with the lengths given here.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireExecuted {
@@ -229,6 +234,10 @@ pub struct WireExecuted {
     pub setup_closes: u32,
     /// Time spent on them, see `close_run_since`.
     pub setup_close_span: u64,
+    /// 0 for programs whose environment is not looked at.
+    pub environment_bytes: u32,
+    /// The end, if the beginning is not all.
+    pub environment_end_bytes: u32,
 }
 
 /// The image is ready to run.

@@ -224,6 +224,9 @@ table! {
             load_failed_opens: Option<u32>,
             load_cache: Option<bool>,
         }
+        since 10 {
+            variables: Option<TextId> as variables_text,
+        }
     }
 }
 

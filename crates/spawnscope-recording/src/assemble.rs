@@ -336,6 +336,7 @@ impl Assembler {
             argv: argv.id,
             argv_bytes: argv.bytes as u64 + cut_bytes,
             cwd: executed.cwd.as_deref().map(|path| self.interner.intern(path)),
+            variables: (!executed.variables.is_empty()).then(|| self.interner.intern_argv(&executed.variables).id),
             ..ExecRow::default()
         }
     }

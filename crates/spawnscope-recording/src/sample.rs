@@ -108,6 +108,7 @@ pub(super) fn executed(at: u64, launch: LaunchId, argv: &str) -> Event {
         argv_bytes: argv.len() as u64,
         argv,
         cwd: Some(b"/work".to_vec()),
+        variables: b"CARGO_PKG_NAME=serde\0".to_vec(),
         closing: Some(Closing {
             calls: 3,
             span: Nanos(4),

@@ -120,7 +120,10 @@ CREATE TABLE exec (
     load_opens        INTEGER,          -- files that the loader opened up to load_ns, /etc/ld.so.cache apart: libraries; NULL: no load_ns
     load_failed_opens INTEGER,          -- opens of it that failed, that of the cache apart, and other calls (access, stat, readlink) that
                                         -- found no such file; glibc asks for /etc/ld.so.preload once; NULL: no load_ns
-    load_cache        INTEGER           -- /etc/ld.so.cache: 1 opened, 0 could not be opened; NULL: not asked for, or no load_ns
+    load_cache        INTEGER,          -- /etc/ld.so.cache: 1 opened, 0 could not be opened; NULL: not asked for, or no load_ns
+    variables_text    INTEGER           -- CARGO_PKG_NAME, PYTEST_CURRENT_TEST, npm_package_name and npm_lifecycle_event of its environment,
+                                        -- as NAME=VALUE, each ended by NUL; secrets masked. No other variable is ever stored.
+                                        -- NULL: has none of them, or was not looked at
 );
 
 -- One row per failed execve.

@@ -153,8 +153,9 @@ mod tests {
     #[test]
     fn an_older_version_is_read_without_what_came_later() {
         let exec = of::<ExecRow>();
-        assert!(select(exec, 2).contains("cwd_text, load_opens, load_failed_opens, load_cache FROM"));
-        assert!(select(exec, 1).contains("cwd_text, NULL, NULL, NULL FROM"));
+        assert!(select(exec, 2).contains("cwd_text, load_opens, load_failed_opens, load_cache, NULL FROM"));
+        assert!(select(exec, 1).contains("cwd_text, NULL, NULL, NULL, NULL FROM"));
+        assert!(select(exec, 10).contains("load_cache, variables_text FROM"));
     }
 
     #[test]

@@ -113,6 +113,7 @@ fn add(recording: &mut Recording, place: u64, process: &Process) {
             argv: path,
             interpreter: None,
             cwd: None,
+            variables: None,
             ..exec.row.clone()
         });
     }

@@ -91,6 +91,53 @@ fn a_make_below_make_works_in_its_own_directory() {
 }
 
 #[test]
+fn packages_and_tests_are_named_by_the_recorded_variables() {
+    let mut builder = build(&[
+        (ROOT, "/usr/bin/rustc --crate-name a"),
+        (ROOT, "/usr/bin/git log"),
+        (LaunchId(3), "/usr/bin/less"),
+        (ROOT, "/usr/bin/tsc"),
+        (ROOT, "/bin/true"),
+        (
+            ROOT,
+            "/t/debug/deps/tidy-0123456789abcdef --exact tests::no_tabs --nocapture",
+        ),
+        (ROOT, "/usr/bin/grep --exact x"),
+    ]);
+    let variables: [(usize, &[u8]); 3] = [
+        (1, b"CARGO_PKG_NAME=serde\0"),
+        (2, b"PYTEST_CURRENT_TEST=t/a.py::test_log[x y] (call)\0"),
+        (4, b"npm_lifecycle_event=build\0npm_package_name=@me/web\0"),
+    ];
+    for (exec, text) in variables {
+        let text = builder.text(text);
+        builder.recording.execs[exec].variables = Some(text);
+    }
+    let expected = ["-", "serde", "-", "-", "@me/web (build)", "-", "-", "-"];
+    assert_eq!(labels(&builder, BuildLabel::Package), expected);
+    let test = "t/a.py::test_log[x y]";
+    let expected = ["-", "-", test, test, "-", "-", "tests::no_tabs", "-"];
+    assert_eq!(labels(&builder, BuildLabel::Test), expected);
+}
+
+#[test]
+fn a_target_of_cmake_is_read_from_objects_and_makefiles() {
+    let builder = build(&[
+        (ROOT, "/usr/bin/c++ -o CMakeFiles/app.dir/src/main.cc.o -c main.cc"),
+        (
+            ROOT,
+            "/usr/bin/gmake -s -f lib/CMakeFiles/z.dir/build.make lib/CMakeFiles/z.dir/depend",
+        ),
+        (LaunchId(3), "/usr/bin/cc -o lib/z.o -c z.c"),
+        (ROOT, "/usr/bin/gmake -f CMakeFiles/Makefile2 all"),
+        (ROOT, "/usr/bin/cc -o CMakeFiles/.dir/a.o -c a.c"),
+        (ROOT, "/usr/bin/cc -o CMakeFiles/a.dir"),
+    ]);
+    let expected = ["-", "app", "z", "z", "-", "-", "-"];
+    assert_eq!(labels(&builder, BuildLabel::Cmake), expected);
+}
+
+#[test]
 fn launches_are_grouped_by_label_and_those_without_one_together() {
     let builder = build(&[
         (ROOT, "/usr/bin/gcc -c a.c -o a.o"),

@@ -12,7 +12,7 @@ use crate::clone_call::CloneCall;
 use crate::wire::*;
 use spawnscope_data::event::{
     Chain, Closing, Event, EventKind, Executed, Exited, LaunchId, Launched, LeftCpu, LibrarySearch, Loaded, Loader,
-    Mechanism, Nanos, Object, ObjectKind, ParentMemory, Pid, Slice, Syscall, TaskId,
+    Mechanism, Nanos, Object, ObjectKind, ParentMemory, Pid, Slice, Syscall, TaskId, variables,
 };
 /// The chains decoded so far, keyed by their bytes. Most launches have the call site of an earlier one.
 #[derive(Debug, Default)]
@@ -178,7 +178,9 @@ fn decode_executed(executed: &WireExecuted, rest: &[u8]) -> Option<Executed> {
     let (path, rest) = rest.split_at_checked(executed.path_bytes as usize)?;
     let (interpreter, rest) = rest.split_at_checked(executed.interpreter_bytes as usize)?;
     let (argv, rest) = rest.split_at_checked(executed.argv_bytes as usize)?;
-    let (cwd, _) = rest.split_at_checked(executed.cwd_bytes as usize)?;
+    let (cwd, rest) = rest.split_at_checked(executed.cwd_bytes as usize)?;
+    let (beginning, rest) = rest.split_at_checked(executed.environment_bytes as usize)?;
+    let (end, _) = rest.split_at_checked(executed.environment_end_bytes as usize)?;
     Some(Executed {
         first_run: seen(executed.first_run),
         entered: seen(executed.entered),
@@ -188,11 +190,21 @@ fn decode_executed(executed: &WireExecuted, rest: &[u8]) -> Option<Executed> {
         argv: argv.to_vec(),
         argv_bytes: executed.argv_total,
         cwd: (executed.cwd_complete != 0).then(|| join_components(cwd)),
+        variables: allowed_variables(beginning, end),
         closing: (executed.setup_closes != NOT_COUNTED).then_some(Closing {
             calls: executed.setup_closes,
             span: Nanos(executed.setup_close_span),
         }),
     })
+}
+
+fn allowed_variables(beginning: &[u8], end: &[u8]) -> Vec<u8> {
+    // An end of less than its largest size begins where the beginning ends.
+    if end.len() < VARIABLES_BYTES as usize {
+        variables::allowed(&[beginning, end].concat())
+    } else {
+        variables::allowed_of_ends(beginning, end)
+    }
 }
 
 /// Converts `c\0b\0a\0` to /a/b/c.

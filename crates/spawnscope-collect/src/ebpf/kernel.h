@@ -80,7 +80,7 @@ typedef struct {
 } CORE mm_context_t;
 struct mm_struct {
 	mm_context_t context;
-	unsigned long arg_start, arg_end, start_code;
+	unsigned long arg_start, arg_end, env_start, env_end, start_code;
 	struct file *exe_file;
 	unsigned long saved_auxv[48];
 	unsigned long start_stack, exec_vm;

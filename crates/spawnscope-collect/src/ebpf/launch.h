@@ -57,7 +57,7 @@ static __always_inline void handle_fork(struct task_struct *parent, struct task_
 	if (thread) {
 		emit_thread(child, task, creator->task, now);
 	} else {
-		task->flags |= TASK_IN_SETUP;
+		task->flags |= TASK_IN_SETUP | (has_variables(parent, creator) ? TASK_HAS_VARIABLES : 0);
 		emit_launch(parent, child, creator, task, now);
 		if (collects_lines && settings.script_lines)
 			emit_call(parent, creator, task, now);
@@ -141,6 +141,9 @@ static __always_inline void handle_exec(struct task_struct *p, struct linux_binp
 	executed->cwd_bytes = scratch->walk.used - used;
 	used = scratch->walk.used;
 	if (used > EXECUTED_DATA_BYTES)
+		return;
+	used = add_environment(scratch, p->mm, used, task->flags & TASK_HAS_VARIABLES);
+	if (used > EXECUTED_DATA_BYTES + ENVIRONMENT_BYTES)
 		return;
 	if (bpf_ringbuf_output(&events, scratch, sizeof(*executed) + used, wakeup_flag()))
 		count_lost(KIND_EXECUTED);

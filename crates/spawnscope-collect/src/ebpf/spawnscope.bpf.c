@@ -17,6 +17,7 @@
 #include "dash.h"
 #include "python.h"
 #include "callers.h"
+#include "environment.h"
 #include "launch.h"
 #include "stacks.h"
 #include "syscalls.h"

@@ -35,7 +35,7 @@ struct scratch {
 			struct WireMapping mapping; /* ends where the data begins */
 		};
 	};
-	char data[EXECUTED_DATA_BYTES + PATH_BYTES];
+	char data[EXECUTED_DATA_BYTES + PATH_BYTES + ENVIRONMENT_BYTES];
 	unsigned long auxv[48];
 	__u64 stack[SCANNER_DEPTH];
 	struct path_walk {

@@ -87,6 +87,8 @@ impl Followed {
             argv,
             argv_bytes,
             cwd,
+            // Another read of /proc for each program would lose the arguments of more short ones.
+            variables: Vec::new(),
             closing: None,
         };
         self.report(at, launch, TaskId(launch.0), EventKind::Executed(executed));

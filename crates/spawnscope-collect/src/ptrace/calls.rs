@@ -122,6 +122,7 @@ impl Tracing {
             argv,
             argv_bytes,
             cwd: procfs::working_directory(pid),
+            variables: Vec::new(),
             closing: None,
         };
         self.report(call.entered, thread.launch, thread.task, EventKind::Executed(executed));

@@ -1,7 +1,7 @@
 //! A new program image, as the kernel laid it out on the stack of a process that is stopped right after its exec: arguments, and the
 //! auxiliary vector with the file's name, the entry point and the loader (`create_elf_tables` in fs/binfmt_elf.c).
 
-use spawnscope_data::event::Pid;
+use spawnscope_data::event::{Pid, variables};
 use spawnscope_system::memory;
 
 use crate::scripts;
@@ -14,6 +14,8 @@ const MAX_PATH: usize = libc::PATH_MAX as usize;
 const USUAL_STACK: usize = 16384;
 /// Largest size of the buffer: enough for about 100,000 arguments and variables.
 const LARGE_STACK: usize = 1 << 20;
+/// Largest part of an environment that is read if it is not on the stack that was read.
+const MAX_ENVIRONMENT: usize = 65536;
 const WORD: usize = size_of::<u64>();
 
 /// The image as described on the stack.
@@ -25,6 +27,8 @@ pub(super) struct Image {
     pub(super) argv: Vec<u8>,
     /// Bytes of all arguments, NULs included.
     pub(super) argv_bytes: u64,
+    /// The variables of its environment that may be recorded.
+    pub(super) variables: Vec<u8>,
     /// The entry point of the program, and the address of its entry in the auxiliary vector.
     pub(super) entry: u64,
     pub(super) entry_slot: u64,
@@ -105,6 +109,14 @@ impl Image {
         let (start, end) = (layout.first_argument, layout.first_variable.unwrap_or(path_at));
         let argv_bytes = start.map_or(0, |start| end.saturating_sub(start));
         let kept = usize::try_from(argv_bytes).unwrap_or(MAX_ARGUMENTS).min(MAX_ARGUMENTS);
+        let environment = layout.first_variable.map(|first| {
+            let bytes = usize::try_from(path_at.saturating_sub(first)).unwrap_or(usize::MAX);
+            let read = from(first).and_then(|rest| rest.get(..bytes));
+            read.map_or_else(
+                || memory::read(process, first, bytes.min(MAX_ENVIRONMENT)),
+                <[u8]>::to_vec,
+            )
+        });
         let (entry, place) = layout.entry?;
         Some(Image {
             path: from(path_at)
@@ -115,6 +127,7 @@ impl Image {
                 read.map_or_else(|| memory::read(process, start, kept), <[u8]>::to_vec)
             }),
             argv_bytes,
+            variables: environment.map(|bytes| variables::allowed(&bytes)).unwrap_or_default(),
             entry,
             entry_slot: stack + place,
             vdso: layout.vdso,

@@ -269,6 +269,7 @@ fn describe(pid: Pid, image: Option<&Image>, call: Option<ExecCall>, first_run: 
         argv,
         argv_bytes,
         cwd: procfs::working_directory(pid),
+        variables: image.map(|image| image.variables.clone()).unwrap_or_default(),
         closing: None,
     }
 }

@@ -133,3 +133,5 @@ pub const TASK_GONE: u32 = 2048;
 pub const TASK_HOLDS_SLICE: u32 = 4096;
 /// `flags` of a task: a program has handled the thread's event, so its spare does nothing.
 pub const TASK_HANDLED: u32 = 8192;
+/// `flags` of a task: an ancestor is a program that may set variables that are recorded, such as cargo or python.
+pub const TASK_HAS_VARIABLES: u32 = 16384;

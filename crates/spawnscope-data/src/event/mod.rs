@@ -4,6 +4,7 @@
 mod callers;
 mod machine;
 pub mod syscalls;
+pub mod variables;
 
 use std::sync::Arc;
 
@@ -195,6 +196,8 @@ pub struct Executed {
     pub argv_bytes: u64,
     /// The working directory, if it could be read.
     pub cwd: Option<Vec<u8>>,
+    /// The variables of its environment that may be recorded, see `variables`; empty also where the environment was not looked at.
+    pub variables: Vec<u8>,
     /// The descriptors closed before this exec; `None` for all but the first exec of a launch, and if this was not seen.
     pub closing: Option<Closing>,
 }

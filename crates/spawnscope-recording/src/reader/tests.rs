@@ -396,7 +396,8 @@ fn a_table_that_is_not_there_is_damage() {
 #[test]
 fn texts_with_gaps_are_found() {
     let changed = "UPDATE text SET id = id + 1000; UPDATE exec SET path_text = path_text + 1000, \
-                   argv_text = argv_text + 1000, cwd_text = NULL; UPDATE failed_exec SET path_text = path_text + 1000; \
+                   argv_text = argv_text + 1000, cwd_text = NULL, variables_text = NULL; \
+                   UPDATE failed_exec SET path_text = path_text + 1000; \
                    UPDATE object SET path_text = NULL; \
                    UPDATE frame SET file_text = file_text + 1000, function_text = function_text + 1000; \
                    INSERT INTO text VALUES (5, 'TEXT instead of BLOB')";

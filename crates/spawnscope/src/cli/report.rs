@@ -32,6 +32,9 @@ pub fn run(arguments: &ReportArguments) -> Result<()> {
         Grouping::Target => GroupBy::Label(BuildLabel::Target),
         Grouping::Crate => GroupBy::Label(BuildLabel::Crate),
         Grouping::Directory => GroupBy::Label(BuildLabel::Directory),
+        Grouping::Package => GroupBy::Label(BuildLabel::Package),
+        Grouping::Test => GroupBy::Label(BuildLabel::Test),
+        Grouping::Cmake => GroupBy::Label(BuildLabel::Cmake),
     };
     let file = &arguments.recording.file;
     let report = read_all(file, arguments.window.part(Part::Whole), group_by)?;

@@ -127,6 +127,9 @@ pub(super) fn by(group_by: GroupBy) -> &'static str {
         GroupBy::Label(BuildLabel::Target) => "label:target",
         GroupBy::Label(BuildLabel::Crate) => "label:crate",
         GroupBy::Label(BuildLabel::Directory) => "label:directory",
+        GroupBy::Label(BuildLabel::Package) => "label:package",
+        GroupBy::Label(BuildLabel::Test) => "label:test",
+        GroupBy::Label(BuildLabel::Cmake) => "label:cmake",
     }
 }
 

@@ -59,6 +59,9 @@ const ARGUMENTS_WIDTH: usize = 40;
 const TARGET: &str = "target";
 const CRATE: &str = "crate";
 const DIRECTORY: &str = "directory";
+const PACKAGE: &str = "package";
+const TEST: &str = "test";
+const CMAKE: &str = "CMake target";
 /// The title of the column of subcommands, and its width.
 const SUBCOMMAND: &str = "subcommand";
 const SUBCOMMAND_WIDTH: usize = 24;
@@ -305,6 +308,9 @@ fn groups(page: &mut Page, report: &Report, options: &Options<'_>) {
         GroupBy::Label(BuildLabel::Target) => ("Launches by target", TARGET),
         GroupBy::Label(BuildLabel::Crate) => ("Launches by crate", CRATE),
         GroupBy::Label(BuildLabel::Directory) => ("Launches by directory of make", DIRECTORY),
+        GroupBy::Label(BuildLabel::Package) => ("Launches by package", PACKAGE),
+        GroupBy::Label(BuildLabel::Test) => ("Launches by test", TEST),
+        GroupBy::Label(BuildLabel::Cmake) => ("Launches by target of CMake", CMAKE),
     };
     page.heading(heading);
     let shown = options.top.unwrap_or(report.groups.len()).min(report.groups.len());
@@ -328,7 +334,9 @@ pub(super) fn table(page: &mut Page, groups: &[Group], column: &str) {
     }
     let names: Vec<String> = groups.iter().map(|group| text::escape(&group.label)).collect();
     let least_name = match column {
-        ARGUMENTS | TARGET | CRATE | DIRECTORY => ARGUMENTS_WIDTH.min(text::widest(&names, column)),
+        ARGUMENTS | TARGET | CRATE | DIRECTORY | PACKAGE | TEST | CMAKE => {
+            ARGUMENTS_WIDTH.min(text::widest(&names, column))
+        }
         SUBCOMMAND => SUBCOMMAND_WIDTH.min(text::widest(&names, column)),
         _ => NAME_WIDTH,
     };

@@ -41,6 +41,7 @@ mod suites;
 mod terminal;
 mod top;
 mod traces;
+mod variables;
 mod waits;
 mod wakeups;
 

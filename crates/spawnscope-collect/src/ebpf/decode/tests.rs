@@ -91,6 +91,26 @@ fn an_exec_carries_its_strings_byte_for_byte() {
 }
 
 #[test]
+fn of_an_environment_only_the_allowed_variables_are_decoded() {
+    let mut bytes = executed([b"/bin/x\0", b"", b"a\0", b"b\0"], true);
+    let mut record = WireExecuted::read_from_prefix(&bytes).unwrap().0;
+    let beginning = b"TOKEN=s3cret\0CARGO_PKG_NAME=serde\0npm_package_";
+    let end = b"name=t\0SECRET=1\0";
+    (record.environment_bytes, record.environment_end_bytes) = (beginning.len() as u32, end.len() as u32);
+    bytes[..size_of::<WireExecuted>()].copy_from_slice(record.as_bytes());
+    bytes.extend([beginning.as_slice(), end].concat());
+    match &decoded(&bytes).unwrap()[0] {
+        EventKind::Executed(executed) => assert_eq!(executed.variables, b"CARGO_PKG_NAME=serde\0npm_package_name=t\0"),
+        other => panic!("{other:?}"),
+    }
+    bytes.pop();
+    assert!(
+        decoded(&bytes).is_none_or(|events| events.is_empty()),
+        "a record that is too short"
+    );
+}
+
+#[test]
 fn a_working_directory_is_the_root_or_unknown_when_the_walk_ended_early() {
     let cwd = |bytes: &[u8]| match &decoded(bytes).unwrap()[0] {
         EventKind::Executed(executed) => executed.cwd.clone(),

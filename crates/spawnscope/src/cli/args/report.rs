@@ -16,6 +16,7 @@ Examples:
   spawnscope report --by args             same program, same arguments
   spawnscope report --by subcommand       git log apart from git show
   spawnscope report --by label:target     what of a build launches
+  spawnscope report --by label:test       what each test launches
   spawnscope report --by command --top 0  every command
   spawnscope report --from 12.5 --to 20   only these seconds
   spawnscope report --json | jq '.commands[0]'";
@@ -66,6 +67,15 @@ pub enum Grouping {
     /// The directory that make or ninja works in
     #[value(name = "label:directory")]
     Directory,
+    /// The package of cargo, or that of npm with its script
+    #[value(name = "label:package")]
+    Package,
+    /// The test that pytest or cargo-nextest runs
+    #[value(name = "label:test")]
+    Test,
+    /// The target of CMake
+    #[value(name = "label:cmake")]
+    Cmake,
 }
 
 pub(super) const ADVISE_EXAMPLES: &str = "\

@@ -160,5 +160,20 @@ pub(in super::super) fn launches<'a>() -> Vec<Column<LaunchLine<'a>>> {
             Text(|line| line.label(BuildLabel::Directory)),
             "label `directory`: where the make or ninja above it works, relative to the directory of the command",
         ),
+        optional(
+            "package",
+            Text(|line| line.label(BuildLabel::Package)),
+            "label `package`: the package of cargo, or that of npm with its script",
+        ),
+        optional(
+            "test",
+            Text(|line| line.label(BuildLabel::Test)),
+            "label `test`: the test of pytest or cargo-nextest",
+        ),
+        optional(
+            "cmake_target",
+            Text(|line| line.label(BuildLabel::Cmake)),
+            "label `cmake`: the target of CMake",
+        ),
     ]
 }

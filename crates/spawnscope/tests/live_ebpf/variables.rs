@@ -1,0 +1,68 @@
+//! Labels from the few variables that are recorded, and that no other part of an environment is.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::support::run::{Record, run, spawnscope};
+use crate::support::{apply, live_test};
+
+/// Sets variables as pytest does, among secrets, and makes the environment as large as its first argument says.
+const SUITE: &str = r#"
+import os, subprocess, sys
+os.environ["AAA_FILLER"] = "b" * int(sys.argv[1])
+os.environ["PYTEST_CURRENT_TEST"] = "t/a.py::test_log[1] (call)"
+os.environ["DEPLOY_PASSWORD"] = "hunter2-of-the-suite"
+subprocess.run(["/bin/sh", "-c", "/bin/true; /bin/true; :"], check=True)
+del os.environ["PYTEST_CURRENT_TEST"]
+subprocess.run(["/bin/true"], check=True)
+"#;
+
+fn contains(file: &Path, text: &str) -> bool {
+    let bytes = fs::read(file).expect("the recording");
+    bytes.windows(text.len()).any(|part| part == text.as_bytes())
+}
+
+/// The number of launches of each test.
+fn counts_by_test(file: &Path) -> Vec<(String, u64)> {
+    let arguments = ["report", "--json", "--by", "label:test"].map(AsRef::as_ref);
+    let output = spawnscope(arguments.into_iter().chain([file.as_os_str()])).expect_code(0);
+    let report: Value = serde_json::from_slice(&output.stdout).expect("the report is JSON");
+    let groups = report["commands"].as_array().expect("groups");
+    let mut counts: Vec<(String, u64)> = groups
+        .iter()
+        .map(|group| {
+            let label = group["command"].as_str().expect("a label").to_owned();
+            (label, group["count"].as_u64().expect("a count"))
+        })
+        .collect();
+    counts.sort();
+    counts
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Python)]
+fn a_test_is_named_and_no_secret_is_in_the_recording() {
+    for filler in ["0", "6000", "100000"] {
+        let record = Record::new().flags(&["-q"]);
+        let suite = ["/usr/bin/python3", "-S", "-c", SUITE, filler];
+        run(record.command(suite).env("SECRET_OF_CI", "hunter2-of-ci")).expect_code(0);
+        let expected = [("-".to_owned(), 2), ("t/a.py::test_log[1]".to_owned(), 3)];
+        assert_eq!(counts_by_test(&record.file()), expected, "filler {filler}");
+        // The program's text, which is an argument, has no value of these with its equals sign.
+        for secret in ["hunter2-of-ci", "AAA_FILLER=", "DEPLOY_PASSWORD=", "SECRET_OF_CI"] {
+            assert!(!contains(&record.file(), secret), "{secret} is stored, filler {filler}");
+        }
+    }
+}
+
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn below_other_programs_no_environment_is_looked_at() {
+    let record = Record::new().flags(&["-q"]);
+    let command = ["/bin/sh", "-c", "/bin/true; :"];
+    run(record.command(command).env("CARGO_PKG_NAME", "inherited")).expect_code(0);
+    // The name alone is in the documentation of the format, which every recording has.
+    assert!(!contains(&record.file(), "CARGO_PKG_NAME=inherited"));
+}
