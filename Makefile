@@ -29,7 +29,8 @@ HEADERS = vspawn.h popen_noshell.h
 # What vspawn.pc says the prefix is.
 PC_PREFIX ?= $(PREFIX)
 
-.PHONY: build run test lint bench fixes kernels man install install-profiler install-library
+.PHONY: build run test lint bench fixes kernels man fleet test-fleet test-engines
+.PHONY: install install-profiler install-library install-fleet
 .PHONY: uninstall uninstall-profiler uninstall-library dist test-dist
 
 build:
@@ -60,6 +61,19 @@ fixes: build
 kernels:
 	scripts/kernel-matrix.sh $(ARGUMENTS)
 
+# A package of its own: its engine takes minutes to build.
+fleet:
+	$(CARGO) build --release --locked --manifest-path fleet/Cargo.toml
+
+test-fleet:
+	scripts/python-environment.sh
+	$(CARGO) test --locked --manifest-path fleet/Cargo.toml
+
+# The questions on three engines; 800 MB to download.
+test-engines: fleet
+	scripts/fleet-environment.sh
+	target/venv-fleet/bin/python fleet/tests/engines_agree.py --binary fleet/target/release/spawnscope-fleet
+
 man: build
 	$(BINARY) man docs/man
 
@@ -76,6 +90,10 @@ install-profiler:
 	$(RUNNABLE) completions zsh > $(ZSH_COMPLETIONS)/_spawnscope
 	$(RUNNABLE) completions fish > $(FISH_COMPLETIONS)/spawnscope.fish
 	chmod 644 $(BASH_COMPLETIONS)/spawnscope $(ZSH_COMPLETIONS)/_spawnscope $(FISH_COMPLETIONS)/spawnscope.fish
+
+install-fleet:
+	@test -x fleet/target/release/spawnscope-fleet || { echo "nothing to install: run \`make fleet\` first" >&2; exit 1; }
+	install -D -m 755 fleet/target/release/spawnscope-fleet $(BIN_DIR)/spawnscope-fleet
 
 install-library:
 	@test -f $(LIBRARY_FROM)/libvspawn.so || { echo "nothing to install: run \`make build\` first" >&2; exit 1; }
@@ -94,7 +112,7 @@ install-library:
 uninstall: uninstall-profiler uninstall-library
 
 uninstall-profiler:
-	rm -f $(BIN_DIR)/spawnscope $(addprefix $(MAN_DIR)/man1/,$(MANUALS))
+	rm -f $(BIN_DIR)/spawnscope $(BIN_DIR)/spawnscope-fleet $(addprefix $(MAN_DIR)/man1/,$(MANUALS))
 	rm -f $(PRELOAD_DIR)/libvspawn_preload.so
 	rm -f $(BASH_COMPLETIONS)/spawnscope $(ZSH_COMPLETIONS)/_spawnscope $(FISH_COMPLETIONS)/spawnscope.fish
 

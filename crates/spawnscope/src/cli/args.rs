@@ -15,6 +15,7 @@ mod top;
 mod whatif;
 mod window;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -38,6 +39,7 @@ pub use self::top::TopArguments;
 use self::whatif::WHATIF_EXAMPLES;
 pub use self::whatif::WhatifArguments;
 pub use self::window::WindowArguments;
+use super::fleet;
 use crate::analyze::phases::Phase;
 
 /// The recording that is written or read when the command line names no file.
@@ -151,6 +153,16 @@ pub enum Verb {
     /// arguments, working directory, exit status and call site, how long it waited for a CPU, and how long its parent waited for it.
     #[command(after_help = EXPORT_EXAMPLES)]
     Export(ExportArguments),
+    /// Ask questions of a dataset of many recordings
+    ///
+    /// Runs spawnscope-fleet, which has these verbs: top, trend, regressions, machines, advice and sql. `spawnscope fleet VERB --help` prints
+    /// the options of each. It is a program of its own (`make fleet`), since its engine takes minutes to build.
+    #[command(after_help = fleet::EXAMPLES)]
+    Fleet {
+        /// The verb, its options, and the dataset
+        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "VERB", value_hint = ValueHint::Other)]
+        arguments: Vec<OsString>,
+    },
     /// Stop a new process before its first instruction so that a debugger can attach
     ///
     /// The command, or a process that it launches, stops right after its exec, before the first instruction of its dynamic

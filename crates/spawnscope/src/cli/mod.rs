@@ -14,6 +14,7 @@ mod doctor;
 mod exit;
 mod export;
 mod flame;
+mod fleet;
 mod git_exclude;
 mod hold;
 mod html;
@@ -96,6 +97,7 @@ fn run(mut verb: Verb) -> Result<ExitCode> {
         Verb::Flame(arguments) => done(flame::run(arguments)),
         Verb::Export(arguments) => done(export::run(arguments)),
         Verb::Html(arguments) => done(html::run(arguments)),
+        Verb::Fleet { arguments } => fleet::run(arguments),
         Verb::Hold(arguments) => hold::run(arguments),
         Verb::Accel(arguments) => accel::run(arguments),
         Verb::Bench(arguments) => bench::run(arguments),

@@ -1,0 +1,32 @@
+-- The call sites that cost most, over all runs. ${order}: critical_ns, saving_ns, launches or tax_ns.
+WITH
+site_runs AS (
+  SELECT c.run AS run, c.language AS language, c.file AS file, c.line AS line, c.function AS function, c.module AS module,
+         c.program AS program, c.text AS text, c.launches AS launches, c.total_ns AS total_ns, c.tax_ns AS tax_ns, c.critical_ns AS critical_ns
+  FROM callers AS c JOIN runs AS r ON c.run = r.run
+),
+sites AS (
+  SELECT language, file, line, function, module, program, text,
+         COUNT(DISTINCT run) AS runs, SUM(launches) AS launches, SUM(total_ns) AS total_ns,
+         SUM(tax_ns) AS tax_ns, SUM(critical_ns) AS critical_ns
+  FROM site_runs
+  GROUP BY language, file, line, function, module, program, text
+),
+savings AS (
+  -- Findings overlap: of those of one line in one run, only the largest counts.
+  SELECT file, line, SUM(saving_ns) AS saving_ns
+  FROM (
+    SELECT a.run AS run, a.file AS file, a.line AS line, MAX(a.saving_ns) AS saving_ns
+    FROM advice AS a JOIN runs AS r ON a.run = r.run
+    WHERE a.file IS NOT NULL
+    GROUP BY a.run, a.file, a.line
+  ) AS largest
+  GROUP BY file, line
+)
+SELECT s.language AS language, s.file AS file, s.line AS line, s.function AS function, s.module AS module, s.program AS program,
+       s.text AS text, s.runs AS runs, s.launches AS launches, s.total_ns AS total_ns, s.tax_ns AS tax_ns, s.critical_ns AS critical_ns,
+       a.saving_ns AS saving_ns
+FROM sites AS s LEFT JOIN savings AS a ON s.file = a.file AND s.line = a.line
+ORDER BY ${order} DESC NULLS LAST, launches DESC, file NULLS LAST, line NULLS LAST, module NULLS LAST, function NULLS LAST,
+         program NULLS LAST, text NULLS LAST, language
+LIMIT ${rows}

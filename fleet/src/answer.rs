@@ -1,0 +1,109 @@
+//! The answer to a question: named columns, and rows of values that JSON has too.
+
+use anyhow::{Context, Result, bail};
+use datafusion::arrow::array::{Array, AsArray, RecordBatch};
+use datafusion::arrow::datatypes::{DataType, Float64Type, Int32Type, Int64Type, UInt64Type};
+use datafusion::arrow::util::display::{ArrayFormatter, FormatOptions};
+use serde_json::{Map, Value};
+
+/// Rows of values under named columns.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Answer {
+    /// The names of the columns.
+    pub columns: Vec<String>,
+    /// The rows, with a value for each column; null is unknown.
+    pub rows: Vec<Vec<Value>>,
+}
+
+/// A row of an answer.
+#[derive(Clone, Copy, Debug)]
+pub struct Row<'a> {
+    columns: &'a [String],
+    values: &'a [Value],
+}
+
+impl Answer {
+    /// Converts the engine's batches.
+    ///
+    /// # Errors
+    /// When a value cannot be shown.
+    pub fn of_batches(columns: Vec<String>, batches: &[RecordBatch]) -> Result<Answer> {
+        let mut rows = Vec::new();
+        for batch in batches {
+            let columns: Vec<Vec<Value>> = batch
+                .columns()
+                .iter()
+                .map(|column| values(column))
+                .collect::<Result<_>>()?;
+            rows.extend((0..batch.num_rows()).map(|row| columns.iter().map(|column| column[row].clone()).collect()));
+        }
+        Ok(Answer { columns, rows })
+    }
+
+    /// The rows, with access by the names of the columns.
+    pub fn iter(&self) -> impl Iterator<Item = Row<'_>> {
+        let columns = &self.columns;
+        self.rows.iter().map(move |values| Row { columns, values })
+    }
+
+    /// The rows as objects.
+    #[must_use]
+    pub fn to_json(&self) -> Value {
+        let object = |row: Row<'_>| -> Map<String, Value> {
+            self.columns.iter().cloned().zip(row.values.iter().cloned()).collect()
+        };
+        Value::Array(self.iter().map(|row| Value::Object(object(row))).collect())
+    }
+}
+
+impl<'a> Row<'a> {
+    /// The value in a column; null if there is no such column.
+    #[must_use]
+    pub fn get(&self, column: &str) -> &'a Value {
+        let index = self.columns.iter().position(|name| name == column);
+        index.map_or(&Value::Null, |index| &self.values[index])
+    }
+
+    /// A text that is known.
+    #[must_use]
+    pub fn text(&self, column: &str) -> Option<&'a str> {
+        self.get(column).as_str()
+    }
+
+    /// A number that is known.
+    #[must_use]
+    pub fn number(&self, column: &str) -> Option<f64> {
+        self.get(column).as_f64()
+    }
+
+    /// A whole number that is known.
+    #[must_use]
+    pub fn count(&self, column: &str) -> Option<i64> {
+        let value = self.get(column);
+        value
+            .as_i64()
+            .or_else(|| value.as_f64().map(|number| number.round() as i64))
+    }
+}
+
+/// The values of a column: numbers as numbers, all else as text.
+fn values(column: &dyn Array) -> Result<Vec<Value>> {
+    let each = |value: &dyn Fn(usize) -> Value| {
+        let value = |row| if column.is_null(row) { Value::Null } else { value(row) };
+        (0..column.len()).map(value).collect::<Vec<_>>()
+    };
+    Ok(match column.data_type() {
+        DataType::Int64 => each(&|row| column.as_primitive::<Int64Type>().value(row).into()),
+        DataType::Int32 => each(&|row| column.as_primitive::<Int32Type>().value(row).into()),
+        DataType::UInt64 => each(&|row| column.as_primitive::<UInt64Type>().value(row).into()),
+        DataType::Float64 => each(&|row| column.as_primitive::<Float64Type>().value(row).into()),
+        DataType::Boolean => each(&|row| column.as_boolean().value(row).into()),
+        DataType::Null => vec![Value::Null; column.len()],
+        other if other.is_nested() => bail!("a column of type {other} cannot be shown: select its parts"),
+        _ => {
+            let options = FormatOptions::default();
+            let formatter = ArrayFormatter::try_new(column, &options).context("failed to show a column")?;
+            each(&|row| formatter.value(row).to_string().into())
+        }
+    })
+}

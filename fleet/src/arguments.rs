@@ -1,0 +1,152 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+
+const EXAMPLES: &str = "\
+Examples:
+  spawnscope export --format parquet -o fleet/ spawnscope.db
+  spawnscope fleet top fleet/
+  spawnscope fleet top --by command --order launches fleet/
+  spawnscope fleet regressions --since 2026-11-10 fleet/
+  spawnscope fleet machines --html machines.html fleet/
+  spawnscope fleet sql fleet/ \"SELECT host, COUNT(*) FROM runs GROUP BY host\"";
+
+/// Ask questions of a dataset of many recordings
+///
+/// A dataset is a folder of Parquet files that `spawnscope export --format parquet -o DATASET` adds recordings to. All runs in it count.
+#[derive(Debug, Parser)]
+#[command(name = "spawnscope fleet", bin_name = "spawnscope fleet", version, after_help = EXAMPLES)]
+pub struct Arguments {
+    #[command(subcommand)]
+    pub verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Verb {
+    /// Print the lines, commands or labels that cost most
+    Top {
+        /// What to add up
+        #[arg(long, value_name = "WHAT", default_value = "line", value_parser = By::parse)]
+        by: By,
+        /// What to order by
+        #[arg(long, value_enum, default_value_t = Order::Critical)]
+        order: Order,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Print what a run cost on each day
+    Trend {
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Print what changed since a date or commit, apart from noise
+    ///
+    /// Each command of each line is compared within each job, before and after, by a rank test over all jobs. Counts are exact; times have an
+    /// interval that contains the true difference with 95 % probability.
+    Regressions {
+        /// The first day, or the first commit, of the runs to compare with the earlier ones
+        #[arg(long, value_name = "DATE|COMMIT", value_hint = ValueHint::Other)]
+        since: String,
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Print what launches cost on each machine, and which machines differ
+    Machines {
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Print the findings of `spawnscope advise` over all runs
+    Advice {
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Run a query on the tables runs, launches, execs, callers, waits and advice
+    Sql {
+        #[command(flatten)]
+        dataset: DatasetArgument,
+        /// A query, such as "SELECT host, COUNT(*) FROM runs GROUP BY host"
+        query: String,
+        #[command(flatten)]
+        output: Output,
+    },
+}
+
+/// The dataset to ask.
+#[derive(Debug, Args)]
+pub struct DatasetArgument {
+    /// The folder of the dataset
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub dataset: PathBuf,
+}
+
+/// How to write the answer.
+#[derive(Debug, Args)]
+pub struct Output {
+    /// Print JSON: an array with an object for each row; times are in nanoseconds
+    #[arg(long, conflicts_with = "html")]
+    pub json: bool,
+    /// Write a page that needs no network
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub html: Option<PathBuf>,
+}
+
+/// Arguments of all questions.
+#[derive(Debug, Args)]
+pub struct Common {
+    #[command(flatten)]
+    pub dataset: DatasetArgument,
+    /// Maximum number of rows
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..))]
+    pub rows: u32,
+    #[command(flatten)]
+    pub output: Output,
+}
+
+/// What `top` adds up.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum By {
+    Line,
+    Command,
+    /// A column of launches or runs that names something.
+    Label(&'static str),
+}
+
+/// Labels, and their columns in SQL.
+const LABELS: [(&str, &str); 7] = [
+    ("target", "l.target"),
+    ("crate", "l.crate"),
+    ("directory", "l.directory"),
+    ("job", "r.job"),
+    ("host", "r.host"),
+    ("branch", "r.branch"),
+    ("image", "r.image"),
+];
+
+impl By {
+    fn parse(text: &str) -> Result<By, String> {
+        match text {
+            "line" => return Ok(By::Line),
+            "command" => return Ok(By::Command),
+            _ => {}
+        }
+        let name = text.strip_prefix("label:");
+        let known = name.and_then(|name| LABELS.iter().find(|(label, _)| *label == name));
+        known.map(|(_, column)| By::Label(column)).ok_or_else(|| {
+            let names = LABELS.map(|(label, _)| label).join(", ");
+            format!("use line, command or label:NAME, where NAME is one of {names}")
+        })
+    }
+}
+
+/// What `top` orders by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Order {
+    /// Time on the critical path
+    Critical,
+    /// Wall that the best fix would save, as predicted; only by line
+    Saving,
+    /// Number of launches
+    Count,
+}

@@ -1,0 +1,116 @@
+//! Runs SQL on a dataset with DataFusion, within a bounded memory.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::{Context, Result, bail};
+use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
+use datafusion::common::config::Dialect;
+use datafusion::datasource::file_format::parquet::ParquetFormat;
+use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
+use datafusion::execution::runtime_env::RuntimeEnvBuilder;
+use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::answer::Answer;
+use crate::dataset::{Dataset, TABLES};
+
+/// What operators may keep in memory; above that they write to temporary files.
+const MEMORY_BYTES: usize = 640 << 20;
+/// Of how many files the columns are read. Files of different versions may differ; what a file lacks is NULL.
+const SAMPLED_FILES: usize = 32;
+
+/// A dataset that can be asked.
+pub struct Engine {
+    runtime: Runtime,
+    context: SessionContext,
+}
+
+impl Engine {
+    /// Opens a dataset. No row is read yet.
+    ///
+    /// # Errors
+    /// When a file cannot be read, or is no Parquet file.
+    pub fn open(dataset: &Dataset) -> Result<Engine> {
+        let runtime = Builder::new_multi_thread()
+            .enable_all()
+            .build()
+            .context("failed to start threads")?;
+        let mut config = SessionConfig::new().with_collect_statistics(false);
+        config.options_mut().sql_parser.dialect = Dialect::PostgreSQL;
+        config.options_mut().execution.parquet.pushdown_filters = true;
+        config.options_mut().execution.parquet.schema_force_view_types = true;
+        let environment = RuntimeEnvBuilder::new()
+            .with_memory_limit(MEMORY_BYTES, 1.0)
+            .build_arc()?;
+        let context = SessionContext::new_with_config_rt(config, environment);
+        for table in TABLES {
+            register(&context, dataset, table)?;
+        }
+        Ok(Engine { runtime, context })
+    }
+
+    /// Runs a query. Statements that change anything are refused.
+    ///
+    /// # Errors
+    /// When it is no query, or fails.
+    pub fn ask(&self, sql: &str) -> Result<Answer> {
+        let only_queries = SQLOptions::new()
+            .with_allow_ddl(false)
+            .with_allow_dml(false)
+            .with_allow_statements(false);
+        self.runtime.block_on(async {
+            let frame = self.context.sql_with_options(sql, only_queries).await?;
+            let columns = frame
+                .schema()
+                .fields()
+                .iter()
+                .map(|field| field.name().clone())
+                .collect();
+            Answer::of_batches(columns, &frame.collect().await?)
+        })
+    }
+}
+
+/// Registers the files of a table under its name.
+fn register(context: &SessionContext, dataset: &Dataset, table: &str) -> Result<()> {
+    let files = dataset.files(table)?;
+    let format = ParquetFormat::default().with_enable_pruning(true);
+    let partitions = ["date", "job"].map(|name| (name.to_owned(), DataType::Utf8));
+    let options = ListingOptions::new(Arc::new(format))
+        .with_file_extension(".parquet")
+        .with_table_partition_cols(partitions.to_vec())
+        .with_collect_stat(false);
+    let folder = format!("{}/", dataset.table(table).display());
+    let config = ListingTableConfig::new(ListingTableUrl::parse(&folder)?)
+        .with_listing_options(options)
+        .with_schema(schema(table, &files)?);
+    context.register_table(table, Arc::new(ListingTable::try_new(config)?))?;
+    Ok(())
+}
+
+/// The columns of a table: those of files spread evenly over the dates.
+fn schema(table: &str, files: &[PathBuf]) -> Result<SchemaRef> {
+    if files.is_empty() && table == "runs" {
+        bail!(
+            "the dataset has no recording yet: add one with `spawnscope export --format parquet -o DATASET RECORDING`"
+        );
+    }
+    let step = files.len().div_ceil(SAMPLED_FILES).max(1);
+    let sampled = files.iter().rev().step_by(step);
+    let schemas = sampled.map(columns_of).collect::<Result<Vec<_>>>()?;
+    let merged =
+        Schema::try_merge(schemas).with_context(|| format!("files of table {table} have different columns"))?;
+    Ok(Arc::new(merged))
+}
+
+fn columns_of(file: &PathBuf) -> Result<Schema> {
+    let opened = std::fs::File::open(file).with_context(|| format!("failed to open {}", file.display()))?;
+    let reader = ParquetRecordBatchReaderBuilder::try_new(opened)
+        .with_context(|| format!("{} is no Parquet file", file.display()))?;
+    let mut schema = reader.schema().as_ref().clone();
+    // The version of the tables may differ between files, and so must not be compared.
+    schema.metadata.clear();
+    Ok(schema)
+}

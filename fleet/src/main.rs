@@ -1,0 +1,38 @@
+//! `spawnscope-fleet`, which `spawnscope fleet` runs: questions about a dataset of many recordings, answered by an engine in this process.
+//! The way of the data: dataset -> engine -> answer -> page -> text, JSON or HTML.
+
+mod answer;
+mod arguments;
+mod dataset;
+mod engine;
+mod page;
+mod present;
+mod questions;
+mod since;
+mod verbs;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use self::arguments::Arguments;
+
+fn main() -> ExitCode {
+    let result = verbs::run(&Arguments::parse().verb);
+    match result.and_then(|text| Ok(io::stdout().write_all(text.as_bytes())?)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("spawnscope fleet: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether the reader of standard output has gone, as in `| head`.
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error
+        .downcast_ref::<io::Error>()
+        .is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}

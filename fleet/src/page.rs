@@ -1,0 +1,50 @@
+//! What is shown of an answer: a title, sentences, and tables of cells. Text and HTML are made of it.
+
+/// Everything shown.
+#[derive(Clone, Debug, Default)]
+pub struct Page {
+    /// What was asked.
+    pub title: String,
+    /// The answer in words, the most important first.
+    pub sentences: Vec<String>,
+    /// The figures.
+    pub tables: Vec<Table>,
+}
+
+/// A table of cells.
+#[derive(Clone, Debug, Default)]
+pub struct Table {
+    /// The titles of the columns.
+    pub columns: Vec<Column>,
+    /// The cells of each row.
+    pub rows: Vec<Vec<String>>,
+}
+
+/// A column of a table.
+#[derive(Clone, Debug)]
+pub struct Column {
+    /// Its title.
+    pub title: String,
+    /// Whether it has figures, which are aligned to the right.
+    pub is_figure: bool,
+}
+
+impl Column {
+    /// A column of names.
+    #[must_use]
+    pub fn name(title: &str) -> Column {
+        Column {
+            title: title.to_owned(),
+            is_figure: false,
+        }
+    }
+
+    /// A column of figures.
+    #[must_use]
+    pub fn figure(title: &str) -> Column {
+        Column {
+            title: title.to_owned(),
+            is_figure: true,
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! A page as text: title, sentences, and aligned columns that fit the terminal.
+
+use std::fmt::Write;
+
+use unicode_width::UnicodeWidthStr;
+
+use super::printable;
+use crate::page::{Page, Table};
+
+/// Columns of a page where there is no terminal.
+const DEFAULT_WIDTH: usize = 100;
+/// The first column keeps this width, whatever is left.
+const MIN_NAME: usize = 20;
+const GAP: usize = 2;
+
+/// Renders a page for the terminal.
+pub fn text(page: &Page) -> String {
+    let width = terminal_size::terminal_size().map_or(DEFAULT_WIDTH, |(width, _)| usize::from(width.0));
+    of_width(page, width)
+}
+
+fn of_width(page: &Page, width: usize) -> String {
+    let mut text = format!("{}\n", printable(&page.title));
+    for sentence in &page.sentences {
+        for line in textwrap::wrap(&printable(sentence), width.saturating_sub(2).max(20)) {
+            let _ = writeln!(text, "  {line}");
+        }
+    }
+    for table in page.tables.iter().filter(|table| !table.rows.is_empty()) {
+        text.push('\n');
+        add_table(&mut text, table, width);
+    }
+    text
+}
+
+fn add_table(text: &mut String, table: &Table, width: usize) {
+    let titles: Vec<String> = table.columns.iter().map(|column| column.title.clone()).collect();
+    let rows: Vec<Vec<String>> = table
+        .rows
+        .iter()
+        .map(|row| row.iter().map(|cell| printable(cell)).collect())
+        .collect();
+    let mut widths: Vec<usize> = (0..titles.len())
+        .map(|column| {
+            rows.iter()
+                .chain([&titles])
+                .map(|row| row[column].width())
+                .max()
+                .unwrap_or(0)
+        })
+        .collect();
+    shrink_names(&mut widths, table, width);
+    for row in [&titles].into_iter().chain(&rows) {
+        let cells = row.iter().zip(&widths).zip(&table.columns);
+        let line: Vec<String> = cells
+            .map(|((cell, width), column)| {
+                let cell = shortened(cell, *width);
+                let pad = " ".repeat(width - cell.width());
+                if column.is_figure {
+                    format!("{pad}{cell}")
+                } else {
+                    format!("{cell}{pad}")
+                }
+            })
+            .collect();
+        let _ = writeln!(text, "  {}", line.join(&" ".repeat(GAP)).trim_end());
+    }
+}
+
+/// Makes the widest columns of names narrower until the table fits.
+fn shrink_names(widths: &mut [usize], table: &Table, width: usize) {
+    let total = |widths: &[usize]| 2 + widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1);
+    while total(widths) > width {
+        let names = (0..widths.len()).filter(|column| !table.columns[*column].is_figure);
+        let Some(widest) = names
+            .max_by_key(|column| widths[*column])
+            .filter(|column| widths[*column] > MIN_NAME)
+        else {
+            return;
+        };
+        widths[widest] -= 1;
+    }
+}
+
+/// The text, or its beginning with an ellipsis; of a path the end, which says more.
+fn shortened(cell: &str, width: usize) -> String {
+    if cell.width() <= width {
+        return cell.to_owned();
+    }
+    let fits = |part: &str| part.width() < width;
+    if cell.starts_with('/') {
+        let starts = cell.char_indices().map(|(index, _)| &cell[index..]);
+        return starts
+            .into_iter()
+            .find(|part| fits(part))
+            .map(|part| format!("…{part}"))
+            .unwrap_or_default();
+    }
+    let ends = cell.char_indices().rev().map(|(index, _)| &cell[..index]);
+    ends.into_iter()
+        .find(|part| fits(part))
+        .map(|part| format!("{part}…"))
+        .unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::Column;
+
+    fn page(name: &str) -> Page {
+        Page {
+            title: "Lines".to_owned(),
+            sentences: vec!["One run.".to_owned()],
+            tables: vec![Table {
+                columns: vec![Column::name("line"), Column::figure("runs")],
+                rows: vec![vec![name.to_owned(), "12".to_owned()]],
+            }],
+        }
+    }
+
+    #[test]
+    fn figures_are_aligned_to_the_right() {
+        assert_eq!(
+            of_width(&page("a.sh:1"), 80),
+            "Lines\n  One run.\n\n  line    runs\n  a.sh:1    12\n"
+        );
+    }
+
+    #[test]
+    fn a_long_path_keeps_its_end_and_the_line_fits() {
+        let text = of_width(&page("/a/very/long/path/that/does/not/fit/build.sh:41"), 40);
+        assert!(text.contains("build.sh:41"), "{text}");
+        assert!(text.lines().all(|line| line.width() <= 40), "{text}");
+    }
+
+    #[test]
+    fn control_characters_are_escaped() {
+        assert!(of_width(&page("a\u{1b}[31m"), 80).contains("a\\u{1b}[31m"));
+    }
+}

@@ -1,0 +1,57 @@
+//! The questions: SQL files that any engine runs, and the values of their parameters.
+
+use anyhow::{Result, bail};
+
+/// A question: a file in `sql/`, the only definition of what is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Question {
+    Totals,
+    Lines,
+    Commands,
+    Labels,
+    Trend,
+    Regressions,
+    Machines,
+    Advice,
+}
+
+impl Question {
+    fn template(self) -> &'static str {
+        match self {
+            Question::Totals => include_str!("../sql/totals.sql"),
+            Question::Lines => include_str!("../sql/lines.sql"),
+            Question::Commands => include_str!("../sql/commands.sql"),
+            Question::Labels => include_str!("../sql/labels.sql"),
+            Question::Trend => include_str!("../sql/trend.sql"),
+            Question::Regressions => include_str!("../sql/regressions.sql"),
+            Question::Machines => include_str!("../sql/machines.sql"),
+            Question::Advice => include_str!("../sql/advice.sql"),
+        }
+    }
+
+    /// The SQL, with a value for each `${parameter}`.
+    ///
+    /// # Errors
+    /// When a parameter has no value.
+    pub fn sql(self, parameters: &[(&str, &str)]) -> Result<String> {
+        let mut sql = without_comments(self.template());
+        for (name, value) in parameters {
+            sql = sql.replace(&format!("${{{name}}}"), value);
+        }
+        if let Some(left) = sql.find("${") {
+            bail!(
+                "{self:?}: no value for {}",
+                &sql[left..].chars().take(20).collect::<String>()
+            );
+        }
+        Ok(sql)
+    }
+}
+
+/// Comments explain parameters by their names, which are not to be replaced there.
+fn without_comments(sql: &str) -> String {
+    sql.lines()
+        .filter(|line| !line.trim_start().starts_with("--"))
+        .collect::<Vec<_>>()
+        .join("\n")
+}

@@ -1,0 +1,50 @@
+//! `fleet advice`: the findings of `spawnscope advise`, each summed over all runs.
+
+use super::{columns, count, extent, sites, time};
+use crate::answer::{Answer, Row};
+use crate::page::{Page, Table};
+
+/// The page of the answer.
+pub fn page(found: &Answer, totals: &Answer) -> Page {
+    let mut sentences = vec![extent(totals)];
+    match found.iter().next() {
+        None => sentences.push("No run has a finding that is worth a fix.".to_owned()),
+        Some(first) => sentences.push(format!(
+            "The best fix saves {} over {} runs ({} to {}): {}. Fix: {}",
+            time(first, "saving_ns"),
+            count(first, "runs"),
+            time(first, "saving_low_ns"),
+            time(first, "saving_high_ns"),
+            first.text("title").unwrap_or_default(),
+            one_line(first.text("fix").unwrap_or_default()),
+        )),
+    }
+    let row = |row: Row<'_>| {
+        let place = match (row.text("file"), row.count("is_foreign")) {
+            (None, _) => "-".to_owned(),
+            (_, Some(1)) => format!("{} (not your code)", sites::name(row)),
+            _ => sites::name(row),
+        };
+        vec![
+            row.text("rule").unwrap_or("-").to_owned(),
+            place,
+            count(row, "runs"),
+            count(row, "launches"),
+            time(row, "saving_ns"),
+            format!("{} to {}", time(row, "saving_low_ns"), time(row, "saving_high_ns")),
+        ]
+    };
+    Page {
+        title: "Findings over all runs".to_owned(),
+        sentences,
+        tables: vec![Table {
+            columns: columns(&["rule", "line"], &["runs", "launches", "saves", "interval"]),
+            rows: found.iter().map(row).collect(),
+        }],
+    }
+}
+
+/// A text of several lines as one.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}

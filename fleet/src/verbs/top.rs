@@ -1,0 +1,52 @@
+//! `fleet top`: the lines, commands or labels that cost most.
+
+use super::{columns, count, extent, sites, time};
+use crate::answer::{Answer, Row};
+use crate::arguments::By;
+use crate::page::{Page, Table};
+
+/// The page of the answer.
+pub fn page(found: &Answer, totals: &Answer, by: &By) -> Page {
+    let (title, name, figures): (_, _, &[&str]) = match by {
+        By::Line => (
+            "Lines that cost most",
+            "line",
+            &["runs", "launches", "critical", "tax", "fix saves"],
+        ),
+        By::Command => ("Commands that cost most", "command", COMMON),
+        By::Label(_) => ("Labels that cost most", "label", COMMON),
+    };
+    let row = |row: Row<'_>| match by {
+        By::Line => vec![
+            sites::name(row),
+            count(row, "runs"),
+            count(row, "launches"),
+            time(row, "critical_ns"),
+            time(row, "tax_ns"),
+            time(row, "saving_ns"),
+        ],
+        By::Command => cells(row.text("command").unwrap_or("-"), row),
+        By::Label(_) => cells(row.text("label").unwrap_or("(none)"), row),
+    };
+    Page {
+        title: title.to_owned(),
+        sentences: vec![extent(totals)],
+        tables: vec![Table {
+            columns: columns(&[name], figures),
+            rows: found.iter().map(row).collect(),
+        }],
+    }
+}
+
+const COMMON: &[&str] = &["runs", "launches", "critical", "critical tax", "cpu"];
+
+fn cells(name: &str, row: Row<'_>) -> Vec<String> {
+    vec![
+        name.to_owned(),
+        count(row, "runs"),
+        count(row, "launches"),
+        time(row, "critical_ns"),
+        time(row, "critical_tax_ns"),
+        time(row, "cpu_ns"),
+    ]
+}

@@ -1,0 +1,73 @@
+"""The questions on other engines: ClickHouse (chdb) and Apache Spark (pyspark). What each needs before the SQL files run unchanged is here and in
+docs/guide/fleet.md."""
+import json
+import pathlib
+import re
+
+TABLES = ("runs", "launches", "execs", "callers", "waits", "advice")
+SQL = pathlib.Path(__file__).parent.parent / "sql"
+
+
+def question(name, **parameters):
+    """The SQL of a question, with a value for each `${parameter}`."""
+    lines = (SQL / f"{name}.sql").read_text().splitlines()
+    text = "\n".join(line for line in lines if not line.lstrip().startswith("--"))
+    return re.sub(r"\$\{(\w+)\}", lambda found: str(parameters[found[1]]), text)
+
+
+class ClickHouse:
+    """ClickHouse in this process. Outer joins give NULL as SQL says, and folders are read as partitions, only with these settings."""
+
+    SETTINGS = {
+        "join_use_nulls": 1,
+        "use_hive_partitioning": 1,
+        "session_timezone": "'UTC'",
+        "schema_inference_make_columns_nullable": "'auto'",
+    }
+
+    def __init__(self, dataset):
+        from chdb import session
+
+        self.session = session.Session()
+        for name, value in self.SETTINGS.items():
+            self.session.query(f"SET {name} = {value}")
+        for table in TABLES:
+            self.session.query(f"CREATE VIEW {table} AS SELECT * FROM file('{dataset}/{table}/*/*/*.parquet', Parquet)")
+
+    def ask(self, sql):
+        settings = ", ".join(f"{name} = {value}" for name, value in self.SETTINGS.items())
+        answer = self.session.query(f"{sql}\nSETTINGS {settings}, output_format_json_quote_64bit_integers = 0", "JSONEachRow")
+        return [json.loads(line) for line in str(answer).splitlines() if line]
+
+    def close(self):
+        self.session.close()
+
+
+class Spark:
+    """Apache Spark. Names in double quotes are names, as SQL says, only with these settings."""
+
+    SETTINGS = {
+        "spark.sql.ansi.enabled": "true",
+        "spark.sql.ansi.doubleQuotedIdentifiers": "true",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
+    }
+
+    def __init__(self, dataset, master):
+        from pyspark.sql import SparkSession
+
+        builder = SparkSession.builder.master(master).config("spark.ui.enabled", "false")
+        builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
+        builder = builder.config("spark.sql.shuffle.partitions", "4").config("spark.driver.memory", "1g")
+        for name, value in self.SETTINGS.items():
+            builder = builder.config(name, value)
+        self.spark = builder.getOrCreate()
+        self.spark.sparkContext.setLogLevel("ERROR")
+        for table in TABLES:
+            self.spark.read.option("mergeSchema", "true").parquet(f"{dataset}/{table}").createOrReplaceTempView(table)
+
+    def ask(self, sql):
+        return [row.asDict() for row in self.spark.sql(sql).collect()]
+
+    def close(self):
+        self.spark.stop()

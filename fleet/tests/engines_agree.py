@@ -1,0 +1,144 @@
+#!/usr/bin/env python3
+"""Three engines give the same answers: spawnscope-fleet (DataFusion), ClickHouse (chdb) and Spark, the latter on a local cluster of two workers
+and on a standalone master with two workers.
+
+    fleet/tests/engines_agree.py --binary fleet/target/debug/spawnscope-fleet [--jobs 200] [--launches 300000]
+
+Makes a fortnight of jobs with a line that became expensive on day 9 and a slow machine. All engines must name both, and nothing else. Needs
+pyarrow, numpy, chdb, pyspark and Java: scripts/fleet-environment.sh installs them.
+"""
+import argparse
+import contextlib
+import json
+import math
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+import engines
+
+HERE = pathlib.Path(__file__).resolve().parent
+SINCE = "TIMESTAMP '2026-11-09 00:00:00'"
+ROWS = "1000"
+# A question, the values of its parameters, and the same for spawnscope-fleet.
+QUESTIONS = (
+    ("lines", {"order": "critical_ns"}, ["top", "--by", "line"]),
+    ("lines", {"order": "saving_ns"}, ["top", "--by", "line", "--order", "saving"]),
+    ("commands", {"order": "launches"}, ["top", "--by", "command", "--order", "count"]),
+    ("labels", {"order": "critical_ns", "label": "r.job"}, ["top", "--by", "label:job"]),
+    ("trend", {}, ["trend"]),
+    ("advice", {}, ["advice"]),
+    ("regressions", {"since": SINCE}, ["regressions", "--since", "2026-11-09"]),
+    ("machines", {}, ["machines"]),
+)
+
+
+def main():
+    options = arguments()
+    with tempfile.TemporaryDirectory(prefix="spawnscope-fleet.") as folder:
+        dataset = pathlib.Path(folder, "dataset")
+        generate = [sys.executable, HERE.parent / "generate.py", HERE / "base", dataset, "--regression", "--slow-machine"]
+        sizes = ["--jobs", str(options.jobs), "--runs", str(options.jobs * 14), "--launches", str(options.launches)]
+        subprocess.run([*generate, *sizes], check=True)
+        expected = [own(options.binary, dataset, words) for _, _, words in QUESTIONS]
+        named_and_nothing_else(expected)
+        print(f"spawnscope-fleet: {len(QUESTIONS)} questions answered")
+        compare("ClickHouse", engines.ClickHouse(dataset), expected)
+        compare("Spark, local-cluster[2,1,1024]", engines.Spark(dataset, "local-cluster[2,1,1024]"), expected)
+        with standalone(folder) as master:
+            compare(f"Spark, {master} with two workers", engines.Spark(dataset, master), expected)
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--binary", type=pathlib.Path, required=True)
+    parser.add_argument("--jobs", type=int, default=200)
+    parser.add_argument("--launches", type=int, default=300_000)
+    return parser.parse_args()
+
+
+def own(binary, dataset, words):
+    """The answer of spawnscope-fleet."""
+    rows = [] if words[0] == "sql" else ["--rows", ROWS]
+    return json.loads(subprocess.run([binary, *words, *rows, "--json", dataset], check=True, capture_output=True).stdout)
+
+
+def named_and_nothing_else(answers):
+    """The injected line and the injected machine are named, and no other."""
+    by_name = {name: answer for (name, _, _), answer in zip(QUESTIONS, answers)}
+    changed = [(row["file"], row["line"], row["command"]) for row in by_name["regressions"]]
+    assert changed == [("/ci/build.sh", 41, "git")], changed
+    slow = [row["host"] for row in by_name["machines"] if row["is_outlier"]]
+    assert slow == ["machine-07"], slow
+
+
+def compare(engine, connection, expected):
+    started = time.monotonic()
+    try:
+        for (name, parameters, _), wanted in zip(QUESTIONS, expected):
+            found = connection.ask(engines.question(name, rows=ROWS, **parameters))
+            assert len(found) == len(wanted), f"{engine}, {name}: {len(found)} rows instead of {len(wanted)}"
+            for index, (row, other) in enumerate(zip(found, wanted)):
+                assert row.keys() == other.keys(), f"{engine}, {name}: columns {list(row)} instead of {list(other)}"
+                for column in row:
+                    assert is_same(row[column], other[column]), f"{engine}, {name}, row {index}, {column}: {row[column]!r} instead of {other[column]!r}"
+    finally:
+        connection.close()
+    print(f"{engine}: the same answers in {time.monotonic() - started:.0f} s")
+
+
+def is_same(one, other):
+    """Sums of floating-point numbers depend on their order in the last digits; all else is exact."""
+    if isinstance(one, float) or isinstance(other, float):
+        return one is not None and other is not None and math.isclose(one, other, rel_tol=1e-9, abs_tol=1e-6)
+    return one == other
+
+
+@contextlib.contextmanager
+def standalone(folder):
+    """A standalone master with two workers, all from the package, on the loopback."""
+    import pyspark
+
+    home = pathlib.Path(pyspark.__file__).parent
+    # Nothing may listen anywhere else, and workers write below the temporary folder.
+    environment = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_NO_DAEMONIZE": "1", "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable}
+    port, ui = free_port(), free_port()
+    master = f"spark://127.0.0.1:{port}"
+    launch = lambda *words: subprocess.Popen(
+        [home / "bin" / "spark-class", *words], env=environment, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    )
+    started = [launch("org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", str(ui))]
+    try:
+        wait_for(port)
+        for number in range(2):
+            words = ["--host", "127.0.0.1", "--cores", "1", "--memory", "1g", "--work-dir", f"{folder}/worker-{number}"]
+            started.append(launch("org.apache.spark.deploy.worker.Worker", *words, "--webui-port", str(free_port()), master))
+        yield master
+    finally:
+        for process in started:
+            process.terminate()
+        for process in started:
+            process.wait(timeout=30)
+
+
+def free_port():
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        return listener.getsockname()[1]
+
+
+def wait_for(port):
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), timeout=1):
+            return
+        time.sleep(0.2)
+    sys.exit("Spark's master does not answer within 60 s")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,227 @@
+//! The program on datasets that fleet/generate.py makes of real recordings: what was injected is named, and nothing else; errors say what to do.
+//! The generator needs the interpreter of scripts/python-environment.sh (need `parquet`).
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+const BASE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/base");
+
+fn fleet(arguments: &[&str], dataset: &Path) -> Output {
+    // The verb, the dataset, and the rest: a query comes last.
+    let (verb, rest) = arguments.split_first().unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope-fleet"));
+    command.arg(verb).arg(dataset).args(rest).output().unwrap()
+}
+
+fn printed(arguments: &[&str], dataset: &Path) -> String {
+    let output = fleet(arguments, dataset);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn json(arguments: &[&str], dataset: &Path) -> Vec<Value> {
+    let arguments: Vec<&str> = arguments.iter().copied().chain(["--json"]).collect();
+    serde_json::from_str(&printed(&arguments, dataset)).unwrap()
+}
+
+fn failure(arguments: &[&str], dataset: &Path) -> String {
+    let output = fleet(arguments, dataset);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    String::from_utf8(output.stderr).unwrap()
+}
+
+/// A fortnight of 10 jobs on 8 machines. Small, because the engine is slow without optimization.
+fn generated(more: &[&str]) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let dataset = folder.path().join("dataset");
+    let own = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let python = own.parent().unwrap().join("target/venv/bin/python");
+    assert!(
+        python.exists(),
+        "{} is missing: run scripts/python-environment.sh",
+        python.display()
+    );
+    let status = Command::new(python)
+        .arg(own.join("generate.py"))
+        .args([BASE.as_ref(), dataset.as_path()])
+        .args([
+            "--runs",
+            "560",
+            "--jobs",
+            "40",
+            "--machines",
+            "10",
+            "--launches",
+            "60000",
+        ])
+        .args(more)
+        .status();
+    assert!(status.unwrap().success());
+    (folder, dataset)
+}
+
+/// The dataset with an expensive line from day 9 on, and a slow machine.
+fn injected() -> &'static Path {
+    static DATASET: OnceLock<(tempfile::TempDir, PathBuf)> = OnceLock::new();
+    &DATASET.get_or_init(|| generated(&["--regression", "--slow-machine"])).1
+}
+
+#[test]
+fn the_line_that_became_expensive_is_named_and_no_other() {
+    let found = json(&["regressions", "--since", "2026-11-09"], injected());
+    assert_eq!(found.len(), 1, "{found:?}");
+    let row = &found[0];
+    assert_eq!(
+        (&row["file"], &row["line"], &row["command"]),
+        (&"/ci/build.sh".into(), &41.into(), &"git".into())
+    );
+    assert_eq!(
+        (row["launches_before"].as_f64(), row["launches_after"].as_f64()),
+        (Some(0.0), Some(40.0))
+    );
+    // 40 launches of 2 ms.
+    let critical = row["critical_after_ns"].as_f64().unwrap();
+    let half_width = row["critical_half_width_ns"].as_f64().unwrap();
+    assert!(
+        (critical - 80e6).abs() < 2.0 * half_width && half_width < 2e6,
+        "{critical} +- {half_width}"
+    );
+    let text = printed(&["regressions", "--since", "2026-11-09"], injected());
+    assert!(
+        text.contains("git from /ci/build.sh:41: 0.0 -> 40.0 launches a run in"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_commit_is_its_first_run() {
+    let by_date = json(&["regressions", "--since", "2026-11-09"], injected());
+    // The generator's commit of day 9, shortened.
+    let by_commit = json(&["regressions", "--since", "c0ffee08"], injected());
+    // Sums of floating-point numbers depend on their order in the last digits.
+    let exact = |row: &Value| ["file", "line", "command", "jobs", "launches_after"].map(|column| row[column].clone());
+    assert_eq!((by_date.len(), by_commit.len()), (1, 1));
+    assert_eq!(exact(&by_date[0]), exact(&by_commit[0]));
+}
+
+#[test]
+fn the_slow_machine_is_named_and_no_other() {
+    let found = json(&["machines"], injected());
+    assert_eq!(found.len(), 8);
+    let outliers: Vec<&Value> = found.iter().filter(|row| row["is_outlier"] == 1).collect();
+    assert_eq!(outliers.len(), 1, "{outliers:?}");
+    assert_eq!(outliers[0]["host"], "machine-07");
+    let ratio = outliers[0]["against_others"].as_f64().unwrap();
+    let half_width = outliers[0]["half_width"].as_f64().unwrap();
+    assert!((ratio - 1.5).abs() < 2.0 * half_width, "{ratio} +- {half_width}");
+}
+
+#[test]
+fn without_a_change_nothing_is_named() {
+    let (_folder, dataset) = generated(&["--seed", "2"]);
+    assert!(json(&["regressions", "--since", "2026-11-09"], &dataset).is_empty());
+    assert!(json(&["machines"], &dataset).iter().all(|row| row["is_outlier"] == 0));
+    let text = printed(&["regressions", "--since", "2026-11-09"], &dataset);
+    assert!(
+        text.contains("Nothing changed since 2026-11-09 beyond noise."),
+        "{text}"
+    );
+    assert!(printed(&["machines"], &dataset).contains("No machine's launches cost a tenth more or less"));
+}
+
+#[test]
+fn sums_are_those_of_the_rows() {
+    let dataset = injected();
+    let total = json(
+        &[
+            "sql",
+            "SELECT COUNT(*) AS launches, SUM(critical_ns) AS critical FROM launches",
+        ],
+        dataset,
+    );
+    for arguments in [
+        &["top", "--by", "command"][..],
+        &["top", "--by", "label:job", "--rows", "100"],
+    ] {
+        let rows = json(arguments, dataset);
+        let sum = |column: &str| rows.iter().filter_map(|row| row[column].as_i64()).sum::<i64>();
+        assert_eq!(Some(sum("launches")), total[0]["launches"].as_i64(), "{arguments:?}");
+        assert_eq!(Some(sum("critical_ns")), total[0]["critical"].as_i64(), "{arguments:?}");
+    }
+    let days = json(&["trend"], dataset);
+    assert_eq!(days.len(), 14);
+    let launches: i64 = days.iter().filter_map(|day| day["launches"].as_i64()).sum();
+    assert_eq!(Some(launches), total[0]["launches"].as_i64());
+}
+
+#[test]
+fn top_is_ordered_as_requested() {
+    for (order, column) in [
+        ("critical", "critical_ns"),
+        ("saving", "saving_ns"),
+        ("count", "launches"),
+    ] {
+        let rows = json(&["top", "--order", order], Path::new(BASE));
+        let figures: Vec<i64> = rows
+            .iter()
+            .map(|row| row[column].as_i64().unwrap_or(i64::MIN))
+            .collect();
+        assert!(
+            figures.len() > 3 && figures.is_sorted_by(|one, next| one >= next),
+            "{order}: {figures:?}"
+        );
+    }
+    assert!(failure(&["top", "--by", "command", "--order", "saving"], Path::new(BASE)).contains("use --by line"));
+}
+
+#[test]
+fn each_answer_is_text_and_a_page_that_loads_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let dataset = Path::new(BASE);
+    for arguments in [&["top"][..], &["trend"], &["advice"], &["machines"]] {
+        assert!(printed(arguments, dataset).lines().count() > 3, "{arguments:?}");
+        let file = folder.path().join("page.html");
+        let with_page: Vec<&str> = arguments
+            .iter()
+            .copied()
+            .chain(["--html", file.to_str().unwrap()])
+            .collect();
+        assert_eq!(printed(&with_page, dataset), "");
+        let page = fs::read_to_string(&file).unwrap();
+        assert!(page.contains("<td") && !page.contains("://"), "{arguments:?}: {page}");
+    }
+}
+
+#[test]
+fn only_queries_are_run() {
+    let error = failure(&["sql", "CREATE TABLE x AS SELECT 1"], Path::new(BASE));
+    assert!(error.contains("DDL"), "{error}");
+    let error = failure(&["sql", "COPY runs TO '/tmp/never.csv'"], Path::new(BASE));
+    assert!(error.contains("DML"), "{error}");
+    assert!(failure(&["sql", "SELECT nothing FROM runs"], Path::new(BASE)).contains("nothing"));
+}
+
+#[test]
+fn bad_input_is_refused_with_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let base = Path::new(BASE);
+    assert!(failure(&["top"], &folder.path().join("missing")).contains("failed to open dataset"));
+    assert!(failure(&["top"], folder.path()).contains("spawnscope export --format parquet"));
+    for table in ["runs", "launches", "execs", "callers", "waits", "advice"] {
+        fs::create_dir(folder.path().join(table)).unwrap();
+    }
+    assert!(failure(&["top"], folder.path()).contains("no recording yet"));
+    let partition = folder.path().join("runs/date=2026-11-01/job=x");
+    fs::create_dir_all(&partition).unwrap();
+    fs::write(partition.join("a.parquet"), "no parquet").unwrap();
+    assert!(failure(&["top"], folder.path()).contains("a.parquet"));
+    assert!(failure(&["regressions", "--since", "deadbeef"], base).contains("no run has such a commit"));
+    assert!(failure(&["regressions", "--since", "' OR 1"], base).contains("give a date"));
+    assert!(failure(&["regressions", "--since", "1999-01-01"], base).contains("a comparison needs both"));
+}
