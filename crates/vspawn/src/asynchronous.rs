@@ -102,7 +102,7 @@ impl AsyncPty {
     /// # Ok::<(), std::io::Error>(())
     /// ```
     pub fn new(pty: Pty) -> io::Result<AsyncPty> {
-        crate::capture::set_nonblocking(pty.as_fd()).map_err(io::Error::from_raw_os_error)?;
+        crate::capture::exchange::set_nonblocking(pty.as_fd()).map_err(io::Error::from_raw_os_error)?;
         // SAFETY: a `Pty` owns one open file during its lifetime, which covers the time that it is watched.
         let watched = unsafe { AsyncFd::register(pty) };
         watched.map(AsyncPty).map_err(io::Error::from)

@@ -26,7 +26,9 @@ pub fn run(arguments: &[OsString]) -> Result<ExitCode> {
     let program = beside().unwrap_or_else(|| PROGRAM.into());
     let error = Command::new(&program).args(arguments).exec();
     let context = if error.kind() == ErrorKind::NotFound {
-        format!("{PROGRAM} is neither beside spawnscope nor in PATH: build it with `make fleet`, and install it with `make install-fleet`")
+        format!(
+            "{PROGRAM} is neither beside spawnscope nor in PATH: build it with `make fleet`, and install it with `make install-fleet`"
+        )
     } else {
         format!("failed to run {}", program.display())
     };

@@ -1,14 +1,13 @@
 //! Runs a command for its output: input, output and error at the same time, so that no pipe can fill up and block; with
 //! limits and a timeout.
 
-mod exchange;
+pub(crate) mod exchange;
 
 use std::io::ErrorKind;
 use std::process::{ExitStatus, Output};
 use std::time::Duration;
 
 use self::exchange::Exchange;
-pub(crate) use self::exchange::set_nonblocking;
 use crate::command::Command;
 use crate::error::Error;
 use crate::process::Child;
