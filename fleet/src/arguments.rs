@@ -8,7 +8,7 @@ const EXAMPLES: &str = "\
 Examples:
   spawnscope export --format parquet -o fleet/ spawnscope.db
   spawnscope fleet top fleet/
-  spawnscope fleet top --by command --order launches fleet/
+  spawnscope fleet top --by command --order count fleet/
   spawnscope fleet regressions --since 2026-11-10 fleet/
   spawnscope fleet machines --html machines.html fleet/
   spawnscope fleet sql fleet/ \"SELECT host, COUNT(*) FROM runs GROUP BY host\"";
