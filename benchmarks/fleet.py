@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+"""Measures the questions of `spawnscope fleet` on datasets of growing size: seconds, CPU seconds and peak memory of each, and how they grow.
+
+    make fleet
+    target/venv/bin/python benchmarks/fleet.py [--launches 100000 1000000 10000000] [--engines fleet clickhouse spark]
+
+fleet/generate.py makes the datasets by resampling real recordings (--runs of them). Questions of all engines alternate; each engine is a process of
+its own, so that its start-up and its memory count. Prints medians, and stores them in benchmarks/runs/<date>-<host>/fleet.json. Goals: each
+question on 10,000,000 launches in 5 s and 1 GB. Needs pyarrow and numpy; chdb and pyspark for the other engines (scripts/fleet-environment.sh)."""
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from results import new, spread, store
+
+FLEET = Path(__file__).resolve().parent.parent / "fleet"
+sys.path.insert(0, str(FLEET / "tests"))
+import engines  # noqa: E402
+from engines_agree import QUESTIONS, ROWS  # noqa: E402
+
+
+def main():
+    options = parse()
+    if options.ask:
+        return ask(*options.ask)
+    results = new()
+    with tempfile.TemporaryDirectory(prefix="spawnscope-fleet.", dir=options.work) as work:
+        for launches in options.launches:
+            dataset = Path(work, str(launches))
+            sizes = ["--runs", str(options.runs), "--launches", str(launches), "--regression", "--slow-machine"]
+            subprocess.run([sys.executable, FLEET / "generate.py", FLEET / "tests/base", dataset, *sizes], check=True)
+            measure(options, dataset, launches, results["measurements"])
+    if not options.dry_run:
+        print(store(results, "fleet"))
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--binary", default=str(FLEET / "target/release/spawnscope-fleet"), help="the program to measure")
+    parser.add_argument("--launches", type=int, nargs="+", default=[100_000, 1_000_000, 10_000_000], help="launches of each dataset")
+    parser.add_argument("--runs", type=int, default=2800, help="runs of each dataset")
+    parser.add_argument("--rounds", type=int, default=3, help="times that each question is asked")
+    parser.add_argument("--engines", nargs="+", choices=["fleet", "clickhouse", "spark"], default=["fleet"])
+    parser.add_argument("--work", help="where to make the datasets")
+    parser.add_argument("--dry-run", action="store_true", help="do not store the results")
+    parser.add_argument("--ask", nargs=3, metavar=("ENGINE", "DATASET", "QUESTION"), help=argparse.SUPPRESS)
+    return parser.parse_args()
+
+
+def measure(options, dataset, launches, measurements):
+    rows = {}
+    for _ in range(options.rounds):
+        for index, (name, _, words) in enumerate(QUESTIONS):
+            for engine in options.engines:
+                rows.setdefault((engine, f"{index} {name}"), []).append(measured(options, engine, dataset, index, words))
+    for (engine, name), figures in rows.items():
+        medians = [statistics.median(row[key] for row in figures) for key in ("seconds", "cpu_seconds", "peak_mib")]
+        print(f"{launches:>11,} launches  {engine:10} {name:14} {medians[0]:7.2f} s  {medians[1]:7.2f} s CPU  {medians[2]:7.0f} MiB", flush=True)
+        measurements[f"{engine}, {name}, {launches} launches"] = {key: spread([row[key] for row in figures]) for key in figures[0]}
+
+
+def measured(options, engine, dataset, index, words):
+    """One question, in a process of its own."""
+    if engine == "fleet":
+        command = [options.binary, *words, "--rows", ROWS, "--json", str(dataset)]
+    else:
+        command = [sys.executable, __file__, "--ask", engine, str(dataset), str(index)]
+    begun = time.monotonic()
+    child = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    _, status, usage = os.wait4(child.pid, 0)
+    if status != 0:
+        sys.exit(f"{' '.join(command)} failed with status {status}")
+    return {
+        "seconds": time.monotonic() - begun,
+        "cpu_seconds": usage.ru_utime + usage.ru_stime,
+        "peak_mib": usage.ru_maxrss / 1024,
+    }
+
+
+def ask(engine, dataset, index):
+    name, parameters, _ = QUESTIONS[int(index)]
+    connection = engines.ClickHouse(dataset) if engine == "clickhouse" else engines.Spark(dataset, "local[2]")
+    connection.ask(engines.question(name, rows=ROWS, **parameters))
+    connection.close()
+
+
+if __name__ == "__main__":
+    main()
