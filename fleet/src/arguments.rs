@@ -11,7 +11,7 @@ Examples:
   spawnscope fleet top --by command --order count fleet/
   spawnscope fleet regressions --since 2026-11-10 fleet/
   spawnscope fleet machines --html machines.html fleet/
-  spawnscope fleet sql fleet/ \"SELECT host, COUNT(*) FROM runs GROUP BY host\"";
+  spawnscope fleet sql fleet/ \"SELECT host, wall_ns FROM runs\"";
 
 /// Ask questions of a dataset of many recordings
 ///

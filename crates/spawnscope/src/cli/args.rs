@@ -160,7 +160,7 @@ pub enum Verb {
     #[command(after_help = fleet::EXAMPLES)]
     Fleet {
         /// The verb, its options, and the dataset
-        #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "VERB", value_hint = ValueHint::Other)]
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true, value_name = "VERB", value_hint = ValueHint::Other)]
         arguments: Vec<OsString>,
     },
     /// Stop a new process before its first instruction so that a debugger can attach

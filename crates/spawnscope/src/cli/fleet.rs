@@ -16,7 +16,7 @@ Examples:
   spawnscope fleet top fleet/
   spawnscope fleet regressions --since 2026-11-10 fleet/
   spawnscope fleet machines --html machines.html fleet/
-  spawnscope fleet sql fleet/ \"SELECT host, COUNT(*) FROM runs GROUP BY host\"";
+  spawnscope fleet sql fleet/ \"SELECT host, wall_ns FROM runs\"";
 
 /// Runs the program with the same arguments. Returns only if it cannot be started.
 ///

@@ -32,7 +32,7 @@ fn registered_interpreters_are_notes_and_missing_ones_are_problems() {
         examine(&words.map(OsStr::new), "binfmt")
     };
     // For a processor that does not exist here.
-    format("\\xfe", "/bin/true").expect("note", &["for 1 other processor", "qemu-test"]);
+    format("\\xfe", "/bin/true").expect("note", &["for 1 other architecture", "qemu-test"]);
     let missing = format("\\xfe", "/gone/emulator");
     missing.expect("problem", &["qemu-test does not exist", "/gone/emulator"]);
     assert_eq!(missing.all().len(), 1, "nothing is emulated: {:?}", missing.all());
