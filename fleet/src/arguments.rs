@@ -114,10 +114,13 @@ pub enum By {
 }
 
 /// Labels, and their columns in SQL.
-const LABELS: [(&str, &str); 7] = [
+const LABELS: [(&str, &str); 10] = [
     ("target", "l.target"),
     ("crate", "l.crate"),
     ("directory", "l.directory"),
+    ("package", "l.package"),
+    ("test", "l.test"),
+    ("cmake", "l.cmake_target"),
     ("job", "r.job"),
     ("host", "r.host"),
     ("branch", "r.branch"),

@@ -52,13 +52,13 @@ fn generated(more: &[&str]) -> (tempfile::TempDir, PathBuf) {
         .args([BASE.as_ref(), dataset.as_path()])
         .args([
             "--runs",
-            "560",
+            "140",
             "--jobs",
-            "40",
-            "--machines",
             "10",
+            "--machines",
+            "8",
             "--launches",
-            "60000",
+            "20000",
         ])
         .args(more)
         .status();
@@ -145,10 +145,8 @@ fn sums_are_those_of_the_rows() {
         ],
         dataset,
     );
-    for arguments in [
-        &["top", "--by", "command"][..],
-        &["top", "--by", "label:job", "--rows", "100"],
-    ] {
+    for by in ["command", "label:job", "label:host", "label:test", "label:cmake"] {
+        let arguments = &["top", "--by", by, "--rows", "100"];
         let rows = json(arguments, dataset);
         let sum = |column: &str| rows.iter().filter_map(|row| row[column].as_i64()).sum::<i64>();
         assert_eq!(Some(sum("launches")), total[0]["launches"].as_i64(), "{arguments:?}");

@@ -34,7 +34,14 @@ pub fn page(found: &Answer, totals: &Answer) -> Page {
         tables: vec![Table {
             columns: columns(
                 &["machine"],
-                &["runs", "launches", "a launch", "to the others", "scanner waits", "verdict"],
+                &[
+                    "runs",
+                    "launches",
+                    "a launch",
+                    "to the others",
+                    "scanner waits",
+                    "verdict",
+                ],
             ),
             rows: found.iter().map(row).collect(),
         }],
