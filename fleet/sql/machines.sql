@@ -1,38 +1,49 @@
--- What a launch costs on each machine, compared with what the same commands cost on all of them. A machine is an outlier if its launches
+-- What a launch costs on each machine, compared with what the same commands of the same jobs cost on all of them. A machine is an outlier if its launches
 -- cost at least a tenth more or less than those of the others, and if a Wilcoxon rank test of its runs against all others, with ties,
 -- exceeds sqrt(2 ln(machines / 0.05)), which bounds the normal quantile of Bonferroni's correction from above.
 -- The cost is that of create, setup, exec, load and teardown: waiting for a CPU and for a reaping parent are not the machine's.
 WITH
-costs AS (
+of_commands AS (
   SELECT run, command, COUNT(*) * 1e0 AS launches,
          SUM(create_ns + setup_ns + exec_ns + load_ns + teardown_ns) * 1e0 AS cost_ns
   FROM launches
   WHERE create_ns + setup_ns + exec_ns + load_ns + teardown_ns IS NOT NULL
   GROUP BY run, command
 ),
-means AS (SELECT command, SUM(cost_ns) / SUM(launches) AS mean_ns FROM costs GROUP BY command),
+costs AS (
+  SELECT r.run AS run, COALESCE(r.job, '') AS job, COALESCE(r.host, '') AS host, o.command AS command,
+         o.launches AS launches, o.cost_ns AS cost_ns
+  FROM of_commands AS o JOIN runs AS r ON o.run = r.run
+),
+of_hosts AS (SELECT job, command, host, SUM(launches) AS launches, SUM(cost_ns) AS cost_ns FROM costs GROUP BY job, command, host),
+of_all AS (SELECT job, command, SUM(launches) AS launches, SUM(cost_ns) AS cost_ns FROM costs GROUP BY job, command),
+-- The mean cost on the other machines. A command of a job that only one machine ran compares with nothing.
+others AS (
+  SELECT h.job AS job, h.command AS command, h.host AS host, (a.cost_ns - h.cost_ns) / (a.launches - h.launches) AS mean_ns
+  FROM of_hosts AS h JOIN of_all AS a ON h.job = a.job AND h.command = a.command
+  WHERE a.launches > h.launches
+),
 of_runs AS (
-  SELECT r.run AS run, COALESCE(r.host, '') AS host, SUM(c.launches) AS launches, SUM(c.cost_ns) AS cost_ns,
-         SUM(c.cost_ns) / SUM(c.launches * m.mean_ns) AS ratio
-  FROM costs AS c JOIN means AS m ON c.command = m.command JOIN runs AS r ON c.run = r.run
-  GROUP BY r.run, COALESCE(r.host, '')
+  SELECT c.run AS run, c.host AS host, SUM(c.launches) AS launches, SUM(c.cost_ns) AS cost_ns,
+         SUM(c.cost_ns) / SUM(c.launches * o.mean_ns) AS ratio
+  FROM costs AS c JOIN others AS o ON c.job = o.job AND c.command = o.command AND c.host = o.host
+  GROUP BY c.run, c.host
 ),
 ranked AS (
   SELECT host, launches, cost_ns, ratio, RANK() OVER (ORDER BY ratio) AS place, COUNT(*) OVER (PARTITION BY ratio) AS ties,
-         COUNT(*) OVER () * 1e0 AS n, SUM(ratio) OVER () AS all_ratios
+         COUNT(*) OVER () * 1e0 AS n
   FROM of_runs
 ),
 tied AS (SELECT SUM(ties * ties - 1) * 1e0 AS tied FROM ranked),
 hosts AS (
-  SELECT host, COUNT(*) * 1e0 AS runs, MAX(n) AS n, MAX(all_ratios) AS all_ratios, SUM(launches) AS launches, SUM(cost_ns) AS cost_ns,
+  SELECT host, COUNT(*) * 1e0 AS runs, MAX(n) AS n, SUM(launches) AS launches, SUM(cost_ns) AS cost_ns,
          SUM(ratio) AS ratios, SUM(place + (ties - 1) / 2e0) AS place_sum, VAR_SAMP(ratio) AS variance
   FROM ranked
   GROUP BY host
 ),
 compared AS (
-  SELECT host, runs, launches, cost_ns / launches AS launch_ns, ratios / runs AS ratio,
-         CASE WHEN n > runs THEN (ratios / runs) / ((all_ratios - ratios) / (n - runs)) END AS against_others,
-         CASE WHEN runs > 1 AND n > runs THEN 1.96e0 * SQRT(variance / runs) / ((all_ratios - ratios) / (n - runs)) END AS half_width,
+  SELECT host, runs, launches, cost_ns / launches AS launch_ns, ratios / runs AS against_others,
+         1.96e0 * SQRT(variance / runs) AS half_width,
          CASE WHEN n > runs AND n > 1
               THEN (place_sum - runs * (n + 1) / 2) / SQRT(runs * (n - runs) / 12 * (n + 1 - tied / (n * (n - 1)))) END AS z,
          SQRT(2 * LN(COUNT(*) OVER () / 0.05e0)) AS threshold

@@ -8,7 +8,9 @@ use crate::page::{Page, Table};
 pub fn page(found: &Answer, totals: &Answer) -> Page {
     let outliers: Vec<Row<'_>> = found.iter().filter(|row| row.count("is_outlier") == Some(1)).collect();
     let mut sentences: Vec<String> = outliers.iter().map(|row| sentence(*row)).collect();
-    if outliers.is_empty() {
+    if found.rows.is_empty() {
+        sentences.push("Nothing to compare: no command of a job ran on two machines.".to_owned());
+    } else if outliers.is_empty() {
         sentences.push("No machine's launches cost a tenth more or less than those of the others.".to_owned());
     }
     sentences.push(extent(totals));
@@ -69,7 +71,7 @@ fn sentence(row: Row<'_>) -> String {
         _ => String::new(),
     };
     format!(
-        "{}: launches cost {ratio} times what the same commands cost on the other machines ({} each).{scanner} Run `spawnscope doctor` there.",
+        "{}: launches cost {ratio} times what the same commands of the same jobs cost on the others ({} each).{scanner} Run `spawnscope doctor` there.",
         host(row),
         time(row, "launch_ns"),
     )
