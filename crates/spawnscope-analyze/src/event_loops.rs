@@ -98,12 +98,13 @@ impl Woken {
     }
 }
 
-/// Returns the end of a wait that a timer or another thread of the process ended.
+/// Returns the end of a wait that a timer or another thread of the process ended. If its waker is in doubt, it may have waited for something else.
 fn by_itself(timelines: &Timelines, (launch, thread): (u32, ThreadIndex), slice: &SliceRow) -> Option<Woken> {
     let at = Nanos(slice.off.0 + slice.wake_span?.0);
     let cause = timelines.cause(thread, slice);
     let is_own = |cause: ThreadIndex| timelines.threads[cause as usize].launch == launch;
-    let is_its = cause.map_or_else(|| is_repeatable(timelines, thread, slice), is_own);
+    let is_known = slice.is_waker_certain != Some(false);
+    let is_its = is_known && cause.map_or_else(|| is_repeatable(timelines, thread, slice), is_own);
     let by_timer = cause.is_none();
     (slice.reason == LeftCpu::Interruptible && is_its).then_some(Woken { at, by_timer })
 }
