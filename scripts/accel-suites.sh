@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Runs the tests that launch much of CPython and PHP plain and under `spawnscope accel`, and compares the result of each test:
 #   accel-suites.sh [PREFIX...]        PREFIX is what a command is started with: target/release/spawnscope accel -- if none is given
-# CPython's are test_subprocess, test_os, test_popen and test_posix of Debian 12's libpython3.11-testsuite; PHP's are those of its source that
-# call exec, system, passthru, popen or proc_open. Packages and sources are unpacked into target/held-out or $HELD_OUT, never installed.
-# scripts/held-out-suites.sh does the same for bash, make, git and perl. A test whose results differ is repeated, as some depend on time.
+# CPython's are test_subprocess, test_os, test_popen and test_posix of 3.11 and 3.13, as Debian 12 and 13 have them; PHP's are those of its source
+# that call exec, system, passthru, popen or proc_open; nrpe's are the answers of a server with the standard plugins. Packages and sources are
+# unpacked into target/held-out or $HELD_OUT, never installed. scripts/held-out-suites.sh does the same for bash, make, git and perl.
+# A test whose results differ is repeated, as some depend on time. Needs root.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || set -- target/release/spawnscope accel --
@@ -23,13 +24,14 @@ once() {
     { tr '\r' '\n' <"$results/output" | grep -aoE "$filter" | sort || true; echo "status $status"; } >"$into"
 }
 
-# compare NAME FILTER COMMAND...: in the present directory.
+# compare NAME FILTER COMMAND...: in the present directory. `within` is what both are started by.
+within=()
 compare() {
     local name=$1 filter=$2 attempt lines
     shift 2
     for attempt in 1 2 3; do
-        once "$results/plain" "$filter" "$@"
-        once "$results/prefixed" "$filter" "${prefix[@]}" "$@"
+        once "$results/plain" "$filter" "${within[@]}" "$@"
+        once "$results/prefixed" "$filter" "${within[@]}" "${prefix[@]}" "$@"
         lines=$(($(wc -l <"$results/plain") - 1))
         [ "$lines" -gt 0 ] || break
         if cmp -s "$results/plain" "$results/prefixed"; then
@@ -42,36 +44,29 @@ compare() {
     failed=1
 }
 
-python_suite() {
-    local folder=$place/python module
-    if [ ! -d "$folder/usr" ]; then
-        mkdir -p "$folder"
-        (cd "$folder" && apt-get -qq -o APT::Sandbox::User=root download libpython3.11-testsuite && dpkg-deb --extract ./*-testsuite_*.deb .)
-    fi
-    cat >"$folder/module.py" <<'PYTHON'
+# Runs in the root that follows, with process ids of its own; the mounts end with them. The prefix is a program below this folder, so that it is
+# there too.
+# shellcheck disable=SC2016
+in_root=(unshare --mount --pid --fork --propagation private -- sh -c '
+    root=$1 here=$PWD; shift
+    mkdir -p "$root/$here" && mount --bind "$here" "$root/$here" && mount -t proc proc "$root/proc" && mount --bind /dev "$root/dev" &&
+    exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp LC_ALL=C chroot "$root" "$@"' sh)
+
+python_suite() { # SUITE
+    local folder=$place/python-$1 module
+    if [ ! -e "$folder/module.py" ]; then
+        scripts/python-root.sh "$1" "$folder" libelf1
+        cat >"$folder/module.py" <<'PYTHON'
 # Runs a test module of the package, as it is in CPython's source.
-import glob, sys, unittest
-import test
-tests = glob.glob(f"{sys.path[0]}/usr/lib/python3.*/test")
-test.__path__[:0] = tests
-sys.path += tests  # where test.support finds the files of tests
+import sys, test, unittest
+sys.path.append(test.__path__[0])  # where test.support finds the files of tests
 unittest.main(module=f"test.{sys.argv.pop()}", verbosity=2)
 PYTHON
-    cd "$folder"
+    fi
+    within=("${in_root[@]}" "$folder")
     for module in test_subprocess test_os test_popen test_posix; do
-        compare "python $module" '^test[A-Za-z0-9_]* \(.*(ok|FAIL|ERROR|skipped).*|^(FAIL|ERROR): .*' /usr/bin/python3 module.py "$module"
+        compare "python of $1, $module" '^test[A-Za-z0-9_]* \(.*(ok|FAIL|ERROR|skipped).*|^(FAIL|ERROR): .*' python3 /module.py "$module"
     done
-}
-
-# source_of PACKAGE FOLDER: downloads the source of a package of Debian 12.
-source_of() {
-    local lists=$place/apt apt
-    mkdir -p "$lists/lists/partial" "$lists/cache"
-    echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian bookworm main" >"$lists/sources.list"
-    apt=(apt-get -qq -o "Dir::Etc::SourceList=$lists/sources.list" -o Dir::Etc::SourceParts=/dev/null -o "Dir::State::Lists=$lists/lists"
-        -o "Dir::Cache=$lists/cache" -o APT::Sandbox::User=root -o Debug::NoLocking=true)
-    [ -n "$(find "$lists/fetched" -mtime -1 2>/dev/null)" ] || { "${apt[@]}" update && touch "$lists/fetched"; }
-    (cd "$2" && "${apt[@]}" --only-source --download-only source "$1")
 }
 
 php_suite() {
@@ -82,7 +77,7 @@ php_suite() {
         for archive in "$root.packages"/*.deb; do
             dpkg-deb --fsys-tarfile "$archive" | tar -x --keep-directory-symlink -C "$root"
         done
-        source_of php8.2 "$root"
+        scripts/suite-source.sh bookworm "$root" php8.2
         mkdir "$root/source"
         tar -xf "$root"/php8.2_*.orig.tar.xz -C "$root/source" --strip-components=1
         printf '#!/bin/sh\nLD_LIBRARY_PATH=%s/usr/lib/x86_64-linux-gnu exec %s/usr/bin/php8.2 "$@"\n' "$root" "$root" >"$root/php"
@@ -94,6 +89,29 @@ php_suite() {
         "$root/php" run-tests.php -q "${tests[@]}"
 }
 
-(python_suite && exit "$failed") || failed=1
+nrpe_suite() {
+    local root=$place/nrpe archive
+    if [ ! -e "$root/checks.sh" ]; then
+        mkdir -p "$root"
+        scripts/suite-packages.sh bookworm "$root.packages" base-files coreutils dash procps sed libelf1 nagios-nrpe-server nagios-nrpe-plugin \
+            monitoring-plugins-basic
+        for archive in "$root.packages"/base-files_*.deb "$root.packages"/*.deb; do
+            dpkg-deb --fsys-tarfile "$archive" | tar -x --keep-directory-symlink -C "$root"
+        done
+        mkdir -p "$root/proc" "$root/dev" "$root/tmp"
+        printf 'root:x:0:0::/root:/bin/sh\nnobody:x:65534:65534::/:/bin/sh\n' >"$root/etc/passwd"
+        printf 'root:x:0:\nnogroup:x:65534:\n' >"$root/etc/group"
+        cp scripts/accel-nrpe.cfg "$root/nrpe.cfg"
+        cp scripts/accel-nrpe.sh "$root/checks.sh"
+    fi
+    # Nothing but the server and its client reaches this loopback device.
+    within=(unshare --net -- sh -c 'ip link set lo up && exec "$@"' sh "${in_root[@]}" "$root")
+    compare "nrpe" '^check .*' sh /checks.sh
+}
+
+for suite in bookworm trixie; do
+    (python_suite "$suite" && exit "$failed") || failed=1
+done
 (php_suite && exit "$failed") || failed=1
+(nrpe_suite && exit "$failed") || failed=1
 exit "$failed"

@@ -15,12 +15,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
 fetch() {
-    mkdir -p "$work"/apt/{lists,cache/archives}/partial "$work/parts"
-    printf 'Types: deb-src\nURIs: http://deb.debian.org/debian\nSuites: bookworm\nComponents: main\nSigned-By: /usr/share/keyrings/debian-archive-keyring.gpg\n' >"$work/parts/glibc.sources"
-    local options=(-qq -o "Dir::State::Lists=$work/apt/lists" -o "Dir::Cache=$work/apt/cache" -o Dir::Etc::SourceList=/dev/null
-        -o "Dir::Etc::SourceParts=$work/parts" -o Debug::NoLocking=true -o APT::Sandbox::User=root)
-    apt-get "${options[@]}" update >&2
-    (cd "$work" && apt-get "${options[@]}" --download-only source glibc >&2 && tar xf glibc_*.orig.tar.xz --wildcards '*/posix/tst-*spawn*')
+    scripts/suite-source.sh bookworm "$work" glibc
+    (cd "$work" && tar xf glibc_*.orig.tar.xz --wildcards '*/posix/tst-*spawn*')
     echo "$work"/glibc-*/
 }
 

@@ -37,15 +37,10 @@ unset MAKEFLAGS MAKELEVEL MFLAGS
 
 # fetched PACKAGE: unpacks its source to $place/PACKAGE.
 fetched() {
-    local package=$1 lists=$place/apt
+    local package=$1
     [ ! -d "$place/$package" ] || return 0
-    mkdir -p "$lists/lists/partial" "$lists/cache"
-    echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] http://deb.debian.org/debian bookworm main" >"$lists/sources.list"
-    local apt=(apt-get -qq -o "Dir::Etc::SourceList=$lists/sources.list" -o Dir::Etc::SourceParts=/dev/null -o "Dir::State::Lists=$lists/lists"
-        -o "Dir::Cache=$lists/cache" -o APT::Sandbox::User=root -o Debug::NoLocking=true)
-    [ -n "$(find "$lists/fetched" -mtime -1 2>/dev/null)" ] || { "${apt[@]}" update && touch "$lists/fetched"; }
-    (cd "$place" && "${apt[@]}" --only-source --download-only source "$package" && dpkg-source --extract "$package"_*.dsc "$package.new" >/dev/null)
-    mv "$place/$package.new" "$place/$package"
+    scripts/suite-source.sh bookworm "$place" "$package"
+    (cd "$place" && dpkg-source --extract "$package"_*.dsc "$package.new" >/dev/null && mv "$package.new" "$package")
 }
 
 # built PACKAGE COMMAND: its source, in which the command was run once.

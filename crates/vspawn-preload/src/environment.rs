@@ -14,16 +14,7 @@ const DASH_BUCKETS: usize = 39;
 const NONE: u16 = u16::MAX;
 
 /// Variables that both shells treat in a special way.
-const SPECIAL: [&[u8]; 8] = [
-    b"IFS",
-    b"OPTIND",
-    b"PPID",
-    b"LINENO",
-    b"ENV",
-    b"BASH_ENV",
-    b"HISTSIZE",
-    b"ATTY",
-];
+const SPECIAL: [&[u8]; 7] = [b"OPTIND", b"PPID", b"LINENO", b"ENV", b"BASH_ENV", b"HISTSIZE", b"ATTY"];
 /// Variables that bash sets, reads at its start, or does not pass on. Those that begin with BASH are all special.
 const SPECIAL_TO_BASH: [&[u8]; 39] = [
     b"CHILD_MAX",
@@ -67,7 +58,9 @@ const SPECIAL_TO_BASH: [&[u8]; 39] = [
     b"UID",
 ];
 /// Variables that dash has from its start, in the order in which it puts them at the heads of its lists.
-const FIRST_IN_DASH: [&[u8]; 6] = [b"MAIL", b"MAILPATH", b"PATH", b"PS1", b"PS2", b"PS4"];
+const FIRST_IN_DASH: [&[u8]; 7] = [b"IFS", b"MAIL", b"MAILPATH", b"PATH", b"PS1", b"PS2", b"PS4"];
+/// The value of IFS that both shells begin with, whatever the variable says. They pass it on if the variable exists.
+const FIRST_IFS: &[u8] = b" \t\n";
 /// Locales that exist everywhere. Without its locale, bash prints a warning.
 const LOCALES: [&[u8]; 5] = [b"", b"C", b"POSIX", b"C.UTF-8", b"C.utf8"];
 
@@ -239,7 +232,12 @@ impl Environment {
 }
 
 fn is_special(shell: Shell, name: &[u8], value: &[u8]) -> bool {
-    if SPECIAL.contains(&name) || (name == b"SPAWNSCOPE_ACCEL" && value == b"0") {
+    let is_changed = match name {
+        b"IFS" => value != FIRST_IFS,
+        b"SPAWNSCOPE_ACCEL" => value == b"0",
+        _ => SPECIAL.contains(&name),
+    };
+    if is_changed {
         return true;
     }
     if shell == Shell::Dash {

@@ -310,6 +310,7 @@ fn environments() {
         ("EMACS", "t"),
         ("CDPATH", "/"),
         ("TZ", "x"),
+        ("IFS", " \t\n"),
     ] {
         direct_with(&[b"probe a"], |setting| setting.with(name, value));
     }
@@ -377,6 +378,9 @@ fn the_order_of_a_hundred_variables() {
                 if random.bool() && name != "PATH" {
                     setting = setting.with(name, "/tmp");
                 }
+            }
+            if random.bool() {
+                setting = setting.with("IFS", " \t\n");
             }
             setting
                 .variables
