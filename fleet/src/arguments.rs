@@ -11,11 +11,14 @@ Examples:
   spawnscope fleet top --by command --order count fleet/
   spawnscope fleet regressions --since 2026-11-10 fleet/
   spawnscope fleet machines --html machines.html fleet/
+  spawnscope fleet push fleet/ s3://builds/fleet
   spawnscope fleet sql fleet/ \"SELECT host, wall_ns FROM runs\"";
 
 /// Ask questions of a dataset of many recordings
 ///
-/// A dataset is a folder of Parquet files that `spawnscope export --format parquet -o DATASET` adds recordings to. All runs in it count.
+/// A dataset is a folder of Parquet files that `spawnscope export --format parquet -o DATASET` adds recordings to. All runs in it count. A dataset in a
+/// store that speaks S3's protocol is s3://BUCKET/FOLDER; keys, region and address come from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and
+/// AWS_ENDPOINT_URL.
 #[derive(Debug, Parser)]
 #[command(name = "spawnscope fleet", bin_name = "spawnscope fleet", version, after_help = EXAMPLES)]
 pub struct Arguments {
@@ -62,6 +65,16 @@ pub enum Verb {
         #[command(flatten)]
         common: Common,
     },
+    /// Copy the files of a dataset that another one lacks
+    ///
+    /// Both may be folders or s3://BUCKET/FOLDER. Nothing is copied twice, and any number of machines may push to the same dataset at once.
+    Push {
+        #[command(flatten)]
+        dataset: DatasetArgument,
+        /// The dataset to copy to
+        #[arg(value_hint = ValueHint::DirPath)]
+        to: PathBuf,
+    },
     /// Run a query on the tables runs, launches, execs, callers, waits and advice
     Sql {
         #[command(flatten)]
@@ -76,7 +89,7 @@ pub enum Verb {
 /// The dataset to ask.
 #[derive(Debug, Args)]
 pub struct DatasetArgument {
-    /// The folder of the dataset
+    /// The folder of the dataset, or s3://BUCKET/FOLDER
     #[arg(value_hint = ValueHint::DirPath)]
     pub dataset: PathBuf,
 }

@@ -1,76 +1,94 @@
-//! Finds the files of a dataset: `TABLE/date=YYYY-MM-DD/job=JOB/RUN.parquet`, as `spawnscope export --format parquet` writes them.
+//! Finds the files of a dataset: `TABLE/date=YYYY-MM-DD/job=JOB/RUN.parquet`, as `spawnscope export --format parquet` writes them, in a folder or
+//! in an object store.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
+use datafusion::object_store::{ObjectMeta, ObjectStore};
+use futures::TryStreamExt;
+use object_store::local::LocalFileSystem;
+use url::Url;
 
-/// The tables of a dataset.
-pub const TABLES: [&str; 6] = ["runs", "launches", "execs", "callers", "waits", "advice"];
+use crate::store;
 
-/// A dataset in a folder.
-#[derive(Debug)]
+/// The tables of a dataset. The row in `runs` makes a recording part of the dataset, so that table is the last to be written.
+pub const TABLES: [&str; 6] = ["launches", "execs", "callers", "waits", "advice", "runs"];
+
+/// A dataset.
+#[derive(Clone, Debug)]
 pub struct Dataset {
-    folder: PathBuf,
+    /// As the user names it.
+    pub name: String,
+    /// The URL of its folder, which ends with a slash.
+    pub url: Url,
+    /// Where its files are.
+    pub store: Arc<dyn ObjectStore>,
 }
 
 impl Dataset {
-    /// Opens a folder.
+    /// Opens a folder or an URL.
     ///
     /// # Errors
-    /// When it is no dataset, or one without a recording.
-    pub fn open(folder: &Path) -> Result<Dataset> {
-        let absolute =
-            fs::canonicalize(folder).with_context(|| format!("failed to open dataset {}", folder.display()))?;
+    /// When it is no dataset, or its store cannot be reached as the environment says.
+    pub fn open(place: &Path) -> Result<Dataset> {
+        let name = place.display().to_string();
+        if let Some(url) = store::url(place)? {
+            let store = store::open(&url)?;
+            return Ok(Dataset { name, url, store });
+        }
+        let absolute = fs::canonicalize(place).with_context(|| format!("failed to open dataset {name}"))?;
         if !absolute.is_dir() {
+            bail!("{name} is no folder: a dataset is one (`spawnscope export --format parquet -o DATASET RECORDING`)");
+        }
+        if let Some(table) = TABLES.iter().find(|table| !absolute.join(table).is_dir()) {
             bail!(
-                "{} is no folder: a dataset is one (`spawnscope export --format parquet -o DATASET RECORDING`)",
-                folder.display()
+                "{name} is no dataset: it has no folder `{table}`; add a recording with `spawnscope export --format parquet -o DATASET RECORDING`"
             );
         }
-        for table in TABLES {
-            if !absolute.join(table).is_dir() {
-                bail!(
-                    "{} is no dataset: it has no folder `{table}`; add a recording with `spawnscope export --format parquet -o DATASET RECORDING`",
-                    folder.display()
-                );
-            }
-        }
-        Ok(Dataset { folder: absolute })
+        let Ok(url) = Url::from_directory_path(&absolute) else {
+            bail!("{name} has no absolute path");
+        };
+        let store = Arc::new(LocalFileSystem::new());
+        Ok(Dataset { name, url, store })
     }
 
-    /// The folder of a table.
-    #[must_use]
-    pub fn table(&self, name: &str) -> PathBuf {
-        self.folder.join(name)
-    }
-
-    /// All complete files of a table, in the order of their names, so by date.
+    /// Opens what files are copied to. A folder that is missing becomes an empty dataset.
     ///
     /// # Errors
-    /// When a folder cannot be read.
-    pub fn files(&self, table: &str) -> Result<Vec<PathBuf>> {
-        let mut found = Vec::new();
-        collect(&self.table(table), &mut found)?;
-        found.sort();
+    /// As for `open`, or when the folder cannot be made.
+    pub fn open_or_create(place: &Path) -> Result<Dataset> {
+        if store::url(place)?.is_none() && !place.exists() {
+            for table in TABLES {
+                fs::create_dir_all(place.join(table))
+                    .with_context(|| format!("failed to make the dataset {}", place.display()))?;
+            }
+        }
+        Dataset::open(place)
+    }
+
+    /// The URL of a table's folder.
+    ///
+    /// # Errors
+    /// When the dataset's URL cannot have folders.
+    pub fn table(&self, name: &str) -> Result<Url> {
+        Ok(self.url.join(&format!("{name}/"))?)
+    }
+
+    /// All complete files of a table, in the order of their names, so by date. Those of writers that have not finished have another ending.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub async fn files(&self, table: &str) -> Result<Vec<ObjectMeta>> {
+        let folder = store::path(&self.table(table)?)?;
+        let listed = self.store.list(Some(&folder));
+        let mut found: Vec<ObjectMeta> = listed
+            .try_filter(|file| std::future::ready(file.location.extension() == Some("parquet")))
+            .try_collect()
+            .await
+            .with_context(|| format!("failed to list table {table} of {}", self.name))?;
+        found.sort_by(|one, other| one.location.cmp(&other.location));
         Ok(found)
     }
-}
-
-/// Adds the files below a folder. Names that begin with a dot are of writers that have not finished.
-fn collect(folder: &Path, found: &mut Vec<PathBuf>) -> Result<()> {
-    let entries = fs::read_dir(folder).with_context(|| format!("failed to read {}", folder.display()))?;
-    for entry in entries {
-        let entry = entry.with_context(|| format!("failed to read {}", folder.display()))?;
-        let path = entry.path();
-        if entry.file_name().as_encoded_bytes().starts_with(b".") {
-            continue;
-        }
-        if entry.file_type()?.is_dir() {
-            collect(&path, found)?;
-        } else if path.extension().is_some_and(|extension| extension == "parquet") {
-            found.push(path);
-        }
-    }
-    Ok(())
 }

@@ -1,15 +1,15 @@
 //! Runs SQL on a dataset with DataFusion, within a bounded memory.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use datafusion::arrow::datatypes::{DataType, Schema, SchemaRef};
+use datafusion::arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::config::Dialect;
+use datafusion::datasource::file_format::FileFormat;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTableConfig, ListingTableUrl};
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
-use datafusion::parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use datafusion::object_store::ObjectMeta;
 use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
 use tokio::runtime::{Builder, Runtime};
 
@@ -45,8 +45,9 @@ impl Engine {
             .with_memory_limit(MEMORY_BYTES, 1.0)
             .build_arc()?;
         let context = SessionContext::new_with_config_rt(config, environment);
+        context.register_object_store(&dataset.url, dataset.store.clone());
         for table in TABLES {
-            register(&context, dataset, table)?;
+            runtime.block_on(register(&context, dataset, table))?;
         }
         Ok(Engine { runtime, context })
     }
@@ -74,43 +75,37 @@ impl Engine {
 }
 
 /// Registers the files of a table under its name.
-fn register(context: &SessionContext, dataset: &Dataset, table: &str) -> Result<()> {
-    let files = dataset.files(table)?;
-    let format = ParquetFormat::default().with_enable_pruning(true);
-    let partitions = ["date", "job"].map(|name| (name.to_owned(), DataType::Utf8));
-    let options = ListingOptions::new(Arc::new(format))
-        .with_file_extension(".parquet")
-        .with_table_partition_cols(partitions.to_vec())
-        .with_collect_stat(false);
-    let folder = format!("{}/", dataset.table(table).display());
-    let config = ListingTableConfig::new(ListingTableUrl::parse(&folder)?)
-        .with_listing_options(options)
-        .with_schema(schema(table, &files)?);
-    context.register_table(table, Arc::new(ListingTable::try_new(config)?))?;
-    Ok(())
-}
-
-/// The columns of a table: those of files spread evenly over the dates.
-fn schema(table: &str, files: &[PathBuf]) -> Result<SchemaRef> {
+async fn register(context: &SessionContext, dataset: &Dataset, table: &str) -> Result<()> {
+    let files = dataset.files(table).await?;
     if files.is_empty() && table == "runs" {
         bail!(
             "the dataset has no recording yet: add one with `spawnscope export --format parquet -o DATASET RECORDING`"
         );
     }
-    let step = files.len().div_ceil(SAMPLED_FILES).max(1);
-    let sampled = files.iter().rev().step_by(step);
-    let schemas = sampled.map(columns_of).collect::<Result<Vec<_>>>()?;
-    let merged =
-        Schema::try_merge(schemas).with_context(|| format!("files of table {table} have different columns"))?;
-    Ok(Arc::new(merged))
+    let format = Arc::new(ParquetFormat::default().with_enable_pruning(true));
+    let schema = schema(context, dataset, format.as_ref(), files)
+        .await
+        .with_context(|| format!("failed to read the columns of table {table}"))?;
+    let partitions = ["date", "job"].map(|name| (name.to_owned(), DataType::Utf8));
+    let options = ListingOptions::new(format)
+        .with_file_extension(".parquet")
+        .with_table_partition_cols(partitions.to_vec())
+        .with_collect_stat(false);
+    let config = ListingTableConfig::new(ListingTableUrl::parse(dataset.table(table)?)?)
+        .with_listing_options(options)
+        .with_schema(schema);
+    context.register_table(table, Arc::new(ListingTable::try_new(config)?))?;
+    Ok(())
 }
 
-fn columns_of(file: &PathBuf) -> Result<Schema> {
-    let opened = std::fs::File::open(file).with_context(|| format!("failed to open {}", file.display()))?;
-    let reader = ParquetRecordBatchReaderBuilder::try_new(opened)
-        .with_context(|| format!("{} is no Parquet file", file.display()))?;
-    let mut schema = reader.schema().as_ref().clone();
-    // The version of the tables may differ between files, and so must not be compared.
-    schema.metadata.clear();
-    Ok(schema)
+/// The columns of a table: those of files spread evenly over the dates. What else files say of themselves, such as the version of the tables, may differ.
+async fn schema(
+    context: &SessionContext,
+    dataset: &Dataset,
+    format: &ParquetFormat,
+    files: Vec<ObjectMeta>,
+) -> Result<SchemaRef> {
+    let step = files.len().div_ceil(SAMPLED_FILES).max(1);
+    let sampled: Vec<ObjectMeta> = files.into_iter().rev().step_by(step).collect();
+    Ok(format.infer_schema(&context.state(), &dataset.store, &sampled).await?)
 }

@@ -7,8 +7,10 @@ mod dataset;
 mod engine;
 mod page;
 mod present;
+mod push;
 mod questions;
 mod since;
+mod store;
 mod verbs;
 
 use std::io::{self, Write};

@@ -5,7 +5,8 @@
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::thread;
@@ -404,4 +405,39 @@ fn written_files_have_the_documented_schema_version_and_packing() {
             }
         }
     }
+}
+
+/// Writes a program `spawnscope-fleet` that notes what it gets. The engine's own tests push to a real store.
+fn pusher(folder: &Path, status: u8) -> String {
+    let program = folder.join("spawnscope-fleet");
+    let seen = folder.join("seen");
+    let script = format!(
+        "#!/bin/sh\necho \"$1 $3\" >{seen}\n(cd \"$2\" && find . -name '*.parquet' | cut -d/ -f2 | sort) >>{seen}\nexit {status}\n",
+        seen = seen.display()
+    );
+    fs::write(&program, script).unwrap();
+    fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    format!("{}:{}", folder.display(), std::env::var("PATH").unwrap())
+}
+
+#[test]
+fn a_dataset_in_a_store_is_pushed_by_the_engines_program() {
+    let sample = Sample::new(LABELS);
+    let export = |path: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
+        command.args(["export", "--format", "parquet", "-o", "s3://builds/fleet"]);
+        command.arg(sample.recording()).env("PATH", path).output().unwrap()
+    };
+    let output = export(&pusher(sample.folder.path(), 0));
+    assert!(output.status.success(), "{output:?}");
+    let seen = fs::read_to_string(sample.folder.path().join("seen")).unwrap();
+    assert_eq!(
+        seen,
+        "push s3://builds/fleet\nadvice\ncallers\nexecs\nlaunches\nruns\nwaits\n"
+    );
+    let failed = export(&pusher(sample.folder.path(), 7));
+    let message = String::from_utf8(failed.stderr).unwrap();
+    assert!(failed.status.code() == Some(125) && message.contains("nothing was added to s3://builds/fleet"), "{message}");
+    let missing = String::from_utf8(export("/usr/bin:/bin").stderr).unwrap();
+    assert!(missing.contains("make fleet"), "{missing}");
 }

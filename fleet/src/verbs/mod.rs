@@ -19,6 +19,7 @@ use crate::dataset::Dataset;
 use crate::engine::Engine;
 use crate::page::{Column, Page, Table};
 use crate::present;
+use crate::push;
 use crate::questions::Question;
 use crate::since::Since;
 
@@ -63,6 +64,7 @@ pub fn run(verb: &Verb) -> Result<String> {
         }
         Verb::Machines { common } => answer(common, Question::Machines, &[], machines::page),
         Verb::Advice { common } => answer(common, Question::Advice, &[], advice::page),
+        Verb::Push { dataset, to } => push::push(&Dataset::open(&dataset.dataset)?, &Dataset::open_or_create(to)?),
         Verb::Sql { dataset, query, output } => {
             let engine = Engine::open(&Dataset::open(&dataset.dataset)?)?;
             let found = engine.ask(query)?;

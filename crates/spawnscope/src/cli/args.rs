@@ -338,6 +338,7 @@ Examples:
   spawnscope export --format chrome -o trace.json
   spawnscope export --format otlp -o trace.json    for a collector
   spawnscope export --format parquet -o fleet/ ci.db
+  spawnscope export --format parquet -o s3://builds/fleet ci.db
 
 Open Perfetto traces at https://ui.perfetto.dev. An OTLP trace belongs to the
 trace of TRACEPARENT if that is set, and to the service OTEL_SERVICE_NAME.";
@@ -371,7 +372,7 @@ pub enum ExportFormat {
     Otlp,
     /// The same as protobuf
     OtlpProtobuf,
-    /// Adds the recording to a dataset of many in Parquet, a folder; needs -o
+    /// Adds the recording to a dataset of many in Parquet: -o is its folder, or s3://BUCKET/FOLDER
     #[cfg(feature = "parquet")]
     Parquet,
 }

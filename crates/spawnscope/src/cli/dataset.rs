@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result, anyhow, bail};
 use chrono::DateTime;
 use sha2::{Digest, Sha256};
+use tempfile::TempDir;
 
 use super::identity::{self, Caller};
 use crate::owner::{OwnerGuard, act_as};
@@ -21,6 +22,16 @@ use crate::record::reader::{Info, RecordingFile};
 const NO_JOB: &str = "__HIVE_DEFAULT_PARTITION__";
 /// Maximum bytes of a job in the name of a folder; file systems allow 255 for the name.
 const MAX_JOB: usize = 180;
+
+/// Makes a folder for a dataset that is copied to its place. It belongs to who would own the dataset.
+///
+/// # Errors
+/// When it cannot be made.
+pub fn temporary() -> Result<TempDir> {
+    let caller = identity::caller()?;
+    let _owner_guard = act_as(caller.as_ref().map(Caller::owner).as_ref())?;
+    Ok(tempfile::tempdir()?)
+}
 
 /// The place of a recording in a dataset.
 pub struct Place {

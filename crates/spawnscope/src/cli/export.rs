@@ -2,6 +2,8 @@
 
 use std::env;
 use std::io::{self, BufWriter, IsTerminal, Write};
+#[cfg(feature = "parquet")]
+use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
@@ -9,6 +11,8 @@ use super::analysis::{Input, with_timelines};
 use super::args::{ExportArguments, ExportFormat};
 #[cfg(feature = "parquet")]
 use super::dataset::Place;
+#[cfg(feature = "parquet")]
+use super::fleet;
 use super::output;
 use super::output_file::OutputFile;
 #[cfg(feature = "parquet")]
@@ -75,13 +79,24 @@ fn spans(arguments: &ExportArguments, encoding: otlp::Encoding) -> Result<()> {
     write(arguments, |out| otlp::write(out, &contents, encoding))
 }
 
-/// Adds the recording to the dataset in the folder of -o, unless it is there.
+/// Adds the recording to the dataset of -o, unless it is there.
 #[cfg(feature = "parquet")]
 fn dataset(arguments: &ExportArguments) -> Result<()> {
     let path = &arguments.recording.file;
     let Some(root) = output::file(arguments.output.as_deref()) else {
-        bail!("a dataset is a folder: name it with -o");
+        bail!("a dataset is a folder, or s3://BUCKET/FOLDER: name it with -o");
     };
+    if !fleet::is_store(root) {
+        return add_to_dataset(path, root);
+    }
+    let folder = super::dataset::temporary().context("failed to make a temporary folder")?;
+    add_to_dataset(path, folder.path())?;
+    fleet::push(folder.path(), root)
+}
+
+/// Adds a recording to the dataset in a folder, unless it is there.
+#[cfg(feature = "parquet")]
+fn add_to_dataset(path: &Path, root: &Path) -> Result<()> {
     let file = RecordingFile::open(path)?;
     let info = file.info()?;
     let place = Place::of(root, &file, &info)?;

@@ -1,12 +1,12 @@
 //! `spawnscope fleet`: replaces itself by `spawnscope-fleet`, which is a package of its own, so that only those who need its engine build it.
 
 use std::ffi::OsString;
-use std::io::ErrorKind;
+use std::io::{self, ErrorKind};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use anyhow::{Error, Result};
+use anyhow::{Error, Result, bail};
 
 const PROGRAM: &str = "spawnscope-fleet";
 
@@ -16,6 +16,7 @@ Examples:
   spawnscope fleet top fleet/
   spawnscope fleet regressions --since 2026-11-10 fleet/
   spawnscope fleet machines --html machines.html fleet/
+  spawnscope fleet push fleet/ s3://builds/fleet
   spawnscope fleet sql fleet/ \"SELECT host, wall_ns FROM runs\"";
 
 /// Runs the program with the same arguments. Returns only if it cannot be started.
@@ -23,8 +24,37 @@ Examples:
 /// # Errors
 /// When it is not installed.
 pub fn run(arguments: &[OsString]) -> Result<ExitCode> {
-    let program = beside().unwrap_or_else(|| PROGRAM.into());
+    let program = program();
     let error = Command::new(&program).args(arguments).exec();
+    Err(not_run(&program, error))
+}
+
+/// Whether a dataset is in an object store. Only the program of the engine has a client for it.
+#[cfg(feature = "parquet")]
+pub fn is_store(dataset: &Path) -> bool {
+    dataset.to_str().is_some_and(|name| name.contains("://"))
+}
+
+/// Copies the files of a dataset to another one, unless it has them.
+///
+/// # Errors
+/// When the program is not installed or fails. It has printed why.
+#[cfg(feature = "parquet")]
+pub fn push(from: &Path, to: &Path) -> Result<()> {
+    let program = program();
+    let status = Command::new(&program).arg("push").arg(from).arg(to).status();
+    let status = status.map_err(|error| not_run(&program, error))?;
+    if !status.success() {
+        bail!("nothing was added to {}, or not all of it: export again", to.display());
+    }
+    Ok(())
+}
+
+fn program() -> PathBuf {
+    beside().unwrap_or_else(|| PROGRAM.into())
+}
+
+fn not_run(program: &Path, error: io::Error) -> Error {
     let context = if error.kind() == ErrorKind::NotFound {
         format!(
             "{PROGRAM} is neither beside spawnscope nor in PATH: build it with `make fleet`, and install it with `make install-fleet`"
@@ -32,7 +62,7 @@ pub fn run(arguments: &[OsString]) -> Result<ExitCode> {
     } else {
         format!("failed to run {}", program.display())
     };
-    Err(Error::new(error).context(context))
+    Error::new(error).context(context)
 }
 
 /// The program in the folder of this one, if it is there.

@@ -1,0 +1,70 @@
+//! `push`: copies to another dataset the files that it lacks. Names are never used again for other contents, so any number of machines may push to the
+//! same store at once, and again.
+
+use std::collections::HashSet;
+
+use anyhow::{Context, Result};
+use datafusion::object_store::{ObjectMeta, ObjectStoreExt};
+use object_store::buffered::BufWriter;
+use object_store::path::Path;
+use spawnscope_data::units;
+use tokio::io::AsyncWriteExt;
+use tokio::runtime::Builder;
+
+use crate::dataset::{Dataset, TABLES};
+use crate::store;
+
+/// Copies what is missing, and returns what to print.
+///
+/// # Errors
+/// When a file cannot be read or written. What was copied before is complete; pushing again goes on.
+pub fn push(from: &Dataset, to: &Dataset) -> Result<String> {
+    let runtime = Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .context("failed to start a runtime")?;
+    let (mut copied, mut present) = (0, 0);
+    // The table of runs is the last: a recording is part of a dataset once all of its tables are.
+    for table in TABLES {
+        let (here, there) = (store::path(&from.url)?, store::path(&to.url)?);
+        runtime.block_on(async {
+            let known: HashSet<Path> = to.files(table).await?.into_iter().map(|file| file.location).collect();
+            for file in from.files(table).await? {
+                let target: Path = file
+                    .location
+                    .prefix_match(&here)
+                    .map(|parts| there.parts().chain(parts).collect())
+                    .with_context(|| format!("{} is not in {}", file.location, from.name))?;
+                if known.contains(&target) {
+                    present += 1;
+                    continue;
+                }
+                let done = copy(from, &file, to, target).await;
+                done.with_context(|| format!("failed to copy {} to {}", file.location, to.name))?;
+                copied += 1;
+            }
+            anyhow::Ok(())
+        })?;
+    }
+    let files = |count| units::counted(count, "file", "files");
+    Ok(match copied {
+        0 => format!("{} has all {} already\n", to.name, files(present)),
+        _ => format!("copied {} to {}, which had {present} of them\n", files(copied), to.name),
+    })
+}
+
+/// Copies a file. It appears in the store when it is complete.
+async fn copy(from: &Dataset, file: &ObjectMeta, to: &Dataset, target: Path) -> Result<()> {
+    let contents = from.store.get(&file.location).await?.bytes().await?;
+    let mut out = BufWriter::new(to.store.clone(), target);
+    let written = out.write_all(&contents).await;
+    match written {
+        Ok(()) => out.shutdown().await?,
+        Err(error) => {
+            // The parts that a store keeps of an unfinished file cost money. The first error is the one to report.
+            let _ = out.abort().await;
+            return Err(error.into());
+        }
+    }
+    Ok(())
+}

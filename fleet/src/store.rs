@@ -1,0 +1,80 @@
+//! Object stores that speak S3's protocol. Address, region and keys come from the environment, as for other programs: AWS_ACCESS_KEY_ID,
+//! AWS_SECRET_ACCESS_KEY, AWS_SESSION_TOKEN, AWS_REGION, AWS_ENDPOINT_URL, AWS_ALLOW_HTTP.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+use datafusion::object_store::ObjectStore;
+use object_store::aws::AmazonS3Builder;
+use object_store::{ClientOptions, RetryConfig};
+use url::Url;
+
+const SCHEME: &str = "s3://";
+/// How long a request may take to be answered.
+const MAX_ANSWER: Duration = Duration::from_secs(30);
+/// How long requests that fail are repeated.
+const MAX_RETRIES: Duration = Duration::from_secs(20);
+const RETRIES: usize = 4;
+
+/// Returns the URL of a dataset's folder, which ends with a slash, unless the place is a folder of this machine.
+///
+/// # Errors
+/// When it is an URL of another kind, or has no bucket.
+pub fn url(place: &Path) -> Result<Option<Url>> {
+    let Some(text) = place.to_str() else { return Ok(None) };
+    if !text.starts_with(SCHEME) {
+        if text.contains("://") {
+            bail!("{text}: a dataset is a folder, or s3://BUCKET/FOLDER in a store that speaks S3's protocol");
+        }
+        return Ok(None);
+    }
+    let url = Url::parse(&format!("{}/", text.trim_end_matches('/')));
+    match url {
+        Ok(url) if url.host_str().is_some_and(|bucket| !bucket.is_empty()) => Ok(Some(url)),
+        _ => bail!("{text} has no bucket: a dataset in a store is s3://BUCKET/FOLDER"),
+    }
+}
+
+/// Opens the store of an URL.
+///
+/// # Errors
+/// When the environment does not say how.
+pub fn open(url: &Url) -> Result<Arc<dyn ObjectStore>> {
+    let retry = RetryConfig {
+        max_retries: RETRIES,
+        retry_timeout: MAX_RETRIES,
+        ..RetryConfig::default()
+    };
+    let options = ClientOptions::new().with_timeout(MAX_ANSWER);
+    let store = AmazonS3Builder::from_env()
+        .with_client_options(options)
+        .with_url(url.as_str())
+        .with_retry(retry)
+        .build();
+    let store = store.with_context(|| format!("failed to open {url}: see the AWS_ variables of the environment"))?;
+    Ok(Arc::new(store))
+}
+
+/// Returns the path of an URL within its store.
+///
+/// # Errors
+/// When it has characters that paths in a store cannot have.
+pub fn path(url: &Url) -> Result<object_store::path::Path> {
+    object_store::path::Path::from_url_path(url.path()).with_context(|| format!("{url} is no path in a store"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::url;
+
+    #[test]
+    fn a_dataset_is_a_folder_or_in_a_bucket() {
+        let of = |text: &str| url(text.as_ref()).map(|url| url.map(|url| url.to_string()));
+        assert_eq!(of("fleet/").expect("a folder"), None);
+        assert_eq!(of("s3://b/a/").expect("a bucket"), Some("s3://b/a/".to_owned()));
+        assert_eq!(of("s3://b").expect("a bucket"), Some("s3://b/".to_owned()));
+        assert!(of("s3://").is_err() && of("s3:///x").is_err() && of("https://b/a").is_err());
+    }
+}

@@ -1,0 +1,162 @@
+//! A dataset in an object store has the answers of the same dataset in a folder. The store is moto's, of scripts/python-environment.sh.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+const OWN: &str = env!("CARGO_MANIFEST_DIR");
+
+/// A store on the loopback device. Its server ends when this process closes its standard input.
+struct Store {
+    server: Child,
+    port: String,
+}
+
+impl Store {
+    fn start() -> Store {
+        let own = Path::new(OWN);
+        let python = own.parent().unwrap().join("target/venv/bin/python");
+        let mut server = Command::new(python)
+            .arg(own.join("tests/store.py"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the interpreter of scripts/python-environment.sh");
+        let mut port = String::new();
+        BufReader::new(server.stdout.take().unwrap())
+            .read_line(&mut port)
+            .unwrap();
+        let port = port.trim().to_owned();
+        assert!(!port.is_empty(), "the store did not start");
+        Store { server, port }
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        command(&self.port, arguments)
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        self.command(arguments).output().unwrap()
+    }
+
+    fn printed(&self, arguments: &[&str]) -> String {
+        let output = self.run(arguments);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    }
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        drop(self.server.stdin.take());
+        let _ = self.server.wait();
+    }
+}
+
+fn command(port: &str, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope-fleet"));
+    command.args(arguments).env_clear();
+    let address = format!("http://127.0.0.1:{port}");
+    command.envs([
+        ("AWS_ACCESS_KEY_ID", "test"),
+        ("AWS_SECRET_ACCESS_KEY", "test"),
+        ("AWS_REGION", "us-east-1"),
+        ("AWS_ALLOW_HTTP", "true"),
+        ("AWS_ENDPOINT_URL", &address),
+    ]);
+    command
+}
+
+fn base() -> String {
+    format!("{OWN}/tests/base")
+}
+
+const REMOTE: &str = "s3://builds/all/fleet";
+
+#[test]
+fn a_store_answers_like_a_folder_and_gets_nothing_twice() {
+    let (store, base) = (Store::start(), base());
+    let pushed = store.printed(&["push", &base, REMOTE]);
+    assert!(
+        pushed.starts_with("copied ") && pushed.ends_with("which had 0 of them\n"),
+        "{pushed}"
+    );
+    let again = store.printed(&["push", &base, REMOTE]);
+    assert!(again.contains("already"), "{again}");
+    for question in [
+        &["top"][..],
+        &["top", "--by", "command"],
+        &["machines"],
+        &["advice"],
+        &["trend"],
+    ] {
+        let ask = |dataset: &str| {
+            let arguments: Vec<&str> = question.iter().copied().chain([dataset, "--json"]).collect();
+            store.printed(&arguments)
+        };
+        assert_eq!(ask(&base), ask(REMOTE), "{question:?}");
+    }
+    let rows = |dataset: &str| {
+        store.printed(&[
+            "sql",
+            dataset,
+            "SELECT job, date, COUNT(*) FROM launches GROUP BY 1, 2 ORDER BY 1, 2",
+            "--json",
+        ])
+    };
+    assert_eq!(rows(&base), rows(REMOTE));
+}
+
+#[test]
+fn pushes_at_once_make_one_dataset() {
+    let (store, base) = (Store::start(), base());
+    let pushing: Vec<Child> = (0..3)
+        .map(|_| {
+            store
+                .command(&["push", &base, REMOTE])
+                .stdout(Stdio::null())
+                .spawn()
+                .unwrap()
+        })
+        .collect();
+    for mut child in pushing {
+        assert!(child.wait().unwrap().success());
+    }
+    let count = |dataset: &str| store.printed(&["sql", dataset, "SELECT COUNT(*) FROM execs", "--json"]);
+    assert_eq!(count(&base), count(REMOTE));
+    // And back, into a folder that is not there yet.
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("copy");
+    let copy = copy.to_str().unwrap();
+    store.printed(&["push", REMOTE, copy]);
+    assert_eq!(count(&base), count(copy));
+    let first = fs::read_dir(format!("{copy}/runs")).unwrap().next();
+    assert!(
+        first
+            .unwrap()
+            .unwrap()
+            .file_name()
+            .to_str()
+            .unwrap()
+            .starts_with("date=")
+    );
+}
+
+#[test]
+fn a_store_that_fails_is_an_error_that_names_it() {
+    let store = Store::start();
+    let failed = |output: &Output, part: &str| {
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.code() == Some(1) && message.contains(part), "{message}");
+    };
+    failed(&store.run(&["top", "s3://missing/fleet"]), "s3://missing/fleet");
+    failed(&store.run(&["top", "s3://builds/nothing"]), "no recording yet");
+    failed(&store.run(&["top", "ftp://builds/nothing"]), "s3://BUCKET/FOLDER");
+    let port = store.port.clone();
+    drop(store);
+    failed(&command(&port, &["push", &base(), REMOTE]).output().unwrap(), REMOTE);
+}
