@@ -11,9 +11,16 @@ if ! deny=$(command -v cargo-deny); then
     [ "$("$deny" --version 2>/dev/null)" = "cargo-deny $version" ] ||
         cargo install cargo-deny --version "$version" --locked --debug --quiet --root target/tools
 fi
-"$deny" --all-features check licenses bans sources
+# Both workspaces, by one list: not each of them has each of its exceptions.
+check() {
+    for manifest in Cargo.toml fleet/Cargo.toml; do
+        "$deny" --manifest-path "$manifest" --all-features --config deny.toml check --allow license-exception-not-encountered "$@"
+    done
+}
+
+check licenses bans sources
 if "$deny" fetch db 2>/dev/null; then
-    "$deny" --all-features check advisories
+    check advisories
 else
     echo "SKIPPED: known vulnerabilities were not checked, since the RustSec database cannot be fetched" >&2
 fi

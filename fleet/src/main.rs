@@ -26,10 +26,22 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("spawnscope fleet: {error:#}");
+            eprintln!("spawnscope fleet: {}", message(&error));
             ExitCode::FAILURE
         }
     }
+}
+
+/// An error and its causes. Errors of stores contain the text of their causes.
+fn message(error: &anyhow::Error) -> String {
+    error.chain().fold(String::new(), |message, cause| {
+        let cause = cause.to_string();
+        match message.as_str() {
+            "" => cause,
+            _ if message.contains(&cause) => message,
+            _ => format!("{message}: {cause}"),
+        }
+    })
 }
 
 /// Whether the reader of standard output has gone, as in `| head`.

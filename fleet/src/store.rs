@@ -7,13 +7,11 @@ use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 use datafusion::object_store::ObjectStore;
+use object_store::RetryConfig;
 use object_store::aws::AmazonS3Builder;
-use object_store::{ClientOptions, RetryConfig};
 use url::Url;
 
 const SCHEME: &str = "s3://";
-/// How long a request may take to be answered.
-const MAX_ANSWER: Duration = Duration::from_secs(30);
 /// How long requests that fail are repeated.
 const MAX_RETRIES: Duration = Duration::from_secs(20);
 const RETRIES: usize = 4;
@@ -47,9 +45,7 @@ pub fn open(url: &Url) -> Result<Arc<dyn ObjectStore>> {
         retry_timeout: MAX_RETRIES,
         ..RetryConfig::default()
     };
-    let options = ClientOptions::new().with_timeout(MAX_ANSWER);
     let store = AmazonS3Builder::from_env()
-        .with_client_options(options)
         .with_url(url.as_str())
         .with_retry(retry)
         .build();
