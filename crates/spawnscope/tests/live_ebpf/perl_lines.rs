@@ -90,8 +90,8 @@ system '@t', 'loaded';
 1;
 ";
     let script = "\
-use FindBin;
-use lib $FindBin::Bin;
+use strict;
+BEGIN { push @INC, $0 =~ m{(.*)/} }
 use Relocate;
 sub inner {
   my $x = `@t $_[0]`;
