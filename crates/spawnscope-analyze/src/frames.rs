@@ -125,7 +125,7 @@ mod tests {
             "/usr/lib/x86_64-linux-gnu/perl/5.36/IPC/SysV.pm",
             "/usr/lib/x86_64-linux-gnu/perl-base/IPC/Open3.pm",
             "/usr/local/lib/perl5/5.38.0/IPC/Open3.pm",
-            "/root/perl5/perlbrew/perls/perl-5.38.0/lib/5.38.0/IPC/Open3.pm",
+            "/opt/perlbrew/perls/perl-5.38.0/lib/5.38.0/IPC/Open3.pm",
         ] {
             assert!(comes_with_perl(own.as_bytes()), "{own}");
         }

@@ -49,6 +49,8 @@ __noinline int add_perl_frame(__u64 code)
 		return 0;
 	__u64 statement = script->perl.statement;
 	__u32 frame = script->called.frames;
+	if (frame && statement - script->perl.interpreter < PERL_BYTES)
+		return 0;
 	if (frame >= SCRIPT_FRAMES || !statement || !read_user(&line, sizeof(line), statement + PERL_STATEMENT_LINE) ||
 	    !line || line >= PERL_LINES)
 		return 0;
@@ -113,6 +115,7 @@ static __always_inline void emit_perl_call(struct task_struct *parent, __u32 num
 	__u64 perl = perl_of_thread(script, layout, parent);
 	if (!perl)
 		return;
+	script->perl.interpreter = perl;
 	script->perl.statement = user_pointer(perl + layout->statement);
 	if (!enter_perl_stack(&script->perl, user_pointer(perl + layout->stack)))
 		return;

@@ -43,6 +43,7 @@ struct script {
 			bool pipeline;
 		} dash;
 		struct perl_state {
+			__u64 interpreter;
 			/* The statement of the next frame. */
 			__u64 statement;
 			/* The stack of contexts, its contexts, and the index of the next one. */

@@ -9,6 +9,10 @@ pub const PERL_LINES: u32 = 10_000_000;
 /// Maximum number of contexts that are looked at: calls, and the loops and blocks around them.
 pub const PERL_CONTEXTS: u32 = 256;
 
+/// Bytes of an interpreter, or more. The statement that it stores itself stands for the text that it compiles; while it reads another
+/// file, that is another text than the caller's.
+pub const PERL_BYTES: u64 = 4096;
+
 /// Offsets in a statement (`struct cop`).
 pub const PERL_STATEMENT_LINE: u64 = 36;
 pub const PERL_STATEMENT_FILE: u64 = 48;

@@ -115,12 +115,14 @@ deep(50);
         ("function", "main.sh:5 inner < main.sh:9"),
         ("nested", "main.sh:5 inner < main.sh:7 outer < main.sh:10"),
         ("module", "Relocate.pm:3 relocate < main.sh:11"),
-        ("loaded", "Relocate.pm:5 < main.sh:3 BEGIN < main.sh:3"),
         ("anonymous", "main.sh:12 __ANON__ < main.sh:13"),
         ("in_sort", "main.sh:14"),
         ("tried", "main.sh:15"),
     ];
     let recorded = shell.expect_and_list(script, &[("Relocate.pm", module)], &truth);
+    // Perl 5.32 does not keep who called a BEGIN.
+    let loaded = chain_of(&recorded, "loaded").strip_prefix("Relocate.pm:5 < main.sh:3 BEGIN < ");
+    assert!(matches!(loaded, Some("main.sh:3" | "...")), "{recorded:#?}");
     let library = chain_of(&recorded, "library");
     assert!(
         library.starts_with("Open3.pm:") && library.ends_with(" < main.sh:17"),

@@ -11,6 +11,7 @@ use crate::wire::*;
 /// The walk outwards through the contexts.
 struct Walk {
     script: Script,
+    interpreter: u64,
     /// The statement of the next frame.
     statement: u64,
     /// The stack of contexts, its contexts, and the index of the next one.
@@ -28,6 +29,7 @@ pub(super) fn chain(thread: Pid, layout: &WirePerl, bias: u64) -> Option<Chain> 
     script.called.flags = SCRIPT_TRUNCATED;
     let mut walk = Walk {
         script,
+        interpreter: perl,
         statement,
         stack,
         contexts: 0,
@@ -103,6 +105,9 @@ impl Walk {
     /// Adds the frame of the current statement, in the function with this code (0: in none).
     fn add_frame(&mut self, code: u64) -> Option<()> {
         let frame = self.script.called.frames;
+        if frame > 0 && self.statement.wrapping_sub(self.interpreter) < PERL_BYTES {
+            return None;
+        }
         let line = self.number(self.statement, PERL_STATEMENT_LINE)?;
         if frame >= SCRIPT_FRAMES || !(1..PERL_LINES).contains(&line) {
             return None;
