@@ -1,13 +1,15 @@
 #!/usr/bin/env bash
-# Creates target/roots with one directory for each Debian suite, in which its bash, dash, busybox and Python are unpacked with all
+# Creates target/roots with one directory for each Debian suite, in which its bash, dash, busybox, Python and Perl are unpacked with all
 # dependencies, never installed. Tests record scripts in them. Optional, unless SPAWNSCOPE_TEST_REQUIRE names the need.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 roots=target/roots
-if [ -e "$roots/complete" ]; then
+programs=(base-files bash bash-static busybox-static dash python3 perl-base)
+if [ "$(cat "$roots/complete" 2>/dev/null)" = "${programs[*]}" ]; then
     exit 0
 fi
+rm -f "$roots/complete"
 packages=$(mktemp -d)
 trap 'rm -rf "$packages"' EXIT
 
@@ -23,7 +25,7 @@ for suite in bullseye bookworm trixie sid; do
     root=$roots/$suite folder=$packages/$suite
     rm -rf "$root"
     mkdir -p "$root"
-    scripts/suite-packages.sh "$suite" "$folder" base-files bash bash-static busybox-static dash python3
+    scripts/suite-packages.sh "$suite" "$folder" "${programs[@]}"
     # The package of the interpreter as a library has the version in its name.
     python=$(basename "$(ls "$folder"/python3.*-minimal_*.deb)")
     scripts/suite-packages.sh "$suite" "$folder" "lib${python%%-*}"
@@ -33,4 +35,4 @@ for suite in bullseye bookworm trixie sid; do
     rm -r "$folder"
     ln -s busybox "$root/bin/ash"
 done
-touch "$roots/complete"
+echo "${programs[*]}" >"$roots/complete"

@@ -32,6 +32,7 @@ mod ebpf {
         let files = [
             "wire.rs",
             "wire/python.rs",
+            "wire/perl.rs",
             &registers,
             "wire/scripts.rs",
             "wire/stacks.rs",

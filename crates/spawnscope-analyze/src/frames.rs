@@ -73,11 +73,20 @@ fn named<'a>(recording: &'a Recording, row: &FrameRow) -> Frame<'a> {
     }
 }
 
-/// Whether a frame is in a module that comes with Python: below `lib/python3.11`, but not in an installed package.
+/// Whether a frame is in a module that comes with its interpreter.
 pub(crate) fn is_standard_library(frame: &Frame<'_>) -> bool {
-    let Some(file) = frame.file.filter(|_| frame.language == Language::Python) else {
+    let Some(file) = frame.file else {
         return false;
     };
+    match frame.language {
+        Language::Python => comes_with_python(file),
+        Language::Perl => comes_with_perl(file),
+        _ => false,
+    }
+}
+
+/// Below `lib/python3.11`, but not in an installed package.
+fn comes_with_python(file: &[u8]) -> bool {
     if file.starts_with(b"<frozen ") {
         return true;
     }
@@ -87,4 +96,47 @@ pub(crate) fn is_standard_library(frame: &Frame<'_>) -> bool {
         .any(|folder| parts.contains(&&folder[..]));
     let mut pairs = parts.windows(2);
     !is_installed && pairs.any(|pair| pair[0].starts_with(b"lib") && pair[1].starts_with(b"python3"))
+}
+
+/// In `perl-base`, or below `perl/5.36`, `perl5/5.38.0` or `lib/5.38.0`. Debian's directories for what the user installs are the same
+/// below /usr/local, others are called `site_perl`.
+fn comes_with_perl(file: &[u8]) -> bool {
+    let is_local = file.starts_with(b"/usr/local/");
+    let parts: Vec<&[u8]> = file.split(|byte| *byte == b'/').collect();
+    let is_versions = |pair: &[&[u8]]| match pair[0] {
+        b"perl" => !is_local,
+        b"perl5" | b"lib" => true,
+        _ => false,
+    };
+    parts.contains(&&b"perl-base"[..])
+        || parts
+            .windows(2)
+            .any(|pair| pair[1].starts_with(b"5.") && is_versions(pair))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modules_that_come_with_perl_are_told_from_installed_ones() {
+        for own in [
+            "/usr/share/perl/5.36/IPC/Cmd.pm",
+            "/usr/lib/x86_64-linux-gnu/perl/5.36/IPC/SysV.pm",
+            "/usr/lib/x86_64-linux-gnu/perl-base/IPC/Open3.pm",
+            "/usr/local/lib/perl5/5.38.0/IPC/Open3.pm",
+            "/opt/perlbrew/perls/perl-5.38.0/lib/5.38.0/IPC/Open3.pm",
+        ] {
+            assert!(comes_with_perl(own.as_bytes()), "{own}");
+        }
+        for other in [
+            "/usr/share/perl5/IPC/Run.pm",
+            "/usr/local/share/perl/5.36.0/IPC/Run.pm",
+            "/usr/local/lib/perl5/site_perl/5.38.0/IPC/Run.pm",
+            "lib/My/Module.pm",
+            "-e",
+        ] {
+            assert!(!comes_with_perl(other.as_bytes()), "{other}");
+        }
+    }
 }

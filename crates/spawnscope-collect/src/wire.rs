@@ -4,6 +4,7 @@
 
 #![expect(dead_code, reason = "some constants and fields are used only by the C side")]
 
+mod perl;
 mod python;
 #[cfg_attr(target_arch = "x86_64", path = "wire/registers/x86_64.rs")]
 #[cfg_attr(target_arch = "aarch64", path = "wire/registers/aarch64.rs")]
@@ -13,6 +14,7 @@ mod stacks;
 mod task;
 mod wakers;
 
+pub use perl::*;
 pub use python::*;
 pub use registers::*;
 pub use scripts::*;

@@ -7,6 +7,7 @@ pub(super) mod chains;
 mod code;
 mod dash;
 mod elf;
+mod perl;
 pub(super) mod python;
 
 use std::ffi::OsStr;
@@ -18,7 +19,7 @@ use std::path::{Path, PathBuf};
 use object::ReadCache;
 
 use self::elf::Elf;
-use crate::wire::{WireBash, WireDash, WirePython};
+use crate::wire::{WireBash, WireDash, WirePerl, WirePython};
 use spawnscope_data::event::Pid;
 
 /// Where an interpreter stores what its script executes.
@@ -30,6 +31,8 @@ pub(super) enum Layout {
     Dash(WireDash),
     /// CPython.
     Python(WirePython),
+    /// Perl with threads.
+    Perl(WirePerl),
 }
 
 /// The layout of the interpreter in `file`. `process` is a process that runs it, if there is one. `None` if it is not an
@@ -40,7 +43,9 @@ pub(super) fn layout_of(file: &File, process: Option<Pid>) -> Option<Layout> {
     let trusted = process.is_none().then_some(file);
     let bash = bash::layout(&program).map(Layout::Bash);
     let python = || python::layout(&program, file, process).map(Layout::Python);
+    let perl = || perl::layout(&program).map(Layout::Perl);
     bash.or_else(python)
+        .or_else(perl)
         .or_else(|| dash::layout(&program, trusted).map(Layout::Dash))
 }
 
@@ -56,7 +61,7 @@ pub(super) fn has_dynamic_symbol(file: &File, imports: &[&str], exports: &[&str]
 
 /// Directories of the system's interpreters, searched independently of PATH.
 const DIRECTORIES: [&str; 2] = ["/bin", "/usr/bin"];
-const INTERPRETERS: [&str; 6] = ["bash", "sh", "dash", "ash", "python3", "python"];
+const INTERPRETERS: [&str; 7] = ["bash", "sh", "dash", "ash", "python3", "python", "perl"];
 
 /// The executables that are likely to run a command's scripts; they may not exist. `command` is the file of the command.
 pub(super) fn usual(command: Option<&Path>) -> Vec<PathBuf> {

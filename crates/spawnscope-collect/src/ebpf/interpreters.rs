@@ -47,6 +47,7 @@ pub(super) struct Interpreters {
     bash: Layouts<WireBash>,
     dash: Layouts<WireDash>,
     python: Layouts<WirePython>,
+    perl: Layouts<WirePerl>,
 }
 
 impl Interpreters {
@@ -57,6 +58,7 @@ impl Interpreters {
             bash: Layouts::new(object, "bash_layouts")?,
             dash: Layouts::new(object, "dash_layouts")?,
             python: Layouts::new(object, "python_layouts")?,
+            perl: Layouts::new(object, "perl_layouts")?,
         };
         for (executable, layout) in usual {
             interpreters.put(&executable, Some(&layout))?;
@@ -84,6 +86,7 @@ impl Interpreters {
             Some(Layout::Bash(layout)) => self.bash.slot(*layout)?.map(|slot| (INTERPRETER_BASH, slot)),
             Some(Layout::Dash(layout)) => self.dash.slot(*layout)?.map(|slot| (INTERPRETER_DASH, slot)),
             Some(Layout::Python(layout)) => self.python.slot(*layout)?.map(|slot| (INTERPRETER_PYTHON, slot)),
+            Some(Layout::Perl(layout)) => self.perl.slot(*layout)?.map(|slot| (INTERPRETER_PERL, slot)),
             None => None,
         };
         let (kind, layout) = slot.unwrap_or((INTERPRETER_NONE, 0));

@@ -42,6 +42,14 @@ struct script {
 			/* The shell is forking for a pipeline. */
 			bool pipeline;
 		} dash;
+		struct perl_state {
+			__u64 interpreter;
+			/* The statement of the next frame. */
+			__u64 statement;
+			/* The stack of contexts, its contexts, and the index of the next one. */
+			__u64 stack, contexts;
+			__s32 index;
+		} perl;
 	};
 };
 struct {

@@ -16,6 +16,7 @@
 #include "bash.h"
 #include "dash.h"
 #include "python.h"
+#include "perl.h"
 #include "callers.h"
 #include "environment.h"
 #include "launch.h"

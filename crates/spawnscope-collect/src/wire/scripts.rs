@@ -28,6 +28,8 @@ pub const INTERPRETER_BASH: u32 = 2;
 pub const INTERPRETER_DASH: u32 = 3;
 /// `kind` of an executable: CPython, see `WirePython`.
 pub const INTERPRETER_PYTHON: u32 = 4;
+/// `kind` of an executable: Perl with threads, see `perl.rs`.
+pub const INTERPRETER_PERL: u32 = 5;
 
 /// An executable, identified like in the kernel. Used as a map key, so it has no padding.
 #[repr(C)]

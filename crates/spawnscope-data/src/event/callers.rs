@@ -13,16 +13,19 @@ pub enum Language {
     Dash,
     /// A Python program.
     Python,
+    /// A Perl program.
+    Perl,
 }
 
 impl Language {
     /// Every language, in the order of their numbers in a recording.
-    pub const ALL: [Language; 5] = [
+    pub const ALL: [Language; 6] = [
         Language::Native,
         Language::Kernel,
         Language::Bash,
         Language::Dash,
         Language::Python,
+        Language::Perl,
     ];
 
     /// The name used in every output.
@@ -34,13 +37,17 @@ impl Language {
             Language::Bash => "bash",
             Language::Dash => "dash",
             Language::Python => "python",
+            Language::Perl => "perl",
         }
     }
 
     /// Whether an interpreter runs this language from source lines.
     #[must_use]
     pub fn is_script(self) -> bool {
-        matches!(self, Language::Bash | Language::Dash | Language::Python)
+        matches!(
+            self,
+            Language::Bash | Language::Dash | Language::Python | Language::Perl
+        )
     }
 }
 

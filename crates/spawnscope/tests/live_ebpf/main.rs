@@ -25,6 +25,7 @@ mod losses;
 mod metrics;
 mod musl;
 mod ownership;
+mod perl_lines;
 mod phases;
 mod printed_commands;
 mod python_lines;

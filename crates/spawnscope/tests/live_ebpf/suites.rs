@@ -1,4 +1,4 @@
-//! Shells of Debian's suites, from bash 5.1 to 5.3 and dash 0.5.11 to 0.5.12, each in its own root: every shape has its lines, or none
+//! Shells and Perls of Debian's suites, from bash 5.1 to 5.3 and dash 0.5.11 to 0.5.12, each in its own root: every shape has its lines, or none
 //! at all. `SPAWNSCOPE_TEST_BASHES` names further ones, separated by colons. The suites' Pythons are in `python_lines`.
 
 use crate::support::chains::{Shell, asked, chain_of};
@@ -6,10 +6,12 @@ use crate::support::roots::Root;
 use crate::support::run::Record;
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};
-use crate::{bash_lines, dash_lines};
+use crate::{bash_lines, dash_lines, perl_lines};
 
 /// The latest whose arrays are known, and what prints that of a bash.
 const LATEST_BASH: (u32, u32) = (5, 3);
+/// The minor version of the latest Perl whose structures are known.
+const LATEST_PERL: u32 = 42;
 const BASH_VERSION: &str = "echo ${BASH_VERSINFO[0]}.${BASH_VERSINFO[1]}";
 
 #[apply(live_test)]
@@ -65,6 +67,29 @@ fn every_suites_busybox_has_the_lines_of_its_shell() {
         println!("{}", root.suite);
         let ash = Shell::within(root, "/bin/ash");
         dash_lines::SHAPES.iter().for_each(|shape| shape(&ash));
+    }
+}
+
+/// A version that is not known has no lines.
+#[apply(live_test)]
+#[needs(Ebpf, Cc, MountNs, Roots)]
+fn every_suites_perl_has_its_lines() {
+    for root in Root::all() {
+        let perl = Shell::within(root, "/usr/bin/perl");
+        let said = perl.run(&["-e", "print $]"]).expect_code(0).output();
+        println!("{}: perl {said}", root.suite);
+        let minor: u32 = said
+            .split_once('.')
+            .and_then(|(_, rest)| rest.get(..3)?.parse().ok())
+            .expect("a version");
+        if minor <= LATEST_PERL {
+            perl_lines::SHAPES.iter().for_each(|shape| shape(&perl));
+        } else {
+            let record = Record::new();
+            let script = format!("system '{}', 'own'", path("tiny").display());
+            perl.record(&record, &["-e", &script]).expect_code(0);
+            assert_eq!(chain_of(&asked(&record.file()), "own"), "");
+        }
     }
 }
 

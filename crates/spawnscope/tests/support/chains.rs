@@ -94,6 +94,17 @@ impl Shell {
     /// `truth`. `others` are files that the script may read.
     #[track_caller]
     pub fn expect(&self, script: &str, others: &[(&str, &str)], truth: &[(&str, &str)]) {
+        self.expect_and_list(script, others, truth);
+    }
+
+    /// Does the same, and returns the chains of all launches.
+    #[track_caller]
+    pub fn expect_and_list(
+        &self,
+        script: &str,
+        others: &[(&str, &str)],
+        truth: &[(&str, &str)],
+    ) -> Vec<(String, String)> {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let tiny = path("tiny").display().to_string();
         for (name, text) in others.iter().chain(&[("main.sh", script)]) {
@@ -105,6 +116,7 @@ impl Shell {
         for (label, chain) in truth {
             assert_eq!(chain_of(&asked, label), *chain, "of {label} by {self}");
         }
+        asked
     }
 }
 

@@ -22,6 +22,7 @@ pub(crate) fn chain(called: &WireScriptCalled, data: &[u8]) -> Option<Chain> {
     match called.interpreter {
         INTERPRETER_BASH => Some(bash(called, &kept, texts.next().unwrap_or_default())),
         INTERPRETER_DASH => Some(dash(called, kept.first()?)),
+        INTERPRETER_PERL => Some(perl(called, &kept)),
         _ => None,
     }
 }
@@ -90,6 +91,25 @@ fn dash(called: &WireScriptCalled, kept: &Kept<'_>) -> Chain {
     let is_known = frame != Frame::unknown(Language::Dash);
     Chain {
         frames: is_known.then_some(frame).into_iter().collect(),
+        is_truncated: called.flags & SCRIPT_TRUNCATED != 0,
+    }
+}
+
+/// What Perl calls the texts that it evaluates, such as `(eval 3)`.
+const EVALUATED: &[u8] = b"(eval ";
+
+/// Lines of evaluated texts are in no file, so what they call has the line where they are evaluated.
+fn perl(called: &WireScriptCalled, kept: &[Kept<'_>]) -> Chain {
+    let frames = kept.iter().enumerate();
+    let frames = frames.filter(|(_, kept)| !kept.file.starts_with(EVALUATED));
+    let frames = frames.map(|(at, kept)| Frame {
+        function: Some(kept.function).filter(known).map(<[u8]>::to_vec),
+        file: Some(kept.file).filter(known).map(<[u8]>::to_vec),
+        line: line(called, at),
+        ..Frame::unknown(Language::Perl)
+    });
+    Chain {
+        frames: frames.collect(),
         is_truncated: called.flags & SCRIPT_TRUNCATED != 0,
     }
 }
@@ -209,6 +229,17 @@ mod tests {
                 .frames
                 .is_empty()
         );
+    }
+
+    #[test]
+    fn a_text_that_perl_evaluates_has_the_line_of_its_eval() {
+        let texts = ["(eval 3)", "", "lib/A.pm", "f", "-e", ""];
+        let chain = decoded(INTERPRETER_PERL, SCRIPT_TRUNCATED, &[7, 5, 1], &texts, 3).unwrap();
+        assert_eq!(
+            places(&chain),
+            [(Some("lib/A.pm"), Some(5), Some("f")), (Some("-e"), Some(1), None)]
+        );
+        assert!(chain.is_truncated);
     }
 
     #[test]

@@ -5,6 +5,7 @@ mod bash;
 mod bash_texts;
 mod dash;
 mod memory;
+mod perl;
 mod python;
 mod script;
 mod shell;
@@ -162,6 +163,7 @@ pub(super) fn call_site(interpreters: &mut Interpreters, creator: Creator<'_>) -
             let chain = python::chain(thread, layout, running.bias, running.is_nested);
             (chain, Shell::default())
         }
+        Layout::Perl(layout) => (perl::chain(thread, layout, running.bias), Shell::default()),
     }
 }
 

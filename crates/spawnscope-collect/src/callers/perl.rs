@@ -1,0 +1,74 @@
+//! Perl with threads: where it stores the statement being executed. The offsets are those of the headers of each version. The reader is
+//! `ebpf/perl.h`, which documents what is read.
+
+use super::elf::{Elf, Symbol};
+use crate::wire::WirePerl;
+
+/// Only a Perl with threads has this variable: the key of each thread's interpreter.
+const KEY: &str = "PL_thr_key";
+/// The version, one byte each.
+const REVISION: &str = "PL_revision";
+const VERSION: &str = "PL_version";
+
+/// The C library whose threads are known.
+const GLIBC: &[u8] = b"libc.so.6";
+/// Where glibc's threads have their values (`specific_1stblock` in `struct pthread`). On other processors the thread pointer is
+/// behind that structure, whose size differs between versions.
+const VALUES: u32 = 0x310;
+
+/// The layout of a Perl whose offsets are known. `None` if it is another program or version, or has no threads.
+pub(super) fn layout(program: &Elf<'_>) -> Option<WirePerl> {
+    let symbols = program.exports(&[KEY, REVISION, VERSION]);
+    let number = |name: &str| {
+        let place = Symbol {
+            bytes: 1,
+            ..*symbols.get(name)?
+        };
+        program.bytes(place)?.first().copied()
+    };
+    let key = symbols.get(KEY)?.address;
+    let [statement, stack] = offsets(number(REVISION)?, number(VERSION)?)?;
+    let is_known = cfg!(target_arch = "x86_64") && program.libraries().contains(&GLIBC);
+    is_known.then_some(WirePerl {
+        code_start: program.code_start()?,
+        key,
+        values: VALUES,
+        statement,
+        stack,
+        reserved: 0,
+    })
+}
+
+/// The offsets of `Icurcop` and `Icurstackinfo` in the interpreter (`intrpvar.h`), as compiled from Debian's headers. Patch releases do
+/// not change them. Other offsets are the same in these versions (`wire/perl.rs`).
+fn offsets(revision: u8, version: u8) -> Option<[u32; 2]> {
+    match (revision, version) {
+        (5, 32) => Some([224, 240]),
+        (5, 36 | 40 | 42) => Some([208, 224]),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use object::ReadCache;
+
+    use super::*;
+
+    #[test]
+    fn versions_that_were_not_checked_are_refused() {
+        assert!(offsets(5, 36).is_some());
+        for (revision, version) in [(5, 30), (5, 37), (5, 44), (6, 36), (7, 0)] {
+            assert_eq!(offsets(revision, version), None, "{revision}.{version}");
+        }
+    }
+
+    #[test]
+    fn another_program_is_not_a_perl() {
+        let file = File::open("/bin/true").unwrap();
+        let cache = ReadCache::new(&file);
+        assert_eq!(layout(&Elf::parse(&cache).unwrap()), None);
+    }
+}

@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ * Finds the call site in a Perl program: reads the statement that the forking thread executes, and the contexts around it, which keep
+ * their caller's statement. Perl's interpreter is a value of the thread, in the structure that glibc has for each thread. */
+#pragma once
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, LAYOUTS);
+	__type(key, __u32);
+	__type(value, struct WirePerl);
+} perl_layouts SEC(".maps");
+
+/* descr.h: struct pthread_key_data */
+struct thread_value {
+	__u64 sequence, value;
+};
+
+/* The interpreter of this thread; 0 if it has none. A key in use has an odd sequence number. */
+static __always_inline __u64 perl_of_thread(struct script *script, const struct WirePerl *layout, struct task_struct *p)
+{
+	struct thread_value value;
+	__u32 key;
+	if (!read_number(script, &key, layout->key) || key >= PERL_KEYS ||
+	    !read_user(&value, sizeof(value), THREAD_POINTER(p) + layout->values + key * sizeof(value)))
+		return 0;
+	return value.sequence & 1 ? value.value : 0;
+}
+
+/* Where the name of a function is. Every object's first word points to its body. */
+static __always_inline __u64 perl_function(__u64 code)
+{
+	__u32 flags;
+	__u64 body = user_pointer(code);
+	if (!code || !read_user(&flags, sizeof(flags), body + PERL_CODE_FLAGS))
+		return 0;
+	__u64 name = user_pointer(body + PERL_CODE_NAME);
+	if (!(flags & PERL_CODE_NAMED))
+		name = user_pointer(user_pointer(name) + PERL_SYMBOL_NAME);
+	return name ? name + PERL_NAME_TEXT : 0;
+}
+
+/* Adds the frame of the current statement, in the function with this code (0: in none); 0 if it cannot be read. Not static, for the
+ * reason given at `step_up`. */
+__noinline int add_perl_frame(__u64 code)
+{
+	struct script *script = script_of_this_cpu();
+	__u32 line;
+	if (!script)
+		return 0;
+	__u64 statement = script->perl.statement;
+	__u32 frame = script->called.frames;
+	if (frame && statement - script->perl.interpreter < PERL_BYTES)
+		return 0;
+	if (frame >= SCRIPT_FRAMES || !statement || !read_user(&line, sizeof(line), statement + PERL_STATEMENT_LINE) ||
+	    !line || line >= PERL_LINES)
+		return 0;
+	if (!add_text(script, user_pointer(statement + PERL_STATEMENT_FILE), SCRIPT_FILE_BYTES))
+		return 0;
+	if (!add_text(script, perl_function(code), SCRIPT_FUNCTION_BYTES) && !add_nothing(script))
+		return 0;
+	script->called.lines[frame] = line;
+	script->called.frames = frame + 1;
+	return 1;
+}
+
+/* Goes to the innermost context of a stack. */
+static __always_inline bool enter_perl_stack(struct perl_state *perl, __u64 stack)
+{
+	perl->stack = stack;
+	perl->contexts = user_pointer(stack + PERL_STACK_CONTEXTS);
+	return perl->contexts && read_user(&perl->index, sizeof(perl->index), stack + PERL_STACK_INDEX);
+}
+
+/* One context outwards; 0 at the end, where the last frame is added. Code that Perl calls by itself, such as that of a signal, has a
+ * stack of its own. Not static, for the reason given at `step_up`. */
+__noinline int leave_perl_context(void)
+{
+	struct script *script = script_of_this_cpu();
+	__u8 kind;
+	if (!script)
+		return 0;
+	struct perl_state *perl = &script->perl;
+	if (perl->index < 0) {
+		__u64 outer = user_pointer(perl->stack + PERL_STACK_OUTER);
+		if (outer)
+			return enter_perl_stack(perl, outer);
+		if (add_perl_frame(0))
+			script->called.flags = 0;
+		return 0;
+	}
+	__u64 context = perl->contexts + (__u64)perl->index * PERL_CONTEXT_BYTES;
+	perl->index--;
+	if (!read_user(&kind, sizeof(kind), context))
+		return 0;
+	__u8 called = kind & PERL_CONTEXT_KIND;
+	if (called == PERL_CONTEXT_EVAL ? kind & PERL_CONTEXT_TRY :
+					  called != PERL_CONTEXT_SUB && called != PERL_CONTEXT_FORMAT)
+		return 1;
+	__u64 code = called == PERL_CONTEXT_SUB ? user_pointer(context + PERL_CONTEXT_CODE) : 0;
+	if (!add_perl_frame(code))
+		return 0;
+	perl->statement = user_pointer(context + PERL_CONTEXT_STATEMENT);
+	return 1;
+}
+
+/* Reports the call site in the parent, which runs the interpreter with this layout. */
+static __always_inline void emit_perl_call(struct task_struct *parent, __u32 number, struct WireTask *child, __u64 now)
+{
+	struct WirePerl *layout = bpf_map_lookup_elem(&perl_layouts, &number);
+	struct script *script = script_of_this_cpu();
+	if (!layout || !script)
+		return;
+	begin_script(script, INTERPRETER_PERL, layout->code_start, parent);
+	script->called.flags = SCRIPT_TRUNCATED;
+	__u64 perl = perl_of_thread(script, layout, parent);
+	if (!perl)
+		return;
+	script->perl.interpreter = perl;
+	script->perl.statement = user_pointer(perl + layout->statement);
+	if (!enter_perl_stack(&script->perl, user_pointer(perl + layout->stack)))
+		return;
+	for (int i = 0; i < PERL_CONTEXTS; i++)
+		if (!leave_perl_context())
+			break;
+	if (script->called.frames)
+		emit_script(script, child, now);
+}
