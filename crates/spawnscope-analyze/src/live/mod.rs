@@ -194,6 +194,13 @@ impl LiveLaunches {
         if let Some(parent) = parent.and_then(|parent| self.processes.get_mut(&parent)) {
             parent.launched += 1;
         }
+        let root = parent
+            .and_then(|parent| self.processes.get(&parent))
+            .filter(|parent| parent.is_launch())
+            .map(|parent| parent.root);
+        if let (Some(process), Some(root)) = (self.processes.get_mut(&id), root) {
+            process.root = root;
+        }
         if let (Some(process), Some(name)) = (self.processes.get_mut(&id), name) {
             process.born_as = name;
         }

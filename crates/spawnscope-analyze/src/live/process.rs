@@ -27,6 +27,8 @@ pub struct Process {
     pub(super) waited: Nanos,
     /// How long its parent waited for it at most, once it is reaped.
     pub(super) waited_for: Option<Nanos>,
+    /// The first launch of the chain of its parents, or itself.
+    pub(super) root: LaunchId,
     /// The name of the program that it is a copy of.
     pub(super) born_as: Arc<[u8]>,
 }
@@ -42,6 +44,7 @@ pub(super) struct KeptExec {
 impl Process {
     pub(super) fn new(row: LaunchRow) -> Process {
         Process {
+            root: row.id,
             row,
             execs: BTreeMap::new(),
             is_cut: false,
