@@ -347,7 +347,7 @@ fn retry_after<B>(answer: &Response<B>) -> Option<Duration> {
 /// Recorders that were refused together must not come back together: up to a quarter is added.
 fn with_jitter(pause: Duration) -> Duration {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-    pause + pause * (now.subsec_nanos() / 1_000 % 256) / 1024
+    pause + pause * (now.subsec_micros() % 256) / 1024
 }
 
 #[cfg(test)]

@@ -25,6 +25,8 @@ fn command(name: &str, count: u64, tax: u64, failures: u64) -> CommandLine {
         phases: None,
         tax: None,
         waited: None,
+        root: LaunchId(1),
+        start: None,
         total: Some(Nanos(1_500_000)),
     };
     CommandLine {
