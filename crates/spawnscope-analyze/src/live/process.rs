@@ -113,7 +113,7 @@ impl Process {
         self.row.create.or(self.row.created)
     }
 
-    /// Returns when its parent reaped it. `None` if nobody did, or it was launched in an earlier recording, which had another time zero.
+    /// Returns when its parent reaped it. `None` if it was not reaped, or it was launched in an earlier recording, which had another time zero.
     pub(super) fn reaped(&self) -> Option<Nanos> {
         let reaped = self.row.reaped.filter(|reaped| self.row.zombie != Some(*reaped));
         reaped.filter(|_| !self.is_of_earlier && self.is_launch())

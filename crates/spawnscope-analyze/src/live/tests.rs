@@ -106,7 +106,7 @@ fn a_launch_is_waited_for_from_the_reaping_before_it_and_without_its_own_childre
         wait_status: Some(0),
         ..launch(id, parent)
     };
-    // Two side by side; the second has a child of its own, and one ends that nobody reaps.
+    // Two side by side; the second has a child of its own, and one ends and is not reaped.
     let mut unreaped = lived(5, SHELL, 6_000, 7_000);
     unreaped.zombie = unreaped.reaped;
     let rows = [

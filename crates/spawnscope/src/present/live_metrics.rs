@@ -5,6 +5,9 @@ use crate::analyze::Scope;
 use crate::analyze::live::{CommandMetrics, EndedLaunch, Histogram, LaunchMetrics};
 use crate::event::Loss;
 
+/// What the names of all metrics begin with.
+const PREFIX: &str = "spawnscope";
+
 /// What is known at one moment.
 #[derive(Debug)]
 pub struct Snapshot<'a> {
@@ -49,8 +52,8 @@ pub struct Undelivered {
 /// A metric with all its series.
 #[derive(Debug)]
 pub struct Family<'a> {
-    /// Its name.
-    pub name: &'static str,
+    /// Its name, after the prefix.
+    name: &'static str,
     /// What it is, in a sentence.
     pub help: &'static str,
     /// Its type.
@@ -93,17 +96,17 @@ type Counter = fn(&CommandMetrics) -> u64;
 
 const BY_COMMAND: [(&str, &str, Counter); 3] = [
     (
-        "spawnscope_launches_total",
+        "launches_total",
         "Launches that ended and were reaped, by command: (sh) is a fork of sh that executed no program.",
         |row| row.launches,
     ),
     (
-        "spawnscope_launch_failures_total",
+        "launch_failures_total",
         "Launches that exited with a status other than 0 or were killed by a signal.",
         |row| row.failures,
     ),
     (
-        "spawnscope_forks_without_exec_total",
+        "forks_without_exec_total",
         "Launches that ended without executing a program.",
         |row| row.forks_without_exec,
     ),
@@ -121,13 +124,13 @@ pub fn families<'a>(snapshot: &Snapshot<'a>) -> Vec<Family<'a>> {
     let mut families = of_recorder(snapshot.recorder);
     families.extend(snapshot.recorder.undelivered.map(of_delivery).into_iter().flatten());
     families.push(Family::single(
-        "spawnscope_launches_started_total",
+        "launches_started_total",
         "Launches that began, all commands.",
         Kind::Counter,
         snapshot.started,
     ));
     families.push(Family::single(
-        "spawnscope_launches_running",
+        "launches_running",
         "Launches that have not ended.",
         Kind::Gauge,
         snapshot.running,
@@ -159,19 +162,19 @@ fn of_recorder(recorder: &RecorderState) -> Vec<Family<'_>> {
     let lost = recorder.lost.iter();
     vec![
         Family {
-            name: "spawnscope_recorder_info",
+            name: "recorder_info",
             help: "The recorder; the value is always 1.",
             kind: Kind::Gauge,
             series: vec![info],
         },
         Family::single(
-            "spawnscope_recorder_running",
+            "recorder_running",
             "1 while the recording goes on, 0 once it has ended.",
             Kind::Gauge,
             recorder.is_recording.into(),
         ),
         Family::single(
-            "spawnscope_recorder_start_time_seconds",
+            "recorder_start_time_seconds",
             "When the recording began, in seconds since 1970-01-01 UTC.",
             Kind::Gauge,
             (recorder.started_unix_ns / 1_000_000_000)
@@ -179,7 +182,7 @@ fn of_recorder(recorder: &RecorderState) -> Vec<Family<'_>> {
                 .unwrap_or_default(),
         ),
         Family {
-            name: "spawnscope_lost_events_total",
+            name: "lost_events_total",
             help: "Events that did not reach the recording, by kind. Without a line, none was lost.",
             kind: Kind::Counter,
             series: lost
@@ -187,7 +190,7 @@ fn of_recorder(recorder: &RecorderState) -> Vec<Family<'_>> {
                 .collect(),
         },
         Family::single(
-            "spawnscope_skipped_launches_total",
+            "skipped_launches_total",
             "Launches that are in the recording, but not in these metrics, because they were too many at once.",
             Kind::Counter,
             recorder.skipped,
@@ -198,13 +201,13 @@ fn of_recorder(recorder: &RecorderState) -> Vec<Family<'_>> {
 fn of_delivery(undelivered: Undelivered) -> [Family<'static>; 2] {
     [
         Family::single(
-            "spawnscope_otlp_skipped_spans_total",
+            "otlp_skipped_spans_total",
             "Launches whose span was not sent: above the limit of an interval, or in a request that failed.",
             Kind::Counter,
             undelivered.spans,
         ),
         Family::single(
-            "spawnscope_otlp_failed_requests_total",
+            "otlp_failed_requests_total",
             "Requests to the OTLP endpoint that failed and were given up.",
             Kind::Counter,
             undelivered.requests,
@@ -214,7 +217,7 @@ fn of_delivery(undelivered: Undelivered) -> [Family<'static>; 2] {
 
 fn phases(launches: &LaunchMetrics) -> Family<'_> {
     Family {
-        name: "spawnscope_phase_seconds",
+        name: "phase_seconds",
         help: "Wall time of launches by phase: create, queue, setup, exec, load, run, teardown, reap.",
         kind: Kind::Histogram,
         series: launches
@@ -230,6 +233,12 @@ fn phases(launches: &LaunchMetrics) -> Family<'_> {
 }
 
 impl Family<'_> {
+    /// Returns the whole name.
+    #[must_use]
+    pub fn name(&self) -> String {
+        format!("{PREFIX}_{}", self.name)
+    }
+
     fn single(name: &'static str, help: &'static str, kind: Kind, value: u64) -> Self {
         Family {
             name,

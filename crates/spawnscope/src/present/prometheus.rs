@@ -18,7 +18,7 @@ pub fn write(out: &mut dyn Write, snapshot: &Snapshot<'_>) -> io::Result<()> {
             Kind::Gauge => "gauge",
             Kind::Histogram => "histogram",
         };
-        let name = family.name;
+        let name = &family.name();
         writeln!(out, "# HELP {name} {}\n# TYPE {name} {kind}", family.help)?;
         for series in &family.series {
             let label = |(name, value): &(&str, &str)| format!("{name}=\"{}\"", label_value(value));

@@ -97,9 +97,9 @@ fn metric(family: &Family<'_>, start: u64, now: u64) -> Metric {
         }),
     };
     Metric {
-        name: family.name.to_owned(),
+        name: family.name(),
         description: family.help.to_owned(),
-        unit: if family.name.ends_with("_seconds") { "s" } else { "" }.to_owned(),
+        unit: if family.name().ends_with("_seconds") { "s" } else { "" }.to_owned(),
         points: Some(points),
     }
 }
@@ -136,7 +136,7 @@ fn seconds(time: Nanos) -> f64 {
     time.0 as f64 / 1e9
 }
 
-/// The spans of an interval: of the longest launches, at most so many.
+/// The spans of an interval: of the longest launches, up to a limit.
 #[derive(Debug)]
 pub struct LongestSpans {
     most: usize,
