@@ -57,6 +57,7 @@ impl Batch {
     pub(super) fn into_news(self) -> NewRows {
         NewRows {
             recording: 0,
+            started_unix_ns: 0,
             texts: self.texts.into_iter().map(|text| (text.id, text.bytes)).collect(),
             oldest_text: self.oldest_text,
             launches: self.launches,

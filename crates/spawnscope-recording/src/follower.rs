@@ -15,6 +15,7 @@ const MOST_WAITING: usize = 32;
 #[derive(Clone, Debug)]
 pub struct Follower {
     recording: u32,
+    started_unix_ns: i64,
     sender: SyncSender<NewRows>,
     skipped: Arc<AtomicU64>,
 }
@@ -26,13 +27,14 @@ pub struct Following {
     skipped: Arc<AtomicU64>,
 }
 
-/// Returns the two sides of a connection.
+/// Returns the two sides of a connection. `started_unix_ns` is the time zero of the recording, since 1970-01-01 UTC.
 #[must_use]
-pub fn follow() -> (Follower, Following) {
+pub fn follow(started_unix_ns: i64) -> (Follower, Following) {
     let (sender, receiver) = sync_channel(MOST_WAITING);
     let skipped = Arc::<AtomicU64>::default();
     let follower = Follower {
         recording: 0,
+        started_unix_ns,
         sender,
         skipped: Arc::clone(&skipped),
     };
@@ -42,9 +44,10 @@ pub fn follow() -> (Follower, Following) {
 impl Follower {
     /// Returns the side of the writer of the next recording. It may send only after the earlier recording is finished.
     #[must_use]
-    pub fn of_next_recording(&self) -> Follower {
+    pub fn of_next_recording(&self, started_unix_ns: i64) -> Follower {
         Follower {
             recording: self.recording + 1,
+            started_unix_ns,
             ..self.clone()
         }
     }
@@ -53,6 +56,7 @@ impl Follower {
     pub(super) fn hand_on(&self, rows: NewRows) {
         let rows = NewRows {
             recording: self.recording,
+            started_unix_ns: self.started_unix_ns,
             ..rows
         };
         if let Err(TrySendError::Full(rows)) = self.sender.try_send(rows) {
@@ -85,7 +89,7 @@ mod tests {
 
     #[test]
     fn a_slow_follower_does_not_delay_the_writer_and_knows_what_it_missed() {
-        let (follower, following) = follow();
+        let (follower, following) = follow(0);
         for number in 0..MOST_WAITING as u64 + 5 {
             follower.hand_on(NewRows {
                 finished: vec![LaunchId(number), LaunchId(1000 + number)],

@@ -27,6 +27,7 @@ struct Sums {
     count: u64,
     failures: u64,
     tax: Option<Nanos>,
+    waited: Option<Nanos>,
     phases: [Nanos; Phase::ALL.len()],
     recent: VecDeque<Arc<EndedLaunch>>,
 }
@@ -44,6 +45,8 @@ pub struct CommandLine {
     pub failures: u64,
     /// Launch tax of those that have ended. `None` when it is unknown for all.
     pub tax: Option<Nanos>,
+    /// Time that parents waited for those that have ended, at most. `None` when it is unknown for all.
+    pub waited: Option<Nanos>,
     /// The phase other than `run` that took longest.
     pub largest: Option<Phase>,
     /// The latest launches, newest first.
@@ -171,9 +174,8 @@ impl Sums {
     fn add(&mut self, launch: EndedLaunch) {
         self.count += 1;
         self.failures += u64::from(launch.has_failed());
-        if let Some(tax) = launch.tax {
-            self.tax = Some(Nanos(self.tax.unwrap_or_default().0 + tax.0));
-        }
+        add(&mut self.tax, launch.tax);
+        add(&mut self.waited, launch.waited);
         for (phase, time) in launch.phases.iter().flat_map(|phases| phases.iter()) {
             self.phases[phase as usize].0 += time.unwrap_or_default().0;
         }
@@ -189,8 +191,16 @@ impl Sums {
             running: 0,
             failures: self.failures,
             tax: self.tax,
+            waited: self.waited,
             largest: largest.filter(|phase| self.phases[*phase as usize].0 > 0),
             recent: self.recent.iter().cloned().collect(),
         }
+    }
+}
+
+/// Adds what is known.
+fn add(sum: &mut Option<Nanos>, time: Option<Nanos>) {
+    if let Some(time) = time {
+        *sum = Some(Nanos(sum.unwrap_or_default().0 + time.0));
     }
 }

@@ -19,6 +19,8 @@ pub struct EndedLaunch {
     pub pid: Option<Pid>,
     /// The process that requested it.
     pub parent: Option<LaunchId>,
+    /// The first launch of the chain of parents that it ends, as far as they were recorded: itself, if its parent is not a launch.
+    pub root: LaunchId,
     /// The name it is counted under: `(bash)` for a fork of bash.
     pub command: Vec<u8>,
     /// The arguments of its last exec, each terminated by NUL.
@@ -31,6 +33,11 @@ pub struct EndedLaunch {
     pub phases: Option<PhaseTimes>,
     /// Launch tax: all phases except `run`.
     pub tax: Option<Nanos>,
+    /// Time that its parent waited for it at most, without the same time of what it launched itself. `None` if nothing waited for it, or its
+    /// reaping was not seen.
+    pub waited: Option<Nanos>,
+    /// When its parent called for it.
+    pub start: Option<Nanos>,
     /// Wall time from the parent's call to the reaping.
     pub total: Option<Nanos>,
 }
@@ -67,6 +74,7 @@ fn describe(launch: &Launch<'_>, process: &Process) -> EndedLaunch {
         id: process.row.id,
         pid: process.row.pid,
         parent: process.row.parent,
+        root: process.root,
         command: launch.command.label(),
         argv: last.map(|exec| Arc::clone(&exec.argv)).unwrap_or_default(),
         is_fork_without_exec: launch.is_fork_without_exec(),
@@ -77,6 +85,8 @@ fn describe(launch: &Launch<'_>, process: &Process) -> EndedLaunch {
         },
         phases: is_known.then(|| launch.phases.clone()),
         tax: launch.tax().filter(|_| is_known),
+        waited: process.waited_for,
+        start: launch.start().filter(|_| is_known),
         total: launch
             .start()
             .zip(launch.end())

@@ -47,6 +47,12 @@ impl Histogram {
         self.counts.iter().sum()
     }
 
+    /// Returns how many durations fell into each bucket, and above all.
+    #[must_use]
+    pub fn counts(&self) -> &[u64] {
+        &self.counts
+    }
+
     /// Iterates over the buckets: their upper end, and how many durations are at most that.
     pub fn cumulative(&self) -> impl Iterator<Item = (Nanos, u64)> + '_ {
         let counts = self.counts.iter().scan(0, |sum, count| {

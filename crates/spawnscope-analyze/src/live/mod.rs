@@ -14,7 +14,7 @@ pub use ended::EndedLaunch;
 pub use metrics::{BUCKETS, CommandMetrics, Histogram, LaunchMetrics, OTHER};
 pub use process::Process;
 
-use spawnscope_data::event::{LaunchId, Missing};
+use spawnscope_data::event::{LaunchId, Missing, Nanos};
 use spawnscope_data::rows::{LaunchRow, NewRows, Origin, TextId};
 
 /// The processes that run, as the rows written so far say.
@@ -134,6 +134,7 @@ impl LiveLaunches {
 
     /// Removes the processes that have ended, and returns the launches among them.
     fn take_ended(&mut self, changed: &[LaunchId], finished: &[LaunchId]) -> Vec<Process> {
+        self.note_waits(finished);
         let mut ended = Vec::new();
         for id in finished {
             ended.extend(self.processes.remove(id));
@@ -149,6 +150,37 @@ impl LiveLaunches {
         ended
     }
 
+    /// Notes how long parents waited for the launches that they have reaped, in the order of these reapings.
+    fn note_waits(&mut self, finished: &[LaunchId]) {
+        let reaping = |id: &LaunchId| Some((self.processes.get(id)?.reaped()?, *id));
+        let mut reaped: Vec<(Nanos, LaunchId)> = finished.iter().filter_map(reaping).collect();
+        reaped.sort_unstable_by_key(|(at, id)| (*at, *id));
+        for (at, id) in reaped {
+            self.note_wait(at, id);
+        }
+    }
+
+    /// From its birth, or from the reaping of its parent's child before it, the parent waited at most for this launch. So the times of
+    /// children that run side by side do not overlap. What the launch waited for its own children counts for these.
+    fn note_wait(&mut self, at: Nanos, id: LaunchId) {
+        let Some((birth, parent)) = self
+            .processes
+            .get(&id)
+            .and_then(|child| child.birth().zip(child.parent()))
+        else {
+            return;
+        };
+        let Some(parent) = self.processes.get_mut(&parent) else {
+            return;
+        };
+        let span = at.since(parent.last_reaping.map_or(birth, |last| last.max(birth)));
+        parent.last_reaping = Some(at);
+        parent.waited.0 += span.0;
+        if let Some(child) = self.processes.get_mut(&id) {
+            child.waited_for = Some(span.since(child.waited));
+        }
+    }
+
     /// Sets the name of the program that a new process started as.
     fn name(&mut self, id: LaunchId) {
         let Some(process) = self.processes.get(&id) else {
@@ -161,6 +193,13 @@ impl LiveLaunches {
         let parent = process.row.parent.filter(|_| process.is_launch());
         if let Some(parent) = parent.and_then(|parent| self.processes.get_mut(&parent)) {
             parent.launched += 1;
+        }
+        let root = parent
+            .and_then(|parent| self.processes.get(&parent))
+            .filter(|parent| parent.is_launch())
+            .map(|parent| parent.root);
+        if let (Some(process), Some(root)) = (self.processes.get_mut(&id), root) {
+            process.root = root;
         }
         if let (Some(process), Some(name)) = (self.processes.get_mut(&id), name) {
             process.born_as = name;

@@ -22,6 +22,13 @@ pub struct Process {
     pub(super) is_of_earlier: bool,
     /// Processes that it has launched.
     pub(super) launched: u64,
+    /// When it last reaped a child, and how long it waited for its children at most. See `LiveLaunches::waited_for`.
+    pub(super) last_reaping: Option<Nanos>,
+    pub(super) waited: Nanos,
+    /// How long its parent waited for it at most, once it is reaped.
+    pub(super) waited_for: Option<Nanos>,
+    /// The first launch of the chain of its parents, or itself.
+    pub(super) root: LaunchId,
     /// The name of the program that it is a copy of.
     pub(super) born_as: Arc<[u8]>,
 }
@@ -37,11 +44,15 @@ pub(super) struct KeptExec {
 impl Process {
     pub(super) fn new(row: LaunchRow) -> Process {
         Process {
+            root: row.id,
             row,
             execs: BTreeMap::new(),
             is_cut: false,
             is_of_earlier: false,
             launched: 0,
+            last_reaping: None,
+            waited: Nanos(0),
+            waited_for: None,
             born_as: Arc::from(*b"?"),
         }
     }
@@ -60,6 +71,7 @@ impl Process {
     /// Notes that another recording begins. It knows the process as one that existed before, and has another time zero.
     pub(super) fn live_on(&mut self) {
         (self.is_cut, self.is_of_earlier) = (true, true);
+        (self.last_reaping, self.waited) = (None, Nanos(0));
     }
 
     /// Whether it has ended, and no reaping will be seen: the parent of the command is the recorder, and a recording does not know whose
@@ -99,6 +111,12 @@ impl Process {
     #[must_use]
     pub fn birth(&self) -> Option<Nanos> {
         self.row.create.or(self.row.created)
+    }
+
+    /// Returns when its parent reaped it. `None` if it was not reaped, or it was launched in an earlier recording, which had another time zero.
+    pub(super) fn reaped(&self) -> Option<Nanos> {
+        let reaped = self.row.reaped.filter(|reaped| self.row.zombie != Some(*reaped));
+        reaped.filter(|_| !self.is_of_earlier && self.is_launch())
     }
 
     /// Whether it is a launch. A process that existed before the recording is not.

@@ -96,6 +96,39 @@ fn a_launch_ends_with_the_name_and_the_phases_of_reports() {
 }
 
 #[test]
+fn a_launch_is_waited_for_from_the_reaping_before_it_and_without_its_own_children() {
+    let mut live = with_shell(&["bash"]);
+    let lived = |id: u64, parent: LaunchId, birth: u64, reaped: u64| LaunchRow {
+        create: Some(Nanos(birth)),
+        exit: Some(Nanos(reaped - 200)),
+        zombie: Some(Nanos(reaped - 100)),
+        reaped: Some(Nanos(reaped)),
+        wait_status: Some(0),
+        ..launch(id, parent)
+    };
+    // Two side by side; the second has a child of its own, and one ends and is not reaped.
+    let mut unreaped = lived(5, SHELL, 6_000, 7_000);
+    unreaped.zombie = unreaped.reaped;
+    let rows = [
+        lived(2, SHELL, 1_000, 3_000),
+        lived(3, SHELL, 1_500, 5_000),
+        lived(4, LaunchId(3), 2_000, 4_500),
+        unreaped,
+    ];
+    let ended = live.apply(NewRows {
+        finished: rows.iter().rev().map(|row| row.id).collect(),
+        launches: rows.to_vec(),
+        ..NewRows::default()
+    });
+    let mut waited: Vec<(u64, Option<u64>)> = ended
+        .iter()
+        .map(|ended| (ended.id.0, ended.waited.map(|time| time.0)))
+        .collect();
+    waited.sort_unstable();
+    assert_eq!(waited, [(2, Some(2_000)), (3, Some(0)), (4, Some(2_500)), (5, None)]);
+}
+
+#[test]
 fn a_fork_has_the_name_of_the_program_that_its_parent_ran_then() {
     let mut live = with_shell(&["bash", "/usr/bin/python3", "/bin/dash"]);
     let mut parent = launch(2, SHELL);

@@ -11,6 +11,8 @@ use crate::event::{LaunchId, Nanos};
 pub struct NewRows {
     /// Which of several consecutive recordings they belong to. Each numbers its strings and execs anew.
     pub recording: u32,
+    /// The wall-clock time that is its time zero, in nanoseconds since 1970-01-01 UTC.
+    pub started_unix_ns: i64,
     /// Strings that these and later rows refer to.
     pub texts: Vec<(TextId, Arc<[u8]>)>,
     /// Later rows refer to no string before this one.

@@ -1,27 +1,18 @@
-//! `record --metrics FILE`: a thread that computes metrics from the rows of the recording, and replaces the file every few seconds and at the
-//! end. node_exporter's textfile collector may read the file at any moment, so a new one is written beside it and renamed.
+//! The file of `record --metrics FILE`. node_exporter's textfile collector may read it at any moment, so a new one is written beside it and
+//! renamed.
 
-use std::collections::BTreeMap;
 use std::fs::{self, Permissions};
 use std::io::{BufWriter, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::RecvTimeoutError;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
-use super::output::{line, print_message};
-use crate::analyze::live::{LaunchMetrics, LiveLaunches};
-use crate::event::Loss;
 use crate::owner::{Owner, act_as};
-use crate::present::prometheus::{self, RecorderState, Snapshot};
-use crate::record::{Follower, Following, Header, follow, is_recording};
+use crate::present::live_metrics::Snapshot;
+use crate::present::prometheus;
+use crate::record::is_recording;
 
-/// How often the file is written. Prometheus usually reads every 15 to 60 seconds.
-const INTERVAL: Duration = Duration::from_secs(5);
 /// The suffix of the files that node_exporter reads.
 const SUFFIX: &str = "prom";
 
@@ -29,13 +20,6 @@ const SUFFIX: &str = "prom";
 pub struct MetricsFile {
     path: PathBuf,
     owner: Option<Owner>,
-    most_commands: usize,
-}
-
-/// The running thread.
-pub struct MetricsWriter {
-    thread: JoinHandle<Result<()>>,
-    lost: Arc<Mutex<Vec<Loss>>>,
 }
 
 impl MetricsFile {
@@ -43,11 +27,10 @@ impl MetricsFile {
     ///
     /// # Errors
     /// When its folder cannot be written to, and when something else is at the path.
-    pub fn check(path: &Path, owner: Option<&Owner>, most_commands: usize) -> Result<MetricsFile> {
+    pub fn check(path: &Path, owner: Option<&Owner>) -> Result<MetricsFile> {
         let file = MetricsFile {
             path: path.to_owned(),
             owner: owner.cloned(),
-            most_commands,
         };
         let _acting = file.act()?;
         if is_recording(path) {
@@ -69,36 +52,6 @@ impl MetricsFile {
     /// Whether node_exporter would ignore a file of this name.
     pub fn is_ignored(&self) -> bool {
         self.path.extension().is_none_or(|suffix| suffix != SUFFIX)
-    }
-
-    /// Starts the thread, and returns what the recorder passes rows to.
-    ///
-    /// # Errors
-    /// When there can be no more threads.
-    pub fn start(self, header: &Header) -> Result<(MetricsWriter, Follower)> {
-        let (follower, following) = follow();
-        let lost = Arc::<Mutex<Vec<Loss>>>::default();
-        let state = RecorderState {
-            collector: header.collector.clone(),
-            scope: header.scope,
-            started_unix_ns: header.started_unix_ns,
-            is_recording: true,
-            lost: Vec::new(),
-            skipped: 0,
-        };
-        let writing = Writing {
-            live: LiveLaunches::new(header.missing.clone()),
-            metrics: LaunchMetrics::new(self.most_commands),
-            state,
-            lost: Arc::clone(&lost),
-            following,
-            file: self,
-        };
-        let thread = thread::Builder::new().name("metrics".into());
-        let thread = thread
-            .spawn(move || writing.run())
-            .context("failed to start a thread for --metrics")?;
-        Ok((MetricsWriter { thread, lost }, follower))
     }
 
     fn act(&self) -> Result<Option<crate::owner::OwnerGuard>> {
@@ -133,7 +86,10 @@ impl MetricsFile {
     }
 
     /// Replaces the file.
-    fn replace(&self, snapshot: &Snapshot<'_>) -> Result<()> {
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn replace(&self, snapshot: &Snapshot<'_>) -> Result<()> {
         let _acting = self.act()?;
         let file = self.beside()?;
         let failed = || format!("failed to write metrics to {}", self.path.display());
@@ -147,93 +103,14 @@ impl MetricsFile {
     }
 }
 
-impl MetricsWriter {
-    /// Sets how many events were lost so far.
-    pub fn note_lost(&self, lost: &[Loss]) {
-        // A collector may report one kind in several parts, and a series may occur only once.
-        let mut by_kind = BTreeMap::<&str, u64>::new();
-        for loss in lost {
-            *by_kind.entry(&loss.kind).or_default() += loss.events;
-        }
-        let sum = |(kind, events): (&str, u64)| Loss {
-            kind: kind.to_owned(),
-            events,
-        };
-        *self.lost.lock().unwrap_or_else(PoisonError::into_inner) = by_kind.into_iter().map(sum).collect();
-    }
-
-    /// Waits until the file has the figures of the whole recording, which must be finished.
-    ///
-    /// # Errors
-    /// When the last file could not be written.
-    pub fn finish(self) -> Result<()> {
-        self.thread
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    }
-}
-
-/// The state of the thread.
-struct Writing {
-    live: LiveLaunches,
-    metrics: LaunchMetrics,
-    state: RecorderState,
-    lost: Arc<Mutex<Vec<Loss>>>,
-    following: Following,
-    file: MetricsFile,
-}
-
-impl Writing {
-    /// Follows the recording to its end. A file that cannot be written is tried again; only the last one counts.
-    fn run(mut self) -> Result<()> {
-        let mut has_failed = false;
-        // The first file is written soon: an operator looks whether it is there.
-        let mut due = Instant::now() + Duration::from_secs(1);
-        loop {
-            match self.following.next(due.saturating_duration_since(Instant::now())) {
-                Ok(rows) => {
-                    for launch in self.live.apply(rows) {
-                        self.metrics.add(prometheus::command_label(&launch), &launch);
-                    }
-                }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => {
-                    self.state.is_recording = false;
-                    return self.write();
-                }
-            }
-            if Instant::now() < due {
-                continue;
-            }
-            due = Instant::now() + INTERVAL;
-            let written = self.write();
-            if let Err(error) = written
-                && !has_failed
-            {
-                has_failed = true;
-                print_message(&format!("{}; trying again", line(format!("{error:#}"))));
-            }
-        }
-    }
-
-    fn write(&mut self) -> Result<()> {
-        self.state.lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        self.state.skipped = self.following.skipped();
-        self.file.replace(&Snapshot {
-            launches: &self.metrics,
-            started: self.live.started(),
-            running: self.live.running() as u64,
-            recorder: &self.state,
-        })
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::os::unix::fs::symlink;
 
     use super::*;
     use crate::analyze::Scope;
+    use crate::analyze::live::LaunchMetrics;
+    use crate::present::live_metrics::RecorderState;
 
     fn state() -> RecorderState {
         RecorderState {
@@ -243,6 +120,7 @@ mod tests {
             is_recording: true,
             lost: Vec::new(),
             skipped: 0,
+            undelivered: None,
         }
     }
 
@@ -264,7 +142,7 @@ mod tests {
     fn a_reader_sees_the_old_file_or_the_new_one() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("spawnscope.prom");
-        let file = MetricsFile::check(&path, None, 2).unwrap();
+        let file = MetricsFile::check(&path, None).unwrap();
         assert!(names(folder.path()).is_empty() && !file.is_ignored());
         replace(&file, 1).unwrap();
         let mut open = fs::File::open(&path).unwrap();
@@ -285,9 +163,9 @@ mod tests {
         let link = folder.path().join("link.prom");
         symlink("elsewhere", &link).unwrap();
         for path in [link.as_path(), folder.path(), &folder.path().join("missing/x.prom")] {
-            assert!(MetricsFile::check(path, None, 2).is_err(), "{}", path.display());
+            assert!(MetricsFile::check(path, None).is_err(), "{}", path.display());
         }
-        let file = MetricsFile::check(&folder.path().join("spawnscope.txt"), None, 2).unwrap();
+        let file = MetricsFile::check(&folder.path().join("spawnscope.txt"), None).unwrap();
         assert!(file.is_ignored());
     }
 
@@ -295,7 +173,7 @@ mod tests {
     fn a_file_that_cannot_be_replaced_leaves_nothing_behind() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.prom");
-        let file = MetricsFile::check(&path, None, 2).unwrap();
+        let file = MetricsFile::check(&path, None).unwrap();
         fs::create_dir(&path).unwrap();
         assert!(replace(&file, 1).is_err());
         assert_eq!(names(folder.path()), ["x.prom"]);

@@ -12,10 +12,10 @@ use anyhow::{Context, Result, bail};
 
 use super::args::{DEFAULT_FILE, RecordArguments};
 use super::collectors;
-use super::metrics::{MetricsFile, MetricsWriter};
 use super::output::{line, print_message};
 use super::output_file::OutputFile;
 use super::progress::{self, Progress};
+use super::publish::{Destinations, Publisher};
 use super::recordings::{Last, Recordings, Writing};
 use super::ring::Ring;
 use super::room::{self, Room};
@@ -82,7 +82,7 @@ pub fn watched(
     }
     labels::check(&arguments.labels)?;
     let json = json_file(arguments)?;
-    let metrics = metrics_file(arguments)?;
+    let destinations = Destinations::find(arguments)?;
     let identity = identity_of_command(arguments)?;
     let held = hold(arguments, identity.clone(), signals)?;
     let terminal = progress::terminal(arguments.quiet, !arguments.command.is_empty());
@@ -104,7 +104,8 @@ pub fn watched(
     let ring = ring(arguments, manner.owner.as_ref())?;
     let file = ring.as_ref().map_or_else(|| arguments.output.clone(), Ring::current);
     let recorder = create(arguments, &file, &header, &manner)?;
-    let (metrics, follower) = metrics.map(|file| file.start(&header)).transpose()?.unzip();
+    let publishing = destinations.map(|destinations| destinations.start(&header));
+    let (publisher, follower) = publishing.transpose()?.unzip();
     let follower = watcher.as_mut().map(|watcher| watcher.follower(&header)).or(follower);
     if let Some(follower) = &follower {
         recorder.follow(follower.clone());
@@ -127,7 +128,7 @@ pub fn watched(
         collector: collector.as_mut(),
         recordings: &mut recordings,
         signals,
-        metrics: metrics.as_ref(),
+        publisher: publisher.as_ref(),
         losses_due: Instant::now(),
         watcher: watcher.as_deref(),
         progress: Progress::new(terminal.is_some()),
@@ -144,7 +145,7 @@ pub fn watched(
     let end = End {
         outcome: &outcome,
         json,
-        metrics,
+        publisher,
     };
     finish(arguments, recordings.into_last(), end, owner.as_ref())
 }
@@ -155,25 +156,6 @@ fn json_file(arguments: &RecordArguments) -> Result<Option<File>> {
         bail!("--json and -o name the same file, {}", arguments.output.display());
     }
     arguments.json.as_deref().map(OutputFile::create).transpose()
-}
-
-/// Checks the file of `--metrics` before the command starts. Like other output files, it belongs to the user who called sudo.
-fn metrics_file(arguments: &RecordArguments) -> Result<Option<MetricsFile>> {
-    let Some(path) = &arguments.metrics else {
-        return Ok(None);
-    };
-    if *path == arguments.output {
-        bail!("--metrics and -o name the same file, {}", path.display());
-    }
-    let owner = identity::caller()?.map(|caller| caller.owner());
-    let file = MetricsFile::check(path, owner.as_ref(), arguments.metrics_commands.into())?;
-    if file.is_ignored() && !arguments.quiet {
-        print_message(&format!(
-            "node_exporter reads only files whose names end in .prom, not {}",
-            path.display()
-        ));
-    }
-    Ok(Some(file))
 }
 
 fn identity_of_command(arguments: &RecordArguments) -> Result<Option<Identity>> {
@@ -387,13 +369,17 @@ fn release(
 struct End<'a> {
     outcome: &'a Outcome,
     json: Option<File>,
-    metrics: Option<MetricsWriter>,
+    publisher: Option<Publisher>,
 }
 
 /// Closes the recording, prints the report, and returns the command's exit status. Failures of spawnscope are printed but do not replace
 /// the command's status.
 fn finish(arguments: &RecordArguments, last: Last, end: End<'_>, owner: Option<&Owner>) -> Result<ExitCode> {
-    let End { outcome, json, metrics } = end;
+    let End {
+        outcome,
+        json,
+        publisher,
+    } = end;
     let arguments = &RecordArguments {
         output: last.file.clone(),
         ..arguments.clone()
@@ -412,7 +398,7 @@ fn finish(arguments: &RecordArguments, last: Last, end: End<'_>, owner: Option<&
     });
     let mut failed = outcome.has_failed || written.is_err();
     // The recorder is finished, so the last rows are on their way.
-    if let Some(Err(error)) = metrics.map(MetricsWriter::finish) {
+    if let Some(Err(error)) = publisher.map(Publisher::finish) {
         print_message(&line(format!("{error:#}")));
         failed = true;
     }

@@ -136,7 +136,7 @@ impl Recordings {
         rotation.ring.advance(Instant::now());
         let file = rotation.ring.current();
         let now = clock::now();
-        let next = rotation.writing.begin(&file, now)?;
+        let (next, started_unix_ns) = rotation.writing.begin(&file, now)?;
         let ended = std::mem::replace(&mut self.recorder, next);
         self.launches_before += ended.launches_so_far();
         let ending = Ending {
@@ -150,7 +150,7 @@ impl Recordings {
             .finish(ending)
             .with_context(|| format!("failed to finish {}", self.file.display()))?;
         if let Some(follower) = &mut rotation.writing.follower {
-            *follower = follower.of_next_recording();
+            *follower = follower.of_next_recording(started_unix_ns);
             self.recorder.follow(follower.clone());
         }
         self.recorder.send(rotation.living.adoptions(now));
@@ -183,7 +183,8 @@ impl Last {
 }
 
 impl Writing {
-    fn begin(&self, file: &Path, origin: Nanos) -> Result<Recorder> {
+    /// Begins the next recording. Returns also its time zero.
+    fn begin(&self, file: &Path, origin: Nanos) -> Result<(Recorder, i64)> {
         let since_1970 = SystemTime::now()
             .duration_since(UNIX_EPOCH)
             .context("the clock is before 1970")?;
@@ -192,7 +193,9 @@ impl Writing {
             started_unix_ns: i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX),
             ..self.header.clone()
         };
-        Recorder::create(file, &header, self.redaction, &self.manner).context("failed to create the next recording")
+        let recorder = Recorder::create(file, &header, self.redaction, &self.manner);
+        let recorder = recorder.context("failed to create the next recording")?;
+        Ok((recorder, header.started_unix_ns))
     }
 }
 

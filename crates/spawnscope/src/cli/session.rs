@@ -8,9 +8,9 @@ use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::interrupts::Interrupts;
-use super::metrics::MetricsWriter;
 use super::output::{line, print_message};
 use super::progress::Progress;
+use super::publish::Publisher;
 use super::record::Watcher;
 use super::recordings::Recordings;
 use super::running::RunningProcesses;
@@ -24,7 +24,7 @@ use crate::units;
 /// How often events are read from the ring buffer, which wakes us only when it fills up.
 const INTERVAL: Duration = Duration::from_millis(40);
 
-/// How often the count of lost events is read while recording, for `--metrics`.
+/// How often the count of lost events is read while recording, for `--metrics` and `--otlp`.
 const LOSSES_INTERVAL: Duration = Duration::from_secs(1);
 
 /// How long to wait at the end of the recording for exited threads to leave their CPU.
@@ -38,8 +38,8 @@ pub struct Session<'a> {
     pub recordings: &'a mut Recordings,
     /// The recorder's signals.
     pub signals: &'a Signals,
-    /// The thread of `--metrics`.
-    pub metrics: Option<&'a MetricsWriter>,
+    /// The thread of `--metrics` and `--otlp`.
+    pub publisher: Option<&'a Publisher>,
     /// When to pass the count of lost events to it.
     pub losses_due: Instant,
     /// Who follows the recording live.
@@ -274,14 +274,14 @@ impl Session<'_> {
         }
     }
 
-    /// Tells the thread of `--metrics` how many events are lost so far. At the end, `stop_collecting` reports an error.
+    /// Tells the thread of metrics how many events are lost so far. At the end, `stop_collecting` reports an error.
     fn pass_losses_on(&mut self) {
-        let Some(metrics) = self.metrics.filter(|_| Instant::now() >= self.losses_due) else {
+        let Some(publisher) = self.publisher.filter(|_| Instant::now() >= self.losses_due) else {
             return;
         };
         self.losses_due = Instant::now() + LOSSES_INTERVAL;
         if let Ok(lost) = self.collector.losses() {
-            metrics.note_lost(&lost);
+            publisher.note_lost(&lost);
         }
     }
 
@@ -326,8 +326,8 @@ impl Session<'_> {
         outcome.recorded_until = outcome.last_ended.filter(|_| !is_cut).or(Some(until));
         match self.collector.losses() {
             Ok(lost) => {
-                if let Some(metrics) = self.metrics {
-                    metrics.note_lost(&lost);
+                if let Some(publisher) = self.publisher {
+                    publisher.note_lost(&lost);
                 }
                 outcome.lost = lost;
             }

@@ -24,6 +24,7 @@ mod limits;
 mod losses;
 mod metrics;
 mod musl;
+mod otlp;
 mod ownership;
 mod perl_lines;
 mod phases;

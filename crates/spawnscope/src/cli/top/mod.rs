@@ -116,6 +116,8 @@ fn as_record(arguments: &TopArguments, output: std::path::PathBuf) -> RecordArgu
         keep: Some(KEEP),
         metrics: None,
         metrics_commands: 1,
+        otlp: None,
+        otlp_spans: 0,
         buffer: None,
         labels: Vec::new(),
         no_lines: true,
@@ -147,7 +149,7 @@ struct Viewer {
 
 impl Watcher for Viewer {
     fn follower(&mut self, header: &Header) -> Follower {
-        let (follower, following) = follow();
+        let (follower, following) = follow(header.started_unix_ns);
         self.waiting = Some(Drawing {
             following,
             board: LiveBoard::new(header.missing.clone()),

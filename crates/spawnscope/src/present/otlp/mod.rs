@@ -1,8 +1,11 @@
 //! Writes the launches as an OpenTelemetry trace (OTLP), as JSON or protobuf: a span for each launch, with the attributes of the semantic
-//! conventions for CLI programs. `tree` decides which spans there are, `context` their ids, `messages` has the format.
+//! conventions for CLI programs. `tree` decides which spans there are, `context` their ids, `messages` and `metric_messages` have the
+//! format. `live` makes the requests of a recording that goes on.
 
 mod context;
+pub mod live;
 mod messages;
+mod metric_messages;
 mod tree;
 
 use std::io::{self, Write};
@@ -168,18 +171,22 @@ fn of_launch(launch: &Launch<'_>, call_site: Option<&CallSite>) -> Vec<KeyValue>
             .map(|cwd| KeyValue::text("process.working_directory", String::from_utf8_lossy(cwd)));
         attributes.extend(cwd);
     }
-    match launch.outcome {
-        Outcome::Code(code) => {
-            attributes.push(KeyValue::int("process.exit.code", code));
-            if code != 0 {
-                attributes.push(KeyValue::text("error.type", code.to_string()));
-            }
-        }
-        Outcome::Signal { number, .. } => attributes.push(KeyValue::text("error.type", signal_name(number))),
-        Outcome::Running | Outcome::Unknown => {}
-    }
+    attributes.extend(of_outcome(launch.outcome));
     attributes.extend(call_site.into_iter().flat_map(code));
     attributes
+}
+
+/// How a program ended.
+fn of_outcome(outcome: Outcome) -> Vec<KeyValue> {
+    match outcome {
+        Outcome::Code(0) => vec![KeyValue::int("process.exit.code", 0)],
+        Outcome::Code(code) => vec![
+            KeyValue::int("process.exit.code", code),
+            KeyValue::text("error.type", code.to_string()),
+        ],
+        Outcome::Signal { number, .. } => vec![KeyValue::text("error.type", signal_name(number))],
+        Outcome::Running | Outcome::Unknown => Vec::new(),
+    }
 }
 
 /// Where a launch was requested.

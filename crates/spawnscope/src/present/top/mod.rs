@@ -135,7 +135,7 @@ fn draw_commands(frame: &mut Frame<'_>, area: Rect, view: &View, around: &Surrou
         Line::from("running").right_aligned(),
         Line::from(mark(Sort::Failures, "failed")).right_aligned(),
         Line::from(mark(Sort::Tax, "tax")).right_aligned(),
-        Line::from("mean tax").right_aligned(),
+        Line::from(mark(Sort::Waited, "waited")).right_aligned(),
         Line::from("largest"),
     ];
     let rows = lines.iter().map(|line| command_row(line, around));
@@ -144,7 +144,6 @@ fn draw_commands(frame: &mut Frame<'_>, area: Rect, view: &View, around: &Surrou
 
 fn command_row<'a>(line: &CommandLine, around: &Surroundings<'_>) -> Row<'a> {
     let right = |text: String| Line::from(text).right_aligned();
-    let mean = line.tax.and_then(|tax| tax.0.checked_div(line.count)).map(Nanos);
     let failed = right(units::count(line.failures));
     Row::new([
         Cell::new(text::escape(&line.command)),
@@ -156,7 +155,7 @@ fn command_row<'a>(line: &CommandLine, around: &Surroundings<'_>) -> Row<'a> {
             failed
         }),
         Cell::new(right(units::time(line.tax))),
-        Cell::new(right(units::time(mean))),
+        Cell::new(right(units::time(line.waited))),
         Cell::new(line.largest.map_or("-", |phase| phase.name())),
     ])
 }
@@ -219,7 +218,7 @@ fn draw_keys(frame: &mut Frame<'_>, area: Rect, view: &View, around: &Surroundin
             text::escape(view.filter.as_bytes())
         ))
     } else if view.filter.is_empty() {
-        Line::from("q quit  Tab tree  Enter details  p parent  / filter  Space pause  t c f n sort")
+        Line::from("q quit  Tab tree  Enter details  p parent  / filter  Space pause  t w c f n sort")
     } else {
         let filter = text::escape(view.filter.as_bytes());
         Line::from(format!(

@@ -1,0 +1,249 @@
+//! The metrics of a recording that goes on: a thread computes them from the rows of the recording, and every few seconds and at the end
+//! replaces the file of `--metrics` and hands requests to the sender of `--otlp`.
+
+use std::collections::BTreeMap;
+use std::env;
+use std::path::Path;
+use std::sync::mpsc::RecvTimeoutError;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, bail};
+
+use super::args::RecordArguments;
+use super::identity;
+use super::metrics::MetricsFile;
+use super::otlp::{Endpoint, Sender};
+use super::output::{line, print_message};
+use crate::analyze::Scope;
+use crate::analyze::launch::base_name;
+use crate::analyze::live::{LaunchMetrics, LiveLaunches};
+use crate::event::Loss;
+use crate::present::live_metrics::{RecorderState, Snapshot, command_label};
+use crate::present::otlp::TraceContext;
+use crate::present::otlp::live::{self, LongestSpans, Source};
+use crate::present::text;
+use crate::record::{Follower, Following, Header, follow};
+
+/// How often metrics are written and sent. Prometheus usually reads every 15 to 60 seconds.
+const INTERVAL: Duration = Duration::from_secs(5);
+
+/// Where metrics go, checked before the command starts.
+pub struct Destinations {
+    file: Option<MetricsFile>,
+    endpoint: Option<Endpoint>,
+    most_commands: usize,
+    most_spans: usize,
+}
+
+/// The running thread.
+pub struct Publisher {
+    thread: JoinHandle<Result<()>>,
+    lost: Arc<Mutex<Vec<Loss>>>,
+}
+
+impl Destinations {
+    /// Checks what the arguments name. `None` if they name nothing.
+    ///
+    /// # Errors
+    /// When the file cannot be replaced, or the endpoint is not valid.
+    pub fn find(arguments: &RecordArguments) -> Result<Option<Destinations>> {
+        let path = arguments.metrics.as_deref();
+        let file = path.map(|path| file(arguments, path)).transpose()?;
+        let endpoint = arguments.otlp.as_ref();
+        let endpoint = endpoint.map(|address| Endpoint::find(address.as_deref())).transpose()?;
+        Ok((file.is_some() || endpoint.is_some()).then(|| Destinations {
+            file,
+            endpoint,
+            most_commands: arguments.metrics_commands.into(),
+            most_spans: arguments.otlp_spans.into(),
+        }))
+    }
+
+    /// Starts the threads, and returns what the recorder passes rows to.
+    ///
+    /// # Errors
+    /// When there can be no more threads.
+    pub fn start(self, header: &Header) -> Result<(Publisher, Follower)> {
+        let (follower, following) = follow(header.started_unix_ns);
+        let lost = Arc::<Mutex<Vec<Loss>>>::default();
+        let sender = self.endpoint.map(Sender::start).transpose()?;
+        let state = RecorderState {
+            collector: header.collector.clone(),
+            scope: header.scope,
+            started_unix_ns: header.started_unix_ns,
+            is_recording: true,
+            lost: Vec::new(),
+            skipped: 0,
+            undelivered: None,
+        };
+        let publishing = Publishing {
+            live: LiveLaunches::new(header.missing.clone()),
+            metrics: LaunchMetrics::new(self.most_commands),
+            state,
+            lost: Arc::clone(&lost),
+            following,
+            file: self.file,
+            remote: sender.map(|sender| Remote {
+                sender,
+                source: source(header),
+                spans: (self.most_spans > 0).then(|| LongestSpans::new(self.most_spans)),
+            }),
+        };
+        let thread = thread::Builder::new().name("metrics".into());
+        let thread = thread
+            .spawn(move || publishing.run())
+            .context("failed to start a thread for metrics")?;
+        Ok((Publisher { thread, lost }, follower))
+    }
+}
+
+/// Checks the file of `--metrics`. Like other output files, it belongs to the user who called sudo.
+fn file(arguments: &RecordArguments, path: &Path) -> Result<MetricsFile> {
+    if path == arguments.output {
+        bail!("--metrics and -o name the same file, {}", path.display());
+    }
+    let owner = identity::caller()?.map(|caller| caller.owner());
+    let file = MetricsFile::check(path, owner.as_ref())?;
+    if file.is_ignored() && !arguments.quiet {
+        print_message(&format!(
+            "node_exporter reads only files whose names end in .prom, not {}",
+            path.display()
+        ));
+    }
+    Ok(file)
+}
+
+/// Returns as what the recorder sends. A command has the trace that `export --format otlp` gives it.
+fn source(header: &Header) -> Source {
+    let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
+    let is_command = header.scope == Scope::Command;
+    let inherited = variable("TRACEPARENT").filter(|_| is_command);
+    let inherited = inherited.and_then(|text| TraceContext::parse(&text));
+    let command = header.command.first().filter(|_| is_command);
+    let command = command.map(|file| text::escape(base_name(file)));
+    Source {
+        service: variable("OTEL_SERVICE_NAME")
+            .or(command)
+            .unwrap_or_else(|| "spawnscope".to_owned()),
+        host: header.hostname.clone(),
+        context: inherited.unwrap_or_else(|| TraceContext::of(header.started_unix_ns, &header.command)),
+        is_command,
+    }
+}
+
+impl Publisher {
+    /// Sets how many events were lost so far.
+    pub fn note_lost(&self, lost: &[Loss]) {
+        // A collector may report one kind in several parts, and a series may occur only once.
+        let mut by_kind = BTreeMap::<&str, u64>::new();
+        for loss in lost {
+            *by_kind.entry(&loss.kind).or_default() += loss.events;
+        }
+        let sum = |(kind, events): (&str, u64)| Loss {
+            kind: kind.to_owned(),
+            events,
+        };
+        *self.lost.lock().unwrap_or_else(PoisonError::into_inner) = by_kind.into_iter().map(sum).collect();
+    }
+
+    /// Waits until the figures of the whole recording, which must be finished, are published. For the network it waits a few seconds.
+    ///
+    /// # Errors
+    /// When the last file could not be written.
+    pub fn finish(self) -> Result<()> {
+        self.thread
+            .join()
+            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    }
+}
+
+/// The side of the thread that leads to the endpoint.
+struct Remote {
+    sender: Sender,
+    source: Source,
+    /// `None` if no spans are wanted.
+    spans: Option<LongestSpans>,
+}
+
+/// The state of the thread.
+struct Publishing {
+    live: LiveLaunches,
+    metrics: LaunchMetrics,
+    state: RecorderState,
+    lost: Arc<Mutex<Vec<Loss>>>,
+    following: Following,
+    file: Option<MetricsFile>,
+    remote: Option<Remote>,
+}
+
+impl Publishing {
+    /// Follows the recording to its end. A file that cannot be written is tried again; only the last one counts.
+    fn run(mut self) -> Result<()> {
+        let mut has_failed = false;
+        // The first time is soon: an operator looks whether it works.
+        let mut due = Instant::now() + Duration::from_secs(1);
+        loop {
+            match self.following.next(due.saturating_duration_since(Instant::now())) {
+                Ok(rows) => {
+                    let started_unix_ns = rows.started_unix_ns;
+                    for launch in self.live.apply(rows) {
+                        if let Some(remote) = &mut self.remote
+                            && let Some(spans) = &mut remote.spans
+                        {
+                            spans.add(&remote.source, &launch, started_unix_ns);
+                        }
+                        self.metrics.add(command_label(&launch), &launch);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return self.end(),
+            }
+            if Instant::now() < due {
+                continue;
+            }
+            due = Instant::now() + INTERVAL;
+            let written = self.publish();
+            if let Err(error) = written
+                && !has_failed
+            {
+                has_failed = true;
+                print_message(&format!("{}; trying again", line(format!("{error:#}"))));
+            }
+        }
+    }
+
+    fn end(mut self) -> Result<()> {
+        self.state.is_recording = false;
+        let written = self.publish();
+        if let Some(remote) = self.remote {
+            remote.sender.finish();
+        }
+        written
+    }
+
+    fn publish(&mut self) -> Result<()> {
+        self.state.lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        self.state.skipped = self.following.skipped();
+        if let Some(remote) = &mut self.remote {
+            if let Some(spans) = &mut remote.spans {
+                let (body, sent, skipped) = spans.take(&remote.source);
+                remote.sender.spans(body, sent, skipped);
+            }
+            self.state.undelivered = Some(remote.sender.undelivered());
+        }
+        let snapshot = Snapshot {
+            launches: &self.metrics,
+            started: self.live.started(),
+            running: self.live.running() as u64,
+            recorder: &self.state,
+        };
+        if let Some(remote) = &self.remote {
+            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+            let now = u64::try_from(now.as_nanos()).unwrap_or(u64::MAX);
+            remote.sender.metrics(live::metrics(&remote.source, &snapshot, now));
+        }
+        self.file.as_ref().map_or(Ok(()), |file| file.replace(&snapshot))
+    }
+}

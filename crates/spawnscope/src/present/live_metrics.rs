@@ -1,0 +1,259 @@
+//! The metrics of a recording that goes on: names, help texts, labels and values. `prometheus` and `otlp` write them in their formats.
+
+use super::text;
+use crate::analyze::Scope;
+use crate::analyze::live::{CommandMetrics, EndedLaunch, Histogram, LaunchMetrics};
+use crate::event::Loss;
+
+/// What the names of all metrics begin with.
+const PREFIX: &str = "spawnscope";
+
+/// What is known at one moment.
+#[derive(Debug)]
+pub struct Snapshot<'a> {
+    /// The figures by command.
+    pub launches: &'a LaunchMetrics,
+    /// Launches that began.
+    pub started: u64,
+    /// Launches that have not ended.
+    pub running: u64,
+    /// The recorder.
+    pub recorder: &'a RecorderState,
+}
+
+/// What is known of the recorder.
+#[derive(Clone, Debug)]
+pub struct RecorderState {
+    /// The name of the collector.
+    pub collector: String,
+    /// What is followed.
+    pub scope: Scope,
+    /// Wall-clock time at the start, in nanoseconds since 1970-01-01 UTC.
+    pub started_unix_ns: i64,
+    /// Whether the recording goes on.
+    pub is_recording: bool,
+    /// Lost events by kind. A kind occurs once.
+    pub lost: Vec<Loss>,
+    /// Launches that ended while these metrics could not be computed fast enough.
+    pub skipped: u64,
+    /// What an OTLP endpoint did not get. `None` if there is none.
+    pub undelivered: Option<Undelivered>,
+}
+
+/// What an OTLP endpoint did not get.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Undelivered {
+    /// Launches without a span: above the limit, or in a request that failed.
+    pub spans: u64,
+    /// Requests that failed, their retries included.
+    pub requests: u64,
+}
+
+/// A metric with all its series.
+#[derive(Debug)]
+pub struct Family<'a> {
+    /// Its name, after the prefix.
+    name: &'static str,
+    /// What it is, in a sentence.
+    pub help: &'static str,
+    /// Its type.
+    pub kind: Kind,
+    /// Its series. Without one, nothing of the kind happened.
+    pub series: Vec<Series<'a>>,
+}
+
+/// The type of a metric.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It only increases.
+    Counter,
+    /// It varies.
+    Gauge,
+    /// Durations by buckets.
+    Histogram,
+}
+
+/// A value and the labels that it is for.
+#[derive(Debug)]
+pub struct Series<'a> {
+    /// Names and values.
+    pub labels: Vec<(&'static str, &'a str)>,
+    /// The value.
+    pub value: Value<'a>,
+}
+
+/// The value of a series.
+#[derive(Debug)]
+pub enum Value<'a> {
+    /// Of a counter or a gauge.
+    Count(u64),
+    /// Of a histogram, in seconds.
+    Times(&'a Histogram),
+}
+
+/// Returns one of the counts of a command.
+type Counter = fn(&CommandMetrics) -> u64;
+
+const BY_COMMAND: [(&str, &str, Counter); 3] = [
+    (
+        "launches_total",
+        "Launches that ended and were reaped, by command: (sh) is a fork of sh that executed no program.",
+        |row| row.launches,
+    ),
+    (
+        "launch_failures_total",
+        "Launches that exited with a status other than 0 or were killed by a signal.",
+        |row| row.failures,
+    ),
+    (
+        "forks_without_exec_total",
+        "Launches that ended without executing a program.",
+        |row| row.forks_without_exec,
+    ),
+];
+
+/// Returns the value of the label `command` of a launch.
+#[must_use]
+pub fn command_label(launch: &EndedLaunch) -> String {
+    text::escape(&launch.command)
+}
+
+/// Returns all metrics.
+#[must_use]
+pub fn families<'a>(snapshot: &Snapshot<'a>) -> Vec<Family<'a>> {
+    let mut families = of_recorder(snapshot.recorder);
+    families.extend(snapshot.recorder.undelivered.map(of_delivery).into_iter().flatten());
+    families.push(Family::single(
+        "launches_started_total",
+        "Launches that began, all commands.",
+        Kind::Counter,
+        snapshot.started,
+    ));
+    families.push(Family::single(
+        "launches_running",
+        "Launches that have not ended.",
+        Kind::Gauge,
+        snapshot.running,
+    ));
+    let by_command = BY_COMMAND.map(|(name, help, count)| Family {
+        name,
+        help,
+        kind: Kind::Counter,
+        series: snapshot
+            .launches
+            .commands()
+            .map(|(command, row)| Series::count(vec![("command", command)], count(row)))
+            .collect(),
+    });
+    families.extend(by_command);
+    families.push(phases(snapshot.launches));
+    families
+}
+
+fn of_recorder(recorder: &RecorderState) -> Vec<Family<'_>> {
+    let info = Series::count(
+        vec![
+            ("version", env!("CARGO_PKG_VERSION")),
+            ("collector", &recorder.collector),
+            ("scope", recorder.scope.name()),
+        ],
+        1,
+    );
+    let lost = recorder.lost.iter();
+    vec![
+        Family {
+            name: "recorder_info",
+            help: "The recorder; the value is always 1.",
+            kind: Kind::Gauge,
+            series: vec![info],
+        },
+        Family::single(
+            "recorder_running",
+            "1 while the recording goes on, 0 once it has ended.",
+            Kind::Gauge,
+            recorder.is_recording.into(),
+        ),
+        Family::single(
+            "recorder_start_time_seconds",
+            "When the recording began, in seconds since 1970-01-01 UTC.",
+            Kind::Gauge,
+            (recorder.started_unix_ns / 1_000_000_000)
+                .try_into()
+                .unwrap_or_default(),
+        ),
+        Family {
+            name: "lost_events_total",
+            help: "Events that did not reach the recording, by kind. Without a line, none was lost.",
+            kind: Kind::Counter,
+            series: lost
+                .map(|loss| Series::count(vec![("kind", loss.kind.as_str())], loss.events))
+                .collect(),
+        },
+        Family::single(
+            "skipped_launches_total",
+            "Launches that are in the recording, but not in these metrics, because they were too many at once.",
+            Kind::Counter,
+            recorder.skipped,
+        ),
+    ]
+}
+
+fn of_delivery(undelivered: Undelivered) -> [Family<'static>; 2] {
+    [
+        Family::single(
+            "otlp_skipped_spans_total",
+            "Launches whose span was not sent: above the limit of an interval, or in a request that failed.",
+            Kind::Counter,
+            undelivered.spans,
+        ),
+        Family::single(
+            "otlp_failed_requests_total",
+            "Requests to the OTLP endpoint that failed and were given up.",
+            Kind::Counter,
+            undelivered.requests,
+        ),
+    ]
+}
+
+fn phases(launches: &LaunchMetrics) -> Family<'_> {
+    Family {
+        name: "phase_seconds",
+        help: "Wall time of launches by phase: create, queue, setup, exec, load, run, teardown, reap.",
+        kind: Kind::Histogram,
+        series: launches
+            .commands()
+            .flat_map(|(command, row)| {
+                row.phases().map(move |(phase, histogram)| Series {
+                    labels: vec![("command", command), ("phase", phase.name())],
+                    value: Value::Times(histogram),
+                })
+            })
+            .collect(),
+    }
+}
+
+impl Family<'_> {
+    /// Returns the whole name.
+    #[must_use]
+    pub fn name(&self) -> String {
+        format!("{PREFIX}_{}", self.name)
+    }
+
+    fn single(name: &'static str, help: &'static str, kind: Kind, value: u64) -> Self {
+        Family {
+            name,
+            help,
+            kind,
+            series: vec![Series::count(Vec::new(), value)],
+        }
+    }
+}
+
+impl<'a> Series<'a> {
+    fn count(labels: Vec<(&'static str, &'a str)>, count: u64) -> Series<'a> {
+        Series {
+            labels,
+            value: Value::Count(count),
+        }
+    }
+}

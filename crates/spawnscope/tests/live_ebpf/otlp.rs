@@ -1,0 +1,331 @@
+//! `record --otlp`: a server on this machine gets what the report of the same recording says, decoded with the messages of
+//! opentelemetry-proto. A server that is busy, silent or not there changes neither the command nor the recording.
+
+use std::collections::{HashMap, HashSet};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
+use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::common::v1::KeyValue;
+use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
+use opentelemetry_proto::tonic::metrics::v1::metric::Data;
+use opentelemetry_proto::tonic::metrics::v1::number_data_point::Value as Number;
+use opentelemetry_proto::tonic::trace::v1::Span;
+use prost::Message;
+use serde_json::Value;
+
+use crate::support::recording::report;
+use crate::support::run::{Record, run, spawnscope};
+use crate::support::workloads::path;
+use crate::support::{apply, live_test};
+
+/// A request as it arrived.
+struct Request {
+    path: String,
+    headers: HashMap<String, String>,
+    body: Vec<u8>,
+    status: u16,
+}
+
+/// A server on loopback. It lives as long as the test.
+struct Server {
+    address: String,
+    requests: Arc<Mutex<Vec<Request>>>,
+}
+
+impl Server {
+    /// `answer` gets the number of the request and returns the status. `None`: it never answers.
+    fn start(answer: fn(usize) -> Option<u16>) -> Server {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = format!("http://{}", listener.local_addr().expect("an address"));
+        let requests = Arc::<Mutex<Vec<Request>>>::default();
+        let taken = Arc::clone(&requests);
+        thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let taken = Arc::clone(&taken);
+                thread::spawn(move || serve(stream, &taken, answer));
+            }
+        });
+        Server { address, requests }
+    }
+
+    /// The last metrics that were accepted: by name, then by labels.
+    fn metrics(&self) -> HashMap<String, HashMap<String, f64>> {
+        let requests = self.requests.lock().expect("no panic");
+        let last = requests.iter().rfind(|r| r.path == "/v1/metrics" && r.status == 200);
+        let request = ExportMetricsServiceRequest::decode(&last.expect("metrics").body[..]).expect("protobuf");
+        let of_scope = &request.resource_metrics[0].scope_metrics[0];
+        let metrics = of_scope.metrics.iter();
+        metrics
+            .map(|metric| {
+                let points = points(metric.data.as_ref().expect("data"));
+                (metric.name.clone(), points)
+            })
+            .collect()
+    }
+
+    fn spans(&self) -> Vec<Span> {
+        let requests = self.requests.lock().expect("no panic");
+        let taken = requests.iter().filter(|r| r.path == "/v1/traces" && r.status == 200);
+        taken
+            .flat_map(|request| {
+                let request = ExportTraceServiceRequest::decode(&request.body[..]).expect("protobuf");
+                request.resource_spans.into_iter().flat_map(|of| of.scope_spans)
+            })
+            .flat_map(|of_scope| of_scope.spans)
+            .collect()
+    }
+}
+
+fn serve(stream: TcpStream, taken: &Mutex<Vec<Request>>, answer: fn(usize) -> Option<u16>) -> Option<()> {
+    let mut reader = BufReader::new(stream.try_clone().ok()?);
+    let mut stream = stream;
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line).ok().filter(|bytes| *bytes > 0)?;
+        let path = line.split(' ').nth(1)?.to_owned();
+        let mut headers = HashMap::new();
+        loop {
+            line.clear();
+            reader.read_line(&mut line).ok()?;
+            let Some((name, value)) = line.trim().split_once(':') else {
+                break;
+            };
+            headers.insert(name.to_ascii_lowercase(), value.trim().to_owned());
+        }
+        let mut body = vec![0; headers.get("content-length")?.parse().ok()?];
+        reader.read_exact(&mut body).ok()?;
+        let status = {
+            let mut taken = taken.lock().expect("no panic");
+            let status = answer(taken.len());
+            taken.push(Request {
+                path,
+                headers,
+                body,
+                status: status.unwrap_or(0),
+            });
+            status
+        };
+        let Some(status) = status else {
+            // The client closes the connection.
+            let _ = reader.read_line(&mut String::new());
+            return None;
+        };
+        let answer =
+            format!("HTTP/1.1 {status} X\r\ncontent-type: application/x-protobuf\r\ncontent-length: 0\r\n\r\n");
+        stream.write_all(answer.as_bytes()).ok()?;
+    }
+}
+
+fn points(data: &Data) -> HashMap<String, f64> {
+    let number = |value: &Option<Number>| match value {
+        Some(Number::AsInt(int)) => *int as f64,
+        other => panic!("not an integer: {other:?}"),
+    };
+    match data {
+        Data::Gauge(gauge) => {
+            let points = gauge.data_points.iter();
+            points.map(|p| (labels(&p.attributes), number(&p.value))).collect()
+        }
+        Data::Sum(sum) => {
+            assert!(sum.is_monotonic && sum.aggregation_temporality == 2);
+            let points = sum.data_points.iter();
+            points.map(|p| (labels(&p.attributes), number(&p.value))).collect()
+        }
+        Data::Histogram(histogram) => {
+            let points = histogram.data_points.iter();
+            points
+                .map(|p| {
+                    assert_eq!(p.bucket_counts.len(), p.explicit_bounds.len() + 1);
+                    assert_eq!(p.bucket_counts.iter().sum::<u64>(), p.count);
+                    (labels(&p.attributes), p.sum.expect("a sum"))
+                })
+                .collect()
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+/// The values of labels, joined.
+fn labels(attributes: &[KeyValue]) -> String {
+    let text = |attribute: &KeyValue| match attribute.value.clone()?.value? {
+        Any::StringValue(text) => Some(text),
+        _ => None,
+    };
+    let values: Vec<String> = attributes.iter().filter_map(text).collect();
+    values.join(" ")
+}
+
+const SCRIPT: &str = "for i in 1 2 3 4 5; do \"$0\"; done; (exit 3); (:); sh -c 'kill -9 $$'; exit 0";
+
+fn words() -> [String; 4] {
+    let tiny = path("tiny").to_str().expect("a path").to_owned();
+    ["bash".to_owned(), "-c".to_owned(), SCRIPT.to_owned(), tiny]
+}
+
+#[track_caller]
+fn agree(metrics: &HashMap<String, HashMap<String, f64>>, report: &Value) {
+    let value = |name: &str, labels: &str| metrics.get(name).and_then(|series| series.get(labels)).copied();
+    let count = |value: &Value| value.as_u64().map(|count| count as f64);
+    for row in report["commands"].as_array().expect("commands") {
+        let command = row["command"].as_str().expect("a name");
+        assert_eq!(
+            value("spawnscope_launches_total", command),
+            count(&row["count"]),
+            "{command}"
+        );
+        for (phase, time) in row["phases"].as_object().expect("phases") {
+            let seconds = value("spawnscope_phase_seconds", &format!("{command} {phase}")).unwrap_or(0.0);
+            let of_report = time.as_f64().unwrap_or(0.0) / 1e9;
+            assert!(
+                (seconds - of_report).abs() < 1e-8,
+                "{command} {phase}: {seconds} {of_report}"
+            );
+        }
+    }
+    assert_eq!(
+        value("spawnscope_launches_started_total", ""),
+        count(&report["launches"])
+    );
+    assert_eq!(value("spawnscope_launch_failures_total", "sh"), Some(1.0));
+    assert_eq!(value("spawnscope_launch_failures_total", "(bash)"), Some(1.0));
+    let forks: f64 = metrics["spawnscope_forks_without_exec_total"].values().sum();
+    assert_eq!(Some(forks), count(&report["forks_without_exec"]));
+    assert_eq!(value("spawnscope_recorder_running", ""), Some(0.0));
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn metrics_and_spans_agree_with_the_report() {
+    let server = Server::start(|_| Some(200));
+    let record = Record::new().flags(&["-q", "--otlp", &server.address]);
+    let errors = record.run(words()).expect_code(0).errors();
+    assert!(!errors.contains("failed to send"), "{errors}");
+
+    let report = report(&record.file());
+    let metrics = server.metrics();
+    agree(&metrics, &report);
+    assert_eq!(metrics["spawnscope_otlp_failed_requests_total"][""], 0.0);
+    let spans = server.spans();
+    assert_eq!(Some(spans.len() as u64), report["launches"].as_u64());
+    let ids: HashSet<&[u8]> = spans.iter().map(|span| &span.span_id[..]).collect();
+    assert_eq!(ids.len(), spans.len());
+    let roots: Vec<&Span> = spans.iter().filter(|span| span.parent_span_id.is_empty()).collect();
+    assert_eq!(roots.len(), 1, "{roots:?}");
+    assert_eq!(roots[0].name, "bash");
+    for span in &spans {
+        assert_eq!(span.trace_id, roots[0].trace_id);
+        assert!(span.parent_span_id.is_empty() || ids.contains(&span.parent_span_id[..]));
+        assert!(roots[0].start_time_unix_nano <= span.start_time_unix_nano, "{span:?}");
+        assert!(span.end_time_unix_nano > span.start_time_unix_nano, "{span:?}");
+    }
+    let failed: Vec<&str> = spans
+        .iter()
+        .filter(|s| s.status.is_some())
+        .map(|s| s.name.as_str())
+        .collect();
+    assert_eq!(failed.len(), 2, "(exit 3) and the killed shell: {failed:?}");
+    for request in server.requests.lock().expect("no panic").iter() {
+        assert_eq!(request.headers["content-type"], "application/x-protobuf");
+    }
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn spans_above_the_limit_are_counted() {
+    let server = Server::start(|_| Some(200));
+    let record = Record::new().flags(&["-q", "--otlp", &server.address, "--otlp-spans", "2"]);
+    record.run(words()).expect_code(0);
+    let launches = report(&record.file())["launches"].as_u64().expect("a count") as f64;
+    let spans = server.spans();
+    assert!(
+        spans.len() >= 2 && spans.iter().any(|span| span.name == "bash"),
+        "the longest: {spans:?}"
+    );
+    let skipped = server.metrics()["spawnscope_otlp_skipped_spans_total"][""];
+    assert_eq!(skipped + spans.len() as f64, launches);
+}
+
+/// The server is busy twice. Its address and a header come from the environment.
+#[apply(live_test)]
+#[needs(Ebpf, Cc)]
+fn a_busy_server_is_asked_again() {
+    let server = Server::start(|request| Some(if request < 2 { 503 } else { 200 }));
+    let record = Record::new().flags(&["-q", "--otlp"]);
+    let mut command = record.command(words());
+    command.env("OTEL_EXPORTER_OTLP_ENDPOINT", &server.address);
+    command.env("OTEL_EXPORTER_OTLP_HEADERS", "x-tenant=a%20b");
+    let errors = run(&mut command).expect_code(0).errors();
+    assert!(!errors.contains("failed to send"), "{errors}");
+    let report = report(&record.file());
+    agree(&server.metrics(), &report);
+    assert_eq!(Some(server.spans().len() as u64), report["launches"].as_u64());
+    let requests = server.requests.lock().expect("no panic");
+    assert_eq!((requests[0].status, requests[1].status), (503, 503));
+    assert_eq!(requests[0].body, requests[1].body, "the same request again");
+    assert!(requests.iter().all(|request| request.headers["x-tenant"] == "a b"));
+}
+
+#[track_caller]
+fn command_is_not_affected(address: &str) {
+    let record = Record::new().flags(&["-q", "--otlp", address]);
+    let began = Instant::now();
+    let finished = record.run(["sh", "-c", "/bin/true; exit 7"]).expect_code(7);
+    let took = began.elapsed();
+    assert!(took < Duration::from_secs(30), "{took:?}");
+    let errors = finished.errors();
+    assert_eq!(errors.matches("failed to send to").count(), 1, "{errors}");
+    let report = report(&record.file());
+    assert_eq!(report["launches"].as_u64(), Some(2));
+    assert_eq!(report["lost_events"].as_u64(), Some(0));
+}
+
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn a_server_that_is_not_there_costs_one_line() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = format!("http://{}", listener.local_addr().expect("an address"));
+    drop(listener);
+    command_is_not_affected(&address);
+}
+
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn a_silent_server_is_not_waited_for() {
+    let server = Server::start(|_| None);
+    command_is_not_affected(&server.address);
+    assert!(!server.requests.lock().expect("no panic").is_empty());
+}
+
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn a_server_that_refuses_is_not_asked_again() {
+    let server = Server::start(|_| Some(404));
+    command_is_not_affected(&server.address);
+    let requests = server.requests.lock().expect("no panic");
+    let bodies: HashSet<&[u8]> = requests.iter().map(|request| &request.body[..]).collect();
+    assert_eq!(bodies.len(), requests.len(), "a request came twice");
+}
+
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn a_wrong_endpoint_is_an_error_before_the_command_starts() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let marker = folder.path().join("ran");
+    let file = folder.path().join("x.db");
+    let (marker_word, file) = (marker.to_str().expect("a path"), file.to_str().expect("a path"));
+    for (address, why) in [
+        ("localhost:4318", "http://HOST:PORT"),
+        ("https://localhost:4318", "https is not supported"),
+        ("http://a:b@localhost", "host, a port and a path only"),
+    ] {
+        let words = ["record", "-o", file, "--otlp", address, "--", "touch", marker_word];
+        let finished = spawnscope(words).expect_code(125);
+        assert!(finished.errors().contains(why), "{}", finished.errors());
+        assert!(!marker.exists());
+    }
+}
