@@ -181,7 +181,7 @@ fn other_operators_are_left_to_the_shell() {
             b"probe <<<a",
             b"probe >(cat)",
             b"probe >out; probe",
-            b"probe 2>out&",
+            b"probe 2>out& wait",
             b"probe '2'>out",
             b">out",
             b">out a=b",
