@@ -437,7 +437,10 @@ fn a_dataset_in_a_store_is_pushed_by_the_engines_program() {
     );
     let failed = export(&pusher(sample.folder.path(), 7));
     let message = String::from_utf8(failed.stderr).unwrap();
-    assert!(failed.status.code() == Some(125) && message.contains("nothing was added to s3://builds/fleet"), "{message}");
+    assert!(
+        failed.status.code() == Some(125) && message.contains("nothing was added to s3://builds/fleet"),
+        "{message}"
+    );
     let missing = String::from_utf8(export("/usr/bin:/bin").stderr).unwrap();
     assert!(missing.contains("make fleet"), "{missing}");
 }
