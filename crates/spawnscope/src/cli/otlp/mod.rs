@@ -1,92 +1,31 @@
 //! `record --otlp ENDPOINT`: sends requests to an OpenTelemetry collector by HTTP. One thread sends, so that neither the recording nor the
-//! metrics ever wait for the network; what waits for it is bounded, and so is the time at the end.
+//! metrics ever wait for the network; what waits for it is bounded, and so is the time at the end. `endpoint` checks where to.
+
+mod endpoint;
 
 use std::collections::VecDeque;
-use std::env;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use ureq::Agent;
-use ureq::http::{HeaderName, HeaderValue, Response, StatusCode, Uri};
+use ureq::http::{Response, StatusCode};
 
+pub use self::endpoint::Endpoint;
 use super::output::{line, print_message};
 use crate::present::live_metrics::Undelivered;
 
-/// The address of the specification for collectors on the same machine.
-const DEFAULT: &str = "http://localhost:4318";
 /// How long a request may take.
 const TIMEOUT: Duration = Duration::from_secs(3);
 /// How long sending may go on after the end of the recording.
 const FLUSH: Duration = Duration::from_secs(5);
 /// Requests with spans that may wait. Of metrics, the newest are enough: they are cumulative.
-const MOST_WAITING: usize = 4;
+const MAX_WAITING: usize = 4;
 /// Pauses before the second to fifth attempt, in seconds.
 const PAUSES: [u64; 4] = [1, 2, 4, 8];
 /// The longest pause that a server may ask for.
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-
-/// Where requests go, checked before the command starts.
-#[derive(Debug)]
-pub struct Endpoint {
-    base: String,
-    headers: Vec<(HeaderName, HeaderValue)>,
-}
-
-impl Endpoint {
-    /// Checks an address. Without one, it is read from the variables of OpenTelemetry.
-    ///
-    /// # Errors
-    /// When the address or the headers are not valid.
-    pub fn find(address: Option<&str>) -> Result<Endpoint> {
-        if let Some(address) = address {
-            return Endpoint::parse(address, "").with_context(|| format!("--otlp {address}"));
-        }
-        let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
-        let address = variable("OTEL_EXPORTER_OTLP_ENDPOINT").unwrap_or_else(|| DEFAULT.to_owned());
-        let headers = variable("OTEL_EXPORTER_OTLP_HEADERS").unwrap_or_default();
-        Endpoint::parse(&address, &headers)
-            .context("the variables OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_HEADERS, which --otlp reads")
-    }
-
-    fn parse(address: &str, headers: &str) -> Result<Endpoint> {
-        let example = "use http://HOST:PORT, for example http://localhost:4318";
-        let uri: Uri = address
-            .parse()
-            .ok()
-            .with_context(|| format!("not an address: {example}"))?;
-        match uri.scheme_str() {
-            Some("http") => {}
-            Some("https") => {
-                bail!("https is not supported: send to a collector on this machine by http, and let it forward");
-            }
-            _ => bail!("not an address of HTTP: {example}"),
-        }
-        let authority = uri.authority().map_or("", |authority| authority.as_str());
-        if authority.contains('@') || uri.query().is_some() || uri.host().is_none_or(str::is_empty) {
-            bail!("an address has a host, a port and a path only: {example}");
-        }
-        Ok(Endpoint {
-            base: address.trim_end_matches('/').to_owned(),
-            headers: parse_headers(headers)?,
-        })
-    }
-}
-
-/// Parses `NAME=VALUE,NAME=VALUE`. Bytes of a value may be written as `%20`.
-fn parse_headers(headers: &str) -> Result<Vec<(HeaderName, HeaderValue)>> {
-    let pairs = headers.split(',').filter(|pair| !pair.trim().is_empty());
-    let parse = |pair: &str| {
-        let (name, value) = pair.split_once('=')?;
-        let value: Vec<u8> = percent_encoding::percent_decode_str(value.trim()).collect();
-        Some((name.trim().parse().ok()?, HeaderValue::from_bytes(&value).ok()?))
-    };
-    // A header may hold a secret, so it is not printed.
-    pairs
-        .map(|pair| parse(pair).context("the headers are not NAME=VALUE,NAME=VALUE"))
-        .collect()
-}
+const MAX_PAUSE: Duration = Duration::from_secs(30);
 
 /// What waits to be sent.
 #[derive(Debug, Default)]
@@ -204,7 +143,7 @@ impl Sender {
         if spans > 0 {
             waiting.spans.push_back((body, spans));
         }
-        if waiting.spans.len() > MOST_WAITING {
+        if waiting.spans.len() > MAX_WAITING {
             let dropped = waiting.spans.pop_front().map_or(0, |(_, spans)| spans);
             waiting.undelivered.spans += dropped;
         }
@@ -269,7 +208,7 @@ impl Sending {
             let is_ending = self.queue.lock().until.is_some();
             let pause = failure
                 .retry
-                .and_then(|asked| Some(asked.unwrap_or_default().max(pauses.next()?).min(LONGEST_PAUSE)));
+                .and_then(|asked| Some(asked.unwrap_or_default().max(pauses.next()?).min(MAX_PAUSE)));
             // At the end, a server that is not there is not waited for.
             let pause = pause.filter(|_| failure.is_answer || !is_ending);
             // A server that is busy for a moment is no news.
@@ -291,9 +230,9 @@ impl Sending {
     }
 
     fn attempt(&self, request: &Request) -> Result<(), Failure> {
-        let url = format!("{}{}", self.endpoint.base, request.path);
+        let url = format!("{}{}", self.endpoint.base(), request.path);
         let mut post = self.agent.post(url).content_type("application/x-protobuf");
-        for (name, value) in &self.endpoint.headers {
+        for (name, value) in self.endpoint.headers() {
             post = post.header(name, value);
         }
         let post = post.config().timeout_global(Some(self.queue.time_left())).build();
@@ -327,7 +266,7 @@ impl Sending {
         }
         print_message(&line(format!(
             "failed to send to {}: {}; the recording is not affected, and later failures are not printed",
-            self.endpoint.base, failure.why
+            self.endpoint.base(), failure.why
         )));
     }
 }
@@ -348,47 +287,4 @@ fn retry_after<B>(answer: &Response<B>) -> Option<Duration> {
 fn with_jitter(pause: Duration) -> Duration {
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     pause + pause * (now.subsec_micros() % 256) / 1024
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_address_is_a_host_and_a_path() {
-        for (address, base) in [
-            ("http://localhost:4318", "http://localhost:4318"),
-            ("http://[::1]:9090/api/v1/otlp/", "http://[::1]:9090/api/v1/otlp"),
-        ] {
-            assert_eq!(Endpoint::parse(address, "").unwrap().base, base);
-        }
-        for wrong in [
-            "",
-            "make",
-            "localhost:4318",
-            "/tmp/socket",
-            "https://collector:4318",
-            "grpc://localhost:4317",
-            "http://",
-            "http://user:secret@localhost",
-            "http://localhost/?x=1",
-            "http://local host",
-        ] {
-            assert!(Endpoint::parse(wrong, "").is_err(), "{wrong}");
-        }
-    }
-
-    #[test]
-    fn headers_are_those_of_the_variable() {
-        let headers = parse_headers("Authorization=Basic%20abc=, x-tenant = 7").unwrap();
-        let headers: Vec<_> = headers
-            .iter()
-            .map(|(name, value)| (name.as_str(), value.to_str().unwrap()))
-            .collect();
-        assert_eq!(headers, [("authorization", "Basic abc="), ("x-tenant", "7")]);
-        for wrong in ["secret", "a b=c", "a=b%0Ac"] {
-            let error = parse_headers(wrong).unwrap_err();
-            assert!(!error.to_string().contains(wrong), "{error}");
-        }
-    }
 }

@@ -1,0 +1,122 @@
+//! The address and the headers of an OpenTelemetry collector, from the command line or from the variables of OpenTelemetry.
+
+use std::env;
+
+use anyhow::{Context, Result, bail};
+use ureq::http::{HeaderName, HeaderValue, Uri};
+
+/// The address of the specification for collectors on the same machine.
+const DEFAULT: &str = "http://localhost:4318";
+/// Where requests go, checked before the command starts.
+#[derive(Debug)]
+pub struct Endpoint {
+    base: String,
+    headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl Endpoint {
+    /// Checks an address. Without one, it is read from the variables of OpenTelemetry.
+    ///
+    /// # Errors
+    /// When the address or the headers are not valid.
+    pub fn find(address: Option<&str>) -> Result<Endpoint> {
+        if let Some(address) = address {
+            return Endpoint::parse(address, "").with_context(|| format!("--otlp {address}"));
+        }
+        let variable = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
+        let address = variable("OTEL_EXPORTER_OTLP_ENDPOINT").unwrap_or_else(|| DEFAULT.to_owned());
+        let headers = variable("OTEL_EXPORTER_OTLP_HEADERS").unwrap_or_default();
+        Endpoint::parse(&address, &headers)
+            .context("the variables OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_HEADERS, which --otlp reads")
+    }
+
+    /// Returns the address, without a slash at its end.
+    pub fn base(&self) -> &str {
+        &self.base
+    }
+
+    /// Returns the headers of each request.
+    pub fn headers(&self) -> &[(HeaderName, HeaderValue)] {
+        &self.headers
+    }
+
+    fn parse(address: &str, headers: &str) -> Result<Endpoint> {
+        let example = "use http://HOST:PORT, for example http://localhost:4318";
+        let uri: Uri = address
+            .parse()
+            .ok()
+            .with_context(|| format!("not an address: {example}"))?;
+        match uri.scheme_str() {
+            Some("http") => {}
+            Some("https") => {
+                bail!("https is not supported: send to a collector on this machine by http, and let it forward");
+            }
+            _ => bail!("not an address of HTTP: {example}"),
+        }
+        let authority = uri.authority().map_or("", |authority| authority.as_str());
+        if authority.contains('@') || uri.query().is_some() || uri.host().is_none_or(str::is_empty) {
+            bail!("an address has a host, a port and a path only: {example}");
+        }
+        Ok(Endpoint {
+            base: address.trim_end_matches('/').to_owned(),
+            headers: parse_headers(headers)?,
+        })
+    }
+}
+
+/// Parses `NAME=VALUE,NAME=VALUE`. Bytes of a value may be written as `%20`.
+fn parse_headers(headers: &str) -> Result<Vec<(HeaderName, HeaderValue)>> {
+    let pairs = headers.split(',').filter(|pair| !pair.trim().is_empty());
+    let parse = |pair: &str| {
+        let (name, value) = pair.split_once('=')?;
+        let value: Vec<u8> = percent_encoding::percent_decode_str(value.trim()).collect();
+        Some((name.trim().parse().ok()?, HeaderValue::from_bytes(&value).ok()?))
+    };
+    // A header may hold a secret, so it is not printed.
+    pairs
+        .map(|pair| parse(pair).context("the headers are not NAME=VALUE,NAME=VALUE"))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_is_a_host_and_a_path() {
+        for (address, base) in [
+            ("http://localhost:4318", "http://localhost:4318"),
+            ("http://[::1]:9090/api/v1/otlp/", "http://[::1]:9090/api/v1/otlp"),
+        ] {
+            assert_eq!(Endpoint::parse(address, "").unwrap().base, base);
+        }
+        for wrong in [
+            "",
+            "make",
+            "localhost:4318",
+            "/tmp/socket",
+            "https://collector:4318",
+            "grpc://localhost:4317",
+            "http://",
+            "http://user:secret@localhost",
+            "http://localhost/?x=1",
+            "http://local host",
+        ] {
+            assert!(Endpoint::parse(wrong, "").is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn headers_are_those_of_the_variable() {
+        let headers = parse_headers("Authorization=Basic%20abc=, x-tenant = 7").unwrap();
+        let headers: Vec<_> = headers
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.to_str().unwrap()))
+            .collect();
+        assert_eq!(headers, [("authorization", "Basic abc="), ("x-tenant", "7")]);
+        for wrong in ["secret", "a b=c", "a=b%0Ac"] {
+            let error = parse_headers(wrong).unwrap_err();
+            assert!(!error.to_string().contains(wrong), "{error}");
+        }
+    }
+}
