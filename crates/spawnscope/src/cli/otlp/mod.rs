@@ -266,7 +266,8 @@ impl Sending {
         }
         print_message(&line(format!(
             "failed to send to {}: {}; the recording is not affected, and later failures are not printed",
-            self.endpoint.base(), failure.why
+            self.endpoint.base(),
+            failure.why
         )));
     }
 }
