@@ -162,7 +162,7 @@ fn other_operators_are_left_to_the_shell() {
             b"probe >|out",
             b"probe <>out",
             b"probe >&out",
-            b"probe &>out",
+            b"probe &>out; wait",
             b"probe 2>&-",
             b"probe <&-",
             b"probe 3>out",
