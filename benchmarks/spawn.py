@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from results import HERE, new, say, spread, store, tenth
+from results import HERE, new, say, spread, store, tenth_percentile
 
 # Ends at once: only the start is measured.
 TINY = HERE.parent / "crates/spawnscope/tests/workloads/tiny.c"
@@ -100,7 +100,7 @@ def summary(row):
 
 def order(nanoseconds):
     microseconds = [value / 1e3 for value in nanoseconds]
-    return {"p10": tenth(microseconds), **spread(microseconds)}
+    return {"p10": tenth_percentile(microseconds), **spread(microseconds)}
 
 
 def build_go(work):
@@ -138,7 +138,7 @@ def contrast(options, names, few, many):
                 sides[side].setdefault(name, []).extend(row["total_ns"])
     return {
         name: {side: order(sides[side][name]) for side in sides}
-        | {"ratio_of_p10": tenth(sides["many"][name]) / tenth(sides["few"][name])}
+        | {"ratio_of_p10": tenth_percentile(sides["many"][name]) / tenth_percentile(sides["few"][name])}
         for name in sides["few"]
     }
 

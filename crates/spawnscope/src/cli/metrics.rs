@@ -29,7 +29,7 @@ const SUFFIX: &str = "prom";
 pub struct MetricsFile {
     path: PathBuf,
     owner: Option<Owner>,
-    most_commands: usize,
+    max_commands: usize,
 }
 
 /// The running thread.
@@ -43,11 +43,11 @@ impl MetricsFile {
     ///
     /// # Errors
     /// When its folder cannot be written to, and when something else is at the path.
-    pub fn check(path: &Path, owner: Option<&Owner>, most_commands: usize) -> Result<MetricsFile> {
+    pub fn check(path: &Path, owner: Option<&Owner>, max_commands: usize) -> Result<MetricsFile> {
         let file = MetricsFile {
             path: path.to_owned(),
             owner: owner.cloned(),
-            most_commands,
+            max_commands,
         };
         let _acting = file.act()?;
         if is_recording(path) {
@@ -88,7 +88,7 @@ impl MetricsFile {
         };
         let writing = Writing {
             live: LiveLaunches::new(header.missing.clone()),
-            metrics: LaunchMetrics::new(self.most_commands),
+            metrics: LaunchMetrics::new(self.max_commands),
             state,
             lost: Arc::clone(&lost),
             following,
