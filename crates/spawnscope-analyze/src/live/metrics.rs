@@ -7,7 +7,7 @@ use super::EndedLaunch;
 use crate::phases::Phase;
 use spawnscope_data::event::Nanos;
 
-/// The command that stands for all that have no row of their own.
+/// The row that sums all commands without a row of their own.
 pub const OTHER: &str = "other";
 
 /// The upper ends of the buckets, from 100 µs to 10 s. They are fixed, so that histograms of all machines and times can be added.

@@ -371,7 +371,7 @@ pub enum ExportFormat {
     Otlp,
     /// The same as protobuf
     OtlpProtobuf,
-    /// Adds the recording to a dataset of many in Parquet, a folder; needs -o
+    /// Parquet files: adds the recording to the dataset in the folder of -o
     #[cfg(feature = "parquet")]
     Parquet,
 }

@@ -1,4 +1,4 @@
-//! Metrics in Prometheus' text format. Names of commands come from anybody, and one invalid line makes node_exporter reject the whole file,
+//! Metrics in Prometheus' text format. Any user of the machine can choose the name of a command, and one invalid line makes node_exporter reject the whole file,
 //! so they are escaped twice: for people (`text::escape`) and for the format.
 
 use std::io::{self, Write};
@@ -8,10 +8,10 @@ use crate::analyze::Scope;
 use crate::analyze::live::{CommandMetrics, EndedLaunch, LaunchMetrics};
 use crate::event::{Loss, Nanos};
 
-/// What the names of all metrics begin with.
+/// The prefix of all metric names.
 const PREFIX: &str = "spawnscope";
 
-/// What is written of one recording.
+/// The metrics of one recording.
 #[derive(Debug)]
 pub struct Snapshot<'a> {
     /// The figures by command.
@@ -24,7 +24,7 @@ pub struct Snapshot<'a> {
     pub recorder: &'a RecorderState,
 }
 
-/// What is known of the recorder.
+/// The state of the recorder.
 #[derive(Clone, Debug)]
 pub struct RecorderState {
     /// The name of the collector.
