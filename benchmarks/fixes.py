@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Compares predictions with fixes. For each pair of crates/spawnscope/tests/fixes (described in main.rs there), each round
-records `before`, runs `before`, and runs `after`, the last two in changing order. From each recording, `spawnscope whatif`
+records `before`, runs `before`, and runs `after`, the last two in alternating order. From each recording, `spawnscope whatif`
 predicts the wall with the pair's fix:
 
     error = |median of (predicted wall / `after`) - 1|, each ratio within a round
@@ -32,7 +32,7 @@ TABLE_BEGINS, TABLE_ENDS = "<!-- table: benchmarks/fixes.py --write -->\n", "<!-
 ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C"}
 
 MAX_MEDIAN_ERROR, MAX_ERROR = 0.08, 0.20
-# Kept of each prediction.
+# The keys of a prediction that are stored.
 KEPT = ["wall_ns", "predicted_ns", "low_ns", "high_ns", "replay_error"]
 
 

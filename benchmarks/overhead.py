@@ -15,7 +15,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from results import new, say, spread, store, tenth
+from results import new, say, spread, store, tenth_percentile
 
 HERE = Path(__file__).resolve().parent
 WORKLOADS = HERE.parent / "crates/spawnscope/tests/workloads"
@@ -214,7 +214,7 @@ def paired(runs, plain, with_it):
             pairs.append((plain(), with_it()))
     return {
         # A shared machine only adds time, so the fast runs show the cost itself best.
-        "ratio_of_p10": tenth(p[1] for p in pairs) / tenth(p[0] for p in pairs),
+        "ratio_of_p10": tenth_percentile(p[1] for p in pairs) / tenth_percentile(p[0] for p in pairs),
         "ratio_of_medians": statistics.median(p[1] for p in pairs) / statistics.median(p[0] for p in pairs),
         "ratio": spread([second / first for first, second in pairs]),
         "plain_seconds": spread([first for first, _ in pairs]),

@@ -33,7 +33,7 @@ def parse():
     parser.add_argument("--dry-run", action="store_true", help="do not store the results")
     options = parser.parse_args()
     options.binary = str(Path(options.binary).resolve())
-    # What large_recording asks for.
+    # Options that large_recording reads.
     options.collector, options.record_flag = "auto", []
     return options
 

@@ -32,7 +32,7 @@ def store(results, name):
     return path
 
 
-def tenth(values):
+def tenth_percentile(values):
     ordered = sorted(values)
     return ordered[len(ordered) // 10]
 

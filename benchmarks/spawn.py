@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares ways to start a process: vspawn, the bare system calls, and common libraries. The Rust and C
 ways run in one process, one start of each in turn, in random order; Python and Go alternate with it. Parents of different memory
-and open files alternate too. p10 and medians count: a shared machine only ever adds time. Writes
+and open files alternate too. It compares the 10th percentile (p10) and the median, since other work on the machine only adds time. Writes
 benchmarks/runs/<date>-<host>/spawn.json and prints tables. Needs cargo and cc; go for Go's row; for Python's rows an
 interpreter with the vspawn wheel (--python); root for the rows with user=."""
 
@@ -13,11 +13,11 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from results import HERE, new, say, spread, store, tenth
+from results import HERE, new, say, spread, store, tenth_percentile
 
 # Ends at once: only the start is measured.
 TINY = HERE.parent / "crates/spawnscope/tests/workloads/tiny.c"
-POPEN_NOSHELL = {  # "slower with" of the table its author published, in CPU time, compared with vfork + exec
+POPEN_NOSHELL = {  # the column "slower with" of the author's published table: CPU time, compared with vfork + exec
     "popen_noshell + pipe": 0.08,
     "posix_spawn": 0.27,
     "posix_spawn + pipe": 0.36,
@@ -100,7 +100,7 @@ def summary(row):
 
 def order(nanoseconds):
     microseconds = [value / 1e3 for value in nanoseconds]
-    return {"p10": tenth(microseconds), **spread(microseconds)}
+    return {"p10": tenth_percentile(microseconds), **spread(microseconds)}
 
 
 def build_go(work):
@@ -138,7 +138,7 @@ def contrast(options, names, few, many):
                 sides[side].setdefault(name, []).extend(row["total_ns"])
     return {
         name: {side: order(sides[side][name]) for side in sides}
-        | {"ratio_of_p10": tenth(sides["many"][name]) / tenth(sides["few"][name])}
+        | {"ratio_of_p10": tenth_percentile(sides["many"][name]) / tenth_percentile(sides["few"][name])}
         for name in sides["few"]
     }
 
@@ -178,7 +178,7 @@ MEASUREMENTS = {
 
 
 def print_mechanisms(rows):
-    """A table like that of story 5, then ratios."""
+    """Prints the columns of popen_noshell's published table, then ratios."""
     print(f"{'microseconds per start':24}{'user':>8}{'system':>8}{'total':>8}{'slower with':>13}{'wall p10':>10}{'median':>8}{'call p10':>10}")
     floor = rows["raw_clone"]["user_us"] + rows["raw_clone"]["system_us"]
     for name, row in sorted(rows.items(), key=lambda item: item[1]["total_us"]["p10"]):

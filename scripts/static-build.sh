@@ -8,8 +8,8 @@ scripts/install-dependencies.sh static
 target=$(uname -m)-unknown-linux-musl
 rustup target add "$target"
 
-# Kernel headers, which musl's compiler does not find, and what the configuration of elfutils requires: musl lacks argp, fts and
-# obstack, which libelf does not use.
+# musl's compiler does not find the kernel headers. The configuration of elfutils requires argp, fts and obstack, which musl lacks; libelf
+# does not use them, so empty ones are enough.
 own=$PWD/target/musl
 rm -rf "$own"
 mkdir -p "$own/include" "$own/lib"

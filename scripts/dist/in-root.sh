@@ -32,10 +32,10 @@ documents() { # PREFIX
     grep -q 'complete -c spawnscope' "$1/share/fish/vendor_completions.d/spawnscope.fish"
 }
 
-# After the packages have been removed; spawnscope's files in users' homes stay.
-gone() { # further conditions of find
+# Fails if any file is left after the packages were removed. Only spawnscope's files in users' homes may stay.
+expect_gone() { # further conditions of find
     ! find / -xdev "$@" \( -name '*spawnscope*' -o -name '*vspawn*' \) -not -path '/dist*' -not -path '/tmp/*' -not -path '/root*' | grep . ||
-        fail "that is left after the packages were removed"
+        fail "the packages left these files behind"
 }
 
 # Builds a program with the shared library, and with the static one, with the flags from pkg-config.
@@ -55,7 +55,7 @@ int main(void)
 	return vspawn_pclose(stream) == 3 << 8 ? 0 : 2;
 }
 END
-    [ "$(pkg-config --modversion vspawn)" = "$version" ] || fail "pkg-config knows another vspawn"
+    [ "$(pkg-config --modversion vspawn)" = "$version" ] || fail "pkg-config finds another version of vspawn"
     cc program.c -o shared $(pkg-config --cflags --libs vspawn)
     [ "$(./shared)" = "from a child" ]
     readelf --dynamic shared | grep -q 'NEEDED.*libvspawn.so.0' || fail "the program does not use the shared library"
@@ -85,7 +85,7 @@ deb() {
     [ -s /usr/share/doc/spawnscope/copyright ] || fail "no copyright"
     compile
     dpkg --purge "${packages[@]}"
-    gone
+    expect_gone
 }
 
 # A root of an RPM distribution cannot be made from Debian's packages. So a package provides the one library that represents the system, the
@@ -123,7 +123,7 @@ rpm_packages() {
     PKG_CONFIG_PATH=/usr/lib64/pkgconfig PKG_CONFIG_ALLOW_SYSTEM_LIBS=1 compile
     rpm "${on_debian[@]}" --erase "${packages[@]}"
     # cargo-generate-rpm 0.21 cannot assign directories to a package.
-    gone ! -type d
+    expect_gone ! -type d
 }
 
 wheel() {
@@ -149,6 +149,6 @@ END
 case $kind in
 archive | deb | wheel) "$kind" ;;
 rpm) rpm_packages ;;
-*) fail "what is $kind?" ;;
+*) fail "unknown kind '$kind': archive, deb, rpm or wheel" ;;
 esac
 echo "$seen"

@@ -3,7 +3,7 @@
 . "$(dirname "$0")/settings.sh"
 for_architecture "$1"
 
-# Prints the completions, under qemu-user if the binary is for another architecture.
+# The binary that prints the completions, under qemu-user if it is for another architecture.
 runnable=$BUILT/spawnscope
 [ "$ARCH" = "$(uname -m)" ] || runnable="scripts/$ARCH.sh --program $runnable"
 rm -rf "$PARTS"

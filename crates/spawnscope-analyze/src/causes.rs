@@ -3,8 +3,8 @@
 use crate::advice::{Advices, RuleContext, advise};
 use crate::callers::{Callers, Detail};
 use crate::critical_path::{CriticalPath, critical_path};
+use crate::dependence::{Dependence, dependence};
 use crate::drift::{Drift, drifts};
-use crate::hanging::{Hanging, hanging};
 use crate::principal::{Work, most_work};
 use crate::replay::{Parameters, Replay, is_believable};
 use crate::timeline::Timelines;
@@ -26,7 +26,7 @@ pub struct Causes {
     /// The advice. Empty when the replay is not reliable.
     pub advices: Advices,
     /// What depends on the commands that run longest, the largest first. Empty when the replay is not reliable.
-    pub hanging: Vec<Hanging>,
+    pub dependence: Vec<Dependence>,
     /// The command with the most work on the critical path.
     pub work: Option<Work>,
 }
@@ -51,7 +51,7 @@ impl Causes {
         recording: &Recording,
         forest: &Forest<'_>,
         timelines: &Timelines,
-        question: impl FnOnce(&RuleContext<'_, '_>, &[Hanging]) -> T,
+        question: impl FnOnce(&RuleContext<'_, '_>, &[Dependence]) -> T,
     ) -> Option<(Causes, T)> {
         let parameters = Parameters::of(recording).filter(|_| has_waits(recording, timelines))?;
         // These are independent, and each takes a large part of a second for 100,000 launches. The replay takes longest.
@@ -73,16 +73,16 @@ impl Causes {
             callers: &Callers::find(forest, Detail::Line),
         };
         let is_believable = is_believable(replay.error());
-        let (advices, hanging, answer) = if is_believable {
-            let hanging = hanging(&context.whatif);
-            let answer = question(&context, &hanging);
-            (advise(&context), hanging, answer)
+        let (advices, dependence, answer) = if is_believable {
+            let dependence = dependence(&context.whatif);
+            let answer = question(&context, &dependence);
+            (advise(&context), dependence, answer)
         } else {
             (Advices::default(), Vec::new(), T::default())
         };
         let causes = Causes {
             advices,
-            hanging,
+            dependence,
             work: most_work(forest, &path),
             replay_error: replay.error(),
             drifts,

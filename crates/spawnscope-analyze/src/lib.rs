@@ -10,7 +10,7 @@
 //! 5. Patterns that several stages recognize: `patterns`.
 //! 6. Single questions: [`callers`], [`build_labels`], [`alike`], [`concurrency`], [`select`], [`samples`], [`path_search`], [`failures`], [`drift`], [`waits`].
 //! 7. The wall: [`critical_path`], [`spent`], [`flame`], [`summary`], [`groups`], [`repeats`].
-//! 8. Predictions: [`replay`], [`whatif`], [`hanging`], [`removals`], [`principal`], [`advice`].
+//! 8. Predictions: [`replay`], [`whatif`], [`dependence`], [`removals`], [`principal`], [`advice`].
 //! 9. Everything about one recording: [`causes`], [`report`]; launches while they are recorded: [`live`].
 //! 10. Several recordings: [`diff`], and [`budgets`] for them.
 
@@ -22,6 +22,7 @@ pub mod callers;
 pub mod causes;
 pub mod concurrency;
 pub mod critical_path;
+pub mod dependence;
 pub mod diff;
 pub mod drift;
 pub mod external_wait;
@@ -29,7 +30,6 @@ pub mod failures;
 pub mod flame;
 pub mod frames;
 pub mod groups;
-pub mod hanging;
 pub mod launch;
 pub mod live;
 pub mod path_search;

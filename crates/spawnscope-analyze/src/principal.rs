@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use crate::critical_path::CriticalPath;
-use crate::hanging::Hanging;
+use crate::dependence::Dependence;
 use crate::launch::Command;
 use crate::phases::Phase;
 use crate::tree::Forest;
@@ -48,8 +48,8 @@ pub(crate) fn most_work(forest: &Forest<'_>, path: &CriticalPath) -> Option<Work
 /// Returns the command that most of the wall depends on, past the shells and wrappers that only lead to it. `None` when no such share is
 /// large and certain.
 #[must_use]
-pub fn culprit(hanging: &[Hanging], unrecorded: Nanos) -> Option<&Hanging> {
-    let mut own = hanging.iter().filter(|each| !each.is_wrapper);
+pub fn culprit(dependence: &[Dependence], unrecorded: Nanos) -> Option<&Dependence> {
+    let mut own = dependence.iter().filter(|each| !each.is_wrapper);
     own.next()
         .filter(|each| each.saving[1] > Nanos(0) && each.saving[0].0 as f64 >= MIN_SHARE * unrecorded.0 as f64)
 }

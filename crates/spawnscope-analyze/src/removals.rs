@@ -5,8 +5,8 @@ use std::collections::HashMap;
 
 use crate::callers::Callers;
 use crate::critical_path::CriticalPath;
+use crate::dependence::{Dependence, savings_without};
 use crate::groups::{GroupBy, label_of};
-use crate::hanging::{Hanging, savings_without};
 use crate::whatif::WhatIf;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::rows::Origin;
@@ -24,21 +24,21 @@ pub struct Removal {
     pub saving: [Nanos; 3],
 }
 
-/// Predicts the saving without the launches of each of the `most` programs, and without those of the `most` lines, that have the most time
-/// on the critical path. The command itself is not removed. What `hanging` has predicted is not predicted again.
+/// Predicts the saving without the launches of each of the `max_rows` programs, and each of the `max_rows` lines, with the most
+/// time on the critical path. The command itself is not removed. Predictions that `dependence` already contains are reused.
 #[must_use]
 pub fn removals(
     whatif: &WhatIf<'_, '_>,
     path: &CriticalPath,
     callers: &Callers,
-    hanging: &[Hanging],
-    most: usize,
+    dependence: &[Dependence],
+    max_rows: usize,
 ) -> Vec<Removal> {
     let mut candidates = candidates(whatif, path, callers, GroupBy::Command);
-    candidates.truncate(most);
+    candidates.truncate(max_rows);
     let lines = candidates_by_line(whatif, path, callers);
-    candidates.extend(lines.into_iter().take(most));
-    let known: Vec<Option<[Nanos; 3]>> = candidates.iter().map(|each| known_saving(each, hanging)).collect();
+    candidates.extend(lines.into_iter().take(max_rows));
+    let known: Vec<Option<[Nanos; 3]>> = candidates.iter().map(|each| known_saving(each, dependence)).collect();
     let unknown = candidates.iter().zip(&known).filter(|(_, known)| known.is_none());
     let unknown: Vec<&[u32]> = unknown.map(|((_, _, launches), _)| launches.as_slice()).collect();
     let mut predicted = savings_without(whatif, &unknown).into_iter();
@@ -52,10 +52,10 @@ pub fn removals(
     candidates.iter().zip(savings).map(removal).collect()
 }
 
-/// Returns the saving without a command if `hanging` has it. It has the same launches if they are as many.
-fn known_saving((by, label, launches): &Candidate, hanging: &[Hanging]) -> Option<[Nanos; 3]> {
-    let is_same = |each: &&Hanging| each.label == *label && each.count == launches.len() as u64;
-    let found = hanging.iter().find(is_same).filter(|_| *by == GroupBy::Command);
+/// Returns the saving without a command if `dependence` has it: a row with the same label and number of launches has the same launches.
+fn known_saving((by, label, launches): &Candidate, dependence: &[Dependence]) -> Option<[Nanos; 3]> {
+    let is_same = |each: &&Dependence| each.label == *label && each.count == launches.len() as u64;
+    let found = dependence.iter().find(is_same).filter(|_| *by == GroupBy::Command);
     found.map(|each| each.saving)
 }
 

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use crate::advice::Advices;
 use crate::causes::Causes;
 use crate::critical_path::CriticalPath;
+use crate::dependence::{Dependence, rank_by_dependence};
 use crate::drift::{Drift, drifts};
 use crate::failures::{Failure, failures};
 pub use crate::groups::GroupBy;
 use crate::groups::{Group, groups};
-use crate::hanging::{Hanging, rank_by_hanging};
 use crate::launch::Outcome;
 use crate::path_search::PathSearches;
 use crate::principal::Work;
@@ -73,7 +73,7 @@ pub struct Report {
     /// The advice.
     pub advices: Advices,
     /// What depends on the commands that run longest, the largest first. Empty without a reliable replay.
-    pub hanging: Vec<Hanging>,
+    pub dependence: Vec<Dependence>,
     /// The command with the most work on the critical path.
     pub work: Option<Work>,
     /// What `groups` are grouped by.
@@ -150,9 +150,9 @@ pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Cau
         || (sum_of_all(forest, path), tax_overlaps(forest)),
         || groups(forest, path, group_by),
     );
-    let hanging = causes.map(|causes| causes.hanging.clone()).unwrap_or_default();
+    let dependence = causes.map(|causes| causes.dependence.clone()).unwrap_or_default();
     if group_by == GroupBy::Command {
-        rank_by_hanging(&mut groups, &hanging);
+        rank_by_dependence(&mut groups, &dependence);
     }
     let (path_searches, failures) = failures(forest);
     let info = &recording.info;
@@ -196,7 +196,7 @@ pub fn report_on(recording: &Recording, forest: &Forest<'_>, causes: Option<&Cau
             .map(|path| where_the_wall_went(path, recording))
             .unwrap_or_default(),
         waits: Vec::new(),
-        hanging,
+        dependence,
         work: causes.and_then(|causes| causes.work.clone()),
         group_by,
         groups,

@@ -13,7 +13,7 @@ const MODULES: &str = "known compact grouped \
     patterns \
     callers build_labels alike concurrency select samples path_search failures drift waits \
     critical_path spent flame summary groups repeats \
-    replay whatif hanging removals principal advice \
+    replay whatif dependence removals principal advice \
     causes report live \
     diff budgets";
 

@@ -34,6 +34,14 @@ pub fn percent(part: impl Into<Option<Nanos>>, whole: impl Into<Option<Nanos>>) 
     }
 }
 
+/// A difference as a share, such as `+1.2 %`. One that rounds to zero is `+0.0 %`, never `-0.0 %`.
+#[must_use]
+pub fn signed_percent(share: f64) -> String {
+    // Negative zero plus zero is zero.
+    let tenths = (1000.0 * share).round() + 0.0;
+    format!("{:+.1} %", tenths / 10.0)
+}
+
 /// A number with thousands separated by commas.
 #[must_use]
 pub fn count(number: u64) -> String {
@@ -76,6 +84,13 @@ fn scaled(value: f64, units: &[(&str, f64)]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_difference_that_rounds_to_zero_has_no_minus() {
+        assert_eq!(signed_percent(-0.000_4), "+0.0 %");
+        assert_eq!(signed_percent(-0.012), "-1.2 %");
+        assert_eq!(signed_percent(0.034), "+3.4 %");
+    }
 
     #[test]
     fn times_have_three_digits_and_never_a_thousand_of_a_smaller_unit() {

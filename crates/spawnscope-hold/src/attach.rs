@@ -116,7 +116,7 @@ impl Tool {
         self.status.is_some() || matches!(self.ending, Ending::Left)
     }
 
-    /// Its wait status, if it failed on its own and `look` has not reported it.
+    /// Its wait status, if it failed on its own and `progress` has not reported it.
     pub fn failure(&self) -> Option<i32> {
         let by_itself = matches!(self.ending, Ending::NotDue | Ending::Due(_, Some(Signal::SIGINT)));
         self.status
@@ -124,7 +124,7 @@ impl Tool {
     }
 
     /// Checks whether it has attached.
-    pub fn look(&mut self, target: Pid) -> Progress {
+    pub fn progress(&mut self, target: Pid) -> Progress {
         if let Some(status) = self.status {
             self.has_ended_early = true;
             return Progress::Ended(status);

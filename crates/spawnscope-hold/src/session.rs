@@ -101,7 +101,7 @@ impl<'a> Session<'a> {
             }
             // Done before the changes are read. If this sees the end of the process, its status is then available below.
             let was_held = self.held.as_ref().is_some_and(Stopped::is_held);
-            let seen = self.held.as_mut().map(Stopped::look);
+            let seen = self.held.as_mut().map(Stopped::update);
             while let Some(change) = self.tracer.next() {
                 self.note(change)?;
             }
@@ -289,7 +289,7 @@ impl<'a> Session<'a> {
     /// Whether the process may continue; if the command could not be started, it may.
     fn has_attached(&mut self, target: Pid) -> bool {
         let Some(tool) = &mut self.tool else { return true };
-        let notice = match tool.look(target) {
+        let notice = match tool.progress(target) {
             Progress::Starting => return false,
             Progress::Attached => Notice::Attached(target),
             Progress::TimedOut => Notice::AttachTimedOut(target),

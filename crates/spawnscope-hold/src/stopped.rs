@@ -58,7 +58,7 @@ impl Stopped {
     }
 
     /// Checks and returns its current state.
-    pub fn look(&mut self) -> State {
+    pub fn update(&mut self) -> State {
         let stands = || Status::of(self.pid).is_some_and(|status| status.is_stopped());
         self.state = match self.state {
             State::Ended => State::Ended,

@@ -8,16 +8,16 @@ use spawnscope_data::statistics::median;
 /// Fewer cases have no common shift, because their median has no 95 % interval.
 const MIN_CASES: usize = MIN_ROUNDS;
 /// The threshold in standard deviations from the median, as proposed by Iglewicz and Hoaglin.
-const APART: f64 = 3.5;
+const OUTLIER_DEVIATIONS: f64 = 3.5;
 /// Converts a median absolute deviation to a standard deviation of the normal distribution.
-const DEVIATIONS: f64 = 1.4826;
+const MAD_TO_DEVIATION: f64 = 1.4826;
 
 /// The common shift of an experiment's cases in one column.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct CommonShift {
-    /// The experiment; `None`: all experiments with too few cases of their own.
+    /// The experiment. `None` for the pooled cases of experiments that have too few.
     pub experiment: Option<String>,
-    /// The column; `None` if `experiment` is.
+    /// The column. `None` for pooled cases.
     pub column: Option<String>,
     /// The number of cases.
     pub cases: usize,
@@ -54,33 +54,34 @@ pub fn judge(changes: &mut [Change]) -> Vec<CommonShift> {
     for (experiment, column) in groups {
         let belongs = |change: &Change| change.experiment == experiment && change.column == column;
         let members: Vec<usize> = (0..changes.len()).filter(|at| belongs(&changes[*at])).collect();
-        match together(changes, &members) {
+        match median_and_deviation(changes, &members) {
             Some(found) => common_shifts.push(CommonShift {
                 experiment: Some(experiment),
                 column: Some(column),
-                ..hold_against(changes, &members, found)
+                ..mark_outliers(changes, &members, found)
             }),
             None => left.extend(members),
         }
     }
-    if let Some(found) = together(changes, &left) {
-        common_shifts.push(hold_against(changes, &left, found));
+    if let Some(found) = median_and_deviation(changes, &left) {
+        common_shifts.push(mark_outliers(changes, &left, found));
     }
     common_shifts
 }
 
 /// The median of the logarithms with its interval, and their standard deviation.
-fn together(changes: &[Change], members: &[usize]) -> Option<(Estimate, f64)> {
+fn median_and_deviation(changes: &[Change], members: &[usize]) -> Option<(Estimate, f64)> {
     let moved: Vec<f64> = members.iter().map(|at| changes[*at].ratio.ln()).collect();
     let middle = Estimate::of(&moved).filter(|_| moved.len() >= MIN_CASES)?;
     let deviation = median(moved.iter().map(|one| (one - middle.median).abs()))?;
-    Some((middle, DEVIATIONS * deviation))
+    Some((middle, MAD_TO_DEVIATION * deviation))
 }
 
-fn hold_against(changes: &mut [Change], members: &[usize], (middle, deviation): (Estimate, f64)) -> CommonShift {
+/// Marks the changes that stand out from the common shift, and returns it.
+fn mark_outliers(changes: &mut [Change], members: &[usize], (middle, deviation): (Estimate, f64)) -> CommonShift {
     for &at in members {
         let change = &mut changes[at];
-        change.stands_out = change.beyond_noise && is_apart(change, middle.median, deviation);
+        change.stands_out = change.beyond_noise && is_outlier(change, middle.median, deviation);
     }
     CommonShift {
         experiment: None,
@@ -94,11 +95,11 @@ fn hold_against(changes: &mut [Change], members: &[usize], (middle, deviation): 
 }
 
 /// Whether the distance from the median exceeds the change's own noise combined with the scatter of all cases (root of the sum of squares).
-fn is_apart(change: &Change, middle: f64, deviation: f64) -> bool {
+fn is_outlier(change: &Change, middle: f64, deviation: f64) -> bool {
     let distance = change.ratio.ln() - middle;
     let end = if distance > 0.0 { change.low } else { change.high };
     let noise = (change.ratio / end).ln();
-    distance.abs() > noise.hypot(APART * deviation)
+    distance.abs() > noise.hypot(OUTLIER_DEVIATIONS * deviation)
 }
 
 #[cfg(test)]
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_case_is_apart_from_what_all_others_did() {
+    fn a_case_is_outlier_from_what_all_others_did() {
         let drifted = [1.05, 1.06, 1.04, 1.05, 1.07, 1.05, 1.4];
         assert_eq!(apart(&mut changes("a", &drifted, 0.01)), [1.4]);
         assert_eq!(
@@ -156,7 +157,11 @@ mod tests {
     fn few_cases_are_held_against_all_others_that_are_few() {
         let mut all = changes("a", &[1.1, 1.1, 1.1], 0.01);
         assert_eq!(judge(&mut all), []);
-        assert_eq!(judge(&mut changes("a", &[1.1; 5], 0.01)), [], "five hold 93.75 %");
+        assert_eq!(
+            judge(&mut changes("a", &[1.1; 5], 0.01)),
+            [],
+            "the range of five cases is only a 93.75 % interval"
+        );
         all.extend(changes("b", &[1.1, 1.1, 2.0], 0.01));
         let common_shifts = judge(&mut all);
         assert_eq!((common_shifts.len(), common_shifts[0].experiment.as_deref()), (1, None));

@@ -21,7 +21,7 @@ pub struct ExperimentContext<'a> {
     /// How much to measure.
     pub effort: Effort,
     /// The largest parent, in bytes.
-    pub most_memory: u64,
+    pub max_memory: u64,
     folder: TempDir,
     /// Declared after the folder, so that the keeper is dropped when the folder is already removed.
     _keeper: Option<Keeper>,
@@ -40,11 +40,11 @@ impl<'a> ExperimentContext<'a> {
     ///
     /// # Errors
     /// If no folder allows executing programs.
-    pub fn prepare(effort: Effort, most_memory: u64, watch: &'a dyn Watch) -> Result<ExperimentContext<'a>, LabError> {
+    pub fn prepare(effort: Effort, max_memory: u64, watch: &'a dyn Watch) -> Result<ExperimentContext<'a>, LabError> {
         let (folder, notes) = executable_folder()?;
         Ok(ExperimentContext {
             effort,
-            most_memory,
+            max_memory,
             _keeper: Keeper::start(folder.path()),
             folder,
             notes: RefCell::new(notes),
@@ -111,7 +111,7 @@ impl<'a> ExperimentContext<'a> {
     /// The size of each of several parents that live at the same time: `wanted`, or less if memory is short, which a note then says.
     #[must_use]
     pub fn size_of_each(&self, wanted: u64, parents: u64, outcome: &mut Outcome) -> u64 {
-        let wanted = wanted.min(self.most_memory);
+        let wanted = wanted.min(self.max_memory);
         let room = Room::here();
         let size = wanted.min(room.each).min(room.in_all / parents);
         if size < wanted {

@@ -146,7 +146,7 @@ fn remove_beside(folder: &Folder, path: &Path) -> Result<(), RecordError> {
 fn occupant(folder: &Folder, path: &Path) -> Result<Occupant, RecordError> {
     let failed = |source| RecordError::io("inspect", path, source);
     let in_the_way = || RecordError::InTheWay { path: path.to_owned() };
-    match folder.look(name(path)).map_err(failed)? {
+    match folder.kind_of(name(path)).map_err(failed)? {
         Found::Nothing => return Ok(Occupant::Nothing),
         Found::Link => return Err(RecordError::Link { path: path.to_owned() }),
         // Opening a pipe or a device could have side effects.

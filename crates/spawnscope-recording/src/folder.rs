@@ -44,8 +44,8 @@ impl Folder {
         self.path.join(name)
     }
 
-    /// Returns what has this name.
-    pub(super) fn look(&self, name: &OsStr) -> io::Result<Found> {
+    /// Returns the kind of file that has this name, if any.
+    pub(super) fn kind_of(&self, name: &OsStr) -> io::Result<Found> {
         match statat(&self.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
             Err(Errno::NOENT) => Ok(Found::Nothing),
             Err(error) => Err(error.into()),

@@ -15,7 +15,7 @@ use spawnscope_data::rows::Label;
 use super::assemble::Batch;
 use super::destination::{self, Destination};
 use super::error::RecordError;
-use super::manner::Memory;
+use super::options::Memory;
 use super::redact::Redaction;
 use super::sums::{self, SummingWriter, Sums};
 use super::tables::RecordingRow;

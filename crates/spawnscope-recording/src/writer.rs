@@ -17,7 +17,7 @@ use super::assemble::{Assembler, Batch};
 use super::destination::Destination;
 use super::error::RecordError;
 use super::follower::Follower;
-use super::manner::Manner;
+use super::options::WriterOptions;
 use super::redact::Redaction;
 use super::store::Store;
 use crate::ends::{Ending, Finished, Header};
@@ -80,16 +80,16 @@ impl Recorder {
         path: &Path,
         header: &Header,
         redaction: Redaction,
-        manner: &Manner,
+        options: &WriterOptions,
     ) -> Result<Recorder, RecordError> {
-        let _owner_guard = act_as(manner.owner.as_ref(), path)?;
-        let store = Store::create(path, header, redaction, manner.memory)?;
+        let _owner_guard = act_as(options.owner.as_ref(), path)?;
+        let store = Store::create(path, header, redaction, options.memory)?;
         // A new thread inherits the ids of its creator, so what SQLite opens and removes there also happens as the owner.
-        Recorder::start(store, Assembler::new(header.origin, redaction), manner)
+        Recorder::start(store, Assembler::new(header.origin, redaction), options)
             .map_err(|source| RecordError::io("start a thread that writes", path, source))
     }
 
-    fn start(store: Store, assembler: Assembler, manner: &Manner) -> std::io::Result<Recorder> {
+    fn start(store: Store, assembler: Assembler, options: &WriterOptions) -> std::io::Result<Recorder> {
         let place = store.place();
         let (sender, receiver) = mpsc::channel();
         let progress = Arc::new(Progress::default());
@@ -100,7 +100,7 @@ impl Recorder {
             pending_events: 0,
             unwritten: VecDeque::new(),
             unwritten_events: 0,
-            most_unwritten: manner.memory.most_unwritten(BATCH_EVENTS),
+            max_unwritten: options.memory.max_unwritten(BATCH_EVENTS),
             due: None,
             follower: None,
         };
@@ -112,7 +112,7 @@ impl Recorder {
             thread: Some(thread),
             progress,
             place,
-            owner: manner.owner.clone(),
+            owner: options.owner.clone(),
         })
     }
 
@@ -214,7 +214,7 @@ struct Writer {
     /// Number of events in those batches.
     unwritten_events: usize,
     /// The limit for those events. Events beyond it are lost and counted as such. Plain readers never hold that lock.
-    most_unwritten: usize,
+    max_unwritten: usize,
     /// When to write the batch; `None` while it is empty.
     due: Option<Instant>,
     /// Who gets the rows that are in the file.
@@ -281,7 +281,7 @@ impl Writer {
     }
 
     fn take_events(&mut self, events: &[Event]) -> Result<(), RecordError> {
-        if self.unwritten_events >= self.most_unwritten {
+        if self.unwritten_events >= self.max_unwritten {
             self.progress
                 .locked_out
                 .fetch_add(events.len() as u64, Ordering::Relaxed);

@@ -30,7 +30,7 @@ fn from(counts: &CallerCounts) -> String {
     let entry =
         |(call_site, count): &(CallSite, u64)| format!("{} ({})", name(&call_site.short_label()), units::count(*count));
     let most = counts.most.first().map(entry).unwrap_or_default();
-    let more = counts.most.len().saturating_sub(1) as u64 + counts.other_places;
+    let more = counts.most.len().saturating_sub(1) as u64 + counts.other_call_sites;
     let mut sentence = format!("from {most}");
     if more > 0 {
         sentence.push_str(" and ");

@@ -29,7 +29,7 @@ pub(super) fn keeping_an_answer(runtime: Runtime) -> &'static [&'static str] {
 }
 
 /// Returns how to do the work of a small program without launching one, one line each.
-pub(super) fn doing_it_oneself(runtime: Runtime) -> &'static [&'static str] {
+pub(super) fn without_launching(runtime: Runtime) -> &'static [&'static str] {
     match runtime {
         Runtime::Shell => {
             &["  the shell itself: ${x##*/}, ${x/a/b}, $((...)), read, [[ =~ ]], printf '%(%F)T' for dates (bash 4.2)"]

@@ -137,7 +137,7 @@ impl Callers {
                 .iter()
                 .map(|(number, count)| (self.call_site(*number).clone(), *count))
                 .collect(),
-            other_places: others.len() as u64,
+            other_call_sites: others.len() as u64,
             others: others.iter().map(|(_, count)| count).sum(),
             unknown,
         }
@@ -166,7 +166,7 @@ pub struct CallerCounts {
     /// The most frequent call sites with their counts, the most frequent first.
     pub most: Vec<(CallSite, u64)>,
     /// Number of further call sites.
-    pub other_places: u64,
+    pub other_call_sites: u64,
     /// Number of launches by those.
     pub others: u64,
     /// Number of launches without a known call site.

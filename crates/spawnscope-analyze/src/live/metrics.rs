@@ -7,7 +7,7 @@ use super::EndedLaunch;
 use crate::phases::Phase;
 use spawnscope_data::event::Nanos;
 
-/// The command that stands for all that have no row of their own.
+/// The row that sums all commands without a row of their own.
 pub const OTHER: &str = "other";
 
 /// The upper ends of the buckets, from 100 µs to 10 s. They are fixed, so that histograms of all machines and times can be added.
@@ -98,16 +98,16 @@ impl CommandMetrics {
 /// The figures of all commands.
 #[derive(Debug)]
 pub struct LaunchMetrics {
-    most_commands: usize,
+    max_commands: usize,
     commands: BTreeMap<String, CommandMetrics>,
 }
 
 impl LaunchMetrics {
-    /// The first `most_commands` commands get a row each. A command keeps its row: a counter must not decrease.
+    /// The first `max_commands` commands get a row each. A command keeps its row: a counter must not decrease.
     #[must_use]
-    pub fn new(most_commands: usize) -> LaunchMetrics {
+    pub fn new(max_commands: usize) -> LaunchMetrics {
         LaunchMetrics {
-            most_commands,
+            max_commands,
             commands: BTreeMap::new(),
         }
     }
@@ -115,7 +115,7 @@ impl LaunchMetrics {
     /// Adds a launch that has ended. `command` is its name as the output shows it: two names that look alike share a row.
     pub fn add(&mut self, command: String, launch: &EndedLaunch) {
         let others = usize::from(self.commands.contains_key(OTHER));
-        let has_room = self.commands.len() - others < self.most_commands;
+        let has_room = self.commands.len() - others < self.max_commands;
         let row = if has_room || self.commands.contains_key(&command) {
             command
         } else {

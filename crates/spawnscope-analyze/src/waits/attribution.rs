@@ -29,7 +29,7 @@ pub struct AttributedWaits {
     /// The object it waited for.
     pub object: Option<AttributedObject>,
     /// What it waited for, the most frequent first.
-    pub on: Vec<WaitedFor>,
+    pub on: Vec<WaitTargets>,
     /// Number of waits.
     pub count: u64,
     /// Sum of the waits, divided into parts.
@@ -58,16 +58,16 @@ pub struct OnlyObject {
 
 /// What waits were for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WaitedFor {
+pub struct WaitTargets {
     /// The kind of process.
-    pub who: Who,
+    pub target: WaitTarget,
     /// Number of launches or processes.
     pub count: u64,
 }
 
 /// The kind of process that a wait was for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Who {
+pub enum WaitTarget {
     /// Launches. If the waker descends from the waiting process, its child that the waker is or descends from; otherwise the waker itself.
     Launches {
         /// Display name of their program.
@@ -121,7 +121,7 @@ type Key<'a> = (Command<'a>, Option<u16>, Option<ObjectKind>);
 
 /// What a wait was for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum By<'a> {
+enum TargetKey<'a> {
     Launch {
         command: Command<'a>,
         through: Option<Command<'a>>,
@@ -137,7 +137,7 @@ struct Sums<'a> {
     /// The object, as long as all waits are for the same.
     only: Option<ObjectRef>,
     /// Indices of the launches. Empty for other processes.
-    on: HashMap<By<'a>, HashSet<u32>>,
+    on: HashMap<TargetKey<'a>, HashSet<u32>>,
 }
 
 struct Collection<'f, 'a> {
@@ -158,7 +158,7 @@ struct ChildEnd {
 }
 
 /// A wait, what it was for, and the launch that it is attributed to.
-type Attributed<'a> = (Interval, By<'a>, Option<usize>);
+type Attributed<'a> = (Interval, TargetKey<'a>, Option<usize>);
 
 impl<'f, 'a> Collection<'f, 'a> {
     fn new(recording: &'a Recording, forest: &'f Forest<'a>, timelines: &'f Timelines) -> Collection<'f, 'a> {
@@ -211,19 +211,20 @@ impl<'f, 'a> Collection<'f, 'a> {
         waiter: usize,
         slice: &SliceRow,
         wait: &Interval,
-    ) -> Option<(By<'a>, Option<usize>)> {
+    ) -> Option<(TargetKey<'a>, Option<usize>)> {
         let cause = self.timelines.cause(thread, slice);
         let cause = cause.map(|thread| self.timelines.threads[thread as usize].launch as usize);
         let name = |name| self.recording.texts.get(name);
         match (cause, external_wait_of(slice)) {
             // The phases of a recorded scanner do not show what it spent on a permission.
-            (Some(scanner), ExternalWait::Scanner(_)) => {
-                Some((By::Scanner(Some(self.forest.launches[scanner].command.name)), None))
-            }
-            (None, ExternalWait::Scanner(scanner)) => Some((By::Scanner(scanner.map(name)), None)),
+            (Some(scanner), ExternalWait::Scanner(_)) => Some((
+                TargetKey::Scanner(Some(self.forest.launches[scanner].command.name)),
+                None,
+            )),
+            (None, ExternalWait::Scanner(scanner)) => Some((TargetKey::Scanner(scanner.map(name)), None)),
             (Some(waker), _) if waker == waiter => None,
             (Some(waker), _) => Some(self.launch(waiter, waker)),
-            (None, ExternalWait::Process(process)) => Some((By::Process(process.map(name)), None)),
+            (None, ExternalWait::Process(process)) => Some((TargetKey::Process(process.map(name)), None)),
             (None, ExternalWait::Timer) => {
                 let child = self.unreaped_child(waiter, wait)?;
                 Some(self.launch(waiter, child))
@@ -232,10 +233,10 @@ impl<'f, 'a> Collection<'f, 'a> {
         }
     }
 
-    fn launch(&self, waiter: usize, waker: usize) -> (By<'a>, Option<usize>) {
+    fn launch(&self, waiter: usize, waker: usize) -> (TargetKey<'a>, Option<usize>) {
         let target = self.child_above(waiter, waker).unwrap_or(waker);
         let command_of = |index: usize| *self.forest.launches[index].command;
-        let by = By::Launch {
+        let by = TargetKey::Launch {
             command: command_of(target),
             through: (command_of(waker) != command_of(target)).then(|| command_of(waker)),
         };
@@ -309,22 +310,22 @@ fn only(recording: &Recording, object: ObjectRef) -> Option<OnlyObject> {
     })
 }
 
-fn waited_for(on: HashMap<By<'_>, HashSet<u32>>) -> Vec<WaitedFor> {
-    let mut all: Vec<WaitedFor> = on
+fn waited_for(on: HashMap<TargetKey<'_>, HashSet<u32>>) -> Vec<WaitTargets> {
+    let mut all: Vec<WaitTargets> = on
         .into_iter()
-        .map(|(by, launches)| WaitedFor {
-            who: match by {
-                By::Launch { command, through } => Who::Launches {
+        .map(|(by, launches)| WaitTargets {
+            target: match by {
+                TargetKey::Launch { command, through } => WaitTarget::Launches {
                     command: command.label(),
                     through: through.map(|command| command.label()),
                 },
-                By::Process(name) => Who::Process(name.map(<[u8]>::to_vec)),
-                By::Scanner(name) => Who::Scanner(name.map(<[u8]>::to_vec)),
+                TargetKey::Process(name) => WaitTarget::Process(name.map(<[u8]>::to_vec)),
+                TargetKey::Scanner(name) => WaitTarget::Scanner(name.map(<[u8]>::to_vec)),
             },
             count: launches.len().max(1) as u64,
         })
         .collect();
-    all.sort_by(|a, b| (Reverse(a.count), &a.who).cmp(&(Reverse(b.count), &b.who)));
+    all.sort_by(|a, b| (Reverse(a.count), &a.target).cmp(&(Reverse(b.count), &b.target)));
     all
 }
 

@@ -1,7 +1,7 @@
 //! Attribution of waits: to which process, through which chain, and how a wait divides. The parts always sum to the wait.
 
 use proptest::prelude::*;
-use spawnscope_analyze::waits::attribution::{AttributedWaits, Parts, WaitedFor, Who};
+use spawnscope_analyze::waits::attribution::{AttributedWaits, Parts, WaitTarget, WaitTargets};
 use spawnscope_data::event::{LeftCpu, Nanos, ObjectKind, Pid, TaskId};
 use spawnscope_data::rows::{Recording, SliceRow, WakerRow};
 
@@ -63,10 +63,10 @@ fn only(recording: &Recording, slices: &[SliceRow]) -> AttributedWaits {
     all.remove(0)
 }
 
-fn launches(command: &[u8], through: Option<&[u8]>, count: u64) -> WaitedFor {
+fn launches(command: &[u8], through: Option<&[u8]>, count: u64) -> WaitTargets {
     let (command, through) = (command.to_vec(), through.map(<[u8]>::to_vec));
-    WaitedFor {
-        who: Who::Launches { command, through },
+    WaitTargets {
+        target: WaitTarget::Launches { command, through },
         count,
     }
 }
@@ -215,8 +215,8 @@ fn a_scanner_is_named_and_its_time_belongs_to_no_phase() {
         )
     };
     let waits = only(&builder.recording, &[scanned(1_200_000), scanned(1_310_000)]);
-    let scanner = WaitedFor {
-        who: Who::Scanner(Some(b"clamd".to_vec())),
+    let scanner = WaitTargets {
+        target: WaitTarget::Scanner(Some(b"clamd".to_vec())),
         count: 1,
     };
     assert_eq!((waits.count, waits.on), (2, vec![scanner]));

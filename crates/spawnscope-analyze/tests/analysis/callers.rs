@@ -216,7 +216,10 @@ fn many_lines_are_counted_beyond_the_first_ten() {
     }
     let found = report(&builder.recording, GroupBy::Command);
     let callers = &find(&found.groups, "mv").callers;
-    assert_eq!((callers.most.len(), callers.other_places, callers.others), (10, 2, 2));
+    assert_eq!(
+        (callers.most.len(), callers.other_call_sites, callers.others),
+        (10, 2, 2)
+    );
 }
 
 #[test]

@@ -290,9 +290,9 @@ fn advice_and_what_hangs_are_found_without_wakers() {
         let forest = Forest::grow(&partial.0);
         let timelines = reconstructed(&forest, &partial);
         let causes = Causes::find(&partial.0, &forest, &timelines).unwrap();
-        let hanging = causes.hanging.first().unwrap();
-        assert_eq!(hanging.label, b"dirname");
-        assert!(hanging.saving[1].0 > hanging.saving[0].0 / 2, "{hanging:?}");
+        let dependence = causes.dependence.first().unwrap();
+        assert_eq!(dependence.label, b"dirname");
+        assert!(dependence.saving[1].0 > dependence.saving[0].0 / 2, "{dependence:?}");
         assert!(!causes.advices.worth.is_empty(), "{}", partial.0.info.collector);
     }
 }

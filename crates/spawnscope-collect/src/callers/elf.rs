@@ -130,10 +130,10 @@ impl<'data> Elf<'data> {
         self.0.build_id().ok()?
     }
 
-    /// Its read-only data, unless that is larger than `most_bytes`.
-    pub(super) fn constants(&self, most_bytes: u64) -> Option<&'data [u8]> {
+    /// Its read-only data, unless that is larger than `max_bytes`.
+    pub(super) fn constants(&self, max_bytes: u64) -> Option<&'data [u8]> {
         let section = self.0.section_by_name_bytes(b".rodata")?;
-        (section.size() <= most_bytes).then(|| section.data().ok())?
+        (section.size() <= max_bytes).then(|| section.data().ok())?
     }
 
     /// The addresses of its variables, zero-initialized ones last.

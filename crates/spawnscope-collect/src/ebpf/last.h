@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * Reports what threads are doing when the recording ends. A slice is emitted when its thread gets a CPU again, which no program
- * sees any more by then. So when the other programs are off, an iterator visits all threads and reports the state of each. */
+ * Reports what threads are doing when the recording ends. A slice is emitted when its thread gets a CPU again. After the end of the
+ * recording, that is not observed. So when the other programs are off, an iterator visits all threads and reports the state of each. */
 #pragma once
 
 SEC("iter/task")
@@ -21,7 +21,7 @@ int on_end(struct bpf_iter__task *ctx)
 		task->left = LEFT_PREEMPTED;
 		task->object_kind = OBJECT_UNKNOWN;
 	}
-	/* Otherwise it was never seen to move. */
+	/* A thread without `off` was never seen to leave or get a CPU: nothing is known about it. */
 	if (task->off)
 		emit_slice(task, KIND_LAST_SEEN, now, task->on, task->calls, &task->waker, 0);
 	return 0;

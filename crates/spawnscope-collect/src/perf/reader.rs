@@ -115,7 +115,7 @@ impl Reader {
 
     fn round(&mut self) {
         let unseen = self.waiting.iter_mut().filter(|waiting| waiting.seen.is_none());
-        unseen.for_each(Waiting::look);
+        unseen.for_each(Waiting::read_process);
         self.read();
         let until = std::mem::replace(&mut self.read_until, clock::now());
         self.apply_until(until);
@@ -133,7 +133,7 @@ impl Reader {
             let waiting = &mut self.waiting;
             self.malformed += parse(&self.bytes, &mut |record| {
                 let mut one = Waiting { record, seen: None };
-                one.look();
+                one.read_process();
                 waiting.push(one);
             });
         }
@@ -179,8 +179,8 @@ impl Reader {
 }
 
 impl Waiting {
-    /// Looks at the program, if the record is about one.
-    fn look(&mut self) {
+    /// Reads from /proc what the process runs, if the record reports an exec.
+    fn read_process(&mut self) {
         if let Kind::Executed { .. } = self.record.kind {
             self.seen = Seen::of(self.record.pid);
         }

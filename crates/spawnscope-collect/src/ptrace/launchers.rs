@@ -11,7 +11,7 @@ use super::processes::Thread;
 use super::tracing::Tracing;
 use super::waits::{MIN_OFF_NS, reaped_by_waitid};
 
-/// After this number of stops without a launch, a thread is taken for one that launches nothing more.
+/// After this number of stops without a launch, a thread counts as one that launches nothing more.
 const STOPS: u32 = 400;
 /// The same for a thread that has launched nothing yet. bash makes some 60 calls before it launches; most programs never launch.
 const FIRST_STOPS: u32 = 160;

@@ -56,7 +56,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         }
         if let Some(mount) = mount(&real).filter(|_| what != HOME) {
             let remote_scan = examination.measured.remote_scan.as_ref().filter(|_| what == TEMPORARY);
-            look(what, &place.display().to_string(), mount, remote_scan, findings);
+            check(what, &place.display().to_string(), mount, remote_scan, findings);
         }
     }
 }
@@ -124,7 +124,7 @@ fn slower(scan: &Scan) -> (Option<Effect>, String) {
     (effect, evidence)
 }
 
-fn look(what: &str, place: &str, mount: &Mount, remote_scan: Option<&Scan>, findings: &mut Findings) {
+fn check(what: &str, place: &str, mount: &Mount, remote_scan: Option<&Scan>, findings: &mut Findings) {
     let where_it_is = format!("{place} is on {} ({})", mount.point.display(), mount.kind);
     if let Some(remote) = mount.remote() {
         let (effect, timed) = remote_scan.map(slower).unzip();

@@ -113,7 +113,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
 /// All series, the most important first: if memory is short, series that come first are measured together first.
 fn series<'p>(context: &ExperimentContext<'_>, in_bash: Option<(&'p Path, &'p Path)>) -> Vec<Series<'p>> {
     let listed: &[u64] = context.pick(&SIZES_MB, &QUICK_SIZES_MB);
-    let largest = context.most_memory / MB;
+    let largest = context.max_memory / MB;
     let mut sizes: Vec<u64> = listed.iter().copied().filter(|size| *size <= largest).collect();
     if !context.effort.quick && sizes.last().is_some_and(|last| *last < largest) {
         sizes.push(largest);

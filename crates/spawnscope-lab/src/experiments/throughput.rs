@@ -40,7 +40,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
         let worker = Rc::new(Worker::start(&Setting::default())?);
         let possible = shapes
             .iter()
-            .filter(|(_, in_flight)| *in_flight <= most_in_flight(mechanism));
+            .filter(|(_, in_flight)| *in_flight <= max_in_flight(mechanism));
         cases.extend(possible.map(|shape| case(context, &worker, mechanism, *shape)));
     }
     let measured = context.interleave(cases);
@@ -58,7 +58,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     Ok(outcome)
 }
 
-fn most_in_flight(mechanism: Mechanism) -> u32 {
+fn max_in_flight(mechanism: Mechanism) -> u32 {
     match mechanism {
         Mechanism::System => 1,
         Mechanism::Popen => MAX_SHELLS,

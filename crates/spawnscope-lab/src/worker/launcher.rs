@@ -30,7 +30,7 @@ pub struct Launcher<'p> {
     /// The command line for a shell.
     line: CString,
     prepared: Prepared,
-    most_files: usize,
+    max_files: usize,
     /// Raw children that are currently not running.
     idle: Vec<(Closing, Box<Raw>)>,
 }
@@ -57,11 +57,11 @@ impl<'p> Launcher<'p> {
         let words = program.argv.iter().map(String::as_str);
         let line = shlex::try_join(words).ok().and_then(|line| CString::new(line).ok());
         // SAFETY: a plain query.
-        let most_files = unsafe { libc::sysconf(libc::_SC_OPEN_MAX) };
-        let most_files = usize::try_from(most_files).unwrap_or(usize::MAX);
-        if mechanism == Mechanism::CloseLoop && most_files > MAX_LOOP {
+        let max_files = unsafe { libc::sysconf(libc::_SC_OPEN_MAX) };
+        let max_files = usize::try_from(max_files).unwrap_or(usize::MAX);
+        if mechanism == Mechanism::CloseLoop && max_files > MAX_LOOP {
             return Err(LabError::Unavailable(format!(
-                "a close loop up to the limit of {most_files} open files would take minutes"
+                "a close loop up to the limit of {max_files} open files would take minutes"
             )));
         }
         Ok(Launcher {
@@ -72,7 +72,7 @@ impl<'p> Launcher<'p> {
             prepared: command(mechanism, program)
                 .prepare()
                 .map_err(|error| LabError::Unavailable(error.to_string()))?,
-            most_files,
+            max_files,
             idle: Vec::new(),
         })
     }
@@ -188,7 +188,7 @@ impl<'p> Launcher<'p> {
         let fits = self.idle.iter().position(|(other, _)| *other == closing);
         let raw = match fits {
             Some(position) => self.idle.swap_remove(position).1,
-            None => Raw::new(&self.path, &self.argv, closing, self.most_files)?,
+            None => Raw::new(&self.path, &self.argv, closing, self.max_files)?,
         };
         let pid = raw.start(call)?;
         Ok(Running::Raw(pid, closing, raw))

@@ -14,7 +14,7 @@ pub struct Raw {
     argv: *const *const c_char,
     envp: *const *const c_char,
     closing: Closing,
-    most_files: usize,
+    max_files: usize,
     stack: ChildStack,
 }
 
@@ -37,7 +37,7 @@ const NAMES_BYTES: usize = 4096;
 
 impl Raw {
     /// `path` and `argv` must outlive all children.
-    pub fn new(path: &CStr, argv: &ExecStrings, closing: Closing, most_files: usize) -> io::Result<Box<Raw>> {
+    pub fn new(path: &CStr, argv: &ExecStrings, closing: Closing, max_files: usize) -> io::Result<Box<Raw>> {
         unsafe extern "C" {
             static environ: *const *const c_char;
         }
@@ -47,7 +47,7 @@ impl Raw {
             // SAFETY: a worker never changes its environment.
             envp: unsafe { environ },
             closing,
-            most_files,
+            max_files,
             stack: ChildStack::map()?,
         }))
     }
@@ -67,7 +67,7 @@ unsafe extern "C" fn child(raw: *const u8) -> ! {
         match raw.closing {
             Closing::Exec => {}
             Closing::Loop => {
-                for number in 3..raw.most_files {
+                for number in 3..raw.max_files {
                     call(libc::SYS_close, [number, 0, 0]);
                 }
             }

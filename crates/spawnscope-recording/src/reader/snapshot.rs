@@ -207,13 +207,13 @@ impl<'f> Snapshot<'f> {
         let mut texts = Texts::default();
         let mut ids = Vec::new();
         let mut bytes = 0;
-        let most_bytes = self.file.opened.bytes;
+        let max_bytes = self.file.opened.bytes;
         self.each_unread::<TextRow>(&Index::default(), |fields| {
             ids.push(fields.take()?);
             let text = fields.bytes()?;
             // Several texts may share a page, so a small file could fill any memory.
             bytes += text.len() as u64;
-            if bytes > most_bytes {
+            if bytes > max_bytes {
                 return Err(fields.bad("more bytes than the file has".to_owned()));
             }
             texts.push(text);

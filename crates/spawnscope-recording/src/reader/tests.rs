@@ -12,13 +12,13 @@ use super::*;
 use crate::checksum::{RowHasher, TableSum};
 use crate::sample::*;
 use crate::tables::{self, TABLES};
-use crate::{Manner, Recorder, Redaction, version};
+use crate::{Recorder, Redaction, WriterOptions, version};
 use spawnscope_data::event::{Nanos, ObjectKind, Pid, TaskId};
 use spawnscope_data::table::Table;
 
 /// A recorder that received some launches.
 fn recorder_of(launches: u64, path: &Path) -> Recorder {
-    let recorder = Recorder::create(path, &header(), Redaction::Mask, &Manner::default()).unwrap();
+    let recorder = Recorder::create(path, &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
     recorder.send(vec![released()]);
     for number in 0..launches {
         recorder.send(whole_life(

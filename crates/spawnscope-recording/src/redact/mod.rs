@@ -73,7 +73,7 @@ impl Redaction {
         let masked = String::from_utf8_lossy(&self.apply(argv.as_bytes())).into_owned();
         let masked = masked.strip_suffix('\0').unwrap_or(&masked);
         let value = masked.split_once('\0').and_then(|(_, word)| word.strip_prefix(&option));
-        // Without its name it is not known what of it was masked.
+        // If the mask covers the option's name too, the rest of the value may be secret as well.
         value.unwrap_or("***").to_owned()
     }
 

@@ -51,7 +51,7 @@ fn life(number: u64) -> Vec<Event> {
 #[test]
 fn what_is_recorded_is_read_back() {
     let folder = Folder::new();
-    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default()).unwrap();
+    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
     recorder.send(vec![released()]);
     recorder.note_root(ROOT);
     recorder.send(life(0));
@@ -153,7 +153,7 @@ fn what_is_recorded_is_read_back() {
 #[test]
 fn three_thousand_launches_take_less_than_a_kibibyte_each() {
     let folder = Folder::new();
-    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default()).unwrap();
+    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
     recorder.send(vec![released()]);
     for number in 0..3_000 {
         recorder.send(life(number).into_iter().map(at_real_pace).collect());
@@ -168,7 +168,7 @@ fn three_thousand_launches_take_less_than_a_kibibyte_each() {
 #[test]
 fn a_recording_can_be_read_while_it_grows() {
     let folder = Folder::new();
-    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default()).unwrap();
+    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
     recorder.send(vec![released()]);
     recorder.send(life(0));
     wait_until("the batch is written", || read(&folder.path()).launches.len() == 2);
@@ -182,7 +182,7 @@ fn a_recording_can_be_read_while_it_grows() {
 #[test]
 fn a_recorder_that_is_dropped_keeps_what_it_was_given() {
     let folder = Folder::new();
-    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default()).unwrap();
+    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
     recorder.send(life(0));
     drop(recorder);
     let recording = read(&folder.path());
@@ -193,7 +193,7 @@ fn a_recorder_that_is_dropped_keeps_what_it_was_given() {
 fn an_older_recording_is_kept() {
     let folder = Folder::new();
     for number in 0..3 {
-        let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default()).unwrap();
+        let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
         recorder.send(vec![event(
             number,
             ROOT,
@@ -225,7 +225,7 @@ fn a_foreign_file_is_not_replaced() {
         .unwrap();
     drop(foreign);
     let before = fs::read(folder.path()).unwrap();
-    let error = Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default())
+    let error = Recorder::create(&folder.path(), &header(), Redaction::Mask, &WriterOptions::default())
         .err()
         .unwrap();
     assert!(matches!(error, RecordError::InTheWay { .. }), "{error}");
@@ -240,7 +240,7 @@ fn a_full_disk_ends_the_recording_at_the_batch_before() {
     let mut assembler = Assembler::new(ORIGIN, Redaction::Mask);
     life(0).iter().for_each(|event| assembler.apply(event));
     store.write(&assembler.take_batch()).unwrap();
-    let recorder = Recorder::start(store, assembler, &Manner::default()).unwrap();
+    let recorder = Recorder::start(store, assembler, &WriterOptions::default()).unwrap();
 
     recorder.send((1..3_000).flat_map(life).collect());
     wait_until("it fails", || recorder.failure().is_some());
@@ -260,7 +260,12 @@ fn events_after_a_failure_are_counted() {
     let folder = Folder::new();
     let store = Store::create(&folder.path(), &header(), Redaction::Mask, Memory::Plenty).unwrap();
     store.limit_pages(10);
-    let recorder = Recorder::start(store, Assembler::new(ORIGIN, Redaction::Mask), &Manner::default()).unwrap();
+    let recorder = Recorder::start(
+        store,
+        Assembler::new(ORIGIN, Redaction::Mask),
+        &WriterOptions::default(),
+    )
+    .unwrap();
     let flood: Vec<Event> = (0..3_000).flat_map(life).collect();
     let events = flood.len() as u64;
     recorder.send(flood);
@@ -273,9 +278,9 @@ fn events_after_a_failure_are_counted() {
 #[test]
 fn a_recording_that_is_moved_away_ends_instead_of_harming_its_successor() {
     let folder = Folder::new();
-    let first = Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default()).unwrap();
+    let first = Recorder::create(&folder.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
     std::fs::rename(folder.path(), folder.path().with_extension("moved")).unwrap();
-    let second = Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default()).unwrap();
+    let second = Recorder::create(&folder.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
     first.send(life(0));
     let error = first.finish(ending()).unwrap_err();
     assert!(matches!(error, RecordError::Moved { .. }), "{error}");
@@ -287,8 +292,8 @@ fn a_recording_that_is_moved_away_ends_instead_of_harming_its_successor() {
 #[test]
 fn a_recording_in_the_making_is_neither_moved_nor_taken_over() {
     let folder = Folder::new();
-    let first = Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default()).unwrap();
-    let second = Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default());
+    let first = Recorder::create(&folder.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
+    let second = Recorder::create(&folder.path(), &header(), Redaction::Mask, &WriterOptions::default());
     assert!(matches!(second, Err(RecordError::BeingRecorded { .. })));
     assert!(read(&folder.path()).info.is_live);
     first.send(life(0));
@@ -299,11 +304,11 @@ fn a_recording_in_the_making_is_neither_moved_nor_taken_over() {
 #[test]
 fn a_discarded_recording_gives_its_place_back() {
     let folder = Folder::new();
-    let earlier = Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default()).unwrap();
+    let earlier = Recorder::create(&folder.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
     earlier.send(life(0));
     earlier.finish(ending()).unwrap();
     let launches = read(&folder.path()).launches.len();
-    Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default())
+    Recorder::create(&folder.path(), &header(), Redaction::Mask, &WriterOptions::default())
         .unwrap()
         .discard()
         .unwrap();
@@ -322,7 +327,7 @@ fn lock(path: &Path) -> Connection {
 #[test]
 fn a_lock_that_another_program_holds_is_waited_out() {
     let folder = Folder::new();
-    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default()).unwrap();
+    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
     let other = lock(&folder.path());
     recorder.send(vec![released()]);
     for number in 0..20 {
@@ -340,7 +345,7 @@ fn a_lock_that_another_program_holds_is_waited_out() {
 #[test]
 fn what_is_too_much_to_keep_behind_a_lock_is_counted_as_lost() {
     let folder = Folder::new();
-    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default()).unwrap();
+    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
     let other = lock(&folder.path());
     recorder.send(vec![released()]);
     let lives = 2 * BATCH_EVENTS as u64 / 10;
@@ -367,7 +372,7 @@ fn what_is_too_much_to_keep_behind_a_lock_is_counted_as_lost() {
 #[test]
 fn samples_are_kept_with_their_stacks() {
     let folder = Folder::new();
-    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default()).unwrap();
+    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
     // A wait is reported when it is over.
     let events = vec![
         released(),

@@ -134,8 +134,8 @@ impl Registers {
         (self.0.regs[8].cast_signed(), [self.0.regs[0], self.0.regs[1]])
     }
 
-    /// The number, first argument and result of the system call that the thread is leaving. `None` if it is in none. The result is in the
-    /// register of the first argument, which is therefore unknown: 0, any child.
+    /// The number, first argument and result of the system call that the thread is leaving. `None` if it is in none. The result has
+    /// overwritten the first argument, so that is returned as 0, which for `wait4` means any child.
     #[must_use]
     pub fn ended_call(&self, thread: Pid) -> Option<(libc::c_long, u64, i64)> {
         /// Data type of PTRACE_GETREGSET: the number of the current system call, or -1.

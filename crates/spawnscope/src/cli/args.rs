@@ -84,8 +84,8 @@ pub enum Verb {
     /// Run a command, or watch processes, and record every launch
     ///
     /// The command runs as it would without spawnscope: it keeps its standard input and output, terminal, signals and exit status.
-    /// The report goes to standard error. Ctrl-C goes to the command. Three within a second stop the recording and leave the command
-    /// running.
+    /// The report goes to standard error. Ctrl-C goes to the command. Pressed three times within a second, it stops
+    /// the recording and leaves the command running.
     #[command(after_help = RECORD_EXAMPLES)]
     Record(RecordArguments),
     /// Watch launches as they happen

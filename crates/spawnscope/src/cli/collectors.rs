@@ -23,7 +23,7 @@ const NOTICE_WIDTH: usize = 78;
 
 /// How to choose, and what to print.
 #[derive(Clone, Copy, Debug)]
-pub struct Manner {
+pub struct AttachOptions {
     /// The user's choice.
     pub choice: CollectorChoice,
     /// Whether to print which BPF programs the kernel refuses.
@@ -36,14 +36,14 @@ pub struct Manner {
 ///
 /// # Errors
 /// When the collector cannot be attached.
-pub fn attach(manner: Manner, follow: Follow, settings: &Settings) -> Result<Box<dyn Collector>> {
-    match manner.choice {
-        CollectorChoice::Ebpf => with_ebpf(manner, follow, settings).map_err(|error| describe(manner, error)),
-        CollectorChoice::Ptrace => Ok(explained(manner, with_ptrace(follow, settings)?, PTRACE_LACKS)),
-        CollectorChoice::Perf => Ok(explained(manner, with_perf(follow, settings)?, PERF_LACKS)),
-        CollectorChoice::Auto => match with_ebpf(manner, follow, settings) {
-            Err(error) if is_replaceable(&error, follow) => without_ebpf(manner, follow, settings, &error),
-            collector => collector.map_err(|error| describe(manner, error)),
+pub fn attach(options: AttachOptions, follow: Follow, settings: &Settings) -> Result<Box<dyn Collector>> {
+    match options.choice {
+        CollectorChoice::Ebpf => with_ebpf(options, follow, settings).map_err(|error| describe(options, error)),
+        CollectorChoice::Ptrace => Ok(explained(options, with_ptrace(follow, settings)?, PTRACE_LACKS)),
+        CollectorChoice::Perf => Ok(explained(options, with_perf(follow, settings)?, PERF_LACKS)),
+        CollectorChoice::Auto => match with_ebpf(options, follow, settings) {
+            Err(error) if is_replaceable(&error, follow) => without_ebpf(options, follow, settings, &error),
+            collector => collector.map_err(|error| describe(options, error)),
         },
     }
 }
@@ -56,20 +56,20 @@ const ROOT: &str = "sudo, or `setcap cap_bpf,cap_perfmon+ep` on spawnscope";
 
 /// Attaches ptrace, and if the kernel refuses that, perf.
 fn without_ebpf(
-    manner: Manner,
+    options: AttachOptions,
     follow: Follow,
     settings: &Settings,
     ebpf: &CollectError,
 ) -> Result<Box<dyn Collector>> {
     let how = remedy(ebpf);
     let ptrace = match with_ptrace(follow, settings) {
-        Ok(collector) => return Ok(explained(manner, collector, &how)),
+        Ok(collector) => return Ok(explained(options, collector, &how)),
         Err(error) => error,
     };
     match with_perf(follow, settings) {
         Ok(collector) => {
             let how = format!("{how}; ptrace would add some of them ({:#})", ptrace.root_cause());
-            Ok(explained(manner, collector, &how))
+            Ok(explained(options, collector, &how))
         }
         Err(perf) => Err(perf.context(format!("{ptrace:#}")).context(format!("failed to {ebpf}"))),
     }
@@ -87,9 +87,9 @@ fn is_replaceable(error: &CollectError, follow: Follow) -> bool {
     is_machine && matches!(follow, Follow::Command(_))
 }
 
-fn with_ebpf(manner: Manner, follow: Follow, settings: &Settings) -> Result<Box<dyn Collector>, CollectError> {
+fn with_ebpf(options: AttachOptions, follow: Follow, settings: &Settings) -> Result<Box<dyn Collector>, CollectError> {
     let collector = load_ebpf(follow, settings);
-    if manner.is_verbose {
+    if options.is_verbose {
         match &collector {
             Ok(collector) => collector.refusals().iter().for_each(print_refusal),
             Err(CollectError::Refused(refusal)) => print_refusal(refusal),
@@ -122,8 +122,8 @@ fn with_perf(follow: Follow, settings: &Settings) -> Result<Box<dyn Collector>> 
 }
 
 /// Prints which collector works, what is unknown with it, and how to record that too.
-fn explained(manner: Manner, collector: Box<dyn Collector>, how: &str) -> Box<dyn Collector> {
-    if !manner.is_quiet {
+fn explained(options: AttachOptions, collector: Box<dyn Collector>, how: &str) -> Box<dyn Collector> {
+    if !options.is_quiet {
         let unknown: Vec<&str> = collector
             .missing()
             .iter()
@@ -156,10 +156,10 @@ fn remedy(ebpf: &CollectError) -> String {
     }
 }
 
-fn describe(manner: Manner, error: CollectError) -> anyhow::Error {
+fn describe(options: AttachOptions, error: CollectError) -> anyhow::Error {
     match &error {
         CollectError::NoProcess { .. } => anyhow::Error::new(error).context("failed to record"),
-        CollectError::Refused(_) if !manner.is_verbose => {
+        CollectError::Refused(_) if !options.is_verbose => {
             anyhow::anyhow!("failed to collect with eBPF: {error} (--verbose prints the end of the verifier's log)")
         }
         _ => anyhow::Error::new(error).context("failed to collect with eBPF"),

@@ -147,7 +147,7 @@ mod tests {
     use super::*;
     use crate::cli::args::{Arguments, Verb};
 
-    fn said(command: &[&str], notice: &Notice) -> String {
+    fn message(command: &[&str], notice: &Notice) -> String {
         let words_typed = ["spawnscope", "hold"].iter().chain(command);
         let Verb::Hold(arguments) = Arguments::try_parse_from(words_typed).unwrap().verb else {
             panic!("not hold")
@@ -163,13 +163,13 @@ mod tests {
             continued_by: ContinuedBy::Signal,
             is_for_root,
         };
-        let plain = said(&["true"], &stopped(false));
+        let plain = message(&["true"], &stopped(false));
         assert!(
             plain.contains("\n  gdb -p 7 ") && plain.contains("\n  strace -f -p 7\n"),
             "{plain}"
         );
         assert!(plain.contains("kill -CONT 7") && !plain.contains('\x1b'), "{plain}");
-        let restricted = said(&["true"], &stopped(true));
+        let restricted = message(&["true"], &stopped(true));
         assert!(
             restricted.contains("\n  sudo gdb -p 7 ") && restricted.contains("\n  sudo strace"),
             "{restricted}"
@@ -187,15 +187,15 @@ mod tests {
             continued_by: ContinuedBy::RunCommand,
             is_for_root: false,
         };
-        let shown = said(&["true"], &stopped);
+        let shown = message(&["true"], &stopped);
         assert!(shown.ends_with("mysql -uroot '-p***'"), "{shown}");
     }
 
     #[test]
-    fn what_was_not_found_is_said_as_it_was_asked_for() {
-        let none = said(&["--match", "a *", "true"], &Notice::NoMatch { count: 0 });
+    fn the_message_without_a_match_quotes_the_pattern() {
+        let none = message(&["--match", "a *", "true"], &Notice::NoMatch { count: 0 });
         assert_eq!(none, "no launch matched 'a *': nothing was held");
-        let few = said(&["--match", "a", "--nth", "3", "true"], &Notice::NoMatch { count: 2 });
+        let few = message(&["--match", "a", "--nth", "3", "true"], &Notice::NoMatch { count: 2 });
         assert_eq!(
             few,
             "launch 3 that matches a was requested, but only 2 matched: nothing was held"

@@ -14,9 +14,9 @@ use crate::analyze::advice::RuleContext;
 use crate::analyze::callers::{Callers, Detail};
 use crate::analyze::concurrency::concurrency;
 use crate::analyze::critical_path::stretches;
+use crate::analyze::dependence::Dependence;
 use crate::analyze::flame::{Flame, Stacking, Wanted, Weight, flame};
 use crate::analyze::groups::{Group, groups};
-use crate::analyze::hanging::Hanging;
 use crate::analyze::removals::removals;
 use crate::analyze::replay::Parameters;
 use crate::analyze::timeline::Timelines;
@@ -150,10 +150,10 @@ impl<'a> Found<'a> {
     }
 }
 
-fn predicted(context: &RuleContext<'_, '_>, hanging: &[Hanging]) -> Vec<analyze::removals::Removal> {
+fn predicted(context: &RuleContext<'_, '_>, dependence: &[Dependence]) -> Vec<analyze::removals::Removal> {
     let launches = context.whatif.forest.launches.len().max(1);
     let most = (LAUNCHES_REPLAYED / launches).clamp(1, MAX_REMOVALS);
-    removals(&context.whatif, context.path, context.callers, hanging, most)
+    removals(&context.whatif, context.path, context.callers, dependence, most)
 }
 
 /// Draws the flame graphs that this recording allows.

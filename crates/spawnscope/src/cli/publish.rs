@@ -33,8 +33,8 @@ const INTERVAL: Duration = Duration::from_secs(5);
 pub struct Destinations {
     file: Option<MetricsFile>,
     endpoint: Option<Endpoint>,
-    most_commands: usize,
-    most_spans: usize,
+    max_commands: usize,
+    max_spans: usize,
 }
 
 /// The running thread.
@@ -56,8 +56,8 @@ impl Destinations {
         Ok((file.is_some() || endpoint.is_some()).then(|| Destinations {
             file,
             endpoint,
-            most_commands: arguments.metrics_commands.into(),
-            most_spans: arguments.otlp_spans.into(),
+            max_commands: arguments.metrics_commands.into(),
+            max_spans: arguments.otlp_spans.into(),
         }))
     }
 
@@ -80,7 +80,7 @@ impl Destinations {
         };
         let publishing = Publishing {
             live: LiveLaunches::new(header.missing.clone()),
-            metrics: LaunchMetrics::new(self.most_commands),
+            metrics: LaunchMetrics::new(self.max_commands),
             state,
             lost: Arc::clone(&lost),
             following,
@@ -88,7 +88,7 @@ impl Destinations {
             remote: sender.map(|sender| Remote {
                 sender,
                 source: source(header),
-                spans: (self.most_spans > 0).then(|| LongestSpans::new(self.most_spans)),
+                spans: (self.max_spans > 0).then(|| LongestSpans::new(self.max_spans)),
             }),
         };
         let thread = thread::Builder::new().name("metrics".into());

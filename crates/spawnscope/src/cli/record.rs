@@ -31,7 +31,7 @@ use crate::held::{HeldCommand, Identity};
 use crate::owner::{Owner, act_as};
 use crate::process::pidfd;
 use crate::record::reader::Scope;
-use crate::record::{Ending, Finished, Follower, Header, Manner, RecordError, Recorder, Redaction};
+use crate::record::{Ending, Finished, Follower, Header, RecordError, Recorder, Redaction, WriterOptions};
 use crate::signals::Signals;
 use crate::units;
 
@@ -92,7 +92,7 @@ pub fn watched(
         }
     })?;
     let (mut collector, calibration) = attach_and_calibrate(arguments, held.as_ref(), terminal, room)?;
-    let manner = Manner {
+    let options = WriterOptions {
         owner: identity.as_ref().map(identity::owner),
         memory: room.memory,
     };
@@ -101,26 +101,26 @@ pub fn watched(
         calibration,
         ..header(arguments, collector.as_ref(), followed)?
     };
-    let ring = ring(arguments, manner.owner.as_ref())?;
+    let ring = ring(arguments, options.owner.as_ref())?;
     let file = ring.as_ref().map_or_else(|| arguments.output.clone(), Ring::current);
-    let recorder = create(arguments, &file, &header, &manner)?;
+    let recorder = create(arguments, &file, &header, &options)?;
     let publishing = destinations.map(|destinations| destinations.start(&header));
     let (publisher, follower) = publishing.transpose()?.unzip();
     let follower = watcher.as_mut().map(|watcher| watcher.follower(&header)).or(follower);
     if let Some(follower) = &follower {
         recorder.follow(follower.clone());
     }
-    keep_out_of_git(arguments, manner.owner.as_ref());
+    keep_out_of_git(arguments, options.owner.as_ref());
     print_missing(collector.as_ref(), arguments.quiet);
     let (recorder, process, command, started) = release(held, arguments, recorder)?;
     if let Some(watcher) = &mut watcher {
         watcher.begin()?;
     }
-    let owner = manner.owner.clone();
+    let owner = options.owner.clone();
     let writing = Writing {
         header,
         redaction: redaction(arguments),
-        manner,
+        options,
         follower,
     };
     let mut recordings = Recordings::new(recorder, &file, started, ring, writing);
@@ -223,17 +223,17 @@ fn attach(
         failed_execs: !arguments.no_failed_execs,
         launcher_calls: arguments.launcher_calls,
     };
-    let manner = collectors::Manner {
+    let options = collectors::AttachOptions {
         choice: arguments.collector,
         is_verbose: arguments.verbose,
         is_quiet: arguments.quiet,
     };
-    collectors::attach(manner, follow, &settings)
+    collectors::attach(options, follow, &settings)
 }
 
-fn create(arguments: &RecordArguments, file: &Path, header: &Header, manner: &Manner) -> Result<Recorder> {
-    let user = manner.owner.as_ref().map(|owner| owner.uid);
-    let created = Recorder::create(file, header, redaction(arguments), manner);
+fn create(arguments: &RecordArguments, file: &Path, header: &Header, options: &WriterOptions) -> Result<Recorder> {
+    let user = options.owner.as_ref().map(|owner| owner.uid);
+    let created = Recorder::create(file, header, redaction(arguments), options);
     created.with_context(|| match user {
         Some(user) => {
             format!(

@@ -12,7 +12,7 @@ use super::ring::Ring;
 use crate::clock;
 use crate::event::{Event, Loss, Nanos};
 use crate::owner::act_as;
-use crate::record::{Ending, Follower, Header, Manner, RecordError, Recorder, Redaction};
+use crate::record::{Ending, Follower, Header, RecordError, Recorder, Redaction, WriterOptions};
 
 /// For this long after the beginning of a recording, events of the one before may arrive.
 const SETTLING: Duration = Duration::from_secs(1);
@@ -24,8 +24,8 @@ pub struct Writing {
     /// Whether secrets are masked.
     pub redaction: Redaction,
     /// Their owner, and the writer's memory.
-    pub manner: Manner,
-    /// Who gets the rows.
+    pub options: WriterOptions,
+    /// Gets the rows as they are written.
     pub follower: Option<Follower>,
 }
 
@@ -156,7 +156,7 @@ impl Recordings {
         self.recorder.send(rotation.living.adoptions(now));
         (self.file, self.started, self.lost_before) = (file, now, lost.to_vec());
         let _acting =
-            act_as(rotation.writing.manner.owner.as_ref()).context("failed to act as the owner of recordings")?;
+            act_as(rotation.writing.options.owner.as_ref()).context("failed to act as the owner of recordings")?;
         rotation.rotated = Some(Instant::now());
         rotation.earlier = rotation.ring.trim()?;
         Ok(())
@@ -193,7 +193,7 @@ impl Writing {
             started_unix_ns: i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX),
             ..self.header.clone()
         };
-        let recorder = Recorder::create(file, &header, self.redaction, &self.manner);
+        let recorder = Recorder::create(file, &header, self.redaction, &self.options);
         let recorder = recorder.context("failed to create the next recording")?;
         Ok((recorder, header.started_unix_ns))
     }

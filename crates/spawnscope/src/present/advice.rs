@@ -91,7 +91,7 @@ pub(super) fn saving(advice: &Advice, report: &Report) -> String {
     let share = units::percent(advice.saving[0], unrecorded);
     let wall = wall_name(report.wall, unrecorded);
     let basis = match advice.finding.basis {
-        Basis::Measured => "measured",
+        Basis::Measured => "recorded time",
         Basis::Modelled => "modelled",
     };
     let rule = advice.finding.rule;

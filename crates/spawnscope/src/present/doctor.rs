@@ -99,7 +99,7 @@ fn rest(notes: u64, not_examined: u64) -> String {
 }
 
 fn in_full(page: &mut Page, mark: &str, finding: &Finding) {
-    hanging(page, mark, TITLE, &finding.title);
+    dependence(page, mark, TITLE, &finding.title);
     if let Some(effect) = finding.effect {
         page.sentence(INDENT, PLAIN, &cost(effect));
     }
@@ -111,7 +111,7 @@ fn in_full(page: &mut Page, mark: &str, finding: &Finding) {
         if line.starts_with("  ") {
             page.command(INDENT, &text::escape(line.as_bytes()));
         } else {
-            hanging(page, &format!("{indent}-> "), PLAIN, line);
+            dependence(page, &format!("{indent}-> "), PLAIN, line);
         }
     }
     page.sentence(
@@ -127,7 +127,7 @@ fn in_full(page: &mut Page, mark: &str, finding: &Finding) {
 }
 
 /// Prints a sentence after a mark. Continuation lines are aligned with the first.
-fn hanging(page: &mut Page, mark: &str, style: Style, sentence: &str) {
+fn dependence(page: &mut Page, mark: &str, style: Style, sentence: &str) {
     let indent = text::width(mark);
     let lines = text::wrap(&text::escape(sentence.as_bytes()), page.width().saturating_sub(indent));
     for (index, line) in lines.into_iter().enumerate() {

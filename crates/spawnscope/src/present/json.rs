@@ -10,16 +10,16 @@ use serde_json::{Map, Value, json};
 use super::ndjson::ExitObject;
 use super::{advice, callers, critical, episodes, text, verdict};
 use crate::analyze::build_labels::BuildLabel;
+use crate::analyze::dependence::Dependence;
 use crate::analyze::drift::{Drift, Segment};
 use crate::analyze::failures::Failure;
 use crate::analyze::groups::Group;
-use crate::analyze::hanging::Hanging;
 use crate::analyze::path_search::{Fault, PathSearches};
 use crate::analyze::phases::Phase;
 use crate::analyze::repeats::Repeat;
 use crate::analyze::report::{GroupBy, Report, Spent};
 use crate::analyze::summary::PhaseSums;
-use crate::analyze::waits::attribution::{AttributedObject, AttributedWaits, WaitedFor, Who};
+use crate::analyze::waits::attribution::{AttributedObject, AttributedWaits, WaitTarget, WaitTargets};
 use crate::event::Nanos;
 
 /// Version of the report's keys. It is raised when a key changes its meaning or is removed.
@@ -81,7 +81,7 @@ fn value(report: &Report) -> Value {
         "commands": report.groups.iter().map(|each| group(each, report.group_by)).collect::<Vec<_>>(),
         "repeats": report.repeats.iter().map(repeat).collect::<Vec<_>>(),
         "failed_execs_by_errno": report.failures.iter().map(failure).collect::<Vec<_>>(),
-        "depends_on": report.hanging.iter().map(hanging).collect::<Vec<_>>(),
+        "depends_on": report.dependence.iter().map(dependence).collect::<Vec<_>>(),
         "path_search": path_searches(&report.path_searches),
         "drift": report.drifts.iter().map(drift).collect::<Vec<_>>(),
         "advice": advice::values(&episodes::explained(report).advices.worth),
@@ -94,16 +94,16 @@ fn value(report: &Report) -> Value {
 }
 
 /// What removing all launches of a command would save.
-fn hanging(hanging: &Hanging) -> Value {
+fn dependence(dependence: &Dependence) -> Value {
     let mut object = Map::new();
-    insert_text(&mut object, "command", &hanging.label);
-    let [expected, least, most] = hanging.saving;
+    insert_text(&mut object, "command", &dependence.label);
+    let [expected, least, most] = dependence.saving;
     let rest = json!({
-        "count": hanging.count,
+        "count": dependence.count,
         "saving_ns": expected.0,
         "saving_low_ns": least.0,
         "saving_high_ns": most.0,
-        "is_wrapper": hanging.is_wrapper,
+        "is_wrapper": dependence.is_wrapper,
     });
     append(&mut object, rest);
     Value::Object(object)
@@ -220,21 +220,21 @@ fn waited_object(waited: &AttributedObject) -> Value {
 }
 
 /// A launch, a permission scanner, or another process that is not recorded. `null` means that its name is unknown.
-fn waited_for(each: &WaitedFor) -> Value {
+fn waited_for(each: &WaitTargets) -> Value {
     let mut object = Map::new();
     let mut insert = |key: &str, name: Option<&[u8]>| match name {
         Some(name) => insert_text(&mut object, key, name),
         None => drop(object.insert(key.to_owned(), Value::Null)),
     };
-    match &each.who {
-        Who::Launches { command, through } => {
+    match &each.target {
+        WaitTarget::Launches { command, through } => {
             insert("command", Some(command));
             if let Some(through) = through {
                 insert("through", Some(through));
             }
         }
-        Who::Process(name) => insert("process", name.as_deref()),
-        Who::Scanner(name) => insert("scanner", name.as_deref()),
+        WaitTarget::Process(name) => insert("process", name.as_deref()),
+        WaitTarget::Scanner(name) => insert("scanner", name.as_deref()),
     }
     object.insert("count".into(), each.count.into());
     Value::Object(object)

@@ -7,9 +7,9 @@ use anstyle::Style;
 use super::palette::{PLAIN, TITLE};
 use super::text;
 
-/// If fewer columns than this are left after the beginning of a line, a sentence starts on the next line,
+/// If fewer columns than this are left after the beginning of a line, a sentence starts on the next line.
 const HANGING_WIDTH: usize = 16;
-/// indented by this many columns.
+/// The indentation of such a sentence, in columns.
 const HANGING_INDENT: usize = 4;
 
 /// A part of a line in one style. Its text must be escaped.

@@ -1,4 +1,4 @@
-//! Metrics in Prometheus' text format. Names of commands come from anybody, and one invalid line makes node_exporter reject the whole file,
+//! Metrics in Prometheus' text format. Any user of the machine can choose the name of a command, and one invalid line makes node_exporter reject the whole file,
 //! so they are escaped twice: for people (`text::escape`) and for the format.
 
 use std::io::{self, Write};

@@ -38,7 +38,7 @@ pub fn render(report: &Report, width: usize, file: Option<&str>) -> String {
         page.line([]);
         table::table(&mut page, &report.groups[..rows], "command");
         if has_legend {
-            page.sentence(2, QUIET, table::HANGING);
+            page.sentence(2, QUIET, table::SHORT_LEGEND);
         }
     }
     above + &page.finish() + &below

@@ -84,7 +84,9 @@ const FIGURES: [Column; 8] = [
 const HANGS: usize = 1;
 
 /// The legend of that column.
-pub(super) const HANGING: &str = "depends: what the command would save without these launches, waits included";
+/// Explains the columns of the short table.
+pub(super) const SHORT_LEGEND: &str = "depends: saved without these launches; critical: time on the critical path";
+const DEPENDS: &str = "depends: what the command would save without these launches, waits included";
 
 /// Figures of the legend.
 const PHASE_FIGURES: [Column; 4] = [
@@ -355,7 +357,7 @@ pub(super) fn table(page: &mut Page, groups: &[Group], column: &str) {
 
 fn legend_of_groups(page: &mut Page, report: &Report, shown: &[Group]) {
     if shown.iter().any(|group| group.depends.is_some()) {
-        page.sentence(2, QUIET, HANGING);
+        page.sentence(2, QUIET, DEPENDS);
     }
     if report.all.critical.is_some() {
         let columns = "tax: all phases but run; critical: time on the critical path, including run";

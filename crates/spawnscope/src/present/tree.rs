@@ -142,8 +142,8 @@ fn is_failure(outcome: Outcome) -> bool {
 /// Draws the lines that connect a process to its parent. In deep trees, only the lowest levels are drawn, after a count of the omitted
 /// ones: a chain of 100,000 would need a gigabyte of branches.
 fn branch(finished_levels: &[bool], width: Option<usize>) -> String {
-    let most_levels = width.map_or(MAX_LEVELS, |width| width / 8);
-    let left_out = finished_levels.len().saturating_sub(most_levels);
+    let max_levels = width.map_or(MAX_LEVELS, |width| width / 8);
+    let left_out = finished_levels.len().saturating_sub(max_levels);
     let mut drawn = if left_out > 0 {
         format!("+{left_out} ")
     } else {

@@ -4,9 +4,9 @@
 use super::whatif::took_time;
 use super::{critical, episodes, text, units};
 use crate::analyze::advice::Advice;
+use crate::analyze::dependence::Dependence;
 use crate::analyze::external_wait::ExternalWait;
 use crate::analyze::groups::THE_RECORDER;
-use crate::analyze::hanging::Hanging;
 use crate::analyze::principal::culprit;
 use crate::analyze::replay::{is_believable, unbelievable};
 use crate::analyze::report::{GroupBy, Report, Spent};
@@ -22,8 +22,8 @@ const MIN_DIFFERENCE: f64 = 0.05;
 /// The rule that finds scripts that sleep until something happens.
 const POLLING: &str = "sleep-loop";
 
-/// Returns the verdict in one to three sentences, or `None` for a recording without scheduling data. That of a recording of the whole machine
-/// is about its busiest episode.
+/// Returns the verdict in one to three sentences, or `None` for a recording without scheduling data. The
+/// verdict on a recording of the whole machine is about its busiest episode.
 #[must_use]
 pub fn verdict(report: &Report) -> Option<String> {
     if let Some(busiest) = &report.busiest {
@@ -61,7 +61,7 @@ fn polling(report: &Report) -> Option<String> {
 fn principal(report: &Report) -> Option<String> {
     let (largest, time) = report.where_the_wall_went.first()?;
     let share = units::percent(*time, report.wall);
-    let culprit = culprit(&report.hanging, report.advices.unrecorded);
+    let culprit = culprit(&report.dependence, report.advices.unrecorded);
     Some(match (largest, culprit) {
         (Spent::Tax, _) => {
             let cause = largest_cause(report).unwrap_or_default();
@@ -69,7 +69,7 @@ fn principal(report: &Report) -> Option<String> {
             format!(
                 "{tax}.{}",
                 culprit
-                    .map(|each| format!(" {}.", on(each, report)))
+                    .map(|each| format!(" {}.", depends(each, report)))
                     .unwrap_or_default()
             )
         }
@@ -77,7 +77,7 @@ fn principal(report: &Report) -> Option<String> {
         (Spent::ExternalWait(ExternalWait::Unknown, _), None) => format!("{share} of the wall is unknown."),
         (_, Some(culprit)) => {
             let waits = critical::words(largest);
-            format!("{}; {share} of the wall is {waits}.", on(culprit, report))
+            format!("{}; {share} of the wall is {waits}.", depends(culprit, report))
         }
         (_, None) => {
             let nothing = if nothing_stands_out(report) {
@@ -91,7 +91,7 @@ fn principal(report: &Report) -> Option<String> {
 }
 
 /// Returns the sentence about programs that work most of the time.
-fn work(report: &Report, all: Nanos, culprit: Option<&Hanging>) -> String {
+fn work(report: &Report, all: Nanos, culprit: Option<&Dependence>) -> String {
     let most = report
         .work
         .as_ref()
@@ -112,10 +112,10 @@ fn work(report: &Report, all: Nanos, culprit: Option<&Hanging>) -> String {
             format!("{share} of the wall is running programs")
         }
     };
-    let said = most.map_or(0, |most| most.time.0) as f64;
-    let more = culprit.filter(|each| each.saving[0].0 as f64 >= said + MIN_DIFFERENCE * report.wall.0 as f64);
+    let own_work = most.map_or(0, |most| most.time.0) as f64;
+    let more = culprit.filter(|each| each.saving[0].0 as f64 >= own_work + MIN_DIFFERENCE * report.wall.0 as f64);
     match more {
-        Some(culprit) => format!("{clause}{}.", beside(culprit, report)),
+        Some(culprit) => format!("{clause}; {}.", depends(culprit, report)),
         None if nothing_stands_out(report) => format!("Nothing worth changing: {clause}."),
         None => format!("{clause}."),
     }
@@ -123,22 +123,18 @@ fn work(report: &Report, all: Nanos, culprit: Option<&Hanging>) -> String {
 
 /// Whether neither advice, nor a large launch tax, nor a command that the wall depends on is to be reported.
 fn nothing_stands_out(report: &Report) -> bool {
-    let culprit = culprit(&report.hanging, report.advices.unrecorded);
+    let culprit = culprit(&report.dependence, report.advices.unrecorded);
     report.advices.worth.is_empty() && !is_notable(tax(report), report) && culprit.is_none()
 }
 
 /// Formats `83.0 % of the wall depends on 41 x git`.
-fn on(culprit: &Hanging, report: &Report) -> String {
+fn depends(culprit: &Dependence, report: &Report) -> String {
     let share = units::percent(culprit.saving[0], report.advices.unrecorded);
     let count = units::count(culprit.count);
     format!(
         "{share} of the wall depends on {count} x {}",
         text::escape(&culprit.label)
     )
-}
-
-fn beside(culprit: &Hanging, report: &Report) -> String {
-    format!("; {}", on(culprit, report))
 }
 
 fn tax(report: &Report) -> Nanos {

@@ -4,7 +4,7 @@ use super::page::{Page, plain, styled};
 use super::palette::{PLAIN, QUIET};
 use super::{syscalls, text, units};
 use crate::analyze::report::Report;
-use crate::analyze::waits::attribution::{AttributedObject, AttributedWaits, Parts, WaitedFor, Who};
+use crate::analyze::waits::attribution::{AttributedObject, AttributedWaits, Parts, WaitTarget, WaitTargets};
 use crate::event::{Nanos, ObjectKind};
 
 /// Waits below this share of the wall are not printed.
@@ -91,9 +91,9 @@ fn object(object: &AttributedObject) -> Option<String> {
     })
 }
 
-fn on(all: &[WaitedFor]) -> String {
+fn on(all: &[WaitTargets]) -> String {
     let named = &all[..all.len().min(MAX_NAMED)];
-    let mut names: Vec<String> = named.iter().map(who).collect();
+    let mut names: Vec<String> = named.iter().map(target_name).collect();
     let others: u64 = all[named.len()..].iter().map(|each| each.count).sum();
     if others > 0 {
         names.push(units::counted(others, "other", "others"));
@@ -105,21 +105,21 @@ fn on(all: &[WaitedFor]) -> String {
     }
 }
 
-fn who(each: &WaitedFor) -> String {
+fn target_name(each: &WaitTargets) -> String {
     let named = |what: &str, name: &Option<Vec<u8>>| match name {
         Some(name) => format!("the {what} {}", shown(name)),
         None => format!("a {what} of unknown name"),
     };
-    match &each.who {
-        Who::Launches { command, through } => {
+    match &each.target {
+        WaitTarget::Launches { command, through } => {
             let through = through.as_ref().map(|through| format!(" (through {})", shown(through)));
             let count = units::count(each.count);
             let name = shown(command);
             let space = if text::width(&name) > TIED_NAME_WIDTH { ' ' } else { TIE };
             format!("{count}{TIE}x{space}{name}{}", through.unwrap_or_default())
         }
-        Who::Process(name) => named("process", name),
-        Who::Scanner(name) => named("scanner", name),
+        WaitTarget::Process(name) => named("process", name),
+        WaitTarget::Scanner(name) => named("scanner", name),
     }
 }
 

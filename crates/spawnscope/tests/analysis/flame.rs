@@ -106,7 +106,7 @@ fn a_child_that_outlives_its_parent_takes_nothing_twice() {
 }
 
 #[test]
-fn tax_leaves_the_work_out_and_a_phase_everything_else() {
+fn tax_excludes_run_and_a_phase_excludes_all_others() {
     let recording = building().recording;
     let tax = folded_of(
         &recording,
@@ -129,7 +129,7 @@ fn tax_leaves_the_work_out_and_a_phase_everything_else() {
 }
 
 #[test]
-fn launches_are_counted_by_their_way() {
+fn launches_are_counted_by_stack() {
     let counted = |phase| {
         let wanted = Wanted {
             weight: Weight::Count,
@@ -303,7 +303,7 @@ fn the_picture_has_a_box_for_each_stack_with_its_figures() {
 
 #[cfg(feature = "flame")]
 #[test]
-fn a_program_with_a_phases_name_has_not_its_colour() {
+fn a_program_with_the_name_of_a_phase_has_another_colour() {
     let mut builder = Builder::command("/usr/bin/make", &["make"], WALL);
     builder.launch(ROOT, 10_000_000, &Spans::USUAL, Some(("/opt/load", &["load"])));
     let svg = svg_of(&builder.recording, TREE);
@@ -387,7 +387,7 @@ fn assert_sound(recording: &Recording) {
 }
 
 #[test]
-fn no_name_breaks_the_form() {
+fn no_name_breaks_the_format() {
     let names: [&[u8]; 13] = [
         b"a;b",
         b"a\nb 7",
@@ -410,7 +410,7 @@ fn no_name_breaks_the_form() {
 
 proptest! {
     #[test]
-    fn no_name_at_all_breaks_the_form(name in proptest::collection::vec(1u8.., 0..30)) {
+    fn no_name_at_all_breaks_the_format(name in proptest::collection::vec(1u8.., 0..30)) {
         assert_sound(&named(&name));
     }
 
@@ -428,7 +428,7 @@ proptest! {
         let found = stacked(&recording, &forest, None, TREE).unwrap();
         let lived: u64 = forest.launches.iter().map(|launch| launch.total(forest.end).unwrap().0).sum();
         prop_assert!(found.total <= lived);
-        prop_assert!(found.total >= WALL, "the command lives all the time, or a child of it in its place");
+        prop_assert!(found.total >= WALL, "the command lives all the time, or or, after its end, one of its children");
         let caller = stacked(&recording, &forest, None, CALLER).unwrap();
         prop_assert_eq!(caller.total, found.total);
     }

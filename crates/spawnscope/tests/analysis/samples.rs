@@ -99,7 +99,7 @@ fn a_thread_belongs_to_its_process_and_an_unknown_one_to_none() {
 }
 
 #[test]
-fn a_process_that_was_there_before_is_drawn_too() {
+fn a_process_that_existed_before_is_drawn_too() {
     let (mut builder, _, stack) = building();
     let old = LaunchId(3);
     let mut row = blank(old, None, Origin::Existed);

@@ -1,5 +1,5 @@
-//! Whom the command runs as: the user who called sudo, where sudo started spawnscope, and another user only on request. A copy of
-//! bash that is called sudo stands for sudo.
+//! The user as whom the command runs: the user who called sudo if sudo started spawnscope, and another user only on request. A copy of bash
+//! with the name sudo takes the place of sudo.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -8,7 +8,7 @@ use std::process::Command;
 use crate::support::run::{Finished, SPAWNSCOPE, run};
 use crate::support::{apply, live_test};
 
-/// Has `parent`, a shell, run spawnscope with these arguments in a folder that anybody may write to.
+/// Has `parent`, a shell, run spawnscope with these arguments in a folder to which every user may write.
 fn below(parent: &str, arguments: &str) -> Finished {
     let directory = tempfile::tempdir().expect("a temporary directory");
     std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o777)).expect("chmod");

@@ -1,5 +1,5 @@
-//! Lines of Python programs: a script launches from every shape of code, under each interpreter that is found, and every
-//! chain must be the right one. `SPAWNSCOPE_TEST_PYTHONS` names further interpreters, separated by colons.
+//! Lines of Python programs: a script launches from functions, generators, threads and other kinds of code, under each interpreter that is
+//! found. Every recorded call chain must be correct. `SPAWNSCOPE_TEST_PYTHONS` names further interpreters, separated by colons.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -23,24 +23,24 @@ const SCRIPT: &str = "python_lines.py";
 /// More frames are not recorded.
 const MAX_FRAMES: usize = 48;
 
-/// A frame as the tests state it: function (empty: none), file and line (0: unknown).
-type Place = (String, String, u32);
+/// A frame: function (empty: none), file and line (0: unknown).
+type ExpectedFrame = (String, String, u32);
 
-fn place(function: &str, file: &str, line: u32) -> Place {
+fn place(function: &str, file: &str, line: u32) -> ExpectedFrame {
     (function.to_owned(), file.to_owned(), line)
 }
 
-/// The chain of a launch.
+/// The call chain of a launch.
 #[derive(Debug, PartialEq)]
-struct Called {
-    frames: Vec<Place>,
+struct CallChain {
+    frames: Vec<ExpectedFrame>,
     is_truncated: bool,
 }
 
-impl Called {
-    /// Without the frames of the standard library.
-    fn own(self) -> Vec<Place> {
-        let is_own = |place: &Place| !place.1.contains("/lib/python3.") && !place.1.starts_with("<frozen ");
+impl CallChain {
+    /// Returns the frames without those of the standard library.
+    fn own(self) -> Vec<ExpectedFrame> {
+        let is_own = |place: &ExpectedFrame| !place.1.contains("/lib/python3.") && !place.1.starts_with("<frozen ");
         self.frames.into_iter().filter(is_own).collect()
     }
 }
@@ -59,7 +59,7 @@ impl Chains {
 
     /// The chain of the launch of this name; `None`: it has none. A shell's launch has the name of what it runs.
     #[track_caller]
-    fn called(&self, name: &str) -> Option<Called> {
+    fn called(&self, name: &str) -> Option<CallChain> {
         let forest = Forest::grow(&self.0);
         let (plain, by_shell) = (format!("\0{name}\0"), format!("/tiny {name};"));
         let has_name = |argv: &[u8]| {
@@ -81,20 +81,20 @@ impl Chains {
         assert_eq!(outermost.len(), 1, "launches of the name {name}");
         let mut frames = forest.frames(Some(outermost[0].script_stack?));
         let text = |bytes: Option<&[u8]>| bytes.map_or(String::new(), |bytes| bytes.escape_ascii().to_string());
-        let places: Vec<Place> = frames
+        let places: Vec<ExpectedFrame> = frames
             .by_ref()
             .map(|frame| {
                 assert_eq!((frame.language, frame.module), (Language::Python, None));
                 (text(frame.function), text(frame.file), frame.line.unwrap_or(0))
             })
             .collect();
-        Some(Called {
+        Some(CallChain {
             frames: places,
             is_truncated: frames.is_truncated(),
         })
     }
 
-    /// How many places in Python programs there are in the whole recording.
+    /// Returns the number of Python frames in the recording.
     fn python_frames(&self) -> usize {
         self.0
             .frames
@@ -104,14 +104,14 @@ impl Chains {
     }
 
     #[track_caller]
-    fn expect_own(&self, name: &str, expected: &[Place]) {
+    fn expect_own(&self, name: &str, expected: &[ExpectedFrame]) {
         let called = self.called(name).unwrap_or_else(|| panic!("no chain of {name}"));
         assert!(!called.is_truncated, "{name}");
         assert_eq!(called.own(), expected, "{name}");
     }
 }
 
-/// The workload, where all that tests make is: a root shows that as well.
+/// Returns the path of the workload. It is in the directory of the test workloads, which is also mounted in the roots of other suites.
 fn workload() -> PathBuf {
     workloads::directory().join(SCRIPT)
 }
@@ -135,9 +135,9 @@ fn line(mark: &str) -> u32 {
     lines[0]
 }
 
-/// Where a launch by a shape of code stands: functions with the marks of their lines, from the innermost outwards, then
-/// the line of the module that calls it.
-fn shape(python: &Python, functions: &[(&str, &str)], module: &str) -> Vec<Place> {
+/// Returns the expected frames of a launch: functions with the marks of their lines, from the innermost outwards, then the line of the
+/// module that calls them.
+fn shape(python: &Python, functions: &[(&str, &str)], module: &str) -> Vec<ExpectedFrame> {
     let file = workload().as_os_str().as_bytes().escape_ascii().to_string();
     let modules = (!module.is_empty()).then_some(("", module));
     let places = functions.iter().copied().chain(modules);
@@ -184,7 +184,7 @@ fn shapes_of(python: &Python) {
     assert_eq!(
         chains.called("several interpreters"),
         None,
-        "whose frames are the thread's?"
+        "with several interpreters in one thread, the right frames cannot be determined"
     );
 }
 
@@ -258,7 +258,7 @@ const SHAPES: &[Shape] = &[
     ("module", &[], "module"),
 ];
 
-/// What the workload compiles itself, from files that are not there.
+/// Checks the code that the workload compiles from strings, with names of files that do not exist.
 fn compiled(python: &Python, chains: &Chains) {
     let around = |function: &str| {
         shape(
@@ -267,7 +267,7 @@ fn compiled(python: &Python, chains: &Chains) {
             &format!("main: {function}"),
         )
     };
-    let with = |first: &[Place], function: &str| [first, &around(function)].concat();
+    let with = |first: &[ExpectedFrame], function: &str| [first, &around(function)].concat();
     for number in 1..=30 {
         let first = [place("", "compiled.py", number)];
         chains.expect_own(&format!("compiled {number}"), &with(&first, "compiled"));
@@ -351,7 +351,7 @@ fn python_code_from_the_command_line_a_module_and_standard_input_has_its_lines()
             Running::start(command.stdin(fs::File::open(&input).expect("the script")))
                 .finish()
                 .expect_code(0);
-            Chains::of(&record.file()).called(name).map(Called::own)
+            Chains::of(&record.file()).called(name).map(CallChain::own)
         };
         let expected = |file: &str| Some(vec![place("", file, 3)]);
         let of_argument = chain("argument", &["-c", &text("argument")]);
@@ -366,14 +366,14 @@ fn python_code_from_the_command_line_a_module_and_standard_input_has_its_lines()
     }
 }
 
-/// An interpreter that the recorder cannot know before: a copy, run by a shell. It launches until it is recognised.
+/// A shell runs a copy of the interpreter, whose path the recorder cannot know at the start. The copy launches until it is recognised.
 #[apply(live_test)]
 #[needs(Ebpf, Cc, Python)]
-fn a_python_that_is_met_on_the_way_is_soon_understood() {
-    at_length(|length| try_met(20 * length));
+fn a_python_that_was_unknown_at_the_start_is_recognised() {
+    at_length(|length| try_unknown_copy(20 * length));
 }
 
-fn try_met(launches: u32) -> Result<(), String> {
+fn try_unknown_copy(launches: u32) -> Result<(), String> {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let copy = directory.path().join("copy");
     fs::copy("/usr/bin/python3", &copy).expect("a copy of the interpreter");
@@ -386,13 +386,13 @@ fn try_met(launches: u32) -> Result<(), String> {
     let arguments = [copy.as_os_str(), OsStr::new(&text)];
     record.run(shell.into_iter().chain(arguments)).expect_code(0);
     let chains = Chains::of(&record.file());
-    let called = |number: u32| chains.called(&format!("met {number}")).map(Called::own);
+    let called = |number: u32| chains.called(&format!("met {number}")).map(CallChain::own);
     let expected = [place("", "<string>", 3)];
     for number in 0..launches {
         assert!(called(number).is_none_or(|own| own == expected), "right or unknown");
     }
     good(called(launches - 1).is_some(), || {
-        format!("not met in {launches} launches")
+        format!("not recognised in {launches} launches")
     })
 }
 
@@ -406,7 +406,7 @@ fn a_program_that_is_named_python_gives_no_lines() {
     assert_eq!(Chains::of(&record.file()).python_frames(), 0);
 }
 
-/// Runs the workload under the system's own interpreter, in which every `from` was replaced.
+/// Runs the workload under a copy of the system's interpreter in which all bytes `from` are replaced by `to`.
 fn record_with_changed_python(from: &[u8], to: &[u8]) -> Chains {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let copy = directory.path().join("python3");
@@ -414,7 +414,7 @@ fn record_with_changed_python(from: &[u8], to: &[u8]) -> Chains {
     let places: Vec<usize> = (0..bytes.len() - from.len())
         .filter(|&at| bytes[at..].starts_with(from))
         .collect();
-    assert!(!places.is_empty(), "what is to be replaced");
+    assert!(!places.is_empty(), "the interpreter contains the bytes to replace");
     for at in places {
         bytes[at..at + to.len()].copy_from_slice(to);
     }
@@ -423,7 +423,7 @@ fn record_with_changed_python(from: &[u8], to: &[u8]) -> Chains {
     record_script(&Python::new(&copy, None).expect("an interpreter"))
 }
 
-/// An interpreter that does not say where its frames are.
+/// Without this symbol, the recorder cannot find the interpreter's frames.
 #[apply(live_test)]
 #[needs(Ebpf, Cc, Python)]
 fn a_python_without_its_symbols_gives_no_lines() {
@@ -431,10 +431,10 @@ fn a_python_without_its_symbols_gives_no_lines() {
     assert_eq!(chains.python_frames(), 0);
 }
 
-/// An interpreter that says it is another version, whose frames lie elsewhere.
+/// The interpreter reports another version, in which frames are at other offsets.
 #[apply(live_test)]
 #[needs(Ebpf, Cc, Python)]
-fn a_python_that_says_it_is_another_version_gives_no_lines() {
+fn a_python_that_reports_another_version_gives_no_lines() {
     let python = Path::new("/usr/bin/python3");
     let said = run(Command::new(python).args(["-c", "import sys; print(sys.hexversion)"])).output();
     let number: u64 = said.trim().parse().expect("a number");

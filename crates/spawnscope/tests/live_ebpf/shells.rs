@@ -1,4 +1,4 @@
-//! Which executables are taken for shells, and what is recorded of a parent that is gone: unknown, but never wrong.
+//! Which executables count as shells, and the call site of a launch whose parent has ended: it may be unknown, but never wrong.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -38,7 +38,7 @@ fn a_program_that_is_called_bash_is_not_bash() {
     );
 }
 
-/// Stands for one that was stripped: the loader does not need the name that is spoilt here.
+/// Imitates a stripped bash by overwriting a symbol name that the dynamic loader does not need.
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
 fn a_bash_that_exports_nothing_has_no_lines() {
@@ -65,10 +65,10 @@ fn a_bash_that_exports_nothing_has_no_lines() {
     assert_eq!(chain("/bin/bash".as_ref()), "?:1");
 }
 
-/// As in a container: a new copy, at a path that the recorder does not see. It lives until it is recognised.
+/// As in a container: a new copy of bash, at a path that the recorder does not see. It runs until it is recognised.
 #[apply(live_test)]
 #[needs(Ebpf, Cc, MountNs)]
-fn a_bash_of_another_mount_namespace_is_known_once_it_was_met() {
+fn a_bash_of_another_mount_namespace_is_recognised_while_it_runs() {
     at_length(try_private_mount);
 }
 
@@ -85,7 +85,7 @@ fn try_private_mount(sleeps: u32) -> Result<(), String> {
         assert!(["", chain].contains(&chain_of(&asked, name)), "unknown or right");
     }
     good(!chain_of(&asked, "late").is_empty(), || {
-        format!("not met within {sleeps} s")
+        format!("not recognised within {sleeps} s")
     })
 }
 

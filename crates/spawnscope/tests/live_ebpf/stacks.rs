@@ -284,7 +284,7 @@ fn a_chain_in_a_thread_ends_with_the_threads_start() {
     }
 }
 
-/// The shell forks its children and is gone before anybody can look at it.
+/// The shell forks its children and has ended before the recorder can read its /proc files.
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
 fn a_parent_that_is_gone_has_its_chain() {
@@ -428,7 +428,7 @@ fn a_storm_with_stacks_loses_nothing() {
     expect_500(&record_with(&[], &LOOP_OF_500));
 }
 
-/// /proc is read once for all stacks of a process, and what that may miss is said.
+/// /proc is read once for all stacks of a process, and the report says what that may miss.
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
 fn a_storm_without_mappings_from_the_kernel_loses_nothing() {

@@ -1,5 +1,5 @@
-//! Waits with a time limit, beside launches that have nothing to do with them: a timer's interrupt hits one of these, which has not
-//! ended the wait. A process that did end one is still known, whether or not the recorder sees interrupts.
+//! Waits with a timeout, while unrelated launches run. The timer's interrupt may arrive while an unrelated process is on the CPU: that
+//! process must not be recorded as the waker. A process that does end a wait must be, whether or not the recorder sees interrupts.
 
 use serde_json::Value;
 
@@ -9,30 +9,30 @@ use crate::support::run::{Record, run, spawnscope};
 use crate::support::workloads::{Truth, path};
 use crate::support::{apply, live_test};
 
-/// How `timed_waits` waits, and for how long at least where no thread ends it.
+/// The calls in which `timed_waits` waits, the timeout of each, and the number of waits.
 const CALLS: &str = "poll ppoll select pselect epoll epoll_pwait futex condition semtimedop sigtimedwait mq_timedreceive \
                      io_getevents recv_unix recv_internet nanosleep timerfd alarm";
 const TIME_OUT_NS: u64 = 10_000_000;
 const TIMES: u64 = 60;
 
-/// Those that another process can end, and how often that is done.
+/// The calls that another process can end, after how long a child ends each, and the number of children.
 const WAKEABLE: &str = "poll ppoll select pselect epoll epoll_pwait futex condition semtimedop sigtimedwait mq_timedreceive \
                         recv_unix recv_internet";
 const WAKE_AFTER_NS: u64 = 30_000_000;
 const CHILDREN: usize = 4;
 
-/// Its exit status where the kernel was built without what it needs.
+/// The exit status of `timed_waits` on a kernel without the call.
 const CANNOT_RUN_HERE: i64 = 77;
-/// What every kernel has.
+/// Calls that every kernel has.
 const ALWAYS: [&str; 6] = ["poll", "select", "epoll", "futex", "condition", "nanosleep"];
 
-/// By number, as an export has it.
+/// The number of the system call; exports contain numbers.
 const WAIT4: u64 = 61;
 
-/// What the recorder is to take for absent.
+/// Parts of the kernel that the recorder treats as missing (`SPAWNSCOPE_EBPF_REFUSE`).
 const NOTHING: &str = "";
-const NAME: &str = "on_waking";
-const NAME_AND_PLACE: &str = "on_waking,runqueues";
+const NO_NAME: &str = "on_waking";
+const NO_INTERRUPTS: &str = "on_waking,runqueues";
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
@@ -43,13 +43,13 @@ fn a_wait_that_times_out_has_no_waker() {
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
 fn a_wait_that_times_out_has_no_waker_without_the_name_of_the_preempt_count() {
-    timed_out(NAME);
+    timed_out(NO_NAME);
 }
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
 fn a_wait_that_times_out_has_no_waker_without_interrupt_detection() {
-    timed_out(NAME_AND_PLACE);
+    timed_out(NO_INTERRUPTS);
 }
 
 #[apply(live_test)]
@@ -61,10 +61,10 @@ fn the_waker_of_a_wait_with_a_timeout_is_recorded() {
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
 fn the_waker_of_a_wait_with_a_timeout_is_recorded_without_interrupt_detection() {
-    woken(NAME_AND_PLACE);
+    woken(NO_INTERRUPTS);
 }
 
-/// Records `timed_waits` once for each call, all at the same time, beside a storm of launches.
+/// Records one `timed_waits` for each call, all at the same time, while a shell launches 150 other programs.
 fn recorded(calls: &str, how: &str, times: usize, absent: &str) -> (Record, Vec<u8>) {
     let record = Record::new();
     let script = "for call in $2; do \"$1\" $call \"$3\" \"$4\" & done; for i in {1..150}; do /bin/true; done; wait";
@@ -73,10 +73,14 @@ fn recorded(calls: &str, how: &str, times: usize, absent: &str) -> (Record, Vec<
     let words = ["bash", "-c", script, "bash", workload, calls, how, &times];
     let mut command = record.command(words);
     let finished = run(command.env("SPAWNSCOPE_EBPF_REFUSE", absent)).expect_code(0);
-    let said = finished.errors().contains("preempt count");
-    assert_eq!(said, !sees_interrupts(&record), "what is unknown is said");
+    let reports_it = finished.errors().contains("preempt count");
+    assert_eq!(
+        reports_it,
+        !sees_interrupts(&record),
+        "a missing preempt count is reported"
+    );
     if absent == NOTHING {
-        assert!(!said, "{}", finished.errors());
+        assert!(!reports_it, "{}", finished.errors());
     }
     (record, finished.stdout)
 }
@@ -87,7 +91,7 @@ fn sees_interrupts(record: &Record) -> bool {
     missing.all(|part| part["what"] != "the kernel's preempt count")
 }
 
-/// Each launch of the workload, by its call. Those that this kernel knows nothing of are named.
+/// Returns each launch of the workload with its call. Prints and skips calls that this kernel does not have.
 fn by_call<'l>(launches: &'l Launches, calls: &'l str) -> impl Iterator<Item = (&'l str, &'l Launch)> {
     let of_call = |call| launches.only(|launch| is_waiter(launch) && launch.arguments().get(1) == Some(&call));
     let all = calls.split_whitespace().map(move |call| (call, of_call(call)));
@@ -103,13 +107,13 @@ fn by_call<'l>(launches: &'l Launches, calls: &'l str) -> impl Iterator<Item = (
     })
 }
 
-/// Not a child that a waiter forked.
+/// Whether it is the workload itself, not a child that it forked.
 fn is_waiter(launch: &Launch) -> bool {
     launch.programs() == ["timed_waits"]
 }
 
-/// Its waits that took at least so long, and how they ended. Those that no signal can end are for what the kernel does: at its
-/// end, say, for other CPUs.
+/// Returns the waits of a launch that took at least `least_ns`. Uninterruptible ones are skipped: they are not those of its call (at its
+/// exit, for instance, the kernel waits for other CPUs).
 fn waits(launch: &Launch, least_ns: u64) -> impl Iterator<Item = &Value> {
     let all = launch.json()["waits"].as_array().expect("waits").iter();
     all.filter(move |wait| {
@@ -131,11 +135,11 @@ fn timed_out(absent: &str) {
             assert!(by_interrupt || in_doubt, "{call}: {wait}");
         }
     }
-    expect_nothing_false(&record);
+    expect_no_false_attribution(&record);
 }
 
-/// The waits alone take that long, whatever becomes of the launches.
-fn expect_nothing_false(record: &Record) {
+/// No wait may be attributed to an unrelated launch, and no predicted wall may be shorter than the waits alone.
+fn expect_no_false_attribution(record: &Record) {
     let file = record.file();
     let attribution = report(&file)["waits"].clone();
     let of_waiters = attribution.as_array().expect("an array").iter();
@@ -170,7 +174,8 @@ fn woken(absent: &str) {
         children.retain(|pid| own.iter().all(|child| child.pid() != Some(*pid)));
         let mut ended: Vec<&Value> = waits(launch, WAKE_AFTER_NS * 2 / 3).collect();
         if call == "recv_internet" {
-            // What comes through the network is an interrupt's where these are not seen, and where the kernel leaves it to a later one.
+            // A packet is delivered in an interrupt, so without interrupt detection the sender is not recorded as the waker. The kernel may also
+            // leave the delivery to a later interrupt.
             if !sees_all {
                 continue;
             }
@@ -178,14 +183,14 @@ fn woken(absent: &str) {
         }
         expect_woken_by(&own, &ended, sees_all);
     }
-    assert_eq!(children, [] as [i64; 0], "each is known");
+    assert_eq!(children, [] as [i64; 0], "every child that ended a wait is recorded");
 }
 
 /// Each long wait was ended by a child, whatever else ran then. A busy machine may let a parent come too late to wait for some.
 /// Where interrupts are not seen, a wait whose thread loses its CPU before the call returns stays in doubt.
 #[track_caller]
 fn expect_woken_by(children: &[&Launch], ended: &[&Value], sees_all: bool) {
-    // That for a child's own end has no limit.
+    // The wait for the child's own end has no timeout.
     let limited = ended.iter().filter(|wait| wait["syscall"] != WAIT4);
     let by_child = |wait: &Value| children.iter().any(|child| wait["waker"]["launch"] == child.id());
     let (certain, in_doubt): (Vec<&&Value>, Vec<&&Value>) = limited.partition(|wait| wait["waker_in_doubt"].is_null());

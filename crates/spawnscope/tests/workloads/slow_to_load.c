@@ -1,12 +1,12 @@
 // A program whose dynamic loading takes a known time: the loader calls the resolver of an indirect function while
-// it relocates the program, before the program's entry. Compile with -DLOAD_MS=N; 0 makes the comparison.
+// it relocates the program, before the program's entry. Compile with -DLOAD_MS=N; LOAD_MS=0 is the program to compare with.
 // Only raw system calls in the resolver: libc may not be relocated yet.
 #include "raw_syscall.h"
 #include "truth.h"
 
 static struct timespec before, after;
 
-static void chosen(void) {}
+static void implementation(void) {}
 
 __attribute__((no_stack_protector)) static void (*resolve(void))(void)
 {
@@ -15,7 +15,7 @@ __attribute__((no_stack_protector)) static void (*resolve(void))(void)
     if (LOAD_MS != 0)
         raw_syscall(SYS_nanosleep, (long)&span, 0);
     raw_syscall(SYS_clock_gettime, CLOCK_MONOTONIC, (long)&after);
-    return chosen;
+    return implementation;
 }
 
 void indirect(void) __attribute__((ifunc("resolve")));

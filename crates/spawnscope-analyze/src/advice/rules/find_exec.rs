@@ -14,13 +14,12 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let by_parent = context.grouped_by(|index, launch| {
         let parent = launch.birth_command.name;
         let is_shell = launch.execs.first().and_then(command_of).is_some();
-        (is_shell && FINDERS.contains(&parent) && takes_one_file(context, index))
-            .then_some((parent, launch.birth_command.name))
+        (is_shell && FINDERS.contains(&parent) && takes_one_file(context, index)).then_some(parent)
     });
     let habits = by_parent.into_iter().filter(|(_, all)| all.len() >= HABIT);
     longest(context, habits, MAX_FINDINGS)
         .into_iter()
-        .map(|((parent, _), all)| finding(context, parent, all))
+        .map(|(parent, all)| finding(context, parent, all))
         .collect()
 }
 

@@ -128,7 +128,7 @@ fn finding(context: &RuleContext<'_, '_>, (parent, program): (&[u8], &[u8]), var
         .evidence(evidence)
         .with_example(context)
         .fixes(fix.iter().copied())
-        .limits("a variable of the shell holds text only, and compares words, not regular expressions; one grep prints all results at once")
+        .limits("the shell code finds fixed words only, not regular expressions, and cannot hold binary data; one grep prints all results at once")
         .predicted_by(
             Change::Batch(MAX_AT_ONCE),
             format!("{}={MAX_AT_ONCE}", option("--batch", program, parent)),

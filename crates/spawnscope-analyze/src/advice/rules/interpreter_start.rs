@@ -12,18 +12,19 @@ use crate::phases::Phase;
 use crate::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
 
-/// An interpreter, and the longest run that counts as mostly start-up where that is not recorded, as a multiple of the launch cost. A multiple adapts to the speed of
-/// the machine. On the development machine, python3 starts in about half of its limit, perl in less.
+/// An interpreter.
 struct Interpreter {
     prefix: &'static [u8],
-    start: f64,
+    /// The longest run that counts as mostly start-up where start-up is not recorded, as a multiple of the launch cost. A multiple adapts to
+    /// the speed of the machine. On the development machine, python3 starts in about half of its limit, perl in less.
+    max_start_up: f64,
     advice: &'static [&'static str],
 }
 
 const INTERPRETERS: [Interpreter; 7] = [
     Interpreter {
         prefix: b"python",
-        start: 25.0,
+        max_start_up: 25.0,
         advice: &[
             "  run one python3 that loops, or reads the work from standard input",
             "  python3 -X importtime lists the imports and how long each takes",
@@ -32,12 +33,12 @@ const INTERPRETERS: [Interpreter; 7] = [
     },
     Interpreter {
         prefix: b"perl",
-        start: 8.0,
+        max_start_up: 8.0,
         advice: &["  run one perl that takes all files, or reads the work with while (<>)"],
     },
     Interpreter {
         prefix: b"node",
-        start: 60.0,
+        max_start_up: 60.0,
         advice: &[
             "  run one node that loops, or a server that takes requests",
             "  node --snapshot-blob shortens start-up",
@@ -45,17 +46,17 @@ const INTERPRETERS: [Interpreter; 7] = [
     },
     Interpreter {
         prefix: b"ruby",
-        start: 60.0,
+        max_start_up: 60.0,
         advice: &["  run one ruby that loops, as with `ruby -ne`; --disable-gems shortens start-up"],
     },
     Interpreter {
         prefix: b"php",
-        start: 25.0,
+        max_start_up: 25.0,
         advice: &["  run one php that loops; -n ignores php.ini and its extensions"],
     },
     Interpreter {
         prefix: b"java",
-        start: 90.0,
+        max_start_up: 90.0,
         advice: &[
             "  run one JVM that loops, or a daemon (as Gradle does)",
             "  -XX:SharedArchiveFile (class data sharing) shortens start-up",
@@ -63,7 +64,7 @@ const INTERPRETERS: [Interpreter; 7] = [
     },
     Interpreter {
         prefix: b"Rscript",
-        start: 120.0,
+        max_start_up: 120.0,
         advice: &["  run one R that loops; --vanilla shortens start-up"],
     },
 ];
@@ -105,8 +106,8 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         .collect()
 }
 
-/// Returns the index of the interpreter that a launch runs, and its script, when the run is mostly start-up: as recorded, or else as far as
-/// the run is short.
+/// Returns the index of the interpreter that a launch runs, and its script, if the run is mostly start-up. If start-up is not recorded, every
+/// short run counts as start-up.
 fn started_for_little(context: &RuleContext<'_, '_>, index: usize) -> Option<(usize, Vec<u8>)> {
     let launch = &context.forest().launches[index];
     let exec = launch.execs.last()?;
@@ -116,7 +117,9 @@ fn started_for_little(context: &RuleContext<'_, '_>, index: usize) -> Option<(us
         .position(|known| is_version_of(program, known.prefix))?;
     let is_start = match launch.start_up.get() {
         Some(start_up) => working(context, index)?.since(start_up) <= start_up,
-        None => launch.phases.get(Phase::Run)?.0 as f64 <= launch.launching()?.0 as f64 * INTERPRETERS[known].start,
+        None => {
+            launch.phases.get(Phase::Run)?.0 as f64 <= launch.launching()?.0 as f64 * INTERPRETERS[known].max_start_up
+        }
     };
     is_start.then(|| (known, script_of(exec)))
 }
@@ -182,9 +185,9 @@ fn evidence(context: &RuleContext<'_, '_>, all: &[u32]) -> String {
     )
 }
 
-/// Returns the batch size: unlimited, or, where launches ran in parallel, small enough to leave work for every CPU.
+/// Returns the batch size: the maximum, or, where launches ran in parallel, small enough to leave work for every CPU.
 fn size(context: &RuleContext<'_, '_>, all: &[u32]) -> usize {
-    let beside = all.windows(2).filter(|pair| {
+    let overlapping = all.windows(2).filter(|pair| {
         let [first, second] = [pair[0], pair[1]].map(|index| context.launch(index).instants);
         first
             .reaped
@@ -192,7 +195,7 @@ fn size(context: &RuleContext<'_, '_>, all: &[u32]) -> usize {
             .zip(second.created.get())
             .is_some_and(|(reaped, created)| created < reaped)
     });
-    if beside.count() * 2 < all.len() {
+    if overlapping.count() * 2 < all.len() {
         return MAX_AT_ONCE;
     }
     let batches = context.recording.info.usable_cpus() as usize * BATCHES_EACH;

@@ -122,7 +122,7 @@ fn necessary(context: &RuleContext<'_, '_>, candidate: Candidate<'_>, small: f64
         .predicted_by(Change::HugePages, format!("--huge-pages=parent={parent}"))
 }
 
-/// Whether the C library's huge pages are worth a word: the program allocates with `malloc`, and the replay agrees.
+/// Whether to mention the C library's huge pages: the program allocates with `malloc`, and the replay agrees.
 fn help_from_huge_pages(context: &RuleContext<'_, '_>, runtime: Runtime, launches: &[u32]) -> bool {
     let fix = || Fix {
         change: Change::HugePages,

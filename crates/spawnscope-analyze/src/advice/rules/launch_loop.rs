@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
-use crate::advice::languages::doing_it_oneself;
+use crate::advice::languages::without_launching;
 use crate::advice::phrases::{launches, name, option, time, times};
 use crate::advice::thresholds::{largest, uses_less_than_its_tax};
 use crate::patterns::chains::is_inside;
@@ -38,7 +38,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let mut kinds: BTreeMap<(&[u8], &[u8]), Vec<u32>> = BTreeMap::new();
     for (index, launch) in context.launched() {
         let (parent, program) = (launch.birth_command.name, launch.command.name);
-        // The shell itself is not needed there.
+        // The rule `needless-shell` has better advice about these.
         let is_in_needless_shell = || {
             let parent = forest.parent(index as usize);
             parent.is_some_and(|parent| needless_shell(forest, parent as u32).is_some())
@@ -76,7 +76,7 @@ fn finding(context: &RuleContext<'_, '_>, (parent, program): (&[u8], &[u8]), all
         .evidence(evidence)
         .with_example(context)
         .fix("launch it less often:")
-        .fixes(doing_it_oneself(runtime).iter().copied())
+        .fixes(without_launching(runtime).iter().copied())
         .fix("  or pass all inputs to one launch, or keep one process that answers through a pipe")
         .limits("whether the parent can do this itself depends on the program; the prediction keeps the work, without the launches")
         .predicted_by(Change::InProcess, option("--in-process", program, parent))

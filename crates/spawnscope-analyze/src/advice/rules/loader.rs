@@ -32,8 +32,8 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         let is_large = load.0 as f64 >= LARGE_SHARE * launch.total(context.forest().end)?.0 as f64;
         (is_large && libraries(launch) >= MANY).then_some((launch.command.name, load))
     });
-    let searching = searching.into_iter().map(|candidate| astray(context, candidate));
-    let loading = loading.into_iter().map(|candidate| many(context, candidate));
+    let searching = searching.into_iter().map(|candidate| long_search(context, candidate));
+    let loading = loading.into_iter().map(|candidate| many_libraries(context, candidate));
     searching.chain(loading).collect()
 }
 
@@ -48,7 +48,7 @@ fn libraries(launch: &Launch<'_>) -> u32 {
 }
 
 /// Returns the finding for a loader that searches directories without the libraries.
-fn astray(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Finding {
+fn long_search(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Finding {
     let program = name(candidate.name);
     let all = &candidate.launches;
     let failed = context.median_of(all, |launch| sum_over_execs(launch, |exec| exec.load_failed_opens));
@@ -102,7 +102,7 @@ fn search_fix(file: &str, lacks_cache: bool) -> impl Iterator<Item = String> + u
 }
 
 /// Returns the finding for a program with many libraries.
-fn many(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Finding {
+fn many_libraries(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Finding {
     let program = name(candidate.name);
     let all = &candidate.launches;
     let opened = context.median_of(all, |launch| Some(f64::from(libraries(launch))));

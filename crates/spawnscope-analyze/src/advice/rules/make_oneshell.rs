@@ -15,8 +15,8 @@ const MAX_FINDINGS: usize = 1;
 /// The parent's program, the shell, and the number of lines of a recipe.
 type Kind<'a> = (&'a [u8], &'a [u8], usize);
 
-/// Counts of the lines of one recipe differ by less than this factor: targets that were up to date when make began have none.
-const EQUAL: usize = 2;
+/// The lines of one recipe run equally often, up to this factor.
+const MAX_COUNT_RATIO: usize = 2;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let mut kinds: BTreeMap<Kind<'_>, Vec<u32>> = BTreeMap::new();
@@ -31,7 +31,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         let (Some(least), Some(most)) = (lines.values().map(Vec::len).min(), lines.values().map(Vec::len).max()) else {
             continue;
         };
-        if lines.len() < 2 || most > EQUAL * least {
+        if lines.len() < 2 || most > MAX_COUNT_RATIO * least {
             continue;
         }
         let all: Vec<u32> = lines.values().flatten().copied().collect();
@@ -74,7 +74,7 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], shell: &[u8], lines: us
         .with_example(context)
         .fix("run all lines of a recipe in one shell:")
         .fix("  .ONESHELL:                       once in the makefile (GNU make), with .SHELLFLAGS = -ec")
-        .fix("  or join the lines:  first && \\  second")
+        .fix("  or join the lines:  first && second")
         .limits("with .ONESHELL, @ and - count only at the beginning of a recipe, and `cd` stays in force for the next line")
         .predicted_by(Change::Batch(lines as u32), format!("{}={lines}", option("--batch", shell, parent)))
 }

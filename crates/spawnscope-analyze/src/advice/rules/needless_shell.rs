@@ -1,5 +1,5 @@
-//! `sh -c 'program arguments'`: launches through a shell, of commands that need no shell, or only features that each
-//! caller can replace.
+//! `sh -c 'program arguments'`: launches through a shell, although the command needs none, or uses only features of it that the caller has
+//! too, such as redirections.
 
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;

@@ -106,7 +106,7 @@ fn a_change_that_another_program_did_not_finish_is_not_rolled_back_by_reading() 
 fn a_reader_that_keeps_the_file_open_loses_no_launch_and_leaves_the_log_beside_it() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("spawnscope.db");
-    let recorder = Recorder::create(&path, &header(), Redaction::Mask, &Manner::default()).unwrap();
+    let recorder = Recorder::create(&path, &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
     recorder.send(vec![released()]);
     recorder.send(whole_life(1_000, spawnscope_data::event::LaunchId(2), 200));
     wait_for_launches(&path, 2);

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Fails to read within seconds, and returns the error.
+/// Returns the error of reading a recording that `sql` has changed.
 fn refused(sql: &str) -> String {
     match read_after(sql) {
         Err(error) => error.to_string(),
@@ -242,7 +242,7 @@ fn texts_that_share_their_pages_do_not_fill_the_memory() {
 }
 
 #[test]
-fn pages_that_go_round_in_circles_end() {
+fn a_cycle_of_pages_does_not_loop_forever() {
     let (_folder, path) = recording(2_000);
     change(&path, "SELECT 1");
     let connection = Connection::open(&path).unwrap();

@@ -11,7 +11,7 @@ fn a_stray_log_is_not_played_into_a_new_recording() {
     let folder = Folder::new();
     kill_helper_inside_a_batch(&folder.path());
     fs::remove_file(folder.path()).unwrap();
-    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default()).unwrap();
+    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
     recorder.send(life(0));
     recorder.finish(ending()).unwrap();
     assert_eq!(read(&folder.path()).launches.len(), 2);
@@ -42,7 +42,7 @@ fn helper_process_that_records_until_it_is_killed() {
     let Some(path) = std::env::var_os(HELPER_FILE).map(PathBuf::from) else {
         return;
     };
-    let recorder = Recorder::create(&path, &header(), Redaction::Mask, &Manner::default()).unwrap();
+    let recorder = Recorder::create(&path, &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
     recorder.send(vec![released()]);
     if std::env::var_os(HELPER_WAY).is_some_and(|way| way == "inside a batch") {
         wait_until("the batch is written", || read(&path).launches.len() == 1);
@@ -92,7 +92,7 @@ fn a_recorder_killed_inside_a_batch_leaves_the_batch_before() {
 fn a_recorder_killed_inside_a_batch_is_kept_as_old_and_still_readable() {
     let folder = Folder::new();
     kill_helper_inside_a_batch(&folder.path());
-    Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default())
+    Recorder::create(&folder.path(), &header(), Redaction::Mask, &WriterOptions::default())
         .unwrap()
         .finish(ending())
         .unwrap();

@@ -58,22 +58,22 @@ pub enum Grouping {
     Line,
     /// The function that launches
     Caller,
-    /// The file that a compiler, linker or archiver makes: make's target, the output of ninja's edge
+    /// The file that a compiler, linker or archiver makes: a target of make, or an output of ninja
     #[value(name = "label:target")]
     Target,
-    /// The crate that cargo builds, runs the build script of, or tests
+    /// The crate that cargo builds or tests, or whose build script it runs
     #[value(name = "label:crate")]
     Crate,
     /// The directory that make or ninja works in
     #[value(name = "label:directory")]
     Directory,
-    /// The package of cargo, or that of npm with its script
+    /// The cargo package, or the npm package and script
     #[value(name = "label:package")]
     Package,
     /// The test that pytest or cargo-nextest runs
     #[value(name = "label:test")]
     Test,
-    /// The target of CMake
+    /// The CMake target
     #[value(name = "label:cmake")]
     Cmake,
 }

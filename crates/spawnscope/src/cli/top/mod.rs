@@ -25,7 +25,7 @@ use crate::clock;
 use crate::event::Nanos;
 use crate::owner::act_as;
 use crate::present::text;
-use crate::present::top::{Surroundings, View, draw};
+use crate::present::top::{ScreenStatus, View, draw};
 use crate::record::{Follower, Following, Header, follow};
 use crate::signals::{Arrived, Signals};
 
@@ -277,7 +277,7 @@ impl Drawing {
     }
 
     fn draw(&mut self, screen: &mut Screen) -> Result<usize> {
-        let around = Surroundings {
+        let status = ScreenStatus {
             followed: &self.followed,
             rates: self.rates.whole_seconds(),
             now: self.ended.unwrap_or_else(clock::now).since(self.origin),
@@ -285,7 +285,7 @@ impl Drawing {
             has_ended: self.ended.is_some(),
             has_colour: screen.has_colour(),
         };
-        screen.draw(|frame| draw(frame, &self.view, &around))
+        screen.draw(|frame| draw(frame, &self.view, &status))
     }
 }
 

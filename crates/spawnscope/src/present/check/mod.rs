@@ -86,7 +86,9 @@ fn note(check: &Check) -> Option<String> {
         .iter()
         .any(|verdict| matches!(verdict.measured, Measured::Interval(_)));
     if has_times && check.runs == 1 {
-        notes.push("One run: times are assumed to vary by 5 %. Record several: record --runs 5.".to_owned());
+        notes.push(
+            "One run: times are assumed to vary by 5 %. Use `record --runs 5` to measure the variation.".to_owned(),
+        );
     }
     (!notes.is_empty()).then(|| notes.join(" "))
 }

@@ -94,7 +94,9 @@ pub fn render(diff: &Diff, width: usize, top: Option<usize>) -> String {
 fn runs(diff: &Diff) -> String {
     let [before, after] = diff.runs;
     match diff.runs {
-        [1, 1] => "One run each: counts are exact, times have no interval. Record several: record --runs 5.".to_owned(),
+        [1, 1] => {
+            "One run each: counts are exact, times have no interval. Use `record --runs 5` to get intervals.".to_owned()
+        }
         [1, _] | [_, 1] => {
             format!("{before} before, {after} after: times need several runs on both sides (record --runs 5).")
         }
@@ -133,7 +135,7 @@ fn condition(condition: &Condition) -> String {
             format!("Architectures differ: {before} before, {after} after. Times cannot be compared.")
         }
         Condition::Constant(what, before, after) => format!(
-            "Machine speed differs: {} took {} before, {} after. Times differ for this reason too.",
+            "Machine speed differs: {} took {} before, {} after. Part of the change in times has this cause.",
             what.name().replace('_', " "),
             span(*before),
             span(*after)

@@ -6,25 +6,25 @@ use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::Line;
 use ratatui::widgets::{Block, Borders, Paragraph};
 
-use super::{Mode, Surroundings, View, arguments};
+use super::{Mode, ScreenStatus, View, arguments};
 use crate::analyze::launch::Outcome;
 use crate::analyze::live::{EndedLaunch, ProcessLine};
 use crate::event::LaunchId;
 use crate::present::text;
 use crate::units;
 
-pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, view: &View, around: &Surroundings<'_>) {
+pub(super) fn draw(frame: &mut Frame<'_>, area: Rect, view: &View, status: &ScreenStatus<'_>) {
     let width = usize::from(area.width);
     let lines = match view.mode {
-        Mode::Commands => of_command(view, width, around),
-        Mode::Processes => of_process(view, width, around),
+        Mode::Commands => of_command(view, width, status),
+        Mode::Processes => of_process(view, width, status),
     };
     let block = Block::new().borders(Borders::TOP).title("details");
     frame.render_widget(Paragraph::new(lines).block(block), area);
 }
 
 /// Two lines for each of the latest launches: its arguments, and its phases.
-fn of_command<'a>(view: &View, width: usize, around: &Surroundings<'_>) -> Vec<Line<'a>> {
+fn of_command<'a>(view: &View, width: usize, status: &ScreenStatus<'_>) -> Vec<Line<'a>> {
     let commands = view.commands();
     let Some(command) = commands.get(view.selected()) else {
         return vec![Line::from("no command is selected")];
@@ -34,11 +34,11 @@ fn of_command<'a>(view: &View, width: usize, around: &Surroundings<'_>) -> Vec<L
     }
     let launches = command.recent.iter();
     launches
-        .flat_map(|launch| of_launch(launch, view, width, around))
+        .flat_map(|launch| of_launch(launch, view, width, status))
         .collect()
 }
 
-fn of_launch<'a>(launch: &EndedLaunch, view: &View, width: usize, around: &Surroundings<'_>) -> [Line<'a>; 2] {
+fn of_launch<'a>(launch: &EndedLaunch, view: &View, width: usize, status: &ScreenStatus<'_>) -> [Line<'a>; 2] {
     let pid = launch.pid.map_or_else(|| "-".to_owned(), |pid| pid.0.to_string());
     let ended = match launch.outcome {
         Outcome::Code(0) | Outcome::Running | Outcome::Unknown => String::new(),
@@ -56,7 +56,7 @@ fn of_launch<'a>(launch: &EndedLaunch, view: &View, width: usize, around: &Surro
     };
     let head = Line::from(format!("{head}{argv}"));
     let head = if launch.has_failed() {
-        head.style(around.style(Color::Red))
+        head.style(status.style(Color::Red))
     } else {
         head
     };
@@ -69,12 +69,12 @@ fn of_launch<'a>(launch: &EndedLaunch, view: &View, width: usize, around: &Surro
     [head, Line::from(phases).style(Style::new().add_modifier(Modifier::DIM))]
 }
 
-fn of_process<'a>(view: &View, width: usize, around: &Surroundings<'_>) -> Vec<Line<'a>> {
+fn of_process<'a>(view: &View, width: usize, status: &ScreenStatus<'_>) -> Vec<Line<'a>> {
     let processes = view.processes();
     let Some(line) = processes.get(view.selected()) else {
         return vec![Line::from("no process is selected")];
     };
-    let age = line.birth.map(|birth| around.now.since(birth));
+    let age = line.birth.map(|birth| status.now.since(birth));
     let parent = line.parent.and_then(|id| parent_of(view, id));
     let mut lines = vec![
         Line::from(format!(

@@ -24,7 +24,7 @@ const DETAILS: u16 = 11;
 
 /// What the screen shows besides the rows.
 #[derive(Debug)]
-pub struct Surroundings<'a> {
+pub struct ScreenStatus<'a> {
     /// What is followed, such as a command line.
     pub followed: &'a str,
     /// Launches in each of the last seconds, the latest last.
@@ -39,7 +39,7 @@ pub struct Surroundings<'a> {
     pub has_colour: bool,
 }
 
-impl Surroundings<'_> {
+impl ScreenStatus<'_> {
     fn style(&self, colour: Color) -> Style {
         if self.has_colour {
             Style::new().fg(colour)
@@ -50,7 +50,7 @@ impl Surroundings<'_> {
 }
 
 /// Draws the screen. Returns how many rows of the table fit.
-pub fn draw(frame: &mut Frame<'_>, view: &View, around: &Surroundings<'_>) -> usize {
+pub fn draw(frame: &mut Frame<'_>, view: &View, status: &ScreenStatus<'_>) -> usize {
     let details = if view.has_details { DETAILS } else { 0 };
     let parts = [
         Constraint::Length(2),
@@ -60,40 +60,40 @@ pub fn draw(frame: &mut Frame<'_>, view: &View, around: &Surroundings<'_>) -> us
         Constraint::Length(1),
     ];
     let [title, rates, table, below, keys] = Layout::vertical(parts).areas(frame.area());
-    draw_title(frame, title, view, around);
-    draw_rates(frame, rates, around);
+    draw_title(frame, title, view, status);
+    draw_rates(frame, rates, status);
     match view.mode {
-        Mode::Commands => draw_commands(frame, table, view, around),
-        Mode::Processes => draw_processes(frame, table, view, around),
+        Mode::Commands => draw_commands(frame, table, view, status),
+        Mode::Processes => draw_processes(frame, table, view, status),
     }
     if view.has_details {
-        details::draw(frame, below, view, around);
+        details::draw(frame, below, view, status);
     }
-    draw_keys(frame, keys, view, around);
+    draw_keys(frame, keys, view, status);
     usize::from(table.height.saturating_sub(1))
 }
 
-fn draw_title(frame: &mut Frame<'_>, area: Rect, view: &View, around: &Surroundings<'_>) {
+fn draw_title(frame: &mut Frame<'_>, area: Rect, view: &View, status: &ScreenStatus<'_>) {
     let bold = Style::new().add_modifier(Modifier::BOLD);
-    let state = match (around.has_ended, view.is_paused) {
-        (true, _) => Span::styled(" ENDED ", around.style(Color::Magenta).add_modifier(Modifier::REVERSED)),
-        (false, true) => Span::styled(" PAUSED ", around.style(Color::Yellow).add_modifier(Modifier::REVERSED)),
+    let state = match (status.has_ended, view.is_paused) {
+        (true, _) => Span::styled(" ENDED ", status.style(Color::Magenta).add_modifier(Modifier::REVERSED)),
+        (false, true) => Span::styled(" PAUSED ", status.style(Color::Yellow).add_modifier(Modifier::REVERSED)),
         (false, false) => Span::raw(""),
     };
-    let followed = text::truncate(around.followed, usize::from(area.width).saturating_sub(AROUND_FOLLOWED));
+    let followed = text::truncate(status.followed, usize::from(area.width).saturating_sub(AROUND_FOLLOWED));
     let name = Line::from(vec![
         Span::styled("spawnscope top", bold),
-        Span::raw(format!("  {followed}  {}  ", units::time(around.now))),
+        Span::raw(format!("  {followed}  {}  ", units::time(status.now))),
         state,
     ]);
     let snapshot = view.shown();
-    let skipped = match around.skipped {
+    let skipped = match status.skipped {
         0 => String::new(),
         skipped => format!("  {} skipped", units::count(skipped)),
     };
     let counts = Line::from(format!(
         "{}/s  {}  {} running{skipped}",
-        units::count(around.rates.last().copied().unwrap_or(0)),
+        units::count(status.rates.last().copied().unwrap_or(0)),
         units::counted(snapshot.started, "launch", "launches"),
         units::count(snapshot.running),
     ));
@@ -101,13 +101,13 @@ fn draw_title(frame: &mut Frame<'_>, area: Rect, view: &View, around: &Surroundi
 }
 
 /// Draws the launches a second, the latest at the right.
-fn draw_rates(frame: &mut Frame<'_>, area: Rect, around: &Surroundings<'_>) {
-    let first = around.rates.len().saturating_sub(area.width.into());
-    let line = Sparkline::default().data(&around.rates[first..]);
-    frame.render_widget(line.style(around.style(Color::Green)), area);
+fn draw_rates(frame: &mut Frame<'_>, area: Rect, status: &ScreenStatus<'_>) {
+    let first = status.rates.len().saturating_sub(area.width.into());
+    let line = Sparkline::default().data(&status.rates[first..]);
+    frame.render_widget(line.style(status.style(Color::Green)), area);
 }
 
-fn draw_commands(frame: &mut Frame<'_>, area: Rect, view: &View, around: &Surroundings<'_>) {
+fn draw_commands(frame: &mut Frame<'_>, area: Rect, view: &View, status: &ScreenStatus<'_>) {
     let lines = view.commands();
     let widths = [
         Constraint::Min(16),
@@ -138,11 +138,11 @@ fn draw_commands(frame: &mut Frame<'_>, area: Rect, view: &View, around: &Surrou
         Line::from(mark(Sort::Waited, "waited")).right_aligned(),
         Line::from("largest"),
     ];
-    let rows = lines.iter().map(|line| command_row(line, around));
+    let rows = lines.iter().map(|line| command_row(line, status));
     draw_table(frame, area, view, Table::new(rows, widths).header(header_row(header)));
 }
 
-fn command_row<'a>(line: &CommandLine, around: &Surroundings<'_>) -> Row<'a> {
+fn command_row<'a>(line: &CommandLine, status: &ScreenStatus<'_>) -> Row<'a> {
     let right = |text: String| Line::from(text).right_aligned();
     let failed = right(units::count(line.failures));
     Row::new([
@@ -150,7 +150,7 @@ fn command_row<'a>(line: &CommandLine, around: &Surroundings<'_>) -> Row<'a> {
         Cell::new(right(units::count(line.count))),
         Cell::new(right(units::count(line.running))),
         Cell::new(if line.failures > 0 {
-            failed.style(around.style(Color::Red))
+            failed.style(status.style(Color::Red))
         } else {
             failed
         }),
@@ -160,7 +160,7 @@ fn command_row<'a>(line: &CommandLine, around: &Surroundings<'_>) -> Row<'a> {
     ])
 }
 
-fn draw_processes(frame: &mut Frame<'_>, area: Rect, view: &View, around: &Surroundings<'_>) {
+fn draw_processes(frame: &mut Frame<'_>, area: Rect, view: &View, status: &ScreenStatus<'_>) {
     let lines = view.processes();
     let widths = [
         Constraint::Length(8),
@@ -176,13 +176,13 @@ fn draw_processes(frame: &mut Frame<'_>, area: Rect, view: &View, around: &Surro
     ];
     // The columns before the last, and the gaps between them.
     let room = usize::from(area.width).saturating_sub(8 + 9 + 9 + 3);
-    let rows = lines.iter().map(|line| process_row(line, room, around));
+    let rows = lines.iter().map(|line| process_row(line, room, status));
     draw_table(frame, area, view, Table::new(rows, widths).header(header_row(header)));
 }
 
-fn process_row<'a>(line: &ProcessLine, room: usize, around: &Surroundings<'_>) -> Row<'a> {
+fn process_row<'a>(line: &ProcessLine, room: usize, status: &ScreenStatus<'_>) -> Row<'a> {
     let right = |text: String| Cell::new(Line::from(text).right_aligned());
-    let age = line.birth.map(|birth| around.now.since(birth));
+    let age = line.birth.map(|birth| status.now.since(birth));
     // Deep trees keep half of the line for names.
     let indent = (2 * line.depth).min(room / 2);
     let name = text::escape(&line.command);
@@ -211,7 +211,7 @@ fn draw_table(frame: &mut Frame<'_>, area: Rect, view: &View, table: Table<'_>) 
     frame.render_stateful_widget(table, area, &mut state);
 }
 
-fn draw_keys(frame: &mut Frame<'_>, area: Rect, view: &View, around: &Surroundings<'_>) {
+fn draw_keys(frame: &mut Frame<'_>, area: Rect, view: &View, status: &ScreenStatus<'_>) {
     let line = if view.is_typing {
         Line::from(format!(
             "filter: {}▏  Enter keeps it, Esc clears it",
@@ -225,7 +225,7 @@ fn draw_keys(frame: &mut Frame<'_>, area: Rect, view: &View, around: &Surroundin
             "filter: {filter}  Esc clears it  q quit  Tab tree  Enter details  Space pause"
         ))
     };
-    frame.render_widget(Paragraph::new(line).style(around.style(Color::Cyan)), area);
+    frame.render_widget(Paragraph::new(line).style(status.style(Color::Cyan)), area);
 }
 
 /// Iterates over arguments that are each terminated by NUL.

@@ -93,7 +93,7 @@ fn shown(keys: &str) -> View {
 
 fn screen(view: &View, width: u16, height: u16, has_colour: bool) -> Buffer {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    let around = Surroundings {
+    let status = ScreenStatus {
         followed: "make -j8",
         rates: &[0, 10, 512],
         now: Nanos(12_000_000_000),
@@ -103,7 +103,7 @@ fn screen(view: &View, width: u16, height: u16, has_colour: bool) -> Buffer {
     };
     terminal
         .draw(|frame| {
-            draw(frame, view, &around);
+            draw(frame, view, &status);
         })
         .unwrap();
     terminal.backend().buffer().clone()

@@ -118,7 +118,7 @@ const NOT_TOGETHER: [&[u8]; 34] = [
 ];
 /// Maximum batch size. Beyond it the fixed cost is small, and the command line must not get too long.
 const MAX_AT_ONCE: usize = 1000;
-/// Batches per parallel process of xargs that keep all of them busy.
+/// Number of batches for each parallel process of xargs, so that all processes stay busy until the end.
 const BATCHES_EACH: usize = 4;
 const MAX_FINDINGS: usize = 3;
 /// Minimum share of distinct files, in percent. Repeated calls such as `rm -f conftest.o` are not a list of files.
@@ -164,7 +164,7 @@ pub(super) fn covered(context: &RuleContext<'_, '_>) -> HashSet<u32> {
     batches.flat_map(|(_, batch)| batch).collect()
 }
 
-/// Returns the batches of launches by one process that one launch each could replace.
+/// Returns the launches of one process in batches. One launch could replace each batch.
 fn batches_of<'a>(context: &RuleContext<'_, 'a>, parent: usize) -> Vec<(BatchKey<'a>, Vec<u32>)> {
     let forest = context.forest();
     let children = forest.children(parent);
@@ -195,6 +195,7 @@ fn are_files(files: &[(u32, &[u8])]) -> bool {
     files.len() > 1 && distinct.len() * 100 >= files.len() * MIN_DISTINCT
 }
 
+/// Returns the key, the common arguments and the varying argument of a launch that could be part of a batch.
 fn one_of_many<'a>(
     context: &RuleContext<'_, 'a>,
     index: usize,
@@ -204,7 +205,7 @@ fn one_of_many<'a>(
     let [exec] = &launch.execs[..] else { return None };
     let program = launch.command.name;
     let is_loop = matches!(launcher, Launcher::Shell(_));
-    // The programs that count in a loop are known: where they wait, they wait for a disk.
+    // In a loop, only programs of `TAKES_MANY` count. They wait for nothing but the disk, so their waits are not work that would remain.
     let is_small = is_mostly_tax(context, index) || is_loop && uses_less_than_its_tax(context, index);
     if exec.interpreter().is_some() || exec.argv_cut || !is_small || !takes_many(launcher, program) {
         return None;

@@ -110,12 +110,12 @@ impl Substitute {
 }
 
 /// Differences between an expansion and the `$( )` and echo that it replaces.
-pub(super) const AS_IT_IS: &str =
+pub(super) const ECHO_DIFFERS: &str =
     "unlike $(echo), it keeps newlines at the end and what echo interprets (-n, -e; in sh, backslashes)";
 
 pub(super) const OF_BASENAME: &str =
     "${p##*/} turns a path that ends with a slash into nothing: remove the slash first with ${p%/}";
-pub(super) const OF_NEWLINES: &str = "newlines at the end of a name are kept";
+pub(super) const OF_NEWLINES: &str = "newlines at the end of a name are kept, where $( ) removes them";
 pub(super) const OF_VARIABLE: &str =
     "for the text of a variable; read files and the output of other programs into a variable first";
 

@@ -15,17 +15,17 @@ pub(super) enum Word {
     OneOf(&'static [&'static str]),
 }
 
-/// One row. The first row of a program that matches a call decides.
+/// The first row of a program that matches a call provides its replacement.
 #[derive(Clone, Copy)]
 pub(super) struct Row {
-    /// The alternative lists of arguments; any arguments without one.
+    /// The alternative lists of arguments. Empty: any arguments match.
     arguments: &'static [&'static [Word]],
-    /// The dialects; all dialects without one.
+    /// The dialects. Empty: all dialects match.
     dialects: &'static [Dialect],
     needs_capture: bool,
     needs_feeder: bool,
     condition: fn(&Call) -> bool,
-    /// Computes the replacement, instead of the code below.
+    /// Computes the replacement. `None`: `code` has it.
     computed: Option<fn(&Call) -> Option<Substitute>>,
     /// The code before and after, in which `{program}` stands for the program, and `{call}` for the program and its arguments.
     code: [&'static str; 2],
@@ -81,14 +81,14 @@ impl Row {
         self
     }
 
-    /// Replaces the code by other code: the substitution by a word, or by a command if the row sets a variable.
+    /// Replaces the call by shell code that launches nothing: a word such as `${p##*/}`, or a command if the row sets a variable.
     pub(super) const fn expansion(mut self, code: [&'static str; 2], limits: &'static [&'static str]) -> Row {
         self.code = code;
         self.limits = limits;
         self
     }
 
-    /// Notes the variable that the new code sets.
+    /// Declares the variable that the new code sets.
     pub(super) const fn setting(mut self, variable: &'static str) -> Row {
         self.sets = Some(variable);
         self

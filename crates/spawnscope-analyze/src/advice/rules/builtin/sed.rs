@@ -1,8 +1,8 @@
 //! Replaces a sed call with one `s` command on the text of a variable by an expansion.
 
-use super::call::{AS_IT_IS, Call, Substitute, in_pattern, in_replaced, is_literal, is_replacement};
+use super::call::{Call, ECHO_DIFFERS, Substitute, in_pattern, in_replaced, is_literal, is_replacement};
 
-const LIMITS: &[&str] = &["for a variable with one line of text, not for files", AS_IT_IS];
+const LIMITS: &[&str] = &["for a variable with one line of text, not for files", ECHO_DIFFERS];
 
 pub(super) fn sed(call: &Call) -> Option<Substitute> {
     let words = call.words();

@@ -1,6 +1,6 @@
 //! The table of replacements: for each small program, the calls that a shell can replace reliably.
 
-use super::call::{AS_IT_IS, Call, OF_BASENAME, OF_NEWLINES, OF_VARIABLE};
+use super::call::{Call, ECHO_DIFFERS, OF_BASENAME, OF_NEWLINES, OF_VARIABLE};
 use super::row::Word::{Any, Is, OneOf, Operand};
 use super::row::{Row, Word, any, of};
 use super::{names, numbers, row, sed, text};
@@ -34,7 +34,7 @@ pub(super) const TABLE: [(&[u8], &[Row]); 33] = [
     (b"sed", &[any().captured().computed(sed::sed)]),
     (b"seq", &[any().captured().computed(numbers::seq)]),
     (b"sleep", SLEEP),
-    // `[[ ]]` would save no more, would match patterns, and would evaluate names.
+    // `[[ ]]` is not suggested: it saves nothing more, treats the right side of `=` as a pattern, and evaluates operands of -eq.
     (b"test", &[any().same_builtin()]),
     (b"tr", TR),
     (b"true", &[of(NONE).same_builtin()]),
@@ -57,8 +57,8 @@ const OF_REALTIME: &[&str] =
 const OF_FIRST_LINE: &str = "read returns only the first line, and exits with status 1 if that has no newline";
 const OF_LETTERS: &str =
     "tr changes only a to z, the shell all letters of its locale, as in émile; LC_ALL=C restricts it to a to z";
-const OF_CASE: &[&str] = &[OF_VARIABLE, OF_LETTERS, AS_IT_IS];
-const OF_CASE_IN_BASH: &[&str] = &["needs bash 4.0", OF_VARIABLE, OF_LETTERS, AS_IT_IS];
+const OF_CASE: &[&str] = &[OF_VARIABLE, OF_LETTERS, ECHO_DIFFERS];
+const OF_CASE_IN_BASH: &[&str] = &["needs bash 4.0", OF_VARIABLE, OF_LETTERS, ECHO_DIFFERS];
 const OF_SMALL: &str = "for small files, since mapfile stores every line, and not for output of another program; it counts a last line \
                         without a newline; wc also prints the name of a file argument";
 const OF_ECHO: &str = "if echo feeds wc, wc counts one newline more";
@@ -124,7 +124,7 @@ const EXPR: &[Row] = &[
     ),
     of(&[&[Is("substr"), Any, Any, Any]]).in_shells(EXTENDED).expansion(
         ["$(expr substr \"$s\" 1 n)", "${s:0:n}"],
-        &["positions start at 0, not at 1", AS_IT_IS],
+        &["positions start at 0, not at 1", ECHO_DIFFERS],
     ),
     // Without a group, expr prints the length of the match.
     of(&[&[Any, Is(":"), Any]])
@@ -138,7 +138,7 @@ const EXPR: &[Row] = &[
             ],
             &[
                 "[[ =~ ]] takes extended regular expressions; expr takes basic ones, anchored at the beginning",
-                AS_IT_IS,
+                ECHO_DIFFERS,
             ],
         ),
 ];
@@ -150,13 +150,13 @@ const HEAD: &[Row] = &[
         .setting("y")
         .expansion(
             ["$(echo \"$x\" | head -n1)", "IFS= read -r y <<<\"$x\""],
-            &[OF_VARIABLE, AS_IT_IS],
+            &[OF_VARIABLE, ECHO_DIFFERS],
         ),
     of(&[&[OneOf(&["-1", "-n1"])], &[Is("-n"), Is("1")]])
         .captured()
         .expansion(
             ["$(echo \"$x\" | head -n1)", "${x%%\"$newline\"*}"],
-            &[OF_VARIABLE, "$newline must contain a newline", AS_IT_IS],
+            &[OF_VARIABLE, "$newline must contain a newline", ECHO_DIFFERS],
         ),
     of(&[&[OneOf(&["-1", "-n1"]), Operand], &[Is("-n"), Is("1"), Operand]])
         .captured()
@@ -272,7 +272,7 @@ mod tests {
     use super::TABLE;
 
     #[test]
-    fn programs_are_found_by_halves() {
+    fn programs_are_sorted_for_the_binary_search() {
         assert!(TABLE.is_sorted_by_key(|(program, _)| program));
     }
 }

@@ -1,6 +1,6 @@
 //! Filters on a text that fits into a variable, where the shell reads the result, as in `$(echo "$x" | tr a b)`.
 
-use super::call::{AS_IT_IS, Call, OF_VARIABLE, Substitute, in_pattern, in_replaced, is_literal, is_replacement};
+use super::call::{Call, ECHO_DIFFERS, OF_VARIABLE, Substitute, in_pattern, in_replaced, is_literal, is_replacement};
 
 const OF_ONE_LINE: &str = "for one line: the program handles each line separately";
 const OF_IFS: &str = "only with the default IFS";
@@ -12,12 +12,12 @@ pub(super) fn tr(call: &Call) -> Option<Substitute> {
         ["-d", set] if is_literal(set) && set.is_ascii() && !set.contains(['-', '!', '/']) => Substitute::expansion(
             through(&format!("tr -d '{set}'")),
             format!("${{x//[{set}]/}}"),
-            &[OF_VARIABLE, AS_IT_IS],
+            &[OF_VARIABLE, ECHO_DIFFERS],
         ),
         [from, to] if is_character(from) && is_character(to) && is_replacement(to) => Substitute::expansion(
             through(&format!("tr '{from}' '{to}'")),
             format!("${{x//{}/{to}}}", in_replaced(from)),
-            &[OF_VARIABLE, AS_IT_IS],
+            &[OF_VARIABLE, ECHO_DIFFERS],
         ),
         _ => None,
     }
@@ -51,18 +51,18 @@ pub(super) fn cut(call: &Call) -> Option<Substitute> {
     let pattern = in_pattern(delimiter);
     if field == 1 {
         let after = format!("${{x%%{pattern}*}}");
-        return Substitute::expansion(before, after, &[OF_VARIABLE, OF_ONE_LINE, AS_IT_IS]);
+        return Substitute::expansion(before, after, &[OF_VARIABLE, OF_ONE_LINE, ECHO_DIFFERS]);
     }
     // `read` would merge several blanks in a row, and would find nothing in a text without delimiters.
     let others = format!("; y=${{y#*{pattern}}}").repeat(field - 2);
     let after = format!("y=${{x#*{pattern}}}{others}; y=${{y%%{pattern}*}}");
     let limits: &[&str] = match field {
-        2 => &[OF_VARIABLE, OF_ONE_LINE, AS_IT_IS],
+        2 => &[OF_VARIABLE, OF_ONE_LINE, ECHO_DIFFERS],
         _ => &[
             OF_VARIABLE,
             OF_ONE_LINE,
             "for a text with fewer fields it returns the last one, where cut prints nothing",
-            AS_IT_IS,
+            ECHO_DIFFERS,
         ],
     };
     Substitute::statement(before, after, "y", limits)
@@ -80,13 +80,19 @@ pub(super) fn awk(call: &Call) -> Option<Substitute> {
     let before = through(&format!("awk '{{ print ${field} }}'"));
     if call.has_extensions() {
         let after = format!("read -r {}y _ <<<\"$x\"", "_ ".repeat(field - 1));
-        return Substitute::statement(before, after, "y", &[OF_VARIABLE, OF_ONE_LINE, OF_IFS, AS_IT_IS]);
+        return Substitute::statement(before, after, "y", &[OF_VARIABLE, OF_ONE_LINE, OF_IFS, ECHO_DIFFERS]);
     }
     Substitute::statement(
         before,
         format!("set -f; set -- $x; set +f; y=${field}"),
         "y",
-        &[OF_VARIABLE, OF_ONE_LINE, OF_IFS, "it overwrites $1, $2, ...", AS_IT_IS],
+        &[
+            OF_VARIABLE,
+            OF_ONE_LINE,
+            OF_IFS,
+            "it overwrites $1, $2, ...",
+            ECHO_DIFFERS,
+        ],
     )
 }
 
@@ -106,11 +112,15 @@ pub(super) fn grep(call: &Call) -> Option<Substitute> {
     let before = format!("echo \"$x\" | grep {options} '{pattern}'");
     let is_fixed = options.contains('F') || is_literal(pattern);
     if is_fixed && call.has_extensions() {
-        return Substitute::expansion(before, format!("[[ $x == *'{pattern}'* ]]"), &[OF_VARIABLE, AS_IT_IS]);
+        return Substitute::expansion(
+            before,
+            format!("[[ $x == *'{pattern}'* ]]"),
+            &[OF_VARIABLE, ECHO_DIFFERS],
+        );
     }
     if is_fixed {
         let after = format!("case $x in *'{pattern}'*) ... ;; esac");
-        return Substitute::expansion(before, after, &[OF_VARIABLE, AS_IT_IS]);
+        return Substitute::expansion(before, after, &[OF_VARIABLE, ECHO_DIFFERS]);
     }
     if call.is_bash() && (options.contains('E') || is_the_same_extended(pattern)) {
         return Substitute::expansion(
@@ -119,7 +129,7 @@ pub(super) fn grep(call: &Call) -> Option<Substitute> {
             &[
                 OF_VARIABLE,
                 "for one line: ^, $ and . match against the whole text",
-                AS_IT_IS,
+                ECHO_DIFFERS,
             ],
         );
     }

@@ -6,7 +6,7 @@ use super::super::column::Column;
 use super::super::column::Get::{Int, Long, Text, Truth};
 use super::super::lines::{AdviceLine, CallerLine, WaitLine};
 use super::{RUN, int, long, lossy, span};
-use crate::analyze::waits::attribution::{WaitedFor, Who};
+use crate::analyze::waits::attribution::{WaitTarget, WaitTargets};
 use crate::event::syscalls;
 
 pub(in super::super) fn callers<'a>() -> Vec<Column<CallerLine<'a>>> {
@@ -88,12 +88,12 @@ pub(in super::super) fn waits<'a>() -> Vec<Column<WaitLine<'a>>> {
         ),
         optional(
             "on",
-            Text(|line| line.most().map(|most| kind(&most.who).into())),
+            Text(|line| line.most().map(|most| kind(&most.target).into())),
             "what ended most of the waits: `launch`, `process` (not recorded) or `scanner`",
         ),
         optional(
             "on_name",
-            Text(|line| line.most().and_then(|most| name(&most.who)).map(lossy)),
+            Text(|line| line.most().and_then(|most| name(&most.target)).map(lossy)),
             "its program",
         ),
         required("count", Long(|line| Some(long(line.waits.count))), "number of waits"),
@@ -136,23 +136,23 @@ pub(in super::super) fn waits<'a>() -> Vec<Column<WaitLine<'a>>> {
 }
 
 impl WaitLine<'_> {
-    fn most(&self) -> Option<&WaitedFor> {
+    fn most(&self) -> Option<&WaitTargets> {
         self.waits.on.first()
     }
 }
 
-fn kind(who: &Who) -> &'static str {
-    match who {
-        Who::Launches { .. } => "launch",
-        Who::Process(_) => "process",
-        Who::Scanner(_) => "scanner",
+fn kind(target: &WaitTarget) -> &'static str {
+    match target {
+        WaitTarget::Launches { .. } => "launch",
+        WaitTarget::Process(_) => "process",
+        WaitTarget::Scanner(_) => "scanner",
     }
 }
 
-fn name(who: &Who) -> Option<&[u8]> {
-    match who {
-        Who::Launches { command, .. } => Some(command),
-        Who::Process(name) | Who::Scanner(name) => name.as_deref(),
+fn name(target: &WaitTarget) -> Option<&[u8]> {
+    match target {
+        WaitTarget::Launches { command, .. } => Some(command),
+        WaitTarget::Process(name) | WaitTarget::Scanner(name) => name.as_deref(),
     }
 }
 

@@ -163,7 +163,7 @@ pub(in super::super) fn launches<'a>() -> Vec<Column<LaunchLine<'a>>> {
         optional(
             "package",
             Text(|line| line.label(BuildLabel::Package)),
-            "label `package`: the package of cargo, or that of npm with its script",
+            "label `package`: the cargo package, or the npm package and script",
         ),
         optional(
             "test",

@@ -4,7 +4,7 @@ use spawnscope_system::owner::Owner;
 
 /// How a recording is written.
 #[derive(Clone, Debug, Default)]
-pub struct Manner {
+pub struct WriterOptions {
     /// The owner of the recording; `None` means the recorder's own user.
     pub owner: Option<Owner>,
     /// The memory that the writer may use.
@@ -31,7 +31,7 @@ impl Memory {
     }
 
     /// Returns the number of events to keep while another program holds the write lock.
-    pub(super) fn most_unwritten(self, batch: usize) -> usize {
+    pub(super) fn max_unwritten(self, batch: usize) -> usize {
         match self {
             _ if cfg!(test) => 2 * batch,
             Memory::Plenty => 25 * batch,

@@ -16,7 +16,7 @@ use spawnscope_data::rows::Origin;
 
 /// The wall that depends on all launches of a command.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Hanging {
+pub struct Dependence {
     /// Display name of the command, as in the table: `git`, or `(bash)` for forks of bash.
     pub label: Vec<u8>,
     /// Number of its launches.
@@ -74,18 +74,18 @@ struct Candidate {
 }
 
 /// Returns what depends on each of the commands that run longest, the largest share of the wall first.
-pub(crate) fn hanging(whatif: &WhatIf<'_, '_>) -> Vec<Hanging> {
+pub(crate) fn dependence(whatif: &WhatIf<'_, '_>) -> Vec<Dependence> {
     let forest = whatif.forest;
     let candidates = candidates(forest, whatif.replay.measured);
     let launches: Vec<&[u32]> = candidates.iter().map(|(_, launches)| launches.as_slice()).collect();
     let savings = savings_without(whatif, &launches);
-    let hanging = |((command, launches), saving): (&(Command<'_>, Vec<u32>), [Nanos; 3])| Hanging {
+    let dependence = |((command, launches), saving): (&(Command<'_>, Vec<u32>), [Nanos; 3])| Dependence {
         label: command.label(),
         count: launches.len() as u64,
         saving,
         is_wrapper: false,
     };
-    let mut all: Vec<Hanging> = candidates.iter().zip(savings).map(hanging).collect();
+    let mut all: Vec<Dependence> = candidates.iter().zip(savings).map(dependence).collect();
     let names: Vec<&[u8]> = candidates.iter().map(|(command, _)| command.name).collect();
     mark_wrappers(&mut all, &names, whatif);
     all.retain(|each| each.saving[0] > Nanos(0));
@@ -136,9 +136,9 @@ fn candidates<'a>(forest: &Forest<'a>, wall: Nanos) -> Vec<(Command<'a>, Vec<u32
 }
 
 /// Marks shells and launchers if something else explains what depends on them, and single launches around the whole command.
-fn mark_wrappers(all: &mut [Hanging], names: &[&[u8]], whatif: &WhatIf<'_, '_>) {
+fn mark_wrappers(all: &mut [Dependence], names: &[&[u8]], whatif: &WhatIf<'_, '_>) {
     let whole = whatif.unrecorded().0 as f64 * NEARLY_ALL;
-    let leads_on = |each: &Hanging, name: &[u8]| {
+    let leads_on = |each: &Dependence, name: &[u8]| {
         let is_around_all = each.count <= SINGLE && each.saving[0].0 as f64 >= whole;
         is_shell(name) || LAUNCHERS.contains(&name) || is_around_all
     };
@@ -151,8 +151,8 @@ fn mark_wrappers(all: &mut [Hanging], names: &[&[u8]], whatif: &WhatIf<'_, '_>) 
 }
 
 /// Adds to each command the time that depends on it, and moves these commands to the front, the longest time first.
-pub(super) fn rank_by_hanging(groups: &mut [Group], hanging: &[Hanging]) {
-    let by_label: HashMap<&[u8], Nanos> = hanging
+pub(super) fn rank_by_dependence(groups: &mut [Group], dependence: &[Dependence]) {
+    let by_label: HashMap<&[u8], Nanos> = dependence
         .iter()
         .map(|each| (each.label.as_slice(), each.saving[0]))
         .collect();

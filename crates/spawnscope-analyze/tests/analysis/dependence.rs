@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use spawnscope_analyze::advice::Owner;
-use spawnscope_analyze::hanging::Hanging;
+use spawnscope_analyze::dependence::Dependence;
 use spawnscope_analyze::principal::culprit;
 use spawnscope_analyze::report::{is_consistent, waits_fit};
 use spawnscope_analyze::waits::attribution::attributed_waits;
@@ -35,8 +35,8 @@ fn sleeping_git() -> (Recording, Vec<SliceRow>) {
     serial.finish()
 }
 
-fn hanging(label: &str, saving_ms: u64, is_wrapper: bool) -> Hanging {
-    Hanging {
+fn dependence(label: &str, saving_ms: u64, is_wrapper: bool) -> Dependence {
+    Dependence {
         label: label.as_bytes().to_vec(),
         count: 41,
         saving: [saving_ms, saving_ms.saturating_sub(5), saving_ms + 5].map(|ms| Nanos(ms * 1_000_000)),
@@ -48,7 +48,7 @@ fn hanging(label: &str, saving_ms: u64, is_wrapper: bool) -> Hanging {
 fn the_wall_hangs_on_a_program_that_only_sleeps() {
     let recorded = sleeping_git();
     let causes = causes(&recorded.0, &recorded.1);
-    let first = &causes.hanging[0];
+    let first = &causes.dependence[0];
     assert_eq!((first.label.as_slice(), first.count), (b"git".as_slice(), 41));
     let slept = 41 * SLEEP;
     let launched = 41 * Spans::USUAL.total();
@@ -56,7 +56,7 @@ fn the_wall_hangs_on_a_program_that_only_sleeps() {
         (slept..=slept + 2 * launched).contains(&first.saving[0].0),
         "{first:?} of {slept} slept"
     );
-    assert_eq!(culprit(&causes.hanging, causes.advices.unrecorded), Some(first));
+    assert_eq!(culprit(&causes.dependence, causes.advices.unrecorded), Some(first));
     // Ten times as many launches of `true` cost more to start, and come second.
     let forest = Forest::grow(&recorded.0);
     let found = Causes::find(&recorded.0, &forest, &timelines(&forest, &recorded.1));
@@ -72,14 +72,14 @@ fn the_wall_hangs_on_a_program_that_only_sleeps() {
 fn the_culprit_is_not_a_wrapper_and_has_a_large_share() {
     let wall = Nanos(100_000_000);
     let all = [
-        hanging("sh", 95, true),
-        hanging("git", 83, false),
-        hanging("as", 3, false),
+        dependence("sh", 95, true),
+        dependence("git", 83, false),
+        dependence("as", 3, false),
     ];
     assert_eq!(culprit(&all, wall).unwrap().label, b"git");
     assert_eq!(culprit(&all[2..], wall), None, "three percent is not a cause");
     assert_eq!(
-        culprit(&[hanging("git", 4, false)], Nanos(5_000_000)),
+        culprit(&[dependence("git", 4, false)], Nanos(5_000_000)),
         None,
         "it may be nothing"
     );
@@ -189,7 +189,7 @@ proptest! {
         prop_assert!(is_consistent(&report.all), "{:?} of {:?}", report.all.critical_tax, report.all.tax);
         let waits = attributed_waits(recording, &forest, &timelines);
         prop_assert!(waits_fit(&waits, report.wall, timelines.threads.len()));
-        for each in &causes.hanging {
+        for each in &causes.dependence {
             prop_assert!(each.saving[0] <= causes.advices.unrecorded, "{each:?} of {:?}", report.wall);
         }
         // What depends on the launches is at least what they charge to the critical path.
