@@ -1,9 +1,10 @@
 //! Runs SQL on a dataset with DataFusion, within a bounded memory.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
-use datafusion::arrow::datatypes::{DataType, SchemaRef};
+use datafusion::arrow::datatypes::{DataType, Schema};
 use datafusion::common::config::Dialect;
 use datafusion::datasource::file_format::FileFormat;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
@@ -11,6 +12,7 @@ use datafusion::datasource::listing::{ListingOptions, ListingTable, ListingTable
 use datafusion::execution::runtime_env::RuntimeEnvBuilder;
 use datafusion::object_store::ObjectMeta;
 use datafusion::prelude::{SQLOptions, SessionConfig, SessionContext};
+use futures::future::try_join_all;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::answer::Answer;
@@ -93,19 +95,28 @@ async fn register(context: &SessionContext, dataset: &Dataset, table: &str) -> R
         .with_collect_stat(false);
     let config = ListingTableConfig::new(ListingTableUrl::parse(dataset.table(table)?)?)
         .with_listing_options(options)
-        .with_schema(schema);
+        .with_schema(Arc::new(schema));
     context.register_table(table, Arc::new(ListingTable::try_new(config)?))?;
     Ok(())
 }
 
-/// The columns of a table: those of files spread evenly over the dates. What else files say of themselves, such as the version of the tables, may differ.
+/// The columns of a table: those of files spread evenly over the dates.
 async fn schema(
     context: &SessionContext,
     dataset: &Dataset,
     format: &ParquetFormat,
     files: Vec<ObjectMeta>,
-) -> Result<SchemaRef> {
+) -> Result<Schema> {
+    let state = context.state();
     let step = files.len().div_ceil(SAMPLED_FILES).max(1);
-    let sampled: Vec<ObjectMeta> = files.into_iter().rev().step_by(step).collect();
-    Ok(format.infer_schema(&context.state(), &dataset.store, &sampled).await?)
+    let read = async |file: ObjectMeta| {
+        let schema = format
+            .infer_schema(&state, &dataset.store, std::slice::from_ref(&file))
+            .await;
+        let schema = schema.with_context(|| format!("{} is no Parquet file", file.location))?;
+        // The version of the tables may differ between files, and so must not be compared.
+        anyhow::Ok(schema.as_ref().clone().with_metadata(HashMap::new()))
+    };
+    let schemas = try_join_all(files.into_iter().rev().step_by(step).map(read)).await?;
+    Ok(Schema::try_merge(schemas)?)
 }
