@@ -37,7 +37,7 @@ use crate::wire::*;
 use spawnscope_data::event::{Event, Loss, Missing};
 
 /// Names of lost events, by kind of record.
-const LOSSES: [(u32, &str); 21] = [
+const LOSSES: [(u32, &str); 22] = [
     (KIND_LAUNCH, "launch"),
     (KIND_THREAD, "thread"),
     (KIND_ADOPTED, "existing process"),
@@ -51,6 +51,7 @@ const LOSSES: [(u32, &str); 21] = [
     (KIND_LAST_SEEN, "last state of a thread"),
     (KIND_UNFOLLOWED, "process not followed"),
     (KIND_FILE_NAMED, "path of a file waited for"),
+    (KIND_PEER_NAMED, "address of a peer waited for"),
     (KIND_NEW_EXECUTABLE, "executable"),
     (KIND_SCRIPT_CALLED, "script line"),
     (KIND_PYTHON_CALLED, "Python call chain"),
