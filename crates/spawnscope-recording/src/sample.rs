@@ -309,6 +309,7 @@ pub(super) fn at_real_pace(mut event: Event) -> Event {
         | EventKind::ThreadStarted { .. }
         | EventKind::Reaped { .. }
         | EventKind::FileNamed { .. }
+        | EventKind::PeerFound { .. }
         | EventKind::Called(_) => {}
         EventKind::Sampled(sampled) => stretch_cpu(&mut sampled.span),
     }

@@ -7,6 +7,7 @@ mod interpreters;
 mod last;
 mod load;
 mod parts;
+mod peers;
 mod places;
 mod refusal;
 mod rings;
@@ -29,6 +30,7 @@ use zerocopy::IntoBytes;
 use self::decode::Chains;
 use self::interpreters::Interpreters;
 use self::load::Loaded;
+use self::peers::Peers;
 use self::places::Places;
 use self::rings::Rings;
 use super::stacks::{MappingSource, Unwinder};
@@ -74,6 +76,7 @@ pub struct EbpfCollector {
     rings: Rings,
     /// Turns stacks into call chains, if stacks were requested.
     unwinder: Option<Rc<RefCell<Unwinder>>>,
+    peers: Peers,
     lost: MapHandle,
     shared: MapHandle,
     recording: MapHandle,
@@ -152,6 +155,7 @@ impl EbpfCollector {
             has_missed_end: false,
             rings,
             unwinder,
+            peers: Peers::start().map_err(|error| no_thread(&error))?,
             lost,
             shared,
             recording,
@@ -187,7 +191,15 @@ impl Collector for EbpfCollector {
                 interpreters.add(&executable)?;
             }
         }
+        for peer in drained.peers.drain(..) {
+            self.peers.ask(peer, events);
+        }
         drop(drained);
+        self.peers.drain(events);
+        // After the programs are detached, the drained records are the last ones.
+        if is_empty && self.links.is_empty() {
+            self.peers.finish(events);
+        }
         if let Some(unwinder) = &self.unwinder {
             // After the programs are detached, the drained records are the last ones.
             if is_empty && self.links.is_empty() {
