@@ -36,7 +36,11 @@ pub(crate) fn find(endpoints: &[Endpoint]) -> Vec<Option<Listener>> {
     let mut tables = Tables::default();
     let inodes: Vec<Option<u64>> = endpoints.iter().map(|endpoint| tables.inode(endpoint)).collect();
     let wanted: Vec<u64> = inodes.iter().flatten().copied().collect();
-    let owners = if wanted.is_empty() { HashMap::new() } else { owners(&wanted) };
+    let owners = if wanted.is_empty() {
+        HashMap::new()
+    } else {
+        owners(&wanted)
+    };
     let listener = |inode: Option<u64>| {
         let pid = *owners.get(&inode?)?;
         let name = fs::read(format!("/proc/{}/comm", pid.0)).ok()?;
@@ -88,7 +92,8 @@ fn read_tables(network: u32, protocol: Protocol) -> Vec<Socket> {
 
 /// Returns a folder with the tables of a network namespace: the recorder's own, or that of a process in it.
 fn folder_of(network: u32) -> Option<PathBuf> {
-    let is_it = |process: &Path| fs::metadata(process.join("ns/net")).is_ok_and(|found| found.ino() == u64::from(network));
+    let is_it =
+        |process: &Path| fs::metadata(process.join("ns/net")).is_ok_and(|found| found.ino() == u64::from(network));
     let own = PathBuf::from("/proc/thread-self");
     if network == 0 || is_it(&own) {
         return Some(own.join("net"));
@@ -170,12 +175,18 @@ mod tests {
         let address = exact.local_addr().unwrap();
         assert_eq!(listener(Protocol::Tcp, address), own);
         let mapped = Ipv4Addr::LOCALHOST.to_ipv6_mapped();
-        assert_eq!(listener(Protocol::Tcp, SocketAddr::new(mapped.into(), address.port())), own);
+        assert_eq!(
+            listener(Protocol::Tcp, SocketAddr::new(mapped.into(), address.port())),
+            own
+        );
         drop(exact);
         assert_eq!(listener(Protocol::Tcp, address), None);
         let any = TcpListener::bind("0.0.0.0:0").unwrap();
         let port = any.local_addr().unwrap().port();
-        assert_eq!(listener(Protocol::Tcp, SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port)), own);
+        assert_eq!(
+            listener(Protocol::Tcp, SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port)),
+            own
+        );
         let datagrams = UdpSocket::bind("127.0.0.1:0").unwrap();
         assert_eq!(listener(Protocol::Udp, datagrams.local_addr().unwrap()), own);
     }

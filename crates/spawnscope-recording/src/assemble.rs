@@ -15,8 +15,8 @@ use super::stacks::{NewStacks, Stacks};
 use super::tables::TextRow;
 use super::unfinished::{OrderedExec, Unfinished};
 use spawnscope_data::rows::{
-    ExecRow, FailedExecRow, LaunchRow, NewRows, ObjectRef, ObjectRow, Origin, PeerRow, SampleRow, SliceRow, TextId, ThreadRow,
-    WakerRow,
+    ExecRow, FailedExecRow, LaunchRow, NewRows, ObjectRef, ObjectRow, Origin, PeerRow, SampleRow, SliceRow, TextId,
+    ThreadRow, WakerRow,
 };
 
 /// Rows to write in one transaction.

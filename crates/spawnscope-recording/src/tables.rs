@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use spawnscope_data::event::{Calibration, LaunchId, Loss, Missing, Nanos};
 use spawnscope_data::rows::{
-    ExecRow, FailedExecRow, FrameRow, Label, LaunchRow, ObjectRow, PeerRow, SampleRow, Scope, SliceRow, StackRow, TextId,
-    ThreadRow,
+    ExecRow, FailedExecRow, FrameRow, Label, LaunchRow, ObjectRow, PeerRow, SampleRow, Scope, SliceRow, StackRow,
+    TextId, ThreadRow,
 };
 use spawnscope_data::table;
 use spawnscope_data::table::{Bits, Column, Row, Table};

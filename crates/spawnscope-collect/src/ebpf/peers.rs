@@ -148,7 +148,10 @@ impl Peers {
         if self.known.len() >= MAX_KNOWN {
             self.known.retain(|_, answer| matches!(answer, Answer::Asked(_)));
         }
-        let is_asked = self.questions.as_ref().is_some_and(|questions| questions.send(endpoint).is_ok());
+        let is_asked = self
+            .questions
+            .as_ref()
+            .is_some_and(|questions| questions.send(endpoint).is_ok());
         if is_asked {
             self.open += 1;
             self.known.insert(endpoint, Answer::Asked(vec![peer]));

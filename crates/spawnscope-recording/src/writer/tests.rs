@@ -11,7 +11,7 @@ use super::*;
 use crate::Memory;
 use crate::reader::{FrameRow, ObjectRow, Origin, Recording, RecordingFile, StackId};
 use crate::sample::*;
-use spawnscope_data::event::{Loss, Nanos, ObjectKind};
+use spawnscope_data::event::{Loss, Nanos, ObjectKind, Pid};
 use spawnscope_data::rows::Scope;
 
 struct Folder(tempfile::TempDir);
@@ -205,7 +205,7 @@ fn an_older_recording_is_kept() {
             number,
             ROOT,
             EventKind::Released {
-                pid: spawnscope_data::event::Pid(100),
+                pid: Pid(100),
             },
         )]);
         recorder.finish(ending()).unwrap();

@@ -41,17 +41,26 @@ fn names_the_server(ip: &str) {
             client.write_all(b"answer\n").expect("the client reads");
         }
     });
-    let script = "for ((i = 0; i < $3; i++)); do exec 3<>\"/dev/tcp/$1/$2\"; read -r line <&3; echo \"$line\"; exec 3<&-; done";
+    let script =
+        "for ((i = 0; i < $3; i++)); do exec 3<>\"/dev/tcp/$1/$2\"; read -r line <&3; echo \"$line\"; exec 3<&-; done";
     let record = Record::new();
     let (port, requests) = (address.port().to_string(), REQUESTS.to_string());
-    let finished = record.run(["bash", "-c", script, "client", ip, &port, &requests]).expect_code(0);
+    let finished = record
+        .run(["bash", "-c", script, "client", ip, &port, &requests])
+        .expect_code(0);
     server.join().expect("the server");
-    assert_eq!(finished.output().lines().filter(|line| *line == "answer").count(), REQUESTS);
+    assert_eq!(
+        finished.output().lines().filter(|line| *line == "answer").count(),
+        REQUESTS
+    );
     let name = std::fs::read_to_string("/proc/self/comm").expect("a name");
     let report = report(&record.file());
     let waits = report["waits"].as_array().expect("a list");
     let of_peer = |wait: &&Value| wait["object"]["path"] == address.to_string().as_str();
-    let wait = waits.iter().find(of_peer).unwrap_or_else(|| panic!("no {address} in {waits:?}"));
+    let wait = waits
+        .iter()
+        .find(of_peer)
+        .unwrap_or_else(|| panic!("no {address} in {waits:?}"));
     assert_eq!(wait["on"][0]["process"], name.trim_end(), "{wait}");
     let least = ANSWER.as_nanos() as u64 * REQUESTS as u64;
     assert!(wait["total_ns"].as_u64().expect("a sum") >= least * 9 / 10, "{wait}");
