@@ -380,4 +380,5 @@ pub(super) fn fuzz_decoder(record: &[u8]) {
     let _ = decode::decode(record, 4096, &mut Chains::default(), &mut Vec::new());
     let _ = stacks::decode(record);
     let _ = decode::new_executable(record);
+    let _ = peers::Peer::of(record).map(|peer| peer.named());
 }
