@@ -20,7 +20,7 @@ fn client(call: u16, has_listener: bool) -> (Recording, Vec<SliceRow>) {
     let mut builder = Builder::command("/bin/client", &["client"], WALL);
     let (path, name) = (Some(builder.text(b"127.0.0.1:4226")), builder.text(b"sccache"));
     let mut slices = Vec::new();
-    for (place, at) in [1_000_000, 5_000_000].into_iter().enumerate() {
+    for (place, (on, at)) in [(0, 1_000_000), (4_000_000, 5_000_000)].into_iter().enumerate() {
         let inode = 70 + place as u64;
         let kind = ObjectKind::Socket;
         builder.recording.objects.push(ObjectRow {
@@ -40,7 +40,7 @@ fn client(call: u16, has_listener: bool) -> (Recording, Vec<SliceRow>) {
         slices.push(SliceRow {
             is_waker_certain: Some(true),
             object: ObjectRef::new(kind, place),
-            ..slice(1, 0, at, [WAITED, 0], call, Some(WakerRow::Interrupt))
+            ..slice(1, on, at, [WAITED, 0], call, Some(WakerRow::Interrupt))
         });
     }
     slices.push(ended(1, 8_000_000, WALL));
@@ -58,9 +58,13 @@ fn waited(call: u16, has_listener: bool) -> (ExternalWait, Vec<(Option<Vec<u8>>,
     let (most, span) = path.external_wait.into_iter().max_by_key(|(_, span)| *span).unwrap();
     assert_eq!(span, Nanos(2 * WAITED));
     let waits = attributed_waits(&recording, &forest, &timelines);
-    let seen = waits
-        .into_iter()
-        .map(|wait| (wait.object.and_then(|object| object.path), wait.on[0].who.clone(), wait.count));
+    let seen = waits.into_iter().map(|wait| {
+        (
+            wait.object.and_then(|object| object.path),
+            wait.on[0].who.clone(),
+            wait.count,
+        )
+    });
     (most, seen.collect())
 }
 

@@ -201,13 +201,7 @@ fn an_older_recording_is_kept() {
     let folder = Folder::new();
     for number in 0..3 {
         let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &Manner::default()).unwrap();
-        recorder.send(vec![event(
-            number,
-            ROOT,
-            EventKind::Released {
-                pid: Pid(100),
-            },
-        )]);
+        recorder.send(vec![event(number, ROOT, EventKind::Released { pid: Pid(100) })]);
         recorder.finish(ending()).unwrap();
     }
     let old = folder.0.path().join("spawnscope.db.old");
