@@ -148,7 +148,7 @@ fn a_newer_version_is_named_with_what_is_known() {
     assert!(matches!(
         error,
         RecordError::NewerVersion {
-            found: 11,
+            found: 12,
             known: version::CURRENT,
             ..
         }
