@@ -4,7 +4,7 @@
 //!
 //! 1. Containers: [`known`](launch::Known), `compact`, `grouped`.
 //! 2. Launches: [`phases`], [`frames`], [`launch`], [`pieces`], `join`, [`tree`].
-//! 3. Threads: [`external_wait`], [`slices`], `unknown_waits`, [`timeline`], `child_waits`, `polling`, `event_loops`, `open_waits`,
+//! 3. Threads: [`external_wait`], [`slices`], `unknown_waits`, [`timeline`], `peers`, `child_waits`, `polling`, `event_loops`, `open_waits`,
 //!    [`slice_collection`], [`reconstruct`].
 //! 4. A part of a recording, as a recording of its own: [`window`].
 //! 5. Patterns that several stages recognize: `patterns`.
@@ -62,6 +62,7 @@ mod join;
 mod known;
 mod open_waits;
 mod patterns;
+mod peers;
 mod polling;
 mod unknown_waits;
 

@@ -4,6 +4,7 @@ use crate::child_waits::{self, Reaps};
 use crate::event_loops;
 use crate::launch::{Known, Launch};
 use crate::open_waits::OpenWaits;
+use crate::peers::{self, Peers};
 use crate::polling;
 use crate::slices::Slices;
 use crate::timeline::{Tasks, Thread, ThreadIndex, Timelines};
@@ -20,6 +21,7 @@ pub struct SliceCollection {
     is_alive: Vec<bool>,
     open_waits: OpenWaits,
     reaps: Reaps,
+    peers: Peers,
 }
 
 impl SliceCollection {
@@ -60,6 +62,7 @@ impl SliceCollection {
             is_alive: forest.launches.iter().map(Launch::is_unfinished).collect(),
             open_waits: OpenWaits::of(forest),
             reaps: Reaps::of(forest),
+            peers: Peers::of(forest.recording()),
         }
     }
 
@@ -78,6 +81,7 @@ impl SliceCollection {
     #[must_use]
     pub fn finish(self) -> Timelines {
         let mut timelines = Timelines::new(self.threads, self.tasks, self.slices, self.is_alive);
+        peers::mark(&mut timelines, &self.peers);
         child_waits::mark(&mut timelines, &self.reaps);
         let of_timers = event_loops::mark(&mut timelines, &self.reaps);
         timelines.waits_for_polling = polling::mark(&mut timelines).max(of_timers);

@@ -110,6 +110,11 @@ impl<'a> Forest<'a> {
         self.launches.binary_search_by_key(&id, |launch| launch.id).ok()
     }
 
+    /// Returns the recording of these launches.
+    pub(crate) fn recording(&self) -> &'a Recording {
+        self.recording
+    }
+
     /// Returns the launches by the one at `index`, in order of creation.
     #[must_use]
     pub fn children(&self, index: usize) -> &[usize] {

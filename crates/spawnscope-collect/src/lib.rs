@@ -14,6 +14,8 @@ pub mod ebpf;
 pub mod fuzzing;
 #[cfg(feature = "ebpf")]
 mod inode;
+#[cfg(feature = "ebpf")]
+mod listeners;
 pub mod perf;
 pub mod ptrace;
 mod scripts;

@@ -48,6 +48,8 @@ pub const KIND_SLICE: u32 = 10;
 pub const KIND_UNFOLLOWED: u32 = 11;
 /// `kind` of `WireFileNamed`.
 pub const KIND_FILE_NAMED: u32 = 12;
+/// `kind` of `WirePeerNamed`.
+pub const KIND_PEER_NAMED: u32 = 14;
 /// `kind` of `WireSlice`: when the recording ends at `header.at`, the thread is still off-CPU, or still on the CPU it got last.
 pub const KIND_LAST_SEEN: u32 = 13;
 /// `kind` of `WireNewExecutable`.
@@ -333,6 +335,28 @@ pub struct WireFileNamed {
     /// Whether the walk reached the root.
     pub complete: u32,
     pub reserved: u32,
+}
+
+/// The other end of a connected internet socket that a thread waits for; the slice with the wait comes later.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WirePeerNamed {
+    pub header: WireHeader,
+    pub inode: u64,
+    /// The peer's address in network byte order; IPv4 addresses have only the first four bytes.
+    pub address: [u8; 16],
+    /// The socket's own address, in the same form.
+    pub own_address: [u8; 16],
+    pub device: u32,
+    /// Inode of the socket's network namespace.
+    pub network: u32,
+    /// AF_INET or AF_INET6.
+    pub family: u16,
+    /// IPPROTO_TCP or another.
+    pub protocol: u16,
+    /// The peer's port in network byte order.
+    pub port: [u8; 2],
+    pub reserved: u16,
 }
 
 /// The settings of the programs: constants of the loaded object.

@@ -29,6 +29,8 @@ pub struct Recording {
     pub failed_execs: Vec<FailedExecRow>,
     /// Objects that threads waited for.
     pub objects: Vec<ObjectRow>,
+    /// Processes at the other end of sockets among these objects.
+    pub peers: Vec<PeerRow>,
     /// Frames of call chains.
     pub frames: Vec<FrameRow>,
     /// Call chains made of these frames. Each follows the chain of its caller.
@@ -302,6 +304,20 @@ table! {
             device: u32,
             inode: u64 = Bits,
             path: Option<TextId> as path_text,
+        }
+    }
+}
+
+table! {
+    /// The process that listens at the other end of a socket.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[expect(missing_docs, reason = "schema.sql documents the columns")]
+    pub struct PeerRow in peer {
+        since 11 {
+            device: u32,
+            inode: u64 = Bits,
+            pid: Pid,
+            name: TextId as name_text,
         }
     }
 }

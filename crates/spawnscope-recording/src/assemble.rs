@@ -15,8 +15,8 @@ use super::stacks::{NewStacks, Stacks};
 use super::tables::TextRow;
 use super::unfinished::{OrderedExec, Unfinished};
 use spawnscope_data::rows::{
-    ExecRow, FailedExecRow, LaunchRow, NewRows, ObjectRef, ObjectRow, Origin, SampleRow, SliceRow, TextId, ThreadRow,
-    WakerRow,
+    ExecRow, FailedExecRow, LaunchRow, NewRows, ObjectRef, ObjectRow, Origin, PeerRow, SampleRow, SliceRow, TextId,
+    ThreadRow, WakerRow,
 };
 
 /// Rows to write in one transaction.
@@ -36,6 +36,7 @@ pub(super) struct Batch {
     pub(super) threads: Vec<ThreadRow>,
     /// Objects that the slices refer to and that the file does not have yet.
     pub(super) objects: Vec<(ObjectRef, ObjectRow)>,
+    pub(super) peers: Vec<PeerRow>,
     /// Frames and call chains that launches and samples refer to and that the file does not have yet.
     pub(super) stacks: NewStacks,
     /// New slices.
@@ -145,6 +146,20 @@ impl Assembler {
             EventKind::FileNamed { device, inode, path } => {
                 let path = self.interner.intern(path);
                 self.objects.name(*device, *inode, path);
+            }
+            EventKind::PeerFound {
+                device,
+                inode,
+                pid,
+                name,
+            } => {
+                let name = self.interner.intern(name);
+                self.batch.peers.push(PeerRow {
+                    device: *device,
+                    inode: *inode,
+                    pid: *pid,
+                    name,
+                });
             }
             EventKind::Called(chain) => self.called(launch, chain),
             EventKind::Sampled(sampled) => self.sampled(at, task, sampled),

@@ -141,10 +141,10 @@ impl Objects {
     }
 }
 
-/// Whether objects of this kind have a path. The inode of another kind may equal that of a file.
+/// Whether objects of this kind have a path, or an address. The inode of another kind may equal that of a file.
 fn has_path(kind: ObjectKind) -> bool {
-    use ObjectKind::{BlockDevice, CharacterDevice, Directory, Fifo, File};
-    matches!(kind, Fifo | CharacterDevice | BlockDevice | File | Directory)
+    use ObjectKind::{BlockDevice, CharacterDevice, Directory, Fifo, File, Socket};
+    matches!(kind, Socket | Fifo | CharacterDevice | BlockDevice | File | Directory)
 }
 
 #[cfg(test)]

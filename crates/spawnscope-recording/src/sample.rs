@@ -199,6 +199,17 @@ pub(super) fn fifo_named(at: u64, launch: LaunchId) -> Event {
     event(at, launch, kind)
 }
 
+/// Names the process at the other end of a socket.
+pub(super) fn peer_found(at: u64) -> Event {
+    let kind = EventKind::PeerFound {
+        device: 8,
+        inode: 4_711,
+        pid: Pid(77),
+        name: b"sccache".to_vec(),
+    };
+    event(at, ROOT, kind)
+}
+
 /// The root, a script, requested a launch in a function.
 pub(super) fn called(at: u64, launch: LaunchId) -> Event {
     let frame = |line, function: Option<&str>| Frame {
@@ -309,6 +320,7 @@ pub(super) fn at_real_pace(mut event: Event) -> Event {
         | EventKind::ThreadStarted { .. }
         | EventKind::Reaped { .. }
         | EventKind::FileNamed { .. }
+        | EventKind::PeerFound { .. }
         | EventKind::Called(_) => {}
         EventKind::Sampled(sampled) => stretch_cpu(&mut sampled.span),
     }

@@ -8,7 +8,7 @@
 -- `*_text` columns refer to text.id. A change here raises user_version (version.rs says who can still read it).
 
 PRAGMA application_id = 0x53504e53; -- "SPNS"
-PRAGMA user_version = 10;
+PRAGMA user_version = 11;
 
 -- What was recorded: exactly one row.
 CREATE TABLE recording (
@@ -174,7 +174,18 @@ CREATE TABLE object (
                                 -- 14 the permission of a scanner (fanotify) to open or execute a file
     device    INTEGER NOT NULL, -- of its file system: major << 20 | minor; a pipe is known by this and the inode
     inode     INTEGER NOT NULL, -- 0 for the kinds from 8 on that all have the same (as a signed 64-bit number)
-    path_text INTEGER           -- of kinds 1 and 4 to 7; begins with '...' where the process's root was not reached
+    path_text INTEGER           -- of kinds 1 and 4 to 7; begins with '...' where the process's root was not reached. Of kind 3, since version 11:
+                                -- the address of the other end of an internet socket, such as '10.0.0.7:443' or '[::1]:9777'
+);
+
+-- Processes of this machine at the other end of internet sockets that threads waited for: who listened at the address that a socket was
+-- connected to, whether or not that process was recorded. No row if nobody listened there, or if the recorder could not see who. Several
+-- threads that waited for one socket give several rows.
+CREATE TABLE peer (
+    device    INTEGER NOT NULL, -- object.device
+    inode     INTEGER NOT NULL, -- object.inode
+    pid       INTEGER NOT NULL, -- in the recorder's pid namespace
+    name_text INTEGER NOT NULL  -- of the process
 );
 
 -- One row per stretch on a CPU and the stretch off it that followed, of every followed thread.

@@ -154,6 +154,7 @@ fn empty(missing: &[Missing]) -> Recording {
         execs: Vec::new(),
         failed_execs: Vec::new(),
         objects: Vec::new(),
+        peers: Vec::new(),
         frames: Vec::new(),
         stacks: Vec::new(),
         texts: Texts::default(),

@@ -13,7 +13,7 @@ use crate::launch::Command;
 use crate::timeline::{ThreadIndex, Timelines};
 use crate::tree::Forest;
 use spawnscope_data::event::{LeftCpu, Nanos, ObjectKind};
-use spawnscope_data::rows::{ObjectRef, Recording, SliceRow};
+use spawnscope_data::rows::{ObjectRef, Recording, SliceRow, TextId};
 
 /// Maximum number of generations between a waiting process and its waker. Beyond it, the wait is attributed to the waker itself. Only
 /// artificial chains of launches are longer.
@@ -43,6 +43,8 @@ pub struct AttributedObject {
     pub kind: ObjectKind,
     /// The object, when all waits were for the same one.
     pub only: Option<OnlyObject>,
+    /// Its path, or the address of a socket's peer, when all waits were for the same one. Several sockets may have the same peer.
+    pub path: Option<Vec<u8>>,
 }
 
 /// A single object.
@@ -52,8 +54,6 @@ pub struct OnlyObject {
     pub device: u32,
     /// Its inode number.
     pub inode: u64,
-    /// Its path, if any.
-    pub path: Option<Vec<u8>>,
 }
 
 /// What waits were for.
@@ -136,6 +136,8 @@ struct Sums<'a> {
     parts: Parts,
     /// The object, as long as all waits are for the same.
     only: Option<ObjectRef>,
+    /// Its path, as long as all waits are for objects with the same.
+    path: Option<TextId>,
     /// Indices of the launches. Empty for other processes.
     on: HashMap<TargetKey<'a>, HashSet<u32>>,
 }
@@ -196,6 +198,10 @@ impl<'f, 'a> Collection<'f, 'a> {
         sums.only = slice
             .object
             .filter(|object| sums.count == 0 || sums.only == Some(*object));
+        let path = slice
+            .object
+            .and_then(|object| self.recording.objects.get(object.place())?.path);
+        sums.path = path.filter(|path| sums.count == 0 || sums.path == Some(*path));
         sums.count += 1;
         sums.parts.add(&parts);
         sums.on
@@ -284,6 +290,7 @@ impl<'f, 'a> Collection<'f, 'a> {
                 object: kind.map(|kind| AttributedObject {
                     kind,
                     only: sums.only.and_then(|object| only(recording, object)),
+                    path: sums.path.map(|path| recording.texts.get(path).to_vec()),
                 }),
                 on: waited_for(sums.on),
                 count: sums.count,
@@ -306,7 +313,6 @@ fn only(recording: &Recording, object: ObjectRef) -> Option<OnlyObject> {
     Some(OnlyObject {
         device: object.device,
         inode: object.inode,
-        path: object.path.map(<[u8]>::to_vec),
     })
 }
 

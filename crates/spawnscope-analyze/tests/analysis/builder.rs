@@ -73,6 +73,7 @@ impl Builder {
             execs: Vec::new(),
             failed_execs: Vec::new(),
             objects: Vec::new(),
+            peers: Vec::new(),
             frames: Vec::new(),
             stacks: Vec::new(),
             texts: Texts::default(),

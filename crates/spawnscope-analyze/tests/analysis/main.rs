@@ -27,6 +27,7 @@ mod last_commands;
 mod open_ends;
 mod partial;
 mod path_search;
+mod peers;
 mod phases;
 mod polling;
 mod recordings;

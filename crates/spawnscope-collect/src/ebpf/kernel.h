@@ -152,13 +152,21 @@ struct vm_area_struct {
 struct in6_addr {
 	__u64 halves[2];
 };
+struct net {
+	struct ns_common ns;
+} CORE;
 struct sock_common {
 	__be32 skc_daddr, skc_rcv_saddr;
+	__be16 skc_dport;
 	unsigned short skc_family;
+	struct {
+		struct net *net;
+	} skc_net; /* with CONFIG_NET_NS */
 	struct in6_addr skc_v6_daddr, skc_v6_rcv_saddr; /* with CONFIG_IPV6 */
 } CORE;
 struct sock {
 	struct sock_common __sk_common;
+	__u16 sk_protocol;
 } CORE;
 struct socket {
 	struct sock *sk;

@@ -7,6 +7,7 @@ mod interpreters;
 mod last;
 mod load;
 mod parts;
+mod peers;
 mod places;
 mod refusal;
 mod rings;
@@ -29,6 +30,7 @@ use zerocopy::IntoBytes;
 use self::decode::Chains;
 use self::interpreters::Interpreters;
 use self::load::Loaded;
+use self::peers::Peers;
 use self::places::Places;
 use self::rings::Rings;
 use super::stacks::{MappingSource, Unwinder};
@@ -37,7 +39,7 @@ use crate::wire::*;
 use spawnscope_data::event::{Event, Loss, Missing};
 
 /// Names of lost events, by kind of record.
-const LOSSES: [(u32, &str); 21] = [
+const LOSSES: [(u32, &str); 22] = [
     (KIND_LAUNCH, "launch"),
     (KIND_THREAD, "thread"),
     (KIND_ADOPTED, "existing process"),
@@ -51,6 +53,7 @@ const LOSSES: [(u32, &str); 21] = [
     (KIND_LAST_SEEN, "last state of a thread"),
     (KIND_UNFOLLOWED, "process not followed"),
     (KIND_FILE_NAMED, "path of a file waited for"),
+    (KIND_PEER_NAMED, "address of a peer waited for"),
     (KIND_NEW_EXECUTABLE, "executable"),
     (KIND_SCRIPT_CALLED, "script line"),
     (KIND_PYTHON_CALLED, "Python call chain"),
@@ -73,6 +76,7 @@ pub struct EbpfCollector {
     rings: Rings,
     /// Turns stacks into call chains, if stacks were requested.
     unwinder: Option<Rc<RefCell<Unwinder>>>,
+    peers: Peers,
     lost: MapHandle,
     shared: MapHandle,
     recording: MapHandle,
@@ -151,6 +155,7 @@ impl EbpfCollector {
             has_missed_end: false,
             rings,
             unwinder,
+            peers: Peers::start().map_err(|error| no_thread(&error))?,
             lost,
             shared,
             recording,
@@ -186,7 +191,15 @@ impl Collector for EbpfCollector {
                 interpreters.add(&executable)?;
             }
         }
+        for peer in drained.peers.drain(..) {
+            self.peers.ask(peer, events);
+        }
         drop(drained);
+        self.peers.drain(events);
+        // After the programs are detached, the drained records are the last ones.
+        if is_empty && self.links.is_empty() {
+            self.peers.finish(events);
+        }
         if let Some(unwinder) = &self.unwinder {
             // After the programs are detached, the drained records are the last ones.
             if is_empty && self.links.is_empty() {
@@ -367,4 +380,5 @@ pub(super) fn fuzz_decoder(record: &[u8]) {
     let _ = decode::decode(record, 4096, &mut Chains::default(), &mut Vec::new());
     let _ = stacks::decode(record);
     let _ = decode::new_executable(record);
+    let _ = peers::Peer::of(record).map(|peer| peer.named());
 }

@@ -82,6 +82,35 @@ static __always_inline void emit_file_named(struct task_struct *p, struct WireTa
 		count_lost(KIND_FILE_NAMED);
 }
 
+/* The address of a connected socket's peer. Once per socket and thread, as long as the thread waits for no other object. */
+static __always_inline void emit_peer_named(struct WireTask *task, struct file *file, __u64 inode, __u32 device)
+{
+	struct socket *socket = BPF_CORE_READ(file, private_data);
+	struct sock *sock = BPF_CORE_READ(socket, sk);
+	__u16 port = BPF_CORE_READ(sock, __sk_common.skc_dport);
+	__u32 family = BPF_CORE_READ(sock, __sk_common.skc_family);
+	if (!port || (family != AF_INET && family != AF_INET6))
+		return;
+	struct WirePeerNamed *peer;
+	RESERVE(peer, KIND_PEER_NAMED, task->off, task);
+	__builtin_memset(peer->address, 0, sizeof(peer->address) + sizeof(peer->own_address));
+	peer->inode = inode;
+	peer->device = device;
+	peer->family = family;
+	peer->protocol = BPF_CORE_READ(sock, sk_protocol);
+	__builtin_memcpy(peer->port, &port, sizeof(port));
+	peer->reserved = 0;
+	peer->network = bpf_core_field_exists(sock->__sk_common.skc_net) ? BPF_CORE_READ(sock, __sk_common.skc_net.net, ns.inum) : 0;
+	if (family == AF_INET) {
+		bpf_core_read(peer->address, sizeof(__be32), &sock->__sk_common.skc_daddr);
+		bpf_core_read(peer->own_address, sizeof(__be32), &sock->__sk_common.skc_rcv_saddr);
+	} else if (bpf_core_field_exists(sock->__sk_common.skc_v6_daddr)) {
+		bpf_core_read(peer->address, sizeof(peer->address), &sock->__sk_common.skc_v6_daddr);
+		bpf_core_read(peer->own_address, sizeof(peer->own_address), &sock->__sk_common.skc_v6_rcv_saddr);
+	}
+	bpf_ringbuf_submit(peer, wakeup_flag());
+}
+
 static __noinline void note_file(struct task_struct *p, struct WireTask *task, __u64 fd)
 {
 	struct file *file = file_of(p, fd);
@@ -90,9 +119,13 @@ static __noinline void note_file(struct task_struct *p, struct WireTask *task, _
 	if (!super)
 		return;
 	__u32 kind = kind_of_file(file, inode, BPF_CORE_READ(super, s_magic));
+	__u32 device = BPF_CORE_READ(super, s_dev);
+	__u64 number = kind == OBJECT_ANONYMOUS ? anonymous_name(file) : BPF_CORE_READ(inode, i_ino);
+	if (kind == OBJECT_SOCKET && (task->object_inode != number || task->object_device != device))
+		emit_peer_named(task, file, number, device);
 	task->object_kind = kind;
-	task->object_device = BPF_CORE_READ(super, s_dev);
-	task->object_inode = kind == OBJECT_ANONYMOUS ? anonymous_name(file) : BPF_CORE_READ(inode, i_ino);
+	task->object_device = device;
+	task->object_inode = number;
 	if (has_path(kind))
 		emit_file_named(p, task, file);
 }

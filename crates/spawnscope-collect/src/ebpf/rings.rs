@@ -9,6 +9,7 @@ use libbpf_rs::{Object, RingBuffer, RingBufferBuilder};
 use rustix::event::epoll;
 
 use super::decode::{self, Chains};
+use super::peers::Peer;
 use super::seeds::OwnLaunches;
 use super::{failed, map, stacks};
 use crate::CollectError;
@@ -25,6 +26,8 @@ pub(super) struct Drained {
     pub events: Vec<Event>,
     /// Executables that have not been examined yet.
     pub executables: Vec<WireNewExecutable>,
+    /// The other ends of sockets, whose processes have not been looked for yet.
+    pub peers: Vec<Peer>,
     chains: Chains,
     /// Whose records are dropped.
     own: OwnLaunches,
@@ -96,6 +99,9 @@ fn read_events(drained: &Rc<RefCell<Drained>>) -> impl FnMut(&[u8]) -> i32 + use
         }
         if let Some(executable) = decode::new_executable(record) {
             drained.executables.push(executable);
+        } else if let Some(peer) = Peer::of(record) {
+            drained.events.push(peer.named());
+            drained.peers.push(peer);
         } else if decode::decode(record, page_bytes, &mut drained.chains, &mut drained.events).is_none() {
             drained.malformed += 1;
         }

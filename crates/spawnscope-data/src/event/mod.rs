@@ -128,8 +128,15 @@ pub enum EventKind {
     /// The recording ends at `at`, and the thread has not been on a CPU since the slice's `off`. A thread still on a CPU at the end
     /// is recorded as leaving it there, as if preempted.
     LastSeen(Slice),
-    /// The path of a file that a thread began to wait for. The slice of that wait follows when the wait is over.
+    /// The path of a file that a thread began to wait for, or the address of a socket's peer. The slice of that wait follows when the wait is over.
     FileNamed { device: u32, inode: u64, path: Vec<u8> },
+    /// The process at the other end of a socket that a thread waited for, found by its listening socket. May arrive after the wait.
+    PeerFound {
+        device: u32,
+        inode: u64,
+        pid: Pid,
+        name: Vec<u8>,
+    },
     /// The call site in the parent that requested the event's launch: a script chain if the first frame's language is a script
     /// language, otherwise a chain in the parent's machine code. May arrive before or after `Launched`, at most once for each of
     /// the two.

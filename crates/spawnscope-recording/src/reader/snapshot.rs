@@ -65,6 +65,7 @@ impl<'f> Snapshot<'f> {
             execs: self.rows(&index)?,
             failed_execs: self.rows(&index)?,
             objects,
+            peers: self.rows(&index)?,
             frames,
             stacks,
             texts,

@@ -11,7 +11,7 @@ use super::*;
 use crate::Memory;
 use crate::reader::{FrameRow, ObjectRow, Origin, Recording, RecordingFile, StackId};
 use crate::sample::*;
-use spawnscope_data::event::{Loss, Nanos, ObjectKind};
+use spawnscope_data::event::{Loss, Nanos, ObjectKind, Pid};
 use spawnscope_data::rows::Scope;
 
 struct Folder(tempfile::TempDir);
@@ -55,6 +55,7 @@ fn what_is_recorded_is_read_back() {
     recorder.send(vec![released()]);
     recorder.note_root(ROOT);
     recorder.send(life(0));
+    recorder.send(vec![peer_found(4_000)]);
     let lost = vec![
         Loss {
             kind: "slice".into(),
@@ -74,12 +75,18 @@ fn what_is_recorded_is_read_back() {
         execs,
         failed_execs,
         objects,
+        peers,
         frames,
         stacks,
         texts,
         calibration,
     } = file.read().unwrap();
     assert_eq!(calibration, header().calibration);
+    let found: Vec<_> = peers
+        .iter()
+        .map(|peer| (peer.device, peer.inode, peer.pid, texts.get(peer.name)))
+        .collect();
+    assert_eq!(found, [(8, 4_711, Pid(77), b"sccache".as_slice())]);
     assert_eq!(info.version, env!("CARGO_PKG_VERSION"));
     assert_eq!(
         (info.collector.as_str(), info.scope, info.arch.as_str(), info.cpus),

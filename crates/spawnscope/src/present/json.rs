@@ -205,16 +205,16 @@ fn waits(waits: &AttributedWaits) -> Value {
     Value::Object(object)
 }
 
-/// `device` and `inode` are present if all waits were on the same object.
+/// `device` and `inode` are present if all waits were on the same object, `path` if all were on the same path or address.
 fn waited_object(waited: &AttributedObject) -> Value {
     let mut object = Map::new();
     object.insert("kind".into(), waited.kind.name().into());
     if let Some(only) = &waited.only {
         object.insert("device".into(), only.device.into());
         object.insert("inode".into(), only.inode.into());
-        if let Some(path) = &only.path {
-            insert_text(&mut object, "path", path);
-        }
+    }
+    if let Some(path) = &waited.path {
+        insert_text(&mut object, "path", path);
     }
     Value::Object(object)
 }

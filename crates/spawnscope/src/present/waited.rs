@@ -71,7 +71,7 @@ pub(super) fn sentence(waits: &AttributedWaits) -> String {
 }
 
 fn object(object: &AttributedObject) -> Option<String> {
-    if let Some(path) = object.only.as_ref().and_then(|only| only.path.as_deref()) {
+    if let Some(path) = object.path.as_deref() {
         return Some(format!(" on {}", shown(path)));
     }
     Some(match object.kind {

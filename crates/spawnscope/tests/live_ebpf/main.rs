@@ -26,6 +26,7 @@ mod metrics;
 mod musl;
 mod otlp;
 mod ownership;
+mod peers;
 mod perl_lines;
 mod phases;
 mod printed_commands;

@@ -83,8 +83,8 @@ pub(in super::super) fn waits<'a>() -> Vec<Column<WaitLine<'a>>> {
         ),
         optional(
             "object_path",
-            Text(|line| Some(lossy(line.waits.object.as_ref()?.only.as_ref()?.path.as_deref()?))),
-            "its path, if all waits were for the same object",
+            Text(|line| Some(lossy(line.waits.object.as_ref()?.path.as_deref()?))),
+            "its path, or the address of a socket's peer, if all waits were for the same",
         ),
         optional(
             "on",

@@ -1,0 +1,61 @@
+//! The processes that listened at the other end of internet sockets. The wake-up of a thread that waits for such a socket happens in an
+//! interrupt, so its waker is unknown. If the peer is a process of the same machine, the wait was for that process.
+
+use std::collections::HashMap;
+
+use crate::external_wait::{ExternalWait, external_wait_of};
+use crate::timeline::{ThreadIndex, Timelines};
+use spawnscope_data::event::ObjectKind;
+use spawnscope_data::rows::{Recording, SliceRow, WakerRow};
+
+/// The process at the other end of each socket of a recording.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Peers {
+    /// By the position of the object.
+    processes: HashMap<usize, WakerRow>,
+}
+
+impl Peers {
+    pub(crate) fn of(recording: &Recording) -> Peers {
+        let of_row = |peer: &spawnscope_data::rows::PeerRow| {
+            let process = WakerRow::Other(peer.pid, Some(peer.name));
+            ((peer.device, peer.inode), process)
+        };
+        let by_inode: HashMap<(u32, u64), WakerRow> = recording.peers.iter().map(of_row).collect();
+        if by_inode.is_empty() {
+            return Peers::default();
+        }
+        let sockets = recording.objects.iter().enumerate();
+        let sockets = sockets.filter(|(_, object)| object.kind == ObjectKind::Socket);
+        let found = sockets.filter_map(|(place, object)| Some((place, *by_inode.get(&(object.device, object.inode))?)));
+        Peers {
+            processes: found.collect(),
+        }
+    }
+
+    /// Returns the slice with the peer as the waker, if it waited for one. `None` for all other slices.
+    fn named(&self, slice: &SliceRow) -> Option<SliceRow> {
+        let process = *self.processes.get(&slice.object?.place())?;
+        let is_wait = !slice.is_open_wait() && external_wait_of(slice) == ExternalWait::Network;
+        is_wait.then_some(SliceRow {
+            waker: Some(process),
+            is_waker_certain: Some(true),
+            ..*slice
+        })
+    }
+}
+
+/// Rewrites the waits for sockets whose peer is known.
+pub(crate) fn mark(timelines: &mut Timelines, peers: &Peers) {
+    if peers.processes.is_empty() {
+        return;
+    }
+    for thread in 0..timelines.threads.len() as ThreadIndex {
+        let slices = timelines.slices(thread);
+        let named = |(index, slice)| Some((index, peers.named(&slice)?));
+        let found: Vec<(usize, SliceRow)> = slices.iter().enumerate().filter_map(named).collect();
+        for (index, slice) in found {
+            timelines.replace(thread, index, slice);
+        }
+    }
+}

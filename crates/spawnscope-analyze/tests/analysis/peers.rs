@@ -1,0 +1,91 @@
+//! Waits for internet sockets whose peer is a process of the same machine. An interrupt ends them, and the listener gives them a name.
+
+use spawnscope_analyze::external_wait::ExternalWait;
+use spawnscope_analyze::waits::attribution::{Who, attributed_waits};
+use spawnscope_analyze::{Forest, SliceCollection, critical_path};
+use spawnscope_data::event::{Nanos, ObjectKind, Pid};
+use spawnscope_data::rows::{ObjectRef, ObjectRow, PeerRow, Recording, SliceRow, WakerRow};
+
+use crate::builder::Builder;
+use crate::slices::{ended, slice};
+
+const WALL: u64 = 10_000_000;
+const WAITED: u64 = 3_000_000;
+const POLL: u16 = 7;
+const RECVFROM: u16 = 45;
+const DEVICE: u32 = 8;
+
+/// A client that waits twice, in this system call, each time for another socket of the same address.
+fn client(call: u16, has_listener: bool) -> (Recording, Vec<SliceRow>) {
+    let mut builder = Builder::command("/bin/client", &["client"], WALL);
+    let (path, name) = (Some(builder.text(b"127.0.0.1:4226")), builder.text(b"sccache"));
+    let mut slices = Vec::new();
+    for (place, (on, at)) in [(0, 1_000_000), (4_000_000, 5_000_000)].into_iter().enumerate() {
+        let inode = 70 + place as u64;
+        let kind = ObjectKind::Socket;
+        builder.recording.objects.push(ObjectRow {
+            kind,
+            device: DEVICE,
+            inode,
+            path,
+        });
+        if has_listener {
+            builder.recording.peers.push(PeerRow {
+                device: DEVICE,
+                inode,
+                pid: Pid(77),
+                name,
+            });
+        }
+        slices.push(SliceRow {
+            is_waker_certain: Some(true),
+            object: ObjectRef::new(kind, place),
+            ..slice(1, on, at, [WAITED, 0], call, Some(WakerRow::Interrupt))
+        });
+    }
+    slices.push(ended(1, 8_000_000, WALL));
+    (builder.recording, slices)
+}
+
+/// Returns what most of the critical path waited for, the process by its name, and the waits.
+fn waited(call: u16, has_listener: bool) -> (ExternalWait, Vec<(Option<Vec<u8>>, Who, u64)>) {
+    let (recording, slices) = client(call, has_listener);
+    let forest = Forest::grow(&recording);
+    let mut collection = SliceCollection::new(&forest, &[]);
+    slices.into_iter().for_each(|slice| collection.push(slice));
+    let timelines = collection.finish();
+    let path = critical_path(&forest, &timelines, Nanos(WALL)).unwrap();
+    let (most, span) = path.external_wait.into_iter().max_by_key(|(_, span)| *span).unwrap();
+    assert_eq!(span, Nanos(2 * WAITED));
+    let waits = attributed_waits(&recording, &forest, &timelines);
+    let seen = waits.into_iter().map(|wait| {
+        (
+            wait.object.and_then(|object| object.path),
+            wait.on[0].who.clone(),
+            wait.count,
+        )
+    });
+    (most, seen.collect())
+}
+
+#[test]
+fn a_wait_for_a_local_peer_is_for_the_process_that_listens() {
+    let (most, waits) = waited(RECVFROM, true);
+    assert!(matches!(most, ExternalWait::Process(Some(_))), "{most:?}");
+    let expected = (
+        Some(b"127.0.0.1:4226".to_vec()),
+        Who::Process(Some(b"sccache".to_vec())),
+        2,
+    );
+    assert_eq!(waits, [expected], "two sockets with one address are one wait");
+}
+
+#[test]
+fn without_a_known_listener_it_is_for_the_network() {
+    assert_eq!(waited(RECVFROM, false), (ExternalWait::Network, Vec::new()));
+}
+
+#[test]
+fn a_wait_that_may_have_timed_out_is_not_for_the_process() {
+    assert_eq!(waited(POLL, true), (ExternalWait::Timer, Vec::new()));
+}

@@ -1,0 +1,200 @@
+//! The other ends of internet sockets that threads wait for: their addresses, and for those on this machine, the processes that listen
+//! there. A thread of its own looks for these, because that takes milliseconds; processes must be found while they live.
+
+use std::collections::HashMap;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use zerocopy::FromBytes;
+
+use crate::listeners::{Endpoint, Listener, Protocol, find};
+use crate::wire::{KIND_PEER_NAMED, WireHeader, WirePeerNamed};
+use spawnscope_data::event::{Event, EventKind, LaunchId, Nanos, TaskId};
+
+/// How long an answer holds. A port may pass to another program.
+const HOLDS: Duration = Duration::from_secs(10);
+/// Endpoints of which the answer is remembered.
+const MAX_KNOWN: usize = 4096;
+/// How long the end of a recording waits for the last answers.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// The peer of one socket.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Peer {
+    at: Nanos,
+    launch: LaunchId,
+    task: TaskId,
+    device: u32,
+    inode: u64,
+    address: SocketAddr,
+    /// Who may listen there: if the address is one of this machine.
+    local: Option<Endpoint>,
+}
+
+impl Peer {
+    /// Decodes a record. `None` if it is of another kind.
+    pub(super) fn of(record: &[u8]) -> Option<Peer> {
+        let (header, _) = WireHeader::read_from_prefix(record).ok()?;
+        if header.kind != KIND_PEER_NAMED {
+            return None;
+        }
+        let (wire, _) = WirePeerNamed::read_from_prefix(record).ok()?;
+        let (peer, own) = (ip(wire.family, wire.address), ip(wire.family, wire.own_address));
+        let address = SocketAddr::new(peer, u16::from_be_bytes(wire.port));
+        let protocol = match i32::from(wire.protocol) {
+            libc::IPPROTO_TCP => Some(Protocol::Tcp),
+            libc::IPPROTO_UDP => Some(Protocol::Udp),
+            _ => None,
+        };
+        let endpoint = |protocol| Endpoint {
+            network: wire.network,
+            protocol,
+            address,
+        };
+        Some(Peer {
+            at: Nanos(header.at),
+            launch: LaunchId(header.launch),
+            task: TaskId(header.task),
+            device: wire.device,
+            inode: wire.inode,
+            address,
+            local: protocol.filter(|_| peer.is_loopback() || peer == own).map(endpoint),
+        })
+    }
+
+    /// Returns the event that names the socket. It precedes that of the wait.
+    pub(super) fn named(&self) -> Event {
+        self.event(EventKind::FileNamed {
+            device: self.device,
+            inode: self.inode,
+            path: self.address.to_string().into_bytes(),
+        })
+    }
+
+    fn found(&self, listener: &Listener) -> Event {
+        self.event(EventKind::PeerFound {
+            device: self.device,
+            inode: self.inode,
+            pid: listener.pid,
+            name: listener.name.clone(),
+        })
+    }
+
+    fn event(&self, kind: EventKind) -> Event {
+        Event {
+            at: self.at,
+            launch: self.launch,
+            task: self.task,
+            kind,
+        }
+    }
+}
+
+fn ip(family: u16, bytes: [u8; 16]) -> IpAddr {
+    let [a, b, c, d, ..] = bytes;
+    if i32::from(family) == libc::AF_INET {
+        Ipv4Addr::new(a, b, c, d).into()
+    } else {
+        IpAddr::from(Ipv6Addr::from(bytes)).to_canonical()
+    }
+}
+
+enum Answer {
+    /// The sockets that wait for it.
+    Asked(Vec<Peer>),
+    Known(Option<Listener>, Instant),
+}
+
+/// Finds the processes behind local peers.
+pub(super) struct Peers {
+    questions: Option<Sender<Endpoint>>,
+    answers: Receiver<(Endpoint, Option<Listener>)>,
+    known: HashMap<Endpoint, Answer>,
+    open: usize,
+}
+
+impl Peers {
+    /// Starts the thread that looks for processes.
+    ///
+    /// # Errors
+    /// If it cannot be started.
+    pub(super) fn start() -> io::Result<Peers> {
+        let (questions, asked) = channel::<Endpoint>();
+        let (answer, answers) = channel();
+        thread::Builder::new()
+            .name("peers".to_owned())
+            .spawn(move || answer_all(&asked, &answer))?;
+        Ok(Peers {
+            questions: Some(questions),
+            answers,
+            known: HashMap::new(),
+            open: 0,
+        })
+    }
+
+    /// Asks for the process behind a peer, or adds its event if it is known.
+    pub(super) fn ask(&mut self, peer: Peer, events: &mut Vec<Event>) {
+        let Some(endpoint) = peer.local else { return };
+        match self.known.get_mut(&endpoint) {
+            Some(Answer::Asked(waiting)) => return waiting.push(peer),
+            Some(Answer::Known(listener, at)) if at.elapsed() < HOLDS => {
+                return events.extend(listener.as_ref().map(|listener| peer.found(listener)));
+            }
+            _ => {}
+        }
+        if self.known.len() >= MAX_KNOWN {
+            self.known.retain(|_, answer| matches!(answer, Answer::Asked(_)));
+        }
+        let is_asked = self
+            .questions
+            .as_ref()
+            .is_some_and(|questions| questions.send(endpoint).is_ok());
+        if is_asked {
+            self.open += 1;
+            self.known.insert(endpoint, Answer::Asked(vec![peer]));
+        }
+    }
+
+    /// Adds the events of the answers so far.
+    pub(super) fn drain(&mut self, events: &mut Vec<Event>) {
+        while let Ok(answer) = self.answers.try_recv() {
+            self.take(answer, events);
+        }
+    }
+
+    /// Adds the events of all answers. Nothing is asked after this.
+    pub(super) fn finish(&mut self, events: &mut Vec<Event>) {
+        self.questions = None;
+        let end = Instant::now() + PATIENCE;
+        while self.open > 0 {
+            match self.answers.recv_timeout(end.saturating_duration_since(Instant::now())) {
+                Ok(answer) => self.take(answer, events),
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn take(&mut self, (endpoint, listener): (Endpoint, Option<Listener>), events: &mut Vec<Event>) {
+        self.open = self.open.saturating_sub(1);
+        if let (Some(Answer::Asked(waiting)), Some(listener)) = (self.known.get(&endpoint), &listener) {
+            events.extend(waiting.iter().map(|peer| peer.found(listener)));
+        }
+        self.known.insert(endpoint, Answer::Known(listener, Instant::now()));
+    }
+}
+
+/// Answers until nobody asks any more. Questions that arrive meanwhile are answered together, by one look at all processes.
+fn answer_all(asked: &Receiver<Endpoint>, answer: &Sender<(Endpoint, Option<Listener>)>) {
+    while let Ok(first) = asked.recv() {
+        let endpoints: Vec<Endpoint> = std::iter::once(first).chain(asked.try_iter()).collect();
+        let found = find(&endpoints);
+        for pair in endpoints.into_iter().zip(found) {
+            if answer.send(pair).is_err() {
+                return;
+            }
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! Finds the processes that listen at addresses of this machine, in the tables of /proc/net and the descriptors of all processes.
+
+use std::collections::HashMap;
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use spawnscope_data::event::Pid;
+
+/// A transport protocol whose sockets are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Protocol {
+    Tcp,
+    Udp,
+}
+
+/// Where somebody may listen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Endpoint {
+    /// Inode of the network namespace; 0 if the kernel has no such namespaces.
+    pub network: u32,
+    pub protocol: Protocol,
+    pub address: SocketAddr,
+}
+
+/// A process that listens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Listener {
+    pub pid: Pid,
+    pub name: Vec<u8>,
+}
+
+/// Returns the process that listens at each endpoint; `None` where there is none, or where it cannot be seen.
+pub(crate) fn find(endpoints: &[Endpoint]) -> Vec<Option<Listener>> {
+    let mut tables = Tables::default();
+    let inodes: Vec<Option<u64>> = endpoints.iter().map(|endpoint| tables.inode(endpoint)).collect();
+    let wanted: Vec<u64> = inodes.iter().flatten().copied().collect();
+    let owners = if wanted.is_empty() {
+        HashMap::new()
+    } else {
+        owners(&wanted)
+    };
+    let listener = |inode: Option<u64>| {
+        let pid = *owners.get(&inode?)?;
+        let name = fs::read(format!("/proc/{}/comm", pid.0)).ok()?;
+        Some(Listener {
+            pid,
+            name: name.trim_ascii_end().to_vec(),
+        })
+    };
+    inodes.into_iter().map(listener).collect()
+}
+
+/// A listening socket.
+struct Socket {
+    at: SocketAddr,
+    inode: u64,
+}
+
+/// The listening sockets of each network namespace, read when they are first needed.
+#[derive(Default)]
+struct Tables(HashMap<(u32, Protocol), Vec<Socket>>);
+
+impl Tables {
+    fn inode(&mut self, endpoint: &Endpoint) -> Option<u64> {
+        let key = (endpoint.network, endpoint.protocol);
+        let sockets = self.0.entry(key).or_insert_with(|| read_tables(key.0, key.1));
+        let ip = endpoint.address.ip().to_canonical();
+        let at_port = |socket: &&Socket| socket.at.port() == endpoint.address.port();
+        let exact = sockets.iter().filter(at_port).find(|socket| socket.at.ip() == ip);
+        // A socket of all IPv6 addresses usually takes IPv4 connections too.
+        let accepts = |any: IpAddr| any.is_unspecified() && (any.is_ipv6() || ip.is_ipv4());
+        let any = || sockets.iter().filter(at_port).find(|socket| accepts(socket.at.ip()));
+        exact.or_else(any).map(|socket| socket.inode)
+    }
+}
+
+fn read_tables(network: u32, protocol: Protocol) -> Vec<Socket> {
+    let Some(folder) = folder_of(network) else {
+        return Vec::new();
+    };
+    let (files, state) = match protocol {
+        Protocol::Tcp => (["tcp", "tcp6"], "0A"),
+        // Not connected.
+        Protocol::Udp => (["udp", "udp6"], "07"),
+    };
+    let texts = files.map(|file| fs::read_to_string(folder.join(file)).unwrap_or_default());
+    let sockets = texts.iter().flat_map(|text| text.lines().skip(1));
+    sockets.filter_map(|line| socket(line, state)).collect()
+}
+
+/// Returns a folder with the tables of a network namespace: the recorder's own, or that of a process in it.
+fn folder_of(network: u32) -> Option<PathBuf> {
+    let is_it =
+        |process: &Path| fs::metadata(process.join("ns/net")).is_ok_and(|found| found.ino() == u64::from(network));
+    let own = PathBuf::from("/proc/thread-self");
+    if network == 0 || is_it(&own) {
+        return Some(own.join("net"));
+    }
+    let other = processes().find(|(_, folder)| is_it(folder));
+    other.map(|(_, folder)| folder.join("net"))
+}
+
+/// Reads a line of /proc/net/tcp or one of its kind: number, local address, remote address, state, queues, timers, retransmissions, user,
+/// timeout, inode.
+fn socket(line: &str, wanted_state: &str) -> Option<Socket> {
+    let mut fields = line.split_ascii_whitespace().skip(1);
+    let (ip, port) = fields.next()?.split_once(':')?;
+    if fields.nth(1)? != wanted_state {
+        return None;
+    }
+    let at = SocketAddr::new(ip_of(ip)?, u16::from_str_radix(port, 16).ok()?);
+    let inode = fields.nth(5)?.parse().ok().filter(|inode| *inode != 0)?;
+    Some(Socket { at, inode })
+}
+
+/// Reads an address, which is in words of 32 bits as the machine has them in memory.
+fn ip_of(hex: &str) -> Option<IpAddr> {
+    let word = |at: usize| Some(u32::from_str_radix(hex.get(at..at + 8)?, 16).ok()?.to_ne_bytes());
+    if hex.len() == 8 {
+        return Some(Ipv4Addr::from(word(0)?).into());
+    }
+    let words = [word(0)?, word(8)?, word(16)?, word(24)?];
+    let bytes: [u8; 16] = words.concat().try_into().ok()?;
+    Some(IpAddr::from(Ipv6Addr::from(bytes)).to_canonical())
+}
+
+/// Returns the process that has each of these sockets open. Of several, it is the oldest one by pid, but not init, which passes sockets to
+/// the services that it starts.
+fn owners(inodes: &[u64]) -> HashMap<u64, Pid> {
+    let mut owners: HashMap<u64, Pid> = HashMap::new();
+    for (pid, folder) in processes() {
+        let descriptors = fs::read_dir(folder.join("fd")).into_iter().flatten().flatten();
+        for target in descriptors.filter_map(|entry| fs::read_link(entry.path()).ok()) {
+            let inode = target.to_str().and_then(|target| {
+                let number = target.strip_prefix("socket:[")?.strip_suffix(']')?;
+                number.parse::<u64>().ok()
+            });
+            if let Some(inode) = inode.filter(|inode| inodes.contains(inode)) {
+                let owner = owners.entry(inode).or_insert(pid);
+                if owner.0 == 1 || (pid.0 != 1 && pid < *owner) {
+                    *owner = pid;
+                }
+            }
+        }
+    }
+    owners
+}
+
+fn processes() -> impl Iterator<Item = (Pid, PathBuf)> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| Some((Pid(entry.file_name().to_str()?.parse().ok()?), entry.path())))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{TcpListener, UdpSocket};
+
+    fn listener(protocol: Protocol, address: SocketAddr) -> Option<Pid> {
+        let network = fs::metadata("/proc/thread-self/ns/net").unwrap().ino() as u32;
+        let endpoint = Endpoint {
+            network,
+            protocol,
+            address,
+        };
+        find(&[endpoint]).remove(0).map(|found| found.pid)
+    }
+
+    #[test]
+    fn the_process_that_listens_is_found_as_long_as_it_listens() {
+        let own = Some(Pid(std::process::id().cast_signed()));
+        let exact = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = exact.local_addr().unwrap();
+        assert_eq!(listener(Protocol::Tcp, address), own);
+        let mapped = Ipv4Addr::LOCALHOST.to_ipv6_mapped();
+        assert_eq!(
+            listener(Protocol::Tcp, SocketAddr::new(mapped.into(), address.port())),
+            own
+        );
+        drop(exact);
+        assert_eq!(listener(Protocol::Tcp, address), None);
+        let any = TcpListener::bind("0.0.0.0:0").unwrap();
+        let port = any.local_addr().unwrap().port();
+        assert_eq!(
+            listener(Protocol::Tcp, SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port)),
+            own
+        );
+        let datagrams = UdpSocket::bind("127.0.0.1:0").unwrap();
+        assert_eq!(listener(Protocol::Udp, datagrams.local_addr().unwrap()), own);
+    }
+
+    #[test]
+    fn a_line_of_another_state_or_a_damaged_one_is_no_listener() {
+        let line = "   0: 0100007F:2631 00000000:0000 0A 00000000:00000000 00:00000000 00000000     0        0 4711 1 0 100 0 0 10 0";
+        let found = socket(line, "0A").unwrap();
+        assert_eq!((found.at.port(), found.inode), (9777, 4711));
+        assert!(socket(&line.replace(" 0A ", " 01 "), "0A").is_none());
+        for length in 0..80 {
+            assert!(socket(&line[..length], "0A").is_none(), "{length}");
+        }
+    }
+}
