@@ -1,7 +1,7 @@
 //! Waits for internet sockets whose peer is a process of the same machine. An interrupt ends them, and the listener gives them a name.
 
 use spawnscope_analyze::external_wait::ExternalWait;
-use spawnscope_analyze::waits::attribution::{Who, attributed_waits};
+use spawnscope_analyze::waits::attribution::{WaitTarget, attributed_waits};
 use spawnscope_analyze::{Forest, SliceCollection, critical_path};
 use spawnscope_data::event::{Nanos, ObjectKind, Pid};
 use spawnscope_data::rows::{ObjectRef, ObjectRow, PeerRow, Recording, SliceRow, WakerRow};
@@ -48,7 +48,7 @@ fn client(call: u16, has_listener: bool) -> (Recording, Vec<SliceRow>) {
 }
 
 /// Returns what most of the critical path waited for, the process by its name, and the waits.
-fn waited(call: u16, has_listener: bool) -> (ExternalWait, Vec<(Option<Vec<u8>>, Who, u64)>) {
+fn waited(call: u16, has_listener: bool) -> (ExternalWait, Vec<(Option<Vec<u8>>, WaitTarget, u64)>) {
     let (recording, slices) = client(call, has_listener);
     let forest = Forest::grow(&recording);
     let mut collection = SliceCollection::new(&forest, &[]);
@@ -61,7 +61,7 @@ fn waited(call: u16, has_listener: bool) -> (ExternalWait, Vec<(Option<Vec<u8>>,
     let seen = waits.into_iter().map(|wait| {
         (
             wait.object.and_then(|object| object.path),
-            wait.on[0].who.clone(),
+            wait.on[0].target.clone(),
             wait.count,
         )
     });
@@ -74,7 +74,7 @@ fn a_wait_for_a_local_peer_is_for_the_process_that_listens() {
     assert!(matches!(most, ExternalWait::Process(Some(_))), "{most:?}");
     let expected = (
         Some(b"127.0.0.1:4226".to_vec()),
-        Who::Process(Some(b"sccache".to_vec())),
+        WaitTarget::Process(Some(b"sccache".to_vec())),
         2,
     );
     assert_eq!(waits, [expected], "two sockets with one address are one wait");
