@@ -179,7 +179,7 @@ CREATE TABLE object (
 );
 
 -- Processes of this machine at the other end of internet sockets that threads waited for: who listened at the address that a socket was
--- connected to, whether or not that process was recorded. No row if nobody listened there, or if the recorder could not see who. Several
+-- connected to, whether or not that process was recorded. No row if no process listened there, or if the recorder could not see it. Several
 -- threads that waited for one socket give several rows.
 CREATE TABLE peer (
     device    INTEGER NOT NULL, -- object.device

@@ -47,8 +47,11 @@ fn client(call: u16, has_listener: bool) -> (Recording, Vec<SliceRow>) {
     (builder.recording, slices)
 }
 
+/// The address that was waited for, the process behind it, and how often.
+type AttributedWait = (Option<Vec<u8>>, WaitTarget, u64);
+
 /// Returns what most of the critical path waited for, the process by its name, and the waits.
-fn waited(call: u16, has_listener: bool) -> (ExternalWait, Vec<(Option<Vec<u8>>, WaitTarget, u64)>) {
+fn waited(call: u16, has_listener: bool) -> (ExternalWait, Vec<AttributedWait>) {
     let (recording, slices) = client(call, has_listener);
     let forest = Forest::grow(&recording);
     let mut collection = SliceCollection::new(&forest, &[]);

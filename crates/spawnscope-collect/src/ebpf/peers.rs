@@ -186,7 +186,7 @@ impl Peers {
     }
 }
 
-/// Answers until nobody asks any more. Questions that arrive meanwhile are answered together, by one look at all processes.
+/// Answers until the other end of the questions is closed. Questions that arrive meanwhile are answered together, by one look at all processes.
 fn answer_all(asked: &Receiver<Endpoint>, answer: &Sender<(Endpoint, Option<Listener>)>) {
     while let Ok(first) = asked.recv() {
         let endpoints: Vec<Endpoint> = std::iter::once(first).chain(asked.try_iter()).collect();
