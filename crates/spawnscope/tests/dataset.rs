@@ -116,7 +116,7 @@ fn files_are_partitioned_by_date_and_job_and_named_by_the_recording() {
     let started = "UPDATE recording SET started_unix_ns = 1700000000000000000;";
     let sample = Sample::new(&format!("{LABELS}{started}"));
     sample.add();
-    for table in Table::ALL {
+    for table in Table::OF_A_RECORDING {
         let path = sample.file(table.name());
         let within = path.strip_prefix(sample.dataset()).unwrap();
         let parts: Vec<&str> = within.iter().map(|part| part.to_str().unwrap()).collect();
@@ -216,7 +216,7 @@ fn adding_twice_adds_nothing_and_says_so() {
         files.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
     };
     let before = state();
-    assert_eq!(before.len(), Table::ALL.len());
+    assert_eq!(before.len(), Table::OF_A_RECORDING.len());
     let message = String::from_utf8(sample.add().stderr).unwrap();
     assert!(message.contains("already"), "{message}");
     // A copy under another name, whose pages SQLite arranged anew, is the same recording.
@@ -231,7 +231,11 @@ fn adding_twice_adds_nothing_and_says_so() {
         .unwrap();
     drop(connection);
     sample.add();
-    assert_eq!(state().len(), 2 * Table::ALL.len(), "another recording is added");
+    assert_eq!(
+        state().len(),
+        2 * Table::OF_A_RECORDING.len(),
+        "another recording is added"
+    );
 }
 
 #[test]
@@ -273,7 +277,7 @@ fn a_killed_writer_leaves_whole_files_only() {
         if sample.dataset().join("runs").exists() && !files(&sample.dataset().join("runs")).is_empty() {
             assert_eq!(
                 files(&sample.dataset()).len(),
-                Table::ALL.len(),
+                Table::OF_A_RECORDING.len(),
                 "the row in runs is the last"
             );
             fs::remove_dir_all(sample.dataset()).unwrap();
@@ -290,7 +294,7 @@ fn many_writers_at_once_write_one_recording() {
     for mut writer in writers {
         assert!(writer.wait().unwrap().success());
     }
-    assert_eq!(files(&sample.dataset()).len(), Table::ALL.len());
+    assert_eq!(files(&sample.dataset()).len(), Table::OF_A_RECORDING.len());
     assert_eq!(sample.rows("launches").len(), 21);
 }
 
@@ -352,9 +356,15 @@ fn the_guide_has_the_columns_of_the_tables() {
 fn written_files_have_the_documented_schema_version_and_packing() {
     let sample = Sample::new(LABELS);
     sample.add();
+    for table in Table::OF_A_RECORDING {
+        check_schema(&sample.file(table.name()), table);
+    }
+}
+
+fn check_schema(file: &Path, table: Table) {
     let guide = fs::read_to_string(GUIDE).unwrap();
-    for table in Table::ALL {
-        let reader = SerializedFileReader::new(File::open(sample.file(table.name())).unwrap()).unwrap();
+    {
+        let reader = SerializedFileReader::new(File::open(file).unwrap()).unwrap();
         let metadata = reader.metadata();
         let pairs = metadata.file_metadata().key_value_metadata().unwrap();
         let value = |key: &str| {
@@ -407,6 +417,71 @@ fn written_files_have_the_documented_schema_version_and_packing() {
     }
 }
 
+/// Runs the doctor, which takes seconds, and adds what it finds.
+fn examined(dataset: &str, more: &[&str], path: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
+    command.args(["doctor", "--json", "-o", dataset]).args(more);
+    command.env("PATH", path).output().unwrap()
+}
+
+#[test]
+fn findings_of_the_doctor_are_rows_of_their_own_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let dataset = folder.path().join("fleet");
+    let output = examined(dataset.to_str().unwrap(), &["--host", "builder 7"], "/usr/bin:/bin:/gone");
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{output:?}");
+    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let written: Vec<PathBuf> = files(&dataset).into_iter().collect();
+    let [file] = written.as_slice() else {
+        panic!("{written:?}")
+    };
+    let place = file.strip_prefix(&dataset).unwrap().to_str().unwrap();
+    assert!(
+        place.starts_with("doctor/date=2") && place.contains("/job=__HIVE_DEFAULT_PARTITION__/"),
+        "{place}"
+    );
+    let id = file.file_stem().unwrap().to_str().unwrap();
+    let found = rows(file);
+    let items = |key: &str| printed[key].as_array().unwrap().clone();
+    assert_eq!(found.len(), items("findings").len() + items("unseen").len());
+    for (row, finding) in found.iter().zip(items("findings")) {
+        assert_eq!(word(&row["check_name"]), finding["check"].as_str());
+        assert_eq!(number(&row["effect_ns"]), finding["effect_ns"].as_i64());
+        for column in ["severity", "title", "evidence", "effect_of", "effect_basis", "fix", "fix_cost"] {
+            assert_eq!(word(&row[column]), finding[column].as_str(), "{column}");
+        }
+    }
+    for (row, unseen) in found.iter().rev().zip(items("unseen").iter().rev()) {
+        assert_eq!(word(&row["severity"]), Some("unseen"));
+        assert_eq!(word(&row["title"]), unseen["what"].as_str());
+        assert_eq!(number(&row["effect_ns"]), None);
+    }
+    for (row, place) in found.iter().zip(1..) {
+        assert_eq!(number(&row["place"]), Some(place));
+        assert_eq!((word(&row["examination"]), word(&row["host"])), (Some(id), Some("builder 7")));
+        let fork = &printed["launch_cost_ns"]["fork"];
+        assert_eq!(number(&row["fork_ns"]), fork.as_i64());
+    }
+    check_schema(file, Table::Doctor);
+}
+
+#[test]
+fn only_whole_examinations_are_added_and_to_datasets_only() {
+    let sample = Sample::new("");
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
+        let output = command.arg("doctor").args(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(125), "{arguments:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let recording = sample.recording();
+    assert!(run(&["-o", recording.to_str().unwrap()]).contains("is not a folder"));
+    assert!(run(&["-o", "-"]).contains("s3://BUCKET/FOLDER"));
+    assert!(run(&["scanners", "-o", "fleet"]).contains("cannot be used with"));
+    assert!(run(&["--except", "scanners", "-o", "fleet"]).contains("cannot be used with"));
+    assert!(run(&["--host", "builder"]).contains("--output"));
+}
+
 /// Writes a program `spawnscope-fleet` that notes what it gets. The engine's own tests push to a real store.
 fn pusher(folder: &Path, status: u8) -> String {
     let program = folder.join("spawnscope-fleet");
@@ -441,6 +516,10 @@ fn a_dataset_in_a_store_is_pushed_by_the_engines_program() {
         failed.status.code() == Some(125) && message.contains("nothing was added to s3://builds/fleet"),
         "{message}"
     );
+    let output = examined("s3://builds/fleet", &[], &pusher(sample.folder.path(), 0));
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{output:?}");
+    let seen = fs::read_to_string(sample.folder.path().join("seen")).unwrap();
+    assert_eq!(seen, "push s3://builds/fleet\ndoctor\n");
     let missing = String::from_utf8(export("/usr/bin:/bin").stderr).unwrap();
     assert!(missing.contains("make fleet"), "{missing}");
 }
