@@ -428,7 +428,11 @@ fn examined(dataset: &str, more: &[&str], path: &str) -> Output {
 fn findings_of_the_doctor_are_rows_of_their_own_table() {
     let folder = tempfile::tempdir().unwrap();
     let dataset = folder.path().join("fleet");
-    let output = examined(dataset.to_str().unwrap(), &["--host", "builder 7"], "/usr/bin:/bin:/gone");
+    let output = examined(
+        dataset.to_str().unwrap(),
+        &["--host", "builder 7"],
+        "/usr/bin:/bin:/gone",
+    );
     assert!(matches!(output.status.code(), Some(0 | 1)), "{output:?}");
     let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
     let written: Vec<PathBuf> = files(&dataset).into_iter().collect();
@@ -447,7 +451,15 @@ fn findings_of_the_doctor_are_rows_of_their_own_table() {
     for (row, finding) in found.iter().zip(items("findings")) {
         assert_eq!(word(&row["check_name"]), finding["check"].as_str());
         assert_eq!(number(&row["effect_ns"]), finding["effect_ns"].as_i64());
-        for column in ["severity", "title", "evidence", "effect_of", "effect_basis", "fix", "fix_cost"] {
+        for column in [
+            "severity",
+            "title",
+            "evidence",
+            "effect_of",
+            "effect_basis",
+            "fix",
+            "fix_cost",
+        ] {
             assert_eq!(word(&row[column]), finding[column].as_str(), "{column}");
         }
     }
@@ -458,7 +470,10 @@ fn findings_of_the_doctor_are_rows_of_their_own_table() {
     }
     for (row, place) in found.iter().zip(1..) {
         assert_eq!(number(&row["place"]), Some(place));
-        assert_eq!((word(&row["examination"]), word(&row["host"])), (Some(id), Some("builder 7")));
+        assert_eq!(
+            (word(&row["examination"]), word(&row["host"])),
+            (Some(id), Some("builder 7"))
+        );
         let fork = &printed["launch_cost_ns"]["fork"];
         assert_eq!(number(&row["fork_ns"]), fork.as_i64());
     }

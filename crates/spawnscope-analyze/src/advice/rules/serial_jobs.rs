@@ -6,7 +6,9 @@ use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches_of, name, quoted, time, times};
 use crate::advice::thresholds::{HABIT, largest, working};
+use crate::patterns::recursive_make::is_sub_make;
 use crate::patterns::runtimes::Runtime;
+use crate::patterns::shells::is_shell;
 use crate::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
@@ -96,7 +98,19 @@ fn finding(context: &RuleContext<'_, '_>, (parent, program): (&[u8], &[u8]), all
         .predicted_by(Change::Jobs(cpus), quoted(&option))
 }
 
+/// Whether a shell in a recipe starts these makes, which `make -j` cannot then run side by side.
+fn are_makes_of_a_loop(context: &RuleContext<'_, '_>, parent: &[u8], all: &[u32]) -> bool {
+    is_shell(parent) && all.iter().all(|index| is_sub_make(context.forest(), *index as usize))
+}
+
 fn fix(context: &RuleContext<'_, '_>, parent: &[u8], program: &[u8], all: &[u32], cpus: u32) -> Vec<String> {
+    if are_makes_of_a_loop(context, parent, all) {
+        return vec![
+            "  a target for each directory in the makefile, instead of a loop in a recipe:".to_owned(),
+            "    $(DIRS): ; +$(MAKE) -C $@".to_owned(),
+            format!("  make -j{cpus}"),
+        ];
+    }
     if let Some((_, option)) = SERIAL.iter().find(|(name, _)| *name == parent) {
         return vec![format!("  {option}{cpus}")];
     }
