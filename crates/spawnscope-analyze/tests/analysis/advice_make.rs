@@ -1,7 +1,7 @@
 //! Advice about recursive make.
 
 use spawnscope_analyze::advice::Advices;
-use spawnscope_data::event::{Nanos, TaskId};
+use spawnscope_data::event::{LaunchId, Nanos, TaskId};
 use spawnscope_data::rows::WakerRow;
 
 use crate::builder::Spans;
@@ -51,6 +51,38 @@ fn one_make_builds_all_directories() {
     assert!(advice.saving[0] >= Nanos(launching), "{advice:?} of {launching}");
 }
 
+/// A make below another one for each directory, and below each of them a program that runs for this long.
+fn compiling(run: u64) -> Advices {
+    const BEFORE: u64 = 1_000_000;
+    let compiler = Spans { run, ..Spans::USUAL };
+    let spans = Spans {
+        run: 2 * BEFORE + compiler.total(),
+        ..Spans::USUAL
+    };
+    let mut serial = Serial::of(TOP[0], TOP);
+    for directory in 0..COUNT {
+        let argument = format!("part{directory}");
+        let make = serial.launch(&spans, Some(("/usr/bin/make", &["make", "-C", &argument])));
+        let at = serial.builder.recording.execs.last().unwrap().load_end.unwrap().0 + BEFORE;
+        nest(
+            &mut serial,
+            make,
+            &[(at, compiler, &["/usr/bin/cc", "cc", "-c", "x.c"])],
+        );
+    }
+    advices(&serial.finish())
+}
+
+#[test]
+fn directories_with_work_are_built_side_by_side() {
+    let advice = only(&compiling(20_000_000), "serial");
+    assert!(fix_of(&advice).contains("$(DIRS): ; +$(MAKE) -C $@"), "{advice:?}");
+    // Where launching takes longer than the work, one make is better.
+    let small = compiling(500_000);
+    assert!(is_silent(&small, "serial"), "{small:?}");
+    assert!(!is_silent(&small, "make-recursive"), "{small:?}");
+}
+
 #[test]
 fn generated_makefiles_have_a_better_generator() {
     let cmake: &[&str] = &["/usr/bin/gmake", "gmake", "-f", "CMakeFiles/x@.dir/build.make", "x@"];
@@ -88,40 +120,42 @@ fn a_shell_that_loops_over_directories_is_between_the_makes() {
     let mut serial = Serial::of(TOP[0], TOP);
     let text = "for d in $(DIRS); do make -C $d; done";
     let shell = serial.launch(&spans, Some(("/bin/sh", &["/bin/sh", "-c", text])));
-    // Its only slice becomes one between two makes.
-    let is_of_shell = |task: TaskId| task.0 == shell.0;
-    let last = serial.slices.iter().rposition(|slice| is_of_shell(slice.task)).unwrap();
-    let end = serial.slices.remove(last).off.0;
-    let mut on = serial.builder.row(shell).first_run.unwrap().0;
     let mut at = serial.builder.recording.execs.last().unwrap().load_end.unwrap().0 + BEFORE;
-    for directory in 0..COUNT {
-        let argument = format!("part{directory}");
-        let make = serial.builder.launch(
-            shell,
-            at,
-            &Spans::USUAL,
-            Some(("/usr/bin/make", &["make", "-C", &argument])),
-        );
-        let row = serial.builder.row(make);
-        row.parent_task = Some(TaskId(shell.0));
-        let (begun, zombie) = (row.created.unwrap().0, row.zombie.unwrap().0);
-        let queue = Spans::USUAL.queue;
-        serial.slices.push(created(make.0, begun, queue));
-        serial.slices.push(ended(make.0, begun + queue, zombie));
-        let waker = Some(WakerRow::Task(TaskId(make.0)));
-        serial.slices.push(slice(
-            shell.0,
-            on,
-            begun,
-            [zombie - begun, Spans::USUAL.reap],
-            WAIT4,
-            waker,
-        ));
-        on = zombie + Spans::USUAL.reap;
+    let mut makes = Vec::new();
+    for _ in 0..COUNT {
+        makes.push((at, Spans::USUAL, &["/usr/bin/make", "make", "-C", "part"][..]));
         at += each;
     }
-    serial.slices.push(ended(shell.0, on, end));
+    nest(&mut serial, shell, &makes);
     let advice = only(&advices(&serial.finish()), "make-recursive");
     assert_eq!(advice.finding.whatif, "--in-process=make,parent=sh");
     assert!(fix_of(&advice).contains("no loop in a recipe"), "{advice:?}");
+}
+
+/// Adds launches by a process that was launched, and that waits for each of them.
+fn nest(serial: &mut Serial, parent: LaunchId, launches: &[(u64, Spans, &[&str])]) {
+    // Its only slice becomes one between two of them.
+    let last = serial
+        .slices
+        .iter()
+        .rposition(|slice| slice.task.0 == parent.0)
+        .unwrap();
+    let end = serial.slices.remove(last).off.0;
+    let mut on = serial.builder.row(parent).first_run.unwrap().0;
+    for (at, spans, program) in launches {
+        let child = serial
+            .builder
+            .launch(parent, *at, spans, Some((program[0], &program[1..])));
+        let row = serial.builder.row(child);
+        row.parent_task = Some(TaskId(parent.0));
+        let (begun, zombie) = (row.created.unwrap().0, row.zombie.unwrap().0);
+        serial.slices.push(created(child.0, begun, spans.queue));
+        serial.slices.push(ended(child.0, begun + spans.queue, zombie));
+        let waker = Some(WakerRow::Task(TaskId(child.0)));
+        serial
+            .slices
+            .push(slice(parent.0, on, begun, [zombie - begun, spans.reap], WAIT4, waker));
+        on = zombie + spans.reap;
+    }
+    serial.slices.push(ended(parent.0, on, end));
 }
