@@ -128,10 +128,13 @@ fn what_the_doctor_found_on_the_slow_machine_is_below_it() {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     // The newest of the two examinations, with all that it found.
     assert!(
-        words.contains("`spawnscope doctor` found 1 problem, 6 notes"),
+        words.contains("`spawnscope doctor` found there on 2026-11-13: 1 problem, 6 notes"),
         "{text}"
     );
-    assert!(words.contains("machine-07, examined by `spawnscope doctor` on 2026-11-13: 1 problem"), "{text}");
+    assert!(
+        words.contains("What `spawnscope doctor` found on machine-07 on 2026-11-13 1. "),
+        "{text}"
+    );
     assert!(!words.contains("2026-11-04"), "{text}");
     let rows = json(&["machines"], injected());
     let of = |host: &str| &rows.iter().find(|row| row["host"] == host).unwrap()["doctor"];
@@ -140,7 +143,12 @@ fn what_the_doctor_found_on_the_slow_machine_is_below_it() {
     let findings = of("machine-07")["findings"].as_array().unwrap();
     assert_eq!(findings[0]["severity"], "problem");
     for finding in findings {
-        let title = finding["title"].as_str().unwrap().split_whitespace().collect::<Vec<_>>().join(" ");
+        let title = finding["title"]
+            .as_str()
+            .unwrap()
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ");
         let is_shown = words.contains(&title);
         assert_eq!(is_shown, finding["severity"] != "unseen", "{title}: {text}");
     }
@@ -160,7 +168,10 @@ fn an_outlier_that_was_not_examined_says_so_with_the_command() {
     }
     let text = printed(&["machines"], &dataset);
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let command = format!("was not run there: run `spawnscope doctor -o {}` on it", dataset.display());
+    let command = format!(
+        "was not run there: run `spawnscope doctor -o {}` on it",
+        dataset.display()
+    );
     assert!(words.contains(&command), "{text}");
     assert!(json(&["machines"], &dataset).iter().all(|row| row["doctor"].is_null()));
     assert!(json(&["doctor"], &dataset).is_empty());

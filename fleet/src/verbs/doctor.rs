@@ -52,10 +52,10 @@ impl<'a> Examinations<'a> {
         Value::Object(examination)
     }
 
-    /// What was found on a machine, in a few words: `found 2 problems and 1 note there on 2026-11-13`. `None` if it was not examined.
+    /// What was found on a machine, in a few words: `found there on 2026-11-13: 2 problems, 1 note`. `None` if it was not examined.
     pub fn summary(&self, host: &str) -> Option<String> {
         let rows = self.0.get(host)?;
-        Some(format!("found {} there on {}", counts(rows), date(rows)))
+        Some(format!("found there on {}: {}", date(rows), counts(rows)))
     }
 
     /// What was found on a machine, in full. `None` if it was not examined.
@@ -63,11 +63,7 @@ impl<'a> Examinations<'a> {
         let rows = self.0.get(host)?;
         let shown = rows.iter().filter(|row| row.text("severity") != Some("unseen"));
         Some(Section {
-            heading: format!(
-                "{host}, examined by `spawnscope doctor` on {}: {}",
-                date(rows),
-                counts(rows)
-            ),
+            heading: format!("What `spawnscope doctor` found on {host} on {}", date(rows)),
             items: shown
                 .filter(|row| row.text("severity").is_some())
                 .map(|row| item(*row))
@@ -124,6 +120,16 @@ fn item(row: Row<'_>) -> Item {
     }
 }
 
+/// `112 ms`, or `> 112 ms` if the timed program did not end.
+fn effect_time(row: Row<'_>) -> String {
+    let bound = if row.count("is_lower_bound") == Some(1) {
+        "> "
+    } else {
+        ""
+    };
+    format!("{bound}{}", time(row, "effect_ns"))
+}
+
 /// `more than 112 ms for each interactive shell (measured)`
 fn effect(row: Row<'_>) -> Option<String> {
     let span = nanos(Some(row.number("effect_ns")?));
@@ -160,7 +166,7 @@ pub fn page(found: &Answer, totals: &Answer, dataset: &str) -> Page {
         ]
         .map(str::to_owned)
         .into_iter()
-        .chain([time(row, "effect_ns")])
+        .chain([effect_time(row)])
         .collect()
     };
     Page {
