@@ -4,23 +4,27 @@
 #![cfg(feature = "parquet")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File, Permissions};
+mod doctor;
+mod files;
+
+use std::collections::BTreeMap;
+use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::thread;
 use std::time::Duration;
 
-use parquet::basic::{LogicalType, Repetition, Type};
-use parquet::file::reader::{FileReader, SerializedFileReader};
-use parquet::record::{Field, Row};
+use parquet::record::Field;
 use rusqlite::Connection;
 use serde_json::Value;
-use spawnscope::present::dataset::{DATASET_VERSION, Table};
+use spawnscope::present::dataset::Table;
 
-const SCHEMA: &str = include_str!("../../spawnscope-recording/src/schema.sql");
-const BEFORE: &str = include_str!("recordings/relocate_before.sql");
+use doctor::examined;
+use files::{GUIDE, HEAD, check_schema, documented, files, number, rows, word};
+
+const SCHEMA: &str = include_str!("../../../spawnscope-recording/src/schema.sql");
+const BEFORE: &str = include_str!("../recordings/relocate_before.sql");
 const LABELS: &str = "INSERT INTO label VALUES ('job', 'unit / linux'), ('commit', 'c0ffee'), ('attempt', '2');";
 
 /// A recording, and the folder of a dataset.
@@ -73,41 +77,6 @@ impl Sample {
         let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
         let output = command.args(arguments).arg(self.recording()).output().unwrap();
         String::from_utf8(output.stdout).unwrap()
-    }
-}
-
-/// All files below a folder.
-fn files(folder: &Path) -> BTreeSet<PathBuf> {
-    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    entries
-        .flat_map(|path| if path.is_dir() { files(&path) } else { [path].into() })
-        .collect()
-}
-
-fn rows(file: &Path) -> Vec<BTreeMap<String, Field>> {
-    let reader = SerializedFileReader::new(File::open(file).unwrap()).unwrap();
-    let columns = |row: Row| row.into_columns().into_iter().collect();
-    reader
-        .get_row_iter(None)
-        .unwrap()
-        .map(|row| columns(row.unwrap()))
-        .collect()
-}
-
-fn number(field: &Field) -> Option<i64> {
-    match field {
-        Field::Long(value) => Some(*value),
-        Field::Int(value) => Some(i64::from(*value)),
-        Field::Null => None,
-        other => panic!("{other:?}"),
-    }
-}
-
-fn word(field: &Field) -> Option<&str> {
-    match field {
-        Field::Str(value) => Some(value),
-        Field::Null => None,
-        other => panic!("{other:?}"),
     }
 }
 
@@ -314,22 +283,6 @@ fn wrong_places_are_refused() {
     assert!(String::from_utf8_lossy(&output.stderr).contains("name it with -o"));
 }
 
-const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/parquet.md");
-const HEAD: &str = "| column | type | NULL | meaning |\n|---|---|---|---|\n";
-
-/// The section of a table in the guide.
-fn documented(guide: &str, table: Table) -> String {
-    let title = format!("### `{}`\n", table.name());
-    let section = guide
-        .split_once(&title)
-        .unwrap_or_else(|| panic!("no section {title}"))
-        .1;
-    let rows = section.split_once(HEAD).unwrap().1;
-    rows.lines()
-        .take_while(|line| line.starts_with('|'))
-        .fold(String::new(), |all, line| all + line + "\n")
-}
-
 #[test]
 fn the_guide_has_the_columns_of_the_tables() {
     let mut guide = fs::read_to_string(GUIDE).unwrap();
@@ -359,142 +312,6 @@ fn written_files_have_the_documented_schema_version_and_packing() {
     for table in Table::OF_A_RECORDING {
         check_schema(&sample.file(table.name()), table);
     }
-}
-
-fn check_schema(file: &Path, table: Table) {
-    let guide = fs::read_to_string(GUIDE).unwrap();
-    {
-        let reader = SerializedFileReader::new(File::open(file).unwrap()).unwrap();
-        let metadata = reader.metadata();
-        let pairs = metadata.file_metadata().key_value_metadata().unwrap();
-        let value = |key: &str| {
-            pairs
-                .iter()
-                .find(|pair| pair.key == key)
-                .and_then(|pair| pair.value.clone())
-        };
-        assert_eq!(value("spawnscope.dataset_version"), Some(DATASET_VERSION.to_string()));
-        assert_eq!(value("spawnscope.table").as_deref(), Some(table.name()));
-        let schema = metadata.file_metadata().schema();
-        let written = schema.get_fields().iter().map(|field| {
-            let kind = match (field.get_physical_type(), field.get_basic_info().logical_type_ref()) {
-                (Type::INT64, Some(LogicalType::Timestamp { .. })) => "timestamp",
-                (Type::INT64, None) => "int64",
-                (Type::INT32, None) => "int32",
-                (Type::DOUBLE, None) => "double",
-                (Type::BOOLEAN, None) => "bool",
-                (Type::BYTE_ARRAY, Some(LogicalType::String)) => "string",
-                other => panic!("{}: {other:?}", field.name()),
-            };
-            let is_optional = field.get_basic_info().repetition() == Repetition::OPTIONAL;
-            format!(
-                "| `{}` | {kind} | {} |",
-                field.name(),
-                if is_optional { "yes" } else { "" }
-            )
-        });
-        let documented = documented(&guide, table);
-        let documented = documented.lines().map(|line| {
-            let parts: Vec<&str> = line.splitn(5, '|').collect();
-            parts[..4].join("|") + "|"
-        });
-        assert_eq!(
-            written.collect::<Vec<_>>(),
-            documented.collect::<Vec<_>>(),
-            "{}",
-            table.name()
-        );
-        for group in metadata.row_groups() {
-            for column in group.columns() {
-                assert!(
-                    column.compression().to_string().contains("ZSTD"),
-                    "{}",
-                    column.column_path()
-                );
-                assert!(column.statistics().is_some(), "{}", column.column_path());
-            }
-        }
-    }
-}
-
-/// Runs the doctor, which takes seconds, and adds what it finds.
-fn examined(dataset: &str, more: &[&str], path: &str) -> Output {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
-    command.args(["doctor", "--json", "-o", dataset]).args(more);
-    command.env("PATH", path).output().unwrap()
-}
-
-#[test]
-fn findings_of_the_doctor_are_rows_of_their_own_table() {
-    let folder = tempfile::tempdir().unwrap();
-    let dataset = folder.path().join("fleet");
-    let output = examined(
-        dataset.to_str().unwrap(),
-        &["--host", "builder 7"],
-        "/usr/bin:/bin:/gone",
-    );
-    assert!(matches!(output.status.code(), Some(0 | 1)), "{output:?}");
-    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let written: Vec<PathBuf> = files(&dataset).into_iter().collect();
-    let [file] = written.as_slice() else {
-        panic!("{written:?}")
-    };
-    let place = file.strip_prefix(&dataset).unwrap().to_str().unwrap();
-    assert!(
-        place.starts_with("doctor/date=2") && place.contains("/job=__HIVE_DEFAULT_PARTITION__/"),
-        "{place}"
-    );
-    let id = file.file_stem().unwrap().to_str().unwrap();
-    let found = rows(file);
-    let items = |key: &str| printed[key].as_array().unwrap().clone();
-    assert_eq!(found.len(), items("findings").len() + items("unseen").len());
-    for (row, finding) in found.iter().zip(items("findings")) {
-        assert_eq!(word(&row["check_name"]), finding["check"].as_str());
-        assert_eq!(number(&row["effect_ns"]), finding["effect_ns"].as_i64());
-        for column in [
-            "severity",
-            "title",
-            "evidence",
-            "effect_of",
-            "effect_basis",
-            "fix",
-            "fix_cost",
-        ] {
-            assert_eq!(word(&row[column]), finding[column].as_str(), "{column}");
-        }
-    }
-    for (row, unseen) in found.iter().rev().zip(items("unseen").iter().rev()) {
-        assert_eq!(word(&row["severity"]), Some("unseen"));
-        assert_eq!(word(&row["title"]), unseen["what"].as_str());
-        assert_eq!(number(&row["effect_ns"]), None);
-    }
-    for (row, place) in found.iter().zip(1..) {
-        assert_eq!(number(&row["place"]), Some(place));
-        assert_eq!(
-            (word(&row["examination"]), word(&row["host"])),
-            (Some(id), Some("builder 7"))
-        );
-        let fork = &printed["launch_cost_ns"]["fork"];
-        assert_eq!(number(&row["fork_ns"]), fork.as_i64());
-    }
-    check_schema(file, Table::Doctor);
-}
-
-#[test]
-fn only_whole_examinations_are_added_and_to_datasets_only() {
-    let sample = Sample::new("");
-    let run = |arguments: &[&str]| {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
-        let output = command.arg("doctor").args(arguments).output().unwrap();
-        assert_eq!(output.status.code(), Some(125), "{arguments:?}");
-        String::from_utf8(output.stderr).unwrap()
-    };
-    let recording = sample.recording();
-    assert!(run(&["-o", recording.to_str().unwrap()]).contains("is not a folder"));
-    assert!(run(&["-o", "-"]).contains("s3://BUCKET/FOLDER"));
-    assert!(run(&["scanners", "-o", "fleet"]).contains("cannot be used with"));
-    assert!(run(&["--except", "scanners", "-o", "fleet"]).contains("cannot be used with"));
-    assert!(run(&["--host", "builder"]).contains("--output"));
 }
 
 /// Writes a program `spawnscope-fleet` that notes what it gets. The engine's own tests push to a real store.
