@@ -6,7 +6,7 @@
 BASE is a dataset of `spawnscope export --format parquet`. Each job resamples one of its runs: launches are drawn with replacement, with
 their execs and call sites, and times are multiplied by a factor of the run and one of the launch. With --regression, a line of a script
 starts `git rev-parse` 40 times in each run of every second job from day 9 on; with --slow-machine, launches cost half as much again on one
-machine. The same arguments give the same dataset. Needs pyarrow and numpy.
+machine, which the doctor examined twice, if BASE has an examination. The same arguments give the same dataset. Needs pyarrow and numpy.
 """
 import argparse
 import datetime
@@ -23,6 +23,9 @@ FIRST_DAY = datetime.datetime(2026, 11, 1, tzinfo=datetime.timezone.utc)
 CHANGED_DAY = 9
 ADDED_LAUNCHES = 40
 SLOWNESS = 1.5
+SLOW_MACHINE = 7
+# The days of the doctor's examinations there.
+EXAMINED_DAYS = (3, 12)
 PHASES = ("create_ns", "queue_ns", "setup_ns", "exec_ns", "load_ns", "run_ns", "teardown_ns", "reap_ns")
 # What a slow machine is slow at.
 OWN = ("create_ns", "setup_ns", "exec_ns", "load_ns", "teardown_ns")
@@ -43,6 +46,9 @@ def main():
         made = Run(base.runs[job % len(base.runs)], random, launches[index])
         made.place(f"{options.seed:08x}{index:024x}", jobs[job], day, random.integers(options.machines), options)
         writer.add(made, jobs[job], day)
+    if options.slow_machine and base.examination is not None:
+        for day in EXAMINED_DAYS:
+            writer.add_examination(base.examination, day, is_newest=day == EXAMINED_DAYS[-1])
 
 
 def arguments():
@@ -55,7 +61,7 @@ def arguments():
     parser.add_argument("--machines", type=int, default=20)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--regression", action="store_true", help=f"every second job starts git {ADDED_LAUNCHES} times more from day {CHANGED_DAY} on")
-    parser.add_argument("--slow-machine", action="store_true", help="launches cost more on machine-07")
+    parser.add_argument("--slow-machine", action="store_true", help="launches cost more on machine-07, which the doctor examined")
     options = parser.parse_args()
     if options.dataset.exists():
         sys.exit(f"{options.dataset} exists already: name a folder to create")
@@ -72,6 +78,7 @@ class Base:
 
     def __init__(self, folder):
         tables = {name: read(folder / name) for name in TABLES}
+        self.examination = read(folder / "doctor") if (folder / "doctor").exists() else None
         self.runs = []
         for run in sorted(tables["runs"]["run"].to_pylist()):
             rows = {name: table.filter(compute.equal(table["run"], run)) for name, table in tables.items()}
@@ -134,7 +141,7 @@ class Run:
         """Gives the run its name, day and machine, and what was injected there."""
         if options.regression and day + 1 >= CHANGED_DAY and int(job[-3:]) % 2 == 0:
             self.add_launches(run)
-        if options.slow_machine and machine == 7:
+        if options.slow_machine and machine == SLOW_MACHINE:
             self.slow_down()
         self.tables["callers"] = self.callers()
         self.tables["runs"] = self.row_of_run(day, machine)
@@ -229,6 +236,17 @@ class Writer:
             folder = self.folder / table / f"date={date}" / f"job={job}"
             folder.mkdir(parents=True, exist_ok=True)
             parquet.write_table(run.tables[table], folder / f"{name}.parquet", compression="zstd", row_group_size=1 << 20)
+
+    def add_examination(self, rows, day, is_newest):
+        """What the doctor found on the slow machine. An older examination found only the last of it."""
+        rows = rows if is_newest else replaced(rows.slice(rows.num_rows - 1), "place", [1])
+        examined = FIRST_DAY + datetime.timedelta(days=day)
+        name = f"{day:032x}"
+        for column, value in (("examination", name), ("host", f"machine-{SLOW_MACHINE:02}"), ("examined", examined)):
+            rows = replaced(rows, column, [value] * rows.num_rows)
+        folder = self.folder / "doctor" / f"date={examined.date().isoformat()}" / "job=__HIVE_DEFAULT_PARTITION__"
+        folder.mkdir(parents=True)
+        parquet.write_table(rows, folder / f"{name}.parquet", compression="zstd")
 
 
 if __name__ == "__main__":

@@ -46,6 +46,14 @@ impl Answer {
         self.rows.iter().map(move |values| Row { columns, values })
     }
 
+    /// Adds a column, with a value for each row.
+    pub fn add_column(&mut self, name: &str, values: Vec<Value>) {
+        self.columns.push(name.to_owned());
+        for (row, value) in self.rows.iter_mut().zip(values) {
+            row.push(value);
+        }
+    }
+
     /// The rows as objects.
     #[must_use]
     pub fn to_json(&self) -> Value {
@@ -62,6 +70,11 @@ impl<'a> Row<'a> {
     pub fn get(&self, column: &str) -> &'a Value {
         let index = self.columns.iter().position(|name| name == column);
         index.map_or(&Value::Null, |index| &self.values[index])
+    }
+
+    /// The names of the columns, with their values.
+    pub fn columns(&self) -> impl Iterator<Item = (&'a str, &'a Value)> + use<'a> {
+        self.columns.iter().map(String::as_str).zip(self.values)
     }
 
     /// A text that is known.

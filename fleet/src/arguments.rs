@@ -11,6 +11,7 @@ Examples:
   spawnscope fleet top --by command --order count fleet/
   spawnscope fleet regressions --since 2026-11-10 fleet/
   spawnscope fleet machines --html machines.html fleet/
+  spawnscope doctor -o fleet/
   spawnscope fleet push fleet/ s3://builds/fleet
   spawnscope fleet sql fleet/ \"SELECT host, wall_ns FROM runs\"";
 
@@ -55,8 +56,13 @@ pub enum Verb {
         #[command(flatten)]
         common: Common,
     },
-    /// Print what launches cost on each machine, and which machines differ
+    /// Print what launches cost on each machine, which machines differ, and what `spawnscope doctor` found there
     Machines {
+        #[command(flatten)]
+        common: Common,
+    },
+    /// Print what `spawnscope doctor -o DATASET` found on each machine, the newest time
+    Doctor {
         #[command(flatten)]
         common: Common,
     },
@@ -75,7 +81,7 @@ pub enum Verb {
         #[arg(value_hint = ValueHint::DirPath)]
         to: PathBuf,
     },
-    /// Run a query on the tables runs, launches, execs, callers, waits and advice
+    /// Run a query on the tables runs, launches, execs, callers, waits, advice and doctor
     Sql {
         #[command(flatten)]
         dataset: DatasetArgument,

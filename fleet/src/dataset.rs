@@ -14,7 +14,14 @@ use url::Url;
 use crate::store;
 
 /// The tables of a dataset. The row in `runs` makes a recording part of the dataset, so that table is the last to be written.
-pub const TABLES: [&str; 6] = ["launches", "execs", "callers", "waits", "advice", "runs"];
+pub const TABLES: [&str; 7] = ["launches", "execs", "callers", "waits", "advice", DOCTOR, "runs"];
+/// The table that recordings have no rows in: it is there once `spawnscope doctor -o DATASET` has added what it found on a machine.
+pub const DOCTOR: &str = "doctor";
+
+/// The tables that every dataset has.
+fn of_recordings() -> impl Iterator<Item = &'static str> {
+    TABLES.into_iter().filter(|table| *table != DOCTOR)
+}
 
 /// A dataset.
 #[derive(Clone, Debug)]
@@ -42,7 +49,7 @@ impl Dataset {
         if !absolute.is_dir() {
             bail!("{name} is no folder: a dataset is one (`spawnscope export --format parquet -o DATASET RECORDING`)");
         }
-        if let Some(table) = TABLES.iter().find(|table| !absolute.join(table).is_dir()) {
+        if let Some(table) = of_recordings().find(|table| !absolute.join(table).is_dir()) {
             bail!(
                 "{name} is no dataset: it has no folder `{table}`; add a recording with `spawnscope export --format parquet -o DATASET RECORDING`"
             );
@@ -60,7 +67,7 @@ impl Dataset {
     /// As for `open`, or when the folder cannot be made.
     pub fn open_or_create(place: &Path) -> Result<Dataset> {
         if store::url(place)?.is_none() && !place.exists() {
-            for table in TABLES {
+            for table in of_recordings() {
                 fs::create_dir_all(place.join(table))
                     .with_context(|| format!("failed to make the dataset {}", place.display()))?;
             }

@@ -16,7 +16,7 @@ use futures::future::try_join_all;
 use tokio::runtime::{Builder, Runtime};
 
 use crate::answer::Answer;
-use crate::dataset::{Dataset, TABLES};
+use crate::dataset::{DOCTOR, Dataset, TABLES};
 
 /// What operators may keep in memory; above that they write to temporary files.
 const MEMORY_BYTES: usize = 640 << 20;
@@ -27,6 +27,8 @@ const SAMPLED_FILES: usize = 32;
 pub struct Engine {
     runtime: Runtime,
     context: SessionContext,
+    /// The tables that can be asked.
+    tables: Vec<&'static str>,
 }
 
 impl Engine {
@@ -48,10 +50,23 @@ impl Engine {
             .build_arc()?;
         let context = SessionContext::new_with_config_rt(config, environment);
         context.register_object_store(&dataset.url, dataset.store.clone());
+        let mut tables = Vec::new();
         for table in TABLES {
-            runtime.block_on(register(&context, dataset, table))?;
+            if runtime.block_on(register(&context, dataset, table))? {
+                tables.push(table);
+            }
         }
-        Ok(Engine { runtime, context })
+        Ok(Engine {
+            runtime,
+            context,
+            tables,
+        })
+    }
+
+    /// Whether the dataset has a table.
+    #[must_use]
+    pub fn has(&self, table: &str) -> bool {
+        self.tables.contains(&table)
     }
 
     /// Runs a query. Statements that change anything are refused.
@@ -76,9 +91,12 @@ impl Engine {
     }
 }
 
-/// Registers the files of a table under its name.
-async fn register(context: &SessionContext, dataset: &Dataset, table: &str) -> Result<()> {
+/// Registers the files of a table under its name. Returns whether the dataset has the table.
+async fn register(context: &SessionContext, dataset: &Dataset, table: &str) -> Result<bool> {
     let files = dataset.files(table).await?;
+    if files.is_empty() && table == DOCTOR {
+        return Ok(false);
+    }
     if files.is_empty() && table == "runs" {
         bail!(
             "the dataset has no recording yet: add one with `spawnscope export --format parquet -o DATASET RECORDING`"
@@ -97,7 +115,7 @@ async fn register(context: &SessionContext, dataset: &Dataset, table: &str) -> R
         .with_listing_options(options)
         .with_schema(Arc::new(schema));
     context.register_table(table, Arc::new(ListingTable::try_new(config)?))?;
-    Ok(())
+    Ok(true)
 }
 
 /// The columns of a table: those of files spread evenly over the dates.

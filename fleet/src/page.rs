@@ -9,6 +9,26 @@ pub struct Page {
     pub sentences: Vec<String>,
     /// The figures.
     pub tables: Vec<Table>,
+    /// What is below the figures.
+    pub sections: Vec<Section>,
+}
+
+/// Items below a heading.
+#[derive(Clone, Debug, Default)]
+pub struct Section {
+    /// Its heading.
+    pub heading: String,
+    /// The items, the most important first.
+    pub items: Vec<Item>,
+}
+
+/// An item: a title, and the lines below it. A line that begins with two spaces is a command to type.
+#[derive(Clone, Debug, Default)]
+pub struct Item {
+    /// Its title.
+    pub title: String,
+    /// More about it.
+    pub lines: Vec<String>,
 }
 
 /// A table of cells.

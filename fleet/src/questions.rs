@@ -13,6 +13,7 @@ pub enum Question {
     Regressions,
     Machines,
     Advice,
+    Doctor,
 }
 
 impl Question {
@@ -26,6 +27,7 @@ impl Question {
             Question::Regressions => include_str!("../sql/regressions.sql"),
             Question::Machines => include_str!("../sql/machines.sql"),
             Question::Advice => include_str!("../sql/advice.sql"),
+            Question::Doctor => include_str!("../sql/doctor.sql"),
         }
     }
 

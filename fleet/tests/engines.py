@@ -4,7 +4,7 @@ import json
 import pathlib
 import re
 
-TABLES = ("runs", "launches", "execs", "callers", "waits", "advice")
+TABLES = ("runs", "launches", "execs", "callers", "waits", "advice", "doctor")
 SQL = pathlib.Path(__file__).parent.parent / "sql"
 
 

@@ -34,6 +34,7 @@ QUESTIONS = (
     ("advice", {}, ["advice"]),
     ("regressions", {"since": SINCE}, ["regressions", "--since", "2026-11-09"]),
     ("machines", {}, ["machines"]),
+    ("doctor", {}, ["doctor"]),
 )
 
 
@@ -64,7 +65,9 @@ def arguments():
 def own(binary, dataset, words):
     """The answer of spawnscope-fleet."""
     rows = [] if words[0] == "sql" else ["--rows", ROWS]
-    return json.loads(subprocess.run([binary, *words, *rows, "--json", dataset], check=True, capture_output=True).stdout)
+    answer = json.loads(subprocess.run([binary, *words, *rows, "--json", dataset], check=True, capture_output=True).stdout)
+    # `machines --json` adds the answer of doctor.sql to each row.
+    return [{column: value for column, value in row.items() if column != "doctor"} for row in answer]
 
 
 def named_and_nothing_else(answers):
@@ -74,6 +77,8 @@ def named_and_nothing_else(answers):
     assert changed == [("/ci/build.sh", 41, "git")], changed
     slow = [row["host"] for row in by_name["machines"] if row["is_outlier"]]
     assert slow == ["machine-07"], slow
+    examined = {(row["host"], row["date"]) for row in by_name["doctor"]}
+    assert examined == {("machine-07", "2026-11-13")}, examined
 
 
 def compare(engine, connection, expected):

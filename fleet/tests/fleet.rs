@@ -123,6 +123,62 @@ fn the_slow_machine_is_named_and_no_other() {
 }
 
 #[test]
+fn what_the_doctor_found_on_the_slow_machine_is_below_it() {
+    let text = printed(&["machines"], injected());
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    // The newest of the two examinations, with all that it found.
+    assert!(
+        words.contains("`spawnscope doctor` found there on 2026-11-13: 1 problem, 6 notes"),
+        "{text}"
+    );
+    assert!(
+        words.contains("What `spawnscope doctor` found on machine-07 on 2026-11-13 1. "),
+        "{text}"
+    );
+    assert!(!words.contains("2026-11-04"), "{text}");
+    let rows = json(&["machines"], injected());
+    let of = |host: &str| &rows.iter().find(|row| row["host"] == host).unwrap()["doctor"];
+    assert_eq!(of("machine-06"), &Value::Null, "not examined");
+    assert_eq!(of("machine-07")["date"], "2026-11-13");
+    let findings = of("machine-07")["findings"].as_array().unwrap();
+    assert_eq!(findings[0]["severity"], "problem");
+    for finding in findings {
+        let title = finding["title"]
+            .as_str()
+            .unwrap()
+            .split_whitespace()
+            .collect::<Vec<_>>()
+            .join(" ");
+        let is_shown = words.contains(&title);
+        assert_eq!(is_shown, finding["severity"] != "unseen", "{title}: {text}");
+    }
+    let all = json(&["doctor"], injected());
+    assert_eq!(all.len(), findings.len());
+    assert!(printed(&["doctor"], injected()).contains("1 machine was examined: 1 problem, 6 notes"));
+}
+
+#[test]
+fn an_outlier_that_was_not_examined_says_so_with_the_command() {
+    // All tables but that of the doctor, as in a dataset of an earlier version.
+    let folder = tempfile::tempdir().unwrap();
+    let dataset = folder.path().join("older");
+    fs::create_dir(&dataset).unwrap();
+    for table in ["runs", "launches", "execs", "callers", "waits", "advice"] {
+        std::os::unix::fs::symlink(injected().join(table), dataset.join(table)).unwrap();
+    }
+    let text = printed(&["machines"], &dataset);
+    let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let command = format!(
+        "was not run there: run `spawnscope doctor -o {}` on it",
+        dataset.display()
+    );
+    assert!(words.contains(&command), "{text}");
+    assert!(json(&["machines"], &dataset).iter().all(|row| row["doctor"].is_null()));
+    assert!(json(&["doctor"], &dataset).is_empty());
+    assert!(printed(&["doctor"], &dataset).contains("No machine was examined"));
+}
+
+#[test]
 fn without_a_change_nothing_is_named() {
     let (_folder, dataset) = generated(&["--seed", "2"]);
     assert!(json(&["regressions", "--since", "2026-11-09"], &dataset).is_empty());
@@ -186,7 +242,7 @@ fn top_is_ordered_as_requested() {
 #[test]
 fn each_answer_is_text_and_a_page_that_loads_nothing() {
     let folder = tempfile::tempdir().unwrap();
-    for arguments in [&["top"][..], &["trend"], &["advice"], &["machines"]] {
+    for arguments in [&["top"][..], &["trend"], &["advice"], &["machines"], &["doctor"]] {
         // The real recordings are of one machine.
         let dataset = if arguments[0] == "machines" {
             injected()

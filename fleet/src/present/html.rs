@@ -4,7 +4,7 @@ use anyhow::{Context, Result};
 use askama::Template;
 
 use super::printable;
-use crate::page::{Page, Table};
+use crate::page::{Item, Page, Section, Table};
 
 #[derive(Template)]
 #[template(path = "fleet.html")]
@@ -24,11 +24,23 @@ pub fn html(page: &Page) -> Result<String> {
             title: printable(&page.title),
             sentences: page.sentences.iter().map(|text| printable(text)).collect(),
             tables: page.tables.iter().map(printable_table).collect(),
+            sections: page.sections.iter().map(printable_section).collect(),
         },
         style: include_str!("../../templates/fleet.css"),
         version: env!("CARGO_PKG_VERSION"),
     };
     fleet.render().context("failed to render the page")
+}
+
+fn printable_section(section: &Section) -> Section {
+    let item = |item: &Item| Item {
+        title: printable(&item.title),
+        lines: item.lines.iter().map(|line| printable(line)).collect(),
+    };
+    Section {
+        heading: printable(&section.heading),
+        items: section.items.iter().map(item).collect(),
+    }
 }
 
 fn printable_table(table: &Table) -> Table {

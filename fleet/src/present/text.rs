@@ -5,7 +5,7 @@ use std::fmt::Write;
 use unicode_width::UnicodeWidthStr;
 
 use super::printable;
-use crate::page::{Page, Table};
+use crate::page::{Page, Section, Table};
 
 /// Columns of a page where there is no terminal.
 const DEFAULT_WIDTH: usize = 100;
@@ -30,7 +30,36 @@ fn of_width(page: &Page, width: usize) -> String {
         text.push('\n');
         add_table(&mut text, table, width);
     }
+    for section in &page.sections {
+        text.push('\n');
+        add_section(&mut text, section, width);
+    }
     text
+}
+
+/// Adds numbered items below a heading. Commands are not wrapped, so that they can be copied.
+fn add_section(text: &mut String, section: &Section, width: usize) {
+    add_wrapped(text, "  ", "  ", &section.heading, width);
+    for (number, item) in (1..).zip(&section.items) {
+        add_wrapped(text, &format!("  {number}. "), "     ", &item.title, width);
+        for line in &item.lines {
+            if line.starts_with("  ") {
+                let _ = writeln!(text, "       {}", printable(line.trim()));
+            } else {
+                let hanging = if line.starts_with("-> ") { "        " } else { "     " };
+                add_wrapped(text, "     ", hanging, line, width);
+            }
+        }
+    }
+}
+
+fn add_wrapped(text: &mut String, first: &str, next: &str, line: &str, width: usize) {
+    let options = textwrap::Options::new(width.max(20))
+        .initial_indent(first)
+        .subsequent_indent(next);
+    for line in textwrap::wrap(&printable(line), options) {
+        let _ = writeln!(text, "{line}");
+    }
 }
 
 fn add_table(text: &mut String, table: &Table, width: usize) {
@@ -106,7 +135,7 @@ fn shortened(cell: &str, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::page::Column;
+    use crate::page::{Column, Item};
 
     fn page(name: &str) -> Page {
         Page {
@@ -116,6 +145,7 @@ mod tests {
                 columns: vec![Column::name("line"), Column::figure("runs")],
                 rows: vec![vec![name.to_owned(), "12".to_owned()]],
             }],
+            sections: Vec::new(),
         }
     }
 
@@ -132,6 +162,27 @@ mod tests {
         let text = of_width(&page("/a/very/long/path/that/does/not/fit/build.sh:41"), 40);
         assert!(text.contains("build.sh:41"), "{text}");
         assert!(text.lines().all(|line| line.width() <= 40), "{text}");
+    }
+
+    #[test]
+    fn sections_are_numbered_and_commands_stay_whole() {
+        let mut page = page("a.sh:1");
+        let command = "  sudo auditctl -d always,exit -F arch=b64 -S execve -k run-of-all-programs";
+        page.sections = vec![Section {
+            heading: "build-07: 1 problem".to_owned(),
+            items: vec![Item {
+                title: "an audit rule logs each exec\u{7}".to_owned(),
+                lines: vec!["-> delete the rule, or narrow it:".to_owned(), command.to_owned()],
+            }],
+        }];
+        let text = of_width(&page, 30);
+        let (_, section) = text.split_once("\n\n  build-07: 1 problem\n").unwrap();
+        let lines: Vec<&str> = section.lines().collect();
+        assert_eq!(lines[0], "  1. an audit rule logs each");
+        assert_eq!(lines[1], "     exec\\u{7}");
+        assert_eq!(lines[2], "     -> delete the rule, or");
+        assert_eq!(lines[3], "        narrow it:");
+        assert_eq!(lines.last().unwrap().trim(), command.trim());
     }
 
     #[test]

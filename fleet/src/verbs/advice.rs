@@ -41,6 +41,7 @@ pub fn page(found: &Answer, totals: &Answer) -> Page {
             columns: columns(&["rule", "line"], &["runs", "launches", "saves", "interval"]),
             rows: found.iter().map(row).collect(),
         }],
+        sections: Vec::new(),
     }
 }
 

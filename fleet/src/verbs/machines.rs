@@ -1,13 +1,45 @@
-//! `fleet machines`: what launches cost on each machine, and which machines differ.
+//! `fleet machines`: what launches cost on each machine, which machines differ, and what `spawnscope doctor` found there.
 
-use super::{columns, count, extent, nanos, time};
+use anyhow::Result;
+
+use super::doctor::{self, Examinations};
+use super::{columns, count, extent, nanos, time, write};
 use crate::answer::{Answer, Row};
+use crate::arguments::Common;
+use crate::dataset::Dataset;
+use crate::engine::Engine;
 use crate::page::{Page, Table};
+use crate::questions::Question;
 
-/// The page of the answer.
-pub fn page(found: &Answer, totals: &Answer) -> Page {
+/// Asks both questions, and writes the answer.
+///
+/// # Errors
+/// When the dataset cannot be read, or a question has no answer.
+pub fn answer(common: &Common) -> Result<String> {
+    let dataset = Dataset::open(&common.dataset.dataset)?;
+    let engine = Engine::open(&dataset)?;
+    let rows = common.rows.to_string();
+    let mut found = engine.ask(&Question::Machines.sql(&[("rows", &rows)])?)?;
+    // All findings: those of a machine must not be cut.
+    let newest = doctor::newest(&engine, i32::MAX as u32)?;
+    let examinations = Examinations::of(&newest);
+    if common.output.json {
+        let of_row = |row: Row<'_>| examinations.to_json(row.text("host").unwrap_or_default());
+        let column = found.iter().map(of_row).collect();
+        found.add_column("doctor", column);
+        return write(&common.output, &found, Page::default);
+    }
+    let totals = engine.ask(&Question::Totals.sql(&[])?)?;
+    write(&common.output, &found, || {
+        page(&found, &totals, &examinations, &dataset.name)
+    })
+}
+
+/// The page of the answer. The dataset is named in the command to type.
+fn page(found: &Answer, totals: &Answer, examinations: &Examinations<'_>, dataset: &str) -> Page {
     let outliers: Vec<Row<'_>> = found.iter().filter(|row| row.count("is_outlier") == Some(1)).collect();
-    let mut sentences: Vec<String> = outliers.iter().map(|row| sentence(*row)).collect();
+    let sentence = |row: &Row<'_>| sentence(*row, examinations, dataset);
+    let mut sentences: Vec<String> = outliers.iter().map(sentence).collect();
     if found.rows.is_empty() {
         sentences.push("Nothing to compare: no command of a job ran on two machines.".to_owned());
     } else if outliers.is_empty() {
@@ -47,6 +79,10 @@ pub fn page(found: &Answer, totals: &Answer) -> Page {
             ),
             rows: found.iter().map(row).collect(),
         }],
+        sections: outliers
+            .iter()
+            .filter_map(|row| examinations.section(host(*row)))
+            .collect(),
     }
 }
 
@@ -64,14 +100,18 @@ fn ratio(row: Row<'_>) -> Option<String> {
     Some(format!("{ratio:.2}{width}"))
 }
 
-fn sentence(row: Row<'_>) -> String {
+fn sentence(row: Row<'_>, examinations: &Examinations<'_>, dataset: &str) -> String {
     let ratio = ratio(row).unwrap_or_default();
     let scanner = match row.number("scanner_ns") {
         Some(waits) if waits > 0.0 => format!(" Its launches waited {} for a scanner.", nanos(Some(waits))),
         _ => String::new(),
     };
+    let doctor = match examinations.summary(host(row)) {
+        Some(found) => format!("`spawnscope doctor` {found}."),
+        None => format!("`spawnscope doctor` was not run there: run `spawnscope doctor -o {dataset}` on it."),
+    };
     format!(
-        "{}: launches cost {ratio} times what the same commands of the same jobs cost on the others ({} each).{scanner} Run `spawnscope doctor` there.",
+        "{}: launches cost {ratio} times what the same commands of the same jobs cost on the others ({} each).{scanner} {doctor}",
         host(row),
         time(row, "launch_ns"),
     )

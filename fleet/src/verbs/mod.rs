@@ -1,6 +1,7 @@
 //! The verbs: each asks one question, and makes a page of the answer.
 
 mod advice;
+mod doctor;
 mod machines;
 mod regressions;
 mod sites;
@@ -62,7 +63,17 @@ pub fn run(verb: &Verb) -> Result<String> {
                 |answer, _| regressions::page(answer, &since, &compared),
             )
         }
-        Verb::Machines { common } => answer(common, Question::Machines, &[], machines::page),
+        Verb::Machines { common } => machines::answer(common),
+        Verb::Doctor { common } => {
+            let dataset = Dataset::open(&common.dataset.dataset)?;
+            let engine = Engine::open(&dataset)?;
+            let found = doctor::newest(&engine, common.rows)?;
+            if common.output.json {
+                return write(&common.output, &found, Page::default);
+            }
+            let totals = engine.ask(&Question::Totals.sql(&[])?)?;
+            write(&common.output, &found, || doctor::page(&found, &totals, &dataset.name))
+        }
         Verb::Advice { common } => answer(common, Question::Advice, &[], advice::page),
         Verb::Push { dataset, to } => push::push(&Dataset::open(&dataset.dataset)?, &Dataset::open_or_create(to)?),
         Verb::Sql { dataset, query, output } => {
@@ -140,6 +151,7 @@ fn sql_page(query: &str, found: &Answer) -> Page {
             columns: columns.collect(),
             rows: found.rows.iter().map(|row| row.iter().map(cell).collect()).collect(),
         }],
+        sections: Vec::new(),
     }
 }
 

@@ -71,6 +71,7 @@ pub fn page(found: &Answer, since: &Since, compared: &str) -> Page {
             columns: columns(&["command", "line"], &figures),
             rows: found.iter().map(row).collect(),
         }],
+        sections: Vec::new(),
     }
 }
 

@@ -35,6 +35,7 @@ pub fn page(found: &Answer, totals: &Answer, by: &By) -> Page {
             columns: columns(&[name], figures),
             rows: found.iter().map(row).collect(),
         }],
+        sections: Vec::new(),
     }
 }
 

@@ -24,5 +24,6 @@ pub fn page(found: &Answer, totals: &Answer) -> Page {
             columns: columns(&["date"], &["runs", "launches", "wall", "tax", "critical tax"]),
             rows: found.iter().map(row).collect(),
         }],
+        sections: Vec::new(),
     }
 }

@@ -5,6 +5,7 @@
 pub(crate) mod chains;
 pub(crate) mod pipeline;
 pub(crate) mod queries;
+pub(crate) mod recursive_make;
 pub(crate) mod runtimes;
 pub(crate) mod shell_syntax;
 pub(crate) mod shells;

@@ -155,8 +155,8 @@ pub enum Verb {
     Export(ExportArguments),
     /// Ask questions of a dataset of many recordings
     ///
-    /// Runs spawnscope-fleet, which has these verbs: top, trend, regressions, machines, advice and sql. `spawnscope fleet VERB --help` prints
-    /// the options of each. It is a program of its own (`make fleet`), since its engine takes minutes to build.
+    /// Runs spawnscope-fleet, which has these verbs: top, trend, regressions, machines, doctor, advice, push and sql. `spawnscope fleet VERB
+    /// --help` prints the options of each. It is a program of its own (`make fleet`), since its engine takes minutes to build.
     #[command(after_help = fleet::EXAMPLES)]
     Fleet {
         /// The verb, its options, and the dataset

@@ -1,6 +1,6 @@
 //! A dataset of many recordings on disk: where the files of a recording are, and how they get there completely or not at all. A file is
 //! `TABLE/date=DATE/job=JOB/RUN.parquet`. RUN is a hash of the recording, so adding it again finds it there. Any number of processes may add at once:
-//! no file is ever changed, and two that add the same recording write the same names.
+//! no file is ever changed, and two that add the same recording write the same names. What the doctor found is added in the same way.
 
 use std::fmt::Write as _;
 use std::fs::{DirBuilder, File};
@@ -9,7 +9,7 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, anyhow, bail};
-use chrono::DateTime;
+use chrono::{DateTime, NaiveDate};
 use sha2::{Digest, Sha256};
 use tempfile::TempDir;
 
@@ -33,7 +33,21 @@ pub fn temporary() -> Result<TempDir> {
     Ok(tempfile::tempdir()?)
 }
 
-/// The place of a recording in a dataset.
+/// Refuses what cannot be the folder of a dataset.
+///
+/// # Errors
+/// When it is there and no folder.
+pub fn check(root: &Path) -> Result<()> {
+    if root.exists() && !root.is_dir() {
+        bail!(
+            "{} is not a folder: name the folder of a dataset with -o",
+            root.display()
+        );
+    }
+    Ok(())
+}
+
+/// The place of a recording or of an examination in a dataset.
 pub struct Place {
     root: PathBuf,
     /// `date=DATE/job=JOB`
@@ -50,24 +64,32 @@ impl Place {
         if info.is_live {
             bail!("the recording is still being written, and would be added again when it has ended: wait for its end");
         }
-        if root.exists() && !root.is_dir() {
-            bail!(
-                "{} is not a folder: name the folder of a dataset with -o",
-                root.display()
-            );
-        }
-        let seconds = info.started_unix_ns.div_euclid(1_000_000_000);
-        let started = DateTime::from_timestamp(seconds, 0).ok_or_else(|| anyhow!("the recording has no valid date"))?;
+        check(root)?;
+        let date = date(info.started_unix_ns).ok_or_else(|| anyhow!("the recording has no valid date"))?;
         let job = info.labels.iter().find(|label| label.key == "job");
         let job = job.map_or_else(|| NO_JOB.to_owned(), |job| encoded(&job.value));
         Ok(Place {
             root: root.to_owned(),
-            partition: Path::new(&format!("date={}", started.date_naive())).join(format!("job={job}")),
+            partition: Path::new(&format!("date={date}")).join(format!("job={job}")),
             run: run_of(file)?,
         })
     }
 
-    /// What identifies the recording.
+    /// Finds the place of an examination of a machine. It has no job.
+    ///
+    /// # Errors
+    /// When it has no date.
+    pub fn of_examination(root: &Path, examined_unix_ns: i64, contents: &str) -> Result<Place> {
+        let date = date(examined_unix_ns).ok_or_else(|| anyhow!("the clock has no valid date"))?;
+        let hash = Sha256::digest(format!("{examined_unix_ns}\n{contents}"));
+        Ok(Place {
+            root: root.to_owned(),
+            partition: Path::new(&format!("date={date}")).join(format!("job={NO_JOB}")),
+            run: hexadecimal(&hash[..16]),
+        })
+    }
+
+    /// What identifies the recording or the examination.
     pub fn run(&self) -> &str {
         &self.run
     }
@@ -91,9 +113,9 @@ impl Place {
     pub fn write(&self, dataset: &Dataset<'_>) -> Result<()> {
         let caller = identity::caller()?;
         let _owner_guard = self.act(caller.as_ref())?;
-        for table in Table::ALL {
-            let path = self.path(table);
-            self.write_table(dataset, table, &path)
+        for table in dataset.tables() {
+            let path = self.path(*table);
+            self.write_table(dataset, *table, &path)
                 .with_context(|| format!("failed to write {}", path.display()))?;
         }
         Ok(())
@@ -144,6 +166,12 @@ impl Place {
             )
         })
     }
+}
+
+/// Returns the date in UTC.
+fn date(unix_ns: i64) -> Option<NaiveDate> {
+    let time = DateTime::from_timestamp(unix_ns.div_euclid(1_000_000_000), 0)?;
+    Some(time.date_naive())
 }
 
 /// Returns 32 hexadecimal digits from the sums of all tables. The bytes of the file do not identify it: SQLite may move its log into it.

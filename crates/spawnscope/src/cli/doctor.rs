@@ -6,6 +6,8 @@ use std::process::ExitCode;
 use anyhow::{Context, Result};
 
 use super::args::DoctorArguments;
+#[cfg(feature = "parquet")]
+use super::examinations::Destination;
 use super::{exit, identity, output};
 use crate::doctor::{Check, Machine, Measured, checks, examine};
 use crate::present::doctor;
@@ -33,6 +35,8 @@ pub fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
     let wanted: Vec<&Check> = checks::ALL.into_iter().filter(is_wanted).collect();
     let machine = Machine::here(identity::decide(identity::Choice::default())?.identity)
         .context("failed to find the working directory")?;
+    #[cfg(feature = "parquet")]
+    let destination = arguments.output.as_deref().map(Destination::find).transpose()?;
     let diagnosis = examine(&machine, &Measured::take(&machine), &wanted);
     let text = if arguments.json {
         doctor::json(&diagnosis)
@@ -40,6 +44,10 @@ pub fn run(arguments: &DoctorArguments) -> Result<ExitCode> {
         doctor::render(&diagnosis, arguments.all, width)
     };
     print(&text)?;
+    #[cfg(feature = "parquet")]
+    if let Some(destination) = destination {
+        destination.add(&diagnosis, arguments.host.as_deref())?;
+    }
     Ok(if diagnosis.has_problems() {
         ExitCode::from(exit::PROBLEMS)
     } else {

@@ -16,6 +16,7 @@ Examples:
   spawnscope fleet top fleet/
   spawnscope fleet regressions --since 2026-11-10 fleet/
   spawnscope fleet machines --html machines.html fleet/
+  spawnscope doctor -o fleet/
   spawnscope fleet push fleet/ s3://builds/fleet
   spawnscope fleet sql fleet/ \"SELECT host, wall_ns FROM runs\"";
 

@@ -11,6 +11,8 @@ mod collectors;
 mod dataset;
 mod diff;
 mod doctor;
+#[cfg(feature = "parquet")]
+mod examinations;
 mod exit;
 mod export;
 mod flame;

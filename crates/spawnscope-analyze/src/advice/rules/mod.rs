@@ -15,6 +15,7 @@ mod late_reaping;
 pub(super) mod launch_loop;
 mod loader;
 mod make_oneshell;
+mod make_recursive;
 mod make_shells;
 mod many_files;
 mod needless_shell;
@@ -39,7 +40,7 @@ use crate::advice::finding::Finding;
 pub(super) type Rule = fn(&RuleContext<'_, '_>) -> Vec<Finding>;
 
 /// All rules, with the names of their findings. They run in parallel. `run_queue` is first because it runs a replay and takes longest.
-pub(super) const ALL: [(&[&str], Rule); 30] = [
+pub(super) const ALL: [(&[&str], Rule); 31] = [
     (&["run-queue"], run_queue::find),
     (&["bare-forks"], bare_forks::find),
     (&["batch"], batch::find),
@@ -54,6 +55,7 @@ pub(super) const ALL: [(&[&str], Rule); 30] = [
     (&["late-reaping"], late_reaping::find),
     (&["loader", "loader-search"], loader::find),
     (&["make-oneshell"], make_oneshell::find),
+    (&["make-recursive"], make_recursive::find),
     (&["make-shell"], make_shells::find),
     (&["many-files"], many_files::find),
     (&["needless-shell"], needless_shell::find),

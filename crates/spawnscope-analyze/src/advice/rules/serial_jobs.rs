@@ -6,6 +6,7 @@ use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches_of, name, quoted, time, times};
 use crate::advice::thresholds::{HABIT, largest, working};
+use crate::patterns::recursive_make::is_sub_make;
 use crate::patterns::runtimes::Runtime;
 use crate::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
@@ -59,11 +60,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
 /// does not read their output.
 fn are_independent(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
     let forest = context.forest();
-    let start_up = |index: &u32| forest.launches[*index as usize].start_up.get().unwrap_or_default();
-    let works = all
-        .iter()
-        .filter_map(|index| Some(working(context, *index as usize)?.since(start_up(index))));
-    let work: u64 = works.map(|work| work.0).sum();
+    let work: u64 = all.iter().map(|index| work_of(context, *index as usize).0).sum();
     let distinct: HashSet<&[u8]> = all
         .iter()
         .filter_map(|index| forest.launches[*index as usize].execs.last())
@@ -72,6 +69,28 @@ fn are_independent(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
     work >= MIN_WORK.0 * all.len() as u64
         && distinct.len() * 100 >= all.len() * MIN_DISTINCT
         && !all.iter().any(|index| context.is_captured(*index))
+}
+
+/// The work of a launch beyond its start-up. A make below another one waits for what it launches: its work is theirs, without the shells of recipes and
+/// further makes.
+fn work_of(context: &RuleContext<'_, '_>, index: usize) -> Nanos {
+    let forest = context.forest();
+    let own = |index: usize| {
+        let start_up = forest.launches[index].start_up.get().unwrap_or_default();
+        working(context, index).unwrap_or_default().since(start_up)
+    };
+    if !is_sub_make(forest, index) {
+        return own(index);
+    }
+    let (mut work, mut below) = (Nanos(0), forest.children(index).to_vec());
+    while let Some(index) = below.pop() {
+        let children = forest.children(index);
+        if children.is_empty() && !is_sub_make(forest, index) {
+            work.0 += own(index).0;
+        }
+        below.extend(children);
+    }
+    work
 }
 
 fn finding(context: &RuleContext<'_, '_>, (parent, program): (&[u8], &[u8]), all: &[u32], cpus: u32) -> Finding {
@@ -97,6 +116,13 @@ fn finding(context: &RuleContext<'_, '_>, (parent, program): (&[u8], &[u8]), all
 }
 
 fn fix(context: &RuleContext<'_, '_>, parent: &[u8], program: &[u8], all: &[u32], cpus: u32) -> Vec<String> {
+    // The lines of a recipe, and what a shell of a recipe starts, run one after the other under -j as well.
+    if all.iter().all(|index| is_sub_make(context.forest(), *index as usize)) {
+        return vec![
+            format!("  make -j{cpus}, with a target for each directory, as `$(MAKE)` and `+` pass -j on:"),
+            "    $(DIRS): ; +$(MAKE) -C $@".to_owned(),
+        ];
+    }
     if let Some((_, option)) = SERIAL.iter().find(|(name, _)| *name == parent) {
         return vec![format!("  {option}{cpus}")];
     }

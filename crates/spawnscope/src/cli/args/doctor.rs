@@ -1,6 +1,11 @@
 //! Arguments of `doctor`.
 
+#[cfg(feature = "parquet")]
+use std::path::PathBuf;
+
 use clap::Args;
+#[cfg(feature = "parquet")]
+use clap::ValueHint;
 use clap::builder::PossibleValuesParser;
 
 use crate::doctor::checks;
@@ -12,6 +17,7 @@ Examples:
   spawnscope doctor scanners search-path             run only these checks
   spawnscope doctor --except shims --except git      run all other checks
   spawnscope doctor --json | jq '.findings[].title'
+  spawnscope doctor -o fleet/                        add to a dataset
 
 Takes a few seconds at most. Needs no privilege; root also sees permission
 scanners (fanotify), loaded audit rules, and other users' processes. Doctor
@@ -52,4 +58,20 @@ pub struct DoctorArguments {
     /// Print JSON (schema_version 1)
     #[arg(long)]
     pub json: bool,
+    /// Also add the findings to a dataset, for `fleet machines`: a folder, or s3://BUCKET/FOLDER
+    ///
+    /// The dataset is that of `export --format parquet`. Only whole examinations are added, so no check may be chosen or skipped.
+    #[cfg(feature = "parquet")]
+    #[arg(
+        short,
+        long,
+        value_name = "DATASET",
+        value_hint = ValueHint::DirPath,
+        conflicts_with_all = ["checks", "except", "list"]
+    )]
+    pub output: Option<PathBuf>,
+    /// The machine's name in the dataset, if recordings have it as --label host=NAME [default: `uname -n`]
+    #[cfg(feature = "parquet")]
+    #[arg(long, value_name = "NAME", requires = "output", value_hint = ValueHint::Hostname)]
+    pub host: Option<String>,
 }

@@ -1,15 +1,18 @@
-//! A recording as tables of a dataset of many recordings, in Parquet: `columns` declares the columns of each table, `lines` the rows that
-//! they are read from, and `column` writes. Where files are and what they are called is decided by the caller.
+//! Recordings, and what the doctor found, as tables of a dataset, in Parquet: `columns` declares the columns of each table, `lines` and
+//! `examination` the rows that they are read from, and `column` writes. Where files are and what they are called is decided by the caller.
 
 mod column;
 mod columns;
+mod examination;
 mod lines;
 
 use std::io::Write;
 
-use parquet::errors::Result;
+use parquet::errors::{ParquetError, Result};
 
 use self::column::{Column, write_rows};
+use self::examination::DoctorLine;
+pub use self::examination::Examination;
 pub use self::lines::Contents;
 use self::lines::Lines;
 
@@ -31,11 +34,23 @@ pub enum Table {
     Advice,
     /// One row per recording. Written last: a recording is in the dataset once its row is.
     Runs,
+    /// One row per finding of the doctor on a machine. No recording has rows here.
+    Doctor,
 }
 
 impl Table {
-    /// All tables, in the order in which they are written.
-    pub const ALL: [Table; 6] = [
+    /// All tables.
+    pub const ALL: [Table; 7] = [
+        Table::Launches,
+        Table::Execs,
+        Table::Callers,
+        Table::Waits,
+        Table::Advice,
+        Table::Runs,
+        Table::Doctor,
+    ];
+    /// The tables of a recording, in the order in which they are written.
+    pub const OF_A_RECORDING: [Table; 6] = [
         Table::Launches,
         Table::Execs,
         Table::Callers,
@@ -54,6 +69,7 @@ impl Table {
             Table::Waits => "waits",
             Table::Advice => "advice",
             Table::Runs => "runs",
+            Table::Doctor => "doctor",
         }
     }
 
@@ -70,33 +86,55 @@ impl Table {
             Table::Waits => all(&columns::waits()),
             Table::Advice => all(&columns::advice()),
             Table::Runs => all(&columns::runs()),
+            Table::Doctor => all(&columns::doctor()),
         }
     }
 }
 
-/// The rows of a recording, of which each table can be written.
-pub struct Dataset<'a>(Lines<'a>);
+/// The rows of a recording or of an examination, of which each table can be written.
+pub struct Dataset<'a>(Rows<'a>);
+
+enum Rows<'a> {
+    Recording(Lines<'a>),
+    Examination(Vec<DoctorLine<'a>>),
+}
 
 impl<'a> Dataset<'a> {
-    /// Collects the rows.
+    /// Collects the rows of a recording.
     #[must_use]
     pub fn new(contents: &Contents<'a>) -> Dataset<'a> {
-        Dataset(Lines::of(contents))
+        Dataset(Rows::Recording(Lines::of(contents)))
     }
 
-    /// Writes a table as one Parquet file.
+    /// Collects the rows of what the doctor found.
+    #[must_use]
+    pub fn of_examination(examination: &'a Examination<'a>) -> Dataset<'a> {
+        Dataset(Rows::Examination(examination.lines()))
+    }
+
+    /// The tables to write, in this order.
+    #[must_use]
+    pub fn tables(&self) -> &'static [Table] {
+        match self.0 {
+            Rows::Recording(_) => &Table::OF_A_RECORDING,
+            Rows::Examination(_) => &[Table::Doctor],
+        }
+    }
+
+    /// Writes one of its tables as a Parquet file.
     ///
     /// # Errors
     /// When the file cannot be written.
     pub fn write<W: Write + Send>(&self, table: Table, out: W) -> Result<()> {
-        let lines = &self.0;
-        match table {
-            Table::Launches => write_rows(out, table, &columns::launches(), &lines.launches),
-            Table::Execs => write_rows(out, table, &columns::execs(), &lines.execs),
-            Table::Callers => write_rows(out, table, &columns::callers(), &lines.callers),
-            Table::Waits => write_rows(out, table, &columns::waits(), &lines.waits),
-            Table::Advice => write_rows(out, table, &columns::advice(), &lines.advice),
-            Table::Runs => write_rows(out, table, &columns::runs(), &lines.runs),
+        match (&self.0, table) {
+            (Rows::Recording(lines), Table::Launches) => write_rows(out, table, &columns::launches(), &lines.launches),
+            (Rows::Recording(lines), Table::Execs) => write_rows(out, table, &columns::execs(), &lines.execs),
+            (Rows::Recording(lines), Table::Callers) => write_rows(out, table, &columns::callers(), &lines.callers),
+            (Rows::Recording(lines), Table::Waits) => write_rows(out, table, &columns::waits(), &lines.waits),
+            (Rows::Recording(lines), Table::Advice) => write_rows(out, table, &columns::advice(), &lines.advice),
+            (Rows::Recording(lines), Table::Runs) => write_rows(out, table, &columns::runs(), &lines.runs),
+            (Rows::Examination(lines), Table::Doctor) => write_rows(out, table, &columns::doctor(), lines),
+            _ => Err(ParquetError::General(format!("table {} has other rows", table.name()))),
         }
     }
 }

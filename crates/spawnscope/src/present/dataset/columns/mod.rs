@@ -2,6 +2,7 @@
 //! the end; one that changes its meaning or goes raises `DATASET_VERSION`.
 
 mod details;
+mod doctor;
 mod execs;
 mod launches;
 mod runs;
@@ -9,6 +10,7 @@ mod runs;
 use std::borrow::Cow;
 
 pub(super) use details::{advice, callers, waits};
+pub(super) use doctor::doctor;
 pub(super) use execs::execs;
 pub(super) use launches::launches;
 pub(super) use runs::runs;

@@ -4,23 +4,27 @@
 #![cfg(feature = "parquet")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{self, File, Permissions};
+mod doctor;
+mod files;
+
+use std::collections::BTreeMap;
+use std::fs::{self, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::thread;
 use std::time::Duration;
 
-use parquet::basic::{LogicalType, Repetition, Type};
-use parquet::file::reader::{FileReader, SerializedFileReader};
-use parquet::record::{Field, Row};
+use parquet::record::Field;
 use rusqlite::Connection;
 use serde_json::Value;
-use spawnscope::present::dataset::{DATASET_VERSION, Table};
+use spawnscope::present::dataset::Table;
 
-const SCHEMA: &str = include_str!("../../spawnscope-recording/src/schema.sql");
-const BEFORE: &str = include_str!("recordings/relocate_before.sql");
+use doctor::examined;
+use files::{GUIDE, HEAD, check_schema, documented, files, number, rows, word};
+
+const SCHEMA: &str = include_str!("../../../spawnscope-recording/src/schema.sql");
+const BEFORE: &str = include_str!("../recordings/relocate_before.sql");
 const LABELS: &str = "INSERT INTO label VALUES ('job', 'unit / linux'), ('commit', 'c0ffee'), ('attempt', '2');";
 
 /// A recording, and the folder of a dataset.
@@ -76,47 +80,12 @@ impl Sample {
     }
 }
 
-/// All files below a folder.
-fn files(folder: &Path) -> BTreeSet<PathBuf> {
-    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    entries
-        .flat_map(|path| if path.is_dir() { files(&path) } else { [path].into() })
-        .collect()
-}
-
-fn rows(file: &Path) -> Vec<BTreeMap<String, Field>> {
-    let reader = SerializedFileReader::new(File::open(file).unwrap()).unwrap();
-    let columns = |row: Row| row.into_columns().into_iter().collect();
-    reader
-        .get_row_iter(None)
-        .unwrap()
-        .map(|row| columns(row.unwrap()))
-        .collect()
-}
-
-fn number(field: &Field) -> Option<i64> {
-    match field {
-        Field::Long(value) => Some(*value),
-        Field::Int(value) => Some(i64::from(*value)),
-        Field::Null => None,
-        other => panic!("{other:?}"),
-    }
-}
-
-fn word(field: &Field) -> Option<&str> {
-    match field {
-        Field::Str(value) => Some(value),
-        Field::Null => None,
-        other => panic!("{other:?}"),
-    }
-}
-
 #[test]
 fn files_are_partitioned_by_date_and_job_and_named_by_the_recording() {
     let started = "UPDATE recording SET started_unix_ns = 1700000000000000000;";
     let sample = Sample::new(&format!("{LABELS}{started}"));
     sample.add();
-    for table in Table::ALL {
+    for table in Table::OF_A_RECORDING {
         let path = sample.file(table.name());
         let within = path.strip_prefix(sample.dataset()).unwrap();
         let parts: Vec<&str> = within.iter().map(|part| part.to_str().unwrap()).collect();
@@ -216,7 +185,7 @@ fn adding_twice_adds_nothing_and_says_so() {
         files.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
     };
     let before = state();
-    assert_eq!(before.len(), Table::ALL.len());
+    assert_eq!(before.len(), Table::OF_A_RECORDING.len());
     let message = String::from_utf8(sample.add().stderr).unwrap();
     assert!(message.contains("already"), "{message}");
     // A copy under another name, whose pages SQLite arranged anew, is the same recording.
@@ -231,7 +200,11 @@ fn adding_twice_adds_nothing_and_says_so() {
         .unwrap();
     drop(connection);
     sample.add();
-    assert_eq!(state().len(), 2 * Table::ALL.len(), "another recording is added");
+    assert_eq!(
+        state().len(),
+        2 * Table::OF_A_RECORDING.len(),
+        "another recording is added"
+    );
 }
 
 #[test]
@@ -273,7 +246,7 @@ fn a_killed_writer_leaves_whole_files_only() {
         if sample.dataset().join("runs").exists() && !files(&sample.dataset().join("runs")).is_empty() {
             assert_eq!(
                 files(&sample.dataset()).len(),
-                Table::ALL.len(),
+                Table::OF_A_RECORDING.len(),
                 "the row in runs is the last"
             );
             fs::remove_dir_all(sample.dataset()).unwrap();
@@ -290,7 +263,7 @@ fn many_writers_at_once_write_one_recording() {
     for mut writer in writers {
         assert!(writer.wait().unwrap().success());
     }
-    assert_eq!(files(&sample.dataset()).len(), Table::ALL.len());
+    assert_eq!(files(&sample.dataset()).len(), Table::OF_A_RECORDING.len());
     assert_eq!(sample.rows("launches").len(), 21);
 }
 
@@ -308,22 +281,6 @@ fn wrong_places_are_refused() {
         .output()
         .unwrap();
     assert!(String::from_utf8_lossy(&output.stderr).contains("name it with -o"));
-}
-
-const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/parquet.md");
-const HEAD: &str = "| column | type | NULL | meaning |\n|---|---|---|---|\n";
-
-/// The section of a table in the guide.
-fn documented(guide: &str, table: Table) -> String {
-    let title = format!("### `{}`\n", table.name());
-    let section = guide
-        .split_once(&title)
-        .unwrap_or_else(|| panic!("no section {title}"))
-        .1;
-    let rows = section.split_once(HEAD).unwrap().1;
-    rows.lines()
-        .take_while(|line| line.starts_with('|'))
-        .fold(String::new(), |all, line| all + line + "\n")
 }
 
 #[test]
@@ -352,58 +309,8 @@ fn the_guide_has_the_columns_of_the_tables() {
 fn written_files_have_the_documented_schema_version_and_packing() {
     let sample = Sample::new(LABELS);
     sample.add();
-    let guide = fs::read_to_string(GUIDE).unwrap();
-    for table in Table::ALL {
-        let reader = SerializedFileReader::new(File::open(sample.file(table.name())).unwrap()).unwrap();
-        let metadata = reader.metadata();
-        let pairs = metadata.file_metadata().key_value_metadata().unwrap();
-        let value = |key: &str| {
-            pairs
-                .iter()
-                .find(|pair| pair.key == key)
-                .and_then(|pair| pair.value.clone())
-        };
-        assert_eq!(value("spawnscope.dataset_version"), Some(DATASET_VERSION.to_string()));
-        assert_eq!(value("spawnscope.table").as_deref(), Some(table.name()));
-        let schema = metadata.file_metadata().schema();
-        let written = schema.get_fields().iter().map(|field| {
-            let kind = match (field.get_physical_type(), field.get_basic_info().logical_type_ref()) {
-                (Type::INT64, Some(LogicalType::Timestamp { .. })) => "timestamp",
-                (Type::INT64, None) => "int64",
-                (Type::INT32, None) => "int32",
-                (Type::DOUBLE, None) => "double",
-                (Type::BOOLEAN, None) => "bool",
-                (Type::BYTE_ARRAY, Some(LogicalType::String)) => "string",
-                other => panic!("{}: {other:?}", field.name()),
-            };
-            let is_optional = field.get_basic_info().repetition() == Repetition::OPTIONAL;
-            format!(
-                "| `{}` | {kind} | {} |",
-                field.name(),
-                if is_optional { "yes" } else { "" }
-            )
-        });
-        let documented = documented(&guide, table);
-        let documented = documented.lines().map(|line| {
-            let parts: Vec<&str> = line.splitn(5, '|').collect();
-            parts[..4].join("|") + "|"
-        });
-        assert_eq!(
-            written.collect::<Vec<_>>(),
-            documented.collect::<Vec<_>>(),
-            "{}",
-            table.name()
-        );
-        for group in metadata.row_groups() {
-            for column in group.columns() {
-                assert!(
-                    column.compression().to_string().contains("ZSTD"),
-                    "{}",
-                    column.column_path()
-                );
-                assert!(column.statistics().is_some(), "{}", column.column_path());
-            }
-        }
+    for table in Table::OF_A_RECORDING {
+        check_schema(&sample.file(table.name()), table);
     }
 }
 
@@ -441,6 +348,10 @@ fn a_dataset_in_a_store_is_pushed_by_the_engines_program() {
         failed.status.code() == Some(125) && message.contains("nothing was added to s3://builds/fleet"),
         "{message}"
     );
+    let output = examined("s3://builds/fleet", &[], &pusher(sample.folder.path(), 0));
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{output:?}");
+    let seen = fs::read_to_string(sample.folder.path().join("seen")).unwrap();
+    assert_eq!(seen, "push s3://builds/fleet\ndoctor\n");
     let missing = String::from_utf8(export("/usr/bin:/bin").stderr).unwrap();
     assert!(missing.contains("make fleet"), "{missing}");
 }

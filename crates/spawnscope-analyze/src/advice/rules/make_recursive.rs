@@ -1,0 +1,102 @@
+//! Recursive make: a make for each directory, started by the recipe of another one. Each reads its makefiles and looks at its files again, one make
+//! after the other unless the directories are targets of their own, even where nothing is left to do.
+
+use std::collections::BTreeMap;
+
+use crate::advice::context::RuleContext;
+use crate::advice::finding::Finding;
+use crate::advice::phrases::{launches, name, option, time, times};
+use crate::advice::thresholds::largest;
+use crate::patterns::recursive_make::{Generator, is_sub_make};
+use crate::whatif::changes::Change;
+use spawnscope_data::units;
+
+const MAX_FINDINGS: usize = 2;
+
+pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
+    let forest = context.forest();
+    let mut kinds: BTreeMap<(&[u8], &[u8]), Vec<u32>> = BTreeMap::new();
+    for (index, launch) in context.launched() {
+        // `$(shell make ...)` asks a question.
+        if is_sub_make(forest, index as usize) && !context.is_captured(index) {
+            let kind = (launch.birth_command.name, launch.command.name);
+            kinds.entry(kind).or_default().push(index);
+        }
+    }
+    largest(context, kinds, MAX_FINDINGS)
+        .into_iter()
+        .map(|(kind, all)| finding(context, kind, all))
+        .collect()
+}
+
+fn finding(context: &RuleContext<'_, '_>, (parent, program): (&[u8], &[u8]), all: Vec<u32>) -> Finding {
+    let forest = context.forest();
+    let idle = all.iter().filter(|index| forest.children(**index as usize).is_empty());
+    let idle: Vec<u32> = idle.copied().collect();
+    let title = format!(
+        "{} starts {} {}, each for a part of the build",
+        name(parent),
+        name(program),
+        times(all.len())
+    );
+    let spent = format!("{} take {} in all", launches(all.len()), time(context.spent_on(&all)));
+    let in_vain = (!idle.is_empty()).then(|| {
+        format!(
+            "{} of them launch nothing, and take {}",
+            units::count(idle.len() as u64),
+            time(context.spent_on(&idle))
+        )
+    });
+    let generator = all.iter().find_map(|index| Generator::of(forest, *index as usize));
+    Finding::modelled("make-recursive", title, all)
+        .evidence(spent)
+        .evidence_of(in_vain)
+        .with_example(context)
+        .fixes(fix(generator, !idle.is_empty()))
+        .limits(limits(generator))
+        .predicted_by(Change::InProcess, option("--in-process", program, parent))
+}
+
+fn fix(generator: Option<Generator>, has_idle: bool) -> Vec<&'static str> {
+    match generator {
+        Some(Generator::CMake) => vec![
+            "generate for ninja, which builds all targets in one process:",
+            "  cmake -G Ninja",
+        ],
+        Some(Generator::Automake) => vec![
+            "describe all directories in one Makefile.am, without SUBDIRS:",
+            "  AUTOMAKE_OPTIONS = subdir-objects",
+            "  include dir/local.mk             with %D% for the directory in names",
+        ],
+        None => {
+            let mut fix = vec![
+                "build all directories with one make, whose makefile includes theirs:",
+                "  include a/module.mk b/module.mk      with names from the top: a/x.o: a/x.c",
+            ];
+            if has_idle {
+                fix.extend([
+                    "or skip directories that are up to date, by prerequisites instead of .PHONY:",
+                    "  a/lib.a: $(wildcard a/*.[ch]) ; +$(MAKE) -C a",
+                ]);
+            }
+            fix.extend([
+                "or at least let make -j run them side by side: a target for each, no loop in a recipe:",
+                "  $(DIRS): ; +$(MAKE) -C $@            `$(MAKE)` and `+` pass -j on",
+            ]);
+            fix
+        }
+    }
+}
+
+fn limits(generator: Option<Generator>) -> &'static str {
+    match generator {
+        Some(Generator::CMake) => "scripts that call make must call ninja, or `cmake --build`",
+        Some(Generator::Automake) => {
+            "a make in a directory alone no longer works; names of variables must differ between directories"
+        }
+        None => {
+            "names of targets and variables must then differ between directories; the prediction keeps what the makes do, \
+             without their launches"
+        }
+    }
+}

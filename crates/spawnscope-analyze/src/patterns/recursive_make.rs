@@ -1,0 +1,48 @@
+//! Makes that the recipe of another make starts, directly or by shells, and who wrote such makefiles.
+
+use super::runtimes::Runtime;
+use super::shells::is_shell;
+use crate::tree::Forest;
+
+/// A program that generates recursive makefiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Generator {
+    CMake,
+    Automake,
+}
+
+impl Generator {
+    /// Returns the generator of the makefile that a make runs, by the arguments that only its makefiles use.
+    pub(crate) fn of(forest: &Forest<'_>, index: usize) -> Option<Generator> {
+        let exec = forest.launches[index].execs.last()?;
+        exec.arguments().find_map(|argument| {
+            if argument.starts_with(b"CMakeFiles/") {
+                Some(Generator::CMake)
+            } else if [&b"all-am"[..], b"all-recursive", b"check-am", b"install-am"].contains(&argument) {
+                Some(Generator::Automake)
+            } else {
+                None
+            }
+        })
+    }
+}
+
+/// Whether a launch is a make below another one, with nothing but shells between them.
+pub(crate) fn is_sub_make(forest: &Forest<'_>, index: usize) -> bool {
+    let launch = &forest.launches[index];
+    if launch.execs.is_empty() || Runtime::named(launch.command.name) != Runtime::Make {
+        return false;
+    }
+    let mut above = forest.parent(index);
+    while let Some(parent) = above {
+        let program = forest.launches[parent].command.name;
+        if Runtime::named(program) == Runtime::Make {
+            return true;
+        }
+        if !is_shell(program) {
+            return false;
+        }
+        above = forest.parent(parent);
+    }
+    false
+}

@@ -1,0 +1,161 @@
+//! Advice about recursive make.
+
+use spawnscope_analyze::advice::Advices;
+use spawnscope_data::event::{LaunchId, Nanos, TaskId};
+use spawnscope_data::rows::WakerRow;
+
+use crate::builder::Spans;
+use crate::recordings::fix_of;
+use crate::serial::{READ, Serial, WAIT4, advices, is_silent, only};
+use crate::slices::{created, ended, slice};
+
+const COUNT: u64 = 30;
+const MAKE: &[&str] = &["/usr/bin/make", "make", "-C", "part@"];
+
+/// A make that starts a program with these arguments for each directory: its path, and then its command line.
+fn starting(top: &[&str], program: &[&str], wait: u16) -> Advices {
+    let mut serial = Serial::of(top[0], top);
+    for directory in 0..COUNT {
+        let words: Vec<String> = program
+            .iter()
+            .map(|word| word.replace('@', &directory.to_string()))
+            .collect();
+        let words: Vec<&str> = words.iter().map(String::as_str).collect();
+        serial.launch_waiting(&Spans::USUAL, Some((words[0], &words[1..])), wait);
+    }
+    advices(&serial.finish())
+}
+
+const TOP: &[&str] = &["/usr/bin/make", "all"];
+
+#[test]
+fn one_make_builds_all_directories() {
+    let advice = only(&starting(TOP, MAKE, WAIT4), "make-recursive");
+    assert_eq!(
+        advice.finding.title,
+        "make starts make 30 times, each for a part of the build"
+    );
+    assert_eq!(advice.finding.whatif, "--in-process=make,parent=make");
+    let fix = fix_of(&advice);
+    assert!(
+        fix.contains("include a/module.mk") && fix.contains("+$(MAKE) -C $@"),
+        "{fix}"
+    );
+    // None of these makes launches anything.
+    assert!(fix.contains("up to date"), "{fix}");
+    assert!(
+        advice.finding.evidence[1].starts_with("30 of them launch nothing"),
+        "{advice:?}"
+    );
+    let launching = COUNT * (Spans::USUAL.total() - Spans::USUAL.run);
+    assert!(advice.saving[0] >= Nanos(launching), "{advice:?} of {launching}");
+}
+
+/// A make below another one for each directory, and below each of them a program that runs for this long.
+fn compiling(run: u64) -> Advices {
+    const BEFORE: u64 = 1_000_000;
+    let compiler = Spans { run, ..Spans::USUAL };
+    let spans = Spans {
+        run: 2 * BEFORE + compiler.total(),
+        ..Spans::USUAL
+    };
+    let mut serial = Serial::of(TOP[0], TOP);
+    for directory in 0..COUNT {
+        let argument = format!("part{directory}");
+        let make = serial.launch(&spans, Some(("/usr/bin/make", &["make", "-C", &argument])));
+        let at = serial.builder.recording.execs.last().unwrap().load_end.unwrap().0 + BEFORE;
+        nest(
+            &mut serial,
+            make,
+            &[(at, compiler, &["/usr/bin/cc", "cc", "-c", "x.c"])],
+        );
+    }
+    advices(&serial.finish())
+}
+
+#[test]
+fn directories_with_work_are_built_side_by_side() {
+    let advice = only(&compiling(20_000_000), "serial");
+    assert!(fix_of(&advice).contains("$(DIRS): ; +$(MAKE) -C $@"), "{advice:?}");
+    // Where launching takes longer than the work, one make is better.
+    let small = compiling(500_000);
+    assert!(is_silent(&small, "serial"), "{small:?}");
+    assert!(!is_silent(&small, "make-recursive"), "{small:?}");
+}
+
+#[test]
+fn generated_makefiles_have_a_better_generator() {
+    let cmake: &[&str] = &["/usr/bin/gmake", "gmake", "-f", "CMakeFiles/x@.dir/build.make", "x@"];
+    let advice = only(&starting(&["/usr/bin/gmake", "all"], cmake, WAIT4), "make-recursive");
+    assert!(fix_of(&advice).contains("cmake -G Ninja"), "{advice:?}");
+    assert!(!fix_of(&advice).contains("module.mk"), "{advice:?}");
+    let automake: &[&str] = &["/usr/bin/make", "make", "all-am"];
+    let advice = only(&starting(TOP, automake, WAIT4), "make-recursive");
+    assert!(fix_of(&advice).contains("subdir-objects"), "{advice:?}");
+}
+
+#[test]
+fn other_programs_and_makes_of_scripts_are_not_recursive() {
+    let compilers = starting(TOP, &["/usr/bin/cc", "cc", "-c", "f@.c"], WAIT4);
+    assert!(is_silent(&compilers, "make-recursive"), "{compilers:?}");
+    let makeinfo = starting(TOP, &["/usr/bin/makeinfo", "makeinfo", "f@.texi"], WAIT4);
+    assert!(is_silent(&makeinfo, "make-recursive"), "{makeinfo:?}");
+    let script = starting(&["/bin/bash", "all.sh"], MAKE, WAIT4);
+    assert!(is_silent(&script, "make-recursive"), "no make above: {script:?}");
+    let question = starting(TOP, MAKE, READ);
+    assert!(
+        is_silent(&question, "make-recursive"),
+        "$(shell make ...): {question:?}"
+    );
+}
+
+#[test]
+fn a_shell_that_loops_over_directories_is_between_the_makes() {
+    const BEFORE: u64 = 1_000_000;
+    let each = Spans::USUAL.total() + BEFORE;
+    let spans = Spans {
+        run: COUNT * each + BEFORE,
+        ..Spans::USUAL
+    };
+    let mut serial = Serial::of(TOP[0], TOP);
+    let text = "for d in $(DIRS); do make -C $d; done";
+    let shell = serial.launch(&spans, Some(("/bin/sh", &["/bin/sh", "-c", text])));
+    let mut at = serial.builder.recording.execs.last().unwrap().load_end.unwrap().0 + BEFORE;
+    let mut makes = Vec::new();
+    for _ in 0..COUNT {
+        makes.push((at, Spans::USUAL, &["/usr/bin/make", "make", "-C", "part"][..]));
+        at += each;
+    }
+    nest(&mut serial, shell, &makes);
+    let advice = only(&advices(&serial.finish()), "make-recursive");
+    assert_eq!(advice.finding.whatif, "--in-process=make,parent=sh");
+    assert!(fix_of(&advice).contains("no loop in a recipe"), "{advice:?}");
+}
+
+/// Adds launches by a process that was launched, and that waits for each of them.
+fn nest(serial: &mut Serial, parent: LaunchId, launches: &[(u64, Spans, &[&str])]) {
+    // Its only slice becomes one between two of them.
+    let last = serial
+        .slices
+        .iter()
+        .rposition(|slice| slice.task.0 == parent.0)
+        .unwrap();
+    let end = serial.slices.remove(last).off.0;
+    let mut on = serial.builder.row(parent).first_run.unwrap().0;
+    for (at, spans, program) in launches {
+        let child = serial
+            .builder
+            .launch(parent, *at, spans, Some((program[0], &program[1..])));
+        let row = serial.builder.row(child);
+        row.parent_task = Some(TaskId(parent.0));
+        let (begun, zombie) = (row.created.unwrap().0, row.zombie.unwrap().0);
+        serial.slices.push(created(child.0, begun, spans.queue));
+        serial.slices.push(ended(child.0, begun + spans.queue, zombie));
+        let waker = Some(WakerRow::Task(TaskId(child.0)));
+        serial
+            .slices
+            .push(slice(parent.0, on, begun, [zombie - begun, spans.reap], WAIT4, waker));
+        on = zombie + spans.reap;
+    }
+    serial.slices.push(ended(parent.0, on, end));
+}

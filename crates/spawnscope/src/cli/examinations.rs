@@ -1,0 +1,66 @@
+//! Adds what the doctor found on this machine to a dataset, in a folder or in an object store.
+
+use std::path::Path;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use anyhow::{Context, Result, bail};
+
+use super::dataset::{self, Place};
+use super::fleet;
+use crate::doctor::Diagnosis;
+use crate::present::dataset::{Dataset, Examination};
+use crate::present::doctor;
+
+/// A dataset, checked before the examination, which takes seconds.
+pub struct Destination<'a> {
+    root: &'a Path,
+    is_store: bool,
+}
+
+impl<'a> Destination<'a> {
+    /// Checks what the arguments name.
+    ///
+    /// # Errors
+    /// When it cannot be a dataset.
+    pub fn find(root: &'a Path) -> Result<Destination<'a>> {
+        let is_store = fleet::is_store(root);
+        if !is_store {
+            if root == Path::new("-") {
+                bail!("a dataset is a folder, or s3://BUCKET/FOLDER: name it with -o");
+            }
+            dataset::check(root)?;
+        }
+        Ok(Destination { root, is_store })
+    }
+
+    /// Adds the findings, under the given name of the machine or its own.
+    ///
+    /// # Errors
+    /// When they cannot be written.
+    pub fn add(&self, diagnosis: &Diagnosis, host: Option<&str>) -> Result<()> {
+        if !self.is_store {
+            return add(self.root, diagnosis, host);
+        }
+        let folder = dataset::temporary().context("failed to make a temporary folder")?;
+        add(folder.path(), diagnosis, host)?;
+        fleet::push(folder.path(), self.root)
+    }
+}
+
+fn add(root: &Path, diagnosis: &Diagnosis, host: Option<&str>) -> Result<()> {
+    let machine = rustix::system::uname();
+    let own = machine.nodename().to_string_lossy();
+    let host = host.unwrap_or(&own);
+    let since_1970 = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .context("the clock is before 1970")?;
+    let examined_unix_ns = i64::try_from(since_1970.as_nanos()).unwrap_or(i64::MAX);
+    let place = Place::of_examination(root, examined_unix_ns, &format!("{host}\n{}", doctor::json(diagnosis)))?;
+    place.write(&Dataset::of_examination(&Examination {
+        id: place.run(),
+        examined_unix_ns,
+        host,
+        kernel: &machine.release().to_string_lossy(),
+        diagnosis,
+    }))
+}

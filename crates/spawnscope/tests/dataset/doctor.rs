@@ -1,0 +1,90 @@
+//! `doctor -o DATASET`: the findings are rows of their own table.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use serde_json::Value;
+use spawnscope::present::dataset::Table;
+
+use crate::Sample;
+use crate::files::{check_schema, files, number, rows, word};
+
+/// Runs the doctor, which takes seconds, and adds what it finds.
+pub fn examined(dataset: &str, more: &[&str], path: &str) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
+    command.args(["doctor", "--json", "-o", dataset]).args(more);
+    command.env("PATH", path).output().unwrap()
+}
+
+#[test]
+fn findings_of_the_doctor_are_rows_of_their_own_table() {
+    let folder = tempfile::tempdir().unwrap();
+    let dataset = folder.path().join("fleet");
+    let output = examined(
+        dataset.to_str().unwrap(),
+        &["--host", "builder 7"],
+        "/usr/bin:/bin:/gone",
+    );
+    assert!(matches!(output.status.code(), Some(0 | 1)), "{output:?}");
+    let printed: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let written: Vec<PathBuf> = files(&dataset).into_iter().collect();
+    let [file] = written.as_slice() else {
+        panic!("{written:?}")
+    };
+    let place = file.strip_prefix(&dataset).unwrap().to_str().unwrap();
+    assert!(
+        place.starts_with("doctor/date=2") && place.contains("/job=__HIVE_DEFAULT_PARTITION__/"),
+        "{place}"
+    );
+    let id = file.file_stem().unwrap().to_str().unwrap();
+    let found = rows(file);
+    let items = |key: &str| printed[key].as_array().unwrap().clone();
+    assert_eq!(found.len(), items("findings").len() + items("unseen").len());
+    for (row, finding) in found.iter().zip(items("findings")) {
+        assert_eq!(word(&row["check_name"]), finding["check"].as_str());
+        assert_eq!(number(&row["effect_ns"]), finding["effect_ns"].as_i64());
+        for column in [
+            "severity",
+            "title",
+            "evidence",
+            "effect_of",
+            "effect_basis",
+            "fix",
+            "fix_cost",
+        ] {
+            assert_eq!(word(&row[column]), finding[column].as_str(), "{column}");
+        }
+    }
+    for (row, unseen) in found.iter().rev().zip(items("unseen").iter().rev()) {
+        assert_eq!(word(&row["severity"]), Some("unseen"));
+        assert_eq!(word(&row["title"]), unseen["what"].as_str());
+        assert_eq!(number(&row["effect_ns"]), None);
+    }
+    for (row, place) in found.iter().zip(1..) {
+        assert_eq!(number(&row["place"]), Some(place));
+        assert_eq!(
+            (word(&row["examination"]), word(&row["host"])),
+            (Some(id), Some("builder 7"))
+        );
+        let fork = &printed["launch_cost_ns"]["fork"];
+        assert_eq!(number(&row["fork_ns"]), fork.as_i64());
+    }
+    check_schema(file, Table::Doctor);
+}
+
+#[test]
+fn only_whole_examinations_are_added_and_to_datasets_only() {
+    let sample = Sample::new("");
+    let run = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
+        let output = command.arg("doctor").args(arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(125), "{arguments:?}");
+        String::from_utf8(output.stderr).unwrap()
+    };
+    let recording = sample.recording();
+    assert!(run(&["-o", recording.to_str().unwrap()]).contains("is not a folder"));
+    assert!(run(&["-o", "-"]).contains("s3://BUCKET/FOLDER"));
+    assert!(run(&["scanners", "-o", "fleet"]).contains("cannot be used with"));
+    assert!(run(&["--except", "scanners", "-o", "fleet"]).contains("cannot be used with"));
+    assert!(run(&["--host", "builder"]).contains("--output"));
+}

@@ -1,0 +1,116 @@
+//! Reads the files of a dataset, and compares them with the guide.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+
+use parquet::basic::{LogicalType, Repetition, Type};
+use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::record::{Field, Row};
+use spawnscope::present::dataset::{DATASET_VERSION, Table};
+
+pub const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/parquet.md");
+pub const HEAD: &str = "| column | type | NULL | meaning |\n|---|---|---|---|\n";
+
+/// The section of a table in the guide.
+pub fn documented(guide: &str, table: Table) -> String {
+    let title = format!("### `{}`\n", table.name());
+    let section = guide
+        .split_once(&title)
+        .unwrap_or_else(|| panic!("no section {title}"))
+        .1;
+    let rows = section.split_once(HEAD).unwrap().1;
+    rows.lines()
+        .take_while(|line| line.starts_with('|'))
+        .fold(String::new(), |all, line| all + line + "\n")
+}
+
+/// All files below a folder.
+pub fn files(folder: &Path) -> BTreeSet<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries
+        .flat_map(|path| if path.is_dir() { files(&path) } else { [path].into() })
+        .collect()
+}
+
+pub fn rows(file: &Path) -> Vec<BTreeMap<String, Field>> {
+    let reader = SerializedFileReader::new(File::open(file).unwrap()).unwrap();
+    let columns = |row: Row| row.into_columns().into_iter().collect();
+    reader
+        .get_row_iter(None)
+        .unwrap()
+        .map(|row| columns(row.unwrap()))
+        .collect()
+}
+
+pub fn number(field: &Field) -> Option<i64> {
+    match field {
+        Field::Long(value) => Some(*value),
+        Field::Int(value) => Some(i64::from(*value)),
+        Field::Null => None,
+        other => panic!("{other:?}"),
+    }
+}
+
+pub fn word(field: &Field) -> Option<&str> {
+    match field {
+        Field::Str(value) => Some(value),
+        Field::Null => None,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Checks columns, version and packing of a file against the guide.
+pub fn check_schema(file: &Path, table: Table) {
+    let guide = fs::read_to_string(GUIDE).unwrap();
+    let reader = SerializedFileReader::new(File::open(file).unwrap()).unwrap();
+    let metadata = reader.metadata();
+    let pairs = metadata.file_metadata().key_value_metadata().unwrap();
+    let value = |key: &str| {
+        pairs
+            .iter()
+            .find(|pair| pair.key == key)
+            .and_then(|pair| pair.value.clone())
+    };
+    assert_eq!(value("spawnscope.dataset_version"), Some(DATASET_VERSION.to_string()));
+    assert_eq!(value("spawnscope.table").as_deref(), Some(table.name()));
+    let schema = metadata.file_metadata().schema();
+    let written = schema.get_fields().iter().map(|field| {
+        let kind = match (field.get_physical_type(), field.get_basic_info().logical_type_ref()) {
+            (Type::INT64, Some(LogicalType::Timestamp { .. })) => "timestamp",
+            (Type::INT64, None) => "int64",
+            (Type::INT32, None) => "int32",
+            (Type::DOUBLE, None) => "double",
+            (Type::BOOLEAN, None) => "bool",
+            (Type::BYTE_ARRAY, Some(LogicalType::String)) => "string",
+            other => panic!("{}: {other:?}", field.name()),
+        };
+        let is_optional = field.get_basic_info().repetition() == Repetition::OPTIONAL;
+        format!(
+            "| `{}` | {kind} | {} |",
+            field.name(),
+            if is_optional { "yes" } else { "" }
+        )
+    });
+    let documented = documented(&guide, table);
+    let documented = documented.lines().map(|line| {
+        let parts: Vec<&str> = line.splitn(5, '|').collect();
+        parts[..4].join("|") + "|"
+    });
+    assert_eq!(
+        written.collect::<Vec<_>>(),
+        documented.collect::<Vec<_>>(),
+        "{}",
+        table.name()
+    );
+    for group in metadata.row_groups() {
+        for column in group.columns() {
+            assert!(
+                column.compression().to_string().contains("ZSTD"),
+                "{}",
+                column.column_path()
+            );
+            assert!(column.statistics().is_some(), "{}", column.column_path());
+        }
+    }
+}

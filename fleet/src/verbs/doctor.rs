@@ -1,0 +1,181 @@
+//! `fleet doctor`: what `spawnscope doctor` found on each machine, in its newest examination there.
+
+use std::collections::BTreeMap;
+
+use anyhow::Result;
+use serde_json::{Map, Value};
+use spawnscope_data::units;
+
+use super::{columns, extent, nanos, time};
+use crate::answer::{Answer, Row};
+use crate::engine::Engine;
+use crate::page::{Item, Page, Section, Table};
+use crate::questions::Question;
+
+/// Rows of the newest examination of each machine.
+pub struct Examinations<'a>(BTreeMap<&'a str, Vec<Row<'a>>>);
+
+/// Asks for the newest examinations. There are none if the dataset has no such table, as before the first examination is added.
+///
+/// # Errors
+/// When the question has no answer.
+pub fn newest(engine: &Engine, rows: u32) -> Result<Answer> {
+    if !engine.has("doctor") {
+        return Ok(Answer::default());
+    }
+    engine.ask(&Question::Doctor.sql(&[("rows", &rows.to_string())])?)
+}
+
+impl<'a> Examinations<'a> {
+    /// Sorts the rows by machine.
+    pub fn of(found: &'a Answer) -> Examinations<'a> {
+        let mut hosts: BTreeMap<_, Vec<_>> = BTreeMap::new();
+        for row in found.iter() {
+            hosts.entry(row.text("host").unwrap_or_default()).or_default().push(row);
+        }
+        Examinations(hosts)
+    }
+
+    /// The examination of a machine: its date and findings; null if there is none.
+    pub fn to_json(&self, host: &str) -> Value {
+        let Some(rows) = self.0.get(host) else {
+            return Value::Null;
+        };
+        let findings = rows.iter().filter(|row| row.text("severity").is_some());
+        let object = |row: &Row<'_>| {
+            let columns = row.columns().filter(|(name, _)| !["host", "date"].contains(name));
+            Value::Object(columns.map(|(name, value)| (name.to_owned(), value.clone())).collect())
+        };
+        let mut examination = Map::new();
+        examination.insert("date".to_owned(), date(rows).into());
+        examination.insert("findings".to_owned(), findings.map(object).collect());
+        Value::Object(examination)
+    }
+
+    /// What was found on a machine, in a few words: `found there on 2026-11-13: 2 problems, 1 note`. `None` if it was not examined.
+    pub fn summary(&self, host: &str) -> Option<String> {
+        let rows = self.0.get(host)?;
+        Some(format!("found there on {}: {}", date(rows), counts(rows)))
+    }
+
+    /// What was found on a machine, in full. `None` if it was not examined.
+    pub fn section(&self, host: &str) -> Option<Section> {
+        let rows = self.0.get(host)?;
+        let shown = rows.iter().filter(|row| row.text("severity") != Some("unseen"));
+        Some(Section {
+            heading: format!("What `spawnscope doctor` found on {host} on {}", date(rows)),
+            items: shown
+                .filter(|row| row.text("severity").is_some())
+                .map(|row| item(*row))
+                .collect(),
+        })
+    }
+}
+
+fn date<'a>(rows: &[Row<'a>]) -> &'a str {
+    rows.first()
+        .and_then(|row| row.text("date"))
+        .unwrap_or("an unknown date")
+}
+
+/// `2 problems, 1 note, 3 items that could not be checked`
+fn counts(rows: &[Row<'_>]) -> String {
+    let count = |severity: &str| rows.iter().filter(|row| row.text("severity") == Some(severity)).count() as u64;
+    let problems = match count("problem") {
+        0 => "no problems".to_owned(),
+        problems => units::counted(problems, "problem", "problems"),
+    };
+    let notes = Some(count("note")).filter(|notes| *notes > 0);
+    let unseen = Some(count("unseen")).filter(|unseen| *unseen > 0);
+    let notes = notes.map(|notes| units::counted(notes, "note", "notes"));
+    let unseen = unseen.map(|unseen| format!("{} that could not be checked", units::counted(unseen, "item", "items")));
+    let all: Vec<String> = [Some(problems), notes, unseen].into_iter().flatten().collect();
+    all.join(", ")
+}
+
+fn item(row: Row<'_>) -> Item {
+    let note = if row.text("severity") == Some("note") {
+        "note: "
+    } else {
+        ""
+    };
+    let evidence = row.text("evidence").filter(|evidence| !evidence.is_empty());
+    let fix = row.text("fix").unwrap_or_default().lines().map(|line| {
+        if line.starts_with("  ") {
+            line.to_owned()
+        } else {
+            format!("-> {line}")
+        }
+    });
+    let cost = row.text("fix_cost").filter(|cost| !cost.is_empty());
+    Item {
+        title: format!("{note}{}", row.text("title").unwrap_or("-")),
+        lines: effect(row)
+            .map(|effect| format!("effect: {effect}"))
+            .into_iter()
+            .chain(evidence.map(str::to_owned))
+            .chain(fix)
+            .chain(cost.map(|cost| format!("costs: {cost}")))
+            .collect(),
+    }
+}
+
+/// `112 ms`, or `> 112 ms` if the timed program did not end.
+fn effect_time(row: Row<'_>) -> String {
+    let bound = if row.count("is_lower_bound") == Some(1) {
+        "> "
+    } else {
+        ""
+    };
+    format!("{bound}{}", time(row, "effect_ns"))
+}
+
+/// `more than 112 ms for each interactive shell (measured)`
+fn effect(row: Row<'_>) -> Option<String> {
+    let span = nanos(Some(row.number("effect_ns")?));
+    let more_than = if row.count("is_lower_bound") == Some(1) {
+        "more than "
+    } else {
+        ""
+    };
+    Some(format!(
+        "{more_than}{span} for {} ({})",
+        row.text("effect_of").unwrap_or("each launch"),
+        row.text("effect_basis").unwrap_or("basis unknown"),
+    ))
+}
+
+/// The page of the answer. The dataset is named in the command to type.
+pub fn page(found: &Answer, totals: &Answer, dataset: &str) -> Page {
+    let examinations = Examinations::of(found);
+    let sentence = match examinations.0.len() as u64 {
+        0 => format!("No machine was examined: run `spawnscope doctor -o {dataset}` on each."),
+        machines => format!(
+            "{} examined: {}.",
+            units::counted(machines, "machine was", "machines were"),
+            counts(&found.iter().collect::<Vec<_>>())
+        ),
+    };
+    let row = |row: Row<'_>| {
+        [
+            row.text("host").unwrap_or("-"),
+            row.text("date").unwrap_or("-"),
+            row.text("severity").unwrap_or("nothing found"),
+            row.text("check_name").unwrap_or("-"),
+            row.text("title").unwrap_or("-"),
+        ]
+        .map(str::to_owned)
+        .into_iter()
+        .chain([effect_time(row)])
+        .collect()
+    };
+    Page {
+        title: "What `spawnscope doctor` found on each machine".to_owned(),
+        sentences: vec![sentence, extent(totals)],
+        tables: vec![Table {
+            columns: columns(&["machine", "examined", "severity", "check", "finding"], &["effect"]),
+            rows: found.iter().map(row).collect(),
+        }],
+        sections: Vec::new(),
+    }
+}
