@@ -27,7 +27,6 @@ struct Sums {
     count: u64,
     failures: u64,
     tax: Option<Nanos>,
-    waited: Option<Nanos>,
     phases: [Nanos; Phase::ALL.len()],
     recent: VecDeque<Arc<EndedLaunch>>,
 }
@@ -45,8 +44,8 @@ pub struct CommandLine {
     pub failures: u64,
     /// Launch tax of those that have ended. `None` when it is unknown for all.
     pub tax: Option<Nanos>,
-    /// Time that parents waited for those that have ended, at most. `None` when it is unknown for all.
-    pub waited: Option<Nanos>,
+    /// Critical time of those that have ended, as an estimate. `None` if nothing waited for one of them.
+    pub critical: Option<Nanos>,
     /// The phase other than `run` that took longest.
     pub largest: Option<Phase>,
     /// The latest launches, newest first.
@@ -114,8 +113,10 @@ impl LiveBoard {
             *running.entry(process.label()).or_default() += 1;
         }
         let mut commands: Vec<CommandLine> = self.commands.iter().map(|(name, sums)| sums.line(name)).collect();
+        let critical = self.live.critical_times();
         for line in &mut commands {
             line.running = running.remove(&line.command).unwrap_or(0);
+            line.critical = critical.of(&line.command);
         }
         let only_running = running.into_iter().map(|(command, running)| CommandLine {
             running,
@@ -175,7 +176,6 @@ impl Sums {
         self.count += 1;
         self.failures += u64::from(launch.has_failed());
         add(&mut self.tax, launch.tax);
-        add(&mut self.waited, launch.waited);
         for (phase, time) in launch.phases.iter().flat_map(|phases| phases.iter()) {
             self.phases[phase as usize].0 += time.unwrap_or_default().0;
         }
@@ -191,7 +191,7 @@ impl Sums {
             running: 0,
             failures: self.failures,
             tax: self.tax,
-            waited: self.waited,
+            critical: None,
             largest: largest.filter(|phase| self.phases[*phase as usize].0 > 0),
             recent: self.recent.iter().cloned().collect(),
         }

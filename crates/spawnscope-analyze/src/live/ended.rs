@@ -33,9 +33,6 @@ pub struct EndedLaunch {
     pub phases: Option<PhaseTimes>,
     /// Launch tax: all phases except `run`.
     pub tax: Option<Nanos>,
-    /// Time that its parent waited for it at most, without the same time of what it launched itself. `None` if nothing waited for it, or its
-    /// reaping was not seen.
-    pub waited: Option<Nanos>,
     /// When its parent called for it.
     pub start: Option<Nanos>,
     /// Wall time from the parent's call to the reaping.
@@ -85,7 +82,6 @@ fn describe(launch: &Launch<'_>, process: &Process) -> EndedLaunch {
         },
         phases: is_known.then(|| launch.phases.clone()),
         tax: launch.tax().filter(|_| is_known),
-        waited: process.waited_for,
         start: launch.start().filter(|_| is_known),
         total: launch
             .start()

@@ -2,6 +2,7 @@
 //! that have ended. `ended` divides them into phases, with the code that reports use. Memory is bounded by the number of processes.
 
 mod board;
+mod critical;
 mod ended;
 mod metrics;
 mod process;
@@ -10,6 +11,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 pub use board::{CommandLine, LiveBoard, ProcessLine, Snapshot};
+pub use critical::CriticalTimes;
 pub use ended::EndedLaunch;
 pub use metrics::{BUCKETS, CommandMetrics, Histogram, LaunchMetrics, OTHER};
 pub use process::Process;
@@ -30,6 +32,10 @@ pub struct LiveLaunches {
     ended_unreaped: HashSet<LaunchId>,
     /// Which of several consecutive recordings the latest rows belong to.
     recording: u32,
+    /// The latest instant of its rows.
+    latest: Nanos,
+    /// Critical time that no running process has.
+    critical: CriticalTimes,
 }
 
 impl LiveLaunches {
@@ -44,6 +50,8 @@ impl LiveLaunches {
             started: 0,
             ended_unreaped: HashSet::new(),
             recording: 0,
+            latest: Nanos(0),
+            critical: CriticalTimes::default(),
         }
     }
 
@@ -55,6 +63,8 @@ impl LiveLaunches {
             (self.texts, self.oldest_text) = (HashMap::new(), TextId(0));
             gone = self.begin_next(&rows.launches);
         }
+        let instants = rows.launches.iter().flat_map(|row| [row.created, row.reaped]);
+        self.latest = instants.flatten().fold(self.latest, Nanos::max);
         self.texts.extend(rows.texts);
         let changed: Vec<LaunchId> = rows.launches.iter().map(|row| row.id).collect();
         let mut new: Vec<LaunchId> = rows
@@ -107,13 +117,14 @@ impl LiveLaunches {
     /// Begins the next recording, whose first rows contain every process that lives. Returns the launches that do not.
     fn begin_next(&mut self, living: &[LaunchRow]) -> Vec<Process> {
         self.processes.values_mut().for_each(Process::live_on);
+        self.latest = Nanos(0);
         self.ended_unreaped.clear();
         let living: HashSet<LaunchId> = living.iter().map(|row| row.id).collect();
-        let gone = self
-            .processes
-            .extract_if(|id, _| !living.contains(id))
-            .map(|(_, process)| process);
-        gone.filter(Process::is_launch).collect()
+        let gone = self.processes.extract_if(|id, _| !living.contains(id));
+        let mut gone: Vec<Process> = gone.map(|(_, process)| process).collect();
+        gone.iter_mut().for_each(|process| self.keep_critical(process));
+        gone.retain(Process::is_launch);
+        gone
     }
 
     /// Takes a new or changed row. Returns its id if it is new.
@@ -146,39 +157,9 @@ impl LiveLaunches {
                 self.ended_unreaped.insert(*id);
             }
         }
+        ended.iter_mut().for_each(|process| self.keep_critical(process));
         ended.retain(Process::is_launch);
         ended
-    }
-
-    /// Notes how long parents waited for the launches that they have reaped, in the order of these reapings.
-    fn note_waits(&mut self, finished: &[LaunchId]) {
-        let reaping = |id: &LaunchId| Some((self.processes.get(id)?.reaped()?, *id));
-        let mut reaped: Vec<(Nanos, LaunchId)> = finished.iter().filter_map(reaping).collect();
-        reaped.sort_unstable_by_key(|(at, id)| (*at, *id));
-        for (at, id) in reaped {
-            self.note_wait(at, id);
-        }
-    }
-
-    /// From its birth, or from the reaping of its parent's child before it, the parent waited at most for this launch. So the times of
-    /// children that run side by side do not overlap. What the launch waited for its own children counts for these.
-    fn note_wait(&mut self, at: Nanos, id: LaunchId) {
-        let Some((birth, parent)) = self
-            .processes
-            .get(&id)
-            .and_then(|child| child.birth().zip(child.parent()))
-        else {
-            return;
-        };
-        let Some(parent) = self.processes.get_mut(&parent) else {
-            return;
-        };
-        let span = at.since(parent.last_reaping.map_or(birth, |last| last.max(birth)));
-        parent.last_reaping = Some(at);
-        parent.waited.0 += span.0;
-        if let Some(child) = self.processes.get_mut(&id) {
-            child.waited_for = Some(span.since(child.waited));
-        }
     }
 
     /// Sets the name of the program that a new process started as.

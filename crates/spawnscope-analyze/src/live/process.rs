@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::CriticalTimes;
 use crate::launch::base_name;
 use spawnscope_data::event::{LaunchId, Nanos, Pid};
 use spawnscope_data::rows::{ExecRow, LaunchRow, Origin};
@@ -22,11 +23,10 @@ pub struct Process {
     pub(super) is_of_earlier: bool,
     /// Processes that it has launched.
     pub(super) launched: u64,
-    /// When it last reaped a child, and how long it waited for its children at most. See `LiveLaunches::waited_for`.
+    /// When it last reaped a child.
     pub(super) last_reaping: Option<Nanos>,
-    pub(super) waited: Nanos,
-    /// How long its parent waited for it at most, once it is reaped.
-    pub(super) waited_for: Option<Nanos>,
+    /// Its time in which it waited for launches that have ended, by their command.
+    pub(super) critical: CriticalTimes,
     /// The first launch of the chain of its parents, or itself.
     pub(super) root: LaunchId,
     /// The name of the program that it is a copy of.
@@ -51,8 +51,7 @@ impl Process {
             is_of_earlier: false,
             launched: 0,
             last_reaping: None,
-            waited: Nanos(0),
-            waited_for: None,
+            critical: CriticalTimes::default(),
             born_as: Arc::from(*b"?"),
         }
     }
@@ -71,7 +70,7 @@ impl Process {
     /// Notes that another recording begins. It knows the process as one that existed before, and has another time zero.
     pub(super) fn live_on(&mut self) {
         (self.is_cut, self.is_of_earlier) = (true, true);
-        (self.last_reaping, self.waited) = (None, Nanos(0));
+        self.last_reaping = None;
     }
 
     /// Whether it has ended, and no reaping will be seen: the parent of the command is the recorder, and a recording does not know whose
@@ -117,6 +116,11 @@ impl Process {
     pub(super) fn reaped(&self) -> Option<Nanos> {
         let reaped = self.row.reaped.filter(|reaped| self.row.zombie != Some(*reaped));
         reaped.filter(|_| !self.is_of_earlier && self.is_launch())
+    }
+
+    /// Returns since when it waits at most for a child with this birth: from then on, or from its last reaping.
+    pub(super) fn window_begins(&self, birth: Nanos) -> Nanos {
+        self.last_reaping.map_or(birth, |last| last.max(birth))
     }
 
     /// Whether it is a launch. A process that existed before the recording is not.

@@ -95,37 +95,71 @@ fn a_launch_ends_with_the_name_and_the_phases_of_reports() {
     assert_eq!((live.started(), live.running()), (1, 0));
 }
 
-#[test]
-fn a_launch_is_waited_for_from_the_reaping_before_it_and_without_its_own_children() {
-    let mut live = with_shell(&["bash"]);
-    let lived = |id: u64, parent: LaunchId, birth: u64, reaped: u64| LaunchRow {
+/// A launch that lives from `birth` until it is reaped.
+fn lived(id: u64, parent: LaunchId, birth: u64, reaped: u64) -> LaunchRow {
+    LaunchRow {
         create: Some(Nanos(birth)),
+        created: Some(Nanos(birth)),
         exit: Some(Nanos(reaped - 200)),
         zombie: Some(Nanos(reaped - 100)),
         reaped: Some(Nanos(reaped)),
         wait_status: Some(0),
         ..launch(id, parent)
-    };
-    // Two side by side; the second has a child of its own, and one ends and is not reaped.
+    }
+}
+
+/// Returns the critical time of each command after launches, each of which executes the string of its number.
+fn critical(live: &mut LiveLaunches, rows: &[LaunchRow], commands: &[&str]) -> Vec<Option<u64>> {
+    let is_over = |row: &&LaunchRow| row.reaped.is_some() && row.zombie != row.reaped;
+    live.apply(NewRows {
+        finished: rows.iter().rev().filter(is_over).map(|row| row.id).collect(),
+        execs: rows
+            .iter()
+            .map(|row| (row.id.0 as i64, exec(row.id.0, row.create.unwrap().0, row.id.0 as u32)))
+            .collect(),
+        launches: rows.to_vec(),
+        ..NewRows::default()
+    });
+    let times = live.critical_times();
+    commands
+        .iter()
+        .map(|name| times.of(name.as_bytes()).map(|time| time.0))
+        .collect()
+}
+
+#[test]
+fn critical_time_begins_with_the_reaping_before_and_counts_once() {
+    let names = ["bash", "-", "first", "second", "below", "left"];
+    let mut live = with_shell(&names);
+    // Two side by side. Half of the life of the second follows the end of the first, so half of what it launched is critical. One ends
+    // and is not reaped.
     let mut unreaped = lived(5, SHELL, 6_000, 7_000);
     unreaped.zombie = unreaped.reaped;
     let rows = [
         lived(2, SHELL, 1_000, 3_000),
-        lived(3, SHELL, 1_500, 5_000),
+        lived(3, SHELL, 1_000, 5_000),
         lived(4, LaunchId(3), 2_000, 4_500),
         unreaped,
     ];
-    let ended = live.apply(NewRows {
-        finished: rows.iter().rev().map(|row| row.id).collect(),
-        launches: rows.to_vec(),
-        ..NewRows::default()
-    });
-    let mut waited: Vec<(u64, Option<u64>)> = ended
-        .iter()
-        .map(|ended| (ended.id.0, ended.waited.map(|time| time.0)))
-        .collect();
-    waited.sort_unstable();
-    assert_eq!(waited, [(2, Some(2_000)), (3, Some(0)), (4, Some(2_500)), (5, None)]);
+    let known = critical(&mut live, &rows, &names[2..]);
+    assert_eq!(known, [Some(2_000), Some(750), Some(1_250), None]);
+}
+
+#[test]
+fn critical_time_of_what_a_running_process_has_launched_counts() {
+    let names = ["bash", "-", "make", "cc"];
+    let mut live = with_shell(&names);
+    let running = LaunchRow {
+        exit: None,
+        zombie: None,
+        reaped: None,
+        wait_status: None,
+        ..lived(2, SHELL, 1_000, 9_000)
+    };
+    let rows = [running, lived(3, LaunchId(2), 2_000, 5_000)];
+    assert_eq!(critical(&mut live, &rows, &names[2..]), [None, Some(3_000)]);
+    let ended = critical(&mut live, &[lived(2, SHELL, 1_000, 9_000)], &names[2..]);
+    assert_eq!(ended, [Some(5_000), Some(3_000)]);
 }
 
 #[test]

@@ -36,6 +36,6 @@ Keys:
   p            select the parent, in the tree
   /            show only rows with this text
   Space        pause, while the recording goes on
-  t w c f n    sort by launch tax, time waited for, count, failures, name
+  t r c f n    sort by launch tax, critical time, count, failures, name
 
 -a and -p need eBPF: root, or CAP_BPF and CAP_PERFMON.";

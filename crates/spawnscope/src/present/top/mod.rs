@@ -135,7 +135,7 @@ fn draw_commands(frame: &mut Frame<'_>, area: Rect, view: &View, status: &Screen
         Line::from("running").right_aligned(),
         Line::from(mark(Sort::Failures, "failed")).right_aligned(),
         Line::from(mark(Sort::Tax, "tax")).right_aligned(),
-        Line::from(mark(Sort::Waited, "waited")).right_aligned(),
+        Line::from(mark(Sort::Critical, "critical")).right_aligned(),
         Line::from("largest"),
     ];
     let rows = lines.iter().map(|line| command_row(line, status));
@@ -155,7 +155,7 @@ fn command_row<'a>(line: &CommandLine, status: &ScreenStatus<'_>) -> Row<'a> {
             failed
         }),
         Cell::new(right(units::time(line.tax))),
-        Cell::new(right(units::time(line.waited))),
+        Cell::new(right(units::time(line.critical))),
         Cell::new(line.largest.map_or("-", |phase| phase.name())),
     ])
 }
@@ -218,7 +218,7 @@ fn draw_keys(frame: &mut Frame<'_>, area: Rect, view: &View, status: &ScreenStat
             text::escape(view.filter.as_bytes())
         ))
     } else if view.filter.is_empty() {
-        Line::from("q quit  Tab tree  Enter details  p parent  / filter  Space pause  t w c f n sort")
+        Line::from("q quit  Tab tree  Enter details  p parent  / filter  Space pause  t r c f n sort")
     } else {
         let filter = text::escape(view.filter.as_bytes());
         Line::from(format!(

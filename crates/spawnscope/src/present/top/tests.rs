@@ -24,7 +24,6 @@ fn command(name: &str, count: u64, tax: u64, failures: u64) -> CommandLine {
         outcome: Outcome::Code(1),
         phases: None,
         tax: None,
-        waited: None,
         root: LaunchId(1),
         start: None,
         total: Some(Nanos(1_500_000)),
@@ -35,7 +34,7 @@ fn command(name: &str, count: u64, tax: u64, failures: u64) -> CommandLine {
         running: 0,
         failures,
         tax: Some(Nanos(tax)),
-        waited: Some(Nanos(count * 1_000)),
+        critical: Some(Nanos(count * 1_000)),
         largest: Some(Phase::Exec),
         recent: vec![Arc::new(launch)],
     }
@@ -145,7 +144,7 @@ fn the_screen_shows_the_rate_and_the_commands() {
         &[
             "make -j8",
             "512/s  1,234 launches  2 running",
-            "waited",
+            "critical",
             "500 us",
             "cc1 ",
             "9.00 ms",
@@ -159,7 +158,7 @@ fn keys_sort_and_filter() {
     let hostile = "a\\x1b[31mb";
     assert_eq!(order(""), ["cc1", "sed", hostile]);
     assert_eq!(order("c"), ["sed", "cc1", hostile]);
-    assert_eq!(order("nw"), ["sed", "cc1", hostile]);
+    assert_eq!(order("nr"), ["sed", "cc1", hostile]);
     assert_eq!(order("f"), ["sed", hostile, "cc1"]);
     assert_eq!(order("n"), [hostile, "cc1", "sed"]);
     assert_eq!(order("/cc\n"), ["cc1"]);

@@ -26,8 +26,8 @@ pub enum Sort {
     /// Largest launch tax first.
     #[default]
     Tax,
-    /// Longest waited for first.
-    Waited,
+    /// Most critical time first.
+    Critical,
     /// Most launches first.
     Count,
     /// Most failures first.
@@ -73,7 +73,7 @@ impl View {
             let by_name = || a.command.cmp(&b.command);
             match self.sort {
                 Sort::Tax => b.tax.cmp(&a.tax).then_with(by_name),
-                Sort::Waited => b.waited.cmp(&a.waited).then_with(by_name),
+                Sort::Critical => b.critical.cmp(&a.critical).then_with(by_name),
                 Sort::Count => b.count.cmp(&a.count).then_with(by_name),
                 Sort::Failures => b.failures.cmp(&a.failures).then_with(by_name),
                 Sort::Name => by_name(),
@@ -121,7 +121,7 @@ impl View {
             KeyCode::Char(' ') => self.is_paused = !self.is_paused,
             KeyCode::Char('/') => self.is_typing = true,
             KeyCode::Char('t') => self.sort = Sort::Tax,
-            KeyCode::Char('w') => self.sort = Sort::Waited,
+            KeyCode::Char('r') => self.sort = Sort::Critical,
             KeyCode::Char('c') => self.sort = Sort::Count,
             KeyCode::Char('f') => self.sort = Sort::Failures,
             KeyCode::Char('n') => self.sort = Sort::Name,
