@@ -200,13 +200,13 @@ static __always_inline void handle_exit(struct task_struct *p)
 PROGRAM_AND_SPARE("tp_btf/sched_process_exit", on_exit, handle_exit(p), struct task_struct *p)
 
 /* exit_notify sends the parent its signal when the process becomes reapable. exit_state is set just before, so an earlier signal
- * of a dying thread is not mistaken for it. */
+ * of a dying thread is not mistaken for it. A tracer gets one for each thread: only the last one is the end of the process. */
 SEC("tp_btf/signal_generate")
 int BPF_PROG(on_signal, int sig)
 {
 	struct task_struct *p = current_task();
 	struct WireTask *task = followed(p);
-	if (task && TASK_READ(p, exit_state) && !task->zombie) {
+	if (task && task->flags & TASK_LAST_THREAD && TASK_READ(p, exit_state) && !task->zombie) {
 		task->zombie = bpf_ktime_get_ns();
 		task->zombie_cpu = cpu_time(task, task->zombie);
 	}

@@ -31,3 +31,23 @@ fn every_way_to_reap_is_seen_when_it_happens() {
         assert_eq!(child.phase_ns("reap"), Some(0), "{}", child.json());
     }
 }
+
+/// A tracer gets a signal for each thread that ends, and the thread stays a zombie until the tracer reaps it.
+#[apply(live_test)]
+#[needs(Ebpf, Strace, Python)]
+fn the_end_of_a_traced_thread_is_not_that_of_its_process() {
+    let program = "import threading, time\nt = threading.Thread(target=int)\nt.start()\nt.join()\ntime.sleep(0.3)";
+    let record = Record::new();
+    record
+        .run(["strace", "-f", "-o", "/dev/null", "/usr/bin/python3", "-c", program])
+        .expect_code(0);
+    let launches = launches(&record.file());
+    let traced = launches.only(|launch| {
+        launch
+            .programs()
+            .first()
+            .is_some_and(|program| program.starts_with("python3"))
+    });
+    let run = traced.phase_ns("run").unwrap_or_default();
+    assert!(run > 300_000_000, "{}", traced.json());
+}
