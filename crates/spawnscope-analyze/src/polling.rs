@@ -7,6 +7,7 @@
 use std::collections::{HashMap, HashSet};
 
 use crate::external_wait::{ExternalWait, external_wait_of, waker_is_cause};
+use crate::launch::Known;
 use crate::slices::ThreadSlices;
 use crate::timeline::{ThreadIndex, Timelines, beginning, run_queue_span};
 use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
@@ -19,7 +20,8 @@ const MIN_NAPS: usize = 8;
 
 /// Rewrites the waits that a polling thread of the same process ended. Returns the uncertainty of their total duration after a
 /// change, in which each would wait for a different round; they vary independently. It is that of the thread with the largest one.
-pub(super) fn mark(timelines: &mut Timelines) -> Nanos {
+/// `exits` has when the exit of each launch started.
+pub(super) fn mark(timelines: &mut Timelines, exits: &[Known]) -> Nanos {
     let mut found: Vec<(ThreadIndex, usize, SliceRow)> = Vec::new();
     let mut most = 0.0_f64;
     for threads in processes_with_threads(timelines).into_values() {
@@ -32,6 +34,7 @@ pub(super) fn mark(timelines: &mut Timelines) -> Nanos {
             timelines,
             threads: &threads,
             polling: &polling,
+            exit: exits[threads[0] as usize],
         };
         for &thread in &threads {
             let rewritten = process.waits_for_rounds(thread);
@@ -113,6 +116,8 @@ struct Process<'t> {
     timelines: &'t Timelines,
     threads: &'t [ThreadIndex],
     polling: &'t HashSet<ThreadIndex>,
+    /// When its exit started.
+    exit: Known,
 }
 
 impl Process<'_> {
@@ -149,6 +154,10 @@ impl Process<'_> {
                 continue;
             };
             let ended = Nanos(slice.off.0 + span.0);
+            if self.exit.get().is_some_and(|exit| exit <= ended) {
+                // The exit of the process ended this wait, not what the thread waited for.
+                continue;
+            }
             // A signal interrupted this wait, and the kernel continued it.
             let was_interrupted = std::mem::replace(&mut is_continued, slice.syscall == Some(RESTART_SYSCALL));
             if !was_interrupted && let Some(cause) = self.timelines.cause(thread, &slice) {

@@ -19,6 +19,8 @@ pub struct SliceCollection {
     tasks: Tasks,
     slices: Slices,
     is_alive: Vec<bool>,
+    /// By launch: when its exit started.
+    exits: Vec<Known>,
     open_waits: OpenWaits,
     reaps: Reaps,
     peers: Peers,
@@ -60,6 +62,7 @@ impl SliceCollection {
             tasks,
             slices: Slices::default(),
             is_alive: forest.launches.iter().map(Launch::is_unfinished).collect(),
+            exits: forest.launches.iter().map(|launch| launch.instants.exit).collect(),
             open_waits: OpenWaits::of(forest),
             reaps: Reaps::of(forest),
             peers: Peers::of(forest.recording()),
@@ -84,7 +87,7 @@ impl SliceCollection {
         peers::mark(&mut timelines, &self.peers);
         child_waits::mark(&mut timelines, &self.reaps);
         let of_timers = event_loops::mark(&mut timelines, &self.reaps);
-        timelines.waits_for_polling = polling::mark(&mut timelines).max(of_timers);
+        timelines.waits_for_polling = polling::mark(&mut timelines, &self.exits).max(of_timers);
         let awaited = self.open_waits.awaited(&timelines);
         timelines.with_awaited(awaited)
     }
