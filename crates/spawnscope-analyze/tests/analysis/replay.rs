@@ -162,7 +162,9 @@ proptest! {
         let (builder, slices, wall) = parallel(&work);
         let replay = replay(&builder.recording, &slices, wall, work.len() as u32 + 1);
         let walls: Vec<u64> = [1, 2, 4, 16].map(|cpus| replay.with_cpus(cpus).0).to_vec();
-        prop_assert!(walls.windows(2).all(|pair| pair[1] <= pair[0] + 3_000_000), "{walls:?}");
+        // With another number of CPUs, time slices of 3 ms end at other instants. The thread that ends last may then wait for two more of others.
+        let margin = 6_000_000;
+        prop_assert!(walls.windows(2).all(|pair| pair[1] <= pair[0] + margin), "{walls:?}");
     }
 
     #[test]
