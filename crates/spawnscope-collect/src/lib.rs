@@ -49,6 +49,8 @@ pub struct Settings {
     pub script_lines: bool,
     /// The file that the command will execute, if there is a command.
     pub command: Option<PathBuf>,
+    /// Processes that run already, such as daemons, to follow beside the command (eBPF).
+    pub with: Vec<Pid>,
     /// Whether to report the native call chain of each launch.
     pub stacks: bool,
     /// Samples per second of what followed threads do and what they wait for.
@@ -144,7 +146,7 @@ pub enum CollectError {
     NotBuilt,
     /// This collector can only follow a command that it starts.
     #[error(
-        "follow processes that run already (-p, -a): that needs eBPF; give a command to record (`spawnscope record -- CMD`)"
+        "follow processes that run already (-p, -a, --with): that needs eBPF; give a command to record (`spawnscope record -- CMD`)"
     )]
     CommandOnly,
     /// Something failed while collecting.

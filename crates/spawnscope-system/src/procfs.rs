@@ -122,12 +122,25 @@ pub fn is_set_id(pid: Pid) -> bool {
     mode & libc::S_ISUID != 0 || mode & by_group == by_group
 }
 
+/// All processes.
+pub fn processes() -> impl Iterator<Item = Pid> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok().map(Pid))
+}
+
+/// The name of a process: that of its first thread.
+#[must_use]
+pub fn name(pid: Pid) -> Option<Vec<u8>> {
+    let name = fs::read(format!("/proc/{}/comm", pid.0)).ok()?;
+    Some(name.trim_ascii_end().to_vec())
+}
+
 /// A process and all its descendants.
 #[must_use]
 pub fn tree(root: Pid) -> Vec<Pid> {
-    let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
-    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok().map(Pid));
-    let parents: Vec<(Pid, Pid)> = pids.filter_map(|pid| Some((pid, Status::of(pid)?.parent))).collect();
+    let parents: Vec<(Pid, Pid)> = processes()
+        .filter_map(|pid| Some((pid, Status::of(pid)?.parent)))
+        .collect();
     let mut tree = vec![root];
     let mut next = 0;
     while let Some(parent) = tree.get(next).copied() {

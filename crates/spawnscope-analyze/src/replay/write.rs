@@ -239,16 +239,19 @@ impl Writer<'_> {
         let (start, end) = self.window;
         let mut back_on = None;
         for (index, slice) in slices.indices().zip(slices.iter()) {
+            back_on = slice.off_span.map(|span| Nanos(slice.off.0 + span.0));
+            let wait = self.waits.binary_search(&index).ok();
+            let token = wait.map(|wait| self.first_token + wait as Token);
             if slice.off <= start && slice.reason != LeftCpu::Created {
-                back_on = slice.off_span.map(|span| Nanos(slice.off.0 + span.0));
+                // A daemon that sleeps before the window begins works when it gets its first request.
+                if token.is_some() {
+                    self.leave(&slice, token, Nanos(0));
+                }
                 continue;
             }
             self.cost = self.cost_of_recording(&slice);
             self.run(beginning(&slice).max(start), slice.off.min(end));
-            let wait = self.waits.binary_search(&index).ok();
-            let token = wait.map(|wait| self.first_token + wait as Token);
             self.leave(&slice, token, self.contention.lost(index));
-            back_on = slice.off_span.map(|span| Nanos(slice.off.0 + span.0));
         }
         self.cost = 0.0;
         // The last slice was lost. A process that lived on may have done anything since; it adds nothing, and the replayed wall becomes too

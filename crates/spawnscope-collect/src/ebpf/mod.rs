@@ -101,7 +101,7 @@ impl EbpfCollector {
             let loaded = load::load(&load::Request {
                 buffer_bytes,
                 settings: &wire_settings,
-                first_free_id: ROOT.0 + 1,
+                first_free_id: ROOT.0 + 1 + settings.with.len() as u64,
             });
             let scanner_code = scanner_code.map_err(|error| no_thread(&error))?;
             let places = places.map_err(|error| no_thread(&error))?;
@@ -138,7 +138,10 @@ impl EbpfCollector {
         let unwinder = unwinder.map_err(|error| no_thread(&error))?;
         let unwinder = unwinder.map(|unwinder| Rc::new(RefCell::new(unwinder)));
         let rings = Rings::open(&object, unwinder.as_ref())?;
-        rings.drained().events.extend(seeds::plant(&object, follow)?);
+        rings
+            .drained()
+            .events
+            .extend(seeds::plant(&object, follow, &settings.with)?);
         let (links, last_look) = attach_programs(&object, settings.sample, &mut missing)?;
         let handle = |name| {
             map(&object, name)
@@ -343,7 +346,7 @@ fn wire_settings(follow: Follow, settings: &Settings, buffer_bytes: u32) -> Resu
     Ok(WireSettings {
         pid_namespace: namespace("/proc/self/ns/pid")?,
         follow_all: u32::from(matches!(follow, Follow::System(_))),
-        follow_old_threads: u32::from(matches!(follow, Follow::Process(_))),
+        follow_old_threads: u32::from(matches!(follow, Follow::Process(_)) || !settings.with.is_empty()),
         terminal: settings.terminal.map_or(0, inode::kernel_device),
         stacks: u32::from(settings.stacks),
         emit_mappings: u32::from(load::may_walk_mappings()),

@@ -9,41 +9,64 @@ use libbpf_rs::{Map, MapCore, MapFlags, MapType, Object};
 use zerocopy::{FromBytes, FromZeros, IntoBytes};
 
 use super::{failed, last, map, parts, set};
-use crate::wire::{KIND_LAUNCH, TASK_IGNORED, WireHeader, WireLaunch, WireSeed, WireTask};
+use crate::wire::{KIND_LAUNCH, LEFT_INTERRUPTIBLE, TASK_IGNORED, WireHeader, WireLaunch, WireSeed, WireTask};
 use crate::{CollectError, Follow, ROOT};
-use spawnscope_data::event::{Event, EventKind, Pid, TaskId};
+use spawnscope_data::event::{Event, EventKind, LaunchId, Pid, TaskId};
 use spawnscope_system::clock::now;
 use spawnscope_system::process::pidfd;
+use spawnscope_system::procfs::{self, Status};
 
 /// The launch and thread id of the recorder itself, which no other process has.
 const RECORDER: u64 = 0;
 /// The variable read by the program that puts threads into a hash.
 const VARIABLE: &str = ".data.seed";
 
-/// Begins to follow. Returns the event of the existing process, if one is followed.
-pub(super) fn plant(object: &Object, follow: Follow) -> Result<Option<Event>, CollectError> {
-    let insert = |pid, flags, id| insert(object, pid, flags, id);
+/// Begins to follow, also the processes `with`, which have the numbers after the command's. Returns the events of the existing processes.
+pub(super) fn plant(object: &Object, follow: Follow, with: &[Pid]) -> Result<Vec<Event>, CollectError> {
     if is_in_sight(follow) {
-        insert(own_pid(), TASK_IGNORED, RECORDER)?;
+        insert(object, own_pid(), TASK_IGNORED, RECORDER)?;
     }
+    let mut existing = Vec::new();
     match follow {
-        Follow::Command(pid) | Follow::System(Some(pid)) => insert(pid, 0, ROOT.0).map(|()| None),
-        Follow::System(None) => Ok(None),
+        Follow::Command(pid) | Follow::System(Some(pid)) => insert(object, pid, 0, ROOT.0)?,
+        Follow::System(None) => {}
         Follow::Process(pid) => {
-            insert(pid, 0, ROOT.0)?;
-            let name = std::fs::read(format!("/proc/{}/comm", pid.0)).unwrap_or_default();
-            let kind = EventKind::Adopted {
-                pid,
-                name: name.trim_ascii_end().to_vec(),
-            };
-            Ok(Some(Event {
-                at: now(),
-                launch: ROOT,
-                task: TaskId(ROOT.0),
-                kind,
-            }))
+            insert(object, pid, 0, ROOT.0)?;
+            existing.push(adopted(pid, ROOT));
         }
     }
+    for (id, pid) in (ROOT.0 + 1..).zip(with) {
+        let id = LaunchId(id);
+        match insert_task(object, *pid, waiting(*pid, id)) {
+            // A daemon may end, or its workers may, before they are followed.
+            Err(CollectError::NoProcess { .. }) => {}
+            inserted => {
+                inserted?;
+                existing.push(adopted(*pid, id));
+            }
+        }
+    }
+    Ok(existing)
+}
+
+/// Returns the event of a process that runs already.
+fn adopted(pid: Pid, launch: LaunchId) -> Event {
+    let name = procfs::name(pid).unwrap_or_default();
+    Event {
+        at: now(),
+        launch,
+        task: TaskId(launch.0),
+        kind: EventKind::Adopted { pid, name },
+    }
+}
+
+/// Returns the first thread of a daemon. If it sleeps, its wait begins now, so the request that ends it is known as its cause.
+fn waiting(pid: Pid, launch: LaunchId) -> WireTask {
+    let mut task = new_task(launch.0, 0);
+    if Status::of(pid).is_some_and(|status| status.is_asleep()) {
+        (task.off, task.left) = (now().0, LEFT_INTERRUPTIBLE);
+    }
+    task
 }
 
 /// Runs `act` while the recorder's main thread is followed like those of the command.
@@ -121,11 +144,19 @@ fn iterate(object: &Object, pid: Pid, task: Option<WireTask>) -> Result<(), Coll
     }
 }
 
-fn insert(object: &Object, pid: Pid, flags: u32, id: u64) -> Result<(), CollectError> {
-    let tasks = map(object, "tasks")?;
-    let pidfd = pidfd(pid).map_err(|error| no_process(pid, &error))?;
+fn new_task(id: u64, flags: u32) -> WireTask {
     let mut task = WireTask::new_zeroed();
     (task.task, task.launch, task.flags, task.syscall, task.cache_fd) = (id, id, flags, -1, -1);
+    task
+}
+
+fn insert(object: &Object, pid: Pid, flags: u32, id: u64) -> Result<(), CollectError> {
+    insert_task(object, pid, new_task(id, flags))
+}
+
+fn insert_task(object: &Object, pid: Pid, task: WireTask) -> Result<(), CollectError> {
+    let tasks = map(object, "tasks")?;
+    let pidfd = pidfd(pid).map_err(|error| no_process(pid, &error))?;
     if is_hash(&tasks) {
         return iterate(object, pid, Some(task));
     }
@@ -142,7 +173,7 @@ fn no_process(pid: Pid, error: &std::io::Error) -> CollectError {
         .map(str::trim);
     let reason = match of_process {
         Some(process) if process != pid.0.to_string() => {
-            format!("it is a thread of process {process}; use -p {process}")
+            format!("it is a thread of process {process}; give {process} instead")
         }
         _ if error.raw_os_error() == Some(libc::ESRCH) => "there is no such process".to_owned(),
         _ => error.to_string(),

@@ -93,7 +93,7 @@ impl PerfCollector {
     /// # Errors
     /// If there is no command, or the kernel refuses the events or the memory for their ring buffers.
     pub fn attach(follow: Follow, settings: &Settings) -> Result<PerfCollector, CollectError> {
-        let Follow::Command(command) = follow else {
+        let (Follow::Command(command), []) = (follow, settings.with.as_slice()) else {
             return Err(CollectError::CommandOnly);
         };
         let failed = |error: io::Error| CollectError::Failed {

@@ -102,7 +102,7 @@ impl PtraceCollector {
     /// # Errors
     /// If there is no command, or the kernel refuses to trace it.
     pub fn attach(follow: Follow, settings: &Settings) -> Result<PtraceCollector, CollectError> {
-        let Follow::Command(command) = follow else {
+        let (Follow::Command(command), []) = (follow, settings.with.as_slice()) else {
             return Err(CollectError::CommandOnly);
         };
         let failed = |error: io::Error| failed("start to trace", &error);

@@ -42,7 +42,7 @@ pub fn attach(options: AttachOptions, follow: Follow, settings: &Settings) -> Re
         CollectorChoice::Ptrace => Ok(explained(options, with_ptrace(follow, settings)?, PTRACE_LACKS)),
         CollectorChoice::Perf => Ok(explained(options, with_perf(follow, settings)?, PERF_LACKS)),
         CollectorChoice::Auto => match with_ebpf(options, follow, settings) {
-            Err(error) if is_replaceable(&error, follow) => without_ebpf(options, follow, settings, &error),
+            Err(error) if is_replaceable(&error, follow, settings) => without_ebpf(options, follow, settings, &error),
             collector => collector.map_err(|error| describe(options, error)),
         },
     }
@@ -76,7 +76,7 @@ fn without_ebpf(
 }
 
 /// Whether another collector may do what eBPF cannot. A failure that is not about rights or the kernel is an error that the user must see.
-fn is_replaceable(error: &CollectError, follow: Follow) -> bool {
+fn is_replaceable(error: &CollectError, follow: Follow, settings: &Settings) -> bool {
     let is_machine = matches!(
         error,
         CollectError::NotPermitted { .. }
@@ -84,7 +84,7 @@ fn is_replaceable(error: &CollectError, follow: Follow) -> bool {
             | CollectError::Refused(_)
             | CollectError::NotBuilt
     );
-    is_machine && matches!(follow, Follow::Command(_))
+    is_machine && matches!(follow, Follow::Command(_)) && settings.with.is_empty()
 }
 
 fn with_ebpf(options: AttachOptions, follow: Follow, settings: &Settings) -> Result<Box<dyn Collector>, CollectError> {

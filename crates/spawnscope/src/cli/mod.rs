@@ -45,6 +45,7 @@ mod top;
 mod tree;
 mod viewer;
 mod whatif;
+mod with;
 
 use std::process::ExitCode;
 

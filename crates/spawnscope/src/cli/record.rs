@@ -218,6 +218,7 @@ fn attach(
         terminal,
         script_lines: !arguments.no_lines,
         command: held.map(|held| held.path().to_owned()),
+        with: super::with::find(&arguments.with)?,
         stacks: arguments.stacks,
         sample: arguments.sample,
         failed_execs: !arguments.no_failed_execs,

@@ -12,8 +12,9 @@ mod bash_lines;
 mod causes;
 mod commands;
 mod counts;
-mod dash_lines;
 #[cfg(feature = "parquet")]
+mod daemons;
+mod dash_lines;
 mod datasets;
 mod documents;
 mod event_loops;

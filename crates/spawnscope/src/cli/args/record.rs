@@ -23,6 +23,10 @@ pub struct RecordArguments {
     /// Follow the process PID and the processes that it launches from now on
     #[arg(short, long, value_name = "PID", value_hint = ValueHint::Other, conflicts_with_all = ["all", "command"], value_parser = clap::value_parser!(i32).range(1..))]
     pub pid: Option<i32>,
+    /// Also follow a daemon that runs already, by its pid or its name, with its child processes and what they launch, until the command ends;
+    /// repeatable. Waits of the command for the daemon then continue at what the daemon does
+    #[arg(long, value_name = "PID|NAME", value_hint = ValueHint::Other, requires = "command", conflicts_with_all = ["all", "pid", "wait_for_all"])]
+    pub with: Vec<String>,
     /// Follow every process on the machine until Ctrl-C, --duration, or the end of the command
     #[arg(short, long)]
     pub all: bool,
@@ -106,6 +110,7 @@ Examples:
   spawnscope record --collector ptrace --launcher-calls -- ./test.sh
   spawnscope record --collector perf -- make    without root, fewer phases
   spawnscope record --wait-for-all -- ./start    include its daemons
+  sudo spawnscope record --with dockerd -- docker build .    and its daemon
   spawnscope record -p $(pidof -s nagios) --duration 60
   sudo spawnscope record -a --duration 10
   sudo spawnscope record -a -q --keep 1GB -o /var/tmp/launches.db

@@ -105,6 +105,7 @@ fn as_record(arguments: &TopArguments, output: std::path::PathBuf) -> RecordArgu
         output,
         runs: None,
         pid: arguments.pid,
+        with: Vec::new(),
         all: arguments.all,
         duration: None,
         wait_for_all: false,

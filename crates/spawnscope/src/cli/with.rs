@@ -1,0 +1,57 @@
+//! Finds the processes of `record --with`: daemons that run already, by pid or by name, with their child processes.
+
+use std::collections::{BTreeSet, HashSet};
+
+use anyhow::{Result, bail};
+
+use crate::analyze::launch::base_name;
+use crate::event::Pid;
+use crate::process::pidfd;
+use crate::procfs;
+
+/// Returns the processes that the user named and their descendants, except the recorder and its own.
+///
+/// # Errors
+/// If a process does not exist, or none has a name.
+pub fn find(wanted: &[String]) -> Result<Vec<Pid>> {
+    if wanted.is_empty() {
+        return Ok(Vec::new());
+    }
+    let own: HashSet<Pid> = procfs::tree(Pid(std::process::id().cast_signed()))
+        .into_iter()
+        .collect();
+    let mut found = BTreeSet::new();
+    for text in wanted {
+        let named: Vec<Pid> = match text.parse() {
+            Ok(pid) => vec![existing(Pid(pid))?],
+            Err(_) => procfs::processes()
+                .filter(|pid| !own.contains(pid) && has_name(*pid, text.as_bytes()))
+                .collect(),
+        };
+        if named.is_empty() {
+            bail!(
+                "--with {text}: no process has this name; start the daemon before the recording, or give its pid (`ps -e` lists \
+                 both)"
+            );
+        }
+        found.extend(named.into_iter().flat_map(procfs::tree));
+    }
+    Ok(found.into_iter().filter(|pid| !own.contains(pid)).collect())
+}
+
+fn existing(pid: Pid) -> Result<Pid> {
+    match pidfd(pid) {
+        Ok(_) => Ok(pid),
+        Err(error) => bail!("--with {}: no process has this pid ({error})", pid.0),
+    }
+}
+
+/// Whether a process has a name: that of its first thread, which the kernel cuts to 15 bytes, or the base name of its first argument.
+fn has_name(pid: Pid, wanted: &[u8]) -> bool {
+    let by_argument = || {
+        procfs::arguments(pid)
+            .first()
+            .is_some_and(|first| base_name(first) == wanted)
+    };
+    procfs::name(pid).is_some_and(|name| name == wanted) || by_argument()
+}

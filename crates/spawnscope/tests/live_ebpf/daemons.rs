@@ -1,0 +1,113 @@
+//! `record --with`: a command, and a daemon that ran before it.
+
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use tempfile::TempDir;
+
+use crate::support::launches::{Launch, Launches};
+use crate::support::recording::{launches, report};
+use crate::support::run::{Record, await_some, spawnscope};
+use crate::support::{apply, live_test};
+
+/// Serves requests by running a program for each, in a thread of its own, as build daemons do.
+const DAEMON: &str = "
+import ctypes, socket, subprocess, sys, threading
+ctypes.CDLL(None).prctl(15, b'testdaemon', 0, 0, 0)
+server = socket.socket(socket.AF_UNIX)
+server.bind(sys.argv[1])
+server.listen(8)
+def serve(client):
+    subprocess.run(['sleep', client.recv(16).decode()])
+    client.sendall(b'done')
+    client.close()
+while True:
+    threading.Thread(target=serve, args=[server.accept()[0]]).start()
+";
+const CLIENT: &str = "
+import socket, sys
+for _ in range(2):
+    client = socket.socket(socket.AF_UNIX)
+    client.connect(sys.argv[1])
+    client.sendall(b'0.2')
+    assert client.recv(16) == b'done'
+";
+const PYTHON: &str = "/usr/bin/python3";
+
+/// A daemon that ends with the test.
+struct Daemon {
+    process: Child,
+    folder: TempDir,
+}
+
+impl Daemon {
+    fn start() -> Daemon {
+        let folder = TempDir::new().expect("a folder");
+        let mut command = Command::new(PYTHON);
+        command.args(["-c", DAEMON]).arg(folder.path().join("socket"));
+        let process = command.stdout(Stdio::null()).spawn().expect("the daemon starts");
+        let daemon = Daemon { process, folder };
+        await_some("the daemon's socket", || daemon.socket().exists().then_some(()));
+        daemon
+    }
+
+    fn socket(&self) -> std::path::PathBuf {
+        self.folder.path().join("socket")
+    }
+
+    /// Records two requests. Returns the recording's launches.
+    fn request(&self, with: &str) -> (Record, Launches) {
+        let record = Record::new().flags(&["--with", with]);
+        let socket = self.socket();
+        record
+            .run([Path::new(PYTHON), "-c".as_ref(), CLIENT.as_ref(), &socket])
+            .expect_code(0);
+        let launches = launches(&record.file());
+        (record, launches)
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Python)]
+fn what_a_daemon_launches_for_the_command_is_recorded() {
+    let daemon = Daemon::start();
+    for with in [daemon.process.id().to_string().as_str(), "testdaemon"] {
+        let (record, launches) = daemon.request(with);
+        let of_daemon = launches.all(|launch| launch.command() == "sleep");
+        assert_eq!(of_daemon.len(), 2, "--with {with}");
+        let is_of_command =
+            |launch: &&Launch| launch.parent().is_none() || launch.parent() == Some(launches.root().id());
+        assert!(!of_daemon.iter().any(is_of_command), "its parent is the daemon");
+        // The client waits for the daemon, and the daemon for what it launches.
+        let report = report(&record.file());
+        let commands = report["commands"].as_array().expect("a list");
+        let sleep = commands.iter().find(|command| command["command"] == "sleep");
+        let depends = sleep.and_then(|sleep| sleep["depends_ns"].as_u64());
+        assert!(depends.is_some_and(|time| time > 350_000_000), "{commands:?}");
+        let error = report["replay_error"].as_f64();
+        assert!(error.is_some_and(|error| error.abs() < 0.05), "{error:?}: {report}");
+    }
+}
+
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn a_daemon_that_does_not_run_is_an_error_before_the_command_starts() {
+    // Above the largest pid that Linux assigns.
+    for (with, why) in [
+        ("4999999", "no process has this pid"),
+        ("no-such-daemon", "no process has this name"),
+    ] {
+        let refused = spawnscope(["record", "--with", with, "--", "echo", "ran"]).expect_code(125);
+        assert!(refused.errors().contains(why), "{}", refused.errors());
+        assert!(!refused.output().contains("ran"));
+    }
+    let refused = spawnscope(["record", "--collector", "ptrace", "--with", "1", "--", "true"]).expect_code(125);
+    assert!(refused.errors().contains("--with"), "{}", refused.errors());
+}
