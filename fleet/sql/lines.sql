@@ -3,7 +3,7 @@ WITH
 site_runs AS (
   SELECT c.run AS run, c.language AS language, c.file AS file, c.line AS line, c.function AS function, c.module AS module,
          c.program AS program, c.text AS text, c.launches AS launches, c.total_ns AS total_ns, c.tax_ns AS tax_ns, c.critical_ns AS critical_ns
-  FROM callers AS c JOIN runs AS r ON c.run = r.run
+  FROM runs AS r JOIN callers AS c ON r.run = c.run
 ),
 sites AS (
   SELECT language, file, line, function, module, program, text,
@@ -17,7 +17,7 @@ savings AS (
   SELECT file, line, SUM(saving_ns) AS saving_ns
   FROM (
     SELECT a.run AS run, a.file AS file, a.line AS line, MAX(a.saving_ns) AS saving_ns
-    FROM advice AS a JOIN runs AS r ON a.run = r.run
+    FROM runs AS r JOIN advice AS a ON r.run = a.run
     WHERE a.file IS NOT NULL
     GROUP BY a.run, a.file, a.line
   ) AS largest

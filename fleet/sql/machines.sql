@@ -4,41 +4,42 @@
 -- The cost is that of create, setup, exec, load and teardown: waiting for a CPU and for a reaping parent are not the machine's.
 WITH
 of_commands AS (
-  SELECT run, command, COUNT(*) * 1e0 AS launches,
+  SELECT run, command, COUNT(create_ns + setup_ns + exec_ns + load_ns + teardown_ns) * 1e0 AS launches,
          SUM(create_ns + setup_ns + exec_ns + load_ns + teardown_ns) * 1e0 AS cost_ns
   FROM launches
-  WHERE create_ns + setup_ns + exec_ns + load_ns + teardown_ns IS NOT NULL
   GROUP BY run, command
 ),
 costs AS (
   SELECT r.run AS run, COALESCE(r.job, '') AS job, COALESCE(r.host, '') AS host, o.command AS command,
          o.launches AS launches, o.cost_ns AS cost_ns
-  FROM of_commands AS o JOIN runs AS r ON o.run = r.run
+  FROM runs AS r JOIN of_commands AS o ON r.run = o.run
+  WHERE o.launches > 0
 ),
-of_hosts AS (SELECT job, command, host, SUM(launches) AS launches, SUM(cost_ns) AS cost_ns FROM costs GROUP BY job, command, host),
-of_all AS (SELECT job, command, SUM(launches) AS launches, SUM(cost_ns) AS cost_ns FROM costs GROUP BY job, command),
--- The mean cost on the other machines. A command of a job that only one machine ran compares with nothing.
-others AS (
-  SELECT h.job AS job, h.command AS command, h.host AS host, (a.cost_ns - h.cost_ns) / (a.launches - h.launches) AS mean_ns
-  FROM of_hosts AS h JOIN of_all AS a ON h.job = a.job AND h.command = a.command
-  WHERE a.launches > h.launches
+-- Sums over windows, not joins with sums: an engine may compute the rows of `costs` again for each join.
+summed AS (
+  SELECT run, host, launches, cost_ns,
+         SUM(launches) OVER (PARTITION BY job, command) AS all_launches, SUM(cost_ns) OVER (PARTITION BY job, command) AS all_ns,
+         SUM(launches) OVER (PARTITION BY job, command, host) AS host_launches, SUM(cost_ns) OVER (PARTITION BY job, command, host) AS host_ns
+  FROM costs
 ),
+-- The ratio compares with the mean cost on the other machines. A command of a job that only one machine ran compares with nothing.
 of_runs AS (
-  SELECT c.run AS run, c.host AS host, SUM(c.launches) AS launches, SUM(c.cost_ns) AS cost_ns,
-         SUM(c.cost_ns) / SUM(c.launches * o.mean_ns) AS ratio
-  FROM costs AS c JOIN others AS o ON c.job = o.job AND c.command = o.command AND c.host = o.host
-  GROUP BY c.run, c.host
+  SELECT s.run AS run, s.host AS host, SUM(s.launches) AS launches, SUM(s.cost_ns) AS cost_ns,
+         SUM(s.cost_ns) / SUM(s.launches * ((s.all_ns - s.host_ns) / (s.all_launches - s.host_launches))) AS ratio
+  FROM summed AS s
+  WHERE s.all_launches > s.host_launches
+  GROUP BY s.run, s.host
 ),
 ranked AS (
   SELECT host, launches, cost_ns, ratio, RANK() OVER (ORDER BY ratio) AS place, COUNT(*) OVER (PARTITION BY ratio) AS ties,
          COUNT(*) OVER () * 1e0 AS n
   FROM of_runs
 ),
-tied AS (SELECT SUM(ties * ties - 1) * 1e0 AS tied FROM ranked),
+placed AS (SELECT host, launches, cost_ns, ratio, place, ties, n, SUM(ties * ties - 1) OVER () * 1e0 AS tied FROM ranked),
 hosts AS (
-  SELECT host, COUNT(*) * 1e0 AS runs, MAX(n) AS n, SUM(launches) AS launches, SUM(cost_ns) AS cost_ns,
+  SELECT host, COUNT(*) * 1e0 AS runs, MAX(n) AS n, MAX(tied) AS tied, SUM(launches) AS launches, SUM(cost_ns) AS cost_ns,
          SUM(ratio) AS ratios, SUM(place + (ties - 1) / 2e0) AS place_sum, VAR_SAMP(ratio) AS variance
-  FROM ranked
+  FROM placed
   GROUP BY host
 ),
 compared AS (
@@ -47,11 +48,11 @@ compared AS (
          CASE WHEN n > runs AND n > 1
               THEN (place_sum - runs * (n + 1) / 2) / SQRT(runs * (n - runs) / 12 * (n + 1 - tied / (n * (n - 1)))) END AS z,
          SQRT(2 * LN(COUNT(*) OVER () / 0.05e0)) AS threshold
-  FROM hosts CROSS JOIN tied
+  FROM hosts
 ),
 scanned AS (
   SELECT COALESCE(r.host, '') AS host, SUM(w.total_ns) AS scanner_ns
-  FROM waits AS w JOIN runs AS r ON w.run = r.run
+  FROM runs AS r JOIN waits AS w ON r.run = w.run
   WHERE w."on" = 'scanner'
   GROUP BY COALESCE(r.host, '')
 )

@@ -14,54 +14,71 @@ by_caller AS (
   GROUP BY run, caller, command
 ),
 by_site AS (
-  SELECT m.run AS run, m.job AS job, COALESCE(c.file, '') AS file, COALESCE(c.line, 0) AS line, b.command AS command,
-         SUM(b.launches) AS launches, SUM(b.critical_ns) AS critical_ns
-  FROM by_caller AS b
-  JOIN moments AS m ON b.run = m.run
-  LEFT JOIN callers AS c ON b.run = c.run AND b.caller = c.caller
-  GROUP BY m.run, m.job, COALESCE(c.file, ''), COALESCE(c.line, 0), b.command
-),
-sites AS (SELECT DISTINCT job, file, line, command FROM by_site),
--- A run of a job without a launch of the site has 0 of them.
-measured AS (
-  SELECT m.job AS job, s.file AS file, s.line AS line, s.command AS command, m.is_after AS is_after, m.wall_ns AS wall_ns,
-         COALESCE(b.launches, 0) AS launches, COALESCE(b.critical_ns, 0) AS critical_ns
+  SELECT m.run AS run, m.job AS job, m.is_after AS is_after, COALESCE(c.file, '') AS file, COALESCE(c.line, 0) AS line, b.command AS command,
+         SUM(b.launches) AS launches, COALESCE(SUM(b.critical_ns), 0) AS critical_ns
   FROM moments AS m
-  JOIN sites AS s ON m.job = s.job
-  LEFT JOIN by_site AS b ON b.run = m.run AND b.file = s.file AND b.line = s.line AND b.command = s.command
+  JOIN by_caller AS b ON m.run = b.run
+  LEFT JOIN callers AS c ON b.run = c.run AND b.caller = c.caller
+  GROUP BY m.run, m.job, m.is_after, COALESCE(c.file, ''), COALESCE(c.line, 0), b.command
 ),
 ranked AS (
-  SELECT job, file, line, command, is_after, wall_ns, launches, critical_ns,
+  SELECT job, file, line, command, is_after, launches, critical_ns, CASE WHEN critical_ns > 0 THEN 0 ELSE 1 END AS is_zero,
          RANK() OVER (PARTITION BY job, file, line, command ORDER BY launches) AS launches_rank,
          COUNT(*) OVER (PARTITION BY job, file, line, command, launches) AS launches_ties,
          RANK() OVER (PARTITION BY job, file, line, command ORDER BY critical_ns) AS critical_rank,
          COUNT(*) OVER (PARTITION BY job, file, line, command, critical_ns) AS critical_ties
-  FROM measured
+  FROM by_site
 ),
-strata AS (
-  SELECT job, file, line, command, COUNT(*) * 1e0 AS n, SUM(is_after) * 1e0 AS n_after, AVG(wall_ns) AS wall_ns,
+-- Sums over the k runs that have a launch of the site. `zeros` are those of them whose launches take no critical time.
+present AS (
+  SELECT job, file, line, command,
+         COUNT(*) * 1e0 AS k, SUM(1 - is_after) * 1e0 AS k_before, SUM(is_after) * 1e0 AS k_after,
+         SUM(is_zero) * 1e0 AS zeros, SUM(is_after * is_zero) * 1e0 AS zeros_after,
          SUM(is_after * (launches_rank + (launches_ties - 1) / 2e0)) AS launches_sum,
          SUM(launches_ties * launches_ties - 1) * 1e0 AS launches_tied,
          SUM(is_after * (critical_rank + (critical_ties - 1) / 2e0)) AS critical_sum,
-         SUM(critical_ties * critical_ties - 1) * 1e0 AS critical_tied,
-         AVG(CASE WHEN is_after = 0 THEN launches * 1e0 END) AS mean_before,
-         AVG(CASE WHEN is_after = 1 THEN launches * 1e0 END) AS mean_after,
-         AVG(CASE WHEN is_after = 0 THEN critical_ns * 1e0 END) AS critical_before,
-         AVG(CASE WHEN is_after = 1 THEN critical_ns * 1e0 END) AS critical_after,
-         VAR_SAMP(CASE WHEN is_after = 0 THEN critical_ns * 1e0 END) AS variance_before,
-         VAR_SAMP(CASE WHEN is_after = 1 THEN critical_ns * 1e0 END) AS variance_after
+         SUM((1 - is_zero) * (critical_ties * critical_ties - 1)) * 1e0 AS critical_tied,
+         SUM((1 - is_after) * launches) * 1e0 AS launches_before, SUM(is_after * launches) * 1e0 AS launches_after,
+         SUM((1 - is_after) * critical_ns) * 1e0 AS critical_ns_before, SUM(is_after * critical_ns) * 1e0 AS critical_ns_after,
+         VAR_POP(CASE WHEN is_after = 0 THEN critical_ns * 1e0 END) AS variance_before,
+         VAR_POP(CASE WHEN is_after = 1 THEN critical_ns * 1e0 END) AS variance_after
   FROM ranked
   GROUP BY job, file, line, command
 ),
+jobs AS (
+  SELECT job, COUNT(*) * 1e0 AS n, SUM(is_after) * 1e0 AS n_after, AVG(wall_ns) AS wall_ns
+  FROM moments
+  GROUP BY job
+),
+-- A run of a job without a launch of the site has 0 of them. Those runs tie for the lowest rank, so their part of each sum is known without a row
+-- for each: `absent` runs raise the rank of every other run by their number, or by half of it if it ties with them.
+strata AS (
+  SELECT p.job AS job, p.file AS file, p.line AS line, p.command AS command,
+         j.n AS n, j.n - j.n_after AS n_before, j.n_after AS n_after, j.wall_ns AS wall_ns,
+         j.n - p.k AS absent, j.n_after - p.k_after AS absent_after, p.zeros AS zeros, p.zeros_after AS zeros_after,
+         p.k_before AS k_before, p.k_after AS k_after, p.launches_sum AS launches_sum, p.launches_tied AS launches_tied,
+         p.critical_sum AS critical_sum, p.critical_tied AS critical_tied, p.launches_before AS launches_before,
+         p.launches_after AS launches_after, p.critical_ns_before AS critical_ns_before, p.critical_ns_after AS critical_ns_after,
+         p.variance_before AS variance_before, p.variance_after AS variance_after
+  FROM jobs AS j JOIN present AS p ON j.job = p.job
+  WHERE j.n_after > 1 AND j.n - j.n_after > 1
+),
 usable AS (
-  SELECT job, file, line, command, n, n_after, n - n_after AS n_before, wall_ns, mean_before, mean_after,
-         critical_before, critical_after, variance_before, variance_after,
-         launches_sum - n_after * (n + 1) / 2 AS launches_excess,
-         n_after * (n - n_after) / 12 * (n + 1 - launches_tied / (n * (n - 1))) AS launches_variance,
-         critical_sum - n_after * (n + 1) / 2 AS critical_excess,
-         n_after * (n - n_after) / 12 * (n + 1 - critical_tied / (n * (n - 1))) AS critical_variance
+  SELECT file, line, command, n, wall_ns, launches_before / n_before AS mean_before, launches_after / n_after AS mean_after,
+         critical_ns_before / n_before AS critical_before, critical_ns_after / n_after AS critical_after,
+         -- The squared errors of the means: the variance of the present runs, and what the absent ones, of 0 ns, add to it.
+         CASE WHEN k_before > 0
+              THEN (k_before * variance_before + critical_ns_before * critical_ns_before * (1 / k_before - 1 / n_before)) / (n_before - 1) / n_before
+              ELSE 0e0 END AS error_before,
+         CASE WHEN k_after > 0
+              THEN (k_after * variance_after + critical_ns_after * critical_ns_after * (1 / k_after - 1 / n_after)) / (n_after - 1) / n_after
+              ELSE 0e0 END AS error_after,
+         launches_sum + k_after * absent + absent_after * (absent + 1) / 2 - n_after * (n + 1) / 2 AS launches_excess,
+         n_after * n_before / 12 * (n + 1 - (launches_tied + absent * (absent * absent - 1)) / (n * (n - 1))) AS launches_variance,
+         critical_sum + (k_after - zeros_after / 2) * absent + absent_after * (absent + zeros + 1) / 2 - n_after * (n + 1) / 2 AS critical_excess,
+         n_after * n_before / 12
+         * (n + 1 - (critical_tied + (absent + zeros) * ((absent + zeros) * (absent + zeros) - 1)) / (n * (n - 1))) AS critical_variance
   FROM strata
-  WHERE n_after > 1 AND n - n_after > 1
 ),
 combined AS (
   SELECT file, line, command, COUNT(*) AS jobs, SUM(n) AS runs,
@@ -69,7 +86,7 @@ combined AS (
          SUM(n * wall_ns) / SUM(n) AS wall_ns,
          SUM(n * mean_before) / SUM(n) AS launches_before, SUM(n * mean_after) / SUM(n) AS launches_after,
          SUM(n * critical_before) / SUM(n) AS critical_before, SUM(n * critical_after) / SUM(n) AS critical_after,
-         1.96e0 * SQRT(SUM(n * n * (variance_before / n_before + variance_after / n_after))) / SUM(n) AS half_width,
+         1.96e0 * SQRT(SUM(n * n * (error_before + error_after))) / SUM(n) AS half_width,
          SUM(launches_excess / (n + 1)) AS launches_excess, SUM(launches_variance / ((n + 1) * (n + 1))) AS launches_variance,
          SUM(critical_excess / (n + 1)) AS critical_excess, SUM(critical_variance / ((n + 1) * (n + 1))) AS critical_variance
   FROM usable

@@ -27,8 +27,8 @@ const SAMPLED_FILES: usize = 32;
 pub struct Engine {
     runtime: Runtime,
     context: SessionContext,
-    /// The tables that can be asked.
-    tables: Vec<&'static str>,
+    dataset: Dataset,
+    has_doctor: bool,
 }
 
 impl Engine {
@@ -45,28 +45,28 @@ impl Engine {
         config.options_mut().sql_parser.dialect = Dialect::PostgreSQL;
         config.options_mut().execution.parquet.pushdown_filters = true;
         config.options_mut().execution.parquet.schema_force_view_types = true;
+        // Almost every row has a run, so a filter of the runs that a join has found would only cost time: a test of each row.
+        config.options_mut().optimizer.enable_join_dynamic_filter_pushdown = false;
         let environment = RuntimeEnvBuilder::new()
             .with_memory_limit(MEMORY_BYTES, 1.0)
             .build_arc()?;
         let context = SessionContext::new_with_config_rt(config, environment);
         context.register_object_store(&dataset.url, dataset.store.clone());
-        let mut tables = Vec::new();
-        for table in TABLES {
-            if runtime.block_on(register(&context, dataset, table))? {
-                tables.push(table);
-            }
-        }
+        // Of the other tables, `ask` registers those that its query names.
+        runtime.block_on(register(&context, dataset, "runs"))?;
+        let has_doctor = runtime.block_on(register(&context, dataset, DOCTOR))?;
         Ok(Engine {
             runtime,
             context,
-            tables,
+            dataset: dataset.clone(),
+            has_doctor,
         })
     }
 
-    /// Whether the dataset has a table.
+    /// Whether a machine's examination is in the dataset.
     #[must_use]
-    pub fn has(&self, table: &str) -> bool {
-        self.tables.contains(&table)
+    pub fn has_doctor(&self) -> bool {
+        self.has_doctor
     }
 
     /// Runs a query. Statements that change anything are refused.
@@ -79,6 +79,7 @@ impl Engine {
             .with_allow_dml(false)
             .with_allow_statements(false);
         self.runtime.block_on(async {
+            self.register_tables_of(sql).await?;
             let frame = self.context.sql_with_options(sql, only_queries).await?;
             let columns = frame
                 .schema()
@@ -88,6 +89,21 @@ impl Engine {
                 .collect();
             Answer::of_batches(columns, &frame.collect().await?)
         })
+    }
+
+    /// Registers the tables that a query names. To list the files of the others takes as long as a small question.
+    async fn register_tables_of(&self, sql: &str) -> Result<()> {
+        let state = self.context.state();
+        let statement = state.sql_to_statement(sql, &Dialect::PostgreSQL)?;
+        for reference in state.resolve_table_references(&statement)? {
+            let named = TABLES.into_iter().find(|table| *table == reference.table());
+            if let Some(table) = named
+                && !self.context.table_exist(table)?
+            {
+                register(&self.context, &self.dataset, table).await?;
+            }
+        }
+        Ok(())
     }
 }
 

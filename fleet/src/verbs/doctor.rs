@@ -20,7 +20,7 @@ pub struct Examinations<'a>(BTreeMap<&'a str, Vec<Row<'a>>>);
 /// # Errors
 /// When the question has no answer.
 pub fn newest(engine: &Engine, rows: u32) -> Result<Answer> {
-    if !engine.has("doctor") {
+    if !engine.has_doctor() {
         return Ok(Answer::default());
     }
     engine.ask(&Question::Doctor.sql(&[("rows", &rows.to_string())])?)
