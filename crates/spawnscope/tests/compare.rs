@@ -351,12 +351,12 @@ fn script_named(name: &str) -> String {
 #[test]
 fn annotations_are_on_script_lines() {
     let folder = Folder::new();
-    folder.recording("absolute.db", BEFORE, &script_named("/srv/ci/work/tools/relocate.sh"));
+    folder.recording("absolute.db", BEFORE, &script_named("/srv/ci/code/tools/relocate.sh"));
     let summary = folder.path("summary.md");
     fs::write(&summary, "earlier\n").unwrap();
     let output = folder
         .command(&["check", "--format", "github", "--per-line", "5", "absolute.db"])
-        .env("GITHUB_WORKSPACE", "/srv/ci/work")
+        .env("GITHUB_WORKSPACE", "/srv/ci/code")
         .env("GITHUB_STEP_SUMMARY", &summary)
         .output()
         .unwrap();

@@ -118,10 +118,11 @@ Examples:
   spawnscope record --otlp http://localhost:4318 -- make
 
 With root, or the capabilities CAP_BPF and CAP_PERFMON, `auto` uses eBPF.
-Without them, it uses ptrace, which records less, and -p and -a fail. If ptrace
-is refused too, it uses perf events, which record even less. Under sudo, the
-command runs as the user who called sudo, and that user owns the recording. A
-sudoers entry for spawnscope still permits everything (see SECURITY.md).";
+Without them, it uses ptrace, which records less, and -p, -a and --with fail.
+If ptrace is refused too, it uses perf events, which record even less. Under
+sudo, the command runs as the user who called sudo, and that user owns the
+recording. A sudoers entry for spawnscope still permits everything (see
+SECURITY.md).";
 
 /// Which collector to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
