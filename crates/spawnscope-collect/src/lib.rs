@@ -12,6 +12,7 @@ mod clone_call;
 pub mod ebpf;
 #[cfg(all(fuzzing, feature = "ebpf"))]
 pub mod fuzzing;
+mod initial_stack;
 #[cfg(feature = "ebpf")]
 mod inode;
 #[cfg(feature = "ebpf")]

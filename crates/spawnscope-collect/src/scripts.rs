@@ -7,13 +7,20 @@ use std::path::PathBuf;
 
 use spawnscope_data::event::Pid;
 
-/// The interpreter, if the file is a `#!` script. The kernel puts the interpreter and its argument before the file's name, so a
-/// program whose first arguments do not contain its own file is not a script.
+/// The interpreter, if the file is a `#!` script.
 pub(crate) fn interpreter(process: Pid, argv: &[u8], path: &[u8]) -> Option<Vec<u8>> {
+    possible_interpreter(argv, path).filter(|_| is_script(process, path))
+}
+
+/// The interpreter, if the file may be a `#!` script. The kernel puts the interpreter and its argument before the file's name, so a
+/// program whose first arguments do not contain its own file is not a script.
+pub(crate) fn possible_interpreter(argv: &[u8], path: &[u8]) -> Option<Vec<u8>> {
     let mut arguments = argv.split(|byte| *byte == 0);
     let first = arguments.next()?;
-    let names_itself = arguments.take(2).any(|argument| argument == path);
-    (names_itself && is_script(process, path)).then(|| first.to_vec())
+    arguments
+        .take(2)
+        .any(|argument| argument == path)
+        .then(|| first.to_vec())
 }
 
 /// Whether a file, as the process sees it, begins with `#!`.

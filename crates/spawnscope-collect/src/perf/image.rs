@@ -6,6 +6,7 @@ use spawnscope_data::event::Nanos;
 use spawnscope_system::perf_events::{File, VDSO};
 
 use super::seen::Seen;
+use crate::scripts;
 
 /// Names in comm are cut to this length.
 const MAX_NAME: usize = 15;
@@ -15,7 +16,7 @@ const MAX_NAME: usize = 15;
 pub(super) struct Image {
     /// Base name of the file passed to `execve`, cut to `MAX_NAME` bytes.
     name: Vec<u8>,
-    /// What /proc said, if the process was still there.
+    /// What /proc or a copy of its stack said.
     pub(super) seen: Option<Seen>,
     program: Option<Mapped>,
     loader: Option<Mapped>,
@@ -106,6 +107,17 @@ impl Image {
         };
         passed.or_else(mapped).unwrap_or_else(|| self.name.clone())
     }
+
+    /// The interpreter of a `#!` script. If only a copy of the stack is known, the file is a script if another program was mapped.
+    pub(super) fn interpreter(&self) -> Option<Vec<u8>> {
+        let seen = self.seen.as_ref()?;
+        if !seen.is_copied {
+            return seen.interpreter.clone();
+        }
+        let (mapped, path) = (&self.program.as_ref()?.path, seen.path.as_ref()?);
+        let is_other = base_name(mapped) != base_name(path);
+        scripts::possible_interpreter(&seen.argv, path).filter(|_| is_other)
+    }
 }
 
 fn base_name(path: &[u8]) -> &[u8] {
@@ -151,6 +163,27 @@ mod tests {
         assert_eq!(image.mapped(file(0), READ, VDSO), Step::Returns { has_loader: false });
         image.returned = Some((Nanos(1), None));
         assert_eq!(image.mapped(file(1), READ, b"/x/tiny"), Step::Nothing);
+    }
+
+    #[test]
+    fn a_copied_stack_shows_a_script_by_the_program_that_was_mapped() {
+        let interpreter = |mapped: &str, argv: &[u8]| {
+            let mut image = exec("run", &[(1, mapped)]);
+            image.seen = Some(Seen {
+                by: Nanos(1),
+                argv: argv.to_vec(),
+                argv_bytes: argv.len() as u64,
+                path: Some(b"/x/run".to_vec()),
+                interpreter: None,
+                cwd: None,
+                variables: Vec::new(),
+                is_copied: true,
+            });
+            image.interpreter()
+        };
+        assert_eq!(interpreter("/bin/dash", b"/bin/sh\0/x/run\0"), Some(b"/bin/sh".to_vec()));
+        assert_eq!(interpreter("/x/run", b"/x/run\0/x/run\0"), None);
+        assert_eq!(interpreter("/bin/dash", b"run\0-x\0"), None);
     }
 
     #[test]

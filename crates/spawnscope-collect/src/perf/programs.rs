@@ -69,14 +69,14 @@ impl Followed {
             return;
         };
         image.is_reported = true;
-        let path = image.path();
+        let (path, interpreter) = (image.path(), image.interpreter());
         let seen = image.seen.take();
         self.counts.programs += 1;
         self.counts.without_arguments += u64::from(seen.is_none());
-        let (argv, argv_bytes, interpreter, cwd) = match seen {
-            Some(seen) => (seen.argv, seen.argv_bytes, seen.interpreter, seen.cwd),
+        let (argv, argv_bytes, cwd, variables) = match seen {
+            Some(seen) => (seen.argv, seen.argv_bytes, seen.cwd, seen.variables),
             // Cut before their first byte: every program has at least an empty argument.
-            None => (Vec::new(), 1, None, None),
+            None => (Vec::new(), 1, None, Vec::new()),
         };
         let executed = Executed {
             first_run: process.first_run,
@@ -87,8 +87,7 @@ impl Followed {
             argv,
             argv_bytes,
             cwd,
-            // Another read of /proc for each program would lose the arguments of more short ones.
-            variables: Vec::new(),
+            variables,
             closing: None,
         };
         self.report(at, launch, TaskId(launch.0), EventKind::Executed(executed));

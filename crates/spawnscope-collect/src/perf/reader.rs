@@ -1,5 +1,5 @@
-//! The reading thread. In each round it reads the ring buffers of all CPUs, looks at newly executed programs in /proc, and turns
-//! records into events in the order of time.
+//! The reading thread. In each round it reads the ring buffers of all CPUs, looks at newly executed programs in /proc and in copied
+//! stacks, and turns records into events in the order of time.
 //!
 //! A round applies the records up to the end of the round before: all of them are there now, whichever CPU wrote them. The others wait for
 //! the next round, which also shows whether a process did something else while it was looked at.
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags};
 use spawnscope_data::event::{Loss, Nanos, Pid};
 use spawnscope_system::clock;
-use spawnscope_system::perf_events::{Kind, Record, Ring, parse};
+use spawnscope_system::perf_events::{Kind, Record, Ring, Rings, parse, parse_stacks};
 use spawnscope_system::process::{is_readable_within, status_of_ended, wait_until};
 
 use super::followed::{CommandEnd, Followed};
@@ -27,18 +27,22 @@ const PAUSE: Duration = Duration::from_micros(200);
 
 /// Maximum time between two rounds if records wait for the second.
 const SOON: Duration = Duration::from_millis(1);
+/// The same if stacks are copied. Each round takes time from the command, and the arguments of programs that have ended are in the copies.
+const SOON_ENOUGH: Duration = Duration::from_millis(20);
 
 /// A record that waits for its round.
 #[derive(Debug)]
 struct Waiting {
     record: Record,
     seen: Option<Seen>,
+    /// Whether a copied stack was read for it.
+    has_copy: bool,
 }
 
 /// All state of the reading thread.
 #[derive(Debug)]
 pub(super) struct Reader {
-    rings: Vec<Ring>,
+    rings: Rings,
     command: Pid,
     /// Handle of the command until its end was seen.
     running: Option<OwnedFd>,
@@ -54,7 +58,7 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    pub(super) fn new(rings: Vec<Ring>, command: Pid, running: OwnedFd, shared: Arc<Shared>) -> Reader {
+    pub(super) fn new(rings: Rings, command: Pid, running: OwnedFd, shared: Arc<Shared>) -> Reader {
         Reader {
             rings,
             command,
@@ -72,14 +76,14 @@ impl Reader {
     /// Reads until the collector is detached.
     pub(super) fn run(mut self) {
         while !self.shared.is_to_detach.load(Ordering::Acquire) {
-            let is_urgent = self.settling.is_some() || !self.waiting.is_empty();
-            self.wait(if is_urgent { SOON } else { INTERVAL }, true);
+            self.wait(self.pace(), true);
             self.note_end_of_command();
             self.round();
             self.wait(PAUSE, false);
         }
         let end = clock::now();
-        self.rings.iter().for_each(Ring::stop);
+        self.rings.stacks.iter().for_each(Ring::stop);
+        self.rings.records.iter().for_each(Ring::stop);
         self.note_end_of_command();
         self.round();
         self.apply_until(Nanos(u64::MAX));
@@ -89,6 +93,19 @@ impl Reader {
         lock(&self.shared.notices).extend(self.arguments_notice());
     }
 
+    /// Maximum time until the next round.
+    fn pace(&self) -> Duration {
+        if self.settling.is_some() {
+            SOON
+        } else if self.waiting.is_empty() {
+            INTERVAL
+        } else if self.rings.stacks.is_empty() {
+            SOON
+        } else {
+            SOON_ENOUGH
+        }
+    }
+
     /// Waits for the end of a process, the end of the recording and, if `for_records`, something to read.
     fn wait(&self, limit: Duration, for_records: bool) {
         let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
@@ -96,7 +113,8 @@ impl Reader {
         watched.extend(self.running.as_ref().map(|running| readable(running.as_fd())));
         watched.extend(self.followed.unfollowed.readiness().map(readable));
         if for_records {
-            watched.extend(self.rings.iter().map(|ring| readable(ring.readiness())));
+            let rings = self.rings.records.iter().chain(&self.rings.stacks);
+            watched.extend(rings.map(|ring| readable(ring.readiness())));
         }
         wait_until(&mut watched, Instant::now() + limit);
     }
@@ -127,23 +145,35 @@ impl Reader {
     }
 
     fn read(&mut self) {
-        for ring in &mut self.rings {
-            self.bytes.clear();
+        // Before the records: then the exec before each copy is among the records.
+        self.bytes.clear();
+        for ring in &mut self.rings.stacks {
+            ring.take(&mut self.bytes);
+        }
+        let stacks = std::mem::take(&mut self.bytes);
+        for ring in &mut self.rings.records {
             ring.take(&mut self.bytes);
             let waiting = &mut self.waiting;
             self.malformed += parse(&self.bytes, &mut |record| {
-                let mut one = Waiting { record, seen: None };
+                let mut one = Waiting {
+                    record,
+                    seen: None,
+                    has_copy: false,
+                };
                 one.read_process();
                 waiting.push(one);
             });
+            self.bytes.clear();
         }
         self.waiting.sort_by_key(|waiting| waiting.record.at);
         forget_later_programs(&mut self.waiting);
+        read_copies(&mut self.waiting, &stacks);
+        self.bytes = stacks;
     }
 
     fn apply_until(&mut self, until: Nanos) {
         let count = self.waiting.partition_point(|waiting| waiting.record.at <= until);
-        for Waiting { record, seen } in self.waiting.drain(..count) {
+        for Waiting { record, seen, .. } in self.waiting.drain(..count) {
             self.followed.apply(record, seen);
         }
     }
@@ -154,7 +184,7 @@ impl Reader {
     }
 
     fn losses(&self) -> Vec<Loss> {
-        let counted: Option<u64> = self.rings.iter().map(Ring::lost).sum();
+        let counted: Option<u64> = self.rings.records.iter().map(Ring::lost).sum();
         let lost = counted.unwrap_or_default().max(self.followed.counts.lost);
         let losses = [("perf record", lost), ("malformed record", self.malformed)];
         let losses = losses.into_iter().filter(|(_, events)| *events > 0);
@@ -170,8 +200,7 @@ impl Reader {
         let counts = self.followed.counts;
         (counts.without_arguments > 0).then(|| {
             format!(
-                "the arguments and the directory of {} of {} executed programs are unknown: they ended, or executed another program, before \
-                 /proc could be read",
+                "the arguments of {} of {} executed programs are unknown: they ended, or executed another program, before they could be read",
                 counts.without_arguments, counts.programs
             )
         })
@@ -187,10 +216,34 @@ impl Waiting {
     }
 }
 
+/// Reads the arguments of programs in copied stacks. The first copy after an exec belongs to its program.
+fn read_copies(waiting: &mut [Waiting], stacks: &[u8]) {
+    let mut execs: HashMap<Pid, Vec<usize>> = HashMap::new();
+    for (index, waiting) in waiting.iter().enumerate() {
+        if let Kind::Executed { .. } = waiting.record.kind {
+            execs.entry(waiting.record.pid).or_default().push(index);
+        }
+    }
+    parse_stacks(stacks, &mut |stack| {
+        let execs = execs.get(&stack.pid).map(Vec::as_slice).unwrap_or_default();
+        let later = execs.partition_point(|exec| waiting[*exec].record.at <= stack.at);
+        let last = later.checked_sub(1).and_then(|last| waiting.get_mut(execs[last]));
+        if let Some(exec) = last.filter(|exec| !exec.has_copy)
+            && let Some(copied) = Seen::copied(&stack)
+        {
+            exec.has_copy = true;
+            match &mut exec.seen {
+                Some(seen) => seen.variables = copied.variables,
+                None => exec.seen = Some(copied),
+            }
+        }
+    });
+}
+
 /// Forgets what was seen of a process after it had executed a further program: it belongs to that one.
 fn forget_later_programs(waiting: &mut [Waiting]) {
     let mut next: HashMap<Pid, Nanos> = HashMap::new();
-    for Waiting { record, seen } in waiting.iter_mut().rev() {
+    for Waiting { record, seen, .. } in waiting.iter_mut().rev() {
         if let Kind::Executed { .. } = record.kind {
             let later = next.insert(record.pid, record.at);
             if later.is_some_and(|later| seen.as_ref().is_some_and(|seen| later <= seen.by)) {
@@ -212,6 +265,8 @@ mod tests {
             path: None,
             interpreter: None,
             cwd: None,
+            variables: Vec::new(),
+            is_copied: false,
         });
         let kind = Kind::Executed { name: Vec::new() };
         let (pid, at) = (Pid(pid), Nanos(at));
@@ -223,6 +278,7 @@ mod tests {
                 kind,
             },
             seen,
+            has_copy: false,
         }
     }
 

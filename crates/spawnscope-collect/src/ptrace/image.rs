@@ -4,10 +4,9 @@
 use spawnscope_data::event::{Pid, variables};
 use spawnscope_system::memory;
 
+use crate::initial_stack::{Layout, MAX_ARGUMENTS, WORD, until_nul};
 use crate::scripts;
 
-/// Bytes of arguments that are kept, as with eBPF.
-const MAX_ARGUMENTS: usize = 4096;
 /// The longest path that the kernel accepts, including its NUL.
 const MAX_PATH: usize = libc::PATH_MAX as usize;
 /// First size of the buffer: enough for all that the kernel puts on the stack of almost every process, strings included.
@@ -16,7 +15,6 @@ const USUAL_STACK: usize = 16384;
 const LARGE_STACK: usize = 1 << 20;
 /// Largest part of an environment that is read if it is not on the stack that was read.
 const MAX_ENVIRONMENT: usize = 65536;
-const WORD: usize = size_of::<u64>();
 
 /// The image as described on the stack.
 #[derive(Debug, PartialEq, Eq)]
@@ -36,56 +34,6 @@ pub(super) struct Image {
     pub(super) vdso: Option<u64>,
     /// Whether a dynamic loader runs before it.
     pub(super) has_loader: bool,
-}
-
-/// Pointers and numbers on the stack.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Layout {
-    first_argument: Option<u64>,
-    first_variable: Option<u64>,
-    path: Option<u64>,
-    /// The value of AT_ENTRY, and where it is relative to the stack pointer.
-    entry: Option<(u64, u64)>,
-    vdso: Option<u64>,
-    loader: u64,
-}
-
-impl Layout {
-    /// `None` if the words end before the vector does.
-    fn parse(stack: &[u8]) -> Option<Layout> {
-        let (words, _) = stack.as_chunks::<WORD>();
-        let places = (0u64..).step_by(WORD);
-        let mut words = words
-            .iter()
-            .zip(places)
-            .map(|(word, place)| (u64::from_ne_bytes(*word), place));
-        let mut next = || words.next();
-        let arguments = next()?.0;
-        let mut layout = Layout::default();
-        if arguments > 0 {
-            layout.first_argument = Some(next()?.0);
-            for _ in 0..arguments {
-                next()?;
-            }
-        } else {
-            next()?;
-        }
-        layout.first_variable = Some(next()?.0).filter(|variable| *variable != 0);
-        if layout.first_variable.is_some() {
-            while next()?.0 != 0 {}
-        }
-        loop {
-            let ((kind, _), (value, place)) = (next()?, next()?);
-            match kind {
-                libc::AT_NULL => return Some(layout),
-                libc::AT_BASE => layout.loader = value,
-                libc::AT_ENTRY => layout.entry = Some((value, place)),
-                libc::AT_SYSINFO_EHDR => layout.vdso = Some(value),
-                libc::AT_EXECFN => layout.path = Some(value),
-                _ => {}
-            }
-        }
-    }
 }
 
 impl Image {
@@ -141,11 +89,6 @@ impl Image {
     }
 }
 
-fn until_nul(bytes: &[u8]) -> Option<Vec<u8>> {
-    let end = bytes.iter().position(|byte| *byte == 0)?;
-    Some(bytes[..end].to_vec())
-}
-
 /// The arguments passed to an `execve` that has not begun yet: each NUL-terminated, up to `MAX_ARGUMENTS`, and the bytes of all of
 /// them.
 pub(super) fn arguments_passed(process: Pid, list: u64) -> (Vec<u8>, u64) {
@@ -162,48 +105,4 @@ pub(super) fn arguments_passed(process: Pid, list: u64) -> (Vec<u8>, u64) {
         }
     }
     (argv, bytes)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn stack(words: &[u64]) -> Vec<u8> {
-        words.iter().flat_map(|word| word.to_ne_bytes()).collect()
-    }
-
-    #[test]
-    fn a_stack_is_parsed_with_and_without_arguments_and_variables() {
-        let vector = [
-            libc::AT_BASE,
-            7,
-            libc::AT_SYSINFO_EHDR,
-            6,
-            libc::AT_ENTRY,
-            8,
-            libc::AT_EXECFN,
-            9,
-            libc::AT_NULL,
-            0,
-        ];
-        let layout = |words: usize, first_argument, first_variable| Layout {
-            first_argument,
-            first_variable,
-            path: Some(9),
-            entry: Some((8, ((words + 5) * WORD) as u64)),
-            vdso: Some(6),
-            loader: 7,
-        };
-        for (before, expected) in [
-            (&[2, 100, 101, 0, 200, 201, 0][..], layout(7, Some(100), Some(200))),
-            (&[1, 100, 0, 0], layout(4, Some(100), None)),
-            (&[0, 0, 200, 0], layout(4, None, Some(200))),
-        ] {
-            let words = [before, &vector].concat();
-            assert_eq!(Layout::parse(&stack(&words)), Some(expected));
-            for cut in 0..words.len() {
-                assert_eq!(Layout::parse(&stack(&words[..cut])), None, "{cut} words");
-            }
-        }
-    }
 }

@@ -1,6 +1,7 @@
 //! Perf events that follow a process and everything that it launches (perf_event_open(2)): one dummy software event per CPU, which counts
-//! nothing and only writes records of forks, execs, mappings, exits and context switches. `ring` opens an event and reads its ring buffer,
-//! `record` parses the records, and `refusal` explains why the kernel refuses.
+//! nothing and only writes records of forks, execs, mappings, exits and context switches; and one per CPU that copies stacks. `events` has
+//! both, `ring` opens an event and reads its ring buffer, `record` and `stack` parse what is in it, and `refusal` explains why the kernel
+//! refuses.
 //!
 //! The kernel's rules, which shape this module:
 //! - An inherited event can have a ring buffer only if it is bound to one CPU, so each CPU has its own.
@@ -9,9 +10,13 @@
 //! - Records that find no room are dropped and counted.
 //! - When a process executes a set-user-ID program or a file that its user may not read, the kernel removes its events.
 
+mod events;
 mod record;
 pub mod refusal;
 mod ring;
+mod stack;
 
+pub use self::events::{Rings, follow};
 pub use self::record::{File, Kind, Record, VDSO, parse};
-pub use self::ring::{Ring, follow};
+pub use self::ring::Ring;
+pub use self::stack::{Stack, parse_stacks};

@@ -1,4 +1,4 @@
-//! Opens the event of one CPU, maps its ring buffer, and reads that.
+//! Opens an event on each CPU, maps its ring buffer, and reads that.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -6,14 +6,11 @@ use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use perf_event_open_sys::bindings as perf;
+use perf_event_open_sys::bindings::perf_event_attr;
 use perf_event_open_sys::{ioctls, perf_event_open};
 use spawnscope_data::event::Pid;
 
 use super::refusal::Refused;
-
-/// Bytes after which the kernel wakes the reader. The loader of a program writes more than that, so that most programs can still be looked
-/// at in /proc when the reader runs.
-const WAKE_AT: u32 = 1024;
 
 /// The event of one CPU with its ring buffer. The kernel writes to it as long as it lives.
 #[derive(Debug)]
@@ -29,49 +26,33 @@ pub struct Ring {
 // SAFETY: the mapping belongs to the ring alone, and its methods that change it need `&mut`.
 unsafe impl Send for Ring {}
 
-/// Follows a process, which must be held, on every CPU. The ring buffers share `buffer_bytes`; each is halved while the kernel refuses the
-/// memory.
+/// Opens an event for a process on every CPU, each with a ring buffer of `data_bytes`, which must be a power of two of pages.
 ///
 /// # Errors
-/// If the kernel refuses the events, or even the smallest ring buffers.
-pub fn follow(process: Pid, buffer_bytes: u32) -> Result<Vec<Ring>, Refused> {
-    let cpus = nix::unistd::sysconf(nix::unistd::SysconfVar::_NPROCESSORS_CONF)
-        .ok()
-        .flatten();
-    let cpus = cpus.and_then(|cpus| i32::try_from(cpus).ok()).unwrap_or(1).max(1);
+/// If the kernel refuses an event or the memory of a ring buffer.
+pub(super) fn open_all(process: Pid, attributes: perf_event_attr, data_bytes: usize) -> Result<Vec<Ring>, Refused> {
+    let cpus = 0..configured_cpus();
+    let events: Result<Vec<_>, _> = cpus.map(|cpu| open(process, cpu, attributes)).collect();
+    let events = events.map_err(Refused::Event)?.into_iter().flatten();
     let page_bytes = rustix::param::page_size();
-    let wanted = buffer_bytes as usize / cpus as usize / page_bytes;
-    let mut pages = 1 << wanted.max(1).ilog2();
-    loop {
-        let events: Result<Vec<_>, _> = (0..cpus).map(|cpu| open(process, cpu)).collect();
-        let events = events.map_err(Refused::Event)?;
-        let rings = events
-            .into_iter()
-            .flatten()
-            .map(|(event, counts_lost)| Ring::map(event, counts_lost, page_bytes, pages * page_bytes));
-        match rings.collect::<io::Result<Vec<Ring>>>() {
-            Ok(rings) => return Ok(rings),
-            Err(_) if pages > 1 => pages /= 2,
-            Err(error) => return Err(Refused::Memory(error)),
-        }
-    }
+    let rings = events.map(|(event, counts_lost)| Ring::map(event, counts_lost, page_bytes, data_bytes));
+    rings.collect::<io::Result<Vec<Ring>>>().map_err(Refused::Memory)
+}
+
+/// Number of CPUs that the machine can have.
+pub(super) fn configured_cpus() -> i32 {
+    let cpus = nix::unistd::sysconf(nix::unistd::SysconfVar::_NPROCESSORS_CONF);
+    let cpus = cpus.ok().flatten().and_then(|cpus| i32::try_from(cpus).ok());
+    cpus.unwrap_or(1).max(1)
 }
 
 /// Opens the event of a CPU; `None` if there is no such CPU. Also returns whether the kernel counts dropped records.
-fn open(process: Pid, cpu: i32) -> io::Result<Option<(OwnedFd, bool)>> {
-    let mut attributes = attributes();
-    let mut counts_lost = true;
+fn open(process: Pid, cpu: i32, mut attributes: perf_event_attr) -> io::Result<Option<(OwnedFd, bool)>> {
+    let mut counts_lost = attributes.read_format != 0;
+    let flags = perf::PERF_FLAG_FD_CLOEXEC.into();
     loop {
         // SAFETY: the attributes are a structure of the size stored in them. The event writes only to memory that `Ring::map` maps.
-        let event = unsafe {
-            perf_event_open(
-                &raw mut attributes,
-                process.0,
-                cpu,
-                -1,
-                perf::PERF_FLAG_FD_CLOEXEC.into(),
-            )
-        };
+        let event = unsafe { perf_event_open(&raw mut attributes, process.0, cpu, -1, flags) };
         if event >= 0 {
             // SAFETY: the kernel has just returned this descriptor to us.
             return Ok(Some((unsafe { OwnedFd::from_raw_fd(event) }, counts_lost)));
@@ -86,34 +67,6 @@ fn open(process: Pid, cpu: i32) -> io::Result<Option<(OwnedFd, bool)>> {
             _ => return Err(error),
         }
     }
-}
-
-fn attributes() -> perf::perf_event_attr {
-    let mut attributes = perf::perf_event_attr {
-        type_: perf::PERF_TYPE_SOFTWARE,
-        size: size_of::<perf::perf_event_attr>() as u32,
-        config: perf::PERF_COUNT_SW_DUMMY.into(),
-        sample_type: (perf::PERF_SAMPLE_TID | perf::PERF_SAMPLE_TIME | perf::PERF_SAMPLE_CPU).into(),
-        read_format: perf::PERF_FORMAT_LOST.into(),
-        clockid: libc::CLOCK_MONOTONIC,
-        ..perf::perf_event_attr::default()
-    };
-    attributes.__bindgen_anon_2.wakeup_watermark = WAKE_AT;
-    attributes.set_watermark(1);
-    attributes.set_inherit(1);
-    attributes.set_exclude_kernel(1);
-    attributes.set_exclude_hv(1);
-    attributes.set_task(1);
-    attributes.set_comm(1);
-    attributes.set_comm_exec(1);
-    attributes.set_mmap(1);
-    attributes.set_mmap2(1);
-    // The loader's last step changes the protection of its own data.
-    attributes.set_mmap_data(1);
-    attributes.set_context_switch(1);
-    attributes.set_sample_id_all(1);
-    attributes.set_use_clockid(1);
-    attributes
 }
 
 impl Ring {

@@ -1,0 +1,165 @@
+//! What the kernel lays out on the stack of a new program: the number of arguments, pointers to them and to the variables of the environment, and
+//! the auxiliary vector; above, the strings (`create_elf_tables` in fs/binfmt_elf.c).
+
+/// Bytes of arguments that are kept, as with eBPF.
+pub(crate) const MAX_ARGUMENTS: usize = 4096;
+/// Bytes of a pointer.
+pub(crate) const WORD: usize = size_of::<u64>();
+/// Kinds of entries of the auxiliary vector are below this.
+const MAX_KIND: u64 = 128;
+/// Pointers to the stack are above this.
+const MIN_POINTER: u64 = 1 << 16;
+
+/// Pointers and numbers on the stack.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Layout {
+    pub(crate) arguments: u64,
+    pub(crate) first_argument: Option<u64>,
+    pub(crate) first_variable: Option<u64>,
+    pub(crate) path: Option<u64>,
+    /// The value of AT_ENTRY, and where it is relative to the stack pointer.
+    pub(crate) entry: Option<(u64, u64)>,
+    pub(crate) vdso: Option<u64>,
+    pub(crate) loader: u64,
+}
+
+impl Layout {
+    /// `None` if the words end before the vector does.
+    pub(crate) fn parse(stack: &[u8]) -> Option<Layout> {
+        let (words, _) = stack.as_chunks::<WORD>();
+        let places = (0u64..).step_by(WORD);
+        let mut words = words
+            .iter()
+            .zip(places)
+            .map(|(word, place)| (u64::from_ne_bytes(*word), place));
+        let mut next = || words.next();
+        let arguments = next()?.0;
+        let mut layout = Layout {
+            arguments,
+            ..Layout::default()
+        };
+        if arguments > 0 {
+            layout.first_argument = Some(next()?.0);
+            for _ in 0..arguments {
+                next()?;
+            }
+        } else {
+            next()?;
+        }
+        layout.first_variable = Some(next()?.0).filter(|variable| *variable != 0);
+        if layout.first_variable.is_some() {
+            while next()?.0 != 0 {}
+        }
+        loop {
+            let ((kind, _), (value, place)) = (next()?, next()?);
+            match kind {
+                libc::AT_NULL => return Some(layout),
+                libc::AT_BASE => layout.loader = value,
+                libc::AT_ENTRY => layout.entry = Some((value, place)),
+                libc::AT_SYSINFO_EHDR => layout.vdso = Some(value),
+                libc::AT_EXECFN => layout.path = Some(value),
+                _ => {}
+            }
+        }
+    }
+}
+
+/// The string at the begin of these bytes; `None` if it does not end there.
+pub(crate) fn until_nul(bytes: &[u8]) -> Option<Vec<u8>> {
+    let end = bytes.iter().position(|byte| *byte == 0)?;
+    Some(bytes[..end].to_vec())
+}
+
+/// Finds the layout in a copy of a stack whose program may have run for a while: its own frames are below. The auxiliary vector always has
+/// the size of a page and, right after it, the frequency of the clock of times(2).
+pub(crate) fn find(stack: &[u8]) -> Option<usize> {
+    let (words, _) = stack.as_chunks::<WORD>();
+    let word = |at: usize| words.get(at).map(|word| u64::from_ne_bytes(*word));
+    let known = [
+        libc::AT_PAGESZ,
+        rustix::param::page_size() as u64,
+        libc::AT_CLKTCK,
+        rustix::param::clock_ticks_per_second(),
+    ];
+    let is_here = |window: &[[u8; WORD]]| window.iter().map(|word| u64::from_ne_bytes(*word)).eq(known);
+    let mut vector = words.windows(known.len()).position(is_here)?;
+    while let Some(before) = vector.checked_sub(2)
+        && (1..MAX_KIND).contains(&word(before)?)
+    {
+        vector = before;
+    }
+    let variables_end = vector.checked_sub(1).filter(|end| word(*end) == Some(0))?;
+    let is_pointer = |at: &usize| word(*at).is_some_and(|word| word >= MIN_POINTER);
+    let variables = (0..variables_end).rev().take_while(is_pointer).count();
+    let arguments_end = (variables_end - variables).checked_sub(1)?;
+    let arguments = (0..arguments_end).rev().take_while(is_pointer).count();
+    let start = (arguments_end - arguments).checked_sub(1)?;
+    (word(arguments_end) == Some(0) && word(start) == Some(arguments as u64)).then_some(start * WORD)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn stack(words: &[u64]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+    }
+
+    #[test]
+    fn a_stack_is_parsed_with_and_without_arguments_and_variables() {
+        let vector = [
+            libc::AT_BASE,
+            7,
+            libc::AT_SYSINFO_EHDR,
+            6,
+            libc::AT_ENTRY,
+            8,
+            libc::AT_EXECFN,
+            9,
+            libc::AT_NULL,
+            0,
+        ];
+        let layout = |words: usize, arguments, first_argument, first_variable| Layout {
+            arguments,
+            first_argument,
+            first_variable,
+            path: Some(9),
+            entry: Some((8, ((words + 5) * WORD) as u64)),
+            vdso: Some(6),
+            loader: 7,
+        };
+        for (before, expected) in [
+            (&[2, 100, 101, 0, 200, 201, 0][..], layout(7, 2, Some(100), Some(200))),
+            (&[1, 100, 0, 0], layout(4, 1, Some(100), None)),
+            (&[0, 0, 200, 0], layout(4, 0, None, Some(200))),
+        ] {
+            let words = [before, &vector].concat();
+            assert_eq!(Layout::parse(&stack(&words)), Some(expected));
+            for cut in 0..words.len() {
+                assert_eq!(Layout::parse(&stack(&words[..cut])), None, "{cut} words");
+            }
+        }
+    }
+
+    #[test]
+    fn the_layout_is_found_above_the_frames_of_the_program() {
+        let page = rustix::param::page_size() as u64;
+        let pointer = 0x7fff_0000_1000;
+        let vector = [33, 0x7fff_8000_0000, 16, 0xff, libc::AT_PAGESZ, page, libc::AT_CLKTCK, 100, 0, 0];
+        let frames = [1, 2, 0, 0x7fff_0000_0000, 0];
+        for (before, count) in [
+            (&[2, pointer, pointer + 9, 0, pointer + 20, 0][..], 2),
+            (&[1, pointer, 0, 0], 1),
+            (&[0, 0, pointer, 0], 0),
+        ] {
+            let all = stack(&[&frames[..], before, &vector].concat());
+            let start = find(&all).expect("it is there");
+            assert_eq!(start, frames.len() * WORD);
+            assert_eq!(Layout::parse(&all[start..]).map(|layout| layout.arguments), Some(count));
+        }
+        let wrong_count = stack(&[&[3, pointer, pointer, 0, 0][..], &vector].concat());
+        assert_eq!(find(&wrong_count), None);
+        assert_eq!(find(&stack(&frames)), None);
+        assert_eq!(find(&stack(&vector)), None, "nothing before the vector");
+    }
+}

@@ -1,0 +1,122 @@
+//! The events that are opened. One writes the records. The other copies the stack of a thread at some of its page faults: a new program has
+//! its arguments and its environment there.
+
+use perf_event_open_sys::bindings as perf;
+use perf_event_open_sys::bindings::perf_event_attr;
+use spawnscope_data::event::Pid;
+
+use super::refusal::Refused;
+use super::ring::{Ring, configured_cpus, open_all};
+
+/// Bytes after which the kernel wakes the reader if stacks are not copied. The loader of a program writes more than that, so that most
+/// programs can still be looked at in /proc when the reader runs.
+const WAKE_AT: u32 = 1024;
+
+/// Each thread's stack is copied at one of this many page faults in user space. A program that is linked dynamically has more of them
+/// until its end: /bin/true about 40. Each copy takes some microseconds.
+const FAULTS: u64 = 24;
+
+/// Without room for this many pages of records, and twice as many of copied stacks, no stacks are copied.
+const MIN_PAGES: usize = 8;
+
+/// Bytes of a copy. The loader uses up to 3 KiB, pointers and the auxiliary vector 1 KiB, and between them and the strings, the kernel leaves a
+/// random gap of up to 8 KiB (`arch_align_stack`).
+const COPIED: u32 = 14 * 1024;
+
+/// Number of the stack pointer among the registers of a sample (`asm/perf_regs.h`).
+#[cfg(target_arch = "x86_64")]
+const STACK_POINTER: u32 = 7;
+#[cfg(target_arch = "aarch64")]
+const STACK_POINTER: u32 = 31;
+
+/// The ring buffers of a followed process.
+#[derive(Debug)]
+pub struct Rings {
+    /// Of records.
+    pub records: Vec<Ring>,
+    /// Of copied stacks; empty if they are not copied.
+    pub stacks: Vec<Ring>,
+}
+
+/// Follows a process, which must be held, on every CPU. The ring buffers share `buffer_bytes`; each is halved while the kernel refuses the
+/// memory.
+///
+/// # Errors
+/// If the kernel refuses the events, or even the smallest ring buffers.
+pub fn follow(process: Pid, buffer_bytes: u32) -> Result<Rings, Refused> {
+    let page_bytes = rustix::param::page_size();
+    let share = (buffer_bytes as usize / configured_cpus() as usize / page_bytes).max(1);
+    let mut pages = 1 << (share / 4).max(1).ilog2();
+    while pages >= MIN_PAGES {
+        match open_both(process, pages * page_bytes) {
+            Ok(rings) => return Ok(rings),
+            Err(Refused::Memory(_)) => pages /= 2,
+            // This kernel cannot copy stacks, or it permits no events at all.
+            Err(Refused::Event(_)) => break,
+        }
+    }
+    let mut pages = 1 << share.ilog2();
+    loop {
+        match open_all(process, of_records(WAKE_AT), pages * page_bytes) {
+            Err(Refused::Memory(_)) if pages > 1 => pages /= 2,
+            records => {
+                return records.map(|records| Rings {
+                    records,
+                    stacks: Vec::new(),
+                });
+            }
+        }
+    }
+}
+
+/// Ring buffers of records and of copied stacks, which are twice as large.
+fn open_both(process: Pid, record_bytes: usize) -> Result<Rings, Refused> {
+    let wake_at = |bytes: usize| u32::try_from(bytes / 2).unwrap_or(u32::MAX);
+    Ok(Rings {
+        stacks: open_all(process, of_stacks(wake_at(record_bytes * 2)), record_bytes * 2)?,
+        records: open_all(process, of_records(wake_at(record_bytes)), record_bytes)?,
+    })
+}
+
+fn of_records(wake_at: u32) -> perf_event_attr {
+    let mut attributes = software(perf::PERF_COUNT_SW_DUMMY, wake_at);
+    attributes.read_format = perf::PERF_FORMAT_LOST.into();
+    attributes.set_task(1);
+    attributes.set_comm(1);
+    attributes.set_comm_exec(1);
+    attributes.set_mmap(1);
+    attributes.set_mmap2(1);
+    // The loader's last step changes the protection of its own data.
+    attributes.set_mmap_data(1);
+    attributes.set_context_switch(1);
+    attributes.set_sample_id_all(1);
+    attributes
+}
+
+fn of_stacks(wake_at: u32) -> perf_event_attr {
+    let mut attributes = software(perf::PERF_COUNT_SW_PAGE_FAULTS, wake_at);
+    attributes.__bindgen_anon_1.sample_period = FAULTS;
+    attributes.sample_type |= u64::from(perf::PERF_SAMPLE_REGS_USER | perf::PERF_SAMPLE_STACK_USER);
+    attributes.sample_regs_user = 1 << STACK_POINTER;
+    attributes.sample_stack_user = COPIED;
+    attributes
+}
+
+/// An event that every process and thread inherits, and that sees nothing of the kernel.
+fn software(event: u32, wake_at: u32) -> perf_event_attr {
+    let mut attributes = perf_event_attr {
+        type_: perf::PERF_TYPE_SOFTWARE,
+        size: size_of::<perf_event_attr>() as u32,
+        config: event.into(),
+        sample_type: (perf::PERF_SAMPLE_TID | perf::PERF_SAMPLE_TIME | perf::PERF_SAMPLE_CPU).into(),
+        clockid: libc::CLOCK_MONOTONIC,
+        ..perf_event_attr::default()
+    };
+    attributes.__bindgen_anon_2.wakeup_watermark = wake_at;
+    attributes.set_watermark(1);
+    attributes.set_inherit(1);
+    attributes.set_exclude_kernel(1);
+    attributes.set_exclude_hv(1);
+    attributes.set_use_clockid(1);
+    attributes
+}

@@ -1,0 +1,96 @@
+//! Parses copied stacks.
+
+use perf_event_open_sys::bindings as perf;
+use spawnscope_data::event::{Nanos, Pid};
+
+/// Size of the header: type, flags, size.
+const HEADER: usize = 8;
+/// The stack pointer is known, and words have 64 bits (PERF_SAMPLE_REGS_ABI_64).
+const WIDE: u64 = 2;
+
+/// A copied stack.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stack<'a> {
+    /// When it was copied.
+    pub at: Nanos,
+    /// Whose it is.
+    pub pid: Pid,
+    /// The stack pointer, the address of the first byte.
+    pub pointer: u64,
+    /// Its content, from there on.
+    pub content: &'a [u8],
+}
+
+/// Parses consecutive copies. Those of 32-bit programs, and what follows a malformed one, are left out.
+pub fn parse_stacks<'a>(mut bytes: &'a [u8], take: &mut impl FnMut(Stack<'a>)) {
+    while let Some(size) = bytes.get(6..).and_then(|rest| rest.first_chunk()) {
+        let size = usize::from(u16::from_ne_bytes(*size));
+        let Some((record, rest)) = bytes.split_at_checked(size).filter(|_| size >= HEADER) else {
+            return;
+        };
+        if let Some(stack) = parse_one(record) {
+            take(stack);
+        }
+        bytes = rest;
+    }
+}
+
+fn parse_one(record: &[u8]) -> Option<Stack<'_>> {
+    let long = |at: usize| Some(u64::from_ne_bytes(*record.get(at..)?.first_chunk()?));
+    let kind = u32::from_ne_bytes(*record.first_chunk()?);
+    if kind != perf::PERF_RECORD_SAMPLE || long(32)? != WIDE {
+        return None;
+    }
+    // Thread, time, CPU, ABI and stack pointer; then the bytes that were reserved, and how many of them were copied.
+    let content = record.get(56..)?;
+    let (content, rest) = content.split_at_checked(usize::try_from(long(48)?).ok()?)?;
+    let copied = usize::try_from(u64::from_ne_bytes(*rest.first_chunk()?)).ok()?;
+    Some(Stack {
+        at: Nanos(long(16)?),
+        pid: Pid(i32::from_ne_bytes(*record.get(HEADER..)?.first_chunk()?)),
+        pointer: long(40)?,
+        content: content.get(..copied)?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A sample of process 7 at time 99, of which `copied` of `content` count.
+    fn sample(abi: u64, content: &[u8], copied: u64) -> Vec<u8> {
+        let numbers = [99, 0, abi, 0x7000, content.len() as u64];
+        let numbers = numbers.map(u64::to_ne_bytes).concat();
+        let size = (HEADER + 8 + numbers.len() + content.len() + 8) as u16;
+        let header = [
+            &perf::PERF_RECORD_SAMPLE.to_ne_bytes()[..],
+            &[0, 0],
+            &size.to_ne_bytes(),
+            &7u32.to_ne_bytes(),
+            &8u32.to_ne_bytes(),
+        ];
+        [&header.concat()[..], &numbers, content, &copied.to_ne_bytes()].concat()
+    }
+
+    fn parsed(bytes: &[u8]) -> Vec<(Vec<u8>, u64)> {
+        let mut all = Vec::new();
+        parse_stacks(bytes, &mut |stack| {
+            assert_eq!((stack.at, stack.pid), (Nanos(99), Pid(7)));
+            all.push((stack.content.to_vec(), stack.pointer));
+        });
+        all
+    }
+
+    #[test]
+    fn what_was_copied_is_the_content() {
+        let first = sample(WIDE, b"abcdefgh", 3);
+        let all = [&first[..], &sample(1, b"narrow..", 8), &sample(WIDE, b"ijklmnop", 8)].concat();
+        let (abc, rest) = ((b"abc".to_vec(), 0x7000), (b"ijklmnop".to_vec(), 0x7000));
+        assert_eq!(parsed(&all), [abc.clone(), rest]);
+        for cut in 0..first.len() {
+            assert_eq!(parsed(&first[..cut]), [], "{cut} bytes");
+        }
+        assert_eq!(parsed(&sample(WIDE, b"abcdefgh", 9)), [], "more than was reserved");
+        assert_eq!(parsed(&[0; 16]), [], "a size of zero");
+    }
+}
