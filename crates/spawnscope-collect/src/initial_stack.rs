@@ -145,7 +145,18 @@ mod tests {
     fn the_layout_is_found_above_the_frames_of_the_program() {
         let page = rustix::param::page_size() as u64;
         let pointer = 0x7fff_0000_1000;
-        let vector = [33, 0x7fff_8000_0000, 16, 0xff, libc::AT_PAGESZ, page, libc::AT_CLKTCK, 100, 0, 0];
+        let vector = [
+            33,
+            0x7fff_8000_0000,
+            16,
+            0xff,
+            libc::AT_PAGESZ,
+            page,
+            libc::AT_CLKTCK,
+            100,
+            0,
+            0,
+        ];
         let frames = [1, 2, 0, 0x7fff_0000_0000, 0];
         for (before, count) in [
             (&[2, pointer, pointer + 9, 0, pointer + 20, 0][..], 2),

@@ -181,7 +181,10 @@ mod tests {
             });
             image.interpreter()
         };
-        assert_eq!(interpreter("/bin/dash", b"/bin/sh\0/x/run\0"), Some(b"/bin/sh".to_vec()));
+        assert_eq!(
+            interpreter("/bin/dash", b"/bin/sh\0/x/run\0"),
+            Some(b"/bin/sh".to_vec())
+        );
         assert_eq!(interpreter("/x/run", b"/x/run\0/x/run\0"), None);
         assert_eq!(interpreter("/bin/dash", b"run\0-x\0"), None);
     }

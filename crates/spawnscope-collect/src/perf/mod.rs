@@ -6,6 +6,7 @@ mod ends;
 mod followed;
 mod image;
 mod on_cpu;
+mod pace;
 mod programs;
 mod reader;
 mod seen;

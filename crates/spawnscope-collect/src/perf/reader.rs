@@ -17,18 +17,14 @@ use spawnscope_system::perf_events::{Kind, Record, Ring, Rings, parse, parse_sta
 use spawnscope_system::process::{is_readable_within, status_of_ended, wait_until};
 
 use super::followed::{CommandEnd, Followed};
+use super::pace::{PAUSE, Pace};
 use super::seen::Seen;
 use super::{Shared, lock};
 
 /// Maximum time between two rounds.
 const INTERVAL: Duration = Duration::from_millis(40);
-/// Minimum time between two rounds, so that many context switches do not wake the reader each time.
-const PAUSE: Duration = Duration::from_micros(200);
-
 /// Maximum time between two rounds if records wait for the second.
 const SOON: Duration = Duration::from_millis(1);
-/// The same if stacks are copied. Each round takes time from the command, and the arguments of programs that have ended are in the copies.
-const SOON_ENOUGH: Duration = Duration::from_millis(20);
 
 /// A record that waits for its round.
 #[derive(Debug)]
@@ -55,12 +51,14 @@ pub(super) struct Reader {
     read_until: Nanos,
     malformed: u64,
     bytes: Vec<u8>,
+    /// Copied stacks.
+    copies: Vec<u8>,
+    pace: Pace,
 }
 
 impl Reader {
     pub(super) fn new(rings: Rings, command: Pid, running: OwnedFd, shared: Arc<Shared>) -> Reader {
         Reader {
-            rings,
             command,
             running: Some(running),
             shared,
@@ -70,13 +68,20 @@ impl Reader {
             read_until: Nanos(0),
             malformed: 0,
             bytes: Vec::new(),
+            copies: Vec::new(),
+            pace: Pace::new(!rings.stacks.is_empty()),
+            rings,
         }
     }
 
     /// Reads until the collector is detached.
     pub(super) fn run(mut self) {
         while !self.shared.is_to_detach.load(Ordering::Acquire) {
-            self.wait(self.pace(), true);
+            let is_urgent = self.settling.is_some() || !self.waiting.is_empty();
+            match self.pace.sleep().filter(|_| self.settling.is_none()) {
+                Some(sleep) => self.wait(sleep, false),
+                None => self.wait(if is_urgent { SOON } else { INTERVAL }, true),
+            }
             self.note_end_of_command();
             self.round();
             self.wait(PAUSE, false);
@@ -93,19 +98,6 @@ impl Reader {
         lock(&self.shared.notices).extend(self.arguments_notice());
     }
 
-    /// Maximum time until the next round.
-    fn pace(&self) -> Duration {
-        if self.settling.is_some() {
-            SOON
-        } else if self.waiting.is_empty() {
-            INTERVAL
-        } else if self.rings.stacks.is_empty() {
-            SOON
-        } else {
-            SOON_ENOUGH
-        }
-    }
-
     /// Waits for the end of a process, the end of the recording and, if `for_records`, something to read.
     fn wait(&self, limit: Duration, for_records: bool) {
         let readable = |fd| PollFd::from_borrowed_fd(fd, PollFlags::IN);
@@ -113,8 +105,7 @@ impl Reader {
         watched.extend(self.running.as_ref().map(|running| readable(running.as_fd())));
         watched.extend(self.followed.unfollowed.readiness().map(readable));
         if for_records {
-            let rings = self.rings.records.iter().chain(&self.rings.stacks);
-            watched.extend(rings.map(|ring| readable(ring.readiness())));
+            watched.extend(self.rings.records.iter().map(|ring| readable(ring.readiness())));
         }
         wait_until(&mut watched, Instant::now() + limit);
     }
@@ -146,13 +137,13 @@ impl Reader {
 
     fn read(&mut self) {
         // Before the records: then the exec before each copy is among the records.
-        self.bytes.clear();
+        self.copies.clear();
         for ring in &mut self.rings.stacks {
-            ring.take(&mut self.bytes);
+            ring.take(&mut self.copies);
         }
-        let stacks = std::mem::take(&mut self.bytes);
+        let (mut execs, mut filled) = (0, 0.0);
         for ring in &mut self.rings.records {
-            ring.take(&mut self.bytes);
+            filled = ring.take(&mut self.bytes).max(filled);
             let waiting = &mut self.waiting;
             self.malformed += parse(&self.bytes, &mut |record| {
                 let mut one = Waiting {
@@ -160,6 +151,7 @@ impl Reader {
                     seen: None,
                     has_copy: false,
                 };
+                execs += u32::from(one.is_exec());
                 one.read_process();
                 waiting.push(one);
             });
@@ -167,8 +159,12 @@ impl Reader {
         }
         self.waiting.sort_by_key(|waiting| waiting.record.at);
         forget_later_programs(&mut self.waiting);
-        read_copies(&mut self.waiting, &stacks);
-        self.bytes = stacks;
+        read_copies(&mut self.waiting, &self.copies);
+        if self.pace.note(Instant::now(), execs, filled) {
+            let is_needed = self.pace.sleep().is_some();
+            let switch = if is_needed { Ring::start } else { Ring::stop };
+            self.rings.stacks.iter().for_each(switch);
+        }
     }
 
     fn apply_until(&mut self, until: Nanos) {
@@ -208,9 +204,13 @@ impl Reader {
 }
 
 impl Waiting {
+    fn is_exec(&self) -> bool {
+        matches!(self.record.kind, Kind::Executed { .. })
+    }
+
     /// Reads from /proc what the process runs, if the record reports an exec.
     fn read_process(&mut self) {
-        if let Kind::Executed { .. } = self.record.kind {
+        if self.is_exec() {
             self.seen = Seen::of(self.record.pid);
         }
     }
@@ -220,7 +220,7 @@ impl Waiting {
 fn read_copies(waiting: &mut [Waiting], stacks: &[u8]) {
     let mut execs: HashMap<Pid, Vec<usize>> = HashMap::new();
     for (index, waiting) in waiting.iter().enumerate() {
-        if let Kind::Executed { .. } = waiting.record.kind {
+        if waiting.is_exec() {
             execs.entry(waiting.record.pid).or_default().push(index);
         }
     }

@@ -8,20 +8,20 @@ use spawnscope_data::event::Pid;
 use super::refusal::Refused;
 use super::ring::{Ring, configured_cpus, open_all};
 
-/// Bytes after which the kernel wakes the reader if stacks are not copied. The loader of a program writes more than that, so that most
-/// programs can still be looked at in /proc when the reader runs.
+/// Bytes after which the kernel wakes the reader. The loader of a program writes more than that, so that most programs can still be looked
+/// at in /proc when the reader runs.
 const WAKE_AT: u32 = 1024;
 
 /// Each thread's stack is copied at one of this many page faults in user space. A program that is linked dynamically has more of them
 /// until its end: /bin/true about 40. Each copy takes some microseconds.
-const FAULTS: u64 = 24;
+const FAULTS: u64 = 32;
 
 /// Without room for this many pages of records, and twice as many of copied stacks, no stacks are copied.
 const MIN_PAGES: usize = 8;
 
 /// Bytes of a copy. The loader uses up to 3 KiB, pointers and the auxiliary vector 1 KiB, and between them and the strings, the kernel leaves a
 /// random gap of up to 8 KiB (`arch_align_stack`).
-const COPIED: u32 = 14 * 1024;
+const COPIED: u32 = 12 * 1024;
 
 /// Number of the stack pointer among the registers of a sample (`asm/perf_regs.h`).
 #[cfg(target_arch = "x86_64")]
@@ -34,7 +34,7 @@ const STACK_POINTER: u32 = 31;
 pub struct Rings {
     /// Of records.
     pub records: Vec<Ring>,
-    /// Of copied stacks; empty if they are not copied.
+    /// Of copied stacks, once they are started; empty if they cannot be copied.
     pub stacks: Vec<Ring>,
 }
 
@@ -57,7 +57,7 @@ pub fn follow(process: Pid, buffer_bytes: u32) -> Result<Rings, Refused> {
     }
     let mut pages = 1 << share.ilog2();
     loop {
-        match open_all(process, of_records(WAKE_AT), pages * page_bytes) {
+        match open_all(process, of_records(), pages * page_bytes) {
             Err(Refused::Memory(_)) if pages > 1 => pages /= 2,
             records => {
                 return records.map(|records| Rings {
@@ -71,16 +71,16 @@ pub fn follow(process: Pid, buffer_bytes: u32) -> Result<Rings, Refused> {
 
 /// Ring buffers of records and of copied stacks, which are twice as large.
 fn open_both(process: Pid, record_bytes: usize) -> Result<Rings, Refused> {
-    let wake_at = |bytes: usize| u32::try_from(bytes / 2).unwrap_or(u32::MAX);
     Ok(Rings {
-        stacks: open_all(process, of_stacks(wake_at(record_bytes * 2)), record_bytes * 2)?,
-        records: open_all(process, of_records(wake_at(record_bytes)), record_bytes)?,
+        stacks: open_all(process, of_stacks(), record_bytes * 2)?,
+        records: open_all(process, of_records(), record_bytes)?,
     })
 }
 
-fn of_records(wake_at: u32) -> perf_event_attr {
-    let mut attributes = software(perf::PERF_COUNT_SW_DUMMY, wake_at);
+fn of_records() -> perf_event_attr {
+    let mut attributes = software(perf::PERF_COUNT_SW_DUMMY);
     attributes.read_format = perf::PERF_FORMAT_LOST.into();
+    attributes.__bindgen_anon_2.wakeup_watermark = WAKE_AT;
     attributes.set_task(1);
     attributes.set_comm(1);
     attributes.set_comm_exec(1);
@@ -93,8 +93,11 @@ fn of_records(wake_at: u32) -> perf_event_attr {
     attributes
 }
 
-fn of_stacks(wake_at: u32) -> perf_event_attr {
-    let mut attributes = software(perf::PERF_COUNT_SW_PAGE_FAULTS, wake_at);
+fn of_stacks() -> perf_event_attr {
+    let mut attributes = software(perf::PERF_COUNT_SW_PAGE_FAULTS);
+    attributes.set_disabled(1);
+    // Nobody waits for copies.
+    attributes.__bindgen_anon_2.wakeup_watermark = u32::MAX;
     attributes.__bindgen_anon_1.sample_period = FAULTS;
     attributes.sample_type |= u64::from(perf::PERF_SAMPLE_REGS_USER | perf::PERF_SAMPLE_STACK_USER);
     attributes.sample_regs_user = 1 << STACK_POINTER;
@@ -103,7 +106,7 @@ fn of_stacks(wake_at: u32) -> perf_event_attr {
 }
 
 /// An event that every process and thread inherits, and that sees nothing of the kernel.
-fn software(event: u32, wake_at: u32) -> perf_event_attr {
+fn software(event: u32) -> perf_event_attr {
     let mut attributes = perf_event_attr {
         type_: perf::PERF_TYPE_SOFTWARE,
         size: size_of::<perf_event_attr>() as u32,
@@ -112,7 +115,6 @@ fn software(event: u32, wake_at: u32) -> perf_event_attr {
         clockid: libc::CLOCK_MONOTONIC,
         ..perf_event_attr::default()
     };
-    attributes.__bindgen_anon_2.wakeup_watermark = wake_at;
     attributes.set_watermark(1);
     attributes.set_inherit(1);
     attributes.set_exclude_kernel(1);

@@ -101,8 +101,8 @@ impl Ring {
         self.event.as_fd()
     }
 
-    /// Moves all complete records to the end of `bytes`.
-    pub fn take(&mut self, bytes: &mut Vec<u8>) {
+    /// Moves all complete records to the end of `bytes`. Returns how full the ring buffer was, from 0 to 1.
+    pub fn take(&mut self, bytes: &mut Vec<u8>) -> f64 {
         // SAFETY: the page is mapped while the ring lives; the kernel accesses these two numbers atomically as well.
         let (head, tail) = unsafe {
             let header = self.header.as_ptr();
@@ -124,6 +124,7 @@ impl Ring {
             bytes.extend_from_slice(part);
         }
         tail.store(to, Ordering::Release);
+        length as f64 / self.data_bytes as f64
     }
 
     /// The number of dropped records, if the kernel tells it.
@@ -137,7 +138,13 @@ impl Ring {
         lost.first_chunk().map(|lost| u64::from_ne_bytes(*lost))
     }
 
-    /// Ends the event, including for all processes that inherited it. The contents of the ring buffer remain.
+    /// Starts the event, including for all processes that inherited it.
+    pub fn start(&self) {
+        // SAFETY: an ioctl without memory. It cannot fail for an event.
+        unsafe { ioctls::ENABLE(self.event.as_raw_fd(), 0) };
+    }
+
+    /// Stops the event, including for all processes that inherited it. The contents of the ring buffer remain.
     pub fn stop(&self) {
         // SAFETY: an ioctl without memory. It cannot fail for an event.
         unsafe { ioctls::DISABLE(self.event.as_raw_fd(), 0) };

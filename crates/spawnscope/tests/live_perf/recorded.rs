@@ -72,6 +72,28 @@ fn a_program_that_lives_on_has_its_arguments_directory_and_file() {
 }
 
 #[apply(live_test)]
+fn of_many_short_programs_most_arguments_are_known_and_none_are_wrong() {
+    let record = by("perf");
+    let script = "for ((i = 0; i < 2000; i++)); do CARGO_PKG_NAME=p$i /bin/true $i; done";
+    record.run(["bash", "-c", script]).expect_code(0);
+    let all = launches(&record.file());
+    let programs = all.all(|launch| launch.command() == "true");
+    assert_eq!(programs.len(), 2000);
+    let mut known = 0;
+    for (number, launch) in programs.iter().enumerate() {
+        let exec = &launch.json()["execs"][0];
+        if exec["argv_cut"] == true {
+            assert!(launch.arguments().is_empty(), "{exec}");
+            continue;
+        }
+        known += 1;
+        assert_eq!(launch.arguments(), ["/bin/true".to_owned(), number.to_string()]);
+        assert_eq!(exec["path"], "/bin/true");
+    }
+    assert!(known >= 1000, "{known} of 2000 are known");
+}
+
+#[apply(live_test)]
 fn a_chain_of_execs_is_one_launch_with_the_arguments_of_each_program_or_none() {
     let record = by("perf");
     record
