@@ -58,15 +58,10 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
 }
 
 fn finding(context: &RuleContext<'_, '_>, (parent, program): (&[u8], &[u8]), all: Vec<u32>) -> Finding {
-    let title = format!(
-        "{} launches {} {}, each time for less work than the launch takes",
-        name(parent),
-        name(program),
-        times(all.len())
-    );
+    let title = format!("{} launches {} {}", name(parent), name(program), times(all.len()));
     let spent = context.spent_on(&all);
     let evidence = format!(
-        "{} take {} in all; the program runs for {} of it",
+        "{} take {} in all, most of it launch tax; the program runs for {} of it",
         launches(all.len()),
         time(spent),
         time(context.phase_of(&all, Phase::Run))
