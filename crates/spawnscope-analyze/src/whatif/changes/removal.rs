@@ -15,6 +15,10 @@ use spawnscope_data::statistics::median;
 const MEBIBYTE: f64 = 1_048_576.0;
 /// Minimum number of forks without exec to compute their median.
 const ENOUGH_FORKS: usize = 5;
+/// Share of a program's run that its fork needs when the shell does the work there: something between the start-up of the program, which goes,
+/// and all of it. The spread is that of an even distribution from nothing to all.
+const WORK_SHARE: f64 = 0.5;
+const WORK_SPREAD: f64 = 0.29;
 
 pub(super) fn remove(forest: &Forest<'_>, launches: &[u32], adjustments: &mut Adjustments) -> Vec<u32> {
     let mut affected = launches.to_vec();
@@ -40,9 +44,12 @@ pub(super) fn builtin(context: Context<'_, '_>, launches: &[u32], adjustments: &
             continue;
         }
         adjustments.remove_within(forest, forest.children(launch as usize));
-        for phase in [Phase::Exec, Phase::Load, Phase::Run] {
+        for phase in [Phase::Exec, Phase::Load] {
             adjustments.scale(launch, phase, 0.0);
         }
+        adjustments.scale(launch, Phase::Run, WORK_SHARE);
+        let run = each.phases.get(Phase::Run).unwrap_or_default();
+        adjustments.uncertain += WORK_SPREAD * run.0 as f64;
         let own = each.phases.get(Phase::Teardown).filter(|own| own.0 > 0);
         let end = bare_end.or_else(|| end_without_exec(context, each));
         if let Some((own, end)) = own.zip(end) {
