@@ -4,6 +4,7 @@
 
 #![expect(dead_code, reason = "some constants and fields are used only by the C side")]
 
+mod make;
 mod perl;
 mod python;
 #[cfg_attr(target_arch = "x86_64", path = "wire/registers/x86_64.rs")]
@@ -14,6 +15,7 @@ mod stacks;
 mod task;
 mod wakers;
 
+pub use make::*;
 pub use perl::*;
 pub use python::*;
 pub use registers::*;

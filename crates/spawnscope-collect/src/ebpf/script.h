@@ -50,6 +50,15 @@ struct script {
 			__u64 stack, contexts;
 			__s32 index;
 		} perl;
+		struct make_state {
+			/* What was read of the stack; the rest is 0. */
+			__u64 stack_pointer, stack[MAKE_STACK_BYTES / 8];
+			char job[MAKE_JOB_BYTES];
+			/* The job that starts, or 0; its target, and the line of the recipe. */
+			__u64 found, target, index;
+			/* There is more than one. */
+			bool ambiguous;
+		} make;
 	};
 };
 struct {

@@ -17,6 +17,7 @@
 #include "dash.h"
 #include "python.h"
 #include "perl.h"
+#include "make.h"
 #include "callers.h"
 #include "environment.h"
 #include "launch.h"

@@ -30,6 +30,8 @@ pub const INTERPRETER_DASH: u32 = 3;
 pub const INTERPRETER_PYTHON: u32 = 4;
 /// `kind` of an executable: Perl with threads, see `perl.rs`.
 pub const INTERPRETER_PERL: u32 = 5;
+/// `kind` of an executable: GNU make, see `make.rs`.
+pub const INTERPRETER_MAKE: u32 = 6;
 
 /// An executable, identified like in the kernel. Used as a map key, so it has no padding.
 #[repr(C)]

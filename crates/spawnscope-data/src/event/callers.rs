@@ -15,17 +15,20 @@ pub enum Language {
     Python,
     /// A Perl program.
     Perl,
+    /// A makefile of GNU make. The function of a frame is the target.
+    Make,
 }
 
 impl Language {
     /// Every language, in the order of their numbers in a recording.
-    pub const ALL: [Language; 6] = [
+    pub const ALL: [Language; 7] = [
         Language::Native,
         Language::Kernel,
         Language::Bash,
         Language::Dash,
         Language::Python,
         Language::Perl,
+        Language::Make,
     ];
 
     /// The name used in every output.
@@ -38,6 +41,7 @@ impl Language {
             Language::Dash => "dash",
             Language::Python => "python",
             Language::Perl => "perl",
+            Language::Make => "make",
         }
     }
 
@@ -46,7 +50,7 @@ impl Language {
     pub fn is_script(self) -> bool {
         matches!(
             self,
-            Language::Bash | Language::Dash | Language::Python | Language::Perl
+            Language::Bash | Language::Dash | Language::Python | Language::Perl | Language::Make
         )
     }
 }
