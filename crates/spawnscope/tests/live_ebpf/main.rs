@@ -23,6 +23,7 @@ mod identities;
 mod interrupts;
 mod limits;
 mod losses;
+mod make_lines;
 mod metrics;
 mod musl;
 mod otlp;

@@ -15,6 +15,8 @@ mod containers;
 #[path = "../live_ebpf/dash_lines.rs"]
 #[expect(dead_code, reason = "the shells of suites are tested with eBPF")]
 mod dash_lines;
+#[path = "../live_ebpf/make_lines.rs"]
+mod make_lines;
 #[path = "../live_ebpf/perl_lines.rs"]
 #[expect(dead_code, reason = "the Perls of suites are tested with eBPF")]
 mod perl_lines;

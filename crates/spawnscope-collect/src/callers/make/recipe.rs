@@ -75,7 +75,11 @@ fn joined(text: &[u8]) -> Cow<'_, [u8]> {
     }
     let mut joined: Vec<u8> = Vec::with_capacity(text.len());
     for line in text.split_inclusive(|byte| *byte == b'\n') {
-        let line = if joined.is_empty() { line } else { line.trim_ascii_start() };
+        let line = if joined.is_empty() {
+            line
+        } else {
+            line.trim_ascii_start()
+        };
         match line.strip_suffix(b"\\\n") {
             Some(line) => {
                 joined.extend_from_slice(line.trim_ascii_end());

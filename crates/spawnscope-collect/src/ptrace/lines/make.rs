@@ -83,7 +83,9 @@ impl Make {
         let places = (0..u64::from(MAKE_STACK_BYTES)).step_by(8);
         let start = self.stack_pointer;
         let memory = &mut self.memory;
-        self.stack = places.map_while(|place| memory.pointer(start.wrapping_add(place))).collect();
+        self.stack = places
+            .map_while(|place| memory.pointer(start.wrapping_add(place)))
+            .collect();
     }
 
     /// The job that is being started; `Some(None)` if there is none, `None` if there are several.
