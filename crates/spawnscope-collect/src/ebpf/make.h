@@ -15,16 +15,22 @@ struct {
 /* A field of the job that was read. */
 #define JOB(type, offset) (*(type *)&script->make.job[offset])
 
-/* Whether the stack contains this word. Not static, for the reason given at `step_up`. */
+/* Whether the end of the stack, with the arguments of posix_spawn, contains this word. Not static, for the reason given at `step_up`. */
 __noinline int is_on_make_stack(__u64 word)
 {
 	struct script *script = script_of_this_cpu();
 	if (!script)
 		return 0;
-	for (int i = 0; i < MAKE_WORDS; i++)
+	for (int i = 0; i < MAKE_ENVIRONMENT_BYTES / 8; i++)
 		if (script->make.stack[i] == word)
 			return 1;
 	return 0;
+}
+
+/* Whether a value can be what an allocation returns. */
+static __always_inline bool is_allocated(__u64 address)
+{
+	return address > MAKE_LINES && !(address & 15);
 }
 
 /* Notes the job at this address, if it is one that is being started. One that has ended is not: its memory was freed, which
@@ -36,9 +42,11 @@ __noinline int note_make_job(__u64 address)
 	if (!script || !read_user(script->make.job, MAKE_JOB_BYTES, address))
 		return 0;
 	__u64 target = JOB(__u64, MAKE_JOB_FILE), environment = JOB(__u64, MAKE_JOB_ENVIRONMENT);
-	__u64 recipe = user_pointer(target + MAKE_TARGET_RECIPE);
 	__u32 line = JOB(__u32, MAKE_JOB_LINE);
-	if (!target || !environment || !recipe || !line || !JOB(__u64, MAKE_JOB_LINES) ||
+	if (!line || !is_allocated(target) || !is_allocated(environment) || !is_allocated(JOB(__u64, MAKE_JOB_LINES)))
+		return 0;
+	__u64 recipe = user_pointer(target + MAKE_TARGET_RECIPE);
+	if (!is_allocated(recipe) || !is_allocated(user_pointer(recipe + MAKE_RECIPE_TEXTS)) ||
 	    !read_user(&count, sizeof(count), recipe + MAKE_RECIPE_COUNT) || line > count)
 		return 0;
 	if (script->make.found == address || !is_on_make_stack(environment))
@@ -70,7 +78,7 @@ static __always_inline void find_make_job(struct script *script)
 {
 	for (int i = 0; i < MAKE_WORDS && !script->make.ambiguous; i++) {
 		__u64 word = script->make.stack[i];
-		if (word > MAKE_LINES && !(word & 15))
+		if (is_allocated(word))
 			note_make_job(word);
 	}
 }

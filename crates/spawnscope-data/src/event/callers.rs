@@ -60,13 +60,13 @@ impl Language {
 pub struct Frame {
     /// The language.
     pub language: Language,
-    /// The function; also `None` at the top level of a script.
+    /// The function, in a makefile the target; also `None` at the top level of a script.
     pub function: Option<Vec<u8>>,
     /// The source file.
     pub file: Option<Vec<u8>>,
     /// The line in `file`, counted from 1.
     pub line: Option<u32>,
-    /// The ELF file that holds the machine code.
+    /// The ELF file that holds the machine code; of a makefile, the template that it was generated from.
     pub module: Option<Vec<u8>>,
     /// The virtual address in that file, or the file offset if the file could not be read; without `module`, the address in the
     /// process's memory. In all frames but the innermost it is the return address.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use crate::support::chains::{asked, chain_of};
+use crate::support::chains::{Shell, asked, chain_of};
 use crate::support::run::Record;
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};
@@ -12,6 +12,47 @@ use crate::support::{apply, live_test};
 #[apply(live_test)]
 #[needs(Ebpf, Cc, Make)]
 fn every_line_of_a_recipe_has_its_place() {
+    recipes(&make());
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Cc, Make)]
+fn a_recipe_that_is_one_script_has_its_first_line() {
+    one_script(&make());
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Cc, Make)]
+fn makes_below_make_and_included_files_have_their_own_lines() {
+    below(&make());
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Cc, Make)]
+fn what_make_launches_while_it_reads_has_the_line_that_it_reads() {
+    read(&make());
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Cc, Make)]
+fn a_built_in_rule_is_in_no_file_but_has_its_target() {
+    built_in(&make());
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Cc, Make)]
+fn every_job_of_many_has_the_target_that_make_says() {
+    jobs(&make());
+}
+
+/// All of them, for whichever make.
+pub const SHAPES: [fn(&Shell); 6] = [recipes, one_script, below, read, built_in, jobs];
+
+fn make() -> Shell {
+    Shell::here("make")
+}
+
+fn recipes(make: &Shell) {
     let makefile = "\
 all: rule simple long pattern.x cond canned last
 rule: ; @t behind
@@ -78,18 +119,16 @@ last:
         ("joined", "Makefile:40 long"),
         ("last", "Makefile:43 last"),
     ];
-    expect(&[("Makefile", makefile)], &[], &truth);
-    expect(&[("Makefile", makefile)], &["-j3"], &truth);
+    expect(make, &[("Makefile", makefile)], &[], &truth);
+    expect(make, &[("Makefile", makefile)], &["-j3"], &truth);
     let named = truth.map(|(label, place)| (label, place.replace("Makefile", "other.mk")));
     let named = named.each_ref().map(|(label, place)| (*label, place.as_str()));
-    expect(&[("other.mk", makefile)], &["-f", "other.mk"], &named);
+    expect(make, &[("other.mk", makefile)], &["-f", "other.mk"], &named);
 }
 
-#[apply(live_test)]
-#[needs(Ebpf, Cc, Make)]
-fn a_recipe_that_is_one_script_has_its_first_line() {
+fn one_script(make: &Shell) {
     let makefile = ".ONESHELL:\nall:\n\t@ # start\n\t@t script\n\t@t end\n";
-    let recorded = expect(&[("Makefile", makefile)], &[], &[]);
+    let recorded = expect(make, &[("Makefile", makefile)], &[], &[]);
     let shells: Vec<_> = recorded
         .iter()
         .filter(|(_, place)| place.starts_with("Makefile"))
@@ -98,9 +137,7 @@ fn a_recipe_that_is_one_script_has_its_first_line() {
     assert_eq!(shells[0].1, "Makefile:3 all");
 }
 
-#[apply(live_test)]
-#[needs(Ebpf, Cc, Make)]
-fn makes_below_make_and_included_files_have_their_own_lines() {
+fn below(make: &Shell) {
     let files = [
         (
             "Makefile",
@@ -117,12 +154,10 @@ fn makes_below_make_and_included_files_have_their_own_lines() {
         ("top", "Makefile:4 all"),
         ("more.mk", "GNUmakefile:3 all"),
     ];
-    expect(&files, &[], &truth);
+    expect(make, &files, &[], &truth);
 }
 
-#[apply(live_test)]
-#[needs(Ebpf, Cc, Make)]
-fn what_make_launches_while_it_reads_has_the_line_that_it_reads() {
+fn read(make: &Shell) {
     let makefile = "\
 A := $(shell @t assigned)
 B != @t operator
@@ -165,9 +200,7 @@ all: made
     assert_eq!(places("exported"), BTreeSet::from(["Makefile:7"]));
 }
 
-#[apply(live_test)]
-#[needs(Ebpf, Cc, Make)]
-fn a_built_in_rule_is_in_no_file_but_has_its_target() {
+fn built_in(make: &Shell) {
     let files = [("Makefile", "all: a.o\n"), ("a.c", "int a;\n")];
     expect(
         &files,
@@ -176,9 +209,7 @@ fn a_built_in_rule_is_in_no_file_but_has_its_target() {
     );
 }
 
-#[apply(live_test)]
-#[needs(Ebpf, Cc, Make)]
-fn every_job_of_many_has_the_target_that_make_says() {
+fn jobs(make: &Shell) {
     let number = 120;
     let names: Vec<String> = (0..number).map(|number| format!("t{number}")).collect();
     let rule = |name: &String| format!("{name}:\n\t@t {name}_a\n\t@t {name}_b; true\n");
@@ -194,7 +225,7 @@ fn every_job_of_many_has_the_target_that_make_says() {
         .iter()
         .map(|(label, place)| (label.as_str(), place.as_str()))
         .collect();
-    let recorded = expect(&[("Makefile", &makefile)], &["-j4"], &truth);
+    let recorded = expect(make, &[("Makefile", &makefile)], &["-j4"], &truth);
     let shells: Vec<&str> = recorded.iter().map(|(_, place)| place.as_str()).collect();
     for (at, name) in names.iter().enumerate() {
         let place = format!("Makefile:{} {name}", line(at) + 1);
@@ -205,7 +236,7 @@ fn every_job_of_many_has_the_target_that_make_says() {
 /// Records make in a folder with these files, in which `@t` is replaced by a small program, and compares the chains of the launches with these
 /// labels. Returns those of all launches.
 #[track_caller]
-fn expect(files: &[(&str, &str)], arguments: &[&str], truth: &[(&str, &str)]) -> Vec<(String, String)> {
+fn expect(make: &Shell, files: &[(&str, &str)], arguments: &[&str], truth: &[(&str, &str)]) -> Vec<(String, String)> {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let tiny = path("tiny").display().to_string();
     for (name, text) in files {
@@ -216,8 +247,8 @@ fn expect(files: &[(&str, &str)], arguments: &[&str], truth: &[(&str, &str)]) ->
     let record = Record::new();
     let folder = folder.path().display().to_string();
     let given = arguments.iter().map(|word| word.replace("@t", &tiny));
-    let words = ["make", "-C", &folder].map(str::to_owned).into_iter().chain(given);
-    record.run(words).expect_code(0);
+    let words: Vec<String> = ["-C", &folder].map(str::to_owned).into_iter().chain(given).collect();
+    make.record(&record, &words).expect_code(0);
     let asked = asked(&record.file());
     for (label, place) in truth {
         assert_eq!(chain_of(&asked, label), *place, "of {label}");

@@ -70,6 +70,11 @@ fn sees_other_files(process: Pid) -> bool {
     namespace(&process.0.to_string()) != namespace("self")
 }
 
+/// Whether a value can be what an allocation returns.
+fn is_allocated(address: u64) -> bool {
+    address > MAKE_LINES && address.is_multiple_of(16)
+}
+
 impl Make {
     fn pointer(&mut self, object: u64, place: u64) -> Option<u64> {
         self.memory.pointer(object.wrapping_add(place))
@@ -77,6 +82,11 @@ impl Make {
 
     fn number(&mut self, object: u64, place: u64) -> Option<u32> {
         self.memory.number(object.wrapping_add(place))
+    }
+
+    /// A pointer to what was allocated.
+    fn allocated(&mut self, object: u64, place: u64) -> Option<u64> {
+        self.pointer(object, place).filter(|address| is_allocated(*address))
     }
 
     fn read_stack(&mut self) {
@@ -94,7 +104,7 @@ impl Make {
         for at in 0..self.stack.len() {
             let word = self.stack[at];
             let is_known = found.as_ref().is_some_and(|job| job.address == word);
-            if is_known || word <= MAKE_LINES || !word.is_multiple_of(16) {
+            if is_known || !is_allocated(word) {
                 continue;
             }
             match self.job_at(word) {
@@ -107,13 +117,15 @@ impl Make {
     }
 
     fn job_at(&mut self, address: u64) -> Option<Job> {
-        let environment = self.pointer(address, MAKE_JOB_ENVIRONMENT)?;
-        let target = self.pointer(address, MAKE_JOB_FILE).filter(|target| *target != 0)?;
+        let environment = self.allocated(address, MAKE_JOB_ENVIRONMENT)?;
+        let target = self.allocated(address, MAKE_JOB_FILE)?;
         let line = self.number(address, MAKE_JOB_LINE)?;
-        self.pointer(address, MAKE_JOB_LINES).filter(|lines| *lines != 0)?;
-        let recipe = self.pointer(target, MAKE_TARGET_RECIPE).filter(|recipe| *recipe != 0)?;
+        self.allocated(address, MAKE_JOB_LINES)?;
+        let recipe = self.allocated(target, MAKE_TARGET_RECIPE)?;
+        self.allocated(recipe, MAKE_RECIPE_TEXTS)?;
         let count = self.number(recipe, MAKE_RECIPE_COUNT)? & 0xffff;
-        let is_started = environment != 0 && (1..=count).contains(&line) && self.stack.contains(&environment);
+        let mut end = self.stack.iter().take(MAKE_ENVIRONMENT_BYTES as usize / 8);
+        let is_started = (1..=count).contains(&line) && end.any(|word| *word == environment);
         is_started.then_some(Job {
             address,
             target,

@@ -29,12 +29,12 @@ pub(in super::super) fn callers<'a>() -> Vec<Column<CallerLine<'a>>> {
         optional(
             "function",
             Text(|line| line.site.function.as_deref().map(lossy)),
-            "function; NULL also outside of all functions",
+            "function, or target of make; NULL also outside of all functions",
         ),
         optional(
             "module",
             Text(|line| line.site.module.as_deref().map(lossy)),
-            "ELF file with the machine code",
+            "ELF file with the machine code, or template of a generated makefile",
         ),
         optional(
             "program",
