@@ -15,15 +15,16 @@ struct {
 /* A field of the job that was read. */
 #define JOB(type, offset) (*(type *)&script->make.job[offset])
 
-/* Whether the end of the stack, with the arguments of posix_spawn, contains this word. Not static, for the reason given at `step_up`. */
-__noinline int is_on_make_stack(__u64 word)
+/* Where the end of the stack, with the arguments of posix_spawn, contains this word, from 1; 0 if it does not. Not static, for the
+ * reason given at `step_up`. */
+__noinline int place_on_make_stack(__u64 word)
 {
 	struct script *script = script_of_this_cpu();
 	if (!script)
 		return 0;
 	for (int i = 0; i < MAKE_ENVIRONMENT_BYTES / 8; i++)
 		if (script->make.stack[i] == word)
-			return 1;
+			return i + 1;
 	return 0;
 }
 
@@ -33,8 +34,8 @@ static __always_inline bool is_allocated(__u64 address)
 	return address > MAKE_LINES && !(address & 15);
 }
 
-/* Notes the job at this address, if it is one that is being started. One that has ended is not: its memory was freed, which
- * overwrites the environment. Not static, for the reason given at `step_up`. */
+/* Notes the job at this address, if it may be the one that is being started: the environment of that one is passed last. One that has
+ * ended is not: its memory was freed, which overwrites the environment. Not static, for the reason given at `step_up`. */
 __noinline int note_make_job(__u64 address)
 {
 	struct script *script = script_of_this_cpu();
@@ -49,10 +50,10 @@ __noinline int note_make_job(__u64 address)
 	if (!is_allocated(recipe) || !is_allocated(user_pointer(recipe + MAKE_RECIPE_TEXTS)) ||
 	    !read_user(&count, sizeof(count), recipe + MAKE_RECIPE_COUNT) || line > count)
 		return 0;
-	if (script->make.found == address || !is_on_make_stack(environment))
+	__u32 place = place_on_make_stack(environment);
+	if (!place || (script->make.nearest && script->make.nearest <= place))
 		return 0;
-	script->make.ambiguous = script->make.found != 0;
-	script->make.found = address;
+	script->make.nearest = place;
 	script->make.target = target;
 	script->make.index = line - 1;
 	return 0;
@@ -68,15 +69,14 @@ static __always_inline bool read_make_stack(struct script *script, struct task_s
 		read_user((char *)script->make.stack + piece * MAKE_STACK_PIECE, MAKE_STACK_PIECE,
 			  registers.sp + piece * MAKE_STACK_PIECE);
 	script->make.stack_pointer = registers.sp;
-	script->make.found = 0;
-	script->make.ambiguous = false;
+	script->make.nearest = 0;
 	return true;
 }
 
 /* Searches the stack for the job that is being started. Jobs are allocated, so they are aligned. */
 static __always_inline void find_make_job(struct script *script)
 {
-	for (int i = 0; i < MAKE_WORDS && !script->make.ambiguous; i++) {
+	for (int i = 0; i < MAKE_WORDS; i++) {
 		__u64 word = script->make.stack[i];
 		if (is_allocated(word))
 			note_make_job(word);
@@ -191,9 +191,7 @@ static __always_inline void emit_make_call(struct task_struct *parent, __u32 num
 	if (!read_make_stack(script, parent))
 		return;
 	find_make_job(script);
-	if (script->make.ambiguous)
-		return;
-	if (script->make.found ? !add_running_recipe(script) :
+	if (script->make.nearest ? !add_running_recipe(script) :
 				 !read_pointer(script, &place, layout->reading) || !add_read_place(script, place))
 		return;
 	add_directory(script, parent);

@@ -64,7 +64,7 @@ simple:
 	+@@t always
 	@t first; @t shell
 
-	# a comment \\
+# a comment \\
 	  that is continued
 	@t continued \\
 	  'over lines'
@@ -141,7 +141,7 @@ fn below(make: &Shell) {
     let files = [
         (
             "Makefile",
-            "include parts/part.mk\nall: part\n\t$(MAKE) -C below\n\t@t top\n",
+            "include parts/part.mk\n.DEFAULT_GOAL := all\nall: part\n\t$(MAKE) -C below\n\t@t top\n",
         ),
         ("parts/part.mk", "part:\n\t@t included\n"),
         ("below/GNUmakefile", "all:\n\t@t under\n\t@$(MAKE) -f more.mk\n"),
@@ -151,7 +151,7 @@ fn below(make: &Shell) {
         ("included", "part.mk:2 part"),
         ("under", "GNUmakefile:2 all"),
         ("deep", "more.mk:3 all"),
-        ("top", "Makefile:4 all"),
+        ("top", "Makefile:5 all"),
         ("more.mk", "GNUmakefile:3 all"),
     ];
     expect(make, &files, &[], &truth);
@@ -175,8 +175,10 @@ $(eval $(call F,made))
 all: made
 	@t $(shell @t expanded)in_recipe
 	@t $(C)referred
+.DEFAULT_GOAL := all
 ";
     let recorded = expect(
+        make,
         &[("Makefile", makefile)],
         &[],
         &[
@@ -203,6 +205,7 @@ all: made
 fn built_in(make: &Shell) {
     let files = [("Makefile", "all: a.o\n"), ("a.c", "int a;\n")];
     expect(
+        make,
         &files,
         &["CC=@t", "OUTPUT_OPTION=", "CFLAGS=-Dx"],
         &[("a.c", "?:? a.o")],

@@ -11,7 +11,8 @@ use crate::wire::*;
 
 /// The job that starts.
 struct Job {
-    address: u64,
+    /// Where the stack has its environment.
+    nearest: usize,
     target: u64,
     index: u32,
 }
@@ -43,7 +44,7 @@ pub(super) fn chain(thread: Pid, layout: &WireMake, bias: u64, makefiles: &mut M
         stack_pointer,
     };
     make.read_stack();
-    let place = match make.job()? {
+    let place = match make.job() {
         Some(job) => make.running_recipe(&job)?,
         None => {
             let place = make.memory.pointer(bias.wrapping_add(layout.reading))?;
@@ -98,22 +99,11 @@ impl Make {
             .collect();
     }
 
-    /// The job that is being started; `Some(None)` if there is none, `None` if there are several.
-    fn job(&mut self) -> Option<Option<Job>> {
-        let mut found: Option<Job> = None;
-        for at in 0..self.stack.len() {
-            let word = self.stack[at];
-            let is_known = found.as_ref().is_some_and(|job| job.address == word);
-            if is_known || !is_allocated(word) {
-                continue;
-            }
-            match self.job_at(word) {
-                Some(_) if found.is_some() => return None,
-                Some(job) => found = Some(job),
-                None => {}
-            }
-        }
-        Some(found)
+    /// The job that is being started: the one whose environment was passed last.
+    fn job(&mut self) -> Option<Job> {
+        let words: Vec<u64> = self.stack.iter().copied().filter(|word| is_allocated(*word)).collect();
+        let jobs = words.into_iter().filter_map(|word| self.job_at(word));
+        jobs.min_by_key(|job| job.nearest)
     }
 
     fn job_at(&mut self, address: u64) -> Option<Job> {
@@ -125,9 +115,9 @@ impl Make {
         self.allocated(recipe, MAKE_RECIPE_TEXTS)?;
         let count = self.number(recipe, MAKE_RECIPE_COUNT)? & 0xffff;
         let mut end = self.stack.iter().take(MAKE_ENVIRONMENT_BYTES as usize / 8);
-        let is_started = (1..=count).contains(&line) && end.any(|word| *word == environment);
-        is_started.then_some(Job {
-            address,
+        let nearest = end.position(|word| *word == environment)?;
+        (1..=count).contains(&line).then_some(Job {
+            nearest,
             target,
             index: line - 1,
         })
