@@ -149,7 +149,7 @@ CREATE TABLE thread (
 -- Places in programs, each stored once. The same may occur under several ids.
 CREATE TABLE frame (
     id            INTEGER PRIMARY KEY,
-    language      INTEGER NOT NULL, -- 0 native (machine code), 1 kernel, 2 bash, 3 dash, 4 python, 5 perl, 6 make
+    language      INTEGER NOT NULL, -- 0 native (machine code), 1 kernel, 2 bash, 3 dash, 4 python, 5 perl, 6 make, 7 node
     function_text INTEGER,          -- make: the target; NULL also outside of all functions of a script
     file_text     INTEGER,          -- source file
     line          INTEGER,          -- in it, from 1

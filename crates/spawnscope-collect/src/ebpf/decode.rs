@@ -21,10 +21,22 @@ use spawnscope_data::event::{
 pub(super) struct Chains {
     known: HashMap<Box<[u8]>, Arc<Chain>>,
     makefiles: Makefiles,
+    /// What threads of Node.js have told about their next launch.
+    told: HashMap<u64, Arc<Chain>>,
 }
 
 impl Chains {
     const MAX_KNOWN: usize = 4096;
+    const MAX_TOLD: usize = 65_536;
+
+    /// Notes the call site of the next launch of a thread.
+    fn tell(&mut self, task: u64, chain: Chain) {
+        // Only threads that ended before they launched are left in here.
+        if self.told.len() >= Self::MAX_TOLD {
+            self.told.clear();
+        }
+        self.told.insert(task, Arc::new(chain));
+    }
 
     /// The chain in a record. Decodes it if it is new.
     fn get(&mut self, record: &[u8], decode: impl FnOnce(&mut Makefiles) -> Option<Chain>) -> Option<Arc<Chain>> {
@@ -45,7 +57,21 @@ impl Chains {
 pub(super) fn decode(bytes: &[u8], page_bytes: u64, chains: &mut Chains, events: &mut Vec<Event>) -> Option<()> {
     let header = read::<WireHeader>(bytes)?.0;
     let kind = match header.kind {
-        KIND_LAUNCH => EventKind::Launched(launched(&read(bytes)?.0, page_bytes)),
+        KIND_LAUNCH => {
+            let launch: WireLaunch = read(bytes)?.0;
+            events.push(event(&header, EventKind::Launched(launched(&launch, page_bytes))));
+            let Some(chain) = chains.told.remove(&launch.parent_task) else {
+                return Some(());
+            };
+            EventKind::Called(chain)
+        }
+        KIND_NODE_ASKED => {
+            let (asked, rest): (WireNodeAsked, _) = read(bytes)?;
+            if let Some(chain) = chains::node::chain(rest.get(..asked.bytes as usize)?) {
+                chains.tell(header.task, chain);
+            }
+            return Some(());
+        }
         KIND_THREAD => thread_started(&read(bytes)?.0),
         KIND_ADOPTED => adopted(&read(bytes)?.0),
         KIND_EXEC_FAILED => {

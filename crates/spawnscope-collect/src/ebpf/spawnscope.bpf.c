@@ -22,6 +22,7 @@
 #include "environment.h"
 #include "launch.h"
 #include "stacks.h"
+#include "node.h"
 #include "syscalls.h"
 #include "samples.h"
 #include "last.h"

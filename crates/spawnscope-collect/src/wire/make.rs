@@ -6,7 +6,7 @@ use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
 pub const MAKE_STACK_BYTES: u32 = 4096;
 pub const MAKE_STACK_PIECE: u32 = 512;
 /// The bytes at its end that contain the arguments of posix_spawn, with the job's environment.
-pub const MAKE_ENVIRONMENT_BYTES: u32 = 1024;
+pub const MAKE_ENVIRONMENT_BYTES: u32 = 512;
 /// The stack grows to this, unless its limit was raised.
 pub const MAKE_MOST_STACK: u64 = 1 << 23;
 /// Room for a recipe's line; a longer one is truncated.

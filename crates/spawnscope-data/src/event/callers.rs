@@ -17,11 +17,13 @@ pub enum Language {
     Perl,
     /// A makefile of GNU make. The function of a frame is the target.
     Make,
+    /// A program of Node.js.
+    Node,
 }
 
 impl Language {
     /// Every language, in the order of their numbers in a recording.
-    pub const ALL: [Language; 7] = [
+    pub const ALL: [Language; 8] = [
         Language::Native,
         Language::Kernel,
         Language::Bash,
@@ -29,6 +31,7 @@ impl Language {
         Language::Python,
         Language::Perl,
         Language::Make,
+        Language::Node,
     ];
 
     /// The name used in every output.
@@ -42,16 +45,14 @@ impl Language {
             Language::Python => "python",
             Language::Perl => "perl",
             Language::Make => "make",
+            Language::Node => "node",
         }
     }
 
     /// Whether an interpreter runs this language from source lines.
     #[must_use]
     pub fn is_script(self) -> bool {
-        matches!(
-            self,
-            Language::Bash | Language::Dash | Language::Python | Language::Perl | Language::Make
-        )
+        !matches!(self, Language::Native | Language::Kernel)
     }
 }
 

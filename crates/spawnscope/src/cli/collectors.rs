@@ -84,7 +84,7 @@ fn is_replaceable(error: &CollectError, follow: Follow, settings: &Settings) -> 
             | CollectError::Refused(_)
             | CollectError::NotBuilt
     );
-    is_machine && matches!(follow, Follow::Command(_)) && settings.with.is_empty()
+    is_machine && matches!(follow, Follow::Command(_)) && settings.with.is_empty() && !settings.node_lines
 }
 
 fn with_ebpf(options: AttachOptions, follow: Follow, settings: &Settings) -> Result<Box<dyn Collector>, CollectError> {

@@ -26,6 +26,7 @@ mod losses;
 mod make_lines;
 mod metrics;
 mod musl;
+mod node_lines;
 mod otlp;
 mod ownership;
 mod peers;

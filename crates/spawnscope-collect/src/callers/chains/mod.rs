@@ -1,6 +1,7 @@
 //! Decodes what was read from the memory of an interpreter, by BPF programs or by the ptrace collector, into call chains.
 
 pub(crate) mod make;
+pub(crate) mod node;
 pub(crate) mod python;
 pub(crate) mod script;
 

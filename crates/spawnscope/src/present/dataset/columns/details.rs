@@ -22,7 +22,7 @@ pub(in super::super) fn callers<'a>() -> Vec<Column<CallerLine<'a>>> {
         required(
             "language",
             Text(|line| Some(line.site.language.name().into())),
-            "`native`, `bash`, `dash`, `python`, `perl`, `make`, ...",
+            "`native`, `bash`, `dash`, `python`, `perl`, `make`, `node`, ...",
         ),
         optional("file", Text(|line| line.site.file.as_deref().map(lossy)), "source file"),
         optional("line", Int(|line| line.site.line.map(int)), "line in it, from 1"),
