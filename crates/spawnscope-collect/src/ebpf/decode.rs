@@ -21,21 +21,21 @@ use spawnscope_data::event::{
 pub(super) struct Chains {
     known: HashMap<Box<[u8]>, Arc<Chain>>,
     makefiles: Makefiles,
-    /// What threads of Node.js have told about their next launch.
-    told: HashMap<u64, Arc<Chain>>,
+    /// The call sites that threads of Node.js have announced for their next launch.
+    announced: HashMap<u64, Arc<Chain>>,
 }
 
 impl Chains {
     const MAX_KNOWN: usize = 4096;
-    const MAX_TOLD: usize = 65_536;
+    const MAX_ANNOUNCED: usize = 65_536;
 
     /// Notes the call site of the next launch of a thread.
-    fn tell(&mut self, task: u64, chain: Chain) {
+    fn announce(&mut self, task: u64, chain: Chain) {
         // Only threads that ended before they launched are left in here.
-        if self.told.len() >= Self::MAX_TOLD {
-            self.told.clear();
+        if self.announced.len() >= Self::MAX_ANNOUNCED {
+            self.announced.clear();
         }
-        self.told.insert(task, Arc::new(chain));
+        self.announced.insert(task, Arc::new(chain));
     }
 
     /// The chain in a record. Decodes it if it is new.
@@ -60,7 +60,7 @@ pub(super) fn decode(bytes: &[u8], page_bytes: u64, chains: &mut Chains, events:
         KIND_LAUNCH => {
             let launch: WireLaunch = read(bytes)?.0;
             events.push(event(&header, EventKind::Launched(launched(&launch, page_bytes))));
-            let Some(chain) = chains.told.remove(&launch.parent_task) else {
+            let Some(chain) = chains.announced.remove(&launch.parent_task) else {
                 return Some(());
             };
             EventKind::Called(chain)
@@ -68,7 +68,7 @@ pub(super) fn decode(bytes: &[u8], page_bytes: u64, chains: &mut Chains, events:
         KIND_NODE_ASKED => {
             let (asked, rest): (WireNodeAsked, _) = read(bytes)?;
             if let Some(chain) = chains::node::chain(rest.get(..asked.bytes as usize)?) {
-                chains.tell(header.task, chain);
+                chains.announce(header.task, chain);
             }
             return Some(());
         }

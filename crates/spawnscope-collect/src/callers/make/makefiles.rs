@@ -163,8 +163,8 @@ fn defines(makefile: &[u8], line: u32, variable: &[u8]) -> bool {
     };
     let line = makefile.split(|byte| *byte == b'\n').nth(number).unwrap_or_default();
     let ends = |byte: &u8| byte.is_ascii_whitespace() || b":=?+!".contains(byte);
-    let words = line.split(ends).filter(|word| !word.is_empty());
-    words.skip_while(|word| BEFORE.contains(word)).next() == Some(variable)
+    let mut words = line.split(ends).filter(|word| !word.is_empty());
+    words.find(|word| !BEFORE.contains(word)) == Some(variable)
 }
 
 /// The template that a makefile was generated from, if its first lines say so.
