@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Creates target/roots with one directory for each Debian suite, in which its bash, dash, busybox, Python and Perl are unpacked with all
+# Creates target/roots with one directory for each Debian suite, in which its bash, dash, busybox, Python, Perl and make are unpacked with all
 # dependencies, never installed. Tests record scripts in them. Optional, unless SPAWNSCOPE_TEST_REQUIRE names the need.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 roots=target/roots
-programs=(base-files bash bash-static busybox-static dash python3 perl-base)
+programs=(base-files bash bash-static busybox-static dash python3 perl-base make)
 if [ "$(cat "$roots/complete" 2>/dev/null)" = "${programs[*]}" ]; then
     exit 0
 fi

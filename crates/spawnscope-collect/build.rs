@@ -33,6 +33,7 @@ mod ebpf {
             "wire.rs",
             "wire/python.rs",
             "wire/perl.rs",
+            "wire/make.rs",
             &registers,
             "wire/scripts.rs",
             "wire/stacks.rs",

@@ -5,11 +5,12 @@ use std::collections::HashMap;
 
 use crate::launch::{Exec, Launch, base_name, is_version_of};
 use crate::tree::Forest;
+use spawnscope_data::event::Language;
 
 /// What a label says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BuildLabel {
-    /// The file that a compiler, linker or archiver was asked to make: make's target, the output of ninja's edge.
+    /// Make's target where its call site is known, otherwise the file that a compiler, linker or archiver was asked to make.
     Target,
     /// The crate that cargo builds, runs the build script of, or tests.
     Crate,
@@ -93,11 +94,13 @@ impl BuildLabels {
         let tops = [forest.roots.as_slice(), &forest.orphans].concat();
         for step in forest.walk(&tops) {
             let inherited = forest.parent(step.index).and_then(|parent| labels.of_launch[parent]);
-            if inherited.is_some() && label.is_of_the_outermost() {
+            let launch = &forest.launches[step.index];
+            let makes = make_target(forest, launch).filter(|_| label == BuildLabel::Target);
+            if makes.is_none() && inherited.is_some() && label.is_of_the_outermost() {
                 labels.of_launch[step.index] = inherited;
                 continue;
             }
-            let own = label.of(&forest.launches[step.index], top);
+            let own = makes.map(<[u8]>::to_vec).or_else(|| label.of(launch, top));
             let number = own.map(|value| {
                 *numbers.entry(value).or_insert_with_key(|value| {
                     labels.values.push(value.clone());
@@ -115,6 +118,12 @@ impl BuildLabels {
         let number = (*self.of_launch.get(launch)?)?;
         self.values.get(number as usize).map(Vec::as_slice)
     }
+}
+
+/// The target whose recipe requested a launch. A make below another one makes its own targets.
+fn make_target<'a>(forest: &Forest<'a>, launch: &Launch<'a>) -> Option<&'a [u8]> {
+    let frame = forest.frames(launch.script_stack).next()?;
+    frame.function.filter(|_| frame.language == Language::Make)
 }
 
 /// Compilers and linkers that name their output with `-o`.

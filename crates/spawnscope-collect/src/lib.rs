@@ -48,6 +48,8 @@ pub struct Settings {
     pub terminal: Option<u64>,
     /// Whether to report the script line of each launch.
     pub script_lines: bool,
+    /// Whether Node.js programs tell their call sites (eBPF).
+    pub node_lines: bool,
     /// The file that the command will execute, if there is a command.
     pub command: Option<PathBuf>,
     /// Processes that run already, such as daemons, to follow beside the command (eBPF).

@@ -4,6 +4,7 @@
 
 #![expect(dead_code, reason = "some constants and fields are used only by the C side")]
 
+mod make;
 mod perl;
 mod python;
 #[cfg_attr(target_arch = "x86_64", path = "wire/registers/x86_64.rs")]
@@ -14,6 +15,7 @@ mod stacks;
 mod task;
 mod wakers;
 
+pub use make::*;
 pub use perl::*;
 pub use python::*;
 pub use registers::*;
@@ -58,6 +60,8 @@ pub const KIND_NEW_EXECUTABLE: u32 = 20;
 pub const KIND_SCRIPT_CALLED: u32 = 21;
 /// `kind` of `WirePythonCalled`.
 pub const KIND_PYTHON_CALLED: u32 = 24;
+/// `kind` of `WireNodeAsked`.
+pub const KIND_NODE_ASKED: u32 = 25;
 /// `kind` of `WireMapping`.
 pub const KIND_MAPPING: u32 = 30;
 /// `kind` of `WireStack`.
@@ -385,7 +389,8 @@ pub struct WireSettings {
     pub page_bytes: u32,
     /// 1: a thread can lose the CPU within a program.
     pub preemptible: u32,
-    pub reserved: u32,
+    /// 1: Node.js programs tell their call sites (`record --node-lines`).
+    pub node_lines: u32,
     /// The reader is woken if the ring buffer holds more bytes than this.
     pub wakeup_bytes: u64,
     /// Nanoseconds between two samples; 0: no samples.

@@ -149,11 +149,11 @@ CREATE TABLE thread (
 -- Places in programs, each stored once. The same may occur under several ids.
 CREATE TABLE frame (
     id            INTEGER PRIMARY KEY,
-    language      INTEGER NOT NULL, -- 0 native (machine code), 1 kernel, 2 bash, 3 dash, 4 python, 5 perl
-    function_text INTEGER,          -- NULL also outside of all functions of a script
+    language      INTEGER NOT NULL, -- 0 native (machine code), 1 kernel, 2 bash, 3 dash, 4 python, 5 perl, 6 make, 7 node
+    function_text INTEGER,          -- make: the target; NULL also outside of all functions of a script
     file_text     INTEGER,          -- source file
     line          INTEGER,          -- in it, from 1
-    module_text   INTEGER,          -- the ELF file that holds the machine code
+    module_text   INTEGER,          -- the ELF file that holds the machine code; make: the template that the makefile was generated from
     address       INTEGER,          -- in that file's own numbering; without one, in the process's memory (as a signed 64-bit number)
     is_inlined    INTEGER NOT NULL  -- 1: the compiler put it into the next frame outwards
 );

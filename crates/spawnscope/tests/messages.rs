@@ -66,6 +66,19 @@ fn recording(folder: &Path) -> PathBuf {
 }
 
 #[test]
+fn a_collector_that_sees_no_lines_of_node_is_refused_with_them() {
+    for collector in ["ptrace", "perf"] {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("a.db");
+        let verb = ["record", "--node-lines", "--collector", collector, "-o"];
+        let mut arguments = words(&verb, file.as_os_str());
+        arguments.extend(["--", "true"].map(OsStr::new));
+        assert!(message(&arguments).contains("--node-lines needs eBPF"), "{collector}");
+        assert!(!file.exists());
+    }
+}
+
+#[test]
 fn names_of_files_are_escaped() {
     let folder = tempfile::tempdir().unwrap();
     let missing = folder.path().join(EVIL);

@@ -5,6 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
 use crate::advice::context::RuleContext;
+use crate::callers::CallSite;
 use crate::launch::{Exec, base_name};
 use spawnscope_data::event::Language;
 
@@ -109,8 +110,8 @@ pub(super) fn foreign(context: &RuleContext<'_, '_>, rule: &str, launches: &[u32
         return None;
     }
     let mut files: BTreeMap<(Owner, &[u8]), usize> = BTreeMap::new();
-    for file in launches.iter().filter_map(|launch| file_of(context, *launch)) {
-        *files.entry((Owner::of(file), file)).or_default() += 1;
+    for (owner, file) in launches.iter().filter_map(|launch| code_of(context, *launch)) {
+        *files.entry((owner, file)).or_default() += 1;
     }
     files.retain(|(owner, _), _| *owner != Owner::User);
     if files.values().sum::<usize>() * 2 <= launches.len() {
@@ -123,15 +124,30 @@ pub(super) fn foreign(context: &RuleContext<'_, '_>, rule: &str, launches: &[u32
     })
 }
 
-/// Returns the script that requested a launch. `None` for compiled programs: the user maintains only their arguments.
-fn file_of<'g>(context: &RuleContext<'g, '_>, launch: u32) -> Option<&'g [u8]> {
+/// Returns the script that requested a launch, and who maintains it. `None` for compiled programs: the user maintains only their
+/// arguments.
+fn code_of<'g>(context: &RuleContext<'g, '_>, launch: u32) -> Option<(Owner, &'g [u8])> {
     let call_site = context.callers.of(launch as usize);
     let of_call_site = call_site.filter(|call_site| call_site.language != Language::Native);
     let launcher = || context.forest().launcher(launch as usize);
-    match of_call_site {
+    let file = match of_call_site {
         Some(call_site) => call_site.file.as_deref(),
         None => launcher().and_then(script_of),
-    }
+    }?;
+    let is_generated = of_call_site.is_some_and(is_generated_makefile);
+    Some((
+        if is_generated {
+            Owner::Generated
+        } else {
+            Owner::of(file)
+        },
+        file,
+    ))
+}
+
+/// Whether the makefile says that it was generated. Its path does not: automake's is called Makefile, too.
+fn is_generated_makefile(call_site: &CallSite) -> bool {
+    call_site.language == Language::Make && call_site.module.is_some()
 }
 
 /// Returns the path of the script that an exec ran.

@@ -24,9 +24,9 @@ pub struct CallSite {
     pub file: Option<Vec<u8>>,
     /// The line in it, from 1.
     pub line: Option<u32>,
-    /// The function. `None` if it is unknown, and outside of all functions.
+    /// The function; in a makefile the target. `None` if it is unknown, outside of all functions, and for a line that makes several targets.
     pub function: Option<Vec<u8>>,
-    /// The ELF file that contains the machine code.
+    /// The ELF file that contains the machine code; of a generated makefile, its template.
     pub module: Option<Vec<u8>>,
     /// The address in that file, when the function is unknown.
     pub address: Option<u64>,
@@ -38,6 +38,9 @@ pub struct CallSite {
     /// Whether another file of the recording has the same base name. Labels then contain the whole path.
     pub(super) has_namesake: bool,
 }
+
+/// The place of a rule that make knows without a makefile.
+const BUILT_IN: &[u8] = b"built-in rule of make";
 
 /// Maximum length of a script line, in bytes.
 const MAX_TEXT: usize = 48;
@@ -117,10 +120,13 @@ impl CallSite {
         }
     }
 
-    /// Formats the call site: `unpack.sh:14 in relocate()`, `relocate() in unpack.sh`, `spawn() in git`.
+    /// Formats the call site: `unpack.sh:14 in relocate()`, `relocate() in unpack.sh`, `spawn() in git`, `Makefile:9 (target all)`.
     #[must_use]
     pub fn label(&self) -> Vec<u8> {
         let (file, function) = (self.file_and_line(), self.call());
+        if let (Language::Make, Some(file), Some(target)) = (self.language, &file, &self.function) {
+            return [file, b" (target ".as_slice(), target, b")"].concat();
+        }
         match (file, function) {
             (Some(file), Some(call)) if self.line.is_none() => [call, b" in ".to_vec(), file].concat(),
             (Some(file), Some(call)) => [file, b" in ".to_vec(), call].concat(),
@@ -141,6 +147,7 @@ impl CallSite {
         match (shown, self.line) {
             (Some(file), Some(line)) => Some([file, format!(":{line}").as_bytes()].concat()),
             (Some(file), None) => Some(file.to_vec()),
+            (None, None) if self.language == Language::Make => Some(BUILT_IN.to_vec()),
             // A script given as an argument has no file.
             (None, line) => self.in_given_script(line),
         }

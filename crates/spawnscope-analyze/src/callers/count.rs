@@ -7,6 +7,7 @@ use super::call_site::{CallSite, Detail};
 use crate::launch::base_name;
 use crate::patterns::shells::command_of;
 use crate::tree::Forest;
+use spawnscope_data::event::Language;
 use spawnscope_data::rows::StackId;
 
 /// Maximum number of call sites reported for one set of launches.
@@ -61,6 +62,7 @@ impl Callers {
             });
         }
         callers.merge_alike();
+        callers.merge_targets();
         mark_namesakes(&mut callers.call_sites);
         callers
     }
@@ -72,12 +74,37 @@ impl Callers {
         for key in self.call_sites.iter().filter_map(key) {
             *alike.entry(key).or_default() += 1;
         }
+        self.replace(|call_site| {
+            if let Some(key) = key(call_site).filter(|key| alike[key] > MAX_ALIKE) {
+                call_site.text = Some([&key.1, " …".as_bytes()].concat());
+            }
+        });
+    }
+
+    /// Merges the targets that one line of a makefile makes, such as that of a pattern rule: one line is one call site.
+    fn merge_targets(&mut self) {
+        type Place = (Vec<u8>, u32);
+        let place = |call_site: &CallSite| -> Option<Place> {
+            let is_make = call_site.language == Language::Make;
+            is_make.then(|| Some((call_site.file.clone()?, call_site.line?)))?
+        };
+        let mut targets: HashMap<Place, u32> = HashMap::new();
+        for place in self.call_sites.iter().filter_map(place) {
+            *targets.entry(place).or_default() += 1;
+        }
+        self.replace(|call_site| {
+            if place(call_site).is_some_and(|place| targets[&place] > 1) {
+                call_site.function = None;
+            }
+        });
+    }
+
+    /// Changes call sites, and merges those that are equal then.
+    fn replace(&mut self, change: impl Fn(&mut CallSite)) {
         let mut known: HashMap<CallSite, u32> = HashMap::new();
         let mut numbers = Vec::new();
         for mut call_site in std::mem::take(&mut self.call_sites) {
-            if let Some(key) = key(&call_site).filter(|key| alike[key] > MAX_ALIKE) {
-                call_site.text = Some([&key.1, " …".as_bytes()].concat());
-            }
+            change(&mut call_site);
             numbers.push(*known.entry(call_site).or_insert_with_key(|call_site| {
                 self.call_sites.push(call_site.clone());
                 self.call_sites.len() as u32 - 1

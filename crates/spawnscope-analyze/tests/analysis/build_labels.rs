@@ -2,7 +2,7 @@
 
 use spawnscope_analyze::build_labels::{BuildLabel, BuildLabels};
 use spawnscope_analyze::{Forest, GroupBy, report};
-use spawnscope_data::event::LaunchId;
+use spawnscope_data::event::{Language, LaunchId};
 
 use crate::builder::{Builder, ROOT, Spans};
 
@@ -40,6 +40,23 @@ fn a_target_is_what_the_outermost_compiler_makes() {
         (ROOT, "/usr/bin/ld.bfd -o"),
     ]);
     let expected = ["-", "src/a.o", "src/a.o", "src/a.o", "-", "-", "libx.a", "-", "-"];
+    assert_eq!(labels(&builder, BuildLabel::Target), expected);
+}
+
+#[test]
+fn a_target_of_make_comes_before_what_a_compiler_makes() {
+    let mut builder = build(&[
+        (ROOT, "/bin/sh -c cc -c a.c -o .libs/a.o"),
+        (LaunchId(2), "/usr/bin/cc -c a.c -o .libs/a.o"),
+        (ROOT, "/usr/bin/make -C sub"),
+        (LaunchId(4), "/usr/bin/true"),
+        (LaunchId(4), "/usr/bin/cc -c b.c -o b.o"),
+    ]);
+    for (launch, target) in [(2, "a.lo"), (4, "all-recursive"), (5, "sub.x")] {
+        let frame = builder.line(Language::Make, "/src/Makefile", 7, target);
+        builder.called(LaunchId(launch), &[frame]);
+    }
+    let expected = ["-", "a.lo", "a.lo", "all-recursive", "sub.x", "all-recursive"];
     assert_eq!(labels(&builder, BuildLabel::Target), expected);
 }
 

@@ -49,6 +49,41 @@ fn a_function_without_a_line_is_labelled_by_the_calling_line_in_its_file() {
 }
 
 #[test]
+fn a_makefile_is_labelled_by_its_line_and_target() {
+    let rule = |builder: &mut Builder| vec![builder.line(Language::Make, "/src/Makefile", 12, "hello.o")];
+    assert_eq!(label_of(rule, Detail::Line).unwrap(), "Makefile:12 (target hello.o)");
+    assert_eq!(label_of(rule, Detail::Function).unwrap(), "Makefile (target hello.o)");
+    let shell = |builder: &mut Builder| vec![builder.line(Language::Make, "/src/Makefile", 3, "")];
+    assert_eq!(label_of(shell, Detail::Line).unwrap(), "Makefile:3");
+    let built_in = |builder: &mut Builder| {
+        vec![FrameRow {
+            file: None,
+            line: None,
+            ..builder.line(Language::Make, "", 1, "hello.o")
+        }]
+    };
+    let label = label_of(built_in, Detail::Line).unwrap();
+    assert_eq!(label, "built-in rule of make (target hello.o)");
+}
+
+#[test]
+fn a_line_of_a_makefile_is_one_place_for_all_its_targets() {
+    let mut builder = Builder::command("/usr/bin/make", &["make"], 1_000_000_000);
+    for (start, (line, target)) in (1u64..).zip([(7, "a.o"), (7, "b.o"), (9, "hello")]) {
+        let launch = builder.launch(ROOT, start * 10_000_000, &Spans::USUAL, DIRNAME);
+        let frame = builder.line(Language::Make, "/src/Makefile", line, target);
+        builder.called(launch, &[frame]);
+    }
+    let forest = Forest::grow(&builder.recording);
+    let callers = Callers::find(&forest, Detail::Line);
+    let labels = [1, 2, 3].map(|launch| String::from_utf8(callers.of(launch).unwrap().label()).unwrap());
+    assert_eq!(labels, ["Makefile:7", "Makefile:7", "Makefile:9 (target hello)"]);
+    let callers = Callers::find(&forest, Detail::Function);
+    let label = String::from_utf8(callers.of(2).unwrap().label()).unwrap();
+    assert_eq!(label, "Makefile (target b.o)");
+}
+
+#[test]
 fn scripts_that_differ_in_their_arguments_are_one_place_when_they_are_many() {
     let places = |count: u64| {
         let mut builder = Builder::command("/usr/bin/make", &["make"], 1_000_000_000);

@@ -8,7 +8,7 @@ use spawnscope_analyze::report::{is_consistent, waits_fit};
 use spawnscope_analyze::waits::attribution::attributed_waits;
 use spawnscope_analyze::{Causes, Forest, GroupBy, report_on};
 use spawnscope_data::event::{Language, LeftCpu, Nanos};
-use spawnscope_data::rows::{Recording, SliceRow};
+use spawnscope_data::rows::{FrameRow, Recording, SliceRow};
 
 use crate::builder::Spans;
 use crate::recordings::causes;
@@ -118,6 +118,36 @@ fn from_files(often: &str, less_often: &str) -> (Recording, Vec<SliceRow>) {
         serial.builder.called(child, &[line]);
     }
     serial.finish()
+}
+
+/// Needless launches of a make, whose makefile was generated from this template.
+fn from_makefile(template: Option<&str>) -> (Recording, Vec<SliceRow>) {
+    let mut serial = Serial::new();
+    for _ in 0..60 {
+        let child = serial.launch_waiting(&Spans::USUAL, Some(("/usr/bin/dirname", &["dirname", "/a/b"])), READ);
+        let module = template.map(|template| serial.builder.text(template.as_bytes()));
+        let line = FrameRow {
+            module,
+            ..serial.builder.line(Language::Make, "/src/Makefile", 7, "all")
+        };
+        serial.builder.called(child, &[line]);
+    }
+    serial.finish()
+}
+
+#[test]
+fn a_makefile_that_says_so_is_generated_code() {
+    let owners = |template: Option<&str>| -> Vec<Option<Owner>> {
+        let found = advices(&from_makefile(template));
+        let foreign = found.worth.iter().map(|advice| advice.foreign.as_ref());
+        foreign.map(|foreign| foreign.map(|foreign| foreign.owner)).collect()
+    };
+    let (own, generated) = (owners(None), owners(Some("Makefile.in")));
+    assert!(!own.is_empty() && own.iter().all(Option::is_none), "{own:?}");
+    assert!(
+        !generated.is_empty() && generated.iter().all(|owner| *owner == Some(Owner::Generated)),
+        "{generated:?}"
+    );
 }
 
 #[test]

@@ -7,6 +7,7 @@ pub(super) mod chains;
 mod code;
 mod dash;
 mod elf;
+pub(super) mod make;
 mod perl;
 pub(super) mod python;
 
@@ -19,7 +20,7 @@ use std::path::{Path, PathBuf};
 use object::ReadCache;
 
 use self::elf::Elf;
-use crate::wire::{WireBash, WireDash, WirePerl, WirePython};
+use crate::wire::{WireBash, WireDash, WireMake, WirePerl, WirePython};
 use spawnscope_data::event::Pid;
 
 /// Where an interpreter stores what its script executes.
@@ -33,6 +34,8 @@ pub(super) enum Layout {
     Python(WirePython),
     /// Perl with threads.
     Perl(WirePerl),
+    /// GNU make.
+    Make(WireMake),
 }
 
 /// The layout of the interpreter in `file`. `process` is a process that runs it, if there is one. `None` if it is not an
@@ -44,8 +47,10 @@ pub(super) fn layout_of(file: &File, process: Option<Pid>) -> Option<Layout> {
     let bash = bash::layout(&program).map(Layout::Bash);
     let python = || python::layout(&program, file, process).map(Layout::Python);
     let perl = || perl::layout(&program).map(Layout::Perl);
+    let make = || make::layout(&program).map(Layout::Make);
     bash.or_else(python)
         .or_else(perl)
+        .or_else(make)
         .or_else(|| dash::layout(&program, trusted).map(Layout::Dash))
 }
 
@@ -61,7 +66,9 @@ pub(super) fn has_dynamic_symbol(file: &File, imports: &[&str], exports: &[&str]
 
 /// Directories of the system's interpreters, searched independently of PATH.
 const DIRECTORIES: [&str; 2] = ["/bin", "/usr/bin"];
-const INTERPRETERS: [&str; 7] = ["bash", "sh", "dash", "ash", "python3", "python", "perl"];
+const INTERPRETERS: [&str; 9] = [
+    "bash", "sh", "dash", "ash", "python3", "python", "perl", "make", "gmake",
+];
 
 /// The executables that are likely to run a command's scripts; they may not exist. `command` is the file of the command.
 pub(super) fn usual(command: Option<&Path>) -> Vec<PathBuf> {

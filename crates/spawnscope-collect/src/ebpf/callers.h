@@ -17,4 +17,6 @@ static __always_inline void emit_call(struct task_struct *parent, struct WireTas
 		emit_python_call(parent, interpreter->layout, task, now);
 	else if (interpreter->kind == INTERPRETER_PERL)
 		emit_perl_call(parent, interpreter->layout, task, now);
+	else if (interpreter->kind == INTERPRETER_MAKE)
+		emit_make_call(parent, interpreter->layout, task, now);
 }

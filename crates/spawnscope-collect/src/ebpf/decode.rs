@@ -1,4 +1,5 @@
-//! Converts records of the ring buffer to events. Pure: one record in, up to two events out. Repeated chains are shared.
+//! Converts records of the ring buffer to events: one record in, up to two events out. Repeated chains are shared. Pure, but for the lines of
+//! makefiles, which are looked up in these.
 
 mod waker;
 
@@ -7,7 +8,8 @@ use std::sync::Arc;
 
 use zerocopy::{FromBytes, Immutable, KnownLayout};
 
-use crate::callers::chains;
+use crate::callers::chains::{self, join_components};
+use crate::callers::make::makefiles::Makefiles;
 use crate::clone_call::CloneCall;
 use crate::wire::*;
 use spawnscope_data::event::{
@@ -16,22 +18,37 @@ use spawnscope_data::event::{
 };
 /// The chains decoded so far, keyed by their bytes. Most launches have the call site of an earlier one.
 #[derive(Debug, Default)]
-pub(super) struct Chains(HashMap<Box<[u8]>, Arc<Chain>>);
+pub(super) struct Chains {
+    known: HashMap<Box<[u8]>, Arc<Chain>>,
+    makefiles: Makefiles,
+    /// The call sites that threads of Node.js have announced for their next launch.
+    announced: HashMap<u64, Arc<Chain>>,
+}
 
 impl Chains {
     const MAX_KNOWN: usize = 4096;
+    const MAX_ANNOUNCED: usize = 65_536;
+
+    /// Notes the call site of the next launch of a thread.
+    fn announce(&mut self, task: u64, chain: Chain) {
+        // Only threads that ended before they launched are left in here.
+        if self.announced.len() >= Self::MAX_ANNOUNCED {
+            self.announced.clear();
+        }
+        self.announced.insert(task, Arc::new(chain));
+    }
 
     /// The chain in a record. Decodes it if it is new.
-    fn get(&mut self, record: &[u8], decode: impl FnOnce() -> Option<Chain>) -> Option<Arc<Chain>> {
+    fn get(&mut self, record: &[u8], decode: impl FnOnce(&mut Makefiles) -> Option<Chain>) -> Option<Arc<Chain>> {
         let bytes = record.get(size_of::<WireHeader>()..)?;
-        if let Some(chain) = self.0.get(bytes) {
+        if let Some(chain) = self.known.get(bytes) {
             return Some(Arc::clone(chain));
         }
-        if self.0.len() >= Self::MAX_KNOWN {
-            self.0.clear();
+        if self.known.len() >= Self::MAX_KNOWN {
+            self.known.clear();
         }
-        let chain = Arc::new(decode()?);
-        self.0.insert(bytes.into(), Arc::clone(&chain));
+        let chain = Arc::new(decode(&mut self.makefiles)?);
+        self.known.insert(bytes.into(), Arc::clone(&chain));
         Some(chain)
     }
 }
@@ -40,7 +57,21 @@ impl Chains {
 pub(super) fn decode(bytes: &[u8], page_bytes: u64, chains: &mut Chains, events: &mut Vec<Event>) -> Option<()> {
     let header = read::<WireHeader>(bytes)?.0;
     let kind = match header.kind {
-        KIND_LAUNCH => EventKind::Launched(launched(&read(bytes)?.0, page_bytes)),
+        KIND_LAUNCH => {
+            let launch: WireLaunch = read(bytes)?.0;
+            events.push(event(&header, EventKind::Launched(launched(&launch, page_bytes))));
+            let Some(chain) = chains.announced.remove(&launch.parent_task) else {
+                return Some(());
+            };
+            EventKind::Called(chain)
+        }
+        KIND_NODE_ASKED => {
+            let (asked, rest): (WireNodeAsked, _) = read(bytes)?;
+            if let Some(chain) = chains::node::chain(rest.get(..asked.bytes as usize)?) {
+                chains.announce(header.task, chain);
+            }
+            return Some(());
+        }
         KIND_THREAD => thread_started(&read(bytes)?.0),
         KIND_ADOPTED => adopted(&read(bytes)?.0),
         KIND_EXEC_FAILED => {
@@ -72,8 +103,11 @@ pub(super) fn decode(bytes: &[u8], page_bytes: u64, chains: &mut Chains, events:
             file_named(&named, rest)?
         }
         KIND_SCRIPT_CALLED => {
-            let (called, rest) = read(bytes)?;
-            let chain = chains.get(bytes, || chains::script::chain(&called, rest))?;
+            let (called, rest): (WireScriptCalled, _) = read(bytes)?;
+            let chain = chains.get(bytes, |makefiles| match called.interpreter {
+                INTERPRETER_MAKE => chains::make::chain(&called, rest, makefiles),
+                _ => chains::script::chain(&called, rest),
+            })?;
             if chain.frames.is_empty() {
                 return Some(());
             }
@@ -205,23 +239,6 @@ fn allowed_variables(beginning: &[u8], end: &[u8]) -> Vec<u8> {
     } else {
         variables::allowed_of_ends(beginning, end)
     }
-}
-
-/// Converts `c\0b\0a\0` to /a/b/c.
-fn join_components(innermost_first: &[u8]) -> Vec<u8> {
-    let mut path = Vec::with_capacity(innermost_first.len() + 1);
-    for component in innermost_first
-        .split(|&byte| byte == 0)
-        .rev()
-        .filter(|component| !component.is_empty())
-    {
-        path.push(b'/');
-        path.extend_from_slice(component);
-    }
-    if path.is_empty() {
-        path.push(b'/');
-    }
-    path
 }
 
 fn loaded(loaded: &WireLoaded) -> Loaded {

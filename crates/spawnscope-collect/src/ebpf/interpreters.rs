@@ -48,6 +48,7 @@ pub(super) struct Interpreters {
     dash: Layouts<WireDash>,
     python: Layouts<WirePython>,
     perl: Layouts<WirePerl>,
+    make: Layouts<WireMake>,
 }
 
 impl Interpreters {
@@ -59,6 +60,7 @@ impl Interpreters {
             dash: Layouts::new(object, "dash_layouts")?,
             python: Layouts::new(object, "python_layouts")?,
             perl: Layouts::new(object, "perl_layouts")?,
+            make: Layouts::new(object, "make_layouts")?,
         };
         for (executable, layout) in usual {
             interpreters.put(&executable, Some(&layout))?;
@@ -87,6 +89,7 @@ impl Interpreters {
             Some(Layout::Dash(layout)) => self.dash.slot(*layout)?.map(|slot| (INTERPRETER_DASH, slot)),
             Some(Layout::Python(layout)) => self.python.slot(*layout)?.map(|slot| (INTERPRETER_PYTHON, slot)),
             Some(Layout::Perl(layout)) => self.perl.slot(*layout)?.map(|slot| (INTERPRETER_PERL, slot)),
+            Some(Layout::Make(layout)) => self.make.slot(*layout)?.map(|slot| (INTERPRETER_MAKE, slot)),
             None => None,
         };
         let (kind, layout) = slot.unwrap_or((INTERPRETER_NONE, 0));

@@ -352,10 +352,10 @@ fn wire_settings(follow: Follow, settings: &Settings, buffer_bytes: u32) -> Resu
         emit_mappings: u32::from(load::may_walk_mappings()),
         mount_namespace: namespace("/proc/self/ns/mnt")?,
         script_lines: u32::from(settings.script_lines),
+        node_lines: u32::from(settings.node_lines),
         cpus: possible_cpus()?,
         page_bytes: rustix::param::page_size() as u32,
         preemptible: u32::from(load::can_lose_cpu()),
-        reserved: 0,
         wakeup_bytes: u64::from(buffer_bytes / 4),
         sample_period: settings
             .sample

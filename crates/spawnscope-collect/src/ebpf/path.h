@@ -52,3 +52,9 @@ static __always_inline void walk_up(void)
 		if (!step_up())
 			break;
 }
+
+/* Whether a process is in another mount namespace than the collector. */
+static __always_inline bool sees_other_files(struct task_struct *p)
+{
+	return BPF_CORE_READ(p, nsproxy, mnt_ns, ns.inum) != settings.mount_namespace;
+}

@@ -50,6 +50,15 @@ struct script {
 			__u64 stack, contexts;
 			__s32 index;
 		} perl;
+		struct make_state {
+			/* What was read of the stack; the rest is 0. */
+			__u64 stack_pointer, stack[MAKE_STACK_BYTES / 8];
+			char job[MAKE_JOB_BYTES];
+			/* The target of the job that starts, and the line of its recipe. */
+			__u64 target, index;
+			/* Where the stack has the job's environment, from 1; 0: there is no such job. */
+			__u32 nearest;
+		} make;
 	};
 };
 struct {

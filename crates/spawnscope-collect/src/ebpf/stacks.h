@@ -29,11 +29,6 @@ extern int bpf_iter_task_vma_new(struct bpf_iter_task_vma *it, struct task_struc
 extern struct vm_area_struct *bpf_iter_task_vma_next(struct bpf_iter_task_vma *it) __ksym __weak;
 extern void bpf_iter_task_vma_destroy(struct bpf_iter_task_vma *it) __ksym __weak;
 
-static __always_inline bool sees_other_files(struct task_struct *p)
-{
-	return BPF_CORE_READ(p, nsproxy, mnt_ns, ns.inum) != settings.mount_namespace;
-}
-
 /* The process maps code or makes memory executable: the mappings reported before are out of date. */
 static __always_inline void note_code_change(struct task_struct *p)
 {

@@ -72,6 +72,14 @@ static __always_inline bool is_terminal(__u64 fd)
 	return file && BPF_CORE_READ(file, f_inode, i_rdev) == settings.terminal;
 }
 
+/* The name in an access call. The barrier keeps the compiler from merging the reads into one of two pointers, which verifiers refuse. */
+static __always_inline __u64 file_asked_for(struct WireTask *task, struct pt_regs *regs, long number)
+{
+	__u64 name = argument(regs, 1);
+	asm volatile("" : "+r"(name));
+	return number == NR_access ? task->argument : name;
+}
+
 static __always_inline void handle_sys_enter(struct pt_regs *regs, long number, bool collects_lines)
 {
 	struct WireTask *task = followed_current();
@@ -100,6 +108,10 @@ static __always_inline void handle_sys_enter(struct pt_regs *regs, long number, 
 		break;
 	case NR_poll: case NR_ppoll: case NR_select: case NR_pselect6:
 		task->second_argument = argument(regs, 1);
+		break;
+	case NR_access: case NR_faccessat: case NR_faccessat2:
+		if (settings.node_lines)
+			node_asks(task, file_asked_for(task, regs, number));
 		break;
 	case NR_read: case NR_write: case NR_writev:
 		if (settings.terminal && !shared.terminal_used && task->argument <= 2 && is_terminal(task->argument))

@@ -30,6 +30,8 @@ pub const INTERPRETER_DASH: u32 = 3;
 pub const INTERPRETER_PYTHON: u32 = 4;
 /// `kind` of an executable: Perl with threads, see `perl.rs`.
 pub const INTERPRETER_PERL: u32 = 5;
+/// `kind` of an executable: GNU make, see `make.rs`.
+pub const INTERPRETER_MAKE: u32 = 6;
 
 /// An executable, identified like in the kernel. Used as a map key, so it has no padding.
 #[repr(C)]
@@ -129,6 +131,22 @@ pub const SCRIPT_OUTERMOST: u32 = 2;
 pub const SCRIPT_INTERACTIVE: u32 = 4;
 /// `flags` of a chain: lines of text that is not in a file may be counted from 0.
 pub const SCRIPT_FROM_ZERO: u32 = 8;
+
+/// A file name that begins with this is a call site that `callers/node/hook.js` tells. The kernel looks for no such file.
+pub const NODE_PREFIX: &[u8; 32] = b"/dev/null/spawnscope-node-lines/";
+/// The first eight bytes of it, as a number.
+pub const NODE_PREFIX_START: u64 = 0x6c75_6e2f_7665_642f;
+/// Room for such a name, as in a path.
+pub const NODE_BYTES: u32 = 4096;
+
+/// A thread of Node.js (`header.task`) is about to launch. The file name with its call chain follows, with its NUL.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
+pub struct WireNodeAsked {
+    pub header: WireHeader,
+    pub bytes: u32,
+    pub reserved: u32,
+}
 
 /// A process runs an executable that has not been examined yet. Emitted once per executable.
 #[repr(C)]

@@ -15,17 +15,23 @@ pub enum Language {
     Python,
     /// A Perl program.
     Perl,
+    /// A makefile of GNU make. The function of a frame is the target.
+    Make,
+    /// A program of Node.js.
+    Node,
 }
 
 impl Language {
     /// Every language, in the order of their numbers in a recording.
-    pub const ALL: [Language; 6] = [
+    pub const ALL: [Language; 8] = [
         Language::Native,
         Language::Kernel,
         Language::Bash,
         Language::Dash,
         Language::Python,
         Language::Perl,
+        Language::Make,
+        Language::Node,
     ];
 
     /// The name used in every output.
@@ -38,16 +44,15 @@ impl Language {
             Language::Dash => "dash",
             Language::Python => "python",
             Language::Perl => "perl",
+            Language::Make => "make",
+            Language::Node => "node",
         }
     }
 
     /// Whether an interpreter runs this language from source lines.
     #[must_use]
     pub fn is_script(self) -> bool {
-        matches!(
-            self,
-            Language::Bash | Language::Dash | Language::Python | Language::Perl
-        )
+        !matches!(self, Language::Native | Language::Kernel)
     }
 }
 
@@ -56,13 +61,13 @@ impl Language {
 pub struct Frame {
     /// The language.
     pub language: Language,
-    /// The function; also `None` at the top level of a script.
+    /// The function, in a makefile the target; also `None` at the top level of a script.
     pub function: Option<Vec<u8>>,
     /// The source file.
     pub file: Option<Vec<u8>>,
     /// The line in `file`, counted from 1.
     pub line: Option<u32>,
-    /// The ELF file that holds the machine code.
+    /// The ELF file that holds the machine code; of a makefile, the template that it was generated from.
     pub module: Option<Vec<u8>>,
     /// The virtual address in that file, or the file offset if the file could not be read; without `module`, the address in the
     /// process's memory. In all frames but the innermost it is the return address.

@@ -56,10 +56,24 @@ impl HeldCommand {
     /// # Errors
     /// If the command does not exist, cannot be executed, or no process can be created.
     pub fn start(command: &[OsString], identity: Option<Identity>, mask: &SigSet) -> Result<HeldCommand, StartError> {
+        HeldCommand::start_with(command, identity, &[], mask)
+    }
+
+    /// Does the same, with these variables added to the command's environment.
+    ///
+    /// # Errors
+    /// As for `start`.
+    pub fn start_with(
+        command: &[OsString],
+        identity: Option<Identity>,
+        variables: &[(OsString, OsString)],
+        mask: &SigSet,
+    ) -> Result<HeldCommand, StartError> {
         let given = command.first().map_or(OsStr::new(""), OsString::as_os_str);
         let name = given.to_string_lossy().into_owned();
         let path = program::find(given)?;
-        let prepared = Prepared::new(&path, command, identity, *mask).ok_or_else(|| StartError::Nul(name.clone()))?;
+        let prepared = Prepared::new(&path, command, identity, variables, *mask);
+        let prepared = prepared.ok_or_else(|| StartError::Nul(name.clone()))?;
         let failed = |error: nix::Error| StartError::Failed(name.clone(), error.into());
         let (wait, go) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC).map_err(failed)?;
         let (failure, tell) = nix::unistd::pipe2(nix::fcntl::OFlag::O_CLOEXEC).map_err(failed)?;

@@ -48,7 +48,13 @@ pub(super) struct Prepared {
 
 impl Prepared {
     /// `None` if a string contains a NUL.
-    pub(super) fn new(path: &Path, command: &[OsString], identity: Option<Identity>, mask: SigSet) -> Option<Prepared> {
+    pub(super) fn new(
+        path: &Path,
+        command: &[OsString],
+        identity: Option<Identity>,
+        variables: &[(OsString, OsString)],
+        mask: SigSet,
+    ) -> Option<Prepared> {
         let text = |text: &OsStr| CString::new(text.as_bytes()).ok();
         let path = text(path.as_os_str())?;
         let argv = command
@@ -61,7 +67,7 @@ impl Prepared {
             path,
             argv: ExecStrings::new(argv),
             shell_argv: ExecStrings::new(shell_argv),
-            environment: environment(identity.as_ref())?,
+            environment: environment(identity.as_ref(), variables)?,
             identity,
             mask,
         })
@@ -91,10 +97,11 @@ impl Prepared {
     }
 }
 
-/// Our environment, with the variables of `identity` replaced; `None` if a string contains a NUL.
-fn environment(identity: Option<&Identity>) -> Option<ExecStrings> {
+/// Our environment, with the variables of `identity` and others replaced; `None` if a string contains a NUL.
+fn environment(identity: Option<&Identity>, variables: &[(OsString, OsString)]) -> Option<ExecStrings> {
     let mut environment: Vec<(OsString, OsString)> = std::env::vars_os().collect();
-    for (name, value) in identity.iter().flat_map(|identity| &identity.environment) {
+    let of_identity = identity.iter().flat_map(|identity| &identity.environment);
+    for (name, value) in of_identity.chain(variables) {
         environment.retain(|(other, _)| other != name);
         environment.push((name.clone(), value.clone()));
     }

@@ -1,6 +1,6 @@
 //! Chooses the collector of `record`, and prints what is unknown with it.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use super::args::CollectorChoice;
 use super::output::print_message;
@@ -37,6 +37,9 @@ pub struct AttachOptions {
 /// # Errors
 /// When the collector cannot be attached.
 pub fn attach(options: AttachOptions, follow: Follow, settings: &Settings) -> Result<Box<dyn Collector>> {
+    if settings.node_lines && matches!(options.choice, CollectorChoice::Ptrace | CollectorChoice::Perf) {
+        bail!("--node-lines needs eBPF: omit --collector");
+    }
     match options.choice {
         CollectorChoice::Ebpf => with_ebpf(options, follow, settings).map_err(|error| describe(options, error)),
         CollectorChoice::Ptrace => Ok(explained(options, with_ptrace(follow, settings)?, PTRACE_LACKS)),
@@ -84,7 +87,7 @@ fn is_replaceable(error: &CollectError, follow: Follow, settings: &Settings) -> 
             | CollectError::Refused(_)
             | CollectError::NotBuilt
     );
-    is_machine && matches!(follow, Follow::Command(_)) && settings.with.is_empty()
+    is_machine && matches!(follow, Follow::Command(_)) && settings.with.is_empty() && !settings.node_lines
 }
 
 fn with_ebpf(options: AttachOptions, follow: Follow, settings: &Settings) -> Result<Box<dyn Collector>, CollectError> {

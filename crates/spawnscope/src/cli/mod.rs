@@ -27,6 +27,7 @@ mod labels;
 mod living;
 mod manual;
 mod metrics;
+mod node_hook;
 mod otlp;
 mod output;
 mod output_file;

@@ -12,6 +12,7 @@ use anyhow::{Context, Result, bail};
 
 use super::args::{DEFAULT_FILE, RecordArguments};
 use super::collectors;
+use super::node_hook::NodeHook;
 use super::output::{line, print_message};
 use super::output_file::OutputFile;
 use super::progress::{self, Progress};
@@ -84,7 +85,8 @@ pub fn watched(
     let json = json_file(arguments)?;
     let destinations = Destinations::find(arguments)?;
     let identity = identity_of_command(arguments)?;
-    let held = hold(arguments, identity.clone(), signals)?;
+    let hook = arguments.node_lines.then(NodeHook::create).transpose()?;
+    let held = hold(arguments, identity.clone(), hook.as_ref(), signals)?;
     let terminal = progress::terminal(arguments.quiet, !arguments.command.is_empty());
     let room = room::find(arguments, |notice| {
         if !arguments.quiet {
@@ -140,6 +142,9 @@ pub fn watched(
         running: RunningProcesses::default(),
     };
     let outcome = session.run()?;
+    if let Some(hook) = hook.filter(|_| outcome.wait_status.is_none() || session.running.processes() > 0) {
+        hook.keep();
+    }
     // The collector's buffers are not needed any more, and the report needs memory.
     drop(collector);
     let end = End {
@@ -169,15 +174,19 @@ fn identity_of_command(arguments: &RecordArguments) -> Result<Option<Identity>> 
     Ok(decision.identity)
 }
 
-fn hold(arguments: &RecordArguments, identity: Option<Identity>, signals: &Signals) -> Result<Option<HeldCommand>> {
+fn hold(
+    arguments: &RecordArguments,
+    identity: Option<Identity>,
+    hook: Option<&NodeHook>,
+    signals: &Signals,
+) -> Result<Option<HeldCommand>> {
     if arguments.command.is_empty() {
         return Ok(None);
     }
-    Ok(Some(HeldCommand::start(
-        &arguments.command,
-        identity,
-        signals.inherited_mask(),
-    )?))
+    let variables: Vec<_> = hook.map(NodeHook::variable).into_iter().collect();
+    let mask = signals.inherited_mask();
+    let held = HeldCommand::start_with(&arguments.command, identity, &variables, mask)?;
+    Ok(Some(held))
 }
 
 /// Measures the machine's constants while the collector loads. With `--all`, it measures them before, because the measurement would be
@@ -223,6 +232,7 @@ fn attach(
         sample: arguments.sample,
         failed_execs: !arguments.no_failed_execs,
         launcher_calls: arguments.launcher_calls,
+        node_lines: arguments.node_lines,
     };
     let options = collectors::AttachOptions {
         choice: arguments.collector,

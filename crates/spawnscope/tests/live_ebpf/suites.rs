@@ -1,4 +1,4 @@
-//! Shells and Perls of Debian's suites, from bash 5.1 to 5.3 and dash 0.5.11 to 0.5.12, each in its own root: every shape has its lines, or none
+//! Shells, makes and Perls of Debian's suites, from bash 5.1 to 5.3 and dash 0.5.11 to 0.5.12, each in its own root: every shape has its lines, or none
 //! at all. `SPAWNSCOPE_TEST_BASHES` names further ones, separated by colons. The suites' Pythons are in `python_lines`.
 
 use crate::support::chains::{Shell, asked, chain_of};
@@ -6,7 +6,7 @@ use crate::support::roots::Root;
 use crate::support::run::Record;
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};
-use crate::{bash_lines, dash_lines, perl_lines};
+use crate::{bash_lines, dash_lines, make_lines, perl_lines};
 
 /// The latest whose arrays are known, and what prints that of a bash.
 const LATEST_BASH: (u32, u32) = (5, 3);
@@ -89,6 +89,23 @@ fn every_suites_perl_has_its_lines() {
             let script = format!("system '{}', 'own'", path("tiny").display());
             perl.record(&record, &["-e", &script]).expect_code(0);
             assert_eq!(chain_of(&asked(&record.file()), "own"), "");
+        }
+    }
+}
+
+/// A version that is not known has no lines.
+#[apply(live_test)]
+#[needs(Ebpf, Cc, MountNs, Roots)]
+fn every_suites_make_has_its_lines() {
+    for root in Root::all() {
+        let make = Shell::within(root, "/usr/bin/make");
+        let said = make.run(&["--version"]).expect_code(0).output();
+        let version = said.lines().next().unwrap_or_default();
+        println!("{}: {version}", root.suite);
+        if ["GNU Make 4.3", "GNU Make 4.4.1"].contains(&version) {
+            make_lines::SHAPES.iter().for_each(|shape| shape(&make));
+        } else {
+            assert_eq!(root.suite, "sid", "{version}");
         }
     }
 }

@@ -15,6 +15,9 @@ mod containers;
 #[path = "../live_ebpf/dash_lines.rs"]
 #[expect(dead_code, reason = "the shells of suites are tested with eBPF")]
 mod dash_lines;
+#[path = "../live_ebpf/make_lines.rs"]
+#[expect(dead_code, reason = "the makes of suites are tested with eBPF")]
+mod make_lines;
 #[path = "../live_ebpf/perl_lines.rs"]
 #[expect(dead_code, reason = "the Perls of suites are tested with eBPF")]
 mod perl_lines;

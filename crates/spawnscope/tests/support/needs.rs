@@ -56,6 +56,8 @@ pub enum Need {
     Parquet,
     /// Perl, for workloads in it.
     Perl,
+    /// A GNU make whose lines are known, 4.3 or 4.4.
+    Make,
     /// Node.js, for workloads in it.
     Node,
     /// Git, for workloads that launch it.
@@ -97,7 +99,7 @@ pub enum Need {
 }
 
 impl Need {
-    const ALL: [Need; 35] = [
+    const ALL: [Need; 36] = [
         Need::Ebpf,
         Need::Cc,
         Need::MountNs,
@@ -114,6 +116,7 @@ impl Need {
         Need::Prometheus,
         Need::Parquet,
         Need::Perl,
+        Need::Make,
         Need::Node,
         Need::Git,
         Need::Bc,
@@ -154,6 +157,7 @@ impl Need {
             Need::Prometheus => "prometheus",
             Need::Parquet => "parquet",
             Need::Perl => "perl",
+            Need::Make => "make",
             Need::Node => "node",
             Need::Git => "git",
             Need::Bc => "bc",
@@ -220,6 +224,7 @@ impl Need {
             Need::Go => succeeds(Command::new("go").arg("version")),
             Need::Musl => succeeds(Command::new("musl-gcc").arg("--version")),
             Need::Perl => succeeds(Command::new("perl").arg("-v")),
+            Need::Make => make(),
             Need::Node => succeeds(Command::new("/usr/bin/node").arg("--version")),
             Need::Git => succeeds(Command::new("git").arg("--version")),
             Need::Bc => succeeds(Command::new("bc").arg("--version")),
@@ -329,6 +334,16 @@ fn ebpf() -> Result<(), String> {
 }
 
 /// Tries to trace a process that this process did not start.
+/// Whether the structures of the make in PATH are known.
+fn make() -> Result<(), String> {
+    let output = Command::new("make").arg("--version").output();
+    let output = output.map_err(|error| format!("make: {error}"))?;
+    let said = String::from_utf8_lossy(&output.stdout);
+    let version = said.lines().next().unwrap_or("no version");
+    let is_known = ["GNU Make 4.3", "GNU Make 4.4", "GNU Make 4.4.1"].contains(&version);
+    is_known.then_some(()).ok_or_else(|| version.to_owned())
+}
+
 fn ptrace() -> Result<(), String> {
     let mut stranger = Command::new("sleep")
         .arg("60")

@@ -344,3 +344,36 @@ fn a_python_chain_that_was_cut_is_malformed() {
         assert_eq!(python_chain(&[frame[..length].to_vec()], 0), None, "{length}");
     }
 }
+
+#[test]
+fn what_a_node_program_announces_is_the_call_site_of_the_next_launch_of_its_thread() {
+    let mut asked = WireNodeAsked::new_zeroed();
+    let name = [NODE_PREFIX.as_slice(), b"5\n/a.js\nrun\n\0"].concat();
+    (asked.header, asked.bytes) = (header(KIND_NODE_ASKED), name.len() as u32);
+    let asked = [asked.as_bytes(), &name].concat();
+    let mut chains = Chains::default();
+    let mut events_of = |record: &[u8]| {
+        let mut events = Vec::new();
+        decode(record, 4096, &mut chains, &mut events).unwrap();
+        events
+    };
+    let launch = |parent_task: u64| {
+        let mut launch = WireLaunch::new_zeroed();
+        (launch.header, launch.parent_task) = (header(KIND_LAUNCH), parent_task);
+        launch
+    };
+    assert!(events_of(&asked).is_empty());
+    assert_eq!(events_of(launch(9).as_bytes()).len(), 1, "of another thread");
+    let [_, called] = &events_of(launch(8).as_bytes())[..] else {
+        panic!("no call site")
+    };
+    let EventKind::Called(chain) = &called.kind else {
+        panic!("{called:?}")
+    };
+    assert_eq!((called.launch, chain.frames[0].line), (LaunchId(7), Some(5)));
+    assert_eq!(
+        events_of(launch(8).as_bytes()).len(),
+        1,
+        "it was announced for one launch"
+    );
+}

@@ -4,6 +4,7 @@
 mod bash;
 mod bash_texts;
 mod dash;
+mod make;
 mod memory;
 mod perl;
 mod python;
@@ -23,6 +24,7 @@ use self::script::Script;
 use self::shell::Preparation;
 pub(super) use self::shell::Shell;
 use crate::Settings;
+use crate::callers::make::makefiles::Makefiles;
 use crate::callers::{self, Layout};
 use crate::wire::{INTERPRETER_BASH, INTERPRETER_DASH, WireBash, WireDash};
 
@@ -62,6 +64,7 @@ pub(super) enum Program {
 pub(super) struct Interpreters {
     is_wanted: bool,
     known: HashMap<(u64, u64), Option<Arc<Interpreter>>>,
+    makefiles: Makefiles,
 }
 
 impl Interpreters {
@@ -70,6 +73,7 @@ impl Interpreters {
         let mut interpreters = Interpreters {
             is_wanted: settings.script_lines,
             known: HashMap::new(),
+            makefiles: Makefiles::default(),
         };
         if !settings.script_lines {
             return interpreters;
@@ -156,6 +160,7 @@ pub(super) fn call_site(interpreters: &mut Interpreters, creator: Creator<'_>) -
     let Some(running) = interpreters.of(process, program) else {
         return (None, Shell::default());
     };
+    let bias = running.bias;
     match &running.interpreter.layout {
         Layout::Bash(layout) => from_bash(&shell, process, running.bias, layout),
         Layout::Dash(layout) => from_dash(&shell, process, running.bias, layout, is_spawn),
@@ -163,7 +168,11 @@ pub(super) fn call_site(interpreters: &mut Interpreters, creator: Creator<'_>) -
             let chain = python::chain(thread, layout, running.bias, running.is_nested);
             (chain, Shell::default())
         }
-        Layout::Perl(layout) => (perl::chain(thread, layout, running.bias), Shell::default()),
+        Layout::Perl(layout) => (perl::chain(thread, layout, bias), Shell::default()),
+        Layout::Make(layout) => {
+            let chain = make::chain(thread, layout, bias, &mut interpreters.makefiles);
+            (chain, Shell::default())
+        }
     }
 }
 

@@ -61,6 +61,10 @@ pub struct RecordArguments {
     /// Do not look up the script lines that request launches
     #[arg(long)]
     pub no_lines: bool,
+    /// Also record the lines of Node.js programs that launch: sets NODE_OPTIONS for the command, so that each Node.js below it loads a file
+    /// that tells them to the recorder
+    #[arg(long, requires = "command", conflicts_with_all = ["all", "pid", "no_lines"])]
+    pub node_lines: bool,
     /// Do not mask arguments that look like secrets
     #[arg(long)]
     pub no_redact: bool,

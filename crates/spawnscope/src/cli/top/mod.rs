@@ -112,6 +112,7 @@ fn as_record(arguments: &TopArguments, output: std::path::PathBuf) -> RecordArgu
         collector: CollectorChoice::Auto,
         no_failed_execs: false,
         launcher_calls: false,
+        node_lines: false,
         stacks: false,
         sample: None,
         keep: Some(KEEP),

@@ -22,19 +22,19 @@ pub(in super::super) fn callers<'a>() -> Vec<Column<CallerLine<'a>>> {
         required(
             "language",
             Text(|line| Some(line.site.language.name().into())),
-            "`native`, `bash`, `dash`, `python`, `perl`, ...",
+            "`native`, `bash`, `dash`, `python`, `perl`, `make`, `node`, ...",
         ),
         optional("file", Text(|line| line.site.file.as_deref().map(lossy)), "source file"),
         optional("line", Int(|line| line.site.line.map(int)), "line in it, from 1"),
         optional(
             "function",
             Text(|line| line.site.function.as_deref().map(lossy)),
-            "function; NULL also outside of all functions",
+            "function, or target of make; NULL also outside of all functions",
         ),
         optional(
             "module",
             Text(|line| line.site.module.as_deref().map(lossy)),
-            "ELF file with the machine code",
+            "ELF file with the machine code, or template of a generated makefile",
         ),
         optional(
             "program",

@@ -1,0 +1,60 @@
+//! Decodes what GNU make stores about a launch into a call chain of one frame.
+
+use super::join_components;
+use crate::callers::make::makefiles::{Makefiles, Site};
+use crate::wire::*;
+use spawnscope_data::event::{Chain, Pid};
+
+/// The chain of a record and the data that follows it: file, target, text, and the components of the working directory. `None` if it is
+/// not a record of this format.
+pub(crate) fn chain(called: &WireScriptCalled, data: &[u8], makefiles: &mut Makefiles) -> Option<Chain> {
+    let data = data.get(..called.data_bytes as usize)?;
+    let mut texts = data.splitn(4, |&byte| byte == 0);
+    let (file, target, text) = (texts.next()?, texts.next()?, texts.next()?);
+    let components = texts.next().unwrap_or_default();
+    let has_directory = called.flags & MAKE_HAS_DIRECTORY != 0;
+    let directory = has_directory.then(|| join_components(components));
+    let number = |at: u32| called.lines[at as usize];
+    let process = i32::try_from(number(MAKE_AT_PROCESS)).ok().filter(|&pid| pid != 0);
+    Some(makefiles.chain(&Site {
+        kind: called.flags & MAKE_KIND,
+        file,
+        target,
+        line: number(MAKE_AT_LINE),
+        index: number(MAKE_AT_INDEX),
+        text,
+        directory: directory.as_deref(),
+        process: process.map(Pid),
+        is_elsewhere: called.flags & MAKE_ELSEWHERE != 0,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use zerocopy::FromZeros;
+
+    use super::*;
+
+    #[test]
+    fn a_record_names_file_target_and_working_directory() {
+        let mut called = WireScriptCalled::new_zeroed();
+        let data = b"sub.mk\0all\0echo\0b\0a\0";
+        (called.flags, called.data_bytes) = (MAKE_READS | MAKE_HAS_DIRECTORY, data.len() as u32);
+        called.lines[MAKE_AT_LINE as usize] = 7;
+        let read = chain(&called, data, &mut Makefiles::default()).unwrap();
+        let frame = &read.frames[0];
+        assert_eq!(frame.file.as_deref(), Some(&b"/a/b/sub.mk"[..]));
+        assert_eq!((frame.line, frame.function.as_deref()), (Some(7), Some(&b"all"[..])));
+        called.flags = MAKE_READS;
+        let read = chain(&called, data, &mut Makefiles::default()).unwrap();
+        assert_eq!(read.frames[0].file.as_deref(), Some(&b"sub.mk"[..]));
+    }
+
+    #[test]
+    fn a_record_that_is_too_short_is_malformed() {
+        let mut called = WireScriptCalled::new_zeroed();
+        called.data_bytes = 8;
+        assert_eq!(chain(&called, b"sub.mk\0all\0", &mut Makefiles::default()), None);
+        assert_eq!(chain(&called, b"sub", &mut Makefiles::default()), None);
+    }
+}

@@ -1,0 +1,297 @@
+//! The makefiles that were read to find lines in them.
+
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs::{File, Metadata, OpenOptions};
+use std::io::Read as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::recipe::{self, Wanted};
+use crate::wire::*;
+use spawnscope_data::event::{Chain, Frame, Language, Pid};
+
+/// What make says of a call site.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Site<'a> {
+    /// One of the numbers MAKE_RUNS to MAKE_VARIABLE.
+    pub(crate) kind: u32,
+    /// The makefile as make names it; empty for a rule that is built into make.
+    pub(crate) file: &'a [u8],
+    /// Empty if it is unknown.
+    pub(crate) target: &'a [u8],
+    pub(crate) line: u32,
+    /// The line of the recipe, from 0.
+    pub(crate) index: u32,
+    /// The line of the recipe, or the variable's name.
+    pub(crate) text: &'a [u8],
+    pub(crate) directory: Option<&'a [u8]>,
+    pub(crate) process: Option<Pid>,
+    /// Whether only the process itself leads to its files.
+    pub(crate) is_elsewhere: bool,
+}
+
+/// A makefile larger than this is not read.
+const MAX_BYTES: u64 = 16 << 20;
+/// Makefiles that are kept.
+const MAX_KNOWN: usize = 64;
+/// The first lines of a makefile, which say what generated it.
+const HEAD_BYTES: usize = 512;
+
+/// Device, inode and time of modification of a file.
+type Stamp = (u64, u64, i64, i64);
+
+#[derive(Debug)]
+struct Makefile {
+    stamp: Stamp,
+    text: Vec<u8>,
+}
+
+/// The makefiles read so far.
+#[derive(Debug, Default)]
+pub(crate) struct Makefiles(HashMap<PathBuf, Arc<Makefile>>);
+
+impl Makefiles {
+    /// The chain of a call site, which has one frame.
+    pub(crate) fn chain(&mut self, site: &Site<'_>) -> Chain {
+        let path = absolute(site);
+        let makefile = path.as_deref().and_then(|path| self.read(path, site));
+        let text = makefile.as_ref().map(|makefile| makefile.text.as_slice());
+        let known = |text: &[u8]| (!text.is_empty()).then(|| text.to_vec());
+        let frame = Frame {
+            function: known(site.target),
+            line: line(site, text).filter(|line| *line != 0),
+            module: text.and_then(template).map(<[u8]>::to_vec),
+            file: path.or_else(|| known(site.file)),
+            ..Frame::unknown(Language::Make)
+        };
+        Chain {
+            frames: vec![frame],
+            is_truncated: false,
+        }
+    }
+
+    /// The content of a makefile. In another mount namespace, only the process leads to it.
+    fn read(&mut self, path: &[u8], site: &Site<'_>) -> Option<Arc<Makefile>> {
+        let own = Path::new(OsStr::from_bytes(path));
+        let through = site.process.map(|process| {
+            let root = PathBuf::from(format!("/proc/{}/root", process.0));
+            root.join(own.strip_prefix("/").unwrap_or(own))
+        });
+        let (file, place) = match through {
+            Some(through) if site.is_elsewhere => (open(&through)?, through),
+            None if site.is_elsewhere => return None,
+            _ => (open(own)?, own.to_owned()),
+        };
+        let found = stamp(&file.metadata().ok()?);
+        if let Some(known) = self.0.get(&place).filter(|known| known.stamp == found) {
+            return Some(Arc::clone(known));
+        }
+        let mut text = Vec::new();
+        file.take(MAX_BYTES).read_to_end(&mut text).ok()?;
+        if self.0.len() >= MAX_KNOWN {
+            self.0.clear();
+        }
+        let makefile = Arc::new(Makefile { stamp: found, text });
+        self.0.insert(place, Arc::clone(&makefile));
+        Some(makefile)
+    }
+}
+
+/// Opens a regular file. A name that was changed to that of a pipe does not block.
+fn open(path: &Path) -> Option<File> {
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
+        .open(path)
+        .ok()?;
+    let found = file.metadata().ok()?;
+    (found.is_file() && found.len() <= MAX_BYTES).then_some(file)
+}
+
+fn stamp(found: &Metadata) -> Stamp {
+    (found.dev(), found.ino(), found.mtime(), found.mtime_nsec())
+}
+
+/// The path of a site's makefile.
+fn absolute(site: &Site<'_>) -> Option<Vec<u8>> {
+    if site.file.is_empty() || site.file.starts_with(b"/") {
+        return (!site.file.is_empty()).then(|| site.file.to_vec());
+    }
+    let directory = site.directory?;
+    let separator: &[u8] = if directory.ends_with(b"/") { b"" } else { b"/" };
+    let file = site.file.strip_prefix(b"./").unwrap_or(site.file);
+    Some([directory, separator, file].concat())
+}
+
+/// The line in the file with this text; make alone cannot tell for sure.
+fn line(site: &Site<'_>, text: Option<&[u8]>) -> Option<u32> {
+    match site.kind {
+        MAKE_RUNS => recipe_line(site, text?),
+        MAKE_EXPANDS => recipe_line(site, text?).filter(|_| launches(site.text)),
+        MAKE_READS => Some(site.line),
+        MAKE_VARIABLE => Some(site.line).filter(|line| defines(text.unwrap_or_default(), *line, site.text)),
+        _ => None,
+    }
+}
+
+fn recipe_line(site: &Site<'_>, makefile: &[u8]) -> Option<u32> {
+    let wanted = Wanted {
+        first: site.line,
+        index: site.index,
+        text: site.text,
+        is_cut: site.text.len() + 1 >= MAKE_TEXT_BYTES as usize,
+    };
+    recipe::line_of(makefile, &wanted)
+}
+
+/// Whether a recipe's line itself contains a $(shell ...). A variable that the line refers to may do so as well, but then the launch may
+/// also belong to another expansion for the same recipe.
+fn launches(line: &[u8]) -> bool {
+    [&b"$(shell"[..], b"${shell"]
+        .iter()
+        .any(|call| line.windows(call.len()).any(|part| part == *call))
+}
+
+/// Whether this line of a makefile defines a variable.
+fn defines(makefile: &[u8], line: u32, variable: &[u8]) -> bool {
+    const BEFORE: [&[u8]; 4] = [b"export", b"override", b"private", b"define"];
+    let Some(number) = (line as usize).checked_sub(1) else {
+        return false;
+    };
+    let line = makefile.split(|byte| *byte == b'\n').nth(number).unwrap_or_default();
+    let ends = |byte: &u8| byte.is_ascii_whitespace() || b":=?+!".contains(byte);
+    let mut words = line.split(ends).filter(|word| !word.is_empty());
+    words.find(|word| !BEFORE.contains(word)) == Some(variable)
+}
+
+/// The template that a makefile was generated from, if its first lines say so.
+fn template(makefile: &[u8]) -> Option<&'static [u8]> {
+    let head = makefile.get(..HEAD_BYTES).unwrap_or(makefile);
+    let says = |text: &[u8]| head.windows(text.len()).any(|part| part == text);
+    if says(b"generated by automake") || says(b"Generated from Makefile.in") {
+        return Some(b"Makefile.in");
+    }
+    says(b"CMAKE generated file").then_some(b"CMakeLists.txt")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const RECIPE: &str = "x:\n\tone\n\ttwo\n";
+
+    /// The frame of a site in a folder with this makefile.
+    fn frame(makefile: &str, change: impl Fn(&mut Site<'_>)) -> (Frame, String) {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("Makefile"), makefile).unwrap();
+        let directory = folder.path().to_str().unwrap().to_owned();
+        let mut site = Site {
+            kind: MAKE_RUNS,
+            file: b"./Makefile",
+            target: b"x",
+            line: 2,
+            index: 1,
+            text: b"two",
+            directory: Some(directory.as_bytes()),
+            process: None,
+            is_elsewhere: false,
+        };
+        change(&mut site);
+        let chain = Makefiles::default().chain(&site);
+        (chain.frames.into_iter().next().unwrap(), directory)
+    }
+
+    fn line(makefile: &str, change: impl Fn(&mut Site<'_>)) -> Option<u32> {
+        frame(makefile, change).0.line
+    }
+
+    #[test]
+    fn a_recipes_line_is_found_in_the_makefile_in_its_directory() {
+        let (frame, directory) = frame(RECIPE, |_| ());
+        assert_eq!(frame.line, Some(3));
+        assert_eq!(frame.file, Some(format!("{directory}/Makefile").into_bytes()));
+        assert_eq!(frame.function, Some(b"x".to_vec()));
+        assert_eq!(frame.module, None);
+    }
+
+    #[test]
+    fn without_the_makefile_the_line_is_unknown() {
+        assert_eq!(line(RECIPE, |site| site.file = b"other.mk"), None);
+        assert_eq!(line(RECIPE, |site| site.is_elsewhere = true), None);
+        let (frame, _) = frame(RECIPE, |site| site.directory = None);
+        assert_eq!((frame.line, frame.file), (None, Some(b"./Makefile".to_vec())));
+    }
+
+    #[test]
+    fn a_file_of_another_mount_namespace_is_read_through_the_process() {
+        let own = Pid(std::process::id().cast_signed());
+        let change = |site: &mut Site<'_>| {
+            (site.is_elsewhere, site.process) = (true, Some(own));
+        };
+        assert_eq!(line(RECIPE, change), Some(3));
+    }
+
+    #[test]
+    fn a_rule_that_is_built_in_is_in_no_file() {
+        let (frame, _) = frame(RECIPE, |site| site.file = b"");
+        assert_eq!((frame.file, frame.line), (None, None));
+        assert_eq!(frame.function, Some(b"x".to_vec()));
+    }
+
+    #[test]
+    fn what_make_expands_has_a_line_only_if_that_is_certain() {
+        let shell = "A = 1\nexport V = $(shell date)\nx:\n\techo $(shell date)\n\techo $(V)\n";
+        let expands = |index: u32, text: &'static [u8]| {
+            move |site: &mut Site<'_>| (site.kind, site.line, site.index, site.text) = (MAKE_EXPANDS, 4, index, text)
+        };
+        assert_eq!(line(shell, expands(0, b"echo $(shell date)")), Some(4));
+        assert_eq!(line(shell, expands(1, b"echo $(V)")), None);
+        let variable =
+            |at: u32| move |site: &mut Site<'_>| (site.kind, site.line, site.text) = (MAKE_VARIABLE, at, b"V");
+        assert_eq!(line(shell, variable(2)), Some(2));
+        assert_eq!(line(shell, variable(1)), None);
+        let kind = |kind: u32| move |site: &mut Site<'_>| site.kind = kind;
+        assert_eq!(line(shell, kind(MAKE_READS)), Some(2));
+        assert_eq!(line(shell, kind(MAKE_EVALUATES)), None);
+    }
+
+    #[test]
+    fn a_changed_makefile_is_read_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("Makefile");
+        let file = path.to_str().unwrap().to_owned();
+        let site = Site {
+            kind: MAKE_RUNS,
+            file: file.as_bytes(),
+            target: b"x",
+            line: 2,
+            index: 0,
+            text: b"one",
+            directory: None,
+            process: None,
+            is_elsewhere: false,
+        };
+        let mut makefiles = Makefiles::default();
+        std::fs::write(&path, RECIPE).unwrap();
+        assert_eq!(makefiles.chain(&site).frames[0].line, Some(2));
+        std::fs::write(folder.path().join("new"), "x:\n\tother\n").unwrap();
+        std::fs::rename(folder.path().join("new"), &path).unwrap();
+        assert_eq!(makefiles.chain(&site).frames[0].line, None);
+    }
+
+    #[test]
+    fn a_generated_makefile_names_its_template() {
+        let head = "# Makefile.in generated by automake 1.16.5 from Makefile.am.\n";
+        assert_eq!(template(head.as_bytes()), Some(&b"Makefile.in"[..]));
+        assert_eq!(
+            template(b"# CMAKE generated file: DO NOT EDIT!\n"),
+            Some(&b"CMakeLists.txt"[..])
+        );
+        assert_eq!(template(RECIPE.as_bytes()), None);
+        let far = [vec![b'#'; HEAD_BYTES], head.as_bytes().to_vec()].concat();
+        assert_eq!(template(&far), None);
+    }
+}

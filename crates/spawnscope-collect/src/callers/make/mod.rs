@@ -1,0 +1,62 @@
+//! GNU make: where it stores what it reads, and the lines of its recipes. The offsets in its structures are those of the sources of 4.3 and
+//! 4.4 (`wire/make.rs`). The reader is `ebpf/make.h`, which documents what is read.
+
+pub(crate) mod makefiles;
+mod recipe;
+
+use super::elf::Elf;
+use crate::wire::WireMake;
+
+/// The place that make reads or expands. Make exports its symbols for the objects that a makefile loads.
+const READING: &str = "reading_file";
+/// Only with this function does make pass a job's environment down the stack.
+const SPAWNS: &str = "posix_spawn";
+/// What each make says of itself.
+const PROGRAM: &[u8] = b"GNU Make %s\n";
+/// The versions whose structures are known.
+const VERSIONS: [&[u8]; 3] = [b"\x004.3\0", b"\x004.4\0", b"\x004.4.1\0"];
+
+/// Upper limit for the read-only data of a make, which has a tenth of it.
+const MAX_CONSTANTS: u64 = 1 << 20;
+
+/// The layout of GNU make 4.3 to 4.4.1. `None` if it is another program or version, or was stripped of its exports.
+pub(super) fn layout(program: &Elf<'_>) -> Option<WireMake> {
+    let reading = program.exports(&[READING]).get(READING)?.address;
+    let is_known = program.has_dynamic_symbol(&[SPAWNS], &[]) && is_known_version(program.constants(MAX_CONSTANTS)?);
+    is_known.then_some(WireMake {
+        code_start: program.code_start()?,
+        reading,
+    })
+}
+
+fn is_known_version(constants: &[u8]) -> bool {
+    let contains = |text: &[u8]| constants.windows(text.len()).any(|window| window == text);
+    contains(PROGRAM) && VERSIONS.into_iter().any(contains)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs::File;
+
+    use object::ReadCache;
+
+    use super::*;
+
+    #[test]
+    fn versions_that_were_not_checked_are_refused() {
+        let constants = |version: &[u8]| [b"\0", version, b"\0GNU Make %s\n\0"].concat();
+        assert!(is_known_version(&constants(b"4.3")));
+        assert!(is_known_version(&constants(b"4.4.1")));
+        for version in [&b"4.2.1"[..], b"4.3.90", b"4.5", b"14.3"] {
+            assert!(!is_known_version(&constants(version)), "{version:?}");
+        }
+        assert!(!is_known_version(b"\x004.3\0"));
+    }
+
+    #[test]
+    fn another_program_is_not_a_make() {
+        let file = File::open("/bin/true").unwrap();
+        let cache = ReadCache::new(&file);
+        assert_eq!(layout(&Elf::parse(&cache).unwrap()), None);
+    }
+}

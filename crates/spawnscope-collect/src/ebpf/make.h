@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 OR MIT
+ * Finds the call site in a makefile: the target and the line of the recipe whose command GNU make starts, or the line with the
+ * $(shell ...) that it expands. No variable of make's refers to a job before its first command runs. But make passes the job and its
+ * environment down to posix_spawn, so both are on the stack then. User space finds the recipe's line in the makefile. */
+#pragma once
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, LAYOUTS);
+	__type(key, __u32);
+	__type(value, struct WireMake);
+} make_layouts SEC(".maps");
+
+#define MAKE_WORDS (MAKE_STACK_BYTES / 8)
+/* A field of the job that was read. */
+#define JOB(type, offset) (*(type *)&script->make.job[offset])
+
+/* Where the end of the stack, with the arguments of posix_spawn, contains this word, from 1; 0 if it does not. Not static, for the
+ * reason given at `step_up`. */
+__noinline int place_on_make_stack(__u64 word)
+{
+	struct script *script = script_of_this_cpu();
+	if (!script)
+		return 0;
+	for (int i = 0; i < MAKE_ENVIRONMENT_BYTES / 8; i++)
+		if (script->make.stack[i] == word)
+			return i + 1;
+	return 0;
+}
+
+/* Whether a value can be what an allocation returns. */
+static __always_inline bool is_allocated(__u64 address)
+{
+	return address > MAKE_LINES && !(address & 15);
+}
+
+/* Notes the job at this address, if it may be the one that is being started: the environment of that one is passed last. One that has
+ * ended is not: its memory was freed, which overwrites the environment. Not static, for the reason given at `step_up`. */
+__noinline int note_make_job(__u64 address)
+{
+	struct script *script = script_of_this_cpu();
+	__u16 count;
+	if (!script || !read_user(script->make.job, MAKE_JOB_BYTES, address))
+		return 0;
+	__u64 target = JOB(__u64, MAKE_JOB_FILE), environment = JOB(__u64, MAKE_JOB_ENVIRONMENT);
+	__u32 line = JOB(__u32, MAKE_JOB_LINE);
+	if (!line || !is_allocated(target) || !is_allocated(environment) || !is_allocated(JOB(__u64, MAKE_JOB_LINES)))
+		return 0;
+	__u64 recipe = user_pointer(target + MAKE_TARGET_RECIPE);
+	if (!is_allocated(recipe) || !is_allocated(user_pointer(recipe + MAKE_RECIPE_TEXTS)) ||
+	    !read_user(&count, sizeof(count), recipe + MAKE_RECIPE_COUNT) || line > count)
+		return 0;
+	__u32 place = place_on_make_stack(environment);
+	if (!place || (script->make.nearest && script->make.nearest <= place))
+		return 0;
+	script->make.nearest = place;
+	script->make.target = target;
+	script->make.index = line - 1;
+	return 0;
+}
+
+/* Reads the stack of the forking thread from its stack pointer upwards; false if that is not known. What cannot be read is 0. */
+static __always_inline bool read_make_stack(struct script *script, struct task_struct *p)
+{
+	struct WireRegisters registers;
+	if (bpf_probe_read_kernel(&registers, sizeof(registers), user_registers(p)) || !ARE_USERS(&registers))
+		return false;
+	for (int piece = 0; piece < MAKE_STACK_BYTES / MAKE_STACK_PIECE; piece++)
+		read_user((char *)script->make.stack + piece * MAKE_STACK_PIECE, MAKE_STACK_PIECE,
+			  registers.sp + piece * MAKE_STACK_PIECE);
+	script->make.stack_pointer = registers.sp;
+	script->make.nearest = 0;
+	return true;
+}
+
+/* Searches the stack for the job that is being started. Jobs are allocated, so they are aligned. */
+static __always_inline void find_make_job(struct script *script)
+{
+	for (int i = 0; i < MAKE_WORDS; i++) {
+		__u64 word = script->make.stack[i];
+		if (is_allocated(word))
+			note_make_job(word);
+	}
+}
+
+/* Appends a string, truncated to its room. */
+static __always_inline bool add_beginning(struct script *script, __u64 address)
+{
+	__u32 used = script->called.data_bytes;
+	if (used > SCRIPT_DATA_BYTES)
+		return false;
+	long bytes = bpf_probe_read_user_str(&script->data[used], MAKE_TEXT_BYTES, (void *)address);
+	if (bytes <= 0)
+		return false;
+	script->called.data_bytes = used + bytes;
+	return true;
+}
+
+/* Appends a string, or an empty one if it is unknown. */
+static __always_inline bool add_text_or_nothing(struct script *script, __u64 address)
+{
+	return add_text(script, address, SCRIPT_FILE_BYTES) || add_nothing(script);
+}
+
+/* Adds the file and line of a place, and the name of a target (0: none). */
+static __always_inline bool add_place(struct script *script, __u64 place, __u64 target)
+{
+	__u64 line = user_pointer(place + MAKE_PLACE_LINE);
+	script->called.lines[MAKE_AT_LINE] = line < MAKE_LINES ? line : 0;
+	script->called.lines[MAKE_AT_INDEX] = 0;
+	script->called.frames = 1;
+	return add_text_or_nothing(script, user_pointer(place)) &&
+	       add_text_or_nothing(script, target ? user_pointer(target) : 0);
+}
+
+/* Adds the text of a recipe's line. */
+static __always_inline bool add_recipe_line(struct script *script, __u64 recipe, __u64 index)
+{
+	__u64 texts = user_pointer(recipe + MAKE_RECIPE_TEXTS);
+	if (index >= MAKE_LINES || !texts)
+		return add_nothing(script);
+	script->called.lines[MAKE_AT_INDEX] = index;
+	return add_beginning(script, user_pointer(texts + index * 8)) || add_nothing(script);
+}
+
+static __always_inline bool add_running_recipe(struct script *script)
+{
+	__u64 recipe = user_pointer(script->make.target + MAKE_TARGET_RECIPE);
+	script->called.flags = MAKE_RUNS;
+	return add_place(script, recipe, script->make.target) && add_recipe_line(script, recipe, script->make.index);
+}
+
+/* Appends the name of the variable with this place; false if it is not that of a variable. */
+static __always_inline bool add_variable(struct script *script, __u64 place)
+{
+	__u32 before = script->called.data_bytes, length;
+	if (!read_user(&length, sizeof(length), place + MAKE_PLACE_BYTES) ||
+	    !add_beginning(script, user_pointer(place - MAKE_BEFORE_PLACE_NAME)))
+		return false;
+	if (script->called.data_bytes - before == length + 1)
+		return true;
+	script->called.data_bytes = before;
+	return false;
+}
+
+/* Adds the place that make reads or expands: on its stack the text that it reads, elsewhere a variable or a recipe. */
+static __always_inline bool add_read_place(struct script *script, __u64 place)
+{
+	if (!place || !add_place(script, place, 0))
+		return false;
+	if (place - script->make.stack_pointer < MAKE_MOST_STACK) {
+		script->called.flags = user_pointer(place - MAKE_BEFORE_PLACE_FILE) ? MAKE_READS : MAKE_EVALUATES;
+		return add_nothing(script);
+	}
+	script->called.flags = MAKE_VARIABLE;
+	if (add_variable(script, place))
+		return true;
+	script->called.flags = MAKE_EXPANDS;
+	return add_recipe_line(script, place, user_pointer(place + MAKE_PLACE_INDEX));
+}
+
+/* Appends the components of the working directory, which the file's name may be relative to. */
+static __always_inline void add_directory(struct script *script, struct task_struct *p)
+{
+	struct scratch *scratch = scratch_of_this_cpu();
+	struct fs_struct *fs = TASK_READ(p, fs);
+	__u32 used = script->called.data_bytes;
+	if (!scratch || used > 1024)
+		return;
+	begin_walk(scratch, fs, 0);
+	scratch->walk.mnt = BPF_CORE_READ(fs, pwd.mnt);
+	scratch->walk.dentry = BPF_CORE_READ(fs, pwd.dentry);
+	walk_up();
+	__u64 bytes = scratch->walk.used;
+	if (!scratch->walk.complete || bytes > 8192 ||
+	    bpf_probe_read_kernel(&script->data[used], at_most(bytes, 8192), scratch->data))
+		return;
+	script->called.data_bytes = used + bytes;
+	script->called.flags |= MAKE_HAS_DIRECTORY;
+}
+
+/* Reports the call site in the parent, which runs the make with this layout. */
+static __always_inline void emit_make_call(struct task_struct *parent, __u32 number, struct WireTask *child, __u64 now)
+{
+	struct WireMake *layout = bpf_map_lookup_elem(&make_layouts, &number);
+	struct script *script = script_of_this_cpu();
+	__u64 place;
+	if (!layout || !script)
+		return;
+	begin_script(script, INTERPRETER_MAKE, layout->code_start, parent);
+	if (!read_make_stack(script, parent))
+		return;
+	find_make_job(script);
+	if (script->make.nearest ? !add_running_recipe(script) :
+				 !read_pointer(script, &place, layout->reading) || !add_read_place(script, place))
+		return;
+	add_directory(script, parent);
+	if (sees_other_files(parent))
+		script->called.flags |= MAKE_ELSEWHERE;
+	script->called.lines[MAKE_AT_PROCESS] = visible_tid(TASK_READ(parent, group_leader));
+	emit_script(script, child, now);
+}

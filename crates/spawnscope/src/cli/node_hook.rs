@@ -1,0 +1,88 @@
+//! The hook of `record --node-lines`: a file that each Node.js below the command loads, and the variable that makes it do so.
+
+use std::ffi::OsString;
+use std::fs::{self, Permissions};
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+
+use anyhow::{Context as _, Result};
+use tempfile::TempDir;
+
+const HOOK: &str = include_str!("node_hook.js");
+const VARIABLE: &str = "NODE_OPTIONS";
+
+/// The hook's file, which is removed with its folder.
+#[derive(Debug)]
+pub struct NodeHook {
+    folder: TempDir,
+    file: PathBuf,
+}
+
+impl NodeHook {
+    /// Writes the file. The command may run as another user, who must be able to read it.
+    ///
+    /// # Errors
+    /// If there is no place for temporary files.
+    pub fn create() -> Result<NodeHook> {
+        let create = || {
+            let folder = tempfile::Builder::new().prefix("spawnscope-node-").tempdir()?;
+            let file = folder.path().join("hook.js");
+            fs::write(&file, HOOK)?;
+            fs::set_permissions(&file, Permissions::from_mode(0o644))?;
+            fs::set_permissions(folder.path(), Permissions::from_mode(0o755))?;
+            std::io::Result::Ok(NodeHook { folder, file })
+        };
+        create().context("failed to write the file that --node-lines has Node.js load")
+    }
+
+    /// The variable for the command: what it would have without, and the hook.
+    pub fn variable(&self) -> (OsString, OsString) {
+        let mut options = std::env::var_os(VARIABLE).unwrap_or_default();
+        if !options.is_empty() {
+            options.push(" ");
+        }
+        options.push("--require=");
+        options.push(quoted(&self.file));
+        (VARIABLE.into(), options)
+    }
+
+    /// Does not remove the file: processes of the command still run, and a Node.js that cannot load the file ends.
+    pub fn keep(self) {
+        let _: PathBuf = self.folder.keep();
+    }
+}
+
+/// A path in the quotes of NODE_OPTIONS.
+fn quoted(path: &std::path::Path) -> OsString {
+    let mut text = vec![b'"'];
+    for byte in path.as_os_str().as_bytes() {
+        if matches!(byte, b'"' | b'\\') {
+            text.push(b'\\');
+        }
+        text.push(*byte);
+    }
+    text.push(b'"');
+    std::os::unix::ffi::OsStringExt::from_vec(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_with_quotes_and_spaces_is_one_word() {
+        assert_eq!(quoted("/a b/\"c\\d".as_ref()), OsString::from("\"/a b/\\\"c\\\\d\""));
+    }
+
+    #[test]
+    fn the_file_is_readable_for_all_and_removed_with_its_folder() {
+        let hook = NodeHook::create().unwrap();
+        let file = hook.file.clone();
+        let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&file), mode(hook.folder.path())), (0o644, 0o755));
+        assert!(hook.variable().1.to_string_lossy().ends_with("/hook.js\""));
+        drop(hook);
+        assert!(!file.exists());
+    }
+}

@@ -1,0 +1,260 @@
+//! The lines of makefiles whose recipes ask for launches, and their targets: every shape of a recipe, each with its expected place.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use crate::support::chains::{Shell, asked, chain_of};
+use crate::support::run::Record;
+use crate::support::workloads::path;
+use crate::support::{apply, live_test};
+
+#[apply(live_test)]
+#[needs(Ebpf, Cc, Make)]
+fn every_line_of_a_recipe_has_its_place() {
+    recipes(&make());
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Cc, Make)]
+fn a_recipe_that_is_one_script_has_its_first_line() {
+    one_script(&make());
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Cc, Make)]
+fn makes_below_make_and_included_files_have_their_own_lines() {
+    below(&make());
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Cc, Make)]
+fn what_make_launches_while_it_reads_has_the_line_that_it_reads() {
+    read(&make());
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Cc, Make)]
+fn a_built_in_rule_is_in_no_file_but_has_its_target() {
+    built_in(&make());
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Cc, Make)]
+fn every_job_of_many_has_the_target_that_make_says() {
+    jobs(&make());
+}
+
+/// All of them, for whichever make.
+pub const SHAPES: [fn(&Shell); 6] = [recipes, one_script, below, read, built_in, jobs];
+
+fn make() -> Shell {
+    Shell::here("make")
+}
+
+fn recipes(make: &Shell) {
+    let makefile = "\
+all: rule simple long pattern.x cond canned last
+rule: ; @t behind
+	@t after_rule
+simple:
+	@t plain
+	@@t silent
+	-@t ignored
+	+@@t always
+	@t first; @t shell
+
+# a comment \\
+	  that is continued
+	@t continued \\
+	  'over lines'
+	@t below
+%.x:
+	@t of_$@
+ifdef NOT
+not_there:
+endif
+cond:
+	@t before
+ifdef NOT
+	@t not
+	@t same
+else
+	@t taken
+	@t same
+endif
+	@t behind_all
+define sequence
+@t one
+@t two
+endef
+canned:
+	$(sequence)
+long: PRIVATE = of_a_variable
+long:
+	@t $(PRIVATE)
+	@t $(foreach word,a \\
+		b,joined)
+last:
+	exec @t last
+";
+    let truth = [
+        ("behind", "Makefile:2 rule"),
+        ("after_rule", "Makefile:3 rule"),
+        ("plain", "Makefile:5 simple"),
+        ("silent", "Makefile:6 simple"),
+        ("ignored", "Makefile:7 simple"),
+        ("always", "Makefile:8 simple"),
+        ("over lines", "Makefile:13 simple"),
+        ("below", "Makefile:15 simple"),
+        ("of_pattern.x", "Makefile:17 pattern.x"),
+        ("before", "Makefile:22 cond"),
+        ("taken", "Makefile:27 cond"),
+        // One of two lines with this text.
+        ("same", "Makefile:? cond"),
+        ("behind_all", "Makefile:30 cond"),
+        ("one", "Makefile:36 canned"),
+        ("two", "Makefile:36 canned"),
+        ("of_a_variable", "Makefile:39 long"),
+        ("joined", "Makefile:40 long"),
+        ("last", "Makefile:43 last"),
+    ];
+    expect(make, &[("Makefile", makefile)], &[], &truth);
+    expect(make, &[("Makefile", makefile)], &["-j3"], &truth);
+    let named = truth.map(|(label, place)| (label, place.replace("Makefile", "other.mk")));
+    let named = named.each_ref().map(|(label, place)| (*label, place.as_str()));
+    expect(make, &[("other.mk", makefile)], &["-f", "other.mk"], &named);
+}
+
+fn one_script(make: &Shell) {
+    let makefile = ".ONESHELL:\nall:\n\t@ # start\n\t@t script\n\t@t end\n";
+    let recorded = expect(make, &[("Makefile", makefile)], &[], &[]);
+    let shells: Vec<_> = recorded
+        .iter()
+        .filter(|(_, place)| place.starts_with("Makefile"))
+        .collect();
+    assert_eq!(shells.len(), 1, "{recorded:#?}");
+    assert_eq!(shells[0].1, "Makefile:3 all");
+}
+
+fn below(make: &Shell) {
+    let files = [
+        (
+            "Makefile",
+            "include parts/part.mk\n.DEFAULT_GOAL := all\nall: part\n\t$(MAKE) -C below\n\t@t top\n",
+        ),
+        ("parts/part.mk", "part:\n\t@t included\n"),
+        ("below/GNUmakefile", "all:\n\t@t under\n\t@$(MAKE) -f more.mk\n"),
+        ("below/more.mk", "\nall:\n\t@t deep\n"),
+    ];
+    let truth = [
+        ("included", "part.mk:2 part"),
+        ("under", "GNUmakefile:2 all"),
+        ("deep", "more.mk:3 all"),
+        ("top", "Makefile:5 all"),
+        ("more.mk", "GNUmakefile:3 all"),
+    ];
+    expect(make, &files, &[], &truth);
+}
+
+fn read(make: &Shell) {
+    let makefile = "\
+A := $(shell @t assigned)
+B != @t operator
+C = $(shell @t deferred)
+D := $(C)
+ifeq ($(shell @t condition),x)
+endif
+export E = $(shell @t exported)
+define F
+G := $(shell @t defined)
+$(1):
+	@t made
+endef
+$(eval $(call F,made))
+all: made
+	@t $(shell @t expanded)in_recipe
+	@t $(C)referred
+.DEFAULT_GOAL := all
+";
+    let recorded = expect(
+        make,
+        &[("Makefile", makefile)],
+        &[],
+        &[
+            ("assigned", "Makefile:1"),
+            ("operator", "Makefile:2"),
+            ("condition", "Makefile:5"),
+            ("expanded", "Makefile:15"),
+            ("in_recipe", "Makefile:15 all"),
+            ("referred", "Makefile:16 all"),
+            // Make counts the lines of a rule that it evaluates from the `eval` on.
+            ("made", "Makefile:? made"),
+            ("defined", "Makefile:13"),
+        ],
+    );
+    // The variable is expanded where D refers to it, and in a recipe, whose line only refers to it.
+    let places = |label: &str| -> BTreeSet<&str> {
+        let of_label = recorded.iter().filter(|(name, _)| name == label);
+        of_label.map(|(_, place)| place.as_str()).collect()
+    };
+    assert_eq!(places("deferred"), BTreeSet::from(["Makefile:4", "Makefile:?"]));
+    assert_eq!(places("exported"), BTreeSet::from(["Makefile:7"]));
+}
+
+fn built_in(make: &Shell) {
+    let files = [("Makefile", "all: a.o\n"), ("a.c", "int a;\n")];
+    expect(
+        make,
+        &files,
+        &["CC=@t", "OUTPUT_OPTION=", "CFLAGS=-Dx"],
+        &[("a.c", "?:? a.o")],
+    );
+}
+
+fn jobs(make: &Shell) {
+    let number = 120;
+    let names: Vec<String> = (0..number).map(|number| format!("t{number}")).collect();
+    let rule = |name: &String| format!("{name}:\n\t@t {name}_a\n\t@t {name}_b; true\n");
+    let rules: String = names.iter().map(rule).collect();
+    let makefile = format!("all: {}\n{rules}", names.join(" "));
+    let line = |at: usize| 3 + 3 * at;
+    let truth: Vec<(String, String)> = names
+        .iter()
+        .enumerate()
+        .map(|(at, name)| (format!("{name}_a"), format!("Makefile:{} {name}", line(at))))
+        .collect();
+    let truth: Vec<(&str, &str)> = truth
+        .iter()
+        .map(|(label, place)| (label.as_str(), place.as_str()))
+        .collect();
+    let recorded = expect(make, &[("Makefile", &makefile)], &["-j4"], &truth);
+    let shells: Vec<&str> = recorded.iter().map(|(_, place)| place.as_str()).collect();
+    for (at, name) in names.iter().enumerate() {
+        let place = format!("Makefile:{} {name}", line(at) + 1);
+        assert!(shells.contains(&place.as_str()), "{place} in {shells:#?}");
+    }
+}
+
+/// Records make in a folder with these files, in which `@t` is replaced by a small program, and compares the chains of the launches with these
+/// labels. Returns those of all launches.
+#[track_caller]
+fn expect(make: &Shell, files: &[(&str, &str)], arguments: &[&str], truth: &[(&str, &str)]) -> Vec<(String, String)> {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let tiny = path("tiny").display().to_string();
+    for (name, text) in files {
+        let file = folder.path().join(name);
+        fs::create_dir_all(file.parent().unwrap_or(Path::new("/"))).expect("a folder");
+        fs::write(file, text.replace("@t", &tiny)).expect("a makefile");
+    }
+    let record = Record::new();
+    let folder = folder.path().display().to_string();
+    let given = arguments.iter().map(|word| word.replace("@t", &tiny));
+    let words: Vec<String> = ["-C", &folder].map(str::to_owned).into_iter().chain(given).collect();
+    make.record(&record, &words).expect_code(0);
+    let asked = asked(&record.file());
+    for (label, place) in truth {
+        assert_eq!(chain_of(&asked, label), *place, "of {label}");
+    }
+    asked
+}

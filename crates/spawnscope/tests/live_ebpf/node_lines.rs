@@ -1,0 +1,156 @@
+//! The lines of Node.js programs that launch, with `record --node-lines`: every function that launches, and what the hook may not change.
+
+use std::fs;
+use std::process::Command;
+
+use crate::support::chains::{asked, chain_of};
+use crate::support::run::{Finished, Record, run};
+use crate::support::workloads::path;
+use crate::support::{apply, live_test};
+
+const NODE: &str = "/usr/bin/node";
+
+#[apply(live_test)]
+#[needs(Ebpf, Cc, Node)]
+fn every_function_that_launches_has_its_line() {
+    let script = "\
+const cp = require('child_process');
+cp.spawnSync('@t', ['spawnSync']);
+cp.execFileSync('@t', ['execFileSync']);
+cp.execSync('exec @t execSync');
+cp.spawn('@t', ['spawn']);
+cp.execFile('@t', ['execFile']);
+function outer() {
+  inner();
+}
+function inner() {
+  cp.exec('exec @t exec');
+}
+outer();
+require('lib').launch('module');
+setTimeout(function later() {
+  cp.spawnSync('@t', ['timer']);
+}, 1);
+require('util').promisify(cp.execFile)('@t', ['promised']);
+";
+    let library =
+        "const cp = require('child_process');\nexports.launch = function launch(x) {\n  cp.spawnSync('@t', [x]);\n};\n";
+    let (asked, _) = record(
+        &[("node_modules/lib/index.js", library), ("main.js", script)],
+        "main.js",
+    );
+    let truth = [
+        ("spawnSync", "main.js:2"),
+        ("execFileSync", "main.js:3"),
+        ("execSync", "main.js:4"),
+        ("spawn", "main.js:5"),
+        ("execFile", "main.js:6"),
+        ("exec", "main.js:11 inner < main.js:8 outer < main.js:13"),
+        ("module", "index.js:3 launch < main.js:14"),
+        ("timer", "main.js:16 later"),
+        ("promised", "main.js:18"),
+    ];
+    for (label, chain) in truth {
+        assert!(chain_of(&asked, label).starts_with(chain), "{label}: {asked:#?}");
+    }
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Cc, Node)]
+fn modules_and_worker_threads_have_lines() {
+    let script = "\
+import { spawnSync, spawn } from 'node:child_process';
+import { Worker, isMainThread } from 'node:worker_threads';
+if (isMainThread) {
+  spawnSync('@t', ['sync']);
+  spawn('@t', ['async']);
+  new Worker(new URL(import.meta.url));
+} else {
+  spawnSync('@t', ['worker']);
+}
+";
+    let (asked, _) = record(&[("main 1.mjs", script)], "main 1.mjs");
+    for (label, chain) in [
+        ("sync", "main 1.mjs:4"),
+        ("async", "main 1.mjs:5"),
+        ("worker", "main 1.mjs:8"),
+    ] {
+        assert!(chain_of(&asked, label).starts_with(chain), "{label}: {asked:#?}");
+    }
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Cc, Node)]
+fn a_program_does_the_same_with_the_hook() {
+    let script = "\
+const cp = require('child_process');
+Error.stackTraceLimit = 3;
+const own = () => 'own';
+Error.prepareStackTrace = own;
+console.log(cp.execSync('echo said').toString().trim());
+console.log(Error.prepareStackTrace === own, Error.stackTraceLimit, new Error().stack);
+console.log(typeof cp.execSync, cp.execSync.name, cp.spawnSync.length, cp.exec[require('util').promisify.custom] !== undefined);
+try { cp.spawn(7); } catch (error) { console.log(error.code); }
+console.log(cp.spawnSync('/does/not/exist').error.code);
+console.log(process.execArgv.length, process.env.OWN);
+process.exitCode = 3;
+";
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let file = folder.path().join("main.js");
+    fs::write(&file, script).expect("a script");
+    let own = folder.path().join("own.js");
+    fs::write(&own, "process.env.OWN = 'loaded';\n").expect("a script");
+    let options = format!("--require={}", own.display());
+    let alone = run(Command::new(NODE).arg(&file).env("NODE_OPTIONS", &options));
+    let record = Record::new().flags(&["--node-lines", "--quiet"]);
+    let recorded = run(record
+        .command([NODE.as_ref(), file.as_os_str()])
+        .env("NODE_OPTIONS", &options));
+    assert_eq!((alone.code(), recorded.code()), (3, 3), "{}", recorded.errors());
+    let said = alone.output();
+    assert!(
+        said.contains("said\ntrue 3 own\n") && said.ends_with("0 loaded\n"),
+        "{said}"
+    );
+    assert!(recorded.output().starts_with(&said), "{said}\n{}", recorded.output());
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Cc, Node)]
+fn without_the_option_nothing_is_told_and_nothing_is_left() {
+    let script = "require('child_process').spawnSync('@t', [String(process.env.NODE_OPTIONS)]);\n";
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let file = folder.path().join("main.js");
+    fs::write(&file, script.replace("@t", &path("tiny").display().to_string())).expect("a script");
+    let told = |flags: &[&str]| {
+        let record = Record::new().flags(flags);
+        let mut command = record.command([NODE.as_ref(), file.as_os_str()]);
+        run(command.env("TMPDIR", folder.path()).env_remove("NODE_OPTIONS")).expect_code(0);
+        asked(&record.file())
+    };
+    assert_eq!(chain_of(&told(&[]), "undefined"), "");
+    let with = told(&["--node-lines"]);
+    let options = with
+        .iter()
+        .find(|(label, _)| label.starts_with("--require="))
+        .expect("the launch");
+    assert!(options.0.contains("/spawnscope-node-"), "{options:?}");
+    assert!(options.1.starts_with("main.js:1"), "{options:?}");
+    let left: Vec<_> = fs::read_dir(folder.path()).expect("the folder").flatten().collect();
+    assert_eq!(left.len(), 1, "{left:?}");
+}
+
+/// Records a program, in whose files `@t` is replaced by a small program. Returns the chains of its launches.
+fn record(files: &[(&str, &str)], main: &str) -> (Vec<(String, String)>, Finished) {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let tiny = path("tiny").display().to_string();
+    for (name, text) in files {
+        let file = folder.path().join(name);
+        fs::create_dir_all(file.parent().unwrap_or(folder.path())).expect("a folder");
+        fs::write(file, text.replace("@t", &tiny)).expect("a program");
+    }
+    let record = Record::new().flags(&["--node-lines"]);
+    let main = folder.path().join(main);
+    let finished = record.run([NODE.as_ref(), main.as_os_str()]).expect_code(0);
+    (asked(&record.file()), finished)
+}
