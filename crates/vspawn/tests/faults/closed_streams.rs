@@ -74,7 +74,7 @@ fn streams(wished: [Wish; 3], close_others: bool, place: &std::path::Path) {
         .stdout(stdout)
         .stderr(stderr)
         .close_others(close_others);
-    let found = helper::descriptors_of(&mut command, &place.join("report"));
+    let found = helper::run_and_list_descriptors(&mut command, &place.join("report"));
     for (fd, wish) in (0..).zip(wished) {
         let found = found.get(&fd);
         match wish {

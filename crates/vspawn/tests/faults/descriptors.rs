@@ -90,7 +90,7 @@ fn check(map: &[(i32, i32)], close_others: bool, mechanism: Mechanism, place: &P
         lend(&mut command, *target, *source);
     }
     command.close_others(close_others).mechanism(mechanism);
-    let found = helper::descriptors_of(&mut command, &place.join("report"));
+    let found = helper::run_and_list_descriptors(&mut command, &place.join("report"));
     // The test still owns the sources.
     std::mem::forget(command);
     assert_eq!(found, expected, "{map:?}");
@@ -143,7 +143,7 @@ fn source_is_a_pipes_target() {
             .stdout(Stdio::piped())
             .stdin(Stdio::piped())
             .close_others(close_others);
-        let found = helper::descriptors_of(&mut command, &place.path().join("report"));
+        let found = helper::run_and_list_descriptors(&mut command, &place.path().join("report"));
         std::mem::forget(command);
         assert_eq!(found[&5], wanted);
         assert!(found[&1].starts_with("pipe:") && found[&0].starts_with("pipe:") && found[&0] != found[&1]);
@@ -286,7 +286,7 @@ fn inherited() {
     let place = TempDir::new().unwrap();
     let inheritable = inheritable(&[5, 20]);
     let _closed_on_exec = files(place.path(), 1, 30);
-    let found = helper::descriptors_of(&mut Command::new(helper::path()), &place.path().join("report"));
+    let found = helper::run_and_list_descriptors(&mut Command::new(helper::path()), &place.path().join("report"));
     assert_eq!(found.keys().copied().collect::<Vec<_>>(), [0, 1, 2, 5, 20]);
     inheritable.into_iter().for_each(kernel::close);
 }
