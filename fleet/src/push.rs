@@ -49,7 +49,12 @@ pub fn push(from: &Dataset, to: &Dataset) -> Result<String> {
     let files = |count| units::counted(count, "file", "files");
     Ok(match copied {
         0 => format!("{} already has all {}\n", to.name, files(present)),
-        _ => format!("copied {} to {}; {} more {were} already there\n", files(copied), to.name, units::count(present)),
+        _ => format!(
+            "copied {} to {}; {} more {were} already there\n",
+            files(copied),
+            to.name,
+            units::count(present)
+        ),
     })
 }
 

@@ -271,7 +271,12 @@ fn object(advice: &Advice) -> Map<String, Value> {
     object.insert("saving_ns".into(), nanos(Some(expected)));
     object.insert("saving_low_ns".into(), nanos(Some(least)));
     object.insert("saving_high_ns".into(), nanos(Some(most)));
-    let evidence: Vec<String> = finding.evidence.iter().cloned().chain(example_call_site(finding)).collect();
+    let evidence: Vec<String> = finding
+        .evidence
+        .iter()
+        .cloned()
+        .chain(example_call_site(finding))
+        .collect();
     object.insert("evidence".into(), evidence.join(". ").into());
     insert_arguments(&mut object, "example", finding.example.iter().map(Vec::as_slice));
     callers::insert_counts(&mut object, &advice.callers);

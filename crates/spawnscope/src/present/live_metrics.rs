@@ -1,4 +1,4 @@
-//! The metrics of a recording that goes on: names, help texts, labels and values. `prometheus` and `otlp` write them in their formats.
+//! The metrics of a recording in progress: names, help texts, labels and values. `prometheus` and `otlp` write them in their formats.
 
 use super::text;
 use crate::analyze::Scope;
@@ -30,7 +30,7 @@ pub struct RecorderState {
     pub scope: Scope,
     /// Wall-clock time at the start, in nanoseconds since 1970-01-01 UTC.
     pub started_unix_ns: i64,
-    /// Whether the recording goes on.
+    /// Whether the recording is in progress.
     pub is_recording: bool,
     /// Lost events by kind. A kind occurs once.
     pub lost: Vec<Loss>,
@@ -169,7 +169,7 @@ fn of_recorder(recorder: &RecorderState) -> Vec<Family<'_>> {
         },
         Family::single(
             "recorder_running",
-            "1 while the recording goes on, 0 once it has ended.",
+            "1 while recording, 0 once the recording has ended.",
             Kind::Gauge,
             recorder.is_recording.into(),
         ),

@@ -49,7 +49,7 @@ fn a_long_read_of_a_recording_does_not_end_it() {
     assert_eq!(files, 1, "one file is left");
 }
 
-/// Launches in a recording that goes on, as soon as there is one.
+/// Launches in a recording in progress, as soon as there is one.
 fn report_of_running(file: &Path) -> Option<i64> {
     let finished = spawnscope(["report".as_ref(), "--json".as_ref(), file.as_os_str()]);
     let report: serde_json::Value = serde_json::from_slice(&finished.stdout).ok()?;

@@ -7,19 +7,19 @@ use std::process::Command;
 use crate::support::run::{Finished, SPAWNSCOPE, as_nobody, run};
 use crate::support::{apply, live_test};
 
-/// A directory and a copy of the program that user 65534 can reach.
+/// A reachable and a copy of the program that user 65534 can reach.
 struct Reachable {
     directory: tempfile::TempDir,
 }
 
 impl Reachable {
     fn new() -> Reachable {
-        let directory = tempfile::Builder::new()
+        let reachable = tempfile::Builder::new()
             .tempdir_in("/tmp")
-            .expect("a temporary directory");
-        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).expect("an open directory");
+            .expect("a temporary reachable");
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).expect("an open reachable");
         fs::copy(SPAWNSCOPE, directory.path().join("spawnscope")).expect("a copy");
-        Reachable { directory }
+        Reachable { reachable }
     }
 
     fn spawnscope(&self, words: &[&str]) -> Finished {
@@ -33,8 +33,8 @@ impl Reachable {
 #[apply(live_test)]
 #[needs(Setpriv)]
 fn record_needs_no_privilege_and_says_what_is_unknown() {
-    let place = Reachable::new();
-    let finished = place
+    let reachable = Reachable::new();
+    let finished = reachable
         .spawnscope(&["record", "--", "sh", "-c", "ls / | wc -l; exit 4"])
         .expect_code(4);
     let errors = finished.errors();
@@ -49,9 +49,9 @@ fn record_needs_no_privilege_and_says_what_is_unknown() {
 #[apply(live_test)]
 #[needs(Setpriv)]
 fn what_only_ebpf_can_do_is_refused_with_the_reason() {
-    let place = Reachable::new();
+    let reachable = Reachable::new();
     for flags in [&["record", "-a", "--duration", "1"][..], &["record", "-p", "1"]] {
-        let errors = place.spawnscope(flags).expect_code(125).errors();
+        let errors = reachable.spawnscope(flags).expect_code(125).errors();
         assert!(errors.contains("CAP_BPF"), "{errors}");
     }
 }
@@ -60,12 +60,12 @@ fn what_only_ebpf_can_do_is_refused_with_the_reason() {
 #[apply(live_test)]
 #[needs(Setpriv)]
 fn a_set_user_id_program_keeps_its_privilege() {
-    let place = Reachable::new();
-    let program = place.directory.path().join("whoami");
+    let reachable = Reachable::new();
+    let program = reachable.directory.path().join("whoami");
     fs::copy("/usr/bin/id", &program).expect("a copy");
     fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)).expect("a set-user-id program");
     let plain = run(as_nobody().arg(&program).arg("-u"));
-    let finished = place
+    let finished = reachable
         .spawnscope(&["record", "--", "sh", "-c", "./whoami -u; :"])
         .expect_code(0);
     assert_eq!(finished.output(), plain.output());

@@ -33,8 +33,8 @@ pub fn check(given: &[Label]) -> Result<()> {
     if given.len() > MOST_GIVEN {
         bail!("at most {MOST_GIVEN} labels can be given, not {}", given.len());
     }
-    for (place, label) in given.iter().enumerate() {
-        if given[..place].iter().any(|other| other.key == label.key) {
+    for (index, label) in given.iter().enumerate() {
+        if given[..index].iter().any(|other| other.key == label.key) {
             bail!("--label {} is given twice: give each key once", label.key);
         }
     }
