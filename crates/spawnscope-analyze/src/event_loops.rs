@@ -9,7 +9,7 @@ use crate::timeline::{ThreadIndex, Timelines};
 use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
 use spawnscope_data::rows::{SliceRow, WakerRow};
 
-/// Maximum share of a child's time that all threads of its parent together work beside it. More is work of their own.
+/// Maximum share of a child's time that all threads of its parent together work during the child's life. More is their own work.
 const MAX_WORK: f64 = 0.5;
 
 /// How long after a reaping the thread that reaped may wake the one that continues, as the scheduler of Go does.

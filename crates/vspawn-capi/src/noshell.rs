@@ -37,7 +37,7 @@ pub extern "C" fn popen_noshell_set_fork_mode(mode: c_int) {
     MODE.store(mode, Ordering::Relaxed);
 }
 
-/// What was set.
+/// Returns the mode that was set last.
 #[unsafe(no_mangle)]
 pub extern "C" fn popen_noshell_get_fork_mode() -> c_int {
     MODE.load(Ordering::Relaxed)

@@ -69,7 +69,7 @@ fn held(program: &CStr) -> Option<(Pid, OwnedFd)> {
     Some((Pid(child.ok()?), end))
 }
 
-/// What is known of a child while it starts.
+/// What is known about a child while it starts.
 struct Count {
     child: Pid,
     addresses: [u64; MAX_INSTRUCTIONS],

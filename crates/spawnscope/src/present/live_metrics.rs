@@ -5,7 +5,7 @@ use crate::analyze::Scope;
 use crate::analyze::live::{CommandMetrics, EndedLaunch, Histogram, LaunchMetrics};
 use crate::event::Loss;
 
-/// What the names of all metrics begin with.
+/// The prefix of the names of all metrics.
 const PREFIX: &str = "spawnscope";
 
 /// What is known at one moment.
@@ -21,7 +21,7 @@ pub struct Snapshot<'a> {
     pub recorder: &'a RecorderState,
 }
 
-/// What is known of the recorder.
+/// What is known about the recorder.
 #[derive(Clone, Debug)]
 pub struct RecorderState {
     /// The name of the collector.
@@ -36,11 +36,11 @@ pub struct RecorderState {
     pub lost: Vec<Loss>,
     /// Launches that ended while these metrics could not be computed fast enough.
     pub skipped: u64,
-    /// What an OTLP endpoint did not get. `None` if there is none.
+    /// What an OTLP endpoint did not receive. `None` if there is none.
     pub undelivered: Option<Undelivered>,
 }
 
-/// What an OTLP endpoint did not get.
+/// What an OTLP endpoint did not receive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Undelivered {
     /// Launches without a span: above the limit, or in a request that failed.

@@ -7,7 +7,7 @@ use crate::support::needs::groups_of_memory;
 use crate::support::run::{Finished, Record};
 use crate::support::{apply, live_test};
 
-/// What was said, without the breaks of its lines.
+/// The messages without line breaks.
 fn said(finished: &Finished) -> String {
     finished.errors().split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,4 @@
-//! What happens when the recorder cannot keep up or cannot write: losses are counted and said, the tree stays
+//! What happens when the recorder cannot keep up or cannot write: losses are counted and reported, the tree stays
 //! consistent, and the command never suffers.
 
 use std::collections::HashSet;
@@ -102,7 +102,7 @@ fn an_overflow_is_counted_and_leaves_a_consistent_tree() {
     );
     assert!(
         finished.errors().contains("lost"),
-        "nothing said of the loss in: {}",
+        "the loss is not reported in: {}",
         finished.errors()
     );
 

@@ -19,7 +19,7 @@ fn refusing(programs: &str, record: &Record, command: &[&str]) -> Finished {
     run(recorder.env(REFUSE, programs))
 }
 
-/// What was said, without the breaks of its lines.
+/// The messages without line breaks.
 fn said(finished: &Finished) -> String {
     finished.errors().split_whitespace().collect::<Vec<_>>().join(" ")
 }

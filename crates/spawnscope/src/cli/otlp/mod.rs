@@ -27,7 +27,7 @@ const PAUSES: [u64; 4] = [1, 2, 4, 8];
 /// The longest pause that a server may ask for.
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 
-/// What waits to be sent.
+/// The requests that have not been sent yet.
 #[derive(Debug, Default)]
 struct Waiting {
     metrics: Option<Vec<u8>>,
