@@ -208,7 +208,7 @@ fn of_delivery(undelivered: Undelivered) -> [Family<'static>; 2] {
         ),
         Family::single(
             "otlp_failed_requests_total",
-            "Requests to the OTLP endpoint that failed and were given up.",
+            "Requests to the OTLP endpoint that failed and were dropped.",
             Kind::Counter,
             undelivered.requests,
         ),
