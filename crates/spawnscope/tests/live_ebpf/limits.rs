@@ -1,4 +1,4 @@
-//! Limits of the machine: what is short is named before the command starts, and where less does, the recorder takes less.
+//! Limits of the machine: one that is too low is reported before the command starts, and where less is sufficient, the recorder uses less.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! `record --metrics`: the file, read by Prometheus' own parser, says what the report of the same recording says.
+//! `record --metrics`: the file, read by Prometheus' own parser, agrees with the report of the same recording.
 
 use std::path::Path;
 use std::process::Command;

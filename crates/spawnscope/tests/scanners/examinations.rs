@@ -1,5 +1,6 @@
-//! The doctor beside a scanner: it names the daemon by its fanotify marks. Whether it is a problem depends on what it costs (fapolicyd
-//! takes a tenth of a millisecond), which a busy machine can hide: the tests of a daemon that waits for 20 ms.
+//! The doctor while a scanner runs: it names the daemon by its fanotify marks. Whether it is a problem depends on what it costs (fapolicyd
+//! takes a tenth of a millisecond), which a busy machine can hide; the tests
+//! with a daemon that waits for 20 ms cover that.
 
 use std::process::Command;
 

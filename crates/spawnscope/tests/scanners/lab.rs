@@ -1,4 +1,4 @@
-//! The lab beside a scanner that examines every launch: `first-launch` reports that one does.
+//! The lab while a scanner examines every launch: `first-launch` reports that one does.
 
 use std::process::Command;
 

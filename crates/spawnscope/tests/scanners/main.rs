@@ -1,5 +1,5 @@
 //! Tests with real permission scanners, those of ClamAV and fapolicyd, each in a mount namespace of its own: what is reported about them,
-//! and what is not said without them. Each file is one subject; tests that cannot run here say why.
+//! and what is not reported without them. Each file is one subject; tests that cannot run here say why.
 
 #[expect(dead_code, reason = "shared with the live tests, which use the rest")]
 #[path = "../support/mod.rs"]

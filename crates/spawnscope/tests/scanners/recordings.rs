@@ -1,4 +1,4 @@
-//! A build that runs fresh binaries beside a scanner: its waits are reported with the daemon's name.
+//! A build that runs fresh binaries while a scanner runs: its waits are reported with the daemon's name.
 
 use std::ffi::OsString;
 use std::path::Path;
