@@ -154,7 +154,7 @@ impl Walker {
             let module = modules.of(memory.pid, mapping);
             walked
                 .addresses
-                .push(code_address(mapping, module.as_deref(), address, is_return));
+                .push(locate(mapping, module.as_deref(), address, is_return));
             let step = match (&module, &mapping.file) {
                 // A Go program that was stripped of its debug information has no tables, and keeps frame pointers.
                 (Some(module), _) if module.tables.is_empty() => step_by_frame_pointer(&mut registers, memory),
@@ -202,7 +202,7 @@ impl Walker {
     }
 }
 
-fn code_address(mapping: &Mapping, module: Option<&Module>, address: u64, is_return: bool) -> CodeAddress {
+fn locate(mapping: &Mapping, module: Option<&Module>, address: u64, is_return: bool) -> CodeAddress {
     // A call may be the last instruction of a mapping. Its return address is then just past the mapping.
     let offset = (address - mapping.start) + mapping.offset;
     let before = offset - u64::from(is_return);

@@ -7,19 +7,19 @@ use std::process::Command;
 use crate::support::run::{Finished, SPAWNSCOPE, as_nobody, run};
 use crate::support::{apply, live_test};
 
-/// A reachable and a copy of the program that user 65534 can reach.
+/// A directory and a copy of the program that user 65534 can reach.
 struct Reachable {
     directory: tempfile::TempDir,
 }
 
 impl Reachable {
     fn new() -> Reachable {
-        let reachable = tempfile::Builder::new()
+        let directory = tempfile::Builder::new()
             .tempdir_in("/tmp")
-            .expect("a temporary reachable");
-        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).expect("an open reachable");
+            .expect("a temporary directory");
+        fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).expect("an open directory");
         fs::copy(SPAWNSCOPE, directory.path().join("spawnscope")).expect("a copy");
-        Reachable { reachable }
+        Reachable { directory }
     }
 
     fn spawnscope(&self, words: &[&str]) -> Finished {
