@@ -46,7 +46,7 @@ CASES = [
 ]
 
 
-def measured(command, folder):
+def measure_command(command, folder):
     """The wall and the CPU time of one run, in seconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     begin = time.perf_counter()
@@ -63,7 +63,7 @@ def measure(command, accel, rounds, folder):
     for index in range(rounds + 1):
         pair = [(plain, command), (with_accel, accel + command)]
         for times, words in pair if index % 2 else reversed(pair):
-            took = measured(words, folder)
+            took = measure_command(words, folder)
             if index:  # The first round only warms the caches.
                 times.append(took)
     return [[statistics.median(run[part] for run in runs) for part in (0, 1)] for runs in (plain, with_accel)]

@@ -42,7 +42,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="spawnscope-fixes.") as work:
         for name in options.names:
             say(f"measuring {name}")
-            results["measurements"][name] = measured(Pair(name, Path(work)), options)
+            results["measurements"][name] = measure_pair(Pair(name, Path(work)), options)
             if not options.dry_run:
                 store(results, "fixes")
     rows = results["measurements"]
@@ -119,14 +119,14 @@ class Pair:
         return float(file.read_text())
 
 
-def measured(pair, options):
+def measure_pair(pair, options):
     expected = pair.run("before", [])
     recordings = []
     runs = {"before": [], "after": []}
     for variant in runs:
         pair.seconds(variant, expected)
     for number in range(options.rounds):
-        recordings.append(recorded(pair, options, number))
+        recordings.append(record_and_predict(pair, options, number))
         for variant in list(runs) if number % 2 else reversed(list(runs)):
             runs[variant].append(pair.seconds(variant, expected))
     if options.keep:
@@ -134,7 +134,7 @@ def measured(pair, options):
         shutil.copy(middle(recordings)["file"], options.keep / f"{pair.name}.before.db")
     for recording in recordings:
         Path(recording["file"]).unlink()
-    return {**judged(pair.flags, recordings, runs), **first_advice(pair.rules, recordings), "beyond": pair.beyond()}
+    return {**judge(pair.flags, recordings, runs), **first_advice(pair.rules, recordings), "beyond": pair.beyond()}
 
 
 def first_advice(rules, recordings):
@@ -148,7 +148,7 @@ def middle(recordings):
     return sorted(recordings, key=lambda recording: recording["prediction"]["predicted_ns"])[len(recordings) // 2]
 
 
-def recorded(pair, options, number):
+def record_and_predict(pair, options, number):
     file = str(pair.work / f"before{number}.db")
     pair.run("before", [options.binary, "record", "--quiet", "-o", file, "--"])
     prediction = json_of([options.binary, "whatif", file, *pair.flags, "--json"])
@@ -161,7 +161,7 @@ def json_of(command):
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
 
 
-def judged(flags, recordings, runs):
+def judge(flags, recordings, runs):
     prediction = middle(recordings)["prediction"]
     after = statistics.median(runs["after"])
     recorded, predicted, low, high = (prediction[key] / 1e9 for key in KEPT[:4])

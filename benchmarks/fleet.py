@@ -4,7 +4,7 @@
     make fleet
     target/venv/bin/python benchmarks/fleet.py [--launches 100000 1000000 10000000] [--engines fleet clickhouse spark]
 
-fleet/generate.py makes the datasets by resampling real recordings (--runs of them). Questions of all engines alternate; each engine is a process of
+fleet/generate.py makes datasets of --runs runs by resampling real recordings. The engines take turns at each question; each answers in a process of
 its own, so that its start-up and its memory count. Prints medians, and stores them in benchmarks/runs/<date>-<host>/fleet.json. Goals: each
 question on 10,000,000 launches in 5 s and 1 GB. Needs pyarrow and numpy; chdb and pyspark for the other engines (scripts/fleet-environment.sh)."""
 
@@ -58,14 +58,14 @@ def measure(options, dataset, launches, measurements):
     for _ in range(options.rounds):
         for index, (name, _, words) in enumerate(QUESTIONS):
             for engine in options.engines:
-                rows.setdefault((engine, f"{index} {name}"), []).append(measured(options, engine, dataset, index, words))
+                rows.setdefault((engine, f"{index} {name}"), []).append(measure_question(options, engine, dataset, index, words))
     for (engine, name), figures in rows.items():
         medians = [statistics.median(row[key] for row in figures) for key in ("seconds", "cpu_seconds", "peak_mib")]
         print(f"{launches:>11,} launches  {engine:10} {name:14} {medians[0]:7.2f} s  {medians[1]:7.2f} s CPU  {medians[2]:7.0f} MiB", flush=True)
         measurements[f"{engine}, {name}, {launches} launches"] = {key: spread([row[key] for row in figures]) for key in figures[0]}
 
 
-def measured(options, engine, dataset, index, words):
+def measure_question(options, engine, dataset, index, words):
     """One question, in a process of its own."""
     if engine == "fleet":
         command = [options.binary, *words, "--rows", ROWS, "--json", str(dataset)]

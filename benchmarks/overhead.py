@@ -75,7 +75,7 @@ def storm_with_stacks(options, work):
 
 def storm_with(options, work, *flags):
     command = ["bash", "-c", STORM % options.storm]
-    return paired(options.runs, lambda: timed(command), lambda: timed(recorded(options, work, command, *flags)))
+    return compare_pairs(options.runs, lambda: time_command(command), lambda: time_command(command_with_recorder(options, work, command, *flags)))
 
 
 def configure(options, work):
@@ -86,9 +86,9 @@ def configure(options, work):
         tree = work / "hello"
         shutil.rmtree(tree, ignore_errors=True)
         shutil.copytree(source, tree, symlinks=True)
-        return timed(wrap(["bash", "-c", CONFIGURE]), tree)
+        return time_command(wrap(["bash", "-c", CONFIGURE]), tree)
 
-    result = paired(options.configure_runs, lambda: run(list), lambda: run(lambda c: recorded(options, work, c)))
+    result = compare_pairs(options.configure_runs, lambda: run(list), lambda: run(lambda c: command_with_recorder(options, work, c)))
     counts = report(options, work / "bench.db")
     result["counts"] = {key: counts[key] for key in ("launches", "forks_without_exec", "failed_execs", "lost_events")}
     return result
@@ -99,7 +99,7 @@ def start_and_finish(options, work):
     pairs = []
     for _ in range(options.runs):
         plain = wall(["true"])
-        pairs.append((plain, wall(recorded(options, work, ["true"]))))
+        pairs.append((plain, wall(command_with_recorder(options, work, ["true"]))))
     beyond = [(with_it - without) * 1e3 for without, with_it in pairs]
     return {"milliseconds": spread(beyond), "pairs_seconds": pairs}
 
@@ -109,7 +109,7 @@ def losses(options, work):
     command = ["bash", "-c", "seq 4000 | xargs -P8 -n1 /bin/true"]
     runs = []
     for _ in range(3):
-        wall(recorded(options, work, command))
+        wall(command_with_recorder(options, work, command))
         size = (work / "bench.db").stat().st_size
         counts = report(options, work / "bench.db")
         runs.append({"lost": counts["lost_events"], "launches": counts["launches"], "bytes_a_launch": size / counts["launches"]})
@@ -118,19 +118,19 @@ def losses(options, work):
 
 def report_time(options, work):
     """The report (path, replay and advice included) on a large recording: seconds and peak memory, as text and as JSON."""
-    return reported(options, large_recording(options, work, options.launches), [], ["--json"])
+    return measure_report(options, large_recording(options, work, options.launches), [], ["--json"])
 
 
 def report_with_stacks(options, work):
     """The same where each launch has a native stack: by command, and by caller."""
-    return reported(options, large_recording(options, work, options.launches, "--stacks"), [], ["--by", "caller"])
+    return measure_report(options, large_recording(options, work, options.launches, "--stacks"), [], ["--by", "caller"])
 
 
-def reported(options, file, *forms):
+def measure_report(options, file, *forms):
     rows = []
     for form in forms:
         for _ in range(5):
-            seconds, usage = measured([options.binary, "report", *form, str(file)])
+            seconds, usage = measure_command([options.binary, "report", *form, str(file)])
             rows.append({"form": " ".join(form), "seconds": seconds, "peak_mib": usage.ru_maxrss / 1024})
     return {
         "launches": report(options, file)["launches"],
@@ -155,7 +155,7 @@ def large_recording(options, work, launches, *flags):
     bare = ["-nostdlib", "-fno-stack-protector"]
     for name, options_of_cc in (("storm", []), ("tiny", bare)):
         subprocess.run(["cc", "-O1", "-static", *options_of_cc, "-o", work / name, WORKLOADS / f"{name}.c"], check=True)
-    wall(recorded(options, work, [str(work / "storm"), str(launches), str(work / "tiny")], *flags))
+    wall(command_with_recorder(options, work, [str(work / "storm"), str(launches), str(work / "tiny")], *flags))
     return (work / "bench.db").rename(work / f"{launches}.db")
 
 
@@ -171,7 +171,7 @@ MEASUREMENTS = {
 }
 
 
-def recorded(options, work, command, *flags):
+def command_with_recorder(options, work, command, *flags):
     flags = ["--collector", options.collector, *options.record_flag, *flags]
     return [options.binary, "record", "-q", *flags, "-o", str(work / "bench.db"), "--", *command]
 
@@ -181,17 +181,17 @@ def report(options, file):
     return json.loads(done.stdout)
 
 
-def timed(command, directory=None):
+def time_command(command, directory=None):
     """The seconds that the workload reports."""
     done = subprocess.run(command, cwd=directory, check=True, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
     return int(done.stdout.split()[-1]) / 1e6
 
 
 def wall(command):
-    return measured(command)[0]
+    return measure_command(command)[0]
 
 
-def measured(command):
+def measure_command(command):
     began = time.perf_counter()
     child = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(child.pid, 0)
@@ -202,7 +202,7 @@ def measured(command):
     return seconds, usage
 
 
-def paired(runs, plain, with_it):
+def compare_pairs(runs, plain, with_it):
     """Alternates the two, each being first in half of the rounds, after one warm-up of both."""
     plain(), with_it()
     pairs = []
@@ -225,19 +225,19 @@ def paired(runs, plain, with_it):
 
 def fetch_hello(work):
     """GNU hello's source from Debian, with a separate sources list and state: the system's are not changed."""
-    place = work / "source"
-    (place / "lists/partial").mkdir(parents=True)
+    source = work / "source"
+    (source / "lists/partial").mkdir(parents=True)
     release = dict(line.split("=", 1) for line in Path("/etc/os-release").read_text().splitlines() if "=" in line)
     suite = release["VERSION_CODENAME"].strip('"')
-    (place / "deb-src.sources").write_text(
+    (source / "deb-src.sources").write_text(
         f"Types: deb-src\nURIs: http://deb.debian.org/debian\nSuites: {suite}\nComponents: main\n"
         "Signed-By: /usr/share/keyrings/debian-archive-keyring.gpg\n"
     )
-    apt = ["apt-get", "-qq", "-o", f"Dir::Etc::sourcelist={place}/deb-src.sources", "-o", "Dir::Etc::sourceparts=-"]
-    apt += ["-o", f"Dir::State::lists={place}/lists", "-o", "APT::Sandbox::User=root"]
+    apt = ["apt-get", "-qq", "-o", f"Dir::Etc::sourcelist={source}/deb-src.sources", "-o", "Dir::Etc::sourceparts=-"]
+    apt += ["-o", f"Dir::State::lists={source}/lists", "-o", "APT::Sandbox::User=root"]
     for verb in (["update"], ["source", "hello"]):
-        subprocess.run(apt + verb, cwd=place, check=True, stdout=subprocess.DEVNULL)
-    return next(path for path in place.glob("hello-*") if path.is_dir())
+        subprocess.run(apt + verb, cwd=source, check=True, stdout=subprocess.DEVNULL)
+    return next(path for path in source.glob("hello-*") if path.is_dir())
 
 
 def print_table(measurements):

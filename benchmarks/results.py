@@ -21,7 +21,7 @@ def machine():
 
 
 def store(results, name):
-    """Writes runs/<date>-<host>/<name>.json; a part measured again replaces that part."""
+    """Writes runs/<date>-<host>/<name>.json; a repeated measurement replaces the earlier one."""
     folder = HERE / "runs" / f"{results['date']}-{results['machine']['host']}"
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}.json"

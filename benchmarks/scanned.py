@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Runs `spawnscope bench first-launch` behind real permission scanners: a daemon of ours with one thread, which takes 75 ms for each
-new executable (what a published build waited for one alone), and ClamAV's, which looks at each launch. Both watch a private tmpfs in a
+new executable (the delay of a single scan in a published report on builds), and ClamAV's, which looks at each launch. Both watch a private tmpfs in a
 mount namespace of their own, and end with it. Writes benchmarks/runs/<date>-<host>/first-launch-<scanner>.json, and a page with the
 plot with --pages DIR. Needs root, cc, and for ClamAV scripts/scanner-daemons.sh."""
 
@@ -16,7 +16,7 @@ ROOT = HERE.parent
 TESTS = ROOT / "crates/spawnscope/tests"
 NAMESPACES = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"]
 SCAN_MS = 75
-# The daemons other than ClamAV end after a minute.
+# Trials and a minimum number of rounds may take longer than --seconds, and the daemon of ours ends after 60 s.
 MAX_S = 20
 
 
@@ -37,7 +37,7 @@ def parse():
     parser.add_argument("--only", nargs="+", choices=SCANNERS, default=list(SCANNERS))
     options = parser.parse_args()
     if options.seconds > MAX_S:
-        parser.error(f"--seconds: {MAX_S} at most, since the daemons end after a minute")
+        parser.error(f"--seconds: {MAX_S} at most: a measurement may take longer than that, and the daemon ends after 60 s")
     return options
 
 
@@ -55,19 +55,19 @@ def clamav(work):
     daemons = ROOT / "target/scanners"
     if not daemons.exists():
         raise SystemExit(f"{daemons} does not exist: run scripts/scanner-daemons.sh")
-    beside = [*NAMESPACES, TESTS / "scanners/within.sh", "clamonacc", daemons, work]
-    return [*beside, "env", f"TMPDIR={work / 'scanned'}"]
+    prefix = [*NAMESPACES, TESTS / "scanners/within.sh", "clamonacc", daemons, work]
+    return [*prefix, "env", f"TMPDIR={work / 'scanned'}"]
 
 
 SCANNERS = {"daemon": ours, "clamav": clamav}
 
 
-def measure(options, scanner, beside):
+def measure(options, scanner, prefix):
     words = ["bench", "first-launch", "--seconds", str(options.seconds), "--json"]
     if options.pages:
         options.pages.mkdir(parents=True, exist_ok=True)
         words += ["-o", (options.pages / f"first-launch-{scanner}.html").resolve()]
-    done = subprocess.run([*beside, options.binary.resolve(), *words], check=True, stdout=subprocess.PIPE)
+    done = subprocess.run([*prefix, options.binary.resolve(), *words], check=True, stdout=subprocess.PIPE)
     report = json.loads(done.stdout)
     folder = HERE / "runs" / f"{new()['date']}-{machine()['host']}"
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Compares ways to start a process: vspawn, the bare system calls, and common libraries. The Rust and C
-ways run in one process, one start of each in turn, in random order; Python and Go alternate with it. Parents of different memory
-and open files alternate too. It compares the 10th percentile (p10) and the median, since other work on the machine only adds time. Writes
+ways run in one process, one start of each in turn, in random order; Python and Go alternate with it. Parents with different amounts of
+memory and numbers of open files alternate too. It compares the 10th percentile (p10) and the median, since other work on the machine only adds time. Writes
 benchmarks/runs/<date>-<host>/spawn.json and prints tables. Needs cargo and cc; go for Go's row; for Python's rows an
 interpreter with the vspawn wheel (--python); root for the rows with user=."""
 
@@ -91,14 +91,14 @@ def mechanisms(options, work):
 
 
 def summary(row):
-    result = {"total_us": order(row["total_ns"])}
+    result = {"total_us": order_statistics(row["total_ns"])}
     if "call_ns" in row:
         each = 1e6 / len(row["total_ns"])
-        result |= {"call_us": order(row["call_ns"]), "user_us": row["user_s"] * each, "system_us": row["system_s"] * each}
+        result |= {"call_us": order_statistics(row["call_ns"]), "user_us": row["user_s"] * each, "system_us": row["system_s"] * each}
     return result
 
 
-def order(nanoseconds):
+def order_statistics(nanoseconds):
     microseconds = [value / 1e3 for value in nanoseconds]
     return {"p10": tenth_percentile(microseconds), **spread(microseconds)}
 
@@ -112,34 +112,35 @@ def build_go(work):
 
 
 def nowait(options, _work):
-    """The time of the parent inside the call that starts a child. Nothing else runs between the three."""
+    """The time of the parent inside the call that starts a child. Only the three compared mechanisms run."""
     rows = bench(options, 2 * options.rounds, "--only", "raw_clone,raw_clone_nowait,vspawn_nowait")
-    return {name: {"call_us": order(row["call_ns"]), "total_us": order(row["total_ns"])} for name, row in rows.items()}
+    return {name: {"call_us": order_statistics(row["call_ns"]), "total_us": order_statistics(row["total_ns"])} for name, row in rows.items()}
 
 
 def large_parent(options, _work):
     """The same mechanisms in a small and in a large parent, alternating."""
     names = "raw_clone3,vspawn,vspawn_nowait,std_process,posix_spawn"
-    return contrast(options, names, ["--parent-mb", 0], ["--parent-mb", options.large_mb])
+    return contrast(options, names, {"small": ["--parent-mb", 0], "large": ["--parent-mb", options.large_mb]})
 
 
 def many_files(options, _work):
     """A parent without open files of its own, and one with very many."""
     names = "raw_clone3,vspawn,vspawn_close_others,posix_spawn"
-    return contrast(options, names, ["--open-files", 0], ["--open-files", options.many_files])
+    return contrast(options, names, {"few": ["--open-files", 0], "many": ["--open-files", options.many_files]})
 
 
-def contrast(options, names, few, many):
-    parts, sides = 8, {"few": {}, "many": {}}
+def contrast(options, names, parents):
+    """Starts from two parents, given as the label and the flags of each, in alternating order."""
+    parts, sides = 8, {label: {} for label in parents}
     for number in range(parts):
-        for side in ("few", "many") if number % 2 else ("many", "few"):
-            flags = few if side == "few" else many
-            for name, row in bench(options, options.rounds // parts, "--only", names, *flags).items():
-                sides[side].setdefault(name, []).extend(row["total_ns"])
+        for label in parents if number % 2 else reversed(parents):
+            for name, row in bench(options, options.rounds // parts, "--only", names, *parents[label]).items():
+                sides[label].setdefault(name, []).extend(row["total_ns"])
+    first, second = sides.values()
     return {
-        name: {side: order(sides[side][name]) for side in sides}
-        | {"ratio_of_p10": tenth_percentile(sides["many"][name]) / tenth_percentile(sides["few"][name])}
-        for name in sides["few"]
+        name: {label: order_statistics(sides[label][name]) for label in sides}
+        | {"ratio_of_p10": tenth_percentile(second[name]) / tenth_percentile(first[name])}
+        for name in first
     }
 
 
@@ -158,7 +159,7 @@ def python(options, _work):
         rounds = options.rounds if len(flags) == 1 else max(20, options.rounds // 50)
         command = [options.python, HERE / "spawn_python.py", options.child, str(rounds), *map(str, flags)]
         times = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
-        sides = {side: order(values) for side, values in times.items()}
+        sides = {side: order_statistics(values) for side, values in times.items()}
         medians = {side: statistics.median(values) for side, values in times.items()}
         results[name] = sides | {
             "ratio_of_p10": sides["vspawn"]["p10"] / sides["subprocess"]["p10"],
@@ -212,13 +213,15 @@ def print_ratio(rows, above, below, part):
 
 def print_contrast(rows):
     for name, row in rows.items():
-        few, many = row["few"]["p10"], row["many"]["p10"]
-        print(f"{name:24} few {few:8.1f} us, many {many:8.1f} us, ratio of p10 {row['ratio_of_p10']:.3f}")
+        sides = ", ".join(f"{label} {row[label]['p10']:8.1f} us" for label in row if label != "ratio_of_p10")
+        print(f"{name:24} {sides}, ratio of p10 {row['ratio_of_p10']:.3f}")
 
 
 def print_in_flight(rows):
     for name, row in rows.items():
-        print(f"in flight, {name}: median {row['median']:.2f} ({row['quartiles'][0]:.2f} to {row['quartiles'][1]:.2f})")
+        digits, unit = (2, "") if name == "ratio" else (0, " starts/s")
+        median, low, high = (f"{value:.{digits}f}" for value in (row["median"], *row["quartiles"]))
+        print(f"in flight, {name}: median {median}{unit} ({low} to {high})")
 
 
 def print_python(rows):

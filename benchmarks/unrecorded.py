@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Compares the wall that a recording gives without its own overhead (`unrecorded_ns` of `spawnscope whatif --json`) with the
-wall of runs without the recorder. The programs are `before` of the pairs of crates/spawnscope/tests/fixes. Each round records a program once and
-runs it once, in changing order:
+"""Compares the wall estimated from a recording, without the recording's overhead (`unrecorded_ns` of `spawnscope whatif --json`), with the
+wall of runs without the recorder. The programs are the `before` variants of the pairs in crates/spawnscope/tests/fixes. Each round records a program
+once and runs it once, in alternating order:
 
     error = |median of (unrecorded_ns / run) - 1|, each ratio within a round
 
-The column "recorded" has the same ratio for the recorded wall, so the difference of the two columns is what was taken off. Prints a table, and
+The column "recorded" has the same ratio for the recorded wall, so the difference of the two columns is the correction. Prints a table, and
 writes benchmarks/runs/<date>-<host>/unrecorded.json. Exit status 1 if the median error of all programs is above 2 %.
 Needs root, the programs of the pairs, and a quiet machine."""
 
@@ -19,7 +19,8 @@ from fixes import PAIRS, Pair, json_of
 from results import new, say, store
 
 MAX_MEDIAN_ERROR = 0.02
-# `around` of these pairs starts a process that other programs wait for: their walls are its own.
+# scanner: its wall is that of the scanner started by `around`, which is not recorded. huge_pages: filling 256 MB takes 0.3 to 1 s on a shared host,
+# recorded or not.
 UNSUITABLE = {"scanner", "huge_pages"}
 
 
@@ -29,7 +30,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="spawnscope-unrecorded.") as work:
         for name in options.names:
             say(f"measuring {name}")
-            results["measurements"][name] = measured(Pair(name, Path(work)), options)
+            results["measurements"][name] = measure_pair(Pair(name, Path(work)), options)
             if not options.dry_run:
                 store(results, "unrecorded")
     rows = results["measurements"]
@@ -52,16 +53,16 @@ def parse():
     return options
 
 
-def measured(pair, options):
+def measure_pair(pair, options):
     expected = pair.run("before", [])
     pair.seconds("before", expected)
-    rounds = [measured_round(pair, options, expected, number) for number in range(options.rounds)]
+    rounds = [measure_round(pair, options, expected, number) for number in range(options.rounds)]
     ratio = lambda key: statistics.median(each[key] / each["run"] for each in rounds)
     unrecorded, recorded = ratio("unrecorded"), ratio("recorded")
     return {"unrecorded": unrecorded, "recorded": recorded, "error": abs(unrecorded - 1), "rounds_seconds": rounds}
 
 
-def measured_round(pair, options, expected, number):
+def measure_round(pair, options, expected, number):
     """The seconds of a run, of a recording, and of the recording without its overhead."""
     times = {}
     for part in ["run", "recording"] if number % 2 else ["recording", "run"]:
@@ -87,7 +88,7 @@ def print_table(rows):
         print(f"| {name.replace('_', ' ')} | {run * 1e3:,.0f} ms | {row['recorded']:.3f} | {row['unrecorded']:.3f} |")
     errors = [row["error"] for row in rows.values()]
     before = statistics.median(abs(row["recorded"] - 1) for row in rows.values())
-    print(f"\nMedian error {statistics.median(errors):.1%}, worst {max(errors):.1%}; of the recorded walls {before:.1%}")
+    print(f"\nMedian error {statistics.median(errors):.1%}, worst {max(errors):.1%}; median error without the correction {before:.1%}")
 
 
 if __name__ == "__main__":

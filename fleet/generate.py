@@ -27,7 +27,7 @@ SLOW_MACHINE = 7
 # The days of the doctor's examinations there.
 EXAMINED_DAYS = (3, 12)
 PHASES = ("create_ns", "queue_ns", "setup_ns", "exec_ns", "load_ns", "run_ns", "teardown_ns", "reap_ns")
-# What a slow machine is slow at.
+# The phases that take longer on a slow machine.
 OWN = ("create_ns", "setup_ns", "exec_ns", "load_ns", "teardown_ns")
 TABLES = ("runs", "launches", "execs", "callers", "waits", "advice")
 

@@ -10,7 +10,7 @@ cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || set -- target/release/spawnscope accel --
 prefix=("$@")
 [[ ${prefix[0]} != */* ]] || prefix[0]=$(realpath "${prefix[0]}")
-place=$(mkdir -p "${HELD_OUT:-target/held-out}" && realpath "${HELD_OUT:-target/held-out}")
+sources=$(mkdir -p "${HELD_OUT:-target/held-out}" && realpath "${HELD_OUT:-target/held-out}")
 results=$(mktemp -d)
 trap 'rm -rf --one-file-system "$results"' EXIT
 export LC_ALL=C
@@ -53,7 +53,7 @@ in_root=(unshare --mount --pid --fork --propagation private -- sh -c '
     exec env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/tmp LC_ALL=C chroot "$root" "$@"' sh)
 
 python_suite() { # SUITE
-    local folder=$place/python-$1 module
+    local folder=$sources/python-$1 module
     if [ ! -e "$folder/module.py" ]; then
         scripts/python-root.sh "$1" "$folder" libelf1
         cat >"$folder/module.py" <<'PYTHON'
@@ -70,7 +70,7 @@ PYTHON
 }
 
 php_suite() {
-    local root=$place/php archive tests
+    local root=$sources/php archive tests
     if [ ! -e "$root/php" ]; then
         scripts/suite-packages.sh bookworm "$root.packages" php-cli
         mkdir -p "$root"
@@ -90,7 +90,7 @@ php_suite() {
 }
 
 nrpe_suite() {
-    local root=$place/nrpe archive
+    local root=$sources/nrpe archive
     if [ ! -e "$root/checks.sh" ]; then
         mkdir -p "$root"
         scripts/suite-packages.sh bookworm "$root.packages" base-files coreutils dash procps sed libelf1 nagios-nrpe-server nagios-nrpe-plugin \

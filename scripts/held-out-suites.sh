@@ -27,7 +27,7 @@ case ${1:-} in
 esac
 prefix=("$@")
 [[ ${prefix[0]} != */* ]] || prefix[0]=$(realpath "${prefix[0]}")
-place=$(mkdir -p "${HELD_OUT:-target/held-out}" && realpath "${HELD_OUT:-target/held-out}")
+sources=$(mkdir -p "${HELD_OUT:-target/held-out}" && realpath "${HELD_OUT:-target/held-out}")
 results=$(mktemp -d)
 trap 'rm -rf --one-file-system "$results"' EXIT
 # The longest test takes a minute plain.
@@ -35,19 +35,19 @@ limit=900
 export LC_ALL=C GIT_CONFIG_NOSYSTEM=1
 unset MAKEFLAGS MAKELEVEL MFLAGS
 
-# fetched PACKAGE: unpacks its source to $place/PACKAGE.
-fetched() {
+# fetch PACKAGE: unpacks its source to $sources/PACKAGE.
+fetch() {
     local package=$1
-    [ ! -d "$place/$package" ] || return 0
-    scripts/suite-source.sh bookworm "$place" "$package"
-    (cd "$place" && dpkg-source --extract "$package"_*.dsc "$package.new" >/dev/null && mv "$package.new" "$package")
+    [ ! -d "$sources/$package" ] || return 0
+    scripts/suite-source.sh bookworm "$sources" "$package"
+    (cd "$sources" && dpkg-source --extract "$package"_*.dsc "$package.new" >/dev/null && mv "$package.new" "$package")
 }
 
-# built PACKAGE COMMAND: its source, in which the command was run once.
-built() {
-    fetched "$1"
-    [ -e "$place/$1/held-out-built" ] || (cd "$place/$1" && bash -ec "$2" && touch held-out-built) >"$place/$1.log" 2>&1 || {
-        echo "building $1 failed: $place/$1.log" >&2
+# build PACKAGE COMMAND: fetches its source and runs the command there, once.
+build() {
+    fetch "$1"
+    [ -e "$sources/$1/held-out-built" ] || (cd "$sources/$1" && bash -ec "$2" && touch held-out-built) >"$sources/$1.log" 2>&1 || {
+        echo "building $1 failed: $sources/$1.log" >&2
         exit 1
     }
 }
@@ -94,7 +94,7 @@ compare() {
 }
 
 python_suite() {
-    local folder=$place/python
+    local folder=$sources/python
     mkdir -p "$folder"
     if ! /usr/bin/python3 -c 'import test.test_subprocess' 2>/dev/null && [ ! -d "$folder/usr" ]; then
         (cd "$folder" && apt-get -qq -o APT::Sandbox::User=root download "lib$(/usr/bin/python3 -c 'import sys; print("python3.%d" % sys.version_info[1])')-testsuite" &&
@@ -120,9 +120,9 @@ PYTHON
 
 bash_suite() {
     local test
-    built bash './configure --quiet --without-bash-malloc && make -s -j2 && make -s recho zecho printenv xcase && cp recho zecho printenv xcase tests'
-    cd "$place/bash/tests"
-    export THIS_SH=$place/bash/bash BUILD_DIR=$place/bash PATH=$PWD:$PATH TMPDIR=/tmp BASH_TSTOUT=$results/bash
+    build bash './configure --quiet --without-bash-malloc && make -s -j2 && make -s recho zecho printenv xcase && cp recho zecho printenv xcase tests'
+    cd "$sources/bash/tests"
+    export THIS_SH=$sources/bash/bash BUILD_DIR=$sources/bash PATH=$PWD:$PATH TMPDIR=/tmp BASH_TSTOUT=$results/bash
     for test in builtins comsub comsub-eof comsub-posix coproc execscript exp-tests heredoc herestr invert jobs lastpipe nquote procsub redir \
         set-e trap varenv vredir; do
         [ ! -e "run-$test" ] || compare "bash $test" . sh "./run-$test"
@@ -132,8 +132,8 @@ bash_suite() {
 # The system's make, with the tests of its source.
 make_suite() {
     local kind
-    built make-dfsg true
-    cd "$place/make-dfsg/tests"
+    build make-dfsg true
+    cd "$sources/make-dfsg/tests"
     for kind in features functions misc options targets variables; do
         # shellcheck disable=SC2046
         compare "make $kind" '\.\.\.\.' perl run_make_tests.pl -make /usr/bin/make $(cd scripts && printf '%s\n' "$kind"/*)
@@ -142,8 +142,8 @@ make_suite() {
 
 git_suite() {
     local test
-    built git 'make -s -j2 NO_CURL=1 NO_OPENSSL=1 NO_EXPAT=1 NO_TCLTK=1 NO_GETTEXT=1 NO_PYTHON=1 NO_PERL=1 all'
-    cd "$place/git/t"
+    build git 'make -s -j2 NO_CURL=1 NO_OPENSSL=1 NO_EXPAT=1 NO_TCLTK=1 NO_GETTEXT=1 NO_PYTHON=1 NO_PERL=1 all'
+    cd "$sources/git/t"
     for test in t0000-basic t0001-init t0005-signals t0012-help t0021-conversion t0061-run-command t0068-for-each-repo t0210-trace2-normal; do
         compare "git $test" '^(ok|not ok|#|1\.\.)' "./$test.sh"
     done
@@ -153,11 +153,11 @@ git_suite() {
 perl_suite() {
     local test
     # shellcheck disable=SC2016
-    built perl '[ -d source-lib ] || mv lib source-lib; rm -rf lib; mkdir lib
+    build perl '[ -d source-lib ] || mv lib source-lib; rm -rf lib; mkdir lib
         for part in $(/usr/bin/perl -e "print qq(@INC)"); do
             case $part in /usr/lib/*/perl-base | /usr/share/perl/5.* | /usr/lib/*/perl/5.*) cp -a "$part/." lib ;; esac
         done'
-    cd "$place/perl/t"
+    cd "$sources/perl/t"
     for test in op/exec.t op/fork.t op/die_exit.t op/kill0.t op/alarm.t op/wantarray.t io/pipe.t io/dup.t io/open.t io/argv.t run/exit.t run/script.t \
         run/fresh_perl.t; do
         compare "perl $test" '^ *(ok|not ok|1\.\.)' /usr/bin/perl "$test"

@@ -10,7 +10,7 @@ fail() {
 }
 
 # Fails unless a file contains a text.
-names() { grep -qF -- "$2" "$1" || fail "$1 does not contain '$2'"; }
+require_text() { grep -qF -- "$2" "$1" || fail "$1 does not contain '$2'"; }
 
 is_clean() { [ -z "$(git status --porcelain)" ]; }
 
@@ -24,14 +24,14 @@ version=$(sed -n 's/^version = "\(.*\)"$/\1/p' Cargo.toml)
 tag=v$version
 ! git rev-parse --verify --quiet "refs/tags/$tag" >/dev/null || fail "the tag $tag exists; raise the version"
 while read -r dependency; do
-    [[ $dependency == *"version = \"$version\""* ]] || fail "Cargo.toml: another version than $version: $dependency"
+    [[ $dependency == *"version = \"$version\""* ]] || fail "Cargo.toml: version is not $version: $dependency"
 done < <(grep -E '^[a-z-]+ = \{ path = "crates/' Cargo.toml)
 # The newest section of the changes is that of this version, with its date.
 newest=$(grep -m1 '^## ' CHANGELOG.md)
 [[ $newest =~ ^"## $version ("[0-9]{4}-[0-9]{2}-[0-9]{2}")"$ ]] || fail "CHANGELOG.md begins with '$newest', not with '## $version (DATE)'"
-names docs/man/spawnscope.1 "\"spawnscope $version\""
-names docs/man/vspawn.3 "\"vspawn $version\""
-names README.md "spawnscope-$version-"
+require_text docs/man/spawnscope.1 "\"spawnscope $version\""
+require_text docs/man/vspawn.3 "\"vspawn $version\""
+require_text README.md "spawnscope-$version-"
 
 make man
 is_clean || fail "\`make man\` changed files: commit them, and run .ci/run again"

@@ -39,13 +39,13 @@ impl Dataset {
     ///
     /// # Errors
     /// When it is no dataset, or its store cannot be reached as the environment says.
-    pub fn open(place: &Path) -> Result<Dataset> {
-        let name = place.display().to_string();
-        if let Some(url) = store::url(place)? {
+    pub fn open(location: &Path) -> Result<Dataset> {
+        let name = location.display().to_string();
+        if let Some(url) = store::url(location)? {
             let store = store::open(&url)?;
             return Ok(Dataset { name, url, store });
         }
-        let absolute = fs::canonicalize(place).with_context(|| format!("failed to open dataset {name}"))?;
+        let absolute = fs::canonicalize(location).with_context(|| format!("failed to open dataset {name}"))?;
         if !absolute.is_dir() {
             bail!("{name} is no folder: a dataset is one (`spawnscope export --format parquet -o DATASET RECORDING`)");
         }
@@ -65,14 +65,14 @@ impl Dataset {
     ///
     /// # Errors
     /// As for `open`, or when the folder cannot be made.
-    pub fn open_or_create(place: &Path) -> Result<Dataset> {
-        if store::url(place)?.is_none() && !place.exists() {
+    pub fn open_or_create(location: &Path) -> Result<Dataset> {
+        if store::url(location)?.is_none() && !location.exists() {
             for table in of_recordings() {
-                fs::create_dir_all(place.join(table))
-                    .with_context(|| format!("failed to make the dataset {}", place.display()))?;
+                fs::create_dir_all(location.join(table))
+                    .with_context(|| format!("failed to make the dataset {}", location.display()))?;
             }
         }
-        Dataset::open(place)
+        Dataset::open(location)
     }
 
     /// The URL of a table's folder.

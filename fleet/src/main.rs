@@ -1,5 +1,5 @@
 //! `spawnscope-fleet`, which `spawnscope fleet` runs: questions about a dataset of many recordings, answered by an engine in this process.
-//! The way of the data: dataset -> engine -> answer -> page -> text, JSON or HTML.
+//! The path of the data: dataset -> engine -> answer -> page -> text, JSON or HTML.
 
 mod answer;
 mod arguments;

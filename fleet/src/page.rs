@@ -1,4 +1,4 @@
-//! What is shown of an answer: a title, sentences, and tables of cells. Text and HTML are made of it.
+//! An answer as it is shown: a title, sentences, and tables of cells. Text and HTML are made from it.
 
 /// Everything shown.
 #[derive(Clone, Debug, Default)]

@@ -1,5 +1,5 @@
-//! `push`: copies to another dataset the files that it lacks. Names are never used again for other contents, so any number of machines may push to the
-//! same store at once, and again.
+//! `push`: copies to another dataset the files that it lacks. A file name is never reused for other contents, so several machines may push to the
+//! same store at once, and pushing may be repeated.
 
 use std::collections::HashSet;
 
@@ -17,7 +17,7 @@ use crate::store;
 /// Copies what is missing, and returns what to print.
 ///
 /// # Errors
-/// When a file cannot be read or written. What was copied before is complete; pushing again goes on.
+/// When a file cannot be read or written. The files copied so far are complete; another push copies the rest.
 pub fn push(from: &Dataset, to: &Dataset) -> Result<String> {
     let runtime = Builder::new_current_thread()
         .enable_all()
@@ -48,8 +48,13 @@ pub fn push(from: &Dataset, to: &Dataset) -> Result<String> {
     }
     let files = |count| units::counted(count, "file", "files");
     Ok(match copied {
-        0 => format!("{} has all {} already\n", to.name, files(present)),
-        _ => format!("copied {} to {}, which had {present} of them\n", files(copied), to.name),
+        0 => format!("{} already has all {}\n", to.name, files(present)),
+        _ => format!(
+            "copied {} to {}; {} more {were} already there\n",
+            files(copied),
+            to.name,
+            units::count(present)
+        ),
     })
 }
 

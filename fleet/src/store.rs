@@ -16,12 +16,12 @@ const SCHEME: &str = "s3://";
 const MAX_RETRIES: Duration = Duration::from_secs(20);
 const RETRIES: usize = 4;
 
-/// Returns the URL of a dataset's folder, which ends with a slash, unless the place is a folder of this machine.
+/// Returns the URL of a dataset's folder, which ends with a slash, unless the location is a folder of this machine.
 ///
 /// # Errors
 /// When it is an URL of another kind, or has no bucket.
-pub fn url(place: &Path) -> Result<Option<Url>> {
-    let Some(text) = place.to_str() else { return Ok(None) };
+pub fn url(location: &Path) -> Result<Option<Url>> {
+    let Some(text) = location.to_str() else { return Ok(None) };
     if !text.starts_with(SCHEME) {
         if text.contains("://") {
             bail!("{text}: a dataset is a folder, or s3://BUCKET/FOLDER in a store that speaks S3's protocol");

@@ -1,4 +1,4 @@
-//! The program on datasets that fleet/generate.py makes of real recordings: what was injected is named, and nothing else; errors say what to do.
+//! The program on datasets that fleet/generate.py makes from real recordings: what was injected is found, and nothing else; errors say what to do.
 //! The generator needs the interpreter of scripts/python-environment.sh (need `parquet`).
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]

@@ -82,7 +82,7 @@ fn a_store_answers_like_a_folder_and_gets_nothing_twice() {
     let (store, base) = (Store::start(), base());
     let pushed = store.printed(&["push", &base, REMOTE]);
     assert!(
-        pushed.starts_with("copied ") && pushed.ends_with("which had 0 of them\n"),
+        pushed.starts_with("copied ") && pushed.ends_with("; 0 more were already there\n"),
         "{pushed}"
     );
     let again = store.printed(&["push", &base, REMOTE]);

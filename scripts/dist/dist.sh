@@ -15,11 +15,11 @@ done
 
 [ -z "$(git status --porcelain)" ] || echo "warning: the binaries contain uncommitted changes, the source archive does not" >&2
 git archive --prefix="spawnscope-$VERSION/" HEAD | gzip --no-name --best >"$DIST/spawnscope-$VERSION-source.tar.gz"
-# libelf's licence requires its source beside the binaries.
+# libbpf-sys includes libelf, whose licence requires the source with the binaries.
 libelf=$(cargo metadata --locked --format-version 1 | python3 -c '
 import json, sys
 print(next("{name}-{version}.crate".format(**package) for package in json.load(sys.stdin)["packages"] if package["name"] == "libbpf-sys"))')
 find "${CARGO_HOME:-$HOME/.cargo}/registry/cache" -name "$libelf" -exec cp {} "$DIST/" \;
-[ -e "$DIST/$libelf" ] || fail "$libelf is not in cargo's cache of packages: its sources belong beside the binaries"
+[ -e "$DIST/$libelf" ] || fail "$libelf is not in cargo's package cache; its source must be distributed with the binaries"
 
 (cd "$DIST" && sha256sum -- * >SHA256SUMS && cat SHA256SUMS)

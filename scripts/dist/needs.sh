@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Prints or checks the dependencies of programs and libraries, from ELF files given as arguments (or on standard input, one per line):
-#   needs.sh check FILE...    fails for any dependency except the C library, and for a newer one than the oldest supported
+#   needs.sh check FILE...    fails on any library but the C library, and on a C library newer than the oldest supported
 #   needs.sh                  prints them in RPM's format, for `cargo generate-rpm --auto-req`
 # readelf reads files of every architecture; ldd and the distributions' own tools do not.
 . "$(dirname "$0")/settings.sh"
@@ -24,7 +24,7 @@ check() {
     foreign=$(libraries "$1" | grep -vE "$C_LIBRARY" || true)
     [ -z "$foreign" ] || fail "$1 needs more than the C library:" $foreign
     newest=$(versions "$1" | sed -n 's/.* GLIBC_\([0-9.]*\)$/\1/p' | sort -V | tail -1)
-    [ -n "$newest" ] || fail "$1 names no version of the C library: is it a program for it?"
+    [ -n "$newest" ] || fail "$1 requires no glibc version: is it dynamically linked to glibc?"
     [ "$(printf '%s\n' "$newest" "$GLIBC" | sort -V | tail -1)" = "$GLIBC" ] ||
         fail "$1 needs glibc $newest, newer than $GLIBC:" $(versions "$1" | grep "GLIBC_$newest")
     echo "$1: glibc $newest"
@@ -40,7 +40,7 @@ if [ "${1:-}" = check ]; then
     for file in "$@"; do check "$file"; done
 else
     while read -r file; do
-        # It is called for man pages and headers too.
+        # cargo generate-rpm also passes man pages and headers.
         if [ "$(head -c 4 "$file" | tail -c 3)" = ELF ]; then as_rpm "$file"; fi
     done | sort -u
 fi

@@ -37,7 +37,7 @@ for suite in "$@"; do
     mkdir -p "$root"
     make_root "$suite" "$root" >"$root.log" 2>&1 || {
         tail -20 "$root.log" >&2
-        fail "no root of $suite could be made: $root.log has all that was said"
+        fail "no root of $suite could be made: $root.log has the complete output"
     }
     rm -rf "$root"/var/cache/apt/archives/*.deb
     touch "$root.complete"

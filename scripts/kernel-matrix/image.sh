@@ -8,17 +8,17 @@ userland=(bash busybox-static coreutils dash debianutils findutils grep hostname
 
 # Debian's programs as a cpio archive. Built again if the list of packages changes.
 make_base() {
-    local suite=$1 place=$cache/userland/$architecture root packages package
-    local debs=$place/packages
+    local suite=$1 folder=$cache/userland/$architecture root packages package
+    local debs=$folder/packages
     scripts/suite-packages.sh --arch "$debian" "$suite" "$debs" "${userland[@]}"
     packages=$(ls "$debs")
-    [ "$(cat "$place/made-of" 2>/dev/null)" != "$packages" ] || return 0
-    if [ -e "$place/made-of" ]; then # it contains the older packages too
-        rm -rf "$place"
+    [ "$(cat "$folder/made-of" 2>/dev/null)" != "$packages" ] || return 0
+    if [ -e "$folder/made-of" ]; then # it contains the older packages too
+        rm -rf "$folder"
         make_base "$suite"
         return
     fi
-    root=$place/root
+    root=$folder/root
     rm -rf "$root"
     mkdir -p "$root"/usr/{bin,sbin,lib,lib64} "$root"/{dev,etc,mnt,proc,root,run,sys,tmp}
     # /usr is merged, as in every installed system; older packages have files in /bin.
@@ -29,9 +29,9 @@ make_base() {
     done
     echo 'root:x:0:0:root:/root:/bin/bash' >"$root/etc/passwd"
     echo 'root:x:0:' >"$root/etc/group"
-    archive "$root" >"$place/base.cpio"
+    archive "$root" >"$folder/base.cpio"
     rm -rf "$root"
-    echo "$packages" >"$place/made-of"
+    echo "$packages" >"$folder/made-of"
 }
 
 # Uncompressed: an emulated CPU takes longer to decompress it than to read it.

@@ -29,16 +29,16 @@ candidates() {
 # fetch_kernel SERIES: creates the directory $cache/kernels/ARCH/SERIES with `vmlinuz` and `version`. A list may name a package that the
 # mirror no longer has; then the next older one is used.
 fetch_kernel() {
-    local series=$1 place=$cache/kernels/$architecture/$1 version package suite found=''
-    mkdir -p "$place"
+    local series=$1 folder=$cache/kernels/$architecture/$1 version package suite found=''
+    mkdir -p "$folder"
     while read -r version package suite; do
         found=yes
-        [ "$(cat "$place/version" 2>/dev/null)" != "$version" ] || return 0
-        rm -f "$place"/{version,*.deb}
-        if (cd "$place" && APT_CONFIG=$cache/../apt/$suite-$debian/apt.conf apt-get -qq download "$package=$version"); then
-            dpkg-deb --fsys-tarfile "$place"/*.deb | tar -xO --wildcards '*/vmlinuz*' >"$place/vmlinuz"
-            rm "$place"/*.deb
-            echo "$version" >"$place/version"
+        [ "$(cat "$folder/version" 2>/dev/null)" != "$version" ] || return 0
+        rm -f "$folder"/{version,*.deb}
+        if (cd "$folder" && APT_CONFIG=$cache/../apt/$suite-$debian/apt.conf apt-get -qq download "$package=$version"); then
+            dpkg-deb --fsys-tarfile "$folder"/*.deb | tar -xO --wildcards '*/vmlinuz*' >"$folder/vmlinuz"
+            rm "$folder"/*.deb
+            echo "$version" >"$folder/version"
             return 0
         fi
     done < <(candidates "$series")

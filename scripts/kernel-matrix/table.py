@@ -75,7 +75,7 @@ def failure(result):
         return f"not done after {result['seconds']:.0f} s of the guest"
     said = result["said"]
     panics = [number for number, line in enumerate(said) if " panicked at " in line]
-    words = said[panics[0] + 1] if panics and panics[0] + 1 < len(said) else (said or ["nothing was said"])[-1]
+    words = said[panics[0] + 1] if panics and panics[0] + 1 < len(said) else (said or ["no output"])[-1]
     return words[:300]
 
 

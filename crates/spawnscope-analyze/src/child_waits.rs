@@ -48,8 +48,8 @@ impl Reaps {
     /// Returns the children that a launch reaped after `from`, up to `to`.
     pub(super) fn between(&self, launch: u32, from: Nanos, to: Nanos) -> &[Reap] {
         let all = self.of_launch(launch);
-        let place = |at: Nanos| all.partition_point(|reap| reap.reaped <= at);
-        &all[place(from)..place(to).max(place(from))]
+        let index_at = |at: Nanos| all.partition_point(|reap| reap.reaped <= at);
+        &all[index_at(from)..index_at(to).max(index_at(from))]
     }
 }
 

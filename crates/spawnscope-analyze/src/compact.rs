@@ -14,20 +14,20 @@ impl<const N: usize> Default for Compact<N> {
 }
 
 impl<const N: usize> Compact<N> {
-    pub(super) fn get(&self, place: usize) -> u64 {
+    pub(super) fn get(&self, index: usize) -> u64 {
         match self {
-            Compact::Short(numbers) => numbers[place].into(),
-            Compact::Long(numbers) => numbers[place],
+            Compact::Short(numbers) => numbers[index].into(),
+            Compact::Long(numbers) => numbers[index],
         }
     }
 
-    pub(super) fn set(&mut self, place: usize, number: u64) {
+    pub(super) fn set(&mut self, index: usize, number: u64) {
         match (&mut *self, u32::try_from(number)) {
-            (Compact::Short(numbers), Ok(short)) => numbers[place] = short,
-            (Compact::Long(numbers), _) => numbers[place] = number,
+            (Compact::Short(numbers), Ok(short)) => numbers[index] = short,
+            (Compact::Long(numbers), _) => numbers[index] = number,
             (Compact::Short(numbers), Err(_)) => {
                 let mut numbers = Box::new(numbers.map(u64::from));
-                numbers[place] = number;
+                numbers[index] = number;
                 *self = Compact::Long(numbers);
             }
         }
@@ -42,11 +42,11 @@ mod tests {
     fn numbers_come_out_as_they_went_in() {
         let all = [7, u64::from(u32::MAX), 1 << 32, u64::MAX, 0];
         let mut numbers = Compact::<5>::default();
-        for (place, number) in all.into_iter().enumerate() {
-            numbers.set(place, number);
-            assert_eq!(matches!(numbers, Compact::Short(_)), place < 2);
+        for (index, number) in all.into_iter().enumerate() {
+            numbers.set(index, number);
+            assert_eq!(matches!(numbers, Compact::Short(_)), index < 2);
         }
-        assert_eq!([0, 1, 2, 3, 4].map(|place| numbers.get(place)), all);
+        assert_eq!([0, 1, 2, 3, 4].map(|index| numbers.get(index)), all);
         assert_eq!((size_of::<Compact<8>>(), size_of::<Compact<9>>()), (40, 40));
     }
 }

@@ -40,18 +40,18 @@ impl Charges {
         self.add_to(RUN_QUEUE, span);
     }
 
-    fn sum(&self, place: usize) -> Nanos {
-        Nanos(self.0.get(place))
+    fn sum(&self, index: usize) -> Nanos {
+        Nanos(self.0.get(index))
     }
 
-    fn add_to(&mut self, place: usize, span: Nanos) {
-        self.0.set(place, self.0.get(place) + span.0);
+    fn add_to(&mut self, index: usize, span: Nanos) {
+        self.0.set(index, self.0.get(index) + span.0);
     }
 
     /// Returns the sum of all charges.
     #[must_use]
     pub fn total(&self) -> Nanos {
-        Nanos((0..=RUN_QUEUE).map(|place| self.sum(place).0).sum())
+        Nanos((0..=RUN_QUEUE).map(|index| self.sum(index).0).sum())
     }
 
     /// Returns all charges except `run` and its waiting for a CPU.

@@ -9,10 +9,10 @@ use crate::timeline::{ThreadIndex, Timelines};
 use spawnscope_data::event::{LeftCpu, Nanos, TaskId};
 use spawnscope_data::rows::{SliceRow, WakerRow};
 
-/// Maximum share of a child's time that all threads of its parent together work beside it. More is work of their own.
+/// Maximum share of a child's time that all threads of its parent together work during the child's life. More is their own work.
 const MAX_WORK: f64 = 0.5;
 
-/// How long after a reaping the thread that reaped may wake the one that goes on, as the scheduler of Go does.
+/// How long after a reaping the thread that reaped may wake the one that continues, as the scheduler of Go does.
 const HAND_OVER: Nanos = Nanos(1_000_000);
 
 /// Rewrites the waits. Returns how uncertain it is how long they would take together after a change, since timers may have a purpose of their
@@ -21,9 +21,9 @@ pub(super) fn mark(timelines: &mut Timelines, reaps: &Reaps) -> Nanos {
     let mut uncertain = 0.0;
     for (launch, threads) in (0..).zip(timelines.threads_of_launches()) {
         let all = reaps.of_launch(launch);
-        let alone = (0..all.len()).filter(|place| is_alone(timelines, all, *place));
+        let alone = (0..all.len()).filter(|index| is_alone(timelines, all, *index));
         let found: Vec<_> = alone
-            .flat_map(|place| waits_beside(timelines, (launch, &threads), all[place]))
+            .flat_map(|index| waits_beside(timelines, (launch, &threads), all[index]))
             .collect();
         for (thread, index, slice) in found {
             let before = timelines.slices(thread).get(index);
@@ -36,14 +36,14 @@ pub(super) fn mark(timelines: &mut Timelines, reaps: &Reaps) -> Nanos {
 }
 
 /// Whether no other child of the same parent ran at the same time, as far as the parent reaped them.
-fn is_alone(timelines: &Timelines, reaps: &[Reap], place: usize) -> bool {
+fn is_alone(timelines: &Timelines, reaps: &[Reap], index: usize) -> bool {
     let created = |reap: &Reap| timelines.threads[reap.child as usize].created.get();
-    let Some(begins) = created(&reaps[place]) else {
+    let Some(begins) = created(&reaps[index]) else {
         return false;
     };
-    let before = place.checked_sub(1).map(|before| &reaps[before]);
-    let after = reaps.get(place + 1).and_then(created);
-    before.is_none_or(|before| before.zombie <= begins) && after.is_none_or(|after| after >= reaps[place].zombie)
+    let before = index.checked_sub(1).map(|before| &reaps[before]);
+    let after = reaps.get(index + 1).and_then(created);
+    before.is_none_or(|before| before.zombie <= begins) && after.is_none_or(|after| after >= reaps[index].zombie)
 }
 
 /// Returns the waits of a parent that it ended itself while a child ran, rewritten, if it worked little meanwhile.

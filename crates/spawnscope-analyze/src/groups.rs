@@ -13,7 +13,7 @@ use crate::tree::Forest;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::rows::Origin;
 
-/// What the rows of the table group by.
+/// How the launches are grouped into the rows of the table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum GroupBy {
     /// Launches of one program.
@@ -48,7 +48,7 @@ pub struct Group {
     pub callers: CallerCounts,
     /// Times including all descendants.
     pub inclusive: Inclusive,
-    /// What removing all launches of the group would save, expected value. `None` where no replay computed it.
+    /// The expected saving of removing all launches of the group. `None` where no replay computed it.
     pub depends: Option<Nanos>,
 }
 

@@ -80,9 +80,9 @@ impl PhaseTimes {
     /// Returns these durations, by phase, for a launch without the phases in `absent`.
     pub(crate) fn new(durations: [Option<Nanos>; Phase::ALL.len()], absent: &[Phase]) -> PhaseTimes {
         let mut times = PhaseTimes::default();
-        for (place, duration) in durations.into_iter().enumerate() {
+        for (index, duration) in durations.into_iter().enumerate() {
             let number = duration.map_or(UNKNOWN, |span| span.0.saturating_add(NO_TIME));
-            times.0.set(place, number);
+            times.0.set(index, number);
         }
         for phase in absent {
             times.0.set(*phase as usize, ABSENT);

@@ -162,15 +162,15 @@ impl<'v, 'a> TreeView<'v, 'a> {
         for shape in siblings.iter().filter_map(|index| self.shapes.get(*index)) {
             *counts.entry(*shape).or_default() += 1;
         }
-        let mut places: HashMap<u64, usize> = HashMap::new();
+        let mut positions: HashMap<u64, usize> = HashMap::new();
         let mut groups: Vec<Vec<usize>> = Vec::new();
         for index in siblings {
             let shape = self.shapes.get(index).filter(|shape| counts[*shape] >= FOLDED_FROM);
-            let place = shape.map_or(groups.len(), |shape| *places.entry(*shape).or_insert(groups.len()));
-            if place == groups.len() {
+            let position = shape.map_or(groups.len(), |shape| *positions.entry(*shape).or_insert(groups.len()));
+            if position == groups.len() {
                 groups.push(Vec::new());
             }
-            groups[place].push(index);
+            groups[position].push(index);
         }
         groups
     }

@@ -17,7 +17,7 @@ pub(crate) struct Layout {
     pub(crate) first_argument: Option<u64>,
     pub(crate) first_variable: Option<u64>,
     pub(crate) path: Option<u64>,
-    /// The value of AT_ENTRY, and where it is relative to the stack pointer.
+    /// The value of AT_ENTRY, and its offset from the stack pointer.
     pub(crate) entry: Option<(u64, u64)>,
     pub(crate) vdso: Option<u64>,
     pub(crate) loader: u64,
@@ -27,11 +27,11 @@ impl Layout {
     /// `None` if the words end before the vector does.
     pub(crate) fn parse(stack: &[u8]) -> Option<Layout> {
         let (words, _) = stack.as_chunks::<WORD>();
-        let places = (0u64..).step_by(WORD);
+        let offsets = (0u64..).step_by(WORD);
         let mut words = words
             .iter()
-            .zip(places)
-            .map(|(word, place)| (u64::from_ne_bytes(*word), place));
+            .zip(offsets)
+            .map(|(word, offset)| (u64::from_ne_bytes(*word), offset));
         let mut next = || words.next();
         let arguments = next()?.0;
         let mut layout = Layout {
@@ -51,11 +51,11 @@ impl Layout {
             while next()?.0 != 0 {}
         }
         loop {
-            let ((kind, _), (value, place)) = (next()?, next()?);
+            let ((kind, _), (value, offset)) = (next()?, next()?);
             match kind {
                 libc::AT_NULL => return Some(layout),
                 libc::AT_BASE => layout.loader = value,
-                libc::AT_ENTRY => layout.entry = Some((value, place)),
+                libc::AT_ENTRY => layout.entry = Some((value, offset)),
                 libc::AT_SYSINFO_EHDR => layout.vdso = Some(value),
                 libc::AT_EXECFN => layout.path = Some(value),
                 _ => {}
@@ -64,7 +64,7 @@ impl Layout {
     }
 }
 
-/// The string at the begin of these bytes; `None` if it does not end there.
+/// The string at the start of these bytes; `None` if it does not end there.
 pub(crate) fn until_nul(bytes: &[u8]) -> Option<Vec<u8>> {
     let end = bytes.iter().position(|byte| *byte == 0)?;
     Some(bytes[..end].to_vec())

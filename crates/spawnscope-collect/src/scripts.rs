@@ -30,7 +30,7 @@ fn is_script(process: Pid, path: &[u8]) -> bool {
         .is_ok_and(|mut file| file.read_exact(&mut start).is_ok() && start == *b"#!")
 }
 
-/// Returns the path by which the recorder can open a path of a process. The two differ if the process has called chroot.
+/// Returns a path below /proc/PID that opens what the process sees at this path, in its own root, mount namespace and working directory.
 pub(crate) fn seen_by(process: Pid, path: &[u8]) -> PathBuf {
     let base = match path {
         [b'/', ..] => format!("/proc/{}/root", process.0),

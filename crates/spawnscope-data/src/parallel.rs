@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::thread::{self, Builder, ScopedJoinHandle};
 
-/// Runs `beside` on a thread of its own while `here` runs on the calling thread.
-pub fn both<A: Send, B>(beside: impl FnOnce() -> A + Send, here: impl FnOnce() -> B) -> (A, B) {
+/// Runs `there` on a separate thread while `here` runs on the calling thread.
+pub fn both<A: Send, B>(there: impl FnOnce() -> A + Send, here: impl FnOnce() -> B) -> (A, B) {
     // If the thread cannot be created, its closure is dropped. The work must survive that.
-    let work = Mutex::new(Some(beside));
+    let work = Mutex::new(Some(there));
     let run = || {
         let work = work.lock().unwrap_or_else(PoisonError::into_inner).take();
         work.map(|work| work())
@@ -17,8 +17,8 @@ pub fn both<A: Send, B>(beside: impl FnOnce() -> A + Send, here: impl FnOnce() -
     thread::scope(|scope| {
         let thread = Builder::new().spawn_scoped(scope, run);
         let here = here();
-        let beside = thread.map_or_else(|_| run(), joined);
-        (beside.expect("the work is taken once"), here)
+        let there = thread.map_or_else(|_| run(), joined);
+        (there.expect("the work is taken once"), here)
     })
 }
 

@@ -287,10 +287,10 @@ impl Machine {
     /// their other entries.
     fn avoid_left_out(&self, command: &mut Command) {
         for (name, value) in &self.environment {
-            let places = || value.as_bytes().split(|&byte| byte == b':').map(OsStr::from_bytes);
-            if places().any(|place| self.is_left_out(place)) {
-                let others: Vec<&[u8]> = places()
-                    .filter(|place| !self.is_left_out(place))
+            let directories = || value.as_bytes().split(|&byte| byte == b':').map(OsStr::from_bytes);
+            if directories().any(|directory| self.is_left_out(directory)) {
+                let others: Vec<&[u8]> = directories()
+                    .filter(|directory| !self.is_left_out(directory))
                     .map(OsStr::as_bytes)
                     .collect();
                 command.env(name, OsStr::from_bytes(&others.join(&b':')));
@@ -299,7 +299,7 @@ impl Machine {
         for (name, instead) in [("HOME", "/"), ("TMPDIR", "/tmp")] {
             if self
                 .variable(name)
-                .is_some_and(|place| self.is_left_out(Path::new(place)))
+                .is_some_and(|directory| self.is_left_out(Path::new(directory)))
             {
                 command.env(name, instead);
             }
@@ -312,8 +312,8 @@ impl Machine {
     /// The directory for temporary files.
     #[must_use]
     pub fn temporary_directory(&self) -> PathBuf {
-        let place = self.variable("TMPDIR").map_or(Path::new("/tmp"), Path::new);
-        self.directory.join(place)
+        let temporary = self.variable("TMPDIR").map_or(Path::new("/tmp"), Path::new);
+        self.directory.join(temporary)
     }
 
     /// The environment, for programs that are not launched through `command`.

@@ -1,4 +1,4 @@
-//! Whether one hypervisor runs inside another, judged by the time of CPUID. This instruction leaves the guest; under nesting, the outer
+//! Whether one hypervisor runs inside another, judged by the time of CPUID. This instruction causes a VM exit; under nesting, the outer
 //! hypervisor must first pass the exit on to the inner one.
 
 use super::environment::Environment;
@@ -6,8 +6,8 @@ use super::{Machine, Measured};
 use spawnscope_data::event::{Constant, Nanos};
 use spawnscope_data::units;
 
-/// If it takes less, the instruction does not leave the guest: a processor executes it in 30 to 100 ns.
-const LEAVES_FROM: Nanos = Nanos(200);
+/// If it takes less, the instruction does not cause a VM exit: a processor executes it in 30 to 100 ns.
+const MIN_EXIT_TIME: Nanos = Nanos(200);
 /// One exit and its handling take 0.5 to 2 us. A nested guest needs at least two, and the inner hypervisor causes exits of its own.
 const SINGLE_UP_TO: Nanos = Nanos(2_500);
 /// A single hypervisor that handles the exit in the kernel is faster than this.
@@ -35,10 +35,10 @@ pub(super) fn of(machine: &Machine, environment: &Environment, measured: &Measur
     let Some(time) = measured.least(Constant::Cpuid).map(|ns| Nanos(ns as u64)) else {
         return unknown("CPUID could not be timed".to_owned());
     };
-    let took = format!("CPUID, which leaves the guest, takes {}", units::time(time));
-    if time < LEAVES_FROM {
+    let took = format!("CPUID, which causes a VM exit, takes {}", units::time(time));
+    if time < MIN_EXIT_TIME {
         return unknown(format!(
-            "CPUID takes {}, so it does not leave the guest",
+            "CPUID takes {}, so it does not cause a VM exit",
             units::time(time)
         ));
     }

@@ -137,7 +137,7 @@ const SPEAKER: &str = "tiny-speaker";
 /// The first folder in which the tiny program can be executed, and why earlier candidates failed.
 fn executable_folder() -> Result<(TempDir, Vec<String>), LabError> {
     let home = std::env::home_dir().map(|home| home.join(".cache"));
-    let places = [
+    let directories = [
         Some(std::env::temp_dir()),
         Some(PathBuf::from("/tmp")),
         Some(PathBuf::from("/var/tmp")),
@@ -145,14 +145,14 @@ fn executable_folder() -> Result<(TempDir, Vec<String>), LabError> {
         std::env::current_dir().ok(),
     ];
     let mut refused: Vec<String> = Vec::new();
-    for place in places.into_iter().flatten() {
-        match try_folder(&place) {
+    for directory in directories.into_iter().flatten() {
+        match try_folder(&directory) {
             Ok(folder) => {
-                let note = |why: &String| format!("{why} could not be used; used {} instead", place.display());
+                let note = |why: &String| format!("{why} could not be used; used {} instead", directory.display());
                 return Ok((folder, refused.iter().map(note).collect()));
             }
             Err(error) => {
-                let reason = format!("{} ({error})", place.display());
+                let reason = format!("{} ({error})", directory.display());
                 if !refused.contains(&reason) {
                     refused.push(reason);
                 }
@@ -165,15 +165,15 @@ fn executable_folder() -> Result<(TempDir, Vec<String>), LabError> {
     )))
 }
 
-fn try_folder(place: &Path) -> Result<TempDir, LabError> {
-    if !place.to_str().is_some_and(|name| name.chars().all(is_plain)) {
+fn try_folder(directory: &Path) -> Result<TempDir, LabError> {
+    if !directory.to_str().is_some_and(|name| name.chars().all(is_plain)) {
         return Err(LabError::Unavailable(
             "its name has characters with a special meaning in linkers, shells or PATH".to_owned(),
         ));
     }
     let folder = tempfile::Builder::new()
         .prefix(keeper::PREFIX)
-        .tempdir_in(place)
+        .tempdir_in(directory)
         .map_err(LabError::doing("create a folder"))?;
     tiny::write(&folder.path().join(TINY), None)?;
     tiny::write(&folder.path().join(SPEAKER), Some(tiny::WORD))?;

@@ -29,7 +29,7 @@ impl Tasks {
 
     fn holds(&self, task: TaskId) -> bool {
         let id = task.0.cast_signed();
-        self.launches.place(id).is_some() || self.threads.place(id).is_some()
+        self.launches.index_of(id).is_some() || self.threads.index_of(id).is_some()
     }
 }
 
@@ -70,7 +70,7 @@ impl Rows<'_> {
     }
 
     fn launch(&self, id: LaunchId) -> Option<&LaunchRow> {
-        self.recording.launches.get(self.launches.place(id.0.cast_signed())?)
+        self.recording.launches.get(self.launches.index_of(id.0.cast_signed())?)
     }
 
     fn check_launch(&mut self, row: &LaunchRow) {

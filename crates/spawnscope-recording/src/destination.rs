@@ -14,7 +14,7 @@ use super::claim;
 use super::error::RecordError;
 use super::folder::{Folder, Found};
 use super::header::Header;
-use super::log::beside;
+use super::log::with_suffix;
 use super::version::APPLICATION_ID;
 use spawnscope_system::owner;
 
@@ -39,7 +39,7 @@ pub(super) struct Destination {
 }
 
 /// The files that SQLite keeps beside a database: rollback journal, write-ahead log, and its readers' shared memory.
-const BESIDE: [&str; 3] = ["-journal", "-wal", "-shm"];
+const SQLITE_SUFFIXES: [&str; 3] = ["-journal", "-wal", "-shm"];
 
 /// Leaves an empty file at `path`, readable only by its owner (argv can be private), and moves an earlier recording to `<path>.old`. SQLite
 /// gives the files that it creates beside it the same owner and mode.
@@ -114,7 +114,7 @@ impl Destination {
 }
 
 fn old_of(path: &Path) -> PathBuf {
-    beside(path, ".old")
+    with_suffix(path, ".old")
 }
 
 /// Returns the last component, which every path here has.
@@ -129,17 +129,20 @@ fn move_recording(folder: &Folder, path: &Path, old: &Path) -> Result<(), Record
     remove_beside(folder, old)?;
     let rename = |from: &Path, to: &Path| folder.rename(name(from), name(to));
     rename(path, old).map_err(|source| RecordError::io("rename", path, source))?;
-    for suffix in BESIDE {
-        let (from, to) = (beside(path, suffix), beside(old, suffix));
+    for suffix in SQLITE_SUFFIXES {
+        let (from, to) = (with_suffix(path, suffix), with_suffix(old, suffix));
         if_there(rename(&from, &to)).map_err(|source| RecordError::io("rename", &from, source))?;
     }
     Ok(())
 }
 
 fn remove_beside(folder: &Folder, path: &Path) -> Result<(), RecordError> {
-    BESIDE.iter().map(|suffix| beside(path, suffix)).try_for_each(|stray| {
-        if_there(folder.remove(name(&stray))).map_err(|source| RecordError::io("remove", &stray, source))
-    })
+    SQLITE_SUFFIXES
+        .iter()
+        .map(|suffix| with_suffix(path, suffix))
+        .try_for_each(|stray| {
+            if_there(folder.remove(name(&stray))).map_err(|source| RecordError::io("remove", &stray, source))
+        })
 }
 
 /// Determines what exists at `path`. Returns an error if it must not be touched.

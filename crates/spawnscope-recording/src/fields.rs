@@ -29,7 +29,7 @@ impl Ids {
     }
 
     /// Returns the position of an id among all ids.
-    pub(super) fn place(&self, id: i64) -> Option<usize> {
+    pub(super) fn index_of(&self, id: i64) -> Option<usize> {
         // Our recorder numbers from 1 without gaps, so the first guess is usually right.
         let guess = usize::try_from(id).ok()?.checked_sub(1)?;
         if self.ids.get(guess) == Some(&id) {
@@ -112,12 +112,12 @@ mod tests {
     #[test]
     fn ids_are_found_with_and_without_gaps() {
         let gapless = Ids::new(vec![1, 2, 3]);
-        assert_eq!(gapless.place(3), Some(2));
-        assert_eq!(gapless.place(4), None);
-        assert_eq!(gapless.place(0), None);
+        assert_eq!(gapless.index_of(3), Some(2));
+        assert_eq!(gapless.index_of(4), None);
+        assert_eq!(gapless.index_of(0), None);
         let gaps = Ids::new(vec![-5, 2, 7]);
-        assert_eq!(gaps.place(7), Some(2));
-        assert_eq!(gaps.place(2), Some(1));
-        assert_eq!(gaps.place(3), None);
+        assert_eq!(gaps.index_of(7), Some(2));
+        assert_eq!(gaps.index_of(2), Some(1));
+        assert_eq!(gaps.index_of(3), None);
     }
 }

@@ -18,11 +18,11 @@ const PIECE: usize = 1 << 18;
 
 /// Returns the path of a database's write-ahead log.
 pub(super) fn path_of(recording: &Path) -> PathBuf {
-    beside(recording, "-wal")
+    with_suffix(recording, "-wal")
 }
 
 /// Returns the path of a file that SQLite keeps beside a database: the suffix is appended to the whole path.
-pub(super) fn beside(recording: &Path, suffix: &str) -> PathBuf {
+pub(super) fn with_suffix(recording: &Path, suffix: &str) -> PathBuf {
     let mut name = OsString::from(recording);
     name.push(suffix);
     name.into()

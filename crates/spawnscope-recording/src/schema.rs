@@ -21,11 +21,11 @@ pub(super) fn difference(connection: &Connection, version: i32) -> rusqlite::Res
             table: row.get(2)?,
             columns: sql.map(|sql| columns(&sql)),
         };
-        let Some(place) = expected.iter().position(|definition| *definition == found) else {
+        let Some(index) = expected.iter().position(|definition| *definition == found) else {
             let (kind, name) = (found.kind.escape_debug(), found.name.escape_debug());
             return Ok(Some(format!("its {kind} {name} does not match format {version}")));
         };
-        expected.swap_remove(place);
+        expected.swap_remove(index);
     }
     let absent = |definition: &Definition| format!("it has no {} {}", definition.kind, definition.name);
     Ok(expected.first().map(absent))

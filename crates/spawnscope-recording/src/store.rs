@@ -331,7 +331,7 @@ mod tests {
         let path = folder.path().join("x.db");
         let mut connection = Connection::open(&path).unwrap();
         create_schema(&mut connection, &header(), Redaction::Mask).unwrap();
-        let shared = log::beside(&path, "-shm");
+        let shared = log::with_suffix(&path, "-shm");
         std::os::unix::fs::symlink("nowhere", &shared).unwrap();
         let connection = begin_log(connection, &path).unwrap();
         connection.execute_batch("UPDATE recording SET wall_ns = 5").unwrap();

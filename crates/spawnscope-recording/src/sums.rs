@@ -17,8 +17,8 @@ pub(super) struct Sums([TableSum; TABLES.len()]);
 
 impl Sums {
     fn of(&mut self, table: &Table) -> &mut TableSum {
-        let place = TABLES.iter().position(|other| other.name == table.name);
-        &mut self.0[place.unwrap_or_default()]
+        let index = TABLES.iter().position(|other| other.name == table.name);
+        &mut self.0[index.unwrap_or_default()]
     }
 
     /// Computes the sums of the stored rows.

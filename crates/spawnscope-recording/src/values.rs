@@ -252,12 +252,12 @@ integers! {
     Pid: |pid| i64::from(pid.0), |value, _| value.try_into().ok().map(Pid);
 
     // An id is a position from 1. In a file that another program wrote, ids may have gaps.
-    TextId: |id| i64::from(id.0) + 1, |value, index| u32::try_from(index.texts.place(value)?).ok().map(TextId);
-    FrameId: |id| i64::from(id.0) + 1, |value, index| u32::try_from(index.frames.place(value)?).ok().map(FrameId);
-    StackId: |id| i64::from(id.place()) + 1, |value, index| u32::try_from(index.stacks.place(value)?).ok().map(StackId::at);
+    TextId: |id| i64::from(id.0) + 1, |value, index| u32::try_from(index.texts.index_of(value)?).ok().map(TextId);
+    FrameId: |id| i64::from(id.0) + 1, |value, index| u32::try_from(index.frames.index_of(value)?).ok().map(FrameId);
+    StackId: |id| i64::from(id.place()) + 1, |value, index| u32::try_from(index.stacks.index_of(value)?).ok().map(StackId::at);
     ObjectRef: |object| signed(object.place() as u64 + 1), |value, index| {
         let (ids, references) = &index.objects;
-        references.get(ids.place(value)?).copied()
+        references.get(ids.index_of(value)?).copied()
     };
 
     // The number of a value is its position among all values.
@@ -268,8 +268,8 @@ integers! {
     ObjectKind: |kind| *kind as i64, |value, _| nth(&ObjectKind::ALL, value);
 }
 
-fn nth<T: Copy>(all: &[T], place: i64) -> Option<T> {
-    all.get(usize::try_from(place).ok()?).copied()
+fn nth<T: Copy>(all: &[T], index: i64) -> Option<T> {
+    all.get(usize::try_from(index).ok()?).copied()
 }
 
 /// Types whose values have names.

@@ -14,7 +14,7 @@ pub fn folders(root: &Path, process: &str, controller: &str) -> Vec<PathBuf> {
         let (Some(controllers), Some(group)) = (parts.next(), parts.next()) else {
             continue;
         };
-        let places: Vec<PathBuf> = match controllers {
+        let paths: Vec<PathBuf> = match controllers {
             "" => vec!["sys/fs/cgroup".into(), "sys/fs/cgroup/unified".into()],
             names if names.split(',').any(|name| name == controller) => {
                 vec![Path::new("sys/fs/cgroup").join(controller)]
@@ -22,7 +22,7 @@ pub fn folders(root: &Path, process: &str, controller: &str) -> Vec<PathBuf> {
             _ => Vec::new(),
         };
         for above in Path::new(group.trim_start_matches('/')).ancestors() {
-            folders.extend(places.iter().map(|place| root.join(place).join(above)));
+            folders.extend(paths.iter().map(|path| root.join(path).join(above)));
         }
     }
     folders

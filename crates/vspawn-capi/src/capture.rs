@@ -48,9 +48,9 @@ pub unsafe extern "C" fn vspawn_command_output(
     output: *mut *mut Output,
 ) -> c_int {
     entry(|| {
-        // SAFETY: a place for a pointer, or NULL.
-        let place = unsafe { output.as_mut() }.ok_or_else(|| null("output"))?;
-        *place = std::ptr::null_mut();
+        // SAFETY: room for a pointer, or NULL.
+        let target = unsafe { output.as_mut() }.ok_or_else(|| null("output"))?;
+        *target = std::ptr::null_mut();
         // SAFETY: a handle or NULL; options that begin with their size, or NULL.
         let (command, options) = unsafe { (borrow(command, "command")?, read(options)?) };
         // SAFETY: the options' input has its length.
@@ -67,7 +67,7 @@ pub unsafe extern "C" fn vspawn_command_output(
             capture = capture.timeout(Duration::from_millis(options.timeout_ms.into()));
         }
         let captured = capture.run_to_any_end()?;
-        *place = Box::into_raw(Box::new(Output {
+        *target = Box::into_raw(Box::new(Output {
             status: captured.status.into_raw(),
             stdout: ended(captured.stdout)?,
             stderr: ended(captured.stderr)?,
@@ -106,11 +106,11 @@ pub unsafe extern "C" fn vspawn_output_status(output: *const Output) -> c_int {
 }
 
 /// # Safety
-/// `length` is NULL or a place for a number.
+/// `length` is NULL or room for a number.
 unsafe fn bytes(bytes: &[u8], length: *mut usize) -> *const c_uchar {
     // SAFETY: the caller's promise.
-    if let Some(place) = unsafe { length.as_mut() } {
-        *place = bytes.len() - 1;
+    if let Some(target) = unsafe { length.as_mut() } {
+        *target = bytes.len() - 1;
     }
     bytes.as_ptr()
 }
@@ -120,7 +120,7 @@ unsafe fn bytes(bytes: &[u8], length: *mut usize) -> *const c_uchar {
 /// length: receives the number of bytes, without the NUL; may be NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_output_stdout(output: *const Output, length: *mut usize) -> *const c_uchar {
-    // SAFETY: a handle or NULL; a place for a number or NULL.
+    // SAFETY: a handle or NULL; room for a number or NULL.
     entry_or(std::ptr::null(), || unsafe {
         Ok(bytes(&borrow(output, "output")?.stdout, length))
     })
@@ -129,7 +129,7 @@ pub unsafe extern "C" fn vspawn_output_stdout(output: *const Output, length: *mu
 /// Returns what it wrote to its standard error: see vspawn_output_stdout.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_output_stderr(output: *const Output, length: *mut usize) -> *const c_uchar {
-    // SAFETY: a handle or NULL; a place for a number or NULL.
+    // SAFETY: a handle or NULL; room for a number or NULL.
     entry_or(std::ptr::null(), || unsafe {
         Ok(bytes(&borrow(output, "output")?.stderr, length))
     })

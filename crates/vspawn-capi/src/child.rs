@@ -19,17 +19,17 @@ pub struct Child(pub(crate) vspawn_core::Child);
 /// Starts a process and stores its handle.
 ///
 /// # Safety
-/// `child` is NULL or a place for a pointer.
+/// `child` is NULL or room for a pointer.
 pub(crate) unsafe fn give(
     child: *mut *mut Child,
     spawn: impl FnOnce() -> Result<vspawn_core::Child, Failure>,
 ) -> c_int {
     entry(|| {
         // SAFETY: the caller's promise.
-        let place = unsafe { child.as_mut() }.ok_or_else(|| null("child"))?;
-        *place = std::ptr::null_mut();
+        let target = unsafe { child.as_mut() }.ok_or_else(|| null("child"))?;
+        *target = std::ptr::null_mut();
         memory::expect(0)?;
-        *place = Box::into_raw(Box::new(Child(spawn()?)));
+        *target = Box::into_raw(Box::new(Child(spawn()?)));
         Ok(())
     })
 }
@@ -50,11 +50,11 @@ unsafe fn with(child: *mut Child, body: impl FnOnce(&mut vspawn_core::Child) -> 
 }
 
 /// # Safety
-/// `status` is NULL or a place for an int.
+/// `status` is NULL or room for an int.
 unsafe fn store(status: *mut c_int, value: ExitStatus) -> Result<(), Failure> {
     // SAFETY: the caller's promise.
-    if let Some(place) = unsafe { status.as_mut() } {
-        *place = value.into_raw();
+    if let Some(target) = unsafe { status.as_mut() } {
+        *target = value.into_raw();
     }
     Ok(())
 }
@@ -129,7 +129,7 @@ pub unsafe extern "C" fn vspawn_child_started(child: *mut Child) -> c_int {
 /// ECHILD if the parent ignores SIGCHLD or other code has waited for the child.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_wait(child: *mut Child, status: *mut c_int) -> c_int {
-    // SAFETY: a handle or NULL; a place for the status or NULL.
+    // SAFETY: a handle or NULL; room for the status or NULL.
     unsafe { with(child, |child| store(status, child.wait()?)) }
 }
 
@@ -187,12 +187,12 @@ pub unsafe extern "C" fn vspawn_child_signal_group(child: *mut Child, signal: c_
 /// descendants: receives the number of descendants; may be NULL.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_child_kill_tree(child: *mut Child, descendants: *mut usize) -> c_int {
-    // SAFETY: a handle or NULL; a place for a number or NULL.
+    // SAFETY: a handle or NULL; room for a number or NULL.
     unsafe {
         with(child, |child| {
             let killed = child.kill_tree()?;
-            if let Some(place) = descendants.as_mut() {
-                *place = killed;
+            if let Some(target) = descendants.as_mut() {
+                *target = killed;
             }
             Ok(())
         })

@@ -19,8 +19,8 @@ struct Call {
     block: *mut u8,
     size: usize,
     used: usize,
-    /// The block's place in the table, once it has parts.
-    place: Option<usize>,
+    /// The block's index in the table, once it has parts.
+    index: Option<usize>,
 }
 
 const NONE: Call = Call {
@@ -29,32 +29,32 @@ const NONE: Call = Call {
     block: null_mut(),
     size: 0,
     used: 0,
-    place: None,
+    index: None,
 };
 
 thread_local! {
     static CALL: Cell<Call> = const { Cell::new(NONE) };
 }
 
-/// A block with parts. `begin` is 0 for a free place, and `CLAIMED` while it is filled in.
-struct Place {
+/// A block with parts. `begin` is 0 for a free entry, and `CLAIMED` while it is filled in.
+struct Entry {
     begin: AtomicUsize,
     end: AtomicUsize,
-    /// Parts that are not freed, and one while the block's call goes on.
+    /// Parts that are not freed, and one until the block's call returns.
     users: AtomicUsize,
 }
 
 const CLAIMED: usize = 1;
 
 /// Blocks come here only if memory has run out.
-static TABLE: [Place; 64] = [const {
-    Place {
+static TABLE: [Entry; 64] = [const {
+    Entry {
         begin: AtomicUsize::new(0),
         end: AtomicUsize::new(0),
         users: AtomicUsize::new(0),
     }
 }; 64];
-static PLACES_USED: AtomicUsize = AtomicUsize::new(0);
+static ENTRIES_USED: AtomicUsize = AtomicUsize::new(0);
 
 /// A call from C. Its memory is given back when it ends.
 pub(crate) struct Guard;
@@ -97,7 +97,7 @@ pub(crate) fn expect(bytes: usize, factor: usize, base: usize) -> bool {
             return false;
         }
         release(call);
-        (call.block, call.size, call.used, call.place) = (block, needed, 0, None);
+        (call.block, call.size, call.used, call.index) = (block, needed, 0, None);
     }
     match call.depth {
         // Outside of a call: only asked whether there is memory.
@@ -109,8 +109,8 @@ pub(crate) fn expect(bytes: usize, factor: usize, base: usize) -> bool {
 
 /// Gives up the call's own hold on its block.
 fn release(call: Call) {
-    match call.place {
-        Some(place) => leave(place),
+    match call.index {
+        Some(index) => leave(index),
         // SAFETY: of malloc, without parts; NULL does nothing.
         None => unsafe { libc::free(call.block.cast()) },
     }
@@ -123,53 +123,53 @@ pub(crate) fn take(layout: Layout) -> *mut u8 {
     if layout.align() > ALIGNMENT || call.size - call.used < size {
         return null_mut();
     }
-    let Some(place) = call.place.or_else(|| enter(call)) else {
+    let Some(index) = call.index.or_else(|| enter(call)) else {
         return null_mut();
     };
-    TABLE[place].users.fetch_add(1, Ordering::Relaxed);
+    TABLE[index].users.fetch_add(1, Ordering::Relaxed);
     // SAFETY: within the block.
     let part = unsafe { call.block.add(call.used) };
-    (call.place, call.used) = (Some(place), call.used + size);
+    (call.index, call.used) = (Some(index), call.used + size);
     CALL.set(call);
     part
 }
 
 fn enter(call: Call) -> Option<usize> {
-    let claim = |place: &Place| {
-        let claimed = place
+    let claim = |entry: &Entry| {
+        let claimed = entry
             .begin
             .compare_exchange(0, CLAIMED, Ordering::Acquire, Ordering::Relaxed);
         claimed.is_ok()
     };
     let found = TABLE.iter().position(claim)?;
-    let (place, begin) = (&TABLE[found], call.block as usize);
-    place.users.store(1, Ordering::Relaxed);
-    PLACES_USED.fetch_add(1, Ordering::Relaxed);
-    place.end.store(begin + call.size, Ordering::Release);
-    place.begin.store(begin, Ordering::Release);
+    let (entry, begin) = (&TABLE[found], call.block as usize);
+    entry.users.store(1, Ordering::Relaxed);
+    ENTRIES_USED.fetch_add(1, Ordering::Relaxed);
+    entry.end.store(begin + call.size, Ordering::Release);
+    entry.begin.store(begin, Ordering::Release);
     Some(found)
 }
 
 fn leave(found: usize) {
-    let place = &TABLE[found];
-    if place.users.fetch_sub(1, Ordering::AcqRel) == 1 {
-        let begin = place.begin.swap(0, Ordering::AcqRel);
-        PLACES_USED.fetch_sub(1, Ordering::Relaxed);
+    let entry = &TABLE[found];
+    if entry.users.fetch_sub(1, Ordering::AcqRel) == 1 {
+        let begin = entry.begin.swap(0, Ordering::AcqRel);
+        ENTRIES_USED.fetch_sub(1, Ordering::Relaxed);
         // SAFETY: the block of a call that has ended, without parts.
         unsafe { libc::free(begin as *mut libc::c_void) };
     }
 }
 
 fn find(part: *mut u8) -> Option<usize> {
-    if PLACES_USED.load(Ordering::Relaxed) == 0 {
+    if ENTRIES_USED.load(Ordering::Relaxed) == 0 {
         return None;
     }
     let part = part as usize;
-    TABLE.iter().position(|place| {
-        let begin = place.begin.load(Ordering::Acquire);
-        let is_within = begin > CLAIMED && part >= begin && part < place.end.load(Ordering::Acquire);
-        // The place may have got another block since: `part` is in neither then, as it is in use.
-        is_within && place.begin.load(Ordering::Acquire) == begin
+    TABLE.iter().position(|entry| {
+        let begin = entry.begin.load(Ordering::Acquire);
+        let is_within = begin > CLAIMED && part >= begin && part < entry.end.load(Ordering::Acquire);
+        // The entry may have got another block since: `part` is in neither then, as it is in use.
+        is_within && entry.begin.load(Ordering::Acquire) == begin
     })
 }
 
@@ -180,8 +180,8 @@ pub(crate) fn contains(part: *mut u8) -> bool {
 /// Frees a part; false for memory from elsewhere.
 pub(crate) fn give_back(part: *mut u8) -> bool {
     let found = find(part);
-    if let Some(place) = found {
-        leave(place);
+    if let Some(index) = found {
+        leave(index);
     }
     found.is_some()
 }

@@ -5,7 +5,7 @@
 //! 2. NULL for a required pointer is `EINVAL`. Where NULL has a meaning, the function's comment describes it.
 //! 3. It returns 0 or a positive errno. If it must return another type, it sets errno. In both cases, the failure's
 //!    stage and text are the thread's last error.
-//! 4. It needs memory only after `memory::expect`: without memory it fails with ENOMEM, and its host goes on.
+//! 4. It needs memory only after `memory::expect`: without memory it fails with ENOMEM, and its host continues.
 //! 5. Strings and arrays are copied, descriptors and handles borrowed, unless its comment says otherwise.
 //!
 //! One file per part of the header: `error`, `command`, `actions`, `start`, `options`, `child`, `capture`, `stream` (popen), `system`, `noshell`.

@@ -9,13 +9,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::error::{Failure, Stage};
 use crate::held;
 
-/// More than any call needs beside the caller's strings, which are added.
+/// More than any call needs besides the caller's strings, which are added.
 const CALL_BYTES: usize = 16 * 1024;
 
 /// A string is copied into the command, into a copy of that and into the plan; an array doubles as it grows, which copies it once more.
 const COPIES: usize = 5;
 
-/// What a string costs beside its bytes: its place in two growing arrays.
+/// Bytes that a string needs besides its own: its entries in two growing arrays.
 pub(crate) const STRING_BYTES: usize = 96;
 
 /// Fails if the memory for a call with this number of bytes from the caller (more than before) cannot be allocated.

@@ -37,7 +37,7 @@ pub extern "C" fn popen_noshell_set_fork_mode(mode: c_int) {
     MODE.store(mode, Ordering::Relaxed);
 }
 
-/// What was set.
+/// Returns the mode that was set last.
 #[unsafe(no_mangle)]
 pub extern "C" fn popen_noshell_get_fork_mode() -> c_int {
     MODE.load(Ordering::Relaxed)
@@ -55,10 +55,10 @@ pub unsafe extern "C" fn popen_noshell(
     entry_or(null_mut(), || {
         // SAFETY: a struct of the caller's or NULL; strings as documented or NULL.
         unsafe {
-            let place = emptied(pclose_arg)?;
+            let stream_struct = emptied(pclose_arg)?;
             string(file, "file")?;
             let command = command_of(file, argv)?;
-            start(command, direction(r#type)?, stderr_mode, place)
+            start(command, direction(r#type)?, stderr_mode, stream_struct)
         }
     })
 }
@@ -72,7 +72,7 @@ pub unsafe extern "C" fn popen_noshell_compat(
 ) -> *mut FILE {
     entry_or(null_mut(), || {
         // SAFETY: a struct of the caller's or NULL; strings or NULL.
-        let (place, text, direction) =
+        let (stream_struct, text, direction) =
             unsafe { (emptied(pclose_arg)?, string(command, "command")?, direction(r#type)?) };
         let words = shell_words(text.as_encoded_bytes())?;
         let mut words = words
@@ -90,7 +90,7 @@ pub unsafe extern "C" fn popen_noshell_compat(
         command.args(words);
         // SAFETY: as with `popen`, the caller changes no variable during the call (vspawn.h).
         unsafe { command.env_unlocked() };
-        start(command, direction, 0, place)
+        start(command, direction, 0, stream_struct)
     })
 }
 
@@ -114,15 +114,15 @@ fn first_executable(name: &OsStr) -> Option<PathBuf> {
 }
 
 /// # Safety
-/// `place` is NULL or the caller's struct, initialised or not.
-unsafe fn emptied<'a>(place: *mut NoshellStream) -> Result<&'a mut NoshellStream, Failure> {
-    if place.is_null() {
+/// `stream_struct` is NULL or the caller's struct, initialised or not.
+unsafe fn emptied<'a>(stream_struct: *mut NoshellStream) -> Result<&'a mut NoshellStream, Failure> {
+    if stream_struct.is_null() {
         return Err(null("pclose_arg"));
     }
     // SAFETY: the caller's promise; all zero is valid.
     unsafe {
-        place.write(std::mem::zeroed());
-        Ok(&mut *place)
+        stream_struct.write(std::mem::zeroed());
+        Ok(&mut *stream_struct)
     }
 }
 
@@ -131,7 +131,7 @@ fn start(
     mut command: Command,
     direction: Direction,
     stderr_mode: c_int,
-    place: &mut NoshellStream,
+    stream_struct: &mut NoshellStream,
 ) -> Result<*mut FILE, Failure> {
     if !(0..=2).contains(&stderr_mode) {
         return Err(Failure::invalid(&format!("use stderr_mode {stderr_mode}")));
@@ -152,8 +152,8 @@ fn start(
         .stdin(input)
         .stdout(output);
     })?;
-    place.fp = file;
-    place.pid = pid;
+    stream_struct.fp = file;
+    stream_struct.pid = pid;
     Ok(file)
 }
 

@@ -16,7 +16,7 @@ pub struct Prepared(vspawn_core::Prepared);
 /// child: receives a handle that the caller owns and passes to vspawn_child_free; NULL on failure.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_spawn(command: *const Command, child: *mut *mut Child) -> c_int {
-    // SAFETY: a handle or NULL; a place for a pointer or NULL.
+    // SAFETY: a handle or NULL; room for a pointer or NULL.
     unsafe {
         give(child, || {
             let command = borrow(command, "command")?;
@@ -32,7 +32,7 @@ pub unsafe extern "C" fn vspawn_command_spawn(command: *const Command, child: *m
 /// child: as for vspawn_command_spawn.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_spawn_nowait(command: *const Command, child: *mut *mut Child) -> c_int {
-    // SAFETY: a handle or NULL; a place for a pointer or NULL.
+    // SAFETY: a handle or NULL; room for a pointer or NULL.
     unsafe {
         give(child, || {
             let command = borrow(command, "command")?;
@@ -49,14 +49,14 @@ pub unsafe extern "C" fn vspawn_command_spawn_nowait(command: *const Command, ch
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_command_prepare(command: *const Command, prepared: *mut *mut Prepared) -> c_int {
     entry(|| {
-        // SAFETY: a place for a pointer, or NULL.
-        let place = unsafe { prepared.as_mut() }.ok_or_else(|| null("prepared"))?;
-        *place = std::ptr::null_mut();
+        // SAFETY: room for a pointer, or NULL.
+        let target = unsafe { prepared.as_mut() }.ok_or_else(|| null("prepared"))?;
+        *target = std::ptr::null_mut();
         // SAFETY: a handle or NULL.
         let command = unsafe { borrow(command, "command") }?;
         command.expect_start(true)?;
         let ready = command.0.prepare()?;
-        *place = Box::into_raw(Box::new(Prepared(ready)));
+        *target = Box::into_raw(Box::new(Prepared(ready)));
         Ok(())
     })
 }
@@ -64,7 +64,7 @@ pub unsafe extern "C" fn vspawn_command_prepare(command: *const Command, prepare
 /// Starts a child of a prepared command. prepared: borrowed. child: as for vspawn_command_spawn.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_prepared_spawn(prepared: *const Prepared, child: *mut *mut Child) -> c_int {
-    // SAFETY: a handle or NULL; a place for a pointer or NULL.
+    // SAFETY: a handle or NULL; room for a pointer or NULL.
     unsafe {
         give(child, || {
             borrow(prepared, "prepared").and_then(|prepared| Ok(prepared.0.spawn()?))
@@ -75,7 +75,7 @@ pub unsafe extern "C" fn vspawn_prepared_spawn(prepared: *const Prepared, child:
 /// As vspawn_command_spawn_nowait. prepared: borrowed. child: as for vspawn_command_spawn.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn vspawn_prepared_spawn_nowait(prepared: *const Prepared, child: *mut *mut Child) -> c_int {
-    // SAFETY: a handle or NULL; a place for a pointer or NULL.
+    // SAFETY: a handle or NULL; room for a pointer or NULL.
     unsafe {
         give(child, || {
             borrow(prepared, "prepared").and_then(|prepared| Ok(prepared.0.spawn_nowait()?))

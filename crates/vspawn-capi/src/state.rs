@@ -1,4 +1,4 @@
-//! State that all threads of a process share: the streams of popen, and the signals that `vspawn_system` holds.
+//! State that all threads of a process share: the streams of popen, and the signal dispositions that `vspawn_system` must restore.
 //!
 //! A lock of the standard library would stay locked forever in a process forked by another thread. This lock is taken
 //! during each fork (`pthread_atfork`), so that it is free and its data is consistent in both processes.
@@ -7,13 +7,14 @@ use std::cell::UnsafeCell;
 
 use vspawn_core::Child;
 
-use crate::system::HeldSignals;
+use crate::system::SavedDispositions;
 
 /// The state that the lock guards.
 pub(crate) struct State {
     /// Open streams by their address.
     pub(crate) streams: Vec<(usize, Child)>,
-    pub(crate) held: Option<HeldSignals>,
+    /// While a thread is in `vspawn_system`.
+    pub(crate) dispositions: Option<SavedDispositions>,
 }
 
 struct Shared {
@@ -28,7 +29,7 @@ static SHARED: Shared = Shared {
     lock: UnsafeCell::new(libc::PTHREAD_MUTEX_INITIALIZER),
     state: UnsafeCell::new(State {
         streams: Vec::new(),
-        held: None,
+        dispositions: None,
     }),
 };
 
@@ -45,9 +46,9 @@ extern "C" fn unlock() {
 /// If another thread was in `vspawn_system` during the fork, that call never ends in the child: its changes are undone.
 extern "C" fn unlock_in_child() {
     // SAFETY: the lock is held across the fork, and the child has no other thread.
-    let held = unsafe { (*SHARED.state.get()).held.take() };
-    if let Some(held) = held {
-        held.put_back();
+    let dispositions = unsafe { (*SHARED.state.get()).dispositions.take() };
+    if let Some(dispositions) = dispositions {
+        dispositions.restore();
     }
     unlock();
 }

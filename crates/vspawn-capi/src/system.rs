@@ -14,26 +14,26 @@ use crate::stream::as_c_does;
 const INTERRUPTS: [c_int; 2] = [SIGINT, SIGQUIT];
 
 /// The dispositions of SIGINT and SIGQUIT before the first of the active calls.
-pub(crate) struct HeldSignals {
+pub(crate) struct SavedDispositions {
     calls: usize,
     before: [sigaction; 2],
 }
 
 /// One active call: the process ignores SIGINT and SIGQUIT, and this thread blocks SIGCHLD.
-struct Held {
+struct IgnoredInterrupts {
     mask: sigset_t,
     /// Those of SIGINT and SIGQUIT that were not ignored before.
     effective: Vec<c_int>,
 }
 
-impl Held {
-    fn new() -> Held {
+impl IgnoredInterrupts {
+    fn new() -> IgnoredInterrupts {
         // SAFETY: sets and actions of zeros are valid, and are initialised here.
         let (mut mask, mut child_signal): (sigset_t, sigset_t) = unsafe { std::mem::zeroed() };
         let before = state::with(|state| {
-            let held = state.held.get_or_insert_with(ignore_interrupts);
-            held.calls += 1;
-            held.before
+            let dispositions = state.dispositions.get_or_insert_with(ignore_interrupts);
+            dispositions.calls += 1;
+            dispositions.before
         });
         // SAFETY: locals.
         unsafe {
@@ -43,16 +43,16 @@ impl Held {
         }
         let pairs = INTERRUPTS.into_iter().zip(before);
         let effective = pairs.filter(|(_, action)| action.sa_sigaction != libc::SIG_IGN);
-        Held {
+        IgnoredInterrupts {
             mask,
             effective: effective.map(|(signal, _)| signal).collect(),
         }
     }
 }
 
-impl HeldSignals {
+impl SavedDispositions {
     /// Makes only system calls, because it is also called in a process that was just forked.
-    pub(crate) fn put_back(&self) {
+    pub(crate) fn restore(&self) {
         for (signal, before) in INTERRUPTS.into_iter().zip(&self.before) {
             // SAFETY: the action that was there before.
             unsafe { libc::sigaction(signal, before, std::ptr::null_mut()) };
@@ -60,7 +60,7 @@ impl HeldSignals {
     }
 }
 
-fn ignore_interrupts() -> HeldSignals {
+fn ignore_interrupts() -> SavedDispositions {
     let before = INTERRUPTS.map(|signal| {
         // SAFETY: an action of zeros has an empty mask; both are locals.
         unsafe {
@@ -70,19 +70,21 @@ fn ignore_interrupts() -> HeldSignals {
             before
         }
     });
-    HeldSignals { calls: 0, before }
+    SavedDispositions { calls: 0, before }
 }
 
-impl Drop for Held {
+impl Drop for IgnoredInterrupts {
     fn drop(&mut self) {
         state::with(|state| {
-            let Some(held) = &mut state.held else { return };
-            held.calls -= 1;
-            if held.calls > 0 {
+            let Some(dispositions) = &mut state.dispositions else {
+                return;
+            };
+            dispositions.calls -= 1;
+            if dispositions.calls > 0 {
                 return;
             }
-            held.put_back();
-            state.held = None;
+            dispositions.restore();
+            state.dispositions = None;
         });
         // SAFETY: the mask that was there before.
         unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.mask, std::ptr::null_mut()) };
@@ -101,8 +103,8 @@ pub unsafe extern "C" fn vspawn_system(argv: *const *const c_char) -> c_int {
         let mut command = unsafe { command_of(std::ptr::null(), argv) }?;
         // The mask as it is before it is changed here.
         as_c_does(&mut command);
-        let held = Held::new();
-        command.default_signals(&held.effective);
+        let ignored = IgnoredInterrupts::new();
+        command.default_signals(&ignored.effective);
         Ok(command.status()?.into_raw())
     })
 }

@@ -197,7 +197,7 @@ impl Environment {
         let rank = rank(name);
         // dash appends, after its own variables; bash puts the newest first.
         let mut at = *self.heads.get(bucket)?;
-        let mut place = NONE;
+        let mut last = NONE;
         while let Some(other) = self.variables.get(usize::from(at)) {
             // SAFETY: all variables are C strings.
             let other = unsafe { bytes(*other) };
@@ -206,13 +206,13 @@ impl Environment {
                 return None;
             }
             if shell == Shell::Dash && rank_is_before(other, rank) {
-                place = at;
+                last = at;
             }
             at = *self.next.get(usize::from(at))?;
         }
-        let link = match place {
+        let link = match last {
             NONE => self.heads.get_mut(bucket)?,
-            place => self.next.get_mut(usize::from(place))?,
+            last => self.next.get_mut(usize::from(last))?,
         };
         let after = core::mem::replace(link, u16::try_from(index).ok()?);
         *self.next.get_mut(index)? = after;
@@ -309,10 +309,10 @@ fn bucket(shell: Shell, name: &[u8]) -> usize {
     }
 }
 
-/// The place of a variable among those that dash has from its start; the last of them is first in its list.
+/// The position of a variable among those that dash has from its start; the last of them is first in its list.
 fn rank(name: &[u8]) -> usize {
-    let place = FIRST_IN_DASH.iter().position(|first| *first == name);
-    place.map_or(FIRST_IN_DASH.len(), |place| FIRST_IN_DASH.len() - 1 - place)
+    let position = FIRST_IN_DASH.iter().position(|first| *first == name);
+    position.map_or(FIRST_IN_DASH.len(), |position| FIRST_IN_DASH.len() - 1 - position)
 }
 
 fn rank_is_before(other: &[u8], own: usize) -> bool {

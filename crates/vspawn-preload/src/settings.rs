@@ -120,8 +120,8 @@ fn keep_library() {
         return;
     }
     // SAFETY: this runs once, before any other thread.
-    if let Some(place) = unsafe { &mut *PRELOADED.bytes.get() }.get_mut(..library.len()) {
-        place.copy_from_slice(library);
+    if let Some(target) = unsafe { &mut *PRELOADED.bytes.get() }.get_mut(..library.len()) {
+        target.copy_from_slice(library);
         PRELOADED.length.store(library.len(), Release);
     }
 }

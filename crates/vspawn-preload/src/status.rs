@@ -45,8 +45,8 @@ fn print(status: c_int) {
         b""
     };
     for byte in name.iter().chain(core).chain(b"\n") {
-        if let Some(place) = line.get_mut(length) {
-            *place = *byte;
+        if let Some(target) = line.get_mut(length) {
+            *target = *byte;
             length += 1;
         }
     }

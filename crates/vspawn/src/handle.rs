@@ -1,5 +1,6 @@
 //! A child's name in the kernel: its pidfd, so that no other process is ever waited for or signalled; without pidfds (a full table of
-//! descriptors, qemu-user, an old filter), its pid. A pid is as certain until the child was waited for, unless other code waits for it.
+//! descriptors, qemu-user, an old filter), its pid. A pid is equally reliable until the child has been waited for,
+//! unless other code waits for it.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::os::unix::process::ExitStatusExt;

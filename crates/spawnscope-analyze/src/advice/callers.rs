@@ -1,4 +1,4 @@
-//! Evidence about call sites: the line that requested the example, and the lines that requested most launches of a finding.
+//! Evidence about call sites: the lines that requested most launches of a finding, and the line that requested the example.
 
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
@@ -6,32 +6,37 @@ use crate::advice::phrases::name;
 use crate::callers::{CallSite, CallerCounts};
 use spawnscope_data::units;
 
-/// Returns evidence sentences. Empty when no call site is known.
-pub(super) fn evidence(context: &RuleContext<'_, '_>, finding: &Finding) -> Vec<String> {
+/// Adds the evidence about call sites. A finding without a known call site is returned unchanged.
+pub(super) fn add_evidence(context: &RuleContext<'_, '_>, mut finding: Finding) -> Finding {
     let callers = context.callers;
     let counts = callers.count(&finding.launches);
+    match counts.most.as_slice() {
+        [] => return finding,
+        [(only, _)] if counts.unknown == 0 => return finding.evidence(format!("call site: {}", name(&only.label()))),
+        _ => {}
+    }
     let example = context
         .example_launch(&finding.launches)
         .or(finding.launches.first().copied());
-    let example = example.and_then(|launch| callers.of(launch as usize));
-    match (counts.most.as_slice(), example) {
-        ([], _) => Vec::new(),
-        ([(only, _)], _) if counts.unknown == 0 => vec![format!("call site: {}", name(&only.label()))],
-        (_, None) => vec![from(&counts)],
-        (_, Some(example)) => vec![
-            format!("call site of the example: {}", name(&example.label())),
-            from(&counts),
-        ],
+    let call_site = example.and_then(|launch| callers.of(launch as usize));
+    let label = call_site.map(|call_site| name(&call_site.label()));
+    if finding.example.is_empty() {
+        finding = finding.evidence_of(label.map(|label| format!("call site of the first: {label}")));
+    } else {
+        finding.example_call_site = label;
     }
+    finding.evidence(launched_from(&counts))
 }
 
-/// Formats `from unpack.sh:14 (71,000) and 2 more lines`.
-fn from(counts: &CallerCounts) -> String {
-    let entry =
-        |(call_site, count): &(CallSite, u64)| format!("{} ({})", name(&call_site.short_label()), units::count(*count));
+/// Formats `launched from unpack.sh:14 (71,000 times) and 2 more lines`.
+fn launched_from(counts: &CallerCounts) -> String {
+    let entry = |(call_site, count): &(CallSite, u64)| {
+        let times = units::counted(*count, "time", "times");
+        format!("{} ({times})", name(&call_site.short_label()))
+    };
     let most = counts.most.first().map(entry).unwrap_or_default();
     let more = counts.most.len().saturating_sub(1) as u64 + counts.other_call_sites;
-    let mut sentence = format!("from {most}");
+    let mut sentence = format!("launched from {most}");
     if more > 0 {
         sentence.push_str(" and ");
         sentence.push_str(&units::counted(more, "more line", "more lines"));

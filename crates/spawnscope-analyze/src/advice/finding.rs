@@ -17,6 +17,8 @@ pub struct Finding {
     pub evidence: Vec<String>,
     /// Arguments of one of the affected launches.
     pub example: Vec<Vec<u8>>,
+    /// The call site of the example, if it is known and there are others.
+    pub example_call_site: Option<String>,
     /// The fix, one line each: sentences, or text to type.
     pub fix: Vec<String>,
     /// What the fix does not solve, or may break.
@@ -47,6 +49,7 @@ impl Finding {
             launches,
             evidence: Vec::new(),
             example: Vec::new(),
+            example_call_site: None,
             fix: Vec::new(),
             limits: String::new(),
             whatif: String::new(),

@@ -31,9 +31,9 @@ pub(super) fn keeping_an_answer(runtime: Runtime) -> &'static [&'static str] {
 /// Returns how to do the work of a small program without launching one, one line each.
 pub(super) fn without_launching(runtime: Runtime) -> &'static [&'static str] {
     match runtime {
-        Runtime::Shell => {
-            &["  the shell itself: ${x##*/}, ${x/a/b}, $((...)), read, [[ =~ ]], printf '%(%F)T' for dates (bash 4.2)"]
-        }
+        Runtime::Shell => &[
+            "  use the shell itself: ${x##*/}, ${x/a/b}, $((...)), read, [[ =~ ]], printf '%(%F)T' for dates (bash 4.2)",
+        ],
         Runtime::Python => {
             &["  a module: pathlib, shutil, re, datetime, hashlib, json, or the program's own Python library"]
         }

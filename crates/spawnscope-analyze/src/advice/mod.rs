@@ -76,11 +76,10 @@ fn predict_all(context: &RuleContext<'_, '_>, findings: &[Finding]) -> Vec<Predi
 }
 
 fn advice_of(context: &RuleContext<'_, '_>, finding: Finding, prediction: &Prediction) -> Advice {
-    let call_sites = callers::evidence(context, &finding);
     Advice {
         callers: context.callers.count(&finding.launches),
         foreign: owner::foreign(context, finding.rule, &finding.launches),
-        finding: finding.evidence_of(call_sites),
+        finding: callers::add_evidence(context, finding),
         saving: prediction.saving(),
         overlaps: Vec::new(),
     }

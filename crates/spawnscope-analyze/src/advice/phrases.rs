@@ -25,14 +25,13 @@ pub(super) fn launches_of(program: &[u8], parent: &[u8]) -> String {
     format!("{},parent={}", literal(program), literal(parent))
 }
 
-/// Returns a glob that matches only this name.
+/// Returns a glob for this name. A comma, which would end the term of a selector, becomes `?`.
 pub(super) fn literal(bytes: &[u8]) -> String {
     let mut glob = String::new();
     for character in name(bytes).chars() {
         if matches!(character, '*' | '?' | '[' | ']' | '{' | '}' | '\\') {
             glob.push('\\');
         }
-        // A comma separates terms of a selector.
         glob.push(if character == ',' { '?' } else { character });
     }
     glob

@@ -20,7 +20,7 @@ impl Count {
     pub fn of(mut counts: Vec<u64>) -> Count {
         counts.sort_unstable();
         let median = counts.len().saturating_sub(1) / 2;
-        let at = |place: usize| counts.get(place).copied().unwrap_or_default();
+        let at = |index: usize| counts.get(index).copied().unwrap_or_default();
         Count {
             low: at(0),
             median: at(median),

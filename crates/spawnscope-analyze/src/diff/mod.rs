@@ -52,7 +52,7 @@ pub struct Diff {
     pub rows: Vec<Row>,
 }
 
-/// A condition that differs between the sides. It also changes times, beside the change that is compared.
+/// A condition that differs between the sides. It changes times too, in addition to the change that is compared.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Condition {
     /// The number of CPUs.

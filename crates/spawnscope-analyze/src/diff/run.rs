@@ -12,7 +12,7 @@ use crate::tree::Forest;
 use spawnscope_data::event::{Calibration, Nanos};
 use spawnscope_data::rows::{Origin, Recording};
 
-/// What launches of different recordings are matched by.
+/// The key by which launches of different recordings are matched.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
     /// The program, `(bash)` for a fork without an exec.

@@ -1,4 +1,4 @@
-//! Critical time while a recording goes on, as an estimate: the critical path itself is known only at the end. From its birth, or from the
+//! Critical time while recording, as an estimate: the critical path itself is known only at the end. From its birth, or from the
 //! reaping of its parent's child before it, a parent waits at most for a launch. This window belongs to the launch and to what it waited
 //! for itself. If the window is shorter than the life of the launch, the same part of each of these times is critical.
 

@@ -22,7 +22,7 @@ use spawnscope_data::rows::{LaunchRow, NewRows, Origin, TextId};
 /// The processes that run, as the rows written so far say.
 #[derive(Debug)]
 pub struct LiveLaunches {
-    /// What the collector cannot see, which decides which phases are known.
+    /// What the collector cannot see. This determines which phases are known.
     missing: Vec<Missing>,
     texts: HashMap<TextId, Arc<[u8]>>,
     oldest_text: TextId,

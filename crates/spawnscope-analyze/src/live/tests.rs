@@ -1,4 +1,4 @@
-//! Rows that a recorder writes, batch by batch, and what is known of the launches after each.
+//! Rows that a recorder writes, batch by batch, and what is known about the launches after each.
 
 use super::*;
 use crate::launch::Outcome;

@@ -52,7 +52,7 @@ pub(crate) fn need_of(command: &[u8]) -> Need {
     reader.command().map_or(Need::Shell, |()| reader.need)
 }
 
-/// Reads a command. Every function returns `None` where only a shell can go on.
+/// Reads a command. Every function returns `None` where only a shell can continue.
 struct Reader<'c> {
     rest: &'c [u8],
     need: Need,

@@ -40,9 +40,9 @@ impl Running {
         let there = near.filter(|(_, on, thread)| *on <= to && *thread != waiter);
         let launch = |thread: ThreadIndex| timelines.threads[thread as usize].launch as usize;
         let own = launch(waiter);
-        let place = |thread: ThreadIndex| distance(forest, own, launch(thread));
-        let placed = there.filter_map(|(off, _, thread)| Some((place(*thread)?, *thread, (*off).min(to))));
-        let nearest = placed.min_by_key(|(place, thread, _)| (*place, *thread));
+        let distance_to = |thread: ThreadIndex| distance(forest, own, launch(thread));
+        let with_distance = there.filter_map(|(off, _, thread)| Some((distance_to(*thread)?, *thread, (*off).min(to))));
+        let nearest = with_distance.min_by_key(|(distance, thread, _)| (*distance, *thread));
         nearest.map(|(_, thread, at)| (thread, at))
     }
 }

@@ -82,7 +82,7 @@ impl Prediction {
         let expected = self.unrecorded.since(self.predicted);
         let [_, more] = self.unknown.unwrap_or_default();
         let most = Nanos((expected.0 + self.saving_margin.0 + more.0).min(self.unrecorded.0));
-        // What is not saved has no margin.
+        // The interval of a saving does not go below zero.
         let least = expected.since(self.saving_margin).0 as f64 * self.certain_share();
         [expected, Nanos(least as u64), most]
     }

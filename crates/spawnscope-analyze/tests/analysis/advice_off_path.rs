@@ -10,7 +10,7 @@ use crate::slices::{created, ended};
 const COUNT: u64 = 10;
 
 /// make is busy all the time, and launches sed on other CPUs, two at a time, without ever waiting.
-fn beside() -> Advices {
+fn off_the_path() -> Advices {
     let mut serial = Serial::of("/usr/bin/make", &["make", "-j2"]);
     let spans = Spans {
         run: 20_000_000,
@@ -34,7 +34,7 @@ fn beside() -> Advices {
 
 #[test]
 fn launches_beside_the_critical_path_are_not_worth_fixing() {
-    let found = beside();
+    let found = off_the_path();
     assert!(found.worth.is_empty(), "{found:?}");
     let is_off_path = |(_, advice): &&(Doubt, Advice)| advice.finding.rule == "off-path";
     let (doubt, advice) = found.not_worth.iter().find(is_off_path).unwrap();

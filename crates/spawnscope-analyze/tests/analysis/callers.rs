@@ -263,10 +263,13 @@ fn advice_names_the_lines() {
     let evidence = &advice.finding.evidence;
     let has = |sentence: &str| evidence.iter().any(|each| each == sentence);
     assert!(
-        has("call site of the example: unpack.sh:14 in relocate()"),
+        has("launched from unpack.sh:14 (30 times) and 1 more line"),
         "{evidence:?}"
     );
-    assert!(has("from unpack.sh:14 (30) and 1 more line"), "{evidence:?}");
+    assert_eq!(
+        advice.finding.example_call_site.as_deref(),
+        Some("unpack.sh:14 in relocate()")
+    );
     assert_eq!(advice.callers.most[1].1, 10);
 }
 

@@ -45,7 +45,7 @@ fn made(recipe: &Recipe<'_>) -> ((Recording, Vec<SliceRow>), Vec<LaunchId>) {
         let shell = serial.launch(&spans, Some((recipe.shell, recipe.argv)));
         let loaded = serial.builder.recording.execs.last().unwrap().load_end.unwrap().0;
         if let Some((program, run)) = recipe.launches {
-            beside(&mut serial, shell, loaded + 100_000, run, program, ENV);
+            run_in_parallel(&mut serial, shell, loaded + 100_000, run, program, ENV);
         }
         let mut at = loaded + 8 * MILLI;
         for (path, interpreter) in recipe.chain {
@@ -61,7 +61,7 @@ fn made(recipe: &Recipe<'_>) -> ((Recording, Vec<SliceRow>), Vec<LaunchId>) {
         if !recipe.chain.is_empty() {
             // A helper script of the version manager.
             let hooks = "/home/user/.pyenv/libexec/pyenv-hooks";
-            let helper = beside(&mut serial, shell, at, 2 * MILLI, hooks, ENV);
+            let helper = run_in_parallel(&mut serial, shell, at, 2 * MILLI, hooks, ENV);
             let argv = ["bash", hooks, "exec"];
             exec(&mut serial, helper, ("/bin/bash", None), &argv, at + 2 * MILLI);
         }
@@ -86,7 +86,7 @@ fn exec(serial: &mut Serial, launch: LaunchId, program: (&str, Option<&str>), ar
 }
 
 /// A launch by a shell that continues meanwhile.
-fn beside(
+fn run_in_parallel(
     serial: &mut Serial,
     shell: LaunchId,
     at: u64,
@@ -212,7 +212,7 @@ fn a_subshell_that_worked_before_its_first_exec_keeps_that_work() {
     let subshell = serial.launch(&spans, Some((SHIM[0].0, &["bash", "shims/python3"])));
     serial.builder.recording.execs.last_mut().unwrap().interpreter = Some(serial.builder.text(b"/usr/bin/env"));
     let shim = serial.builder.recording.execs.last().unwrap().enter.unwrap().0;
-    beside(&mut serial, subshell, shim - 7 * MILLI, 5 * MILLI, "/usr/bin/gcc", None);
+    run_in_parallel(&mut serial, subshell, shim - 7 * MILLI, 5 * MILLI, "/usr/bin/gcc", None);
     exec(&mut serial, subshell, SHIM[1], &["bash", "shims/python3"], shim + MILLI);
     exec(&mut serial, subshell, (REAL, None), &["python3"], shim + CHAIN);
     let recorded = serial.finish();

@@ -43,11 +43,11 @@ impl<'data> Elf<'data> {
         let found = exported.filter_map(|symbol| {
             let name = self.name_among(names, &symbol)?;
             let name = wanted.iter().find(|wanted| wanted.as_bytes() == name)?;
-            let place = Symbol {
+            let symbol = Symbol {
                 address: symbol.address(),
                 bytes: symbol.size(),
             };
-            Some((*name, place))
+            Some((*name, symbol))
         });
         found.collect()
     }
@@ -119,10 +119,10 @@ impl<'data> Elf<'data> {
     }
 
     /// The file's content at these addresses.
-    pub(super) fn bytes(&self, place: Symbol) -> Option<&'data [u8]> {
+    pub(super) fn bytes(&self, symbol: Symbol) -> Option<&'data [u8]> {
         let mut segments = self.0.segments();
-        let found = segments.find_map(|segment| segment.data_range(place.address, place.bytes).ok()?);
-        found.filter(|bytes| bytes.len() as u64 == place.bytes)
+        let found = segments.find_map(|segment| segment.data_range(symbol.address, symbol.bytes).ok()?);
+        found.filter(|bytes| bytes.len() as u64 == symbol.bytes)
     }
 
     /// The build id, which is different for each build.

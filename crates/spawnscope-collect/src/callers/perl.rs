@@ -20,11 +20,11 @@ const VALUES: u32 = 0x310;
 pub(super) fn layout(program: &Elf<'_>) -> Option<WirePerl> {
     let symbols = program.exports(&[KEY, REVISION, VERSION]);
     let number = |name: &str| {
-        let place = Symbol {
+        let symbol = Symbol {
             bytes: 1,
             ..*symbols.get(name)?
         };
-        program.bytes(place)?.first().copied()
+        program.bytes(symbol)?.first().copied()
     };
     let key = symbols.get(KEY)?.address;
     let [statement, stack] = offsets(number(REVISION)?, number(VERSION)?)?;

@@ -1,4 +1,4 @@
-//! Finds the place of a CPU's preempt count, for kernels that do not let programs find it by name: from the kernel's BTF types,
+//! Finds the location of a CPU's preempt count, for kernels that do not let programs find it by name: from the kernel's BTF types,
 //! which contain the layout of its per-CPU variables, or else from /proc/kallsyms.
 
 use std::fs::File;

@@ -29,7 +29,7 @@ pub(super) struct Drained {
     /// The other ends of sockets, whose processes have not been looked for yet.
     pub peers: Vec<Peer>,
     chains: Chains,
-    /// Whose records are dropped.
+    /// The recorder's own launches, whose records are dropped.
     own: OwnLaunches,
     /// Records that could not be decoded. This is a bug, but it is reported.
     pub malformed: u64,
@@ -66,7 +66,7 @@ impl Rings {
         self.readiness.as_fd()
     }
 
-    /// What has been read and not yet taken.
+    /// The records that have been read and not yet taken.
     pub fn drained(&self) -> RefMut<'_, Drained> {
         self.drained.borrow_mut()
     }

@@ -49,7 +49,7 @@ pub(super) fn plant(object: &Object, follow: Follow, with: &[Pid]) -> Result<Vec
     Ok(existing)
 }
 
-/// Returns the event of a process that runs already.
+/// Returns the event of a process that is already running.
 fn adopted(pid: Pid, launch: LaunchId) -> Event {
     let name = procfs::name(pid).unwrap_or_default();
     Event {

@@ -69,7 +69,7 @@ static __always_inline void leave_surrounding_call(struct WireTask *task, long n
 {
 	__u64 before = task->surrounding_last;
 	task->surrounding_last = bpf_ktime_get_ns();
-	/* What is left of a child's output is there at once. A longer read waits for something else, such as a user's next command. */
+	/* The rest of a child's output can be read at once. A longer read waits for something else, such as a user's next command. */
 	if (number == NR_read && task->surrounding_last - before > MAX_LEFTOVER_READ_NS)
 		end_surrounding_calls(task);
 	if (task->flags & TASK_TIDYING)

@@ -184,7 +184,7 @@ mod tests {
     }
 
     #[test]
-    fn after_a_lost_record_the_time_is_unknown_but_slices_go_on() {
+    fn after_a_lost_record_the_time_is_unknown_but_slices_continue() {
         let mut thread = OnCpu::created(at(0));
         thread.got(at(1));
         assert_eq!(thread.got(at(5)), None, "the record of leaving was lost");

@@ -13,7 +13,7 @@ const MAX_PATH: usize = libc::PATH_MAX as usize;
 const USUAL_STACK: usize = 16384;
 /// Largest size of the buffer: enough for about 100,000 arguments and variables.
 const LARGE_STACK: usize = 1 << 20;
-/// Largest part of an environment that is read if it is not on the stack that was read.
+/// Maximum bytes of an environment that are read separately, when it lies beyond the part of the stack already read.
 const MAX_ENVIRONMENT: usize = 65536;
 
 /// The image as described on the stack.
@@ -65,7 +65,7 @@ impl Image {
                 <[u8]>::to_vec,
             )
         });
-        let (entry, place) = layout.entry?;
+        let (entry, entry_offset) = layout.entry?;
         Some(Image {
             path: from(path_at)
                 .and_then(until_nul)
@@ -77,7 +77,7 @@ impl Image {
             argv_bytes,
             variables: environment.map(|bytes| variables::allowed(&bytes)).unwrap_or_default(),
             entry,
-            entry_slot: stack + place,
+            entry_slot: stack + entry_offset,
             vdso: layout.vdso,
             has_loader: layout.loader != 0,
         })

@@ -77,7 +77,7 @@ pub(super) struct ExecCall {
 /// A program whose dynamic loader runs and whose own code has not begun.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Loading {
-    /// The detour that reports the begin of the program.
+    /// The detour that reports the start of the program.
     pub(super) entry: EntryDetour,
     pub(super) exec_returned: Nanos,
     pub(super) cpu_at_return: Nanos,

@@ -27,7 +27,7 @@ const NAMES: [&[u8]; 10] = [
 const OTHERS: [&[u8]; 1] = [b"perf"];
 
 const IMPORTS: [&str; 3] = ["ptrace", "__asan_init", "__lsan_init"];
-/// What a program with a sanitizer inside exports.
+/// Symbols that programs built with a sanitizer export.
 const EXPORTS: [&str; 2] = ["__asan_init", "__lsan_init"];
 
 /// The executables seen so far, by device, inode and time of their last change.

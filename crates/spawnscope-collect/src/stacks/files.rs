@@ -31,20 +31,20 @@ fn find(pid: Pid, mapping: &Mapping) -> Option<File> {
     let mapped = mapping.file.as_ref()?;
     let path = Path::new(OsStr::from_bytes(&mapped.path));
     let within = path.strip_prefix("/").unwrap_or(path);
-    let places = [
+    let paths = [
         format!("/proc/{}/map_files/{:x}-{:x}", pid.0, mapping.start, mapping.end).into(),
         Path::new(&format!("/proc/{}/root", pid.0)).join(within),
         path.to_path_buf(),
     ];
-    places.iter().find_map(|place| find_at(place, &mapped.id))
+    paths.iter().find_map(|path| find_at(path, &mapped.id))
 }
 
-/// The file at `place`, if it is the expected one.
-fn find_at(place: &Path, id: &FileId) -> Option<File> {
+/// The file at `path`, if it is the expected one.
+fn find_at(path: &Path, id: &FileId) -> Option<File> {
     let handle = OpenOptions::new()
         .read(true)
         .custom_flags(libc::O_PATH | libc::O_CLOEXEC)
-        .open(place)
+        .open(path)
         .ok()?;
     let is_that_one = || Some(inode::is(&handle, id.inode, id.device)? && is_unchanged(&handle, id)?);
     is_that_one()?.then_some(handle)

@@ -52,13 +52,13 @@ impl Module {
         let within = |segment: &Segment| {
             offset
                 .checked_sub(segment.offset)
-                .filter(|place| *place < segment.bytes)
+                .filter(|offset| *offset < segment.bytes)
         };
-        let (segment, place) = self
+        let (segment, offset) = self
             .segments
             .iter()
             .find_map(|segment| Some((segment, within(segment)?)))?;
-        segment.address.checked_add(place)
+        segment.address.checked_add(offset)
     }
 
     /// Whether a call instruction ends at this file offset.

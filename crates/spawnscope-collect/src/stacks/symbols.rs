@@ -1,4 +1,4 @@
-//! Names of places in files: function, source file and line, and the functions inlined there. They come from the file itself, or
+//! Names of code addresses in files: function, source file and line, and the functions inlined there. They come from the file itself, or
 //! from separate debug information with the same build id.
 
 use std::cell::OnceCell;

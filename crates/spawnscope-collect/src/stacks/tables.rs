@@ -1,4 +1,4 @@
-//! The unwind tables of an ELF file (.eh_frame, .debug_frame): how to get from a place in its code to the caller.
+//! The unwind tables of an ELF file (.eh_frame, .debug_frame): how to get from an address in its code to the caller.
 
 use std::cell::OnceCell;
 
@@ -14,7 +14,7 @@ use super::processor::{RETURN_ADDRESS, VENDOR};
 
 pub(super) type Slice<'data> = EndianSlice<'data, LittleEndian>;
 
-/// How to find the caller at one place.
+/// How to find the caller at one address.
 #[derive(Clone, Debug)]
 pub(super) struct Rule {
     /// Where the frame begins: the stack pointer before the call.
@@ -229,12 +229,12 @@ mod tests {
         for _ in 0..20_000 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
             let noise = (state >> 24) as u8;
-            let (data, place) = if state >> 63 == 0 {
+            let (data, index) = if state >> 63 == 0 {
                 (&mut tables.eh_frame, entry + (state >> 40) as usize % 48)
             } else {
                 (&mut tables.eh_frame_header, (state >> 40) as usize % 12)
             };
-            let byte = &mut data.as_mut().unwrap().bytes[place];
+            let byte = &mut data.as_mut().unwrap().bytes[index];
             let before = std::mem::replace(byte, noise);
             unlike += usize::from(rule(&tables, &mut context) != right);
             let data = if state >> 63 == 0 {
@@ -242,7 +242,7 @@ mod tests {
             } else {
                 &mut tables.eh_frame_header
             };
-            data.as_mut().unwrap().bytes[place] = before;
+            data.as_mut().unwrap().bytes[index] = before;
         }
         assert!(unlike > 1000, "only {unlike} changes had an effect");
         assert_eq!(rule(&tables, &mut context), right);

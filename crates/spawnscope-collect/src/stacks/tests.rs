@@ -177,8 +177,8 @@ fn a_stack_full_of_noise_ends_somewhere() {
         let mut stack = stack_of_this_thread();
         for _ in 0..64 {
             state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            let place = (state >> 33) as usize % stack.bytes.len();
-            stack.bytes[place] ^= (state >> 24) as u8;
+            let index = (state >> 33) as usize % stack.bytes.len();
+            stack.bytes[index] ^= (state >> 24) as u8;
         }
         let _ = chain(&mut worker, stack);
     }

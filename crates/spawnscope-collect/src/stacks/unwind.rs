@@ -38,13 +38,13 @@ impl Registers {
     }
 
     fn set(&mut self, register: Register, value: Option<u64>) {
-        if let Some(place) = self.0.get_mut(usize::from(register.0)) {
-            *place = value;
+        if let Some(slot) = self.0.get_mut(usize::from(register.0)) {
+            *slot = value;
         }
     }
 }
 
-/// A place in code.
+/// An address in code.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct CodeAddress {
     pub(super) code: Code,
@@ -71,7 +71,7 @@ pub(super) enum Code {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub(super) struct Walked {
     /// From the innermost outwards.
-    pub(super) places: Vec<CodeAddress>,
+    pub(super) addresses: Vec<CodeAddress>,
     /// Whether further frames follow outwards.
     pub(super) is_truncated: bool,
 }
@@ -103,7 +103,7 @@ impl Memory<'_> {
     }
 }
 
-/// Rules that are kept: there are few places that launch.
+/// Rules that are kept: there are few functions that launch.
 const RULES: usize = 16_384;
 /// More frames than the largest copied stack has words.
 const MAX_FRAMES: usize = 4096;
@@ -141,7 +141,7 @@ impl Walker {
     pub(super) fn walk(&mut self, mut registers: Registers, memory: &Memory, modules: &mut Modules) -> Walked {
         let mut walked = Walked::default();
         let mut is_return = false;
-        while walked.places.len() < MAX_FRAMES {
+        while walked.addresses.len() < MAX_FRAMES {
             if let Some(caller) = interrupted(&registers, memory) {
                 (registers, is_return) = (caller, false);
             }
@@ -153,18 +153,18 @@ impl Walker {
             };
             let module = modules.of(memory.pid, mapping);
             walked
-                .places
-                .push(place(mapping, module.as_deref(), address, is_return));
+                .addresses
+                .push(locate(mapping, module.as_deref(), address, is_return));
             let step = match (&module, &mapping.file) {
                 // A Go program that was stripped of its debug information has no tables, and keeps frame pointers.
                 (Some(module), _) if module.tables.is_empty() => step_by_frame_pointer(&mut registers, memory),
-                (Some(module), _) => self.step(&mut registers, memory, module, walked.places.last()),
+                (Some(module), _) => self.step(&mut registers, memory, module, walked.addresses.last()),
                 (None, None) => step_by_frame_pointer(&mut registers, memory),
                 (None, Some(_)) => Step::Unknown,
             };
             let step = match step {
                 Step::Unknown if memory.is_outermost(&registers) => Step::Outermost,
-                Step::Unknown if walked.places.len() == 1 => step_from_call(&mut registers, memory, modules),
+                Step::Unknown if walked.addresses.len() == 1 => step_from_call(&mut registers, memory, modules),
                 step => step,
             };
             match step {
@@ -182,12 +182,12 @@ impl Walker {
         registers: &mut Registers,
         memory: &Memory,
         module: &Module,
-        place: Option<&CodeAddress>,
+        last: Option<&CodeAddress>,
     ) -> Step {
-        let Some(place) = place else {
+        let Some(last) = last else {
             return Step::Unknown;
         };
-        let address = place.address - u64::from(place.is_return);
+        let address = last.address - u64::from(last.is_return);
         let rule = match self.rules.get(&(module.id, address)) {
             Some(rule) => rule.clone(),
             None => {
@@ -197,12 +197,12 @@ impl Walker {
             }
         };
         rule.map_or(Step::Unknown, |rule| {
-            follow(&rule, &module.tables, registers, memory, place.is_return)
+            follow(&rule, &module.tables, registers, memory, last.is_return)
         })
     }
 }
 
-fn place(mapping: &Mapping, module: Option<&Module>, address: u64, is_return: bool) -> CodeAddress {
+fn locate(mapping: &Mapping, module: Option<&Module>, address: u64, is_return: bool) -> CodeAddress {
     // A call may be the last instruction of a mapping. Its return address is then just past the mapping.
     let offset = (address - mapping.start) + mapping.offset;
     let before = offset - u64::from(is_return);
@@ -297,7 +297,7 @@ fn step_from_call(registers: &mut Registers, memory: &Memory, modules: &mut Modu
     Step::Caller { was_calling: true }
 }
 
-/// Evaluates the rules of one place.
+/// Evaluates the rules of one address.
 struct Evaluator<'a> {
     rule: &'a Rule,
     tables: &'a Tables,

@@ -13,10 +13,10 @@ use super::unwind::{Code, CodeAddress, Memory, Walked, Walker};
 use super::{CopiedStack, StackInput};
 use spawnscope_data::event::{Chain, Event, EventKind, Frame, Language, Sampled};
 
-/// Capacities: images, chains, and named places.
+/// Capacities: images, chains, and named addresses.
 const IMAGES: usize = 4096;
 const CHAINS: usize = 16_384;
-const PLACES: usize = 16_384;
+const ADDRESSES: usize = 16_384;
 /// Samples that wait for their images: about 16 MiB at most.
 const MAX_EARLY: usize = 1024;
 
@@ -26,7 +26,7 @@ pub(super) struct Worker {
     modules: Modules,
     walker: Walker,
     perf_maps: PerfMaps,
-    /// By the walked places, and whether the thread was waiting.
+    /// By the walked addresses, and whether the thread was waiting.
     chains: Recent<(Walked, bool), Arc<Chain>>,
     kernel: KernelNames,
     /// Samples whose images have not been reported yet, oldest first.
@@ -44,7 +44,7 @@ impl Default for Worker {
             chains: Recent::new(CHAINS),
             kernel: KernelNames::default(),
             early: VecDeque::new(),
-            named: Recent::new(PLACES),
+            named: Recent::new(ADDRESSES),
         }
     }
 }
@@ -120,16 +120,16 @@ impl Worker {
     fn chain(&mut self, stack: &CopiedStack) -> Option<Arc<Chain>> {
         let is_waiting = stack.sample.as_ref().is_some_and(|sample| sample.is_waiting);
         let known = (self.walk(stack), is_waiting);
-        if known.0.places.is_empty() {
+        if known.0.addresses.is_empty() {
             return None;
         }
         if let Some(chain) = self.chains.get(&known) {
             return Some(Arc::clone(chain));
         }
         let walked = &known.0;
-        let mut frames = Vec::with_capacity(walked.places.len());
-        for place in &walked.places {
-            self.add_frames(place, stack, &mut frames);
+        let mut frames = Vec::with_capacity(walked.addresses.len());
+        for address in &walked.addresses {
+            self.add_frames(address, stack, &mut frames);
         }
         if is_waiting {
             kernel::remove_switch(&mut frames);
@@ -139,13 +139,13 @@ impl Worker {
             is_truncated: walked.is_truncated,
         });
         // Code generated at run time may be different the next time.
-        if walked.places.iter().all(|place| place.code != Code::Memory) {
+        if walked.addresses.iter().all(|address| address.code != Code::Memory) {
             self.chains.insert(known, Arc::clone(&chain));
         }
         Some(chain)
     }
 
-    /// The places of a stack, those in the kernel first.
+    /// The addresses of a stack, those in the kernel first.
     fn walk(&mut self, stack: &CopiedStack) -> Walked {
         let Some(sample) = &stack.sample else {
             return self.walk_user_part(stack);
@@ -157,8 +157,8 @@ impl Worker {
         if sample.has_user_part && !sample.is_kernel_cut {
             walked = self.walk_user_part(stack);
             // For example in the vDSO, which has no file.
-            if let (true, Some(address)) = (walked.places.is_empty(), stack.registers.next_instruction()) {
-                walked.places.push(CodeAddress {
+            if let (true, Some(address)) = (walked.addresses.is_empty(), stack.registers.next_instruction()) {
+                walked.addresses.push(CodeAddress {
                     code: Code::Memory,
                     address,
                     is_return: false,
@@ -170,7 +170,7 @@ impl Worker {
             address: *address,
             is_return: depth > 0 || sample.is_waiting,
         });
-        walked.places.splice(0..0, in_kernel);
+        walked.addresses.splice(0..0, in_kernel);
         walked
     }
 
@@ -197,36 +197,36 @@ impl Worker {
         reported.or_else(|| mappings::read(stack.pid, stack.start_stack).map(|read| Rc::new(Image::of_all(read))))
     }
 
-    fn add_frames(&mut self, place: &CodeAddress, stack: &CopiedStack, frames: &mut Vec<Frame>) {
-        if let Some(named) = self.named.get(place) {
+    fn add_frames(&mut self, at: &CodeAddress, stack: &CopiedStack, frames: &mut Vec<Frame>) {
+        if let Some(named) = self.named.get(at) {
             frames.extend_from_slice(named);
             return;
         }
         let plain = Frame {
-            address: Some(place.address),
+            address: Some(at.address),
             ..Frame::unknown(Language::Native)
         };
-        match &place.code {
+        match &at.code {
             Code::Module(id) => {
                 let module = self.modules.numbered(*id);
                 let named: Rc<[Frame]> = match module {
-                    Some(module) => module.names.frames(&module.path, place.address, place.is_return).into(),
+                    Some(module) => module.names.frames(&module.path, at.address, at.is_return).into(),
                     None => [plain].into(),
                 };
                 frames.extend_from_slice(&named);
-                self.named.insert(place.clone(), named);
+                self.named.insert(at.clone(), named);
             }
             Code::File(path) => frames.push(Frame {
                 module: Some(path.to_vec()),
                 ..plain
             }),
             Code::Kernel => {
-                let frame = self.kernel.frame(place.address, place.is_return);
-                self.named.insert(place.clone(), [frame.clone()].into());
+                let frame = self.kernel.frame(at.address, at.is_return);
+                self.named.insert(at.clone(), [frame.clone()].into());
                 frames.push(frame);
             }
             Code::Memory => {
-                let called_from = place.address - u64::from(place.is_return);
+                let called_from = at.address - u64::from(at.is_return);
                 let function = self.perf_maps.name(stack, called_from);
                 frames.push(Frame { function, ..plain });
             }

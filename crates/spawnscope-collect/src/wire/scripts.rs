@@ -33,7 +33,7 @@ pub const INTERPRETER_PERL: u32 = 5;
 /// `kind` of an executable: GNU make, see `make.rs`.
 pub const INTERPRETER_MAKE: u32 = 6;
 
-/// An executable, identified like in the kernel. Used as a map key, so it has no padding.
+/// An executable, identified as in the kernel. Used as a map key, so it has no padding.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireExecutable {
@@ -51,7 +51,7 @@ pub struct WireInterpreter {
     pub layout: u32,
 }
 
-/// Where a bash stores what it executes: addresses of its variables, as in its file.
+/// Where a bash stores what it executes: addresses of its variables in its ELF file, before relocation.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireBash {
@@ -83,7 +83,7 @@ pub struct WireBash {
 /// of its ash in such blocks.
 pub const DASH_BLOCK_BYTES: u64 = 1024;
 
-/// Where a dash stores what it executes: addresses of its variables, as in its file, or offsets in its own block.
+/// Where a dash stores what it executes: addresses of its variables in its ELF file, before relocation, or offsets in its own block.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WireDash {

@@ -1,4 +1,4 @@
-//! What rows refer to other rows with, and the strings that they refer to.
+//! References from rows to other rows, and the strings that rows refer to.
 
 use std::num::NonZeroU32;
 

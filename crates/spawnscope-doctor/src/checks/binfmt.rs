@@ -157,10 +157,10 @@ impl Entry {
         header[..7].copy_from_slice(&[0x7f, b'E', b'L', b'F', 2, 1, 1]);
         header[16] = 2;
         header[18..].copy_from_slice(&OWN_MACHINE);
-        let fits = |(place, byte): (usize, &u8)| {
-            let mask = self.mask.get(place).copied().unwrap_or(0xff);
+        let fits = |(index, byte): (usize, &u8)| {
+            let mask = self.mask.get(index).copied().unwrap_or(0xff);
             header
-                .get(self.offset + place)
+                .get(self.offset + index)
                 .is_some_and(|own| own & mask == byte & mask)
         };
         !self.magic.is_empty() && self.magic.iter().enumerate().all(fits)

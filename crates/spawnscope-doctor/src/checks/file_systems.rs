@@ -29,34 +29,38 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         return;
     }
     let home = machine.variable("HOME").map(PathBuf::from);
-    let places = [
+    let directories = [
         (WORKING, Some(machine.directory().to_owned())),
         (TEMPORARY, Some(machine.temporary_directory())),
         (HOME, home),
     ];
-    for (what, place) in places {
-        let Some(place) = place.filter(|place| place.is_absolute()) else {
+    for (what, directory) in directories {
+        let Some(directory) = directory.filter(|directory| directory.is_absolute()) else {
             continue;
         };
-        let mount = |place: &Path| mounts::of(&mounts, place);
-        if examination.measured.untried.contains(&place) {
-            findings.not_examined(format!("{what}, {}: not tried, for lack of time", place.display()));
+        let mount = |directory: &Path| mounts::of(&mounts, directory);
+        if examination.measured.untried.contains(&directory) {
+            findings.not_examined(format!("{what}, {}: not tried, for lack of time", directory.display()));
             continue;
         }
-        if machine.is_left_out(&place) {
-            findings.add(silent(what, &place, mount(&place)));
+        if machine.is_left_out(&directory) {
+            findings.add(silent(what, &directory, mount(&directory)));
             continue;
         }
-        let real = machine.canonical(&place).unwrap_or_else(|| place.clone());
+        let real = machine.canonical(&directory).unwrap_or_else(|| directory.clone());
         // A remote file system may take long to report its free space.
         let is_local = mount(&real).is_none_or(|mount| mount.remote().is_none());
-        if let Some(error) = machine.make_in(&place).err().filter(|_| what == TEMPORARY && is_local) {
-            findings.add(useless(&place, machine.variable("TMPDIR").is_some(), &error));
+        if let Some(error) = machine
+            .make_in(&directory)
+            .err()
+            .filter(|_| what == TEMPORARY && is_local)
+        {
+            findings.add(useless(&directory, machine.variable("TMPDIR").is_some(), &error));
             continue;
         }
         if let Some(mount) = mount(&real).filter(|_| what != HOME) {
             let remote_scan = examination.measured.remote_scan.as_ref().filter(|_| what == TEMPORARY);
-            check(what, &place.display().to_string(), mount, remote_scan, findings);
+            check(what, &directory.display().to_string(), mount, remote_scan, findings);
         }
     }
 }
@@ -65,23 +69,23 @@ const WORKING: &str = "the working directory";
 const TEMPORARY: &str = "the directory for temporary files";
 const HOME: &str = "the home directory";
 
-fn silent(what: &str, place: &Path, mount: Option<&Mount>) -> Finding {
+fn silent(what: &str, directory: &Path, mount: Option<&Mount>) -> Finding {
     let on = mount.map_or(String::new(), |mount| {
         format!(", apparently on {} ({})", mount.point.display(), mount.kind)
     });
     let waited = units::time(Nanos(PATIENCE.as_nanos() as u64));
     Finding::problem(format!("{what} does not answer"))
-        .evidence(format!("{}{on}: no answer within {waited}", place.display()))
+        .evidence(format!("{}{on}: no answer within {waited}", directory.display()))
         .evidence("other programs that look for a file there hang too, some even unkillably; the doctor left it out of all checks")
         .fix("check whether the machine or the process that serves that file system is alive; if not, `umount -l` detaches it")
         .fix("launch from another directory until then")
         .fix_cost("programs that already hang in a detached file system keep hanging")
 }
 
-fn useless(place: &Path, is_named: bool, error: &io::Error) -> Finding {
+fn useless(directory: &Path, is_named: bool, error: &io::Error) -> Finding {
     let named = if is_named { "TMPDIR=" } else { "" };
     let finding = Finding::problem("temporary files cannot be created")
-        .evidence(format!("{named}{}: {}", place.display(), reason(error)))
+        .evidence(format!("{named}{}: {}", directory.display(), reason(error)))
         .evidence("here-documents, compilers, sort, mktemp and installers fail, or use another directory");
     let finding = match error.kind() {
         io::ErrorKind::StorageFull => finding.fix("free some space: `df` and `df -i` show what is full"),
@@ -124,8 +128,8 @@ fn slower(scan: &Scan) -> (Option<Effect>, String) {
     (effect, evidence)
 }
 
-fn check(what: &str, place: &str, mount: &Mount, remote_scan: Option<&Scan>, findings: &mut Findings) {
-    let where_it_is = format!("{place} is on {} ({})", mount.point.display(), mount.kind);
+fn check(what: &str, directory: &str, mount: &Mount, remote_scan: Option<&Scan>, findings: &mut Findings) {
+    let where_it_is = format!("{directory} is on {} ({})", mount.point.display(), mount.kind);
     if let Some(remote) = mount.remote() {
         let (effect, timed) = remote_scan.map(slower).unzip();
         findings.add(

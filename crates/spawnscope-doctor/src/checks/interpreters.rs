@@ -86,7 +86,12 @@ fn python(machine: &Machine, programs: &Programs, program: &Path, findings: &mut
 
 /// The variables that are set, with their values.
 fn variables(machine: &Machine) -> Vec<String> {
-    let assignment = |name: &&str| Some(format!("{name}={}", values::places(&machine.variable_text(name)?)));
+    let assignment = |name: &&str| {
+        Some(format!(
+            "{name}={}",
+            values::without_secrets(&machine.variable_text(name)?)
+        ))
+    };
     OF_PYTHON.iter().filter_map(assignment).collect()
 }
 

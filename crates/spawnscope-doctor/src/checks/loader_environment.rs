@@ -70,7 +70,7 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
             .iter()
             .find(|(variable, _)| variable == name)
             .map_or("", |(_, meaning)| *meaning);
-        finding = finding.evidence(format!("{name}={}: {meaning}", values::places(value)));
+        finding = finding.evidence(format!("{name}={}: {meaning}", values::without_secrets(value)));
     }
     for fault in faults {
         finding = finding.evidence_if(fault);
@@ -104,7 +104,7 @@ fn refused(machine: &Machine, programs: &Programs, missing: &[String]) -> Option
             let why = why.rsplit_once(['(', ':']).map_or(why, |(_, why)| why);
             let is_new = !missing.iter().any(|path| path == library);
             let why = why.trim_matches([' ', ')', ';', '.']);
-            is_new.then(|| format!("{} ({why})", values::places(library)))
+            is_new.then(|| format!("{} ({why})", values::without_secrets(library)))
         })
         .collect();
     refused.sort_unstable();
@@ -120,7 +120,7 @@ fn refused(machine: &Machine, programs: &Programs, missing: &[String]) -> Option
 /// An empty entry in a list of directories means the working directory.
 fn by_directory(set: &[(&str, String)]) -> Option<String> {
     let (_, value) = set.iter().find(|(name, _)| *name == "LD_LIBRARY_PATH")?;
-    let is_relative = |place: &str| !Path::new(place).is_absolute() && !place.starts_with('$');
+    let is_relative = |path: &str| !Path::new(path).is_absolute() && !path.starts_with('$');
     value.split([':', ';']).any(is_relative).then(|| {
         "LD_LIBRARY_PATH has an empty or relative entry: libraries in the working directory are loaded".to_owned()
     })

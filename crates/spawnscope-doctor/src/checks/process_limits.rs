@@ -59,8 +59,8 @@ impl Limit {
     fn raise(&self, environment: &Environment) -> Vec<String> {
         let twice = self.limit.saturating_mul(2);
         let setting = |name: &str, value: u64| {
-            let place = environment.where_settings_are_made();
-            vec![format!("raise it, {place}:"), format!("  sysctl {name}={value}")]
+            let where_to = environment.where_settings_are_made();
+            vec![format!("raise it, {where_to}:"), format!("  sysctl {name}={value}")]
         };
         match &self.source {
             LimitSource::PidMax if self.limit >= MAX_PIDS => {

@@ -127,13 +127,13 @@ impl<'p> Useless<'p> {
         let untried: HashSet<&PathBuf> = examination.measured.untried.iter().collect();
         // How often each directory was named, and its canonical path.
         let mut named: HashMap<&PathBuf, usize> = HashMap::new();
-        let mut places = HashSet::new();
+        let mut seen = HashSet::new();
         for directory in path {
             let times = named.entry(directory).or_default();
             *times += 1;
             let is_known = directory.is_absolute() && !untried.contains(directory);
             let is_passed = match *times {
-                1 => is_known && useless.is_useless(examination, directory, &mut places),
+                1 => is_known && useless.is_useless(examination, directory, &mut seen),
                 times => {
                     useless.repeated.extend((times == 2).then_some(directory));
                     true
@@ -149,7 +149,7 @@ impl<'p> Useless<'p> {
         &mut self,
         examination: &Examination<'_>,
         directory: &'p PathBuf,
-        places: &mut HashSet<PathBuf>,
+        seen: &mut HashSet<PathBuf>,
     ) -> bool {
         let why = match examination.machine.enter(directory) {
             Err(error) if error.raw_os_error() == Some(libc::ELOOP) => &mut self.circles,
@@ -160,8 +160,8 @@ impl<'p> Useless<'p> {
                 _ => return false,
             },
             Ok(()) => {
-                let place = examination.machine.canonical(directory);
-                if place.is_none_or(|place| places.insert(place)) {
+                let canonical = examination.machine.canonical(directory);
+                if canonical.is_none_or(|canonical| seen.insert(canonical)) {
                     return false;
                 }
                 &mut self.linked

@@ -35,7 +35,7 @@ const INTERACTIVE: [Shell; 2] = [
         name: "bash",
         with: &["-ic", "true"],
         without: &["--norc", "--noprofile", "-ic", "true"],
-        files: "~/.bashrc, /etc/bash.bashrc",
+        files: "~/.bashrc and /etc/bash.bashrc",
     },
     Shell {
         name: "zsh",
@@ -179,7 +179,7 @@ fn interactive(machine: &Machine, programs: &Programs, shell: &Shell, program: &
     findings.add(
         Finding::problem_if(is_slow, title)
             .evidence(format!(
-                "`{name} {}` with {}, compared with none; {}",
+                "`{name} {}` with {}, compared with no start-up files; {}",
                 shell.with.join(" "),
                 shell.files,
                 launched(&start)

@@ -102,14 +102,14 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
 /// The version manager's own program.
 fn chooser(machine: &Machine, directory: &Path, manager: &str) -> Option<PathBuf> {
     let above = directory.parent()?;
-    let places = [
+    let candidates = [
         above.join("bin").join(manager),
         above.join("libexec").join(manager),
         directory.join(manager),
     ];
     machine
         .program(manager)
-        .or_else(|| places.into_iter().find(|file| machine.is_executable(file)))
+        .or_else(|| candidates.into_iter().find(|file| machine.is_executable(file)))
 }
 
 /// A command of a manager or a shim that installs nothing.

@@ -18,7 +18,7 @@ pub(super) enum StartFile {
 impl StartFile {
     /// `None` if the expanded value is empty: shells then read no file.
     pub(super) fn of(machine: &Machine, value: &str) -> Option<StartFile> {
-        let shown = values::places(value);
+        let shown = values::without_secrets(value);
         let Some(path) = expanded(machine, value) else {
             return Some(StartFile::Computed(shown));
         };

@@ -5,14 +5,14 @@ use spawnscope_data::units;
 const MASK: &str = "***";
 
 /// A list of paths, with assigned values (`name=...`) and everything after the scheme of a URL masked.
-pub(super) fn places(value: &str) -> String {
-    let place = |place: &str| match place.split_once('=') {
+pub(super) fn without_secrets(value: &str) -> String {
+    let masked = |path: &str| match path.split_once('=') {
         Some((name, _)) => format!("{name}={MASK}"),
-        None => place.to_owned(),
+        None => path.to_owned(),
     };
     let word = |word: &str| match word.split_once("://") {
         Some((scheme, _)) => format!("{scheme}://{MASK}"),
-        None => word.split(':').map(place).collect::<Vec<_>>().join(":"),
+        None => word.split(':').map(masked).collect::<Vec<_>>().join(":"),
     };
     value.split(' ').map(word).collect::<Vec<_>>().join(" ")
 }
@@ -20,7 +20,7 @@ pub(super) fn places(value: &str) -> String {
 /// The program of a command line, and the number of its arguments.
 pub(super) fn program(command: &str) -> String {
     let mut words = command.split_whitespace();
-    let program = places(words.next().unwrap_or_default());
+    let program = without_secrets(words.next().unwrap_or_default());
     match words.count() {
         0 => program,
         others => format!("{program} and {}", units::counted(others as u64, "word", "words")),
@@ -88,8 +88,8 @@ mod tests {
 
     #[test]
     fn of_places_only_their_names_are_shown() {
-        assert_eq!(places("/opt/a:/opt/b /c"), "/opt/a:/opt/b /c");
-        assert_eq!(places("/a.so:password=hunter2:/b"), "/a.so:password=***:/b");
-        assert_eq!(places("https://me:hunter2@host/"), "https://***");
+        assert_eq!(without_secrets("/opt/a:/opt/b /c"), "/opt/a:/opt/b /c");
+        assert_eq!(without_secrets("/a.so:password=hunter2:/b"), "/a.so:password=***:/b");
+        assert_eq!(without_secrets("https://me:hunter2@host/"), "https://***");
     }
 }

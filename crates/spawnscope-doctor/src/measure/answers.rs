@@ -155,11 +155,11 @@ unsafe impl Shareable for SharedResults {}
 impl Question {
     /// `None` if no process can be created.
     fn ask(&self, machine: &Machine) -> Option<MeasuringProcess<SharedResults>> {
-        let place = machine.path(&self.directory);
+        let path = machine.path(&self.directory);
         let text = |path: &Path| CString::new(path.as_os_str().as_bytes()).ok();
-        let directory = text(&place)?;
+        let directory = text(&path)?;
         let names = (0..if self.is_of_path { NAMES } else { 0 })
-            .map(|number| text(&place.join(format!("spawnscope-{}-{number}", std::process::id()))))
+            .map(|number| text(&path.join(format!("spawnscope-{}-{number}", std::process::id()))))
             .collect::<Option<Vec<CString>>>()?;
         MeasuringProcess::start(|results: &SharedResults| {
             results.answer.store(ASKED, Ordering::Release);

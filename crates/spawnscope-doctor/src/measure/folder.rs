@@ -16,7 +16,7 @@ use crate::mounts::{self, Mount};
 use spawnscope_system::launch_timing::isolated_child::IsolatedChild;
 use spawnscope_system::launch_timing::keeper::{ignore_requests_to_end, remove_when_closed};
 
-/// Time limits for creating it: in one place, and in all places that are tried.
+/// Time limits for creating it: in one directory, and in all directories that are tried.
 pub(super) const LIMIT_OF_ONE: Duration = Duration::from_millis(250);
 pub(super) const LIMIT: Duration = Duration::from_millis(400);
 /// How long its removal may take before the keeper is left to finish it alone.
@@ -37,19 +37,19 @@ pub(super) struct Folder {
 }
 
 impl Folder {
-    /// Creates a folder in the first of these places that works.
-    pub(super) fn make<'p>(mut places: impl Iterator<Item = &'p Path>) -> Option<Folder> {
+    /// Creates a folder in the first of these directories that works.
+    pub(super) fn make<'p>(mut directories: impl Iterator<Item = &'p Path>) -> Option<Folder> {
         let until = Instant::now() + LIMIT;
-        places.find_map(|place| {
+        directories.find_map(|directory| {
             let left = until.saturating_duration_since(Instant::now());
             // A read timeout of zero would mean no timeout.
-            (!left.is_zero()).then(|| Folder::make_in(place, left.min(LIMIT_OF_ONE)))?
+            (!left.is_zero()).then(|| Folder::make_in(directory, left.min(LIMIT_OF_ONE)))?
         })
     }
 
-    fn make_in(place: &Path, limit: Duration) -> Option<Folder> {
+    fn make_in(directory: &Path, limit: Duration) -> Option<Folder> {
         let random = RandomState::new().hash_one(std::process::id());
-        let path = place.join(format!("spawnscope-{random:016x}"));
+        let path = directory.join(format!("spawnscope-{random:016x}"));
         let name = CString::new(path.as_os_str().as_bytes()).ok()?;
         let programs: Vec<CString> = (0..PROGRAMS)
             .map(|number| CString::new(program(&path, number).as_os_str().as_bytes()))
@@ -108,28 +108,28 @@ impl Places {
     /// The directory for temporary files, and other usual ones.
     pub(super) fn of(machine: &Machine) -> Places {
         let mounts = mounts::all(machine);
-        let mut places = Places {
+        let mut found = Places {
             local: Vec::new(),
             remote: Vec::new(),
         };
-        for place in candidates(machine) {
-            let Some(place) = machine.canonical(place) else {
+        for directory in candidates(machine) {
+            let Some(directory) = machine.canonical(directory) else {
                 continue;
             };
-            let mount = mounts::of(&mounts, &place);
+            let mount = mounts::of(&mounts, &directory);
             if mount.is_some_and(|mount| mount.has_option("noexec")) {
                 continue;
             }
             let is_remote = mount.and_then(Mount::remote).is_some();
-            let (group, place) = match is_remote {
-                true => (&mut places.remote, machine.path(&place)),
-                false => (&mut places.local, machine.path(&place)),
+            let (group, directory) = match is_remote {
+                true => (&mut found.remote, machine.path(&directory)),
+                false => (&mut found.local, machine.path(&directory)),
             };
-            if !group.contains(&place) {
-                group.push(place);
+            if !group.contains(&directory) {
+                group.push(directory);
             }
         }
-        places
+        found
     }
 }
 

@@ -39,10 +39,10 @@ pub(super) fn of(machine: &Machine, questions: &[Question], few: usize, end: Ins
         return missing_directories;
     }
     let end = end.min(Instant::now() + LIMIT);
-    let place = |question: &Question| CString::new(machine.path(&question.directory).as_os_str().as_bytes()).ok();
+    let c_path = |question: &Question| CString::new(machine.path(&question.directory).as_os_str().as_bytes()).ok();
     let mut left = &questions[..questions.len().min(MAX_DIRECTORIES)];
     while !left.is_empty() && Instant::now() < end {
-        let Some(paths) = left.iter().map(place).collect::<Option<Vec<CString>>>() else {
+        let Some(paths) = left.iter().map(c_path).collect::<Option<Vec<CString>>>() else {
             return missing_directories;
         };
         let Ok(process) = MeasuringProcess::start(|results: &SharedResults| check(results, &paths)) else {

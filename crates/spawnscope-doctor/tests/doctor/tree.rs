@@ -26,23 +26,23 @@ impl Tree {
     }
 
     pub fn file(self, path: &str, text: impl AsRef<[u8]>) -> Tree {
-        let path = self.place(path);
+        let path = self.path_with_parents(path);
         fs::write(path, text).unwrap();
         self
     }
 
     pub fn directory(self, path: &str) -> Tree {
-        fs::create_dir_all(self.place(path)).unwrap();
+        fs::create_dir_all(self.path_with_parents(path)).unwrap();
         self
     }
 
     pub fn link(self, path: &str, target: &str) -> Tree {
-        symlink(target, self.place(path)).unwrap();
+        symlink(target, self.path_with_parents(path)).unwrap();
         self
     }
 
     pub fn mode(self, path: &str, mode: u32) -> Tree {
-        fs::set_permissions(self.place(path), fs::Permissions::from_mode(mode)).unwrap();
+        fs::set_permissions(self.path_with_parents(path), fs::Permissions::from_mode(mode)).unwrap();
         self
     }
 
@@ -71,10 +71,10 @@ impl Tree {
         Machine::at(self.root())
     }
 
-    fn place(&self, path: &str) -> std::path::PathBuf {
-        let place = self.root().join(path);
-        fs::create_dir_all(place.parent().unwrap()).unwrap();
-        place
+    fn path_with_parents(&self, path: &str) -> std::path::PathBuf {
+        let path = self.root().join(path);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        path
     }
 }
 

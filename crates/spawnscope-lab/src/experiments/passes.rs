@@ -68,8 +68,8 @@ fn fitting(sizes: &[u64], to_fill: u64, room: u64) -> usize {
 
 /// The memory that these parents need while the largest is filled.
 fn needed(sizes: &[u64], to_fill: u64) -> u64 {
-    let beside = sizes.last().map_or(0, |largest| largest.saturating_mul(to_fill - 1));
-    sizes.iter().fold(beside, |sum, size| sum.saturating_add(*size))
+    let copies = sizes.last().map_or(0, |largest| largest.saturating_mul(to_fill - 1));
+    sizes.iter().fold(copies, |sum, size| sum.saturating_add(*size))
 }
 
 #[cfg(test)]

@@ -16,7 +16,7 @@ const LARGE_BYTES: u64 = 250_000_000;
 const QUICK_LARGE_BYTES: u64 = 16_000_000;
 /// The number of measured columns: wall and stall.
 const MEASURES: usize = 2;
-/// The minimum number of launches beside the neighbour in each batch.
+/// The minimum number of launches with the neighbour in each batch.
 const MIN_STALLS: u32 = 5;
 /// Baselines without a launch: pauses as long as launches by these mechanisms.
 const PAUSES: [(&str, Mechanism); 2] = [
@@ -77,7 +77,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     Ok(outcome)
 }
 
-/// Launches alone, and launches beside the neighbour.
+/// Launches alone, and launches with the neighbour.
 fn case<'a>(keys: Vec<Value>, worker: &Rc<Worker>, mechanism: Mechanism, program: Program) -> Case<'a> {
     let worker = Rc::clone(worker);
     let run = move |count: u32| {
@@ -87,18 +87,18 @@ fn case<'a>(keys: Vec<Value>, worker: &Rc<Worker>, mechanism: Mechanism, program
             program: program(),
             count,
         })?;
-        let beside = worker.ask(&Request::Stall {
+        let with_neighbour = worker.ask(&Request::Stall {
             mechanism,
             program: program(),
             // The maximum over a single launch depends too much on chance.
             count: count.max(MIN_STALLS),
         })?;
-        Ok(vec![alone[WALL], beside[STALL]])
+        Ok(vec![alone[WALL], with_neighbour[STALL]])
     };
     Case::new(keys, run).promises(MEASURES)
 }
 
-/// Pauses beside the neighbour, each as long as a launch currently takes.
+/// Pauses with the neighbour, each as long as a launch currently takes.
 fn pause<'a>(keys: Vec<Value>, worker: &Rc<Worker>, mechanism: Mechanism, program: Program) -> Case<'a> {
     let worker = Rc::clone(worker);
     let run = move |count: u32| {
@@ -107,11 +107,11 @@ fn pause<'a>(keys: Vec<Value>, worker: &Rc<Worker>, mechanism: Mechanism, progra
             program: program.clone(),
             count,
         })?;
-        let beside = worker.ask(&Request::Idle {
+        let with_neighbour = worker.ask(&Request::Idle {
             pause_ns: launched[WALL],
             count: count.max(MIN_STALLS),
         })?;
-        Ok(vec![beside[WALL], beside[STALL]])
+        Ok(vec![with_neighbour[WALL], with_neighbour[STALL]])
     };
     Case::new(keys, run).promises(MEASURES)
 }

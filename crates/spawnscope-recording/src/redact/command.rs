@@ -347,12 +347,12 @@ impl<'w> Walk<'w, '_> {
     /// Applies the slots of an item from one positional argument on.
     fn fill(&mut self, item: &Positional, start: usize) {
         let mut name = None;
-        for (at, place) in self.positionals.iter().skip(start).enumerate() {
+        for (at, index) in self.positionals.iter().skip(start).enumerate() {
             let slot = item
                 .slots
                 .get(at)
                 .or_else(|| item.slots.last().filter(|_| item.repeats));
-            let word = &self.words[*place];
+            let word = &self.words[*index];
             let part = match (slot, name) {
                 (None, _) => return,
                 (Some(Template::Named), _) => {

@@ -60,7 +60,7 @@ impl Redaction {
         // A whole command line was executed as if it were a file.
         if path.iter().any(u8::is_ascii_whitespace) {
             assignments::find(path, &mut spots);
-            text::find(path, 1).iter().for_each(|place| spots.add(place.clone()));
+            text::find(path, 1).iter().for_each(|range| spots.add(range.clone()));
         }
         masked(path, spots)
     }

@@ -177,7 +177,7 @@ impl<'a> Parser<'a> {
             return;
         }
         let word = if unquoted.is_quoted {
-            Word::quoted(unquoted.text, unquoted.places)
+            Word::quoted(unquoted.text, unquoted.ranges)
         } else {
             Word::plain(&self.text[start..self.at], start)
         };
@@ -259,14 +259,14 @@ impl<'a> Parser<'a> {
 #[derive(Default)]
 struct Unquoted {
     text: Vec<u8>,
-    places: Vec<Range<usize>>,
+    ranges: Vec<Range<usize>>,
     is_quoted: bool,
 }
 
 impl Unquoted {
-    fn push(&mut self, byte: u8, place: Range<usize>) {
+    fn push(&mut self, byte: u8, range: Range<usize>) {
         self.text.push(byte);
-        self.places.push(place);
+        self.ranges.push(range);
     }
 }
 

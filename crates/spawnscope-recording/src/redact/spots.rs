@@ -1,43 +1,43 @@
-//! The places of secrets in a byte string, and the bytes with masks instead. A mask does not reveal the length of the secret.
+//! The ranges of secrets in a byte string, and the bytes with masks instead. A mask does not reveal the length of the secret.
 
 use std::ops::Range;
 
 const MASK: &[u8] = b"***";
 
-/// The places of secrets, in any order. They may overlap.
+/// The ranges of secrets, in any order. They may overlap.
 #[derive(Debug, Default)]
 pub(super) struct Spots {
     found: Vec<Range<usize>>,
 }
 
 impl Spots {
-    /// Adds a place. Empty ranges are ignored.
-    pub(super) fn add(&mut self, place: Range<usize>) {
-        if !place.is_empty() {
-            self.found.push(place);
+    /// Adds a range. Empty ranges are ignored.
+    pub(super) fn add(&mut self, range: Range<usize>) {
+        if !range.is_empty() {
+            self.found.push(range);
         }
     }
 
-    /// Adds the places of another text, which begins at `by` in this one.
+    /// Adds the ranges of another text, which begins at `by` in this one.
     pub(super) fn add_shifted(&mut self, others: &Spots, by: usize) {
         others
             .iter()
-            .for_each(|place| self.add(by + place.start..by + place.end));
+            .for_each(|range| self.add(by + range.start..by + range.end));
     }
 
-    /// Whether there are no places.
+    /// Whether there are no ranges.
     pub(super) fn is_empty(&self) -> bool {
         self.found.is_empty()
     }
 
-    /// Returns the places in the order in which they were added.
+    /// Returns the ranges in the order in which they were added.
     pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &Range<usize>> {
         self.found.iter()
     }
 
-    /// Returns the bytes with masks. Places that touch or overlap get one mask.
+    /// Returns the bytes with masks. Ranges that touch or overlap get one mask.
     pub(super) fn mask(mut self, bytes: &[u8]) -> Vec<u8> {
-        self.found.sort_unstable_by_key(|place| (place.start, place.end));
+        self.found.sort_unstable_by_key(|range| (range.start, range.end));
         let mut masked = Vec::with_capacity(bytes.len());
         let mut done = 0;
         let mut is_masked_before = false;
@@ -61,8 +61,8 @@ mod tests {
     #[test]
     fn what_overlaps_or_touches_is_one_mask() {
         let mut spots = Spots::default();
-        for place in [6..8, 0..2, 1..4, 4..5, 9..9] {
-            spots.add(place);
+        for range in [6..8, 0..2, 1..4, 4..5, 9..9] {
+            spots.add(range);
         }
         assert_eq!(spots.mask(b"0123456789"), b"***5***89");
         assert_eq!(Spots::default().mask(b"01"), b"01");

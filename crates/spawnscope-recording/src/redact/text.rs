@@ -12,7 +12,7 @@ use super::word::Word;
 /// Maximum depth of nested texts.
 pub(super) const DEEPEST: u8 = 5;
 
-/// Returns the places of secrets in the commands of a text.
+/// Returns the ranges of secrets in the commands of a text.
 pub(super) fn find(text: &[u8], depth: u8) -> Spots {
     let mut spots = Spots::default();
     if depth > DEEPEST {

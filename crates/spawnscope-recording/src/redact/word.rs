@@ -7,12 +7,12 @@ use std::ops::Range;
 pub(super) struct Word<'a> {
     /// The bytes that a program would receive.
     pub(super) text: Cow<'a, [u8]>,
-    places: Places,
+    origin: Origin,
 }
 
 /// The positions of a word's bytes in the surrounding text.
 #[derive(Debug)]
-enum Places {
+enum Origin {
     /// Contiguous, from this offset.
     From(usize),
     /// A range for each byte, including its quoting.
@@ -24,30 +24,30 @@ impl<'a> Word<'a> {
     pub(super) fn plain(text: &'a [u8], start: usize) -> Word<'a> {
         Word {
             text: Cow::Borrowed(text),
-            places: Places::From(start),
+            origin: Origin::From(start),
         }
     }
 
     /// Creates a word that was quoted.
-    pub(super) fn quoted(text: Vec<u8>, places: Vec<Range<usize>>) -> Word<'a> {
+    pub(super) fn quoted(text: Vec<u8>, ranges: Vec<Range<usize>>) -> Word<'a> {
         Word {
             text: Cow::Owned(text),
-            places: Places::Each(places),
+            origin: Origin::Each(ranges),
         }
     }
 
     /// Whether it is written with quotes or escapes, so that its bytes differ from the surrounding text.
     pub(super) fn is_quoted(&self) -> bool {
-        matches!(self.places, Places::Each(_))
+        matches!(self.origin, Origin::Each(_))
     }
 
     /// Returns the range of a part in the surrounding text.
     pub(super) fn outer(&self, part: Range<usize>) -> Range<usize> {
-        match &self.places {
-            Places::From(start) => start + part.start..start + part.end,
-            Places::Each(places) => match (
-                places.get(part.start),
-                part.end.checked_sub(1).and_then(|last| places.get(last)),
+        match &self.origin {
+            Origin::From(start) => start + part.start..start + part.end,
+            Origin::Each(ranges) => match (
+                ranges.get(part.start),
+                part.end.checked_sub(1).and_then(|last| ranges.get(last)),
             ) {
                 (Some(first), Some(last)) => first.start..last.end.max(first.start),
                 _ => 0..0,

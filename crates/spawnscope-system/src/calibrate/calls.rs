@@ -25,7 +25,7 @@ impl Unrecorded {
     pub fn measure() -> Unrecorded {
         let mut rounds = nanos_of_a_call();
         rounds.sort_by(f64::total_cmp);
-        // Without memory for it, only the cost of launches is unknown.
+        // If this fails, only the cost of launches is unknown.
         let launcher = Launcher::new().ok();
         Unrecorded {
             call: rounds[ROUNDS / 2],
@@ -36,7 +36,7 @@ impl Unrecorded {
         }
     }
 
-    /// How much longer each takes now; what has no measurable difference is missing.
+    /// Returns how much longer each takes now; those without a measurable difference are omitted.
     #[must_use]
     pub fn compare(&self) -> Vec<Calibration> {
         let calls = nanos_of_a_call().map(|nanos| nanos - self.call).to_vec();
@@ -51,7 +51,7 @@ impl Unrecorded {
 /// How many of the launches of a kind are compared: the fastest.
 const FASTEST: usize = 5;
 
-/// Returns the increase of a launch, and what an exec adds to it. Other programs only make launches longer, and on a busy machine most of them,
+/// Returns how much longer a launch takes, and how much an exec adds to that. Other programs only make launches longer, and on a busy machine most of them,
 /// so the fastest are compared. A launch with an exec is longer by both.
 fn compare_launches(before: &LaunchTimes, now: LaunchTimes) -> impl Iterator<Item = Calibration> + use<> {
     let increase = |before: &[f64], now: Vec<f64>, besides: f64| {

@@ -19,7 +19,7 @@ pub struct MeasuringProcess<R: Shareable> {
 /// The results of a measuring process.
 #[derive(Debug)]
 pub struct Measurement<R: Shareable> {
-    /// What it stored.
+    /// The results that it stored.
     pub results: Shared<R>,
     /// Whether it finished in time.
     pub is_in_time: bool,

@@ -75,8 +75,8 @@ fn of(path: &CStr) -> Option<Nanos> {
 fn digits(pid: c_int, room: &mut [u8; 10]) -> &[u8] {
     let mut rest = pid.unsigned_abs();
     let mut begin = room.len();
-    for place in room.iter_mut().rev() {
-        *place = b'0' + (rest % 10) as u8;
+    for digit in room.iter_mut().rev() {
+        *digit = b'0' + (rest % 10) as u8;
         begin -= 1;
         rest /= 10;
         if rest == 0 {
@@ -89,8 +89,8 @@ fn digits(pid: c_int, room: &mut [u8; 10]) -> &[u8] {
 /// Concatenates the parts and fills up with NULs.
 fn join(parts: [&[u8]; 3]) -> [u8; ROOM] {
     let mut joined = [0; ROOM];
-    for (place, byte) in joined.iter_mut().zip(parts.into_iter().flatten()) {
-        *place = *byte;
+    for (target, byte) in joined.iter_mut().zip(parts.into_iter().flatten()) {
+        *target = *byte;
     }
     joined
 }

@@ -20,8 +20,8 @@ impl<const VALUES: usize, const ROWS: usize> Series<VALUES, ROWS> {
     pub fn add(&self, values: [u64; VALUES]) {
         let number = self.complete.load(Ordering::Relaxed);
         if let Some(row) = self.rows.get(number as usize) {
-            for (place, value) in row.iter().zip(values) {
-                place.store(value, Ordering::Relaxed);
+            for (cell, value) in row.iter().zip(values) {
+                cell.store(value, Ordering::Relaxed);
             }
             self.complete.store(number + 1, Ordering::Release);
         }

@@ -23,8 +23,8 @@ use spawnscope_data::event::Pid;
 /// The instruction, and what replaces its first byte.
 const CPUID: [u8; 2] = [0x0f, 0xa2];
 const BREAKPOINT: u8 = 0xcc;
-/// Places of the instruction that are followed. The loader of glibc 2.36 has 37, its C library one.
-const MAX_PLACES: usize = 256;
+/// Maximum number of CPUID instructions that are followed. The loader of glibc 2.36 has 37, its C library one.
+const MAX_INSTRUCTIONS: usize = 256;
 /// A program that stops more often is given up: `true` makes less than 200 system calls.
 const MAX_STOPS: usize = 20_000;
 /// Bytes of code that are read at a time.
@@ -69,10 +69,10 @@ fn held(program: &CStr) -> Option<(Pid, OwnedFd)> {
     Some((Pid(child.ok()?), end))
 }
 
-/// What is known of a child while it starts.
+/// What is known about a child while it starts.
 struct Count {
     child: Pid,
-    places: [u64; MAX_PLACES],
+    addresses: [u64; MAX_INSTRUCTIONS],
     known: usize,
     executed: u32,
     /// Length of the mapping of code that the child is about to make.
@@ -83,7 +83,7 @@ impl Count {
     fn new(child: Pid) -> Count {
         Count {
             child,
-            places: [0; MAX_PLACES],
+            addresses: [0; MAX_INSTRUCTIONS],
             known: 0,
             executed: 0,
             mapping: None,
@@ -154,10 +154,10 @@ impl Count {
     fn replace_at(&mut self, address: u64) -> Option<()> {
         let mut word = [0u8; size_of::<u64>()];
         let read = memory::read_into(self.child, address, &mut word);
-        let place = self.places.get_mut(self.known).filter(|_| read == word.len())?;
+        let slot = self.addresses.get_mut(self.known).filter(|_| read == word.len())?;
         word[0] = BREAKPOINT;
         poke(self.child, address, u64::from_ne_bytes(word)).ok()?;
-        *place = address;
+        *slot = address;
         self.known += 1;
         Some(())
     }
@@ -165,12 +165,12 @@ impl Count {
     /// Executes the instruction that a breakpoint replaced.
     fn answer(&mut self) -> Option<()> {
         let mut registers = Registers::of(self.child).ok()?;
-        let place = registers.instruction() - 1;
-        if !self.places[..self.known].contains(&place) {
+        let address = registers.instruction() - 1;
+        if !self.addresses[..self.known].contains(&address) {
             return None;
         }
         let (leaf, subleaf) = registers.cpuid_request();
-        registers.answer_cpuid(place + CPUID.len() as u64, &__cpuid_count(leaf, subleaf));
+        registers.answer_cpuid(address + CPUID.len() as u64, &__cpuid_count(leaf, subleaf));
         registers.write(self.child).ok()?;
         self.executed += 1;
         Some(())

@@ -61,7 +61,7 @@ Examples:
   spawnscope record -- ./configure          run a command, print a report
   spawnscope record -o ci.db -- make -j8    keep the recording in ci.db
   spawnscope top -- make -j8                watch launches as they happen
-  spawnscope report --by parent             which programs launch
+  spawnscope report --by parent             which programs launch others
   spawnscope advise                         what to change, and the saving
   spawnscope whatif --remove dirname        predict the wall without it
   spawnscope diff before.db after.db        what a change did to launches

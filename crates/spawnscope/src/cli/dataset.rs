@@ -18,7 +18,7 @@ use crate::owner::{OwnerGuard, act_as};
 use crate::present::dataset::{Dataset, Table};
 use crate::record::reader::{Info, RecordingFile};
 
-/// What engines call the folder of rows without a value.
+/// The name that query engines give to the folder of rows without a value.
 const NO_JOB: &str = "__HIVE_DEFAULT_PARTITION__";
 /// Maximum bytes of a job in the name of a folder; file systems allow 255 for the name.
 const MAX_JOB: usize = 180;

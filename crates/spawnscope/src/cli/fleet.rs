@@ -52,13 +52,13 @@ pub fn push(from: &Path, to: &Path) -> Result<()> {
 }
 
 fn program() -> PathBuf {
-    beside().unwrap_or_else(|| PROGRAM.into())
+    next_to_this_program().unwrap_or_else(|| PROGRAM.into())
 }
 
 fn not_run(program: &Path, error: io::Error) -> Error {
     let context = if error.kind() == ErrorKind::NotFound {
         format!(
-            "{PROGRAM} is neither beside spawnscope nor in PATH: build it with `make fleet`, and install it with `make install-fleet`"
+            "{PROGRAM} is neither in spawnscope's folder nor in PATH: build it with `make fleet`, and install it with `make install-fleet`"
         )
     } else {
         format!("failed to run {}", program.display())
@@ -67,7 +67,7 @@ fn not_run(program: &Path, error: io::Error) -> Error {
 }
 
 /// The program in the folder of this one, if it is there.
-fn beside() -> Option<PathBuf> {
+fn next_to_this_program() -> Option<PathBuf> {
     let path = std::env::current_exe().ok()?.with_file_name(PROGRAM);
     path.exists().then_some(path)
 }

@@ -1,4 +1,4 @@
-//! The file of `record --metrics FILE`. node_exporter's textfile collector may read it at any moment, so a new one is written beside it and
+//! The file of `record --metrics FILE`. node_exporter's textfile collector may read it at any moment, so a new one is written next to it and
 //! renamed.
 
 use std::fs::{self, Permissions};
@@ -23,7 +23,7 @@ pub struct MetricsFile {
 }
 
 impl MetricsFile {
-    /// Checks that the file can be replaced, by writing an empty one beside it.
+    /// Checks that the file can be replaced, by writing an empty one next to it.
     ///
     /// # Errors
     /// When its folder cannot be written to, and when something else is at the path.
@@ -45,7 +45,7 @@ impl MetricsFile {
                 path.display()
             );
         }
-        file.beside()?;
+        file.create_temporary()?;
         Ok(file)
     }
 
@@ -64,7 +64,7 @@ impl MetricsFile {
     }
 
     /// Creates a file in the same folder, which is removed when dropped. Its name does not end in `.prom`.
-    fn beside(&self) -> Result<tempfile::NamedTempFile> {
+    fn create_temporary(&self) -> Result<tempfile::NamedTempFile> {
         let folder = match self.path.parent() {
             Some(folder) if !folder.as_os_str().is_empty() => folder,
             _ => Path::new("."),
@@ -77,11 +77,11 @@ impl MetricsFile {
             .tempfile_in(folder);
         created.with_context(|| match &self.owner {
             Some(owner) => format!(
-                "failed to create a file beside {} as user {}, who called sudo: name a file in a folder that this user may write",
+                "failed to create a file next to {} as user {}, who called sudo: name a file in a folder that this user may write",
                 self.path.display(),
                 owner.uid
             ),
-            None => format!("failed to create a file beside {}", self.path.display()),
+            None => format!("failed to create a file next to {}", self.path.display()),
         })
     }
 
@@ -91,7 +91,7 @@ impl MetricsFile {
     /// When it cannot be written.
     pub fn replace(&self, snapshot: &Snapshot<'_>) -> Result<()> {
         let _acting = self.act()?;
-        let file = self.beside()?;
+        let file = self.create_temporary()?;
         let failed = || format!("failed to write metrics to {}", self.path.display());
         let mut out = BufWriter::new(file.as_file());
         prometheus::write(&mut out, snapshot)

@@ -1,4 +1,4 @@
-//! The metrics of a recording that goes on: a thread computes them from the rows of the recording, and every few seconds and at the end
+//! The metrics of a recording in progress: a thread computes them from the rows of the recording, and every few seconds and at the end
 //! replaces the file of `--metrics` and hands requests to the sender of `--otlp`.
 
 use std::collections::BTreeMap;

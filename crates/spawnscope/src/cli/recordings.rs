@@ -128,7 +128,7 @@ impl Recordings {
     /// Begins the next recording, finishes the current one, and deletes the oldest. `lost` is what was lost so far in all of them.
     ///
     /// # Errors
-    /// When one of these fails. Recording cannot go on then.
+    /// When one of these fails. Recording cannot continue then.
     pub fn rotate(&mut self, lost: &[Loss]) -> Result<()> {
         let Some(rotation) = &mut self.rotation else {
             return Ok(());

@@ -17,8 +17,8 @@ const PARTS: u64 = 8;
 const MAX_AGE: Duration = Duration::from_secs(3600);
 /// How often the size of the current file is looked up.
 const INTERVAL: Duration = Duration::from_millis(100);
-/// What SQLite keeps beside a recording.
-const BESIDE: [&str; 2] = ["-wal", "-shm"];
+/// Suffixes of the files that SQLite keeps with a recording.
+const SQLITE_SUFFIXES: [&str; 2] = ["-wal", "-shm"];
 
 /// The files of a ring.
 pub struct Ring {
@@ -120,7 +120,7 @@ impl Ring {
     }
 }
 
-fn beside(file: &Path, suffix: &str) -> PathBuf {
+fn with_suffix(file: &Path, suffix: &str) -> PathBuf {
     let mut name = file.as_os_str().to_owned();
     name.push(suffix);
     PathBuf::from(name)
@@ -129,14 +129,14 @@ fn beside(file: &Path, suffix: &str) -> PathBuf {
 /// Returns the size of a recording with its log.
 fn size_of(file: &Path) -> u64 {
     let size = |path: &Path| fs::symlink_metadata(path).map_or(0, |metadata| metadata.len());
-    size(file) + size(&beside(file, BESIDE[0]))
+    size(file) + size(&with_suffix(file, SQLITE_SUFFIXES[0]))
 }
 
 fn remove(file: &Path) -> Result<()> {
     fs::remove_file(file).with_context(|| format!("failed to remove {} for --keep", file.display()))?;
-    for suffix in BESIDE {
+    for suffix in SQLITE_SUFFIXES {
         // Usually there is none.
-        let _ = fs::remove_file(beside(file, suffix));
+        let _ = fs::remove_file(with_suffix(file, suffix));
     }
     Ok(())
 }
@@ -204,7 +204,7 @@ mod tests {
         let mut now = Instant::now() + INTERVAL;
         assert!(!ring.is_due(now));
         fs::write(ring.current(), vec![0; 600]).unwrap();
-        fs::write(beside(&ring.current(), "-wal"), vec![0; 400]).unwrap();
+        fs::write(with_suffix(&ring.current(), "-wal"), vec![0; 400]).unwrap();
         assert!(!ring.is_due(now), "not looked up that often");
         now += INTERVAL;
         assert!(ring.is_due(now));

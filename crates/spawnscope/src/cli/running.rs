@@ -41,7 +41,7 @@ impl RunningProcesses {
         self.processes.len()
     }
 
-    /// Forgets processes that no longer exist because the event of their end was lost. Processes outside the recorder's pid namespace have
+    /// Forgets processes that have ended but whose exit event was lost. Processes outside the recorder's pid namespace have
     /// pid 0 and are kept.
     pub fn forget_missing(&mut self) {
         let exists = |pid: &Pid| kill(unistd::Pid::from_raw(pid.0), None) != Err(Errno::ESRCH);

@@ -243,7 +243,7 @@ impl Session<'_> {
             self.running.note(event);
             let ended = match &event.kind {
                 EventKind::Gone { zombie, .. } => *zombie,
-                // The best that is known of an end if the collector does not see when the process can be reaped.
+                // The best estimate of an end if the collector does not see when the process can be reaped.
                 EventKind::Exited(exited) if exited.last_thread && self.waits_for_all => Some(event.at),
                 _ => None,
             };

@@ -10,7 +10,7 @@ use super::table::{argument, title};
 use super::verdict::verdict;
 use super::whatif::wall_name;
 use super::{critical, text, units};
-use crate::analyze::advice::{Advice, Advices, Basis, Doubt, Foreign, Owner};
+use crate::analyze::advice::{Advice, Advices, Basis, Doubt, Finding, Foreign, Owner};
 use crate::analyze::report::Report;
 
 /// Number of findings that a report lists.
@@ -98,6 +98,12 @@ pub(super) fn saving(advice: &Advice, report: &Report) -> String {
     format!("saves {expected}, {share} of {wall} ({least} to {most}; {basis}; rule {rule})")
 }
 
+/// Says where the example was launched, if that is known and other launches have other call sites.
+pub(super) fn example_call_site(finding: &Finding) -> Option<String> {
+    let label = finding.example_call_site.as_deref()?;
+    Some(format!("call site of the example: {label}"))
+}
+
 fn in_full(page: &mut Page, advice: &Advice, file: Option<&str>) {
     let finding = &advice.finding;
     for sentence in &finding.evidence {
@@ -107,6 +113,9 @@ fn in_full(page: &mut Page, advice: &Advice, file: Option<&str>) {
         let width = page.width().saturating_sub(17);
         let example = text::command_line(finding.example.iter().map(Vec::as_slice), Some(width));
         page.line([styled(QUIET, "     for example: "), plain(example)]);
+    }
+    if let Some(call_site) = example_call_site(finding) {
+        page.sentence(5, PLAIN, &text::escape(call_site.as_bytes()));
     }
     if let Some(foreign) = &advice.foreign {
         page.sentence(5, QUIET, &not_yours(foreign));
@@ -262,7 +271,13 @@ fn object(advice: &Advice) -> Map<String, Value> {
     object.insert("saving_ns".into(), nanos(Some(expected)));
     object.insert("saving_low_ns".into(), nanos(Some(least)));
     object.insert("saving_high_ns".into(), nanos(Some(most)));
-    object.insert("evidence".into(), finding.evidence.join(". ").into());
+    let evidence: Vec<String> = finding
+        .evidence
+        .iter()
+        .cloned()
+        .chain(example_call_site(finding))
+        .collect();
+    object.insert("evidence".into(), evidence.join(". ").into());
     insert_arguments(&mut object, "example", finding.example.iter().map(Vec::as_slice));
     callers::insert_counts(&mut object, &advice.callers);
     object.insert("fix".into(), finding.fix.join("\n").into());

@@ -64,7 +64,10 @@ pub(super) fn where_the_wall_went(page: &mut Page, report: &Report) {
         "each moment counts once, for the activity that delayed the end",
     );
     if let Some(error) = report.replay_error {
-        let error = format!("replay error: {}", units::signed_percent(error));
+        let error = format!(
+            "replay error: {} (simulated wall compared with the recorded wall)",
+            units::signed_percent(error)
+        );
         page.sentence(2, QUIET, &error);
     }
     if report.is_reconstructed {

@@ -1,11 +1,11 @@
-//! The metrics of a recording that goes on: names, help texts, labels and values. `prometheus` and `otlp` write them in their formats.
+//! The metrics of a recording in progress: names, help texts, labels and values. `prometheus` and `otlp` write them in their formats.
 
 use super::text;
 use crate::analyze::Scope;
 use crate::analyze::live::{CommandMetrics, EndedLaunch, Histogram, LaunchMetrics};
 use crate::event::Loss;
 
-/// What the names of all metrics begin with.
+/// The prefix of the names of all metrics.
 const PREFIX: &str = "spawnscope";
 
 /// What is known at one moment.
@@ -21,7 +21,7 @@ pub struct Snapshot<'a> {
     pub recorder: &'a RecorderState,
 }
 
-/// What is known of the recorder.
+/// What is known about the recorder.
 #[derive(Clone, Debug)]
 pub struct RecorderState {
     /// The name of the collector.
@@ -30,17 +30,17 @@ pub struct RecorderState {
     pub scope: Scope,
     /// Wall-clock time at the start, in nanoseconds since 1970-01-01 UTC.
     pub started_unix_ns: i64,
-    /// Whether the recording goes on.
+    /// Whether the recording is in progress.
     pub is_recording: bool,
     /// Lost events by kind. A kind occurs once.
     pub lost: Vec<Loss>,
     /// Launches that ended while these metrics could not be computed fast enough.
     pub skipped: u64,
-    /// What an OTLP endpoint did not get. `None` if there is none.
+    /// What an OTLP endpoint did not receive. `None` if there is none.
     pub undelivered: Option<Undelivered>,
 }
 
-/// What an OTLP endpoint did not get.
+/// What an OTLP endpoint did not receive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Undelivered {
     /// Launches without a span: above the limit, or in a request that failed.
@@ -169,7 +169,7 @@ fn of_recorder(recorder: &RecorderState) -> Vec<Family<'_>> {
         },
         Family::single(
             "recorder_running",
-            "1 while the recording goes on, 0 once it has ended.",
+            "1 while recording, 0 once the recording has ended.",
             Kind::Gauge,
             recorder.is_recording.into(),
         ),
@@ -208,7 +208,7 @@ fn of_delivery(undelivered: Undelivered) -> [Family<'static>; 2] {
         ),
         Family::single(
             "otlp_failed_requests_total",
-            "Requests to the OTLP endpoint that failed and were given up.",
+            "Requests to the OTLP endpoint that failed and were dropped.",
             Kind::Counter,
             undelivered.requests,
         ),

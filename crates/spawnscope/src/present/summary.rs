@@ -96,12 +96,13 @@ pub(super) fn totals(report: &Report) -> String {
     totals.join(", ")
 }
 
-/// Returns the launch tax, and how much of it is critical. Without wakers, phases are unknown that the reconstructed path contains.
+/// Returns the launch tax, and how much of it is on the critical path. Without wakers, the reconstructed path contains phases whose times are
+/// unknown.
 fn tax_and_critical(report: &Report) -> Vec<String> {
     let Some(tax) = report.all.tax else { return Vec::new() };
     let tax = units::time(tax);
     let Some(critical) = report.all.critical_tax else {
-        let unknown = (!report.sees_scheduler).then(|| "an unknown part of it critical".to_owned());
+        let unknown = (!report.sees_scheduler).then(|| "an unknown part of it on the critical path".to_owned());
         return [format!("launch tax {tax}")].into_iter().chain(unknown).collect();
     };
     let share = units::percent(critical, report.wall);
@@ -114,7 +115,7 @@ fn tax_and_critical(report: &Report) -> Vec<String> {
     } else {
         vec![
             format!("launch tax {tax}"),
-            format!("{critical} of it critical ({share} of the wall)"),
+            format!("{critical} of it on the critical path ({share} of the wall)"),
         ]
     }
 }

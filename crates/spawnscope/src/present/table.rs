@@ -77,16 +77,16 @@ const FIGURES: [Column; 8] = [
     column("tax", 9, 6),
     column("critical", 9, 5),
     column("largest phase", 17, 2),
-    column("failed", 7, 1),
+    column("failed execs", 13, 1),
 ];
 
-/// Position of the column of what depends on a command, which is left out where it is unknown for all rows.
-const HANGS: usize = 1;
+/// Position of the column `depends`, which is omitted if it is unknown for all rows.
+const DEPENDS_COLUMN: usize = 1;
 
-/// The legend of that column.
 /// Explains the columns of the short table.
 pub(super) const SHORT_LEGEND: &str = "depends: saved without these launches; critical: time on the critical path";
-const DEPENDS: &str = "depends: what the command would save without these launches, waits included";
+/// Explains the column `depends` of the full table.
+const DEPENDS: &str = "depends: how much shorter the wall would be without these launches and their waits";
 
 /// Figures of the legend.
 const PHASE_FIGURES: [Column; 4] = [
@@ -331,8 +331,8 @@ pub(super) fn table(page: &mut Page, groups: &[Group], column: &str) {
     let mut rows: Vec<Vec<String>> = groups.iter().map(figures_of).collect();
     let mut figures = FIGURES.to_vec();
     if groups.iter().all(|group| group.depends.is_none()) {
-        figures.remove(HANGS);
-        rows.iter_mut().for_each(|row| drop(row.remove(HANGS)));
+        figures.remove(DEPENDS_COLUMN);
+        rows.iter_mut().for_each(|row| drop(row.remove(DEPENDS_COLUMN)));
     }
     let names: Vec<String> = groups.iter().map(|group| text::escape(&group.label)).collect();
     let least_name = match column {

@@ -16,7 +16,7 @@ use crate::event::Nanos;
 const NOTABLE_TAX: f64 = 0.2;
 /// A command that does at least this share of all work is named as the cause.
 const DOMINANT_SHARE: f64 = 0.5;
-/// The time that depends on a command is reported beside its own work only if it exceeds that work by this share of the wall.
+/// The time that depends on a command is reported in addition to its own work only if it exceeds that work by this share of the wall.
 const MIN_DIFFERENCE: f64 = 0.05;
 
 /// The rule that finds scripts that sleep until something happens.

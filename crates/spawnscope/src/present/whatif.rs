@@ -64,8 +64,9 @@ pub fn render(whatif_report: &WhatIfReport, width: usize) -> String {
     figure(&mut page, TITLE, "predicted", prediction.predicted, &interval);
     difference(&mut page, prediction);
     let error = units::signed_percent(prediction.replay_error);
-    let error =
-        format!("replay error: {error}; both intervals include it, and that of `predicted` also run-to-run variation");
+    let error = format!(
+        "replay error: {error}; both intervals include it; the interval of `predicted` also includes run-to-run variation"
+    );
     page.sentence(2, QUIET, &error);
     if prediction.unknown.is_some() {
         page.sentence(2, QUIET, &critical::reconstructed(&whatif_report.collector));

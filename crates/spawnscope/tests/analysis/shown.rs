@@ -334,3 +334,23 @@ fn advice_with_a_small_or_uncertain_saving_is_not_called_off_the_critical_path()
         serde_json::from_str(&advice::json(&report(&behind_a_shim(3_000_000), GroupBy::Command))).unwrap();
     assert_eq!(value["not_worth"][0]["doubt"], "little");
 }
+
+#[test]
+fn the_call_site_of_the_example_is_printed_after_it() {
+    let mut serial = Serial::of("/bin/bash", &["bash", "unpack.sh"]);
+    for line in (0..40).map(|number| 3 + number % 2) {
+        let launch = serial.launch_waiting(&Spans::USUAL, DIRNAME, READ);
+        let frame = serial.builder.line(Language::Bash, "unpack.sh", line, "");
+        serial.builder.called(launch, &[frame]);
+    }
+    let found = report(&serial.finish(), GroupBy::Command);
+    let printed = joined(&advice::render(&found, false, 80, None));
+    let expected = "launched from unpack.sh:3 (20 times) and 1 more line for example: dirname a/b call site of the example: unpack.sh:3 ->";
+    assert!(printed.contains(expected), "{printed}");
+    let parsed: Value = serde_json::from_str(&advice::json(&found)).unwrap();
+    let evidence = parsed["advice"][0]["evidence"].as_str().unwrap();
+    assert!(
+        evidence.ends_with("and 1 more line. call site of the example: unpack.sh:3"),
+        "{evidence}"
+    );
+}

@@ -12,7 +12,7 @@ use spawnscope::present::dataset::{DATASET_VERSION, Table};
 pub const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/parquet.md");
 pub const HEAD: &str = "| column | type | NULL | meaning |\n|---|---|---|---|\n";
 
-/// The section of a table in the guide.
+/// The rows that document this table's columns in the guide, without the heading.
 pub fn documented(guide: &str, table: Table) -> String {
     let title = format!("### `{}`\n", table.name());
     let section = guide
@@ -60,7 +60,7 @@ pub fn word(field: &Field) -> Option<&str> {
     }
 }
 
-/// Checks columns, version and packing of a file against the guide.
+/// Checks columns, version, compression and statistics of a file against the guide.
 pub fn check_schema(file: &Path, table: Table) {
     let guide = fs::read_to_string(GUIDE).unwrap();
     let reader = SerializedFileReader::new(File::open(file).unwrap()).unwrap();

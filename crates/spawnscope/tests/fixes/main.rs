@@ -37,7 +37,7 @@ fn main() -> ExitCode {
         needs: needs_of(&name),
         name: name.leak(),
         run: check,
-        place: (file!(), line!()),
+        location: (file!(), line!()),
     };
     support::run_all(Pair::names().into_iter().map(test).collect())
 }

@@ -17,7 +17,7 @@ fn the_exit_status_is_the_commands_own() {
         let (running, pid) = hold(["sh", "-c", script]);
         send(pid, Signal::SIGCONT);
         let finished = running.finish().expect_code(code);
-        assert_eq!(finished.output(), "", "what is said goes to standard error");
+        assert_eq!(finished.output(), "", "messages go to standard error");
     }
     let (running, pid) = hold(["--", "cat", "/dev/null", "-"]);
     send(pid, Signal::SIGCONT);

@@ -28,7 +28,7 @@ fn the_list_names_every_experiment() {
     let listed = spawnscope(["bench", "--list"]).expect_code(0).output();
     let names: Vec<&str> = listed
         .lines()
-        // A description that does not fit goes on in an indented line.
+        // A description that does not fit continues in an indented line.
         .filter_map(|line| line.split(' ').next().filter(|name| !name.is_empty()))
         .collect();
     assert_eq!(names, NAMES);

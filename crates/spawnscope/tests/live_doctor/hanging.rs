@@ -29,8 +29,8 @@ fn within<T>(limit: Duration, work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Runs a check beside a file system in `folder` that answers with this delay.
-fn beside(folder: &Path, microseconds: &str, words: &[&str], check: &str) -> Examined {
+/// Runs a check while a file system in `folder` answers with this delay.
+fn check_with_delay(folder: &Path, microseconds: &str, words: &[&str], check: &str) -> Examined {
     let file_system = path("file_system");
     let mut launcher = vec![file_system.as_os_str(), folder.as_os_str(), OsStr::new(microseconds)];
     launcher.extend(words.iter().map(OsStr::new));
@@ -45,7 +45,7 @@ fn directories_that_never_answer_are_reported_without_delaying_the_doctor() {
     let path = format!("PATH={hung}/bin:/usr/bin");
     // On a busy machine, the doctor may not get as far as trying it.
     best_of_three(|| {
-        let examined = beside(folder.path(), "-1", &["env", &path], "search-path");
+        let examined = check_with_delay(folder.path(), "-1", &["env", &path], "search-path");
         let finding = found(
             &examined,
             "problem",
@@ -55,11 +55,11 @@ fn directories_that_never_answer_are_reported_without_delaying_the_doctor() {
         good(examined.all().len() == 1, || described(&examined))
     });
     // Programs are started without it in PATH.
-    beside(folder.path(), "-1", &["env", &path], "interpreters");
+    check_with_delay(folder.path(), "-1", &["env", &path], "interpreters");
     for variable in ["TMPDIR", "HOME"] {
         let variable = format!("{variable}={hung}/deep");
         best_of_three(|| {
-            let examined = beside(folder.path(), "-1", &["env", &variable], "file-systems");
+            let examined = check_with_delay(folder.path(), "-1", &["env", &variable], "file-systems");
             found(&examined, "problem", &["does not answer", "(fuse)"])?;
             timed(&examined, &["exec_static"])
         });
@@ -72,7 +72,7 @@ fn one_slow_directory_of_path_makes_no_other_one_slow() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let path = format!("PATH={}:/usr/bin:/bin:/usr/sbin:/sbin", folder.path().display());
     best_of_three(|| {
-        let examined = beside(folder.path(), "30000", &["env", &path], "search-path");
+        let examined = check_with_delay(folder.path(), "30000", &["env", &path], "search-path");
         let finding = found(&examined, "problem", &["PATH has 1 directory", "(FUSE)"])?;
         let is_slow = finding["effect_ns"].as_u64() >= Some(30_000_000);
         good(is_slow && !finding["evidence"].to_string().contains("/sbin"), || {
@@ -97,13 +97,13 @@ fn a_slow_file_system_for_temporary_files_is_not_a_scanner() {
     ];
     // Within the doctor's time for such a file system, a busy machine launches too few programs there for a conclusion.
     best_of_three(|| {
-        let examined = beside(folder.path(), "3000", &words, "file-systems");
+        let examined = check_with_delay(folder.path(), "3000", &words, "file-systems");
         let finding = found(&examined, "problem", &["temporary files", "(FUSE)", "from memory"])?;
         good(finding["effect_ns"].as_u64() >= Some(3_000_000), || {
             described(&examined)
         })
     });
-    best_of_three(|| silent(&beside(folder.path(), "3000", &words, "scanners")));
+    best_of_three(|| silent(&check_with_delay(folder.path(), "3000", &words, "scanners")));
 }
 
 #[apply(live_test)]
@@ -138,11 +138,11 @@ fn programs_that_hang_in_the_kernel_do_not_hold_the_doctor_up() {
     std::fs::write(home.path().join(".bashrc"), format!(". {hung}/file\n")).expect("the file is written");
     let variable = format!("HOME={}", home.path().display());
     let words = ["env", "-u", "BASH_ENV", "-u", "ENV", &variable];
-    let examined = beside(folder.path(), "-1", &words, "shell-start");
+    let examined = check_with_delay(folder.path(), "-1", &words, "shell-start");
     let finding = examined.expect("problem", &["bash's start-up files take more than"]);
     assert_eq!(finding["effect_is_lower_bound"], true, "{finding:#}");
     let variable = format!("PYTHONPATH={hung}/library");
-    beside(folder.path(), "-1", &["env", &variable], "interpreters");
+    check_with_delay(folder.path(), "-1", &["env", &variable], "interpreters");
 }
 
 /// The same with a program that ignores signals and uses a CPU.

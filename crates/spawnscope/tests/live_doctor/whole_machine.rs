@@ -104,26 +104,26 @@ fn with_constants(examine: impl Fn() -> Examined) -> Examined {
 fn a_large_parent_is_reported_with_the_cost_of_a_fork_and_whether_memory_allows_it() {
     let large = path("large_parent");
     let alone = ["unshare", "--mount", "--pid", "--fork", "--mount-proc"].map(OsStr::new);
-    let beside = |mebibytes: &str, script: &str, check: &str| {
+    let check_with_parent = |mebibytes: &str, script: &str, check: &str| {
         let words = [large.as_os_str(), OsStr::new(mebibytes)];
         let shell = ["/bin/sh", "-c", script, "sh"].map(OsStr::new);
         examine(&[&alone[..], &words, &shell].concat(), check)
     };
     let nothing = "\"$@\"; exit $?";
-    let found = with_constants(|| beside("1200", nothing, "large-parents"));
+    let found = with_constants(|| check_with_parent("1200", nothing, "large-parents"));
     // It launches by vfork.
     let finding = found.expect("note", &["large_parent (process", "1 child now", "posix_spawn"]);
     assert!(finding["effect_ns"].as_u64() >= Some(10_000_000), "{finding:#}");
-    with_constants(|| beside("1", nothing, "large-parents")).expect_silence();
+    with_constants(|| check_with_parent("1", nothing, "large-parents")).expect_silence();
     // A machine that does not overcommit memory.
     let strict = "set -e; t=$(mktemp -d); echo 2 >$t/mode; mount --bind $t/mode /proc/sys/vm/overcommit_memory; \
                   sed '/^CommitLimit/s/ *[0-9]* kB/ 800000 kB/; /^Committed_AS/s/ *[0-9]* kB/ 600000 kB/' /proc/meminfo >$t/memory; \
                   mount --bind $t/memory /proc/meminfo; \"$@\" || code=$?; rm -r $t 2>/dev/null || true; exit ${code:-0}";
-    beside("400", strict, "overcommit").expect(
+    check_with_parent("400", strict, "overcommit").expect(
         "problem",
         &["a fork of large_parent", "can be committed", "posix_spawn"],
     );
-    beside("1", strict, "overcommit").expect_silence();
+    check_with_parent("1", strict, "overcommit").expect_silence();
 }
 
 #[apply(live_test)]

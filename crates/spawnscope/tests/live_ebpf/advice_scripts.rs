@@ -100,7 +100,7 @@ fn advice_skips_a_wrapper_script() {
     assert!(text(shims, "evidence").contains("tool -> real"), "{shims}");
 }
 
-/// What others take of the machine may look like a habit of the script.
+/// The load of other processes may look like a habit of the script.
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
 fn clean_work_gets_no_advice() {

@@ -174,7 +174,7 @@ fn a_scanner_is_named_without_advice_to_disable_it() {
     assert!(advice["fix"].to_string().contains("leave protection on"), "{advice:#}");
 }
 
-/// What others take of the machine may look like the system's doing.
+/// The load of other processes may look like a problem of the system.
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
 fn clean_work_gets_no_advice_about_the_system() {

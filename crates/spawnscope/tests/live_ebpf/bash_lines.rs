@@ -301,7 +301,7 @@ fn counts_from_one(shell: &Shell) -> bool {
     shell.run(&["-c", "echo $LINENO"]).output().trim() == "1"
 }
 
-/// What evaluated text defined has lines that are in no file, so that functions have none.
+/// Functions that evaluated text defines have no lines, because the text is in no file.
 fn startup_file(shell: &Shell) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let tiny = path("tiny").display().to_string();

@@ -48,8 +48,8 @@ fn recorded(script: &str) -> serde_json::Value {
     report
 }
 
-/// What other processes take of the CPUs is known only while a recorded thread waits for one. On a machine that is busy with
-/// others the replay is off by more; a wrong model is off every time.
+/// How much other processes use the CPUs is known only while a recorded thread waits for a CPU. On a busy machine, the replay error is
+/// therefore larger in some runs; a wrong model causes one in every run.
 fn played_again(script: &str, most_error: f64) {
     best_of_three(|| {
         let error = recorded(script)["replay_error"].as_f64().expect("a number");

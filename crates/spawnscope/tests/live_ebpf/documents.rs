@@ -1,4 +1,4 @@
-//! What documents show of `record` itself. The test `docs` compares reports, on a stored recording.
+//! Checks the output of `record` that documents show. The test `docs` compares reports, on a stored recording.
 
 use crate::support::run::Record;
 use crate::support::{apply, live_test};

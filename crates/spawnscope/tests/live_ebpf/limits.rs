@@ -1,4 +1,4 @@
-//! Limits of the machine: what is short is named before the command starts, and where less does, the recorder takes less.
+//! Limits of the machine: one that is too low is reported before the command starts, and where less is sufficient, the recorder uses less.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use crate::support::needs::groups_of_memory;
 use crate::support::run::{Finished, Record};
 use crate::support::{apply, live_test};
 
-/// What was said, without the breaks of its lines.
+/// The messages without line breaks.
 fn said(finished: &Finished) -> String {
     finished.errors().split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,4 @@
-//! What happens when the recorder cannot keep up or cannot write: losses are counted and said, the tree stays
+//! What happens when the recorder cannot keep up or cannot write: losses are counted and reported, the tree stays
 //! consistent, and the command never suffers.
 
 use std::collections::HashSet;
@@ -49,7 +49,7 @@ fn a_long_read_of_a_recording_does_not_end_it() {
     assert_eq!(files, 1, "one file is left");
 }
 
-/// Launches in a recording that goes on, as soon as there is one.
+/// Launches in a recording in progress, as soon as there is one.
 fn report_of_running(file: &Path) -> Option<i64> {
     let finished = spawnscope(["report".as_ref(), "--json".as_ref(), file.as_os_str()]);
     let report: serde_json::Value = serde_json::from_slice(&finished.stdout).ok()?;
@@ -102,7 +102,7 @@ fn an_overflow_is_counted_and_leaves_a_consistent_tree() {
     );
     assert!(
         finished.errors().contains("lost"),
-        "nothing said of the loss in: {}",
+        "the loss is not reported in: {}",
         finished.errors()
     );
 

@@ -1,4 +1,4 @@
-//! `record --metrics`: the file, read by Prometheus' own parser, says what the report of the same recording says.
+//! `record --metrics`: the file, read by Prometheus' own parser, agrees with the report of the same recording.
 
 use std::path::Path;
 use std::process::Command;
@@ -208,7 +208,7 @@ fn a_bad_file_is_an_error_before_the_command_starts() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let marker = folder.path().join("ran");
     for (file, why) in [
-        ("missing/x.prom", "failed to create a file beside"),
+        ("missing/x.prom", "failed to create a file next to"),
         (".", "not a regular file"),
     ] {
         let file = folder.path().join(file);

@@ -1,5 +1,5 @@
-//! `record --otlp`: a server on this machine gets what the report of the same recording says, decoded with the messages of
-//! opentelemetry-proto. A server that is busy, silent or not there changes neither the command nor the recording.
+//! `record --otlp`: a server on this machine gets the figures of the report of the same recording, decoded with the messages of
+//! opentelemetry-proto. A server that is busy, silent or unreachable changes neither the command nor the recording.
 
 use std::collections::{HashMap, HashSet};
 use std::io::{BufRead, BufReader, Read, Write};

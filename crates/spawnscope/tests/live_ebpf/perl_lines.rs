@@ -1,4 +1,4 @@
-//! The lines of Perl programs that ask for launches: every construct that launches, each with its expected chain of callers.
+//! The lines of Perl programs that request launches: every construct that launches, each with its expected chain of callers.
 
 use crate::support::chains::{Shell, asked, chain_of};
 use crate::support::run::Record;

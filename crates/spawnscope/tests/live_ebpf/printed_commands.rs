@@ -1,4 +1,4 @@
-//! What `record`, `report` and `advise` print on one screen, and the commands among it, which run as they are printed.
+//! Checks that the report of `record` fits a screen, and that the commands printed by `report` and `advise` run as printed.
 
 use std::fs;
 use std::path::Path;
@@ -56,7 +56,7 @@ fn printed_commands_run_as_printed_and_reports_fit_a_screen() {
     }
 }
 
-/// The command that a line prints, if it does.
+/// The command in a printed line, if there is one.
 fn command(line: &str) -> Option<&str> {
     let line = line.trim_start();
     line.strip_prefix("try: ")

@@ -1,5 +1,5 @@
-//! Kernels that refuse programs, as a variable for tests has this one do: a refusal costs its own part only, and is named. And
-//! the build for kernels without task storage, which records the same.
+//! Kernels that refuse BPF programs, simulated by a variable for tests: a refusal makes only its own part unknown, and is reported.
+//! Also the build for kernels without task storage, which records the same.
 
 use std::process::Command;
 
@@ -19,7 +19,7 @@ fn refusing(programs: &str, record: &Record, command: &[&str]) -> Finished {
     run(recorder.env(REFUSE, programs))
 }
 
-/// What was said, without the breaks of its lines.
+/// The messages without line breaks.
 fn said(finished: &Finished) -> String {
     finished.errors().split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,4 +1,4 @@
-//! Samples: they name the function that works, what the loader does, and where threads wait; none without being asked.
+//! Samples: they name the function that works, what the loader does, and where threads wait; none without the option.
 
 use spawnscope::record::reader::RecordingFile;
 

@@ -1,5 +1,5 @@
-//! What a child does before its exec, and what its loader looks for, against what the workloads know of themselves; and
-//! the constants of the machine that are measured before.
+//! What a child does before its exec, and what its loader looks for, compared with what the workloads report about
+//! themselves; and the constants of the machine that are measured before.
 
 use std::fs;
 use std::path::Path;

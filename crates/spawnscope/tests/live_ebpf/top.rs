@@ -83,7 +83,7 @@ fn the_machine_is_watched_until_a_key_or_a_signal() {
     let screen = finish(session, 0, &before);
     assert!(!screen.contains("\x1b[38;5;"), "colours with NO_COLOR");
 
-    // A command that goes on for longer than it is watched.
+    // A command that runs for longer than it is watched.
     let mut session = on_terminal(&[SPAWNSCOPE, "top", "--", "sleep", "3"]);
     let before = session.settings();
     session.await_output(b"running");

@@ -1,4 +1,4 @@
-//! Labels from the few variables that are recorded, and that no other part of an environment is.
+//! Labels from the few environment variables that are recorded; no other part of an environment is recorded.
 
 use std::fs;
 use std::path::Path;

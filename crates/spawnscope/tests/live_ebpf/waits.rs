@@ -1,4 +1,4 @@
-//! What threads wait for, and who ends the wait: pipes, fifos, children and scanners that the tests know of themselves.
+//! What threads wait for, and who ends the wait: pipes, fifos, children and scanners that the tests themselves create.
 
 use serde_json::Value;
 

@@ -46,7 +46,7 @@ impl Reachable {
 #[apply(live_test)]
 #[needs(Setpriv, PerfEvents)]
 fn perf_events_need_no_privilege_and_say_what_is_unknown() {
-    let place = Reachable::new();
+    let reachable = Reachable::new();
     let words = [
         "record",
         "--collector",
@@ -56,13 +56,13 @@ fn perf_events_need_no_privilege_and_say_what_is_unknown() {
         "-c",
         "ls / | wc -l; exit 4",
     ];
-    let errors = place.run(&[], &words).expect_code(4).errors();
+    let errors = reachable.run(&[], &words).expect_code(4).errors();
     assert!(
         errors.contains("collecting with perf; unknown: ") && errors.contains("sudo"),
         "{errors}"
     );
     assert!(errors.contains("recorded 3 launches"), "{errors}");
-    let all = place.launches();
+    let all = reachable.launches();
     for command in ["ls", "wc"] {
         let launch = all.only(|launch| launch.command() == command);
         assert!(
@@ -76,10 +76,10 @@ fn perf_events_need_no_privilege_and_say_what_is_unknown() {
 #[apply(live_test)]
 #[needs(Setpriv, PerfEvents, Cc)]
 fn where_ptrace_is_refused_perf_events_are_chosen() {
-    let place = Reachable::new();
+    let reachable = Reachable::new();
     let without = path("without_ptrace");
     let without = without.to_str().expect("a path in UTF-8");
-    let errors = place
+    let errors = reachable
         .run(&[without], &["record", "--", "sh", "-c", "/bin/true; exit 4"])
         .expect_code(4)
         .errors();
@@ -92,10 +92,13 @@ fn where_ptrace_is_refused_perf_events_are_chosen() {
 #[apply(live_test)]
 #[needs(Setpriv, Cc)]
 fn where_nothing_works_all_reasons_are_printed() {
-    let place = Reachable::new();
+    let reachable = Reachable::new();
     let without = ["without_ptrace", "without_perf"].map(path);
     let without = without.each_ref().map(|path| path.to_str().expect("a path in UTF-8"));
-    let errors = place.run(&without, &["record", "--", "true"]).expect_code(125).errors();
+    let errors = reachable
+        .run(&without, &["record", "--", "true"])
+        .expect_code(125)
+        .errors();
     for reason in [
         "CAP_BPF",
         "failed to collect with ptrace",
@@ -109,8 +112,8 @@ fn where_nothing_works_all_reasons_are_printed() {
 #[apply(live_test)]
 #[needs(Setpriv, PerfEvents)]
 fn a_set_user_id_program_keeps_its_privilege_and_its_end_is_recorded() {
-    let place = Reachable::new();
-    let program = place.directory.path().join("slow_id");
+    let reachable = Reachable::new();
+    let program = reachable.directory.path().join("slow_id");
     // A copy of a program that lives long enough to be watched.
     fs::copy("/bin/sleep", &program).expect("a copy");
     fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)).expect("a set-user-id program");
@@ -123,9 +126,9 @@ fn a_set_user_id_program_keeps_its_privilege_and_its_end_is_recorded() {
         "-c",
         "./slow_id 0.4; exit 6",
     ];
-    let errors = place.run(&[], &words).expect_code(6).errors();
+    let errors = reachable.run(&[], &words).expect_code(6).errors();
     assert!(errors.contains("slow_id runs with privilege"), "{errors}");
-    let all = place.launches();
+    let all = reachable.launches();
     let launch = all.only(|launch| launch.command() == "slow_id");
     let span = launch.end_ns().zip(launch.start_ns()).map(|(end, start)| end - start);
     assert!(

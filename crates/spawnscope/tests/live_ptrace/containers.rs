@@ -20,16 +20,16 @@ const ROOTLESS: [&str; 6] = [
 ];
 
 /// A directory and a copy of the program that every user can reach.
-struct Place(tempfile::TempDir);
+struct Directory(tempfile::TempDir);
 
-impl Place {
-    fn new() -> Place {
+impl Directory {
+    fn new() -> Directory {
         let directory = tempfile::Builder::new()
             .tempdir_in("/tmp")
             .expect("a temporary directory");
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).expect("an open directory");
         fs::copy(SPAWNSCOPE, directory.path().join("spawnscope")).expect("a copy");
-        Place(directory)
+        Directory(directory)
     }
 
     /// Runs the program through launchers, as an ordinary user or as this one.
@@ -77,20 +77,20 @@ fn docker() -> String {
 #[apply(live_test)]
 #[needs(Setpriv, Cc)]
 fn dockers_default_rules_leave_ptrace_to_an_ordinary_user() {
-    Place::new().records_by_ptrace(true, &[&docker()]);
+    Directory::new().records_by_ptrace(true, &[&docker()]);
 }
 
 /// Root in such a container has neither CAP_BPF nor CAP_PERFMON. Here it has both, and the rules refuse the calls.
 #[apply(live_test)]
 #[needs(Cc)]
 fn dockers_default_rules_leave_ptrace_to_root() {
-    Place::new().records_by_ptrace(false, &[&docker()]);
+    Directory::new().records_by_ptrace(false, &[&docker()]);
 }
 
 #[apply(live_test)]
 #[needs(Setpriv, PidNs)]
 fn a_rootless_container_leaves_ptrace() {
-    Place::new().records_by_ptrace(true, &ROOTLESS);
+    Directory::new().records_by_ptrace(true, &ROOTLESS);
 }
 
 #[apply(live_test)]
@@ -98,16 +98,16 @@ fn a_rootless_container_leaves_ptrace() {
 fn a_rootless_container_with_dockers_rules_leaves_ptrace() {
     let docker = docker();
     let launchers: Vec<&str> = ROOTLESS.iter().copied().chain([docker.as_str()]).collect();
-    Place::new().records_by_ptrace(true, &launchers);
+    Directory::new().records_by_ptrace(true, &launchers);
 }
 
 #[apply(live_test)]
 #[needs(Cc)]
 fn chosen_collectors_name_what_dockers_rules_refuse() {
-    let (place, docker) = (Place::new(), docker());
+    let (directory, docker) = (Directory::new(), docker());
     for (collector, reason) in [("ebpf", "CAP_BPF"), ("perf", "perf_event_open")] {
         let words = ["record", "--collector", collector, "--", "true"];
-        let errors = place.run(false, &[&docker], &words).expect_code(125).errors();
+        let errors = directory.run(false, &[&docker], &words).expect_code(125).errors();
         assert!(errors.contains(reason), "{collector}: {errors}");
     }
 }
@@ -116,14 +116,14 @@ fn chosen_collectors_name_what_dockers_rules_refuse() {
 #[apply(live_test)]
 #[needs(Cc, Python)]
 fn threads_launch_without_clone3() {
-    let (place, docker) = (Place::new(), docker());
+    let (directory, docker) = (Directory::new(), docker());
     let script = "import subprocess, threading\n\
                   work = lambda: [subprocess.run(['/bin/true'], check=True) for _ in range(3)]\n\
                   threads = [threading.Thread(target=work) for _ in range(5)]\n\
                   [thread.start() for thread in threads]; [thread.join() for thread in threads]\n";
     let words = ["record", "-q", "--", "/usr/bin/python3", "-S", "-c", script];
-    place.run(false, &[&docker], &words).expect_code(0);
+    directory.run(false, &[&docker], &words).expect_code(0);
     let export = ["export", "--format", "ndjson", "spawnscope.db"];
-    let all = Launches::parse(&place.run(false, &[], &export).expect_code(0).stdout);
+    let all = Launches::parse(&directory.run(false, &[], &export).expect_code(0).stdout);
     assert_eq!(all.all(|launch| launch.command() == "true").len(), 15);
 }

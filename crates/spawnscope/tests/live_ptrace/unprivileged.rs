@@ -33,8 +33,8 @@ impl Reachable {
 #[apply(live_test)]
 #[needs(Setpriv)]
 fn record_needs_no_privilege_and_says_what_is_unknown() {
-    let place = Reachable::new();
-    let finished = place
+    let reachable = Reachable::new();
+    let finished = reachable
         .spawnscope(&["record", "--", "sh", "-c", "ls / | wc -l; exit 4"])
         .expect_code(4);
     let errors = finished.errors();
@@ -49,9 +49,9 @@ fn record_needs_no_privilege_and_says_what_is_unknown() {
 #[apply(live_test)]
 #[needs(Setpriv)]
 fn what_only_ebpf_can_do_is_refused_with_the_reason() {
-    let place = Reachable::new();
+    let reachable = Reachable::new();
     for flags in [&["record", "-a", "--duration", "1"][..], &["record", "-p", "1"]] {
-        let errors = place.spawnscope(flags).expect_code(125).errors();
+        let errors = reachable.spawnscope(flags).expect_code(125).errors();
         assert!(errors.contains("CAP_BPF"), "{errors}");
     }
 }
@@ -60,12 +60,12 @@ fn what_only_ebpf_can_do_is_refused_with_the_reason() {
 #[apply(live_test)]
 #[needs(Setpriv)]
 fn a_set_user_id_program_keeps_its_privilege() {
-    let place = Reachable::new();
-    let program = place.directory.path().join("whoami");
+    let reachable = Reachable::new();
+    let program = reachable.directory.path().join("whoami");
     fs::copy("/usr/bin/id", &program).expect("a copy");
     fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)).expect("a set-user-id program");
     let plain = run(as_nobody().arg(&program).arg("-u"));
-    let finished = place
+    let finished = reachable
         .spawnscope(&["record", "--", "sh", "-c", "./whoami -u; :"])
         .expect_code(0);
     assert_eq!(finished.output(), plain.output());

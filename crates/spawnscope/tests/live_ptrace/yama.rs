@@ -32,16 +32,16 @@ impl Drop for Setting {
 /// Records as an ordinary user, in a directory of its own.
 fn record_as_nobody(flags: &[&str]) -> Finished {
     use std::os::unix::fs::PermissionsExt;
-    let place = tempfile::Builder::new()
+    let directory = tempfile::Builder::new()
         .tempdir_in("/tmp")
         .expect("a temporary directory");
-    fs::set_permissions(place.path(), fs::Permissions::from_mode(0o777)).expect("an open directory");
-    let program = place.path().join("spawnscope");
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).expect("an open directory");
+    let program = directory.path().join("spawnscope");
     fs::copy(SPAWNSCOPE, &program).expect("a copy");
     let mut command = as_nobody();
     command.arg(program).arg("record").args(flags);
     command.args(["--", "sh", "-c", "ls / | wc -l; exit 4"]);
-    run(command.current_dir(place.path()).env_remove("LD_LIBRARY_PATH"))
+    run(command.current_dir(directory.path()).env_remove("LD_LIBRARY_PATH"))
 }
 
 /// The words of a message, whose lines were wrapped.

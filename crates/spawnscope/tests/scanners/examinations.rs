@@ -1,10 +1,11 @@
-//! The doctor beside a scanner: it names the daemon by its fanotify marks. Whether it is a problem depends on what it costs (fapolicyd
-//! takes a tenth of a millisecond), which a busy machine can hide: the tests of a daemon that waits for 20 ms.
+//! The doctor while a scanner runs: it names the daemon by its fanotify marks. Whether it is a problem depends on what it costs (fapolicyd
+//! takes a tenth of a millisecond), which a busy machine can hide; the tests
+//! with a daemon that waits for 20 ms cover that.
 
 use std::process::Command;
 
-use crate::beside::Beside;
 use crate::examined::Examined;
+use crate::scanned_folder::ScannedFolder;
 use crate::support::run::{SPAWNSCOPE, run};
 use crate::support::{apply, live_test};
 
@@ -29,13 +30,13 @@ fn the_doctor_names_clamonacc_by_its_marks_with_its_product() {
 
 /// What the doctor finds where temporary files are scanned.
 fn examined(scanner: &'static str) -> Examined {
-    let beside = Beside::new(scanner);
-    let launcher = beside.launcher();
+    let scanned = ScannedFolder::new(scanner);
+    let launcher = scanned.launcher();
     let mut command = Command::new(&launcher[0]);
     command
         .args(&launcher[1..])
         .arg("env")
-        .arg(format!("TMPDIR={}", beside.watched().display()))
+        .arg(format!("TMPDIR={}", scanned.watched().display()))
         .args([SPAWNSCOPE, "doctor", "--json", "scanners"])
         .env_remove("LD_LIBRARY_PATH");
     Examined::of(&run(&mut command))

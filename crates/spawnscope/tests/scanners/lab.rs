@@ -1,10 +1,10 @@
-//! The lab beside a scanner that examines every launch: `first-launch` reports that one does.
+//! The lab while a scanner examines every launch: `first-launch` reports that one does.
 
 use std::process::Command;
 
 use serde_json::Value;
 
-use crate::beside::Beside;
+use crate::scanned_folder::ScannedFolder;
 use crate::support::attempts::{best_of_three, good};
 use crate::support::run::{SPAWNSCOPE, run};
 use crate::support::{apply, live_test};
@@ -22,13 +22,13 @@ fn first_launch_reports_a_scanner_that_checks_each_launch() {
 }
 
 fn notes() -> String {
-    let beside = Beside::new("clamonacc");
-    let launcher = beside.launcher();
+    let scanned = ScannedFolder::new("clamonacc");
+    let launcher = scanned.launcher();
     let mut command = Command::new(&launcher[0]);
     command
         .args(&launcher[1..])
         .arg("env")
-        .arg(format!("TMPDIR={}", beside.watched().display()))
+        .arg(format!("TMPDIR={}", scanned.watched().display()))
         .args([
             SPAWNSCOPE,
             "bench",

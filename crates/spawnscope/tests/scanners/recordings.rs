@@ -1,11 +1,11 @@
-//! A build that runs fresh binaries beside a scanner: its waits are reported with the daemon's name.
+//! A build that runs fresh binaries while a scanner runs: its waits are reported with the daemon's name.
 
 use std::ffi::OsString;
 use std::path::Path;
 
 use serde_json::Value;
 
-use crate::beside::{Beside, SCANNERS};
+use crate::scanned_folder::{SCANNERS, ScannedFolder};
 use crate::support::run::{Record, spawnscope};
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};
@@ -17,8 +17,8 @@ const FRESH: u64 = 20;
 const BUILD: &str = "for ((n = 0; n < $2; n++)); do cp \"$0\" \"$1/fresh$n\"; \"$1/fresh$n\"; done";
 
 /// What `advise` says of a recorded build in that folder.
-fn advice(beside: &Beside, folder: &str) -> (Record, Vec<Value>) {
-    let launcher = beside.launcher();
+fn advice(scanned: &ScannedFolder, folder: &str) -> (Record, Vec<Value>) {
+    let launcher = scanned.launcher();
     let launcher: Vec<&str> = launcher.iter().map(String::as_str).collect();
     let record = Record::new().through(&launcher);
     let tiny = path("tiny").display().to_string();
@@ -35,8 +35,8 @@ fn advice(beside: &Beside, folder: &str) -> (Record, Vec<Value>) {
 #[needs(Ebpf, Cc, MountNs, Fanotify, Scanners)]
 fn a_build_of_fresh_binaries_waits_in_exec_for_the_scanner() {
     for scanner in SCANNERS {
-        let beside = Beside::new(scanner);
-        let (record, printed) = advice(&beside, &beside.watched().display().to_string());
+        let scanned = ScannedFolder::new(scanner);
+        let (record, printed) = advice(&scanned, &scanned.watched().display().to_string());
         let advice = printed.iter().find(|advice| advice["rule"] == "scanner");
         // fapolicyd asks for so little time that it may be worth no advice.
         if let Some(advice) = advice {
@@ -48,12 +48,12 @@ fn a_build_of_fresh_binaries_waits_in_exec_for_the_scanner() {
         let printed = spawnscope(["report".as_ref(), "--full".as_ref(), record.file().as_os_str()]).expect_code(0);
         let line = format!("waiting for a permission scanner: {scanner}");
         assert!(printed.output().contains(&line), "{}", printed.output());
-        waits_in_exec(&record, &beside);
+        waits_in_exec(&record, &scanned);
     }
 }
 
 /// Every fresh binary waited for permission within its own exec.
-fn waits_in_exec(record: &Record, beside: &Beside) {
+fn waits_in_exec(record: &Record, scanned: &ScannedFolder) {
     const EXECVE: u64 = 59;
     let words = ["export", "--format", "ndjson"].map(OsString::from);
     let printed = spawnscope(words.into_iter().chain([record.file().into()])).expect_code(0);
@@ -63,7 +63,7 @@ fn waits_in_exec(record: &Record, beside: &Beside) {
         .map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
     let is_fresh = |launch: &Value| {
         let path = launch["execs"][0]["path"].as_str();
-        path.is_some_and(|path| Path::new(path).starts_with(beside.watched()))
+        path.is_some_and(|path| Path::new(path).starts_with(scanned.watched()))
     };
     let fresh: Vec<Value> = launches.filter(is_fresh).collect();
     assert_eq!(fresh.len() as u64, FRESH, "{printed}");
@@ -78,9 +78,9 @@ fn waits_in_exec(record: &Record, beside: &Beside) {
 #[needs(Ebpf, Cc, MountNs, Fanotify, Scanners)]
 fn a_build_outside_of_the_scanned_folder_reports_no_scanner() {
     for scanner in SCANNERS {
-        let beside = Beside::new(scanner);
+        let scanned = ScannedFolder::new(scanner);
         let elsewhere = tempfile::tempdir().expect("a temporary directory");
-        let (_, printed) = advice(&beside, &elsewhere.path().display().to_string());
+        let (_, printed) = advice(&scanned, &elsewhere.path().display().to_string());
         assert!(
             printed.iter().all(|advice| advice["rule"] != "scanner"),
             "{scanner}: {printed:#?}"

@@ -25,7 +25,7 @@ pub fn asked(file: &Path) -> Vec<(String, String)> {
         let last = launch.execs.last().and_then(|exec| exec.arguments().last());
         let label = last.map_or_else(|| launch.command.label(), <[u8]>::to_vec);
         let mut frames = forest.frames(launch.script_stack);
-        let mut chain: Vec<String> = frames.by_ref().map(|frame| place(&frame)).collect();
+        let mut chain: Vec<String> = frames.by_ref().map(|frame| location(&frame)).collect();
         if frames.is_truncated() {
             chain.push("...".to_owned());
         }
@@ -127,7 +127,7 @@ impl std::fmt::Display for Shell {
     }
 }
 
-fn place(frame: &Frame<'_>) -> String {
+fn location(frame: &Frame<'_>) -> String {
     let base_name = |file: &[u8]| text(file.rsplit(|&byte| byte == b'/').next().unwrap_or_default());
     let file = frame.file.map_or("?".to_owned(), base_name);
     let line = frame.line.map_or("?".to_owned(), |line| line.to_string());

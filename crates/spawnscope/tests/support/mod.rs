@@ -28,7 +28,7 @@ pub struct LiveTest {
     pub needs: &'static [Need],
     pub run: fn(&str),
     /// File and line. Tests run in this order.
-    pub place: (&'static str, u32),
+    pub location: (&'static str, u32),
 }
 
 inventory::collect!(LiveTest);
@@ -50,7 +50,7 @@ macro_rules! live_test {
                 name: stringify!($name),
                 needs: &[$($($crate::support::needs::Need::$need),+)?],
                 run: |_| $name(),
-                place: (file!(), line!()),
+                location: (file!(), line!()),
             }
         }
     };
@@ -60,7 +60,7 @@ pub(crate) use live_test;
 /// Runs every `live_test` of this binary.
 pub fn main() -> ExitCode {
     let mut tests: Vec<LiveTest> = inventory::iter::<LiveTest>.into_iter().copied().collect();
-    tests.sort_by_key(|test| test.place);
+    tests.sort_by_key(|test| test.location);
     run_all(tests)
 }
 

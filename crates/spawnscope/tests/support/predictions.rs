@@ -1,4 +1,4 @@
-//! Predictions from recordings without wakers, beside those from eBPF recordings of the same command.
+//! Predictions from recordings without wakers, compared with those from eBPF recordings of the same command.
 
 use std::fs;
 use std::path::Path;

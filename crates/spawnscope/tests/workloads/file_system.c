@@ -1,6 +1,6 @@
-// Runs a command beside a file system in memory that a process of ours keeps (FUSE), and that is slow or hangs. It is mounted on
+// Runs a command while a process of ours serves a file system in memory (FUSE) that is slow or hangs. It is mounted on
 // DIRECTORY in a mount namespace of this process, and ends with the command. Usage: file_system DIRECTORY MICROSECONDS COMMAND...:
-// each answer comes so late; with -1, nothing is answered but the greeting.
+// each answer is delayed by MICROSECONDS; with -1, only FUSE_INIT is answered.
 #include "truth.h"
 #include <fcntl.h>
 #include <linux/fuse.h>
@@ -11,7 +11,7 @@
 
 enum { DEADLINE_SECONDS = 60, FILES = 64, MAX_BYTES = 4096, ROOT = 1 };
 
-// Its number is the node's, which 0 is not. The file system does not remember directories' entries but by their parent.
+// The index is the node ID; 0 means no node. Directories have no list of entries: each file stores its parent.
 static struct file {
     uint64_t parent;
     char name[64];
@@ -29,7 +29,7 @@ static void answer(const struct fuse_in_header *request, int error, const void *
     memcpy(buffer, &header, sizeof header);
     if (length != 0)
         memcpy(buffer + sizeof header, content, length);
-    // Whoever asked may have been killed since.
+    // ENOENT: the process that made the request has been killed since.
     if (write(device, buffer, sizeof header + length) == -1 && errno != ENOENT)
         fail("answer");
 }
@@ -164,7 +164,7 @@ static void serve(const struct fuse_in_header *request, const void *argument)
 }
 
 // No process hangs for long, whatever ends this one: all requests fail when the device is closed.
-static _Noreturn void keep(long microseconds)
+static _Noreturn void serve_requests(long microseconds)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     alarm(DEADLINE_SECONDS);
@@ -172,7 +172,7 @@ static _Noreturn void keep(long microseconds)
     for (;;) {
         static char buffer[1 << 16] __attribute__((aligned(8)));
         ssize_t length = read(device, buffer, sizeof buffer);
-        // Who was killed before its request was read takes it back.
+        // ENOENT: the process was killed before its request was read, and the kernel withdrew the request.
         if (length == -1 && (errno == ENOENT || errno == EINTR))
             continue;
         if (length == -1)
@@ -204,11 +204,11 @@ int main(int count, char **arguments)
     snprintf(options, sizeof options, "fd=%d,rootmode=40777,user_id=0,group_id=0,allow_other", device);
     if (mount("spawnscope-test", arguments[1], "fuse", 0, options) == -1)
         cannot_run_here("mount(fuse)");
-    pid_t keeper = fork();
-    if (keeper == -1)
+    pid_t server = fork();
+    if (server == -1)
         fail("fork");
-    if (keeper == 0)
-        keep(atol(arguments[2]));
+    if (server == 0)
+        serve_requests(atol(arguments[2]));
     close(device);
     pid_t command = fork();
     if (command == -1)
@@ -220,7 +220,7 @@ int main(int count, char **arguments)
     int status;
     if (waitpid(command, &status, 0) != command)
         fail("waitpid");
-    kill(keeper, SIGKILL);
-    waitpid(keeper, NULL, 0);
+    kill(server, SIGKILL);
+    waitpid(server, NULL, 0);
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }

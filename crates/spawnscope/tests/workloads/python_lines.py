@@ -171,7 +171,7 @@ def names():
 
 
 def long_table():
-    """Its table of lines is longer than is told of one, but what stands early in it is."""
+    """Its line table is longer than what is copied of one, but lines early in it are known."""
     text = f"import subprocess\nsubprocess.call([{TINY!r}, 'early'])\n" + "a = 1; b = 2\n" * 5000
     exec(compile(text + f"subprocess.call([{TINY!r}, 'late'])", "long.py", "exec"))  # long_table: exec
 

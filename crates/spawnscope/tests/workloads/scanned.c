@@ -1,4 +1,4 @@
-// Runs a command behind a permission scanner that it does not start itself: TINY is copied to DIRECTORY/tiny, and each open
+// Runs a command behind a permission scanner that the command did not start: TINY is copied to DIRECTORY/tiny, and each open
 // and execve of what lies in DIRECTORY waits for an answer. The scanner is called `test-scanner`; one of its threads, which
 // has another name, answers. Usage: scanned TINY DIRECTORY COMMAND...; prints amount_ns, the time taken for each file.
 #include "scanner.h"

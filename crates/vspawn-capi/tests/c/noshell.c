@@ -87,7 +87,7 @@ static void take(FILE *stream, char *text, size_t size)
 }
 
 /* Accepted commands have the same meaning as in this machine's shell. */
-static void compat_is_the_shells_meaning(void)
+static void compat_means_what_the_shell_means(void)
 {
 	static const char *const commands[] = {
 		"env printf '<%s>' a  b",
@@ -166,7 +166,7 @@ int main(void)
 	usual_signals();
 	streams();
 	failures();
-	compat_is_the_shells_meaning();
+	compat_means_what_the_shell_means();
 	compat_refuses();
 	compat_refuses_an_environment_that_changes_a_shell();
 	CHECK(open_descriptors() == before);

@@ -1,4 +1,4 @@
-/* Pseudo-terminals: a child with a controlling terminal, its size, what is typed and printed, and the end of it. */
+/* Pseudo-terminals: a child with a controlling terminal, its size, what is typed and printed, and how it ends. */
 #define _GNU_SOURCE
 #include <vspawn.h>
 

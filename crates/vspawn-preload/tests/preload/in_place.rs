@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use crate::build::{library, succeed};
 use crate::differential::number;
 
-/// What a script leaves.
+/// The output of a script, and the files that it leaves.
 #[derive(Debug, PartialEq, Eq)]
 struct Outcome {
     output: String,
@@ -236,7 +236,7 @@ fn other_settings_of_the_loader_keep_the_program() {
     assert_eq!(compare(&texts, "bash", &[("SPAWNSCOPE_ACCEL_STRICT", "1")]), 0);
 }
 
-/// What scripts can ask about a command is answered as before, because the shell knows nothing of it.
+/// What a script can find out about a command does not change, because the shell does not know about the replacement.
 #[test]
 fn a_script_cannot_tell() {
     let texts = commands(&[

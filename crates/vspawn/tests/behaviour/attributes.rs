@@ -64,11 +64,11 @@ fn arguments() {
 }
 
 fn directory() {
-    let place = TempDir::new().unwrap();
+    let directory = TempDir::new().unwrap();
     let ours = (std::env::current_dir().unwrap(), said(&mut shell("umask")));
     let mut command = shell("pwd -P; umask");
-    let expected = format!("{}\n0137\n", place.path().canonicalize().unwrap().display());
-    assert_eq!(said(command.current_dir(place.path()).umask(0o137)), expected);
+    let expected = format!("{}\n0137\n", directory.path().canonicalize().unwrap().display());
+    assert_eq!(said(command.current_dir(directory.path()).umask(0o137)), expected);
     assert_eq!((std::env::current_dir().unwrap(), said(&mut shell("umask"))), ours);
 }
 

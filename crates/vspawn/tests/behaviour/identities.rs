@@ -46,13 +46,13 @@ fn groups() {
 }
 
 fn directory() {
-    let place = TempDir::new().unwrap();
-    std::fs::set_permissions(place.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
+    let directory = TempDir::new().unwrap();
+    std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o700)).unwrap();
     let mut command = Command::new("/bin/true");
-    assert!(command.current_dir(place.path()).status().unwrap().success());
+    assert!(command.current_dir(directory.path()).status().unwrap().success());
     let error = command.uid(61234).spawn().unwrap_err();
     assert_eq!((error.stage(), error.raw_os_error()), (Stage::Chdir, libc::EACCES));
-    assert_eq!(error.action(), format!("chdir to {}", place.path().display()));
+    assert_eq!(error.action(), format!("chdir to {}", directory.path().display()));
 }
 
 fn parent_death() {
@@ -73,21 +73,25 @@ fn parent_death() {
 }
 
 fn root() {
-    let place = TempDir::new().unwrap();
-    std::fs::create_dir(place.path().join("inner")).unwrap();
+    let directory = TempDir::new().unwrap();
+    std::fs::create_dir(directory.path().join("inner")).unwrap();
     // The directory is looked up in the new root.
     let mut command = Command::new("/program");
-    let error = command.chroot(place.path()).current_dir("/inner").spawn().unwrap_err();
+    let error = command
+        .chroot(directory.path())
+        .current_dir("/inner")
+        .spawn()
+        .unwrap_err();
     assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, libc::ENOENT));
     let error = command.current_dir("/tmp").spawn().unwrap_err();
     assert_eq!((error.stage(), error.raw_os_error()), (Stage::Chdir, libc::ENOENT));
     let error = Command::new("/program").chroot("/nowhere").spawn().unwrap_err();
     assert_eq!((error.stage(), error.action()), (Stage::Chroot, "chroot to /nowhere"));
     // The parent's directory is not kept either: `inner` is beside the program that a relative path names.
-    std::fs::copy("/bin/true", place.path().join("here")).unwrap();
-    std::env::set_current_dir(place.path().join("inner")).unwrap();
+    std::fs::copy("/bin/true", directory.path().join("here")).unwrap();
+    std::env::set_current_dir(directory.path().join("inner")).unwrap();
     let error = Command::new("../here")
-        .chroot(place.path().join("inner"))
+        .chroot(directory.path().join("inner"))
         .spawn()
         .unwrap_err();
     assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, libc::ENOENT));

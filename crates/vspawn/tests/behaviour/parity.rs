@@ -1,4 +1,4 @@
-//! What `std::process::Command` and `posix_spawn` can do: exec in place, outputs of a started child, file actions in their order.
+//! What `std::process::Command` and `posix_spawn` can do: exec in directory, outputs of a started child, file actions in their order.
 
 use std::io::{Read, Write};
 use std::os::fd::{FromRawFd, IntoRawFd};
@@ -112,13 +112,13 @@ fn shared_readers() {
 }
 
 fn file_actions() {
-    let place = TempDir::new().unwrap();
-    std::fs::write(place.path().join("in"), "text").unwrap();
+    let directory = TempDir::new().unwrap();
+    std::fs::write(directory.path().join("in"), "text").unwrap();
     for mechanism in [Mechanism::Share, Mechanism::Fork] {
         let mut command = shell("cat <&8; pwd -P; cat >&2");
         command
             .mechanism(mechanism)
-            .chdir(place.path())
+            .chdir(directory.path())
             .open(8, "in", libc::O_RDONLY, 0)
             .open(7, "in", libc::O_RDONLY, 0)
             .open(2, "out", libc::O_WRONLY | libc::O_CREAT | libc::O_TRUNC, 0o600)
@@ -130,7 +130,7 @@ fn file_actions() {
             .close_from(9);
         let expected = "text/\n";
         assert_eq!(said(command.stdout(Stdio::piped())), expected);
-        assert_eq!(std::fs::read_to_string(place.path().join("out")).unwrap(), "text");
+        assert_eq!(std::fs::read_to_string(directory.path().join("out")).unwrap(), "text");
         let open = said(shell("ls /proc/self/fd").close_from(3).close(2));
         assert_eq!(open, "0\n1\n2\n", "2 is the list itself");
     }
@@ -162,16 +162,16 @@ fn full_table() {
     kernel::set_soft_limit(libc::RLIMIT_NOFILE, 64);
     let held: Vec<_> = std::iter::from_fn(|| kernel::copy_above(0, 3)).collect();
     let mut command = shell("echo text; exit 5");
-    let place = TempDir::new_in("/tmp");
+    let directory = TempDir::new_in("/tmp");
     drop(held);
-    let place = place.or_else(|_| TempDir::new()).unwrap();
+    let directory = directory.or_else(|_| TempDir::new()).unwrap();
     let held: Vec<_> = std::iter::from_fn(|| kernel::copy_above(0, 3)).collect();
     command
         .close(1)
-        .open(1, place.path().join("out"), libc::O_WRONLY | libc::O_CREAT, 0o600);
+        .open(1, directory.path().join("out"), libc::O_WRONLY | libc::O_CREAT, 0o600);
     assert_eq!(command.close_from(3).status().unwrap().code(), Some(5));
     drop(held);
-    assert_eq!(std::fs::read_to_string(place.path().join("out")).unwrap(), "text\n");
+    assert_eq!(std::fs::read_to_string(directory.path().join("out")).unwrap(), "text\n");
 }
 
 fn scheduling() {

@@ -41,7 +41,7 @@ impl Wish {
 }
 
 fn check(closed: u32) {
-    let place = TempDir::new().unwrap();
+    let directory = TempDir::new().unwrap();
     // The original streams stay open at higher numbers, for the message of an assertion.
     let copies = [0, 1, 2].map(|fd| kernel::copy_above(fd, 50).unwrap());
     (0..3).filter(|fd| closed & (1 << fd) != 0).for_each(kernel::close);
@@ -50,7 +50,7 @@ fn check(closed: u32) {
         for index in 0..27usize {
             let wished = [wishes[index / 9], wishes[index / 3 % 3], wishes[index % 3]];
             for close_others in [false, true] {
-                streams(wished, close_others, place.path());
+                streams(wished, close_others, directory.path());
                 contents(wished, close_others);
             }
         }
@@ -64,7 +64,7 @@ fn check(closed: u32) {
 }
 
 /// The child's three descriptors have the right targets, and no other descriptor is open in it.
-fn streams(wished: [Wish; 3], close_others: bool, place: &std::path::Path) {
+fn streams(wished: [Wish; 3], close_others: bool, directory: &std::path::Path) {
     let before = open_files();
     let inherited = |fd: i32| before.get(&fd).cloned();
     let mut command = Command::new(helper::path());
@@ -74,7 +74,7 @@ fn streams(wished: [Wish; 3], close_others: bool, place: &std::path::Path) {
         .stdout(stdout)
         .stderr(stderr)
         .close_others(close_others);
-    let found = helper::descriptors_of(&mut command, &place.join("report"));
+    let found = helper::run_and_list_descriptors(&mut command, &directory.join("report"));
     for (fd, wish) in (0..).zip(wished) {
         let found = found.get(&fd);
         match wish {

@@ -59,9 +59,9 @@ pub fn tests() -> Vec<Test> {
 }
 
 /// Files with known names at the lowest numbers that are at least `least`.
-fn files(place: &Path, count: usize, least: i32) -> Vec<OwnedFd> {
+fn files(directory: &Path, count: usize, least: i32) -> Vec<OwnedFd> {
     let make = |index: usize| {
-        let file = File::create(place.join(format!("file{index}"))).unwrap();
+        let file = File::create(directory.join(format!("file{index}"))).unwrap();
         kernel::copy_above(file.as_raw_fd(), least).unwrap()
     };
     (0..count).map(make).collect()
@@ -81,7 +81,7 @@ fn lend(command: &mut Command, target: i32, source: i32) {
 }
 
 /// The map as the child must see it, with the standard streams.
-fn check(map: &[(i32, i32)], close_others: bool, mechanism: Mechanism, place: &Path) {
+fn check(map: &[(i32, i32)], close_others: bool, mechanism: Mechanism, directory: &Path) {
     let sources: BTreeMap<i32, String> = map.iter().map(|(source, _)| (*source, path_of(*source))).collect();
     let mut expected: BTreeMap<i32, String> = [0, 1, 2].map(|fd| (fd, path_of(fd))).into();
     expected.extend(map.iter().map(|(source, target)| (*target, sources[source].clone())));
@@ -90,24 +90,24 @@ fn check(map: &[(i32, i32)], close_others: bool, mechanism: Mechanism, place: &P
         lend(&mut command, *target, *source);
     }
     command.close_others(close_others).mechanism(mechanism);
-    let found = helper::descriptors_of(&mut command, &place.join("report"));
+    let found = helper::run_and_list_descriptors(&mut command, &directory.join("report"));
     // The test still owns the sources.
     std::mem::forget(command);
     assert_eq!(found, expected, "{map:?}");
 }
 
-fn check_all(map: &[(i32, i32)], place: &Path) {
+fn check_all(map: &[(i32, i32)], directory: &Path) {
     let before = open_files();
     for close_others in [false, true] {
-        check(map, close_others, Mechanism::Share, place);
+        check(map, close_others, Mechanism::Share, directory);
     }
-    check(map, true, Mechanism::Fork, place);
+    check(map, true, Mechanism::Fork, directory);
     assert_eq!(before, open_files());
 }
 
 fn shapes() {
-    let place = TempDir::new().unwrap();
-    let files = files(place.path(), 4, 10);
+    let directory = TempDir::new().unwrap();
+    let files = files(directory.path(), 4, 10);
     assert_eq!(
         files.iter().map(AsRawFd::as_raw_fd).collect::<Vec<_>>(),
         [10, 11, 12, 13]
@@ -125,13 +125,13 @@ fn shapes() {
         &[(10, 11), (11, 10), (12, 12), (13, 3), (13, 4)],
     ];
     for shape in shapes {
-        check_all(shape, place.path());
+        check_all(shape, directory.path());
     }
 }
 
 fn source_is_a_pipes_target() {
-    let place = TempDir::new().unwrap();
-    let file = File::create(place.path().join("file")).unwrap();
+    let directory = TempDir::new().unwrap();
+    let file = File::create(directory.path().join("file")).unwrap();
     let kept = kernel::copy_above(1, 60).unwrap();
     let (log, wanted) = (path_of(1), path_of(file.as_raw_fd()));
     kernel::copy_to_inheritable(file.as_raw_fd(), 1);
@@ -143,7 +143,7 @@ fn source_is_a_pipes_target() {
             .stdout(Stdio::piped())
             .stdin(Stdio::piped())
             .close_others(close_others);
-        let found = helper::descriptors_of(&mut command, &place.path().join("report"));
+        let found = helper::run_and_list_descriptors(&mut command, &directory.path().join("report"));
         std::mem::forget(command);
         assert_eq!(found[&5], wanted);
         assert!(found[&1].starts_with("pipe:") && found[&0].starts_with("pipe:") && found[&0] != found[&1]);
@@ -155,20 +155,20 @@ fn source_is_a_pipes_target() {
 }
 
 fn far_above() {
-    let place = TempDir::new().unwrap();
+    let directory = TempDir::new().unwrap();
     kernel::set_soft_limit(libc::RLIMIT_NOFILE, 5000);
-    let _files = files(place.path(), 2, 10);
-    check_all(&[(10, 4000), (11, 1023)], place.path());
-    check_all(&[(10, 1024), (11, 4999)], place.path());
+    let _files = files(directory.path(), 2, 10);
+    check_all(&[(10, 4000), (11, 1023)], directory.path());
+    check_all(&[(10, 1024), (11, 4999)], directory.path());
 }
 
 /// No number above the targets is free for descriptors that must be moved away.
 fn swap_at_the_limit() {
-    let place = TempDir::new().unwrap();
+    let directory = TempDir::new().unwrap();
     kernel::set_soft_limit(libc::RLIMIT_NOFILE, 64);
-    let _files = files(place.path(), 3, 61);
-    check_all(&[(61, 62), (62, 63), (63, 61)], place.path());
-    check_all(&[(61, 62), (62, 63), (63, 61), (61, 3), (61, 5)], place.path());
+    let _files = files(directory.path(), 3, 61);
+    check_all(&[(61, 62), (62, 63), (63, 61)], directory.path());
+    check_all(&[(61, 62), (62, 63), (63, 61), (61, 3), (61, 5)], directory.path());
 }
 
 fn above_the_limit() {
@@ -180,8 +180,8 @@ fn above_the_limit() {
 }
 
 fn random() {
-    let place = TempDir::new().unwrap();
-    let _files = files(place.path(), 8, 10);
+    let directory = TempDir::new().unwrap();
+    let _files = files(directory.path(), 8, 10);
     let target = prop_oneof![4 => 0..22i32, 1 => 900..1100i32];
     let maps = proptest::collection::btree_map(target, 10..18i32, 0..14);
     let mut runner = TestRunner::new(Config {
@@ -192,7 +192,7 @@ fn random() {
     let outcome = runner.run(&(maps, any::<bool>(), any::<bool>()), |(map, close_others, fork)| {
         let map: Vec<(i32, i32)> = map.into_iter().map(|(target, source)| (source, target)).collect();
         let mechanism = if fork { Mechanism::Fork } else { Mechanism::Share };
-        check(&map, close_others, mechanism, place.path());
+        check(&map, close_others, mechanism, directory.path());
         Ok(())
     });
     outcome.unwrap();
@@ -200,8 +200,8 @@ fn random() {
 
 /// Inheritable files in gaps and above; only the requested ones may be left.
 fn others_closed(refused: &[(u32, i32)]) {
-    let place = TempDir::new().unwrap();
-    let _files = files(place.path(), 3, 10);
+    let directory = TempDir::new().unwrap();
+    let _files = files(directory.path(), 3, 10);
     let inheritable = inheritable(&[5, 6, 20, 21, 300, 1500, 3000]);
     let rules: Vec<_> = refused
         .iter()
@@ -215,11 +215,11 @@ fn others_closed(refused: &[(u32, i32)]) {
             &[(11, 5)],
             &[(10, 7), (11, 22), (12, 1000)],
         ] {
-            check(map, true, mechanism, place.path());
+            check(map, true, mechanism, directory.path());
         }
     }
     // A detached child has its own table from the start.
-    let report = place.path().join("report");
+    let report = directory.path().join("report");
     let mut command = Command::new(helper::path());
     let mut child = command.arg(&report).close_others(true).spawn_nowait().unwrap();
     assert!(child.wait().unwrap().success());
@@ -235,15 +235,15 @@ fn inheritable(numbers: &[i32]) -> Vec<i32> {
 }
 
 fn high_source() {
-    let place = TempDir::new().unwrap();
+    let directory = TempDir::new().unwrap();
     let inheritable = inheritable(&[5, 6, 700, 1500, 3000]);
-    let _files = files(place.path(), 2, 2000);
+    let _files = files(directory.path(), 2, 2000);
     for map in [
         &[(2000, 3)][..],
         &[(2001, 2000), (2000, 2001)],
         &[(2000, 0), (2001, 900)],
     ] {
-        check(map, true, Mechanism::Share, place.path());
+        check(map, true, Mechanism::Share, directory.path());
     }
     inheritable.into_iter().for_each(kernel::close);
 }
@@ -271,22 +271,22 @@ fn low_limit_without_close_range() {
 }
 
 fn other_root() {
-    let place = TempDir::new().unwrap();
+    let directory = TempDir::new().unwrap();
     refuse(&[(call(libc::SYS_close_range), ENOSYS)]);
     // There is no /proc there, and no program either: the closing comes first.
     let error = Command::new("/program")
         .close_others(true)
-        .chroot(place.path())
+        .chroot(directory.path())
         .spawn()
         .unwrap_err();
     assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, libc::ENOENT));
 }
 
 fn inherited() {
-    let place = TempDir::new().unwrap();
+    let directory = TempDir::new().unwrap();
     let inheritable = inheritable(&[5, 20]);
-    let _closed_on_exec = files(place.path(), 1, 30);
-    let found = helper::descriptors_of(&mut Command::new(helper::path()), &place.path().join("report"));
+    let _closed_on_exec = files(directory.path(), 1, 30);
+    let found = helper::run_and_list_descriptors(&mut Command::new(helper::path()), &directory.path().join("report"));
     assert_eq!(found.keys().copied().collect::<Vec<_>>(), [0, 1, 2, 5, 20]);
     inheritable.into_iter().for_each(kernel::close);
 }

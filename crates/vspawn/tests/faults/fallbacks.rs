@@ -98,10 +98,10 @@ fn detached() {
 }
 
 fn cgroup_without_clone3() {
-    let place = TempDir::new().unwrap();
+    let directory = TempDir::new().unwrap();
     for errno in [ENOSYS, EPERM] {
         let mut command = Command::new("/bin/true");
-        command.cgroup(std::fs::File::open(place.path()).unwrap());
+        command.cgroup(std::fs::File::open(directory.path()).unwrap());
         refuse(&[(call(libc::SYS_clone3), errno)]);
         let error = command.spawn().unwrap_err();
         assert_eq!((error.stage(), error.raw_os_error()), (Stage::Clone, errno));

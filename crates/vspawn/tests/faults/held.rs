@@ -163,11 +163,11 @@ fn held_detached() {
 
 /// The strings and stacks of dropped children must not be reused: each child writes its own number, and fails if a string is corrupted.
 fn dropped() {
-    let place = tempfile::TempDir::new().unwrap();
+    let directory = tempfile::TempDir::new().unwrap();
     let open = gate();
     let numbers = 0..200u32;
     for number in numbers.clone() {
-        let file = place.path().join(number.to_string());
+        let file = directory.path().join(number.to_string());
         drop(Command::new("/usr/bin/touch").arg(file).spawn_nowait().unwrap());
     }
     let while_held = mappings();
@@ -179,7 +179,7 @@ fn dropped() {
     assert!(
         numbers
             .clone()
-            .all(|number| place.path().join(number.to_string()).exists())
+            .all(|number| directory.path().join(number.to_string()).exists())
     );
     // The next spawn frees the memory, except for the cached stacks.
     assert!(Command::new("/bin/true").status().unwrap().success());

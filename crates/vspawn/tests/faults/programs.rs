@@ -65,32 +65,32 @@ fn missing() {
 }
 
 fn not_executable() {
-    let place = TempDir::new().unwrap();
-    let path = file(place.path(), "text", "#!/bin/sh\n", 0o644);
+    let directory = TempDir::new().unwrap();
+    let path = file(directory.path(), "text", "#!/bin/sh\n", 0o644);
     let error = fails(&mut Command::new(&path), EACCES);
     assert_eq!(error.action(), format!("exec {}", path.display()));
 }
 
 fn wrong_format() {
-    let place = TempDir::new().unwrap();
-    let trace = place.path().join("ran");
+    let directory = TempDir::new().unwrap();
+    let trace = directory.path().join("ran");
     let script = file(
-        place.path(),
+        directory.path(),
         "script",
         &format!("echo ran > {}\n", trace.display()),
         0o755,
     );
     fails(&mut Command::new(&script), ENOEXEC);
     // Also not if a search found it, where execvp would try a shell.
-    fails(Command::new("script").env("PATH", place.path()), ENOEXEC);
-    fails(&mut Command::new(file(place.path(), "empty", "", 0o755)), ENOEXEC);
+    fails(Command::new("script").env("PATH", directory.path()), ENOEXEC);
+    fails(&mut Command::new(file(directory.path(), "empty", "", 0o755)), ENOEXEC);
     assert!(!trace.exists());
 }
 
 fn missing_interpreter() {
-    let place = TempDir::new().unwrap();
+    let directory = TempDir::new().unwrap();
     fails(
-        &mut Command::new(file(place.path(), "script", "#!/nowhere/sh\n", 0o755)),
+        &mut Command::new(file(directory.path(), "script", "#!/nowhere/sh\n", 0o755)),
         ENOENT,
     );
 }
@@ -101,25 +101,25 @@ fn directory() {
 }
 
 fn loop_of_links() {
-    let place = TempDir::new().unwrap();
-    std::os::unix::fs::symlink("true", place.path().join("true")).unwrap();
+    let directory = TempDir::new().unwrap();
+    std::os::unix::fs::symlink("true", directory.path().join("true")).unwrap();
     fails(
-        Command::new("true").env("PATH", format!("{}:/bin", place.path().display())),
+        Command::new("true").env("PATH", format!("{}:/bin", directory.path().display())),
         ELOOP,
     );
 }
 
 fn search_past_eacces() {
-    let place = TempDir::new().unwrap();
-    file(place.path(), "true", "", 0o644);
-    let path = format!("/nowhere:/etc/passwd:{}:/usr/bin:/bin", place.path().display());
+    let directory = TempDir::new().unwrap();
+    file(directory.path(), "true", "", 0o644);
+    let path = format!("/nowhere:/etc/passwd:{}:/usr/bin:/bin", directory.path().display());
     assert!(Command::new("true").env("PATH", path).status().unwrap().success());
 }
 
 fn search_only_eacces() {
-    let place = TempDir::new().unwrap();
-    let denied = file(place.path(), "program", "", 0o644);
-    let path = format!("/nowhere:{}:/nowhere/else", place.path().display());
+    let directory = TempDir::new().unwrap();
+    let denied = file(directory.path(), "program", "", 0o644);
+    let path = format!("/nowhere:{}:/nowhere/else", directory.path().display());
     let error = fails(Command::new("program").env("PATH", path), EACCES);
     assert_eq!(error.action(), format!("exec {}", denied.display()));
 }
@@ -130,12 +130,12 @@ fn search_nothing() {
 }
 
 fn empty_directory() {
-    let place = TempDir::new().unwrap();
-    file(place.path(), "here", "#!/bin/sh\nexit 5\n", 0o755);
+    let directory = TempDir::new().unwrap();
+    file(directory.path(), "here", "#!/bin/sh\nexit 5\n", 0o755);
     for path in ["", ":/nowhere", "/nowhere:", "/nowhere::/bin"] {
         let status = Command::new("here")
             .env("PATH", path)
-            .current_dir(place.path())
+            .current_dir(directory.path())
             .status();
         assert_eq!(status.unwrap().code(), Some(5), "PATH={path}");
     }
@@ -147,10 +147,14 @@ fn overlong_directory() {
 }
 
 fn own_path() {
-    let place = TempDir::new().unwrap();
-    file(place.path(), "mine", "#!/bin/sh\nexit 6\n", 0o755);
+    let directory = TempDir::new().unwrap();
+    file(directory.path(), "mine", "#!/bin/sh\nexit 6\n", 0o755);
     assert_eq!(
-        Command::new("mine").env("PATH", place.path()).status().unwrap().code(),
+        Command::new("mine")
+            .env("PATH", directory.path())
+            .status()
+            .unwrap()
+            .code(),
         Some(6)
     );
     // Without any, as execvp of glibc.
@@ -253,8 +257,8 @@ fn contradictions() {
 }
 
 fn other_user() {
-    let place = TempDir::new().unwrap();
-    let program = file(place.path(), "private", "#!/bin/sh\n", 0o700);
+    let directory = TempDir::new().unwrap();
+    let program = file(directory.path(), "private", "#!/bin/sh\n", 0o700);
     let mut command = Command::new(&program);
     let error = command.uid(65534).gid(65534).spawn().unwrap_err();
     assert_eq!((error.stage(), error.raw_os_error()), (Stage::Exec, EACCES));

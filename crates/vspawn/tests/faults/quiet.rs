@@ -135,8 +135,8 @@ fn unchanged_environment() {
 
 /// popen_noshell's failing child called exit functions of libc, so the parent's buffered output went into the pipe.
 fn buffered_output() {
-    let place = TempDir::new().unwrap();
-    let path = place.path().join("childs");
+    let directory = TempDir::new().unwrap();
+    let path = directory.path().join("childs");
     // SAFETY: a constant format.
     unsafe { libc::printf(c"printed before the spawn".as_ptr()) };
     for program in ["/nowhere", "/bin/true"] {

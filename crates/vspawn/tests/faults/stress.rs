@@ -1,4 +1,4 @@
-//! Eight threads that spawn, wait, kill and drop at once, beside one that forks and spawns in the forked process: nothing is left behind,
+//! Eight threads that spawn, wait, kill and drop at once, while another forks and spawns in the forked process: nothing is left behind,
 //! and the threads do not disturb each other. Runs for 30 seconds, or for VSPAWN_STRESS_SECONDS.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -1,4 +1,4 @@
-/* What a child was given, seen without a runtime that opens or changes anything first: `helper FILE` writes one line for each
+/* Writes down what a child was given, without a runtime that opens or changes anything first: `helper FILE` writes one line for each
  * open descriptor: number and what it leads to. The file is opened last, so that it is not among them. */
 #include <dirent.h>
 #include <stdio.h>

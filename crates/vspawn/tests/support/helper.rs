@@ -21,8 +21,8 @@ pub fn build() {
     }
 }
 
-/// The descriptors of a child that runs the helper: like the parent's, by number, with their targets.
-pub fn descriptors_of(command: &mut vspawn::Command, report: &Path) -> BTreeMap<i32, String> {
+/// Runs the helper, and returns the targets of its descriptors by number.
+pub fn run_and_list_descriptors(command: &mut vspawn::Command, report: &Path) -> BTreeMap<i32, String> {
     let mut child = command.arg(report).spawn().unwrap();
     drop((child.stdin.take(), child.stdout.take(), child.stderr.take()));
     assert!(child.wait().unwrap().success());

@@ -2,11 +2,12 @@
 
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
-use crate::advice::phrases::{launches, name, time, times};
+use crate::advice::phrases::{launches, name, time};
 use crate::advice::rules::needless_shell::PARALLEL;
 use crate::advice::thresholds::HABIT;
 use crate::patterns::shells::{command_of, is_shell};
 use crate::whatif::changes::Change;
+use spawnscope_data::units;
 
 /// Jobs per CPU that keep all CPUs busy.
 const JOBS_EACH: usize = 4;
@@ -28,10 +29,8 @@ fn finding(context: &RuleContext<'_, '_>, program: &[u8], all: Vec<u32>) -> Find
     } else {
         format!("{} jobs", name(program))
     };
-    let title = format!(
-        "GNU parallel starts {what} {}, each through a shell of its own",
-        times(all.len())
-    );
+    let count = units::count(all.len() as u64);
+    let title = format!("GNU parallel starts {count} {what}, each through its own shell");
     let evidence = format!("{} take {} in all", launches(all.len()), time(context.spent_on(&all)));
     Finding::modelled("gnu-parallel", title, all)
         .evidence(evidence)
@@ -40,7 +39,7 @@ fn finding(context: &RuleContext<'_, '_>, program: &[u8], all: Vec<u32>) -> Find
         .fix(format!(
             "  parallel -m PROGRAM   (or -X, which repeats the context of {{}}; -n{size} sets the number)"
         ))
-        .fix("or launch without a shell and without the work of parallel per job:")
+        .fix("or launch without a shell and without parallel's overhead for each job:")
         .fix("  xargs -P\"$(nproc)\" -n1 PROGRAM")
         .limits("-m and -X give each job several arguments: results and exit statuses are per job, not per argument")
         .predicted_by(Change::Batch(size as u32), format!("--batch=parent=parallel={size}"))

@@ -32,7 +32,9 @@ fn finding(context: &RuleContext<'_, '_>, drift: &Drift, growth: MemoryGrowth) -
     launches.sort_unstable();
     let first = *launches.first()?;
     let program = name(program);
-    let title = format!("{program} grows while it launches, and each launch costs more than the one before");
+    let title = format!(
+        "the memory of {program} grows while it launches children, and each launch costs more than the one before"
+    );
     let count = forks(launches.len());
     let finding = Finding::modelled("growing-parent", title, launches)
         .evidence(format!(

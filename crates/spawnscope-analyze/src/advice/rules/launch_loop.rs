@@ -73,6 +73,6 @@ fn finding(context: &RuleContext<'_, '_>, (parent, program): (&[u8], &[u8]), all
         .fix("launch it less often:")
         .fixes(without_launching(runtime).iter().copied())
         .fix("  or pass all inputs to one launch, or keep one process that answers through a pipe")
-        .limits("whether the parent can do this itself depends on the program; the prediction keeps the work, without the launches")
+        .limits("whether the parent can do this itself depends on the program; the prediction keeps the work and removes only the launches")
         .predicted_by(Change::InProcess, option("--in-process", program, parent))
 }

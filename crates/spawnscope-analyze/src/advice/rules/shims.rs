@@ -203,8 +203,8 @@ fn named_links(context: &RuleContext<'_, '_>, chain: &Chain<'_>, example: u32) -
     let launched = of_child().filter(|_| execs.len() == 1);
     let paths: Vec<&[u8]> = execs.iter().chain(launched).map(|exec| exec.path()).collect();
     let is_namesake = |at: usize| {
-        let beside = [at.checked_sub(1), Some(at + 1)].into_iter().flatten();
-        beside
+        let neighbours = [at.checked_sub(1), Some(at + 1)].into_iter().flatten();
+        neighbours
             .filter_map(|other| chain.links.get(other))
             .any(|other| *other == chain.links[at])
     };

@@ -189,7 +189,7 @@ fn in_slots(spans: &[u64], slots: u32) -> u64 {
 /// A process with more children than this is not searched for the child that it waits for.
 const MAX_SIBLINGS: usize = 5_000;
 
-/// Returns how long a `sleep` went on after the child that its parent polls had ended. `None` when no child ended meanwhile, or when another
+/// Returns how long a `sleep` continued after the child that its parent polls had ended. `None` when no child ended meanwhile, or when another
 /// sleep follows, so that something else was waited for.
 #[must_use]
 pub fn overslept(forest: &Forest<'_>, sleep: u32) -> Option<Nanos> {

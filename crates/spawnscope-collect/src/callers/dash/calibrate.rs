@@ -1,4 +1,4 @@
-//! Finds dash's variables: runs it on a script that stops at known places, and searches its memory at each.
+//! Finds dash's variables: runs it on a script that stops at known points, and searches its memory at each.
 
 use std::fs::File;
 use std::io::{self, BufRead as _, BufReader, Write as _};

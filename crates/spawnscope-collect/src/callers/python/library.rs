@@ -30,9 +30,11 @@ pub(super) fn open(name: &[u8], directories: &[&[u8]], program: &File, process: 
     };
     let asked_for = library_path(process);
     let asked_for = asked_for.split(|&byte| byte == b':').chain(directories.iter().copied());
-    let places = asked_for.map(|directory| expanded(directory, path.as_deref().ok()));
-    let places = places.chain(configured(&root)).chain(DIRECTORIES.map(PathBuf::from));
-    places
+    let directories = asked_for.map(|directory| expanded(directory, path.as_deref().ok()));
+    let directories = directories
+        .chain(configured(&root))
+        .chain(DIRECTORIES.map(PathBuf::from));
+    directories
         .filter(|directory| directory.is_absolute())
         .find_map(|directory| File::open(within(&root, &directory.join(OsStr::from_bytes(name)))).ok())
 }

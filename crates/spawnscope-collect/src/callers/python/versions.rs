@@ -9,21 +9,21 @@ use crate::wire::{PYTHON_LINES_LOCATIONS, PYTHON_LINES_RANGES, PYTHON_LINES_STEP
 pub(super) const PUBLISHED_BYTES: u64 = 50 * 8;
 
 /// The offsets of the interpreter with this `Py_Version`; `runtime` is the beginning of `_PyRuntime` in its file. `None` for an
-/// unknown version, and for a build without a global interpreter lock or for debugging that.
+/// unknown version, a free-threaded build, or offsets that do not fit.
 pub(super) fn offsets(version: u32, runtime: &[u8]) -> Option<WirePython> {
     let layout = match version >> 16 {
         0x309 => python_3_9(),
         0x30a => python_3_10(),
         0x30b => python_3_11(),
         0x30c => python_3_12(),
-        0x30d => published(version, runtime, &PLACES_3_13)?,
-        0x30e => published(version, runtime, &PLACES_3_14)?,
+        0x30d => published(version, runtime, &INDICES_3_13)?,
+        0x30e => published(version, runtime, &INDICES_3_14)?,
         _ => return None,
     };
     fits(&layout).then_some(layout)
 }
 
-/// Whether the pieces that are read contain all their fields.
+/// Whether the parts of a frame and of a code object that are copied contain all fields that are read.
 fn fits(layout: &WirePython) -> bool {
     const WORD: u16 = 8;
     let within =
@@ -124,8 +124,8 @@ fn python_3_12() -> WirePython {
     }
 }
 
-/// The position of each offset in `_Py_DebugOffsets`, counted in numbers from its start.
-struct Places {
+/// The index of each offset in `_Py_DebugOffsets`, in words of 8 bytes.
+struct WordIndices {
     runtime_interpreters: usize,
     interpreter_next: usize,
     interpreter_threads: usize,
@@ -143,7 +143,7 @@ struct Places {
     code_instructions: usize,
 }
 
-const PLACES_3_13: Places = Places {
+const INDICES_3_13: WordIndices = WordIndices {
     runtime_interpreters: 5,
     interpreter_next: 8,
     interpreter_threads: 9,
@@ -161,7 +161,7 @@ const PLACES_3_13: Places = Places {
     code_instructions: 43,
 };
 
-const PLACES_3_14: Places = Places {
+const INDICES_3_14: WordIndices = WordIndices {
     runtime_interpreters: 5,
     interpreter_next: 8,
     interpreter_threads: 9,
@@ -179,36 +179,36 @@ const PLACES_3_14: Places = Places {
     code_instructions: 48,
 };
 
-/// The number at a position: a cookie, the version, whether it is a free-threaded build, then offsets.
-fn number(runtime: &[u8], place: usize) -> Option<u64> {
-    let bytes = runtime.get(place * 8..)?.first_chunk()?;
+/// Returns the word at an index: a cookie, the version, whether it is a free-threaded build, then offsets.
+fn word(runtime: &[u8], index: usize) -> Option<u64> {
+    let bytes = runtime.get(index * 8..)?.first_chunk()?;
     Some(u64::from_ne_bytes(*bytes))
 }
 
-fn published(version: u32, runtime: &[u8], places: &Places) -> Option<WirePython> {
-    let is_known = runtime.starts_with(b"xdebugpy") && number(runtime, 1)? == u64::from(version);
-    let has_global_lock = number(runtime, 2)? == 0;
+fn published(version: u32, runtime: &[u8], indices: &WordIndices) -> Option<WirePython> {
+    let is_known = runtime.starts_with(b"xdebugpy") && word(runtime, 1)? == u64::from(version);
+    let has_global_lock = word(runtime, 2)? == 0;
     if !is_known || !has_global_lock {
         return None;
     }
-    let offset = |place| u16::try_from(number(runtime, place)?).ok();
+    let offset = |index| u16::try_from(word(runtime, index)?).ok();
     Some(WirePython {
-        runtime_interpreters: offset(places.runtime_interpreters)?,
-        interpreter_next: offset(places.interpreter_next)?,
-        interpreter_threads: offset(places.interpreter_threads)?,
-        thread_next: offset(places.thread_next)?,
-        thread_id: offset(places.thread_id)?,
+        runtime_interpreters: offset(indices.runtime_interpreters)?,
+        interpreter_next: offset(indices.interpreter_next)?,
+        interpreter_threads: offset(indices.interpreter_threads)?,
+        thread_next: offset(indices.thread_next)?,
+        thread_id: offset(indices.thread_id)?,
         thread_c_frame: 0,
-        holder_frame: offset(places.thread_frame)?,
-        frame_code: offset(places.frame_code)?,
-        frame_caller: offset(places.frame_caller)?,
-        frame_instruction: offset(places.frame_instruction)?,
-        frame_owner: offset(places.frame_owner)?,
-        code_first_line: offset(places.code_first_line)?,
-        code_file: offset(places.code_file)?,
-        code_function: offset(places.code_function)?,
-        code_lines: offset(places.code_lines)?,
-        code_instructions: offset(places.code_instructions)?,
+        holder_frame: offset(indices.thread_frame)?,
+        frame_code: offset(indices.frame_code)?,
+        frame_caller: offset(indices.frame_caller)?,
+        frame_instruction: offset(indices.frame_instruction)?,
+        frame_owner: offset(indices.frame_owner)?,
+        code_first_line: offset(indices.code_first_line)?,
+        code_file: offset(indices.code_file)?,
+        code_function: offset(indices.code_function)?,
+        code_lines: offset(indices.code_lines)?,
+        code_instructions: offset(indices.code_instructions)?,
         ascii_text: 40,
         other_text: 56,
         ..WirePython::new_zeroed()
@@ -219,7 +219,7 @@ fn published(version: u32, runtime: &[u8], places: &Places) -> Option<WirePython
 mod tests {
     use super::*;
 
-    /// The first numbers of `_PyRuntime` in Debian's 3.13.5 and 3.14.10, after the cookie.
+    /// The first words of `_PyRuntime` in Debian's 3.13.5 and 3.14.10, after the cookie.
     const DEBIAN_3_13: [u64; 43] = [
         0x30d_05f0, 0, 283_376, 608, 632, 194_976, 7272, 7264, 7344, 7400, 7656, 7640, 7648, 16, 7752, 0, 7768, 7760,
         304, 0, 8, 16, 72, 152, 160, 232, 32, 80, 8, 0, 56, 72, 70, 208, 112, 120, 128, 136, 68, 52, 96, 104, 200,
@@ -230,9 +230,9 @@ mod tests {
         52, 96, 104, 208,
     ];
 
-    fn runtime(numbers: &[u64]) -> Vec<u8> {
-        let numbers = numbers.iter().flat_map(|number| number.to_ne_bytes());
-        b"xdebugpy".iter().copied().chain(numbers).collect()
+    fn runtime(words: &[u64]) -> Vec<u8> {
+        let words = words.iter().flat_map(|word| word.to_ne_bytes());
+        b"xdebugpy".iter().copied().chain(words).collect()
     }
 
     #[test]
@@ -275,21 +275,21 @@ mod tests {
 
     #[test]
     fn a_table_that_is_not_what_it_seems_is_not_used() {
-        let with = |place: usize, number: u64| {
-            let mut numbers = DEBIAN_3_13;
-            numbers[place - 1] = number;
-            offsets(0x30d_05f0, &runtime(&numbers))
+        let with = |index: usize, word: u64| {
+            let mut words = DEBIAN_3_13;
+            words[index - 1] = word;
+            offsets(0x30d_05f0, &runtime(&words))
         };
-        assert!(with(3, 7).is_some(), "an unused number");
+        assert!(with(3, 7).is_some(), "an unused word");
         assert_eq!(with(1, 0x30d_00f0), None, "another version");
         assert_eq!(with(2, 1), None, "no global lock");
-        assert_eq!(with(PLACES_3_13.frame_owner, 20), None, "fields beyond the piece");
+        assert_eq!(with(INDICES_3_13.frame_owner, 20), None, "fields beyond the piece");
         assert_eq!(
-            with(PLACES_3_13.code_instructions, 4000),
+            with(INDICES_3_13.code_instructions, 4000),
             None,
             "a piece larger than allowed"
         );
-        assert_eq!(with(PLACES_3_13.code_file, 70_000), None);
+        assert_eq!(with(INDICES_3_13.code_file, 70_000), None);
         assert_eq!(offsets(0x30d_05f0, &runtime(&DEBIAN_3_13)[..100]), None, "truncated");
         assert_eq!(offsets(0x30d_05f0, &[0; 500]), None, "no cookie");
     }

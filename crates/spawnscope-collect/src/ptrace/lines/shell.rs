@@ -1,4 +1,4 @@
-//! What is known of a process that runs a script, besides its memory.
+//! What is known about a process that runs a script, besides its memory.
 
 /// Where a dash reads its commands from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -58,8 +58,8 @@ pub(in crate::stacks) fn interrupted(registers: &Registers, memory: &Memory<'_>)
     }
     let saved = registers.stack_pointer().checked_add(SAVED_REGISTERS)?;
     let mut interrupted = Registers([None; REGISTERS]);
-    for (number, place) in (0..).zip(&mut interrupted.0) {
-        *place = Some(memory.read(saved.checked_add(8 * number)?)?);
+    for (number, register) in (0..).zip(&mut interrupted.0) {
+        *register = Some(memory.read(saved.checked_add(8 * number)?)?);
     }
     (interrupted.stack_pointer() > registers.stack_pointer()).then_some(interrupted)
 }
@@ -76,8 +76,8 @@ fn trampoline() -> Option<u64> {
         let mut code = vec![0; usize::try_from(end?.checked_sub(start?)?).ok()?];
         let memory = File::open("/proc/self/mem").ok()?;
         memory.read_exact_at(&mut code, start?).ok()?;
-        let place = code.windows(CODE.len()).position(|window| window == CODE)?;
-        Some(start? + place as u64)
+        let index = code.windows(CODE.len()).position(|window| window == CODE)?;
+        Some(start? + index as u64)
     })
 }
 
@@ -98,11 +98,11 @@ pub(in crate::stacks) fn registers_here() -> Registers {
         );
     }
     let mut registers = [None; REGISTERS];
-    for (place, value) in registers[19..29].iter_mut().zip(preserved) {
-        *place = Some(value);
+    for (register, value) in registers[19..29].iter_mut().zip(preserved) {
+        *register = Some(value);
     }
-    for (place, value) in registers[29..].iter_mut().zip([frame, link, stack, next]) {
-        *place = Some(value);
+    for (register, value) in registers[29..].iter_mut().zip([frame, link, stack, next]) {
+        *register = Some(value);
     }
     Registers(registers)
 }

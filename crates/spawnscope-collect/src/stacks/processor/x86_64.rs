@@ -27,8 +27,8 @@ pub(in crate::stacks) fn code_address(value: u64) -> u64 {
 /// Whether these bytes end with a call: E8 with a 32-bit operand, or FF /2 with one of its operand forms.
 pub(in crate::stacks) fn ends_with_call(code: &[u8; CALL_BYTES]) -> bool {
     let is_indirect = |length: &usize| {
-        let place = code.len() - length;
-        code[place] == 0xff && code[place + 1] >> 3 & 7 == 2
+        let start = code.len() - length;
+        code[start] == 0xff && code[start + 1] >> 3 & 7 == 2
     };
     code[2] == 0xe8 || [2, 3, 4, 6, 7].iter().any(is_indirect)
 }
@@ -64,8 +64,8 @@ pub(in crate::stacks) fn registers_here() -> Registers {
     }
     let mut registers = [None; REGISTERS];
     (registers[3], registers[6], registers[7], registers[16]) = (Some(rbx), Some(rbp), Some(rsp), Some(rip));
-    for (place, value) in registers[12..16].iter_mut().zip(high) {
-        *place = Some(value);
+    for (register, value) in registers[12..16].iter_mut().zip(high) {
+        *register = Some(value);
     }
     Registers(registers)
 }

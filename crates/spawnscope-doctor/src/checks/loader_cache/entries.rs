@@ -43,12 +43,12 @@ fn new(bytes: &[u8]) -> Option<HashSet<&[u8]>> {
 
 /// All entries. Their number is stored at the end of the old header, or directly after the magic of the new one.
 fn entries(bytes: &[u8], header: usize, entry: usize) -> Option<&[u8]> {
-    let place = if header == NEW_HEADER {
+    let offset = if header == NEW_HEADER {
         NEW.len()
     } else {
         OLD_HEADER - 4
     };
-    let size = entry.checked_mul(number(bytes, place)?)?;
+    let size = entry.checked_mul(number(bytes, offset)?)?;
     bytes.get(header..header.checked_add(size)?)
 }
 
@@ -60,7 +60,7 @@ fn keys<'b>(entries: &[u8], size: usize, strings: &'b [u8]) -> Option<HashSet<&'
     keys.collect()
 }
 
-fn number(bytes: &[u8], place: usize) -> Option<usize> {
-    let bytes = bytes.get(place..)?.first_chunk()?;
+fn number(bytes: &[u8], offset: usize) -> Option<usize> {
+    let bytes = bytes.get(offset..)?.first_chunk()?;
     Some(u32::from_ne_bytes(*bytes) as usize)
 }

@@ -60,13 +60,13 @@ fn own_name<Elf: FileHeader<Endian = Endianness>>(data: &ReadCache<File>) -> Opt
         return Some(None);
     };
     let address = value(DT_STRTAB)?.checked_add(name)?;
-    let place = segments.iter().find_map(|segment| {
+    let start = segments.iter().find_map(|segment| {
         let into = address.checked_sub(segment.p_vaddr(endian).into())?;
         let holds = segment.p_type(endian) == PT_LOAD && into < segment.p_filesz(endian).into();
         holds.then(|| segment.p_offset(endian).into().checked_add(into))?
     })?;
-    let end = data.len().ok()?.min(place.checked_add(MAX_NAME)?);
-    Some(Some(data.read_bytes_at_until(place..end, 0).ok()?.to_owned()))
+    let end = data.len().ok()?.min(start.checked_add(MAX_NAME)?);
+    Some(Some(data.read_bytes_at_until(start..end, 0).ok()?.to_owned()))
 }
 
 /// `ldconfig` skips libraries for other processors, except for the 32-bit ones that this processor can execute.

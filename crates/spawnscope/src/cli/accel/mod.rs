@@ -101,7 +101,7 @@ fn huge_pages_are_on_request() -> bool {
     fs::read_to_string(HUGE_PAGES).is_ok_and(|setting| setting.contains("[madvise]"))
 }
 
-/// Finds the library beside this program.
+/// Finds the library in this program's folder.
 fn library() -> Result<PathBuf> {
     let program = env::current_exe().context("failed to find spawnscope's own program")?;
     let own = program.parent().unwrap_or(Path::new("/"));

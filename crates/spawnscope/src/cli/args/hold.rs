@@ -28,7 +28,7 @@ No privilege is needed, but until the process is held, set-user-id programs run
 without their privilege, unless spawnscope runs as root. A parent that looks for
 stopped children, such as a shell with job control, sees one. Under sudo, the
 command and the --run command run as the user who called sudo. A sudoers entry
-for spawnscope still permits everything (see SECURITY.md).
+for spawnscope still amounts to full root access (see SECURITY.md).
 
 Exit status: that of the command, as with `record`.";
 

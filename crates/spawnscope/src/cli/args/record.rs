@@ -23,8 +23,8 @@ pub struct RecordArguments {
     /// Follow the process PID and the processes that it launches from now on
     #[arg(short, long, value_name = "PID", value_hint = ValueHint::Other, conflicts_with_all = ["all", "command"], value_parser = clap::value_parser!(i32).range(1..))]
     pub pid: Option<i32>,
-    /// Also follow a daemon that runs already, by its pid or its name, with its child processes and what they launch, until the command ends;
-    /// repeatable. Waits of the command for the daemon then continue at what the daemon does
+    /// Also follow a daemon that is already running, by its pid or its name, with its child processes and what they launch, until the command
+    /// ends; repeatable. When the command waits for the daemon, the critical path then follows what the daemon does
     #[arg(long, value_name = "PID|NAME", value_hint = ValueHint::Other, requires = "command", conflicts_with_all = ["all", "pid", "wait_for_all"])]
     pub with: Vec<String>,
     /// Follow every process on the machine until Ctrl-C, --duration, or the end of the command
@@ -42,7 +42,7 @@ pub struct RecordArguments {
     /// With ptrace: do not trace the system calls between a fork and its exec; faster, but `setup`, `exec` and failed execs are unknown
     #[arg(long)]
     pub no_failed_execs: bool,
-    /// With ptrace: also trace the system calls of programs that may launch; slower, but `create` and `reap` are known
+    /// With ptrace: also trace the system calls of programs that may launch others; slower, but `create` and `reap` are known
     #[arg(long)]
     pub launcher_calls: bool,
     /// Also record the native call stack of each launch
@@ -71,18 +71,19 @@ pub struct RecordArguments {
     /// Also write the report as JSON to FILE; /dev/fd/N writes to an open descriptor
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub json: Option<PathBuf>,
-    /// Write a ring of recordings of at most SIZE (100MB, 2GiB) instead of one: FILE becomes FILE.1.db, FILE.2.db, ...; the oldest are deleted
+    /// Write a ring of recordings, at most SIZE in total (100MB, 2GiB), instead of one: FILE becomes FILE.1.db, FILE.2.db, ...; the oldest are
+    /// deleted
     #[arg(long, value_name = "SIZE", value_hint = ValueHint::Other, value_parser = size, conflicts_with_all = ["runs", "command", "json"])]
     pub keep: Option<u64>,
     /// Write a Prometheus textfile for node_exporter, and update it while recording: launches, failures and phases by command
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "runs")]
     pub metrics: Option<PathBuf>,
-    /// Send metrics and spans while recording to an OpenTelemetry collector by HTTP; without ENDPOINT, to that of
+    /// While recording, send metrics and spans to an OpenTelemetry collector over HTTP; without ENDPOINT, to that of
     /// OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_HEADERS, or to http://localhost:4318
     #[arg(long, value_name = "ENDPOINT", value_hint = ValueHint::Url, num_args = 0..=1, conflicts_with = "runs")]
     #[expect(clippy::option_option, reason = "an option whose value may be left out")]
     pub otlp: Option<Option<String>>,
-    /// Maximum number of spans that --otlp sends every 5 seconds, of the longest launches; 0: metrics only
+    /// Maximum number of spans that --otlp sends every 5 seconds (those of the longest launches); 0: metrics only
     #[arg(long, value_name = "N", value_hint = ValueHint::Other, default_value_t = 100, requires = "otlp", value_parser = clap::value_parser!(u16).range(0..=10_000))]
     pub otlp_spans: u16,
     /// Maximum number of commands in --metrics and --otlp; launches of any further command are counted as `other`
@@ -108,7 +109,7 @@ Examples:
   spawnscope record -q -o t.db -- ./test.sh
   spawnscope record -q --json t.json -- ./test.sh
   spawnscope record --runs 5 -- ./test.sh    five recordings, for `diff`
-  spawnscope record --label runner=large -- make    for `report --full`
+  spawnscope record --label runner=large -- make    shown by `report --full`
   spawnscope record --sample 999 -- make     for `flame --phase load`
   spawnscope record --collector ptrace -- make    without root
   spawnscope record --collector ptrace --launcher-calls -- ./test.sh
@@ -125,8 +126,8 @@ With root, or the capabilities CAP_BPF and CAP_PERFMON, `auto` uses eBPF.
 Without them, it uses ptrace, which records less, and -p, -a and --with fail.
 If ptrace is refused too, it uses perf events, which record even less. Under
 sudo, the command runs as the user who called sudo, and that user owns the
-recording. A sudoers entry for spawnscope still permits everything (see
-SECURITY.md).";
+recording. A sudoers entry for spawnscope still amounts to full root access
+(see SECURITY.md).";
 
 /// Which collector to use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]

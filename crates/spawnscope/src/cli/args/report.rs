@@ -10,7 +10,7 @@ pub(super) const REPORT_EXAMPLES: &str = "\
 Examples:
   spawnscope report                       reads spawnscope.db
   spawnscope report --full                everything
-  spawnscope report --by parent ci.db     which programs launch
+  spawnscope report --by parent ci.db     which programs launch others
   spawnscope report --by line             which script lines launch
   ssh build cat ci.db | spawnscope report -    from standard input
   spawnscope report --by args             same program, same arguments

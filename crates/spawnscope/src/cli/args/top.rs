@@ -35,7 +35,7 @@ Keys:
   Enter        details of the selected row
   p            select the parent, in the tree
   /            show only rows with this text
-  Space        pause, while the recording goes on
+  Space        pause the display; recording continues
   t r c f n    sort by launch tax, critical time, count, failures, name
 
 -a and -p need eBPF: root, or CAP_BPF and CAP_PERFMON.";

@@ -33,8 +33,8 @@ pub fn check(given: &[Label]) -> Result<()> {
     if given.len() > MOST_GIVEN {
         bail!("at most {MOST_GIVEN} labels can be given, not {}", given.len());
     }
-    for (place, label) in given.iter().enumerate() {
-        if given[..place].iter().any(|other| other.key == label.key) {
+    for (index, label) in given.iter().enumerate() {
+        if given[..index].iter().any(|other| other.key == label.key) {
             bail!("--label {} is given twice: give each key once", label.key);
         }
     }
@@ -54,7 +54,7 @@ pub fn all(given: &[Label]) -> Vec<Label> {
 fn with_found(given: &[Label], found: impl Iterator<Item = (&'static str, String)>) -> Vec<Label> {
     let mut labels = given.to_vec();
     for (key, value) in found {
-        // What is too long for a label is not cut: a part of a value is another value.
+        // A value that is too long for a label is omitted, not truncated: a truncated value would be a different one.
         let label = Label::new(key, value.trim()).ok();
         let is_known = labels.iter().any(|label| label.key == key);
         labels.extend(label.filter(|label| !is_known && !label.value.is_empty()));

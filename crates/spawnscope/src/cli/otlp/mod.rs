@@ -18,7 +18,7 @@ use crate::present::live_metrics::Undelivered;
 
 /// How long a request may take.
 const TIMEOUT: Duration = Duration::from_secs(3);
-/// How long sending may go on after the end of the recording.
+/// How long sending may continue after the end of the recording.
 const FLUSH: Duration = Duration::from_secs(5);
 /// Requests with spans that may wait. Of metrics, the newest are enough: they are cumulative.
 const MAX_WAITING: usize = 4;
@@ -27,14 +27,14 @@ const PAUSES: [u64; 4] = [1, 2, 4, 8];
 /// The longest pause that a server may ask for.
 const MAX_PAUSE: Duration = Duration::from_secs(30);
 
-/// What waits to be sent.
+/// The requests that have not been sent yet.
 #[derive(Debug, Default)]
 struct Waiting {
     metrics: Option<Vec<u8>>,
     /// Requests, each with its number of spans.
     spans: VecDeque<(Vec<u8>, u64)>,
     undelivered: Undelivered,
-    /// When to stop. `None` while the recording goes on.
+    /// When to stop. `None` while recording.
     until: Option<Instant>,
 }
 

@@ -140,8 +140,8 @@ impl<'a> Lines<'a> {
 impl LaunchLine<'_> {
     /// Returns one of its labels.
     pub(super) fn label(&self, label: BuildLabel) -> Option<Cow<'_, str>> {
-        let place = BuildLabel::ALL.iter().position(|other| *other == label)?;
-        self.labels[place].of(self.index).map(String::from_utf8_lossy)
+        let index = BuildLabel::ALL.iter().position(|other| *other == label)?;
+        self.labels[index].of(self.index).map(String::from_utf8_lossy)
     }
 
     /// Returns its time on the critical path.
@@ -173,11 +173,11 @@ impl<'a> CallerLines<'a> {
 
     /// Adds a launch to its call site, and returns the number of that.
     fn add(&mut self, site: &CallSite, launch: &LaunchLine<'_>) -> i32 {
-        let place = *self.numbers.entry(site.clone()).or_insert(self.lines.len());
-        if place == self.lines.len() {
+        let index = *self.numbers.entry(site.clone()).or_insert(self.lines.len());
+        if index == self.lines.len() {
             self.lines.push(CallerLine {
                 run: self.run,
-                number: i32::try_from(place).unwrap_or(i32::MAX),
+                number: i32::try_from(index).unwrap_or(i32::MAX),
                 site: site.clone(),
                 launches: 0,
                 total: None,
@@ -185,7 +185,7 @@ impl<'a> CallerLines<'a> {
                 critical: None,
             });
         }
-        let line = &mut self.lines[place];
+        let line = &mut self.lines[index];
         line.launches += 1;
         let total = launch.launch.total(launch.forest.end);
         for (sum, more) in [

@@ -14,7 +14,7 @@ use crate::present::diff::{Tabulated, tabulated};
 use crate::present::flame::{DifferenceBox, difference_boxes};
 use crate::present::{text, units};
 
-/// What the style of the report does not have.
+/// Style rules that the report does not have.
 const OWN_STYLE: &str = include_str!("../../../templates/difference.css");
 /// The script, built by crates/spawnscope/html.
 const SCRIPT: &str = include_str!("bundle/difference.js");

@@ -62,6 +62,7 @@ struct AdviceItem {
     interval: [String; 3],
     evidence: Vec<String>,
     example: String,
+    example_call_site: Option<String>,
     fix: Vec<FixPart>,
     limits: String,
     whatif: Option<String>,
@@ -179,15 +180,16 @@ fn item(advice: &Advice, report: &Report, file: &str) -> AdviceItem {
     let finding = &advice.finding;
     let escaped = |text: &str| text::escape(text.as_bytes());
     let wall = report.advices.unrecorded.0.max(1) as f64;
-    let place = |time: Nanos| format!("{:.2}", (FULL * time.0 as f64 / wall).min(FULL));
+    let position = |time: Nanos| format!("{:.2}", (FULL * time.0 as f64 / wall).min(FULL));
     let [expected, least, most] = advice.saving;
     let overlaps: Vec<String> = advice.overlaps.iter().map(|index| (index + 1).to_string()).collect();
     AdviceItem {
         title: escaped(&finding.title),
         saving: super::super::advice::saving(advice, report),
-        interval: [place(least), place(expected), place(most)],
+        interval: [position(least), position(expected), position(most)],
         evidence: finding.evidence.iter().map(|sentence| escaped(sentence)).collect(),
         example: text::command_line(finding.example.iter().map(Vec::as_slice), Some(NOTE_COLUMNS)),
+        example_call_site: super::super::advice::example_call_site(finding).map(|sentence| escaped(&sentence)),
         fix: fix(&finding.fix),
         limits: escaped(&finding.limits),
         whatif: (!finding.whatif.is_empty()).then(|| format!("spawnscope whatif {}{file}", escaped(&finding.whatif))),

@@ -31,13 +31,13 @@ use crate::analyze::removals::Removal;
 use crate::analyze::{Forest, GroupBy, Report};
 use crate::event::Nanos;
 
-/// Rows of the timeline. More launches are joined where they are similar.
+/// Maximum number of rows of the timeline. If there are more launches, similar ones are merged.
 const MAX_ROWS: usize = 100_000;
 /// Up to this number of launches, times are stored in tenths of a microsecond, else in microseconds.
 const MAX_PRECISE: usize = 5_000;
-/// Boxes of a flame graph that are narrower than one part in this many of it are left out.
+/// Boxes narrower than this fraction of a flame graph (one part in 4,000) are omitted.
 const NARROWEST: u64 = 4000;
-/// Waits in the list.
+/// Maximum number of waits in the list.
 const MAX_WAITS: usize = 200;
 
 /// What the page shows.
@@ -60,7 +60,7 @@ pub struct Contents<'c, 'a> {
     pub run_queue: &'c [Nanos],
     /// Threads on CPUs and in the run queue, if known.
     pub concurrency: Option<&'c Concurrency>,
-    /// The saving without the launches of a program or of a line, for some of them.
+    /// For some programs and script lines: the saving without their launches.
     pub removals: &'c [Removal],
     /// Flame graphs.
     pub flames: &'c [Flame<'a>],

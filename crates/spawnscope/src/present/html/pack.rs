@@ -1,7 +1,7 @@
 //! The data of the page: columns of numbers and strings, compressed, as text that is safe inside an HTML element.
 //!
 //! Unpacked: the length of the header (4 bytes, little endian), the header (JSON), then the columns. A column is a sequence of LEB128
-//! numbers, and the header has its place: `"columns": {NAME: [offset, length in bytes, count, is_delta]}`. In a delta column, each number is
+//! numbers, and the header says where it is: `"columns": {NAME: [offset, length in bytes, count, is_delta]}`. In a delta column, each number is
 //! the zigzag-encoded difference from the number before. The strings are a column of lengths in bytes and a column of UTF-8.
 
 use std::collections::HashMap;
@@ -29,7 +29,7 @@ impl Pack {
             push_varint(&mut self.bytes, number);
             count += 1;
         }
-        self.place(name, start, count, false);
+        self.add_column(name, start, count, false);
     }
 
     /// Adds a column of numbers that are close to the ones before them.
@@ -40,7 +40,7 @@ impl Pack {
             before = number;
             count += 1;
         }
-        self.place(name, start, count, true);
+        self.add_column(name, start, count, true);
     }
 
     /// Returns the number of a string, which is 0 for the empty one.
@@ -57,7 +57,7 @@ impl Pack {
         self.plain("text_lengths", texts.lengths.iter().copied());
         let start = self.bytes.len();
         self.bytes.extend_from_slice(&texts.bytes);
-        self.place("text_bytes", start, texts.bytes.len() as u64, false);
+        self.add_column("text_bytes", start, texts.bytes.len() as u64, false);
         header.insert("columns".into(), Value::Object(self.columns));
         let header = Value::Object(header).to_string();
         let mut encoder = ZlibEncoder::new(Vec::new(), Compression::new(7));
@@ -67,9 +67,9 @@ impl Pack {
         Ok(STANDARD.encode(encoder.finish()?))
     }
 
-    fn place(&mut self, name: &str, start: usize, count: u64, is_delta: bool) {
-        let place = json!([start, self.bytes.len() - start, count, u8::from(is_delta)]);
-        self.columns.insert(name.to_owned(), place);
+    fn add_column(&mut self, name: &str, start: usize, count: u64, is_delta: bool) {
+        let entry = json!([start, self.bytes.len() - start, count, u8::from(is_delta)]);
+        self.columns.insert(name.to_owned(), entry);
     }
 }
 

@@ -24,7 +24,7 @@ pub(super) fn grid(outcome: &Outcome, most: usize) -> Option<Grid<'_>> {
     let unit = |name: &str| column(name).map_or(Unit::Text, |column| column.unit);
     let title = |name: &str| column(name).map_or("", |column| column.title.as_str());
     let series = outcome.series();
-    let (chosen, all) = places(&series, most);
+    let (chosen, all) = shared_positions(&series, most);
     let others = outcome
         .columns
         .iter()
@@ -53,7 +53,7 @@ fn cells<'o>(points: &[(f64, &'o Estimate)], x: &[f64]) -> Vec<Option<&'o Estima
 
 /// Selects the x values to show if not all fit, and counts all of them. The first, the last and those that most series have come first;
 /// others fill the rest evenly.
-fn places(series: &[(String, Vec<(f64, &Estimate)>)], most: usize) -> (Vec<f64>, usize) {
+fn shared_positions(series: &[(String, Vec<(f64, &Estimate)>)], most: usize) -> (Vec<f64>, usize) {
     let mut all: Vec<f64> = series
         .iter()
         .flat_map(|(_, points)| points.iter().map(|(x, _)| *x))
@@ -93,10 +93,10 @@ mod tests {
         let long: Vec<f64> = (0..=100).map(f64::from).collect();
         let series = |more: &[f64]| vec![("a".to_owned(), points(&long)), ("b".to_owned(), points(more))];
         assert_eq!(
-            places(&series(&[30.0, 70.0]), 5),
+            shared_positions(&series(&[30.0, 70.0]), 5),
             (vec![0.0, 1.0, 30.0, 70.0, 100.0], 101)
         );
-        assert_eq!(places(&series(&long), 5).0, [0.0, 25.0, 50.0, 75.0, 100.0]);
-        assert_eq!(places(&[("a".to_owned(), points(&[3.0]))], 5), (vec![3.0], 1));
+        assert_eq!(shared_positions(&series(&long), 5).0, [0.0, 25.0, 50.0, 75.0, 100.0]);
+        assert_eq!(shared_positions(&[("a".to_owned(), points(&[3.0]))], 5), (vec![3.0], 1));
     }
 }

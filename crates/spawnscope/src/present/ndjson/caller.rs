@@ -1,4 +1,4 @@
-//! The call site of a launch, in its line.
+//! The call site of a launch, as an object in the launch's NDJSON record.
 
 use std::borrow::Cow;
 
@@ -36,8 +36,8 @@ impl<'a> CallerObject<'a> {
         call_site: Option<&'a CallSite>,
     ) -> Option<CallerObject<'a>> {
         let (stack, stack_truncated) = stack_of(forest.frames(Some(launch.best_stack()?)));
-        let beside = launch.native_stack.filter(|_| launch.script_stack.is_some());
-        let (native_stack, native_stack_truncated) = stack_of(forest.frames(beside));
+        let native = launch.native_stack.filter(|_| launch.script_stack.is_some());
+        let (native_stack, native_stack_truncated) = stack_of(forest.frames(native));
         let file = call_site.and_then(|call_site| call_site.file.as_deref());
         let function = call_site.and_then(|call_site| call_site.function.as_deref());
         Some(CallerObject {

@@ -1,4 +1,4 @@
-//! What `record --otlp` sends: requests with the metrics of a recording that goes on, and with spans of its longest launches.
+//! What `record --otlp` sends: requests with the metrics of a recording in progress, and with spans of its longest launches.
 
 use prost::Message;
 

@@ -1,6 +1,6 @@
 //! Writes the launches as an OpenTelemetry trace (OTLP), as JSON or protobuf: a span for each launch, with the attributes of the semantic
 //! conventions for CLI programs. `tree` decides which spans there are, `context` their ids, `messages` and `metric_messages` have the
-//! format. `live` makes the requests of a recording that goes on.
+//! format. `live` makes the requests of a recording in progress.
 
 mod context;
 pub mod live;

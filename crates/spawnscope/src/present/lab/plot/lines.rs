@@ -106,11 +106,11 @@ fn draw_series(svg: &mut Svg, frame: &Frame<'_>, plot: &Plot<'_>, look: Look, po
 
 /// Returns the path through these points.
 fn path(frame: &Frame<'_>, plot: &Plot<'_>, points: impl Iterator<Item = (f64, f64)>) -> String {
-    let place = |(number, (x, y)): (usize, (f64, f64))| {
+    let to_point = |(number, (x, y)): (usize, (f64, f64))| {
         let command = if number == 0 { 'M' } else { 'L' };
         format!("{command}{:.1} {:.1}", frame.x(&plot.x, x), frame.y(&plot.y, y))
     };
-    points.enumerate().map(place).collect()
+    points.enumerate().map(to_point).collect()
 }
 
 /// Writes how many points are omitted. Returns where the text ends.

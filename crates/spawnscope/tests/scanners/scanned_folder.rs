@@ -1,4 +1,4 @@
-//! A folder that a real scanner watches, and commands beside it.
+//! A folder that a real scanner watches, and commands that run while it does.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -11,17 +11,17 @@ use crate::support::needs::scanner_daemons;
 pub const SCANNERS: [&str; 2] = ["clamonacc", "fapolicyd"];
 
 /// A directory for one scanner.
-pub struct Beside {
+pub struct ScannedFolder {
     scanner: &'static str,
     directory: TempDir,
 }
 
-impl Beside {
-    pub fn new(scanner: &'static str) -> Beside {
+impl ScannedFolder {
+    pub fn new(scanner: &'static str) -> ScannedFolder {
         let directory = tempfile::tempdir().expect("a temporary directory");
         // The scanner's own user has to get there.
         std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).expect("chmod");
-        Beside { scanner, directory }
+        ScannedFolder { scanner, directory }
     }
 
     /// The folder that it watches while a command runs.
@@ -29,7 +29,7 @@ impl Beside {
         self.directory.path().join("scanned")
     }
 
-    /// What a command line begins with to run beside it.
+    /// The prefix of a command line that runs while the folder is watched.
     pub fn launcher(&self) -> Vec<String> {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/scanners/within.sh");
         let daemons = scanner_daemons();
