@@ -96,7 +96,7 @@ fn of_records() -> perf_event_attr {
 fn of_stacks() -> perf_event_attr {
     let mut attributes = software(perf::PERF_COUNT_SW_PAGE_FAULTS);
     attributes.set_disabled(1);
-    // The reader does not wait for copies.
+    // No thread waits for copies.
     attributes.__bindgen_anon_2.wakeup_watermark = u32::MAX;
     attributes.__bindgen_anon_1.sample_period = FAULTS;
     attributes.sample_type |= u64::from(perf::PERF_SAMPLE_REGS_USER | perf::PERF_SAMPLE_STACK_USER);

@@ -38,6 +38,13 @@ impl<'c> Columns<'c> {
         Columns { columns, fitting }
     }
 
+    /// Whether the column with this title fits.
+    pub(super) fn has(&self, title: &str) -> bool {
+        self.fitting
+            .iter()
+            .any(|(position, _)| self.columns[*position].title == title)
+    }
+
     /// Returns the terminal columns that they take.
     pub(super) fn width(&self) -> usize {
         self.fitting.iter().map(|(_, width)| width).sum()

@@ -68,6 +68,10 @@ const SUBCOMMAND_WIDTH: usize = 24;
 /// Columns before the figures of the legend: a glyph and the name of the phase.
 const PHASE_WIDTH: usize = 13;
 
+/// The titles of the last figure: where there is room, and where there is not. The legend explains the short one.
+const FAILED: Column = column("failed execs", 13, 1);
+const FAILED_SHORT: Column = column("failed", 7, 1);
+
 /// Figures of the table of programs.
 const FIGURES: [Column; 8] = [
     column("count", 7, 8),
@@ -77,7 +81,7 @@ const FIGURES: [Column; 8] = [
     column("tax", 9, 6),
     column("critical", 9, 5),
     column("largest phase", 17, 2),
-    column("failed execs", 13, 1),
+    FAILED,
 ];
 
 /// Position of the column `depends`, which is omitted if it is unknown for all rows.
@@ -315,19 +319,23 @@ fn groups(page: &mut Page, report: &Report, options: &Options<'_>) {
         GroupBy::Label(BuildLabel::Cmake) => ("Launches by target of CMake", CMAKE),
     };
     page.heading(heading);
-    let shown = options.top.unwrap_or(report.groups.len()).min(report.groups.len());
+    let count = options.top.unwrap_or(report.groups.len()).min(report.groups.len());
+    let (shown, rest) = report.groups.split_at(count);
     if matches!(report.group_by, GroupBy::Line | GroupBy::Caller) {
-        callers::rows(page, report, &report.groups[..shown]);
-    } else {
-        table(page, &report.groups[..shown], column);
+        callers::rows(page, report, shown);
+        left_out(page, rest, report.group_by, options.file);
+        return;
     }
-    left_out(page, &report.groups[shown..], report.group_by, options.file);
-    if !matches!(report.group_by, GroupBy::Line | GroupBy::Caller) {
-        legend_of_groups(page, report, &report.groups[..shown]);
+    let is_abbreviated = table(page, shown, column);
+    left_out(page, rest, report.group_by, options.file);
+    legend_of_groups(page, report, shown);
+    if is_abbreviated {
+        page.sentence(2, QUIET, "failed: number of failed execs");
     }
 }
 
-pub(super) fn table(page: &mut Page, groups: &[Group], column: &str) {
+/// Prints the table of programs. Returns whether its last column has the short title.
+pub(super) fn table(page: &mut Page, groups: &[Group], column: &str) -> bool {
     let mut rows: Vec<Vec<String>> = groups.iter().map(figures_of).collect();
     let mut figures = FIGURES.to_vec();
     if groups.iter().all(|group| group.depends.is_none()) {
@@ -342,7 +350,12 @@ pub(super) fn table(page: &mut Page, groups: &[Group], column: &str) {
         SUBCOMMAND => SUBCOMMAND_WIDTH.min(text::widest(&names, column)),
         _ => NAME_WIDTH,
     };
-    let columns = Columns::fit(page.width().saturating_sub(2 + least_name), &figures, &rows);
+    let room = page.width().saturating_sub(2 + least_name);
+    let is_abbreviated = !Columns::fit(room, &figures, &rows).has(FAILED.title);
+    if is_abbreviated && let Some(last) = figures.last_mut() {
+        *last = FAILED_SHORT;
+    }
+    let columns = Columns::fit(room, &figures, &rows);
     let name_width = columns.name_width(page.width(), text::widest(&names, column));
     let titles = columns.titles();
     page.line([styled(
@@ -353,6 +366,7 @@ pub(super) fn table(page: &mut Page, groups: &[Group], column: &str) {
         let name = text::pad_right(name, name_width);
         page.line([plain(format!("  {name}{}", columns.row(figures)))]);
     }
+    columns.has(FAILED_SHORT.title)
 }
 
 fn legend_of_groups(page: &mut Page, report: &Report, shown: &[Group]) {

@@ -109,7 +109,7 @@ Examples:
   spawnscope record -q -o t.db -- ./test.sh
   spawnscope record -q --json t.json -- ./test.sh
   spawnscope record --runs 5 -- ./test.sh    five recordings, for `diff`
-  spawnscope record --label runner=large -- make    in `report --full`
+  spawnscope record --label runner=big -- make    shown by `report --full`
   spawnscope record --sample 999 -- make     for `flame --phase load`
   spawnscope record --collector ptrace -- make    without root
   spawnscope record --collector ptrace --launcher-calls -- ./test.sh
