@@ -8,7 +8,7 @@
 -- `*_text` columns refer to text.id. A change here raises user_version (version.rs says who can still read it).
 
 PRAGMA application_id = 0x53504e53; -- "SPNS"
-PRAGMA user_version = 11;
+PRAGMA user_version = 12;
 
 -- What was recorded: exactly one row.
 CREATE TABLE recording (
@@ -186,6 +186,13 @@ CREATE TABLE peer (
     inode     INTEGER NOT NULL, -- object.inode
     pid       INTEGER NOT NULL, -- in the recorder's pid namespace
     name_text INTEGER NOT NULL  -- of the process
+);
+
+-- Outputs of the edge of ninja that a launch was made for, from ninja's log, in ascending order: only of a launch `/bin/sh -c COMMAND` by ninja whose
+-- log has the hash of COMMAND for one edge. Those of a launch are in consecutive rows, at most 64. No row: unknown, or no edge.
+CREATE TABLE edge (
+    launch      INTEGER NOT NULL,
+    output_text INTEGER NOT NULL -- as ninja names it, relative to the directory that it works in
 );
 
 -- One row per stretch on a CPU and the stretch off it that followed, of every followed thread.

@@ -66,6 +66,7 @@ impl<'f> Snapshot<'f> {
             failed_execs: self.rows(&index)?,
             objects,
             peers: self.rows(&index)?,
+            edges: self.rows(&index)?,
             frames,
             stacks,
             texts,

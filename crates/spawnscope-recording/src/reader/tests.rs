@@ -144,11 +144,11 @@ fn what_is_not_a_recording_is_called_that() {
 
 #[test]
 fn a_newer_version_is_named_with_what_is_known() {
-    let error = read_after("PRAGMA user_version = 12").unwrap_err();
+    let error = read_after("PRAGMA user_version = 13").unwrap_err();
     assert!(matches!(
         error,
         RecordError::NewerVersion {
-            found: 12,
+            found: 13,
             known: version::CURRENT,
             ..
         }

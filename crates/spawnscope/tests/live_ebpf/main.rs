@@ -12,9 +12,9 @@ mod bash_lines;
 mod causes;
 mod commands;
 mod counts;
-#[cfg(feature = "parquet")]
 mod daemons;
 mod dash_lines;
+#[cfg(feature = "parquet")]
 mod datasets;
 mod documents;
 mod event_loops;
@@ -25,6 +25,7 @@ mod limits;
 mod losses;
 mod metrics;
 mod musl;
+mod ninja;
 mod otlp;
 mod ownership;
 mod peers;
