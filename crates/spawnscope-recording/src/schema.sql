@@ -210,8 +210,9 @@ CREATE TABLE slice (
     waker     INTEGER,          -- task that woke it: thread.task or launch.id; 0: an interrupt; negative: minus the pid of one not followed;
                                 -- NULL with a waker_text: one that the recorder's pid namespace does not see
     waker_text INTEGER,         -- the name of that one's process
-    object    INTEGER,          -- object.id, what it was blocked on; of poll and select the first descriptor. NULL: nothing that has one, or not seen
-                                -- (`missing` says whether permissions are seen)
+    object    INTEGER,          -- object.id, what it was blocked on; of poll, select and epoll_wait the only socket, if there is one and the call did not
+                                -- time out; without sockets the first descriptor, and the epoll. Before version 12, of poll and select always the first
+                                -- descriptor. NULL: nothing that has one, several sockets, or not seen (`missing` says whether permissions are seen)
     calls     INTEGER,          -- system calls that it entered in the stretch on the CPU; NULL: not counted
     waker_certain INTEGER       -- 0: an interrupt that hit the waker may have ended the wait, which this kernel did not let anybody see;
                                 -- 1: it was the waker; NULL: no waker, or before version 7, when 0 was not recorded
