@@ -67,18 +67,23 @@ __noinline int look_at_descriptor(__u64 fd)
 	return look_at_file();
 }
 
+/* Counts the descriptor in a `struct pollfd`. */
+__noinline int look_at_pollfd(__u64 address)
+{
+	struct watched *watched = watched_of_this_cpu();
+	struct pollfd polled = {};
+	if (bpf_probe_read_user(&polled, sizeof(polled), (void *)address) && watched)
+		watched->more = 1;
+	else if (polled.fd >= 0)
+		look_at_descriptor(polled.fd);
+	return 0;
+}
+
 static __always_inline void look_at_polled(struct watched *watched, struct WireTask *task)
 {
-	struct pollfd polled;
 	__u64 places = task->second_argument;
-	for (__u64 place = 0; place < WATCHED_MOST && place < places; place++) {
-		if (bpf_probe_read_user(&polled, sizeof(polled), (struct pollfd *)task->argument + place)) {
-			watched->more = 1;
-			return;
-		}
-		if (polled.fd >= 0)
-			look_at_descriptor(polled.fd);
-	}
+	for (__u64 place = 0; place < WATCHED_MOST && place < places; place++)
+		look_at_pollfd(task->argument + place * sizeof(struct pollfd));
 	watched->more |= places > WATCHED_MOST;
 }
 

@@ -12,7 +12,7 @@ use crate::support::needs::python;
 use crate::support::run::{Record, run, spawnscope};
 use crate::support::{apply, live_test};
 
-/// Edges without a compiler: a script, copies, a shell that becomes its command, one that launches several, and what no hash can tell.
+/// Edges without a compiler; all have an input, since ninja lists only such ones. There are a script, copies, a shell that becomes its command, one that launches several, and what no hash can tell.
 const BUILD: &str = r"
 rule run
   command = $c
@@ -26,18 +26,18 @@ build gen/two.h gen/two.c: run two.sh
   c = ./two.sh gen/two.h gen/two.c; :
 build copies/b: copy build.ninja
 build copies/c: copy copies/b
-build stamp: run
+build stamp: run build.ninja
   c = exec touch stamp
-build several: run
+build several: run build.ninja
   c = /bin/true; cp build.ninja several && /bin/true; :
-build secret: run
+build secret: run build.ninja
   c = ./two.sh secret other --password=hunter2; :
-build twin1: run
+build twin1: run build.ninja
   c = touch twin1 twin2; :
-build twin2: run
+build twin2: run build.ninja
   c = touch twin1 twin2; :
-build fails: run
-  c = /bin/true; exit 3
+build fails: run build.ninja
+  c = /bin/true; exit 1
 build responded: respond build.ninja
 ";
 const SCRIPT: &str = "#!/bin/sh\n/bin/true\ncp two.sh \"$1\"\ntouch \"$2\"\n:\n";
