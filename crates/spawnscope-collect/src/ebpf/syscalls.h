@@ -100,6 +100,7 @@ static __always_inline void handle_sys_enter(struct pt_regs *regs, long number, 
 		break;
 	case NR_poll: case NR_ppoll: case NR_select: case NR_pselect6:
 		task->second_argument = argument(regs, 1);
+		task->third_argument = argument(regs, 2);
 		break;
 	case NR_read: case NR_write: case NR_writev:
 		if (settings.terminal && !shared.terminal_used && task->argument <= 2 && is_terminal(task->argument))

@@ -28,10 +28,10 @@ static __always_inline void begin_watched(struct watched *watched)
 /* "[eventpo" of [eventpoll], as a number. */
 #define EPOLL_NAME 0x6f70746e6576655b
 
-/* Whether it is an epoll, which watches other files in turn. */
-static __always_inline bool is_epoll(struct file *file)
+/* Whether it may be an epoll, which watches other files in turn. Anonymous inodes have no type, or that of a file. */
+static __always_inline bool may_be_epoll(struct file *file, __u32 type)
 {
-	return BPF_CORE_READ(file, f_inode, i_sb, s_magic) == ANON_INODE_FS_MAGIC && anonymous_name(file) == EPOLL_NAME;
+	return (!type || type == S_IFREG) && anonymous_name(file) == EPOLL_NAME;
 }
 
 /* Counts `watched->file`. */
@@ -43,8 +43,9 @@ __noinline int look_at_file(void)
 		return 0;
 	if (!watched->first)
 		watched->first = file;
-	if ((BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT) != S_IFSOCK) {
-		watched->more |= is_epoll(file);
+	__u32 type = BPF_CORE_READ(file, f_inode, i_mode) & S_IFMT;
+	if (type != S_IFSOCK) {
+		watched->more |= may_be_epoll(file, type);
 		return 0;
 	}
 	if (kind_of_socket(file) == OBJECT_UNIX_SOCKET) {
@@ -101,14 +102,15 @@ __noinline int look_at_lowest(void)
 	return 1;
 }
 
-/* Of the descriptors that select waits to read from, the first 64. */
+/* Of the descriptors that select waits to read from or to write to, the first 64. */
 static __always_inline void look_at_selected(struct watched *watched, struct WireTask *task)
 {
-	__u64 count = task->argument;
-	if (bpf_probe_read_user(&watched->set, sizeof(watched->set), (void *)task->second_argument)) {
-		watched->set = 0;
-		return;
-	}
+	__u64 count = task->argument, writable = 0;
+	if (task->second_argument)
+		watched->more |= !!bpf_probe_read_user(&watched->set, sizeof(watched->set), (void *)task->second_argument);
+	if (task->third_argument)
+		watched->more |= !!bpf_probe_read_user(&writable, sizeof(writable), (void *)task->third_argument);
+	watched->set |= writable;
 	if (count < 64)
 		watched->set &= (1ULL << (count & 63)) - 1;
 	for (int place = 0; place < WATCHED_MOST; place++)
