@@ -1,16 +1,19 @@
-//! Labels of launches: what of a build or of a test suite asked for them. They are read from recorded arguments, paths and working directories, and
-//! from the few variables that are recorded. A launch without a label of its own has that of the launch that asked for it.
+//! Labels of launches: what of a build or of a test suite asked for them. They are read from recorded arguments, paths and working directories, from
+//! the few variables that are recorded, and from the edges of ninja. A launch without a label of its own has that of the launch that asked for it.
+
+mod edges;
 
 use std::collections::HashMap;
 
 use crate::launch::{Exec, Launch, base_name, is_version_of};
 use crate::tree::Forest;
-use spawnscope_data::event::Language;
+use edges::Edges;
+use spawnscope_data::event::{Language, LaunchId};
 
 /// What a label says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BuildLabel {
-    /// Make's target where its call site is known, otherwise the file that a compiler, linker or archiver was asked to make.
+    /// Make's target where its call site is known, the output of ninja's edge, or the file that a compiler, linker or archiver was asked to make.
     Target,
     /// The crate that cargo builds, runs the build script of, or tests.
     Crate,
@@ -61,6 +64,18 @@ impl BuildLabel {
         }
     }
 
+    /// Returns the label of a launch that was made for an edge of ninja.
+    fn of_edge(self, outputs: &[&[u8]]) -> Option<Vec<u8>> {
+        match self {
+            BuildLabel::Target => outputs.first().map(|output| output.to_vec()),
+            BuildLabel::Cmake => outputs
+                .iter()
+                .find_map(|output| cmake_folder(output))
+                .map(<[u8]>::to_vec),
+            BuildLabel::Crate | BuildLabel::Directory | BuildLabel::Package | BuildLabel::Test => None,
+        }
+    }
+
     /// Whether a launch keeps the label of its parent although it has one of its own. A compiler driver makes the object, and its compiler a
     /// temporary file; a build script may compile crates to find out what works. But a make below make works in its own directory.
     fn is_of_the_outermost(self) -> bool {
@@ -84,23 +99,24 @@ impl BuildLabels {
     /// Finds the label of every launch.
     #[must_use]
     pub fn find(forest: &Forest<'_>, label: BuildLabel) -> BuildLabels {
+        let command = forest.root.and_then(|root| forest.launches[root].execs.first());
+        let mut search = Search {
+            forest,
+            label,
+            top: command.and_then(Exec::cwd),
+            edges: Edges::of(forest.recording()),
+            edge_of: vec![None; forest.launches.len()],
+        };
         let mut labels = BuildLabels {
             values: Vec::new(),
             of_launch: vec![None; forest.launches.len()],
         };
         let mut numbers: HashMap<Vec<u8>, u32> = HashMap::new();
-        let command = forest.root.and_then(|root| forest.launches[root].execs.first());
-        let top = command.and_then(Exec::cwd);
         let tops = [forest.roots.as_slice(), &forest.orphans].concat();
         for step in forest.walk(&tops) {
-            let inherited = forest.parent(step.index).and_then(|parent| labels.of_launch[parent]);
-            let launch = &forest.launches[step.index];
-            let makes = make_target(forest, launch).filter(|_| label == BuildLabel::Target);
-            if makes.is_none() && inherited.is_some() && label.is_of_the_outermost() {
-                labels.of_launch[step.index] = inherited;
-                continue;
-            }
-            let own = makes.map(<[u8]>::to_vec).or_else(|| label.of(launch, top));
+            let parent = forest.parent(step.index);
+            let inherited = parent.and_then(|parent| labels.of_launch[parent]);
+            let own = search.own(step.index, parent, inherited.is_some());
             let number = own.map(|value| {
                 *numbers.entry(value).or_insert_with_key(|value| {
                     labels.values.push(value.clone());
@@ -124,6 +140,43 @@ impl BuildLabels {
 fn make_target<'a>(forest: &Forest<'a>, launch: &Launch<'a>) -> Option<&'a [u8]> {
     let frame = forest.frames(launch.script_stack).next()?;
     frame.function.filter(|_| frame.language == Language::Make)
+}
+
+/// The search for the labels of all launches, parents before their children.
+struct Search<'f, 'a> {
+    forest: &'f Forest<'a>,
+    label: BuildLabel,
+    /// The directory of the command.
+    top: Option<&'a [u8]>,
+    edges: Edges<'a>,
+    /// By launch index: the launch whose edge its label is from.
+    edge_of: Vec<Option<LaunchId>>,
+}
+
+impl Search<'_, '_> {
+    /// Returns the label that a launch does not have from its parent.
+    fn own(&mut self, index: usize, parent: Option<usize>, is_labelled: bool) -> Option<Vec<u8>> {
+        let launch = &self.forest.launches[index];
+        // An edge below an edge is of another ninja.
+        if let Some(made) = self.label.of_edge(self.edges.outputs(launch.id)) {
+            self.edge_of[index] = Some(launch.id);
+            return Some(made);
+        }
+        if let Some(target) = make_target(self.forest, launch).filter(|_| self.label == BuildLabel::Target) {
+            return Some(target.to_vec());
+        }
+        let edge = parent.and_then(|parent| self.edge_of[parent]);
+        if is_labelled && edge.is_none() && self.label.is_of_the_outermost() {
+            return None;
+        }
+        // An edge may run a whole build, of which compilers know more. If they make the edge's output, ninja's name for it is the better one.
+        let own = self.label.of(launch, self.top);
+        let own = own.filter(|own| edge.is_none_or(|edge| !self.edges.makes(edge, own)));
+        if own.is_none() {
+            self.edge_of[index] = edge;
+        }
+        own
+    }
 }
 
 /// Compilers and linkers that name their output with `-o`.
@@ -290,7 +343,11 @@ fn without_phase(test: &[u8]) -> &[u8] {
 /// `-f lib/CMakeFiles/NAME.dir/build.make`.
 fn cmake_target<'a>(exec: &Exec<'a>) -> Option<&'a [u8]> {
     let is_make = is_one_of(exec.path(), &MAKES);
-    let file = if is_make { makefile(exec) } else { target(exec) }?;
+    cmake_folder(if is_make { makefile(exec) } else { target(exec) }?)
+}
+
+/// The target in a path below `CMakeFiles`.
+fn cmake_folder(file: &[u8]) -> Option<&[u8]> {
     let folders = file.windows(CMAKE_FOLDER.len());
     let at = folders.enumerate().find(|(_, part)| *part == CMAKE_FOLDER)?.0;
     let below = &file[at + CMAKE_FOLDER.len()..];

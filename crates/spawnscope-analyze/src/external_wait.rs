@@ -89,8 +89,9 @@ pub fn external_wait_of(slice: &SliceRow) -> ExternalWait {
         _ => match waker {
             Some(WakerRow::Other(..)) => ExternalWait::Process(name),
             _ if by_interrupt && is_in(slice, &calls::SOCKETS) => ExternalWait::Network,
-            _ if by_interrupt && is_in(slice, &calls::TIMED) => ExternalWait::Timer,
+            // Of calls that watch a socket and may time out, only those that did not have it as their object.
             _ if by_interrupt && kind_of(slice) == Some(ObjectKind::Socket) => ExternalWait::Network,
+            _ if by_interrupt && is_in(slice, &calls::TIMED) => ExternalWait::Timer,
             _ if by_interrupt && kind_of(slice) == Some(ObjectKind::Timerfd) => ExternalWait::Timer,
             _ => ExternalWait::Unknown,
         },

@@ -154,6 +154,8 @@ pub const OBJECT_DIRECTORY: u32 = 8;
 pub const OBJECT_ANONYMOUS: u32 = 9;
 pub const OBJECT_PIDFD: u32 = 13;
 pub const OBJECT_PERMISSION: u32 = 15;
+/// Flag of `object_kind`: the thread watched other sockets as well, which only threads make ready. So it waited for this one if an interrupt ended the wait.
+pub const OBJECT_UNLESS_THREAD: u32 = 0x100;
 
 /// The head of every record.
 #[repr(C)]

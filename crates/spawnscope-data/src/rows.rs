@@ -31,6 +31,8 @@ pub struct Recording {
     pub objects: Vec<ObjectRow>,
     /// Processes at the other end of sockets among these objects.
     pub peers: Vec<PeerRow>,
+    /// Outputs of the edges of ninja that launches were made for.
+    pub edges: Vec<EdgeRow>,
     /// Frames of call chains.
     pub frames: Vec<FrameRow>,
     /// Call chains made of these frames. Each follows the chain of its caller.
@@ -318,6 +320,18 @@ table! {
             inode: u64 = Bits,
             pid: Pid,
             name: TextId as name_text,
+        }
+    }
+}
+
+table! {
+    /// An output of the edge of ninja that a launch was made for.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    #[expect(missing_docs, reason = "schema.sql documents the columns")]
+    pub struct EdgeRow in edge {
+        since 12 {
+            launch: LaunchId,
+            output: TextId as output_text,
         }
     }
 }

@@ -10,13 +10,14 @@ use spawnscope_data::event::{
 use spawnscope_data::event::{TaskId, Waker};
 
 use super::intern::{Interner, Objects};
+use super::ninja::{Edge, Run, Runs};
 use super::redact::Redaction;
 use super::stacks::{NewStacks, Stacks};
 use super::tables::TextRow;
 use super::unfinished::{OrderedExec, Unfinished};
 use spawnscope_data::rows::{
-    ExecRow, FailedExecRow, LaunchRow, NewRows, ObjectRef, ObjectRow, Origin, PeerRow, SampleRow, SliceRow, TextId,
-    ThreadRow, WakerRow,
+    EdgeRow, ExecRow, FailedExecRow, LaunchRow, NewRows, ObjectRef, ObjectRow, Origin, PeerRow, SampleRow, SliceRow,
+    TextId, ThreadRow, WakerRow,
 };
 
 /// Rows to write in one transaction.
@@ -37,6 +38,8 @@ pub(super) struct Batch {
     /// Objects that the slices refer to and that the file does not have yet.
     pub(super) objects: Vec<(ObjectRef, ObjectRow)>,
     pub(super) peers: Vec<PeerRow>,
+    /// Outputs of the edges that ninja made launches for.
+    pub(super) edges: Vec<EdgeRow>,
     /// Frames and call chains that launches and samples refer to and that the file does not have yet.
     pub(super) stacks: NewStacks,
     /// New slices.
@@ -78,6 +81,7 @@ pub(super) struct Assembler {
     unfinished: HashMap<LaunchId, Unfinished>,
     /// The unfinished launch that has, or last had, a pid in the recorder's pid namespace.
     by_pid: HashMap<Pid, LaunchId>,
+    ninjas: Runs,
     dirty: Vec<LaunchId>,
     next_exec: i64,
     forget_orphans_above: usize,
@@ -97,6 +101,7 @@ impl Assembler {
             stacks: Stacks::default(),
             unfinished: HashMap::new(),
             by_pid: HashMap::new(),
+            ninjas: Runs::default(),
             dirty: Vec::new(),
             next_exec: 1,
             forget_orphans_above: Self::MANY_UNFINISHED,
@@ -111,7 +116,7 @@ impl Assembler {
 
     /// Whether there is something to write that did not come from an event.
     pub(super) fn has_news(&self) -> bool {
-        self.batch.root.is_some()
+        self.batch.root.is_some() || !self.batch.edges.is_empty()
     }
 
     /// Applies one event.
@@ -163,6 +168,25 @@ impl Assembler {
             }
             EventKind::Called(chain) => self.called(launch, chain),
             EventKind::Sampled(sampled) => self.sampled(at, task, sampled),
+        }
+    }
+
+    /// Returns the ninjas that have ended since the last call, with what they launched. At the end of the recording all have.
+    pub(super) fn take_ended_ninjas(&mut self, is_last: bool) -> Vec<Run> {
+        if is_last {
+            self.ninjas.end_all();
+        }
+        self.ninjas.take_ended()
+    }
+
+    /// Notes which edges launches belong to.
+    pub(super) fn note_edges(&mut self, edges: &[Edge]) {
+        for Edge { launch, outputs } in edges {
+            let rows = outputs.iter().map(|output| EdgeRow {
+                launch: *launch,
+                output: self.interner.intern(output),
+            });
+            self.batch.edges.extend(rows);
         }
     }
 
@@ -323,6 +347,8 @@ impl Assembler {
     }
 
     fn executed(&mut self, launch: LaunchId, executed: &Executed) {
+        let parent = self.unfinished.get(&launch).and_then(|state| state.row.parent);
+        self.ninjas.executed(launch, parent, executed);
         let first_run = executed.first_run.map(|first_run| self.relative(first_run));
         let exec = OrderedExec {
             ordinal: self.next_exec,
@@ -371,6 +397,9 @@ impl Assembler {
     }
 
     fn exited(&mut self, at: Nanos, launch: LaunchId, task: TaskId, exited: &Exited) {
+        if exited.last_thread {
+            self.ninjas.exited(launch);
+        }
         let first_run = exited.first_run.map(|first_run| self.relative(first_run));
         let group_exit = exited.exit_group_entered.map(|entered| self.relative(entered));
         let state = self.launch(launch);

@@ -15,6 +15,7 @@ mod header;
 mod intern;
 mod limits;
 mod log;
+mod ninja;
 mod open;
 mod options;
 pub mod reader;

@@ -8,7 +8,7 @@
 -- `*_text` columns refer to text.id. A change here raises user_version (version.rs says who can still read it).
 
 PRAGMA application_id = 0x53504e53; -- "SPNS"
-PRAGMA user_version = 11;
+PRAGMA user_version = 12;
 
 -- What was recorded: exactly one row.
 CREATE TABLE recording (
@@ -188,6 +188,13 @@ CREATE TABLE peer (
     name_text INTEGER NOT NULL  -- of the process
 );
 
+-- Outputs of the edge of ninja that a launch was made for, from ninja's log, in ascending order: only of a launch `/bin/sh -c COMMAND` by ninja whose
+-- log has the hash of COMMAND for one edge. Those of a launch are in consecutive rows, at most 64. No row: unknown, or no edge.
+CREATE TABLE edge (
+    launch      INTEGER NOT NULL,
+    output_text INTEGER NOT NULL -- as ninja names it, relative to the directory that it works in
+);
+
 -- One row per stretch on a CPU and the stretch off it that followed, of every followed thread.
 CREATE TABLE slice (
     task      INTEGER NOT NULL, -- thread.task, or a launch.id: its first thread
@@ -203,8 +210,9 @@ CREATE TABLE slice (
     waker     INTEGER,          -- task that woke it: thread.task or launch.id; 0: an interrupt; negative: minus the pid of one not followed;
                                 -- NULL with a waker_text: one that the recorder's pid namespace does not see
     waker_text INTEGER,         -- the name of that one's process
-    object    INTEGER,          -- object.id, what it was blocked on; of poll and select the first descriptor. NULL: nothing that has one, or not seen
-                                -- (`missing` says whether permissions are seen)
+    object    INTEGER,          -- object.id, what it was blocked on; of poll, select and epoll_wait the only socket, if there is one and the call did not
+                                -- time out; without sockets the first descriptor, and the epoll. Before version 12, of poll and select always the first
+                                -- descriptor. NULL: nothing that has one, several sockets, or not seen (`missing` says whether permissions are seen)
     calls     INTEGER,          -- system calls that it entered in the stretch on the CPU; NULL: not counted
     waker_certain INTEGER       -- 0: an interrupt that hit the waker may have ended the wait, which this kernel did not let anybody see;
                                 -- 1: it was the waker; NULL: no waker, or before version 7, when 0 was not recorded

@@ -293,6 +293,7 @@ fn write_rows(rows: &mut SummingWriter<'_>, batch: &Batch) -> rusqlite::Result<(
     rows.upsert(&batch.threads)?;
     rows.insert(&batch.objects)?;
     rows.insert(&batch.peers)?;
+    rows.insert(&batch.edges)?;
     rows.insert(&batch.slices)?;
     rows.insert(&batch.samples)?;
     let sql = "UPDATE recording SET last_ns = ?, root_launch = coalesce(?, root_launch)";

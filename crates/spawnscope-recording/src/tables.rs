@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use spawnscope_data::event::{Calibration, LaunchId, Loss, Missing, Nanos};
 use spawnscope_data::rows::{
-    ExecRow, FailedExecRow, FrameRow, Label, LaunchRow, ObjectRow, PeerRow, SampleRow, Scope, SliceRow, StackRow,
-    TextId, ThreadRow,
+    EdgeRow, ExecRow, FailedExecRow, FrameRow, Label, LaunchRow, ObjectRow, PeerRow, SampleRow, Scope, SliceRow,
+    StackRow, TextId, ThreadRow,
 };
 use spawnscope_data::table;
 use spawnscope_data::table::{Bits, Column, Row, Table};
@@ -65,7 +65,7 @@ table! {
 }
 
 /// Every table, in the order of their checksums.
-pub(super) const TABLES: [&Table; 17] = [
+pub(super) const TABLES: [&Table; 18] = [
     of::<RecordingRow>(),
     of::<Missing>(),
     of::<Calibration>(),
@@ -82,6 +82,7 @@ pub(super) const TABLES: [&Table; 17] = [
     of::<SampleRow>(),
     of::<Label>(),
     of::<PeerRow>(),
+    of::<EdgeRow>(),
     of::<ChecksumRow>(),
 ];
 

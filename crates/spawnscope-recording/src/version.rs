@@ -4,7 +4,7 @@
 pub(super) const APPLICATION_ID: i32 = 0x5350_4e53;
 
 /// The version that this program writes, as in `schema.sql`, and the newest that it reads.
-pub(super) const CURRENT: i32 = 11;
+pub(super) const CURRENT: i32 = 12;
 
 /// The oldest version that this program reads; so far it reads all. Older recordings lack later tables and columns (their declarations
 /// have the versions), which read as empty or NULL: unknown.

@@ -17,6 +17,7 @@ use super::assemble::{Assembler, Batch};
 use super::destination::Destination;
 use super::error::RecordError;
 use super::follower::Follower;
+use super::ninja::Logs;
 use super::options::WriterOptions;
 use super::redact::Redaction;
 use super::store::Store;
@@ -96,6 +97,7 @@ impl Recorder {
         let writer = Writer {
             store,
             assembler,
+            logs: Logs::default(),
             progress: Arc::clone(&progress),
             pending_events: 0,
             unwritten: VecDeque::new(),
@@ -206,6 +208,8 @@ impl Drop for Recorder {
 struct Writer {
     store: Store,
     assembler: Assembler,
+    /// Reads the logs of ninja.
+    logs: Logs,
     progress: Arc<Progress>,
     /// Number of events in the assembler.
     pending_events: usize,
@@ -315,6 +319,7 @@ impl Writer {
     /// Writes everything that is not in the file yet. While another program holds the write lock, batches are kept and retried later.
     fn write_batch(&mut self) -> Result<(), RecordError> {
         self.due = None;
+        self.find_edges(false);
         if self.pending_events > 0 || self.assembler.has_news() {
             let events = mem::take(&mut self.pending_events);
             self.unwritten.push_back((self.assembler.take_batch(), events));
@@ -337,6 +342,12 @@ impl Writer {
         Ok(())
     }
 
+    /// Reads the logs of the ninjas that have ended. Their folders may be removed soon.
+    fn find_edges(&mut self, is_last: bool) {
+        let ended = self.assembler.take_ended_ninjas(is_last);
+        self.assembler.note_edges(&self.logs.edges(ended));
+    }
+
     /// Writes everything at the end, when a later retry is impossible.
     fn write_all(&mut self) -> Result<(), RecordError> {
         let deadline = Instant::now() + END_PATIENCE;
@@ -352,6 +363,7 @@ impl Writer {
     }
 
     fn finish(&mut self, mut ending: Ending) -> Result<(), RecordError> {
+        self.find_edges(true);
         self.write_all()?;
         let events = self.progress.locked_out.load(Ordering::Relaxed);
         if events > 0 {

@@ -151,6 +151,7 @@ fn empty(missing: &[Missing]) -> Recording {
         failed_execs: Vec::new(),
         objects: Vec::new(),
         peers: Vec::new(),
+        edges: Vec::new(),
         frames: Vec::new(),
         stacks: Vec::new(),
         texts: Texts::default(),

@@ -3,6 +3,7 @@
 use spawnscope_analyze::build_labels::{BuildLabel, BuildLabels};
 use spawnscope_analyze::{Forest, GroupBy, report};
 use spawnscope_data::event::{Language, LaunchId};
+use spawnscope_data::rows::EdgeRow;
 
 use crate::builder::{Builder, ROOT, Spans};
 
@@ -152,6 +153,80 @@ fn a_target_of_cmake_is_read_from_objects_and_makefiles() {
     ]);
     let expected = ["-", "app", "z", "z", "-", "-", "-"];
     assert_eq!(labels(&builder, BuildLabel::Cmake), expected);
+}
+
+/// Notes the outputs of the edge that a launch was made for.
+fn edge(builder: &mut Builder, launch: u64, outputs: &[&str]) {
+    for output in outputs {
+        let output = builder.text(output.as_bytes());
+        let launch = LaunchId(launch);
+        builder.recording.edges.push(EdgeRow { launch, output });
+    }
+}
+
+#[test]
+fn a_target_is_the_output_of_the_edge_of_ninja() {
+    let mut builder = build(&[
+        (ROOT, "/bin/sh -c ./generate"),
+        (LaunchId(2), "/usr/bin/sed s/a/b/"),
+        (LaunchId(2), "/usr/bin/cc -o tools/x x.c"),
+        (LaunchId(4), "/usr/bin/as -o /tmp/x.o"),
+        (ROOT, "/bin/sh -c touch"),
+        (ROOT, "/usr/bin/cc -o ./a.o -c a.c"),
+    ]);
+    edge(&mut builder, 2, &["gen/a.c", "gen/a.h"]);
+    // This shell became the compiler.
+    edge(&mut builder, 7, &["sub/a.o"]);
+    edge(&mut builder, 99, &["of no launch"]);
+    let (gen_a, x) = ("gen/a.c", "tools/x");
+    let expected = ["-", gen_a, gen_a, x, x, "-", "sub/a.o"];
+    assert_eq!(labels(&builder, BuildLabel::Target), expected);
+}
+
+#[test]
+fn below_an_edge_a_compiler_of_its_output_has_the_edges_label() {
+    let mut builder = build(&[
+        (ROOT, "/bin/sh -c link"),
+        (LaunchId(2), "/usr/bin/cc -o libz.so.1.2 z.o"),
+        (LaunchId(3), "/usr/bin/ld -o /home/user/lib/libz.so.1.2 z.o"),
+        (LaunchId(2), "/usr/bin/ar rcs /home/user/lib/libz.so z.o"),
+        (LaunchId(2), "/usr/bin/cc -o z.so"),
+    ]);
+    edge(&mut builder, 2, &["lib/libz.so", "lib/libz.so.1.2"]);
+    let z = "lib/libz.so";
+    assert_eq!(labels(&builder, BuildLabel::Target), ["-", z, z, z, z, "z.so"]);
+}
+
+#[test]
+fn a_ninja_below_an_edge_has_edges_of_its_own() {
+    let mut builder = build(&[
+        (ROOT, "/bin/sh -c ninja"),
+        (LaunchId(2), "/usr/bin/ninja -C sub"),
+        (LaunchId(3), "/bin/sh -c cp"),
+        (LaunchId(4), "/usr/bin/cp a b"),
+        (LaunchId(2), "/usr/bin/touch stamp"),
+    ]);
+    edge(&mut builder, 2, &["stamp"]);
+    edge(&mut builder, 4, &["b"]);
+    assert_eq!(
+        labels(&builder, BuildLabel::Target),
+        ["-", "stamp", "stamp", "b", "b", "stamp"]
+    );
+    let directories = [".", ".", "sub", "sub", "sub", "."];
+    assert_eq!(labels(&builder, BuildLabel::Directory), directories);
+}
+
+#[test]
+fn a_target_of_cmake_is_also_read_from_an_edge() {
+    let mut builder = build(&[
+        (ROOT, "/bin/sh -c x"),
+        (LaunchId(2), "/usr/bin/sed x"),
+        (LaunchId(2), "/usr/bin/cc -o CMakeFiles/z.dir/a.o a.c"),
+        (ROOT, "/bin/sh -c link"),
+    ]);
+    edge(&mut builder, 2, &["CMakeFiles/app.dir/x.c", "x.c"]);
+    edge(&mut builder, 5, &["app"]);
+    assert_eq!(labels(&builder, BuildLabel::Cmake), ["-", "app", "app", "z", "-"]);
 }
 
 #[test]

@@ -74,6 +74,7 @@ impl Builder {
             failed_execs: Vec::new(),
             objects: Vec::new(),
             peers: Vec::new(),
+            edges: Vec::new(),
             frames: Vec::new(),
             stacks: Vec::new(),
             texts: Texts::default(),

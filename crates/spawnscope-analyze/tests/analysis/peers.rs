@@ -51,16 +51,15 @@ fn client(call: u16, has_listener: bool) -> (Recording, Vec<SliceRow>) {
 type AttributedWait = (Option<Vec<u8>>, WaitTarget, u64);
 
 /// Returns what most of the critical path waited for, the process by its name, and the waits.
-fn waited(call: u16, has_listener: bool) -> (ExternalWait, Vec<AttributedWait>) {
-    let (recording, slices) = client(call, has_listener);
-    let forest = Forest::grow(&recording);
+fn waited((recording, slices): &(Recording, Vec<SliceRow>)) -> (ExternalWait, Vec<AttributedWait>) {
+    let forest = Forest::grow(recording);
     let mut collection = SliceCollection::new(&forest, &[]);
-    slices.into_iter().for_each(|slice| collection.push(slice));
+    slices.iter().for_each(|slice| collection.push(*slice));
     let timelines = collection.finish();
     let path = critical_path(&forest, &timelines, Nanos(WALL)).unwrap();
     let (most, span) = path.external_wait.into_iter().max_by_key(|(_, span)| *span).unwrap();
     assert_eq!(span, Nanos(2 * WAITED));
-    let waits = attributed_waits(&recording, &forest, &timelines);
+    let waits = attributed_waits(recording, &forest, &timelines);
     let seen = waits.into_iter().map(|wait| {
         (
             wait.object.and_then(|object| object.path),
@@ -73,7 +72,7 @@ fn waited(call: u16, has_listener: bool) -> (ExternalWait, Vec<AttributedWait>) 
 
 #[test]
 fn a_wait_for_a_local_peer_is_for_the_process_that_listens() {
-    let (most, waits) = waited(RECVFROM, true);
+    let (most, waits) = waited(&client(RECVFROM, true));
     assert!(matches!(most, ExternalWait::Process(Some(_))), "{most:?}");
     let expected = (
         Some(b"127.0.0.1:4226".to_vec()),
@@ -85,10 +84,21 @@ fn a_wait_for_a_local_peer_is_for_the_process_that_listens() {
 
 #[test]
 fn without_a_known_listener_it_is_for_the_network() {
-    assert_eq!(waited(RECVFROM, false), (ExternalWait::Network, Vec::new()));
+    assert_eq!(waited(&client(RECVFROM, false)), (ExternalWait::Network, Vec::new()));
 }
 
 #[test]
-fn a_wait_that_may_have_timed_out_is_not_for_the_process() {
-    assert_eq!(waited(POLL, true), (ExternalWait::Timer, Vec::new()));
+fn a_poll_of_the_socket_is_for_the_process_too() {
+    let (most, waits) = waited(&client(POLL, true));
+    assert!(matches!(most, ExternalWait::Process(Some(_))), "{most:?}");
+    assert_eq!(waits.len(), 1);
+    assert_eq!(waited(&client(POLL, false)), (ExternalWait::Network, Vec::new()));
+}
+
+/// The collector gives no socket to such a wait.
+#[test]
+fn a_poll_that_timed_out_is_not_for_the_process() {
+    let (recording, mut slices) = client(POLL, true);
+    slices.iter_mut().for_each(|slice| slice.object = None);
+    assert_eq!(waited(&(recording, slices)), (ExternalWait::Timer, Vec::new()));
 }

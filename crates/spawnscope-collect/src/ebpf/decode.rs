@@ -312,11 +312,11 @@ fn file_named(named: &WireFileNamed, rest: &[u8]) -> Option<EventKind> {
 
 /// What a thread waited for; `None` if unknown.
 fn object(slice: &WireSlice) -> Option<Object> {
-    let (kind, inode) = match slice.object_kind {
+    let (kind, inode) = match slice.object_kind & !OBJECT_UNLESS_THREAD {
         OBJECT_ANONYMOUS => (anonymous(slice.object_inode.to_ne_bytes()), 0),
         kind => (*ObjectKind::ALL.get(kind.checked_sub(1)? as usize)?, slice.object_inode),
     };
-    Some(Object {
+    waker::may_be_for(slice, kind).then_some(Object {
         kind,
         device: slice.object_device,
         inode,

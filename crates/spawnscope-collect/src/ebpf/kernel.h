@@ -171,6 +171,25 @@ struct sock {
 struct socket {
 	struct sock *sk;
 } CORE;
+struct rb_node {
+	struct rb_node *rb_left, *rb_right;
+} CORE;
+struct rb_root {
+	struct rb_node *rb_node;
+} CORE;
+struct rb_root_cached {
+	struct rb_root rb_root;
+} CORE;
+struct epoll_filefd {
+	struct file *file;
+} CORE;
+struct epitem {
+	struct rb_node rbn;
+	struct epoll_filefd ffd;
+} CORE;
+struct eventpoll {
+	struct rb_root_cached rbr;
+} CORE;
 struct fdtable {
 	unsigned int max_fds;
 	struct file **fd;

@@ -3,57 +3,6 @@
  * Done when the thread leaves the CPU, because only then is there time for the cost. */
 #pragma once
 
-static __always_inline struct file *file_of(struct task_struct *p, __u64 fd)
-{
-	struct fdtable *fdt = BPF_CORE_READ(p, files, fdt);
-	struct file *file;
-	if (fd >= BPF_CORE_READ(fdt, max_fds))
-		return NULL;
-	struct file **table = BPF_CORE_READ(fdt, fd);
-	return bpf_probe_read_kernel(&file, sizeof(file), table + fd) ? NULL : file;
-}
-
-static __always_inline __u32 kind_of_socket(struct file *file)
-{
-	struct socket *socket = BPF_CORE_READ(file, private_data);
-	return BPF_CORE_READ(socket, sk, __sk_common.skc_family) == AF_UNIX ? OBJECT_UNIX_SOCKET : OBJECT_SOCKET;
-}
-
-/* Checks the file system first: files on these have no type in their mode, or a meaningless one. */
-static __always_inline __u32 kind_of_file(struct file *file, struct inode *inode, unsigned long magic)
-{
-	if (magic == ANON_INODE_FS_MAGIC)
-		return OBJECT_ANONYMOUS;
-	if (magic == PID_FS_MAGIC)
-		return OBJECT_PIDFD;
-	switch (BPF_CORE_READ(inode, i_mode) & S_IFMT) {
-	case S_IFIFO:
-		return magic == PIPEFS_MAGIC ? OBJECT_PIPE : OBJECT_FIFO;
-	case S_IFSOCK:
-		return kind_of_socket(file);
-	case S_IFCHR:
-		return OBJECT_CHARACTER_DEVICE;
-	case S_IFBLK:
-		return OBJECT_BLOCK_DEVICE;
-	case S_IFREG:
-		return OBJECT_FILE;
-	case S_IFDIR:
-		return OBJECT_DIRECTORY;
-	}
-	return OBJECT_UNKNOWN;
-}
-
-/* All anonymous inodes are the same inode; only the name, such as [eventfd], distinguishes them. */
-static __always_inline __u64 anonymous_name(struct file *file)
-{
-	union {
-		char bytes[16];
-		__u64 beginning;
-	} name = {};
-	bpf_probe_read_kernel_str(name.bytes, sizeof(name.bytes), BPF_CORE_READ(file, f_path.dentry, d_name.name));
-	return name.beginning;
-}
-
 static __always_inline bool has_path(__u32 kind)
 {
 	return kind == OBJECT_FIFO || (kind >= OBJECT_CHARACTER_DEVICE && kind <= OBJECT_DIRECTORY);
@@ -111,9 +60,8 @@ static __always_inline void emit_peer_named(struct WireTask *task, struct file *
 	bpf_ringbuf_submit(peer, wakeup_flag());
 }
 
-static __noinline void note_file(struct task_struct *p, struct WireTask *task, __u64 fd)
+static __noinline void note_file(struct task_struct *p, struct WireTask *task, struct file *file)
 {
-	struct file *file = file_of(p, fd);
 	struct inode *inode = BPF_CORE_READ(file, f_inode);
 	struct super_block *super = BPF_CORE_READ(inode, i_sb);
 	if (!super)
@@ -130,48 +78,20 @@ static __noinline void note_file(struct task_struct *p, struct WireTask *task, _
 		emit_file_named(p, task, file);
 }
 
-/* The first descriptor in use represents all of them: a thread that waits for many waits for no specific one. */
-static __always_inline long polled_descriptor(struct WireTask *task)
+/* The file that the current system call waits for. */
+static __always_inline struct file *awaited_file(struct task_struct *p, struct WireTask *task, __u32 *flags)
 {
-	struct pollfd polled;
-	for (__u64 place = 0; place < 4 && place < task->second_argument; place++) {
-		if (bpf_probe_read_user(&polled, sizeof(polled), (struct pollfd *)task->argument + place))
-			return -1;
-		if (polled.fd >= 0)
-			return polled.fd;
-	}
-	return -1;
-}
-
-/* The same for select, among the first 64 descriptors. Without a loop, since the verifier would follow each iteration. */
-static __always_inline long selected_descriptor(struct WireTask *task)
-{
-	__u64 readable, lowest;
-	if (bpf_probe_read_user(&readable, sizeof(readable), (void *)task->second_argument) || !readable)
-		return -1;
-	lowest = readable & -readable;
-	__u64 fd = !!(lowest & 0xffffffff00000000) << 5 | !!(lowest & 0xffff0000ffff0000) << 4 |
-		   !!(lowest & 0xff00ff00ff00ff00) << 3 | !!(lowest & 0xf0f0f0f0f0f0f0f0) << 2 |
-		   !!(lowest & 0xcccccccccccccccc) << 1 | !!(lowest & 0xaaaaaaaaaaaaaaaa);
-	return fd < task->argument ? (long)fd : -1;
-}
-
-/* The descriptor that the current system call waits for, or -1. */
-static __always_inline long awaited_descriptor(struct WireTask *task)
-{
+	if (watches(task->syscall))
+		return watched_file(p, task, flags);
 	switch (task->syscall) {
 	case NR_read: case NR_write: case NR_pread64: case NR_pwrite64: case NR_readv: case NR_writev: case NR_preadv:
 	case NR_pwritev: case NR_preadv2: case NR_pwritev2: case NR_sendfile: case NR_splice: case NR_getdents64:
 	case NR_connect: case NR_accept: case NR_accept4: case NR_sendto: case NR_recvfrom: case NR_sendmsg:
 	case NR_recvmsg: case NR_recvmmsg: case NR_sendmmsg: case NR_ioctl: case NR_fcntl: case NR_flock: case NR_fsync:
-	case NR_fdatasync: case NR_epoll_wait: case NR_epoll_pwait: case NR_epoll_pwait2:
-		return task->argument;
-	case NR_poll: case NR_ppoll:
-		return polled_descriptor(task);
-	case NR_select: case NR_pselect6:
-		return selected_descriptor(task);
+	case NR_fdatasync:
+		return file_of(p, task->argument);
 	}
-	return -1;
+	return NULL;
 }
 
 /* A reply wakes all threads that wait for that scanner, and those it was not meant for sleep again. So these waits are
@@ -202,7 +122,10 @@ static __always_inline void note_object(void *ctx, struct task_struct *p, struct
 		note_scanner(ctx, task);
 		return;
 	}
-	long fd = awaited_descriptor(task);
-	if (fd >= 0)
-		note_file(p, task, fd);
+	__u32 flags = 0;
+	struct file *file = awaited_file(p, task, &flags);
+	if (!file)
+		return;
+	note_file(p, task, file);
+	task->object_kind |= flags;
 }

@@ -54,6 +54,13 @@ static __always_inline bool is_in_doubt(struct WireTask *task)
 	       task->syscall >= 0;
 }
 
+/* An interrupt ended the wait: that of the socket, or of a timer. */
+static __always_inline bool is_socket_or_timer(struct WireTask *task)
+{
+	return task->waker.woken && task->waker.kind == WAKER_INTERRUPT && task->left == LEFT_INTERRUPTIBLE &&
+	       (task->object_kind & ~OBJECT_UNLESS_THREAD) == OBJECT_SOCKET && watches(task->syscall);
+}
+
 static __always_inline void hold_slice(struct WireTask *task)
 {
 	task->held = task->waker;
@@ -72,7 +79,7 @@ static __noinline void emit_held_slice(struct WireTask *task, __u32 returned, lo
 
 static __always_inline void get_cpu(struct WireTask *task, __u64 now)
 {
-	if (task->off && is_in_doubt(task))
+	if (task->off && (is_in_doubt(task) || is_socket_or_timer(task)))
 		hold_slice(task);
 	else if (task->off)
 		emit_slice(task, KIND_SLICE, now, task->on, task->calls, &task->waker, 0);

@@ -6,6 +6,8 @@
 #include "state.h"
 #include "spare.h"
 #include "path.h"
+#include "file.h"
+#include "watched.h"
 #include "object.h"
 #include "context.h"
 #include "scheduler.h" /* first: one of its programs is often refused, which is then known early */

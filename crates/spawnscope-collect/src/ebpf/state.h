@@ -22,6 +22,9 @@ struct {
 
 /* Buffers in which records of variable length are built. Programs run with preemption off (`spare.h`), so one per CPU is enough.
  * The extra PATH_BYTES show the verifier that a string that begins anywhere within the data ends within the buffer. */
+/* Files that are looked at, of those that a thread waits for one of. */
+#define WATCHED_MOST 8
+
 struct scratch {
 	union {
 		struct WireExecuted executed;
@@ -43,6 +46,13 @@ struct scratch {
 		struct dentry *dentry, *root;
 		__u32 used, complete;
 	} walk;
+	/* The files that a thread waits for one of: how many are sockets, and the last one of each kind. */
+	struct watched {
+		struct file *file, *first, *internet, *local;
+		__u64 set;
+		__u32 internets, locals, more, used, place;
+		struct rb_node *nodes[WATCHED_MOST + 1];
+	} watched;
 	__u32 reported_mappings, mappings_lost;
 };
 struct {

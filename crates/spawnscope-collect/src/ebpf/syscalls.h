@@ -108,6 +108,7 @@ static __always_inline void handle_sys_enter(struct pt_regs *regs, long number, 
 		break;
 	case NR_poll: case NR_ppoll: case NR_select: case NR_pselect6:
 		task->second_argument = argument(regs, 1);
+		task->third_argument = argument(regs, 2);
 		break;
 	case NR_access: case NR_faccessat: case NR_faccessat2:
 		if (settings.node_lines)

@@ -67,6 +67,8 @@ pub struct WireTask {
     pub object_inode: u64,
     /// Second argument of the current system call, for calls that wait for several descriptors.
     pub second_argument: u64,
+    /// Its third argument, for select.
+    pub third_argument: u64,
     pub object_device: u32,
     /// System calls that it entered since it got the CPU.
     pub calls: u32,

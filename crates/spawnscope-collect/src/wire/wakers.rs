@@ -16,8 +16,8 @@ pub const WAKER_INTERRUPT: u32 = 3;
 pub const WAKER_KINDS: u32 = 0xff;
 /// Flag of `kind`: the thread was on the CPU that the wake-up came from, but an interrupt may have caused it.
 pub const WAKER_IN_DOUBT: u32 = 0x100;
-/// Flag of `kind`, only together with the one above: the system call has returned without another wait, and `result` is its return
-/// value.
+/// Flag of `kind`, only together with the one above, and of WAKER_INTERRUPT: the system call has returned without another wait, and `result` is its
+/// return value.
 pub const WAKER_CALL_RETURNED: u32 = 0x200;
 
 /// What woke a thread.

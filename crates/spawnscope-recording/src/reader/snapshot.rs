@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use rusqlite::Transaction;
 use rusqlite::types::ValueRef;
 
-use spawnscope_data::event::{Nanos, syscalls};
+use spawnscope_data::event::{Nanos, ObjectKind, syscalls};
 
 use super::super::checksum::{RowHasher, TableSum};
 use super::super::contradictions::{self, Stretches, Tasks};
@@ -23,6 +23,11 @@ use spawnscope_data::table::{Row, Table};
 
 /// The maximum number of columns of any table.
 const MAX_COLUMNS: usize = 32;
+
+/// The version since which a call that watches a socket has it as its object only if the call did not time out.
+const OBJECTS_ENDED_WAITS: i32 = 12;
+/// poll, select, pselect6, ppoll, as x86-64 numbers.
+const POLLS: [u16; 4] = [7, 23, 270, 271];
 
 const TOO_LONG: &str = "the lives of its processes add up to more than 292 years";
 
@@ -66,6 +71,7 @@ impl<'f> Snapshot<'f> {
             failed_execs: self.rows(&index)?,
             objects,
             peers: self.rows(&index)?,
+            edges: self.rows(&index)?,
             frames,
             stacks,
             texts,
@@ -88,8 +94,12 @@ impl<'f> Snapshot<'f> {
         let info = self.info()?;
         let mut stretches = self.stretches(info.last)?;
         let numbers = syscalls::Numbers::of(&info.arch);
+        let version = self.file.opened.version;
         self.each(&index, |mut row: SliceRow| {
             row.syscall = row.syscall.and_then(|number| numbers.x86_64(number));
+            if version < OBJECTS_ENDED_WAITS && row.syscall.is_some_and(|call| POLLS.contains(&call)) {
+                row.object = row.object.filter(|object| object.kind() != ObjectKind::Socket);
+            }
             stretches.check_slice(&row);
             take(row);
         })?;

@@ -1,5 +1,6 @@
 //! Files after an orderly end, a kill, a full disk, and interference by other programs.
 
+mod edges;
 mod killed;
 
 use std::fs;
@@ -76,6 +77,7 @@ fn what_is_recorded_is_read_back() {
         failed_execs,
         objects,
         peers,
+        edges,
         frames,
         stacks,
         texts,
@@ -87,6 +89,7 @@ fn what_is_recorded_is_read_back() {
         .map(|peer| (peer.device, peer.inode, peer.pid, texts.get(peer.name)))
         .collect();
     assert_eq!(found, [(8, 4_711, Pid(77), b"sccache".as_slice())]);
+    assert!(edges.is_empty(), "none of them is ninja");
     assert_eq!(info.version, env!("CARGO_PKG_VERSION"));
     assert_eq!(
         (info.collector.as_str(), info.scope, info.arch.as_str(), info.cpus),

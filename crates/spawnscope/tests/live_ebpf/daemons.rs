@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
+use serde_json::Value;
 use tempfile::TempDir;
 
 use crate::support::launches::{Launch, Launches};
@@ -24,12 +25,21 @@ def serve(client):
 while True:
     threading.Thread(target=serve, args=[server.accept()[0]]).start()
 ";
+/// Waits for the answer in the call that its second argument names.
 const CLIENT: &str = "
-import socket, sys
+import select, socket, sys
 for _ in range(2):
     client = socket.socket(socket.AF_UNIX)
     client.connect(sys.argv[1])
     client.sendall(b'0.2')
+    if sys.argv[2] == 'epoll':
+        waiting = select.epoll()
+        waiting.register(client, select.EPOLLIN)
+        waiting.poll()
+    elif sys.argv[2] == 'poll':
+        waiting = select.poll()
+        waiting.register(client, select.POLLIN)
+        waiting.poll()
     assert client.recv(16) == b'done'
 ";
 const PYTHON: &str = "/usr/bin/python3";
@@ -56,11 +66,17 @@ impl Daemon {
     }
 
     /// Records two requests. Returns the recording's launches.
-    fn request(&self, with: &str) -> (Record, Launches) {
-        let record = Record::new().flags(&["--with", with]);
+    fn request(&self, flags: &[&str], call: &str) -> (Record, Launches) {
+        let record = Record::new().flags(flags);
         let socket = self.socket();
         record
-            .run([Path::new(PYTHON), "-c".as_ref(), CLIENT.as_ref(), &socket])
+            .run([
+                Path::new(PYTHON),
+                "-c".as_ref(),
+                CLIENT.as_ref(),
+                &socket,
+                call.as_ref(),
+            ])
             .expect_code(0);
         let launches = launches(&record.file());
         (record, launches)
@@ -79,7 +95,7 @@ impl Drop for Daemon {
 fn what_a_daemon_launches_for_the_command_is_recorded() {
     let daemon = Daemon::start();
     for with in [daemon.process.id().to_string().as_str(), "testdaemon"] {
-        let (record, launches) = daemon.request(with);
+        let (record, launches) = daemon.request(&["--with", with], "recv");
         let of_daemon = launches.all(|launch| launch.command() == "sleep");
         assert_eq!(of_daemon.len(), 2, "--with {with}");
         let is_of_command =
@@ -93,6 +109,51 @@ fn what_a_daemon_launches_for_the_command_is_recorded() {
         assert!(depends.is_some_and(|time| time > 350_000_000), "{commands:?}");
         let error = report["replay_error"].as_f64();
         assert!(error.is_some_and(|error| error.abs() < 0.05), "{error:?}: {report}");
+    }
+}
+
+/// The wait of the client for the daemon's answers, in poll or epoll_wait.
+fn wait_for_answers(report: &Value, call: &str) -> Value {
+    let waits = report["waits"].as_array().expect("a list");
+    let is_of_call = |wait: &&Value| {
+        let syscall = wait["syscall"].as_str().unwrap_or_default();
+        syscall.starts_with(call) && wait["object"]["kind"] == "unix_socket"
+    };
+    let wait = waits
+        .iter()
+        .find(is_of_call)
+        .unwrap_or_else(|| panic!("{call}: {waits:?}"));
+    assert!(
+        wait["total_ns"].as_u64().is_some_and(|total| total > 350_000_000),
+        "{wait}"
+    );
+    wait.clone()
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Python)]
+fn a_client_that_polls_waits_for_what_the_daemon_launches() {
+    let daemon = Daemon::start();
+    for call in ["poll", "epoll"] {
+        let (record, _) = daemon.request(&["--with", "testdaemon"], call);
+        let report = report(&record.file());
+        let commands = report["commands"].as_array().expect("a list");
+        let sleep = commands.iter().find(|command| command["command"] == "sleep");
+        let depends = sleep.and_then(|sleep| sleep["depends_ns"].as_u64());
+        assert!(depends.is_some_and(|time| time > 350_000_000), "{call}: {commands:?}");
+        let wait = wait_for_answers(&report, call);
+        assert_eq!(wait["on"][0]["command"], "testdaemon", "{wait}");
+    }
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Python)]
+fn a_client_that_polls_waits_for_a_daemon_that_is_not_recorded() {
+    let daemon = Daemon::start();
+    for call in ["poll", "epoll"] {
+        let (record, _) = daemon.request(&[], call);
+        let wait = wait_for_answers(&report(&record.file()), call);
+        assert_eq!(wait["on"][0]["process"], "testdaemon", "{wait}");
     }
 }
 

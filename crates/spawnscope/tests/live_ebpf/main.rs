@@ -12,9 +12,9 @@ mod bash_lines;
 mod causes;
 mod commands;
 mod counts;
-#[cfg(feature = "parquet")]
 mod daemons;
 mod dash_lines;
+#[cfg(feature = "parquet")]
 mod datasets;
 mod documents;
 mod event_loops;
@@ -26,6 +26,7 @@ mod losses;
 mod make_lines;
 mod metrics;
 mod musl;
+mod ninja;
 mod node_lines;
 mod otlp;
 mod ownership;

@@ -1,14 +1,14 @@
 //! Waits for sockets of the same machine. The server is this test, which is not recorded: a wait for it has its address and its name.
 
 use std::io::Write;
-use std::net::TcpListener;
-use std::thread;
+use std::net::{SocketAddr, TcpListener};
+use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use serde_json::Value;
 
 use crate::support::recording::report;
-use crate::support::run::{Record, spawnscope};
+use crate::support::run::{Finished, Record, spawnscope};
 use crate::support::{apply, live_test};
 
 /// How long the server takes to answer.
@@ -31,41 +31,190 @@ fn a_wait_for_a_local_server_by_ipv6_names_its_address_and_the_server() {
     names_the_server("::1");
 }
 
+/// A server that takes a while to answer each request.
+struct Server {
+    address: SocketAddr,
+    thread: JoinHandle<()>,
+}
+
+impl Server {
+    fn start(ip: &str) -> Server {
+        let listener = TcpListener::bind((ip, 0)).expect("a free port");
+        let address = listener.local_addr().expect("an address");
+        let thread = thread::spawn(move || {
+            for _ in 0..REQUESTS {
+                let (mut client, _) = listener.accept().expect("a client");
+                thread::sleep(ANSWER);
+                client.write_all(b"answer\n").expect("the client reads");
+            }
+        });
+        Server { address, thread }
+    }
+
+    fn port(&self) -> String {
+        self.address.port().to_string()
+    }
+
+    fn finish(self) -> SocketAddr {
+        self.thread.join().expect("the server");
+        self.address
+    }
+}
+
+fn assert_answered(finished: &Finished) {
+    let output = finished.output();
+    assert_eq!(
+        output.lines().filter(|line| *line == "answer").count(),
+        REQUESTS,
+        "{output}"
+    );
+}
+
+/// All waits for an address.
+fn waits_for(record: &Record, address: SocketAddr) -> Vec<Value> {
+    let report = report(&record.file());
+    let waits = report["waits"].as_array().expect("a list").iter();
+    let path = address.to_string();
+    waits
+        .filter(|wait| wait["object"]["path"] == path.as_str())
+        .cloned()
+        .collect()
+}
+
+fn assert_names_this_process(wait: &Value) {
+    let name = std::fs::read_to_string("/proc/self/comm").expect("a name");
+    assert_eq!(wait["on"][0]["process"], name.trim_end(), "{wait}");
+    let least = ANSWER.as_nanos() as u64 * REQUESTS as u64;
+    assert!(total(wait) >= least * 9 / 10, "{wait}");
+}
+
+fn total(wait: &Value) -> u64 {
+    wait["total_ns"].as_u64().expect("a sum")
+}
+
 fn names_the_server(ip: &str) {
-    let listener = TcpListener::bind((ip, 0)).expect("a free port");
-    let address = listener.local_addr().expect("an address");
-    let server = thread::spawn(move || {
-        for _ in 0..REQUESTS {
-            let (mut client, _) = listener.accept().expect("a client");
-            thread::sleep(ANSWER);
-            client.write_all(b"answer\n").expect("the client reads");
-        }
-    });
+    let server = Server::start(ip);
     let script =
         "for ((i = 0; i < $3; i++)); do exec 3<>\"/dev/tcp/$1/$2\"; read -r line <&3; echo \"$line\"; exec 3<&-; done";
     let record = Record::new();
-    let (port, requests) = (address.port().to_string(), REQUESTS.to_string());
-    let finished = record
-        .run(["bash", "-c", script, "client", ip, &port, &requests])
-        .expect_code(0);
-    server.join().expect("the server");
-    assert_eq!(
-        finished.output().lines().filter(|line| *line == "answer").count(),
-        REQUESTS
-    );
-    let name = std::fs::read_to_string("/proc/self/comm").expect("a name");
-    let report = report(&record.file());
-    let waits = report["waits"].as_array().expect("a list");
-    let of_peer = |wait: &&Value| wait["object"]["path"] == address.to_string().as_str();
-    let wait = waits
-        .iter()
-        .find(of_peer)
-        .unwrap_or_else(|| panic!("no {address} in {waits:?}"));
-    assert_eq!(wait["on"][0]["process"], name.trim_end(), "{wait}");
-    let least = ANSWER.as_nanos() as u64 * REQUESTS as u64;
-    assert!(wait["total_ns"].as_u64().expect("a sum") >= least * 9 / 10, "{wait}");
+    let command = [
+        "bash",
+        "-c",
+        script,
+        "client",
+        ip,
+        &server.port(),
+        &REQUESTS.to_string(),
+    ];
+    assert_answered(&record.run(command).expect_code(0));
+    let address = server.finish();
+    let waits = waits_for(&record, address);
+    assert_names_this_process(waits.first().unwrap_or_else(|| panic!("no {address}")));
     let text = spawnscope(["report".as_ref(), "--full".as_ref(), record.file().as_os_str()])
         .expect_code(0)
         .output();
     assert!(text.contains(&format!("on {address} from")), "{text}");
+}
+
+/// Waits for each answer in the call that its first argument names, beside an empty pipe. With more arguments, also for other servers, or with time limits.
+const CLIENT: &str = r#"
+import asyncio, os, select, socket, sys
+call, limit, ports = sys.argv[1], float(sys.argv[2]), sys.argv[3:]
+def by_poll(files):
+    poll = select.poll()
+    for file in files: poll.register(file, select.POLLIN)
+    return poll.poll(limit * 1000)
+def by_select(files):
+    return select.select(files, [], [], limit)[0]
+def by_select_to_write(files):
+    # Their buffers are full, since nobody reads.
+    for file in files[2:]:
+        file.setblocking(False)
+        try:
+            while True: file.send(bytes(1 << 16))
+        except BlockingIOError: file.setblocking(True)
+    return select.select(files[:2], files[2:], [], limit)[0]
+def by_epoll(files):
+    epoll = select.epoll()
+    for file in files: epoll.register(file, select.EPOLLIN)
+    return epoll.poll(limit)
+async def by_loop(port):
+    reader, _ = await asyncio.open_connection("127.0.0.1", port)
+    print((await reader.readline()).decode().strip())
+if call == "loop":
+    asyncio.run(by_loop(ports[0]))
+    asyncio.run(by_loop(ports[0]))
+    sys.exit()
+wait = {"poll": by_poll, "select": by_select, "write": by_select_to_write, "epoll": by_epoll}[call]
+quiet = os.pipe()[0]
+for _ in range(2):
+    sockets = [socket.create_connection(("127.0.0.1", port)) for port in ports]
+    while not wait([quiet, *sockets]): pass
+    for connection in sockets:
+        try: print(connection.recv(16).decode().strip())
+        # The server did not read what it was sent.
+        except ConnectionError: pass
+"#;
+const PYTHON: &str = "/usr/bin/python3";
+/// No time limit that is reached.
+const LONG: &str = "60";
+
+fn client(call: &str, limit: &str, servers: &[&Server]) -> (Record, Finished) {
+    let record = Record::new();
+    let ports: Vec<String> = servers.iter().map(|server| server.port()).collect();
+    let command = [PYTHON, "-c", CLIENT, call, limit].into_iter();
+    let finished = record
+        .run(command.chain(ports.iter().map(String::as_str)))
+        .expect_code(0);
+    (record, finished)
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Python)]
+fn a_wait_for_one_of_several_files_names_the_server_of_the_only_socket() {
+    for (call, numbers) in [
+        ("poll", ["poll", "ppoll"]),
+        ("select", ["select", "pselect6"]),
+        ("epoll", ["epoll_wait", "epoll_pwait"]),
+        ("loop", ["epoll_wait", "epoll_pwait"]),
+    ] {
+        let server = Server::start("127.0.0.1");
+        let (record, finished) = client(call, LONG, &[&server]);
+        assert_answered(&finished);
+        let waits = waits_for(&record, server.finish());
+        let is_of_call = |wait: &&Value| numbers.iter().any(|number| wait["syscall"] == *number);
+        let wait = waits.iter().find(is_of_call);
+        assert_names_this_process(wait.unwrap_or_else(|| panic!("{call}: {waits:?}")));
+    }
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Python)]
+fn a_wait_that_timed_out_is_not_for_the_server() {
+    for call in ["poll", "select", "epoll"] {
+        let server = Server::start("127.0.0.1");
+        // Two of the waits for each answer time out.
+        let limit = ANSWER.mul_f64(0.4).as_secs_f64().to_string();
+        let (record, finished) = client(call, &limit, &[&server]);
+        assert_answered(&finished);
+        let waits = waits_for(&record, server.finish());
+        let sum: u64 = waits.iter().map(total).sum();
+        let most = ANSWER.as_nanos() as u64 * REQUESTS as u64;
+        assert!(sum > 0 && sum < most / 2, "{call}: {sum} of {most} ns in {waits:?}");
+    }
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Python)]
+fn a_wait_for_two_servers_names_neither() {
+    for call in ["poll", "select", "write", "epoll"] {
+        let servers = [Server::start("127.0.0.1"), Server::start("127.0.0.1")];
+        let (record, _) = client(call, LONG, &[&servers[0], &servers[1]]);
+        for server in servers {
+            let waits = waits_for(&record, server.finish());
+            // The second answer may be waited for in recv.
+            let is_of_several = |wait: &&Value| wait["syscall"] != "recvfrom";
+            assert_eq!(waits.iter().find(is_of_several), None, "{call}");
+        }
+    }
 }

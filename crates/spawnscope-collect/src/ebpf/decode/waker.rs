@@ -83,6 +83,22 @@ pub(super) fn wake(slice: &WireSlice, object: Option<ObjectKind>) -> Option<Wake
     })
 }
 
+/// Whether a thread waited for the object that it watched. A call that watches an internet socket has a time limit as well, and both end it by
+/// interrupts: only its return value says which of them did.
+pub(super) fn may_be_for(slice: &WireSlice, object: ObjectKind) -> bool {
+    if object != ObjectKind::Socket || !is_in(slice, COUNTING) {
+        return true;
+    }
+    let is_only_one = slice.object_kind & OBJECT_UNLESS_THREAD == 0;
+    let has_event = result(slice).is_some_and(|result| result > 0);
+    let is_in_doubt = slice.waker.kind & WAKER_IN_DOUBT != 0;
+    match slice.waker.kind & WAKER_KINDS {
+        WAKER_UNKNOWN => is_only_one && slice.header.kind == KIND_LAST_SEEN,
+        WAKER_INTERRUPT => has_event,
+        _ => is_only_one && (has_event || !is_in_doubt),
+    }
+}
+
 fn waker(waker: &WireWaker) -> Option<Waker> {
     Some(match waker.kind & WAKER_KINDS {
         WAKER_TASK => Waker::Task(TaskId(waker.task)),
@@ -218,6 +234,41 @@ mod tests {
         assert!(is_certain(libc::SYS_openat, Some(ObjectKind::Permission)));
         assert!(!is_certain(libc::SYS_openat, Some(ObjectKind::File)), "a disk");
         assert!(!is_certain(libc::SYS_exit_group, None));
+    }
+
+    #[test]
+    fn a_socket_that_a_call_watched_counts_if_it_ended_the_wait() {
+        let mut slice = WireSlice::new_zeroed();
+        let mut is_for = |call: i64, kind, result, object| {
+            (slice.waker.kind, slice.result, slice.object_kind) = (kind, result, object);
+            slice.syscall = i32::try_from(call).unwrap();
+            may_be_for(&slice, ObjectKind::Socket)
+        };
+        let alone = OBJECT_SOCKET;
+        let beside = OBJECT_SOCKET | OBJECT_UNLESS_THREAD;
+        let interrupted = WAKER_INTERRUPT | WAKER_CALL_RETURNED;
+        for call in [libc::SYS_ppoll, libc::SYS_pselect6, libc::SYS_epoll_pwait] {
+            assert!(is_for(call, interrupted, 1, alone) && is_for(call, interrupted, 1, beside));
+            assert!(!is_for(call, interrupted, 0, alone), "its time was over");
+            assert!(
+                !is_for(call, interrupted, -libc::EINTR, alone),
+                "a signal, perhaps of a timer"
+            );
+            assert!(!is_for(call, WAKER_INTERRUPT, 0, alone), "it has not returned");
+            assert!(is_for(call, WAKER_TASK, 0, alone) && is_for(call, WAKER_OTHER, 0, alone));
+            assert!(!is_for(call, WAKER_TASK, 0, beside), "perhaps another socket");
+            assert!(is_for(call, RETURNED, 1, alone) && !is_for(call, RETURNED, 1, beside));
+            assert!(!is_for(call, RETURNED, 0, alone) && !is_for(call, DOUBT, 0, alone));
+            assert!(!is_for(call, WAKER_UNKNOWN, 0, alone));
+        }
+        assert!(is_for(libc::SYS_recvfrom, WAKER_INTERRUPT, 0, alone), "it has one file");
+        slice.header.kind = KIND_LAST_SEEN;
+        (slice.waker.kind, slice.object_kind) = (WAKER_UNKNOWN, alone);
+        slice.syscall = i32::try_from(libc::SYS_ppoll).unwrap();
+        assert!(may_be_for(&slice, ObjectKind::Socket), "it still waits");
+        slice.object_kind = beside;
+        assert!(!may_be_for(&slice, ObjectKind::Socket));
+        assert!(may_be_for(&slice, ObjectKind::UnixSocket), "a thread makes it ready");
     }
 
     #[test]

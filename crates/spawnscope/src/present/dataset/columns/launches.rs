@@ -148,7 +148,7 @@ pub(in super::super) fn launches<'a>() -> Vec<Column<LaunchLine<'a>>> {
         optional(
             "target",
             Text(|line| line.label(BuildLabel::Target)),
-            "label `target`: the file that a compiler, linker or archiver above it makes",
+            "label `target`: the output of the edge of ninja above it, or the file that a compiler, linker or archiver above it makes",
         ),
         optional(
             "crate",

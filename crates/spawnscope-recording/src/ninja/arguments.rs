@@ -1,0 +1,150 @@
+//! What the command line of ninja says of where it works.
+
+use spawnscope_data::event::Executed;
+
+use super::Run;
+
+/// The options of ninja and samurai that have a value.
+const WITH_VALUE: &[u8] = b"Cdfjkltw";
+
+/// Whether a program is ninja.
+pub(super) fn is_ninja(path: &[u8]) -> bool {
+    let name = path.rsplit(|byte| *byte == b'/').next();
+    matches!(name, Some(b"ninja" | b"ninja-build" | b"samu"))
+}
+
+/// Returns the command that an exec is for, if it is one of ninja: `/bin/sh -c COMMAND`, recorded whole.
+pub(super) fn command(executed: &Executed) -> Option<&[u8]> {
+    let is_whole = executed.argv_bytes == executed.argv.len() as u64;
+    let arguments = executed.argv.strip_suffix(b"\0")?;
+    let mut arguments = arguments.splitn(3, |byte| *byte == 0).skip(1);
+    let (option, command) = (arguments.next()?, arguments.next()?);
+    let is_command = executed.path == b"/bin/sh" && option == b"-c" && !command.contains(&0);
+    (is_whole && is_command).then_some(command)
+}
+
+/// Returns where a ninja works, without commands. `None` if that is unknown.
+pub(super) fn run(executed: &Executed) -> Option<Run> {
+    // A directory that begins with `...` is outside of the process's root.
+    let cwd = executed.cwd.as_deref().filter(|cwd| cwd.starts_with(b"/"));
+    let mut directory = cwd.map(<[u8]>::to_vec);
+    let mut file = b"build.ninja".to_vec();
+    for (option, value) in options(&executed.argv) {
+        match option {
+            // Only the last one counts.
+            b'C' if value.starts_with(b"/") => directory = Some(value.to_vec()),
+            b'C' => directory = cwd.map(|cwd| below(cwd, value)),
+            b'f' => file = value.to_vec(),
+            _ => {}
+        }
+    }
+    Some(Run {
+        directory: directory?,
+        file,
+        commands: Vec::new(),
+    })
+}
+
+/// Returns a path that is relative to a directory, unless it is absolute.
+pub(super) fn below(directory: &[u8], path: &[u8]) -> Vec<u8> {
+    if path.starts_with(b"/") {
+        path.to_vec()
+    } else {
+        [directory, b"/", path].concat()
+    }
+}
+
+/// Returns the options that have a value, as getopt finds them: `-C x`, `-Cx`, `-vC x`.
+fn options(argv: &[u8]) -> Vec<(u8, &[u8])> {
+    let mut arguments = argv.split(|byte| *byte == 0).skip(1);
+    let mut found = Vec::new();
+    while let Some(argument) = arguments.next() {
+        if argument == b"--" {
+            break;
+        }
+        let Some(letters) = argument.strip_prefix(b"-").filter(|letters| !letters.starts_with(b"-")) else {
+            continue;
+        };
+        let Some(at) = letters.iter().position(|letter| WITH_VALUE.contains(letter)) else {
+            continue;
+        };
+        let value = match &letters[at + 1..] {
+            [] => arguments.next().unwrap_or_default(),
+            value => value,
+        };
+        found.push((letters[at], value));
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::sample;
+    use spawnscope_data::event::{EventKind, LaunchId};
+
+    /// An exec of a path, with arguments that are separated by `|`.
+    fn exec(path: &str, arguments: &str) -> Executed {
+        let EventKind::Executed(mut executed) = sample::executed(100, LaunchId(2), "x").kind else {
+            unreachable!("it is an exec")
+        };
+        executed.path = path.as_bytes().to_vec();
+        executed.argv = format!("{arguments}|").replace('|', "\0").into_bytes();
+        executed.argv_bytes = executed.argv.len() as u64;
+        executed
+    }
+
+    #[test]
+    fn a_command_of_ninja_is_the_third_argument_of_a_shell() {
+        let of =
+            |path, arguments| command(&exec(path, arguments)).map(|text| String::from_utf8_lossy(text).into_owned());
+        assert_eq!(of("/bin/sh", "/bin/sh|-c|cc -c a.c"), Some("cc -c a.c".into()));
+        assert_eq!(of("/bin/sh", "/bin/sh|-c|"), Some(String::new()));
+        for (path, arguments) in [
+            ("/bin/sh", "/bin/sh|-c|cc|name"),
+            ("/bin/sh", "/bin/sh|-e|cc"),
+            ("/bin/sh", "/bin/sh|-c"),
+            ("/bin/sh", ""),
+            ("/usr/bin/bash", "bash|-c|cc"),
+        ] {
+            assert_eq!(of(path, arguments), None, "{path} {arguments}");
+        }
+        let mut cut = exec("/bin/sh", "/bin/sh|-c|cc -c a.c");
+        cut.argv_bytes += 1;
+        assert_eq!(command(&cut), None, "its end is unknown");
+    }
+
+    #[test]
+    fn options_say_where_ninja_works() {
+        let of = |arguments| {
+            let run = run(&exec("/usr/bin/ninja", arguments)).expect("a directory");
+            let text = |bytes| String::from_utf8(bytes).unwrap();
+            (text(run.directory), text(run.file))
+        };
+        let usual = || "build.ninja".to_owned();
+        assert_eq!(of("ninja"), ("/work".into(), usual()));
+        assert_eq!(of("ninja|-C|out|all"), ("/work/out".into(), usual()));
+        assert_eq!(of("ninja|-Cout|-f|x.ninja"), ("/work/out".into(), "x.ninja".into()));
+        assert_eq!(of("ninja|-vC|/srv/x"), ("/srv/x".into(), usual()));
+        assert_eq!(of("ninja|-j|-C|a|-C|b"), ("/work/b".into(), usual()));
+        assert_eq!(of("ninja|--quiet|all|--|-C|out"), ("/work".into(), usual()));
+        assert_eq!(of("ninja|-C"), ("/work/".into(), usual()));
+    }
+
+    #[test]
+    fn where_ninja_works_may_be_unknown() {
+        for cwd in [None, Some(b".../work".to_vec())] {
+            let mut executed = exec("/usr/bin/ninja", "ninja|-C|out");
+            executed.cwd = cwd;
+            assert_eq!(run(&executed), None);
+            executed.argv = b"ninja\0-C/srv\0".to_vec();
+            assert!(run(&executed).is_some());
+        }
+    }
+
+    #[test]
+    fn ninja_has_several_names() {
+        assert!(is_ninja(b"/usr/bin/ninja") && is_ninja(b"samu") && is_ninja(b"/x/ninja-build"));
+        assert!(!is_ninja(b"/usr/bin/ninja/x") && !is_ninja(b"/usr/bin/ninjas"));
+    }
+}

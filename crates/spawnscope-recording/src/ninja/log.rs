@@ -1,0 +1,295 @@
+//! Finds commands in ninja's log, by their hashes. A line is `START<tab>END<tab>MTIME<tab>OUTPUT<tab>HASH`, the hash in hexadecimal; lines of an
+//! output that come later replace earlier ones. Anybody may have written the log, so memory is bounded.
+
+use std::collections::HashMap;
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
+
+use super::hash::Algorithm;
+use super::{Command, Edge};
+
+/// Bytes that are read of a log: its end, since ninja appends. That of a build of Chromium has 10 MB.
+const MAX_BYTES: u64 = 64 << 20;
+/// Longer lines are skipped. A path has at most 4096 bytes.
+const MAX_LINE: u64 = 8192;
+/// Outputs of edges in question, at most.
+const MAX_OUTPUTS: usize = 1 << 20;
+/// Outputs of an edge that are kept.
+const MAX_OUTPUTS_OF_EDGE: usize = 64;
+
+/// What a line says of an output.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Entry {
+    hash: u64,
+    /// All outputs of an edge have the same times.
+    times: [i64; 2],
+}
+
+/// Returns the edges of those commands that the log has. A command that two edges have, or two launches, has none: which is which is not known.
+pub(super) fn edges(mut log: impl Read + Seek, commands: &[Command]) -> io::Result<Vec<Edge>> {
+    let bytes = log.seek(SeekFrom::End(0))?;
+    log.rewind()?;
+    let mut lines = BufReader::new(log);
+    let mut line = Vec::new();
+    read_line(&mut lines, &mut line)?;
+    let Some(algorithm) = version(&line).and_then(Algorithm::of_version) else {
+        return Ok(Vec::new());
+    };
+    if bytes > MAX_BYTES {
+        lines.seek(SeekFrom::Start(bytes - MAX_BYTES))?;
+        // The rest of a line.
+        read_line(&mut lines, &mut line)?;
+    }
+    let wanted = wanted(commands, algorithm);
+    // The file may grow while it is read.
+    let entries = entries(&mut lines.take(MAX_BYTES), &wanted)?;
+    Ok(edges_of(entries, &wanted))
+}
+
+/// Returns the launches by the hashes of their commands, without those that have the same.
+fn wanted(commands: &[Command], algorithm: Algorithm) -> HashMap<u64, Option<&Command>> {
+    let mut wanted = HashMap::new();
+    for command in commands {
+        let only = wanted.entry(command.hashes.by(algorithm));
+        only.and_modify(|only| *only = None).or_insert(Some(command));
+    }
+    wanted
+}
+
+/// Returns the outputs that commands in question have made last.
+fn entries<T>(lines: &mut impl BufRead, wanted: &HashMap<u64, T>) -> io::Result<HashMap<Vec<u8>, Entry>> {
+    let mut entries: HashMap<Vec<u8>, Entry> = HashMap::new();
+    let mut line = Vec::new();
+    while read_line(lines, &mut line)? {
+        let Some((output, entry)) = entry(&line) else { continue };
+        if !wanted.contains_key(&entry.hash) {
+            entries.remove(output);
+        } else if let Some(known) = entries.get_mut(output) {
+            *known = entry;
+        } else if entries.len() < MAX_OUTPUTS {
+            entries.insert(output.to_vec(), entry);
+        }
+    }
+    Ok(entries)
+}
+
+fn edges_of(entries: HashMap<Vec<u8>, Entry>, wanted: &HashMap<u64, Option<&Command>>) -> Vec<Edge> {
+    let mut by_hash: HashMap<u64, Vec<(Vec<u8>, [i64; 2])>> = HashMap::new();
+    for (output, Entry { hash, times }) in entries {
+        by_hash.entry(hash).or_default().push((output, times));
+    }
+    let edges = by_hash.into_iter().filter_map(|(hash, outputs)| {
+        let command = wanted.get(&hash).copied().flatten()?;
+        let is_one = outputs.iter().all(|(_, times)| *times == outputs[0].1);
+        let mut outputs: Vec<Vec<u8>> = outputs.into_iter().map(|(output, _)| output).collect();
+        outputs.sort_unstable();
+        outputs.truncate(MAX_OUTPUTS_OF_EDGE);
+        is_one.then_some(Edge {
+            launch: command.launch,
+            outputs,
+        })
+    });
+    let mut edges: Vec<Edge> = edges.collect();
+    edges.sort_unstable_by_key(|edge| edge.launch);
+    edges
+}
+
+/// Reads a line without its end; an overlong one is empty. Returns whether there was one.
+fn read_line(lines: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
+    line.clear();
+    if lines.take(MAX_LINE).read_until(b'\n', line)? == 0 {
+        return Ok(false);
+    }
+    if line.pop_if(|byte| *byte == b'\n').is_none() {
+        // What ninja was writing when it was killed is not whole either.
+        line.clear();
+        lines.skip_until(b'\n')?;
+    }
+    Ok(true)
+}
+
+fn version(line: &[u8]) -> Option<u32> {
+    let version = line.strip_prefix(b"# ninja log v")?;
+    str::from_utf8(version).ok()?.parse().ok()
+}
+
+fn entry(line: &[u8]) -> Option<(&[u8], Entry)> {
+    let mut fields = line.split(|byte| *byte == b'\t');
+    let mut text = || str::from_utf8(fields.next()?).ok();
+    let times = [text()?.parse().ok()?, text()?.parse().ok()?];
+    let (_mtime, output, hash) = (fields.next()?, fields.next()?, fields.next()?);
+    let hash = u64::from_str_radix(str::from_utf8(hash).ok()?, 16).ok()?;
+    let is_whole = fields.next().is_none() && !output.is_empty();
+    is_whole.then_some((output, Entry { hash, times }))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Cursor;
+
+    use super::super::hash::Hashes;
+    use super::*;
+    use spawnscope_data::event::LaunchId;
+
+    /// Launches from 1 on, of these commands.
+    fn commands(texts: &[&str]) -> Vec<Command> {
+        let command = |(text, number): (&&str, u64)| Command {
+            launch: LaunchId(number),
+            hashes: Hashes::of(text.as_bytes()),
+        };
+        texts.iter().zip(1..).map(command).collect()
+    }
+
+    fn line(times: &str, output: &str, command: &str) -> String {
+        let hash = Hashes::of(command.as_bytes()).by(Algorithm::Murmur);
+        format!("{}\t1700\t{output}\t{hash:x}\n", times.replace(' ', "\t"))
+    }
+
+    fn found(log: &str, texts: &[&str]) -> Vec<(u64, String)> {
+        let edges = edges(Cursor::new(log), &commands(texts)).unwrap();
+        let text = |edge: &Edge| String::from_utf8(edge.outputs.join(&b' ')).unwrap();
+        edges.iter().map(|edge| (edge.launch.0, text(edge))).collect()
+    }
+
+    const VERSION_5: &str = "# ninja log v5\n";
+
+    #[test]
+    fn an_edge_is_found_by_the_hash_of_its_command() {
+        let log = [
+            VERSION_5.to_owned(),
+            line("0 5", "a.o", "cc a.c"),
+            line("1 9", "b.h", "generate b"),
+            line("1 9", "b.c", "generate b"),
+            line("3 9", "c.o", "cc c.c"),
+        ]
+        .concat();
+        let texts = ["generate b", "cc a.c", "cc d.c"];
+        assert_eq!(found(&log, &texts), [(1, "b.c b.h".into()), (2, "a.o".into())]);
+        let of_version_6 = log.replace("v5", "v6");
+        assert_eq!(found(&of_version_6, &texts).len(), 2);
+        for version in ["v4", "v7", "v8", "v", "v5x", "v-5"] {
+            assert_eq!(found(&log.replace("v5", version), &texts), [], "{version}");
+        }
+    }
+
+    #[test]
+    fn a_log_of_version_7_has_other_hashes() {
+        let log = "# ninja log v7\n0\t5\t1700\to48\t455d961c4c6d883c\n";
+        let command = ": abcdefghijklmnopqrstuvwxyz0123456789abcdefghij";
+        assert_eq!(found(log, &[command]), [(1, "o48".into())]);
+    }
+
+    #[test]
+    fn what_is_ambiguous_has_no_edge() {
+        let two_edges = [VERSION_5.to_owned(), line("0 5", "a", "true"), line("0 6", "b", "true")].concat();
+        assert_eq!(found(&two_edges, &["true"]), []);
+        let one_edge = [VERSION_5.to_owned(), line("0 5", "a", "true")].concat();
+        assert_eq!(found(&one_edge, &["true"]), [(1, "a".into())]);
+        assert_eq!(found(&one_edge, &["true", "true"]), [], "the other one may have failed");
+    }
+
+    #[test]
+    fn the_last_line_of_an_output_counts() {
+        let log = [
+            VERSION_5.to_owned(),
+            line("0 5", "a", "old"),
+            line("0 7", "a", "new"),
+            line("0 5", "b", "same"),
+            line("7 9", "b", "same"),
+        ]
+        .concat();
+        assert_eq!(found(&log, &["old", "new", "same"]), [(2, "a".into()), (3, "b".into())]);
+    }
+
+    #[test]
+    fn lines_that_ninja_did_not_write_are_skipped() {
+        let mut log = VERSION_5.to_owned();
+        let good = line("0 5", "a", "true");
+        let hash = good.rsplit('\t').next().unwrap();
+        for bad in [
+            "",
+            "\n",
+            "\t\t\t\t\n",
+            "0\t5\t1\t\t",
+            "x\t5\t1\ty\t",
+            "0\t5\ty\t",
+            "0\t5\t1\ty\tz\t",
+            "0\t99999999999999999999\t1\ty\t",
+        ] {
+            log += &format!("{bad}{hash}");
+        }
+        log += &format!("0\t5\t1\t{}\t{hash}", "y".repeat(9_000));
+        log += &good;
+        assert_eq!(found(&log, &["true"]), [(1, "a".into())]);
+        log += &line("9 9", "a", "other")[..20];
+        assert_eq!(found(&log, &["true"]), [(1, "a".into())], "a line without its end");
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_a_path_as_others() {
+        let mut log = [VERSION_5.as_bytes(), b"0\t5\t1\ta\xff\xfe\t"].concat();
+        log.extend(line("0 5", "a", "true").rsplit('\t').next().unwrap().bytes());
+        let edges = edges(Cursor::new(log), &commands(&["true"])).unwrap();
+        assert_eq!(edges[0].outputs, [b"a\xff\xfe"]);
+        assert_eq!(found("", &["true"]), []);
+        assert_eq!(found("SQLite format 3\0", &["true"]), []);
+    }
+
+    #[test]
+    fn of_many_outputs_the_first_are_kept() {
+        let lines = (0..100).map(|number| line("0 5", &format!("o{number:03}"), "true"));
+        let log = std::iter::once(VERSION_5.to_owned()).chain(lines).collect::<String>();
+        let edges = edges(Cursor::new(log), &commands(&["true"])).unwrap();
+        assert_eq!(edges[0].outputs.len(), MAX_OUTPUTS_OF_EDGE);
+        assert_eq!(edges[0].outputs[63], b"o063");
+    }
+
+    /// A log whose middle is lines of zeros, without memory for them.
+    struct Huge {
+        head: Vec<u8>,
+        bytes: u64,
+        tail: Vec<u8>,
+        at: u64,
+        read: u64,
+    }
+
+    impl Read for Huge {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            let length = self.bytes.saturating_sub(self.at).min(buffer.len() as u64);
+            for (byte, at) in buffer.iter_mut().zip(self.at..self.at + length) {
+                let from_tail = (at + self.tail.len() as u64).checked_sub(self.bytes);
+                let part = from_tail.map_or((&self.head, at), |at| (&self.tail, at));
+                let filler = if at % 64 == 0 { b'\n' } else { b'0' };
+                *byte = part.0.get(part.1 as usize).copied().unwrap_or(filler);
+            }
+            self.at += length;
+            self.read += length;
+            Ok(length as usize)
+        }
+    }
+
+    impl Seek for Huge {
+        fn seek(&mut self, to: SeekFrom) -> io::Result<u64> {
+            self.at = match to {
+                SeekFrom::Start(at) => at,
+                SeekFrom::End(back) => self.bytes.saturating_add_signed(back),
+                SeekFrom::Current(by) => self.at.saturating_add_signed(by),
+            };
+            Ok(self.at)
+        }
+    }
+
+    #[test]
+    fn of_a_huge_log_the_end_is_read() {
+        let head = [VERSION_5.to_owned(), line("0 5", "first", "one")].concat();
+        let mut log = Huge {
+            head: head.into_bytes(),
+            bytes: MAX_BYTES + (1 << 40),
+            tail: format!("\n{}", line("0 5", "last", "two")).into_bytes(),
+            at: 0,
+            read: 0,
+        };
+        let edges = edges(&mut log, &commands(&["one", "two"])).unwrap();
+        assert_eq!((edges.len(), edges[0].launch), (1, LaunchId(2)));
+        assert!(log.read <= MAX_BYTES + (1 << 20), "{} bytes", log.read);
+    }
+}

@@ -1,0 +1,216 @@
+//! Edges of ninja: each launch by a real ninja has the label that ninja's own log says.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support::needs::python;
+use crate::support::run::{Record, run, spawnscope};
+use crate::support::{apply, live_test};
+
+/// Edges without a compiler; all have an input, since ninja lists only such ones. There are a script, copies, a shell that becomes its command, one that launches several, and what no hash can tell.
+const BUILD: &str = r"
+rule run
+  command = $c
+rule copy
+  command = cp $in $out; :
+rule respond
+  command = cat $out.rsp > $out; :
+  rspfile = $out.rsp
+  rspfile_content = $in
+build gen/two.h gen/two.c: run two.sh
+  c = ./two.sh gen/two.h gen/two.c; :
+build copies/b: copy build.ninja
+build copies/c: copy copies/b
+build stamp: run build.ninja
+  c = exec touch stamp
+build several: run build.ninja
+  c = /bin/true; cp build.ninja several && /bin/true; :
+build secret: run build.ninja
+  c = ./two.sh secret other --password=hunter2; :
+build twin1: run build.ninja
+  c = touch twin1 twin2; :
+build twin2: run build.ninja
+  c = touch twin1 twin2; :
+build fails: run build.ninja
+  c = /bin/true; exit 1
+build responded: respond build.ninja
+";
+const SCRIPT: &str = "#!/bin/sh\n/bin/true\ncp two.sh \"$1\"\ntouch \"$2\"\n:\n";
+
+/// Prints launch, parent, target and command line of each program of a dataset.
+const ROWS: &str = r#"
+import json, pyarrow.dataset, sys
+read = lambda name: pyarrow.dataset.dataset(f"{sys.argv[1]}/{name}", partitioning="hive").to_table().to_pylist()
+launches = {row["launch"]: row for row in read("launches")}
+first = {}
+for row in read("execs"):
+    if row["command_line"] is not None:
+        first.setdefault(row["launch"], row["command_line"])
+print(json.dumps([[id, row["parent"], row["target"], first.get(id, "")] for id, row in launches.items()]))
+"#;
+
+fn project() -> TempDir {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    fs::write(folder.path().join("build.ninja"), BUILD).expect("a build file");
+    let script = folder.path().join("two.sh");
+    fs::write(&script, SCRIPT).expect("a script");
+    run(Command::new("chmod").arg("+x").arg(script)).expect_code(0);
+    folder
+}
+
+/// Records ninja. One of the edges fails.
+fn record(folder: &Path, flags: &[&str], ninja: &[&str]) -> Record {
+    let record = Record::new().flags(flags);
+    let shell = [
+        "/bin/sh",
+        "-c",
+        "cd \"$0\" && exec \"$@\"",
+        folder.to_str().expect("characters"),
+    ];
+    record.run(shell.iter().chain(ninja)).expect_code(1);
+    record
+}
+
+/// The number of launches with each target.
+fn counts(file: &Path) -> BTreeMap<String, u64> {
+    let arguments = ["report", "--json", "--by", "label:target"].map(AsRef::as_ref);
+    let output = spawnscope(arguments.into_iter().chain([file.as_os_str()])).expect_code(0);
+    let report: Value = serde_json::from_slice(&output.stdout).expect("the report is JSON");
+    let groups = report["commands"].as_array().expect("groups").iter();
+    let count = |group: &Value| Some((group["command"].as_str()?.to_owned(), group["count"].as_u64()?));
+    groups.map(|group| count(group).expect("a group")).collect()
+}
+
+fn assert_edges(file: &Path) {
+    let counts = counts(file);
+    for (target, count) in [
+        // The shell, the script, and what it launches.
+        ("gen/two.c", 5),
+        ("secret", 5),
+        ("copies/b", 2),
+        ("copies/c", 2),
+        ("stamp", 1),
+        ("several", 4),
+    ] {
+        assert_eq!(counts.get(target), Some(&count), "{target}: {counts:?}");
+    }
+    // ninja itself, both twins, the failure, and the one with a response file, each with its program.
+    assert_eq!(counts.get("-"), Some(&9), "{counts:?}");
+    assert_eq!(counts.len(), 7, "{counts:?}");
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Ninja)]
+fn launches_by_ninja_are_labelled_with_their_edges() {
+    let folder = project();
+    assert_edges(&record(folder.path(), &["-q"], &["ninja", "-k0", "-j4"]).file());
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Ninja)]
+fn the_log_of_another_directory_is_found() {
+    let folder = project();
+    let build = fs::read_to_string(folder.path().join("build.ninja")).expect("the build file");
+    fs::write(folder.path().join("other.ninja"), format!("builddir = out\n{build}")).expect("a build file");
+    let parent = folder.path().parent().expect("a parent");
+    let name = folder
+        .path()
+        .file_name()
+        .and_then(|name| name.to_str())
+        .expect("a name");
+    let ninja = ["ninja", "-k0", "-C", name, "-f", "other.ninja"];
+    assert_edges(&record(parent, &["-q"], &ninja).file());
+    assert!(folder.path().join("out/.ninja_log").exists() && !folder.path().join(".ninja_log").exists());
+}
+
+#[apply(live_test)]
+#[needs(Ninja)]
+fn without_ebpf_the_edges_are_the_same() {
+    let folder = project();
+    assert_edges(&record(folder.path(), &["-q", "--collector", "ptrace"], &["ninja", "-k0"]).file());
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Ninja)]
+fn without_a_readable_log_there_are_no_edges() {
+    let folder = project();
+    // ninja refuses to build with a log that it cannot read, so it is removed by the build.
+    let script = "ninja -k0; rm .ninja_log; mkfifo .ninja_log; false";
+    let build = format!("{BUILD}\nbuild gone: run stamp several\n  c = rm .ninja_log; mkfifo .ninja_log\n");
+    fs::write(folder.path().join("build.ninja"), build).expect("a build file");
+    let counts = counts(&record(folder.path(), &["-q"], &["sh", "-c", script]).file());
+    assert_eq!(counts.len(), 1, "{counts:?}");
+}
+
+/// The output of each command, by what ninja knows: its own list of commands, and the hashes in its log.
+fn by_ninja(folder: &Path) -> BTreeMap<String, Option<String>> {
+    let log = fs::read_to_string(folder.join(".ninja_log")).expect("ninja's log");
+    let mut outputs: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
+    let mut hashes = BTreeMap::new();
+    for line in log.lines().skip(1) {
+        let fields: Vec<&str> = line.split('\t').collect();
+        outputs.entry(fields[4]).or_default().insert(fields[3]);
+        hashes.insert(fields[3], fields[4]);
+    }
+    let listed = run(Command::new("ninja")
+        .current_dir(folder)
+        .args(["-t", "compdb", "run", "copy", "respond"]));
+    let listed: Value = serde_json::from_slice(&listed.expect_code(0).stdout).expect("JSON");
+    let mut edges = BTreeMap::new();
+    for edge in listed.as_array().expect("edges") {
+        let text = |key: &str| edge[key].as_str().expect("a text").to_owned();
+        let hash = hashes.get(text("output").as_str());
+        let first = hash
+            .and_then(|hash| outputs[hash].first())
+            .map(|output| (*output).to_owned());
+        // What two edges have belongs to neither.
+        edges
+            .entry(text("command"))
+            .and_modify(|edge| *edge = None)
+            .or_insert(first);
+    }
+    edges
+}
+
+#[apply(live_test)]
+#[needs(Ebpf, Ninja, Parquet)]
+fn the_target_of_each_launch_in_a_dataset_is_what_the_log_of_ninja_says() {
+    let folder = project();
+    let record = record(folder.path(), &["-q", "--label", "job=x"], &["ninja", "-k0", "-j4"]);
+    let dataset = folder.path().join("fleet");
+    let arguments = ["export", "--format", "parquet", "-o"].map(AsRef::as_ref);
+    spawnscope(
+        arguments
+            .into_iter()
+            .chain([dataset.as_os_str(), record.file().as_os_str()]),
+    )
+    .expect_code(0);
+    let rows = run(Command::new(python()).args(["-c", ROWS]).arg(&dataset)).expect_code(0);
+    let rows: Vec<(i64, Option<i64>, Option<String>, String)> = serde_json::from_slice(&rows.stdout).expect("rows");
+    let targets: BTreeMap<i64, &Option<String>> = rows.iter().map(|row| (row.0, &row.2)).collect();
+    let edges = by_ninja(folder.path());
+    let mut seen = 0;
+    for (_, parent, target, line) in &rows {
+        let words = shlex::split(line).expect("a quoted line");
+        let edge = words.get(2).filter(|_| words[..2] == ["/bin/sh", "-c"]);
+        // Masked in the recording.
+        let edge = edge.map(|command| command.replace("***", "hunter2"));
+        match edge.and_then(|command| edges.get(&command)) {
+            Some(Some(output)) if output == "responded" => assert_eq!(*target, None, "{line}"),
+            Some(output) => {
+                seen += 1;
+                assert_eq!(target, output, "{line}");
+            }
+            None => {
+                let above = parent.and_then(|parent| targets.get(&parent).copied());
+                assert_eq!(Some(target), above.or(Some(&None)), "{line}");
+            }
+        }
+    }
+    assert_eq!(seen, 9, "edges: {edges:?}");
+}
