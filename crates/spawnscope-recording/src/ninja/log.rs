@@ -72,8 +72,11 @@ fn entries<T>(lines: &mut impl BufRead, wanted: &HashMap<u64, T>) -> io::Result<
     Ok(entries)
 }
 
+/// An output, and when its edge began and ended.
+type Output = (Vec<u8>, [i64; 2]);
+
 fn edges_of(entries: HashMap<Vec<u8>, Entry>, wanted: &HashMap<u64, Option<&Command>>) -> Vec<Edge> {
-    let mut by_hash: HashMap<u64, Vec<(Vec<u8>, [i64; 2])>> = HashMap::new();
+    let mut by_hash: HashMap<u64, Vec<Output>> = HashMap::new();
     for (output, Entry { hash, times }) in entries {
         by_hash.entry(hash).or_default().push((output, times));
     }
