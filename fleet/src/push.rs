@@ -47,6 +47,7 @@ pub fn push(from: &Dataset, to: &Dataset) -> Result<String> {
         })?;
     }
     let files = |count| units::counted(count, "file", "files");
+    let were = if present == 1 { "was" } else { "were" };
     Ok(match copied {
         0 => format!("{} already has all {}\n", to.name, files(present)),
         _ => format!(
