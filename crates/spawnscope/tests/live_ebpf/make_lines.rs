@@ -45,15 +45,29 @@ fn every_job_of_many_has_the_target_that_make_says() {
     jobs(&make());
 }
 
-/// All of them, for whichever make.
-pub const SHAPES: [fn(&Shell); 6] = [recipes, one_script, below, read, built_in, jobs];
-
 fn make() -> Shell {
     Shell::here("make")
 }
 
 fn recipes(make: &Shell) {
-    let makefile = "\
+    recipes_followed_by(make, "");
+}
+
+/// The same, in another mount namespace. There, the makefile can only be read while make runs.
+pub fn recipes_in_a_root(make: &Shell) {
+    recipes_followed_by(make, "all: wait\nwait:\n\t@perl -e 'select undef, undef, undef, 0.7'\n");
+}
+
+fn recipes_followed_by(make: &Shell, more: &str) {
+    let makefile = &(RECIPES.to_owned() + more);
+    expect(make, &[("Makefile", makefile)], &[], &TRUTH);
+    expect(make, &[("Makefile", makefile)], &["-j3"], &TRUTH);
+    let named = TRUTH.map(|(label, call_site)| (label, call_site.replace("Makefile", "other.mk")));
+    let named = named.each_ref().map(|(label, call_site)| (*label, call_site.as_str()));
+    expect(make, &[("other.mk", makefile)], &["-f", "other.mk"], &named);
+}
+
+const RECIPES: &str = "\
 all: rule simple long pattern.x cond canned last
 rule: ; @t behind
 	@t after_rule
@@ -98,33 +112,27 @@ long:
 last:
 	exec @t last
 ";
-    let truth = [
-        ("behind", "Makefile:2 rule"),
-        ("after_rule", "Makefile:3 rule"),
-        ("plain", "Makefile:5 simple"),
-        ("silent", "Makefile:6 simple"),
-        ("ignored", "Makefile:7 simple"),
-        ("always", "Makefile:8 simple"),
-        ("over lines", "Makefile:13 simple"),
-        ("below", "Makefile:15 simple"),
-        ("of_pattern.x", "Makefile:17 pattern.x"),
-        ("before", "Makefile:22 cond"),
-        ("taken", "Makefile:27 cond"),
-        // One of two lines with this text.
-        ("same", "Makefile:? cond"),
-        ("behind_all", "Makefile:30 cond"),
-        ("one", "Makefile:36 canned"),
-        ("two", "Makefile:36 canned"),
-        ("of_a_variable", "Makefile:39 long"),
-        ("joined", "Makefile:40 long"),
-        ("last", "Makefile:43 last"),
-    ];
-    expect(make, &[("Makefile", makefile)], &[], &truth);
-    expect(make, &[("Makefile", makefile)], &["-j3"], &truth);
-    let named = truth.map(|(label, place)| (label, place.replace("Makefile", "other.mk")));
-    let named = named.each_ref().map(|(label, place)| (*label, place.as_str()));
-    expect(make, &[("other.mk", makefile)], &["-f", "other.mk"], &named);
-}
+const TRUTH: [(&str, &str); 18] = [
+    ("behind", "Makefile:2 rule"),
+    ("after_rule", "Makefile:3 rule"),
+    ("plain", "Makefile:5 simple"),
+    ("silent", "Makefile:6 simple"),
+    ("ignored", "Makefile:7 simple"),
+    ("always", "Makefile:8 simple"),
+    ("over lines", "Makefile:13 simple"),
+    ("below", "Makefile:15 simple"),
+    ("of_pattern.x", "Makefile:17 pattern.x"),
+    ("before", "Makefile:22 cond"),
+    ("taken", "Makefile:27 cond"),
+    // One of two lines with this text.
+    ("same", "Makefile:? cond"),
+    ("behind_all", "Makefile:30 cond"),
+    ("one", "Makefile:36 canned"),
+    ("two", "Makefile:36 canned"),
+    ("of_a_variable", "Makefile:39 long"),
+    ("joined", "Makefile:40 long"),
+    ("last", "Makefile:43 last"),
+];
 
 fn one_script(make: &Shell) {
     let makefile = ".ONESHELL:\nall:\n\t@ # start\n\t@t script\n\t@t end\n";
