@@ -89,6 +89,7 @@ mod tests {
             unreachable!("it is an exec")
         };
         executed.path = path.as_bytes().to_vec();
+        executed.cwd = Some(b"/src".to_vec());
         executed.argv = format!("{arguments}|").replace('|', "\0").into_bytes();
         executed.argv_bytes = executed.argv.len() as u64;
         executed
@@ -122,18 +123,18 @@ mod tests {
             (text(run.directory), text(run.file))
         };
         let usual = || "build.ninja".to_owned();
-        assert_eq!(of("ninja"), ("/work".into(), usual()));
-        assert_eq!(of("ninja|-C|out|all"), ("/work/out".into(), usual()));
-        assert_eq!(of("ninja|-Cout|-f|x.ninja"), ("/work/out".into(), "x.ninja".into()));
+        assert_eq!(of("ninja"), ("/src".into(), usual()));
+        assert_eq!(of("ninja|-C|out|all"), ("/src/out".into(), usual()));
+        assert_eq!(of("ninja|-Cout|-f|x.ninja"), ("/src/out".into(), "x.ninja".into()));
         assert_eq!(of("ninja|-vC|/srv/x"), ("/srv/x".into(), usual()));
-        assert_eq!(of("ninja|-j|-C|a|-C|b"), ("/work/b".into(), usual()));
-        assert_eq!(of("ninja|--quiet|all|--|-C|out"), ("/work".into(), usual()));
-        assert_eq!(of("ninja|-C"), ("/work/".into(), usual()));
+        assert_eq!(of("ninja|-j|-C|a|-C|b"), ("/src/b".into(), usual()));
+        assert_eq!(of("ninja|--quiet|all|--|-C|out"), ("/src".into(), usual()));
+        assert_eq!(of("ninja|-C"), ("/src/".into(), usual()));
     }
 
     #[test]
     fn where_ninja_works_may_be_unknown() {
-        for cwd in [None, Some(b".../work".to_vec())] {
+        for cwd in [None, Some(b".../src".to_vec())] {
             let mut executed = exec("/usr/bin/ninja", "ninja|-C|out");
             executed.cwd = cwd;
             assert_eq!(run(&executed), None);

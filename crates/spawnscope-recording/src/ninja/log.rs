@@ -16,12 +16,15 @@ const MAX_OUTPUTS: usize = 1 << 20;
 /// Outputs of an edge that are kept.
 const MAX_OUTPUTS_OF_EDGE: usize = 64;
 
+/// When an edge started and ended.
+type Times = [i64; 2];
+
 /// What a line says of an output.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Entry {
     hash: u64,
     /// All outputs of an edge have the same times.
-    times: [i64; 2],
+    times: Times,
 }
 
 /// Returns the edges of those commands that the log has. A command that two edges have, or two launches, has none: which is which is not known.
@@ -72,11 +75,8 @@ fn entries<T>(lines: &mut impl BufRead, wanted: &HashMap<u64, T>) -> io::Result<
     Ok(entries)
 }
 
-/// An output, and when its edge began and ended.
-type Output = (Vec<u8>, [i64; 2]);
-
 fn edges_of(entries: HashMap<Vec<u8>, Entry>, wanted: &HashMap<u64, Option<&Command>>) -> Vec<Edge> {
-    let mut by_hash: HashMap<u64, Vec<Output>> = HashMap::new();
+    let mut by_hash: HashMap<u64, Vec<(Vec<u8>, Times)>> = HashMap::new();
     for (output, Entry { hash, times }) in entries {
         by_hash.entry(hash).or_default().push((output, times));
     }

@@ -12,7 +12,8 @@ use crate::support::needs::python;
 use crate::support::run::{Record, run, spawnscope};
 use crate::support::{apply, live_test};
 
-/// Edges without a compiler; all have an input, since ninja lists only such ones. There are a script, copies, a shell that becomes its command, one that launches several, and what no hash can tell.
+/// Edges without a compiler: a script, copies, a shell that becomes its command, one that launches several, and what no hash can tell. All have an
+/// input, since ninja lists only such ones.
 const BUILD: &str = r"
 rule run
   command = $c
