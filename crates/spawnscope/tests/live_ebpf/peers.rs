@@ -133,6 +133,8 @@ def by_select_to_write(files):
         try:
             while True: file.send(bytes(1 << 16))
         except BlockingIOError: file.setblocking(True)
+        # The server has answered and closed it already.
+        except ConnectionError: pass
     return select.select(files[:2], files[2:], [], limit)[0]
 def by_epoll(files):
     epoll = select.epoll()
