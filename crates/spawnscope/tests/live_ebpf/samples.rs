@@ -117,7 +117,8 @@ fn try_searching() -> Result<(), String> {
     let searches = |(stack, _): &&(String, u64)| stack.split(';').any(is_search);
     let searching: u64 = load.iter().filter(searches).map(|(_, weight)| weight).sum();
     let all: u64 = load.iter().map(|(_, weight)| weight).sum();
-    good(searching * 3 >= all, || format!("{searching} of {all}: {load:#?}"))
+    // How much of the rest is page faults differs between processors.
+    good(searching * 6 >= all, || format!("{searching} of {all}: {load:#?}"))
 }
 
 #[apply(live_test)]

@@ -116,11 +116,8 @@ impl Make {
         let count = self.number(recipe, MAKE_RECIPE_COUNT)? & 0xffff;
         let mut end = self.stack.iter().take(MAKE_ENVIRONMENT_BYTES as usize / 8);
         let nearest = end.position(|word| *word == environment)?;
-        (1..=count).contains(&line).then_some(Job {
-            nearest,
-            target,
-            index: line - 1,
-        })
+        let index = line.checked_sub(1).filter(|index| *index < count)?;
+        Some(Job { nearest, target, index })
     }
 
     /// A string; empty if it is unknown.
@@ -138,7 +135,7 @@ impl Make {
                 0 => break,
                 byte => text.push(byte),
             }
-            at += 1;
+            at = at.wrapping_add(1);
         }
         Some(text)
     }
