@@ -233,7 +233,10 @@ fn read_copies(waiting: &mut [Waiting], stacks: &[u8]) {
         {
             exec.has_copy = true;
             match &mut exec.seen {
-                Some(seen) => seen.variables = copied.variables,
+                Some(seen) => {
+                    seen.variables = copied.variables;
+                    seen.path = seen.path.take().or(copied.path);
+                }
                 None => exec.seen = Some(copied),
             }
         }

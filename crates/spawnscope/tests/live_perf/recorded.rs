@@ -88,7 +88,11 @@ fn of_many_short_programs_most_arguments_are_known_and_none_are_wrong() {
         }
         known += 1;
         assert_eq!(launch.arguments(), ["/bin/true".to_owned(), number.to_string()]);
-        assert_eq!(exec["path"], "/bin/true");
+        // The mapped file is without the symbolic link, if the process ended before the path was read.
+        assert!(
+            ["/bin/true", "/usr/bin/true"].iter().any(|path| exec["path"] == *path),
+            "{exec}"
+        );
     }
     assert!(known >= 1000, "{known} of 2000 are known");
 }
