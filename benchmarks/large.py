@@ -8,7 +8,7 @@ import argparse
 import tempfile
 from pathlib import Path
 
-from overhead import large_recording, measured, report
+from overhead import large_recording, measure_command, report
 from results import new, say, spread, store
 
 FORMS = {"report": ["report"], "report --json": ["report", "--json"], "advise": ["advise"]}
@@ -43,7 +43,7 @@ def measure(options, file, measurements):
     runs = {(form, binary): [] for form in FORMS for binary in options.binaries}
     for _ in range(options.runs):
         for (form, binary), rows in runs.items():
-            seconds, usage = measured([binary, *FORMS[form], str(file)])
+            seconds, usage = measure_command([binary, *FORMS[form], str(file)])
             cpu = usage.ru_utime + usage.ru_stime
             rows.append({"seconds": seconds, "cpu_seconds": cpu, "peak_mib": usage.ru_maxrss / 1024})
     for (form, binary), rows in runs.items():

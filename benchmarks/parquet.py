@@ -8,7 +8,7 @@ import statistics
 import tempfile
 from pathlib import Path
 
-from overhead import large_recording, measured, report
+from overhead import large_recording, measure_command, report
 from results import new, say, spread, store
 
 TABLES = ["runs", "launches", "execs", "callers", "waits", "advice"]
@@ -44,7 +44,7 @@ def measure(options, file, work, measurements):
     for _ in range(options.runs):
         with tempfile.TemporaryDirectory(prefix="dataset.", dir=work) as dataset:
             command = [options.binary, "export", "--format", "parquet", "-o", dataset, str(file)]
-            seconds, usage = measured(command)
+            seconds, usage = measure_command(command)
             rows.append({
                 "launches_per_second": launches / seconds,
                 "cpu_seconds": usage.ru_utime + usage.ru_stime,
