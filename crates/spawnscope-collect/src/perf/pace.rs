@@ -1,5 +1,5 @@
-//! How often the ring buffers are read. Each wake-up of the reader takes time from the command, most of all because the kernel likes to start a new
-//! process on the CPU that the reader just took. While few programs are executed, the reader runs at once, and /proc has the arguments
+//! How often the ring buffers are read. Each wake-up of the reader takes time from the command, most of all because the kernel would start a
+//! new process on the idle CPU that the reader then occupies. While few programs are executed, the reader runs at once, and /proc has the arguments
 //! of almost all of them. While there are many, it sleeps between rounds, and takes arguments from copied stacks.
 
 use std::time::{Duration, Instant};

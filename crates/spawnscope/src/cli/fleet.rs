@@ -6,7 +6,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
-use anyhow::{Error, Result, bail};
+use anyhow::{Error, Result};
 
 const PROGRAM: &str = "spawnscope-fleet";
 
@@ -46,7 +46,7 @@ pub fn push(from: &Path, to: &Path) -> Result<()> {
     let status = Command::new(&program).arg("push").arg(from).arg(to).status();
     let status = status.map_err(|error| not_run(&program, error))?;
     if !status.success() {
-        bail!("nothing was added to {}, or not all of it: export again", to.display());
+        anyhow::bail!("nothing was added to {}, or not all of it: export again", to.display());
     }
     Ok(())
 }

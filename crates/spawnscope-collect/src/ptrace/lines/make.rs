@@ -24,9 +24,9 @@ struct Make {
     stack_pointer: u64,
 }
 
-/// What make keeps of a place in a makefile.
+/// A position in a makefile, as make stores it.
 #[derive(Default)]
-struct Place {
+struct Position {
     kind: u32,
     file: Vec<u8>,
     target: Vec<u8>,
@@ -141,20 +141,20 @@ impl Make {
     }
 
     /// The file and line of a place, and the name of a target.
-    fn place(&mut self, place: u64, target: Option<u64>) -> Option<Place> {
+    fn place(&mut self, place: u64, target: Option<u64>) -> Option<Position> {
         let line = self.pointer(place, MAKE_PLACE_LINE)?;
         let file = self.pointer(place, 0)?;
         let name = target.and_then(|target| self.pointer(target, 0));
-        Some(Place {
+        Some(Position {
             file: self.text(Some(file)),
             target: self.text(name),
             line: if line < MAKE_LINES { line as u32 } else { 0 },
-            ..Place::default()
+            ..Position::default()
         })
     }
 
     /// Adds the text of a recipe's line.
-    fn add_recipe_line(&mut self, place: &mut Place, recipe: u64, index: u64) {
+    fn add_recipe_line(&mut self, place: &mut Position, recipe: u64, index: u64) {
         let texts = self.pointer(recipe, MAKE_RECIPE_TEXTS).filter(|texts| *texts != 0);
         let Some(texts) = texts.filter(|_| index < MAKE_LINES) else {
             return;
@@ -164,7 +164,7 @@ impl Make {
         place.text = self.beginning(text).unwrap_or_default();
     }
 
-    fn running_recipe(&mut self, job: &Job) -> Option<Place> {
+    fn running_recipe(&mut self, job: &Job) -> Option<Position> {
         let recipe = self.pointer(job.target, MAKE_TARGET_RECIPE)?;
         let mut place = self.place(recipe, Some(job.target))?;
         place.kind = MAKE_RUNS;
@@ -180,7 +180,7 @@ impl Make {
     }
 
     /// The place that make reads or expands: on its stack the text that it reads, elsewhere a variable or a recipe.
-    fn read_place(&mut self, at: u64) -> Option<Place> {
+    fn read_place(&mut self, at: u64) -> Option<Position> {
         let mut place = self.place(Some(at).filter(|at| *at != 0)?, None)?;
         if at.wrapping_sub(self.stack_pointer) < MAKE_MOST_STACK {
             let file = self.memory.pointer(at.wrapping_sub(MAKE_BEFORE_PLACE_FILE));
