@@ -32,6 +32,8 @@ for target in "${targets[@]}"; do
     if ! "$CARGO_TARGET_DIR/$triple/release/$target" "$found" "crates/spawnscope/fuzz/corpus/$target" \
         -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 -malloc_limit_mb=1024 -print_final_stats=1 \
         -artifact_prefix="$CARGO_TARGET_DIR/artifacts/$target-" >"$log" 2>&1; then
+        # The message comes before a long stack.
+        grep --max-count=5 --after-context=3 -E "panicked at|ERROR: libFuzzer" "$log" >&2 || true
         tail -n 40 "$log" >&2
         exit 1
     fi

@@ -1,6 +1,6 @@
 //! Entry points of this stage for `fuzz/`.
 
-use super::{ebpf, stacks};
+use super::{callers, ebpf, stacks};
 
 /// Decodes a record of the ring buffer.
 pub fn decode(bytes: &[u8]) {
@@ -10,4 +10,9 @@ pub fn decode(bytes: &[u8]) {
 /// Unwinds a stack with the unwind tables of a file.
 pub fn unwind(file: &[u8], stack: &[u8]) {
     stacks::fuzz_unwinder(file, stack);
+}
+
+/// Looks in a makefile for line `index` of the recipe that begins on line `first`.
+pub fn recipe_line(makefile: &[u8], first: u32, index: u32, text: &[u8]) -> Option<u32> {
+    callers::make::fuzz_recipe(makefile, first, index, text)
 }

@@ -37,6 +37,8 @@ pub mod writer;
 pub use ends::{Ending, Finished, Header};
 pub use error::RecordError;
 pub use follower::{Follower, Following, follow};
+#[cfg(fuzzing)]
+pub use ninja::fuzz_ninja_log;
 pub use open::is_recording;
 pub use options::{Memory, WriterOptions};
 pub use reader::RecordingFile;

@@ -1,8 +1,8 @@
 //! Names of code that a process generates at run time, from the file it writes for profilers: /tmp/perf-PID.map.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
-use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt};
+use std::fs::File;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::PathBuf;
 
 use super::CopiedStack;
@@ -11,6 +11,7 @@ use super::files::pid_in_its_namespace;
 use super::mappings::ImageId;
 use super::recent::Recent;
 use spawnscope_data::event::Pid;
+use spawnscope_system::files::{Links, open_regular};
 
 const PROCESSES: usize = 16;
 /// A longer text is not a line.
@@ -62,13 +63,8 @@ impl Default for PerfMaps {
 pub(super) fn open(pid: Pid) -> Option<File> {
     let root = PathBuf::from(format!("/proc/{}/root", pid.0));
     let path = root.join(format!("tmp/perf-{}.map", pid_in_its_namespace(pid)?));
-    // Any user can predict its name: a pipe must not block the recorder, and a link must not lead elsewhere.
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW)
-        .open(path)
-        .ok()?;
-    file.metadata().is_ok_and(|found| found.is_file()).then_some(file)
+    // Any user can predict its name: a link must not lead elsewhere.
+    open_regular(&path, Links::Refused).ok()
 }
 
 impl PerfMaps {

@@ -48,6 +48,20 @@ pub(super) fn edges(mut log: impl Read + Seek, commands: &[Command]) -> io::Resu
     Ok(edges_of(entries, &wanted))
 }
 
+/// Looks in a log for the edges of commands, for `fuzz/`. Returns the outputs of each edge that is found, with the number of its command.
+#[cfg(fuzzing)]
+pub fn fuzz_ninja_log(log: &[u8], commands: &[&[u8]]) -> Vec<(usize, Vec<Vec<u8>>)> {
+    let numbered = commands.iter().enumerate();
+    let numbered = numbered.map(|(number, command)| Command {
+        launch: spawnscope_data::event::LaunchId(number as u64),
+        hashes: super::Hashes::of(command),
+    });
+    let commands: Vec<Command> = numbered.collect();
+    let found = edges(io::Cursor::new(log), &commands).unwrap_or_default();
+    let named = found.into_iter();
+    named.map(|edge| (edge.launch.0 as usize, edge.outputs)).collect()
+}
+
 /// Returns the launches by the hashes of their commands, without those that have the same.
 fn wanted(commands: &[Command], algorithm: Algorithm) -> HashMap<u64, Option<&Command>> {
     let mut wanted = HashMap::new();

@@ -2,10 +2,9 @@
 //! files are read, the last component is not followed if it is a link, and a file system that does not answer is not waited for.
 
 use std::ffi::OsStr;
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::mpsc;
 use std::thread;
@@ -13,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use super::arguments::below;
 use super::{Edge, Run, log};
+use spawnscope_system::files::{Links, open_regular};
 
 /// How long a recording waits for logs, in total. One of 20,000 edges takes some milliseconds.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -81,16 +81,7 @@ fn build_directory(run: &Run) -> Option<Vec<u8>> {
 }
 
 fn open(path: &[u8]) -> io::Result<File> {
-    // Without O_NONBLOCK, opening a pipe at this path would wait forever.
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY | libc::O_NOFOLLOW)
-        .open(Path::new(OsStr::from_bytes(path)))?;
-    if file.metadata()?.is_file() {
-        Ok(file)
-    } else {
-        Err(io::ErrorKind::InvalidInput.into())
-    }
+    open_regular(Path::new(OsStr::from_bytes(path)), Links::Refused)
 }
 
 #[cfg(test)]

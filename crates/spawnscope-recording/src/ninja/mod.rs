@@ -10,6 +10,8 @@ mod runs;
 use spawnscope_data::event::LaunchId;
 
 use hash::Hashes;
+#[cfg(fuzzing)]
+pub use log::fuzz_ninja_log;
 pub(super) use logs::Logs;
 pub(super) use runs::Runs;
 

@@ -2,16 +2,17 @@
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
-use std::fs::{File, Metadata, OpenOptions};
+use std::fs::{File, Metadata};
 use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
-use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::recipe::{self, Wanted};
 use crate::wire::*;
 use spawnscope_data::event::{Chain, Frame, Language, Pid};
+use spawnscope_system::files::{Links, open_regular};
 
 /// What make says of a call site.
 #[derive(Clone, Copy, Debug)]
@@ -100,15 +101,9 @@ impl Makefiles {
     }
 }
 
-/// Opens a regular file. A name that was changed to that of a pipe does not block.
 fn open(path: &Path) -> Option<File> {
-    let file = OpenOptions::new()
-        .read(true)
-        .custom_flags(libc::O_NONBLOCK | libc::O_CLOEXEC)
-        .open(path)
-        .ok()?;
-    let found = file.metadata().ok()?;
-    (found.is_file() && found.len() <= MAX_BYTES).then_some(file)
+    let file = open_regular(path, Links::Followed).ok()?;
+    (file.metadata().ok()?.len() <= MAX_BYTES).then_some(file)
 }
 
 fn stamp(found: &Metadata) -> Stamp {

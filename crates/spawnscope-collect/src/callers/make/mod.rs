@@ -29,6 +29,19 @@ pub(super) fn layout(program: &Elf<'_>) -> Option<WireMake> {
     })
 }
 
+/// Looks for a line of a recipe, for `fuzz/`.
+#[cfg(fuzzing)]
+pub(crate) fn fuzz_recipe(makefile: &[u8], first: u32, index: u32, text: &[u8]) -> Option<u32> {
+    let is_cut = text.len() + 1 >= crate::wire::MAKE_TEXT_BYTES as usize;
+    let wanted = recipe::Wanted {
+        first,
+        index,
+        text,
+        is_cut,
+    };
+    recipe::line_of(makefile, &wanted)
+}
+
 fn is_known_version(constants: &[u8]) -> bool {
     let contains = |text: &[u8]| constants.windows(text.len()).any(|window| window == text);
     contains(PROGRAM) && VERSIONS.into_iter().any(contains)

@@ -49,11 +49,11 @@ fn lines_from(makefile: &[u8], first: u32) -> impl Iterator<Item = Logical<'_>> 
     let mut number = first;
     std::iter::from_fn(move || {
         let (begin, at) = (start, number);
-        loop {
-            let line = physical.next();
-            start += line.map_or(0, <[u8]>::len);
+        // A number is counted only with its line, so one beyond the end cannot overflow.
+        for line in physical.by_ref() {
+            start += line.len();
             number += 1;
-            if !line.is_some_and(is_continued) {
+            if !is_continued(line) {
                 break;
             }
         }
@@ -201,6 +201,8 @@ mod tests {
         assert_eq!(found(makefile, 2, 3, "echo d"), Some(9));
         assert_eq!(found(makefile, 2, 4, "echo a"), None, "of another rule");
         assert_eq!(found(makefile, 40, 0, "echo a"), None);
+        assert_eq!(found(makefile, u32::MAX, 0, "echo a"), None);
+        assert_eq!(found(makefile, 2, u32::MAX, "echo a"), None);
         assert_eq!(found(makefile, 0, 0, "all:"), None);
     }
 

@@ -3,12 +3,12 @@
 use std::ffi::OsStr;
 use std::fs::File;
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use object::elf::{DT_NULL, DT_SONAME, DT_STRTAB, DynamicTag, ET_DYN, FileHeader32, FileHeader64, PT_DYNAMIC, PT_LOAD};
 use object::read::elf::{Dyn, FileHeader, ProgramHeader};
 use object::{Endianness, FileKind, ReadCache, ReadRef};
+use spawnscope_system::files::{Links, open_regular};
 
 /// The limit for a file's dynamic section: an untrusted file may claim any size.
 const MAX_BYTES: u64 = 1 << 16;
@@ -17,15 +17,7 @@ const MAX_NAME: u64 = 4096;
 
 /// `None` if `ldconfig` would enter nothing: the file is not a library, or is for other processors.
 pub(super) fn entered_as(path: &Path) -> Option<Vec<u8>> {
-    // O_NONBLOCK: opening a FIFO must not wait for its writer.
-    let file = File::options()
-        .read(true)
-        .custom_flags(libc::O_NONBLOCK)
-        .open(path)
-        .ok()?;
-    if !file.metadata().ok()?.is_file() {
-        return None;
-    }
+    let file = open_regular(path, Links::Followed).ok()?;
     let cache = ReadCache::new(file);
     let own = match FileKind::parse(&cache).ok()? {
         FileKind::Elf64 => own_name::<FileHeader64<Endianness>>(&cache),

@@ -1,0 +1,74 @@
+//! Opens files whose names come from a traced process.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+/// Whether a symbolic link at the end of a path is followed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Links {
+    Followed,
+    Refused,
+}
+
+/// Opens a regular file to read it. Nothing else is opened, not even for a moment: opening a device may have effects (a watchdog starts to
+/// count), and opening a pipe may wait for ever.
+///
+/// # Errors
+/// If the file cannot be opened, or is not a regular file (`InvalidInput`).
+pub fn open_regular(path: &Path, links: Links) -> io::Result<File> {
+    let no_follow = if links == Links::Refused { libc::O_NOFOLLOW } else { 0 };
+    // O_PATH finds a file without opening it.
+    let found = OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_PATH | no_follow)
+        .open(path)?;
+    if !found.metadata()?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
+    }
+    File::open(format!("/proc/self/fd/{}", found.as_raw_fd()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Read as _;
+    use std::os::unix::fs::symlink;
+
+    use nix::sys::stat::Mode;
+    use nix::unistd::mkfifo;
+
+    use super::*;
+
+    #[test]
+    fn a_regular_file_is_opened_through_a_link_only_if_links_are_followed() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        std::fs::write(&file, "text").unwrap();
+        symlink(&file, &link).unwrap();
+        for (path, links) in [
+            (&file, Links::Followed),
+            (&file, Links::Refused),
+            (&link, Links::Followed),
+        ] {
+            let mut text = String::new();
+            open_regular(path, links).unwrap().read_to_string(&mut text).unwrap();
+            assert_eq!(text, "text");
+        }
+        assert!(open_regular(&link, Links::Refused).is_err());
+    }
+
+    #[test]
+    fn pipes_devices_and_folders_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let pipe = folder.path().join("pipe");
+        mkfifo(&pipe, Mode::S_IRWXU).unwrap();
+        for path in [&pipe, Path::new("/dev/null"), folder.path()] {
+            let error = open_regular(path, Links::Followed).unwrap_err();
+            assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{}", path.display());
+        }
+        let missing = open_regular(&folder.path().join("missing"), Links::Followed);
+        assert_eq!(missing.unwrap_err().kind(), io::ErrorKind::NotFound);
+    }
+}
