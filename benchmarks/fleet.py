@@ -2,14 +2,18 @@
 """Measures the questions of `spawnscope fleet` on datasets of growing size: seconds, CPU seconds and peak memory of each, and how they grow.
 
     make fleet
-    target/venv/bin/python benchmarks/fleet.py [--launches 100000 1000000 10000000] [--engines fleet clickhouse spark]
+    target/venv/bin/python benchmarks/fleet.py [--launches 100000 1000000 10000000] [--runs 280 2800] [--engines fleet clickhouse spark]
 
-fleet/generate.py makes datasets of --runs runs by resampling real recordings. The engines take turns at each question; each answers in a process of
+fleet/generate.py makes datasets by resampling real recordings, one for each number of launches and of runs; with two or more of both, the growth is
+fitted: CPU seconds = start + runs * one run + launches * one launch (non-negative least squares of relative errors). The engines take turns at each question; each answers in a process of
 its own, so that its start-up and its memory count. Prints medians, and stores them in benchmarks/runs/<date>-<host>/fleet.json. Goals: each
-question on 10,000,000 launches in 5 s and 1 GB. Needs pyarrow and numpy; chdb and pyspark for the other engines (scripts/fleet-environment.sh)."""
+question on 10,000,000 launches in 5 s and 1 GB. Needs pyarrow and numpy; scipy for the growth, and chdb
+and pyspark for the other engines (scripts/fleet-environment.sh has all)."""
 
 import argparse
+import itertools
 import os
+import shutil
 import statistics
 import subprocess
 import sys
@@ -31,11 +35,15 @@ def main():
         return ask(*options.ask)
     results = new()
     with tempfile.TemporaryDirectory(prefix="spawnscope-fleet.", dir=options.work) as work:
-        for launches in options.launches:
-            dataset = Path(work, str(launches))
-            sizes = ["--runs", str(options.runs), "--launches", str(launches), "--regression", "--slow-machine"]
-            subprocess.run([sys.executable, FLEET / "generate.py", FLEET / "tests/base", dataset, *sizes], check=True)
-            measure(options, dataset, launches, results["measurements"])
+        points = {}
+        for size in itertools.product(options.launches, options.runs):
+            dataset = Path(work, "-".join(map(str, size)))
+            arguments = ["--launches", str(size[0]), "--runs", str(size[1]), "--regression", "--slow-machine"]
+            subprocess.run([sys.executable, FLEET / "generate.py", FLEET / "tests/base", dataset, *arguments], check=True)
+            measure(options, dataset, size, results["measurements"], points)
+            shutil.rmtree(dataset)
+    if len(options.launches) > 1 and len(options.runs) > 1:
+        results["measurements"].update(growth(points))
     if not options.dry_run:
         print(store(results, "fleet"))
 
@@ -44,7 +52,7 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--binary", default=str(FLEET / "target/release/spawnscope-fleet"), help="the program to measure")
     parser.add_argument("--launches", type=int, nargs="+", default=[100_000, 1_000_000, 10_000_000], help="launches of each dataset")
-    parser.add_argument("--runs", type=int, default=2800, help="runs of each dataset")
+    parser.add_argument("--runs", type=int, nargs="+", default=[2800], help="runs of each dataset")
     parser.add_argument("--rounds", type=int, default=3, help="times that each question is asked")
     parser.add_argument("--engines", nargs="+", choices=["fleet", "clickhouse", "spark"], default=["fleet"])
     parser.add_argument("--work", help="where to make the datasets")
@@ -53,7 +61,8 @@ def parse():
     return parser.parse_args()
 
 
-def measure(options, dataset, launches, measurements):
+def measure(options, dataset, size, measurements, points):
+    """Asks each question of each engine. Adds the figures to `measurements`, and the CPU seconds to `points`."""
     rows = {}
     for _ in range(options.rounds):
         for index, (name, _, words) in enumerate(QUESTIONS):
@@ -61,8 +70,27 @@ def measure(options, dataset, launches, measurements):
                 rows.setdefault((engine, f"{index} {name}"), []).append(measure_question(options, engine, dataset, index, words))
     for (engine, name), figures in rows.items():
         medians = [statistics.median(row[key] for row in figures) for key in ("seconds", "cpu_seconds", "peak_mib")]
-        print(f"{launches:>11,} launches  {engine:10} {name:14} {medians[0]:7.2f} s  {medians[1]:7.2f} s CPU  {medians[2]:7.0f} MiB", flush=True)
-        measurements[f"{engine}, {name}, {launches} launches"] = {key: spread([row[key] for row in figures]) for key in figures[0]}
+        launches, runs = size
+        counts = f"{launches:>11,} launches  {runs:>6,} runs"
+        print(f"{counts}  {engine:10} {name:14} {medians[0]:7.2f} s  {medians[1]:7.2f} s CPU  {medians[2]:7.0f} MiB", flush=True)
+        point = {key: spread([row[key] for row in figures]) for key in figures[0]}
+        measurements[f"{engine}, {name}, {launches} launches, {runs} runs"] = point
+        points.setdefault((engine, name), []).append((size, medians[1]))
+
+
+def growth(points):
+    """Returns the slopes of each question: CPU seconds of the start, of a run and of a launch."""
+    import numpy as np
+    from scipy.optimize import nnls
+
+    slopes = {}
+    for (engine, name), measured in points.items():
+        seconds = np.array([cpu for _, cpu in measured])
+        sizes = np.array([[1, runs, launches] for (launches, runs), _ in measured])
+        start, run, launch = nnls(sizes / seconds[:, None], np.ones(len(seconds)))[0]
+        print(f"{engine:10} {name:14} {start:6.2f} s + {run * 1e3:6.3f} ms a run + {launch * 1e6:6.3f} us a launch", flush=True)
+        slopes[f"growth, {engine}, {name}"] = {"start_seconds": start, "seconds_a_run": run, "seconds_a_launch": launch}
+    return slopes
 
 
 def measure_question(options, engine, dataset, index, words):

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Creates target/venv-fleet with the engines that fleet/tests/engines_agree.py compares: ClickHouse as a library (chdb) and Spark, which needs Java.
+# Creates target/venv-fleet with the engines that fleet/tests/engines_agree.py compares: ClickHouse as a library (chdb) and Spark, which needs Java, and what
+# benchmarks/fleet.py needs.
 # 800 MB to download, so `.ci/run` does not: run it after a change of fleet/sql or of the dataset's tables.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -10,8 +11,8 @@ if ! command -v java >/dev/null; then
     $sudo apt-get update -qq
     $sudo apt-get install -y -qq --no-install-recommends default-jre-headless
 fi
-if "$environment/bin/python" -c 'import pyarrow, numpy, chdb, pyspark' 2>/dev/null; then
+if "$environment/bin/python" -c 'import pyarrow, numpy, scipy, chdb, pyspark' 2>/dev/null; then
     exit 0
 fi
 python3 -m venv "$environment"
-"$environment/bin/pip" install --quiet --disable-pip-version-check pyarrow numpy chdb pyspark
+"$environment/bin/pip" install --quiet --disable-pip-version-check pyarrow numpy scipy chdb pyspark
