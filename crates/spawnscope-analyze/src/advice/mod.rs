@@ -13,6 +13,7 @@ mod phrases;
 mod rules;
 mod selection;
 mod thresholds;
+mod unknown_arguments;
 
 use std::cmp::Reverse;
 
@@ -79,7 +80,7 @@ fn advice_of(context: &RuleContext<'_, '_>, finding: Finding, prediction: &Predi
     Advice {
         callers: context.callers.count(&finding.launches),
         foreign: owner::foreign(context, finding.rule, &finding.launches),
-        finding: callers::add_evidence(context, finding),
+        finding: unknown_arguments::add_evidence(context, callers::add_evidence(context, finding)),
         saving: prediction.saving(),
         overlaps: Vec::new(),
     }

@@ -27,6 +27,28 @@ fn a_dirname_loop_becomes_an_expansion_and_saves_the_launches() {
 }
 
 #[test]
+fn launches_with_unknown_arguments_are_counted_apart() {
+    let mut serial = Serial::of("/bin/bash", &["bash", "-c", "..."]);
+    for number in 0..COUNT {
+        let launch = serial.launch_waiting(&Spans::USUAL, Some(("dirname", &["dirname", "/usr/lib/x"])), WAIT4);
+        if number % 10 == 0 {
+            let recording = &mut serial.builder.recording;
+            let exec = recording.execs.iter_mut().find(|exec| exec.launch == launch);
+            exec.unwrap().argv = recording.texts.push(b"");
+        }
+    }
+    let found = advices(&serial.finish());
+    let advice = only(&found, "builtin");
+    assert_eq!(advice.finding.launches.len(), COUNT - COUNT / 10);
+    let left_out =
+        "4 more launches may be like these: their arguments are unknown, so the saving does not include them";
+    assert!(
+        advice.finding.evidence.iter().any(|sentence| sentence == left_out),
+        "{advice:?}"
+    );
+}
+
+#[test]
 fn what_a_plain_command_writes_is_written_by_the_shell() {
     for (argv, expected) in [
         (

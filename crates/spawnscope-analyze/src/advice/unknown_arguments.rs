@@ -1,0 +1,37 @@
+//! Evidence about launches with unknown arguments. Rules that read arguments leave them out, so their predictions are too small.
+
+use std::collections::HashSet;
+
+use crate::advice::context::RuleContext;
+use crate::advice::finding::Finding;
+use crate::tree::Forest;
+use spawnscope_data::units;
+
+/// Says how many more launches of the same programs, by the same processes, may belong to a finding.
+pub(super) fn add_evidence(context: &RuleContext<'_, '_>, finding: Finding) -> Finding {
+    let forest = context.forest();
+    let included: HashSet<u32> = finding.launches.iter().copied().collect();
+    let kinds: HashSet<(Option<usize>, &[u8])> = finding.launches.iter().map(|index| kind(forest, *index)).collect();
+    let left_out = (0..forest.launches.len() as u32)
+        .filter(|index| has_unknown_arguments(forest, *index))
+        .filter(|index| kinds.contains(&kind(forest, *index)) && !included.contains(index))
+        .count();
+    if left_out == 0 {
+        return finding;
+    }
+    finding.evidence(format!(
+        "{} may be like these: their arguments are unknown, so the saving does not include them",
+        units::counted(left_out as u64, "more launch", "more launches")
+    ))
+}
+
+/// Returns the parent of a launch and its program.
+fn kind<'a>(forest: &Forest<'a>, index: u32) -> (Option<usize>, &'a [u8]) {
+    let launch = &forest.launches[index as usize];
+    (forest.parent(index as usize), launch.command.name)
+}
+
+fn has_unknown_arguments(forest: &Forest<'_>, index: u32) -> bool {
+    let exec = forest.launches[index as usize].execs.last();
+    exec.is_some_and(|exec| exec.argv_cut && exec.argv().is_empty())
+}
