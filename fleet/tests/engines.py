@@ -53,7 +53,7 @@ class Spark:
         "spark.sql.sources.partitionColumnTypeInference.enabled": "false",
     }
 
-    def __init__(self, dataset, master):
+    def __init__(self, dataset, master, tables=TABLES):
         from pyspark.sql import SparkSession
 
         builder = SparkSession.builder.master(master).config("spark.ui.enabled", "false")
@@ -63,11 +63,19 @@ class Spark:
             builder = builder.config(name, value)
         self.spark = builder.getOrCreate()
         self.spark.sparkContext.setLogLevel("ERROR")
-        for table in TABLES:
+        for table in tables:
             self.spark.read.option("mergeSchema", "true").parquet(f"{dataset}/{table}").createOrReplaceTempView(table)
 
     def ask(self, sql):
         return [row.asDict() for row in self.spark.sql(sql).collect()]
 
     def close(self):
+        from pyspark import SparkContext
+
+        gateway = SparkContext._gateway
         self.spark.stop()
+        # The JVM ends with its standard input. Waited for, its CPU time counts as that of a child.
+        gateway.shutdown()
+        gateway.proc.stdin.close()
+        gateway.proc.wait(timeout=60)
+        SparkContext._gateway = SparkContext._jvm = None
