@@ -183,8 +183,9 @@ fn a_loop_over_an_unknown_program_gets_general_advice() {
 
 #[test]
 fn long_independent_launches_run_side_by_side() {
-    let working = |millis: u64, argv: &str| {
+    let working_beside = |millis: u64, argv: &str, beside: Option<&str>| {
         let mut serial = Serial::of("/usr/bin/make", &["make"]);
+        let start = serial.now();
         let spans = Spans {
             run: millis * 1_000_000,
             ..Spans::USUAL
@@ -193,10 +194,16 @@ fn long_independent_launches_run_side_by_side() {
             let file = argv.replace('@', &number.to_string());
             serial.launch(&spans, Some(("/usr/bin/cc", &["cc", "-c", &file])));
         }
+        if let Some(program) = beside {
+            serial.builder.launch(ROOT, start, &spans, Some((program, &[program])));
+        }
         advices(&serial.finish())
     };
+    let working = |millis: u64, argv: &str| working_beside(millis, argv, None);
     let advice = only(&working(20, "f@.c"), "serial");
     assert!(fix_of(&advice).contains("make -j"), "{advice:?}");
     assert!(is_silent(&working(1, "f@.c"), "serial"), "too short");
     assert!(is_silent(&working(20, "f.c"), "serial"), "always the same");
+    let parallel = working_beside(20, "f@.c", Some("/usr/bin/ar"));
+    assert!(is_silent(&parallel, "serial"), "both CPUs had a command: {parallel:?}");
 }

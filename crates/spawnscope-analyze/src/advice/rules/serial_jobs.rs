@@ -8,6 +8,7 @@ use crate::advice::phrases::{launches_of, name, quoted, time, times};
 use crate::advice::thresholds::{HABIT, largest, working};
 use crate::patterns::recursive_make::is_sub_make;
 use crate::patterns::runtimes::Runtime;
+use crate::tree::Forest;
 use crate::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
@@ -32,7 +33,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     }
     let forest = context.forest();
     let mut kinds: BTreeMap<(&[u8], &[u8]), Vec<u32>> = BTreeMap::new();
-    for parent in 0..forest.launches.len() {
+    for parent in (0..forest.launches.len()).filter(|parent| !has_enough_jobs(forest, *parent, cpus)) {
         let mut programs: BTreeMap<&[u8], Vec<u32>> = BTreeMap::new();
         for &index in forest.children(parent) {
             if !forest.launches[index].execs.is_empty() {
@@ -54,6 +55,29 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
             finding(context, (parent, program), &all, cpus)
         })
         .collect()
+}
+
+/// Whether a process of `SERIAL` ran at least as many commands side by side as there are CPUs, as `make -j2` does. What it ran one after the other
+/// needed each other's results.
+fn has_enough_jobs(forest: &Forest<'_>, parent: usize, cpus: u32) -> bool {
+    let name = forest.launches[parent].command.name;
+    if !SERIAL.iter().any(|(serial, _)| *serial == name) {
+        return false;
+    }
+    let mut changes: Vec<(Nanos, i32)> = Vec::new();
+    for &child in forest.children(parent) {
+        let launch = &forest.launches[child];
+        if let Some(start) = launch.start() {
+            changes.extend([(start, 1), (launch.end().unwrap_or(forest.end), -1)]);
+        }
+    }
+    // At the same instant, an end comes before a start.
+    changes.sort_unstable();
+    let mut running = 0;
+    changes.iter().any(|(_, change)| {
+        running += change;
+        running >= cpus.cast_signed()
+    })
 }
 
 /// Whether launches of one program by one process look independent: they work for long enough, their command lines differ, and the parent
