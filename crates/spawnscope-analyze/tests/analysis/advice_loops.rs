@@ -46,6 +46,41 @@ fn one_shell_loops_over_the_files_of_find() {
     }
 }
 
+/// Advice on a parent that launches sha1sum through `sh -c`, once for each file.
+fn through_a_shell(parent: &[&str], text: &str) -> Advices {
+    let mut serial = Serial::of(parent[0], parent);
+    let spans = Spans {
+        run: 1_000_000,
+        ..Spans::USUAL
+    };
+    for number in 0..COUNT {
+        let text = text.replace('@', &number.to_string());
+        let launch = serial.launch(&spans, Some(("/bin/sh", &["sh", "-c", &text])));
+        let at = serial.builder.recording.execs.last().unwrap().load_end.unwrap().0;
+        let instants = [at + 50_000, at + 350_000, at + 750_000];
+        let program: [&[u8]; 2] = [b"sha1sum", text.as_bytes()];
+        serial.builder.exec_at(launch, b"/usr/bin/sha1sum", &program, instants);
+    }
+    advices(&serial.finish())
+}
+
+#[test]
+fn find_and_xargs_need_no_shell_for_a_plain_command() {
+    let find = &["/usr/bin/find", ".", "-exec", "sh", "-c", "sha1sum {}", ";"][..];
+    let xargs = &["/usr/bin/xargs", "-I{}", "sh", "-c", "sha1sum {}"][..];
+    for (parent, fix) in [(find, "-exec PROGRAM {} +"), (xargs, "xargs PROGRAM")] {
+        let found = through_a_shell(parent, "sha1sum f@");
+        let advice = only(&found, "needless-shell");
+        assert!(fix_of(&advice).contains(fix), "{advice:?}");
+        assert!(!fix_of(&advice).contains("posix_spawn"), "{advice:?}");
+        assert!(is_silent(&found, "shell-per-file"), "{found:?}");
+        // Neither can redirect.
+        let found = through_a_shell(parent, "sha1sum <f@");
+        assert!(is_silent(&found, "needless-shell"), "{found:?}");
+        assert!(!is_silent(&found, "shell-per-file"), "{found:?}");
+    }
+}
+
 #[test]
 fn make_evaluates_a_shell_function_once() {
     let make = &["/usr/bin/make", "all"];

@@ -3,18 +3,20 @@
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches, literal, name, quoted, time, times};
+use crate::advice::rules::needless_shell::is_needless;
 use crate::advice::thresholds::{HABIT, longest};
 use crate::patterns::shells::command_of;
 use crate::whatif::changes::Change;
 
 const MAX_FINDINGS: usize = 2;
-const FINDERS: [&[u8]; 4] = [b"find", b"gfind", b"gxargs", b"xargs"];
+pub(super) const FINDERS: [&[u8]; 4] = [b"find", b"gfind", b"gxargs", b"xargs"];
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let by_parent = context.grouped_by(|index, launch| {
         let parent = launch.birth_command.name;
         let is_shell = launch.execs.first().and_then(command_of).is_some();
-        (is_shell && FINDERS.contains(&parent) && takes_one_file(context, index)).then_some(parent)
+        let may_share = is_shell && FINDERS.contains(&parent) && takes_one_file(context, index);
+        (may_share && !is_needless(context, index)).then_some(parent)
     });
     let habits = by_parent.into_iter().filter(|(_, all)| all.len() >= HABIT);
     longest(context, habits, MAX_FINDINGS)

@@ -5,6 +5,7 @@ use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::languages;
 use crate::advice::phrases::{launches, literal, name, quoted, time};
+use crate::advice::rules::find_exec::FINDERS;
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shell_syntax::{Need, need_of};
 use crate::patterns::shells::{command_of, needless_shell};
@@ -16,11 +17,18 @@ pub(super) const PARALLEL: &[u8] = b"parallel";
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let by_parent = context.grouped_by(|index, launch| {
-        needless_shell(context.forest(), index)?;
-        (launch.birth_command.name != PARALLEL).then_some(launch.birth_command.name)
+        let parent = launch.birth_command.name;
+        (parent != PARALLEL && is_needless(context, index)).then_some(parent)
     });
     let groups = by_parent.into_iter();
     groups.map(|(parent, all)| finding(context, parent, all)).collect()
+}
+
+/// Whether a launch goes through a shell that its parent can leave out. `find` and `xargs` have no options for redirections, directories
+/// and variables.
+pub(super) fn is_needless(context: &RuleContext<'_, '_>, index: u32) -> bool {
+    let is_finder = FINDERS.contains(&context.launch(index).birth_command.name);
+    needless_shell(context.forest(), index).is_some() && !(is_finder && with_syntax(context, &[index]) > 0)
 }
 
 /// Returns how many of the launches use shell syntax that the caller must replace.
@@ -30,6 +38,17 @@ fn with_syntax(context: &RuleContext<'_, '_>, all: &[u32]) -> usize {
         commands.any(|command| need_of(command) == Need::Caller)
     };
     all.iter().filter(needs_caller).count()
+}
+
+/// Returns the fix where the user wrote the shell into the arguments of `find` or `xargs`.
+fn without_finders_shell(parent: &[u8]) -> Vec<&'static str> {
+    vec![
+        "write the command itself, without `sh -c` and its quotes:",
+        match parent {
+            b"find" | b"gfind" => "  find ... -exec PROGRAM {} +     with + instead of \\; if it takes many files",
+            _ => "  xargs PROGRAM     without -I and -n1 if it takes many files",
+        },
+    ]
 }
 
 fn finding(context: &RuleContext<'_, '_>, parent: &[u8], all: Vec<u32>) -> Finding {
@@ -50,8 +69,9 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], all: Vec<u32>) -> Findi
     } else {
         &[]
     };
+    let is_finder = FINDERS.contains(&parent);
     // Go makes its own system calls, which a preloaded library does not see.
-    let accelerated = (with_syntax < all.len() && runtime != Runtime::Go)
+    let accelerated = (with_syntax < all.len() && runtime != Runtime::Go && !is_finder)
         .then_some("if the program cannot be changed: `spawnscope accel -- CMD` skips the shell of a plain command");
     Finding::modelled(
         "needless-shell",
@@ -61,8 +81,12 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], all: Vec<u32>) -> Findi
     .evidence(evidence)
     .evidence_of(syntax)
     .with_example(context)
-    .fix("start the program directly, with its arguments as a list:")
-    .fixes(languages::without_shell(runtime).iter().copied())
+    .fixes(if is_finder {
+        without_finders_shell(parent)
+    } else {
+        let direct = ["start the program directly, with its arguments as a list:"];
+        [&direct, languages::without_shell(runtime)].concat()
+    })
     .fixes(replacing.iter().copied())
     .fixes(accelerated)
     .limits("commands with pipes, expansions, wildcards or several steps still need a shell")
