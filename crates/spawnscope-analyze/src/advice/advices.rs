@@ -1,5 +1,6 @@
 //! Findings with the predicted savings of their fixes: which are worth making, which are not and why, and which overlap.
 
+use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
 use crate::advice::context::RuleContext;
@@ -108,6 +109,26 @@ impl Advices {
         self.worth
             .retain(|advice| advice.finding.rule != general || !is_covered(advice));
         self.not_worth.retain(|(_, advice)| advice.finding.rule != general);
+    }
+
+    /// Of two rules with the same fix, drops advice about launches that advice of the other one contains. For the same launches, that of the first
+    /// one stays.
+    pub(super) fn drop_contained(&mut self, rules: [&str; 2]) {
+        let rank = |advice: &Advice| rules.iter().position(|rule| *rule == advice.finding.rule);
+        let of_rules = self
+            .worth
+            .iter()
+            .filter_map(|advice| Some((rank(advice)?, &advice.finding.launches)));
+        let of_rules: Vec<(usize, Vec<u32>)> = of_rules.map(|(rank, launches)| (rank, launches.clone())).collect();
+        self.worth.retain(|advice| {
+            let own = &advice.finding.launches;
+            rank(advice).is_none_or(|own_rank| {
+                !of_rules.iter().any(|(rank, launches)| {
+                    let comes_first = (Reverse(launches.len()), *rank) < (Reverse(own.len()), own_rank);
+                    *rank != own_rank && comes_first && own.iter().all(|launch| launches.binary_search(launch).is_ok())
+                })
+            })
+        });
     }
 
     /// Says in the titles which advice is about code that the user does not maintain.

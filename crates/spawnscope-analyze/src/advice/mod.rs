@@ -57,6 +57,7 @@ pub fn advise(context: &RuleContext<'_, '_>) -> Advices {
         (*doubt, Reverse(context.spent_on(&finding.launches)), finding.rule)
     });
     advices.drop_general(rules::launch_loop::RULE);
+    advices.drop_contained([rules::batch::RULE, rules::per_item::RULE]);
     advices.distinguish_titles();
     advices.name_owners();
     advices.mark_overlaps();

@@ -45,6 +45,23 @@ fn a_loop_of_mv_becomes_one_mv() {
 }
 
 #[test]
+fn sed_takes_many_files_if_it_handles_each_by_itself() {
+    let bash: &[&str] = &["/bin/bash", "x.sh"];
+    let advice = only(&found(bash, &["sed", "-i.old", "s/a/b/", "@"]), "batch");
+    let fix = advice.finding.fix.concat();
+    assert!(fix.contains("sed -i.old s/a/b/ -- \"${files[@]}\""), "{advice:?}");
+    let one_text = found(bash, &["sed", "-n", "1p", "@"]);
+    assert!(is_silent(&one_text, "batch"), "{one_text:?}");
+}
+
+#[test]
+fn two_rules_with_the_same_fix_give_one_advice() {
+    let found = found(&["/bin/bash", "x.sh"], &["md5sum", "@"]);
+    only(&found, "batch");
+    assert!(is_silent(&found, "per-item"), "{found:?}");
+}
+
+#[test]
 fn each_directory_gets_a_mv_of_its_own() {
     let argv = |file: String| {
         let directory = if file.ends_with(['0', '2', '4', '6', '8']) {

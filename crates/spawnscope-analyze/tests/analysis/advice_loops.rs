@@ -217,6 +217,21 @@ fn a_loop_over_an_unknown_program_gets_general_advice() {
 }
 
 #[test]
+fn command_lines_for_a_shell_are_a_loop_too() {
+    let python = &["/usr/bin/python3", "loop.py"];
+    let line = &["/bin/sh", "-c", "read x <f@; echo $x"];
+    let advice = only(&launching(python, line, WAIT4), "launch-loop");
+    assert_eq!(
+        advice.finding.title,
+        format!("python3 has sh run {COUNT} command lines")
+    );
+    assert_eq!(advice.finding.whatif, "--in-process=sh,parent=python3");
+    assert!(fix_of(&advice).contains("a module"), "{advice:?}");
+    let shell = launching(&["/bin/bash", "loop.sh"], line, WAIT4);
+    assert!(is_silent(&shell, "launch-loop"), "{shell:?}");
+}
+
+#[test]
 fn long_independent_launches_run_side_by_side() {
     let working_beside = |millis: u64, argv: &str, beside: Option<&str>| {
         let mut serial = Serial::of("/usr/bin/make", &["make"]);

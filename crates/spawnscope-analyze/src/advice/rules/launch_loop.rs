@@ -1,7 +1,8 @@
-//! Any program that is launched again and again for less work than its launch takes. The rule knows nothing about the program, so its
-//! advice is general, and is omitted where another rule has advice about the same launches.
+//! Any program that is launched again and again for less work than its launch takes, and command lines that a program has a shell run. The rule
+//! knows nothing about what is launched, so its advice is general, and is omitted where another rule has advice about the same launches.
 
-use std::collections::BTreeMap;
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
@@ -10,8 +11,9 @@ use crate::advice::phrases::{launches, name, option, time, times};
 use crate::advice::thresholds::{largest, uses_less_than_its_tax};
 use crate::patterns::chains::is_inside;
 use crate::patterns::runtimes::Runtime;
-use crate::patterns::shells::{is_shell, needless_shell};
+use crate::patterns::shells::{command_of, is_shell, needless_shell};
 use crate::phases::Phase;
+use crate::whatif::Fix;
 use crate::whatif::changes::Change;
 
 /// Id of this rule.
@@ -34,6 +36,21 @@ const LAUNCHERS: [&[u8]; 8] = [
 const IRREPLACEABLE: [&[u8]; 3] = [b"sleep", b"sudo", b"ssh"];
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
+    let lines = command_lines(context);
+    let of_lines: HashSet<u32> = lines.iter().flat_map(|(_, lines)| lines.concat()).collect();
+    let of_programs = programs(context, &of_lines);
+    let of_lines = lines
+        .into_iter()
+        .map(|(kind, lines)| command_lines_finding(context, kind, &lines));
+    let of_programs = of_programs.into_iter().map(|(kind, all)| finding(context, kind, all));
+    of_lines.chain(of_programs).collect()
+}
+
+/// The names of a parent and of the program that it launches.
+type Kind<'a> = (&'a [u8], &'a [u8]);
+
+/// Returns the programs that are launched often, without these launches.
+fn programs<'a>(context: &RuleContext<'_, 'a>, without: &HashSet<u32>) -> Vec<(Kind<'a>, Vec<u32>)> {
     let forest = context.forest();
     let mut kinds: BTreeMap<(&[u8], &[u8]), Vec<u32>> = BTreeMap::new();
     for (index, launch) in context.launched() {
@@ -45,6 +62,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         };
         let is_plain = launch.execs.len() == 1 && forest.children(index as usize).is_empty();
         let is_known = is_shell(program) || IRREPLACEABLE.contains(&program) || LAUNCHERS.contains(&parent);
+        let is_known = is_known || without.contains(&index);
         let is_small = || uses_less_than_its_tax(context, index as usize);
         if is_plain && !is_known && is_small() && !is_inside(forest, index) && !is_in_needless_shell() {
             kinds.entry((parent, program)).or_default().push(index);
@@ -52,12 +70,66 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     }
     kinds.retain(|_, all| all.len() >= MANY);
     largest(context, kinds, MAX_FINDINGS)
-        .into_iter()
-        .map(|((parent, program), all)| finding(context, (parent, program), all))
-        .collect()
 }
 
-fn finding(context: &RuleContext<'_, '_>, (parent, program): (&[u8], &[u8]), all: Vec<u32>) -> Finding {
+/// Returns the command lines that programs other than shells run by `sh -c`, and that need a shell: each as the launches that it consists of, the
+/// shell first.
+fn command_lines<'a>(context: &RuleContext<'_, 'a>) -> Vec<(Kind<'a>, Vec<Vec<u32>>)> {
+    let forest = context.forest();
+    let mut kinds: BTreeMap<Kind<'a>, Vec<Vec<u32>>> = BTreeMap::new();
+    for (index, launch) in context.launched() {
+        let (parent, program) = (launch.birth_command.name, launch.command.name);
+        let is_line = matches!(&launch.execs[..], [exec] if command_of(exec).is_some());
+        let is_for_a_shell = || matches!(Runtime::of_parent(forest, index), Runtime::Shell | Runtime::Make);
+        if !is_line || LAUNCHERS.contains(&parent) || is_for_a_shell() || needless_shell(forest, index).is_some() {
+            continue;
+        }
+        let line: Vec<u32> = forest.walk(&[index as usize]).map(|step| step.index as u32).collect();
+        if line.iter().all(|each| uses_less_than_its_tax(context, *each as usize)) && !is_inside(forest, index) {
+            kinds.entry((parent, program)).or_default().push(line);
+        }
+    }
+    let mut kinds: Vec<_> = kinds.into_iter().filter(|(_, lines)| lines.len() >= MANY).collect();
+    kinds.sort_by_key(|(_, lines)| Reverse(context.spent_on(&lines.concat())));
+    kinds.truncate(MAX_FINDINGS);
+    kinds
+}
+
+fn command_lines_finding(context: &RuleContext<'_, '_>, (parent, shell): Kind<'_>, lines: &[Vec<u32>]) -> Finding {
+    let title = format!("{} has {} run {} command lines", name(parent), name(shell), lines.len());
+    let shells: Vec<u32> = lines.iter().map(|line| line[0]).collect();
+    let mut all = lines.concat();
+    all.sort_unstable();
+    let evidence = format!(
+        "{} and forks, {} in all; most of it is launch tax",
+        launches(all.len()),
+        time(context.spent_on(&shells))
+    );
+    let programs: BTreeSet<String> = all
+        .iter()
+        .map(|index| context.launch(*index))
+        .map(|launch| option("--in-process", launch.command.name, launch.birth_command.name))
+        .collect();
+    let options = programs.into_iter().collect::<Vec<_>>().join(" ");
+    let runtime = Runtime::of_parent(context.forest(), lines[0][0]);
+    let tries = vec![Fix {
+        change: Change::InProcess,
+        launches: all.clone(),
+    }];
+    Finding::modelled(RULE, title, all)
+        .evidence(evidence)
+        .with_example(context)
+        .fix("do the work without a shell and its programs:")
+        .fixes(without_launching(runtime).iter().copied())
+        .fix("  or pass all inputs to one launch")
+        .limits(LIMITS)
+        .predicted_by_all(tries, options)
+}
+
+/// What is not known of any program.
+const LIMITS: &str = "whether the parent can do this itself depends on the program; the prediction keeps the work and removes only the launches";
+
+fn finding(context: &RuleContext<'_, '_>, (parent, program): Kind<'_>, all: Vec<u32>) -> Finding {
     let title = format!("{} launches {} {}", name(parent), name(program), times(all.len()));
     let spent = context.spent_on(&all);
     let evidence = format!(
@@ -73,6 +145,6 @@ fn finding(context: &RuleContext<'_, '_>, (parent, program): (&[u8], &[u8]), all
         .fix("launch it less often:")
         .fixes(without_launching(runtime).iter().copied())
         .fix("  or pass all inputs to one launch, or keep one process that answers through a pipe")
-        .limits("whether the parent can do this itself depends on the program; the prediction keeps the work and removes only the launches")
+        .limits(LIMITS)
         .predicted_by(Change::InProcess, option("--in-process", program, parent))
 }

@@ -2,7 +2,7 @@
 //! recording; the replay decides whether the fix saves enough.
 
 mod bare_forks;
-mod batch;
+pub(super) mod batch;
 pub(super) mod builtin;
 mod close_loop;
 mod find_exec;
@@ -21,7 +21,7 @@ mod many_files;
 mod needless_shell;
 pub(super) mod off_path;
 mod path_search;
-mod per_item;
+pub(super) mod per_item;
 mod pipelines;
 mod repeats;
 mod run_queue;

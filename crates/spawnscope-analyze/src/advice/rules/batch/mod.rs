@@ -9,6 +9,7 @@ use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches, name, option, time, times};
 use crate::advice::thresholds::{HABIT, is_mostly_tax, largest, uses_less_than_its_tax};
+use crate::launch::Exec;
 use crate::whatif::Fix;
 use crate::whatif::changes::Change;
 use launcher::{Launcher, launcher};
@@ -116,6 +117,8 @@ const NOT_TOGETHER: [&[u8]; 34] = [
     b"unzip",
     b"zsh",
 ];
+/// Id of this rule.
+pub(in crate::advice) const RULE: &str = "batch";
 /// Maximum batch size. Beyond it the fixed cost is small, and the command line must not get too long.
 const MAX_AT_ONCE: usize = 1000;
 /// Number of batches for each parallel process of xargs, so that all processes stay busy until the end.
@@ -207,7 +210,7 @@ fn one_of_many<'a>(
     let is_loop = matches!(launcher, Launcher::Shell(_));
     // In a loop, only programs of `TAKES_MANY` count. They wait for nothing but the disk, so their waits are not work that would remain.
     let is_small = is_mostly_tax(context, index) || is_loop && uses_less_than_its_tax(context, index);
-    if exec.interpreter().is_some() || exec.argv_cut || !is_small || !takes_many(launcher, program) {
+    if exec.interpreter().is_some() || exec.argv_cut || !is_small || !takes_many(launcher, program, exec) {
         return None;
     }
     if is_loop && context.is_captured(index as u32) {
@@ -239,11 +242,19 @@ fn one_of_many<'a>(
     Some((key, common, varying))
 }
 
-fn takes_many(launcher: Launcher, program: &[u8]) -> bool {
+fn takes_many(launcher: Launcher, program: &[u8], exec: &Exec<'_>) -> bool {
     match launcher {
-        Launcher::Shell(_) => TAKES_MANY.contains(&program),
+        Launcher::Shell(_) => TAKES_MANY.contains(&program) || is_sed_for_each_file(program, exec),
         Launcher::Xargs { .. } | Launcher::Find => !NOT_TOGETHER.contains(&program) && !program.starts_with(b"python"),
     }
+}
+
+/// Whether this is a sed that edits files in place, or handles them separately. Without these options, several files are one text.
+fn is_sed_for_each_file(program: &[u8], exec: &Exec<'_>) -> bool {
+    let separates = |option: &[u8]| {
+        option.starts_with(b"-i") || option.starts_with(b"--in-place") || option == b"-s" || option == b"--separate"
+    };
+    program == b"sed" && exec.arguments().any(separates)
 }
 
 /// Returns the number of files per launch.
@@ -267,7 +278,7 @@ fn finding(context: &RuleContext<'_, '_>, key: &BatchKey<'_>, all: Vec<u32>, bat
     let spent = time(context.spent_on(&all));
     let count = launches(all.len());
     let fix = snippet(key.launcher, &context.example(&all), key.has_destination, size);
-    Finding::modelled("batch", title, all)
+    Finding::modelled(RULE, title, all)
         .evidence(format!("{count} take {spent} in all and differ in only one argument"))
         .evidence(format!("{} would do the same", launches(remaining)))
         .with_example(context)

@@ -14,6 +14,8 @@ use crate::phases::Phase;
 use crate::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
 
+/// Id of this rule.
+pub(in crate::advice) const RULE: &str = "per-item";
 const MAX_FINDINGS: usize = 3;
 /// One launch takes at most this many items, so that its command line does not get too long.
 const MAX_AT_ONCE: u32 = 1000;
@@ -77,7 +79,7 @@ fn finding(context: &RuleContext<'_, '_>, (parent, program, subcommand, fix): Ke
         time(context.spent_on(&all)),
         time(each)
     );
-    Finding::modelled("per-item", title, all)
+    Finding::modelled(RULE, title, all)
         .evidence(evidence)
         .with_example(context)
         .fix("ask once for all items:")
