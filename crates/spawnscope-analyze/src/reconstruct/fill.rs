@@ -242,8 +242,12 @@ fn stretches(
     stretches
 }
 
-/// Whether a recorded wait is within a stretch: then the rest of it is work.
+/// Whether a recorded wait is within a stretch: then the rest of it is work. After a vfork all of it is a wait; one that begins just before its end
+/// is the next one, since the instants of the child are those of its tracer.
 fn is_explained(stretch: &Stretch, recorded: &[Wait]) -> bool {
+    if matches!(stretch.awaited, Some((_, true))) {
+        return false;
+    }
     let over = recorded.partition_point(|wait| wait.to <= stretch.start);
     recorded.get(over).is_some_and(|wait| wait.from < stretch.end)
 }

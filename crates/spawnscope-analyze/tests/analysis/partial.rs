@@ -282,6 +282,33 @@ fn the_wait_of_a_vfork_is_for_the_exec() {
     }
 }
 
+/// The tracer notes the exec when its stop is handled. The parent may wait for the end of its child before that.
+#[test]
+fn the_wait_of_a_vfork_stays_if_the_next_one_seems_to_begin_before_its_end() {
+    const EARLY: u64 = 30_000;
+    let (mut whole, launches) = serial(5);
+    for row in &mut whole.0.launches {
+        row.mechanism = row.mechanism.map(|_| Mechanism::PosixSpawn);
+    }
+    let mut partial = as_ptrace(&whole, true);
+    let returned = |launch: &LaunchId| {
+        let exec = partial.0.execs.iter().find(|exec| exec.launch == *launch);
+        exec.unwrap().returned.unwrap().0
+    };
+    let returned: Vec<u64> = launches.iter().map(returned).collect();
+    for (slice, returned) in partial.1.iter_mut().zip(returned) {
+        let end = slice.off.0 + slice.off_span.unwrap().0;
+        slice.off = Nanos(returned - EARLY);
+        slice.off_span = Some(Nanos(end - slice.off.0));
+        slice.on_span = Some(Nanos(1_000));
+    }
+    let true_one = predict(&whole, &Constants::default(), &[(Change::Remove, &launches)]);
+    let prediction = predict_partial(&partial, Change::Remove, &launches);
+    contains(&prediction, &true_one);
+    let of_truth = prediction.saving()[0].0 as f64 / true_one.saving()[0].0 as f64;
+    assert!((0.85..1.1).contains(&of_truth), "{of_truth}");
+}
+
 #[test]
 fn advice_and_what_hangs_are_found_without_wakers() {
     let (whole, _) = serial(60);
