@@ -1,7 +1,7 @@
 //! Predictions without wakers: each interval contains what a recording by eBPF of the same command predicts.
 
 use crate::predictions::{
-    BUILD, LOOP, PIPELINE, SLEEP, SUBPROCESS, contain_those_of_ebpf, predicted, recorded, shares,
+    BUILD, LOOP, PIPELINE, SLEEP, SUBPROCESS, SYSTEM, contain_those_of_ebpf, predicted, recorded, shares,
 };
 use crate::support::attempts::{best_of_three, good};
 use crate::support::recording::report;
@@ -30,6 +30,12 @@ fn the_interval_of_a_build_with_two_jobs_contains_the_prediction_of_ebpf() {
 #[needs(Ebpf, Python)]
 fn the_interval_of_a_python_program_contains_the_prediction_of_ebpf() {
     contain_those_of_ebpf("ptrace", &SUBPROCESS);
+}
+
+#[apply(live_test)]
+#[needs(Ebpf)]
+fn the_interval_of_calls_of_system_contains_the_prediction_of_ebpf() {
+    contain_those_of_ebpf("ptrace", &SYSTEM);
 }
 
 #[apply(live_test)]

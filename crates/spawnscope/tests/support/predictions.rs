@@ -49,6 +49,11 @@ pub const SUBPROCESS: Workload = Workload {
     command: &["/usr/bin/python3", "-S", "-c", PYTHON],
     changes: &[&["--remove", "ls"]],
 };
+/// A program that launches by posix_spawn, in system() of the C library.
+pub const SYSTEM: Workload = Workload {
+    command: &["awk", "BEGIN { for (i = 0; i < 60; i++) system(\": \" i) }"],
+    changes: &[&["--remove", "sh"]],
+};
 /// Sleeps in a child of a child, and in a child.
 pub const SLEEP: Workload = Workload {
     command: &["bash", "-c", "/bin/true; sh -c 'sleep 0.2; :'; /bin/true; sleep 0.1; :"],
