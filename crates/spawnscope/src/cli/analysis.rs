@@ -58,13 +58,13 @@ pub fn with_timelines_of<T>(
         let (launches, execs) = (mem::take(&mut recording.launches), mem::take(&mut recording.execs));
         let forest = Forest::join(&recording, &launches, &execs);
         drop((launches, execs));
+        let collection = SliceCollection::new(&forest, &threads);
         let (mut slices, found) = reader.join().map_err(|_| anyhow!("failed to read the slices"))??;
         if let Some(window) = &window {
             slices = window.cut_slices(&slices);
         }
         let mut contradictions = recording.info.contradictions.clone();
         contradictions.extend(found);
-        let collection = SliceCollection::new(&forest, &threads);
         use_it(Input {
             recording: &recording,
             forest: &forest,
