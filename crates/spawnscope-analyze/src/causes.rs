@@ -1,16 +1,18 @@
 //! The causes of the duration of a command: the critical path, drift, and advice. Also whether the replay is reliable.
 
-use crate::advice::{Advices, RuleContext, advise};
+use std::slice;
+
+use crate::advice::{self, Advices, RuleContext};
 use crate::callers::{Callers, Detail};
 use crate::critical_path::{CriticalPath, critical_path};
-use crate::dependence::{Dependence, dependence};
+use crate::dependence::{Dependence, dependence, removals_of_commands};
 use crate::drift::{Drift, drifts};
 use crate::principal::{Work, most_work};
 use crate::replay::{Parameters, Replay, is_believable};
 use crate::timeline::Timelines;
 use crate::tree::Forest;
-use crate::whatif::WhatIf;
 use crate::whatif::constants::Constants;
+use crate::whatif::{Fix, WhatIf};
 use spawnscope_data::parallel;
 use spawnscope_data::rows::Recording;
 
@@ -74,9 +76,9 @@ impl Causes {
         };
         let is_believable = is_believable(replay.error());
         let (advices, dependence, answer) = if is_believable {
-            let dependence = dependence(&context.whatif);
+            let (advices, dependence) = predicted(&context);
             let answer = question(&context, &dependence);
-            (advise(&context), dependence, answer)
+            (advices, dependence, answer)
         } else {
             (Advices::default(), Vec::new(), T::default())
         };
@@ -90,4 +92,17 @@ impl Causes {
         };
         Some((causes, answer))
     }
+}
+
+/// Returns what depends on replays with changes. They all run together, because some take much longer than others.
+fn predicted(context: &RuleContext<'_, '_>) -> (Advices, Vec<Dependence>) {
+    let whatif = &context.whatif;
+    let findings = advice::find(context);
+    let removals = removals_of_commands(whatif);
+    let mut sets: Vec<&[Fix]> = findings.iter().map(|finding| finding.tries.as_slice()).collect();
+    sets.extend(removals.iter().map(|(_, fix)| slice::from_ref(fix)));
+    let predictions = whatif.predict_each(&sets);
+    let (of_findings, of_removals) = predictions.split_at(findings.len());
+    let dependence = dependence(whatif, &removals, of_removals);
+    (advice::advise(context, findings, of_findings), dependence)
 }

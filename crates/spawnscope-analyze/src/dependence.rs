@@ -3,15 +3,15 @@
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::slice;
 
 use crate::groups::Group;
 use crate::launch::Command;
 use crate::patterns::shells::is_shell;
 use crate::tree::Forest;
 use crate::whatif::changes::Change;
-use crate::whatif::{Fix, WhatIf};
+use crate::whatif::{Fix, Prediction, WhatIf};
 use spawnscope_data::event::Nanos;
-use spawnscope_data::parallel;
 use spawnscope_data::rows::Origin;
 
 /// The wall that depends on all launches of a command.
@@ -35,8 +35,6 @@ const MAX_REPLAYED_OF_LARGE: usize = 5;
 const LARGE: usize = 20_000;
 /// Commands that run during less than this share of the wall are not replayed: little can depend on them.
 const MIN_SHARE: f64 = 0.02;
-/// Maximum number of launches in concurrent replays, as for advice.
-const MAX_AT_ONCE: usize = 300_000;
 /// Programs that only launch the commands in their arguments or input.
 const LAUNCHERS: [&[u8]; 18] = [
     b"chroot",
@@ -73,20 +71,27 @@ struct Candidate {
     latest: Nanos,
 }
 
-/// Returns what depends on each of the commands that run longest, the largest share of the wall first.
-pub(crate) fn dependence(whatif: &WhatIf<'_, '_>) -> Vec<Dependence> {
-    let forest = whatif.forest;
-    let candidates = candidates(forest, whatif.replay.measured);
-    let launches: Vec<&[u32]> = candidates.iter().map(|(_, launches)| launches.as_slice()).collect();
-    let savings = savings_without(whatif, &launches);
-    let dependence = |((command, launches), saving): (&(Command<'_>, Vec<u32>), [Nanos; 3])| Dependence {
+/// Returns the commands that run longest, with the removal of their launches.
+pub(crate) fn removals_of_commands<'a>(whatif: &WhatIf<'_, 'a>) -> Vec<(Command<'a>, Fix)> {
+    let candidates = candidates(whatif.forest, whatif.replay.measured);
+    let without = |(command, launches): (Command<'a>, Vec<u32>)| (command, removal(launches));
+    candidates.into_iter().map(without).collect()
+}
+
+/// Returns what depends on each of these commands, the largest share of the wall first. There is one prediction of each removal.
+pub(crate) fn dependence(
+    whatif: &WhatIf<'_, '_>,
+    removals: &[(Command<'_>, Fix)],
+    predictions: &[Prediction],
+) -> Vec<Dependence> {
+    let dependence = |((command, fix), prediction): (&(Command<'_>, Fix), &Prediction)| Dependence {
         label: command.label(),
-        count: launches.len() as u64,
-        saving,
+        count: fix.launches.len() as u64,
+        saving: prediction.saving(),
         is_wrapper: false,
     };
-    let mut all: Vec<Dependence> = candidates.iter().zip(savings).map(dependence).collect();
-    let names: Vec<&[u8]> = candidates.iter().map(|(command, _)| command.name).collect();
+    let mut all: Vec<Dependence> = removals.iter().zip(predictions).map(dependence).collect();
+    let names: Vec<&[u8]> = removals.iter().map(|(command, _)| command.name).collect();
     mark_wrappers(&mut all, &names, whatif);
     all.retain(|each| each.saving[0] > Nanos(0));
     all.sort_by(|a, b| (Reverse(a.saving[0]), &a.label).cmp(&(Reverse(b.saving[0]), &b.label)));
@@ -95,14 +100,15 @@ pub(crate) fn dependence(whatif: &WhatIf<'_, '_>) -> Vec<Dependence> {
 
 /// Predicts the saving without each of several sets of launches: expected value, lower and upper end of the confidence interval.
 pub(crate) fn savings_without(whatif: &WhatIf<'_, '_>, sets: &[&[u32]]) -> Vec<[Nanos; 3]> {
-    let for_memory = (MAX_AT_ONCE / whatif.forest.launches.len().max(1)).max(1);
-    parallel::each(sets.len(), for_memory, |index| {
-        let fix = Fix {
-            change: Change::Remove,
-            launches: sets[index].to_vec(),
-        };
-        whatif.predict(&[fix]).saving()
-    })
+    let fixes: Vec<Fix> = sets.iter().map(|launches| removal(launches.to_vec())).collect();
+    let fixes: Vec<&[Fix]> = fixes.iter().map(slice::from_ref).collect();
+    let predictions = whatif.predict_each(&fixes);
+    predictions.iter().map(Prediction::saving).collect()
+}
+
+fn removal(launches: Vec<u32>) -> Fix {
+    let change = Change::Remove;
+    Fix { change, launches }
 }
 
 /// Returns the commands that run during most of the wall. Launches are in order of creation, so one pass measures this.

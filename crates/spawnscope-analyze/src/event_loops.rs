@@ -19,7 +19,8 @@ const HAND_OVER: Nanos = Nanos(1_000_000);
 /// own.
 pub(super) fn mark(timelines: &mut Timelines, reaps: &Reaps) -> Nanos {
     let mut uncertain = 0.0;
-    for (launch, threads) in (0..).zip(timelines.threads_of_launches()) {
+    let threads_of_parents = timelines.threads_of_launches(|launch| !reaps.of_launch(launch).is_empty());
+    for (launch, threads) in threads_of_parents {
         let all = reaps.of_launch(launch);
         let alone = (0..all.len()).filter(|index| is_alone(timelines, all, *index));
         let found: Vec<_> = alone

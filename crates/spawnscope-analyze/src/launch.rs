@@ -345,6 +345,10 @@ pub fn base_name(path: &[u8]) -> &[u8] {
 
 /// Whether `name` is `program` with an optional version: `python3` and `python3.11` are `python`, `pythonista` is not.
 pub(crate) fn is_version_of(name: &[u8], program: &[u8]) -> bool {
+    // Names mostly differ in the first byte, which takes no call.
+    if program.first().is_some_and(|first| name.first() != Some(first)) {
+        return false;
+    }
     let rest = name.strip_prefix(program);
     rest.is_some_and(|rest| rest.iter().all(|byte| byte.is_ascii_digit() || b".-".contains(byte)))
 }

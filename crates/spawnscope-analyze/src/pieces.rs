@@ -43,7 +43,9 @@ impl Launch<'_> {
     pub fn pieces(&self, recording_end: Option<Nanos>) -> Vec<Piece> {
         let unfinished = recording_end.filter(|_| self.is_unfinished());
         let (first, cuts) = wall_cuts(self.origin, &self.instants, &self.execs, unfinished);
-        known_pieces(first, &cuts).collect()
+        let mut pieces = Vec::with_capacity(cuts.len());
+        pieces.extend(known_pieces(first, &cuts));
+        pieces
     }
 }
 

@@ -105,6 +105,8 @@ impl Slices {
         (0..self.packed.len() as u32).map(|index| self.get(index))
     }
 
+    // Callers use few of the values.
+    #[inline]
     pub(super) fn get(&self, index: u32) -> SliceRow {
         let packed = &self.packed[index as usize];
         match packed.kind {
@@ -172,6 +174,7 @@ impl Packed {
         }
     }
 
+    #[inline]
     fn row(&self, others: &[(Pid, Option<TextId>)]) -> SliceRow {
         let span = |span: u32| (span != UNKNOWN).then_some(Nanos(u64::from(span)));
         SliceRow {

@@ -1,7 +1,7 @@
 //! The state of each thread at every instant: on a CPU, runnable, or blocked. Slices are stored as recorded, by thread and time; a `Moment`
 //! is a view of one of them at an instant. `external_wait` finds the reason of a blocked state.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::external_wait::waker_is_cause;
 use crate::launch::{Known, Launch};
@@ -159,11 +159,13 @@ impl Timelines {
         self.unknown.is_some()
     }
 
-    /// Returns the threads of each launch, the first thread first.
-    pub(crate) fn threads_of_launches(&self) -> Vec<Vec<ThreadIndex>> {
-        let mut threads: Vec<Vec<ThreadIndex>> = vec![Vec::new(); self.is_alive.len()];
+    /// Returns the threads of each launch that `is_wanted` accepts, the first thread first.
+    pub(crate) fn threads_of_launches(&self, is_wanted: impl Fn(u32) -> bool) -> BTreeMap<u32, Vec<ThreadIndex>> {
+        let mut threads: BTreeMap<u32, Vec<ThreadIndex>> = BTreeMap::new();
         for (index, thread) in (0..).zip(&self.threads) {
-            threads[thread.launch as usize].push(index);
+            if is_wanted(thread.launch) {
+                threads.entry(thread.launch).or_default().push(index);
+            }
         }
         threads
     }

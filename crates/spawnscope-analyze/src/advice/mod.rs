@@ -28,24 +28,25 @@ use spawnscope_data::parallel;
 
 /// A finding that is not worth fixing is reported when its launches took this share of the wall.
 const NOTABLE_SHARE: f64 = 0.05;
-/// Maximum number of launches in concurrent replays. A replay takes about 200 bytes per launch.
-const MAX_TRIED: usize = 300_000;
 /// Number of findings in the combined replay.
 const TOGETHER: usize = 3;
 
 /// Applies all rules to a recording.
-#[must_use]
-pub fn advise(context: &RuleContext<'_, '_>) -> Advices {
+pub(crate) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let findings = parallel::each(rules::ALL.len(), usize::MAX, |index| rules::ALL[index].1(context));
     let mut findings: Vec<Finding> = findings.into_iter().flatten().collect();
     findings.retain(|finding| context.spent_on(&finding.launches) >= context.least_saving());
-    let predictions = predict_all(context, &findings);
+    findings
+}
+
+/// Selects and sorts findings by what their fixes save. There is one prediction of each finding.
+pub(crate) fn advise(context: &RuleContext<'_, '_>, findings: Vec<Finding>, predictions: &[Prediction]) -> Advices {
     let mut advices = Advices {
         unrecorded: context.whatif.unrecorded(),
         ..Advices::default()
     };
     for (finding, prediction) in findings.into_iter().zip(predictions) {
-        sort_in(&mut advices, context, advice_of(context, finding, &prediction));
+        sort_in(&mut advices, context, advice_of(context, finding, prediction));
     }
     advices.worth.sort_by_key(|advice| {
         let finding = &advice.finding;
@@ -67,14 +68,6 @@ pub fn advise(context: &RuleContext<'_, '_>) -> Advices {
         advices.together = Some(context.whatif.predict(&fixes).saving());
     }
     advices
-}
-
-/// Replays every proposal, as many concurrently as memory allows.
-fn predict_all(context: &RuleContext<'_, '_>, findings: &[Finding]) -> Vec<Prediction> {
-    let for_memory = (MAX_TRIED / context.forest().launches.len().max(1)).max(1);
-    parallel::each(findings.len(), for_memory, |index| {
-        context.whatif.predict(&findings[index].tries)
-    })
 }
 
 fn advice_of(context: &RuleContext<'_, '_>, finding: Finding, prediction: &Prediction) -> Advice {

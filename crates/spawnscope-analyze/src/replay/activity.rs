@@ -1,6 +1,8 @@
 //! Activities: the launch and phase that the work of a thread belongs to. The work of a parent inside the call that creates a child belongs
 //! to `create` of that child, and its work while it only supervises its single child belongs to that child, too.
 
+use std::cell::Cell;
+
 use crate::launch::Launch;
 use crate::phases::Phase;
 use crate::timeline::{ThreadIndex, Timelines};
@@ -24,6 +26,8 @@ pub enum ActivityKind {
 }
 
 const KIND_BITS: u16 = 4;
+/// Number of activities to look at before the others are searched.
+const NEAR: usize = 4;
 /// Bytes of a small page.
 const PAGE: u64 = 4096;
 const SUPERVISE: u16 = 8;
@@ -76,6 +80,8 @@ impl Activity {
 #[derive(Clone, Debug)]
 pub(super) struct Activities {
     changes: Vec<(Nanos, Activity)>,
+    /// Index of the activity that was found last. The next one is mostly near.
+    last: Cell<usize>,
 }
 
 impl Activities {
@@ -84,19 +90,20 @@ impl Activities {
         let launch = timelines.threads[thread as usize].launch;
         let own = own_activities(forest, launch);
         let made = makings(forest, timelines, thread, fault);
-        let mut bounds: Vec<Nanos> = own.iter().map(|(at, _)| *at).collect();
+        let mut bounds: Vec<Nanos> = Vec::with_capacity(own.len() + 2 * made.len());
+        bounds.extend(own.iter().map(|(at, _)| *at));
         bounds.extend(made.iter().flat_map(|(start, end, _)| [*start, *end]));
-        bounds.sort_unstable();
+        // Both parts are in order, so a merge sort takes one pass.
+        bounds.sort();
         bounds.dedup();
         let mut changes: Vec<(Nanos, Activity)> = Vec::with_capacity(bounds.len());
+        let (mut own_begun, mut made_begun) = (0, 0);
         for at in bounds {
-            let of_child = || {
-                let begun = made.partition_point(|(start, ..)| *start <= at);
-                made[..begun].last().filter(|(_, end, _)| at < *end)
-            };
-            let begun = own.partition_point(|(start, _)| *start <= at);
-            let own_activity = || own[..begun].last().map(|(_, activity)| *activity);
-            let activity = of_child().map(|(.., activity)| *activity).or_else(own_activity);
+            own_begun += own[own_begun..].iter().take_while(|(start, _)| *start <= at).count();
+            made_begun += made[made_begun..].iter().take_while(|(start, ..)| *start <= at).count();
+            let of_child = made[..made_begun].last().filter(|(_, end, _)| at < *end);
+            let own_activity = || own[..own_begun].last().map(|(_, activity)| *activity);
+            let activity = of_child.map(|(.., activity)| *activity).or_else(own_activity);
             if let Some(activity) = activity.filter(|activity| changes.last().is_none_or(|(_, last)| last != activity))
             {
                 changes.push((at, activity));
@@ -105,7 +112,8 @@ impl Activities {
         if changes.is_empty() {
             changes.push((Nanos(0), running(launch)));
         }
-        Activities { changes }
+        let last = Cell::new(0);
+        Activities { changes, last }
     }
 
     /// Returns the activity at an instant.
@@ -128,8 +136,18 @@ impl Activities {
     }
 
     fn index_at(&self, at: Nanos) -> usize {
-        let begun = self.changes.partition_point(|(start, _)| *start <= at);
-        begun.saturating_sub(1)
+        let last = self.last.get();
+        let is_current = |index: &usize| {
+            let next = self.changes.get(index + 1);
+            self.changes[*index].0 <= at && next.is_none_or(|(next, _)| at < *next)
+        };
+        let near = (last..self.changes.len()).take(NEAR).find(is_current);
+        let index = near.unwrap_or_else(|| {
+            let begun = self.changes.partition_point(|(start, _)| *start <= at);
+            begun.saturating_sub(1)
+        });
+        self.last.set(index);
+        index
     }
 }
 
@@ -141,8 +159,10 @@ fn running(launch: u32) -> Activity {
 /// Returns the phases of the launch itself. `create` and `reap` are time of its parent; time in unknown phases counts as work.
 fn own_activities(forest: &Forest<'_>, launch: u32) -> Vec<(Nanos, Activity)> {
     let each = &forest.launches[launch as usize];
-    let mut activities = vec![(Nanos(0), running(launch))];
-    for piece in each.pieces(Some(forest.end)) {
+    let pieces = each.pieces(Some(forest.end));
+    let mut activities = Vec::with_capacity(1 + 2 * pieces.len());
+    activities.push((Nanos(0), running(launch)));
+    for piece in pieces {
         if matches!(piece.phase, Phase::Create | Phase::Reap) {
             continue;
         }

@@ -3,7 +3,7 @@
 //! That CPU time was lost to all runnable threads together.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
 use crate::timeline::{ThreadIndex, Timelines, beginning};
 use spawnscope_data::event::{LeftCpu, Nanos};
@@ -25,16 +25,16 @@ impl Contention {
             lost: vec![0; timelines.slice_count()],
             large: HashMap::new(),
         };
-        // By slice: the loss counter at the start of its wait.
-        let mut before: HashMap<u32, f64> = HashMap::new();
+        // By slice that is waiting, of which there are few at a time: the loss counter at the start of its wait.
+        let mut before: BTreeMap<u32, f64> = BTreeMap::new();
         while let Some(event) = sweep.next() {
-            match event.transition {
+            match event.transition() {
                 Transition::StartsWaiting => {
-                    before.insert(event.slice, sweep.loss.at(event.at));
+                    before.insert(event.slice(), sweep.loss.at(event.at()));
                 }
                 Transition::StopsWaiting => {
-                    let sum = sweep.loss.at(event.at) - before.remove(&event.slice).unwrap_or_default();
-                    contention.note(event.slice, Nanos(sum.round().max(0.0) as u64));
+                    let sum = sweep.loss.at(event.at()) - before.remove(&event.slice()).unwrap_or_default();
+                    contention.note(event.slice(), Nanos(sum.round().max(0.0) as u64));
                 }
                 Transition::StartsRunning | Transition::StopsRunning => {}
             }
@@ -82,7 +82,7 @@ impl Loss {
 }
 
 /// A change of state. At one instant, changes happen in this order.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Transition {
     StopsRunning,
     StartsRunning,
@@ -90,12 +90,46 @@ enum Transition {
     StartsWaiting,
 }
 
+/// A change of the state of a thread, packed into one number that sorts by time, by transition, and by thread. There are several per slice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Event {
-    at: Nanos,
-    transition: Transition,
-    thread: ThreadIndex,
-    slice: u32,
+struct Event(u128);
+
+impl Event {
+    const THREAD_BIT: u32 = 32;
+    const TRANSITION_BIT: u32 = 64;
+    const AT_BIT: u32 = 66;
+    /// Enough for an uptime of a century.
+    const MAX_AT: u64 = u64::MAX >> 2;
+
+    fn new(at: Nanos, transition: Transition, thread: ThreadIndex, slice: u32) -> Event {
+        Event(
+            u128::from(at.0.min(Event::MAX_AT)) << Event::AT_BIT
+                | (transition as u128) << Event::TRANSITION_BIT
+                | u128::from(thread) << Event::THREAD_BIT
+                | u128::from(slice),
+        )
+    }
+
+    fn at(self) -> Nanos {
+        Nanos((self.0 >> Event::AT_BIT) as u64)
+    }
+
+    fn transition(self) -> Transition {
+        match self.0 >> Event::TRANSITION_BIT & 3 {
+            0 => Transition::StopsRunning,
+            1 => Transition::StartsRunning,
+            2 => Transition::StopsWaiting,
+            _ => Transition::StartsWaiting,
+        }
+    }
+
+    fn thread(self) -> ThreadIndex {
+        (self.0 >> Event::THREAD_BIT) as ThreadIndex
+    }
+
+    fn slice(self) -> u32 {
+        self.0 as u32
+    }
 }
 
 /// Iterates over the slices of all threads by time. It holds only the current ones: the events of a complete recording would take more
@@ -133,13 +167,13 @@ impl Sweep<'_> {
 
     fn next(&mut self) -> Option<Event> {
         loop {
-            let next = self.coming.peek().map(|Reverse(event)| event.at);
+            let next = self.coming.peek().map(|Reverse(event)| event.at());
             let started = self.to_come.pop_if(|(at, _)| next.is_none_or(|next| *at <= next));
             let Some((_, thread)) = started else { break };
             self.open(thread);
         }
         let Reverse(event) = self.coming.pop()?;
-        match event.transition {
+        match event.transition() {
             Transition::StopsRunning => self.running -= 1,
             Transition::StartsRunning => self.running += 1,
             Transition::StopsWaiting => self.waiting -= 1,
@@ -151,12 +185,13 @@ impl Sweep<'_> {
         } else {
             0.0
         };
-        self.loss.change(event.at, rate);
+        self.loss.change(event.at(), rate);
         // CPU clocks differ: the next slice may start slightly before the previous one ends.
+        let thread = event.thread();
         let opens_next =
-            self.timelines.slices(event.thread).indices().start + self.next[event.thread as usize] == event.slice + 1;
-        if opens_next && event.transition != Transition::StartsRunning {
-            self.open(event.thread);
+            self.timelines.slices(thread).indices().start + self.next[thread as usize] == event.slice() + 1;
+        if opens_next && event.transition() != Transition::StartsRunning {
+            self.open(thread);
         }
         Some(event)
     }
@@ -171,12 +206,8 @@ impl Sweep<'_> {
             let ran = ran.then(|| (beginning(&slice), slice.off));
             let waited = runnable(&slice).filter(|(from, to)| from < to);
             let mut push = |at, transition| {
-                self.coming.push(Reverse(Event {
-                    at,
-                    transition,
-                    thread,
-                    slice: index,
-                }));
+                let event = Event::new(at, transition, thread, index);
+                self.coming.push(Reverse(event));
             };
             if let Some((from, to)) = ran {
                 push(from, Transition::StartsRunning);
@@ -202,4 +233,27 @@ pub(crate) fn runnable(slice: &SliceRow) -> Option<(Nanos, Nanos)> {
         _ => slice.wake_span.unwrap_or(off_span).min(off_span),
     };
     Some((Nanos(slice.off.0 + blocked.0), Nanos(slice.off.0 + off_span.0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_come_by_time_by_transition_and_by_thread() {
+        let all = [
+            (4, Transition::StartsWaiting, u32::MAX, u32::MAX),
+            (5, Transition::StopsRunning, u32::MAX, 0),
+            (5, Transition::StartsRunning, 1, u32::MAX),
+            (5, Transition::StopsWaiting, 0, 7),
+            (5, Transition::StartsWaiting, 0, 6),
+            (5, Transition::StartsWaiting, 0, 7),
+            (5, Transition::StartsWaiting, 1, 0),
+            (Event::MAX_AT, Transition::StopsRunning, 0, 0),
+        ];
+        let events = all.map(|(at, transition, thread, slice)| Event::new(Nanos(at), transition, thread, slice));
+        assert!(events.is_sorted());
+        let parts = events.map(|event| (event.at().0, event.transition(), event.thread(), event.slice()));
+        assert_eq!(parts, all);
+    }
 }

@@ -98,7 +98,8 @@ pub(super) fn play(script: impl Script, machine: &Machine, watch: &mut impl Watc
         play.ready.push_back(root);
     }
     play.fill_cpus();
-    while let Some(Reverse((at, _, event))) = play.events.pop() {
+    while let Some(Reverse((order, event))) = play.events.pop() {
+        let at = Nanos((order >> u64::BITS) as u64);
         if matches!(event, Event::Found(forecast) if !play.delayed.holds(forecast)) {
             continue;
         }
@@ -167,8 +168,8 @@ struct Play<'p, S, W> {
     machine: &'p Machine,
     watch: &'p mut W,
     now: Nanos,
-    /// Events at the same time are ordered by creation.
-    events: BinaryHeap<Reverse<(Nanos, u64, Event)>>,
+    /// Events with their time in the upper half of a number. Those at the same time are ordered by creation, in the lower half.
+    events: BinaryHeap<Reverse<(u128, Event)>>,
     made: u64,
     next: Vec<Next>,
     signals: Vec<Signal>,
@@ -199,7 +200,8 @@ impl<'p, S: Script, W: Watch> Play<'p, S, W> {
 
     fn schedule(&mut self, at: Nanos, event: Event) {
         self.made += 1;
-        self.events.push(Reverse((at, self.made, event)));
+        let order = u128::from(at.0) << u64::BITS | u128::from(self.made);
+        self.events.push(Reverse((order, event)));
     }
 
     fn schedule_after(&mut self, span: Nanos, event: Event) {

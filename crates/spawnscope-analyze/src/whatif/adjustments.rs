@@ -139,6 +139,11 @@ impl Adjustments {
         self.reaped_at_once[launch as usize] = true;
     }
 
+    /// Whether a parent waits for a launch where it did not in the recording.
+    pub(super) fn adds_waits(&self) -> bool {
+        self.waited_for.contains(&true) || self.reaped_at_once.contains(&true)
+    }
+
     /// Whether a launch is removed.
     #[must_use]
     pub fn is_removed(&self, launch: u32) -> bool {
@@ -185,14 +190,18 @@ impl Adjustments {
     /// only the spread of these values.
     #[must_use]
     pub fn savings(&self, forest: &Forest<'_>) -> Vec<Vec<f64>> {
-        let mut savings: BTreeMap<u32, f64> = BTreeMap::new();
-        for index in (0..forest.launches.len()).filter(|index| self.changed[*index]) {
-            let counted = self.counted_with.get(&(index as u32)).copied().unwrap_or(index as u32);
-            *savings.entry(counted).or_default() += self.saving(forest, index);
-        }
+        let changed = (0..forest.launches.len()).filter(|index| self.changed[*index]);
+        let mut savings: Vec<(u32, f64)> = changed
+            .map(|index| {
+                let counted = self.counted_with.get(&(index as u32)).copied().unwrap_or(index as u32);
+                (counted, self.saving(forest, index))
+            })
+            .collect();
+        savings.sort_by_key(|(counted, _)| *counted);
         let mut by_program: BTreeMap<&[u8], Vec<f64>> = BTreeMap::new();
-        for (index, saving) in savings {
-            let program = forest.launches[index as usize].command.name;
+        for together in savings.chunk_by(|(one, _), (other, _)| one == other) {
+            let program = forest.launches[together[0].0 as usize].command.name;
+            let saving = together.iter().map(|(_, saving)| saving).sum();
             by_program.entry(program).or_default().push(saving);
         }
         by_program.into_values().collect()

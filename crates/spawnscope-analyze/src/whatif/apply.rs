@@ -1,10 +1,10 @@
 //! Rewrites programs by adjustments: removes steps, scales durations, and inserts waits.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::mem;
 
 use super::adjustments::Adjustments;
-use super::refill::CacheState;
+use super::refill::{CacheState, uncertainty_of};
 use super::supervision::Supervision;
 use crate::external_wait::ExternalWait;
 use crate::phases::Phase;
@@ -18,50 +18,71 @@ use spawnscope_data::event::Nanos;
 /// changes in parallel, would take several times the memory of the recording.
 pub(super) struct Edited<'e> {
     rewriter: Rewriter<'e>,
-    given: Vec<bool>,
-    /// Uncertainty of all programs together, in nanoseconds.
-    pub(super) uncertain: f64,
-    /// Threads that have started and not ended.
-    live: HashMap<ThreadIndex, Rewriting>,
+    /// By thread: its program, if it has started and not ended.
+    live: Vec<Option<Box<Rewriting>>>,
+    /// By thread: whether it has ended.
+    has_ended: Vec<bool>,
+    /// By how much work of a thread became shorter, if at all.
+    savings: Vec<(ThreadIndex, Vec<f64>)>,
 }
 
 impl<'e> Edited<'e> {
     pub(super) fn new(programs: &'e Programs, adjustments: &'e Adjustments) -> Edited<'e> {
         let mut given = programs.given.clone();
         signal_tokens_of_removed(programs, adjustments, &mut given);
-        let mut rewriter = Rewriter {
-            programs,
-            adjustments,
-            first_new: given.len() as Token,
-            given: given.clone(),
-            new_tokens: HashMap::new(),
-        };
-        // One pass over all programs collects the new tokens and the uncertainty.
-        let mut cache = CacheState::new(adjustments.refill);
-        for thread in 0..programs.launch_of.len() as ThreadIndex {
-            let mut rewriting = rewriter.begin(thread, cache);
-            while rewriter.rewrite_next(&mut rewriting) {
+        let first_new = given.len();
+        if adjustments.adds_waits() {
+            given.resize(first_new + NewToken::COUNT * adjustments.waited_for.len(), false);
+        }
+        let threads = programs.launch_of.len();
+        Edited {
+            rewriter: Rewriter {
+                programs,
+                adjustments,
+                first_new: first_new as Token,
+                given,
+            },
+            live: (0..threads).map(|_| None).collect(),
+            has_ended: vec![false; threads],
+            savings: Vec::new(),
+        }
+    }
+
+    /// Rewrites what has not been replayed. Returns the uncertainty of all programs together, in nanoseconds.
+    pub(super) fn uncertainty(mut self) -> f64 {
+        for thread in 0..self.live.len() as ThreadIndex {
+            let launch = self.rewriter.programs.launch_of[thread as usize];
+            if self.has_ended[thread as usize] || self.rewriter.adjustments.is_removed(launch) {
+                continue;
+            }
+            let begun = self.live[thread as usize].take();
+            let mut rewriting = begun.unwrap_or_else(|| self.rewriter.begin(thread));
+            while self.rewriter.rewrite_next(&mut rewriting) {
                 rewriting.written.clear();
             }
-            cache = rewriting.cache;
+            self.note_savings(&mut rewriting);
         }
-        given.resize(given.len() + rewriter.new_tokens.len(), false);
-        Edited {
-            uncertain: adjustments.uncertain + cache.uncertainty(),
-            rewriter,
-            given,
-            live: HashMap::new(),
+        // Threads end in any order, but the sum must not depend on it.
+        self.savings.sort_by_key(|(thread, _)| *thread);
+        let savings = self.savings.iter().flat_map(|(_, savings)| savings);
+        self.rewriter.adjustments.uncertain + uncertainty_of(savings.sum())
+    }
+
+    fn note_savings(&mut self, of: &mut Rewriting) {
+        let savings = of.cache.take_savings();
+        if !savings.is_empty() {
+            self.savings.push((of.thread, savings));
         }
     }
 }
 
-impl Script for Edited<'_> {
+impl Script for &mut Edited<'_> {
     fn launch_of(&self) -> &[u32] {
         &self.rewriter.programs.launch_of
     }
 
     fn given(&self) -> &[bool] {
-        &self.given
+        &self.rewriter.given
     }
 
     fn roots(&self) -> &[ThreadIndex] {
@@ -73,12 +94,11 @@ impl Script for Edited<'_> {
     }
 
     fn begin(&mut self, thread: ThreadIndex) {
-        let cache = CacheState::new(self.rewriter.adjustments.refill);
-        self.live.insert(thread, self.rewriter.begin(thread, cache));
+        self.live[thread as usize] = Some(self.rewriter.begin(thread));
     }
 
     fn step(&mut self, thread: ThreadIndex, index: usize) -> Option<Step> {
-        let rewriting = self.live.get_mut(&thread)?;
+        let rewriting = self.live[thread as usize].as_mut()?;
         while rewriting.passed < index && rewriting.written.pop_front().is_some() {
             rewriting.passed += 1;
         }
@@ -91,7 +111,10 @@ impl Script for Edited<'_> {
     }
 
     fn end(&mut self, thread: ThreadIndex) {
-        self.live.remove(&thread);
+        self.has_ended[thread as usize] = true;
+        if let Some(mut rewriting) = self.live[thread as usize].take() {
+            self.note_savings(&mut rewriting);
+        }
     }
 }
 
@@ -109,11 +132,15 @@ fn signal_tokens_of_removed(programs: &Programs, adjustments: &Adjustments, give
     }
 }
 
-/// The purpose of a token that is not in the recording.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+/// The purpose of a token that is not in the recording. Each launch may have one of each.
+#[derive(Clone, Copy)]
 enum NewToken {
-    ExecOf(u32),
-    EndOf(u32),
+    Exec,
+    End,
+}
+
+impl NewToken {
+    const COUNT: usize = 2;
 }
 
 struct Rewriter<'e> {
@@ -121,9 +148,8 @@ struct Rewriter<'e> {
     adjustments: &'e Adjustments,
     /// By token: whether it is signalled from the start, because its signal came before the window or its thread is removed.
     given: Vec<bool>,
+    /// The first token that is not in the recording.
     first_new: Token,
-    /// Tokens that are not in the recording.
-    new_tokens: HashMap<NewToken, Token>,
 }
 
 /// A thread whose program is being rewritten.
@@ -149,12 +175,11 @@ struct Rewriting {
 }
 
 impl<'e> Rewriter<'e> {
-    fn begin(&self, thread: ThreadIndex, mut cache: CacheState) -> Rewriting {
+    fn begin(&self, thread: ThreadIndex) -> Box<Rewriting> {
         let launch = self.programs.launch_of[thread as usize];
         let is_removed = self.adjustments.is_removed(launch);
         let is_first = thread == launch && !is_removed;
-        cache.keep_pause();
-        Rewriting {
+        Box::new(Rewriting {
             launch,
             thread,
             done: 0,
@@ -164,14 +189,14 @@ impl<'e> Rewriter<'e> {
             awaits_end: is_first && self.adjustments.reaped_at_once[launch as usize],
             late: None,
             stays_awake: false,
-            cache,
+            cache: CacheState::new(self.adjustments.refill),
             written: VecDeque::new(),
             passed: 0,
-        }
+        })
     }
 
     /// Rewrites one step into any number of steps. Returns false after the last step.
-    fn rewrite_next(&mut self, of: &mut Rewriting) -> bool {
+    fn rewrite_next(&self, of: &mut Rewriting) -> bool {
         let step = self.programs.step(of.thread, of.done).filter(|_| !of.is_removed);
         of.done += 1;
         // A thread that did not sleep has no wake-up delay.
@@ -192,11 +217,17 @@ impl<'e> Rewriter<'e> {
         true
     }
 
-    fn rewrite_step(&mut self, step: Step, of: &mut Rewriting) {
+    fn rewrite_step(&self, step: Step, of: &mut Rewriting) {
         let is_own = of.supervision.is_own(step);
         let (written, cache) = (&mut of.written, &mut of.cache);
         let by = |span: Nanos, factor: f64| {
-            let span = Nanos((span.0 as f64 * if is_own { 1.0 } else { factor }).round() as u64);
+            // Most steps stay as they are.
+            let stays = is_own || factor == 1.0;
+            let span = if stays {
+                span
+            } else {
+                Nanos((span.0 as f64 * factor).round() as u64)
+            };
             (span.0 > 0).then_some(span)
         };
         let scaled = |span: Nanos, activity: Activity| by(span, self.adjustments.factor(activity));
@@ -236,7 +267,7 @@ impl<'e> Rewriter<'e> {
         }
     }
 
-    fn spawn(&mut self, child: ThreadIndex, written: &mut VecDeque<Step>) {
+    fn spawn(&self, child: ThreadIndex, written: &mut VecDeque<Step>) {
         let launch = self.programs.launch_of[child as usize];
         if self.adjustments.is_removed(launch) {
             return;
@@ -258,17 +289,16 @@ impl<'e> Rewriter<'e> {
         activity.is(Phase::Reap) && is_reaped
     }
 
-    fn exec_token(&mut self, launch: u32) -> Token {
-        self.new_token(NewToken::ExecOf(launch))
+    fn exec_token(&self, launch: u32) -> Token {
+        self.new_token(launch, NewToken::Exec)
     }
 
-    fn end_token(&mut self, launch: u32) -> Token {
-        self.new_token(NewToken::EndOf(launch))
+    fn end_token(&self, launch: u32) -> Token {
+        self.new_token(launch, NewToken::End)
     }
 
-    fn new_token(&mut self, purpose: NewToken) -> Token {
-        let next = self.first_new + self.new_tokens.len() as Token;
-        *self.new_tokens.entry(purpose).or_insert(next)
+    fn new_token(&self, launch: u32, purpose: NewToken) -> Token {
+        self.first_new + launch * NewToken::COUNT as Token + purpose as Token
     }
 }
 

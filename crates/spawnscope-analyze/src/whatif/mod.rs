@@ -25,6 +25,7 @@ use apply::Edited;
 use changes::{Change, Context};
 use constants::Constants;
 use spawnscope_data::event::Nanos;
+use spawnscope_data::parallel;
 
 /// A change and the launches it is requested for.
 #[derive(Clone, Debug)]
@@ -48,6 +49,8 @@ pub struct WhatIf<'w, 'a> {
     pub constants: &'w Constants,
 }
 
+/// Maximum number of launches in concurrent replays. A replay takes about 200 bytes per launch.
+const MAX_AT_ONCE: usize = 300_000;
 /// Uncertainty of a different number of CPUs, as a share of the saving: the replay does not model caches and clock rates.
 const SPREAD_OF_CPUS: f64 = 0.2;
 
@@ -126,18 +129,28 @@ impl AffectedLaunches {
 }
 
 impl WhatIf<'_, '_> {
+    /// Predicts the wall with each of several sets of changes, as many concurrently as memory allows.
+    pub(crate) fn predict_each(&self, sets: &[&[Fix]]) -> Vec<Prediction> {
+        let for_memory = (MAX_AT_ONCE / self.forest.launches.len().max(1)).max(1);
+        parallel::each(sets.len(), for_memory, |index| self.predict(sets[index]))
+    }
+
     /// Predicts the wall with all changes together.
     #[must_use]
     pub fn predict(&self, fixes: &[Fix]) -> Prediction {
         let (adjustments, changed) = self.adjustments(fixes);
-        let edited = Edited::new(&self.replay.programs, &adjustments);
-        let uncertain = edited.uncertain;
         let cpus = adjustments.cpus.unwrap_or(self.replay.cpus);
-        // The prediction is for a run without recording.
-        let played = simulate(edited, &Machine::with_cpus(cpus).unrecorded());
+        let (savings, (played, uncertain)) = parallel::both(
+            || adjustments.savings(self.forest),
+            || {
+                let mut edited = Edited::new(&self.replay.programs, &adjustments);
+                // The prediction is for a run without recording.
+                let played = simulate(&mut edited, &Machine::with_cpus(cpus).unrecorded());
+                (played, edited.uncertainty())
+            },
+        );
         let (predicted, wall) = (self.as_measured(played), self.as_measured(self.replay.unrecorded));
         let error = self.replay.error();
-        let savings = adjustments.savings(self.forest);
         // More than the whole saving cannot be uncertain.
         let constants = (uncertain / savings.iter().flatten().sum::<f64>().max(1.0)).min(1.0);
         let spread = constants.hypot(adjustments.cpus.map_or(0.0, |_| SPREAD_OF_CPUS));
@@ -212,10 +225,10 @@ impl WhatIf<'_, '_> {
     }
 
     fn path_with(&self, adjustments: &Adjustments) -> CriticalPath {
-        let edited = Edited::new(&self.replay.programs, adjustments);
+        let mut edited = Edited::new(&self.replay.programs, adjustments);
         let cpus = adjustments.cpus.unwrap_or(self.replay.cpus);
         let machine = Machine::with_cpus(cpus).unrecorded();
-        critical_path_of(edited, &machine, self.forest.launches.len())
+        critical_path_of(&mut edited, &machine, self.forest.launches.len())
     }
 
     fn adjustments(&self, fixes: &[Fix]) -> (Adjustments, Vec<Vec<u32>>) {

@@ -1,6 +1,8 @@
 //! Models caches that a thread loses during a pause and refills in the work that follows. Without the pause that work is shorter: the clock
 //! rate is the same, but each touched line has to come from memory once.
 
+use std::mem;
+
 use spawnscope_data::event::Nanos;
 
 /// Time constant of refilling, in nanoseconds of work: after this much work, 1 - 1/e of the lost cache contents is fetched again. On an AMD
@@ -34,14 +36,14 @@ impl Refill {
 }
 
 /// The caches of a thread since a removed pause: how much of them is lost, and how much the work since then has fetched again.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct CacheState {
     refill: Refill,
     /// Cost of that pause, and the work done since.
     lost: f64,
     worked: f64,
-    /// Total time that all work became shorter.
-    saved: f64,
+    /// By how much work became shorter, in order of time.
+    savings: Vec<f64>,
 }
 
 impl CacheState {
@@ -50,7 +52,7 @@ impl CacheState {
             refill,
             lost: 0.0,
             worked: 0.0,
-            saved: 0.0,
+            savings: Vec::new(),
         }
     }
 
@@ -75,14 +77,19 @@ impl CacheState {
         self.worked += work.0 as f64;
         let fetched = self.lost * (part(self.worked, FILLED_IN) - before);
         let saved = fetched.min(work.0 as f64 * MAX_SHARE_OF_WORK);
-        self.saved += saved;
+        self.savings.push(saved);
         Nanos((work.0 as f64 - saved).round() as u64)
     }
 
-    /// Returns the uncertainty of all work, in nanoseconds.
-    pub(super) fn uncertainty(&self) -> f64 {
-        self.saved * UNCERTAINTY
+    /// Takes out by how much work became shorter.
+    pub(super) fn take_savings(&mut self) -> Vec<f64> {
+        mem::take(&mut self.savings)
     }
+}
+
+/// Returns the uncertainty of the time by which work became shorter.
+pub(super) fn uncertainty_of(saved: f64) -> f64 {
+    saved * UNCERTAINTY
 }
 
 /// Returns the completed share of an exponential process after this time.
@@ -127,7 +134,7 @@ mod tests {
         assert_eq!(one.shorten(Nanos(100_000)), two.shorten(Nanos(100_000)));
         one.keep_pause();
         assert_eq!(one.shorten(Nanos(100_000)), Nanos(100_000));
-        assert!(two.uncertainty() > 0.0);
+        assert!(uncertainty_of(two.take_savings().iter().sum()) > 0.0);
     }
 
     #[test]

@@ -32,7 +32,18 @@ pub struct Input<'r, 'f> {
 /// # Errors
 /// When the recording cannot be read or does not have that part, or `use_it` fails.
 pub fn with_timelines<T>(path: &Path, part: Part, use_it: impl FnOnce(Input<'_, '_>) -> Result<T>) -> Result<T> {
-    let file = RecordingFile::open(path)?;
+    with_timelines_of(&RecordingFile::open(path)?, part, use_it)
+}
+
+/// Does the same for a recording that is open already.
+///
+/// # Errors
+/// Those of [`with_timelines`].
+pub fn with_timelines_of<T>(
+    file: &RecordingFile,
+    part: Part,
+    use_it: impl FnOnce(Input<'_, '_>) -> Result<T>,
+) -> Result<T> {
     thread::scope(|scope| {
         let other = file.again()?;
         let reader = thread::Builder::new().spawn_scoped(scope, move || read_slices(&other));
@@ -47,13 +58,13 @@ pub fn with_timelines<T>(path: &Path, part: Part, use_it: impl FnOnce(Input<'_, 
         let (launches, execs) = (mem::take(&mut recording.launches), mem::take(&mut recording.execs));
         let forest = Forest::join(&recording, &launches, &execs);
         drop((launches, execs));
+        let collection = SliceCollection::new(&forest, &threads);
         let (mut slices, found) = reader.join().map_err(|_| anyhow!("failed to read the slices"))??;
         if let Some(window) = &window {
             slices = window.cut_slices(&slices);
         }
         let mut contradictions = recording.info.contradictions.clone();
         contradictions.extend(found);
-        let collection = SliceCollection::new(&forest, &threads);
         use_it(Input {
             recording: &recording,
             forest: &forest,

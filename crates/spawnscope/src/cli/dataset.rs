@@ -15,6 +15,7 @@ use tempfile::TempDir;
 
 use super::identity::{self, Caller};
 use crate::owner::{OwnerGuard, act_as};
+use crate::parallel;
 use crate::present::dataset::{Dataset, Table};
 use crate::record::reader::{Info, RecordingFile};
 
@@ -112,13 +113,19 @@ impl Place {
     /// When one cannot be written. Those before it are in the dataset, without their row in `runs`; adding the recording again completes it.
     pub fn write(&self, dataset: &Dataset<'_>) -> Result<()> {
         let caller = identity::caller()?;
-        let _owner_guard = self.act(caller.as_ref())?;
-        for table in dataset.tables() {
-            let path = self.path(*table);
-            self.write_table(dataset, *table, &path)
-                .with_context(|| format!("failed to write {}", path.display()))?;
-        }
-        Ok(())
+        let write = |table: Table| {
+            // Only the calling thread takes on the ids of the owner.
+            let _owner_guard = self.act(caller.as_ref())?;
+            let path = self.path(table);
+            self.write_table(dataset, table, &path)
+                .with_context(|| format!("failed to write {}", path.display()))
+        };
+        let Some((last, others)) = dataset.tables().split_last() else {
+            return Ok(());
+        };
+        let written = parallel::each(others.len(), usize::MAX, |index| write(others[index]));
+        written.into_iter().collect::<Result<()>>()?;
+        write(*last)
     }
 
     /// Writes a table under another name, which engines skip, and renames it once it is on disk.

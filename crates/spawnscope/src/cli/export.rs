@@ -7,6 +7,8 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
+#[cfg(feature = "parquet")]
+use super::analysis::with_timelines_of;
 use super::analysis::{Input, with_timelines};
 use super::args::{ExportArguments, ExportFormat};
 #[cfg(feature = "parquet")]
@@ -100,12 +102,11 @@ fn add_to_dataset(path: &Path, root: &Path) -> Result<()> {
     let file = RecordingFile::open(path)?;
     let info = file.info()?;
     let place = Place::of(root, &file, &info)?;
-    drop(file);
     if place.is_taken()? {
         output::print_message(&format!("{} is in {} already", path.display(), root.display()));
         return Ok(());
     }
-    with_timelines(path, Part::Whole, |input| {
+    with_timelines_of(&file, Part::Whole, |input| {
         let Input {
             recording,
             forest,
@@ -113,8 +114,11 @@ fn add_to_dataset(path: &Path, root: &Path) -> Result<()> {
             ..
         } = input;
         output::print_contradictions(path, &input.contradictions);
-        let (waits, (report, path)) = parallel::both(
-            || attributed_waits(recording, forest, timelines),
+        let ((waits, labels), (report, path)) = parallel::both(
+            || {
+                let labels = BuildLabel::ALL.map(|label| BuildLabels::find(forest, label));
+                (attributed_waits(recording, forest, timelines), labels)
+            },
             || {
                 let causes = Causes::find(recording, forest, timelines);
                 let report = analyze::report_on(recording, forest, causes.as_ref(), GroupBy::Command);
@@ -128,7 +132,7 @@ fn add_to_dataset(path: &Path, root: &Path) -> Result<()> {
             report: &report,
             path: path.as_ref(),
             waits: &waits,
-            labels: &BuildLabel::ALL.map(|label| BuildLabels::find(forest, label)),
+            labels: &labels,
         }))
     })
 }

@@ -126,8 +126,8 @@ impl<R> Column<R> {
                 writer.write_batch(&values, levels.as_deref(), None)
             }
             Get::Text(get) => {
-                let bytes = |text: Cow<'_, str>| ByteArray::from(text.into_owned().into_bytes());
-                let (values, levels) = self.values(rows, |row| get(row).map(bytes))?;
+                let mut texts = Texts::default();
+                let (values, levels) = self.values(rows, |row| get(row).map(|text| texts.shared(text)))?;
                 let writer = writer.typed::<ByteArrayType>();
                 writer.write_batch(&values, levels.as_deref(), None)
             }
@@ -136,10 +136,10 @@ impl<R> Column<R> {
     }
 
     /// Returns the known values, and for each row whether it has one, in the form that Parquet wants.
-    fn values<T>(&self, rows: &[R], get: impl Fn(&R) -> Option<T>) -> Result<(Vec<T>, Option<Vec<i16>>)> {
+    fn values<T>(&self, rows: &[R], mut get: impl FnMut(&R) -> Option<T>) -> Result<(Vec<T>, Option<Vec<i16>>)> {
         let mut values = Vec::with_capacity(rows.len());
         if !self.is_optional {
-            values.extend(rows.iter().filter_map(get));
+            values.extend(rows.iter().filter_map(&mut get));
             if values.len() < rows.len() {
                 return Err(ParquetError::General(format!(
                     "column {} has an unknown value",
@@ -155,6 +155,20 @@ impl<R> Column<R> {
             values.extend(value);
         }
         Ok((values, Some(levels)))
+    }
+}
+
+/// Texts of adjacent rows, which are often equal. Equal ones share their bytes.
+#[derive(Default)]
+struct Texts {
+    last: Option<ByteArray>,
+}
+
+impl Texts {
+    fn shared(&mut self, text: Cow<'_, str>) -> ByteArray {
+        let last = self.last.take().filter(|last| last.data() == text.as_bytes());
+        let bytes = last.unwrap_or_else(|| ByteArray::from(text.into_owned().into_bytes()));
+        self.last.insert(bytes).clone()
     }
 }
 
