@@ -6,7 +6,7 @@ use crate::grouped::Grouped;
 use crate::launch::{Command, Exec, Instants, Launch, Outcome};
 use crate::pieces::{cpu_times, end_of_load, wall_times};
 use spawnscope_data::event::{LaunchId, Nanos};
-use spawnscope_data::rows::{ExecRow, LaunchRow, Recording};
+use spawnscope_data::rows::{ExecRow, LaunchRow, Origin, Recording};
 
 /// Joins the rows that belong to each launch.
 pub(super) struct Joiner<'a> {
@@ -47,6 +47,7 @@ impl<'a> Joiner<'a> {
             create: row.create.into(),
             created: row.created.into(),
             first_run: row.first_run.into(),
+            worked_until: None.into(),
             was_stopped_at_birth: !self.recording.info.sees_first_waits(),
             exit: row.exit.into(),
             zombie: row.zombie.into(),
@@ -82,6 +83,29 @@ impl<'a> Joiner<'a> {
                 Some(status) => Outcome::of_wait_status(status),
                 None => Outcome::Unknown,
             },
+        }
+    }
+
+    /// Divides the time before the first exec of forks that launched others until then.
+    pub(super) fn divide_forks(&self, launches: &mut [Launch<'a>], children: &Grouped<usize>) {
+        for index in 0..launches.len() {
+            let launch = &launches[index];
+            let exec = launch.execs.first().and_then(|exec| exec.enter.get());
+            let Some(exec) = exec.filter(|_| matches!(launch.origin, Origin::Launched | Origin::Orphan)) else {
+                continue;
+            };
+            let last_step = |child: &usize| {
+                let child = &launches[*child].instants;
+                let steps = [child.created.get(), child.reaped.get()].into_iter().flatten();
+                steps.filter(|at| *at < exec).max()
+            };
+            let worked_until = children.of(index).iter().filter_map(last_step).max();
+            if worked_until.is_some() {
+                let launch = &mut launches[index];
+                launch.instants.worked_until = worked_until.into();
+                let unfinished = launch.is_unfinished().then_some(self.end);
+                launch.phases = wall_times(launch.origin, &launch.instants, &launch.execs, unfinished);
+            }
         }
     }
 

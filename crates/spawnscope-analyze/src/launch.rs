@@ -168,6 +168,9 @@ pub struct Instants {
     pub created: Known,
     /// It was first on a CPU.
     pub first_run: Known,
+    /// It launched others before its first exec, and from then on did nothing more for them: the last one was reaped, or created if it was not
+    /// waited for.
+    pub worked_until: Known,
     /// Whether the collector stopped it before its first instruction, so that it did not only wait for a CPU until then.
     pub was_stopped_at_birth: bool,
     /// Its exit started.

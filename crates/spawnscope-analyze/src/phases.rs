@@ -11,7 +11,7 @@ pub enum Phase {
     Create,
     /// The child waits for its first CPU.
     Queue,
-    /// The child's first run until it enters the exec that succeeds.
+    /// The child's first run, or the end of what it launched itself, until it enters the exec that succeeds.
     Setup,
     /// Inside successful `execve` calls.
     Exec,

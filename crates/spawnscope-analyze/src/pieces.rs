@@ -73,7 +73,12 @@ fn wall_cuts(
     for (index, exec) in execs.iter().enumerate() {
         let before = match (index, origin) {
             (0, Origin::Command) => None,
-            (0, Origin::Launched | Origin::Orphan) => Some(Phase::Setup),
+            (0, Origin::Launched | Origin::Orphan) => {
+                // What a fork does with launches of its own is work, as in `(a; b)`, where a shell executes `b` itself.
+                let worked = at.worked_until.get();
+                cuts.extend(worked.map(|worked| cut(Phase::Run, Some(worked))));
+                Some(Phase::Setup)
+            }
             // Time between two execs of a process is work.
             _ => Some(Phase::Run),
         };

@@ -80,6 +80,7 @@ impl<'a> Forest<'a> {
         name_and_place(&mut joined, &parents, &order, &rows, recording);
 
         let children = group_children(&joined, &parents);
+        joiner.divide_forks(&mut joined, &children);
         let (mut roots, mut orphans) = (Vec::new(), Vec::new());
         for (index, launch) in joined
             .iter()

@@ -18,7 +18,8 @@ const MODULES: &str = "known compact grouped \
     diff budgets";
 
 /// The modules of `advice`, from the lowest to the highest. `mod.rs` itself is above all of them.
-const ADVICE: &str = "context phrases languages finding candidates thresholds selection owner rules callers advices";
+const ADVICE: &str =
+    "context phrases languages finding candidates thresholds selection owner rules callers unknown_arguments advices";
 
 /// A file of the crate: its module path (`advice/rules/mod.rs` is `advice::rules`) and its text.
 type Source = (Vec<String>, String);

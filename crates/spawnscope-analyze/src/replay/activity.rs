@@ -5,6 +5,7 @@ use std::cell::Cell;
 
 use crate::launch::Launch;
 use crate::phases::Phase;
+use crate::pieces::Piece;
 use crate::timeline::{ThreadIndex, Timelines};
 use crate::tree::Forest;
 use spawnscope_data::event::{Mechanism, Nanos};
@@ -39,6 +40,18 @@ impl Stage {
     pub fn new(phase: Phase, exec: usize) -> Stage {
         let exec = (exec as u16).min(u16::MAX >> KIND_BITS);
         Stage(exec << KIND_BITS | phase as u16)
+    }
+
+    /// Returns the stage that a piece of a launch belongs to. The work of a fork before its first exec has a number of its own.
+    pub(crate) fn of(launch: &Launch<'_>, piece: &Piece) -> Stage {
+        let first = launch.execs.first().and_then(|exec| exec.enter.get());
+        let is_before = piece.phase == Phase::Run && first.is_some_and(|first| piece.start < first);
+        let exec = if is_before {
+            usize::from(u16::MAX)
+        } else {
+            launch.exec_at(piece.start)
+        };
+        Stage::new(piece.phase, exec)
     }
 
     /// Returns the kind of work.
@@ -167,7 +180,7 @@ fn own_activities(forest: &Forest<'_>, launch: u32) -> Vec<(Nanos, Activity)> {
             continue;
         }
         let exec = each.exec_at(piece.start);
-        let stage = Stage::new(piece.phase, exec);
+        let stage = Stage::of(each, &piece);
         activities.push((piece.start, Activity { launch, stage }));
         activities.push((
             piece.end,

@@ -53,6 +53,33 @@ fn a_fork_without_exec_has_no_setup_and_works_from_its_first_run() {
     assert_eq!(known(&phases_of(&builder.recording, 1)), spans);
 }
 
+/// As in `(make; touch done)`, where bash executes touch itself.
+#[test]
+fn what_a_fork_launches_before_its_exec_is_its_work() {
+    let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
+    let spans = Spans {
+        setup: 50_000_000,
+        ..Spans::USUAL
+    };
+    let fork = builder.launch(ROOT, 1_000_000, &spans, Some(("/bin/touch", &["touch"])));
+    let first_run = builder.row(fork).first_run.unwrap().0;
+    let make = builder.launch(
+        fork,
+        first_run + 100_000,
+        &Spans::USUAL,
+        Some(("/usr/bin/make", &["make"])),
+    );
+    let reaped = builder.row(make).reaped.unwrap().0;
+    let times = phases_of(&builder.recording, 1);
+    assert_eq!(times.get(Phase::Setup), Some(Nanos(50_000_000 - (reaped - first_run))));
+    assert_eq!(times.get(Phase::Run), Some(Nanos(200_000 + reaped - first_run)));
+    // One that it does not wait for is launched, and that is all.
+    builder.row(make).reaped = Some(Nanos(900_000_000));
+    let created = builder.row(make).created.unwrap().0;
+    let times = phases_of(&builder.recording, 1);
+    assert_eq!(times.get(Phase::Run), Some(Nanos(200_000 + created - first_run)));
+}
+
 #[test]
 fn a_static_program_has_a_load_of_zero() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
