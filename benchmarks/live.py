@@ -48,7 +48,8 @@ def measure(options, work):
         elapsed = time.monotonic() - began
         cpu, peak = cpu_seconds(recorder.pid) - cpu_before, peak_mib(recorder.pid)
     finally:
-        recorder.send_signal(signal.SIGINT)
+        # A job in the background ignores SIGINT.
+        recorder.send_signal(signal.SIGTERM)
         recorder.wait(timeout=60)
     text = metrics.read_text()
     return {
