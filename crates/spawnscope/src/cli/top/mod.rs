@@ -34,9 +34,9 @@ const KEEP: u64 = 256 << 20;
 /// How often the screen is drawn without a key.
 const INTERVAL: Duration = Duration::from_millis(250);
 /// How long to wait for a key before looking for rows.
-const PATIENCE: Duration = Duration::from_millis(50);
+const KEY_TIMEOUT: Duration = Duration::from_millis(50);
 /// How long the thread may take to restore the terminal after a signal.
-const LAST_PATIENCE: Duration = Duration::from_secs(1);
+const RESTORE_TIMEOUT: Duration = Duration::from_secs(1);
 /// The seconds of which the rate is kept.
 const SECONDS: usize = 600;
 
@@ -198,16 +198,16 @@ impl Viewer {
         };
         let mut deadline = None;
         while !thread.is_finished() {
-            if signals.next().is_some_and(Arrived::is_to_end) {
+            if signals.next().is_some_and(Arrived::should_end) {
                 self.flags.must_end.store(true, Ordering::Relaxed);
             }
             if self.flags.must_end.load(Ordering::Relaxed)
-                && Instant::now() >= *deadline.get_or_insert_with(|| Instant::now() + LAST_PATIENCE)
+                && Instant::now() >= *deadline.get_or_insert_with(|| Instant::now() + RESTORE_TIMEOUT)
             {
                 // crossterm does not return from a terminal that has hung up. There is nothing to restore then.
                 return Ok(Left::Early);
             }
-            thread::sleep(PATIENCE);
+            thread::sleep(KEY_TIMEOUT);
         }
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
@@ -258,7 +258,7 @@ impl Drawing {
                 self.view.update(snapshot);
                 page = self.draw(screen)?;
             }
-            if let Some(key) = screen.next_key(PATIENCE)? {
+            if let Some(key) = screen.next_key(KEY_TIMEOUT)? {
                 self.view.press(key, page);
                 due = Instant::now();
             }
