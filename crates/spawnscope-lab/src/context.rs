@@ -182,7 +182,7 @@ fn try_folder(directory: &Path) -> Result<TempDir, LabError> {
         .map_err(LabError::doing("execute a program"))?;
     match status.code() {
         Some(tiny::STATUS) => Ok(folder),
-        _ => Err(LabError::Untrusted(format!("the tiny program ended with {status}"))),
+        _ => Err(LabError::Invalid(format!("the tiny program ended with {status}"))),
     }
 }
 

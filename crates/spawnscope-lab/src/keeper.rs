@@ -18,7 +18,7 @@ pub const SETTING: &str = "keep:";
 pub(super) const PREFIX: &str = "spawnscope-lab-";
 /// How often, and at which interval, the keeper tries to remove the folder. Workers that write there die with bench, but not immediately.
 const REMOVALS: usize = 100;
-const PAUSE: Duration = Duration::from_millis(20);
+const REMOVAL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Bench's side: the keeper leaves the folder alone while this exists.
 pub(super) struct Keeper {
@@ -66,7 +66,7 @@ pub fn keep(folder: &Path) -> io::Result<()> {
         Err(error) => error.kind() == io::ErrorKind::NotFound && !folder.exists(),
         Ok(()) => true,
     };
-    if remove_when_closed(io::stdin().as_fd(), REMOVALS, PAUSE, remove) {
+    if remove_when_closed(io::stdin().as_fd(), REMOVALS, REMOVAL_INTERVAL, remove) {
         return Ok(());
     }
     fs::remove_dir_all(folder)

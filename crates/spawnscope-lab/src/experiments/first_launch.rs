@@ -15,8 +15,8 @@ use crate::worker::Worker;
 use crate::worker::protocol::{Request, Setting};
 use spawnscope_data::statistics::median;
 
-const AT_ONCE: [usize; 5] = [1, 2, 4, 8, 16];
-const QUICK_AT_ONCE: [usize; 2] = [1, 4];
+const CONCURRENT: [usize; 5] = [1, 2, 4, 8, 16];
+const QUICK_CONCURRENT: [usize; 2] = [1, 4];
 /// How often a single copy is launched in each round: one launch alone is too easily disturbed.
 const ALONE: usize = 5;
 /// The indexes of the measurements.
@@ -47,7 +47,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     if programs.len() == 1 {
         outcome.note("true not found: only the tiny program is launched");
     }
-    let counts: &[usize] = context.pick(&AT_ONCE, &QUICK_AT_ONCE);
+    let counts: &[usize] = context.pick(&CONCURRENT, &QUICK_CONCURRENT);
     let worker = Worker::start(&Setting::default())?;
     let in_memory = InMemory::of(&context.tiny_path())?;
     let mut cases = of_files(context, &worker, &programs, counts);

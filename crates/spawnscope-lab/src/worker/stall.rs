@@ -99,7 +99,7 @@ fn beside_a_neighbour(act: impl FnOnce(&Neighbour) -> Result<Vec<f64>, LabError>
         neighbour.ended.store(true, Ordering::Relaxed);
         match thread.join() {
             Ok(()) => outcome,
-            Err(_) => Err(LabError::Untrusted("the other thread died".to_owned())),
+            Err(_) => Err(LabError::Invalid("the other thread died".to_owned())),
         }
     })
 }

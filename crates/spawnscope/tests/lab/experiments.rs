@@ -11,7 +11,7 @@ use crate::support::{apply, live_test};
 fn keys(experiment: &Value, key: &str) -> BTreeSet<String> {
     let text = notes(experiment);
     assert!(
-        !text.contains("cannot be trusted") && !text.contains("failed to"),
+        !text.contains("invalid measurement") && !text.contains("failed to"),
         "{text}"
     );
     let columns = experiment["columns"].as_array().expect("columns");

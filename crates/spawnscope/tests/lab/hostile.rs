@@ -7,7 +7,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::bench::{BRIEF, command, notes, only_experiment, report, rows};
-use crate::support::attempts::{best_of_three, good};
+use crate::support::attempts::{best_of_three, ok_if};
 use crate::support::pty::Session;
 use crate::support::run::{Running, SPAWNSCOPE, await_some, run};
 use crate::support::workloads;
@@ -185,7 +185,7 @@ fn a_scanner_of_new_executables_is_seen_and_its_queue() {
     best_of_three(|| {
         let notes = beside_a_scanner();
         let is_seen = notes.contains("tiny: undisturbed, a first launch takes") && notes.contains("and they queue");
-        good(is_seen, || notes)
+        ok_if(is_seen, || notes)
     });
 }
 
