@@ -30,7 +30,7 @@ const BATCH_EVENTS: usize = 20_000;
 /// The kind of lost events that could not be kept while another program held the write lock.
 const LOST_TO_A_LOCK: &str = "locked out";
 /// How long the end of the recording waits for such a program.
-const END_PATIENCE: Duration = Duration::from_secs(10);
+const END_TIMEOUT: Duration = Duration::from_secs(10);
 
 enum Message {
     Events(Vec<Event>),
@@ -350,7 +350,7 @@ impl Writer {
 
     /// Writes everything at the end, when a later retry is impossible.
     fn write_all(&mut self) -> Result<(), RecordError> {
-        let deadline = Instant::now() + END_PATIENCE;
+        let deadline = Instant::now() + END_TIMEOUT;
         loop {
             self.write_batch()?;
             if self.unwritten.is_empty() {
@@ -370,7 +370,7 @@ impl Writer {
             let kind = LOST_TO_A_LOCK.to_owned();
             ending.lost.push(Loss { kind, events });
         }
-        let deadline = Instant::now() + END_PATIENCE;
+        let deadline = Instant::now() + END_TIMEOUT;
         loop {
             match self.store.note_ending(&ending) {
                 Err(RecordError::Locked { .. }) if Instant::now() < deadline => {}

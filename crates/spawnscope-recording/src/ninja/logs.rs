@@ -15,9 +15,9 @@ use super::{Edge, Run, log};
 use spawnscope_system::files::{Links, open_regular};
 
 /// How long a recording waits for logs, in total. One of 20,000 edges takes some milliseconds.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TOTAL_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long it waits for one of them.
-const PATIENCE_FOR_ONE: Duration = Duration::from_secs(2);
+const LOG_TIMEOUT: Duration = Duration::from_secs(2);
 /// How much of a build file is searched for the directory of the log.
 const MAX_OF_BUILD_FILE: u64 = 256 << 10;
 
@@ -25,12 +25,12 @@ const MAX_OF_BUILD_FILE: u64 = 256 << 10;
 #[derive(Debug)]
 pub(crate) struct Logs {
     /// How long to wait for more of them.
-    patience: Duration,
+    timeout: Duration,
 }
 
 impl Default for Logs {
     fn default() -> Logs {
-        Logs { patience: PATIENCE }
+        Logs { timeout: TOTAL_TIMEOUT }
     }
 }
 
@@ -42,7 +42,7 @@ impl Logs {
 
     fn read(&mut self, run: Run) -> Vec<Edge> {
         let begin = Instant::now();
-        let most = self.patience.min(PATIENCE_FOR_ONE);
+        let most = self.timeout.min(LOG_TIMEOUT);
         if most.is_zero() {
             return Vec::new();
         }
@@ -52,7 +52,7 @@ impl Logs {
             .name("ninja's log".into())
             .spawn(move || drop(sender.send(edges(&run))));
         let edges = reader.map(|_| receiver.recv_timeout(most));
-        self.patience = self.patience.saturating_sub(begin.elapsed());
+        self.timeout = self.timeout.saturating_sub(begin.elapsed());
         // Without a log, or with one that cannot be read, the edges are unknown.
         edges.ok().and_then(Result::ok).and_then(Result::ok).unwrap_or_default()
     }
@@ -155,8 +155,8 @@ mod tests {
         fs::write(folder.path().join(".ninja_log"), log()).unwrap();
         let mut logs = Logs::default();
         assert_eq!(logs.edges(vec![run(folder.path()), run(folder.path())]).len(), 2);
-        assert!(logs.patience < PATIENCE, "the time counts");
-        logs.patience = Duration::ZERO;
+        assert!(logs.timeout < TOTAL_TIMEOUT, "the time counts");
+        logs.timeout = Duration::ZERO;
         assert!(logs.edges(vec![run(folder.path())]).is_empty());
     }
 }
