@@ -1,5 +1,5 @@
 //! Finds the library that contains a Python program's interpreter, as the program's loader does. If the loader used another one,
-//! the addresses do not fit, and the lines of the program's launches are unknown.
+//! the addresses do not match, and the lines of the program's launches are unknown.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -28,9 +28,9 @@ pub(super) fn open(name: &[u8], directories: &[&[u8]], program: &File, process: 
         Some(pid) => std::fs::read_link(format!("/proc/{}/exe", pid.0)),
         None => std::fs::read_link(format!("/proc/self/fd/{}", program.as_raw_fd())),
     };
-    let asked_for = library_path(process);
-    let asked_for = asked_for.split(|&byte| byte == b':').chain(directories.iter().copied());
-    let directories = asked_for.map(|directory| expanded(directory, path.as_deref().ok()));
+    let preferred = library_path(process);
+    let preferred = preferred.split(|&byte| byte == b':').chain(directories.iter().copied());
+    let directories = preferred.map(|directory| expanded(directory, path.as_deref().ok()));
     let directories = directories
         .chain(configured(&root))
         .chain(DIRECTORIES.map(PathBuf::from));
