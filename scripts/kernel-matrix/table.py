@@ -66,7 +66,7 @@ def judge(tests, guest):
 
 
 def says(missing):
-    return "; ".join(f"not available here: {entry['what']}; unknown: {entry['effect']}" for entry in missing)
+    return "; ".join(f"not recorded: {entry['what']}; unknown: {entry['effect']}" for entry in missing)
 
 
 def failure(result):
