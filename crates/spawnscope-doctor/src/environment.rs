@@ -45,7 +45,7 @@ impl Environment {
     #[must_use]
     pub fn where_settings_are_made(&self) -> &'static str {
         if self.is_kernel_foreign() {
-            "on the host: it cannot be changed from inside"
+            "on the host: it cannot be changed in a container"
         } else {
             "as root"
         }
@@ -163,7 +163,7 @@ fn hypervisor(machine: &Machine) -> Hypervisor {
     let processor = machine.text("/proc/cpuinfo").unwrap_or_default();
     if let Some(flags) = processor.lines().find(|line| line.starts_with("flags")) {
         return match flags.split_whitespace().any(|flag| flag == "hypervisor") {
-            true => Hypervisor::Named(by_name().unwrap_or_else(|| "of unknown name".to_owned())),
+            true => Hypervisor::Named(by_name().unwrap_or_else(|| "unidentified hypervisor".to_owned())),
             false => Hypervisor::None,
         };
     }

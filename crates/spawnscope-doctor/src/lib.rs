@@ -103,7 +103,7 @@ impl Diagnosis {
 pub fn examine(machine: &Machine, measured: &Measured, checks: &[&Check]) -> Diagnosis {
     let machine = &machine
         .clone()
-        .leaving_out(measured.silent.iter().chain(&measured.untried));
+        .leaving_out(measured.unresponsive.iter().chain(&measured.untried));
     let examination = Examination {
         machine,
         measured,

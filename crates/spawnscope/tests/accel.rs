@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::Once;
 
-/// Where cargo builds the library.
-fn built() {
+/// Builds the library, once.
+fn build_library() {
     static BUILT: Once = Once::new();
     BUILT.call_once(|| {
         let mut cargo = Command::new(env!("CARGO"));
@@ -21,13 +21,13 @@ fn built() {
 }
 
 fn accel(arguments: &[&str]) -> Output {
-    built();
+    build_library();
     Command::new(env!("CARGO_BIN_EXE_spawnscope"))
         .arg("accel")
         .args(arguments)
         .env_remove("LD_PRELOAD")
         .env_remove("GLIBC_TUNABLES")
-        // cargo sets it, and programs are not done in place with it.
+        // cargo sets it, and with it set, no program is done in place.
         .env_remove("LD_LIBRARY_PATH")
         .output()
         .unwrap()
@@ -37,7 +37,7 @@ fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Launches `cat` by a shell and prints who ran it.
+/// A perl script that runs three shell texts: a simple command (which prints its own name), a list of two commands, and a subshell.
 const LAUNCHES: [&str; 3] = [
     "perl",
     "-e",
@@ -94,8 +94,8 @@ fn a_command_that_cannot_run_has_the_usual_statuses() {
         assert_eq!(missing.status.code(), Some(127), "{missing:?}");
         let plain = accel(&[explain, &["--", text.to_str().unwrap()]].concat());
         assert_eq!(plain.status.code(), Some(126), "{plain:?}");
-        let killed = accel(&[explain, &["--", "sh", "-c", "exit 3"]].concat());
-        assert_eq!(killed.status.code(), Some(3), "{killed:?}");
+        let exited = accel(&[explain, &["--", "sh", "-c", "exit 3"]].concat());
+        assert_eq!(exited.status.code(), Some(3), "{exited:?}");
     }
     assert_eq!(accel(&[]).status.code(), Some(125));
 }
@@ -117,7 +117,7 @@ fn without_its_library_it_says_where_it_looked() {
 
 #[test]
 fn other_preloaded_libraries_are_kept() {
-    built();
+    build_library();
     let output = Command::new(env!("CARGO_BIN_EXE_spawnscope"))
         .args(["accel", "--strict", "--", "env"])
         .env("LD_PRELOAD", "/nonexistent/other.so")
@@ -132,7 +132,7 @@ fn other_preloaded_libraries_are_kept() {
 }
 
 #[test]
-fn programs_that_take_no_library_are_named() {
+fn programs_that_cannot_be_preloaded_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let (source, program) = (folder.path().join("p.c"), folder.path().join("p"));
     fs::write(&source, "int main(void) { return 0; }").unwrap();
@@ -155,7 +155,7 @@ fn programs_that_take_no_library_are_named() {
 /// The soft limit is lowered, never raised, and a program may raise it again.
 #[test]
 fn the_limit_on_open_files_is_lowered_on_request() {
-    built();
+    build_library();
     let soft_limit = |options: &[&str]| {
         let output = Command::new("sh")
             .args(["-c", "ulimit -Sn 900; exec \"$@\"", "sh"])

@@ -28,7 +28,7 @@ const READERS: [&[&str]; 9] = [
 ];
 /// Address space limit of a reader: several times what a small recording needs.
 const MAX_KIB: u32 = 1 << 20;
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 struct Sample {
     folder: tempfile::TempDir,
@@ -78,7 +78,7 @@ fn read(verb: &[&str], recording: &Path) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while child.try_wait().unwrap().is_none() {
         if Instant::now() > deadline {
             child.kill().unwrap();

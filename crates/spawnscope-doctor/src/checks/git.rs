@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::git_setting::Setting;
-use super::{Check, Run, unending, values};
+use super::{Check, Run, hanging, values};
 use crate::programs::{Programs, Ran, Reads, RunTime, Unknown};
 use crate::{Effect, Examination, Finding, Findings, Machine};
 use spawnscope_data::event::Nanos;
@@ -53,14 +53,14 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
         Ok(Some(hooks)) => examination.machine.directory().join(hooks),
         Ok(None) => return,
         Err(Refusal::Said(why)) => return findings.not_examined(format!("git refuses this directory: {why}")),
-        Err(Refusal::Unknown(why)) => return unending::report(findings, "git", "git rev-parse", why),
+        Err(Refusal::Unknown(why)) => return hanging::report(findings, "git", "git rev-parse", why),
     };
     let launch = examination.measured.launch.exec_dynamic;
     repository.hooks(&hooks, launch, findings);
     // After the settings, since timing `git status` may take long.
     for look in [Repository::filters, Repository::monitor] {
         if let Err(why) = look(&repository, findings) {
-            return unending::report(findings, "git", "git config", why);
+            return hanging::report(findings, "git", "git config", why);
         }
     }
 }
@@ -167,7 +167,7 @@ impl Repository<'_> {
         let with = without.and_then(|without| Ok((self.programs.shortest(RUNS, || status(&[]))?, without)));
         findings.add(monitor(&setting, has_own, with.ok()));
         match (without, with) {
-            (Err(why), _) => unending::report(
+            (Err(why), _) => hanging::report(
                 findings,
                 "git status without its monitor",
                 "git -c core.fsmonitor=false status",

@@ -35,7 +35,7 @@ const LOADERS: [&str; 4] = [
 const STANDARD: [&str; 4] = ["/lib", "/usr/lib", "/lib64", "/usr/lib64"];
 const MAX_NAMED: usize = 3;
 /// How long libraries are examined: if all are newer than the cache, as in unpacked images, there can be thousands.
-const PATIENCE: Duration = Duration::from_millis(150);
+const TIMEOUT: Duration = Duration::from_millis(150);
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let machine = examination.machine;
@@ -45,7 +45,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         findings.add(broken(how, with.zip(without)));
         return;
     }
-    let unknown = Unknown::find(machine, Instant::now() + PATIENCE);
+    let unknown = Unknown::find(machine, Instant::now() + TIMEOUT);
     for what in unknown.not_examined {
         findings.not_examined(what);
     }

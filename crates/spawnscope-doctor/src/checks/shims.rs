@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Check, Run, unending};
+use super::{Check, Run, hanging};
 use crate::programs::{Programs, Reads, RunTime, Unknown};
 use crate::{Examination, Finding, Findings, Machine};
 use spawnscope_data::event::Nanos;
@@ -94,7 +94,7 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
         match Shim::find(machine, programs, &directory, manager.name) {
             Ok(Some(shim)) => shim.measure(machine, programs, findings),
             Ok(None) => {}
-            Err(NotFound { line, why }) => unending::report(findings, manager.name, &line, why),
+            Err(NotFound { line, why }) => hanging::report(findings, manager.name, &line, why),
         }
     }
 }
@@ -190,7 +190,7 @@ impl Shim {
         // The shim may hang, so it comes last: otherwise no time would be left for the other.
         let real = match programs.shortest(RUNS, || command(&self.real)).and_then(RunTime::whole) {
             Ok(real) => real,
-            Err(why) => return unending::report(findings, program, &line(&self.real), why),
+            Err(why) => return hanging::report(findings, program, &line(&self.real), why),
         };
         let shim = match programs.shortest(RUNS, || command(&self.file)) {
             Ok(shim) => shim,

@@ -17,18 +17,18 @@ use spawnscope_system::launch_timing::isolated_child::IsolatedChild;
 use spawnscope_system::launch_timing::keeper::{ignore_requests_to_end, remove_when_closed};
 
 /// Time limits for creating it: in one directory, and in all directories that are tried.
-pub(super) const LIMIT_OF_ONE: Duration = Duration::from_millis(250);
-pub(super) const LIMIT: Duration = Duration::from_millis(400);
+pub(super) const DIRECTORY_TIMEOUT: Duration = Duration::from_millis(250);
+pub(super) const TOTAL_TIMEOUT: Duration = Duration::from_millis(400);
 /// How long its removal may take before the keeper is left to finish it alone.
-pub(super) const LIMIT_OF_REMOVAL: Duration = Duration::from_millis(100);
+pub(super) const REMOVAL_TIMEOUT: Duration = Duration::from_millis(100);
 /// How many programs a folder may hold.
 pub(super) const PROGRAMS: usize = 16;
 /// The size of all programs together, with a margin.
-const ROOM: u64 = 1 << 20;
+const MAX_BYTES: u64 = 1 << 20;
 /// How often, and at which interval, the keeper tries to remove the folder. Processes that write to it die with the doctor, but not
 /// immediately.
 const REMOVALS: usize = 200;
-const PAUSE: Duration = Duration::from_millis(5);
+const REMOVAL_INTERVAL: Duration = Duration::from_millis(5);
 
 pub(super) struct Folder {
     path: PathBuf,
@@ -39,11 +39,11 @@ pub(super) struct Folder {
 impl Folder {
     /// Creates a folder in the first of these directories that works.
     pub(super) fn make<'p>(mut directories: impl Iterator<Item = &'p Path>) -> Option<Folder> {
-        let until = Instant::now() + LIMIT;
+        let until = Instant::now() + TOTAL_TIMEOUT;
         directories.find_map(|directory| {
             let left = until.saturating_duration_since(Instant::now());
             // A read timeout of zero would mean no timeout.
-            (!left.is_zero()).then(|| Folder::make_in(directory, left.min(LIMIT_OF_ONE)))?
+            (!left.is_zero()).then(|| Folder::make_in(directory, left.min(DIRECTORY_TIMEOUT)))?
         })
     }
 
@@ -89,7 +89,7 @@ impl Drop for Folder {
     fn drop(&mut self) {
         if let Some((keeper, connection)) = self.keeper.take() {
             drop(connection);
-            if !keeper.has_ended_by(Instant::now() + LIMIT_OF_REMOVAL) {
+            if !keeper.has_ended_by(Instant::now() + REMOVAL_TIMEOUT) {
                 keeper.leave();
             }
         }
@@ -155,14 +155,14 @@ fn keep(folder: &CStr, programs: &[CString], doctors: c_int) {
         if libc::mkdir(folder.as_ptr(), 0o700) != 0 {
             return;
         }
-        if !mounts::has_room(folder, ROOM, PROGRAMS as u64) {
+        if !mounts::has_room(folder, MAX_BYTES, PROGRAMS as u64) {
             libc::rmdir(folder.as_ptr());
             return;
         }
         libc::send(0, c"+".as_ptr().cast(), 1, libc::MSG_NOSIGNAL);
         BorrowedFd::borrow_raw(0)
     };
-    remove_when_closed(connection, REMOVALS, PAUSE, || {
+    remove_when_closed(connection, REMOVALS, REMOVAL_INTERVAL, || {
         // SAFETY: plain system calls; the strings end with NUL.
         unsafe {
             for program in programs {

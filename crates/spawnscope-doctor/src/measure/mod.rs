@@ -17,7 +17,7 @@ use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use self::answers::Answers;
-pub(super) use self::answers::PATIENCE;
+pub(super) use self::answers::DIRECTORY_TIMEOUT;
 use self::folder::{Folder, Places};
 pub use self::launch::LaunchCost;
 pub use self::scan::{Scan, Stuck};
@@ -52,7 +52,7 @@ pub struct Measured {
     /// The time of a look-up that finds nothing, in each existing directory of PATH; unknown if it took too long.
     pub lookups: Vec<(PathBuf, Option<Nanos>)>,
     /// Directories, in PATH or elsewhere, that did not answer in time. They must not be accessed again.
-    pub silent: Vec<PathBuf>,
+    pub unresponsive: Vec<PathBuf>,
     /// Directories that could not be tried, or not for long enough. They must not be accessed either.
     pub untried: Vec<PathBuf>,
     /// The time to move a process into its current control group.
@@ -62,43 +62,45 @@ pub struct Measured {
 /// The index of the static program among the programs of a folder; the others are fresh copies.
 const STATIC_PROGRAM: usize = folder::PROGRAMS - 1;
 /// The time limit for measuring forks; on an idle machine it takes 0.1 s.
-const LIMIT_OF_CONSTANTS: Duration = Duration::from_millis(250);
+const CONSTANTS_TIMEOUT: Duration = Duration::from_millis(250);
 /// The time limit for files on a remote file system.
-const LIMIT_OF_REMOTE: Duration = Duration::from_millis(360);
+const REMOTE_TIMEOUT: Duration = Duration::from_millis(360);
 
 /// The time limit for everything: the limits of all parts, and a grace period for measuring processes that hang.
-const TIME_LIMIT: Duration = LIMIT_OF_CONSTANTS
-    .saturating_add(answers::LIMIT)
-    .saturating_add(launch::LIMIT)
-    .saturating_add(scan::LIMIT)
-    .saturating_add(LIMIT_OF_REMOTE)
+const TOTAL_TIMEOUT: Duration = CONSTANTS_TIMEOUT
+    .saturating_add(answers::TOTAL_TIMEOUT)
+    .saturating_add(launch::TOTAL_TIMEOUT)
+    .saturating_add(scan::TOTAL_TIMEOUT)
+    .saturating_add(REMOTE_TIMEOUT)
     // The second folder tries only one place, and both are removed.
-    .saturating_add(folder::LIMIT)
-    .saturating_add(folder::LIMIT_OF_ONE)
-    .saturating_add(folder::LIMIT_OF_REMOVAL.saturating_mul(2))
+    .saturating_add(folder::TOTAL_TIMEOUT)
+    .saturating_add(folder::DIRECTORY_TIMEOUT)
+    .saturating_add(folder::REMOVAL_TIMEOUT.saturating_mul(2))
     .saturating_add(isolated_child::GRACE.saturating_mul(4));
-const _: () = assert!(TIME_LIMIT.as_millis() <= 3800, "the doctor would take more than 5 s");
-const _: () = assert!(scan::ONE_BY_ONE + scan::AT_ONCE <= STATIC_PROGRAM);
+const _: () = assert!(TOTAL_TIMEOUT.as_millis() <= 3800, "the doctor would take more than 5 s");
+const _: () = assert!(scan::SEQUENTIAL + scan::CONCURRENT <= STATIC_PROGRAM);
 
 impl Measured {
     /// Measures this machine in about 0.4 s, or in less than 4 s if everything hangs.
     #[must_use]
     pub fn take(machine: &Machine) -> Measured {
         let began = Instant::now();
-        let constants = Calibrator::start_for(LIMIT_OF_CONSTANTS).map(Calibrator::finish);
+        let constants = Calibrator::start_for(CONSTANTS_TIMEOUT).map(Calibrator::finish);
         let answers = Answers::of(machine);
         let machine = &machine
             .clone()
-            .leaving_out(answers.silent.iter().chain(&answers.untried));
+            .leaving_out(answers.unresponsive.iter().chain(&answers.untried));
         let Places { local, remote } = Places::of(machine);
         let folder = Folder::make(local.iter().chain(&remote).map(PathBuf::as_path));
         let launches = launch::measure(machine, folder.as_ref());
-        let scan = folder.as_ref().and_then(|folder| scan::measure(folder, scan::LIMIT));
+        let scan = folder
+            .as_ref()
+            .and_then(|folder| scan::measure(folder, scan::TOTAL_TIMEOUT));
         drop(folder);
         let remote_scan = || {
             scan::measure(
                 &Folder::make(remote.first().map(PathBuf::as_path).into_iter())?,
-                LIMIT_OF_REMOTE,
+                REMOTE_TIMEOUT,
             )
         };
         let measured = Measured {
@@ -113,7 +115,7 @@ impl Measured {
             scan: scan.filter(|_| !local.is_empty()),
             system_call: steps::system_call(),
             lookups: answers.lookups,
-            silent: answers.silent,
+            unresponsive: answers.unresponsive,
             untried: answers.untried,
             migration: steps::migration(machine),
             constants: constants.unwrap_or_default(),

@@ -5,7 +5,7 @@ use std::fs;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::program_session::{GRACE, PAUSE, REQUESTS, members};
+use super::program_session::{CHECK_INTERVAL, GRACE, REQUESTS, members};
 use crate::processes::field;
 
 /// Makes the doctor the parent of orphaned descendants from now on.
@@ -36,7 +36,7 @@ pub(super) fn end_all(session: i32) {
 fn await_end(session: i32, limit: Duration) {
     let until = Instant::now() + limit;
     while !running(session).is_empty() && Instant::now() < until {
-        sleep(PAUSE);
+        sleep(CHECK_INTERVAL);
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::attempts::{best_of_three, good};
+use super::attempts::{best_of_three, ok_if};
 use super::*;
 
 fn within(time: Duration) -> Programs {
@@ -53,7 +53,7 @@ fn a_program_that_takes_too_long_may_tidy_up_before_it_is_ended() {
             .unwrap();
         assert!(took.is_lower_bound && took.time.0 >= 400_000_000, "{took}");
         let [began, lock] = ["began", "lock"].map(|name| folder.path().join(name).exists());
-        good(began && !lock, || format!("began: {began}, lock: {lock}"))
+        ok_if(began && !lock, || format!("began: {began}, lock: {lock}"))
     });
 }
 
@@ -106,12 +106,12 @@ fn a_job_in_the_background_that_ends_soon_comes_to_its_end() {
     best_of_three(|| {
         let folder = tempfile::tempdir().unwrap();
         within(LONG).run(shell(script, &folder), Reads::Nothing).unwrap();
-        good(folder.path().join("done").exists(), || "not done".to_owned())
+        ok_if(folder.path().join("done").exists(), || "not done".to_owned())
     });
     best_of_three(|| {
         let folder = tempfile::tempdir().unwrap();
         assert!(within(LONG).count_launches(shell(script, &folder)).is_some());
-        good(folder.path().join("done").exists(), || "not done".to_owned())
+        ok_if(folder.path().join("done").exists(), || "not done".to_owned())
     });
 }
 
@@ -131,7 +131,7 @@ fn counts_of_a_program_that_does_not_end_are_lower_bounds() {
         let script = "(:); (:); sleep 60 & wait";
         let launches = within(Duration::from_secs(2)).count_launches(shell(script, &folder));
         let counted = launches.map(|launches| launches.to_string());
-        good(counted.as_deref() == Some("at least 3 processes"), || {
+        ok_if(counted.as_deref() == Some("at least 3 processes"), || {
             format!("{counted:?}")
         })
     });

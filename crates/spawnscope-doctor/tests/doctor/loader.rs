@@ -153,7 +153,7 @@ fn directories_of_a_relative_include_are_looked_at_and_those_that_do_not_answer_
         &["/opt/lib/libnew.so.2"],
     );
     let hung = Measured {
-        silent: vec![PathBuf::from("/opt/lib")],
+        unresponsive: vec![PathBuf::from("/opt/lib")],
         ..usual()
     };
     let diagnosis = diagnose("loader-cache", &tree.machine(), &hung);

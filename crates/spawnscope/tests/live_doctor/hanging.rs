@@ -10,7 +10,7 @@ use nix::unistd::Pid;
 
 use crate::examined::{Examined, examine};
 use crate::findings::{described, found, silent, timed};
-use crate::support::attempts::{best_of_three, good};
+use crate::support::attempts::{best_of_three, ok_if};
 use crate::support::run::{Running, SPAWNSCOPE, await_some};
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};
@@ -52,7 +52,7 @@ fn directories_that_never_answer_are_reported_without_delaying_the_doctor() {
             &["PATH has 1 directory", &hung, "no answer within"],
         )?;
         assert_eq!(finding["effect_is_lower_bound"], true, "{finding:#}");
-        good(examined.all().len() == 1, || described(&examined))
+        ok_if(examined.all().len() == 1, || described(&examined))
     });
     // Programs are started without it in PATH.
     check_with_delay(folder.path(), "-1", &["env", &path], "interpreters");
@@ -75,7 +75,7 @@ fn one_slow_directory_of_path_makes_no_other_one_slow() {
         let examined = check_with_delay(folder.path(), "30000", &["env", &path], "search-path");
         let finding = found(&examined, "problem", &["PATH has 1 directory", "(FUSE)"])?;
         let is_slow = finding["effect_ns"].as_u64() >= Some(30_000_000);
-        good(is_slow && !finding["evidence"].to_string().contains("/sbin"), || {
+        ok_if(is_slow && !finding["evidence"].to_string().contains("/sbin"), || {
             described(&examined)
         })
     });
@@ -99,7 +99,7 @@ fn a_slow_file_system_for_temporary_files_is_not_a_scanner() {
     best_of_three(|| {
         let examined = check_with_delay(folder.path(), "3000", &words, "file-systems");
         let finding = found(&examined, "problem", &["temporary files", "(FUSE)", "from memory"])?;
-        good(finding["effect_ns"].as_u64() >= Some(3_000_000), || {
+        ok_if(finding["effect_ns"].as_u64() >= Some(3_000_000), || {
             described(&examined)
         })
     });
@@ -219,7 +219,7 @@ fn a_path_of_many_directories_does_not_hold_the_doctor_up() {
         let examined = in_time(|| examine(&["/usr/bin/env".as_ref(), path.as_ref()], "search-path"));
         found(&examined, "problem", &["without a purpose", "missing: /nowhere/0"])?;
         let is_asked = !examined.unseen().contains("/usr/bin");
-        good(is_asked && !has_title_with(&examined, &["slow"]), || {
+        ok_if(is_asked && !has_title_with(&examined, &["slow"]), || {
             described(&examined)
         })
     });
@@ -279,7 +279,7 @@ fn time_in_the_run_queue_beside_busy_loops_is_blamed_on_no_program() {
         ];
         best_of_three(|| {
             let examined = within(LIMIT, || examine(&launcher.map(OsStr::new), check));
-            good(!has_title_with(&examined, &blaming), || described(&examined))
+            ok_if(!has_title_with(&examined, &blaming), || described(&examined))
         });
     }
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::attempts::{best_of_three, good};
+use crate::support::attempts::{best_of_three, ok_if};
 use crate::support::recording::report;
 use crate::support::run::{Record, spawnscope};
 use crate::support::{apply, live_test};
@@ -89,7 +89,7 @@ fn agree(command: &[&str]) {
         let (total, critical) = (number(bash, "total_ns"), number(bash, "critical_ns"));
         let saved = number(&whatif, "unrecorded_ns") - number(&whatif, "predicted_ns");
         let is_all = critical.min(saved) >= MIN_SHARE * total;
-        good(
+        ok_if(
             is_all && (critical - saved).abs() <= MAX_DIFFERENCE * critical.max(saved),
             || format!("of {total} ns, {critical} are critical, and removal saves {saved}"),
         )

@@ -13,7 +13,7 @@ use spawnscope::analyze::Forest;
 use spawnscope::event::Language;
 use spawnscope::record::RecordingFile;
 
-use crate::support::attempts::{at_length, good};
+use crate::support::attempts::{ok_if, with_growing_lengths};
 use crate::support::pythons::{Python, interpreters, of_suites};
 use crate::support::run::{Record, Running, run};
 use crate::support::workloads::{self, path, script};
@@ -370,7 +370,7 @@ fn python_code_from_the_command_line_a_module_and_standard_input_has_its_lines()
 #[apply(live_test)]
 #[needs(Ebpf, Cc, Python)]
 fn a_python_that_was_unknown_at_the_start_is_recognised() {
-    at_length(|length| try_unknown_copy(20 * length));
+    with_growing_lengths(|length| try_unknown_copy(20 * length));
 }
 
 fn try_unknown_copy(launches: u32) -> Result<(), String> {
@@ -391,7 +391,7 @@ fn try_unknown_copy(launches: u32) -> Result<(), String> {
     for number in 0..launches {
         assert!(called(number).is_none_or(|own| own == expected), "right or unknown");
     }
-    good(called(launches - 1).is_some(), || {
+    ok_if(called(launches - 1).is_some(), || {
         format!("not recognised in {launches} launches")
     })
 }
