@@ -450,8 +450,25 @@ fn a_line_that_no_launch_has_is_refused() {
     let message = failure(&["whatif", "--remove", "line=a.sh:3", sample.path().to_str().unwrap()]);
     assert!(message.contains("this recording contains no call sites"), "{message}");
     let sample = Sample::new();
-    let message = failure(&["whatif", "--remove", "line=a.sh:3", sample.path().to_str().unwrap()]);
-    assert!(message.contains("report --by line --top 0"), "{message}");
+    let path = sample.path();
+    let path = path.to_str().unwrap();
+    let message = failure(&["whatif", "--remove", "line=a.sh:3", path]);
+    let hint = format!("`spawnscope report --by line --top 0 {path}` lists the lines");
+    assert!(message.contains(&hint), "{message}");
+}
+
+/// The suggested commands read the same recording.
+#[test]
+fn a_program_that_was_not_launched_is_refused_with_commands_for_the_recording() {
+    let sample = Sample::new();
+    let path = sample.path();
+    let path = path.to_str().unwrap();
+    let message = failure(&["whatif", "--remove", "nosuch", path]);
+    let expected = format!(
+        "no launch matches `--remove nosuch`: `spawnscope report --by command --top 0 {path}` lists the programs, \
+         and `spawnscope tree {path}` shows their arguments"
+    );
+    assert!(message.contains(&expected), "{message}");
 }
 
 #[test]
