@@ -17,8 +17,8 @@ Examples:
 
 /// Ask questions of a dataset of many recordings
 ///
-/// A dataset is a folder of Parquet files that `spawnscope export --format parquet -o DATASET` adds recordings to. All runs in it count. A dataset in a
-/// store that speaks S3's protocol is s3://BUCKET/FOLDER; keys, region and address come from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and
+/// A dataset is a folder of Parquet files that `spawnscope export --format parquet -o DATASET` adds recordings to. Questions cover
+/// all runs in it. A dataset in S3-compatible storage is named s3://BUCKET/PREFIX; credentials, region and endpoint come from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and
 /// AWS_ENDPOINT_URL.
 #[derive(Debug, Parser)]
 #[command(name = "spawnscope fleet", bin_name = "spawnscope fleet", version, after_help = EXAMPLES)]
@@ -61,7 +61,7 @@ pub enum Verb {
         #[command(flatten)]
         common: Common,
     },
-    /// Print what `spawnscope doctor -o DATASET` found on each machine, the newest time
+    /// Print the latest result of `spawnscope doctor -o DATASET` on each machine
     Doctor {
         #[command(flatten)]
         common: Common,

@@ -24,7 +24,7 @@ pub fn url(location: &Path) -> Result<Option<Url>> {
     let Some(text) = location.to_str() else { return Ok(None) };
     if !text.starts_with(SCHEME) {
         if text.contains("://") {
-            bail!("{text}: a dataset is a folder, or s3://BUCKET/FOLDER in a store that speaks S3's protocol");
+            bail!("{text}: a dataset is a folder, or s3://BUCKET/PREFIX in S3-compatible storage");
         }
         return Ok(None);
     }

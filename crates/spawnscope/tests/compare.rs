@@ -364,7 +364,7 @@ fn annotations_are_on_script_lines() {
     let text = String::from_utf8(output.stdout).unwrap();
     let commands: Vec<&str> = text.lines().filter(|line| line.starts_with("::")).collect();
     assert_eq!(commands.len(), 2, "{text}");
-    let first = "::error file=tools/relocate.sh,line=5,title=launches by one line%3A 10%2C budget 5::dirname: 10 launches at relocate.sh:5";
+    let first = "::error file=tools/relocate.sh,line=5,title=launches from one line%3A 10%2C budget 5::dirname: 10 launches at relocate.sh:5";
     assert!(commands[0].starts_with(first), "{text}");
     assert!(commands[0].contains("%0Abash launches dirname 10 times"), "{text}");
     let written = fs::read_to_string(&summary).unwrap();

@@ -37,7 +37,7 @@ fn main() -> std::process::ExitCode {
 
 /// Returns the trace of a recording, and the length of the critical path in its report.
 fn trace_of(recording: &Recording, slices: &[SliceRow]) -> (Vec<u8>, Nanos) {
-    let forest = Forest::grow(recording);
+    let forest = Forest::build(recording);
     let mut collection = SliceCollection::new(&forest, &[]);
     slices.iter().for_each(|slice| collection.push(*slice));
     let timelines = collection.finish();

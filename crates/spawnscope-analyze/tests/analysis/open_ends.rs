@@ -185,7 +185,7 @@ fn waiting_of_a_child_with_several_threads_is_unknown() {
     let parts = attribution(&builder.recording, &slices)[0].parts;
     assert_eq!(parts.run_waiting, Nanos(1_000_000));
 
-    let forest = Forest::grow(&builder.recording);
+    let forest = Forest::build(&builder.recording);
     let thread = spawnscope_data::rows::ThreadRow {
         task: TaskId(90),
         launch: child,
@@ -205,7 +205,7 @@ fn waiting_of_a_child_with_several_threads_is_unknown() {
 fn a_thread_that_has_ended_is_not_where_its_process_is() {
     let mut builder = shell_with(0);
     builder.row(ROOT).parent_task = None;
-    let forest = Forest::grow(&builder.recording);
+    let forest = Forest::build(&builder.recording);
     let thread = spawnscope_data::rows::ThreadRow {
         task: TaskId(90),
         launch: ROOT,

@@ -399,7 +399,7 @@ fn selections_hold_all_of_their_terms() {
     serial.launch(&Spans::USUAL, Some(("/usr/bin/git", &["git", "status", "/a/b"])));
     serial.launch(&Spans::USUAL, None);
     let (recording, _) = serial.finish();
-    let forest = Forest::grow(&recording);
+    let forest = Forest::build(&recording);
     let select = |text: &str| Selector::parse(text).unwrap().select(&forest).unwrap();
     assert_eq!(select("dirname"), [1]);
     assert_eq!(select("command=dirname"), [1]);

@@ -85,7 +85,7 @@ fn useless(examination: &Examination<'_>, path: &[PathBuf], findings: &mut Findi
         Finding::problem_if(
             count >= MIN_USELESS,
             format!(
-                "{} of the {} in PATH {} useless",
+                "{} of {} in PATH {} useless",
                 units::count(count as u64),
                 units::counted(path.len() as u64, "directory", "directories"),
                 if count == 1 { "is" } else { "are" }

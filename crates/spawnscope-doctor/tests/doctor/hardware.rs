@@ -240,7 +240,7 @@ fn nested_hypervisors_are_recognised_by_the_time_of_an_exit() {
         ..usual()
     };
     for (tree, measured, why) in [
-        (&plain, cpuid(4_300.0), "takes 4.30 us; up to 2.50 us"),
+        (&plain, cpuid(4_300.0), "takes 4.30 us; at most 2.50 us"),
         (&plain, cpuid(60.0), "does not cause a VM exit"),
         (&plain, untimed, "could not be timed"),
         (

@@ -281,6 +281,6 @@ fn control_groups_are_reported_by_version_and_cost_of_a_move() {
     // A hierarchy can have several controllers.
     let groups = "5:net_cls,net_prio:/\n4:pids:/job\n3:memory:/\n1:name=systemd:/\n0::/\n";
     let old = Tree::new().file("proc/self/cgroup", groups);
-    let words = ["version 1 for 4 controllers"];
+    let words = ["4 cgroup controllers use cgroup v1"];
     only("cgroups", &old.machine(), &usual(), Severity::Note, &words);
 }

@@ -320,7 +320,7 @@ fn each_generation_of_glibc_is_recognised_by_how_it_launches() {
         &glibc("2.31").machine(),
         &usual(),
         Severity::Note,
-        &["one by one"],
+        &["one at a time"],
     );
     assert_eq!(finding.effect.unwrap().span, Nanos(12_200));
     let found = diagnose("c-library", &glibc("2.36").machine(), &usual()).findings;

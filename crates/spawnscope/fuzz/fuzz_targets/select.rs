@@ -19,7 +19,7 @@ static RECORDING: LazyLock<Recording> = LazyLock::new(|| {
 
 fuzz_target!(|text: &str| {
     if let Ok(selector) = Selector::parse(text) {
-        let forest = Forest::grow(&RECORDING);
+        let forest = Forest::build(&RECORDING);
         let _ = selector.select(&forest);
         let _ = selector.called_from(&forest);
     }

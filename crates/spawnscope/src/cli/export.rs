@@ -54,7 +54,7 @@ fn launches(arguments: &ExportArguments) -> Result<()> {
     let file = RecordingFile::open(path)?;
     let recording = file.read()?;
     output::print_contradictions(path, &recording.info.contradictions);
-    let forest = Forest::grow(&recording);
+    let forest = Forest::build(&recording);
     let mut waits = WaitCollection::new(&recording, &forest, &file.threads()?);
     let contradictions = file.slices(&mut |slice| waits.push(slice))?;
     output::print_contradictions(path, &contradictions);
@@ -67,7 +67,7 @@ fn spans(arguments: &ExportArguments, encoding: otlp::Encoding) -> Result<()> {
     let path = &arguments.recording.file;
     let recording = RecordingFile::open(path)?.read()?;
     output::print_contradictions(path, &recording.info.contradictions);
-    let forest = Forest::grow(&recording);
+    let forest = Forest::build(&recording);
     let command = &recording.info.command;
     let inherited = env::var("TRACEPARENT").ok().and_then(|text| TraceContext::parse(&text));
     let service = env::var("OTEL_SERVICE_NAME").ok().filter(|name| !name.is_empty());

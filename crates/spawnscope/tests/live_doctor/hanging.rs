@@ -217,7 +217,7 @@ fn a_path_of_many_directories_does_not_hold_the_doctor_up() {
     let path = format!("PATH=/usr/bin:/bin:{}", gone.join(":"));
     best_of_three(|| {
         let examined = in_time(|| examine(&["/usr/bin/env".as_ref(), path.as_ref()], "search-path"));
-        found(&examined, "problem", &["without a purpose", "missing: /nowhere/0"])?;
+        found(&examined, "problem", &["useless", "missing: /nowhere/0"])?;
         let is_asked = !examined.unseen().contains("/usr/bin");
         ok_if(is_asked && !has_title_with(&examined, &["slow"]), || {
             described(&examined)

@@ -60,7 +60,7 @@ impl Chains {
     /// The chain of the launch of this name; `None`: it has none. A shell's launch has the name of what it runs.
     #[track_caller]
     fn called(&self, name: &str) -> Option<CallChain> {
-        let forest = Forest::grow(&self.0);
+        let forest = Forest::build(&self.0);
         let (plain, by_shell) = (format!("\0{name}\0"), format!("/tiny {name};"));
         let has_name = |argv: &[u8]| {
             let names = [plain.as_bytes(), by_shell.as_bytes()];

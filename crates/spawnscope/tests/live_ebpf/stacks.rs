@@ -74,7 +74,7 @@ fn chains(file: &Path) -> Vec<Chain> {
     let recording = RecordingFile::open(file)
         .and_then(|file| file.read())
         .expect("the recording");
-    let forest = Forest::grow(&recording);
+    let forest = Forest::build(&recording);
     let stacks = forest.launches.iter().filter_map(|launch| launch.native_stack);
     let chain = |stack| {
         let mut frames = forest.frames(Some(stack));

@@ -66,11 +66,11 @@ fn first(check: &Check) -> String {
     let (exceeded, all) = (check.exceeded().count() as u64, check.verdicts.len() as u64);
     let budgets = units::counted(all, "budget", "budgets");
     match exceeded {
-        0 if all == 1 => format!("The budget is kept: {command}"),
-        0 => format!("All {budgets} are kept: {command}"),
-        _ if all == 1 => format!("The budget is exceeded: {command}"),
-        1 => format!("1 of {budgets} is exceeded: {command}"),
-        _ => format!("{exceeded} of {budgets} are exceeded: {command}"),
+        0 if all == 1 => format!("{command} is within the budget"),
+        0 => format!("{command} is within all {budgets}"),
+        _ if all == 1 => format!("{command} exceeds the budget"),
+        1 => format!("{command} exceeds 1 of {budgets}"),
+        _ => format!("{command} exceeds {exceeded} of {budgets}"),
     }
 }
 
@@ -100,7 +100,7 @@ fn name(budget: &Budget) -> String {
         Budget::ForksWithoutExec(_) => "forks without exec".to_owned(),
         Budget::FailedExecs(_) => "failed execs".to_owned(),
         Budget::Command(glob, _) => format!("launches of {}", text::escape(glob.as_bytes())),
-        Budget::Line(_) => "launches by one line".to_owned(),
+        Budget::Line(_) => "launches from one line".to_owned(),
         Budget::CriticalTax(_) => "critical tax".to_owned(),
         Budget::Wall(_) => "wall".to_owned(),
         Budget::Growth(grown, _) => format!("{} against baseline", what(*grown)),
