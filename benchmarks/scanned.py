@@ -69,9 +69,9 @@ def measure(options, scanner, prefix):
         words += ["-o", (options.pages / f"first-launch-{scanner}.html").resolve()]
     done = subprocess.run([*prefix, options.binary.resolve(), *words], check=True, stdout=subprocess.PIPE)
     report = json.loads(done.stdout)
-    folder = HERE / "runs" / f"{new()['date']}-{machine()['host']}"
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"first-launch-{scanner}.json"
+    directory = HERE / "runs" / f"{new()['date']}-{machine()['host']}"
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / f"first-launch-{scanner}.json"
     path.write_text(json.dumps(report, indent=1) + "\n")
     say(f"wrote {path}")
     for row in report["experiments"][0]["rows"]:

@@ -74,7 +74,7 @@ const FIRST_NAMESPACES: [(&str, &str); 3] = [
     ("ipc", "ipc:[4026531839]"),
 ];
 
-/// Whether this is the initial pid namespace. A test folder without namespaces counts as one.
+/// Whether this is the initial pid namespace. A test directory without namespaces counts as one.
 pub(super) fn is_in_first_pid_namespace(machine: &Machine) -> bool {
     let (kind, first) = FIRST_NAMESPACES[0];
     machine

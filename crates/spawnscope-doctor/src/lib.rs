@@ -31,7 +31,7 @@ use self::programs::Programs;
 
 /// The input of the checks.
 pub struct Examination<'a> {
-    /// The machine, or a folder that mimics one in tests.
+    /// The machine, or a directory that mimics one in tests.
     pub machine: &'a Machine,
     /// What was measured on the machine.
     pub measured: &'a Measured,

@@ -27,7 +27,7 @@ fn along(path: &OsStr, program: &str) -> Option<PathBuf> {
             .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
     };
     std::env::split_paths(path)
-        .map(|folder| folder.join(program))
+        .map(|directory| directory.join(program))
         .find(is_program)
 }
 
@@ -169,7 +169,7 @@ mod tests {
     fn without_a_path_programs_are_found_along_that_of_the_system() {
         let path = default_path();
         assert!(
-            std::env::split_paths(&path).all(|folder| folder.is_absolute()),
+            std::env::split_paths(&path).all(|directory| directory.is_absolute()),
             "{path:?}"
         );
         assert!(along(&path, "sh").is_some(), "{path:?}");

@@ -70,7 +70,7 @@ pub enum RecordError {
     /// and reading never writes.
     #[error(
         "recording {} has a partial change by another program, which its -journal file can roll back: copy both files to a \
-         folder that you own, and run `sqlite3 COPY 'PRAGMA user_version'`",
+         directory that you own, and run `sqlite3 COPY 'PRAGMA user_version'`",
         path.display()
     )]
     NeedsRepair {
@@ -138,7 +138,7 @@ pub enum RecordError {
     Io {
         /// The operation that failed.
         action: &'static str,
-        /// The file or folder.
+        /// The file or directory.
         path: PathBuf,
         /// The error of the system.
         source: Arc<io::Error>,

@@ -328,8 +328,8 @@ mod tests {
 
     #[test]
     fn where_memory_cannot_be_shared_the_recorder_keeps_the_file_to_itself() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("x.db");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x.db");
         let mut connection = Connection::open(&path).unwrap();
         create_schema(&mut connection, &header(), Redaction::Mask).unwrap();
         let shared = log::with_suffix(&path, "-shm");

@@ -342,7 +342,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Reads the logs of the ninjas that have ended. Their folders may be removed soon.
+    /// Reads the logs of the ninjas that have ended. Their directories may be removed soon.
     fn find_edges(&mut self, is_last: bool) {
         let ended = self.assembler.take_ended_ninjas(is_last);
         self.assembler.note_edges(&self.logs.edges(ended));

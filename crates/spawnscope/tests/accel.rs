@@ -66,8 +66,8 @@ fn explain_counts_what_was_skipped_and_what_was_not() {
 /// The work of small programs in scripts is done without executing them, unless it is switched off.
 #[test]
 fn small_programs_are_done_in_place() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("file");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
     let script = format!(
         "echo \"$(dirname a/b)\"; touch {0}; mv {0} {0}.new; rm -f {0}.new",
         file.display()
@@ -79,15 +79,15 @@ fn small_programs_are_done_in_place() {
             let errors = errors(&output);
             assert_eq!(errors.contains("without executing them"), !count.is_empty(), "{errors}");
             assert!(errors.contains(count), "{errors}");
-            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+            assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
         }
     }
 }
 
 #[test]
 fn a_command_that_cannot_run_has_the_usual_statuses() {
-    let folder = tempfile::tempdir().unwrap();
-    let text = folder.path().join("text");
+    let directory = tempfile::tempdir().unwrap();
+    let text = directory.path().join("text");
     fs::write(&text, "not executable").unwrap();
     for explain in [&[][..], &["--explain"]] {
         let missing = accel(&[explain, &["--", "/nonexistent/program"]].concat());
@@ -102,8 +102,8 @@ fn a_command_that_cannot_run_has_the_usual_statuses() {
 
 #[test]
 fn without_its_library_it_says_where_it_looked() {
-    let folder = tempfile::tempdir().unwrap();
-    let program = folder.path().join("spawnscope");
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("spawnscope");
     fs::copy(env!("CARGO_BIN_EXE_spawnscope"), &program).unwrap();
     let run = |arguments: &[&str]| Command::new(&program).arg("accel").args(arguments).output().unwrap();
     let output = run(&["--", "true"]);
@@ -133,8 +133,8 @@ fn other_preloaded_libraries_are_kept() {
 
 #[test]
 fn programs_that_cannot_be_preloaded_are_named() {
-    let folder = tempfile::tempdir().unwrap();
-    let (source, program) = (folder.path().join("p.c"), folder.path().join("p"));
+    let directory = tempfile::tempdir().unwrap();
+    let (source, program) = (directory.path().join("p.c"), directory.path().join("p"));
     fs::write(&source, "int main(void) { return 0; }").unwrap();
     let cc = Command::new("cc")
         .arg("-static")
@@ -145,7 +145,7 @@ fn programs_that_cannot_be_preloaded_are_named() {
     assert!(cc.unwrap().success());
     let run = |program: &Path| accel(&["--", program.to_str().unwrap()]);
     assert!(errors(&run(&program)).contains("statically linked"));
-    let own = folder.path().join("own");
+    let own = directory.path().join("own");
     fs::copy(fs::canonicalize("/bin/true").unwrap(), &own).unwrap();
     assert_eq!(errors(&run(&own)), "");
     fs::set_permissions(&own, std::os::unix::fs::PermissionsExt::from_mode(0o4755)).unwrap();

@@ -203,13 +203,16 @@ fn configured(machine: &Machine, file: &str, depth: usize) -> Vec<Configured> {
     for line in text.lines().map(str::trim) {
         match line.strip_prefix("include ") {
             Some(pattern) if depth < 4 => {
-                let Some((folder, suffix)) = pattern.trim().rsplit_once("/*") else {
+                let Some((directory, suffix)) = pattern.trim().rsplit_once("/*") else {
                     continue;
                 };
                 // A relative pattern starts at the directory of the file.
-                let folder = format!("{}", Path::new(file).with_file_name(folder).display());
-                let names = machine.names(&folder).into_iter().filter(|name| name.ends_with(suffix));
-                let files = names.map(|name| format!("{folder}/{name}"));
+                let directory = format!("{}", Path::new(file).with_file_name(directory).display());
+                let names = machine
+                    .names(&directory)
+                    .into_iter()
+                    .filter(|name| name.ends_with(suffix));
+                let files = names.map(|name| format!("{directory}/{name}"));
                 directories.extend(files.flat_map(|file| configured(machine, &file, depth + 1)));
             }
             None if line.starts_with('/') => directories.push(Configured {
@@ -243,8 +246,8 @@ mod tests {
 
     #[test]
     fn what_there_was_no_time_for_is_unseen() {
-        let folder = tempfile::tempdir().unwrap();
-        let machine = Machine::at(folder.path());
+        let root = tempfile::tempdir().unwrap();
+        let machine = Machine::at(root.path());
         for directory in ["etc", "usr/lib"] {
             fs::create_dir_all(machine.path(directory)).unwrap();
         }

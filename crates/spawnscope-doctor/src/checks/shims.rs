@@ -20,17 +20,17 @@ pub(super) const CHECK: Check = Check {
 struct Manager {
     name: &'static str,
     /// Its directory, with or without a leading dot, and the directory of its shims inside.
-    folder: &'static str,
+    directory: &'static str,
     shims: &'static str,
     /// The variable that names its directory if it is elsewhere.
     variable: &'static str,
 }
 
 impl Manager {
-    const fn new(name: &'static str, folder: &'static str, shims: &'static str, variable: &'static str) -> Manager {
+    const fn new(name: &'static str, directory: &'static str, shims: &'static str, variable: &'static str) -> Manager {
         Manager {
             name,
-            folder,
+            directory,
             shims,
             variable,
         }
@@ -39,7 +39,7 @@ impl Manager {
     /// Whether a directory contains its shims.
     fn has(&self, machine: &Machine, directory: &Path) -> bool {
         let above = directory.parent().and_then(Path::file_name).map(OsStr::to_string_lossy);
-        let is_usual = above.is_some_and(|above| above.trim_start_matches('.') == self.folder);
+        let is_usual = above.is_some_and(|above| above.trim_start_matches('.') == self.directory);
         let own = machine.variable(self.variable).map(Path::new);
         directory.ends_with(self.shims) && (is_usual || own == directory.parent())
     }
@@ -201,7 +201,7 @@ impl Shim {
             Some(more) => format!("{program} is a shim of {manager}: each start takes {more} longer"),
             None => format!("{program} is a shim of {manager}"),
         };
-        let folder = self.real.parent().unwrap_or(&self.real).display();
+        let directory = self.real.parent().unwrap_or(&self.real).display();
         findings.add(
             Finding::problem_if(more.is_some_and(|more| more.time >= MATTERS), title)
                 .evidence(format!(
@@ -212,7 +212,7 @@ impl Shim {
                 ))
                 .effect(more.map(|more| more.effect("each launch through the shim")))
                 .fix("for a build or a script that launches it often, put the real directory first in PATH:")
-                .fix(format!("  PATH={folder}:$PATH ./build"))
+                .fix(format!("  PATH={directory}:$PATH ./build"))
                 .fix_cost("the version is then fixed, and files that select a version per directory are ignored"),
         );
     }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::{folder, missing_directories};
+use super::{missing_directories, temporary_directory};
 use crate::checks::{loader_cache, loader_environment};
 use crate::machine::Machine;
 use spawnscope_data::event::Nanos;
@@ -112,7 +112,7 @@ fn probes(machine: &Machine) -> Vec<Probe> {
     let path = machine.search_path().into_iter().map(|directory| (directory, true));
     let homes = machine.variable("HOME").map(PathBuf::from);
     let others = std::iter::once(machine.directory().to_owned())
-        .chain(folder::candidates(machine))
+        .chain(temporary_directory::candidates(machine))
         .chain(homes)
         .chain(loader_environment::named(machine))
         .chain(loader_cache::directories(machine));

@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use super::folder::Folder;
 use super::image::{Image, static_program};
 use super::launches::{Untimed, Work, launch};
 use super::shared_results::{MAX_TIMES, SERIES, Series, SharedResults};
+use super::temporary_directory::TemporaryDirectory;
 use crate::checks::{c_library, loader_cache, loader_environment};
 use crate::machine::Machine;
 use spawnscope_data::event::Nanos;
@@ -52,9 +52,9 @@ const WITHOUT_SEARCH: usize = 2;
 const STATIC: usize = 3;
 const DYNAMIC: usize = 4;
 
-pub(super) fn measure(machine: &Machine, folder: Option<&Folder>) -> Launches {
+pub(super) fn measure(machine: &Machine, directory: Option<&TemporaryDirectory>) -> Launches {
     let content = static_program();
-    let tiny = folder.and_then(|folder| folder.program(super::STATIC_PROGRAM, Some(machine)));
+    let tiny = directory.and_then(|directory| directory.program(super::STATIC_PROGRAM, Some(machine)));
     let [dynamic, unasked, found] = [
         Some(machine.clone()),
         without_variables(machine),

@@ -1,10 +1,9 @@
 //! What the doctor measures before the checks run: which directories answer (`answers`), what a launch costs (`launch`), whether fresh
 //! files are scanned (`scan`), and single steps (`steps`). Anything that can hang is done by measuring processes, with the tools of
-//! `launch_timing`. They time launches (`launches`) of static and dynamic programs (`image`) in a temporary folder (`folder`), and store
+//! `launch_timing`. They time launches (`launches`) of static and dynamic programs (`image`) in a temporary directory (`directory`), and store
 //! the times in shared memory (`shared_results`). Anything that cannot be measured, or takes too long, is unknown.
 
 mod answers;
-mod folder;
 mod image;
 mod launch;
 mod launches;
@@ -12,15 +11,16 @@ mod missing_directories;
 mod scan;
 mod shared_results;
 mod steps;
+mod temporary_directory;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use self::answers::Answers;
 pub(super) use self::answers::DIRECTORY_TIMEOUT;
-use self::folder::{Folder, Places};
 pub use self::launch::LaunchCost;
 pub use self::scan::{Scan, Stuck};
+use self::temporary_directory::{Places, TemporaryDirectory};
 use super::machine::Machine;
 use spawnscope_data::event::{Calibration, Constant, Nanos};
 use spawnscope_system::calibrate::Calibrator;
@@ -59,8 +59,8 @@ pub struct Measured {
     pub migration: Option<Nanos>,
 }
 
-/// The index of the static program among the programs of a folder; the others are fresh copies.
-const STATIC_PROGRAM: usize = folder::PROGRAMS - 1;
+/// The index of the static program among the programs of a directory; the others are fresh copies.
+const STATIC_PROGRAM: usize = temporary_directory::PROGRAMS - 1;
 /// The time limit for measuring forks; on an idle machine it takes 0.1 s.
 const CONSTANTS_TIMEOUT: Duration = Duration::from_millis(250);
 /// The time limit for files on a remote file system.
@@ -72,10 +72,10 @@ const TOTAL_TIMEOUT: Duration = CONSTANTS_TIMEOUT
     .saturating_add(launch::TOTAL_TIMEOUT)
     .saturating_add(scan::TOTAL_TIMEOUT)
     .saturating_add(REMOTE_TIMEOUT)
-    // The second folder tries only one place, and both are removed.
-    .saturating_add(folder::TOTAL_TIMEOUT)
-    .saturating_add(folder::DIRECTORY_TIMEOUT)
-    .saturating_add(folder::REMOVAL_TIMEOUT.saturating_mul(2))
+    // The second directory tries only one place, and both are removed.
+    .saturating_add(temporary_directory::TOTAL_TIMEOUT)
+    .saturating_add(temporary_directory::DIRECTORY_TIMEOUT)
+    .saturating_add(temporary_directory::REMOVAL_TIMEOUT.saturating_mul(2))
     .saturating_add(isolated_child::GRACE.saturating_mul(4));
 const _: () = assert!(TOTAL_TIMEOUT.as_millis() <= 3800, "the doctor would take more than 5 s");
 const _: () = assert!(scan::SEQUENTIAL + scan::CONCURRENT <= STATIC_PROGRAM);
@@ -91,15 +91,15 @@ impl Measured {
             .clone()
             .leaving_out(answers.unresponsive.iter().chain(&answers.untried));
         let Places { local, remote } = Places::of(machine);
-        let folder = Folder::make(local.iter().chain(&remote).map(PathBuf::as_path));
-        let launches = launch::measure(machine, folder.as_ref());
-        let scan = folder
+        let directory = TemporaryDirectory::make(local.iter().chain(&remote).map(PathBuf::as_path));
+        let launches = launch::measure(machine, directory.as_ref());
+        let scan = directory
             .as_ref()
-            .and_then(|folder| scan::measure(folder, scan::TOTAL_TIMEOUT));
-        drop(folder);
+            .and_then(|directory| scan::measure(directory, scan::TOTAL_TIMEOUT));
+        drop(directory);
         let remote_scan = || {
             scan::measure(
-                &Folder::make(remote.first().map(PathBuf::as_path).into_iter())?,
+                &TemporaryDirectory::make(remote.first().map(PathBuf::as_path).into_iter())?,
                 REMOTE_TIMEOUT,
             )
         };

@@ -3,11 +3,11 @@
 
 use std::time::Duration;
 
-use super::folder::Folder;
 use super::image::{self, Image};
 use super::launches::{Untimed, Work, launch, launch_together};
 use super::median;
 use super::shared_results::{Series, SharedResults};
+use super::temporary_directory::TemporaryDirectory;
 use spawnscope_data::event::Nanos;
 use spawnscope_system::launch_timing::measuring_process::{self, Measurement};
 
@@ -104,10 +104,10 @@ fn delay(slow: &[Nanos], quick: &[Nanos], least: Nanos) -> Option<Nanos> {
     (is_apart && slow.len().min(quick.len()) >= fewest && delay >= least).then_some(delay)
 }
 
-/// Measures in a folder, up to `limit`.
-pub(super) fn measure(folder: &Folder, limit: Duration) -> Option<Scan> {
+/// Measures in a directory, up to `limit`.
+pub(super) fn measure(directory: &TemporaryDirectory, limit: Duration) -> Option<Scan> {
     let copies: Vec<Image> = (0..SEQUENTIAL + CONCURRENT)
-        .map(|number| folder.program(number, None))
+        .map(|number| directory.program(number, None))
         .collect::<Option<_>>()?;
     let program = image::static_program();
     let (one_by_one, at_once) = copies.split_at(SEQUENTIAL);

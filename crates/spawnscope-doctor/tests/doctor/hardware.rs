@@ -58,10 +58,10 @@ fn how_many_cpuid_instructions_a_start_has_is_not_assumed() {
 }
 
 fn governed(governor: &str, driver: &str) -> Tree {
-    let folder = "sys/devices/system/cpu/cpu0/cpufreq";
+    let directory = "sys/devices/system/cpu/cpu0/cpufreq";
     Tree::new()
-        .file(&format!("{folder}/scaling_governor"), governor)
-        .file(&format!("{folder}/scaling_driver"), driver)
+        .file(&format!("{directory}/scaling_governor"), governor)
+        .file(&format!("{directory}/scaling_driver"), driver)
 }
 
 #[test]

@@ -182,11 +182,11 @@ fn the_exceeded_limit_is_named_with_the_command_that_raises_it() {
             .join("\n")
     };
     let of_group = |group: &str| {
-        let folder = format!("sys/fs/cgroup/{group}");
+        let directory = format!("sys/fs/cgroup/{group}");
         loaded(100)
             .file("proc/self/cgroup", format!("0::/{group}\n"))
-            .file(&format!("{folder}/pids.max"), "50\n")
-            .file(&format!("{folder}/pids.current"), "45\n")
+            .file(&format!("{directory}/pids.max"), "50\n")
+            .file(&format!("{directory}/pids.current"), "45\n")
     };
     let service = fix(&of_group("system.slice/build.service"));
     assert!(

@@ -383,10 +383,10 @@ fn formats_with_emulators_missing_interpreters_or_the_magic_of_native_programs_a
         debian.contains(now) && debian.contains("  update-binfmts --disable qemu-aarch64"),
         "{debian}"
     );
-    let conf = |folder: &str| {
-        let tree = entry("/usr/bin/gone", magic).file(&format!("{folder}/other.conf"), ":other:M::x::/bin/other:\n");
+    let conf = |directory: &str| {
+        let tree = entry("/usr/bin/gone", magic).file(&format!("{directory}/other.conf"), ":other:M::x::/bin/other:\n");
         fix(&tree.file(
-            &format!("{folder}/qemu.conf"),
+            &format!("{directory}/qemu.conf"),
             "# ours\n:qemu-aarch64:M::x::/usr/bin/gone:\n",
         ))
     };

@@ -9,20 +9,20 @@ use spawnscope_doctor::{Diagnosis, Finding, Machine, Measured, Severity, checks,
 
 use crate::attempts::ok_if;
 
-/// A folder that represents a machine.
+/// A directory that represents a machine.
 pub struct Tree {
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Tree {
     pub fn new() -> Tree {
         Tree {
-            folder: tempfile::tempdir().unwrap(),
+            directory: tempfile::tempdir().unwrap(),
         }
     }
 
     pub fn root(&self) -> &Path {
-        self.folder.path()
+        self.directory.path()
     }
 
     pub fn file(self, path: &str, text: impl AsRef<[u8]>) -> Tree {

@@ -90,15 +90,15 @@ fn of_files<'a>(
     for (name, program, status) in programs {
         for &count in counts {
             let keys = [Value::from(*name), Value::from(count as u64)];
-            let folder = context.folder().join(format!("fresh-{name}-{count}"));
+            let directory = context.directory().join(format!("fresh-{name}-{count}"));
             let copies = (count, Cache::AsWritten);
-            cases.push(case(keys, worker, (program, *status), folder, copies));
+            cases.push(case(keys, worker, (program, *status), directory, copies));
         }
     }
     if let Some((name, program, status)) = programs.last() {
         let keys = [Value::from(format!("{name}, out of the cache")), Value::from(1)];
-        let folder = context.folder().join("cold");
-        cases.push(case(keys, worker, (program, *status), folder, (1, Cache::Cold)));
+        let directory = context.directory().join("cold");
+        cases.push(case(keys, worker, (program, *status), directory, (1, Cache::Cold)));
     }
     cases
 }
@@ -117,16 +117,16 @@ fn case<'a>(
     keys: [Value; 2],
     worker: &'a Worker,
     (program, status): (&'a Path, i32),
-    folder: PathBuf,
+    directory: PathBuf,
     (count, cache): (usize, Cache),
 ) -> Case<'a> {
     let run = move || {
-        let copies = fresh(program, &folder, count * times(count))?;
+        let copies = fresh(program, &directory, count * times(count))?;
         if cache == Cache::Cold {
             copies.iter().try_for_each(|copy| forget(copy))?;
         }
         let measured = first_and_second(worker, copies.chunks(count), status);
-        std::fs::remove_dir_all(&folder).map_err(LabError::doing("remove copies"))?;
+        std::fs::remove_dir_all(&directory).map_err(LabError::doing("remove copies"))?;
         measured
     };
     Case::whole(keys, run).promises(UNDISTURBED)

@@ -179,7 +179,7 @@ proptest::proptest! {
 fn what_masking_costs() {
     let compiler = format!(
         "cc -O2 -g -Wall -DHAVE_CONFIG_H {} -c -o lib/keyboard.o ../src/lib/keyboard.c",
-        "-I../include/some/folder ".repeat(20)
+        "-I../include/some/directory ".repeat(20)
     );
     let start = std::time::Instant::now();
     drop(Redaction::Mask.apply(b"cc\0key\0"));

@@ -109,9 +109,9 @@ mod tests {
 
     #[test]
     fn the_second_number_is_the_wait() {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let read = |text: &str| {
-            let file = folder.path().join("schedstat");
+            let file = directory.path().join("schedstat");
             std::fs::write(&file, text).unwrap();
             let path = std::ffi::CString::new(file.to_str().unwrap()).unwrap();
             of(&path)

@@ -86,17 +86,17 @@ fn spans(arguments: &ExportArguments, encoding: otlp::Encoding) -> Result<()> {
 fn dataset(arguments: &ExportArguments) -> Result<()> {
     let path = &arguments.recording.file;
     let Some(root) = output::file(arguments.output.as_deref()) else {
-        bail!("a dataset is a folder, or s3://BUCKET/FOLDER: name it with -o");
+        bail!("a dataset is a directory, or s3://BUCKET/PREFIX: name it with -o");
     };
     if !fleet::is_store(root) {
         return add_to_dataset(path, root);
     }
-    let folder = super::dataset::temporary().context("failed to make a temporary folder")?;
-    add_to_dataset(path, folder.path())?;
-    fleet::push(folder.path(), root)
+    let directory = super::dataset::temporary().context("failed to make a temporary directory")?;
+    add_to_dataset(path, directory.path())?;
+    fleet::push(directory.path(), root)
 }
 
-/// Adds a recording to the dataset in a folder, unless it is there.
+/// Adds a recording to the dataset in a directory, unless it is there.
 #[cfg(feature = "parquet")]
 fn add_to_dataset(path: &Path, root: &Path) -> Result<()> {
     let file = RecordingFile::open(path)?;

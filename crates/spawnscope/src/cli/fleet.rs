@@ -64,7 +64,7 @@ fn not_run(program: &Path, error: io::Error) -> Error {
     Error::new(error).context(format!("failed to run {}", program.display()))
 }
 
-/// The program in the folder of this one, if it is there.
+/// The program in the directory of this one, if it is there.
 fn next_to_this_program() -> Option<PathBuf> {
     let path = std::env::current_exe().ok()?.with_file_name(PROGRAM);
     path.exists().then_some(path)

@@ -152,8 +152,8 @@ fn the_end_of_a_child_is_described() {
 /// A single launch is the first one; several launches are preceded by one with cold caches.
 #[apply(live_test)]
 fn of_several_launches_the_first_does_not_count() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("launches");
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("launches");
     let script = format!("echo >>{}", file.display());
     let program = json!({"argv": ["/bin/sh", "-c", script], "status": 0, "says": ""});
     let mut worker = Worker::start(0, 0);

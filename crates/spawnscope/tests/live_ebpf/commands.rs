@@ -279,13 +279,13 @@ fn the_report_as_json_has_a_file_or_descriptor_of_its_own() {
 #[needs(Ebpf)]
 fn git_ignores_a_default_recording() {
     let record = Record::new();
-    let folder = record.directory();
-    let list = folder.join(".git/info/exclude");
-    fs::create_dir_all(list.parent().expect("a folder")).expect("a repository");
+    let directory = record.directory();
+    let list = directory.join(".git/info/exclude");
+    fs::create_dir_all(list.parent().expect("a directory")).expect("a repository");
     fs::write(&list, "").expect("a list");
     let recorded = || {
         let mut command = Command::new(SPAWNSCOPE);
-        run(command.args(["record", "--", "true"]).current_dir(folder))
+        run(command.args(["record", "--", "true"]).current_dir(directory))
             .expect_code(0)
             .errors()
     };

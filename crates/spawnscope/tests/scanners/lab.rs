@@ -4,7 +4,7 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::scanned_folder::ScannedFolder;
+use crate::scanned_directory::ScannedDirectory;
 use crate::support::attempts::{best_of_three, ok_if};
 use crate::support::run::{SPAWNSCOPE, run};
 use crate::support::{apply, live_test};
@@ -22,7 +22,7 @@ fn first_launch_reports_a_scanner_that_checks_each_launch() {
 }
 
 fn notes() -> String {
-    let scanned = ScannedFolder::new("clamonacc");
+    let scanned = ScannedDirectory::new("clamonacc");
     let launcher = scanned.launcher();
     let mut command = Command::new(&launcher[0]);
     command

@@ -1,4 +1,4 @@
-//! `spawnscope top`: a live view. It records to a small ring in a temporary folder, as `record --keep` does, and a thread draws what the rows
+//! `spawnscope top`: a live view. It records to a small ring in a temporary directory, as `record --keep` does, and a thread draws what the rows
 //! of that ring say. The thread owns the terminal; `screen` leaves it as it was.
 
 mod quiet;
@@ -52,8 +52,8 @@ pub fn run(arguments: &TopArguments) -> Result<ExitCode> {
     if !is_on_terminal || !screen::has_terminal() {
         bail!("top needs a terminal: use `spawnscope record --metrics FILE` or `spawnscope report` without one");
     }
-    let folder = temporary_folder(arguments)?;
-    let output = folder.path().join("top.db");
+    let directory = temporary_directory(arguments)?;
+    let output = directory.path().join("top.db");
     let signals = Signals::catch().context("failed to catch signals")?;
     let mut viewer = Viewer {
         followed: followed(arguments),
@@ -77,12 +77,12 @@ pub fn run(arguments: &TopArguments) -> Result<ExitCode> {
     Ok(status)
 }
 
-/// Creates the folder of the recording, which belongs to the user that the command runs as, like every recording.
-fn temporary_folder(arguments: &TopArguments) -> Result<tempfile::TempDir> {
+/// Creates the directory of the recording, which belongs to the user that the command runs as, like every recording.
+fn temporary_directory(arguments: &TopArguments) -> Result<tempfile::TempDir> {
     let identity = identity::decide(arguments.identity.choice())?.identity;
     let _acting =
         act_as(identity.as_ref().map(identity::owner).as_ref()).context("failed to act as the command's user")?;
-    tempfile::tempdir().context("failed to create a temporary folder for the recording")
+    tempfile::tempdir().context("failed to create a temporary directory for the recording")
 }
 
 fn followed(arguments: &TopArguments) -> String {

@@ -66,8 +66,8 @@ fn first(check: &Check) -> String {
     let (exceeded, all) = (check.exceeded().count() as u64, check.verdicts.len() as u64);
     let budgets = units::counted(all, "budget", "budgets");
     match exceeded {
-        0 if all == 1 => format!("{command} is within the budget"),
-        0 => format!("{command} is within all {budgets}"),
+        0 if all == 1 => format!("The budget is kept: {command}"),
+        0 => format!("All {budgets} are kept: {command}"),
         _ if all == 1 => format!("{command} exceeds the budget"),
         1 => format!("{command} exceeds 1 of {budgets}"),
         _ => format!("{command} exceeds {exceeded} of {budgets}"),

@@ -201,7 +201,7 @@ pub(super) fn conditions(report: &Report) -> String {
             .map(|setting| format!("transparent huge pages: {setting}")),
         run.file_system
             .as_ref()
-            .map(|name| format!("temporary folder on {name}")),
+            .map(|name| format!("temporary directory on {name}")),
         run.most_open_files
             .map(|most| format!("at most {} open files", units::count(most))),
         run.sh.as_ref().map(|path| format!("/bin/sh is {path}")),
