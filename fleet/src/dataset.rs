@@ -47,7 +47,9 @@ impl Dataset {
         }
         let absolute = fs::canonicalize(location).with_context(|| format!("failed to open dataset {name}"))?;
         if !absolute.is_dir() {
-            bail!("{name} is no directory: a dataset is one (`spawnscope export --format parquet -o DATASET RECORDING`)");
+            bail!(
+                "{name} is no directory: a dataset is one (`spawnscope export --format parquet -o DATASET RECORDING`)"
+            );
         }
         if let Some(table) = of_recordings().find(|table| !absolute.join(table).is_dir()) {
             bail!(

@@ -123,7 +123,7 @@ fn the_slow_machine_is_named_and_no_other() {
 }
 
 #[test]
-fn what_the_doctor_found_on_the_slow_machine_is_below_it() {
+fn findings_of_the_doctor_are_below_the_slow_machine() {
     let text = printed(&["machines"], injected());
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     // The newest of the two examinations, with all that it found.

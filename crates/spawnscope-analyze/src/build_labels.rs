@@ -1,5 +1,5 @@
 //! Labels of launches: what of a build or of a test suite asked for them. They are read from recorded arguments, paths and working directories, from
-//! the few variables that are recorded, and from the edges of ninja. A launch without a label of its own has that of the launch that asked for it.
+//! the few variables that are recorded, and from the ninja edges. A launch without a label of its own has that of the launch that asked for it.
 
 mod edges;
 
@@ -13,7 +13,7 @@ use spawnscope_data::event::{Language, LaunchId};
 /// What a label says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BuildLabel {
-    /// Make's target where its call site is known, the output of ninja's edge, or the file that a compiler, linker or archiver was asked to make.
+    /// Make's target where its call site is known, the output of the ninja edge, or the file that a compiler, linker or archiver was asked to make.
     Target,
     /// The crate that cargo builds, runs the build script of, or tests.
     Crate,
@@ -64,7 +64,7 @@ impl BuildLabel {
         }
     }
 
-    /// Returns the label of a launch that was made for an edge of ninja.
+    /// Returns the label of a launch that was made for a ninja edge.
     fn of_edge(self, outputs: &[&[u8]]) -> Option<Vec<u8>> {
         match self {
             BuildLabel::Target => outputs.first().map(|output| output.to_vec()),

@@ -39,7 +39,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_disk_says_nothing() {
+    fn a_file_system_without_a_disk_is_not_reported() {
         assert_eq!(room(Path::new("/proc")), None);
         assert_eq!(room(Path::new("/proc/self/no-such-directory")), None);
         assert!(room(&std::env::temp_dir()).is_some());

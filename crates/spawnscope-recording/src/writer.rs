@@ -208,7 +208,7 @@ impl Drop for Recorder {
 struct Writer {
     store: Store,
     assembler: Assembler,
-    /// Reads the logs of ninja.
+    /// Reads ninja's logs.
     logs: Logs,
     progress: Arc<Progress>,
     /// Number of events in the assembler.

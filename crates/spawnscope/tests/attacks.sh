@@ -14,7 +14,7 @@ cp /bin/bash "$work/shell"
 nobody=65534
 secret=hunter2Xq
 
-# Each attack has a directory of the user's, $user, and one of root's, $root, with a private file.
+# Each attack has a directory of the user, $user, and a root-owned one, $root, with a private file.
 prepare() {
     user=$work/user root=$work/root
     rm -rf "$user" "$root"

@@ -108,7 +108,7 @@ fn expected() -> BTreeSet<PathBuf> {
 }
 
 #[test]
-fn what_was_installed_is_taken_away_and_nothing_else() {
+fn only_installed_files_are_removed() {
     let installation = Installation::new();
     installation.make(&["install"], &[]);
     let installed = installation.installed();

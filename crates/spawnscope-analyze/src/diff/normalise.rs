@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_between_runs_is_removed() {
+    fn parts_that_differ_between_runs_are_removed() {
         for (before, after, normal) in [
             (
                 "usr/share/doc/section0/file0",
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_the_work_is_kept() {
+    fn parts_that_name_the_work_are_kept() {
         for same in ["-O2", "-j8", "--verbose", "Makefile", "facade", "src/main.c", "a b"] {
             assert_eq!(text(same), same);
         }

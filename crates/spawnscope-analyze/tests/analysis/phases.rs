@@ -134,7 +134,7 @@ fn the_command_is_neither_created_nor_reaped_at_anyones_cost() {
 }
 
 #[test]
-fn what_still_runs_is_counted_up_to_the_end_of_the_recording() {
+fn a_running_launch_is_counted_up_to_the_end_of_the_recording() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
     let server = builder.launch(ROOT, 0, &Spans::USUAL, Some(("/bin/server", &["server"])));
     builder.leave_running(server);

@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_seen_belongs_to_the_last_program_before() {
+    fn events_belong_to_the_last_program_before_them() {
         let mut all = [
             waiting(1, 10, Some(15)),
             waiting(2, 11, Some(30)),

@@ -245,7 +245,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_there_was_no_time_for_is_unseen() {
+    fn libraries_without_time_left_are_not_examined() {
         let root = tempfile::tempdir().unwrap();
         let machine = Machine::at(root.path());
         for directory in ["etc", "usr/lib"] {

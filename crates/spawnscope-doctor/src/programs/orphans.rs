@@ -40,7 +40,7 @@ fn await_end(session: i32, limit: Duration) {
     }
 }
 
-/// The running processes of a session; without a usable /proc, only its first process. Empty if none of them is a child of ours: the pid
+/// The running processes of a session; without a usable /proc, only its first process. Empty if none of them is our own child: the pid
 /// may belong to another process by now.
 fn running(session: i32) -> Vec<i32> {
     let is_child = state_of_child(session);
@@ -58,7 +58,7 @@ enum State {
     Ended,
 }
 
-/// Whether a child of ours has ended, without reaping it; `None` if it is not a child.
+/// Whether our own child has ended, without reaping it; `None` if it is not a child.
 fn state_of_child(pid: i32) -> Option<State> {
     // SAFETY: all zeroes is a valid `siginfo_t`, which the kernel fills; a pid of zero means that no child has ended.
     unsafe {

@@ -174,7 +174,7 @@ pub(super) fn run(
 /// Creates a session, without input, and with only the requested output. The program inherits no ignored or blocked signals from the doctor's
 /// parent, since the supervisor has reset them.
 fn take_outputs(output: Option<&PipeWriter>, reads: Reads) {
-    // SAFETY: plain system calls in a process of ours; until here, standard input is the supervisor's connection.
+    // SAFETY: plain system calls in one of our own processes; until here, standard input is the supervisor's connection.
     unsafe {
         libc::setsid();
         let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC);

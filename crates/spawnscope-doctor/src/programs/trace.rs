@@ -46,7 +46,7 @@ fn run_traced(command: &mut Command) -> io::Result<bool> {
 }
 
 fn report_one() -> bool {
-    // SAFETY: reads one byte of ours. Avoids the standard library's buffer, whose lock another thread may have held at the fork.
+    // SAFETY: reads one byte of our own memory. Avoids the standard library's buffer, whose lock another thread may have held at the fork.
     unsafe { libc::write(1, c"+".as_ptr().cast(), 1) == 1 }
 }
 

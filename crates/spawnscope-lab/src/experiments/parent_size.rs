@@ -93,7 +93,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let (bash, program) = (find("bash"), find("true"));
     let in_bash = bash.as_deref().zip(program.as_deref());
     if in_bash.is_none() {
-        outcome.note("bash or true not found: the curve of bash is skipped");
+        outcome.note("bash or true not found: bash's curve is skipped");
     }
     let mut series = series(context, in_bash);
     for of in &mut series {
@@ -220,7 +220,7 @@ impl Series<'_> {
         self.sizes_mb.truncate(sizes.len() - left_out.len());
         if !left_out.is_empty() {
             outcome.note(format!(
-                "{}: skipped, not enough space on the disk of the temporary directory: {}; set TMPDIR to use another",
+                "{}: {} skipped, because the disk of the temporary directory is too small; set TMPDIR to use another",
                 self.memory,
                 left_out.join(", ")
             ));

@@ -289,7 +289,7 @@ fn add_phases(context: &ExperimentContext<'_>, outcome: &mut Outcome, found: &[(
         let phases = match program.map(|(runtime, program)| (runtime, recorded(context.directory(), program))) {
             Some((_, Ok(phases))) => phases.map(Value::from),
             Some((runtime, Err(NoPhases::OfThis(reason)))) => {
-                outcome.note(format!("{runtime}: exec, load and run are unknown: {reason}"));
+                outcome.note(format!("{runtime}: exec, load and run are unknown ({reason})"));
                 UNKNOWN
             }
             Some((_, Err(NoPhases::OfAny(reason)))) => {

@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn patience_ends() {
+    fn the_total_timeout_ends_the_wait() {
         let directory = tempfile::tempdir().unwrap();
         fs::write(directory.path().join(".ninja_log"), log()).unwrap();
         let mut logs = Logs::default();

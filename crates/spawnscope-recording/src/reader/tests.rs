@@ -75,7 +75,7 @@ fn a_file_that_is_not_there_is_missing() {
 }
 
 #[test]
-fn what_is_not_a_recording_is_called_that() {
+fn a_file_that_is_not_a_recording_is_reported_as_such() {
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("x");
     for content in ["", "x", &"not a database ".repeat(1_000)] {

@@ -50,7 +50,7 @@ fn life(number: u64) -> Vec<Event> {
 }
 
 #[test]
-fn what_is_recorded_is_read_back() {
+fn recorded_rows_are_read_back() {
     let directory = Directory::new();
     let recorder = Recorder::create(&directory.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
     recorder.send(vec![released()]);

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn what_must_not_be_replaced_is_refused() {
+    fn files_that_must_not_be_replaced_are_refused() {
         let directory = tempfile::tempdir().unwrap();
         let link = directory.path().join("link.prom");
         symlink("elsewhere", &link).unwrap();

@@ -277,7 +277,7 @@ fn reservations_of(report: &Report) -> Vec<(anstyle::Style, String)> {
         sentences.push((
             WARNING,
             format!(
-                "the recording contradicts itself: {rows} {}, first {}: results about these are wrong",
+                "the recording contradicts itself: {rows} {}, first {}; results about these are wrong",
                 kind.what, kind.first
             ),
         ));

@@ -103,7 +103,7 @@ fn a_runtime_that_fails_when_it_is_recorded_takes_no_other_with_it() {
     }
     let said = notes(&experiment);
     assert!(
-        said.contains("lua (shim): exec, load and run are unknown: a start under `record`") && !said.contains("root"),
+        said.contains("lua (shim): exec, load and run are unknown (a start under `record`") && !said.contains("root"),
         "{said}"
     );
     assert!(
@@ -173,7 +173,7 @@ fn files_leave_room_on_the_disk_and_a_note_says_which_do_not_fit() {
     assert_eq!(of_files, [16e6; 3]);
     let said = notes(&experiment);
     assert!(
-        said.contains("a file's: skipped, not enough space on the disk of the temporary directory: 32.0 MB, 64.0 MB"),
+        said.contains("a file's: 32.0 MB, 64.0 MB skipped, because the disk of the temporary directory is too small"),
         "{said}"
     );
 }
@@ -303,7 +303,7 @@ fn signals_that_were_ignored_stay_so() {
     kill(running.pid(), Signal::SIGTERM).expect("it runs");
     let said = running.finish().expect_code(143).output();
     assert!(
-        said.contains("interrupted: 1 experiment was not run: mechanisms"),
+        said.contains("interrupted: 1 experiment was not run (mechanisms)"),
         "{said}"
     );
 }

@@ -171,7 +171,7 @@ fn of_several_launches_the_first_does_not_count() {
 }
 
 #[apply(live_test)]
-fn beside_a_pause_nothing_is_launched() {
+fn nothing_is_launched_during_a_pause() {
     let mut worker = Worker::start(0, 0);
     let answer = worker.ask(&json!({"Idle": {"pause_ns": 2e6, "count": 3}}));
     let [wall, stall] = [0, 1].map(|position| answer["Done"][position].as_f64().expect("a time"));

@@ -184,7 +184,7 @@ fn whatever_signal_ends_the_doctor_it_leaves_no_directory() {
             .args([SPAWNSCOPE, "doctor", "launch-cost"])
             .env("TMPDIR", directory.path());
         let doctor = Running::start(&mut command);
-        await_some("a directory of the doctor's", || (entries() > 0).then_some(()));
+        await_some("the doctor's directory", || (entries() > 0).then_some(()));
         kill(doctor.pid(), signal).expect("the doctor runs");
         assert_eq!(doctor.finish().code(), 128 + signal as i32);
         await_some("its end", || (entries() == 0).then_some(()));

@@ -1,4 +1,4 @@
-//! Scanners that delay real launches, on private mounts: a scanner of ours.
+//! Scanners that delay real launches, on private mounts: our own scanner.
 
 use std::ffi::OsStr;
 use std::fs::Permissions;

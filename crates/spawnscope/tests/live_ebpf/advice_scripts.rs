@@ -55,7 +55,7 @@ fn an_interpreter_that_starts_repeatedly_is_reported() {
     assert!(text(perl, "fix").contains("one perl"), "{perl}");
 }
 
-/// The advice for a script of bash.
+/// The advice for a bash script.
 fn advice(script: &str) -> Vec<Value> {
     let record = Record::new();
     record.run(["bash", "-c", script]).expect_code(0);

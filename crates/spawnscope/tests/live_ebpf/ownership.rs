@@ -15,7 +15,7 @@ use crate::support::run::Finished;
 use crate::support::{apply, live_test};
 
 const NOBODY: u32 = 65534;
-/// A directory of an unprivileged user, and a private one of root's beside it with a file.
+/// A directory of an unprivileged user, and a private root-owned one beside it with a file.
 struct Fixture {
     user: TempDir,
     root: TempDir,

@@ -150,7 +150,7 @@ fn shape(python: &Python, functions: &[(&str, &str)], module: &str) -> Vec<Expec
 #[needs(Ebpf, Cc, Python)]
 fn every_shape_of_python_code_has_its_lines() {
     let found = interpreters();
-    assert!(!found.is_empty(), "an interpreter of Python 3.9 or later");
+    assert!(!found.is_empty(), "a Python interpreter of 3.9 or later");
     found.iter().for_each(shapes_of);
 }
 

@@ -116,7 +116,7 @@ g.out:
     assert_eq!(all.all(|launch| launch.command() == "sed").len(), 2);
 }
 
-/// A program whose name is not that of a known tracer, and that seizes its child. As a library of Python would, it is built here.
+/// A program whose name is not that of a known tracer, and that seizes its child. As a Python library would, it is built here.
 #[apply(live_test)]
 #[needs(Cc)]
 fn a_step_that_seizes_its_own_child_is_the_same() {

@@ -101,7 +101,7 @@ fn commands(texts: &[&str]) -> Vec<String> {
 
 /// Each of these is done in place.
 #[test]
-fn what_succeeds_is_done_without_the_program() {
+fn calls_that_succeed_are_done_without_the_program() {
     let texts = [
         "dirname a/b",
         "dirname a",

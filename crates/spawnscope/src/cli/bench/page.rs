@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_and_what_is_a_report_is_not_replaced() {
+    fn files_that_are_read_or_are_reports_are_not_replaced() {
         let directory = tempfile::tempdir().unwrap();
         let [read, link, report, other] = ["read", "link", "report", "other"].map(|name| directory.path().join(name));
         fs::write(&read, "anything").unwrap();

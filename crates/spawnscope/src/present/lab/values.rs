@@ -217,7 +217,7 @@ pub(super) fn interruption(report: &Report) -> Option<String> {
         (_, 0) => Some("interrupted: the last experiment has fewer rounds than planned".to_owned()),
         _ => {
             let count = units::counted(missing, "experiment was", "experiments were");
-            Some(format!("interrupted: {count} not run: {}", report.not_run.join(", ")))
+            Some(format!("interrupted: {count} not run ({})", report.not_run.join(", ")))
         }
     }
 }
