@@ -22,7 +22,7 @@ FISH_COMPLETIONS = $(DESTDIR)$(PREFIX)/share/fish/vendor_completions.d
 LIBRARY_FROM ?= target/release
 VERSION = $(shell sed -n 's/^version = "\(.*\)"$$/\1/p' Cargo.toml)
 SONAME := libvspawn.so.0
-# Below PREFIX; where the system has one folder for each architecture, it is lib/x86_64-linux-gnu or the like.
+# Below PREFIX; where the system has one directory for each architecture, it is lib/x86_64-linux-gnu or the like.
 LIB_DIR ?= lib
 LIBRARIES = $(DESTDIR)$(PREFIX)/$(LIB_DIR)
 HEADERS = vspawn.h popen_noshell.h
@@ -108,7 +108,7 @@ install-library:
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include $(addprefix crates/vspawn-capi/include/,$(HEADERS))
 	install -D -m 644 -t $(MAN_DIR)/man3 docs/man/vspawn.3
 
-# Removes the files, with the same PREFIX and DESTDIR; folders stay, since others may use them.
+# Removes the files, with the same PREFIX and DESTDIR; directories stay, since others may use them.
 uninstall: uninstall-profiler uninstall-library
 
 uninstall-profiler:

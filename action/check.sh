@@ -4,7 +4,7 @@
 # the upload.
 set -euo pipefail
 
-folder=${INPUT_FOLDER:?the folder of the recordings}
+folder=${INPUT_FOLDER:?the directory of the recordings}
 cd "${GITHUB_WORKSPACE:-$PWD}/${INPUT_WORKING_DIRECTORY:-.}"
 
 shopt -s nullglob

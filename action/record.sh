@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Second step of the action: records the command several times. Recording needs root, which sudo gives; the command itself runs as the
-# user of the job. Writes the folder of the recordings to GITHUB_OUTPUT.
+# user of the job. Writes the directory of the recordings to GITHUB_OUTPUT.
 set -euo pipefail
 
 workspace=${GITHUB_WORKSPACE:-$PWD}

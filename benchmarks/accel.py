@@ -29,11 +29,11 @@ p%:
 \t@/bin/true $@
 """.format(numbers=" ".join(map(str, range(300))))
 PYTHON = "import subprocess\nfor _ in range(300): subprocess.run({!r}, shell=True)"
-# Name, command, limit of the ratio of walls. `{folder}` is a fresh folder.
+# Name, command, limit of the ratio of walls. `{directory}` is a fresh directory.
 CASES = [
     ("php exec x 300", ["php", "-r", "for ($i = 0; $i < 300; $i++) exec('/bin/true');"], 0.2),
-    ("make, 300 recipes", ["make", "-s", "-f", "{folder}/Makefile", "shells"], 0.75),
-    ("make, 300 recipes, starts no shell", ["make", "-s", "-f", "{folder}/Makefile", "plain"], None),
+    ("make, 300 recipes", ["make", "-s", "-f", "{directory}/Makefile", "shells"], 0.75),
+    ("make, 300 recipes, starts no shell", ["make", "-s", "-f", "{directory}/Makefile", "plain"], None),
     ("perl system x 300", ["perl", "-e", "system(\"/bin/true 'arg'\") for 1 .. 300"], 0.75),
     ("perl system x 300, starts no shell", ["perl", "-e", "system('/bin/true arg') for 1 .. 300"], None),
     ("node execSync x 100", ["node", "-e", "for (let i = 0; i < 100; i++) require('child_process').execSync('/bin/true arg')"], 0.85),
@@ -46,11 +46,11 @@ CASES = [
 ]
 
 
-def measure_command(command, folder):
+def measure_command(command, directory):
     """The wall and the CPU time of one run, in seconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     begin = time.perf_counter()
-    done = subprocess.run(command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=600, check=False)
+    done = subprocess.run(command, cwd=directory, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, timeout=600, check=False)
     took = time.perf_counter() - begin
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode != 0:
@@ -58,12 +58,12 @@ def measure_command(command, folder):
     return took, after.ru_utime - before.ru_utime + after.ru_stime - before.ru_stime
 
 
-def measure(command, accel, rounds, folder):
+def measure(command, accel, rounds, directory):
     plain, with_accel = [], []
     for index in range(rounds + 1):
         pair = [(plain, command), (with_accel, accel + command)]
         for times, words in pair if index % 2 else reversed(pair):
-            took = measure_command(words, folder)
+            took = measure_command(words, directory)
             if index:  # The first round only warms the caches.
                 times.append(took)
     return [[statistics.median(run[part] for run in runs) for part in (0, 1)] for runs in (plain, with_accel)]
@@ -90,11 +90,11 @@ def main():
         if not is_installed(command):
             print(f"left out, not installed: {name}", file=sys.stderr)
             continue
-        with tempfile.TemporaryDirectory() as folder:
-            with open(f"{folder}/Makefile", "w") as file:
+        with tempfile.TemporaryDirectory() as directory:
+            with open(f"{directory}/Makefile", "w") as file:
                 file.write(MAKEFILE)
-            words = [word.replace("{folder}", folder) for word in command]
-            (plain, plain_cpu), (fast, fast_cpu) = measure(words, accel, arguments.rounds, folder)
+            words = [word.replace("{directory}", directory) for word in command]
+            (plain, plain_cpu), (fast, fast_cpu) = measure(words, accel, arguments.rounds, directory)
         ratio = fast / plain
         # A program that launches nothing may take 1 ms more, whatever its wall.
         is_over = limit is not None and ratio > limit and not (limit > 1 and fast - plain <= 0.001)

@@ -77,20 +77,20 @@ class Pair:
 
     def __init__(self, name, work):
         self.name = name
-        self.folder = PAIRS / name
-        self.flags = (self.folder / "whatif").read_text().split()
+        self.directory = PAIRS / name
+        self.flags = (self.directory / "whatif").read_text().split()
         self.rules = self.text("advice").split()
         self.work = work / name
         self.work.mkdir()
-        if (self.folder / "build").exists():
-            self.call([self.folder / "build", self.folder])
+        if (self.directory / "build").exists():
+            self.call([self.directory / "build", self.directory])
 
     def beyond(self):
         """What the fix changes besides launches; empty for most."""
         return self.text("beyond").strip()
 
     def text(self, name):
-        file = self.folder / name
+        file = self.directory / name
         return file.read_text() if file.exists() else ""
 
     def call(self, command, stdout=None):
@@ -99,10 +99,10 @@ class Pair:
 
     def run(self, variant, wrapper):
         """Runs a variant through a wrapper, from the state that it expects. Returns its output."""
-        if (self.folder / "setup").exists():
-            self.call([self.folder / "setup"])
+        if (self.directory / "setup").exists():
+            self.call([self.directory / "setup"])
         built = self.work / variant
-        command = [*wrapper, f"./{variant}" if built.exists() else self.folder / variant]
+        command = [*wrapper, f"./{variant}" if built.exists() else self.directory / variant]
         if (self.work / "around").exists():
             command = ["./around", variant, *command]
         with tempfile.TemporaryFile() as output:

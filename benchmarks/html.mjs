@@ -19,8 +19,8 @@ if (!recording) throw new Error("name a recording, such as one of `spawnscope re
 const SECONDS = 2;
 const FLAGS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 
-const folder = mkdtempSync(join(tmpdir(), "spawnscope-bench."));
-const file = join(folder, "report.html");
+const directory = mkdtempSync(join(tmpdir(), "spawnscope-bench."));
+const file = join(directory, "report.html");
 const runs = [];
 for (let run = 0; run < Number(values.runs); run++) {
   const begun = performance.now();
@@ -31,7 +31,7 @@ for (let run = 0; run < Number(values.runs); run++) {
 const median = (key) => runs.map((run) => run[key]).sort((a, b) => a - b)[runs.length >> 1];
 const results = { recording_launches: runs[0].launches, page_bytes: statSync(file).size, cpus: cpus().length, load: loadavg()[0], runs: runs.length };
 for (const key of ["written_s", "ready_s", "pan_fps", "zoom_fps", "slowest_frame_ms", "memory_mib"]) results[key] = median(key);
-rmSync(folder, { recursive: true });
+rmSync(directory, { recursive: true });
 console.log(results);
 if (!values["dry-run"]) {
   const to = join(root, "benchmarks/runs", `${new Date().toISOString().slice(0, 10)}-${hostname()}`);

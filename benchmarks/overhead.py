@@ -95,12 +95,12 @@ def configure(options, work):
 
 
 def start_and_finish(options, work):
-    """`record -- true` beyond `true` itself."""
+    """The time that `record` adds to `true`."""
     pairs = []
     for _ in range(options.runs):
         plain = wall(["true"])
         pairs.append((plain, wall(command_with_recorder(options, work, ["true"]))))
-    beyond = [(with_it - without) * 1e3 for without, with_it in pairs]
+    beyond = [(recorded - without) * 1e3 for without, recorded in pairs]
     return {"milliseconds": spread(beyond), "pairs_seconds": pairs}
 
 
@@ -202,16 +202,16 @@ def measure_command(command):
     return seconds, usage
 
 
-def compare_pairs(runs, plain, with_it):
+def compare_pairs(runs, plain, recorded):
     """Alternates the two, each being first in half of the rounds, after one warm-up of both."""
-    plain(), with_it()
+    plain(), recorded()
     pairs = []
     for number in range(runs):
         if number % 2:
-            second = with_it()
+            second = recorded()
             pairs.append((plain(), second))
         else:
-            pairs.append((plain(), with_it()))
+            pairs.append((plain(), recorded()))
     return {
         # A shared machine only adds time, so the fast runs show the cost itself best.
         "ratio_of_p10": tenth_percentile(p[1] for p in pairs) / tenth_percentile(p[0] for p in pairs),

@@ -65,8 +65,8 @@ def measure(options, file, work, measurements):
     }
 
 
-def size(folder):
-    return sum(file.stat().st_size for file in folder.rglob("*.parquet"))
+def size(directory):
+    return sum(file.stat().st_size for file in directory.rglob("*.parquet"))
 
 
 if __name__ == "__main__":

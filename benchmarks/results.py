@@ -22,9 +22,9 @@ def machine():
 
 def store(results, name):
     """Writes runs/<date>-<host>/<name>.json; a repeated measurement replaces the earlier one."""
-    folder = HERE / "runs" / f"{results['date']}-{results['machine']['host']}"
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"{name}.json"
+    directory = HERE / "runs" / f"{results['date']}-{results['machine']['host']}"
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / f"{name}.json"
     if path.exists():
         earlier = json.loads(path.read_text())["measurements"]
         results = {**results, "measurements": {**earlier, **results["measurements"]}}

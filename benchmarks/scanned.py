@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Runs `spawnscope bench first-launch` behind real permission scanners: a daemon of ours with one thread, which takes 75 ms for each
-new executable (the delay of a single scan in a published report on builds), and ClamAV's, which looks at each launch. Both watch a private tmpfs in a
-mount namespace of their own, and end with it. Writes benchmarks/runs/<date>-<host>/first-launch-<scanner>.json, and a page with the
+"""Runs `spawnscope bench first-launch` behind permission scanners: a single-threaded one of this repository, which takes 75 ms for
+each new executable (the delay of a single scan in a published report on builds), and ClamAV's, which scans at each launch. Both watch a private tmpfs in a
+mount namespace of their own, and exit with it. Writes benchmarks/runs/<date>-<host>/first-launch-<scanner>.json, and a page with the
 plot with --pages DIR. Needs root, cc, and for ClamAV scripts/scanner-daemons.sh."""
 
 import argparse
@@ -16,7 +16,7 @@ ROOT = HERE.parent
 TESTS = ROOT / "crates/spawnscope/tests"
 NAMESPACES = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "--propagation", "private"]
 SCAN_MS = 75
-# Trials and a minimum number of rounds may take longer than --seconds, and the daemon of ours ends after 60 s.
+# Trials and a minimum number of rounds may take longer than --seconds, and our scanner exits after 60 s.
 MAX_S = 20
 
 
@@ -37,12 +37,12 @@ def parse():
     parser.add_argument("--only", nargs="+", choices=SCANNERS, default=list(SCANNERS))
     options = parser.parse_args()
     if options.seconds > MAX_S:
-        parser.error(f"--seconds: {MAX_S} at most: a measurement may take longer than that, and the daemon ends after 60 s")
+        parser.error(f"--seconds: {MAX_S} at most: a measurement may take longer than that, and the scanner exits after 60 s")
     return options
 
 
-def ours(work):
-    """The beginning of a command line that runs a program behind our own daemon."""
+def own_scanner(work):
+    """The beginning of a command line that runs a program behind our own scanner."""
     daemon = work / "scans_new_files"
     source = TESTS / "workloads/scans_new_files.c"
     subprocess.run(["cc", "-O2", "-DEVENTS=FAN_OPEN_EXEC_PERM", f"-DSCAN_MS={SCAN_MS}", "-o", daemon, source], check=True)
@@ -59,7 +59,7 @@ def clamav(work):
     return [*prefix, "env", f"TMPDIR={work / 'scanned'}"]
 
 
-SCANNERS = {"daemon": ours, "clamav": clamav}
+SCANNERS = {"daemon": own_scanner, "clamav": clamav}
 
 
 def measure(options, scanner, prefix):
@@ -69,9 +69,9 @@ def measure(options, scanner, prefix):
         words += ["-o", (options.pages / f"first-launch-{scanner}.html").resolve()]
     done = subprocess.run([*prefix, options.binary.resolve(), *words], check=True, stdout=subprocess.PIPE)
     report = json.loads(done.stdout)
-    folder = HERE / "runs" / f"{new()['date']}-{machine()['host']}"
-    folder.mkdir(parents=True, exist_ok=True)
-    path = folder / f"first-launch-{scanner}.json"
+    directory = HERE / "runs" / f"{new()['date']}-{machine()['host']}"
+    directory.mkdir(parents=True, exist_ok=True)
+    path = directory / f"first-launch-{scanner}.json"
     path.write_text(json.dumps(report, indent=1) + "\n")
     say(f"wrote {path}")
     for row in report["experiments"][0]["rows"]:

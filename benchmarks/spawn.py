@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Compares ways to start a process: vspawn, the bare system calls, and common libraries. The Rust and C
-ways run in one process, one start of each in turn, in random order; Python and Go alternate with it. Parents with different amounts of
+ways run in one process, one start of each per round, in random order; Python and Go alternate with that process. Parents with different amounts of
 memory and numbers of open files alternate too. It compares the 10th percentile (p10) and the median, since other work on the machine only adds time. Writes
 benchmarks/runs/<date>-<host>/spawn.json and prints tables. Needs cargo and cc; go for Go's row; for Python's rows an
 interpreter with the vspawn wheel (--python); root for the rows with user=."""
@@ -180,7 +180,7 @@ MEASUREMENTS = {
 
 def print_mechanisms(rows):
     """Prints the columns of popen_noshell's published table, then ratios."""
-    print(f"{'microseconds per start':24}{'user':>8}{'system':>8}{'total':>8}{'slower with':>13}{'wall p10':>10}{'median':>8}{'call p10':>10}")
+    print(f"{'microseconds per start':24}{'user':>8}{'system':>8}{'total':>8}{'slower by':>13}{'wall p10':>10}{'median':>8}{'call p10':>10}")
     floor = rows["raw_clone"]["user_us"] + rows["raw_clone"]["system_us"]
     for name, row in sorted(rows.items(), key=lambda item: item[1]["total_us"]["p10"]):
         wall = f"{row['total_us']['p10']:10.1f}{row['total_us']['median']:8.1f}"
@@ -206,9 +206,9 @@ def print_nowait(rows):
         print_ratio(rows, above, "raw_clone", "call_us")
 
 
-def print_ratio(rows, above, below, part):
-    p10, median = (rows[above][part][key] / rows[below][part][key] for key in ("p10", "median"))
-    print(f"{above} / {below}, {part[:-3]}: p10 {p10:.3f}, median {median:.3f}")
+def print_ratio(rows, numerator, denominator, part):
+    p10, median = (rows[numerator][part][key] / rows[denominator][part][key] for key in ("p10", "median"))
+    print(f"{numerator} / {denominator}, {part[:-3]}: p10 {p10:.3f}, median {median:.3f}")
 
 
 def print_contrast(rows):

@@ -7,11 +7,11 @@ set -eu
 program=$1
 launches=${2:-200}
 [ $# -le 2 ] && shift $# || shift 2
-folder=$(mktemp -d)
-trap 'rm -rf "$folder"' EXIT
-mkfifo "$folder/begin"
-"$program" record --collector ptrace -q "$@" -o "$folder/recording.db" -- \
-    dash -c "read -r x <'$folder/begin'; i=0; while [ \$i -lt $launches ]; do /bin/true; i=\$((i+1)); done; exit 0" &
+directory=$(mktemp -d)
+trap 'rm -rf "$directory"' EXIT
+mkfifo "$directory/begin"
+"$program" record --collector ptrace -q "$@" -o "$directory/recording.db" -- \
+    dash -c "read -r x <'$directory/begin'; i=0; while [ \$i -lt $launches ]; do /bin/true; i=\$((i+1)); done; exit 0" &
 recorder=$!
 thread=
 for _ in $(seq 100); do
@@ -21,10 +21,10 @@ for _ in $(seq 100); do
     [ -n "$thread" ] && break
     sleep 0.05
 done
-strace -c -U calls,name -S calls -o "$folder/counts" -p "$thread" 2>/dev/null &
+strace -c -U calls,name -S calls -o "$directory/counts" -p "$thread" 2>/dev/null &
 tracer=$!
 until grep -q "^TracerPid:.$tracer\$" "/proc/$recorder/task/$thread/status"; do sleep 0.05; done
-echo >"$folder/begin"
+echo >"$directory/begin"
 wait "$recorder"
 wait "$tracer" || true
-awk -v launches="$launches" '$1 ~ /^[0-9]+$/ && $1 >= launches / 10 { printf "%8.2f %s\n", $1 / launches, $2 }' "$folder/counts"
+awk -v launches="$launches" '$1 ~ /^[0-9]+$/ && $1 >= launches / 10 { printf "%8.2f %s\n", $1 / launches, $2 }' "$directory/counts"

@@ -19,7 +19,7 @@ from fixes import PAIRS, Pair, json_of
 from results import new, say, store
 
 MAX_MEDIAN_ERROR = 0.02
-# scanner: its wall is that of the scanner started by `around`, which is not recorded. huge_pages: filling 256 MB takes 0.3 to 1 s on a shared host,
+# scanner: its wall depends on the scanner that `around` starts, which is not recorded. huge_pages: filling 256 MB takes 0.3 to 1 s on a shared host,
 # recorded or not.
 UNSUITABLE = {"scanner", "huge_pages"}
 

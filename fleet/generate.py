@@ -54,7 +54,7 @@ def main():
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("base", type=pathlib.Path, help="a dataset of real recordings")
-    parser.add_argument("dataset", type=pathlib.Path, help="the folder to create")
+    parser.add_argument("dataset", type=pathlib.Path, help="the directory to create")
     parser.add_argument("--runs", type=int, default=200 * DAYS)
     parser.add_argument("--launches", type=int, default=1_000_000, help="launches of all runs together")
     parser.add_argument("--jobs", type=int, default=200)
@@ -64,7 +64,7 @@ def arguments():
     parser.add_argument("--slow-machine", action="store_true", help="launches cost more on machine-07, which the doctor examined")
     options = parser.parse_args()
     if options.dataset.exists():
-        sys.exit(f"{options.dataset} exists already: name a folder to create")
+        sys.exit(f"{options.dataset} exists already: name a directory to create")
     return options
 
 
@@ -76,23 +76,23 @@ def divided(whole, parts):
 class Base:
     """The runs of the real dataset, each with its rows of all tables."""
 
-    def __init__(self, folder):
-        tables = {name: read(folder / name) for name in TABLES}
-        self.examination = read(folder / "doctor") if (folder / "doctor").exists() else None
+    def __init__(self, directory):
+        tables = {name: read(directory / name) for name in TABLES}
+        self.examination = read(directory / "doctor") if (directory / "doctor").exists() else None
         self.runs = []
         for run in sorted(tables["runs"]["run"].to_pylist()):
             rows = {name: table.filter(compute.equal(table["run"], run)) for name, table in tables.items()}
             if rows["launches"].num_rows > 1:
                 self.runs.append(rows)
         if not self.runs:
-            sys.exit(f"{folder} has no run with launches")
+            sys.exit(f"{directory} has no run with launches")
 
 
-def read(folder):
+def read(directory):
     """All rows of a table, with the schema of its newest file."""
-    files = sorted(folder.glob("date=*/job=*/*.parquet"))
+    files = sorted(directory.glob("date=*/job=*/*.parquet"))
     if not files:
-        sys.exit(f"{folder} has no files: it is no dataset")
+        sys.exit(f"{directory} has no files: it is no dataset")
     return pyarrow.concat_tables([parquet.ParquetFile(file).read() for file in files], promote_options="default")
 
 
@@ -226,16 +226,16 @@ def replaced(table, name, values):
 class Writer:
     """Writes runs as `spawnscope export` does: a file for each run and table, the row in `runs` last."""
 
-    def __init__(self, folder):
-        self.folder = folder
+    def __init__(self, directory):
+        self.directory = directory
 
     def add(self, run, job, day):
         date = (FIRST_DAY + datetime.timedelta(days=int(day))).date().isoformat()
         name = run.tables["runs"]["run"][0].as_py()
         for table in sorted(TABLES, key=lambda table: table == "runs"):
-            folder = self.folder / table / f"date={date}" / f"job={job}"
-            folder.mkdir(parents=True, exist_ok=True)
-            parquet.write_table(run.tables[table], folder / f"{name}.parquet", compression="zstd", row_group_size=1 << 20)
+            directory = self.directory / table / f"date={date}" / f"job={job}"
+            directory.mkdir(parents=True, exist_ok=True)
+            parquet.write_table(run.tables[table], directory / f"{name}.parquet", compression="zstd", row_group_size=1 << 20)
 
     def add_examination(self, rows, day, is_newest):
         """What the doctor found on the slow machine. An older examination found only the last of it."""
@@ -244,9 +244,9 @@ class Writer:
         name = f"{day:032x}"
         for column, value in (("examination", name), ("host", f"machine-{SLOW_MACHINE:02}"), ("examined", examined)):
             rows = replaced(rows, column, [value] * rows.num_rows)
-        folder = self.folder / "doctor" / f"date={examined.date().isoformat()}" / "job=__HIVE_DEFAULT_PARTITION__"
-        folder.mkdir(parents=True)
-        parquet.write_table(rows, folder / f"{name}.parquet", compression="zstd")
+        directory = self.directory / "doctor" / f"date={examined.date().isoformat()}" / "job=__HIVE_DEFAULT_PARTITION__"
+        directory.mkdir(parents=True)
+        parquet.write_table(rows, directory / f"{name}.parquet", compression="zstd")
 
 
 if __name__ == "__main__":

@@ -44,8 +44,8 @@ compare() {
     failed=1
 }
 
-# Runs in the root that follows, with process ids of its own; the mounts end with them. The prefix is a program below this folder, so that it is
-# there too.
+# Runs in the root that follows, with process ids of its own; the mounts end with them. The prefix is a program below this directory, so
+# that it is there too.
 # shellcheck disable=SC2016
 in_root=(unshare --mount --pid --fork --propagation private -- sh -c '
     root=$1 here=$PWD; shift

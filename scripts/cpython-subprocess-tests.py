@@ -2,7 +2,7 @@
 """Runs CPython's own test_subprocess with `vspawn` in the place of `subprocess`, and compares the failures with the list below.
 
 Run it by an interpreter that has the wheel (scripts/python-wheel.sh: target/venv/bin/python); scripts/cpython-suites.sh does so with Debian's
-3.11 and 3.13. If that interpreter has no package `test`, Debian's libpython3.N-testsuite is fetched into a temporary folder. The status
+3.11 and 3.13. If that interpreter has no package `test`, Debian's libpython3.N-testsuite is fetched into a temporary directory. The status
 is 1 for a failure that is not explained, and for an explained one that passes.
 """
 
@@ -58,12 +58,12 @@ def provide_tests() -> None:
     try:
         import test.test_subprocess  # noqa: F401
     except ImportError:
-        folder = tempfile.mkdtemp(prefix="cpython-tests.")
+        directory = tempfile.mkdtemp(prefix="cpython-tests.")
         package = f"libpython3.{sys.version_info.minor}-testsuite"
-        subprocess.run(["apt-get", "-qq", "download", package], cwd=folder, check=True)
-        (archive,) = Path(folder).glob("*.deb")
-        subprocess.run(["dpkg-deb", "--extract", archive, folder], check=True)
-        sys.path.insert(0, f"{folder}/usr/lib/python3.{sys.version_info.minor}")
+        subprocess.run(["apt-get", "-qq", "download", package], cwd=directory, check=True)
+        (archive,) = Path(directory).glob("*.deb")
+        subprocess.run(["dpkg-deb", "--extract", archive, directory], check=True)
+        sys.path.insert(0, f"{directory}/usr/lib/python3.{sys.version_info.minor}")
         for name in [name for name in sys.modules if name == "test" or name.startswith("test.")]:
             del sys.modules[name]
     sys.modules.pop("test.test_subprocess", None)

@@ -6,13 +6,13 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 package=${VSPAWN_PACKAGE:-$(target/venv/bin/python -c 'import os, vspawn; print(os.path.dirname(vspawn.__file__))')}
-folder=$(mktemp -d)
-trap 'rm -rf --one-file-system "$folder"' EXIT
+directory=$(mktemp -d)
+trap 'rm -rf --one-file-system "$directory"' EXIT
 
 failed=0
 [ $# -gt 0 ] || set -- bookworm trixie
 for suite in "$@"; do
-    root=$folder/$suite
+    root=$directory/$suite
     scripts/python-root.sh "$suite" "$root"
     cp -r "$package" "$root/usr/lib/python3/dist-packages/vspawn"
     cp scripts/cpython-subprocess-tests.py "$root/tmp/"

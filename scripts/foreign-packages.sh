@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Unpacks Debian packages for another architecture into a directory, without installing them or changing this machine's package manager:
-#     scripts/foreign-packages.sh ARCHITECTURE FOLDER [--with-dependencies] PACKAGE...
+#     scripts/foreign-packages.sh ARCHITECTURE DIRECTORY [--with-dependencies] PACKAGE...
 # such as `arm64 target/sysroot libelf-dev`. They come from this machine's own sources, or from the sources.list named by SOURCES.
 set -euo pipefail
 
 [ $# -ge 3 ] || { sed -n '2,4s/^# \{0,1\}//p' "$0" >&2; exit 2; }
-architecture=$1 folder=$2
+architecture=$1 directory=$2
 shift 2
 resolves=
 if [ "$1" = --with-dependencies ]; then
@@ -35,7 +35,7 @@ if [ -n "$resolves" ]; then
 fi
 [ ${#packages[@]} -gt 0 ] || { echo "no packages for $architecture: $*" >&2; exit 1; }
 (cd "$state/packages" && apt-get "${options[@]}" download "${packages[@]}")
-mkdir -p "$folder"
+mkdir -p "$directory"
 for package in "$state/packages"/*.deb; do
-    dpkg -x "$package" "$folder"
+    dpkg -x "$package" "$directory"
 done

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs glibc's own tests of posix_spawn on libvspawn, through the adapter in crates/vspawn-capi/tests/glibc. The tests are fetched as the
-# source package of Debian 12's glibc into a temporary folder; nothing of it is kept. GLIBC_SOURCE names an unpacked one instead.
+# source package of Debian 12's glibc into a temporary directory; nothing of it is kept. GLIBC_SOURCE names an unpacked one instead.
 # Every test is listed; the exit status is 1 if one fails that is not explained below.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -34,29 +34,29 @@ for path in "$source"/posix/tst-*spawn*.c; do
         echo "skipped  $name: ${skipped[$name]}"
         continue
     fi
-    folder=$work/$name
-    mkdir "$folder"
-    if ! cc -std=gnu11 -D_GNU_SOURCE -w -I "$adapter" -I "$adapter/support" -I crates/vspawn-capi/include -o "$folder/test" "$path" "$adapter/posix_spawn.c" \
-        -L "$work/lib" -lvspawn >"$folder/log" 2>&1; then
+    directory=$work/$name
+    mkdir "$directory"
+    if ! cc -std=gnu11 -D_GNU_SOURCE -w -I "$adapter" -I "$adapter/support" -I crates/vspawn-capi/include -o "$directory/test" "$path" "$adapter/posix_spawn.c" \
+        -L "$work/lib" -lvspawn >"$directory/log" 2>&1; then
         echo "FAILED   $name does not compile"
-        cat "$folder/log"
+        cat "$directory/log"
         status=1
         continue
     fi
     # As glibc's makefile does: tests that start themselves get their own command line.
     case $name in
-    tst-spawn | tst-spawn5 | tst-spawn6) arguments=("$folder/test") ;;
+    tst-spawn | tst-spawn5 | tst-spawn6) arguments=("$directory/test") ;;
     *) arguments=() ;;
     esac
     result=0
     # setsid: one of them takes a controlling terminal.
-    (cd "$folder" && LD_LIBRARY_PATH=$work/lib timeout 60 setsid --wait ./test "${arguments[@]}") >"$folder/log" 2>&1 </dev/null || result=$?
+    (cd "$directory" && LD_LIBRARY_PATH=$work/lib timeout 60 setsid --wait ./test "${arguments[@]}") >"$directory/log" 2>&1 </dev/null || result=$?
     case $result in
     0) echo "passed   $name" ;;
-    77) echo "skipped  $name: $(tail -1 "$folder/log")" ;;
+    77) echo "skipped  $name: $(tail -1 "$directory/log")" ;;
     *)
         echo "FAILED   $name: status $result"
-        cat "$folder/log"
+        cat "$directory/log"
         status=1
         ;;
     esac

@@ -94,15 +94,15 @@ compare() {
 }
 
 python_suite() {
-    local folder=$sources/python
-    mkdir -p "$folder"
-    if ! /usr/bin/python3 -c 'import test.test_subprocess' 2>/dev/null && [ ! -d "$folder/usr" ]; then
-        (cd "$folder" && apt-get -qq -o APT::Sandbox::User=root download "lib$(/usr/bin/python3 -c 'import sys; print("python3.%d" % sys.version_info[1])')-testsuite" &&
+    local directory=$sources/python
+    mkdir -p "$directory"
+    if ! /usr/bin/python3 -c 'import test.test_subprocess' 2>/dev/null && [ ! -d "$directory/usr" ]; then
+        (cd "$directory" && apt-get -qq -o APT::Sandbox::User=root download "lib$(/usr/bin/python3 -c 'import sys; print("python3.%d" % sys.version_info[1])')-testsuite" &&
             dpkg-deb --extract ./*-testsuite_*.deb .)
         # The package lacks what is in the one of the library.
-        cp -r /usr/lib/python3.*/test "$folder"/usr/lib/python3.*/
+        cp -r /usr/lib/python3.*/test "$directory"/usr/lib/python3.*/
     fi
-    cat >"$folder/results.py" <<'PYTHON'
+    cat >"$directory/results.py" <<'PYTHON'
 # Prints the outcome of each test of test_subprocess, as it is in CPython's source.
 import glob, sys, unittest
 sys.path[:0] = glob.glob(f"{sys.path[0]}/usr/lib/python3.*")
@@ -115,7 +115,7 @@ class Outcomes(unittest.TestResult):
 unittest.defaultTestLoader.loadTestsFromModule(tests).run(Outcomes())
 print("\n".join([""] + outcomes))
 PYTHON
-    (cd "$folder" && compare "python test_subprocess" ^RESULT /usr/bin/python3 results.py && counted)
+    (cd "$directory" && compare "python test_subprocess" ^RESULT /usr/bin/python3 results.py && counted)
 }
 
 bash_suite() {

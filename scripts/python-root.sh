@@ -9,7 +9,8 @@ shift 2
 cd "$(dirname "$0")/.."
 packages=$root.packages
 
-unpack() { # PACKAGE...: files below symbolic links to directories of the root go through them
+# --keep-directory-symlink: files below a symlinked directory (/bin) are extracted through the link.
+unpack() { # PACKAGE...
     for archive in "$@"; do
         dpkg-deb --fsys-tarfile "$archive" | tar -x --keep-directory-symlink -C "$root"
     done
@@ -22,7 +23,7 @@ unpack "$packages"/base-files_*.deb
 rm "$packages"/base-files_*.deb
 unpack "$packages"/*.deb
 rm -r "$packages"
-# What the packages' scripts would create.
+# What the packages' maintainer scripts would create.
 cp "$root"/usr/share/base-passwd/passwd.master "$root/etc/passwd"
 cp "$root"/usr/share/base-passwd/group.master "$root/etc/group"
 [ -e "$root/bin/sh" ] || ln -s dash "$root/bin/sh"

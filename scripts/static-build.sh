@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds a spawnscope that needs no library, with musl: target/ARCH-unknown-linux-musl/release/spawnscope. Arguments go to cargo, as in
+# Builds a statically linked spawnscope with musl: target/ARCH-unknown-linux-musl/release/spawnscope. Arguments go to cargo, as in
 # `static-build.sh --profile dev`.
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -8,13 +8,13 @@ scripts/install-dependencies.sh static
 target=$(uname -m)-unknown-linux-musl
 rustup target add "$target"
 
-# musl's compiler does not find the kernel headers. The configuration of elfutils requires argp, fts and obstack, which musl lacks; libelf
+# musl-gcc does not find the kernel headers. elfutils' configure script requires argp, fts and obstack, which musl lacks; libelf
 # does not use them, so empty ones are enough.
-own=$PWD/target/musl
-rm -rf "$own"
-mkdir -p "$own/include" "$own/lib"
-ln -s /usr/include/linux /usr/include/asm-generic "/usr/include/$(uname -m)-linux-gnu/asm" "$own/include"
-cat >"$own/include/argp.h" <<'HEADER'
+musl_root=$PWD/target/musl
+rm -rf "$musl_root"
+mkdir -p "$musl_root/include" "$musl_root/lib"
+ln -s /usr/include/linux /usr/include/asm-generic "/usr/include/$(uname -m)-linux-gnu/asm" "$musl_root/include"
+cat >"$musl_root/include/argp.h" <<'HEADER'
 #pragma once
 #include <errno.h>
 #include <stdio.h>
@@ -38,11 +38,11 @@ void argp_error(const struct argp_state *, const char *, ...);
 void argp_help(const void *, FILE *, unsigned, char *);
 HEADER
 echo 'void argp_parse(void) {} void fts_close(void) {} void _obstack_free(void) {}' |
-    musl-gcc -x c -c - -o "$own/lib/unused.o"
+    musl-gcc -x c -c - -o "$musl_root/lib/unused.o"
 for library in argp fts obstack; do
-    ar rcs "$own/lib/lib$library.a" "$own/lib/unused.o"
+    ar rcs "$musl_root/lib/lib$library.a" "$musl_root/lib/unused.o"
 done
 
-export "CC_${target//-/_}=musl-gcc" "CFLAGS_${target//-/_}=-I$own/include -L$own/lib"
+export "CC_${target//-/_}=musl-gcc" "CFLAGS_${target//-/_}=-I$musl_root/include -L$musl_root/lib"
 [ $# -gt 0 ] || set -- --release
 cargo build --locked --package spawnscope --target "$target" --features vendored "$@"

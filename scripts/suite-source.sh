@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Downloads the source package of a Debian suite into a directory; nothing is installed. See suite-apt.sh.
-#   suite-source.sh SUITE FOLDER PACKAGE
+#   suite-source.sh SUITE DIRECTORY PACKAGE
 set -euo pipefail
 
-suite=$1 folder=$(mkdir -p "$2" && realpath "$2") package=$3
+suite=$1 directory=$(mkdir -p "$2" && realpath "$2") package=$3
 cd "$(dirname "$0")/.."
 
 configuration=$(scripts/suite-apt.sh "$suite")
@@ -15,5 +15,5 @@ export APT_CONFIG=$configuration
 apt=(apt-get -qq -o "Dir::Etc::SourceList=$state/sources.list" -o "Dir::State::Lists=$state/lists"
     -o Acquire::IndexTargets::deb-src::Sources::DefaultEnabled=true)
 [ -n "$(find "$state/fetched" -mtime -1 2>/dev/null)" ] || { "${apt[@]}" update >&2 && touch "$state/fetched"; }
-cd "$folder"
+cd "$directory"
 "${apt[@]}" --only-source --download-only source "$package" >&2

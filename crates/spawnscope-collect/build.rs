@@ -73,10 +73,10 @@ mod ebpf {
     fn compile(out: &Path, object: &str, definitions: &[&str]) {
         let clang = std::env::var("CLANG").unwrap_or_else(|_| "clang".to_owned());
         let libbpf = std::env::var("DEP_BPF_INCLUDE").expect("libbpf-sys names its headers");
-        let here = std::env::current_dir().expect("cargo sets the folder");
-        // BTF names source files. The mapping keeps these names independent of the build folder.
+        let here = std::env::current_dir().expect("cargo sets the directory");
+        // BTF names source files. The mapping keeps these names independent of the build directory.
         let maps = [(&*here, "."), (out, "out"), (Path::new(&libbpf), "libbpf")]
-            .map(|(folder, name)| format!("-ffile-prefix-map={}={name}", folder.display()));
+            .map(|(directory, name)| format!("-ffile-prefix-map={}={name}", directory.display()));
         let status = Command::new(&clang)
             .args(["-g", "-O2", "-target", "bpf", "-mcpu=v3", "-Wall", "-Werror"])
             .args(maps)

@@ -17,8 +17,8 @@ Examples:
 
 /// Ask questions of a dataset of many recordings
 ///
-/// A dataset is a folder of Parquet files that `spawnscope export --format parquet -o DATASET` adds recordings to. All runs in it count. A dataset in a
-/// store that speaks S3's protocol is s3://BUCKET/FOLDER; keys, region and address come from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and
+/// A dataset is a directory of Parquet files that `spawnscope export --format parquet -o DATASET` adds recordings to. Questions cover
+/// all runs in it. A dataset in S3-compatible storage is named s3://BUCKET/PREFIX; credentials, region and endpoint come from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and
 /// AWS_ENDPOINT_URL.
 #[derive(Debug, Parser)]
 #[command(name = "spawnscope fleet", bin_name = "spawnscope fleet", version, after_help = EXAMPLES)]
@@ -61,7 +61,7 @@ pub enum Verb {
         #[command(flatten)]
         common: Common,
     },
-    /// Print what `spawnscope doctor -o DATASET` found on each machine, the newest time
+    /// Print the latest result of `spawnscope doctor -o DATASET` on each machine
     Doctor {
         #[command(flatten)]
         common: Common,
@@ -73,7 +73,7 @@ pub enum Verb {
     },
     /// Copy the files of a dataset that another one lacks
     ///
-    /// Both may be folders or s3://BUCKET/FOLDER. Nothing is copied twice, and any number of machines may push to the same dataset at once.
+    /// Both may be directories or s3://BUCKET/PREFIX. Nothing is copied twice, and any number of machines may push to the same dataset at once.
     Push {
         #[command(flatten)]
         dataset: DatasetArgument,
@@ -95,7 +95,7 @@ pub enum Verb {
 /// The dataset to ask.
 #[derive(Debug, Args)]
 pub struct DatasetArgument {
-    /// The folder of the dataset, or s3://BUCKET/FOLDER
+    /// The directory of the dataset, or s3://BUCKET/PREFIX
     #[arg(value_hint = ValueHint::DirPath)]
     pub dataset: PathBuf,
 }

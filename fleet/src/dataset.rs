@@ -1,5 +1,5 @@
-//! Finds the files of a dataset: `TABLE/date=YYYY-MM-DD/job=JOB/RUN.parquet`, as `spawnscope export --format parquet` writes them, in a folder or
-//! in an object store.
+//! Finds the files of a dataset: `TABLE/date=YYYY-MM-DD/job=JOB/RUN.parquet`, as `spawnscope export --format parquet` writes them, in a
+//! directory or in an object store.
 
 use std::fs;
 use std::path::Path;
@@ -28,14 +28,14 @@ fn of_recordings() -> impl Iterator<Item = &'static str> {
 pub struct Dataset {
     /// As the user names it.
     pub name: String,
-    /// The URL of its folder, which ends with a slash.
+    /// The URL of its directory, which ends with a slash.
     pub url: Url,
     /// Where its files are.
     pub store: Arc<dyn ObjectStore>,
 }
 
 impl Dataset {
-    /// Opens a folder or an URL.
+    /// Opens a directory or an URL.
     ///
     /// # Errors
     /// When it is no dataset, or its store cannot be reached as the environment says.
@@ -47,11 +47,13 @@ impl Dataset {
         }
         let absolute = fs::canonicalize(location).with_context(|| format!("failed to open dataset {name}"))?;
         if !absolute.is_dir() {
-            bail!("{name} is no folder: a dataset is one (`spawnscope export --format parquet -o DATASET RECORDING`)");
+            bail!(
+                "{name} is no directory: a dataset is one (`spawnscope export --format parquet -o DATASET RECORDING`)"
+            );
         }
         if let Some(table) = of_recordings().find(|table| !absolute.join(table).is_dir()) {
             bail!(
-                "{name} is no dataset: it has no folder `{table}`; add a recording with `spawnscope export --format parquet -o DATASET RECORDING`"
+                "{name} is no dataset: it has no directory `{table}`; add a recording with `spawnscope export --format parquet -o DATASET RECORDING`"
             );
         }
         let Ok(url) = Url::from_directory_path(&absolute) else {
@@ -61,10 +63,10 @@ impl Dataset {
         Ok(Dataset { name, url, store })
     }
 
-    /// Opens what files are copied to. A folder that is missing becomes an empty dataset.
+    /// Opens what files are copied to. A directory that is missing becomes an empty dataset.
     ///
     /// # Errors
-    /// As for `open`, or when the folder cannot be made.
+    /// As for `open`, or when the directory cannot be made.
     pub fn open_or_create(location: &Path) -> Result<Dataset> {
         if store::url(location)?.is_none() && !location.exists() {
             for table in of_recordings() {
@@ -75,10 +77,10 @@ impl Dataset {
         Dataset::open(location)
     }
 
-    /// The URL of a table's folder.
+    /// The URL of a table's directory.
     ///
     /// # Errors
-    /// When the dataset's URL cannot have folders.
+    /// When the dataset's URL cannot have directories.
     pub fn table(&self, name: &str) -> Result<Url> {
         Ok(self.url.join(&format!("{name}/"))?)
     }
@@ -88,8 +90,8 @@ impl Dataset {
     /// # Errors
     /// When the store cannot be read.
     pub async fn files(&self, table: &str) -> Result<Vec<ObjectMeta>> {
-        let folder = store::path(&self.table(table)?)?;
-        let listed = self.store.list(Some(&folder));
+        let directory = store::path(&self.table(table)?)?;
+        let listed = self.store.list(Some(&directory));
         let mut found: Vec<ObjectMeta> = listed
             .try_filter(|file| std::future::ready(file.location.extension() == Some("parquet")))
             .try_collect()

@@ -16,7 +16,7 @@ const SCHEME: &str = "s3://";
 const MAX_RETRIES: Duration = Duration::from_secs(20);
 const RETRIES: usize = 4;
 
-/// Returns the URL of a dataset's folder, which ends with a slash, unless the location is a folder of this machine.
+/// Returns the URL of a dataset's directory, which ends with a slash, unless the location is a directory of this machine.
 ///
 /// # Errors
 /// When it is an URL of another kind, or has no bucket.
@@ -24,14 +24,14 @@ pub fn url(location: &Path) -> Result<Option<Url>> {
     let Some(text) = location.to_str() else { return Ok(None) };
     if !text.starts_with(SCHEME) {
         if text.contains("://") {
-            bail!("{text}: a dataset is a folder, or s3://BUCKET/FOLDER in a store that speaks S3's protocol");
+            bail!("{text}: a dataset is a directory, or s3://BUCKET/PREFIX in S3-compatible storage");
         }
         return Ok(None);
     }
     let url = Url::parse(&format!("{}/", text.trim_end_matches('/')));
     match url {
         Ok(url) if url.host_str().is_some_and(|bucket| !bucket.is_empty()) => Ok(Some(url)),
-        _ => bail!("{text} has no bucket: a dataset in a store is s3://BUCKET/FOLDER"),
+        _ => bail!("{text} has no bucket: a dataset in a store is s3://BUCKET/PREFIX"),
     }
 }
 
@@ -66,9 +66,9 @@ mod tests {
     use super::url;
 
     #[test]
-    fn a_dataset_is_a_folder_or_in_a_bucket() {
+    fn a_dataset_is_a_directory_or_in_a_bucket() {
         let of = |text: &str| url(text.as_ref()).map(|url| url.map(|url| url.to_string()));
-        assert_eq!(of("fleet/").expect("a folder"), None);
+        assert_eq!(of("fleet/").expect("a directory"), None);
         assert_eq!(of("s3://b/a/").expect("a bucket"), Some("s3://b/a/".to_owned()));
         assert_eq!(of("s3://b").expect("a bucket"), Some("s3://b/".to_owned()));
         assert!(of("s3://").is_err() && of("s3:///x").is_err() && of("https://b/a").is_err());

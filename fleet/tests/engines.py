@@ -16,7 +16,7 @@ def question(name, **parameters):
 
 
 class ClickHouse:
-    """ClickHouse in this process. Outer joins give NULL as SQL says, and folders are read as partitions, only with these settings."""
+    """ClickHouse in this process. Outer joins give NULL as SQL says, and directories are read as partitions, only with these settings."""
 
     SETTINGS = {
         "join_use_nulls": 1,

@@ -40,8 +40,8 @@ QUESTIONS = (
 
 def main():
     options = arguments()
-    with tempfile.TemporaryDirectory(prefix="spawnscope-fleet.") as folder:
-        dataset = pathlib.Path(folder, "dataset")
+    with tempfile.TemporaryDirectory(prefix="spawnscope-fleet.") as directory:
+        dataset = pathlib.Path(directory, "dataset")
         generate = [sys.executable, HERE.parent / "generate.py", HERE / "base", dataset, "--regression", "--slow-machine"]
         sizes = ["--jobs", str(options.jobs), "--runs", str(options.jobs * 14), "--launches", str(options.launches)]
         subprocess.run([*generate, *sizes], check=True)
@@ -50,7 +50,7 @@ def main():
         print(f"spawnscope-fleet: {len(QUESTIONS)} questions answered")
         compare("ClickHouse", engines.ClickHouse(dataset), expected)
         compare("Spark, local-cluster[2,1,1024]", engines.Spark(dataset, "local-cluster[2,1,1024]"), expected)
-        with standalone(folder) as master:
+        with standalone(directory) as master:
             compare(f"Spark, {master} with two workers", engines.Spark(dataset, master), expected)
 
 
@@ -104,23 +104,23 @@ def is_same(one, other):
 
 
 @contextlib.contextmanager
-def standalone(folder):
+def standalone(directory):
     """A standalone master with two workers, all from the package, on the loopback."""
     import pyspark
 
     home = pathlib.Path(pyspark.__file__).parent
-    # Nothing may listen anywhere else, and workers write below the temporary folder.
+    # Nothing may listen anywhere else, and workers write below the temporary directory.
     environment = os.environ | {"SPARK_LOCAL_IP": "127.0.0.1", "SPARK_NO_DAEMONIZE": "1", "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable}
     port, ui = free_port(), free_port()
     master = f"spark://127.0.0.1:{port}"
     launch = lambda *words: subprocess.Popen(
-        [home / "bin" / "spark-class", *words], env=environment, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        [home / "bin" / "spark-class", *words], env=environment, cwd=directory, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
     started = [launch("org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", str(ui))]
     try:
         wait_for(port)
         for number in range(2):
-            words = ["--host", "127.0.0.1", "--cores", "1", "--memory", "1g", "--work-dir", f"{folder}/worker-{number}"]
+            words = ["--host", "127.0.0.1", "--cores", "1", "--memory", "1g", "--work-dir", f"{directory}/worker-{number}"]
             started.append(launch("org.apache.spark.deploy.worker.Worker", *words, "--webui-port", str(free_port()), master))
         yield master
     finally:

@@ -38,8 +38,8 @@ fn failure(arguments: &[&str], dataset: &Path) -> String {
 
 /// A fortnight of 10 jobs on 8 machines. Small, because the engine is slow without optimization.
 fn generated(more: &[&str]) -> (tempfile::TempDir, PathBuf) {
-    let folder = tempfile::tempdir().unwrap();
-    let dataset = folder.path().join("dataset");
+    let directory = tempfile::tempdir().unwrap();
+    let dataset = directory.path().join("dataset");
     let own = Path::new(env!("CARGO_MANIFEST_DIR"));
     let python = own.parent().unwrap().join("target/venv/bin/python");
     assert!(
@@ -63,7 +63,7 @@ fn generated(more: &[&str]) -> (tempfile::TempDir, PathBuf) {
         .args(more)
         .status();
     assert!(status.unwrap().success());
-    (folder, dataset)
+    (directory, dataset)
 }
 
 /// The dataset with an expensive line from day 9 on, and a slow machine.
@@ -123,7 +123,7 @@ fn the_slow_machine_is_named_and_no_other() {
 }
 
 #[test]
-fn what_the_doctor_found_on_the_slow_machine_is_below_it() {
+fn findings_of_the_doctor_are_below_the_slow_machine() {
     let text = printed(&["machines"], injected());
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
     // The newest of the two examinations, with all that it found.
@@ -160,8 +160,8 @@ fn what_the_doctor_found_on_the_slow_machine_is_below_it() {
 #[test]
 fn an_outlier_that_was_not_examined_says_so_with_the_command() {
     // All tables but that of the doctor, as in a dataset of an earlier version.
-    let folder = tempfile::tempdir().unwrap();
-    let dataset = folder.path().join("older");
+    let directory = tempfile::tempdir().unwrap();
+    let dataset = directory.path().join("older");
     fs::create_dir(&dataset).unwrap();
     for table in ["runs", "launches", "execs", "callers", "waits", "advice"] {
         std::os::unix::fs::symlink(injected().join(table), dataset.join(table)).unwrap();
@@ -180,7 +180,7 @@ fn an_outlier_that_was_not_examined_says_so_with_the_command() {
 
 #[test]
 fn without_a_change_nothing_is_named() {
-    let (_folder, dataset) = generated(&["--seed", "2"]);
+    let (_directory, dataset) = generated(&["--seed", "2"]);
     assert!(json(&["regressions", "--since", "2026-11-09"], &dataset).is_empty());
     assert!(json(&["machines"], &dataset).iter().all(|row| row["is_outlier"] == 0));
     let text = printed(&["regressions", "--since", "2026-11-09"], &dataset);
@@ -241,7 +241,7 @@ fn top_is_ordered_as_requested() {
 
 #[test]
 fn each_answer_is_text_and_a_page_that_loads_nothing() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     for arguments in [&["top"][..], &["trend"], &["advice"], &["machines"], &["doctor"]] {
         // The real recordings are of one machine.
         let dataset = if arguments[0] == "machines" {
@@ -250,7 +250,7 @@ fn each_answer_is_text_and_a_page_that_loads_nothing() {
             Path::new(BASE)
         };
         assert!(printed(arguments, dataset).lines().count() > 3, "{arguments:?}");
-        let file = folder.path().join("page.html");
+        let file = directory.path().join("page.html");
         let with_page: Vec<&str> = arguments
             .iter()
             .copied()
@@ -273,18 +273,18 @@ fn only_queries_are_run() {
 
 #[test]
 fn bad_input_is_refused_with_what_to_do() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let base = Path::new(BASE);
-    assert!(failure(&["top"], &folder.path().join("missing")).contains("failed to open dataset"));
-    assert!(failure(&["top"], folder.path()).contains("spawnscope export --format parquet"));
+    assert!(failure(&["top"], &directory.path().join("missing")).contains("failed to open dataset"));
+    assert!(failure(&["top"], directory.path()).contains("spawnscope export --format parquet"));
     for table in ["runs", "launches", "execs", "callers", "waits", "advice"] {
-        fs::create_dir(folder.path().join(table)).unwrap();
+        fs::create_dir(directory.path().join(table)).unwrap();
     }
-    assert!(failure(&["top"], folder.path()).contains("no recording yet"));
-    let partition = folder.path().join("runs/date=2026-11-01/job=x");
+    assert!(failure(&["top"], directory.path()).contains("no recording yet"));
+    let partition = directory.path().join("runs/date=2026-11-01/job=x");
     fs::create_dir_all(&partition).unwrap();
     fs::write(partition.join("a.parquet"), "no parquet").unwrap();
-    assert!(failure(&["top"], folder.path()).contains("a.parquet"));
+    assert!(failure(&["top"], directory.path()).contains("a.parquet"));
     assert!(failure(&["regressions", "--since", "deadbeef"], base).contains("no run has such a commit"));
     assert!(failure(&["regressions", "--since", "' OR 1"], base).contains("give a date"));
     assert!(failure(&["regressions", "--since", "1999-01-01"], base).contains("a comparison needs both"));

@@ -1,4 +1,4 @@
-//! A dataset in an object store has the answers of the same dataset in a folder. The store is moto's, of scripts/python-environment.sh.
+//! A dataset in an object store has the answers of the same dataset in a directory. The store is moto's, of scripts/python-environment.sh.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -78,7 +78,7 @@ fn base() -> String {
 const REMOTE: &str = "s3://builds/all/fleet";
 
 #[test]
-fn a_store_answers_like_a_folder_and_gets_nothing_twice() {
+fn a_store_answers_like_a_directory_and_gets_nothing_twice() {
     let (store, base) = (Store::start(), base());
     let pushed = store.printed(&["push", &base, REMOTE]);
     assert!(
@@ -128,9 +128,9 @@ fn pushes_at_once_make_one_dataset() {
     }
     let count = |dataset: &str| store.printed(&["sql", dataset, "SELECT COUNT(*) FROM execs", "--json"]);
     assert_eq!(count(&base), count(REMOTE));
-    // And back, into a folder that is not there yet.
-    let folder = tempfile::tempdir().unwrap();
-    let copy = folder.path().join("copy");
+    // And back, into a directory that is not there yet.
+    let directory = tempfile::tempdir().unwrap();
+    let copy = directory.path().join("copy");
     let copy = copy.to_str().unwrap();
     store.printed(&["push", REMOTE, copy]);
     assert_eq!(count(&base), count(copy));
@@ -155,7 +155,7 @@ fn a_store_that_fails_is_an_error_that_names_it() {
     };
     failed(&store.run(&["top", "s3://missing/fleet"]), "s3://missing/fleet");
     failed(&store.run(&["top", "s3://builds/nothing"]), "no recording yet");
-    failed(&store.run(&["top", "ftp://builds/nothing"]), "s3://BUCKET/FOLDER");
+    failed(&store.run(&["top", "ftp://builds/nothing"]), "s3://BUCKET/PREFIX");
     let port = store.port.clone();
     drop(store);
     failed(&command(&port, &["push", &base(), REMOTE]).output().unwrap(), REMOTE);

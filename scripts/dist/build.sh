@@ -4,7 +4,7 @@
 . "$(dirname "$0")/settings.sh"
 for_architecture "$1"
 
-# No path of the build machine: paths would make builds differ, and reveal information about the machine.
+# Remap the paths of the build machine: they would make builds differ, and reveal information about it.
 registry=${CARGO_HOME:-$HOME/.cargo}/registry/src
 maps=("$PWD=spawnscope" "$(rustc --print sysroot)=rust")
 for index in "$registry"/*/; do maps+=("${index%/}=crates"); done

@@ -39,11 +39,11 @@ def packages(target, options):
     return sorted(named, key=lambda package: (package["name"], package["version"]))
 
 
-def texts(folder):
+def texts(directory):
     """The licence files below a package's directory, as (name, text)."""
-    files = {file for name in NAMES for file in folder.glob(name) if file.is_file() and file.suffix not in (".rs", ".html")}
+    files = {file for name in NAMES for file in directory.glob(name) if file.is_file() and file.suffix not in (".rs", ".html")}
     for file in sorted(files):
-        yield str(file.relative_to(folder)), file.read_text(errors="replace").strip()
+        yield str(file.relative_to(directory)), file.read_text(errors="replace").strip()
 
 
 def main():

@@ -17,7 +17,7 @@ mirror() {
 }
 
 packages=(gcc libc6-dev pkg-config python3 python3-pip rpm)
-make_root() { # SUITE FOLDER
+make_root() { # SUITE DIRECTORY
     if [ "$ARCH" != "$(uname -m)" ]; then
         scripts/dist/unpacked-root.sh "$ARCH" "$1" "$2" apt mount "${packages[@]}"
         return

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Creates a root of another architecture in the directory FOLDER from Debian's packages, without running any of its programs. It does what
+# Creates a root of another architecture in DIRECTORY from Debian's packages, without running any of its programs. It does what
 # the package scripts would do, as far as in-root.sh needs it. The root's dpkg lists the packages as installed.
-#   unpacked-root.sh ARCHITECTURE SUITE FOLDER PACKAGE...
+#   unpacked-root.sh ARCHITECTURE SUITE DIRECTORY PACKAGE...
 . "$(dirname "$0")/settings.sh"
 for_architecture "$1"
 suite=$2 root=$3

@@ -50,7 +50,7 @@ built_tests() {
 
 battery() { grep -v '^#' scripts/kernel-matrix/battery; }
 
-# check_battery FOLDER: each name in the battery must be a test of the programs in a folder: a misspelt name would run nothing.
+# check_battery DIRECTORY: each name in the battery must be a test of the programs in a directory: a misspelt name would run nothing.
 check_battery() {
     local folder=$1 kind unknown
     unknown=$(comm -23 <(battery | cut -f 2 | sed '/:/!s/^/live_ebpf:/' | sort -u) <(for kind in "${kinds[@]}"; do

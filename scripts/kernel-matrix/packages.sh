@@ -29,16 +29,16 @@ candidates() {
 # fetch_kernel SERIES: creates the directory $cache/kernels/ARCH/SERIES with `vmlinuz` and `version`. A list may name a package that the
 # mirror no longer has; then the next older one is used.
 fetch_kernel() {
-    local series=$1 folder=$cache/kernels/$architecture/$1 version package suite found=''
-    mkdir -p "$folder"
+    local series=$1 directory=$cache/kernels/$architecture/$1 version package suite found=''
+    mkdir -p "$directory"
     while read -r version package suite; do
         found=yes
-        [ "$(cat "$folder/version" 2>/dev/null)" != "$version" ] || return 0
-        rm -f "$folder"/{version,*.deb}
-        if (cd "$folder" && APT_CONFIG=$cache/../apt/$suite-$debian/apt.conf apt-get -qq download "$package=$version"); then
-            dpkg-deb --fsys-tarfile "$folder"/*.deb | tar -xO --wildcards '*/vmlinuz*' >"$folder/vmlinuz"
-            rm "$folder"/*.deb
-            echo "$version" >"$folder/version"
+        [ "$(cat "$directory/version" 2>/dev/null)" != "$version" ] || return 0
+        rm -f "$directory"/{version,*.deb}
+        if (cd "$directory" && APT_CONFIG=$cache/../apt/$suite-$debian/apt.conf apt-get -qq download "$package=$version"); then
+            dpkg-deb --fsys-tarfile "$directory"/*.deb | tar -xO --wildcards '*/vmlinuz*' >"$directory/vmlinuz"
+            rm "$directory"/*.deb
+            echo "$version" >"$directory/version"
             return 0
         fi
     done < <(candidates "$series")

@@ -12,7 +12,7 @@ GUIDE = Path(__file__).resolve().parents[2] / "docs/guide/kernels.md"
 
 def main():
     options = parse()
-    guests = [json.loads((folder / "result.json").read_text()) for folder in options.results]
+    guests = [json.loads((directory / "result.json").read_text()) for directory in options.results]
     rows = features(options.battery)
     cells = {feature: [judge(tests, guest) for guest in guests] for feature, tests in rows.items()}
     text = f"{table(guests, cells)}\n{notes(guests, cells)}"
@@ -66,7 +66,7 @@ def judge(tests, guest):
 
 
 def says(missing):
-    return "; ".join(f"not available here: {entry['what']}; unknown: {entry['effect']}" for entry in missing)
+    return "; ".join(f"not recorded: {entry['what']}; unknown: {entry['effect']}" for entry in missing)
 
 
 def failure(result):

@@ -1,5 +1,5 @@
 //! Labels of launches: what of a build or of a test suite asked for them. They are read from recorded arguments, paths and working directories, from
-//! the few variables that are recorded, and from the edges of ninja. A launch without a label of its own has that of the launch that asked for it.
+//! the few variables that are recorded, and from the ninja edges. A launch without a label of its own has that of the launch that asked for it.
 
 mod edges;
 
@@ -13,7 +13,7 @@ use spawnscope_data::event::{Language, LaunchId};
 /// What a label says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BuildLabel {
-    /// Make's target where its call site is known, the output of ninja's edge, or the file that a compiler, linker or archiver was asked to make.
+    /// Make's target where its call site is known, the output of the ninja edge, or the file that a compiler, linker or archiver was asked to make.
     Target,
     /// The crate that cargo builds, runs the build script of, or tests.
     Crate,
@@ -64,13 +64,13 @@ impl BuildLabel {
         }
     }
 
-    /// Returns the label of a launch that was made for an edge of ninja.
+    /// Returns the label of a launch that was made for a ninja edge.
     fn of_edge(self, outputs: &[&[u8]]) -> Option<Vec<u8>> {
         match self {
             BuildLabel::Target => outputs.first().map(|output| output.to_vec()),
             BuildLabel::Cmake => outputs
                 .iter()
-                .find_map(|output| cmake_folder(output))
+                .find_map(|output| cmake_directory(output))
                 .map(<[u8]>::to_vec),
             BuildLabel::Crate | BuildLabel::Directory | BuildLabel::Package | BuildLabel::Test => None,
         }
@@ -248,9 +248,9 @@ fn crate_of(exec: &Exec<'_>) -> Option<Vec<u8>> {
     }
     let name = option(exec, b"--crate-name")?;
     if name == b"build_script_build" {
-        // Its own name says nothing, but its folder is that of the package: target/debug/build/NAME-HASH.
-        let folder = option(exec, b"--out-dir")?;
-        return Some(named(without_hash(base_name(folder))?, b"build script"));
+        // Its own name says nothing, but its directory is that of the package: target/debug/build/NAME-HASH.
+        let output = option(exec, b"--out-dir")?;
+        return Some(named(without_hash(base_name(output))?, b"build script"));
     }
     let is_test = exec.arguments().any(|argument| argument == b"--test");
     let kind = if is_test {
@@ -265,7 +265,7 @@ fn crate_of(exec: &Exec<'_>) -> Option<Vec<u8>> {
 fn of_built_program(path: &[u8]) -> Option<(&[u8], &'static [u8])> {
     let mut parts = path.rsplit(|byte| *byte == b'/');
     match (parts.next()?, parts.next()?, parts.next()) {
-        (b"build-script-build", folder, Some(b"build")) => Some((without_hash(folder)?, b"build script")),
+        (b"build-script-build", directory, Some(b"build")) => Some((without_hash(directory)?, b"build script")),
         (program, b"deps", _) => Some((without_hash(program)?, b"test")),
         _ => None,
     }
@@ -343,20 +343,20 @@ fn without_phase(test: &[u8]) -> &[u8] {
 /// `-f lib/CMakeFiles/NAME.dir/build.make`.
 fn cmake_target<'a>(exec: &Exec<'a>) -> Option<&'a [u8]> {
     let is_make = is_one_of(exec.path(), &MAKES);
-    cmake_folder(if is_make { makefile(exec) } else { target(exec) }?)
+    cmake_directory(if is_make { makefile(exec) } else { target(exec) }?)
 }
 
 /// The target in a path below `CMakeFiles`.
-fn cmake_folder(file: &[u8]) -> Option<&[u8]> {
-    let folders = file.windows(CMAKE_FOLDER.len());
-    let at = folders.enumerate().find(|(_, part)| *part == CMAKE_FOLDER)?.0;
-    let below = &file[at + CMAKE_FOLDER.len()..];
+fn cmake_directory(file: &[u8]) -> Option<&[u8]> {
+    let directories = file.windows(CMAKE_DIRECTORY.len());
+    let at = directories.enumerate().find(|(_, part)| *part == CMAKE_DIRECTORY)?.0;
+    let below = &file[at + CMAKE_DIRECTORY.len()..];
     let name = below.split(|byte| *byte == b'/').next()?.strip_suffix(b".dir")?;
-    let is_folder = below.len() > name.len() + b".dir".len();
-    (!name.is_empty() && is_folder).then_some(name)
+    let is_directory = below.len() > name.len() + b".dir".len();
+    (!name.is_empty() && is_directory).then_some(name)
 }
 
-const CMAKE_FOLDER: &[u8] = b"CMakeFiles/";
+const CMAKE_DIRECTORY: &[u8] = b"CMakeFiles/";
 
 /// The file behind `-f`.
 fn makefile<'a>(exec: &Exec<'a>) -> Option<&'a [u8]> {

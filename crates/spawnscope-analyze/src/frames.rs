@@ -93,7 +93,7 @@ fn comes_with_python(file: &[u8]) -> bool {
     let parts: Vec<&[u8]> = file.split(|byte| *byte == b'/').collect();
     let is_installed = [b"site-packages", b"dist-packages"]
         .iter()
-        .any(|folder| parts.contains(&&folder[..]));
+        .any(|directory| parts.contains(&&directory[..]));
     let mut pairs = parts.windows(2);
     !is_installed && pairs.any(|pair| pair[0].starts_with(b"lib") && pair[1].starts_with(b"python3"))
 }

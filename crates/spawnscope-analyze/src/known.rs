@@ -91,7 +91,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_known_comes_back_and_takes_no_more_than_a_number() {
+    fn known_values_come_back_and_take_no_more_than_a_number() {
         for known in [None, Some(Nanos(0)), Some(Nanos(u64::MAX - 1))] {
             assert_eq!(Known::from(known).get(), known);
         }

@@ -90,7 +90,7 @@ impl<'a> Launch<'a> {
         self.birth().or(at.first_run.get()).or_else(first_exec)
     }
 
-    /// Returns when its parent called for it, or else when it existed.
+    /// Returns when its parent began the fork call, or else when it existed.
     pub(crate) fn birth(&self) -> Option<Nanos> {
         self.instants.create.get().or(self.instants.created.get())
     }

@@ -26,7 +26,7 @@ type Sums = (u64, u64);
 /// Minimum number of launches of a repeated command line.
 const MIN_LAUNCHES: u64 = 5;
 /// Maximum number of command lines that are reported.
-const MOST: usize = 10;
+const MAX_LINES: usize = 10;
 
 /// Returns the command lines that were repeated for the longest time.
 pub(crate) fn repeats(forest: &Forest<'_>) -> Vec<Repeat> {
@@ -43,7 +43,7 @@ pub(crate) fn repeats(forest: &Forest<'_>) -> Vec<Repeat> {
         .filter(|(_, (count, _))| *count >= MIN_LAUNCHES)
         .collect();
     lines.sort_by_key(|(key, (count, total))| (Reverse(*total), Reverse(*count), *key));
-    lines.truncate(MOST);
+    lines.truncate(MAX_LINES);
     lines
         .into_iter()
         .map(|((argv, _), (count, total))| Repeat {

@@ -115,7 +115,7 @@ impl Report {
 /// Reports on a recording without its slices. The critical path is then unknown.
 #[must_use]
 pub fn report(recording: &Recording, group_by: GroupBy) -> Report {
-    report_on(recording, &Forest::grow(recording), None, group_by)
+    report_on(recording, &Forest::build(recording), None, group_by)
 }
 
 fn still_running(forest: &Forest<'_>) -> Vec<(Vec<u8>, u64)> {

@@ -25,7 +25,7 @@ pub struct Sample {
 
 /// Finds the launch and phase of each sample. Samples of unrecorded processes are dropped.
 #[must_use]
-pub fn place(forest: &Forest<'_>, threads: &[ThreadRow], rows: &[SampleRow]) -> Vec<Sample> {
+pub fn assign_phases(forest: &Forest<'_>, threads: &[ThreadRow], rows: &[SampleRow]) -> Vec<Sample> {
     let process_of: HashMap<TaskId, LaunchId> = threads.iter().map(|row| (row.task, row.launch)).collect();
     let mut lives: HashMap<usize, Vec<Piece>> = HashMap::new();
     let sample = |row: &SampleRow| {

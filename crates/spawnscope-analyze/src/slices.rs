@@ -307,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_out_is_what_was_put_in() {
+    fn values_come_out_as_they_were_put_in() {
         let plain = slice(1, 10);
         let rows = [
             plain,

@@ -53,7 +53,7 @@ pub struct Step {
 impl<'a> Forest<'a> {
     /// Joins the rows of a recording.
     #[must_use]
-    pub fn grow(recording: &'a Recording) -> Forest<'a> {
+    pub fn build(recording: &'a Recording) -> Forest<'a> {
         Forest::join(recording, &recording.launches, &recording.execs)
     }
 

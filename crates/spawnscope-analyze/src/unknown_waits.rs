@@ -6,9 +6,9 @@ use spawnscope_data::event::Nanos;
 use crate::tree::Forest;
 
 /// A waker may have ended this long before the end of the wait, since two processes do not see one instant.
-const NEAR: Nanos = Nanos(100_000);
+const MAX_GAP: Nanos = Nanos(100_000);
 /// The same where only the beginning of its exit is known.
-const NEAR_EXIT: Nanos = Nanos(1_000_000);
+const MAX_GAP_OF_EXIT: Nanos = Nanos(1_000_000);
 
 /// A wait without a certain cause.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -143,7 +143,7 @@ impl Changed {
             let launch = &forest.launches[index];
             let start = launch.start()?;
             let is_exact = launch.instants.zombie.get().is_some();
-            let near = if is_exact { NEAR } else { NEAR_EXIT };
+            let near = if is_exact { MAX_GAP } else { MAX_GAP_OF_EXIT };
             Some((start, Nanos(launch.end().unwrap_or(forest.end).0 + near.0)))
         };
         let lives = (0..count).filter(|index| held[*index]).filter_map(life).collect();

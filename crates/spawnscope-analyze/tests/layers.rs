@@ -36,10 +36,10 @@ fn sources() -> Vec<Source> {
     files.iter().map(source).collect()
 }
 
-fn files_below(folder: &Path) -> Vec<PathBuf> {
-    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    let (folders, mut files): (Vec<PathBuf>, Vec<PathBuf>) = entries.partition(|path| path.is_dir());
-    files.extend(folders.iter().flat_map(|folder| files_below(folder)));
+fn files_below(directory: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
+    let (directories, mut files): (Vec<PathBuf>, Vec<PathBuf>) = entries.partition(|path| path.is_dir());
+    files.extend(directories.iter().flat_map(|directory| files_below(directory)));
     files
 }
 

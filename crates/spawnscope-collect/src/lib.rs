@@ -134,7 +134,7 @@ pub enum CollectError {
     #[error("set up the eBPF collector: {0}; it needs Linux 5.10 or later with BTF (/sys/kernel/btf/vmlinux)")]
     Unsupported(String),
     /// The kernel refuses a program that has no replacement.
-    #[error("load the BPF program {}: the kernel refuses it: {}", .0.program, .0.reason)]
+    #[error("load the BPF program {}: the kernel refuses it ({})", .0.program, .0.reason)]
     Refused(Refusal),
     /// The process to follow does not exist.
     #[error("follow process {pid}: {reason}")]

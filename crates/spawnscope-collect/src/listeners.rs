@@ -77,7 +77,7 @@ impl Tables {
 }
 
 fn read_tables(network: u32, protocol: Protocol) -> Vec<Socket> {
-    let Some(folder) = folder_of(network) else {
+    let Some(directory) = directory_of(network) else {
         return Vec::new();
     };
     let (files, state) = match protocol {
@@ -85,21 +85,21 @@ fn read_tables(network: u32, protocol: Protocol) -> Vec<Socket> {
         // Not connected.
         Protocol::Udp => (["udp", "udp6"], "07"),
     };
-    let texts = files.map(|file| fs::read_to_string(folder.join(file)).unwrap_or_default());
+    let texts = files.map(|file| fs::read_to_string(directory.join(file)).unwrap_or_default());
     let sockets = texts.iter().flat_map(|text| text.lines().skip(1));
     sockets.filter_map(|line| socket(line, state)).collect()
 }
 
-/// Returns a folder with the tables of a network namespace: the recorder's own, or that of a process in it.
-fn folder_of(network: u32) -> Option<PathBuf> {
+/// Returns a directory with the tables of a network namespace: the recorder's own, or that of a process in it.
+fn directory_of(network: u32) -> Option<PathBuf> {
     let is_it =
         |process: &Path| fs::metadata(process.join("ns/net")).is_ok_and(|found| found.ino() == u64::from(network));
     let own = PathBuf::from("/proc/thread-self");
     if network == 0 || is_it(&own) {
         return Some(own.join("net"));
     }
-    let other = processes().find(|(_, folder)| is_it(folder));
-    other.map(|(_, folder)| folder.join("net"))
+    let other = processes().find(|(_, directory)| is_it(directory));
+    other.map(|(_, directory)| directory.join("net"))
 }
 
 /// Reads a line of /proc/net/tcp or one of its kind: number, local address, remote address, state, queues, timers, retransmissions, user,
@@ -130,8 +130,8 @@ fn ip_of(hex: &str) -> Option<IpAddr> {
 /// the services that it starts.
 fn owners(inodes: &[u64]) -> HashMap<u64, Pid> {
     let mut owners: HashMap<u64, Pid> = HashMap::new();
-    for (pid, folder) in processes() {
-        let descriptors = fs::read_dir(folder.join("fd")).into_iter().flatten().flatten();
+    for (pid, directory) in processes() {
+        let descriptors = fs::read_dir(directory.join("fd")).into_iter().flatten().flatten();
         for target in descriptors.filter_map(|entry| fs::read_link(entry.path()).ok()) {
             let inode = target.to_str().and_then(|target| {
                 let number = target.strip_prefix("socket:[")?.strip_suffix(']')?;

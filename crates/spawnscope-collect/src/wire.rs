@@ -108,8 +108,8 @@ pub const MAX_HASHED_TASKS: u32 = 32768;
 /// Length of a thread's name (TASK_COMM_LEN).
 pub const COMM_BYTES: usize = 16;
 
-/// `setup_closes`: this was not the process's first exec, or some of its system calls were not seen.
-pub const NOT_COUNTED: u32 = 0xffff_ffff;
+/// Marks a number that is unknown, such as `setup_closes` if some of the system calls were not seen.
+pub const UNKNOWN_COUNT: u32 = 0xffff_ffff;
 
 /// In `flags`, a bit that no kernel flag uses: clone was passed no stack, so the child runs on the caller's stack or a copy of it.
 pub const CLONE_ON_OWN_STACK: u64 = 0x4000_0000_0000_0000;
@@ -189,7 +189,7 @@ pub struct WireLaunch {
     pub syscall: i32,
     pub pid: u32,
     pub pid_for_reaper: u32,
-    /// Minor faults of the creator since its last launch or reaping; NOT_COUNTED before the first.
+    /// Minor faults of the creator since its last launch or reaping; UNKNOWN_COUNT before the first.
     pub faults: u32,
 }
 
@@ -240,7 +240,7 @@ pub struct WireExecuted {
     pub cwd_bytes: u32,
     /// Whether the walk of the working directory reached the root.
     pub cwd_complete: u32,
-    /// Calls of close and close_range since the process was created, or NOT_COUNTED.
+    /// Calls of close and close_range since the process was created, or UNKNOWN_COUNT.
     pub setup_closes: u32,
     /// Time spent on them, see `close_run_since`.
     pub setup_close_span: u64,
@@ -281,7 +281,7 @@ pub struct WireExited {
     pub rss_pages: u64,
     pub wait_status: i32,
     pub last_thread: u32,
-    /// Its minor faults since its last launch or reaping; NOT_COUNTED without one.
+    /// Its minor faults since its last launch or reaping; UNKNOWN_COUNT without one.
     pub faults: u32,
     pub reserved: u32,
 }

@@ -31,7 +31,7 @@ pub struct Recording {
     pub objects: Vec<ObjectRow>,
     /// Processes at the other end of sockets among these objects.
     pub peers: Vec<PeerRow>,
-    /// Outputs of the edges of ninja that launches were made for.
+    /// Outputs of the ninja edges that launches were made for.
     pub edges: Vec<EdgeRow>,
     /// Frames of call chains.
     pub frames: Vec<FrameRow>,
@@ -325,7 +325,7 @@ table! {
 }
 
 table! {
-    /// An output of the edge of ninja that a launch was made for.
+    /// An output of the ninja edge that a launch was made for.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
     #[expect(missing_docs, reason = "schema.sql documents the columns")]
     pub struct EdgeRow in edge {

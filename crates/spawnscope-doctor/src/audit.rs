@@ -10,7 +10,7 @@ use netlink_sys::protocols::NETLINK_AUDIT;
 use netlink_sys::{Socket, SocketAddr};
 
 /// The kernel answers at once, from a kernel thread.
-const PATIENCE: Duration = Duration::from_millis(500);
+const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
 /// The largest answer is a rule with its paths.
 const MAX_ANSWER: usize = 16 << 10;
 /// Bits from here on in a rule's mask of system calls mean classes; for rules on all calls, the kernel clears them.
@@ -75,7 +75,7 @@ fn ask(request: AuditMessage, one: bool) -> io::Result<Vec<AuditMessage>> {
     let mut bytes = vec![0; message.buffer_len()];
     message.serialize(&mut bytes);
     socket.send(&bytes, 0)?;
-    let until = Instant::now() + PATIENCE;
+    let until = Instant::now() + ANSWER_TIMEOUT;
     let mut answers = Vec::new();
     loop {
         let mut bytes = Vec::with_capacity(MAX_ANSWER);

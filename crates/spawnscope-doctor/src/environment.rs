@@ -45,7 +45,7 @@ impl Environment {
     #[must_use]
     pub fn where_settings_are_made(&self) -> &'static str {
         if self.is_kernel_foreign() {
-            "on the host: it cannot be changed from inside"
+            "on the host: it cannot be changed in a container"
         } else {
             "as root"
         }
@@ -74,7 +74,7 @@ const FIRST_NAMESPACES: [(&str, &str); 3] = [
     ("ipc", "ipc:[4026531839]"),
 ];
 
-/// Whether this is the initial pid namespace. A test folder without namespaces counts as one.
+/// Whether this is the initial pid namespace. A test directory without namespaces counts as one.
 pub(super) fn is_in_first_pid_namespace(machine: &Machine) -> bool {
     let (kind, first) = FIRST_NAMESPACES[0];
     machine
@@ -163,7 +163,7 @@ fn hypervisor(machine: &Machine) -> Hypervisor {
     let processor = machine.text("/proc/cpuinfo").unwrap_or_default();
     if let Some(flags) = processor.lines().find(|line| line.starts_with("flags")) {
         return match flags.split_whitespace().any(|flag| flag == "hypervisor") {
-            true => Hypervisor::Named(by_name().unwrap_or_else(|| "of unknown name".to_owned())),
+            true => Hypervisor::Named(by_name().unwrap_or_else(|| "unidentified hypervisor".to_owned())),
             false => Hypervisor::None,
         };
     }

@@ -31,7 +31,7 @@ use self::programs::Programs;
 
 /// The input of the checks.
 pub struct Examination<'a> {
-    /// The machine, or a folder that mimics one in tests.
+    /// The machine, or a directory that mimics one in tests.
     pub machine: &'a Machine,
     /// What was measured on the machine.
     pub measured: &'a Measured,
@@ -103,7 +103,7 @@ impl Diagnosis {
 pub fn examine(machine: &Machine, measured: &Measured, checks: &[&Check]) -> Diagnosis {
     let machine = &machine
         .clone()
-        .leaving_out(measured.silent.iter().chain(&measured.untried));
+        .leaving_out(measured.unresponsive.iter().chain(&measured.untried));
     let examination = Examination {
         machine,
         measured,

@@ -1,4 +1,4 @@
-//! The machine that is examined: the folder that /proc, /sys and /etc are read from, the environment, and the user's working directory.
+//! The machine that is examined: the directory that /proc, /sys and /etc are read from, the environment, and the user's working directory.
 //! Either the real ones, or those of a test.
 
 use std::collections::{BTreeMap, HashSet};
@@ -50,7 +50,7 @@ impl Machine {
         })
     }
 
-    /// A machine whose files are in a folder, with an empty environment, examined without privilege.
+    /// A machine whose files are in a directory, with an empty environment, examined without privilege.
     #[must_use]
     pub fn at(root: impl Into<PathBuf>) -> Machine {
         Machine {

@@ -28,7 +28,7 @@ pub(super) enum Nesting {
 pub(super) fn of(machine: &Machine, environment: &Environment, measured: &Measured) -> Option<(Nesting, String)> {
     let hypervisor = environment.hypervisor.as_ref()?;
     let unknown = |why: String| {
-        let sentence = format!("whether one hypervisor runs inside another is unknown: {why}");
+        let sentence = format!("nested virtualization: unknown ({why})");
         Some((Nesting::Unknown, sentence))
     };
     // The lowest time, because a busy machine only adds to it.
@@ -51,7 +51,7 @@ pub(super) fn of(machine: &Machine, environment: &Environment, measured: &Measur
     }
     if time < NESTED_FROM {
         return unknown(format!(
-            "{took}; up to {} means one hypervisor, from {} on most likely two",
+            "{took}; at most {} indicates one hypervisor; {} or more, probably two",
             units::time(SINGLE_UP_TO),
             units::time(NESTED_FROM)
         ));

@@ -17,7 +17,7 @@ use spawnscope_system::process::{die_with_parent, is_readable_within};
 /// machine. The doctor blocks no process for longer.
 const MAX_WALKED: u64 = 1 << 30;
 /// How long one check may read such files.
-pub(super) const PATIENCE: Duration = Duration::from_millis(150);
+pub(super) const TIMEOUT: Duration = Duration::from_millis(150);
 /// The read limit. 65,530 mappings, the default maximum per process, take 50 MB in the most verbose of these files.
 const MAX_BYTES: usize = 64 << 20;
 /// The last byte that the reading process writes. The text itself contains none.

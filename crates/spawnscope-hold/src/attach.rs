@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill, sigprocmask};
 
-use super::{LOOK, SETTLED};
+use super::{CHECK_INTERVAL, SETTLED};
 use spawnscope_data::event::Pid;
 use spawnscope_system::held::Identity;
 use spawnscope_system::process::pidfd;
@@ -20,7 +20,7 @@ use spawnscope_system::procfs::{self, Status};
 /// The placeholder for the held process's pid in the command.
 const PLACEHOLDER: &[u8] = b"{pid}";
 /// How long the process is held if the command is not seen to attach.
-pub const PATIENCE: Duration = Duration::from_secs(10);
+pub const ATTACH_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The command of `--run`, running or ended.
 #[derive(Debug)]
@@ -132,7 +132,7 @@ impl Tool {
         let is_traced = Status::of(target).is_some_and(|status| status.is_stopped_by_tracer());
         if is_traced || self.watches() {
             Progress::Attached
-        } else if self.started.elapsed() > PATIENCE {
+        } else if self.started.elapsed() > ATTACH_TIMEOUT {
             Progress::TimedOut
         } else {
             Progress::Starting
@@ -142,7 +142,7 @@ impl Tool {
     /// Whether one of its processes has had perf events open for long enough to have finished its setup, while it waited for files as perf
     /// does when the events are enabled. Searching the processes is slow, so it is not done on every call.
     fn watches(&mut self) -> bool {
-        if self.searched.elapsed() > LOOK {
+        if self.searched.elapsed() > CHECK_INTERVAL {
             self.searched = Instant::now();
             let is_asleep = |pid: Pid| Status::of(pid).is_some_and(|status| status.is_asleep());
             let waits = |pid: Pid| is_asleep(pid) && procfs::waits_for_files(pid).unwrap_or(true);

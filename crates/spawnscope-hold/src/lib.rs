@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use nix::sys::signal::Signal;
 
-pub use self::attach::PATIENCE;
+pub use self::attach::ATTACH_TIMEOUT;
 use self::session::Session;
 pub use self::wanted::Wanted;
 use spawnscope_data::event::Pid;
@@ -25,9 +25,9 @@ use spawnscope_system::ptrace::refusal;
 use spawnscope_system::signals::Signals;
 
 /// How often the state of a held process is checked, since nothing reports that it is stopped or continued.
-const LOOK: Duration = Duration::from_millis(50);
+const CHECK_INTERVAL: Duration = Duration::from_millis(50);
 /// How often it is checked while a command is to attach: a debugger's first request may follow soon after.
-const QUICK_LOOK: Duration = Duration::from_millis(2);
+const SHORT_CHECK_INTERVAL: Duration = Duration::from_millis(2);
 /// A state must last this long to count: a process that attaches may move the held process for a moment.
 const SETTLED: Duration = Duration::from_millis(150);
 
@@ -69,7 +69,7 @@ pub enum Notice {
     },
     /// The command of `--run` has attached, and the process continues.
     Attached(Pid),
-    /// The command was not seen to attach within `PATIENCE`, and the process continues nevertheless.
+    /// The command was not seen to attach within `ATTACH_TIMEOUT`, and the process continues nevertheless.
     AttachTimedOut(Pid),
     /// The command ended with this wait status before it attached, and the process continues.
     EndedBefore(Pid, i32),

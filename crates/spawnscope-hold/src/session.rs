@@ -12,7 +12,7 @@ use super::prompt::Prompt;
 use super::stopped::{State, Stopped};
 use super::tracer::{Change, ExecTracer, Scope};
 use super::wanted::Wanted;
-use super::{ContinuedBy, HoldError, LOOK, Notice, QUICK_LOOK, Request, Run, refused};
+use super::{CHECK_INTERVAL, ContinuedBy, HoldError, Notice, Request, Run, SHORT_CHECK_INTERVAL, refused};
 use spawnscope_data::event::Pid;
 use spawnscope_system::held::{HeldCommand, Identity, ReleasedCommand};
 use spawnscope_system::procfs;
@@ -122,10 +122,10 @@ impl<'a> Session<'a> {
     /// The interval of checks, if something may happen without a wake-up.
     fn next_look(&self) -> Option<Duration> {
         let is_held = self.held.as_ref().is_some_and(Stopped::is_held);
-        let is_to_finish = self.has_held_ended() && !self.is_over();
+        let should_finish = self.has_held_ended() && !self.is_over();
         match self.asked {
-            Releaser::Tool if is_held => Some(QUICK_LOOK),
-            _ => (is_held || is_to_finish).then_some(LOOK),
+            Releaser::Tool if is_held => Some(SHORT_CHECK_INTERVAL),
+            _ => (is_held || should_finish).then_some(CHECK_INTERVAL),
         }
     }
 
@@ -168,8 +168,8 @@ impl<'a> Session<'a> {
         if self.status.is_none() {
             arrived.hand_on(self.command.0);
         }
-        let is_to_end = arrived.is_to_end() && !matches!(arrived.signal, libc::SIGUSR1 | libc::SIGUSR2);
-        if let (Some(held), true) = (&mut self.held, is_to_end) {
+        let should_end = arrived.should_end() && !matches!(arrived.signal, libc::SIGUSR1 | libc::SIGUSR2);
+        if let (Some(held), true) = (&mut self.held, should_end) {
             held.release();
         }
     }

@@ -20,7 +20,7 @@ pub enum Scope {
 pub enum Change {
     /// It has executed a program and is stopped before the first instruction; `resume` or `leave_stopped` must follow.
     Executed(Pid),
-    /// It has ended with this wait status. Either a thread of a followed process, or a child of ours.
+    /// It has ended with this wait status. Either a thread of a followed process, or our own child.
     Ended(Pid, i32),
 }
 
@@ -29,7 +29,7 @@ pub enum Change {
 pub struct ExecTracer(Tracer);
 
 impl ExecTracer {
-    /// Starts to follow a child of ours.
+    /// Starts to follow our own child.
     ///
     /// # Errors
     /// If the kernel refuses.

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stays_where_all_others_moved_is_not_called_a_change() {
+    fn a_case_that_stays_while_all_others_shift_is_not_a_change() {
         let moved = [1.5, 1.5, 1.5, 1.5, 1.5, 1.0];
         assert_eq!(apart(&mut changes("a", &moved, 0.01)), [0.0; 0]);
         let common_shifts = judge(&mut changes("a", &moved, 0.01));

@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn what_only_the_older_report_has_is_named() {
+    fn cases_that_only_the_older_report_has_are_named() {
         let rows = |new: &Report| {
             let found = compare(&report([100.0; 6], 1.0), new).gone;
             found.into_iter().map(|gone| (gone.experiment, gone.case, gone.column))

@@ -104,7 +104,7 @@ fn of_the_runs(before: &Machine, after: &Machine) -> [Pair; 5] {
         ("load average before", load_before, newer_load_before),
         ("load average after", load_after, newer_load_after),
         (
-            "file system of the temporary folder",
+            "file system of the temporary directory",
             or_unknown(before.file_system.as_ref()),
             or_unknown(after.file_system.as_ref()),
         ),
@@ -176,7 +176,7 @@ mod tests {
             conditions(&report(), &new),
             [
                 "unknown in the older report: seconds for an experiment, load average before, load average after, \
-                file system of the temporary folder, hard limit of open files, /bin/sh"
+                file system of the temporary directory, hard limit of open files, /bin/sh"
             ]
         );
         assert_eq!(
@@ -184,7 +184,7 @@ mod tests {
             [
                 "seconds for an experiment: 15 -> 1.5",
                 "load average before: 0.2 -> 5.0",
-                "file system of the temporary folder: ext4 -> tmpfs",
+                "file system of the temporary directory: ext4 -> tmpfs",
                 "hard limit of open files: 1024 -> 524288",
                 "/bin/sh: /usr/bin/dash -> /usr/bin/bash",
             ]

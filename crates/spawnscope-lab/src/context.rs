@@ -1,4 +1,4 @@
-//! What experiments share: a folder in which programs may be executed, the tiny programs, the effort, and the request to stop.
+//! What experiments share: a directory in which programs may be executed, the tiny programs, the effort, and the request to stop.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};
@@ -22,8 +22,8 @@ pub struct ExperimentContext<'a> {
     pub effort: Effort,
     /// The largest parent, in bytes.
     pub max_memory: u64,
-    folder: TempDir,
-    /// Declared after the folder, so that the keeper is dropped when the folder is already removed.
+    directory: TempDir,
+    /// Declared after the directory, so that the keeper is dropped when the directory is already removed.
     _keeper: Option<Keeper>,
     notes: RefCell<Vec<String>>,
     watch: &'a dyn Watch,
@@ -36,17 +36,17 @@ pub trait Watch {
 }
 
 impl<'a> ExperimentContext<'a> {
-    /// Finds a folder and writes the tiny programs there.
+    /// Finds a directory and writes the tiny programs there.
     ///
     /// # Errors
-    /// If no folder allows executing programs.
+    /// If no directory allows executing programs.
     pub fn prepare(effort: Effort, max_memory: u64, watch: &'a dyn Watch) -> Result<ExperimentContext<'a>, LabError> {
-        let (folder, notes) = executable_folder()?;
+        let (directory, notes) = executable_directory()?;
         Ok(ExperimentContext {
             effort,
             max_memory,
-            _keeper: Keeper::start(folder.path()),
-            folder,
+            _keeper: Keeper::start(directory.path()),
+            directory,
             notes: RefCell::new(notes),
             watch,
         })
@@ -58,10 +58,10 @@ impl<'a> ExperimentContext<'a> {
         self.notes.borrow().clone()
     }
 
-    /// The folder of this run.
+    /// The directory of this run.
     #[must_use]
-    pub fn folder(&self) -> &Path {
-        self.folder.path()
+    pub fn directory(&self) -> &Path {
+        self.directory.path()
     }
 
     /// The child that ends at once: a few instructions, without libraries.
@@ -73,7 +73,7 @@ impl<'a> ExperimentContext<'a> {
     /// The path of that program.
     #[must_use]
     pub fn tiny_path(&self) -> PathBuf {
-        self.folder.path().join(TINY)
+        self.directory.path().join(TINY)
     }
 
     /// The tiny program for a mechanism: one that also writes a word if the mechanism reads its output from a pipe.
@@ -82,7 +82,7 @@ impl<'a> ExperimentContext<'a> {
         if !mechanism.reads() {
             return self.tiny();
         }
-        let path = self.folder.path().join(SPEAKER);
+        let path = self.directory.path().join(SPEAKER);
         Program::new([path]).ends_with(tiny::STATUS).says(tiny::WORD)
     }
 
@@ -134,8 +134,8 @@ impl<'a> ExperimentContext<'a> {
 const TINY: &str = "tiny";
 const SPEAKER: &str = "tiny-speaker";
 
-/// The first folder in which the tiny program can be executed, and why earlier candidates failed.
-fn executable_folder() -> Result<(TempDir, Vec<String>), LabError> {
+/// The first directory in which the tiny program can be executed, and why earlier candidates failed.
+fn executable_directory() -> Result<(TempDir, Vec<String>), LabError> {
     let home = std::env::home_dir().map(|home| home.join(".cache"));
     let directories = [
         Some(std::env::temp_dir()),
@@ -146,10 +146,10 @@ fn executable_folder() -> Result<(TempDir, Vec<String>), LabError> {
     ];
     let mut refused: Vec<String> = Vec::new();
     for directory in directories.into_iter().flatten() {
-        match try_folder(&directory) {
-            Ok(folder) => {
+        match try_directory(&directory) {
+            Ok(created) => {
                 let note = |why: &String| format!("{why} could not be used; used {} instead", directory.display());
-                return Ok((folder, refused.iter().map(note).collect()));
+                return Ok((created, refused.iter().map(note).collect()));
             }
             Err(error) => {
                 let reason = format!("{} ({error})", directory.display());
@@ -160,29 +160,29 @@ fn executable_folder() -> Result<(TempDir, Vec<String>), LabError> {
         }
     }
     Err(LabError::Unavailable(format!(
-        "no folder allows executing programs; set TMPDIR to one that does. Tried: {}",
+        "no directory allows executing programs; set TMPDIR to one that does. Tried: {}",
         refused.join(", ")
     )))
 }
 
-fn try_folder(directory: &Path) -> Result<TempDir, LabError> {
+fn try_directory(directory: &Path) -> Result<TempDir, LabError> {
     if !directory.to_str().is_some_and(|name| name.chars().all(is_plain)) {
         return Err(LabError::Unavailable(
             "its name has characters with a special meaning in linkers, shells or PATH".to_owned(),
         ));
     }
-    let folder = tempfile::Builder::new()
+    let directory = tempfile::Builder::new()
         .prefix(keeper::PREFIX)
         .tempdir_in(directory)
-        .map_err(LabError::doing("create a folder"))?;
-    tiny::write(&folder.path().join(TINY), None)?;
-    tiny::write(&folder.path().join(SPEAKER), Some(tiny::WORD))?;
-    let status = Command::new(folder.path().join(TINY))
+        .map_err(LabError::doing("create a directory"))?;
+    tiny::write(&directory.path().join(TINY), None)?;
+    tiny::write(&directory.path().join(SPEAKER), Some(tiny::WORD))?;
+    let status = Command::new(directory.path().join(TINY))
         .status()
         .map_err(LabError::doing("execute a program"))?;
     match status.code() {
-        Some(tiny::STATUS) => Ok(folder),
-        _ => Err(LabError::Untrusted(format!("the tiny program ended with {status}"))),
+        Some(tiny::STATUS) => Ok(directory),
+        _ => Err(LabError::Invalid(format!("the tiny program ended with {status}"))),
     }
 }
 

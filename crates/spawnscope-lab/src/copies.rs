@@ -11,20 +11,20 @@ use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::LabError;
 
-/// Creates `count` copies in a folder of their own.
+/// Creates `count` copies in a directory of their own.
 ///
 /// # Errors
 /// If they cannot be written.
-pub fn fresh(program: &Path, folder: &Path, count: usize) -> Result<Vec<PathBuf>, LabError> {
+pub fn fresh(program: &Path, directory: &Path, count: usize) -> Result<Vec<PathBuf>, LabError> {
     let doing = || LabError::doing(format!("copy {}", program.display()));
-    fs::create_dir_all(folder).map_err(doing())?;
+    fs::create_dir_all(directory).map_err(doing())?;
     let content = fs::read(program).map_err(doing())?;
     let copy = |number| {
-        let copy = folder.join(format!("copy{number}"));
+        let copy = directory.join(format!("copy{number}"));
         match write(&copy, &content).map_err(doing())? {
             true => Ok(copy),
             false => Err(LabError::Unavailable(
-                "the temporary folder's file system does not keep written data in the page cache".to_owned(),
+                "the temporary directory's file system does not keep written data in the page cache".to_owned(),
             )),
         }
     };
@@ -54,7 +54,7 @@ pub fn forget(path: &Path) -> Result<(), LabError> {
     match pages_in_memory(&file).map_err(doing())? {
         0 => Ok(()),
         _ => Err(LabError::Unavailable(
-            "the temporary folder's file system always keeps files in memory".to_owned(),
+            "the temporary directory's file system always keeps files in memory".to_owned(),
         )),
     }
 }
@@ -125,11 +125,11 @@ mod tests {
 
     #[test]
     fn fresh_copies_are_in_memory_and_programs() {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         // On the same file system, which might share blocks between the files.
-        let program = folder.path().join("program");
+        let program = directory.path().join("program");
         fs::write(&program, fs::read("/bin/true").unwrap()).unwrap();
-        let made = fresh(&program, &folder.path().join("fresh"), 3).unwrap();
+        let made = fresh(&program, &directory.path().join("fresh"), 3).unwrap();
         assert_eq!(made.len(), 3);
         for copy in &made {
             let file = File::open(copy).unwrap();

@@ -7,9 +7,9 @@ use rustix::fs::statvfs;
 /// The maximum share of the free space.
 const SHARE: f64 = 0.7;
 
-/// The bytes that may be used in this folder; unknown if its file system does not report them.
-pub fn room(folder: &Path) -> Option<u64> {
-    let space = statvfs(folder).ok()?;
+/// The bytes that may be used in this directory; unknown if its file system does not report them.
+pub fn room(directory: &Path) -> Option<u64> {
+    let space = statvfs(directory).ok()?;
     // A file system without blocks is not a disk.
     let free = (space.f_blocks > 0).then(|| space.f_bavail.saturating_mul(space.f_frsize))?;
     Some((SHARE * free as f64) as u64)
@@ -39,9 +39,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_disk_says_nothing() {
+    fn a_file_system_without_a_disk_is_not_reported() {
         assert_eq!(room(Path::new("/proc")), None);
-        assert_eq!(room(Path::new("/proc/self/no-such-folder")), None);
+        assert_eq!(room(Path::new("/proc/self/no-such-directory")), None);
         assert!(room(&std::env::temp_dir()).is_some());
     }
 }

@@ -286,7 +286,7 @@ mod tests {
         let failing = case("failing", |_| {
             runs.set(runs.get() + 1);
             if runs.get() == 7 {
-                return Err(LabError::Untrusted("a child was missing".to_owned()));
+                return Err(LabError::Invalid("a child was missing".to_owned()));
             }
             Ok(vec![1.0])
         });
@@ -297,7 +297,7 @@ mod tests {
         outcome.add(&measured);
         assert_eq!(outcome.rows.len(), 1);
         assert_eq!(outcome.rows[0].get("case"), &Value::from("sound"));
-        assert_eq!(outcome.notes, ["failing: cannot be trusted: a child was missing"]);
+        assert_eq!(outcome.notes, ["failing: invalid measurement: a child was missing"]);
     }
 
     #[test]

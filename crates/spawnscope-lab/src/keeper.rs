@@ -1,4 +1,4 @@
-//! A process that removes the lab's folder if bench ends in any way, such as by a second Ctrl-C or SIGKILL.
+//! A process that removes the lab's directory if bench ends in any way, such as by a second Ctrl-C or SIGKILL.
 
 use std::fs;
 use std::io;
@@ -12,26 +12,26 @@ use std::time::Duration;
 use super::worker;
 use spawnscope_system::launch_timing::keeper::{ignore_requests_to_end, remove_when_closed};
 
-/// The prefix of a keeper's setting, followed by the folder. Workers have JSON there.
+/// The prefix of a keeper's setting, followed by the directory. Workers have JSON there.
 pub const SETTING: &str = "keep:";
-/// The prefix of the lab's folders: the keeper removes no others.
+/// The prefix of the lab's directories: the keeper removes no others.
 pub(super) const PREFIX: &str = "spawnscope-lab-";
-/// How often, and at which interval, the keeper tries to remove the folder. Workers that write there die with bench, but not immediately.
+/// How often, and at which interval, the keeper tries to remove the directory. Workers that write there die with bench, but not immediately.
 const REMOVALS: usize = 100;
-const PAUSE: Duration = Duration::from_millis(20);
+const REMOVAL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Bench's side: the keeper leaves the folder alone while this exists.
+/// Bench's side: the keeper leaves the directory alone while this exists.
 pub(super) struct Keeper {
     child: Child,
     connection: Option<ChildStdin>,
 }
 
 impl Keeper {
-    /// Starts a keeper for this folder; `None` if no process can be started. The folder of a killed bench then remains.
-    pub(super) fn start(folder: &Path) -> Option<Keeper> {
+    /// Starts a keeper for this directory; `None` if no process can be started. The directory of a killed bench then remains.
+    pub(super) fn start(directory: &Path) -> Option<Keeper> {
         let mut child = Command::new("/proc/self/exe")
             .arg(worker::VERB)
-            .arg(format!("{SETTING}{}", folder.display()))
+            .arg(format!("{SETTING}{}", directory.display()))
             .current_dir("/")
             // Ctrl-C must only reach bench.
             .process_group(0)
@@ -52,22 +52,25 @@ impl Drop for Keeper {
     }
 }
 
-/// The keeper's side: waits until the connection is closed, and removes the folder if it still exists.
+/// The keeper's side: waits until the connection is closed, and removes the directory if it still exists.
 ///
 /// # Errors
-/// If it is not a folder of the lab, or cannot be removed.
-pub fn keep(folder: &Path) -> io::Result<()> {
+/// If it is not a directory of the lab, or cannot be removed.
+pub fn keep(directory: &Path) -> io::Result<()> {
     let is_ours = |name: &std::ffi::OsStr| name.as_bytes().starts_with(PREFIX.as_bytes());
-    if !folder.is_absolute() || !folder.file_name().is_some_and(is_ours) {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a folder of the lab"));
+    if !directory.is_absolute() || !directory.file_name().is_some_and(is_ours) {
+        return Err(io::Error::new(
+            io::ErrorKind::InvalidInput,
+            "not a directory of the lab",
+        ));
     }
     ignore_requests_to_end();
-    let remove = || match fs::remove_dir_all(folder) {
-        Err(error) => error.kind() == io::ErrorKind::NotFound && !folder.exists(),
+    let remove = || match fs::remove_dir_all(directory) {
+        Err(error) => error.kind() == io::ErrorKind::NotFound && !directory.exists(),
         Ok(()) => true,
     };
-    if remove_when_closed(io::stdin().as_fd(), REMOVALS, PAUSE, remove) {
+    if remove_when_closed(io::stdin().as_fd(), REMOVALS, REMOVAL_INTERVAL, remove) {
         return Ok(());
     }
-    fs::remove_dir_all(folder)
+    fs::remove_dir_all(directory)
 }

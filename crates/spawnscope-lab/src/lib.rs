@@ -35,8 +35,8 @@ pub enum LabError {
     #[error("{0}")]
     Unavailable(String),
     /// The case ran incorrectly, so its values are meaningless.
-    #[error("cannot be trusted: {0}")]
-    Untrusted(String),
+    #[error("invalid measurement: {0}")]
+    Invalid(String),
     /// A system call failed.
     #[error("failed to {doing}: {source}")]
     System {

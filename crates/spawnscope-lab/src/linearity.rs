@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn what_explains_little_is_not_a_line_and_noise_near_the_first_point_is_not_a_cost() {
+    fn a_weak_fit_is_not_a_line_and_noise_near_the_first_point_is_not_a_cost() {
         let found = judged(&COUNTS, 300.0, &[1000.0, 900.0, 5000.0, 7000.0, 31_000.0], 0.94);
         assert!(!found.holds);
         assert_eq!(found.each_ns, [(50.0, 80.0), (300.0, 100.0)]);

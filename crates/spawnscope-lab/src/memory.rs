@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use nix::sys::resource::{Resource, getrlimit};
-use spawnscope_system::control_groups::folders;
+use spawnscope_system::control_groups::directories;
 
 /// The maximum share of the available memory.
 const SHARE: f64 = 0.7;
@@ -42,7 +42,7 @@ impl Room {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupLimit {
     /// Its directory in the control group file system.
-    pub folder: PathBuf,
+    pub directory: PathBuf,
     /// The bytes that remain until the limit.
     pub left: u64,
 }
@@ -54,9 +54,9 @@ pub fn group_limit() -> Option<GroupLimit> {
 }
 
 fn least_left(root: &Path) -> Option<GroupLimit> {
-    let limits = folders(root, "self", "memory").into_iter().filter_map(|folder| {
-        let left = left_in(&folder)?;
-        Some(GroupLimit { folder, left })
+    let limits = directories(root, "self", "memory").into_iter().filter_map(|directory| {
+        let left = left_in(&directory)?;
+        Some(GroupLimit { directory, left })
     });
     limits.min_by_key(|limit| limit.left)
 }
@@ -81,14 +81,20 @@ fn mapped(root: &Path) -> u64 {
 }
 
 /// The bytes that a group's limit leaves. Inactive file pages count as free, because the kernel reclaims them first.
-fn left_in(folder: &Path) -> Option<u64> {
-    let number = |name: &str| fs::read_to_string(folder.join(name)).ok()?.trim().parse::<u64>().ok();
+fn left_in(directory: &Path) -> Option<u64> {
+    let number = |name: &str| {
+        fs::read_to_string(directory.join(name))
+            .ok()?
+            .trim()
+            .parse::<u64>()
+            .ok()
+    };
     let limit = ["memory.max", "memory.high", "memory.limit_in_bytes"]
         .into_iter()
         .filter_map(number)
         .min()?;
     let used = number("memory.current").or_else(|| number("memory.usage_in_bytes"))?;
-    let statistics = fs::read_to_string(folder.join("memory.stat")).unwrap_or_default();
+    let statistics = fs::read_to_string(directory.join("memory.stat")).unwrap_or_default();
     let cached = ["total_inactive_file ", "inactive_file "].into_iter().find_map(|name| {
         let line = statistics.lines().find_map(|line| line.strip_prefix(name))?;
         line.parse::<u64>().ok()

@@ -21,7 +21,7 @@ pub struct RunConditions {
     /// The load average of the last minute after the run, which includes the lab's own load.
     #[serde(default)]
     pub load_after: Option<f64>,
-    /// The file system of the folder with the lab's programs.
+    /// The file system of the directory with the lab's programs.
     #[serde(default)]
     pub file_system: Option<String>,
     /// The hard limit on open files.
@@ -33,13 +33,13 @@ pub struct RunConditions {
 }
 
 impl RunConditions {
-    /// The conditions before a run with its files in this folder.
+    /// The conditions before a run with its files in this directory.
     #[must_use]
-    pub fn before(folder: &Path) -> RunConditions {
+    pub fn before(directory: &Path) -> RunConditions {
         RunConditions {
             load_before: load(),
             load_after: None,
-            file_system: file_system(folder),
+            file_system: file_system(directory),
             most_open_files: getrlimit(Resource::RLIMIT_NOFILE).ok().map(|(_, hard)| hard),
             sh: fs::canonicalize("/bin/sh")
                 .ok()
@@ -95,10 +95,10 @@ fn load() -> Option<f64> {
     text.split(' ').next()?.parse().ok()
 }
 
-/// The type of the file system that a folder is on, according to its mount.
-fn file_system(folder: &Path) -> Option<String> {
-    let folder = File::open(folder).ok()?;
-    let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", folder.as_raw_fd())).ok()?;
+/// The type of the file system that a directory is on, according to its mount.
+fn file_system(directory: &Path) -> Option<String> {
+    let directory = File::open(directory).ok()?;
+    let info = fs::read_to_string(format!("/proc/self/fdinfo/{}", directory.as_raw_fd())).ok()?;
     let mount = info.lines().find_map(|line| line.strip_prefix("mnt_id:"))?.trim();
     let mounts = fs::read_to_string("/proc/self/mountinfo").ok()?;
     let line = mounts.lines().find(|line| line.split(' ').next() == Some(mount))?;

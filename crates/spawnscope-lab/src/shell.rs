@@ -27,7 +27,7 @@ fn along(path: &OsStr, program: &str) -> Option<PathBuf> {
             .is_ok_and(|found| found.is_file() && found.permissions().mode() & 0o111 != 0)
     };
     std::env::split_paths(path)
-        .map(|folder| folder.join(program))
+        .map(|directory| directory.join(program))
         .find(is_program)
 }
 
@@ -66,7 +66,7 @@ done"#;
 /// The peak memory of bash while the variable is filled, as a multiple of its size: the value and a copy.
 pub const TAKEN_TO_FILL: u64 = 2;
 /// How often the waiting process checks for an interruption while the variable is filled.
-const PATIENCE: Timespec = Timespec {
+const POLL_INTERVAL: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 100_000_000,
 };
@@ -93,7 +93,7 @@ impl ShellParent {
             .spawn()
             .map_err(LabError::doing("start bash"))?;
         let pipes = child.stdin.take().zip(child.stdout.take().map(BufReader::new));
-        let pipes = pipes.ok_or_else(|| LabError::Untrusted("no pipes to bash".to_owned()))?;
+        let pipes = pipes.ok_or_else(|| LabError::Invalid("no pipes to bash".to_owned()))?;
         let parent = ShellParent {
             child,
             pipes: RefCell::new(pipes),
@@ -126,10 +126,13 @@ impl ShellParent {
         Ok(began.elapsed().as_nanos() as f64 / f64::from(count))
     }
 
-    /// Whether there is output or its end to read, waiting for at most `PATIENCE`.
+    /// Whether there is output or its end to read, waiting for at most `POLL_INTERVAL`.
     fn has_answered(&self) -> Result<bool, LabError> {
         let pipes = self.pipes.borrow();
-        match poll(&mut [PollFd::new(pipes.1.get_ref(), PollFlags::IN)], Some(&PATIENCE)) {
+        match poll(
+            &mut [PollFd::new(pipes.1.get_ref(), PollFlags::IN)],
+            Some(&POLL_INTERVAL),
+        ) {
             Ok(count) => Ok(count > 0),
             Err(Errno::INTR) => Ok(false),
             Err(errno) => Err(LabError::doing("wait for bash")(errno.into())),
@@ -140,9 +143,9 @@ impl ShellParent {
         let mut line = String::new();
         let read = self.pipes.borrow_mut().1.read_line(&mut line);
         match read.map_err(LabError::doing("read from bash"))? {
-            0 => Err(LabError::Untrusted("bash ended, possibly out of memory".to_owned())),
+            0 => Err(LabError::Invalid("bash ended, possibly out of memory".to_owned())),
             _ if line.trim() == number.to_string() => Ok(()),
-            _ => Err(LabError::Untrusted(format!(
+            _ => Err(LabError::Invalid(format!(
                 "bash answered `{}`, not {number}",
                 line.trim()
             ))),
@@ -166,7 +169,7 @@ mod tests {
     fn without_a_path_programs_are_found_along_that_of_the_system() {
         let path = default_path();
         assert!(
-            std::env::split_paths(&path).all(|folder| folder.is_absolute()),
+            std::env::split_paths(&path).all(|directory| directory.is_absolute()),
             "{path:?}"
         );
         assert!(along(&path, "sh").is_some(), "{path:?}");

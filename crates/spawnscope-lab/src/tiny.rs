@@ -35,9 +35,9 @@ mod tests {
 
     #[test]
     fn the_tiny_programs_prove_that_they_ran() {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         for (name, word) in [("tiny", None), ("speaker", Some(WORD))] {
-            let path = folder.path().join(name);
+            let path = directory.path().join(name);
             write(&path, word).unwrap();
             let output = std::process::Command::new(&path).output().unwrap();
             assert_eq!(output.status.code(), Some(STATUS), "{name}");

@@ -255,7 +255,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_unknown_contradicts_nothing() {
+    fn unknown_values_contradict_nothing() {
         let at = |ns: u64| Some(Nanos(ns));
         assert!(in_order(&[None, at(5), None, at(5), at(7)]));
         assert!(!in_order(&[at(5_000_000), None, at(3_000_000)]));

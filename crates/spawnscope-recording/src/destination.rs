@@ -1,5 +1,5 @@
 //! Prepares the path of a new recording. An existing recording is kept as `<path>.old`, as perf does with `perf.data.old`. A file that is
-//! not a recording is neither moved nor overwritten. Nothing is written through a link, because any user with write access to the folder
+//! not a recording is neither moved nor overwritten. Nothing is written through a link, because any user with write access to the directory
 //! may have put it there.
 
 use std::ffi::OsStr;
@@ -11,8 +11,8 @@ use std::path::{Path, PathBuf};
 use rustix::fs::OFlags;
 
 use super::claim;
+use super::directory::{Directory, Found};
 use super::error::RecordError;
-use super::folder::{Folder, Found};
 use super::header::Header;
 use super::log::with_suffix;
 use super::version::APPLICATION_ID;
@@ -30,7 +30,7 @@ enum Occupant {
 /// The claimed path of a new recording. No other recorder uses it while this value lives.
 #[derive(Debug)]
 pub(super) struct Destination {
-    folder: Folder,
+    directory: Directory,
     path: PathBuf,
     /// Whether the earlier recording at this path was moved to `<path>.old`.
     earlier_is_kept: bool,
@@ -47,25 +47,25 @@ pub(super) fn make_room(path: &Path) -> Result<Destination, RecordError> {
     let named = path.file_name().map(|name| path.with_file_name(name));
     let path = named.ok_or_else(|| RecordError::InTheWay { path: path.to_owned() })?;
     let failed = |source| RecordError::io("create", &path, source);
-    let folder = Folder::of(&path).map_err(failed)?;
-    let occupant = occupant(&folder, &path)?;
+    let directory = Directory::of(&path).map_err(failed)?;
+    let occupant = occupant(&directory, &path)?;
     let earlier_is_kept = matches!(occupant, Occupant::Recording);
     if earlier_is_kept {
         let old = old_of(&path);
-        self::occupant(&folder, &old)?;
-        move_recording(&folder, &path, &old)?;
+        self::occupant(&directory, &old)?;
+        move_recording(&directory, &path, &old)?;
     }
     // Left behind when a recording was removed, or placed there deliberately. SQLite would treat them as part of the new recording.
-    remove_beside(&folder, &path)?;
+    remove_beside(&directory, &path)?;
     let file = match occupant {
         Occupant::EmptyFile(file) => file,
-        Occupant::Nothing | Occupant::Recording => folder.create(name(&path)).map_err(failed)?,
+        Occupant::Nothing | Occupant::Recording => directory.create(name(&path)).map_err(failed)?,
     };
     if !claim::claim(&file).map_err(|source| RecordError::io("claim", &path, source))? {
         return Err(RecordError::BeingRecorded { path });
     }
     Ok(Destination {
-        folder,
+        directory,
         path,
         earlier_is_kept,
         file,
@@ -85,12 +85,12 @@ impl Destination {
 
     /// Returns the path without links.
     pub(super) fn path(&self) -> PathBuf {
-        self.folder.path_of(name(&self.path))
+        self.directory.path_of(name(&self.path))
     }
 
     /// Whether the path still leads to this recording.
     pub(super) fn is_still_there(&self) -> bool {
-        self.folder.still_has(name(&self.path), &self.file)
+        self.directory.still_has(name(&self.path), &self.file)
     }
 
     /// Whether data written under the path arrived in the file. Another user could have replaced the file between its creation and the
@@ -101,12 +101,12 @@ impl Destination {
 
     /// Removes the new recording and restores the earlier one.
     pub(super) fn restore_earlier(&self) -> Result<(), RecordError> {
-        let Destination { folder, path, .. } = self;
-        let removed = folder.remove(name(path));
+        let Destination { directory, path, .. } = self;
+        let removed = directory.remove(name(path));
         removed.map_err(|source| RecordError::io("remove", path, source))?;
-        remove_beside(folder, path)?;
+        remove_beside(directory, path)?;
         if self.earlier_is_kept {
-            move_recording(folder, &old_of(path), path)
+            move_recording(directory, &old_of(path), path)
         } else {
             Ok(())
         }
@@ -124,10 +124,10 @@ fn name(path: &Path) -> &OsStr {
 
 /// Renames a recording together with the journal or log that a killed recorder left. Otherwise its last batches would be lost, and SQLite
 /// would apply them to the next file at the old name.
-fn move_recording(folder: &Folder, path: &Path, old: &Path) -> Result<(), RecordError> {
+fn move_recording(directory: &Directory, path: &Path, old: &Path) -> Result<(), RecordError> {
     // Remove those of the file that is about to be replaced first, so that they are not applied to the wrong file.
-    remove_beside(folder, old)?;
-    let rename = |from: &Path, to: &Path| folder.rename(name(from), name(to));
+    remove_beside(directory, old)?;
+    let rename = |from: &Path, to: &Path| directory.rename(name(from), name(to));
     rename(path, old).map_err(|source| RecordError::io("rename", path, source))?;
     for suffix in SQLITE_SUFFIXES {
         let (from, to) = (with_suffix(path, suffix), with_suffix(old, suffix));
@@ -136,27 +136,27 @@ fn move_recording(folder: &Folder, path: &Path, old: &Path) -> Result<(), Record
     Ok(())
 }
 
-fn remove_beside(folder: &Folder, path: &Path) -> Result<(), RecordError> {
+fn remove_beside(directory: &Directory, path: &Path) -> Result<(), RecordError> {
     SQLITE_SUFFIXES
         .iter()
         .map(|suffix| with_suffix(path, suffix))
         .try_for_each(|stray| {
-            if_there(folder.remove(name(&stray))).map_err(|source| RecordError::io("remove", &stray, source))
+            if_there(directory.remove(name(&stray))).map_err(|source| RecordError::io("remove", &stray, source))
         })
 }
 
 /// Determines what exists at `path`. Returns an error if it must not be touched.
-fn occupant(folder: &Folder, path: &Path) -> Result<Occupant, RecordError> {
+fn occupant(directory: &Directory, path: &Path) -> Result<Occupant, RecordError> {
     let failed = |source| RecordError::io("inspect", path, source);
     let in_the_way = || RecordError::InTheWay { path: path.to_owned() };
-    match folder.kind_of(name(path)).map_err(failed)? {
+    match directory.kind_of(name(path)).map_err(failed)? {
         Found::Nothing => return Ok(Occupant::Nothing),
         Found::Link => return Err(RecordError::Link { path: path.to_owned() }),
         // Opening a pipe or a device could have side effects.
         Found::Other => return Err(in_the_way()),
         Found::File => {}
     }
-    let file = folder.open(name(path), OFlags::RDONLY).map_err(failed)?;
+    let file = directory.open(name(path), OFlags::RDONLY).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
     if !metadata.is_file() {
         return Err(in_the_way());
@@ -165,7 +165,7 @@ fn occupant(folder: &Folder, path: &Path) -> Result<Occupant, RecordError> {
         return Err(RecordError::BeingRecorded { path: path.to_owned() });
     }
     if metadata.len() == 0 {
-        return empty_file(folder, path).map(Occupant::EmptyFile);
+        return empty_file(directory, path).map(Occupant::EmptyFile);
     }
     match Header::read(&file).map_err(failed)? {
         Some(header) if header.application_id == APPLICATION_ID => Ok(Occupant::Recording),
@@ -175,9 +175,9 @@ fn occupant(folder: &Folder, path: &Path) -> Result<Occupant, RecordError> {
 
 /// Opens an empty file for writing. Refuses a file of another user, who could read the recording, and a file with several hard links, which
 /// is also reachable elsewhere.
-fn empty_file(folder: &Folder, path: &Path) -> Result<File, RecordError> {
+fn empty_file(directory: &Directory, path: &Path) -> Result<File, RecordError> {
     let failed = |source| RecordError::io("open", path, source);
-    let file = folder.open(name(path), OFlags::RDWR).map_err(failed)?;
+    let file = directory.open(name(path), OFlags::RDWR).map_err(failed)?;
     let metadata = file.metadata().map_err(failed)?;
     let is_own = metadata.uid() == owner::file_uid().as_raw() && metadata.nlink() == 1;
     if is_own && metadata.is_file() && metadata.len() == 0 {
@@ -213,79 +213,79 @@ mod tests {
 
     #[test]
     fn a_recording_is_kept_as_old_together_with_its_journal() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("x.db");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x.db");
         for (file, bytes) in [("x.db", recording("b")), ("x.db.old", recording("a"))] {
-            fs::write(folder.path().join(file), bytes).unwrap();
+            fs::write(directory.path().join(file), bytes).unwrap();
         }
-        fs::write(folder.path().join("x.db-journal"), "journal of b").unwrap();
-        fs::write(folder.path().join("x.db.old-journal"), "journal of a").unwrap();
+        fs::write(directory.path().join("x.db-journal"), "journal of b").unwrap();
+        fs::write(directory.path().join("x.db.old-journal"), "journal of a").unwrap();
 
         make_room(&path).unwrap();
 
         assert_eq!(fs::read(&path).unwrap(), b"");
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(fs::read(folder.path().join("x.db.old")).unwrap(), recording("b"));
+        assert_eq!(fs::read(directory.path().join("x.db.old")).unwrap(), recording("b"));
         assert_eq!(
-            fs::read(folder.path().join("x.db.old-journal")).unwrap(),
+            fs::read(directory.path().join("x.db.old-journal")).unwrap(),
             b"journal of b"
         );
-        assert!(!folder.path().join("x.db-journal").exists());
+        assert!(!directory.path().join("x.db-journal").exists());
     }
 
     #[test]
     fn a_journal_without_its_successor_does_not_outlive_the_recording_it_belongs_to() {
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join("x.db"), recording("b")).unwrap();
-        fs::write(folder.path().join("x.db.old-journal"), "journal of a").unwrap();
-        make_room(&folder.path().join("x.db")).unwrap();
-        assert!(!folder.path().join("x.db.old-journal").exists());
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join("x.db"), recording("b")).unwrap();
+        fs::write(directory.path().join("x.db.old-journal"), "journal of a").unwrap();
+        make_room(&directory.path().join("x.db")).unwrap();
+        assert!(!directory.path().join("x.db.old-journal").exists());
     }
 
     #[test]
     fn what_is_not_a_recording_is_left_alone() {
-        let folder = tempfile::tempdir().unwrap();
-        let foreign = folder.path().join("thesis.txt");
+        let directory = tempfile::tempdir().unwrap();
+        let foreign = directory.path().join("thesis.txt");
         fs::write(&foreign, "years of work").unwrap();
         assert!(matches!(make_room(&foreign), Err(RecordError::InTheWay { .. })));
         assert_eq!(fs::read(&foreign).unwrap(), b"years of work");
         assert!(
-            matches!(make_room(folder.path()), Err(RecordError::InTheWay { .. })),
-            "a folder"
+            matches!(make_room(directory.path()), Err(RecordError::InTheWay { .. })),
+            "a directory"
         );
     }
 
     #[test]
     fn an_old_file_that_is_not_a_recording_is_left_alone() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("x.db");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x.db");
         fs::write(&path, recording("b")).unwrap();
-        fs::write(folder.path().join("x.db.old"), "years of work").unwrap();
+        fs::write(directory.path().join("x.db.old"), "years of work").unwrap();
         assert!(matches!(make_room(&path), Err(RecordError::InTheWay { path }) if path.ends_with("x.db.old")));
         assert_eq!(fs::read(&path).unwrap(), recording("b"));
     }
 
     #[test]
     fn an_empty_file_is_used_as_it_is() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("x.db");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x.db");
         fs::write(&path, "").unwrap();
         make_room(&path).unwrap();
-        assert!(!folder.path().join("x.db.old").exists());
+        assert!(!directory.path().join("x.db.old").exists());
     }
 
     #[test]
-    fn a_missing_folder_is_named() {
-        let folder = tempfile::tempdir().unwrap();
-        let error = make_room(&folder.path().join("nowhere/x.db")).unwrap_err();
+    fn a_missing_directory_is_named() {
+        let directory = tempfile::tempdir().unwrap();
+        let error = make_room(&directory.path().join("nowhere/x.db")).unwrap_err();
         assert!(matches!(&error, RecordError::Io { source, .. } if source.kind() == io::ErrorKind::NotFound));
         assert!(error.to_string().contains("nowhere/x.db"), "{error}");
     }
 
     #[test]
     fn nothing_is_written_through_a_link() {
-        let folder = tempfile::tempdir().unwrap();
-        let [path, old, other] = ["x.db", "x.db.old", "other"].map(|name| folder.path().join(name));
+        let directory = tempfile::tempdir().unwrap();
+        let [path, old, other] = ["x.db", "x.db.old", "other"].map(|name| directory.path().join(name));
         for content in [None, Some(Vec::new()), Some(recording("a"))] {
             let _ = content.as_ref().map(|bytes| fs::write(&other, bytes).unwrap());
             let _ = fs::remove_file(&path);
@@ -305,17 +305,17 @@ mod tests {
 
     #[test]
     fn an_empty_file_that_is_somewhere_else_too_is_left_alone() {
-        let folder = tempfile::tempdir().unwrap();
-        let [path, other] = ["x.db", "other"].map(|name| folder.path().join(name));
+        let directory = tempfile::tempdir().unwrap();
+        let [path, other] = ["x.db", "other"].map(|name| directory.path().join(name));
         fs::write(&other, "").unwrap();
         fs::hard_link(&other, &path).unwrap();
         assert!(matches!(make_room(&path), Err(RecordError::OfAnother { .. })));
     }
 
     #[test]
-    fn a_folder_that_is_moved_takes_its_recording_along() {
-        let folder = tempfile::tempdir().unwrap();
-        let [first, second] = ["first", "second"].map(|name| folder.path().join(name));
+    fn a_directory_that_is_moved_takes_its_recording_along() {
+        let directory = tempfile::tempdir().unwrap();
+        let [first, second] = ["first", "second"].map(|name| directory.path().join(name));
         fs::create_dir(&first).unwrap();
         let place = make_room(&first.join("x.db")).unwrap();
         assert!(place.is_still_there());

@@ -23,7 +23,7 @@ pub struct Header {
     pub arch: String,
     /// `uname -n`.
     pub hostname: String,
-    /// What the recording is about, at most `Label::MOST` with different keys. Secrets in values are masked.
+    /// What the recording is about, at most `Label::MAX_COUNT` with different keys. Secrets in values are masked.
     pub labels: Vec<Label>,
     /// The number of online CPUs.
     pub cpus: u32,

@@ -70,7 +70,7 @@ pub enum RecordError {
     /// and reading never writes.
     #[error(
         "recording {} has a partial change by another program, which its -journal file can roll back: copy both files to a \
-         folder that you own, and run `sqlite3 COPY 'PRAGMA user_version'`",
+         directory that you own, and run `sqlite3 COPY 'PRAGMA user_version'`",
         path.display()
     )]
     NeedsRepair {
@@ -138,7 +138,7 @@ pub enum RecordError {
     Io {
         /// The operation that failed.
         action: &'static str,
-        /// The file or folder.
+        /// The file or directory.
         path: PathBuf,
         /// The error of the system.
         source: Arc<io::Error>,
@@ -165,7 +165,7 @@ impl RecordError {
         }
     }
 
-    /// Maps an error of SQLite to one of the kinds above.
+    /// Maps an SQLite error to one of the kinds above.
     pub(super) fn sqlite(action: &'static str, path: &Path, source: rusqlite::Error) -> Self {
         let path = path.to_owned();
         let extended = source.sqlite_error().map(|error| error.extended_code);
@@ -194,7 +194,7 @@ impl RecordError {
 }
 
 impl RecordError {
-    /// Maps an error of SQLite that occurs while an open recording is read.
+    /// Maps an SQLite error that occurs while an open recording is read.
     pub(super) fn unreadable(path: &Path, source: rusqlite::Error) -> Self {
         // SQLite does not understand a statement (a table or column is missing), or a value exceeds its limits.
         let is_mutilated = matches!(source.sqlite_error_code(), Some(ErrorCode::Unknown | ErrorCode::TooBig))

@@ -1,4 +1,4 @@
-//! Decodes a row of SQLite, column by column. If a column has a value that no recorder writes, the error names the table and the
+//! Decodes an SQLite row, column by column. If a column has a value that no recorder writes, the error names the table and the
 //! column. This file knows neither tables nor types.
 
 use rusqlite::types::ValueRef;

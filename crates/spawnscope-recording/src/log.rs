@@ -142,8 +142,8 @@ mod tests {
 
     /// A log of a database with three transactions.
     fn log_of_three() -> Vec<u8> {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("x.db");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x.db");
         let connection = Connection::open(&path).unwrap();
         connection
             .set_db_config(DbConfig::SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, true)

@@ -9,7 +9,7 @@ use std::time::Duration;
 use self::snapshot::Snapshot;
 use super::error::RecordError;
 use super::open::{self, Opened};
-use super::store::LOCK_PATIENCE;
+use super::store::LOCK_TIMEOUT;
 
 pub use spawnscope_data::contradictions::{Contradiction, Contradictions};
 pub use spawnscope_data::rows::{
@@ -30,7 +30,7 @@ impl RecordingFile {
     /// # Errors
     /// `Missing`, `NotARecording`, `NewerVersion`, `Corrupt`, `Locked`, `NeedsRepair` and others.
     pub fn open(path: &Path) -> Result<RecordingFile, RecordError> {
-        RecordingFile::open_within(path, LOCK_PATIENCE)
+        RecordingFile::open_within(path, LOCK_TIMEOUT)
     }
 
     fn open_within(path: &Path, timeout: Duration) -> Result<RecordingFile, RecordError> {
@@ -46,7 +46,7 @@ impl RecordingFile {
     /// As for `open`.
     pub fn again(&self) -> Result<RecordingFile, RecordError> {
         Ok(RecordingFile {
-            opened: self.opened.again(&self.path, LOCK_PATIENCE)?,
+            opened: self.opened.again(&self.path, LOCK_TIMEOUT)?,
             path: self.path.clone(),
         })
     }

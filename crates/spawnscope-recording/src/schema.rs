@@ -5,7 +5,7 @@ use rusqlite::Connection;
 
 use super::tables::TABLES;
 
-/// The schema of the current version. The declarations in `tables` have the version that added each part.
+/// The schema of the current version. The declarations in `tables` record which version added each part.
 const CURRENT: &str = include_str!("schema.sql");
 
 /// Describes how a file's schema differs from that of a recording of its version; `None` if it does not.
@@ -19,7 +19,7 @@ pub(super) fn difference(connection: &Connection, version: i32) -> rusqlite::Res
             kind: row.get(0)?,
             name: row.get(1)?,
             table: row.get(2)?,
-            columns: sql.map(|sql| columns(&sql)),
+            parts: sql.map(|sql| split_definition(&sql)),
         };
         let Some(index) = expected.iter().position(|definition| *definition == found) else {
             let (kind, name) = (found.kind.escape_debug(), found.name.escape_debug());
@@ -38,7 +38,7 @@ struct Definition {
     name: String,
     table: String,
     /// The parts of a table's definition. An index that SQLite created automatically has no statement.
-    columns: Option<Vec<String>>,
+    parts: Option<Vec<String>>,
 }
 
 /// Returns the schema of a recording of this version.
@@ -48,24 +48,24 @@ fn expected(version: i32) -> Vec<Definition> {
         let Some(table) = TABLES.iter().find(|table| head_of(statement) == Some(table.name)) else {
             continue;
         };
-        let mut columns = columns(statement);
+        let mut parts = split_definition(statement);
         // The first part is the head, `CREATE TABLE x`.
-        columns.retain(|definition| {
+        parts.retain(|definition| {
             let name = definition.split(' ').next();
             let mut later = table.columns.iter().filter(|column| column.since > version);
             later.all(|column| name != Some(column.name))
         });
-        let has_index = columns.iter().any(|column| column.ends_with(" TEXT PRIMARY KEY"));
-        let definition = |kind: &str, name: String, columns| Definition {
+        let has_index = parts.iter().any(|part| part.ends_with(" TEXT PRIMARY KEY"));
+        let definition = |kind: &str, name: String, parts| Definition {
             kind: kind.to_owned(),
             name,
             table: table.name.to_owned(),
-            columns,
+            parts,
         };
         if table.since() > version {
             continue;
         }
-        all.push(definition("table", table.name.to_owned(), Some(columns)));
+        all.push(definition("table", table.name.to_owned(), Some(parts)));
         if has_index {
             all.push(definition("index", format!("sqlite_autoindex_{}_1", table.name), None));
         }
@@ -80,7 +80,7 @@ fn head_of(statement: &str) -> Option<&str> {
 
 /// Splits a CREATE TABLE statement, without comments and with single spaces: the part before the list of columns, each column, and the part
 /// after the list if there is one.
-fn columns(statement: &str) -> Vec<String> {
+fn split_definition(statement: &str) -> Vec<String> {
     let statement = without_comments(statement);
     let tidy = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let Some((head, rest)) = statement.split_once('(') else {
@@ -127,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn every_version_has_the_tables_it_had() {
+    fn every_schema_version_is_accepted() {
         let current = super::super::version::CURRENT;
         assert_eq!(difference_after(CURRENT, current), None);
         let version_1 = include_str!("../../spawnscope/tests/recordings/version_1.sql");
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_is_not_of_a_recording_is_named() {
+    fn unexpected_schema_objects_are_named() {
         for (sql, named) in [
             ("CREATE VIEW v AS SELECT 1", "view v"),
             (

@@ -188,7 +188,7 @@ CREATE TABLE peer (
     name_text INTEGER NOT NULL  -- of the process
 );
 
--- Outputs of the edge of ninja that a launch was made for, from ninja's log, in ascending order: only of a launch `/bin/sh -c COMMAND` by ninja whose
+-- Outputs of the ninja edge that a launch was made for, from ninja's log, in ascending order: only of a launch `/bin/sh -c COMMAND` by ninja whose
 -- log has the hash of COMMAND for one edge. Those of a launch are in consecutive rows, at most 64. No row: unknown, or no edge.
 CREATE TABLE edge (
     launch      INTEGER NOT NULL,

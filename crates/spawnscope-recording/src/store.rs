@@ -25,13 +25,13 @@ use super::{log, trailer};
 use crate::ends::{Ending, Finished, Header};
 
 /// How long to wait for another program that holds a lock.
-pub(super) const LOCK_PATIENCE: Duration = Duration::from_secs(5);
+pub(super) const LOCK_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// How long a batch waits for a lock. After that, the batch is kept and retried with the next.
-const BATCH_PATIENCE: Duration = Duration::from_millis(100);
+const BATCH_TIMEOUT: Duration = Duration::from_millis(100);
 
 /// How long the end of a recording waits for readers before it gives up merging the log into the file.
-const READERS_PATIENCE: Duration = Duration::from_secs(1);
+const READERS_TIMEOUT: Duration = Duration::from_secs(1);
 
 pub(super) struct Store {
     connection: Connection,
@@ -59,7 +59,7 @@ impl Store {
             return Err(RecordError::Moved { path: path.to_owned() });
         }
         let connection = begin_log(connection, &place.path()).map_err(failed)?;
-        connection.busy_timeout(BATCH_PATIENCE).map_err(failed)?;
+        connection.busy_timeout(BATCH_TIMEOUT).map_err(failed)?;
         let cache = -memory.cache_kib();
         connection.pragma_update(None, "cache_size", cache).map_err(failed)?;
         Ok(Store {
@@ -128,7 +128,7 @@ impl Store {
             leave_names_alone(&connection).map_err(failed)?;
             return Err(RecordError::Moved { path });
         }
-        let deadline = Instant::now() + READERS_PATIENCE;
+        let deadline = Instant::now() + READERS_TIMEOUT;
         while let Err(error) = end_log(&connection) {
             if error.sqlite_error_code() != Some(ErrorCode::DatabaseBusy) {
                 return Err(failed(error));
@@ -162,7 +162,7 @@ const SETTINGS: &str = "
 fn open(path: &Path, locking: &str) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_NOFOLLOW;
     let connection = Connection::open_with_flags(as_file(path), flags)?;
-    connection.busy_timeout(LOCK_PATIENCE)?;
+    connection.busy_timeout(LOCK_TIMEOUT)?;
     // Must be set before the first access to the file.
     connection.pragma_update_and_check(None, "locking_mode", locking, |_| Ok(()))?;
     connection.execute_batch(SETTINGS)?;
@@ -246,7 +246,7 @@ fn labels(header: &Header, redaction: Redaction) -> Vec<Label> {
         key: label.key.clone(),
         value: redaction.apply_to_value(&label.key, &label.value),
     };
-    header.labels.iter().take(Label::MOST).map(masked).collect()
+    header.labels.iter().take(Label::MAX_COUNT).map(masked).collect()
 }
 
 fn recording_row(header: &Header, redaction: Redaction) -> RecordingRow {
@@ -328,8 +328,8 @@ mod tests {
 
     #[test]
     fn where_memory_cannot_be_shared_the_recorder_keeps_the_file_to_itself() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("x.db");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x.db");
         let mut connection = Connection::open(&path).unwrap();
         create_schema(&mut connection, &header(), Redaction::Mask).unwrap();
         let shared = log::with_suffix(&path, "-shm");

@@ -30,7 +30,7 @@ const BATCH_EVENTS: usize = 20_000;
 /// The kind of lost events that could not be kept while another program held the write lock.
 const LOST_TO_A_LOCK: &str = "locked out";
 /// How long the end of the recording waits for such a program.
-const END_PATIENCE: Duration = Duration::from_secs(10);
+const END_TIMEOUT: Duration = Duration::from_secs(10);
 
 enum Message {
     Events(Vec<Event>),
@@ -208,7 +208,7 @@ impl Drop for Recorder {
 struct Writer {
     store: Store,
     assembler: Assembler,
-    /// Reads the logs of ninja.
+    /// Reads ninja's logs.
     logs: Logs,
     progress: Arc<Progress>,
     /// Number of events in the assembler.
@@ -342,7 +342,7 @@ impl Writer {
         Ok(())
     }
 
-    /// Reads the logs of the ninjas that have ended. Their folders may be removed soon.
+    /// Reads the logs of the ninjas that have ended. Their directories may be removed soon.
     fn find_edges(&mut self, is_last: bool) {
         let ended = self.assembler.take_ended_ninjas(is_last);
         self.assembler.note_edges(&self.logs.edges(ended));
@@ -350,7 +350,7 @@ impl Writer {
 
     /// Writes everything at the end, when a later retry is impossible.
     fn write_all(&mut self) -> Result<(), RecordError> {
-        let deadline = Instant::now() + END_PATIENCE;
+        let deadline = Instant::now() + END_TIMEOUT;
         loop {
             self.write_batch()?;
             if self.unwritten.is_empty() {
@@ -370,7 +370,7 @@ impl Writer {
             let kind = LOST_TO_A_LOCK.to_owned();
             ending.lost.push(Loss { kind, events });
         }
-        let deadline = Instant::now() + END_PATIENCE;
+        let deadline = Instant::now() + END_TIMEOUT;
         loop {
             match self.store.note_ending(&ending) {
                 Err(RecordError::Locked { .. }) if Instant::now() < deadline => {}

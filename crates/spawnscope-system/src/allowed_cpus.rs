@@ -18,13 +18,13 @@ pub fn allowed_cpus(process: Pid) -> Option<f64> {
 
 /// Returns the smallest quota of this process's groups and their ancestors. `None` without one.
 fn quota(root: &Path) -> Option<f64> {
-    let folders = control_groups::folders(root, "self", "cpu");
-    let quotas = folders.iter().filter_map(|folder| quota_in(folder));
+    let directories = control_groups::directories(root, "self", "cpu");
+    let quotas = directories.iter().filter_map(|directory| quota_in(directory));
     quotas.filter(|quota| *quota > 0.0).reduce(f64::min)
 }
 
-fn quota_in(folder: &Path) -> Option<f64> {
-    let read = |name: &str| fs::read_to_string(folder.join(name)).ok();
+fn quota_in(directory: &Path) -> Option<f64> {
+    let read = |name: &str| fs::read_to_string(directory.join(name)).ok();
     // A group without a quota has "max" or -1 in its place.
     let positive = |text: &str| text.trim().parse::<f64>().ok().filter(|micros| *micros > 0.0);
     if let Some(text) = read("cpu.max") {

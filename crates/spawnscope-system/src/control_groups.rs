@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 
 /// Returns the directories of a process's groups for a controller, and those of all their ancestors. `process` is a pid or `self`.
 #[must_use]
-pub fn folders(root: &Path, process: &str, controller: &str) -> Vec<PathBuf> {
+pub fn directories(root: &Path, process: &str, controller: &str) -> Vec<PathBuf> {
     let text = fs::read_to_string(root.join("proc").join(process).join("cgroup")).unwrap_or_default();
-    let mut folders = Vec::new();
+    let mut directories = Vec::new();
     for line in text.lines() {
         let mut parts = line.splitn(3, ':').skip(1);
         let (Some(controllers), Some(group)) = (parts.next(), parts.next()) else {
@@ -22,8 +22,8 @@ pub fn folders(root: &Path, process: &str, controller: &str) -> Vec<PathBuf> {
             _ => Vec::new(),
         };
         for above in Path::new(group.trim_start_matches('/')).ancestors() {
-            folders.extend(paths.iter().map(|path| root.join(path).join(above)));
+            directories.extend(paths.iter().map(|path| root.join(path).join(above)));
         }
     }
-    folders
+    directories
 }

@@ -43,8 +43,8 @@ mod tests {
 
     #[test]
     fn a_regular_file_is_opened_through_a_link_only_if_links_are_followed() {
-        let folder = tempfile::tempdir().unwrap();
-        let (file, link) = (folder.path().join("file"), folder.path().join("link"));
+        let directory = tempfile::tempdir().unwrap();
+        let (file, link) = (directory.path().join("file"), directory.path().join("link"));
         std::fs::write(&file, "text").unwrap();
         symlink(&file, &link).unwrap();
         for (path, links) in [
@@ -60,15 +60,15 @@ mod tests {
     }
 
     #[test]
-    fn pipes_devices_and_folders_are_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let pipe = folder.path().join("pipe");
+    fn pipes_devices_and_directories_are_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let pipe = directory.path().join("pipe");
         mkfifo(&pipe, Mode::S_IRWXU).unwrap();
-        for path in [&pipe, Path::new("/dev/null"), folder.path()] {
+        for path in [&pipe, Path::new("/dev/null"), directory.path()] {
             let error = open_regular(path, Links::Followed).unwrap_err();
             assert_eq!(error.kind(), io::ErrorKind::InvalidInput, "{}", path.display());
         }
-        let missing = open_regular(&folder.path().join("missing"), Links::Followed);
+        let missing = open_regular(&directory.path().join("missing"), Links::Followed);
         assert_eq!(missing.unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 }

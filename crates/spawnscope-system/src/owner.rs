@@ -1,4 +1,4 @@
-//! Owner of the files that spawnscope makes. Under sudo, spawnscope is root, but it writes to folders of the user who called sudo,
+//! Owner of the files that spawnscope makes. Under sudo, spawnscope is root, but it writes to directories of the user who called sudo,
 //! who can put links and other files there at any moment. Spawnscope therefore makes these files as that user: a thread takes on
 //! the user's file system ids, and with them loses root's right to bypass file permissions. That thread cannot open a file that the
 //! user may not open, so a link cannot lead it to a file that the user could not have written.

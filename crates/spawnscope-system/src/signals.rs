@@ -53,7 +53,7 @@ impl Arrived {
     /// Whether the signal requests that spawnscope end. False if the kernel reports one of spawnscope's own limits (SIGXFSZ,
     /// SIGXCPU, a timer).
     #[must_use]
-    pub fn is_to_end(self) -> bool {
+    pub fn should_end(self) -> bool {
         !self.from_kernel || OF_TERMINAL.contains(&self.signal)
     }
 

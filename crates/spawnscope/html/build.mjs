@@ -1,4 +1,4 @@
-// Bundles the code and the styles of the pages of `spawnscope html` and `spawnscope diff -o` into the folder that they include. `node build.mjs --check` fails if the bundle
+// Bundles the code and the styles of the pages of `spawnscope html` and `spawnscope diff -o` into the directory that they include. `node build.mjs --check` fails if the bundle
 // that is checked in differs from a fresh one.
 import { readFile, writeFile } from "node:fs/promises";
 import { build } from "esbuild";

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::Once;
 
-/// Where cargo builds the library.
-fn built() {
+/// Builds the library, once.
+fn build_library() {
     static BUILT: Once = Once::new();
     BUILT.call_once(|| {
         let mut cargo = Command::new(env!("CARGO"));
@@ -21,13 +21,13 @@ fn built() {
 }
 
 fn accel(arguments: &[&str]) -> Output {
-    built();
+    build_library();
     Command::new(env!("CARGO_BIN_EXE_spawnscope"))
         .arg("accel")
         .args(arguments)
         .env_remove("LD_PRELOAD")
         .env_remove("GLIBC_TUNABLES")
-        // cargo sets it, and programs are not done in place with it.
+        // cargo sets it, and with it set, no program is done in place.
         .env_remove("LD_LIBRARY_PATH")
         .output()
         .unwrap()
@@ -37,7 +37,7 @@ fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Launches `cat` by a shell and prints who ran it.
+/// A perl script that runs three shell texts: a simple command (which prints its own name), a list of two commands, and a subshell.
 const LAUNCHES: [&str; 3] = [
     "perl",
     "-e",
@@ -66,8 +66,8 @@ fn explain_counts_what_was_skipped_and_what_was_not() {
 /// The work of small programs in scripts is done without executing them, unless it is switched off.
 #[test]
 fn small_programs_are_done_in_place() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("file");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("file");
     let script = format!(
         "echo \"$(dirname a/b)\"; touch {0}; mv {0} {0}.new; rm -f {0}.new",
         file.display()
@@ -79,31 +79,31 @@ fn small_programs_are_done_in_place() {
             let errors = errors(&output);
             assert_eq!(errors.contains("without executing them"), !count.is_empty(), "{errors}");
             assert!(errors.contains(count), "{errors}");
-            assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+            assert_eq!(fs::read_dir(directory.path()).unwrap().count(), 0);
         }
     }
 }
 
 #[test]
 fn a_command_that_cannot_run_has_the_usual_statuses() {
-    let folder = tempfile::tempdir().unwrap();
-    let text = folder.path().join("text");
+    let directory = tempfile::tempdir().unwrap();
+    let text = directory.path().join("text");
     fs::write(&text, "not executable").unwrap();
     for explain in [&[][..], &["--explain"]] {
         let missing = accel(&[explain, &["--", "/nonexistent/program"]].concat());
         assert_eq!(missing.status.code(), Some(127), "{missing:?}");
         let plain = accel(&[explain, &["--", text.to_str().unwrap()]].concat());
         assert_eq!(plain.status.code(), Some(126), "{plain:?}");
-        let killed = accel(&[explain, &["--", "sh", "-c", "exit 3"]].concat());
-        assert_eq!(killed.status.code(), Some(3), "{killed:?}");
+        let exited = accel(&[explain, &["--", "sh", "-c", "exit 3"]].concat());
+        assert_eq!(exited.status.code(), Some(3), "{exited:?}");
     }
     assert_eq!(accel(&[]).status.code(), Some(125));
 }
 
 #[test]
 fn without_its_library_it_says_where_it_looked() {
-    let folder = tempfile::tempdir().unwrap();
-    let program = folder.path().join("spawnscope");
+    let directory = tempfile::tempdir().unwrap();
+    let program = directory.path().join("spawnscope");
     fs::copy(env!("CARGO_BIN_EXE_spawnscope"), &program).unwrap();
     let run = |arguments: &[&str]| Command::new(&program).arg("accel").args(arguments).output().unwrap();
     let output = run(&["--", "true"]);
@@ -117,7 +117,7 @@ fn without_its_library_it_says_where_it_looked() {
 
 #[test]
 fn other_preloaded_libraries_are_kept() {
-    built();
+    build_library();
     let output = Command::new(env!("CARGO_BIN_EXE_spawnscope"))
         .args(["accel", "--strict", "--", "env"])
         .env("LD_PRELOAD", "/nonexistent/other.so")
@@ -132,9 +132,9 @@ fn other_preloaded_libraries_are_kept() {
 }
 
 #[test]
-fn programs_that_take_no_library_are_named() {
-    let folder = tempfile::tempdir().unwrap();
-    let (source, program) = (folder.path().join("p.c"), folder.path().join("p"));
+fn programs_that_cannot_be_preloaded_are_named() {
+    let directory = tempfile::tempdir().unwrap();
+    let (source, program) = (directory.path().join("p.c"), directory.path().join("p"));
     fs::write(&source, "int main(void) { return 0; }").unwrap();
     let cc = Command::new("cc")
         .arg("-static")
@@ -145,7 +145,7 @@ fn programs_that_take_no_library_are_named() {
     assert!(cc.unwrap().success());
     let run = |program: &Path| accel(&["--", program.to_str().unwrap()]);
     assert!(errors(&run(&program)).contains("statically linked"));
-    let own = folder.path().join("own");
+    let own = directory.path().join("own");
     fs::copy(fs::canonicalize("/bin/true").unwrap(), &own).unwrap();
     assert_eq!(errors(&run(&own)), "");
     fs::set_permissions(&own, std::os::unix::fs::PermissionsExt::from_mode(0o4755)).unwrap();
@@ -155,7 +155,7 @@ fn programs_that_take_no_library_are_named() {
 /// The soft limit is lowered, never raised, and a program may raise it again.
 #[test]
 fn the_limit_on_open_files_is_lowered_on_request() {
-    built();
+    build_library();
     let soft_limit = |options: &[&str]| {
         let output = Command::new("sh")
             .args(["-c", "ulimit -Sn 900; exec \"$@\"", "sh"])

@@ -21,8 +21,8 @@ struct Job(tempfile::TempDir);
 impl Job {
     fn new() -> Job {
         let job = Job(tempfile::tempdir().unwrap());
-        for folder in ["workspace", "programs", "temp"] {
-            fs::create_dir(job.path(folder)).unwrap();
+        for directory in ["workspace", "programs", "temp"] {
+            fs::create_dir(job.path(directory)).unwrap();
         }
         for file in ["output", "summary", "path"] {
             fs::write(job.path(file), "").unwrap();
@@ -56,11 +56,11 @@ impl Job {
         self.program("sudo", "while [ \"$1\" != env ]; do shift; done\nexec \"$@\"");
     }
 
-    /// Adds a recording to the folder of the action.
+    /// Adds a recording to the directory of the action.
     fn recording(&self, name: &str, rows: &str) {
-        let folder = self.path("workspace/spawnscope");
-        fs::create_dir_all(&folder).unwrap();
-        let connection = Connection::open(folder.join(name)).unwrap();
+        let directory = self.path("workspace/spawnscope");
+        fs::create_dir_all(&directory).unwrap();
+        let connection = Connection::open(directory.join(name)).unwrap();
         connection.execute_batch(&format!("{SCHEMA}{rows}")).unwrap();
     }
 
@@ -111,10 +111,10 @@ fn the_command_is_recorded_as_it_was_given() {
             ("INPUT_FOLDER", "launches"),
         ],
     );
-    let folder = job.path("workspace/launches");
-    assert!(folder.is_dir());
-    assert_eq!(job.read("output"), format!("folder={}\n", folder.display()));
-    let output = folder.join("run.db");
+    let directory = job.path("workspace/launches");
+    assert!(directory.is_dir());
+    assert_eq!(job.read("output"), format!("directory={}\n", directory.display()));
+    let output = directory.join("run.db");
     let expected = [
         "record",
         "--runs",
@@ -150,9 +150,9 @@ fn an_exceeded_budget_is_an_output_and_the_fixed_script_keeps_it() {
         job.with_spawnscope();
         job.recording("run.1.db", rows);
         job.recording("run.2.db", rows);
-        let folder = job.path("workspace/spawnscope");
+        let directory = job.path("workspace/spawnscope");
         let inputs = [
-            ("INPUT_FOLDER", folder.to_str().unwrap()),
+            ("INPUT_FOLDER", directory.to_str().unwrap()),
             ("INPUT_BUDGETS", "--per-command dirname=3\n--max-launches 100"),
         ];
         let text = job.passing("check.sh", &inputs);
@@ -166,7 +166,7 @@ fn an_exceeded_budget_is_an_output_and_the_fixed_script_keeps_it() {
             job.read("summary")
         );
         assert!(
-            fs::read_to_string(folder.join("report.txt"))
+            fs::read_to_string(directory.join("report.txt"))
                 .unwrap()
                 .contains("bash relocate.sh")
         );
@@ -179,9 +179,9 @@ fn a_baseline_adds_the_difference_to_the_summary() {
     job.with_spawnscope();
     job.recording("run.1.db", BEFORE);
     job.recording("main.db", AFTER);
-    let folder = job.path("workspace/spawnscope");
+    let directory = job.path("workspace/spawnscope");
     let inputs = [
-        ("INPUT_FOLDER", folder.to_str().unwrap()),
+        ("INPUT_FOLDER", directory.to_str().unwrap()),
         ("INPUT_BASELINE", "spawnscope/main.db\n"),
     ];
     job.passing("check.sh", &inputs);
@@ -189,7 +189,7 @@ fn a_baseline_adds_the_difference_to_the_summary() {
     let summary = job.read("summary");
     assert!(summary.contains("dirname 0 -> 10 at relocate.sh:5"), "{summary}");
     assert!(summary.contains("launches against baseline"), "{summary}");
-    assert!(folder.join("diff.md").exists());
+    assert!(directory.join("diff.md").exists());
 }
 
 #[test]
@@ -197,9 +197,12 @@ fn budgets_are_words_and_not_commands() {
     let job = Job::new();
     job.with_spawnscope();
     job.recording("run.db", BEFORE);
-    let folder = job.path("workspace/spawnscope");
+    let directory = job.path("workspace/spawnscope");
     let hostile = "--max-launches 100 $(touch pwned) `touch pwned`";
-    let inputs = [("INPUT_FOLDER", folder.to_str().unwrap()), ("INPUT_BUDGETS", hostile)];
+    let inputs = [
+        ("INPUT_FOLDER", directory.to_str().unwrap()),
+        ("INPUT_BUDGETS", hostile),
+    ];
     let output = job.step("check.sh", &inputs);
     assert_eq!(output.status.code(), Some(125), "these words are not recordings");
     assert_eq!(job.read("output"), "");
@@ -226,8 +229,8 @@ fn a_release_is_installed_if_its_checksum_is_right() {
     let url = format!("file://{}", job.path("releases").display());
     let inputs = [("INPUT_VERSION", "9.8.7"), ("SPAWNSCOPE_RELEASES", url.as_str())];
     job.passing("install.sh", &inputs);
-    let folder = job.read("path");
-    let output = Command::new(Path::new(folder.trim()).join("spawnscope"))
+    let directory = job.read("path");
+    let output = Command::new(Path::new(directory.trim()).join("spawnscope"))
         .output()
         .unwrap();
     assert_eq!(output.stdout, b"release\n");

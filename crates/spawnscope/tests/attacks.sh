@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Repeats attacks of docs/design/trust.md on a built spawnscope, from outside: `attacks.sh BINARY [NAME...]`, as root. Prints a line for
-# each, and ends with 1 when one succeeded. Everything happens in a temporary folder; nothing outlives it.
+# each, and ends with 1 when one succeeded. Everything happens in a temporary directory; nothing outlives it.
 set -uo pipefail
 
 binary=$(realpath "$1")
@@ -14,7 +14,7 @@ cp /bin/bash "$work/shell"
 nobody=65534
 secret=hunter2Xq
 
-# Each attack has a folder of the user's, $user, and one of root's, $root, with a private file.
+# Each attack has a directory of the user, $user, and a root-owned one, $root, with a private file.
 prepare() {
     user=$work/user root=$work/root
     rm -rf "$user" "$root"
@@ -38,10 +38,10 @@ fail() {
     return 1
 }
 
-untouched() { # Root's folder is as it was.
+untouched() { # Root's directory is as it was.
     local found
     found=$(cd "$root" && stat -c '%n %u %a %s' ./*)
-    [ "$found" = "./private 0 600 0" ] || fail "root's folder has: $found"
+    [ "$found" = "./private 0 600 0" ] || fail "root's directory has: $found"
 }
 
 recording_through_a_link() {

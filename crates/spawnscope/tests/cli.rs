@@ -65,15 +65,15 @@ fn golden(name: &str) -> Data {
     Data::read_from(&path, None)
 }
 
-/// A recording of two launches in its own folder.
+/// A recording of two launches in its own directory.
 struct Sample {
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Sample {
     fn new() -> Sample {
         let sample = Sample {
-            folder: tempfile::tempdir().unwrap(),
+            directory: tempfile::tempdir().unwrap(),
         };
         let connection = Connection::open(sample.path()).unwrap();
         connection.execute_batch(&format!("{SCHEMA}{TWO_LAUNCHES}")).unwrap();
@@ -81,7 +81,7 @@ impl Sample {
     }
 
     fn path(&self) -> PathBuf {
-        self.folder.path().join("sample.db")
+        self.directory.path().join("sample.db")
     }
 
     fn execute(&self, sql: &str) {
@@ -129,11 +129,11 @@ fn help_is_as_reviewed() {
 
 #[test]
 fn man_pages_are_up_to_date() {
-    let folder = tempfile::tempdir().unwrap();
-    stdout(&["man", folder.path().to_str().unwrap()]);
+    let directory = tempfile::tempdir().unwrap();
+    stdout(&["man", directory.path().to_str().unwrap()]);
     let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/man");
-    let pages = |folder: &Path| {
-        let mut names: Vec<_> = folder
+    let pages = |directory: &Path| {
+        let mut names: Vec<_> = directory
             .read_dir()
             .unwrap()
             .map(|entry| entry.unwrap().file_name())
@@ -142,9 +142,9 @@ fn man_pages_are_up_to_date() {
         names.sort();
         names
     };
-    assert_eq!(pages(&kept), pages(folder.path()), "update them with `make man`");
+    assert_eq!(pages(&kept), pages(directory.path()), "update them with `make man`");
     for name in pages(&kept) {
-        let (kept, made) = (kept.join(&name), folder.path().join(&name));
+        let (kept, made) = (kept.join(&name), directory.path().join(&name));
         assert_eq!(
             std::fs::read_to_string(kept).unwrap(),
             std::fs::read_to_string(made).unwrap(),
@@ -155,9 +155,9 @@ fn man_pages_are_up_to_date() {
 
 #[test]
 fn examples_of_man_pages_fit_on_a_terminal() {
-    let folder = tempfile::tempdir().unwrap();
-    stdout(&["man", folder.path().to_str().unwrap()]);
-    for entry in folder.path().read_dir().unwrap() {
+    let directory = tempfile::tempdir().unwrap();
+    stdout(&["man", directory.path().to_str().unwrap()]);
+    for entry in directory.path().read_dir().unwrap() {
         let page = std::fs::read_to_string(entry.unwrap().path()).unwrap();
         for lines in page.split("\n.nf\n").skip(1) {
             let lines = lines.split("\n.fi").next().unwrap();
@@ -229,8 +229,8 @@ fn a_recording_is_reported_as_before() {
 
 #[test]
 fn a_missing_recording_is_an_error_that_explains_how_to_record() {
-    let folder = tempfile::tempdir().unwrap();
-    let missing = folder.path().join("none.db");
+    let directory = tempfile::tempdir().unwrap();
+    let missing = directory.path().join("none.db");
     for verb in READERS {
         let message = failure(&[verb, &[missing.to_str().unwrap()][..]].concat());
         assert!(
@@ -261,8 +261,8 @@ fn a_file_that_is_not_a_recording_is_refused() {
 
 #[test]
 fn a_recording_of_version_1_gives_the_same_report() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("old.db");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("old.db");
     Connection::open(&path)
         .unwrap()
         .execute_batch(include_str!("recordings/version_1.sql"))
@@ -331,11 +331,11 @@ fn a_dash_names_the_standard_output() {
             .args(verb)
             .args(["-o", "-"])
             .arg(&path)
-            .current_dir(sample.folder.path())
+            .current_dir(sample.directory.path())
             .output()
             .unwrap();
         assert_eq!(String::from_utf8(output.stdout).unwrap(), printed, "{verb:?}");
-        assert!(!sample.folder.path().join("-").exists(), "{verb:?}");
+        assert!(!sample.directory.path().join("-").exists(), "{verb:?}");
     }
 }
 
@@ -416,7 +416,7 @@ fn a_picture_goes_to_its_file_or_off_a_terminal_to_the_output() {
     let sample = Sample::new();
     let path = sample.path();
     let path = path.to_str().unwrap();
-    let svg = sample.folder.path().join("out.svg");
+    let svg = sample.directory.path().join("out.svg");
     assert_eq!(
         stdout(&["flame", "--title", "mine", "-o", svg.to_str().unwrap(), path]),
         ""
@@ -437,7 +437,7 @@ fn a_picture_goes_to_its_file_or_off_a_terminal_to_the_output() {
 fn a_flame_graph_of_nothing_is_refused_and_nothing_is_written() {
     let sample = Sample::new();
     sample.execute("DELETE FROM launch");
-    let svg = sample.folder.path().join("out.svg");
+    let svg = sample.directory.path().join("out.svg");
     let message = failure(&["flame", "-o", svg.to_str().unwrap(), sample.path().to_str().unwrap()]);
     assert!(message.contains("contains no launch"), "{message}");
     assert!(!svg.exists());
@@ -450,8 +450,23 @@ fn a_line_that_no_launch_has_is_refused() {
     let message = failure(&["whatif", "--remove", "line=a.sh:3", sample.path().to_str().unwrap()]);
     assert!(message.contains("this recording contains no call sites"), "{message}");
     let sample = Sample::new();
-    let message = failure(&["whatif", "--remove", "line=a.sh:3", sample.path().to_str().unwrap()]);
-    assert!(message.contains("report --by line --top 0"), "{message}");
+    let path = sample.path();
+    let message = failure(&["whatif", "--remove", "line=a.sh:3", path.to_str().unwrap()]);
+    let hint = format!("`spawnscope report --by line --top 0 {}` lists", path.display());
+    assert!(message.contains(&hint), "{message}");
+}
+
+/// The suggested commands read the same recording.
+#[test]
+fn a_program_that_was_not_launched_is_refused_with_commands_for_the_recording() {
+    let sample = Sample::new();
+    let path = sample.path().display().to_string();
+    let message = failure(&["whatif", "--remove", "nosuch", &path]);
+    let expected = format!(
+        "no launch matches `--remove nosuch`: `spawnscope report --by command --top 0 {path}` lists the programs, \
+         and `spawnscope tree {path}` shows their arguments"
+    );
+    assert!(message.contains(&expected), "{message}");
 }
 
 #[test]
@@ -459,7 +474,7 @@ fn a_reader_that_has_seen_enough_is_not_a_failure() {
     let sample = Sample::new();
     let mut command = Command::new("sh");
     command.args(["-c", "(\"$0\" tree \"$1\"; echo $? >\"$2\") | exec true"]);
-    let status = sample.folder.path().join("status");
+    let status = sample.directory.path().join("status");
     command
         .arg(env!("CARGO_BIN_EXE_spawnscope"))
         .arg(sample.path())

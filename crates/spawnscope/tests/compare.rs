@@ -14,15 +14,15 @@ const SCHEMA: &str = include_str!("../../spawnscope-recording/src/schema.sql");
 const BEFORE: &str = include_str!("recordings/relocate_before.sql");
 const AFTER: &str = include_str!("recordings/relocate_after.sql");
 
-/// A folder with both recordings, in which the program runs.
-struct Folder(tempfile::TempDir);
+/// A directory with both recordings, in which the program runs.
+struct Directory(tempfile::TempDir);
 
-impl Folder {
-    fn new() -> Folder {
-        let folder = Folder(tempfile::tempdir().unwrap());
-        folder.recording("before.db", BEFORE, "");
-        folder.recording("after.db", AFTER, "");
-        folder
+impl Directory {
+    fn new() -> Directory {
+        let directory = Directory(tempfile::tempdir().unwrap());
+        directory.recording("before.db", BEFORE, "");
+        directory.recording("after.db", AFTER, "");
+        directory
     }
 
     /// Adds a recording, changed by more SQL.
@@ -86,14 +86,14 @@ fn unwrapped(text: &str) -> String {
 
 #[test]
 fn a_diff_names_what_a_fix_changed_with_exact_counts() {
-    let folder = Folder::new();
-    let (status, text) = folder.status(&["diff", "before.db", "after.db"]);
+    let directory = Directory::new();
+    let (status, text) = directory.status(&["diff", "before.db", "after.db"]);
     assert_eq!(status, 0);
     let first = "wall 128 ms -> 26.5 ms (one run each, no interval): dirname 10 -> 0 at relocate.sh:5, \
                  mv 10 -> 2 at relocate.sh:6 -> 10";
     assert!(unwrapped(&text).starts_with(first), "{text}");
     assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
-    let (_, markdown) = folder.status(&["diff", "--markdown", "before.db", "after.db"]);
+    let (_, markdown) = directory.status(&["diff", "--markdown", "before.db", "after.db"]);
     assert!(
         markdown.contains("| `dirname` | `relocate.sh:5` | 10 -> 0 |"),
         "{markdown}"
@@ -102,7 +102,7 @@ fn a_diff_names_what_a_fix_changed_with_exact_counts() {
 
 #[test]
 fn the_json_of_a_diff_has_every_group() {
-    let found = Folder::new().json(&["diff", "--json", "before.db", "after.db"]);
+    let found = Directory::new().json(&["diff", "--json", "before.db", "after.db"]);
     assert_eq!(found["schema_version"], 1);
     assert_eq!(found["launches"]["difference"], -18);
     assert_eq!(found["wall_ns"]["low"], Value::Null, "one run has no interval");
@@ -117,14 +117,14 @@ fn the_json_of_a_diff_has_every_group() {
 
 #[test]
 fn several_runs_tell_change_from_noise() {
-    let folder = Folder::new();
-    let slow = folder.runs("slow", BEFORE, &[128, 131, 126, 130]);
-    let fast = folder.runs("fast", AFTER, &[26, 27, 25, 28]);
-    let again = folder.runs("again", BEFORE, &[127, 132, 129, 125]);
+    let directory = Directory::new();
+    let slow = directory.runs("slow", BEFORE, &[128, 131, 126, 130]);
+    let fast = directory.runs("fast", AFTER, &[26, 27, 25, 28]);
+    let again = directory.runs("again", BEFORE, &[127, 132, 129, 125]);
     let compare = |one: &[String], other: &[String]| {
         let files = [&["diff".to_owned()], one, &["--".to_owned()], other].concat();
         let files: Vec<&str> = files.iter().map(String::as_str).collect();
-        unwrapped(&folder.status(&files).1)
+        unwrapped(&directory.status(&files).1)
     };
     let fixed = compare(&slow, &fast);
     assert!(fixed.starts_with("wall -102 ms \u{b1} "), "{fixed}");
@@ -142,25 +142,25 @@ fn several_runs_tell_change_from_noise() {
 
 #[test]
 fn sides_must_be_separated() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     assert!(
-        folder
+        directory
             .failure(&["diff", "before.db"])
             .contains("one recording cannot be compared")
     );
     assert!(
-        folder
+        directory
             .failure(&["diff", "before.db", "after.db", "after.db"])
             .contains("Put -- before them")
     );
-    assert!(folder.failure(&["diff", "before.db", "none.db"]).contains("none.db"));
+    assert!(directory.failure(&["diff", "before.db", "none.db"]).contains("none.db"));
 }
 
 #[test]
 fn a_flame_graph_shows_what_went() {
-    let folder = Folder::new();
-    folder.status(&["diff", "--flame", "diff.svg", "before.db", "after.db"]);
-    let drawn = fs::read_to_string(folder.path("diff.svg")).unwrap();
+    let directory = Directory::new();
+    directory.status(&["diff", "--flame", "diff.svg", "before.db", "after.db"]);
+    let drawn = fs::read_to_string(directory.path("diff.svg")).unwrap();
     assert!(
         drawn.contains("<title>dirname (10 launches, 47.62%; -47.62%)</title>"),
         "dirname keeps its width"
@@ -170,10 +170,10 @@ fn a_flame_graph_shows_what_went() {
 
 #[test]
 fn a_page_has_the_sentence_the_tables_and_the_flame_graph() {
-    let folder = Folder::new();
-    let (_, printed) = folder.status(&["diff", "-o", "diff.html", "before.db", "after.db"]);
+    let directory = Directory::new();
+    let (_, printed) = directory.status(&["diff", "-o", "diff.html", "before.db", "after.db"]);
     assert!(printed.starts_with("wall "), "the text is printed as well");
-    let page = fs::read_to_string(folder.path("diff.html")).unwrap();
+    let page = fs::read_to_string(directory.path("diff.html")).unwrap();
     let parts = [
         "default-src &#39;none&#39;; script-src &#39;sha256-",
         "dirname 10 -&#62; 0 at relocate.sh:5",
@@ -195,14 +195,14 @@ fn a_page_has_the_sentence_the_tables_and_the_flame_graph() {
 #[test]
 fn hostile_names_are_text_in_the_page() {
     const ATTACK: &str = "<img src=x onerror=alert(1)>\"'<script>alert(2)";
-    let folder = Folder::new();
+    let directory = Directory::new();
     let replaced = format!(
         "UPDATE text SET bytes = CAST(replace(CAST(bytes AS TEXT), 'dirname', '{}') AS BLOB);",
         ATTACK.replace('\'', "''")
     );
-    folder.recording("hostile.db", BEFORE, &replaced);
-    folder.status(&["diff", "-o", "diff.html", "hostile.db", "after.db"]);
-    let page = fs::read_to_string(folder.path("diff.html")).unwrap();
+    directory.recording("hostile.db", BEFORE, &replaced);
+    directory.status(&["diff", "-o", "diff.html", "hostile.db", "after.db"]);
+    let page = fs::read_to_string(directory.path("diff.html")).unwrap();
     assert!(page.contains("img src=x"), "the name is shown");
     assert!(!page.contains("<img"));
     assert_eq!(page.matches("<script").count(), 1, "the page's own");
@@ -211,8 +211,8 @@ fn hostile_names_are_text_in_the_page() {
 
 #[test]
 fn a_budget_that_dirname_breaks_fails_with_its_line() {
-    let folder = Folder::new();
-    let (status, text) = folder.status(&["check", "--per-command", "dirname=3", "before.db"]);
+    let directory = Directory::new();
+    let (status, text) = directory.status(&["check", "--per-command", "dirname=3", "before.db"]);
     assert_eq!(status, 1);
     let text = unwrapped(&text);
     assert!(
@@ -223,15 +223,15 @@ fn a_budget_that_dirname_breaks_fails_with_its_line() {
         text.contains("bash launches dirname 10 times instead of ${p%/*}"),
         "{text}"
     );
-    let (status, text) = folder.status(&["check", "--per-command", "dirname=3", "after.db"]);
+    let (status, text) = directory.status(&["check", "--per-command", "dirname=3", "after.db"]);
     assert_eq!(status, 0, "the fixed script: {text}");
     assert!(text.contains("The budget is kept: bash relocate.sh"), "{text}");
 }
 
 #[test]
 fn every_budget_is_kept_at_its_limit_and_exceeded_above() {
-    let folder = Folder::new();
-    folder.recording(
+    let directory = Directory::new();
+    directory.recording(
         "forks.db",
         BEFORE,
         "DELETE FROM exec WHERE launch IN (SELECT id FROM launch WHERE id > 1 LIMIT 4);
@@ -246,19 +246,19 @@ fn every_budget_is_kept_at_its_limit_and_exceeded_above() {
         ("--max-wall", "130ms", "100ms"),
     ] {
         // The recording contradicts itself now, which is a message.
-        let check = |limit: &str| folder.run(&["check", option, limit, "forks.db"]).status.code();
+        let check = |limit: &str| directory.run(&["check", option, limit, "forks.db"]).status.code();
         assert_eq!((check(kept), check(exceeded)), (Some(0), Some(1)), "{option}");
     }
 }
 
 #[test]
 fn noise_does_not_exceed_a_budget_for_time() {
-    let folder = Folder::new();
-    let files = folder.runs("run", BEFORE, &[128, 140, 126, 131, 133]);
+    let directory = Directory::new();
+    let files = directory.runs("run", BEFORE, &[128, 140, 126, 131, 133]);
     let check = |limit: &str| {
         let mut arguments = vec!["check", "--max-wall", limit];
         arguments.extend(files.iter().map(String::as_str));
-        folder.status(&arguments).0
+        directory.status(&arguments).0
     };
     // The mean is 131.6 ms, and its interval begins at 125 ms.
     assert_eq!((check("130ms"), check("120ms")), (0, 1));
@@ -266,8 +266,8 @@ fn noise_does_not_exceed_a_budget_for_time() {
 
 #[test]
 fn a_baseline_limits_growth() {
-    let folder = Folder::new();
-    let check = |arguments: &[&str]| folder.status(&[&["check"], arguments].concat());
+    let directory = Directory::new();
+    let check = |arguments: &[&str]| directory.status(&[&["check"], arguments].concat());
     let (status, text) = check(&["--against", "after.db", "before.db"]);
     assert_eq!(status, 1);
     let text = unwrapped(&text);
@@ -286,25 +286,26 @@ fn a_baseline_limits_growth() {
 
 #[test]
 fn budgets_stand_in_a_file() {
-    let folder = Folder::new();
-    let write = |name: &str, text: &str| fs::write(folder.path(name), text).unwrap();
-    assert!(folder.failure(&["check", "before.db"]).contains("no budget: give one"));
+    let directory = Directory::new();
+    let write = |name: &str, text: &str| fs::write(directory.path(name), text).unwrap();
+    let message = directory.failure(&["check", "before.db"]);
+    assert!(message.contains("no budget: give one"));
     write(
         "spawnscope.toml",
         "[check]\nmax-launches = 20\n[check.per-command]\n\"dir*\" = 10\n",
     );
-    let (status, text) = folder.status(&["check", "before.db"]);
+    let (status, text) = directory.status(&["check", "before.db"]);
     assert_eq!(status, 1);
-    assert!(text.starts_with("1 of 2 budgets is exceeded"), "{text}");
+    assert!(text.starts_with("bash relocate.sh exceeds 1 of 2 budgets"), "{text}");
     assert_eq!(
-        folder.status(&["check", "--max-launches", "21", "before.db"]).0,
+        directory.status(&["check", "--max-launches", "21", "before.db"]).0,
         0,
         "the option replaces it"
     );
     write("other.toml", "[check]\nmax-launches = 21\n");
-    assert_eq!(folder.status(&["check", "--config", "other.toml", "before.db"]).0, 0);
+    assert_eq!(directory.status(&["check", "--config", "other.toml", "before.db"]).0, 0);
     write("spawnscope.toml", "[check]\nmax-lunches = 20\n");
-    let message = folder.failure(&["check", "before.db"]);
+    let message = directory.failure(&["check", "before.db"]);
     assert!(
         message.contains("spawnscope.toml") && message.contains("max-lunches"),
         "{message}"
@@ -313,30 +314,30 @@ fn budgets_stand_in_a_file() {
 
 #[test]
 fn what_cannot_be_checked_is_a_failure() {
-    let folder = Folder::new();
-    folder.recording(
+    let directory = Directory::new();
+    directory.recording(
         "no_lines.db",
         BEFORE,
         "UPDATE launch SET script_stack = NULL, native_stack = NULL;",
     );
-    folder.recording("cut_off.db", BEFORE, "UPDATE recording SET wall_ns = NULL;");
+    directory.recording("cut_off.db", BEFORE, "UPDATE recording SET wall_ns = NULL;");
     assert!(
-        folder
+        directory
             .failure(&["check", "--per-line", "5", "no_lines.db"])
             .contains("needs script lines")
     );
     assert!(
-        folder
+        directory
             .failure(&["check", "--max-wall", "5s", "cut_off.db"])
             .contains("the wall is unknown")
     );
     assert!(
-        folder
+        directory
             .failure(&["check", "--max-wall", "5", "before.db"])
             .contains("`5` is not a time")
     );
     assert!(
-        folder
+        directory
             .failure(&["check", "--per-command", "git", "before.db"])
             .contains("give PROGRAM=N")
     );
@@ -350,11 +351,11 @@ fn script_named(name: &str) -> String {
 
 #[test]
 fn annotations_are_on_script_lines() {
-    let folder = Folder::new();
-    folder.recording("absolute.db", BEFORE, &script_named("/srv/ci/code/tools/relocate.sh"));
-    let summary = folder.path("summary.md");
+    let directory = Directory::new();
+    directory.recording("absolute.db", BEFORE, &script_named("/srv/ci/code/tools/relocate.sh"));
+    let summary = directory.path("summary.md");
     fs::write(&summary, "earlier\n").unwrap();
-    let output = folder
+    let output = directory
         .command(&["check", "--format", "github", "--per-line", "5", "absolute.db"])
         .env("GITHUB_WORKSPACE", "/srv/ci/code")
         .env("GITHUB_STEP_SUMMARY", &summary)
@@ -364,11 +365,12 @@ fn annotations_are_on_script_lines() {
     let text = String::from_utf8(output.stdout).unwrap();
     let commands: Vec<&str> = text.lines().filter(|line| line.starts_with("::")).collect();
     assert_eq!(commands.len(), 2, "{text}");
-    let first = "::error file=tools/relocate.sh,line=5,title=launches by one line%3A 10%2C budget 5::dirname: 10 launches at relocate.sh:5";
+    let first = "::error file=tools/relocate.sh,line=5,title=launches from one line%3A 10%2C budget 5::dirname: 10 launches at relocate.sh:5";
     assert!(commands[0].starts_with(first), "{text}");
     assert!(commands[0].contains("%0Abash launches dirname 10 times"), "{text}");
     let written = fs::read_to_string(&summary).unwrap();
-    assert!(written.starts_with("earlier\n**The budget is exceeded"), "{written}");
+    assert!(written.starts_with("earlier\n**bash "), "{written}");
+    assert!(written.contains("relocate.sh exceeds the budget"), "{written}");
     assert!(
         written.contains("- `dirname: 10 launches at relocate.sh:5`"),
         "{written}"
@@ -377,10 +379,10 @@ fn annotations_are_on_script_lines() {
 
 #[test]
 fn hostile_names_inject_no_command() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let hostile = "x\n::error::pwned\r::set-output name=a::b,line=9:%0A##[group]`|<img src=x>.sh";
     let hex: String = hostile.bytes().map(|byte| format!("{byte:02x}")).collect();
-    folder.recording(
+    directory.recording(
         "hostile.db",
         BEFORE,
         &format!(
@@ -397,7 +399,7 @@ fn hostile_names_inject_no_command() {
         "bmf",
         "github-action-benchmark",
     ] {
-        let (status, text) = folder.status(&["check", "--format", format, "--per-line", "5", "hostile.db"]);
+        let (status, text) = directory.status(&["check", "--format", format, "--per-line", "5", "hostile.db"]);
         assert_eq!(status, 1, "{format}");
         assert!(!text.contains('\r'), "{text}");
         let is_log = ["github", "text"].contains(&format);
@@ -443,7 +445,7 @@ fn hostile_names_inject_no_command() {
 
 #[test]
 fn at_most_ten_annotations_are_printed() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let places: String = (0..30)
         .map(|number| {
             let (frame, stack) = (1_000 + number, 1_000 + number);
@@ -455,8 +457,8 @@ fn at_most_ten_annotations_are_printed() {
             )
         })
         .collect();
-    folder.recording("lines.db", BEFORE, &places);
-    let (status, text) = folder.status(&["check", "--format", "github", "--per-line", "0", "lines.db"]);
+    directory.recording("lines.db", BEFORE, &places);
+    let (status, text) = directory.status(&["check", "--format", "github", "--per-line", "0", "lines.db"]);
     assert_eq!(status, 1);
     assert_eq!(
         text.lines().filter(|line| line.starts_with("::error")).count(),
@@ -467,27 +469,27 @@ fn at_most_ten_annotations_are_printed() {
 
 #[test]
 fn services_get_values_with_their_intervals() {
-    let folder = Folder::new();
-    let files = folder.runs("run", BEFORE, &[128, 130, 126]);
+    let directory = Directory::new();
+    let files = directory.runs("run", BEFORE, &[128, 130, 126]);
     let arguments = |format| {
         let mut arguments = vec!["check", "--max-launches", "50", "--format", format];
         arguments.extend(files.iter().map(String::as_str));
         arguments
     };
-    let bmf = folder.json(&arguments("bmf"));
+    let bmf = directory.json(&arguments("bmf"));
     let measures = &bmf["bash relocate.sh"];
     assert_eq!(measures["launches"], serde_json::json!({ "value": 21.0 }));
     let wall = &measures["wall"];
     assert_eq!(wall["value"], 128e6);
     assert!(wall["lower_value"].as_f64().unwrap() < 127e6 && wall["upper_value"].as_f64().unwrap() > 129e6);
-    let custom = folder.json(&arguments("github-action-benchmark"));
+    let custom = directory.json(&arguments("github-action-benchmark"));
     let first = &custom.as_array().unwrap()[0];
     assert_eq!(first["name"], "bash relocate.sh: launches");
     assert_eq!(
         (first["unit"].as_str(), first["value"].as_f64()),
         (Some("launches"), Some(21.0))
     );
-    let quality = folder.json(&["check", "--format", "gitlab", "--per-line", "5", "before.db"]);
+    let quality = directory.json(&["check", "--format", "gitlab", "--per-line", "5", "before.db"]);
     let finding = &quality.as_array().unwrap()[0];
     assert_eq!(
         finding["location"],

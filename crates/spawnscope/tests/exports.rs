@@ -18,8 +18,8 @@ const SCHEMA: &str = include_str!("../../spawnscope-recording/src/schema.sql");
 const BEFORE: &str = include_str!("recordings/relocate_before.sql");
 const TRACEPARENT: &str = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 
-fn recording(folder: &Path, more: &str) -> PathBuf {
-    let path = folder.join("recording.db");
+fn recording(directory: &Path, more: &str) -> PathBuf {
+    let path = directory.join("recording.db");
     let connection = Connection::open(&path).unwrap();
     connection.execute_batch(&format!("{SCHEMA}{BEFORE}{more}")).unwrap();
     path
@@ -27,12 +27,12 @@ fn recording(folder: &Path, more: &str) -> PathBuf {
 
 /// Exports the recording.
 fn export(more: &str, arguments: &[&str], traceparent: Option<&str>) -> Vec<u8> {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
     command
         .arg("export")
         .args(arguments)
-        .arg(recording(folder.path(), more));
+        .arg(recording(directory.path(), more));
     command.env_remove("TRACEPARENT").env_remove("OTEL_SERVICE_NAME");
     if let Some(traceparent) = traceparent {
         command.env("TRACEPARENT", traceparent);

@@ -9,7 +9,7 @@ mod rerun;
 
 use std::panic::catch_unwind;
 
-use attempts::{at_length, best_of_three, good};
+use attempts::{best_of_three, ok_if, with_growing_lengths};
 
 #[test]
 fn the_third_attempt_is_the_last() {
@@ -18,7 +18,7 @@ fn the_third_attempt_is_the_last() {
         attempts.set(0);
         let attempt = || {
             attempts.set(attempts.get() + 1);
-            good(attempts.get() == number, || "not yet".to_owned())
+            ok_if(attempts.get() == number, || "not yet".to_owned())
         };
         catch_unwind(std::panic::AssertUnwindSafe(|| best_of_three(attempt))).is_ok()
     };
@@ -29,9 +29,9 @@ fn the_third_attempt_is_the_last() {
 #[test]
 fn longer_attempts_follow() {
     let mut lengths = Vec::new();
-    at_length(|length| {
+    with_growing_lengths(|length| {
         lengths.push(length);
-        good(length == 9, || "too short".to_owned())
+        ok_if(length == 9, || "too short".to_owned())
     });
     assert_eq!(lengths, [1, 3, 9]);
 }

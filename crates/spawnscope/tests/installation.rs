@@ -1,4 +1,4 @@
-//! Checks which files `make install` creates, and that `make uninstall` removes exactly those. Needs make; installs into temporary folders.
+//! Checks which files `make install` creates, and that `make uninstall` removes exactly those. Needs make; installs into temporary directories.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -30,10 +30,10 @@ fn root() -> PathBuf {
         .unwrap()
 }
 
-/// All files below a folder.
-fn files(folder: &Path) -> BTreeSet<PathBuf> {
-    fn collect(folder: &Path, found: &mut BTreeSet<PathBuf>) {
-        for entry in fs::read_dir(folder).unwrap() {
+/// All files below a directory.
+fn files(directory: &Path) -> BTreeSet<PathBuf> {
+    fn collect(directory: &Path, found: &mut BTreeSet<PathBuf>) {
+        for entry in fs::read_dir(directory).unwrap() {
             let entry = entry.unwrap();
             if entry.file_type().unwrap().is_dir() {
                 collect(&entry.path(), found);
@@ -43,39 +43,45 @@ fn files(folder: &Path) -> BTreeSet<PathBuf> {
         }
     }
     let mut found = BTreeSet::new();
-    collect(folder, &mut found);
+    collect(directory, &mut found);
     found
         .into_iter()
-        .map(|path| path.strip_prefix(folder).unwrap().to_owned())
+        .map(|path| path.strip_prefix(directory).unwrap().to_owned())
         .collect()
 }
 
 /// An installation target, and placeholders for the library's files, whose contents do not matter here.
 struct Installation {
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Installation {
     fn new() -> Installation {
-        let folder = tempfile::tempdir().unwrap();
-        fs::create_dir_all(folder.path().join("built")).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir_all(directory.path().join("built")).unwrap();
         for name in ["libvspawn.so", "libvspawn.a", "libvspawn_preload.so"] {
-            fs::write(folder.path().join("built").join(name), name).unwrap();
+            fs::write(directory.path().join("built").join(name), name).unwrap();
         }
-        Installation { folder }
+        Installation { directory }
     }
 
     fn installed(&self) -> PathBuf {
-        self.folder.path().join("there/opt/it")
+        self.directory.path().join("there/opt/it")
     }
 
     fn make(&self, targets: &[&str], settings: &[&str]) {
         let mut make = Command::new("make");
         make.args(targets)
             .arg(concat!("BINARY=", env!("CARGO_BIN_EXE_spawnscope")))
-            .arg(format!("LIBRARY_FROM={}", self.folder.path().join("built").display()))
-            .arg(format!("PRELOAD_FROM={}", self.folder.path().join("built").display()))
-            .arg(format!("DESTDIR={}", self.folder.path().join("there").display()))
+            .arg(format!(
+                "LIBRARY_FROM={}",
+                self.directory.path().join("built").display()
+            ))
+            .arg(format!(
+                "PRELOAD_FROM={}",
+                self.directory.path().join("built").display()
+            ))
+            .arg(format!("DESTDIR={}", self.directory.path().join("there").display()))
             .arg("PREFIX=/opt/it")
             .args(settings)
             .current_dir(root())
@@ -102,7 +108,7 @@ fn expected() -> BTreeSet<PathBuf> {
 }
 
 #[test]
-fn what_was_installed_is_taken_away_and_nothing_else() {
+fn only_installed_files_are_removed() {
     let installation = Installation::new();
     installation.make(&["install"], &[]);
     let installed = installation.installed();
@@ -136,8 +142,8 @@ fn the_library_can_be_where_an_architecture_has_its_own() {
     let installation = Installation::new();
     let settings = ["LIB_DIR=lib/of-an-architecture", "PC_PREFIX=/usr"];
     installation.make(&["install-library"], &settings);
-    let folder = installation.installed().join("lib/of-an-architecture");
-    let pkg_config = fs::read_to_string(folder.join("pkgconfig/vspawn.pc")).unwrap();
+    let directory = installation.installed().join("lib/of-an-architecture");
+    let pkg_config = fs::read_to_string(directory.join("pkgconfig/vspawn.pc")).unwrap();
     assert!(pkg_config.contains("prefix=/usr\nlibdir=${prefix}/lib/of-an-architecture\n"));
     installation.make(&["uninstall-library"], &settings);
     assert_eq!(files(&installation.installed()), BTreeSet::new());

@@ -58,8 +58,8 @@ fn words<'a>(verb: &'a [&'a str], last: &'a OsStr) -> Vec<&'a OsStr> {
     words
 }
 
-fn recording(folder: &Path) -> PathBuf {
-    let path = folder.join("sample.db");
+fn recording(directory: &Path) -> PathBuf {
+    let path = directory.join("sample.db");
     let connection = Connection::open(&path).unwrap();
     connection.execute_batch(&format!("{SCHEMA}{TWO_LAUNCHES}")).unwrap();
     path
@@ -68,8 +68,8 @@ fn recording(folder: &Path) -> PathBuf {
 #[test]
 fn a_collector_that_sees_no_lines_of_node_is_refused_with_them() {
     for collector in ["ptrace", "perf"] {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("a.db");
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("a.db");
         let verb = ["record", "--node-lines", "--collector", collector, "-o"];
         let mut arguments = words(&verb, file.as_os_str());
         arguments.extend(["--", "true"].map(OsStr::new));
@@ -80,8 +80,8 @@ fn a_collector_that_sees_no_lines_of_node_is_refused_with_them() {
 
 #[test]
 fn names_of_files_are_escaped() {
-    let folder = tempfile::tempdir().unwrap();
-    let missing = folder.path().join(EVIL);
+    let directory = tempfile::tempdir().unwrap();
+    let missing = directory.path().join(EVIL);
     for verb in READERS {
         message(&words(verb, missing.as_os_str()));
     }
@@ -95,7 +95,7 @@ fn names_of_files_are_escaped() {
     for option in ["--compare", "--with"] {
         message(&words(&["bench", option], missing.as_os_str()));
     }
-    let sample = recording(folder.path());
+    let sample = recording(directory.path());
     let nowhere = missing.join("out");
     let arguments = ["flame", "-o"].map(OsStr::new);
     message(&[arguments[0], arguments[1], nowhere.as_os_str(), sample.as_os_str()]);
@@ -128,7 +128,7 @@ fn arguments_and_commands_are_escaped() {
 
 #[test]
 fn escapes_in_a_foreign_database_do_not_reach_the_terminal() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let literal = EVIL.replace('\'', "''");
     for hostile in [
         format!("UPDATE launch SET pid = '{literal}'"),
@@ -140,7 +140,7 @@ fn escapes_in_a_foreign_database_do_not_reach_the_terminal() {
         format!("DROP TABLE exec; CREATE VIEW exec AS SELECT * FROM \"{EVIL}\""),
         format!("DROP TABLE missing; CREATE TABLE missing (\"{EVIL}\")"),
     ] {
-        let path = recording(folder.path());
+        let path = recording(directory.path());
         Connection::open(&path).unwrap().execute_batch(&hostile).unwrap();
         message(&words(&["report"], path.as_os_str()));
         fs::remove_file(path).unwrap();
@@ -148,7 +148,7 @@ fn escapes_in_a_foreign_database_do_not_reach_the_terminal() {
 }
 
 /// A report of `bench --json` with one experiment.
-fn report(folder: &Path, name: &str, experiment: &str) -> PathBuf {
+fn report(directory: &Path, name: &str, experiment: &str) -> PathBuf {
     let machine = serde_json::json!({"cpus": 2, "kernel": "6.1", "as_root": false, "spawnscope": "0.1.0"});
     let columns: [(); 0] = [];
     let outcome = serde_json::json!({
@@ -157,16 +157,16 @@ fn report(folder: &Path, name: &str, experiment: &str) -> PathBuf {
     let report = serde_json::json!({
         "schema_version": 1, "machine": machine, "quick": true, "interrupted": false, "experiments": [outcome]
     });
-    let path = folder.join(name);
+    let path = directory.join(name);
     fs::write(&path, report.to_string()).unwrap();
     path
 }
 
 #[test]
 fn escapes_in_a_foreign_report_do_not_reach_the_terminal() {
-    let folder = tempfile::tempdir().unwrap();
-    let evil = report(folder.path(), "evil.json", EVIL);
-    let other = report(folder.path(), "other.json", "shims");
+    let directory = tempfile::tempdir().unwrap();
+    let evil = report(directory.path(), "evil.json", EVIL);
+    let other = report(directory.path(), "other.json", "shims");
     let arguments = ["bench", "--compare", "--with"].map(OsStr::new);
     let printed = message(&[
         arguments[0],
@@ -180,7 +180,7 @@ fn escapes_in_a_foreign_report_do_not_reach_the_terminal() {
         "{printed}"
     );
     let evil = serde_json::to_string(EVIL).unwrap();
-    let broken = folder.path().join("broken.json");
+    let broken = directory.path().join("broken.json");
     for text in [
         format!("{{\"schema_version\": 1, {evil}: 1, \"machine\": {evil}}}"),
         EVIL.to_owned(),
@@ -208,8 +208,8 @@ fn messages_hold_no_secrets() {
 
 #[test]
 fn a_full_disk_is_reported_without_a_panic() {
-    let folder = tempfile::tempdir().unwrap();
-    let sample = recording(folder.path());
+    let directory = tempfile::tempdir().unwrap();
+    let sample = recording(directory.path());
     let with_sample = |verb: &[&'static str]| -> Vec<OsString> {
         words(verb, sample.as_os_str())
             .into_iter()

@@ -37,7 +37,7 @@ fn main() -> std::process::ExitCode {
 
 /// Returns the trace of a recording, and the length of the critical path in its report.
 fn trace_of(recording: &Recording, slices: &[SliceRow]) -> (Vec<u8>, Nanos) {
-    let forest = Forest::grow(recording);
+    let forest = Forest::build(recording);
     let mut collection = SliceCollection::new(&forest, &[]);
     slices.iter().for_each(|slice| collection.push(*slice));
     let timelines = collection.finish();
@@ -58,8 +58,8 @@ fn trace_of(recording: &Recording, slices: &[SliceRow]) -> (Vec<u8>, Nanos) {
 }
 
 fn check(trace: &[u8], wanted: &[&str]) -> Output {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("trace.pftrace");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("trace.pftrace");
     std::fs::write(&file, trace).unwrap();
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/perfetto_check.py");
     let mut command = Command::new(python());

@@ -8,7 +8,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The folder that formats findings. Crates keep all other stages apart; this one shares a crate with the command line.
+/// The directory that formats findings. Crates keep all other stages apart; this one shares a crate with the command line.
 const PRESENT: &str = "crates/spawnscope/src/present";
 /// What it may use.
 const PRESENT_MAY_IMPORT: [&str; 6] = ["event", "units", "analyze", "doctor", "lab", "present"];
@@ -279,22 +279,26 @@ fn prose_has_plain_words() {
     holds(hard_words);
 }
 
-/// The folders that this checkout and its user have. Raw results may name the machine, but not these.
-fn own_folders() -> Vec<String> {
-    let folders = [
+/// The directories that this checkout and its user have. Raw results may name the machine, but not these.
+fn own_directories() -> Vec<String> {
+    let directories = [
         root().parent().map(Path::to_path_buf),
         std::env::var_os("HOME").map(PathBuf::from),
     ];
-    let folders = folders.into_iter().flatten();
-    let folders = folders.filter(|folder| folder.components().count() > 1);
-    folders.map(|folder| format!("{}/", folder.display())).collect()
+    let directories = directories.into_iter().flatten();
+    let directories = directories.filter(|directory| directory.components().count() > 1);
+    directories
+        .map(|directory| format!("{}/", directory.display()))
+        .collect()
 }
 
 /// Users in examples and tests.
 const NO_ONES: [&str; 3] = ["me", "token", "user"];
 
-fn paths_of_a_machine(own_folders: &[String], text: &str) -> Vec<String> {
-    let own = own_folders.iter().filter(|folder| text.contains(folder.as_str()));
+fn paths_of_a_machine(own_directories: &[String], text: &str) -> Vec<String> {
+    let own = own_directories
+        .iter()
+        .filter(|directory| text.contains(directory.as_str()));
     let homes = text.split("/home/").skip(1).filter_map(|rest| {
         let user = rest.split(|c: char| !c.is_alphanumeric()).next()?;
         (!user.is_empty() && !NO_ONES.contains(&user)).then(|| format!("/home/{user}"))
@@ -308,7 +312,7 @@ fn no_path_of_a_machine_is_kept() {
     for wrong in ["/srv/checkouts/spawnscope/a.rs", concat!("see /home", "/alice/notes")] {
         fires(|_, text| paths_of_a_machine(&own, text), "a.md", wrong);
     }
-    let own = own_folders();
+    let own = own_directories();
     holds(|_, text| paths_of_a_machine(&own, text));
 }
 
@@ -368,14 +372,14 @@ fn each_test_that_the_list_of_attacks_names_exists() {
     assert_eq!(missing, Vec::<&&str>::new());
 }
 
-/// The packages of a registry hold neither the workspace's folder nor its licence files: each crate has its own, and includes them.
+/// The packages of a registry hold neither the workspace's directory nor its licence files: each crate has its own, and includes them.
 #[test]
 fn each_package_contains_the_licences() {
     let crates = fs::read_dir(root().join("crates")).unwrap();
     let crates: Vec<PathBuf> = crates.map(|entry| entry.unwrap().path()).collect();
     assert!(crates.len() > 10, "{crates:?}");
-    for folder in crates {
-        let name = folder.file_name().unwrap().to_str().unwrap();
+    for directory in crates {
+        let name = directory.file_name().unwrap().to_str().unwrap();
         let listed = Command::new(env!("CARGO"))
             .args(["package", "--list", "--offline", "--allow-dirty", "--package", name])
             .current_dir(root())
@@ -389,8 +393,8 @@ fn each_package_contains_the_licences() {
                 listed.lines().any(|file| file == licence),
                 "{name} is without {licence}"
             );
-            let text = |folder: &Path| fs::read_to_string(folder.join(licence)).unwrap();
-            assert_eq!(text(&folder), text(&root()), "{licence} of {name}");
+            let text = |directory: &Path| fs::read_to_string(directory.join(licence)).unwrap();
+            assert_eq!(text(&directory), text(&root()), "{licence} of {name}");
         }
     }
 }

@@ -28,23 +28,23 @@ const READERS: [&[&str]; 9] = [
 ];
 /// Address space limit of a reader: several times what a small recording needs.
 const MAX_KIB: u32 = 1 << 20;
-const PATIENCE: Duration = Duration::from_secs(60);
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 struct Sample {
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Sample {
     fn new(changes: &str) -> Sample {
         let sample = Sample {
-            folder: tempfile::tempdir().unwrap(),
+            directory: tempfile::tempdir().unwrap(),
         };
         sample.execute(&format!("{SCHEMA}{TWO_LAUNCHES}{changes}"));
         sample
     }
 
     fn path(&self) -> PathBuf {
-        self.folder.path().join("sample.db")
+        self.directory.path().join("sample.db")
     }
 
     fn execute(&self, sql: &str) {
@@ -78,7 +78,7 @@ fn read(verb: &[&str], recording: &Path) -> Output {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    let deadline = Instant::now() + PATIENCE;
+    let deadline = Instant::now() + TIMEOUT;
     while child.try_wait().unwrap().is_none() {
         if Instant::now() > deadline {
             child.kill().unwrap();
@@ -140,10 +140,10 @@ fn a_recording_that_does_not_match_its_checksum_is_refused() {
 #[test]
 fn what_lies_beside_a_recording_is_neither_made_nor_changed_nor_removed() {
     let sample = Sample::new("");
-    let precious = sample.folder.path().join("precious");
+    let precious = sample.directory.path().join("precious");
     fs::write(&precious, "of another user").unwrap();
     // Rolling this change back requires writing. It made earlier versions of SQLite remove the file that it names.
-    let journal = sample.folder.path().join("sample.db-journal");
+    let journal = sample.directory.path().join("sample.db-journal");
     let mut hot = vec![0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
     hot.extend([0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 2, 0, 0, 0, 16, 0]);
     hot.resize(512, 0);
@@ -160,13 +160,13 @@ fn what_lies_beside_a_recording_is_neither_made_nor_changed_nor_removed() {
     assert_eq!(fs::read(sample.path()).unwrap(), before);
     fs::remove_file(&journal).unwrap();
     for suffix in ["-wal", "-shm", "-journal"] {
-        symlink(&precious, sample.folder.path().join(format!("sample.db{suffix}"))).unwrap();
+        symlink(&precious, sample.directory.path().join(format!("sample.db{suffix}"))).unwrap();
     }
     for (verb, output) in sample.read() {
         assert_eq!(fs::read(&precious).unwrap(), b"of another user", "{verb:?}: {output:?}");
     }
     assert_eq!(
-        fs::read_dir(sample.folder.path()).unwrap().count(),
+        fs::read_dir(sample.directory.path()).unwrap().count(),
         5,
         "nothing is made"
     );
@@ -174,8 +174,8 @@ fn what_lies_beside_a_recording_is_neither_made_nor_changed_nor_removed() {
 
 #[test]
 fn a_pipe_in_the_place_of_a_recording_is_not_waited_for() {
-    let folder = tempfile::tempdir().unwrap();
-    let pipe = folder.path().join("pipe");
+    let directory = tempfile::tempdir().unwrap();
+    let pipe = directory.path().join("pipe");
     nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();
     for verb in READERS {
         let output = read(verb, &pipe);

@@ -255,13 +255,13 @@ mod tests {
 
     #[test]
     fn shells_are_known_by_where_their_name_leads() {
-        let folder = tempfile::tempdir().unwrap();
-        let (file, link) = (folder.path().join("bash"), folder.path().join("sh"));
+        let directory = tempfile::tempdir().unwrap();
+        let (file, link) = (directory.path().join("bash"), directory.path().join("sh"));
         std::fs::write(&file, "").unwrap();
         std::os::unix::fs::symlink("bash", &link).unwrap();
         assert_eq!(shell_at(&link), Some(Shell::Bash));
-        std::fs::rename(&file, folder.path().join("fish")).unwrap();
-        assert_eq!(shell_at(&folder.path().join("fish")), None);
+        std::fs::rename(&file, directory.path().join("fish")).unwrap();
+        assert_eq!(shell_at(&directory.path().join("fish")), None);
         assert_eq!(shell_at(&link), None);
     }
 }

@@ -1,5 +1,5 @@
-//! The environment that a shell passes to its only command: dash and bash set PWD, bash also `_` and SHLVL, dash drops what is not a
-//! variable's name. Both pass the variables on in the order of their hash tables, so that order is reproduced too. Where a variable changes what a
+//! The environment that a shell passes to its only command: dash and bash set PWD, bash also `_` and SHLVL, dash drops entries
+//! whose name is not a valid variable name. Both pass the variables on in the order of their hash tables, so that order is reproduced too. Where a variable changes what a
 //! shell does, the shell is used.
 
 use libc::c_char;
@@ -76,8 +76,8 @@ pub struct Environment {
     last_command: PathBuffer,
 }
 
-/// Properties of the variables that decide about skipping the shell.
-pub struct Found<'a> {
+/// What decides whether the shell can be skipped.
+pub struct ShellConditions<'a> {
     pub path: Option<&'a [u8]>,
     /// Whether bash takes its caller for a remote shell if its standard input is a socket, and then reads start-up files.
     pub is_first_level: bool,
@@ -104,8 +104,12 @@ impl Environment {
     ///
     /// # Safety
     /// `environment` is an array of C strings that ends with NULL, and outlives this value.
-    pub unsafe fn read<'a>(&mut self, shell: Shell, mut environment: *const *const c_char) -> Option<Found<'a>> {
-        let mut found = Found {
+    pub unsafe fn read<'a>(
+        &mut self,
+        shell: Shell,
+        mut environment: *const *const c_char,
+    ) -> Option<ShellConditions<'a>> {
+        let mut found = ShellConditions {
             path: None,
             is_first_level: true,
         };
@@ -140,7 +144,7 @@ impl Environment {
                 }
                 b"SHLVL" if shell == Shell::Bash => {
                     has_level = true;
-                    found.is_first_level = !is_canonical_level(value)?;
+                    found.is_first_level = !level_is_positive(value)?;
                 }
                 _ => {}
             }
@@ -185,7 +189,7 @@ impl Environment {
         Some(())
     }
 
-    /// Adds a variable where the shell's hash table has it. `None` for a variable that is there twice, or one too many.
+    /// Adds a variable where the shell's hash table has it. `None` for a duplicate variable, or too many variables.
     fn insert(&mut self, shell: Shell, variable: *const c_char, name: &[u8]) -> Option<()> {
         let index = self.count;
         if index >= VARIABLES_MAX + 2 {
@@ -224,7 +228,7 @@ impl Environment {
         let buffer = self.working_directory.as_mut_slice();
         buffer.get_mut(..4)?.copy_from_slice(b"PWD=");
         let room = buffer.get_mut(4..)?;
-        // SAFETY: the buffer has that size. The system call, because the function of libc may allocate.
+        // SAFETY: the buffer has that size. The raw system call, because libc's getcwd may allocate.
         let length = unsafe { libc::syscall(libc::SYS_getcwd, room.as_mut_ptr(), PATH_LIMIT - 4) };
         // A directory outside of the root is "(unreachable)/...".
         (length > 0 && room.first() == Some(&b'/')).then(|| self.working_directory.as_ptr())
@@ -246,11 +250,11 @@ fn is_special(shell: Shell, name: &[u8], value: &[u8]) -> bool {
     name.starts_with(b"BASH")
         || SPECIAL_TO_BASH.contains(&name)
         || (name.starts_with(b"LC_") && !LOCALES.contains(&value))
-        || (name == b"OLDPWD" && !is_folder(value))
+        || (name == b"OLDPWD" && !is_kept_as_oldpwd(value))
 }
 
 /// Whether bash would keep OLDPWD.
-fn is_folder(path: &[u8]) -> bool {
+fn is_kept_as_oldpwd(path: &[u8]) -> bool {
     let mut buffer = PathBuffer::new();
     path.first() == Some(&b'/')
         && buffer.set(&[path])
@@ -279,8 +283,8 @@ fn is_working_directory(value: &[u8]) -> Option<bool> {
     Some(status_of(path.as_ptr()).is_ok_and(|named| is_same_file(&named, &here)))
 }
 
-/// Reads SHLVL: whether it is above 0. bash adds 1 and takes it off again, which leaves only a plain number as it was.
-fn is_canonical_level(value: &[u8]) -> Option<bool> {
+/// Whether SHLVL is above 0; `None` if bash would rewrite it (it adds 1 and subtracts 1, so only a plain number stays the same).
+fn level_is_positive(value: &[u8]) -> Option<bool> {
     let is_number = matches!(
         value,
         [b'0'..=b'9'] | [b'1'..=b'9', b'0'..=b'9'] | [b'1'..=b'8', b'0'..=b'9', b'0'..=b'9']

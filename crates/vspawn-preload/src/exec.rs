@@ -85,9 +85,9 @@ unsafe fn searched(file: *const c_char, path: &mut PathBuffer) -> Option<*const 
         if name.contains(&b'/') {
             return Some(file);
         }
-        let folders = libc::getenv(c"PATH".as_ptr());
-        let folders = (!folders.is_null()).then(|| bytes(folders));
-        find(name, folders, path).then(|| path.as_ptr())
+        let directories = libc::getenv(c"PATH".as_ptr());
+        let directories = (!directories.is_null()).then(|| bytes(directories));
+        find(name, directories, path).then(|| path.as_ptr())
     }
 }
 

@@ -16,7 +16,7 @@ use crate::strings::{PathBuffer, base_name, bytes, errno, set_errno, status_of};
 
 /// The largest number of arguments.
 const ARGUMENTS_MAX: usize = 16;
-const FOLDERS: [&[u8]; 2] = [b"/usr/bin/", b"/bin/"];
+const DIRECTORIES: [&[u8]; 2] = [b"/usr/bin/", b"/bin/"];
 
 /// The arguments of one program, without its name. Each is a C string.
 struct Arguments<'a> {
@@ -59,7 +59,10 @@ pub unsafe fn is_candidate(path: *const c_char) -> bool {
     // SAFETY: as the caller promises.
     let path = unsafe { bytes(path) };
     let name = base_name(path);
-    is_known(name) && FOLDERS.iter().any(|folder| path.strip_prefix(*folder) == Some(name))
+    is_known(name)
+        && DIRECTORIES
+            .iter()
+            .any(|directory| path.strip_prefix(*directory) == Some(name))
 }
 
 pub fn is_known(name: &[u8]) -> bool {
@@ -139,16 +142,16 @@ fn work(name: &[u8], arguments: &[&[u8]]) -> bool {
         return false;
     }
     match (name, options, operands) {
-        (b"dirname", b"", [path]) => print(folder_of(path)),
+        (b"dirname", b"", [path]) => print(directory_of(path)),
         (b"basename", b"", [path]) => print(last_part(path)),
         (b"basename", b"", [path, suffix]) => print(without_suffix(last_part(path), suffix)),
-        (b"mkdir", b"", [folder]) => make_folder(folder) == Ok(()),
-        (b"mkdir", b"-p", folders) => folders.iter().all(|folder| match make_folder(folder) {
-            Err(libc::EEXIST) => is_folder(folder),
+        (b"mkdir", b"", [directory]) => make_directory(directory) == Ok(()),
+        (b"mkdir", b"-p", directories) => directories.iter().all(|directory| match make_directory(directory) {
+            Err(libc::EEXIST) => is_directory(directory),
             made => made == Ok(()),
         }),
         // SAFETY: arguments are C strings.
-        (b"rmdir", b"", [folder]) => unsafe { libc::rmdir(pointer(folder)) == 0 },
+        (b"rmdir", b"", [directory]) => unsafe { libc::rmdir(pointer(directory)) == 0 },
         (b"rm", b"", [file]) => !is_terminal() && remove(file) == Ok(()),
         (b"rm", b"-f", files) => files
             .iter()
@@ -165,8 +168,8 @@ fn pointer(argument: &[u8]) -> *const c_char {
     argument.as_ptr().cast()
 }
 
-/// The folder of a path, as dirname prints it.
-fn folder_of(path: &[u8]) -> &[u8] {
+/// The directory of a path, as dirname prints it.
+fn directory_of(path: &[u8]) -> &[u8] {
     let is_root = path.first() == Some(&b'/');
     let without_end = trimmed(path);
     let length = without_end
@@ -176,7 +179,7 @@ fn folder_of(path: &[u8]) -> &[u8] {
     match trimmed(without_end.get(..length).unwrap_or(&[])) {
         b"" if is_root => b"/",
         b"" => b".",
-        folder => folder,
+        directory => directory,
     }
 }
 
@@ -233,16 +236,16 @@ fn result(returned: c_int) -> Result<(), c_int> {
     if returned == 0 { Ok(()) } else { Err(errno()) }
 }
 
-fn make_folder(path: &[u8]) -> Result<(), c_int> {
+fn make_directory(path: &[u8]) -> Result<(), c_int> {
     // SAFETY: arguments are C strings.
     result(unsafe { libc::mkdir(pointer(path), 0o777) })
 }
 
-fn is_folder(path: &[u8]) -> bool {
+fn is_directory(path: &[u8]) -> bool {
     status_of(pointer(path)).is_ok_and(|status| status.st_mode & libc::S_IFMT == libc::S_IFDIR)
 }
 
-/// Removes a file. unlink never removes a folder; rm reads a path with a slash at its end in its own way.
+/// Removes a file. unlink never removes a directory; rm reads a path with a slash at its end in its own way.
 fn remove(path: &[u8]) -> Result<(), c_int> {
     if path.is_empty() || path.last() == Some(&b'/') {
         return Err(libc::EINVAL);
@@ -251,7 +254,7 @@ fn remove(path: &[u8]) -> Result<(), c_int> {
     result(unsafe { libc::unlink(pointer(path)) })
 }
 
-/// Renames to a new name, or into a folder that has no such name. mv tries the same first.
+/// Renames to a new name, or into a directory that has no such name. mv tries the same first.
 fn rename(from: &[u8], to: &[u8]) -> bool {
     if from.is_empty() || to.is_empty() || from.last() == Some(&b'/') {
         return false;

@@ -34,7 +34,7 @@ mod system;
 mod text;
 mod variadic;
 
-// Without std, nothing else names libc, whose symbols have versions.
+// Without std, nothing else links libc, and unversioned references could be resolved to old versions of its functions.
 #[link(name = "c")]
 unsafe extern "C" {}
 

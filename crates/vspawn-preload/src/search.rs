@@ -12,9 +12,12 @@ pub fn find(command: &[u8], path: Option<&[u8]>, found: &mut PathBuffer) -> bool
     let Some(path) = path.filter(|path| !path.contains(&b'%')) else {
         return false;
     };
-    for folder in path.split(|byte| *byte == b':') {
-        // An empty or relative folder and `~` are read differently. So is a slash at the end, in bash's `_`.
-        if folder.first() != Some(&b'/') || folder.last() == Some(&b'/') || !found.set(&[folder, b"/", command]) {
+    for directory in path.split(|byte| *byte == b':') {
+        // An empty or relative directory and `~` are read differently. So is a slash at the end, in bash's `_`.
+        if directory.first() != Some(&b'/')
+            || directory.last() == Some(&b'/')
+            || !found.set(&[directory, b"/", command])
+        {
             return false;
         }
         match is_executable(found.as_ptr()) {

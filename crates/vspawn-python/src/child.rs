@@ -82,7 +82,7 @@ impl Child {
             }
             match py.detach(|| wait_for_end(self.pidfd, deadline)).map_err(os_error)? {
                 Waited::Ready => {}
-                Waited::OutOfTime => return self.poll(py),
+                Waited::TimedOut => return self.poll(py),
                 Waited::Interrupted => py.check_signals()?,
             }
         }

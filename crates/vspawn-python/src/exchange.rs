@@ -22,7 +22,7 @@ pub(crate) enum Progress {
     Done,
     /// The input is written, or has no reader: the owner of its descriptor closes it, and calls again.
     InputDone,
-    OutOfTime,
+    TimedOut,
     /// See `Waited::Interrupted`.
     Interrupted,
 }
@@ -117,7 +117,7 @@ impl Streams {
             if open > 1 || deadline.is_some() || self.stdin.is_some() || nonblocking {
                 match wait_for_any(&mut polls, deadline)? {
                     Waited::Ready => {}
-                    Waited::OutOfTime => return Ok(Progress::OutOfTime),
+                    Waited::TimedOut => return Ok(Progress::TimedOut),
                     Waited::Interrupted => return Ok(Progress::Interrupted),
                 }
             } else {
@@ -128,7 +128,7 @@ impl Streams {
             }
             // Checked after a round: available data is taken, but an output that never ends is not waited for.
             if deadline.is_some_and(|deadline| deadline <= Instant::now()) && !self.has_ended() {
-                return Ok(Progress::OutOfTime);
+                return Ok(Progress::TimedOut);
             }
         }
     }
@@ -215,7 +215,7 @@ impl Exchange {
             match progress.map_err(os_error)? {
                 Progress::Done => return Ok("done"),
                 Progress::InputDone => return Ok("input done"),
-                Progress::OutOfTime => return Ok("out of time"),
+                Progress::TimedOut => return Ok("out of time"),
                 Progress::Interrupted => py.check_signals()?,
             }
         }

@@ -46,7 +46,7 @@ pub(crate) fn run<'py>(
     loop {
         match pause {
             Ok(Pause::Ended(code)) => return Ok(running.completed(py, code, false)),
-            Ok(Pause::OutOfTime) => {
+            Ok(Pause::TimedOut) => {
                 let code = py.detach(|| running.kill()).map_err(os_error)?;
                 return Ok(running.completed(py, code, true));
             }
@@ -69,7 +69,7 @@ pub(crate) fn run<'py>(
 /// Why the wait for a child paused.
 enum Pause {
     Ended(i32),
-    OutOfTime,
+    TimedOut,
     Interrupted,
 }
 
@@ -98,7 +98,7 @@ impl Running {
             match self.streams.advance(deadline)? {
                 Progress::Done => break,
                 Progress::InputDone => self.child.stdin = None,
-                Progress::OutOfTime => return Ok(Pause::OutOfTime),
+                Progress::TimedOut => return Ok(Pause::TimedOut),
                 Progress::Interrupted => return Ok(Pause::Interrupted),
             }
         }
@@ -107,7 +107,7 @@ impl Running {
             return Ok(code.map_or(Pause::Interrupted, Pause::Ended));
         }
         match wait_for_end(pidfd(&self.child), deadline)? {
-            Waited::OutOfTime => return Ok(Pause::OutOfTime),
+            Waited::TimedOut => return Ok(Pause::TimedOut),
             Waited::Interrupted => return Ok(Pause::Interrupted),
             Waited::Ready => {}
         }

@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Waited {
     Ready,
-    OutOfTime,
-    /// A signal came: `Python::check_signals`, then wait again.
+    TimedOut,
+    /// A signal arrived: call `Python::check_signals`, then wait again.
     Interrupted,
 }
 
@@ -23,7 +23,7 @@ pub(crate) fn pollfd(fd: Option<RawFd>, events: i16) -> libc::pollfd {
     }
 }
 
-/// Waits until one of them is ready. Call it without the GIL.
+/// Waits until one of the descriptors is ready. Call it without the GIL.
 pub(crate) fn wait_for_any(polls: &mut [libc::pollfd], deadline: Option<Instant>) -> Result<Waited, i32> {
     let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
     let limit = left.map(|left| libc::timespec {
@@ -34,7 +34,7 @@ pub(crate) fn wait_for_any(polls: &mut [libc::pollfd], deadline: Option<Instant>
     // SAFETY: the pollfds with their number, a timespec or NULL, no mask.
     let ready = unsafe { libc::ppoll(polls.as_mut_ptr(), polls.len() as libc::nfds_t, limit, std::ptr::null()) };
     match ready {
-        0 => Ok(Waited::OutOfTime),
+        0 => Ok(Waited::TimedOut),
         -1 => match errno() {
             libc::EINTR => Ok(Waited::Interrupted),
             errno => Err(errno),
@@ -48,15 +48,15 @@ pub(crate) fn wait_for_end(pidfd: Option<RawFd>, deadline: Option<Instant>) -> R
     if pidfd.is_some() {
         return wait_for_any(&mut [pollfd(pidfd, libc::POLLIN)], deadline);
     }
-    let soon = Instant::now() + ASK_AGAIN;
+    let soon = Instant::now() + POLL_INTERVAL;
     let is_last = deadline.is_some_and(|deadline| deadline <= soon);
     match wait_for_any(&mut [], Some(if is_last { deadline.unwrap_or(soon) } else { soon }))? {
-        Waited::OutOfTime if !is_last => Ok(Waited::Ready),
+        Waited::TimedOut if !is_last => Ok(Waited::Ready),
         waited => Ok(waited),
     }
 }
 
-const ASK_AGAIN: Duration = Duration::from_millis(5);
+const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 /// A child's status as `returncode`, if it has ended. A status that the kernel did not keep (the parent ignores SIGCHLD), or
 /// that other code took, counts as 0, as with `subprocess`.
@@ -64,7 +64,7 @@ pub(crate) fn returncode(child: &mut vspawn::Child) -> Result<Option<i32>, vspaw
     as_returncode(child.try_wait())
 }
 
-/// The same, but waits for the end; None for a signal. Call it without the GIL.
+/// The same, but waits for the end. `None` if a signal interrupted the wait. Call it without the GIL.
 pub(crate) fn returncode_when_ended(child: &mut vspawn::Child) -> Result<Option<i32>, vspawn::Error> {
     as_returncode(child.wait_interruptible())
 }

@@ -10,7 +10,7 @@ use tokio::io::unix::AsyncFd;
 use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 
 use crate::error::{Error, Stage};
-use crate::handle::ASK_AGAIN;
+use crate::handle::POLL_INTERVAL;
 use crate::process::Child;
 use crate::pty::Pty;
 
@@ -54,7 +54,7 @@ impl Child {
         loop {
             match self.try_wait()? {
                 Some(status) => return Ok(status),
-                None => tokio::time::sleep(ASK_AGAIN).await,
+                None => tokio::time::sleep(POLL_INTERVAL).await,
             }
         }
     }

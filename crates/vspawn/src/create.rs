@@ -36,7 +36,7 @@ pub(crate) unsafe fn create(plan: &Plan, job: *mut Job, workspace: &Workspace, s
 unsafe fn fork_without_pidfd(plan: &Plan, job: *mut Job, workspace: &Workspace) -> Result<Handle, Errno> {
     let pipe = Pipe::new().map_err(|error| error.raw_os_error())?;
     let above = plan.highest_target.saturating_add(1);
-    // SAFETY: a job that is ours until the child is created; the new descriptor has no other owner; a byte of ours.
+    // SAFETY: a job that is ours until the child is created; the new descriptor has no other owner; a byte of our own.
     unsafe {
         let writer = syscall!(SYS_fcntl, pipe.writer.as_raw_fd(), libc::F_DUPFD_CLOEXEC, above)?;
         let writers = (OwnedFd::from_raw_fd(writer as i32), pipe.writer);

@@ -61,7 +61,7 @@ static EMPTY: Empty = Empty([ptr::null()]);
 fn is_single_threaded() -> bool {
     static FLAG: OnceLock<Option<&'static AtomicI8>> = OnceLock::new();
     let flag = FLAG.get_or_init(|| {
-        // SAFETY: a variable of libc, a `char`, which exists for the life of the process; NULL if there is none.
+        // SAFETY: a libc variable, a `char`, which exists for the life of the process; NULL if there is none.
         unsafe {
             libc::dlsym(libc::RTLD_DEFAULT, c"__libc_single_threaded".as_ptr())
                 .cast::<AtomicI8>()

@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::sys::{Errno, PIDFD_SIGNAL_PROCESS_GROUP, syscall};
 
 /// Without a pidfd, nothing reports a child's end within a time: the child is asked this often.
-pub(crate) const ASK_AGAIN: Duration = Duration::from_millis(5);
+pub(crate) const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
 #[derive(Debug)]
 pub(crate) struct Handle {
@@ -64,7 +64,7 @@ impl Handle {
     pub(crate) fn sleep_until_end(&self, limit: Option<Duration>) -> Result<(), Errno> {
         match &self.pidfd {
             Some(pidfd) => poll_any(&mut [readable(pidfd.as_fd())], limit),
-            None => poll_any(&mut [], Some(limit.unwrap_or(ASK_AGAIN).min(ASK_AGAIN))),
+            None => poll_any(&mut [], Some(limit.unwrap_or(POLL_INTERVAL).min(POLL_INTERVAL))),
         }
     }
 

@@ -16,8 +16,8 @@ fn shell(script: &str) -> Command {
 
 #[test]
 fn a_number_is_what_the_parent_has_there() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("out");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("out");
     let file = fs::File::create(&path).unwrap();
     let mut command = shell("echo heard; echo failed >&2");
     command.stdout(Stdio::number(file.as_raw_fd())).stderr(Stdio::stdout());
@@ -36,8 +36,8 @@ fn standard_error_shares_the_pipe_of_standard_output() {
 #[test]
 fn standard_error_follows_standard_output_to_nothing() {
     let mut command = shell("readlink /proc/self/fd/2 >&9");
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("out");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("out");
     let file = fs::File::create(&path).unwrap();
     command.stdout(Stdio::null()).stderr(Stdio::stdout()).fd(9, file);
     assert!(command.status().unwrap().success());
@@ -46,10 +46,10 @@ fn standard_error_follows_standard_output_to_nothing() {
 
 #[test]
 fn a_kept_descriptor_survives_the_closing_of_others() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let (kept, other) = (
-        fs::File::create(folder.path().join("kept")).unwrap(),
-        fs::File::create(folder.path().join("other")).unwrap(),
+        fs::File::create(directory.path().join("kept")).unwrap(),
+        fs::File::create(directory.path().join("other")).unwrap(),
     );
     let open = format!("test -e /proc/self/fd/{}", kept.as_raw_fd());
     let closed = format!("test ! -e /proc/self/fd/{}", other.as_raw_fd());

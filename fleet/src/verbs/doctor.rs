@@ -115,7 +115,7 @@ fn item(row: Row<'_>) -> Item {
             .into_iter()
             .chain(evidence.map(str::to_owned))
             .chain(fix)
-            .chain(cost.map(|cost| format!("costs: {cost}")))
+            .chain(cost.map(|cost| format!("cost of the fix: {cost}")))
             .collect(),
     }
 }

@@ -45,8 +45,8 @@ pub struct Advices {
 pub enum Doubt {
     /// The confidence interval is too wide.
     Uncertain,
-    /// The launches are on the critical path, but most of their time would remain.
-    Little,
+    /// The launches are on the critical path, but the change saves too little of the wall.
+    SmallSaving,
     /// The launches are off the critical path.
     OffPath,
 }
@@ -59,7 +59,7 @@ impl Doubt {
         } else if off_path::are_off_path(context, &advice.finding.launches) {
             Doubt::OffPath
         } else {
-            Doubt::Little
+            Doubt::SmallSaving
         }
     }
 }

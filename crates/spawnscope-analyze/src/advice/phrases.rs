@@ -7,7 +7,7 @@ pub(super) use spawnscope_data::units::time;
 const NARROW: usize = 70;
 
 /// Formats a replacement `before -> after`, in one line or two.
-pub(super) fn instead(before: &str, after: &str) -> Vec<String> {
+pub(super) fn replacement(before: &str, after: &str) -> Vec<String> {
     let line = format!("  {before}  ->  {after}");
     if line.chars().count() <= NARROW {
         return vec![line];

@@ -9,17 +9,19 @@ use crate::phases::Phase;
 use spawnscope_data::event::Nanos;
 
 /// A smaller group of launches is not a pattern in a script, and is too small to predict the duration of another launch.
-pub(super) const HABIT: usize = 5;
+pub(super) const MIN_REPETITIONS: usize = 5;
 
-/// Returns the `most` groups that took the longest among those with at least `HABIT` launches. The number is limited because each finding
+/// Returns the `most` groups that took the longest among those with at least `MIN_REPETITIONS` launches. The number is limited because each finding
 /// is replayed.
 pub(super) fn largest<K>(
     context: &RuleContext<'_, '_>,
     groups: impl IntoIterator<Item = (K, Vec<u32>)>,
     most: usize,
 ) -> Vec<(K, Vec<u32>)> {
-    let habits = groups.into_iter().filter(|(_, launches)| launches.len() >= HABIT);
-    longest(context, habits, most)
+    let frequent_groups = groups
+        .into_iter()
+        .filter(|(_, launches)| launches.len() >= MIN_REPETITIONS);
+    longest(context, frequent_groups, most)
 }
 
 /// Returns the `most` groups that took the longest, of any size.

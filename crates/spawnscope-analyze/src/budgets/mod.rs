@@ -33,7 +33,7 @@ pub struct Budgets {
     pub critical_tax: Option<f64>,
     /// The wall.
     pub wall: Option<Nanos>,
-    /// Launches by any one script line.
+    /// Launches from any one script line.
     pub per_line: Option<u64>,
     /// Launches of programs.
     pub per_command: Vec<CommandBudget>,

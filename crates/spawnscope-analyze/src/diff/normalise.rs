@@ -7,8 +7,8 @@ use crate::launch::base_name;
 const ANY: u8 = b'#';
 /// Replaces the name of a temporary file.
 const TEMPORARY: u8 = b'*';
-/// Folders for temporary files. The name directly below them is not kept.
-const FOLDERS: [&[u8]; 4] = [b"/tmp/", b"/var/tmp/", b"/dev/shm/", b"/run/user/"];
+/// Directories for temporary files. The name directly below them is not kept.
+const DIRECTORIES: [&[u8]; 4] = [b"/tmp/", b"/var/tmp/", b"/dev/shm/", b"/run/user/"];
 /// A hexadecimal word of at least this many digits is a hash. A shorter one may be a word.
 const HASH_DIGITS: usize = 7;
 /// Longer arguments are cut, so that a megabyte is not kept as a key.
@@ -40,9 +40,9 @@ pub fn normalise(text: &[u8]) -> Vec<u8> {
     let mut normal = Vec::with_capacity(text.len());
     let mut at = 0;
     while at < text.len() {
-        if let Some(folder) = FOLDERS.iter().find(|folder| text[at..].starts_with(folder)) {
-            normal.extend_from_slice(folder);
-            at += folder.len();
+        if let Some(directory) = DIRECTORIES.iter().find(|directory| text[at..].starts_with(directory)) {
+            normal.extend_from_slice(directory);
+            at += directory.len();
             at += push_temporary_name(&mut normal, &text[at..]);
         } else if is_word(text[at]) {
             let word = word_at(&text[at..]);
@@ -105,7 +105,7 @@ fn is_random(word: &[u8]) -> bool {
     word.len() >= 6
 }
 
-/// Adds a `*` for the first component of a path below a temporary folder, and its suffix, such as `.s`. Returns its length.
+/// Adds a `*` for the first component of a path below a temporary directory, and its suffix, such as `.s`. Returns its length.
 fn push_temporary_name(normal: &mut Vec<u8>, rest: &[u8]) -> usize {
     let is_end = |byte: &u8| b"/ '\":;,)".contains(byte);
     let length = rest.iter().position(is_end).unwrap_or(rest.len());
@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_between_runs_is_removed() {
+    fn parts_that_differ_between_runs_are_removed() {
         for (before, after, normal) in [
             (
                 "usr/share/doc/section0/file0",
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn what_names_the_work_is_kept() {
+    fn parts_that_name_the_work_are_kept() {
         for same in ["-O2", "-j8", "--verbose", "Makefile", "facade", "src/main.c", "a b"] {
             assert_eq!(text(same), same);
         }

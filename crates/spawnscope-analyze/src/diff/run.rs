@@ -25,7 +25,7 @@ pub struct Key {
     pub parent: Vec<u8>,
 }
 
-/// A call site as two checkouts of the same sources share it: without the folder of the file.
+/// A call site as two checkouts of the same sources share it: without the directory of the file.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Place {
     /// Base name of the file, or the description of a call site without a file.

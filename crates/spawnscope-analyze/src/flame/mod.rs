@@ -49,7 +49,7 @@ pub enum Stacking {
 
 /// The requested flame graph.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted {
+pub struct FlameOptions {
     /// The width of boxes.
     pub weight: Weight,
     /// The order of boxes.
@@ -85,7 +85,7 @@ pub enum Label<'a> {
 #[derive(Clone, Debug)]
 pub struct Flame<'a> {
     /// The request.
-    pub wanted: Wanted,
+    pub wanted: FlameOptions,
     /// Boxes, each after the one below it.
     pub nodes: Vec<Node<'a>>,
     /// Sum of the weights of all boxes.
@@ -152,7 +152,7 @@ pub fn flame<'a>(
     forest: &Forest<'a>,
     path: Option<&CriticalPath>,
     names: impl Fn(TextId) -> &'a [u8],
-    wanted: Wanted,
+    wanted: FlameOptions,
 ) -> Result<Flame<'a>, FlameError> {
     if !forest.launches.iter().any(Launch::is_launch) {
         return Err(FlameError::NoLaunch);
@@ -181,7 +181,7 @@ pub fn flame<'a>(
 ///
 /// # Errors
 /// Fails when there is nothing to draw.
-pub fn sampled<'a>(forest: &Forest<'a>, samples: &[Sample], wanted: Wanted) -> Result<Flame<'a>, FlameError> {
+pub fn sampled<'a>(forest: &Forest<'a>, samples: &[Sample], wanted: FlameOptions) -> Result<Flame<'a>, FlameError> {
     if samples.is_empty() {
         return Err(FlameError::NoSamples);
     }
@@ -243,7 +243,7 @@ fn stack_launches<'a>(
 }
 
 /// Returns the flame graph. `None` when there is nothing to draw.
-fn finished(stacks: Stacks<'_>, wanted: Wanted) -> Option<Flame<'_>> {
+fn finished(stacks: Stacks<'_>, wanted: FlameOptions) -> Option<Flame<'_>> {
     let nodes = stacks.finish();
     let total = nodes.iter().map(|node| node.own).sum();
     (total > 0).then_some(Flame { wanted, nodes, total })

@@ -2,7 +2,7 @@
 //! those on it is as wide as the lifetime of the process. Concurrent children count separately, as threads do in other flame graphs.
 
 use super::stacks::Stacks;
-use super::{Label, Stacking, Wanted, Weight};
+use super::{FlameOptions, Label, Stacking, Weight};
 use crate::critical_path::{Charges, CriticalPath};
 use crate::phases::Phase;
 use crate::pieces::Piece;
@@ -13,11 +13,11 @@ use spawnscope_data::event::Nanos;
 pub(super) struct Weights<'f, 'a> {
     forest: &'f Forest<'a>,
     path: Option<&'f CriticalPath>,
-    wanted: Wanted,
+    wanted: FlameOptions,
 }
 
 impl<'f, 'a> Weights<'f, 'a> {
-    pub(super) fn new(forest: &'f Forest<'a>, path: Option<&'f CriticalPath>, wanted: Wanted) -> Weights<'f, 'a> {
+    pub(super) fn new(forest: &'f Forest<'a>, path: Option<&'f CriticalPath>, wanted: FlameOptions) -> Weights<'f, 'a> {
         Weights { forest, path, wanted }
     }
 

@@ -33,7 +33,7 @@ pub struct EndedLaunch {
     pub phases: Option<PhaseTimes>,
     /// Launch tax: all phases except `run`.
     pub tax: Option<Nanos>,
-    /// When its parent called for it.
+    /// When its parent began the fork call.
     pub start: Option<Nanos>,
     /// Wall time from the parent's call to the reaping.
     pub total: Option<Nanos>,
@@ -57,7 +57,7 @@ pub(super) fn ended(processes: &[Process], missing: &[Missing]) -> Vec<EndedLaun
     for (place, process) in (0..).zip(processes) {
         add(&mut recording, place, process);
     }
-    let forest = Forest::grow(&recording);
+    let forest = Forest::build(&recording);
     // `add` has numbered each launch after a stand-in for its parent.
     let launches = forest.launches.iter().skip(1).step_by(2);
     let pairs = launches.zip(processes);

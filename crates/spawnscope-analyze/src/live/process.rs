@@ -106,7 +106,7 @@ impl Process {
         self.row.parent
     }
 
-    /// Returns when its parent called for it, or else when it existed.
+    /// Returns when its parent began the fork call, or else when it existed.
     #[must_use]
     pub fn birth(&self) -> Option<Nanos> {
         self.row.create.or(self.row.created)

@@ -6,7 +6,7 @@ use crate::timeline::{ThreadIndex, Timelines, beginning};
 use crate::tree::Forest;
 
 /// How long before the end of a wait its waker may have left its CPU.
-const BEFORE: Nanos = Nanos(100_000);
+const MAX_LEAD: Nanos = Nanos(100_000);
 /// Maximum number of stretches that are searched for an instant.
 const MAX_SEARCHED: usize = 64;
 
@@ -34,7 +34,7 @@ impl Running {
         waiter: ThreadIndex,
         (from, to): (Nanos, Nanos),
     ) -> Option<(ThreadIndex, Nanos)> {
-        let earliest = Nanos(to.0.saturating_sub(BEFORE.0)).max(from);
+        let earliest = Nanos(to.0.saturating_sub(MAX_LEAD.0)).max(from);
         let first = self.0.partition_point(|(off, ..)| *off < earliest);
         let near = self.0[first..].iter().take(MAX_SEARCHED);
         let there = near.filter(|(_, on, thread)| *on <= to && *thread != waiter);

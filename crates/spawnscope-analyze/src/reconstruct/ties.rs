@@ -14,9 +14,9 @@ use crate::tree::Forest;
 use crate::unknown_waits::{SupposedReap, UnknownWait};
 
 /// A parent is on a CPU again this soon after the event that ended its wait, unless it had to wait for a CPU.
-const NEAR: Nanos = Nanos(1_000_000);
+const MAX_DELAY: Nanos = Nanos(1_000_000);
 /// A wait that is this many times as long as the time since the event did not end so soon after it by coincidence.
-const LONG: u64 = 20;
+const MIN_WAIT_RATIO: u64 = 20;
 /// Kernels before 6.16 report an exit after the process has closed its files, which may end a wait of the parent.
 const LATE_EXIT: Nanos = Nanos(200_000);
 
@@ -152,7 +152,7 @@ impl Tying<'_> {
         if let Some((back, event)) = found {
             let waker = self.waker_of(&event);
             let late = back.since(event.at);
-            let is_near = late <= NEAR.max(Nanos(back.since(slice.off).0 / LONG));
+            let is_near = late <= MAX_DELAY.max(Nanos(back.since(slice.off).0 / MIN_WAIT_RATIO));
             if is_near && is_created(self.timelines, waker) {
                 return Tie {
                     thread,
@@ -198,7 +198,7 @@ fn event_before(events: &[ChildEvent], slice: &SliceRow, back: Nanos, tying: &Ty
         What::Released | What::Executed => {
             let created = tying.forest.launches[event.child as usize].instants.created.get();
             event.at <= back
-                && created.is_some_and(|created| created >= beginning(slice) && created.0 <= slice.off.0 + NEAR.0)
+                && created.is_some_and(|created| created >= beginning(slice) && created.0 <= slice.off.0 + MAX_DELAY.0)
         }
     });
     can_end.next().copied()

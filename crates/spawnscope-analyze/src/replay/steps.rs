@@ -171,7 +171,7 @@ mod tests {
     use spawnscope_data::rows::TextId;
 
     #[test]
-    fn what_comes_out_is_what_was_put_in() {
+    fn values_come_out_as_they_were_put_in() {
         let activity = Activity {
             launch: 7,
             stage: Stage::new(Phase::Load, 3),

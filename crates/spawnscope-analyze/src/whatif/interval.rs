@@ -8,7 +8,7 @@ const DEVIATIONS: f64 = 1.96;
 /// Relative spread of the saving per launch, where too few launches exist to measure it.
 const SPREAD_OF_FEW: f64 = 0.25;
 /// Minimum number of launches to measure a spread.
-const ENOUGH: usize = 3;
+const MIN_VALUES: usize = 3;
 
 /// Deviation of measured from predicted savings, as a share: twice the typical deviation (docs/guide/predictions.md).
 const MODEL_ERROR: f64 = 0.05;
@@ -66,7 +66,7 @@ fn relative_error(strata: &[Vec<f64>]) -> f64 {
 /// The standard error of a sum.
 fn standard_error(values: &[f64]) -> f64 {
     let (count, sum) = (values.len() as f64, values.iter().sum::<f64>());
-    if values.len() < ENOUGH {
+    if values.len() < MIN_VALUES {
         return SPREAD_OF_FEW * sum.abs();
     }
     let squares: f64 = values.iter().map(|value| (value - sum / count).powi(2)).sum();

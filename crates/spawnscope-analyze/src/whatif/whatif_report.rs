@@ -86,16 +86,14 @@ pub struct Critical {
 #[derive(Debug, thiserror::Error)]
 pub enum WhatIfError {
     /// No launch matches the selection.
-    #[error(
-        "`{0}` selects no launch of this recording; `spawnscope report --by command --top 0` lists the programs, `spawnscope tree` their arguments"
-    )]
+    #[error("no launch matches `{0}`")]
     NothingSelected(String),
     /// No launch matches the selection by line.
-    #[error("`{0}` selects no launch of this recording; `spawnscope report --by line --top 0` lists the lines")]
+    #[error("no launch matches `{0}`")]
     NoLineSelected(String),
     /// The line only calls a function that requests launches.
     #[error(
-        "`{requested}` selects no launch of this recording: that line calls functions that requested {launches}, most of them at {call_site}: select these with `line={call_site}`; `spawnscope flame --by caller` shows the callers"
+        "no launch matches `{requested}`; that line calls functions that requested {launches}, most of them at {call_site} (select these with `line={call_site}`)"
     )]
     OnlyCalls {
         /// The text as typed.

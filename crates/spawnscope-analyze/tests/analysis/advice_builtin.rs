@@ -49,7 +49,7 @@ fn launches_with_unknown_arguments_are_counted_apart() {
 }
 
 #[test]
-fn what_a_plain_command_writes_is_written_by_the_shell() {
+fn output_of_a_plain_command_is_written_by_the_shell() {
     for (argv, expected) in [
         (
             &["dirname", "/usr/lib/x"][..],

@@ -108,7 +108,7 @@ fn beside_forks_that_launch(line: u32) -> Advice {
 }
 
 #[test]
-fn what_is_tried_is_what_was_found_or_nothing() {
+fn only_found_changes_are_tried() {
     let finding = beside_forks_that_launch(7).finding;
     assert_eq!(finding.launches.len() as u64, COUNT);
     assert_eq!(finding.whatif, "'--remove=(bash),parent=bash,line=script:3'");

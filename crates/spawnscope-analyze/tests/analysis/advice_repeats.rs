@@ -66,7 +66,7 @@ fn several_questions_to_one_program_are_one_finding() {
 }
 
 #[test]
-fn what_changes_or_has_another_purpose_is_not_a_repeated_question() {
+fn changing_or_other_commands_are_not_repeated_questions() {
     let cases: [(&[&str], u16); 7] = [
         (&["date", "+%s"], READ),
         (&["git", "commit", "-m", "x"], WAIT4),
@@ -123,7 +123,7 @@ fn items_are_asked_about_at_once() {
 }
 
 #[test]
-fn what_is_not_a_list_of_items_gets_no_advice() {
+fn arguments_that_are_no_list_of_items_get_no_advice() {
     let cases: [&[&str]; 4] = [
         &["git", "rev-parse", "HEAD"],
         &["git", "commit", "-m", "@"],

@@ -25,7 +25,7 @@ fn loop_of(rounds: u64) -> Recording {
 }
 
 fn rows_of(recording: &Recording, limit: usize) -> (Rows, Vec<(String, usize)>) {
-    let forest = Forest::grow(recording);
+    let forest = Forest::build(recording);
     let rows = rows(&forest, &Callers::find(&forest, Detail::Line), limit);
     let mut all: Vec<u32> = (0..rows.len()).flat_map(|row| rows.members(row).to_vec()).collect();
     all.sort_unstable();

@@ -107,7 +107,7 @@ fn a_wait_for_a_child_divides_by_its_phases() {
 }
 
 #[test]
-fn what_lies_before_the_child_is_not_part_of_it() {
+fn time_before_the_child_is_not_part_of_it() {
     let (builder, git) = with_git();
     let waits = only(
         &builder.recording,

@@ -18,7 +18,7 @@ fn build(lines: &[(LaunchId, &str)]) -> Builder {
 }
 
 fn labels(builder: &Builder, label: BuildLabel) -> Vec<String> {
-    let forest = Forest::grow(&builder.recording);
+    let forest = Forest::build(&builder.recording);
     let labels = BuildLabels::find(&forest, label);
     let text = |index| {
         labels

@@ -15,7 +15,7 @@ fn label_of(chain: impl FnOnce(&mut Builder) -> Vec<FrameRow>, detail: Detail) -
     let launch = builder.launch(ROOT, 1_000_000, &Spans::USUAL, DIRNAME);
     let chain = chain(&mut builder);
     builder.called(launch, &chain);
-    let forest = Forest::grow(&builder.recording);
+    let forest = Forest::build(&builder.recording);
     let callers = Callers::find(&forest, detail);
     assert_eq!(callers.of(0), None, "the recorder launched the command");
     callers.of(1).map(|place| String::from_utf8(place.label()).unwrap())
@@ -74,7 +74,7 @@ fn a_line_of_a_makefile_is_one_place_for_all_its_targets() {
         let frame = builder.line(Language::Make, "/src/Makefile", line, target);
         builder.called(launch, &[frame]);
     }
-    let forest = Forest::grow(&builder.recording);
+    let forest = Forest::build(&builder.recording);
     let callers = Callers::find(&forest, Detail::Line);
     let labels = [1, 2, 3].map(|launch| String::from_utf8(callers.of(launch).unwrap().label()).unwrap());
     assert_eq!(labels, ["Makefile:7", "Makefile:7", "Makefile:9 (target hello)"]);
@@ -98,7 +98,7 @@ fn scripts_that_differ_in_their_arguments_are_one_place_when_they_are_many() {
             };
             builder.called(launch, &[frame]);
         }
-        let forest = Forest::grow(&builder.recording);
+        let forest = Forest::build(&builder.recording);
         let callers = Callers::find(&forest, Detail::Line);
         let launches: Vec<u32> = (0..forest.launches.len() as u32).collect();
         let counted = callers.count(&launches).most;
@@ -213,7 +213,7 @@ fn files_with_the_same_name_are_distinguished() {
         let line = builder.line(Language::Bash, file, 5, "");
         builder.called(launch, &[line]);
     }
-    let forest = Forest::grow(&builder.recording);
+    let forest = Forest::build(&builder.recording);
     let callers = Callers::find(&forest, Detail::Line);
     let labels = [1, 2, 3].map(|index| String::from_utf8(callers.of(index).unwrap().label()).unwrap());
     assert_eq!(labels, ["/a/configure:5", "/b/configure:5", "other:5"]);
@@ -288,7 +288,7 @@ fn advice_names_its_only_line_once() {
 #[test]
 fn launches_are_selected_by_line() {
     let recording = unpacking();
-    let forest = Forest::grow(&recording);
+    let forest = Forest::build(&recording);
     let select = |text: &str| Selector::parse(text).unwrap().select(&forest).unwrap().len();
     for (text, count) in [
         ("line=unpack.sh:14", 10),

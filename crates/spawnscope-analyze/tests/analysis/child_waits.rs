@@ -83,7 +83,7 @@ fn life(builder: &mut Builder, launch: LaunchId) -> (u64, u64) {
 }
 
 fn path((recording, slices): &(Recording, Vec<SliceRow>)) -> CriticalPath {
-    let forest = Forest::grow(recording);
+    let forest = Forest::build(recording);
     critical_path(&forest, &timelines(&forest, slices), Nanos(WALL)).expect("a command")
 }
 
@@ -103,7 +103,7 @@ fn a_parent_that_is_runnable_until_its_child_is_gone_waits_for_the_child() {
 #[test]
 fn its_wait_is_the_childs_work_and_not_one_for_a_cpu() {
     let (recording, slices) = vforking_shell(20_000);
-    let forest = Forest::grow(&recording);
+    let forest = Forest::build(&recording);
     let waits = attributed_waits(&recording, &forest, &timelines(&forest, &slices));
     let of_sh = waits.iter().find(|waits| waits.command == b"sh").expect("a wait");
     assert_eq!(of_sh.parts.run, Nanos(2 * MILLI), "{of_sh:?}");
@@ -160,7 +160,7 @@ fn a_long_wait_for_what_a_child_writes_stays_one_on_the_pipe() {
         created(child.0, created_at, Spans::USUAL.queue),
         ended(child.0, created_at + Spans::USUAL.queue, zombie),
     ];
-    let forest = Forest::grow(&builder.recording);
+    let forest = Forest::build(&builder.recording);
     let waits = attributed_waits(&builder.recording, &forest, &timelines(&forest, &slices));
     let kinds: Vec<_> = waits
         .iter()

@@ -19,7 +19,7 @@ const NANOSLEEP: u16 = 35;
 const READ: u16 = 0;
 
 fn follow(recording: &Recording, slices: Vec<SliceRow>) -> CriticalPath {
-    let forest = Forest::grow(recording);
+    let forest = Forest::build(recording);
     let mut collection = SliceCollection::new(&forest, &[]);
     slices.into_iter().for_each(|slice| collection.push(slice));
     critical_path(&forest, &collection.finish(), Nanos(WALL)).expect("a command")
@@ -164,7 +164,7 @@ fn the_first_wait_of_a_further_thread_for_a_cpu_is_not_a_phase_of_its_process() 
         created(50, 2_000_000, 3_000_000),
         ended(50, 5_000_000, 7_000_000),
     ];
-    let forest = Forest::grow(&builder.recording);
+    let forest = Forest::build(&builder.recording);
     let mut collection = SliceCollection::new(&forest, &[thread]);
     slices.into_iter().for_each(|slice| collection.push(slice));
     let path = critical_path(&forest, &collection.finish(), Nanos(WALL)).expect("a command");
@@ -232,7 +232,7 @@ proptest! {
         let path = follow(&builder.recording, slices.clone());
         prop_assert_eq!(path.sum(), Nanos(WALL));
 
-        let forest = Forest::grow(&builder.recording);
+        let forest = Forest::build(&builder.recording);
         let mut collection = SliceCollection::new(&forest, &[]);
         slices.into_iter().for_each(|slice| collection.push(slice));
         let stretches = stretches(&forest, &collection.finish(), Nanos(WALL)).expect("a command");

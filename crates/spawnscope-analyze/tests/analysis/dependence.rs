@@ -58,7 +58,7 @@ fn the_wall_hangs_on_a_program_that_only_sleeps() {
     );
     assert_eq!(culprit(&causes.dependence, causes.advices.unrecorded), Some(first));
     // Ten times as many launches of `true` cost more to start, and come second.
-    let forest = Forest::grow(&recorded.0);
+    let forest = Forest::build(&recorded.0);
     let found = Causes::find(&recorded.0, &forest, &timelines(&forest, &recorded.1));
     let report = report_on(&recorded.0, &forest, found.as_ref(), GroupBy::Command);
     let labels: Vec<&[u8]> = report.groups.iter().map(|group| group.label.as_slice()).collect();
@@ -212,7 +212,7 @@ proptest! {
     #[test]
     fn no_part_is_larger_than_its_whole(recorded in random()) {
         let (recording, slices) = &recorded;
-        let forest = Forest::grow(recording);
+        let forest = Forest::build(recording);
         let timelines = timelines(&forest, slices);
         let causes = Causes::find(recording, &forest, &timelines).unwrap();
         let report = report_on(recording, &forest, Some(&causes), GroupBy::Command);

@@ -30,7 +30,7 @@ fn script(wall_ns: u64, launches: &[Made]) -> Recording {
 }
 
 fn run(recording: &Recording) -> Run {
-    Run::of(recording, &Forest::grow(recording), None)
+    Run::of(recording, &Forest::build(recording), None)
 }
 
 fn diff(before: &[&Recording], after: &[&Recording]) -> Diff {

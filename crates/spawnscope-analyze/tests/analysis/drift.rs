@@ -24,7 +24,7 @@ proptest! {
 }
 
 fn drifts_of(recording: &Recording) -> Vec<Drift> {
-    drifts(&Forest::grow(recording))
+    drifts(&Forest::build(recording))
 }
 
 /// Deterministic noise between 0 and 1.

@@ -159,7 +159,7 @@ fn a_shell_or_script_that_launched_work_is_not_a_way_to_a_program() {
     };
     assert!(
         saved_by_direct(&helped) > COUNT * 13 * MILLI,
-        "a script that makes a folder"
+        "a script that makes a directory"
     );
 }
 

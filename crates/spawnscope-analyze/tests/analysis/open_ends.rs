@@ -56,7 +56,7 @@ fn a_wait_for_a_child_that_sleeps_to_the_end_is_a_sleep() {
 }
 
 #[test]
-fn what_is_waited_for_to_the_end_can_be_removed() {
+fn a_launch_that_is_waited_for_to_the_end_can_be_removed() {
     let builder = shell_with(1);
     let waits = open(1, 0, 1_500_000, WAIT4, ANY);
     let recorded = (builder.recording, [&[waits][..], &sleeps(2)].concat());
@@ -162,7 +162,7 @@ fn without_slices_launching_is_what_its_instants_say_and_the_rest_unknown() {
 }
 
 #[test]
-fn what_follows_the_last_slice_of_a_thread_that_has_not_ended_is_unknown() {
+fn time_after_the_last_slice_of_a_running_thread_is_unknown() {
     let builder = shell_with(0);
     let back = slice(1, 0, 10_000_000, [1_000_000, 0], CLOCK_NANOSLEEP, None);
     let path = path(&builder.recording, &[back]);
@@ -185,7 +185,7 @@ fn waiting_of_a_child_with_several_threads_is_unknown() {
     let parts = attribution(&builder.recording, &slices)[0].parts;
     assert_eq!(parts.run_waiting, Nanos(1_000_000));
 
-    let forest = Forest::grow(&builder.recording);
+    let forest = Forest::build(&builder.recording);
     let thread = spawnscope_data::rows::ThreadRow {
         task: TaskId(90),
         launch: child,
@@ -205,7 +205,7 @@ fn waiting_of_a_child_with_several_threads_is_unknown() {
 fn a_thread_that_has_ended_is_not_where_its_process_is() {
     let mut builder = shell_with(0);
     builder.row(ROOT).parent_task = None;
-    let forest = Forest::grow(&builder.recording);
+    let forest = Forest::build(&builder.recording);
     let thread = spawnscope_data::rows::ThreadRow {
         task: TaskId(90),
         launch: ROOT,

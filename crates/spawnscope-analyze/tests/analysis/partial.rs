@@ -93,7 +93,7 @@ fn reconstructed(forest: &Forest<'_>, (recording, slices): &Recorded) -> Timelin
 
 fn predict_partial(recorded: &Recorded, change: Change, launches: &[LaunchId]) -> Prediction {
     let (recording, _) = recorded;
-    let forest = Forest::grow(recording);
+    let forest = Forest::build(recording);
     let timelines = reconstructed(&forest, recorded);
     let replay = Replay::new(&forest, &timelines, &Parameters::of(recording).unwrap()).unwrap();
     let whatif = WhatIf {
@@ -161,7 +161,7 @@ fn a_loop_is_predicted_as_with_wakers() {
 #[test]
 fn a_recording_with_wakers_stays_as_it_is() {
     let (whole, _) = serial(3);
-    let forest = Forest::grow(&whole.0);
+    let forest = Forest::build(&whole.0);
     let same = reconstructed(&forest, &whole);
     assert!(!same.is_reconstructed());
     let rows = |timelines: &Timelines| timelines.slices(0).iter().collect::<Vec<_>>();
@@ -172,7 +172,7 @@ fn a_recording_with_wakers_stays_as_it_is() {
 fn the_charges_sum_to_the_wall_and_the_loop_is_on_the_path() {
     let (whole, launches) = serial(10);
     for partial in [as_perf(&whole), as_ptrace(&whole, true), as_ptrace(&whole, false)] {
-        let forest = Forest::grow(&partial.0);
+        let forest = Forest::build(&partial.0);
         let timelines = reconstructed(&forest, &partial);
         let wall = partial.0.info.wall.unwrap();
         let path = critical_path(&forest, &timelines, wall).unwrap();
@@ -270,7 +270,7 @@ fn the_wait_of_a_vfork_is_for_the_exec() {
         row.mechanism = row.mechanism.map(|_| Mechanism::Vfork);
     }
     let partial = as_ptrace(&whole, false);
-    let forest = Forest::grow(&partial.0);
+    let forest = Forest::build(&partial.0);
     let timelines = reconstructed(&forest, &partial);
     for launch in launches {
         let exec = partial.0.execs.iter().find(|exec| exec.launch == launch).unwrap();
@@ -314,7 +314,7 @@ fn advice_and_what_hangs_are_found_without_wakers() {
     let (whole, _) = serial(60);
     assert!(whole.0.info.wall.unwrap().0 > 20 * SHELL);
     for partial in [as_perf(&whole), as_ptrace(&whole, true)] {
-        let forest = Forest::grow(&partial.0);
+        let forest = Forest::build(&partial.0);
         let timelines = reconstructed(&forest, &partial);
         let causes = Causes::find(&partial.0, &forest, &timelines).unwrap();
         let dependence = causes.dependence.first().unwrap();

@@ -26,7 +26,7 @@ fn misses_that_end_in_the_program_are_one_search() {
         let path = format!("{}/gcc", directory.trim_end_matches('/'));
         builder.failed_exec_at(child, &path, libc::ENOENT, 150_000 + 2_000 * step as u64);
     }
-    let forest = Forest::grow(&builder.recording);
+    let forest = Forest::build(&builder.recording);
     assert_eq!(
         summary(&attempts_of(&forest, 1).searches),
         [("gcc".to_owned(), 3, true)]
@@ -56,7 +56,7 @@ fn a_search_that_the_end_of_the_recording_cut_off_is_not_a_failed_one() {
                 150_000 + 2_000 * step as u64,
             );
         }
-        let forest = Forest::grow(&builder.recording);
+        let forest = Forest::build(&builder.recording);
         let ends: Vec<_> = attempts_of(&forest, 1)
             .searches
             .iter()
@@ -76,7 +76,7 @@ fn a_program_that_is_nowhere_is_not_found_even_if_another_one_runs_later() {
     builder.failed_exec_at(child, "/a/gcc", libc::ENOENT, 150_000);
     builder.failed_exec_at(child, "/b/gcc", libc::EACCES, 152_000);
     builder.failed_exec_at(child, "/a/cc", libc::ENOTDIR, 154_000);
-    let forest = Forest::grow(&builder.recording);
+    let forest = Forest::build(&builder.recording);
     let found = summary(&attempts_of(&forest, 1).searches);
     assert_eq!(found, [("gcc".to_owned(), 2, false), ("cc".to_owned(), 1, true)]);
     assert_eq!(failures(&forest).0.not_found[0].name, b"gcc");
@@ -88,7 +88,7 @@ fn a_search_ends_at_a_successful_exec() {
     let child = builder.launch(ROOT, 0, &Spans::USUAL, Some(("/usr/bin/env", &["env", "tool"])));
     builder.failed_exec_at(child, "/a/env", libc::ENOENT, USUAL_EXEC_NS - 5_000);
     builder.failed_exec_at(child, "/a/tool", libc::ENOENT, USUAL_EXEC_NS + 710_000);
-    let forest = Forest::grow(&builder.recording);
+    let forest = Forest::build(&builder.recording);
     let found = summary(&attempts_of(&forest, 1).searches);
     assert_eq!(found, [("env".to_owned(), 1, true)]);
 }
@@ -99,7 +99,7 @@ fn an_error_other_than_a_missing_file_ends_the_search() {
     let child = builder.launch(ROOT, 0, &Spans::USUAL, None);
     builder.failed_exec_at(child, "/a/big", libc::ENOENT, 150_000);
     builder.failed_exec_at(child, "/b/big", libc::E2BIG, 152_000);
-    let forest = Forest::grow(&builder.recording);
+    let forest = Forest::build(&builder.recording);
     assert_eq!(
         summary(&attempts_of(&forest, 1).searches),
         [("big".to_owned(), 1, true)]
@@ -111,7 +111,7 @@ fn a_miss_after_an_exec_belongs_to_it_only_if_the_entry_of_the_exec_is_unknown()
     let mut builder = Builder::command("/bin/sh", &["sh"], 1_000_000_000);
     let child = builder.launch(ROOT, 0, &Spans::USUAL, Some(("/usr/bin/env", &["env"])));
     builder.failed_exec_at(child, "/a/env", libc::ENOENT, USUAL_EXEC_NS + 710_000);
-    let found = |recording: &_| summary(&attempts_of(&Forest::grow(recording), 1).searches);
+    let found = |recording: &_| summary(&attempts_of(&Forest::build(recording), 1).searches);
     assert_eq!(found(&builder.recording), []);
     builder.recording.execs.last_mut().unwrap().enter = None;
     assert_eq!(found(&builder.recording), [("env".to_owned(), 1, true)]);
@@ -134,7 +134,7 @@ fn a_file_tried_in_one_place_is_not_a_search() {
         ("./script-of-no-interpreter", libc::ENOENT),
     ] {
         let recording = failing(&[(path, errno), (path, errno)]);
-        let attempts = attempts_of(&Forest::grow(&recording), 1);
+        let attempts = attempts_of(&Forest::build(&recording), 1);
         assert_eq!(summary(&attempts.searches), []);
         assert_eq!(single(&attempts), [(path.to_owned(), errno), (path.to_owned(), errno)]);
     }
@@ -145,7 +145,7 @@ fn a_failure_and_a_success_at_one_path_are_not_a_search() {
     let mut builder = Builder::command("/bin/sh", &["sh"], 1_000_000_000);
     let child = builder.launch(ROOT, 0, &Spans::USUAL, Some(("/usr/bin/gcc", &["gcc"])));
     builder.failed_exec_at(child, "/usr/bin/gcc", libc::ENOENT, 150_000);
-    let attempts = attempts_of(&Forest::grow(&builder.recording), 1);
+    let attempts = attempts_of(&Forest::build(&builder.recording), 1);
     assert_eq!((attempts.searches.len(), attempts.single.len()), (0, 1));
 }
 
@@ -153,7 +153,7 @@ fn a_failure_and_a_success_at_one_path_are_not_a_search() {
 fn a_search_of_very_many_directories_counts_each_once() {
     let paths: Vec<String> = (0..30_000).map(|number| format!("/d{}/x", number % 10_000)).collect();
     let failed: Vec<(&str, i32)> = paths.iter().map(|path| (path.as_str(), libc::ENOENT)).collect();
-    let directories = failures(&Forest::grow(&failing(&failed))).0.directories;
+    let directories = failures(&Forest::build(&failing(&failed))).0.directories;
     assert_eq!(directories.len(), 10_000);
     assert!(directories.iter().all(|fault| (fault.searches, fault.misses) == (1, 3)));
 }

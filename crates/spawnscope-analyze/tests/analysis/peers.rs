@@ -52,7 +52,7 @@ type AttributedWait = (Option<Vec<u8>>, WaitTarget, u64);
 
 /// Returns what most of the critical path waited for, the process by its name, and the waits.
 fn waited((recording, slices): &(Recording, Vec<SliceRow>)) -> (ExternalWait, Vec<AttributedWait>) {
-    let forest = Forest::grow(recording);
+    let forest = Forest::build(recording);
     let mut collection = SliceCollection::new(&forest, &[]);
     slices.iter().for_each(|slice| collection.push(*slice));
     let timelines = collection.finish();

@@ -10,7 +10,7 @@ use spawnscope_data::rows::Recording;
 use crate::builder::{Builder, ROOT, Spans};
 
 fn phases_of(recording: &Recording, index: usize) -> PhaseTimes {
-    Forest::grow(recording).launches[index].phases.clone()
+    Forest::build(recording).launches[index].phases.clone()
 }
 
 fn known(times: &PhaseTimes) -> Vec<Option<u64>> {
@@ -29,7 +29,7 @@ fn each_phase_lies_between_its_own_boundaries() {
 fn the_cpu_of_a_launch_divides_at_its_execs() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
     builder.launch(ROOT, 1_000_000, &Spans::USUAL, Some(("/bin/true", &["true"])));
-    let cpu = Forest::grow(&builder.recording).launches[1].cpu_phases.clone();
+    let cpu = Forest::build(&builder.recording).launches[1].cpu_phases.clone();
     assert_eq!(
         known(&cpu),
         [
@@ -111,7 +111,7 @@ fn an_unseen_loader_leaves_load_and_run_unknown_and_nothing_else() {
         .map(|(phase, _)| phase)
         .collect();
     assert_eq!(unknown, [Phase::Load, Phase::Run]);
-    let launch = &Forest::grow(&builder.recording).launches[1];
+    let launch = &Forest::build(&builder.recording).launches[1];
     assert_eq!(
         launch.total(Nanos(0)),
         Some(Nanos(Spans::USUAL.total())),
@@ -147,7 +147,7 @@ fn the_command_is_neither_created_nor_reaped_at_anyones_cost() {
     let row = builder.row(ROOT);
     (row.create, row.first_run, row.reaped) = (Some(Nanos(0)), Some(Nanos(0)), Some(Nanos(1_000_500_000)));
     row.created = Some(Nanos(5_000));
-    let launch = &Forest::grow(&builder.recording).launches[0];
+    let launch = &Forest::build(&builder.recording).launches[0];
     for phase in [Phase::Create, Phase::Queue, Phase::Setup, Phase::Reap] {
         assert_eq!(launch.phases.get(phase), None, "{}", phase.name());
     }
@@ -161,11 +161,11 @@ fn the_command_is_neither_created_nor_reaped_at_anyones_cost() {
 }
 
 #[test]
-fn what_still_runs_is_counted_up_to_the_end_of_the_recording() {
+fn a_running_launch_is_counted_up_to_the_end_of_the_recording() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
     let server = builder.launch(ROOT, 0, &Spans::USUAL, Some(("/bin/server", &["server"])));
     builder.leave_running(server);
-    let forest = Forest::grow(&builder.recording);
+    let forest = Forest::build(&builder.recording);
     let launch = &forest.launches[1];
     assert_eq!(launch.outcome, Outcome::Running);
     assert_eq!(launch.phases.get(Phase::Run), Some(Nanos(1_000_000_000 - 880_000)));
@@ -225,7 +225,7 @@ prop_compose! {
 proptest! {
     #[test]
     fn phases_tile_a_launch_whatever_the_order_of_its_boundaries(recording in any_order()) {
-        let forest = Forest::grow(&recording);
+        let forest = Forest::build(&recording);
         let launch = &forest.launches[1];
         prop_assert_eq!(launch.phases.sum(Phase::ALL), launch.total(forest.end));
         prop_assert!(launch.phases.iter().all(|(_, time)| time.is_some()));

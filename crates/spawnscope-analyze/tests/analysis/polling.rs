@@ -74,7 +74,7 @@ fn timelines(forest: &Forest<'_>, slices: &[SliceRow]) -> Timelines {
 }
 
 fn without_launches((recording, slices, launches): &Recorded) -> (Prediction, u64) {
-    let forest = Forest::grow(recording);
+    let forest = Forest::build(recording);
     let timelines = timelines(&forest, slices);
     let parameters = Parameters::of(recording).unwrap();
     let replay = Replay::new(&forest, &timelines, &parameters).unwrap();
@@ -134,7 +134,7 @@ fn a_round_may_pass_on_what_another_thread_did() {
     let (first, second) = (waits[0], waits[1]);
     slices.push(created(WORKING, 0, first.off.0 + 50_000));
     slices.push(ended(WORKING, first.off.0 + 50_000, first.off.0 + 90_000));
-    let forest = Forest::grow(&recording);
+    let forest = Forest::build(&recording);
     let timelines = timelines(&forest, &slices);
     let stored = |wait: SliceRow| {
         let mut all = timelines.slices(0).iter();

@@ -147,12 +147,12 @@ pub(crate) fn sleeps(child: u64) -> [SliceRow; 2] {
 }
 
 pub(crate) fn causes(recording: &Recording, slices: &[SliceRow]) -> Causes {
-    let forest = Forest::grow(recording);
+    let forest = Forest::build(recording);
     Causes::find(recording, &forest, &timelines(&forest, slices)).expect("a command")
 }
 
 pub(crate) fn attribution(recording: &Recording, slices: &[SliceRow]) -> Vec<AttributedWaits> {
-    let forest = Forest::grow(recording);
+    let forest = Forest::build(recording);
     attributed_waits(recording, &forest, &timelines(&forest, slices))
 }
 

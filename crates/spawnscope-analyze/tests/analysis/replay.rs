@@ -15,7 +15,7 @@ use crate::slices::{any_slice, created, ended, slice};
 const WAIT4: u16 = 61;
 
 fn replay(recording: &Recording, slices: &[SliceRow], wall: u64, cpus: u32) -> Replay {
-    let forest = Forest::grow(recording);
+    let forest = Forest::build(recording);
     let mut collection = SliceCollection::new(&forest, &[]);
     slices.iter().for_each(|slice| collection.push(*slice));
     let parameters = Parameters {
@@ -182,7 +182,7 @@ fn the_replayed_path_names_what_threads_waited_for_outside_as_the_measured_one_d
         serial.launch_without_cpu(&Spans::USUAL, None, 5_000_000, reason);
     }
     let (recording, slices) = serial.finish();
-    let forest = Forest::grow(&recording);
+    let forest = Forest::build(&recording);
     let timelines = timelines(&forest, &slices);
     let replay = Replay::new(&forest, &timelines, &Parameters::of(&recording).unwrap()).unwrap();
     let replayed = critical_path_of(

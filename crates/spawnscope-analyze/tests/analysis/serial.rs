@@ -160,7 +160,7 @@ pub(crate) fn timelines(forest: &Forest<'_>, slices: &[SliceRow]) -> Timelines {
 
 /// Returns the advice on a recording.
 pub(crate) fn advices((recording, slices): &(Recording, Vec<SliceRow>)) -> Advices {
-    let forest = Forest::grow(recording);
+    let forest = Forest::build(recording);
     let timelines = timelines(&forest, slices);
     Causes::find(recording, &forest, &timelines).unwrap().advices
 }
@@ -186,7 +186,7 @@ pub(crate) fn predict(
     constants: &Constants,
     changes: &[(Change, &[LaunchId])],
 ) -> Prediction {
-    let forest = Forest::grow(recording);
+    let forest = Forest::build(recording);
     let timelines = timelines(&forest, slices);
     let replay = Replay::new(&forest, &timelines, &Parameters::of(recording).unwrap()).unwrap();
     let fix = |(change, launches): &(Change, &[LaunchId])| Fix {

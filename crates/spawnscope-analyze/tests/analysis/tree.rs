@@ -16,7 +16,7 @@ proptest! {
             builder.launch(LaunchId(1 + parent % (position as u64 + 1)), 7_000 * (position as u64 / 3), &Spans::USUAL, None);
         }
         let shape = |recording: &_| {
-            let forest = Forest::grow(recording);
+            let forest = Forest::build(recording);
             let walked: Vec<_> = forest.walk(&forest.roots).map(|step| (forest.launches[step.index].id, step.depth)).collect();
             (walked, forest.orphans.len())
         };
@@ -33,7 +33,7 @@ proptest! {
         for start in &starts {
             builder.launch(ROOT, *start, &Spans::USUAL, Some(("/bin/true", &["true"])));
         }
-        let forest = Forest::grow(&builder.recording);
+        let forest = Forest::build(&builder.recording);
         for child in forest.children(0).iter().map(|index| &forest.launches[*index]) {
             prop_assert!(child.start() >= forest.launches[0].start() && child.end() <= Some(Nanos(1_000_000_000)));
         }
@@ -57,7 +57,7 @@ fn a_command_is_named_by_the_file_of_its_last_exec() {
         &[b"python3", b"/opt/tool.py"],
         [900_000, 950_000, 960_000],
     );
-    assert_eq!(label(&Forest::grow(&builder.recording), script), "tool.py");
+    assert_eq!(label(&Forest::build(&builder.recording), script), "tool.py");
 }
 
 #[test]
@@ -67,7 +67,7 @@ fn a_fork_is_named_after_what_its_parent_was_at_that_time() {
     builder.exec_at(ROOT, b"/usr/bin/make", &[b"make"], [50_000_000, 50_500_000, 51_000_000]);
     let late = builder.launch(ROOT, 60_000_000, &Spans::USUAL, None);
     let nested = builder.launch(early, 1_200_000, &Spans::USUAL, None);
-    let forest = Forest::grow(&builder.recording);
+    let forest = Forest::build(&builder.recording);
     assert_eq!(
         [early, late, nested].map(|id| label(&forest, id)),
         ["(bash)", "(make)", "(bash)"]
@@ -83,7 +83,7 @@ fn a_program_that_execs_itself_between_forks_is_named_at_each() {
         builder.exec_at(ROOT, path.as_bytes(), &[b"p"], [at_ns, at_ns + 1_000, at_ns + 2_000]);
         builder.launch(ROOT, at_ns + 10_000, &Spans::USUAL, None);
     }
-    let forest = Forest::grow(&builder.recording);
+    let forest = Forest::build(&builder.recording);
     let labels: Vec<String> = (1..200)
         .map(|index| label(&forest, forest.launches[index].id))
         .collect();
@@ -101,7 +101,7 @@ fn processes_that_existed_keep_their_name_and_give_it_to_their_forks() {
         ..blank(shell, None, Origin::Existed)
     });
     let fork = builder.launch(shell, 1_000_000, &Spans::USUAL, None);
-    let forest = Forest::grow(&builder.recording);
+    let forest = Forest::build(&builder.recording);
     assert_eq!([shell, fork].map(|id| label(&forest, id)), ["zsh", "(zsh)"]);
     assert_eq!(forest.roots.len(), 2);
 }
@@ -111,7 +111,7 @@ fn launches_whose_parent_was_lost_stand_apart() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
     let lost = builder.launch(LaunchId(99), 0, &Spans::USUAL, Some(("/bin/a", &["a"])));
     let child = builder.launch(lost, 500_000, &Spans::USUAL, Some(("/bin/b", &["b"])));
-    let forest = Forest::grow(&builder.recording);
+    let forest = Forest::build(&builder.recording);
     assert_eq!(
         (forest.roots.as_slice(), forest.orphans.as_slice()),
         ([0].as_slice(), [1].as_slice())
@@ -134,7 +134,7 @@ fn a_circle_of_parents_is_opened_and_every_process_shown_once() {
         .recording
         .launches
         .push(blank(LaunchId(5), Some(LaunchId(5)), Origin::Launched));
-    let forest = Forest::grow(&builder.recording);
+    let forest = Forest::build(&builder.recording);
     let tops = [forest.roots.as_slice(), &forest.orphans].concat();
     let mut seen: Vec<usize> = forest.walk(&tops).map(|step| step.index).collect();
     seen.sort_unstable();
@@ -176,7 +176,7 @@ fn shown(forest: &Forest<'_>, options: TreeOptions<'_>) -> Vec<String> {
 #[test]
 fn alike_siblings_are_folded_with_what_they_launched() {
     let builder = family();
-    let forest = Forest::grow(&builder.recording);
+    let forest = Forest::build(&builder.recording);
     let folded = TreeOptions {
         fold: true,
         ..TreeOptions::default()
@@ -205,7 +205,7 @@ fn alike_siblings_are_folded_with_what_they_launched() {
 #[test]
 fn a_tree_shows_only_what_led_to_a_selection() {
     let builder = family();
-    let forest = Forest::grow(&builder.recording);
+    let forest = Forest::build(&builder.recording);
     let selected = Selector::parse("cc").unwrap().select(&forest).unwrap();
     let chosen = with_ancestors(&forest, selected);
     let options = TreeOptions {
@@ -227,7 +227,7 @@ fn a_tree_shows_only_what_led_to_a_selection() {
 #[test]
 fn a_tree_can_end_at_a_level() {
     let builder = family();
-    let forest = Forest::grow(&builder.recording);
+    let forest = Forest::build(&builder.recording);
     let levels = |depth| {
         shown(
             &forest,

@@ -30,7 +30,7 @@ fn blocked_stretches_are_grouped_by_launch_through_its_threads() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
     builder.launch(ROOT, 0, &Spans::USUAL, None);
     let recording = builder.recording;
-    let forest = Forest::grow(&recording);
+    let forest = Forest::build(&recording);
     let thread = ThreadRow {
         task: TaskId(50),
         launch: ROOT,

@@ -45,7 +45,7 @@ fn by_child() -> WakerRow {
 
 fn external_wait(call: u16, waker: WakerRow, certain: bool) -> Option<(ExternalWait, Nanos)> {
     let ((recording, slices), _) = waiting(call, waker, certain);
-    let forest = Forest::grow(&recording);
+    let forest = Forest::build(&recording);
     let mut collection = SliceCollection::new(&forest, &[]);
     slices.into_iter().for_each(|slice| collection.push(slice));
     let timelines = collection.finish();

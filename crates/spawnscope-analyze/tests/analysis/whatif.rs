@@ -322,7 +322,7 @@ fn a_program_given_by_its_file_is_not_looked_for() {
 }
 
 #[test]
-fn what_a_parent_does_for_a_launch_goes_with_it() {
+fn work_of_a_parent_for_a_launch_is_removed_with_it() {
     let mut serial = Serial::new();
     let launch = serial.launch(&Spans::USUAL, DIRNAME);
     let next = serial.launch(&Spans::USUAL, DIRNAME);
@@ -399,7 +399,7 @@ fn selections_hold_all_of_their_terms() {
     serial.launch(&Spans::USUAL, Some(("/usr/bin/git", &["git", "status", "/a/b"])));
     serial.launch(&Spans::USUAL, None);
     let (recording, _) = serial.finish();
-    let forest = Forest::grow(&recording);
+    let forest = Forest::build(&recording);
     let select = |text: &str| Selector::parse(text).unwrap().select(&forest).unwrap();
     assert_eq!(select("dirname"), [1]);
     assert_eq!(select("command=dirname"), [1]);
@@ -418,7 +418,7 @@ fn selections_hold_all_of_their_terms() {
 
 proptest! {
     #[test]
-    fn what_is_removed_is_missing_from_the_wall(
+    fn removed_launches_are_missing_from_the_wall(
         runs in proptest::collection::vec((10_000..5_000_000u64, any::<bool>()), 1..20),
     ) {
         let mut serial = Serial::new();

@@ -21,7 +21,7 @@ fn the_less_is_known_of_identifying_the_cpu_the_wider_the_interval() {
     let margin = |rows: &[Calibration]| {
         let mut recording = recorded.0.clone();
         recording.calibration = rows.to_vec();
-        let constants = Constants::of(&recording, &Forest::grow(&recording));
+        let constants = Constants::of(&recording, &Forest::build(&recording));
         predict(&recorded, &constants, &[(Change::Static, &launches)])
             .saving_margin
             .0

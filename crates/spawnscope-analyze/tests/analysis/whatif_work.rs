@@ -91,7 +91,7 @@ fn forks_of_a_script_are_selected_by_its_interpreter() {
     let fork = serial.launch(&Spans::USUAL, None);
     let program = serial.launch(&Spans::USUAL, DIRNAME);
     let (recording, _) = serial.finish();
-    let forest = Forest::grow(&recording);
+    let forest = Forest::build(&recording);
     let selected = |text: &str| Selector::parse(text).unwrap().select(&forest).unwrap();
     let [fork, program] = [fork, program].map(|launch| launch.0 as u32 - 1);
     assert_eq!(selected("(bash)"), [fork]);

@@ -55,11 +55,11 @@ fn explain(
     let mut recording = recording.clone();
     let mut all = Slices::default();
     slices.iter().for_each(|row| all.push(*row));
-    if let Some(window) = choose(&recording, &Forest::grow(&recording), &[], part)? {
+    if let Some(window) = choose(&recording, &Forest::build(&recording), &[], part)? {
         window.cut(&mut recording);
         all = window.cut_slices(&all);
     }
-    let forest = Forest::grow(&recording);
+    let forest = Forest::build(&recording);
     let timelines = SliceCollection::new(&forest, &[]).with(all).finish();
     let causes = Causes::find(&recording, &forest, &timelines);
     Ok((recording, causes))
@@ -76,7 +76,7 @@ fn launched(recording: &Recording) -> usize {
 #[test]
 fn a_pause_separates_episodes_and_the_busiest_comes_first() {
     let (recording, _) = machine();
-    let found = episodes(&Forest::grow(&recording));
+    let found = episodes(&Forest::build(&recording));
     assert_eq!(found.len(), 2);
     assert!(
         found
@@ -90,7 +90,7 @@ fn a_pause_separates_episodes_and_the_busiest_comes_first() {
 #[test]
 fn an_episode_is_explained_like_a_command() {
     let machine = machine();
-    let busiest = episodes(&Forest::grow(&machine.0))[0].span;
+    let busiest = episodes(&Forest::build(&machine.0))[0].span;
     let (cut, causes) = explain(&machine, Part::Main).unwrap();
     let causes = causes.unwrap();
     assert_eq!(cut.info.wall, Some(busiest.to.since(busiest.from)));

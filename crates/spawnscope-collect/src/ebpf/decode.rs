@@ -177,7 +177,7 @@ fn launched(launch: &WireLaunch, page_bytes: u64) -> Launched {
         entered: seen(launch.entered),
         prepared: seen(launch.prepared),
         parent_tidied: seen(launch.tidied),
-        parent_faults: (launch.faults != NOT_COUNTED).then_some(launch.faults),
+        parent_faults: (launch.faults != UNKNOWN_COUNT).then_some(launch.faults),
         parent_memory: (launch.parent_table_bytes != 0).then_some(ParentMemory {
             rss_bytes: launch.parent_rss_pages.saturating_mul(page_bytes),
             page_table_bytes: launch.parent_table_bytes,
@@ -225,7 +225,7 @@ fn decode_executed(executed: &WireExecuted, rest: &[u8]) -> Option<Executed> {
         argv_bytes: executed.argv_total,
         cwd: (executed.cwd_complete != 0).then(|| join_components(cwd)),
         variables: allowed_variables(beginning, end),
-        closing: (executed.setup_closes != NOT_COUNTED).then_some(Closing {
+        closing: (executed.setup_closes != UNKNOWN_COUNT).then_some(Closing {
             calls: executed.setup_closes,
             span: Nanos(executed.setup_close_span),
         }),
@@ -273,7 +273,7 @@ fn exited(exited: &WireExited, page_bytes: u64) -> Exited {
         wait_status: Some(exited.wait_status),
         cpu: Some(Nanos(exited.cpu)),
         work_cpu: seen(exited.work_cpu),
-        faults: (exited.faults != NOT_COUNTED).then_some(exited.faults),
+        faults: (exited.faults != UNKNOWN_COUNT).then_some(exited.faults),
         rss_bytes: (exited.rss_pages > 0).then_some(exited.rss_pages.saturating_mul(page_bytes)),
     }
 }

@@ -37,7 +37,7 @@ static __always_inline void emit_launch(struct task_struct *parent, struct task_
 	launch->pid = visible_tid(child);
 	__u32 level = BPF_CORE_READ(child, real_parent, thread_pid, level), namespace;
 	launch->pid_for_reaper = pid_at_level(BPF_CORE_READ(child, thread_pid), level, &namespace);
-	launch->faults = creator->faults_then ? parent->min_flt + 1 - creator->faults_then : NOT_COUNTED;
+	launch->faults = creator->faults_then ? parent->min_flt + 1 - creator->faults_then : UNKNOWN_COUNT;
 	creator->faults_then = parent->min_flt + 1;
 	bpf_ringbuf_submit(launch, wakeup_flag());
 }
@@ -116,7 +116,7 @@ static __always_inline __u32 add_names(struct scratch *scratch, struct linux_bin
 static __always_inline void add_closes(struct WireExecuted *executed, struct WireTask *task)
 {
 	bool counted = task->flags & TASK_IN_SETUP && task->exec_entered;
-	executed->setup_closes = counted ? task->setup_closes : NOT_COUNTED;
+	executed->setup_closes = counted ? task->setup_closes : UNKNOWN_COUNT;
 	executed->setup_close_span = task->setup_close_span;
 }
 
@@ -174,7 +174,7 @@ static __always_inline void emit_exited(struct task_struct *p, struct WireTask *
 	exited->work_cpu = task->work_cpu;
 	struct mm_struct *mm = BPF_CORE_READ(p, mm);
 	exited->rss_pages = mm ? rss_pages(mm) : 0;
-	exited->faults = task->faults_then ? p->min_flt + 1 - task->faults_then : NOT_COUNTED;
+	exited->faults = task->faults_then ? p->min_flt + 1 - task->faults_then : UNKNOWN_COUNT;
 	exited->reserved = 0;
 	exited->wait_status = p->exit_code;
 	exited->last_thread = !!(task->flags & TASK_LAST_THREAD);

@@ -19,7 +19,7 @@ const HOLDS: Duration = Duration::from_secs(10);
 /// Endpoints of which the answer is remembered.
 const MAX_KNOWN: usize = 4096;
 /// How long the end of a recording waits for the last answers.
-const PATIENCE: Duration = Duration::from_secs(2);
+const END_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The peer of one socket.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -168,7 +168,7 @@ impl Peers {
     /// Adds the events of all answers. Nothing is asked after this.
     pub(super) fn finish(&mut self, events: &mut Vec<Event>) {
         self.questions = None;
-        let end = Instant::now() + PATIENCE;
+        let end = Instant::now() + END_TIMEOUT;
         while self.open > 0 {
             match self.answers.recv_timeout(end.saturating_duration_since(Instant::now())) {
                 Ok(answer) => self.take(answer, events),

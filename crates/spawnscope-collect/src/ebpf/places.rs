@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unknown_is_said_only_where_neither_name_nor_place_is_there() {
+    fn unknown_is_shown_only_without_name_and_place() {
         let found = |places, is_named| Places { places, is_named };
         let keeps_it_with_threads = cfg!(target_arch = "aarch64");
         assert_eq!(found(None, false).missing(true).is_none(), keeps_it_with_threads);

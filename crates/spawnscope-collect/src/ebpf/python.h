@@ -82,7 +82,7 @@ __noinline int add_python_text(__u64 object, __u32 most)
 	return bytes;
 }
 
-/* Appends the line table, truncated to the room there is; false if it cannot be read. */
+/* Appends the line table, truncated to PYTHON_TABLE_BYTES; false if it cannot be read. */
 static __always_inline bool add_table(struct python_scratch *scratch, struct WirePythonFrame *frame, __u64 object)
 {
 	__u64 bytes;
@@ -99,7 +99,7 @@ static __always_inline bool add_table(struct python_scratch *scratch, struct Wir
 	return true;
 }
 
-/* The current offset of a frame in its code; NOT_COUNTED if it is outside. Up to 3.10 the frame stores it as a number: in bytes,
+/* The current offset of a frame in its code; UNKNOWN_COUNT if it is outside. Until 3.10, the frame stores it as a number: in bytes,
  * in 3.10 in instructions. */
 static __always_inline __u32 code_offset(struct python_scratch *scratch, const struct WirePython *layout, __u64 code)
 {
@@ -112,7 +112,7 @@ static __always_inline __u32 code_offset(struct python_scratch *scratch, const s
 		at *= layout->line_format == PYTHON_LINES_RANGES ? 2 : 1;
 		bytes = user_pointer(FIELD(__u64, scratch->code, layout->code_bytes) + OBJECT_SIZE);
 	}
-	return at < bytes ? at : NOT_COUNTED;
+	return at < bytes ? at : UNKNOWN_COUNT;
 }
 
 /* Adds the frame with this code object. */
@@ -135,7 +135,7 @@ static __always_inline bool add_frame(struct python_scratch *scratch, const stru
 	frame->line_format = layout->line_format;
 	frame->table_bytes = 0;
 	if (!add_table(scratch, frame, FIELD(__u64, scratch->code, layout->code_lines)))
-		frame->code_offset = NOT_COUNTED;
+		frame->code_offset = UNKNOWN_COUNT;
 	return true;
 }
 

@@ -77,7 +77,7 @@ fn copied(stack: &WireStack, rest: &[u8]) -> Option<CopiedStack> {
         image: (stack.image != 0).then_some(ImageId(stack.image)),
         start_stack: stack.start_stack,
         pid: pid(stack.pid),
-        registers: Registers(stack.registers.in_order().map(Some)),
+        registers: Registers(stack.registers.in_dwarf_order().map(Some)),
         bytes: rest.get(..stack.user_bytes as usize)?.to_vec(),
         sample: None,
     })

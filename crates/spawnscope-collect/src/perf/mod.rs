@@ -27,7 +27,7 @@ use self::reader::Reader;
 use super::{CollectError, Collector, Follow, Refusal, Settings};
 
 /// Wake the recorder at this many events.
-const MANY_EVENTS: usize = 4096;
+const WAKE_AT_EVENTS: usize = 4096;
 
 /// What the reading thread and the recorder share.
 #[derive(Debug)]
@@ -36,13 +36,13 @@ struct Shared {
     notices: Mutex<Vec<String>>,
     /// Known when the reading thread has ended.
     losses: Mutex<Vec<Loss>>,
-    /// Whether the command has ended and all records until then are events.
+    /// Whether the command has ended and all records up to its end have become events.
     has_settled: AtomicBool,
     /// Whether to stop following.
-    is_to_detach: AtomicBool,
+    should_detach: AtomicBool,
     /// Readable when there are many events.
-    is_full: OwnedFd,
-    /// Readable when `is_to_detach` was set.
+    many_events: OwnedFd,
+    /// Readable when `should_detach` was set.
     wake: OwnedFd,
 }
 
@@ -54,8 +54,8 @@ impl Shared {
             notices: Mutex::default(),
             losses: Mutex::default(),
             has_settled: AtomicBool::new(false),
-            is_to_detach: AtomicBool::new(false),
-            is_full: eventfd(0, flags)?,
+            should_detach: AtomicBool::new(false),
+            many_events: eventfd(0, flags)?,
             wake: eventfd(0, flags)?,
         })
     }
@@ -63,8 +63,8 @@ impl Shared {
     fn send(&self, new: &mut Vec<Event>) {
         let mut events = lock(&self.events);
         events.append(new);
-        if events.len() >= MANY_EVENTS {
-            signal(&self.is_full);
+        if events.len() >= WAKE_AT_EVENTS {
+            signal(&self.many_events);
         }
     }
 }
@@ -78,7 +78,7 @@ fn signal(eventfd: &OwnedFd) {
     let _ = rustix::io::write(eventfd, &1u64.to_ne_bytes());
 }
 
-/// Follows a command by perf events.
+/// Follows a command with perf events.
 #[derive(Debug)]
 pub struct PerfCollector {
     missing: Vec<Missing>,
@@ -120,7 +120,7 @@ impl PerfCollector {
     }
 }
 
-/// What perf events do not report, and what the settings ask for in addition.
+/// What perf events do not report, including what the settings ask for (script lines, stacks).
 fn missing(settings: &Settings) -> Vec<Missing> {
     let missing = |what: &str, effect: &str| Missing {
         what: what.to_owned(),
@@ -134,7 +134,7 @@ fn missing(settings: &Settings) -> Vec<Missing> {
         ),
         missing(
             "the ends of processes",
-            "teardown, and the exit status of all but the command",
+            "teardown, the exit status of all but the command",
         ),
     ];
     if settings.script_lines {
@@ -160,7 +160,7 @@ impl Collector for PerfCollector {
     }
 
     fn readiness(&self) -> BorrowedFd<'_> {
-        self.shared.is_full.as_fd()
+        self.shared.many_events.as_fd()
     }
 
     fn drain(&mut self, events: &mut Vec<Event>) -> Result<bool, CollectError> {
@@ -168,9 +168,9 @@ impl Collector for PerfCollector {
             && !self.shared.has_settled.load(Ordering::Acquire)
             && is_readable_within(&self.command, Duration::ZERO);
         if is_settling {
-            is_readable_within(&self.shared.is_full, Duration::from_millis(1));
+            is_readable_within(&self.shared.many_events, Duration::from_millis(1));
         }
-        let _ = rustix::io::read(&self.shared.is_full, &mut [0u8; 8]);
+        let _ = rustix::io::read(&self.shared.many_events, &mut [0u8; 8]);
         events.append(&mut lock(&self.shared.events));
         Ok(is_settling)
     }
@@ -183,13 +183,13 @@ impl Collector for PerfCollector {
         true
     }
 
-    /// The recorder's own thread is not followed. Perf events add nothing to a system call.
+    /// Perf events follow only the command, and add no overhead to a system call, so there is nothing to measure.
     fn as_followed(&self, _: &mut dyn FnMut()) -> Result<(), CollectError> {
         Err(CollectError::CommandOnly)
     }
 
     fn detach(&mut self) {
-        self.shared.is_to_detach.store(true, Ordering::Release);
+        self.shared.should_detach.store(true, Ordering::Release);
         signal(&self.shared.wake);
         if let Some(reader) = self.reader.take()
             && reader.join().is_err()

@@ -5,12 +5,12 @@
 use std::time::{Duration, Instant};
 
 /// Minimum time between two rounds, so that many context switches do not wake the reader each time.
-pub(super) const PAUSE: Duration = Duration::from_micros(200);
+pub(super) const MIN_INTERVAL: Duration = Duration::from_micros(200);
 
 /// The rate of execs is measured over this time.
 const MEASURED: Duration = Duration::from_millis(100);
 /// From this many execs in that time on, the reader sleeps. At 500 a second, its wake-ups take about 5 % of the command's time.
-const MANY: u32 = 50;
+const MAX_EXECS: u32 = 50;
 
 /// Limits of the time between two rounds while there are many execs. The longer it is, the more of the ring buffers must be free.
 const SHORTEST: Duration = Duration::from_millis(1);
@@ -54,7 +54,7 @@ impl Pace {
         }
         let was_asleep = self.sleep.is_some();
         // Half as many keep it asleep, so that it does not change all the time.
-        let are_many = self.can_sleep && self.execs >= if was_asleep { MANY / 2 } else { MANY };
+        let are_many = self.can_sleep && self.execs >= if was_asleep { MAX_EXECS / 2 } else { MAX_EXECS };
         (self.since, self.execs) = (now, 0);
         self.sleep = are_many.then(|| self.sleep.unwrap_or(SHORTEST * 4));
         self.sleep.is_some() != was_asleep
@@ -73,8 +73,8 @@ mod tests {
         assert!(!pace.note(at(10), 200, 0.1), "too early to know");
         assert!(pace.note(at(150), 0, 0.1));
         assert_eq!(pace.sleep(), Some(SHORTEST * 4));
-        assert!(!pace.note(at(300), MANY / 2, 0.1), "half as many");
-        assert!(pace.note(at(450), MANY / 2 - 1, 0.1));
+        assert!(!pace.note(at(300), MAX_EXECS / 2, 0.1), "half as many");
+        assert!(pace.note(at(450), MAX_EXECS / 2 - 1, 0.1));
         assert_eq!(pace.sleep(), None);
         assert!(!Pace::new(false).note(at(150), 1000, 0.1), "stacks are not copied");
     }
@@ -83,7 +83,7 @@ mod tests {
     fn the_sleep_is_as_long_as_the_ring_buffers_allow() {
         let mut pace = Pace::new(true);
         let start = Instant::now();
-        pace.note(start + MEASURED, MANY, 0.0);
+        pace.note(start + MEASURED, MAX_EXECS, 0.0);
         let mut slept = |filled| {
             pace.note(start + MEASURED, 0, filled);
             pace.sleep().expect("it sleeps")

@@ -17,14 +17,14 @@ use spawnscope_system::perf_events::{Kind, Record, Ring, Rings, parse, parse_sta
 use spawnscope_system::process::{is_readable_within, status_of_ended, wait_until};
 
 use super::followed::{CommandEnd, Followed};
-use super::pace::{PAUSE, Pace};
+use super::pace::{MIN_INTERVAL, Pace};
 use super::seen::Seen;
 use super::{Shared, lock};
 
 /// Maximum time between two rounds.
 const INTERVAL: Duration = Duration::from_millis(40);
 /// Maximum time between two rounds if records wait for the second.
-const SOON: Duration = Duration::from_millis(1);
+const SHORT_INTERVAL: Duration = Duration::from_millis(1);
 
 /// A record that waits for its round.
 #[derive(Debug)]
@@ -76,15 +76,15 @@ impl Reader {
 
     /// Reads until the collector is detached.
     pub(super) fn run(mut self) {
-        while !self.shared.is_to_detach.load(Ordering::Acquire) {
+        while !self.shared.should_detach.load(Ordering::Acquire) {
             let is_urgent = self.settling.is_some() || !self.waiting.is_empty();
             match self.pace.sleep().filter(|_| self.settling.is_none()) {
                 Some(sleep) => self.wait(sleep, false),
-                None => self.wait(if is_urgent { SOON } else { INTERVAL }, true),
+                None => self.wait(if is_urgent { SHORT_INTERVAL } else { INTERVAL }, true),
             }
             self.note_end_of_command();
             self.round();
-            self.wait(PAUSE, false);
+            self.wait(MIN_INTERVAL, false);
         }
         let end = clock::now();
         self.rings.stacks.iter().for_each(Ring::stop);
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_seen_belongs_to_the_last_program_before() {
+    fn events_belong_to_the_last_program_before_them() {
         let mut all = [
             waiting(1, 10, Some(15)),
             waiting(2, 11, Some(30)),

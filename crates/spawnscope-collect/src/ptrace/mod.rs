@@ -37,7 +37,7 @@ const REPEATED_WAKING: Duration = Duration::from_millis(2);
 /// How long the tracing thread may take to report the end of a command that has ended.
 const MAX_REAPING: Duration = Duration::from_secs(5);
 /// Wake the recorder at this many events.
-const MANY_EVENTS: usize = 4096;
+const WAKE_AT_EVENTS: usize = 4096;
 
 /// What the tracing thread and the recorder share.
 #[derive(Debug)]
@@ -47,10 +47,10 @@ struct Shared {
     /// The wait status of the command.
     command_status: Mutex<Option<i32>>,
     /// Whether to release all processes.
-    is_to_detach: AtomicBool,
+    should_detach: AtomicBool,
     /// Readable when there are many events.
-    is_full: OwnedFd,
-    /// Readable when `is_to_detach` was set.
+    many_events: OwnedFd,
+    /// Readable when `should_detach` was set.
     wake: OwnedFd,
 }
 
@@ -61,8 +61,8 @@ impl Shared {
             events: Mutex::default(),
             notices: Mutex::default(),
             command_status: Mutex::default(),
-            is_to_detach: AtomicBool::new(false),
-            is_full: eventfd(0, flags)?,
+            should_detach: AtomicBool::new(false),
+            many_events: eventfd(0, flags)?,
             wake: eventfd(0, flags)?,
         })
     }
@@ -70,8 +70,8 @@ impl Shared {
     fn send(&self, new: &mut Vec<Event>) {
         let mut events = lock(&self.events);
         events.append(new);
-        if events.len() >= MANY_EVENTS {
-            signal(&self.is_full);
+        if events.len() >= WAKE_AT_EVENTS {
+            signal(&self.many_events);
         }
     }
 }
@@ -178,7 +178,7 @@ fn missing(settings: &Settings) -> Vec<Missing> {
     all.push(if settings.failed_execs {
         missing("system calls of programs", "time and failures of later execs")
     } else {
-        missing("system calls before an exec", "setup, exec and failed execs")
+        missing("system calls before an exec", "setup, exec, failed execs")
     });
     if settings.stacks || settings.sample.is_some() {
         all.push(missing("stacks", "native call chains and samples"));
@@ -200,11 +200,11 @@ impl Collector for PtraceCollector {
     }
 
     fn readiness(&self) -> BorrowedFd<'_> {
-        self.shared.is_full.as_fd()
+        self.shared.many_events.as_fd()
     }
 
     fn drain(&mut self, events: &mut Vec<Event>) -> Result<bool, CollectError> {
-        let _ = rustix::io::read(&self.shared.is_full, &mut [0u8; 8]);
+        let _ = rustix::io::read(&self.shared.many_events, &mut [0u8; 8]);
         events.append(&mut lock(&self.shared.events));
         Ok(false)
     }
@@ -223,7 +223,7 @@ impl Collector for PtraceCollector {
     }
 
     fn detach(&mut self) {
-        self.shared.is_to_detach.store(true, Ordering::Release);
+        self.shared.should_detach.store(true, Ordering::Release);
         signal(&self.shared.wake);
         let until = Instant::now() + MAX_DETACHING;
         while Instant::now() < until {
@@ -242,12 +242,12 @@ impl Collector for PtraceCollector {
             if let Some(status) = *lock(&self.shared.command_status) {
                 return Some(status);
             }
-            if self.shared.is_to_detach.load(Ordering::Acquire)
+            if self.shared.should_detach.load(Ordering::Acquire)
                 && let Some(status) = reap_ended(command)
             {
                 return Some(status);
             }
-            is_readable_within(&self.shared.is_full, Duration::from_millis(1));
+            is_readable_within(&self.shared.many_events, Duration::from_millis(1));
         }
         None
     }

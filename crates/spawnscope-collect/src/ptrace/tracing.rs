@@ -127,8 +127,8 @@ impl Tracing {
         let mut last = None;
         while !self.is_over() {
             // Read before the events: what happened before the request belongs to the recording.
-            let is_to_detach = self.shared.is_to_detach.load(Ordering::Acquire);
-            let event = if is_to_detach {
+            let should_detach = self.shared.should_detach.load(Ordering::Acquire);
+            let event = if should_detach {
                 self.tracer.next_event()
             } else {
                 self.await_event()
@@ -142,7 +142,7 @@ impl Tracing {
             for (launch, ended) in self.untraced.ended() {
                 self.report_end_of_untraced(launch, ended);
             }
-            if is_to_detach
+            if should_detach
                 && !self.is_detaching
                 && (event.is_none() || Instant::now() >= *last.get_or_insert_with(|| Instant::now() + LAST_EVENTS))
             {

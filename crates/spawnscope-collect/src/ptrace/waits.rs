@@ -24,8 +24,8 @@ const SIGINFO_PID: u64 = 16;
 /// ERESTART_RESTARTBLOCK, of which all but ERESTARTNOHAND may continue the call.
 const INTERRUPTED: [i64; 5] = [-4, -512, -513, -514, -516];
 /// A wait ended when its thread stopped if the thread was runnable for at most this long since its launch, or this share of the wait.
-const SHORT: u64 = 500_000;
-const SHORT_SHARE: u64 = 20;
+const MAX_RUNNABLE: u64 = 500_000;
+const RUNNABLE_FRACTION: u64 = 20;
 
 /// The scheduler's counters of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,7 +118,7 @@ impl Waits {
         let runnable = (now.ran + now.delayed).saturating_sub(watched.last.ran + watched.last.delayed);
         watched.restart(now);
         let slice = slice?;
-        let has_just_ended = runnable <= SHORT.max(now.at.since(slice.off).0 / SHORT_SHARE);
+        let has_just_ended = runnable <= MAX_RUNNABLE.max(now.at.since(slice.off).0 / RUNNABLE_FRACTION);
         Some((slice, has_just_ended, now.at))
     }
 }

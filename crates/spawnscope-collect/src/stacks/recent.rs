@@ -48,7 +48,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_used_stays_and_the_rest_goes() {
+    fn recently_used_entries_stay_and_others_are_dropped() {
         let mut recent = Recent::new(2);
         recent.insert(0, "kept");
         for other in 1..100 {

@@ -132,8 +132,8 @@ impl Tables {
             let relative = i32::from_le_bytes(*relative.first_chunk()?);
             header.address.checked_add_signed(relative.into())
         };
-        let behind = rows.partition_point(|row| absolute(row).is_some_and(|first| first <= address));
-        let entry = absolute(&rows.get(behind.checked_sub(1)?)?[4..])?;
+        let end = rows.partition_point(|row| absolute(row).is_some_and(|first| first <= address));
+        let entry = absolute(&rows.get(end.checked_sub(1)?)?[4..])?;
         usize::try_from(entry.checked_sub(self.eh_frame.as_ref()?.address)?).ok()
     }
 }
@@ -145,8 +145,8 @@ fn eh_frame(data: &Data) -> EhFrame<Slice<'_>> {
 }
 
 fn last_up_to(index: &[(u64, usize)], address: u64) -> Option<usize> {
-    let behind = index.partition_point(|&(first, _)| first <= address);
-    index.get(behind.checked_sub(1)?).map(|&(_, offset)| offset)
+    let end = index.partition_point(|&(first, _)| first <= address);
+    index.get(end.checked_sub(1)?).map(|&(_, offset)| offset)
 }
 
 /// All entries up to the first one that cannot be understood.

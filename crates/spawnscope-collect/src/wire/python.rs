@@ -30,12 +30,12 @@ pub struct WirePythonCalled {
 }
 
 /// A frame of a Python program. File and function follow (0 bytes: unknown), in characters of the given width, then the code's line
-/// table, truncated to the room there was, and a gap up to a multiple of eight bytes.
+/// table, truncated to PYTHON_TABLE_BYTES, and a gap up to a multiple of eight bytes.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, FromBytes, IntoBytes, Immutable, KnownLayout)]
 pub struct WirePythonFrame {
     pub first_line: u32,
-    /// Its offset in the code; NOT_COUNTED if it is outside.
+    /// Its offset in the code; UNKNOWN_COUNT if it is outside.
     pub code_offset: u32,
     pub file_bytes: u32,
     pub file_width: u32,

@@ -128,6 +128,10 @@ impl Missing {
 
 impl fmt::Display for Missing {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "not available here: {}; unknown: {}", self.what, self.effect)
+        let what = match self.what.as_str() {
+            Missing::SCHEDULER => "scheduler events",
+            what => what,
+        };
+        write!(f, "not recorded: {what}; unknown: {}", self.effect)
     }
 }

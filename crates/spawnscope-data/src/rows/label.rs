@@ -31,7 +31,7 @@ pub enum BadLabel {
 
 impl Label {
     /// Maximum number of labels of a recording.
-    pub const MOST: usize = 64;
+    pub const MAX_COUNT: usize = 64;
     /// Maximum bytes of a key.
     pub const MAX_KEY: usize = 64;
     /// Maximum bytes of a value: a line, not a document. Reports print it, and fleets of recordings repeat it.

@@ -38,14 +38,14 @@ pub struct ObjectRef(NonZeroU32);
 impl ObjectRef {
     const KIND_BITS: u32 = 5;
     /// The maximum number of distinct objects.
-    const MOST: usize = 1 << (u32::BITS - Self::KIND_BITS);
+    const MAX_COUNT: usize = 1 << (u32::BITS - Self::KIND_BITS);
 
     /// Returns the reference to the object at an index, or `None` if there are too many objects.
     #[must_use]
     pub fn new(kind: ObjectKind, place: usize) -> Option<ObjectRef> {
         let place = u32::try_from(place)
             .ok()
-            .filter(|place| (*place as usize) < Self::MOST)?;
+            .filter(|place| (*place as usize) < Self::MAX_COUNT)?;
         NonZeroU32::new(place << Self::KIND_BITS | (kind as u32 + 1)).map(ObjectRef)
     }
 
@@ -95,11 +95,11 @@ mod tests {
     #[test]
     fn a_reference_holds_place_and_kind() {
         for kind in ObjectKind::ALL {
-            for place in [0, 1, ObjectRef::MOST - 1] {
+            for place in [0, 1, ObjectRef::MAX_COUNT - 1] {
                 let object = ObjectRef::new(kind, place).unwrap();
                 assert_eq!((object.kind(), object.place()), (kind, place));
             }
         }
-        assert_eq!(ObjectRef::new(ObjectKind::Pipe, ObjectRef::MOST), None);
+        assert_eq!(ObjectRef::new(ObjectKind::Pipe, ObjectRef::MAX_COUNT), None);
     }
 }

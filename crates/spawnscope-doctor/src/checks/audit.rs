@@ -37,7 +37,7 @@ impl Source {
         match self {
             Source::Kernel => format!("loaded now: {}", rule.text),
             Source::Files => format!(
-                "in /etc/audit: {}; only root, outside of containers, can see whether it is loaded: `auditctl -l`",
+                "in /etc/audit: {}; `auditctl -l`, as root and outside of containers, shows whether it is loaded",
                 rule.text
             ),
         }

@@ -11,7 +11,7 @@ pub(super) const CHECK: Check = Check {
     run: Run::Reading(run),
 };
 
-const FOLDER: &str = "/proc/sys/fs/binfmt_misc";
+const DIRECTORY: &str = "/proc/sys/fs/binfmt_misc";
 /// Where Debian's `update-binfmts` stores its registrations, one file each.
 const DEBIAN_REGISTRY: &str = "/var/lib/binfmts";
 /// Where systemd reads its registrations. A file hides files of the same name in later directories.
@@ -26,11 +26,11 @@ const OWN_MACHINE: [u8; 2] = ELF_MACHINE.to_le_bytes();
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let machine = examination.machine;
-    if machine.text(format!("{FOLDER}/status")).as_deref() == Some("disabled") {
+    if machine.text(format!("{DIRECTORY}/status")).as_deref() == Some("disabled") {
         return;
     }
     let names = machine
-        .names(FOLDER)
+        .names(DIRECTORY)
         .into_iter()
         .filter(|name| name != "register" && name != "status");
     let entries: Vec<Entry> = names.filter_map(|name| Entry::read(machine, name)).collect();
@@ -66,7 +66,7 @@ struct Entry {
 impl Entry {
     /// An enabled entry.
     fn read(machine: &Machine, name: String) -> Option<Entry> {
-        let text = machine.text(format!("{FOLDER}/{name}"))?;
+        let text = machine.text(format!("{DIRECTORY}/{name}"))?;
         let mut lines = text.lines();
         if lines.next()? != "enabled" {
             return None;
@@ -97,7 +97,7 @@ impl Entry {
         let with_removal = |finding: Finding| self.removal(examination).into_iter().fold(finding, Finding::fix);
         if !self.can_start(examination.machine) {
             let finding = Finding::problem(format!("the interpreter of {} does not exist", self.name))
-                .evidence(format!("{FOLDER}/{} names {}", self.name, self.interpreter))
+                .evidence(format!("{DIRECTORY}/{} names {}", self.name, self.interpreter))
                 .evidence("such files fail to execute with \"No such file or directory\", although they exist")
                 .fix("install the interpreter, or remove the registration:");
             findings.add(with_removal(finding).fix_cost("an edit; such files still do not execute"));
@@ -105,7 +105,7 @@ impl Entry {
         if self.takes_own_programs() {
             let finding = Finding::problem(format!("{} takes over native programs", self.name))
                 .evidence(format!(
-                    "{FOLDER}/{}: native programs are passed to {}",
+                    "{DIRECTORY}/{}: native programs are passed to {}",
                     self.name, self.interpreter
                 ))
                 .fix("unless it was registered on purpose, remove it:");
@@ -122,7 +122,7 @@ impl Entry {
                 "until the next boot, {}:",
                 examination.environment.where_settings_are_made()
             ),
-            format!("  echo -1 >{}", quoted(&format!("{FOLDER}/{}", self.name))),
+            format!("  echo -1 >{}", quoted(&format!("{DIRECTORY}/{}", self.name))),
         ];
         if machine.exists(format!("{DEBIAN_REGISTRY}/{}", self.name)) {
             lines.push("permanently, in Debian's registry:".to_owned());
@@ -134,9 +134,12 @@ impl Entry {
             let mut names = text.lines().filter_map(|line| line.split(line.chars().next()?).nth(1));
             names.any(|name| name == self.name)
         };
-        let files = CONFIGURED.iter().flat_map(|folder| {
-            let names = machine.names(folder).into_iter().filter(|name| name.ends_with(".conf"));
-            names.map(move |name| format!("{folder}/{name}"))
+        let files = CONFIGURED.iter().flat_map(|directory| {
+            let names = machine
+                .names(directory)
+                .into_iter()
+                .filter(|name| name.ends_with(".conf"));
+            names.map(move |name| format!("{directory}/{name}"))
         });
         for file in files.filter(registers) {
             let name = file.rsplit('/').next().unwrap_or_default();

@@ -40,10 +40,10 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     if (SPAWN_BY_CLONE..38).contains(&minor) {
         let call = examination.measured.system_call;
         findings.add(
-            Finding::note("this C library's posix_spawn resets signals one by one")
+            Finding::note("this C library's posix_spawn resets signal dispositions one at a time")
                 .evidence(format!("{evidence}; since 2.38, one flag of clone3 resets them all"))
                 .effect(call.map(|call| Effect::modelled(Nanos(call.0 * 2 * SIGNALS), "each posix_spawn")))
-                .fix("use a newer C library; programs that launch thousands can use a library that calls clone3 itself, such as vspawn")
+                .fix("use a newer C library; programs that launch thousands of processes can use a library that calls clone3 itself, such as vspawn")
                 .fix_cost("a newer system, or a change to those programs"),
         );
     }

@@ -34,12 +34,12 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         );
     }
     if old > 0 {
-        let controllers = units::counted(old, "controller", "controllers");
+        let controllers = units::counted(old, "cgroup controller uses", "cgroup controllers use");
         findings.add(
-            Finding::note(format!("control groups of version 1 for {controllers}"))
-                .evidence("only version 2 can create a process in its group (CLONE_INTO_CGROUP); here it is moved once for each hierarchy")
+            Finding::note(format!("{controllers} cgroup v1"))
+                .evidence("only cgroup v2 can create a process directly in its cgroup (CLONE_INTO_CGROUP); with v1, a process is moved once per hierarchy")
                 .fix(format!("boot with systemd.unified_cgroup_hierarchy=1, {}", examination.environment.where_settings_are_made()))
-                .fix_cost("old container runtimes support version 1 only"),
+                .fix_cost("old container runtimes support only cgroup v1"),
         );
     }
 }

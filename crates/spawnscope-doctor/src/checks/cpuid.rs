@@ -35,7 +35,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     }
     let finding = Finding::problem_if(all >= LARGE, "the hypervisor answers CPUID instructions slowly")
         .evidence(format!(
-            "one takes {}; a processor without a hypervisor answers in some tens of nanoseconds",
+            "one CPUID takes {}; on bare metal, it takes a few tens of ns",
             units::time(Nanos(one as u64))
         ))
         .evidence(format!(
@@ -43,7 +43,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         ))
         .evidence_if(examination.nesting().map(|(_, sentence)| sentence))
         .effect(Effect::modelled(all, "each start of a program that uses this C library"))
-        .fix("from inside, the only fix is to launch less; programs that use musl, or Go's run time, execute fewer CPUID instructions")
+        .fix("in the guest, the only fix is fewer launches; programs that use musl or Go's run time execute fewer CPUID instructions")
         .fix("the operator of the hypervisor can check whether it runs inside another one, which makes each exit slower")
         .fix_cost("another machine");
     findings.add(finding);

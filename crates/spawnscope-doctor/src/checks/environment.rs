@@ -1,4 +1,4 @@
-//! The environment: gVisor, WSL, a container, a virtual machine. Launches that are slow because of it cannot be fixed from inside.
+//! The environment: gVisor, WSL, a container, a virtual machine. Launches that are slow because of it cannot be fixed in the guest or container.
 
 use super::{Check, Run, fork_of_mebibyte, takes_for_each_mebibyte};
 use crate::nesting::Nesting;
@@ -68,7 +68,7 @@ fn behind_fork(fork: Option<Nanos>, joint: &str, sentence: &str) -> String {
 fn container(kind: &str) -> Finding {
     Finding::note(format!("this is a container ({kind})"))
         .evidence("kernel settings, security modules and scanners belong to the host")
-        .fix("run the doctor on the host as well: some of them cannot be seen from inside")
+        .fix("run the doctor on the host as well: some of them cannot be seen in a container")
         .fix_cost("another run")
 }
 
@@ -84,14 +84,14 @@ fn hypervisor(name: &str, examination: &Examination<'_>) -> Finding {
     Finding::note(format!("this is a virtual machine ({name}){inside}"))
         .evidence_if(sentence)
         .evidence(match fork {
-            Some(fork) => format!("the guest's addresses are translated twice: {fork}"),
-            None => "the guest's addresses are translated twice".to_owned(),
+            Some(fork) => format!("guest addresses are translated twice (nested paging); {fork}"),
+            None => "guest addresses are translated twice (nested paging)".to_owned(),
         })
-        .fix("from inside, the only fix is to launch less, and to launch from large parents by vfork or posix_spawn")
+        .fix("in the guest, the only fixes are fewer launches, and vfork or posix_spawn for large parents")
         .fix(if is_nested {
-            "the operator of the outer machine can run this one directly on the hardware's hypervisor"
+            "the operator of the host can run this guest directly on the hypervisor of the hardware"
         } else {
-            "the operator of the hypervisor can back it with huge pages, which shortens the second translation"
+            "the host can back the guest's memory with huge pages, so that nested page walks are shorter"
         })
-        .fix_cost("inside, nothing; outside, another machine or reserved memory")
+        .fix_cost("the guest needs no change; the host needs another machine or reserved memory")
 }

@@ -4,7 +4,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::{Check, Run};
-use crate::measure::{PATIENCE, Scan, Stuck, median};
+use crate::measure::{DIRECTORY_TIMEOUT, Scan, Stuck, median};
 use crate::mounts::{self, Mount};
 use crate::{Effect, Examination, Finding, Findings};
 use spawnscope_data::event::Nanos;
@@ -73,7 +73,7 @@ fn silent(what: &str, directory: &Path, mount: Option<&Mount>) -> Finding {
     let on = mount.map_or(String::new(), |mount| {
         format!(", apparently on {} ({})", mount.point.display(), mount.kind)
     });
-    let waited = units::time(Nanos(PATIENCE.as_nanos() as u64));
+    let waited = units::time(Nanos(DIRECTORY_TIMEOUT.as_nanos() as u64));
     Finding::problem(format!("{what} does not answer"))
         .evidence(format!("{}{on}: no answer within {waited}", directory.display()))
         .evidence("other programs that look for a file there hang too, some even unkillably; the doctor left it out of all checks")

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 
 use super::git_setting::Setting;
-use super::{Check, Run, unending, values};
+use super::{Check, Run, hanging, values};
 use crate::programs::{Programs, Ran, Reads, RunTime, Unknown};
 use crate::{Effect, Examination, Finding, Findings, Machine};
 use spawnscope_data::event::Nanos;
@@ -49,18 +49,18 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
         programs,
         git,
     };
-    let hooks = match repository.hooks_folder() {
+    let hooks = match repository.hooks_directory() {
         Ok(Some(hooks)) => examination.machine.directory().join(hooks),
         Ok(None) => return,
         Err(Refusal::Said(why)) => return findings.not_examined(format!("git refuses this directory: {why}")),
-        Err(Refusal::Unknown(why)) => return unending::report(findings, "git", "git rev-parse", why),
+        Err(Refusal::Unknown(why)) => return hanging::report(findings, "git", "git rev-parse", why),
     };
     let launch = examination.measured.launch.exec_dynamic;
     repository.hooks(&hooks, launch, findings);
     // After the settings, since timing `git status` may take long.
     for look in [Repository::filters, Repository::monitor] {
         if let Err(why) = look(&repository, findings) {
-            return unending::report(findings, "git", "git config", why);
+            return hanging::report(findings, "git", "git config", why);
         }
     }
 }
@@ -100,10 +100,10 @@ impl Repository<'_> {
     }
 
     /// `None` outside of a repository.
-    fn hooks_folder(&self) -> Result<Option<String>, Refusal> {
+    fn hooks_directory(&self) -> Result<Option<String>, Refusal> {
         const WHERE: [&str; 3] = ["rev-parse", "--git-path", "hooks"];
-        if let Some(folder) = self.ask(&WHERE)? {
-            return Ok(Some(folder));
+        if let Some(directory) = self.ask(&WHERE)? {
+            return Ok(Some(directory));
         }
         let said = self.run(&WHERE, Reads::Errors)?.output;
         let why = said
@@ -118,8 +118,8 @@ impl Repository<'_> {
         }
     }
 
-    fn hooks(&self, folder: &Path, launch: Option<Nanos>, findings: &mut Findings) {
-        let is_active = |name: &&str| self.machine.is_executable(folder.join(name));
+    fn hooks(&self, directory: &Path, launch: Option<Nanos>, findings: &mut Findings) {
+        let is_active = |name: &&str| self.machine.is_executable(directory.join(name));
         let active: Vec<&str> = FREQUENT.into_iter().chain(OTHERS).filter(is_active).collect();
         if active.is_empty() {
             return;
@@ -132,7 +132,7 @@ impl Repository<'_> {
         };
         findings.add(
             Finding::problem_if(!frequent.is_empty(), title)
-                .evidence(format!("executable files in {}: {}", folder.display(), active.join(", ")))
+                .evidence(format!("executable files in {}: {}", directory.display(), active.join(", ")))
                 .effect(launch.map(|launch| Effect::modelled(launch, "each run of a hook, at least")))
                 .fix("see what they launch: `spawnscope record -- git status`, `git commit`; hooks with nothing to do should exit at once")
                 .fix("a tool that only reads can disable them: `git -c core.hooksPath=/dev/null ...`")
@@ -167,7 +167,7 @@ impl Repository<'_> {
         let with = without.and_then(|without| Ok((self.programs.shortest(RUNS, || status(&[]))?, without)));
         findings.add(monitor(&setting, has_own, with.ok()));
         match (without, with) {
-            (Err(why), _) => unending::report(
+            (Err(why), _) => hanging::report(
                 findings,
                 "git status without its monitor",
                 "git -c core.fsmonitor=false status",

@@ -9,7 +9,7 @@ pub(super) const CHECK: Check = Check {
     run: Run::Reading(run),
 };
 
-const FOLDER: &str = "/sys/devices/system/cpu";
+const DIRECTORY: &str = "/sys/devices/system/cpu";
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let machine = examination.machine;
@@ -17,7 +17,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     if examination.environment.hypervisor.is_some() {
         return;
     }
-    let file = |name: &str| machine.text(format!("{FOLDER}/cpu0/cpufreq/{name}"));
+    let file = |name: &str| machine.text(format!("{DIRECTORY}/cpu0/cpufreq/{name}"));
     let (Some(governor), driver) = (file("scaling_governor"), file("scaling_driver").unwrap_or_default()) else {
         return;
     };

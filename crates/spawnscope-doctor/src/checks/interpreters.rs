@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Check, Run, interpreter_options, unending, values};
+use super::{Check, Run, hanging, interpreter_options, values};
 use crate::programs::{Programs, Reads, RunTime, Unknown};
 use crate::{Examination, Finding, Findings, Machine};
 use spawnscope_data::event::Nanos;
@@ -50,7 +50,7 @@ fn python(machine: &Machine, programs: &Programs, program: &Path, findings: &mut
     let line = format!("{} -I -S -c pass", program.display());
     let python = match executable(machine, programs, program) {
         Ok(python) => python,
-        Err(why @ Unknown::DidNotEnd(_)) => return unending::report(findings, "python3", &line, why),
+        Err(why @ Unknown::DidNotEnd(_)) => return hanging::report(findings, "python3", &line, why),
         // Otherwise the program is timed by its name in PATH.
         Err(_) => program.to_owned(),
     };
@@ -61,7 +61,7 @@ fn python(machine: &Machine, programs: &Programs, program: &Path, findings: &mut
     };
     let bare = match programs.shortest(RUNS, || with(&["-I", "-S"])).and_then(RunTime::whole) {
         Ok(bare) => bare,
-        Err(why) => return unending::report(findings, "python3", &line, why),
+        Err(why) => return hanging::report(findings, "python3", &line, why),
     };
     let full = match programs.shortest(RUNS, || with(&[])) {
         Ok(full) => full,

@@ -115,7 +115,7 @@ impl Large<'_> {
 /// The largest processes, as far as their forks are slow.
 fn largest<'p>(examination: &'p Examination<'_>, ns_of_mebibyte: f64) -> Vec<Large<'p>> {
     let machine = examination.machine;
-    let until = Instant::now() + reading::PATIENCE;
+    let until = Instant::now() + reading::TIMEOUT;
     let children = processes::children(&examination.processes);
     let mut processes: Vec<&Process> = examination.processes.iter().collect();
     processes.sort_by_key(|process| std::cmp::Reverse(process.anonymous_bytes));

@@ -35,7 +35,7 @@ const LOADERS: [&str; 4] = [
 const STANDARD: [&str; 4] = ["/lib", "/usr/lib", "/lib64", "/usr/lib64"];
 const MAX_NAMED: usize = 3;
 /// How long libraries are examined: if all are newer than the cache, as in unpacked images, there can be thousands.
-const PATIENCE: Duration = Duration::from_millis(150);
+const TIMEOUT: Duration = Duration::from_millis(150);
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let machine = examination.machine;
@@ -45,7 +45,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         findings.add(broken(how, with.zip(without)));
         return;
     }
-    let unknown = Unknown::find(machine, Instant::now() + PATIENCE);
+    let unknown = Unknown::find(machine, Instant::now() + TIMEOUT);
     for what in unknown.not_examined {
         findings.not_examined(what);
     }
@@ -203,13 +203,16 @@ fn configured(machine: &Machine, file: &str, depth: usize) -> Vec<Configured> {
     for line in text.lines().map(str::trim) {
         match line.strip_prefix("include ") {
             Some(pattern) if depth < 4 => {
-                let Some((folder, suffix)) = pattern.trim().rsplit_once("/*") else {
+                let Some((directory, suffix)) = pattern.trim().rsplit_once("/*") else {
                     continue;
                 };
                 // A relative pattern starts at the directory of the file.
-                let folder = format!("{}", Path::new(file).with_file_name(folder).display());
-                let names = machine.names(&folder).into_iter().filter(|name| name.ends_with(suffix));
-                let files = names.map(|name| format!("{folder}/{name}"));
+                let directory = format!("{}", Path::new(file).with_file_name(directory).display());
+                let names = machine
+                    .names(&directory)
+                    .into_iter()
+                    .filter(|name| name.ends_with(suffix));
+                let files = names.map(|name| format!("{directory}/{name}"));
                 directories.extend(files.flat_map(|file| configured(machine, &file, depth + 1)));
             }
             None if line.starts_with('/') => directories.push(Configured {
@@ -242,9 +245,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_there_was_no_time_for_is_unseen() {
-        let folder = tempfile::tempdir().unwrap();
-        let machine = Machine::at(folder.path());
+    fn libraries_without_time_left_are_not_examined() {
+        let root = tempfile::tempdir().unwrap();
+        let machine = Machine::at(root.path());
         for directory in ["etc", "usr/lib"] {
             fs::create_dir_all(machine.path(directory)).unwrap();
         }

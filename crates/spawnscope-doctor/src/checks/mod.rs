@@ -10,6 +10,7 @@ mod file_systems;
 mod git;
 mod git_setting;
 mod governor;
+mod hanging;
 mod interpreter_options;
 mod interpreters;
 mod large_parents;
@@ -26,7 +27,6 @@ mod security_modules;
 mod shell_start;
 mod shims;
 mod start_file;
-mod unending;
 mod values;
 
 use super::programs::Programs;
@@ -43,7 +43,7 @@ fn fork_of_mebibyte(measured: &Measured) -> Option<f64> {
 /// That cost as a sentence.
 fn takes_for_each_mebibyte(ns: f64) -> String {
     format!(
-        "a fork takes {} for each MiB in 4 KiB pages: it copies their page tables, which are freed again later",
+        "a fork takes {} for each MiB in 4 KiB pages, because it copies their page tables",
         units::time(Nanos(ns as u64))
     )
 }

@@ -14,7 +14,7 @@ pub(super) const CHECK: Check = Check {
 /// Usual limits are 1,024 to 65,536.
 const HUGE: u64 = 100_000;
 /// If a loop up to the limit takes longer, it is a problem.
-const LONG: Nanos = Nanos(10_000_000);
+const MAX_LOOP_TIME: Nanos = Nanos(10_000_000);
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let Some(limits) = examination.machine.text("/proc/self/limits") else {
@@ -36,7 +36,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let all = close.map(|close| Nanos(close.0.saturating_mul(limit)));
     findings.add(
         Finding::problem_if(
-            all.is_none_or(|all| all >= LONG),
+            all.is_none_or(|all| all >= MAX_LOOP_TIME),
             format!("the limit on open files is {}", units::count(limit)),
         )
         .evidence("some programs close every possible descriptor before an exec: older Python, Ruby, daemons, some libraries' `popen`")

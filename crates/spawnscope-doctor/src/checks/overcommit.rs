@@ -67,7 +67,7 @@ fn most_wanting<'p>(
         let wanted = large.map(|process| (process, process.data_bytes));
         return wanted.max_by_key(|(_, needs)| *needs);
     }
-    let until = Instant::now() + reading::PATIENCE;
+    let until = Instant::now() + reading::TIMEOUT;
     let mut most = None;
     let mut not_examined = 0;
     for process in large {

@@ -13,7 +13,7 @@ pub(super) const CHECK: Check = Check {
 };
 
 /// A limit is near from this share on.
-const NEAR: f64 = 0.8;
+const MIN_USED_SHARE: f64 = 0.8;
 
 /// A limit, and how much of it is used.
 struct Limit {
@@ -52,7 +52,7 @@ impl Limit {
     }
 
     fn is_near(&self) -> bool {
-        self.limit > 0 && self.used as f64 >= NEAR * self.limit as f64
+        self.limit > 0 && self.used as f64 >= MIN_USED_SHARE * self.limit as f64
     }
 
     /// How to double the limit: who does it, and the commands.

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use super::{Check, Run};
-use crate::measure::PATIENCE;
+use crate::measure::DIRECTORY_TIMEOUT;
 use crate::mounts::{self, Mount};
 use crate::programs::RunTime;
 use crate::{Effect, Examination, Finding, Findings};
@@ -23,7 +23,7 @@ const CALLS_OF_A_SLOW_LOOKUP: u64 = 20;
 /// and this long. In a local directory, it takes 1 us.
 const SLOW: Nanos = Nanos(50_000);
 /// This many useless directories are a problem.
-const MANY: usize = 8;
+const MIN_USELESS: usize = 8;
 /// How many directories of one kind are named; the others are counted.
 const MAX_NAMED: usize = 3;
 
@@ -72,7 +72,6 @@ fn useless(examination: &Examination<'_>, path: &[PathBuf], findings: &mut Findi
     if count == 0 {
         return;
     }
-    let directories = units::counted(count as u64, "directory", "directories");
     let listed = |what: &str, directories: &[&PathBuf]| {
         (!directories.is_empty()).then(|| format!("{what}: {}", names(directories)))
     };
@@ -84,10 +83,12 @@ fn useless(examination: &Examination<'_>, path: &[PathBuf], findings: &mut Findi
     let lost = one.map(|one| Nanos(one.0 * before)).filter(|lost| lost.0 > 0);
     findings.add(
         Finding::problem_if(
-            count >= MANY,
+            count >= MIN_USELESS,
             format!(
-                "PATH has {directories} of {} without a purpose",
-                units::count(path.len() as u64)
+                "{} of {} in PATH {} useless",
+                units::count(count as u64),
+                units::counted(path.len() as u64, "directory", "directories"),
+                if count == 1 { "is" } else { "are" }
             ),
         )
         .evidence_if(listed("missing", &useless.absent))
@@ -227,7 +228,7 @@ struct Passed {
 impl Passed {
     fn of(examination: &Examination<'_>) -> Passed {
         let mounts = mounts::all(examination.machine);
-        let waited = Nanos(PATIENCE.as_nanos() as u64);
+        let waited = Nanos(DIRECTORY_TIMEOUT.as_nanos() as u64);
         let mut passed = Passed {
             evidence: Vec::new(),
             lost: RunTime {

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::Command;
 
 use super::start_file::StartFile;
-use super::{Check, Run, unending};
+use super::{Check, Run, hanging};
 use crate::programs::{Launches, Programs, RunTime, Unknown};
 use crate::{Examination, Finding, Findings, Machine};
 use spawnscope_data::event::Nanos;
@@ -162,7 +162,7 @@ fn interactive(machine: &Machine, programs: &Programs, shell: &Shell, program: &
     let start = match start(programs, || command(shell.with), || command(shell.without)) {
         Ok(start) => start,
         Err(UnknownCost::Bare(why)) => {
-            return unending::report(findings, name, &format!("{name} {}", shell.without.join(" ")), why);
+            return hanging::report(findings, name, &format!("{name} {}", shell.without.join(" ")), why);
         }
         Err(UnknownCost::Full(why)) => {
             return findings.not_examined(format!("`{name} {}` {why}", shell.with.join(" ")));
@@ -234,7 +234,7 @@ fn by_variable(
         Ok(start) => findings.add(first_read(variable, file, &start)),
         Err(UnknownCost::Full(why)) => findings.not_examined(format!("`{line}` with {name}={file} {why}")),
         Err(UnknownCost::Bare(why)) => {
-            unending::report(findings, shell, &line, why);
+            hanging::report(findings, shell, &line, why);
             return matches!(why, Unknown::DidNotEnd(_)).then_some(Bare::Hangs);
         }
     }

@@ -4,7 +4,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::{Check, Run, unending};
+use super::{Check, Run, hanging};
 use crate::programs::{Programs, Reads, RunTime, Unknown};
 use crate::{Examination, Finding, Findings, Machine};
 use spawnscope_data::event::Nanos;
@@ -20,17 +20,17 @@ pub(super) const CHECK: Check = Check {
 struct Manager {
     name: &'static str,
     /// Its directory, with or without a leading dot, and the directory of its shims inside.
-    folder: &'static str,
+    directory: &'static str,
     shims: &'static str,
     /// The variable that names its directory if it is elsewhere.
     variable: &'static str,
 }
 
 impl Manager {
-    const fn new(name: &'static str, folder: &'static str, shims: &'static str, variable: &'static str) -> Manager {
+    const fn new(name: &'static str, directory: &'static str, shims: &'static str, variable: &'static str) -> Manager {
         Manager {
             name,
-            folder,
+            directory,
             shims,
             variable,
         }
@@ -39,7 +39,7 @@ impl Manager {
     /// Whether a directory contains its shims.
     fn has(&self, machine: &Machine, directory: &Path) -> bool {
         let above = directory.parent().and_then(Path::file_name).map(OsStr::to_string_lossy);
-        let is_usual = above.is_some_and(|above| above.trim_start_matches('.') == self.folder);
+        let is_usual = above.is_some_and(|above| above.trim_start_matches('.') == self.directory);
         let own = machine.variable(self.variable).map(Path::new);
         directory.ends_with(self.shims) && (is_usual || own == directory.parent())
     }
@@ -94,7 +94,7 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
         match Shim::find(machine, programs, &directory, manager.name) {
             Ok(Some(shim)) => shim.measure(machine, programs, findings),
             Ok(None) => {}
-            Err(NotFound { line, why }) => unending::report(findings, manager.name, &line, why),
+            Err(NotFound { line, why }) => hanging::report(findings, manager.name, &line, why),
         }
     }
 }
@@ -190,7 +190,7 @@ impl Shim {
         // The shim may hang, so it comes last: otherwise no time would be left for the other.
         let real = match programs.shortest(RUNS, || command(&self.real)).and_then(RunTime::whole) {
             Ok(real) => real,
-            Err(why) => return unending::report(findings, program, &line(&self.real), why),
+            Err(why) => return hanging::report(findings, program, &line(&self.real), why),
         };
         let shim = match programs.shortest(RUNS, || command(&self.file)) {
             Ok(shim) => shim,
@@ -201,7 +201,7 @@ impl Shim {
             Some(more) => format!("{program} is a shim of {manager}: each start takes {more} longer"),
             None => format!("{program} is a shim of {manager}"),
         };
-        let folder = self.real.parent().unwrap_or(&self.real).display();
+        let directory = self.real.parent().unwrap_or(&self.real).display();
         findings.add(
             Finding::problem_if(more.is_some_and(|more| more.time >= MATTERS), title)
                 .evidence(format!(
@@ -212,7 +212,7 @@ impl Shim {
                 ))
                 .effect(more.map(|more| more.effect("each launch through the shim")))
                 .fix("for a build or a script that launches it often, put the real directory first in PATH:")
-                .fix(format!("  PATH={folder}:$PATH ./build"))
+                .fix(format!("  PATH={directory}:$PATH ./build"))
                 .fix_cost("the version is then fixed, and files that select a version per directory are ignored"),
         );
     }

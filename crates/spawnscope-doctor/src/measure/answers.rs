@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::{folder, missing_directories};
+use super::{missing_directories, temporary_directory};
 use crate::checks::{loader_cache, loader_environment};
 use crate::machine::Machine;
 use spawnscope_data::event::Nanos;
@@ -17,11 +17,11 @@ use spawnscope_system::launch_timing::shared::Shareable;
 use spawnscope_system::launch_timing::timing::timed;
 
 /// How long a directory may take to answer.
-pub(crate) const PATIENCE: Duration = Duration::from_millis(300);
+pub(crate) const DIRECTORY_TIMEOUT: Duration = Duration::from_millis(300);
 /// How long all directories together may take, if they cannot all be tried at once.
-pub(super) const LIMIT: Duration = Duration::from_millis(400);
+pub(super) const TOTAL_TIMEOUT: Duration = Duration::from_millis(400);
 /// How many processes run at once.
-const AT_ONCE: usize = 64;
+const MAX_PROCESSES: usize = 64;
 /// How many names are looked up in a directory. Each is new, because the kernel caches negative results.
 const NAMES: usize = 9;
 
@@ -31,54 +31,49 @@ pub(super) struct Answers {
     /// Existing directories of PATH, each with the time of a look-up that finds nothing; unknown if it took too long.
     pub(super) lookups: Vec<(PathBuf, Option<Nanos>)>,
     /// Directories that did not answer in time, in PATH or not.
-    pub(super) silent: Vec<PathBuf>,
-    /// Directories for which no process could be started, or did not get enough time.
+    pub(super) unresponsive: Vec<PathBuf>,
+    /// Directories for which no process could be started, or whose process did not get enough time.
     pub(super) untried: Vec<PathBuf>,
 }
 
 impl Answers {
     pub(super) fn of(machine: &Machine) -> Answers {
-        let end = Instant::now() + LIMIT;
+        let end = Instant::now() + TOTAL_TIMEOUT;
         let mut answers = Answers::default();
-        let mut asked: Vec<PendingQuestion> = Vec::new();
-        let questions = questions(machine);
-        let missing_directories = missing_directories::of(machine, &questions, AT_ONCE, end);
-        for question in questions
+        let mut pending: Vec<PendingProbe> = Vec::new();
+        let probes = probes(machine);
+        let missing_directories = missing_directories::of(machine, &probes, MAX_PROCESSES, end);
+        for probe in probes
             .into_iter()
-            .filter(|question| !missing_directories.contains(&question.directory))
+            .filter(|probe| !missing_directories.contains(&probe.directory))
         {
-            let ask = || (Instant::now() < end).then(|| question.ask(machine)).flatten();
-            if asked.len() >= AT_ONCE {
-                answers.take(std::mem::take(&mut asked), end);
+            let start = || (Instant::now() < end).then(|| probe.start(machine)).flatten();
+            if pending.len() >= MAX_PROCESSES {
+                answers.take(std::mem::take(&mut pending), end);
             }
-            let mut process = ask();
-            if process.is_none() && !asked.is_empty() {
+            let mut process = start();
+            if process.is_none() && !pending.is_empty() {
                 // If processes are scarce, one directory after the other.
-                answers.take(std::mem::take(&mut asked), end);
-                process = ask();
+                answers.take(std::mem::take(&mut pending), end);
+                process = start();
             }
             match process {
-                Some(process) => asked.push(PendingQuestion {
-                    until: Instant::now() + PATIENCE,
-                    question,
+                Some(process) => pending.push(PendingProbe {
+                    until: Instant::now() + DIRECTORY_TIMEOUT,
+                    probe,
                     process,
                 }),
-                None => answers.untried.push(question.directory),
+                None => answers.untried.push(probe.directory),
             }
         }
-        answers.take(asked, end);
+        answers.take(pending, end);
         answers
     }
 
-    fn take(&mut self, asked: Vec<PendingQuestion>, end: Instant) {
-        for PendingQuestion {
-            question,
-            process,
-            until,
-        } in asked
-        {
+    fn take(&mut self, pending: Vec<PendingProbe>, end: Instant) {
+        for PendingProbe { probe, process, until } in pending {
             let measured = process.end(until.min(end));
-            let Question { directory, is_of_path } = question;
+            let Probe { directory, is_of_path } = probe;
             let answer = measured.results.answer.load(Ordering::Acquire);
             let fastest = measured.results.fastest.load(Ordering::Acquire);
             let is_known = match answer {
@@ -88,55 +83,56 @@ impl Answers {
             if is_known {
                 let lookup = (is_of_path && fastest > 0).then_some(Nanos(fastest));
                 self.lookups.extend(lookup.map(|time| (directory, Some(time))));
-            } else if answer == NOT_ASKED || measured.is_runnable || until > end {
+            } else if answer == NOT_TRIED || measured.is_runnable || until > end {
                 // It was not tried, or did not get its full time.
                 self.untried.push(directory);
             } else {
                 if is_of_path {
                     self.lookups.push((directory.clone(), None));
                 }
-                self.silent.push(directory);
+                self.unresponsive.push(directory);
             }
         }
     }
 }
 
-pub(super) struct Question {
+pub(super) struct Probe {
     pub(super) directory: PathBuf,
     is_of_path: bool,
 }
 
-struct PendingQuestion {
-    question: Question,
+struct PendingProbe {
+    probe: Probe,
     process: MeasuringProcess<SharedResults>,
     until: Instant,
 }
 
 /// Each directory once, those outside of PATH first.
-fn questions(machine: &Machine) -> Vec<Question> {
+fn probes(machine: &Machine) -> Vec<Probe> {
     let path = machine.search_path().into_iter().map(|directory| (directory, true));
     let homes = machine.variable("HOME").map(PathBuf::from);
     let others = std::iter::once(machine.directory().to_owned())
-        .chain(folder::candidates(machine))
+        .chain(temporary_directory::candidates(machine))
         .chain(homes)
         .chain(loader_environment::named(machine))
         .chain(loader_cache::directories(machine));
     let mut seen = HashSet::new();
-    let mut questions: Vec<Question> = path
+    let mut probes: Vec<Probe> = path
         .chain(others.map(|directory| (directory, false)))
         .filter(|(directory, _)| {
             directory.is_absolute() && directory != Path::new("/") && seen.insert(directory.clone())
         })
-        .map(|(directory, is_of_path)| Question { directory, is_of_path })
+        .map(|(directory, is_of_path)| Probe { directory, is_of_path })
         .collect();
-    // A long PATH may not be finished in time. Without a directory for files, more measurements would be missing.
-    questions.sort_by_key(|question| question.is_of_path);
-    questions
+    // Directories outside PATH come first: a long PATH can use up the time, and without a directory for the test programs, other
+    // measurements are missing.
+    probes.sort_by_key(|probe| probe.is_of_path);
+    probes
 }
 
 /// The process did not run in time, because the machine is too busy.
-const NOT_ASKED: u64 = 0;
-const ASKED: u64 = 1;
+const NOT_TRIED: u64 = 0;
+const STARTED: u64 = 1;
 const DIRECTORY: u64 = 2;
 const SOMETHING_ELSE: u64 = 3;
 
@@ -152,9 +148,9 @@ struct SharedResults {
 // SAFETY: consists of atomic numbers, for which zero is valid.
 unsafe impl Shareable for SharedResults {}
 
-impl Question {
+impl Probe {
     /// `None` if no process can be created.
-    fn ask(&self, machine: &Machine) -> Option<MeasuringProcess<SharedResults>> {
+    fn start(&self, machine: &Machine) -> Option<MeasuringProcess<SharedResults>> {
         let path = machine.path(&self.directory);
         let text = |path: &Path| CString::new(path.as_os_str().as_bytes()).ok();
         let directory = text(&path)?;
@@ -162,15 +158,15 @@ impl Question {
             .map(|number| text(&path.join(format!("spawnscope-{}-{number}", std::process::id()))))
             .collect::<Option<Vec<CString>>>()?;
         MeasuringProcess::start(|results: &SharedResults| {
-            results.answer.store(ASKED, Ordering::Release);
+            results.answer.store(STARTED, Ordering::Release);
             let is_directory = kind(&directory) == Some(libc::S_IFDIR);
             let answer = if is_directory { DIRECTORY } else { SOMETHING_ELSE };
             results.answer.store(answer, Ordering::Release);
             for name in names.iter().take_while(|_| is_directory) {
-                let interruptions = interruptions();
+                let preemptions = preemptions();
                 let took = timed(|| _ = kind(name)).0.max(1);
                 let fastest = results.fastest.load(Ordering::Relaxed);
-                if (fastest == 0 || took < fastest) && interruptions == self::interruptions() {
+                if (fastest == 0 || took < fastest) && preemptions == self::preemptions() {
                     results.fastest.store(took, Ordering::Release);
                 }
             }
@@ -181,7 +177,7 @@ impl Question {
 }
 
 /// How often this process was preempted.
-fn interruptions() -> libc::c_long {
+fn preemptions() -> libc::c_long {
     // SAFETY: all zeroes is a valid `rusage`, which the kernel fills.
     unsafe {
         let mut usage: libc::rusage = std::mem::zeroed();

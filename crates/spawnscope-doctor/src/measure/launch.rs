@@ -3,10 +3,10 @@
 
 use std::time::Duration;
 
-use super::folder::Folder;
 use super::image::{Image, static_program};
 use super::launches::{Untimed, Work, launch};
 use super::shared_results::{MAX_TIMES, SERIES, Series, SharedResults};
+use super::temporary_directory::TemporaryDirectory;
 use crate::checks::{c_library, loader_cache, loader_environment};
 use crate::machine::Machine;
 use spawnscope_data::event::Nanos;
@@ -16,9 +16,9 @@ use spawnscope_system::launch_timing::timing::Deadline;
 /// No round starts later than this after the first.
 const LAST_ROUND: Duration = Duration::from_millis(300);
 /// The time limit for one launch.
-const LIMIT_OF_ONE: Duration = Duration::from_millis(300);
+const LAUNCH_TIMEOUT: Duration = Duration::from_millis(300);
 /// The time limit for all launches.
-pub(super) const LIMIT: Duration = Duration::from_millis(900);
+pub(super) const TOTAL_TIMEOUT: Duration = Duration::from_millis(900);
 /// Programs that do nothing; the first that exists is used.
 const TRUE: [&str; 3] = ["/bin/true", "/usr/bin/true", "/run/current-system/sw/bin/true"];
 
@@ -52,9 +52,9 @@ const WITHOUT_SEARCH: usize = 2;
 const STATIC: usize = 3;
 const DYNAMIC: usize = 4;
 
-pub(super) fn measure(machine: &Machine, folder: Option<&Folder>) -> Launches {
+pub(super) fn measure(machine: &Machine, directory: Option<&TemporaryDirectory>) -> Launches {
     let content = static_program();
-    let tiny = folder.and_then(|folder| folder.program(super::STATIC_PROGRAM, Some(machine)));
+    let tiny = directory.and_then(|directory| directory.program(super::STATIC_PROGRAM, Some(machine)));
     let [dynamic, unasked, found] = [
         Some(machine.clone()),
         without_variables(machine),
@@ -66,9 +66,9 @@ pub(super) fn measure(machine: &Machine, folder: Option<&Folder>) -> Launches {
     kinds[WITHOUT_VARIABLES] = unasked.as_ref().map(Work::Execute);
     kinds[WITHOUT_SEARCH] = found.as_ref().map(Work::Execute);
     kinds[DYNAMIC] = dynamic.as_ref().map(Work::Execute);
-    let measured = measuring_process::measure(LIMIT, |results: &SharedResults| {
+    let measured = measuring_process::measure(TOTAL_TIMEOUT, |results: &SharedResults| {
         if let Some(image) = &tiny {
-            let written = launch(Work::Write(image.path(), &content), LIMIT_OF_ONE);
+            let written = launch(Work::Write(image.path(), &content), LAUNCH_TIMEOUT);
             kinds[STATIC] = written.is_ok().then_some(Work::Execute(image));
         }
         take_turns(kinds, results);
@@ -96,10 +96,10 @@ pub(super) fn measure(machine: &Machine, folder: Option<&Folder>) -> Launches {
 /// launched again.
 fn take_turns(mut kinds: [Option<Work<'_>>; SERIES], results: &SharedResults) {
     for (kind, series) in kinds.iter_mut().zip(&results.series) {
-        match kind.map(|work| launch(work, LIMIT_OF_ONE)) {
+        match kind.map(|work| launch(work, LAUNCH_TIMEOUT)) {
             Some(Ok(launched)) => series.set_first(launched),
             Some(Err(Untimed::TookTooLong)) => {
-                series.give_up(Nanos(LIMIT_OF_ONE.as_nanos() as u64));
+                series.give_up(Nanos(LAUNCH_TIMEOUT.as_nanos() as u64));
                 *kind = None;
             }
             Some(Err(Untimed::Failed)) | None => {}
@@ -107,7 +107,7 @@ fn take_turns(mut kinds: [Option<Work<'_>>; SERIES], results: &SharedResults) {
     }
     for _ in Deadline::after(LAST_ROUND).rounds(MAX_TIMES) {
         for (kind, series) in kinds.iter_mut().zip(&results.series) {
-            match kind.map(|work| launch(work, LIMIT_OF_ONE)) {
+            match kind.map(|work| launch(work, LAUNCH_TIMEOUT)) {
                 Some(Ok(launched)) => series.add(launched),
                 Some(Err(Untimed::TookTooLong)) => *kind = None,
                 Some(Err(Untimed::Failed)) | None => {}

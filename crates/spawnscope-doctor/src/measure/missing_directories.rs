@@ -8,15 +8,15 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::answers::{Question, kind};
+use super::answers::{Probe, kind};
 use crate::machine::Machine;
 use spawnscope_system::launch_timing::measuring_process::MeasuringProcess;
 use spawnscope_system::launch_timing::shared::Shareable;
 
 /// How long one process may run: enough for all directories if none hangs.
-const PATIENCE: Duration = Duration::from_millis(50);
+const PROCESS_TIMEOUT: Duration = Duration::from_millis(50);
 /// How long all processes together may run.
-const LIMIT: Duration = Duration::from_millis(150);
+const TOTAL_TIMEOUT: Duration = Duration::from_millis(150);
 /// The maximum number of directories that are checked.
 const MAX_DIRECTORIES: usize = 1 << 14;
 
@@ -33,14 +33,14 @@ struct SharedResults {
 unsafe impl Shareable for SharedResults {}
 
 /// The missing directories; empty if there are at most `few` directories.
-pub(super) fn of(machine: &Machine, questions: &[Question], few: usize, end: Instant) -> HashSet<PathBuf> {
+pub(super) fn of(machine: &Machine, probes: &[Probe], few: usize, end: Instant) -> HashSet<PathBuf> {
     let mut missing_directories = HashSet::new();
-    if questions.len() <= few {
+    if probes.len() <= few {
         return missing_directories;
     }
-    let end = end.min(Instant::now() + LIMIT);
-    let c_path = |question: &Question| CString::new(machine.path(&question.directory).as_os_str().as_bytes()).ok();
-    let mut left = &questions[..questions.len().min(MAX_DIRECTORIES)];
+    let end = end.min(Instant::now() + TOTAL_TIMEOUT);
+    let c_path = |probe: &Probe| CString::new(machine.path(&probe.directory).as_os_str().as_bytes()).ok();
+    let mut left = &probes[..probes.len().min(MAX_DIRECTORIES)];
     while !left.is_empty() && Instant::now() < end {
         let Some(paths) = left.iter().map(c_path).collect::<Option<Vec<CString>>>() else {
             return missing_directories;
@@ -48,7 +48,7 @@ pub(super) fn of(machine: &Machine, questions: &[Question], few: usize, end: Ins
         let Ok(process) = MeasuringProcess::start(|results: &SharedResults| check(results, &paths)) else {
             return missing_directories;
         };
-        let results = process.end(end.min(Instant::now() + PATIENCE)).results;
+        let results = process.end(end.min(Instant::now() + PROCESS_TIMEOUT)).results;
         let checked = results.checked.load(Ordering::Acquire) as usize;
         let is_missing = |number: &usize| {
             results.missing_directories[number / 64].load(Ordering::Acquire) & (1 << (number % 64)) != 0

@@ -1,10 +1,9 @@
 //! What the doctor measures before the checks run: which directories answer (`answers`), what a launch costs (`launch`), whether fresh
 //! files are scanned (`scan`), and single steps (`steps`). Anything that can hang is done by measuring processes, with the tools of
-//! `launch_timing`. They time launches (`launches`) of static and dynamic programs (`image`) in a temporary folder (`folder`), and store
+//! `launch_timing`. They time launches (`launches`) of static and dynamic programs (`image`) in a temporary directory (`directory`), and store
 //! the times in shared memory (`shared_results`). Anything that cannot be measured, or takes too long, is unknown.
 
 mod answers;
-mod folder;
 mod image;
 mod launch;
 mod launches;
@@ -12,15 +11,16 @@ mod missing_directories;
 mod scan;
 mod shared_results;
 mod steps;
+mod temporary_directory;
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use self::answers::Answers;
-pub(super) use self::answers::PATIENCE;
-use self::folder::{Folder, Places};
+pub(super) use self::answers::DIRECTORY_TIMEOUT;
 pub use self::launch::LaunchCost;
 pub use self::scan::{Scan, Stuck};
+use self::temporary_directory::{Places, TemporaryDirectory};
 use super::machine::Machine;
 use spawnscope_data::event::{Calibration, Constant, Nanos};
 use spawnscope_system::calibrate::Calibrator;
@@ -52,53 +52,55 @@ pub struct Measured {
     /// The time of a look-up that finds nothing, in each existing directory of PATH; unknown if it took too long.
     pub lookups: Vec<(PathBuf, Option<Nanos>)>,
     /// Directories, in PATH or elsewhere, that did not answer in time. They must not be accessed again.
-    pub silent: Vec<PathBuf>,
+    pub unresponsive: Vec<PathBuf>,
     /// Directories that could not be tried, or not for long enough. They must not be accessed either.
     pub untried: Vec<PathBuf>,
     /// The time to move a process into its current control group.
     pub migration: Option<Nanos>,
 }
 
-/// The index of the static program among the programs of a folder; the others are fresh copies.
-const STATIC_PROGRAM: usize = folder::PROGRAMS - 1;
+/// The index of the static program among the programs of a directory; the others are fresh copies.
+const STATIC_PROGRAM: usize = temporary_directory::PROGRAMS - 1;
 /// The time limit for measuring forks; on an idle machine it takes 0.1 s.
-const LIMIT_OF_CONSTANTS: Duration = Duration::from_millis(250);
+const CONSTANTS_TIMEOUT: Duration = Duration::from_millis(250);
 /// The time limit for files on a remote file system.
-const LIMIT_OF_REMOTE: Duration = Duration::from_millis(360);
+const REMOTE_TIMEOUT: Duration = Duration::from_millis(360);
 
 /// The time limit for everything: the limits of all parts, and a grace period for measuring processes that hang.
-const TIME_LIMIT: Duration = LIMIT_OF_CONSTANTS
-    .saturating_add(answers::LIMIT)
-    .saturating_add(launch::LIMIT)
-    .saturating_add(scan::LIMIT)
-    .saturating_add(LIMIT_OF_REMOTE)
-    // The second folder tries only one place, and both are removed.
-    .saturating_add(folder::LIMIT)
-    .saturating_add(folder::LIMIT_OF_ONE)
-    .saturating_add(folder::LIMIT_OF_REMOVAL.saturating_mul(2))
+const TOTAL_TIMEOUT: Duration = CONSTANTS_TIMEOUT
+    .saturating_add(answers::TOTAL_TIMEOUT)
+    .saturating_add(launch::TOTAL_TIMEOUT)
+    .saturating_add(scan::TOTAL_TIMEOUT)
+    .saturating_add(REMOTE_TIMEOUT)
+    // The second directory tries only one place, and both are removed.
+    .saturating_add(temporary_directory::TOTAL_TIMEOUT)
+    .saturating_add(temporary_directory::DIRECTORY_TIMEOUT)
+    .saturating_add(temporary_directory::REMOVAL_TIMEOUT.saturating_mul(2))
     .saturating_add(isolated_child::GRACE.saturating_mul(4));
-const _: () = assert!(TIME_LIMIT.as_millis() <= 3800, "the doctor would take more than 5 s");
-const _: () = assert!(scan::ONE_BY_ONE + scan::AT_ONCE <= STATIC_PROGRAM);
+const _: () = assert!(TOTAL_TIMEOUT.as_millis() <= 3800, "the doctor would take more than 5 s");
+const _: () = assert!(scan::SEQUENTIAL + scan::CONCURRENT <= STATIC_PROGRAM);
 
 impl Measured {
     /// Measures this machine in about 0.4 s, or in less than 4 s if everything hangs.
     #[must_use]
     pub fn take(machine: &Machine) -> Measured {
         let began = Instant::now();
-        let constants = Calibrator::start_for(LIMIT_OF_CONSTANTS).map(Calibrator::finish);
+        let constants = Calibrator::start_for(CONSTANTS_TIMEOUT).map(Calibrator::finish);
         let answers = Answers::of(machine);
         let machine = &machine
             .clone()
-            .leaving_out(answers.silent.iter().chain(&answers.untried));
+            .leaving_out(answers.unresponsive.iter().chain(&answers.untried));
         let Places { local, remote } = Places::of(machine);
-        let folder = Folder::make(local.iter().chain(&remote).map(PathBuf::as_path));
-        let launches = launch::measure(machine, folder.as_ref());
-        let scan = folder.as_ref().and_then(|folder| scan::measure(folder, scan::LIMIT));
-        drop(folder);
+        let directory = TemporaryDirectory::make(local.iter().chain(&remote).map(PathBuf::as_path));
+        let launches = launch::measure(machine, directory.as_ref());
+        let scan = directory
+            .as_ref()
+            .and_then(|directory| scan::measure(directory, scan::TOTAL_TIMEOUT));
+        drop(directory);
         let remote_scan = || {
             scan::measure(
-                &Folder::make(remote.first().map(PathBuf::as_path).into_iter())?,
-                LIMIT_OF_REMOTE,
+                &TemporaryDirectory::make(remote.first().map(PathBuf::as_path).into_iter())?,
+                REMOTE_TIMEOUT,
             )
         };
         let measured = Measured {
@@ -113,7 +115,7 @@ impl Measured {
             scan: scan.filter(|_| !local.is_empty()),
             system_call: steps::system_call(),
             lookups: answers.lookups,
-            silent: answers.silent,
+            unresponsive: answers.unresponsive,
             untried: answers.untried,
             migration: steps::migration(machine),
             constants: constants.unwrap_or_default(),

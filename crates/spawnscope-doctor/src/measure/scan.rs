@@ -3,20 +3,20 @@
 
 use std::time::Duration;
 
-use super::folder::Folder;
 use super::image::{self, Image};
 use super::launches::{Untimed, Work, launch, launch_together};
 use super::median;
 use super::shared_results::{Series, SharedResults};
+use super::temporary_directory::TemporaryDirectory;
 use spawnscope_data::event::Nanos;
 use spawnscope_system::launch_timing::measuring_process::{self, Measurement};
 
 /// Copies that are launched one by one.
-pub(super) const ONE_BY_ONE: usize = 7;
+pub(super) const SEQUENTIAL: usize = 7;
 /// Copies that are launched at once.
-pub(super) const AT_ONCE: usize = 8;
+pub(super) const CONCURRENT: usize = 8;
 /// How often each copy is launched again.
-const AGAIN: usize = 2;
+const REPETITIONS: usize = 2;
 /// How many launches of each kind are needed to distinguish a delay from noise.
 const MIN_LAUNCHES: usize = 5;
 /// The same for long delays: noise does not delay a launch that long unless it waits for a CPU, and there is no time for more launches.
@@ -24,7 +24,7 @@ const MIN_LAUNCHES_OF_LONG: [(Nanos, usize); 2] = [(Nanos(80_000_000), 2), (Nano
 /// The longest launch from memory on a machine where an operation that does not finish is blamed on a scanner.
 const SOUND: Nanos = Nanos(50_000_000);
 /// The time limit for everything.
-pub(super) const LIMIT: Duration = Duration::from_millis(800);
+pub(super) const TOTAL_TIMEOUT: Duration = Duration::from_millis(800);
 
 /// First and later launches of files that were never executed before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -104,14 +104,14 @@ fn delay(slow: &[Nanos], quick: &[Nanos], least: Nanos) -> Option<Nanos> {
     (is_apart && slow.len().min(quick.len()) >= fewest && delay >= least).then_some(delay)
 }
 
-/// Measures in a folder, up to `limit`.
-pub(super) fn measure(folder: &Folder, limit: Duration) -> Option<Scan> {
-    let copies: Vec<Image> = (0..ONE_BY_ONE + AT_ONCE)
-        .map(|number| folder.program(number, None))
+/// Measures in a directory, up to `limit`.
+pub(super) fn measure(directory: &TemporaryDirectory, limit: Duration) -> Option<Scan> {
+    let copies: Vec<Image> = (0..SEQUENTIAL + CONCURRENT)
+        .map(|number| directory.program(number, None))
         .collect::<Option<_>>()?;
     let program = image::static_program();
-    let (one_by_one, at_once) = copies.split_at(ONE_BY_ONE);
-    let at_once: &[Image; AT_ONCE] = at_once.try_into().ok()?;
+    let (one_by_one, at_once) = copies.split_at(SEQUENTIAL);
+    let at_once: &[Image; CONCURRENT] = at_once.try_into().ok()?;
     let measured = measuring_process::measure(limit, |results: &SharedResults| {
         let [created, first, later, unscanned, together] = &results.series;
         let memory = image::in_memory(&program);
@@ -159,7 +159,7 @@ fn found(measured: &Measurement<SharedResults>, limit: Duration) -> Scan {
 }
 
 fn add_again(series: &Series, work: Work<'_>, limit: Duration) -> Option<()> {
-    (0..AGAIN).try_for_each(|_| add(series, work, limit))
+    (0..REPETITIONS).try_for_each(|_| add(series, work, limit))
 }
 
 fn add(series: &Series, work: Work<'_>, limit: Duration) -> Option<()> {

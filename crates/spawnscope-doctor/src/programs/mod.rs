@@ -1,4 +1,4 @@
-//! Programs that checks start, each check within its share of the doctor's time. Each program (`program_session`) has a process of ours that
+//! Programs that checks start, each check within its share of the doctor's time. Each program (`program_session`) has a process that
 //! supervises it (`supervisor`), or counts the processes that it creates (`trace`). If a program kills that process, the doctor ends the
 //! remaining processes (`orphans`).
 

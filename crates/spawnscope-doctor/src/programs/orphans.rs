@@ -5,7 +5,7 @@ use std::fs;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::program_session::{GRACE, PAUSE, REQUESTS, members};
+use super::program_session::{CHECK_INTERVAL, GRACE, REQUESTS, members};
 use crate::processes::field;
 
 /// Makes the doctor the parent of orphaned descendants from now on.
@@ -36,11 +36,11 @@ pub(super) fn end_all(session: i32) {
 fn await_end(session: i32, limit: Duration) {
     let until = Instant::now() + limit;
     while !running(session).is_empty() && Instant::now() < until {
-        sleep(PAUSE);
+        sleep(CHECK_INTERVAL);
     }
 }
 
-/// The running processes of a session; without a usable /proc, only its first process. Empty if none of them is a child of ours: the pid
+/// The running processes of a session; without a usable /proc, only its first process. Empty if none of them is our own child: the pid
 /// may belong to another process by now.
 fn running(session: i32) -> Vec<i32> {
     let is_child = state_of_child(session);
@@ -58,7 +58,7 @@ enum State {
     Ended,
 }
 
-/// Whether a child of ours has ended, without reaping it; `None` if it is not a child.
+/// Whether our own child has ended, without reaping it; `None` if it is not a child.
 fn state_of_child(pid: i32) -> Option<State> {
     // SAFETY: all zeroes is a valid `siginfo_t`, which the kernel fills; a pid of zero means that no child has ended.
     unsafe {

@@ -18,7 +18,7 @@ use spawnscope_system::process::{pidfd, wait_until};
 /// How long processes that a program left behind may continue, and how long processes have to end after each request.
 pub(super) const GRACE: Duration = Duration::from_millis(200);
 /// The interval between checks for remaining processes.
-pub(super) const PAUSE: Duration = Duration::from_millis(2);
+pub(super) const CHECK_INTERVAL: Duration = Duration::from_millis(2);
 /// The limit for stored output. More is read, but dropped.
 const MAX_OUTPUT: usize = 1 << 20;
 
@@ -81,7 +81,7 @@ impl ProgramSession {
             if Instant::now() > until {
                 return false;
             }
-            sleep(PAUSE);
+            sleep(CHECK_INTERVAL);
         }
         true
     }
@@ -112,7 +112,7 @@ impl ProgramSession {
         if self.is_tracer && self.status.is_none() {
             // SAFETY: a plain system call on a child that was not reaped. Its tracees continue untraced.
             unsafe { libc::kill(self.pid, libc::SIGKILL) };
-            self.is_over_within(PAUSE * 5);
+            self.is_over_within(CHECK_INTERVAL * 5);
         }
         for signals in REQUESTS {
             self.signal(signals);
@@ -174,7 +174,7 @@ pub(super) fn run(
 /// Creates a session, without input, and with only the requested output. The program inherits no ignored or blocked signals from the doctor's
 /// parent, since the supervisor has reset them.
 fn take_outputs(output: Option<&PipeWriter>, reads: Reads) {
-    // SAFETY: plain system calls in a process of ours; until here, standard input is the supervisor's connection.
+    // SAFETY: plain system calls in one of our own processes; until here, standard input is the supervisor's connection.
     unsafe {
         libc::setsid();
         let null = libc::open(c"/dev/null".as_ptr(), libc::O_RDWR | libc::O_CLOEXEC);

@@ -75,7 +75,7 @@ fn answer(mut command: Command, time_limit: Duration, task: Task) -> io::Result<
 
 /// Runs in the supervisor, which becomes the parent of orphans, so that it can detect when no process is left.
 fn serve(command: &mut Command, time_limit: Duration, task: Task) -> io::Result<Outcome> {
-    // SAFETY: plain system calls in a process of ours. A session of its own keeps signals of the terminal away.
+    // SAFETY: plain system calls in one of our own processes. A session of its own keeps signals of the terminal away.
     unsafe {
         libc::setsid();
         libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1);

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use super::attempts::{best_of_three, good};
+use super::attempts::{best_of_three, ok_if};
 use super::*;
 
 fn within(time: Duration) -> Programs {
@@ -11,9 +11,9 @@ fn within(time: Duration) -> Programs {
 
 const LONG: Duration = Duration::from_secs(20);
 
-fn shell(script: &str, folder: &tempfile::TempDir) -> Command {
+fn shell(script: &str, directory: &tempfile::TempDir) -> Command {
     let mut shell = Command::new("sh");
-    shell.args(["-c", script]).current_dir(folder.path());
+    shell.args(["-c", script]).current_dir(directory.path());
     shell
 }
 
@@ -32,9 +32,9 @@ fn no_program_is_started_when_the_time_for_it_is_up() {
 
 #[test]
 fn only_the_output_that_is_wanted_is_read_and_not_without_end() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let both = "echo answer; echo warning >&2";
-    let said = |script: &str, reads| within(LONG).run(shell(script, &folder), reads).unwrap().output;
+    let said = |script: &str, reads| within(LONG).run(shell(script, &directory), reads).unwrap().output;
     assert_eq!(said(both, Reads::Output), "answer\n");
     assert_eq!(said(both, Reads::Errors), "warning\n");
     assert_eq!(said(both, Reads::Nothing), "");
@@ -47,25 +47,25 @@ fn a_program_that_takes_too_long_may_tidy_up_before_it_is_ended() {
     let script = "touch lock; trap 'rm lock; exit' TERM; touch began; sleep 60 & wait";
     // On a busy machine, it may not reach its trap.
     best_of_three(|| {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let took = within(Duration::from_secs(1))
-            .shortest(3, || shell(script, &folder))
+            .shortest(3, || shell(script, &directory))
             .unwrap();
         assert!(took.is_lower_bound && took.time.0 >= 400_000_000, "{took}");
-        let [began, lock] = ["began", "lock"].map(|name| folder.path().join(name).exists());
-        good(began && !lock, || format!("began: {began}, lock: {lock}"))
+        let [began, lock] = ["began", "lock"].map(|name| directory.path().join(name).exists());
+        ok_if(began && !lock, || format!("began: {began}, lock: {lock}"))
     });
 }
 
 #[test]
 fn nothing_of_its_session_outlives_it_not_even_what_heeds_no_signal() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let stubborn = "(trap '' TERM HUP; echo $$; while :; do sleep 60; done) & exec sleep 60";
     within(Duration::from_millis(200))
-        .shortest(1, || shell(stubborn, &folder))
+        .shortest(1, || shell(stubborn, &directory))
         .unwrap();
     let left = "sleep 60 & echo $!";
-    let ran = within(LONG).run(shell(left, &folder), Reads::Output).unwrap();
+    let ran = within(LONG).run(shell(left, &directory), Reads::Output).unwrap();
     // A process that has ended may not have been reaped.
     let command_line = fs::read(format!("/proc/{}/cmdline", ran.output.trim()));
     assert!(command_line.unwrap_or_default().is_empty());
@@ -78,10 +78,10 @@ fn a_program_that_kills_its_supervisor_is_ended_all_the_same() {
         "echo $$ >left; kill -9 $PPID; trap '' HUP TERM; sleep 60",
         "supervisor=$PPID; (trap '' HUP TERM; sleep 0.05; kill -9 $supervisor; exec sleep 60) & echo $! >left",
     ] {
-        let folder = tempfile::tempdir().unwrap();
-        let ran = within(LONG).run(shell(script, &folder), Reads::Nothing);
+        let directory = tempfile::tempdir().unwrap();
+        let ran = within(LONG).run(shell(script, &directory), Reads::Nothing);
         assert_eq!(ran.err(), Some(Unknown::SupervisorKilled));
-        let left = fs::read_to_string(folder.path().join("left")).unwrap();
+        let left = fs::read_to_string(directory.path().join("left")).unwrap();
         let command_line = fs::read(format!("/proc/{}/cmdline", left.trim()));
         assert!(command_line.unwrap_or_default().is_empty(), "{script}");
     }
@@ -104,14 +104,14 @@ fn a_job_in_the_background_that_ends_soon_comes_to_its_end() {
     let script = "(sleep 0.05; touch done) &";
     // On a busy machine, 0.05 s may take too long.
     best_of_three(|| {
-        let folder = tempfile::tempdir().unwrap();
-        within(LONG).run(shell(script, &folder), Reads::Nothing).unwrap();
-        good(folder.path().join("done").exists(), || "not done".to_owned())
+        let directory = tempfile::tempdir().unwrap();
+        within(LONG).run(shell(script, &directory), Reads::Nothing).unwrap();
+        ok_if(directory.path().join("done").exists(), || "not done".to_owned())
     });
     best_of_three(|| {
-        let folder = tempfile::tempdir().unwrap();
-        assert!(within(LONG).count_launches(shell(script, &folder)).is_some());
-        good(folder.path().join("done").exists(), || "not done".to_owned())
+        let directory = tempfile::tempdir().unwrap();
+        assert!(within(LONG).count_launches(shell(script, &directory)).is_some());
+        ok_if(directory.path().join("done").exists(), || "not done".to_owned())
     });
 }
 
@@ -126,12 +126,12 @@ fn processes_are_counted_and_threads_are_not() {
 
 #[test]
 fn counts_of_a_program_that_does_not_end_are_lower_bounds() {
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     best_of_three(|| {
         let script = "(:); (:); sleep 60 & wait";
-        let launches = within(Duration::from_secs(2)).count_launches(shell(script, &folder));
+        let launches = within(Duration::from_secs(2)).count_launches(shell(script, &directory));
         let counted = launches.map(|launches| launches.to_string());
-        good(counted.as_deref() == Some("at least 3 processes"), || {
+        ok_if(counted.as_deref() == Some("at least 3 processes"), || {
             format!("{counted:?}")
         })
     });

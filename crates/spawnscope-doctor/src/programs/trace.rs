@@ -14,7 +14,7 @@ use spawnscope_data::event::Pid;
 use spawnscope_system::ptrace::{Creation, Event, Options, Stop, Tracer};
 
 /// The interval between checks of a traced program.
-const PAUSE: Duration = Duration::from_micros(100);
+const CHECK_INTERVAL: Duration = Duration::from_micros(100);
 
 /// Runs the program, and immediately writes one byte to standard output for each process that it and its descendants create. The reader
 /// therefore has a count even if the program is killed. Returns the exit status: zero if the program succeeded and all bytes were written.
@@ -46,7 +46,7 @@ fn run_traced(command: &mut Command) -> io::Result<bool> {
 }
 
 fn report_one() -> bool {
-    // SAFETY: reads one byte of ours. Avoids the standard library's buffer, whose lock another thread may have held at the fork.
+    // SAFETY: reads one byte of our own memory. Avoids the standard library's buffer, whose lock another thread may have held at the fork.
     unsafe { libc::write(1, c"+".as_ptr().cast(), 1) == 1 }
 }
 
@@ -58,7 +58,7 @@ fn follow(mut tracer: Tracer, root: Pid) -> bool {
     while until.is_none_or(|until| Instant::now() < until) {
         match tracer.next_event() {
             None if !tracer.has_children() => break,
-            None => sleep(PAUSE),
+            None => sleep(CHECK_INTERVAL),
             Some(Event::Ended(process, status)) if process == root => {
                 status_of_root = Some(status);
                 // Processes in the background that end soon are counted to their end.

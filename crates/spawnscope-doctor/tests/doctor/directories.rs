@@ -43,7 +43,7 @@ fn dead_repeated_relative_and_slow_path_directories_are_reported() {
         &dead,
         &usual(),
         Severity::Note,
-        &["2 directories of 3", "missing: /gone", "repeated: /usr/bin"],
+        &["2 of 3 directories", "missing: /gone", "repeated: /usr/bin"],
     );
     let many = (0..9).map(|number| format!("/gone/{number}:")).collect::<String>() + "/usr/bin";
     only(
@@ -51,7 +51,7 @@ fn dead_repeated_relative_and_slow_path_directories_are_reported() {
         &tree.machine().with_variable("PATH", many),
         &usual(),
         Severity::Problem,
-        &["9 directories of 10"],
+        &["9 of 10 directories"],
     );
     let relative = tree.machine().with_variable("PATH", "/usr/bin::bin");
     only("search-path", &relative, &usual(), Severity::Problem, &["'', bin"]);

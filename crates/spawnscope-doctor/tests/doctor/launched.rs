@@ -449,7 +449,7 @@ fn a_fork_is_shorter_than_an_exec_and_that_than_one_with_a_loader() {
 }
 
 #[test]
-fn all_that_can_be_measured_here_is() {
+fn everything_measurable_here_is_measured() {
     best_of_three(|| {
         let measured = Measured::take(&Machine::here(None).unwrap());
         let are_copies_launched = match &measured.scan {

@@ -182,11 +182,11 @@ fn the_exceeded_limit_is_named_with_the_command_that_raises_it() {
             .join("\n")
     };
     let of_group = |group: &str| {
-        let folder = format!("sys/fs/cgroup/{group}");
+        let directory = format!("sys/fs/cgroup/{group}");
         loaded(100)
             .file("proc/self/cgroup", format!("0::/{group}\n"))
-            .file(&format!("{folder}/pids.max"), "50\n")
-            .file(&format!("{folder}/pids.current"), "45\n")
+            .file(&format!("{directory}/pids.max"), "50\n")
+            .file(&format!("{directory}/pids.current"), "45\n")
     };
     let service = fix(&of_group("system.slice/build.service"));
     assert!(
@@ -281,6 +281,6 @@ fn control_groups_are_reported_by_version_and_cost_of_a_move() {
     // A hierarchy can have several controllers.
     let groups = "5:net_cls,net_prio:/\n4:pids:/job\n3:memory:/\n1:name=systemd:/\n0::/\n";
     let old = Tree::new().file("proc/self/cgroup", groups);
-    let words = ["version 1 for 4 controllers"];
+    let words = ["4 cgroup controllers use cgroup v1"];
     only("cgroups", &old.machine(), &usual(), Severity::Note, &words);
 }

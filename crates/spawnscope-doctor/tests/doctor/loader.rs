@@ -153,7 +153,7 @@ fn directories_of_a_relative_include_are_looked_at_and_those_that_do_not_answer_
         &["/opt/lib/libnew.so.2"],
     );
     let hung = Measured {
-        silent: vec![PathBuf::from("/opt/lib")],
+        unresponsive: vec![PathBuf::from("/opt/lib")],
         ..usual()
     };
     let diagnosis = diagnose("loader-cache", &tree.machine(), &hung);
@@ -320,7 +320,7 @@ fn each_generation_of_glibc_is_recognised_by_how_it_launches() {
         &glibc("2.31").machine(),
         &usual(),
         Severity::Note,
-        &["one by one"],
+        &["one at a time"],
     );
     assert_eq!(finding.effect.unwrap().span, Nanos(12_200));
     let found = diagnose("c-library", &glibc("2.36").machine(), &usual()).findings;
@@ -383,10 +383,10 @@ fn formats_with_emulators_missing_interpreters_or_the_magic_of_native_programs_a
         debian.contains(now) && debian.contains("  update-binfmts --disable qemu-aarch64"),
         "{debian}"
     );
-    let conf = |folder: &str| {
-        let tree = entry("/usr/bin/gone", magic).file(&format!("{folder}/other.conf"), ":other:M::x::/bin/other:\n");
+    let conf = |directory: &str| {
+        let tree = entry("/usr/bin/gone", magic).file(&format!("{directory}/other.conf"), ":other:M::x::/bin/other:\n");
         fix(&tree.file(
-            &format!("{folder}/qemu.conf"),
+            &format!("{directory}/qemu.conf"),
             "# ours\n:qemu-aarch64:M::x::/usr/bin/gone:\n",
         ))
     };

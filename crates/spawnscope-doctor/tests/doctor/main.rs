@@ -1,4 +1,4 @@
-//! The doctor's checks on fake machines: folders with the files of /proc, /sys and /etc that show a condition. Each check is tried with its
+//! The doctor's checks on fake machines: directories with the files of /proc, /sys and /etc that show a condition. Each check is tried with its
 //! condition and without. Programs that must be started are started for real, in an environment of the test. Needs no privilege.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]

@@ -24,7 +24,7 @@ fn a_directory_that_does_not_answer_is_reported_once_and_never_opened() {
     assert_eq!(path.1.unwrap(), "/usr/bin");
     // It is unknown, not missing.
     let measured = Measured {
-        silent: vec![PathBuf::from("/net/gone")],
+        unresponsive: vec![PathBuf::from("/net/gone")],
         ..looked_up(&[("/net/gone", None), ("/usr/bin", Some(900))])
     };
     let machine = tree.machine().with_variable("PATH", "/net/gone:/usr/bin");
@@ -105,7 +105,7 @@ fn links_in_a_circle_are_dead_and_links_to_a_directory_repeat_it() {
     let tree = directories().link("circle", "circle").link("bin", "usr/bin");
     let machine = tree.machine().with_variable("PATH", "/circle:/usr/bin:/bin");
     let words = [
-        "2 directories of 3",
+        "2 of 3 directories",
         "a symlink loop: /circle",
         "a symlink to an earlier one: /bin",
     ];
@@ -118,7 +118,7 @@ fn of_many_dead_directories_a_few_are_named() {
     let tree = directories();
     let machine = tree.machine().with_variable("PATH", names.join(":") + ":/usr/bin");
     let words = [
-        "3,000 directories of 3,001",
+        "3,000 of 3,001 directories",
         "missing: /gone/0, /gone/1, /gone/2 and 2,997 more",
     ];
     only("search-path", &machine, &usual(), Severity::Problem, &words);
@@ -150,7 +150,7 @@ fn places_that_do_not_answer_are_problems() {
         .with_variable("TMPDIR", "/net/tmp")
         .with_variable("HOME", "/home/me");
     let measured = Measured {
-        silent: vec![PathBuf::from("/net/tmp")],
+        unresponsive: vec![PathBuf::from("/net/tmp")],
         ..usual()
     };
     let words = ["the directory for temporary files does not answer", "nfs4"];
@@ -169,7 +169,7 @@ fn a_useless_path_directory_is_reported_with_the_reason_and_the_lookup_time() {
         "2 of them precede",
     ];
     let finding = only("search-path", &machine, &measured, Severity::Note, &words);
-    assert!(finding.title.contains("2 directories of 3"), "{finding:?}");
+    assert!(finding.title.contains("2 of 3 directories"), "{finding:?}");
     let effect = finding.effect.unwrap();
     assert_eq!((effect.span, effect.basis), (Nanos(5_000), Basis::Modelled));
     // Entries after the last useful directory only cost time in searches that find nothing.
@@ -179,7 +179,7 @@ fn a_useless_path_directory_is_reported_with_the_reason_and_the_lookup_time() {
         &behind,
         &measured,
         Severity::Note,
-        &["2 directories of 3"],
+        &["2 of 3 directories"],
     );
     assert_eq!(finding.effect, None);
 }
@@ -192,11 +192,11 @@ fn a_directory_that_is_dead_and_repeated_counts_once_for_each_time_it_is_named()
         let machine = tree.machine().with_variable("PATH", path);
         only("search-path", &machine, &measured, Severity::Note, words)
     };
-    let words = ["2 directories of 4", "missing: /nope", "repeated: /nope"];
+    let words = ["2 of 4 directories", "missing: /nope", "repeated: /nope"];
     let finding = finding_of("/nope:/nope:/usr/bin:/bin", &words);
     assert_eq!(finding.effect.unwrap().span, Nanos(2_000));
     let words = [
-        "6 directories of 8",
+        "6 of 8 directories",
         "missing: /n1, /n2, /n3",
         "repeated: /n1, /n2, /n3",
     ];
@@ -204,7 +204,7 @@ fn a_directory_that_is_dead_and_repeated_counts_once_for_each_time_it_is_named()
     assert_eq!(finding.effect.unwrap().span, Nanos(6_000));
     let gone = "/n1:/n2:/n3:/n4:".repeat(2) + "/usr/bin";
     let machine = tree.machine().with_variable("PATH", gone);
-    let words = ["8 directories of 9"];
+    let words = ["8 of 9 directories"];
     only("search-path", &machine, &measured, Severity::Problem, &words);
 }
 

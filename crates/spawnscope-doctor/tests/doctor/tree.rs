@@ -7,22 +7,22 @@ use std::path::Path;
 use spawnscope_data::event::{Calibration, Constant, Nanos};
 use spawnscope_doctor::{Diagnosis, Finding, Machine, Measured, Severity, checks, examine};
 
-use crate::attempts::good;
+use crate::attempts::ok_if;
 
-/// A folder that represents a machine.
+/// A directory that represents a machine.
 pub struct Tree {
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Tree {
     pub fn new() -> Tree {
         Tree {
-            folder: tempfile::tempdir().unwrap(),
+            directory: tempfile::tempdir().unwrap(),
         }
     }
 
     pub fn root(&self) -> &Path {
-        self.folder.path()
+        self.directory.path()
     }
 
     pub fn file(self, path: &str, text: impl AsRef<[u8]>) -> Tree {
@@ -109,7 +109,7 @@ pub fn only(id: &str, machine: &Machine, measured: &Measured, severity: Severity
 
 /// An error with `seen` unless the condition holds.
 pub fn expect(holds: bool, seen: impl std::fmt::Debug) -> Result<(), String> {
-    good(holds, || format!("{seen:#?}"))
+    ok_if(holds, || format!("{seen:#?}"))
 }
 
 /// As `only`, but returns the findings as an error instead of failing.

@@ -31,7 +31,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
             outcome.note(format!("{kind}: skipped, no {name} found"));
             continue;
         };
-        match compiler.compile(SOURCE, &context.folder().join(format!("kind{number}")), options) {
+        match compiler.compile(SOURCE, &context.directory().join(format!("kind{number}")), options) {
             Ok(path) => programs.push(((*kind).to_owned(), Program::new([path]).ends_with(STATUS))),
             Err(error) => outcome.note(format!("{kind}: {error}")),
         }

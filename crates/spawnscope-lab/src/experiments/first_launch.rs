@@ -15,8 +15,8 @@ use crate::worker::Worker;
 use crate::worker::protocol::{Request, Setting};
 use spawnscope_data::statistics::median;
 
-const AT_ONCE: [usize; 5] = [1, 2, 4, 8, 16];
-const QUICK_AT_ONCE: [usize; 2] = [1, 4];
+const CONCURRENT: [usize; 5] = [1, 2, 4, 8, 16];
+const QUICK_CONCURRENT: [usize; 2] = [1, 4];
 /// How often a single copy is launched in each round: one launch alone is too easily disturbed.
 const ALONE: usize = 5;
 /// The indexes of the measurements.
@@ -47,7 +47,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     if programs.len() == 1 {
         outcome.note("true not found: only the tiny program is launched");
     }
-    let counts: &[usize] = context.pick(&AT_ONCE, &QUICK_AT_ONCE);
+    let counts: &[usize] = context.pick(&CONCURRENT, &QUICK_CONCURRENT);
     let worker = Worker::start(&Setting::default())?;
     let in_memory = InMemory::of(&context.tiny_path())?;
     let mut cases = of_files(context, &worker, &programs, counts);
@@ -90,15 +90,15 @@ fn of_files<'a>(
     for (name, program, status) in programs {
         for &count in counts {
             let keys = [Value::from(*name), Value::from(count as u64)];
-            let folder = context.folder().join(format!("fresh-{name}-{count}"));
+            let directory = context.directory().join(format!("fresh-{name}-{count}"));
             let copies = (count, Cache::AsWritten);
-            cases.push(case(keys, worker, (program, *status), folder, copies));
+            cases.push(case(keys, worker, (program, *status), directory, copies));
         }
     }
     if let Some((name, program, status)) = programs.last() {
         let keys = [Value::from(format!("{name}, out of the cache")), Value::from(1)];
-        let folder = context.folder().join("cold");
-        cases.push(case(keys, worker, (program, *status), folder, (1, Cache::Cold)));
+        let directory = context.directory().join("cold");
+        cases.push(case(keys, worker, (program, *status), directory, (1, Cache::Cold)));
     }
     cases
 }
@@ -117,16 +117,16 @@ fn case<'a>(
     keys: [Value; 2],
     worker: &'a Worker,
     (program, status): (&'a Path, i32),
-    folder: PathBuf,
+    directory: PathBuf,
     (count, cache): (usize, Cache),
 ) -> Case<'a> {
     let run = move || {
-        let copies = fresh(program, &folder, count * times(count))?;
+        let copies = fresh(program, &directory, count * times(count))?;
         if cache == Cache::Cold {
             copies.iter().try_for_each(|copy| forget(copy))?;
         }
         let measured = first_and_second(worker, copies.chunks(count), status);
-        std::fs::remove_dir_all(&folder).map_err(LabError::doing("remove copies"))?;
+        std::fs::remove_dir_all(&directory).map_err(LabError::doing("remove copies"))?;
         measured
     };
     Case::whole(keys, run).promises(UNDISTURBED)

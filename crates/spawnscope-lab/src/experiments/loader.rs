@@ -18,9 +18,9 @@ use crate::worker::{Environment, Mechanism, Worker};
 
 const LIBRARIES: [usize; 5] = [0, 10, 50, 100, 300];
 const QUICK_LIBRARIES: [usize; 2] = [0, 5];
-/// Enough for a slope, even in a quick run, because empty folders are cheap to create.
-const FOLDERS: [usize; 5] = [0, 10, 30, 60, 100];
-const QUICK_FOLDERS: [usize; 4] = [0, 10, 20, 40];
+/// Enough for a slope, even in a quick run, because empty directories are cheap to create.
+const DIRECTORIES: [usize; 5] = [0, 10, 30, 60, 100];
+const QUICK_DIRECTORIES: [usize; 4] = [0, 10, 20, 40];
 /// A library of a typical size: relocations of data and calls into the C library.
 const LIBRARY: &str = r"#include <stdlib.h>
 #include <stdio.h>
@@ -50,9 +50,9 @@ const KINDS: [(&str, Linking, bool); 4] = [
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Linking {
-    /// All libraries are in one folder of the run path.
+    /// All libraries are in one directory of the run path.
     RunPath,
-    /// Each library has its own folder, so that the loader first searches the folders of others without success.
+    /// Each library has its own directory, so that the loader first searches the directories of others without success.
     RunPathEach,
     /// The names contain a slash, so that nothing is searched, as shrinkwrap does it.
     Absolute,
@@ -61,11 +61,11 @@ enum Linking {
 pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let keys = [
         key("loading", "loading", Unit::Text),
-        key("count", "libraries or folders", Unit::Count),
+        key("count", "libraries or directories", Unit::Count),
     ];
     let columns = keys.into_iter().chain(wall_and_call()).collect();
     let mut outcome = Outcome::new(
-        "Launches of a program with libraries, or with empty library folders to search",
+        "Launches of a program with libraries, or with empty library directories to search",
         columns,
     );
     outcome.draw("count", "wall_ns", &["loading"], [Scale::Linear, Scale::Linear]);
@@ -74,7 +74,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let mut cases = Vec::new();
     match find("true") {
         Some(program) => searches(context, &plain, &Program::new([program]), &mut cases)?,
-        None => outcome.note("true not found: the search of empty folders is skipped"),
+        None => outcome.note("true not found: the search of empty directories is skipped"),
     }
     match Compiler::find() {
         Some(compiler) => {
@@ -86,7 +86,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     }
     let measured = context.interleave(cases);
     outcome.add(&measured);
-    outcome.fit("count", 1.0, "library or folder");
+    outcome.fit("count", 1.0, "library or directory");
     if let Some(note) = plain.note() {
         outcome.note(note);
     }
@@ -97,21 +97,22 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     Ok(outcome)
 }
 
-/// `true`, with empty folders in `LD_LIBRARY_PATH`.
+/// `true`, with empty directories in `LD_LIBRARY_PATH`.
 fn searches(
     context: &ExperimentContext<'_>,
     plain: &Environment,
     program: &Program,
     cases: &mut Vec<Case<'_>>,
 ) -> Result<(), LabError> {
-    let counts: &[usize] = context.pick(&FOLDERS, &QUICK_FOLDERS);
+    let counts: &[usize] = context.pick(&DIRECTORIES, &QUICK_DIRECTORIES);
     for &count in counts {
-        let folders: Vec<PathBuf> = (0..count)
-            .map(|number| context.folder().join("loader").join(format!("empty{number}")))
+        let directories: Vec<PathBuf> = (0..count)
+            .map(|number| context.directory().join("loader").join(format!("empty{number}")))
             .collect();
-        let made: Result<(), _> = folders.iter().try_for_each(fs::create_dir_all);
-        made.map_err(LabError::doing("create folders"))?;
-        let path: OsString = std::env::join_paths(folders).map_err(|error| LabError::Unavailable(error.to_string()))?;
+        let made: Result<(), _> = directories.iter().try_for_each(fs::create_dir_all);
+        made.map_err(LabError::doing("create directories"))?;
+        let path: OsString =
+            std::env::join_paths(directories).map_err(|error| LabError::Unavailable(error.to_string()))?;
         let environment = match count {
             0 => plain.clone(),
             _ => plain.clone().with("LD_LIBRARY_PATH", path),
@@ -134,19 +135,19 @@ fn libraries(
     let started = |environment| Worker::start_with(&Setting::default(), environment).map(Rc::new);
     let lazy = started(plain.clone())?;
     let now = started(plain.clone().with("LD_BIND_NOW", "1"))?;
-    let root = context.folder().join("libraries");
+    let root = context.directory().join("libraries");
     let _ = context.may_continue("compiling a library", 0.0);
-    fs::create_dir_all(&root).map_err(LabError::doing("create a folder"))?;
+    fs::create_dir_all(&root).map_err(LabError::doing("create a directory"))?;
     let library = compiler.compile(LIBRARY, &root.join("library.so"), &LIBRARY_OPTIONS)?;
-    let one_folder = copies(&library, most, |number| root.join(format!("lib{number}.so")))?;
-    let folder_each = copies(&library, most, |number| root.join(format!("f{number}/lib{number}.so")))?;
+    let one_directory = copies(&library, most, |number| root.join(format!("lib{number}.so")))?;
+    let directory_each = copies(&library, most, |number| root.join(format!("f{number}/lib{number}.so")))?;
     for &count in counts {
         let _ = context.may_continue(&format!("linking {count} libraries"), 0.0);
         let mut linked: Vec<(Linking, PathBuf)> = Vec::new();
         for (kind, linking, binds_now) in KINDS {
             let files = match linking {
-                Linking::RunPathEach => &folder_each,
-                Linking::RunPath | Linking::Absolute => &one_folder,
+                Linking::RunPathEach => &directory_each,
+                Linking::RunPath | Linking::Absolute => &one_directory,
             };
             let program = match linked.iter().find(|(other, _)| *other == linking) {
                 Some((_, path)) => path.clone(),
@@ -172,8 +173,8 @@ fn copies(library: &Path, count: usize, name: impl Fn(usize) -> PathBuf) -> Resu
     let copy = |number| {
         let copy = name(number);
         let doing = || LabError::doing(format!("copy a library to {}", copy.display()));
-        if let Some(folder) = copy.parent() {
-            fs::create_dir_all(folder).map_err(doing())?;
+        if let Some(directory) = copy.parent() {
+            fs::create_dir_all(directory).map_err(doing())?;
         }
         fs::copy(library, &copy).map_err(doing())?;
         Ok(copy)
@@ -188,15 +189,15 @@ fn link(compiler: &Compiler, output: &Path, linking: Linking, files: &[PathBuf])
         "-Wl,--allow-shlib-undefined".to_owned(),
     ];
     for file in files {
-        let folder = file.parent().unwrap_or(Path::new("/"));
+        let directory = file.parent().unwrap_or(Path::new("/"));
         if linking == Linking::Absolute {
             options.push(super::text(file));
             continue;
         }
         let name = file.file_name().unwrap_or_default().to_string_lossy();
-        let new_folder = format!("-Wl,-rpath,{}", folder.display());
-        if !options.contains(&new_folder) {
-            options.extend([new_folder, format!("-L{}", folder.display())]);
+        let new_directory = format!("-Wl,-rpath,{}", directory.display());
+        if !options.contains(&new_directory) {
+            options.extend([new_directory, format!("-L{}", directory.display())]);
         }
         options.push(format!("-l:{name}"));
     }

@@ -15,7 +15,7 @@ use crate::worker::{Mechanism, Worker};
 
 const COUNTS: [u64; 5] = [0, 100, 1000, 5000, 15_000];
 /// The parents' limit on open files, if their hard limit allows it.
-const LIMIT: u64 = 20_000;
+const FILE_LIMIT: u64 = 20_000;
 const QUICK_COUNTS: [u64; 2] = [0, 200];
 const MECHANISMS: [Mechanism; 9] = [
     Mechanism::ForkExec,
@@ -53,7 +53,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
         outcome.note(format!(
             "the close loop tries every number up to the limit on open files (ulimit -n), even if few are open: {}, set by bench; \
              yours is {soft}",
-            LIMIT.min(hard)
+            FILE_LIMIT.min(hard)
         ));
     }
     Ok(outcome)
@@ -65,7 +65,7 @@ fn cases<'a>(context: &ExperimentContext<'_>, counts: &[u64]) -> (Vec<Case<'a>>,
     for &open_files in counts {
         let setting = Setting {
             open_files,
-            files_limit: Some(LIMIT),
+            files_limit: Some(FILE_LIMIT),
             ..Setting::default()
         };
         match Worker::start(&setting).map(Rc::new) {

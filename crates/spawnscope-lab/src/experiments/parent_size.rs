@@ -93,11 +93,11 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let (bash, program) = (find("bash"), find("true"));
     let in_bash = bash.as_deref().zip(program.as_deref());
     if in_bash.is_none() {
-        outcome.note("bash or true not found: the curve of bash is skipped");
+        outcome.note("bash or true not found: bash's curve is skipped");
     }
     let mut series = series(context, in_bash);
     for of in &mut series {
-        of.leave_room_on_the_disk(context.folder(), &mut outcome);
+        of.leave_room_on_the_disk(context.directory(), &mut outcome);
     }
     let measured = in_passes(context, &series, &mut outcome);
     outcome.add(&measured);
@@ -210,17 +210,17 @@ fn filled<'a>(
 
 impl Series<'_> {
     /// The files of all sizes exist at the same time. Drops the sizes that would exceed a share of the free space, with a note.
-    fn leave_room_on_the_disk(&mut self, folder: &Path, outcome: &mut Outcome) {
+    fn leave_room_on_the_disk(&mut self, directory: &Path, outcome: &mut Outcome) {
         if !matches!(self.launcher, Launcher::Worker(Pages::File, _)) {
             return;
         }
         let sizes: Vec<u64> = self.sizes_mb.iter().map(|size_mb| size_mb * MB).collect();
-        let left_out = sizes[disk::fitting(&sizes, disk::room(folder))..].iter();
+        let left_out = sizes[disk::fitting(&sizes, disk::room(directory))..].iter();
         let left_out: Vec<String> = left_out.copied().map(spawnscope_data::units::bytes).collect();
         self.sizes_mb.truncate(sizes.len() - left_out.len());
         if !left_out.is_empty() {
             outcome.note(format!(
-                "{}: skipped, not enough space on the disk of the temporary folder: {}; set TMPDIR to use another",
+                "{}: {} skipped, because the disk of the temporary directory is too small; set TMPDIR to use another",
                 self.memory,
                 left_out.join(", ")
             ));
@@ -271,9 +271,9 @@ fn worker(context: &ExperimentContext<'_>, memory_bytes: u64, pages: Pages) -> R
         pages,
         ..Setting::default()
     };
-    // Puts the file on the file system of the lab's folder.
+    // Puts the file on the file system of the lab's directory.
     let environment = match pages {
-        Pages::File => Environment::default().with("TMPDIR", context.folder()),
+        Pages::File => Environment::default().with("TMPDIR", context.directory()),
         Pages::Small | Pages::Huge => Environment::default(),
     };
     Worker::start_with(&setting, environment).map(Rc::new)

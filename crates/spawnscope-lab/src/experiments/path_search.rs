@@ -24,7 +24,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     ];
     let columns = keys.into_iter().chain(wall_and_call()).collect();
     let mut outcome = Outcome::new(
-        "A search in PATH, by the number of folders without the program",
+        "A search in PATH, by the number of directories without the program",
         columns,
     );
     outcome.draw(
@@ -37,14 +37,14 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     outcome.add(&measured);
     outcome.fit("misses", 1.0, "miss");
     outcome.note(
-        "the folders are on the file system of the temporary folder; network and overlay file systems are slower",
+        "the directories are on the file system of the temporary directory; network and overlay file systems are slower",
     );
     Ok(outcome)
 }
 
-/// Each kind of search, with empty or missing folders before the program.
+/// Each kind of search, with empty or missing directories before the program.
 fn cases<'a>(context: &ExperimentContext<'_>) -> Result<Vec<Case<'a>>, LabError> {
-    let root = context.folder().join("path");
+    let root = context.directory().join("path");
     let tiny = context.tiny();
     let name = context.tiny_path().file_name().map(PathBuf::from).unwrap_or_default();
     let named = Program::new([&name]).ends_with(tiny.status);
@@ -53,12 +53,12 @@ fn cases<'a>(context: &ExperimentContext<'_>) -> Result<Vec<Case<'a>>, LabError>
     let mut cases = Vec::new();
     for (kind, exist) in [("empty", true), ("missing", false)] {
         for &count in misses {
-            let folders: Vec<PathBuf> = (0..count).map(|number| root.join(format!("{kind}{number}"))).collect();
+            let directories: Vec<PathBuf> = (0..count).map(|number| root.join(format!("{kind}{number}"))).collect();
             if exist {
-                let made: Result<(), _> = folders.iter().try_for_each(fs::create_dir_all);
-                made.map_err(LabError::doing("create folders"))?;
+                let made: Result<(), _> = directories.iter().try_for_each(fs::create_dir_all);
+                made.map_err(LabError::doing("create directories"))?;
             }
-            let path: OsString = std::env::join_paths(folders.into_iter().chain([context.folder().to_owned()]))
+            let path: OsString = std::env::join_paths(directories.into_iter().chain([context.directory().to_owned()]))
                 .map_err(|error| LabError::Unavailable(error.to_string()))?;
             let worker = Rc::new(Worker::start_with(
                 &Setting::default(),

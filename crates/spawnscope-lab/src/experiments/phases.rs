@@ -26,8 +26,8 @@ const FAILED: i32 = 125;
 
 /// Records warm starts of a program, and returns an estimate for each recorded phase. The phases are those of the started process, without
 /// processes that it starts itself.
-pub fn recorded(folder: &Path, program: &Program) -> Result<[Option<Estimate>; 3], NoPhases> {
-    let recording = folder.join("runtime.db");
+pub fn recorded(directory: &Path, program: &Program) -> Result<[Option<Estimate>; 3], NoPhases> {
+    let recording = directory.join("runtime.db");
     let mut record = Command::new("/proc/self/exe");
     // Under ptrace, the stops of the program lengthen its phases.
     record.args(["record", "--quiet", "--no-lines", "--collector", "ebpf", "-o"]);

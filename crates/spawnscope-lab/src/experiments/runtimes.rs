@@ -83,7 +83,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     };
     let measured = context.interleave(found.iter().map(case).collect());
     outcome.add(&measured);
-    outcome.files = files(context.folder(), &found);
+    outcome.files = files(context.directory(), &found);
     add_phases(context, &mut outcome, &found);
     if !absent.is_empty() {
         outcome.note(format!("not installed: {}", absent.join(", ")));
@@ -162,10 +162,10 @@ fn without_home(path: &Path) -> String {
 }
 
 /// The files behind the names, except for those created by this run.
-fn files(folder: &Path, found: &[(String, Program)]) -> BTreeMap<String, String> {
+fn files(directory: &Path, found: &[(String, Program)]) -> BTreeMap<String, String> {
     let file = |(name, program): &(String, Program)| {
         let path = Path::new(program.argv.first()?).canonicalize().ok()?;
-        (!path.starts_with(folder.canonicalize().ok()?)).then(|| (name.clone(), without_home(&path)))
+        (!path.starts_with(directory.canonicalize().ok()?)).then(|| (name.clone(), without_home(&path)))
     };
     found.iter().filter_map(file).collect()
 }
@@ -185,9 +185,9 @@ fn behind(name: &str, script: &Path) -> Option<PathBuf> {
 
 /// Programs that do nothing, made by the installed compilers; with `quick`, only C.
 fn compiled(context: &ExperimentContext<'_>, outcome: &mut Outcome) -> Vec<(String, Program)> {
-    let folder = context.folder();
+    let directory = context.directory();
     let mut programs = Vec::new();
-    let c = Compiler::find().map(|cc| cc.compile("int main(void) { return 0; }", &folder.join("c-hello"), &[]));
+    let c = Compiler::find().map(|cc| cc.compile("int main(void) { return 0; }", &directory.join("c-hello"), &[]));
     match c {
         Some(Ok(path)) => programs.push(("C".to_owned(), Program::new([path]))),
         Some(Err(error)) => outcome.note(format!("C: {error}")),
@@ -201,7 +201,7 @@ fn compiled(context: &ExperimentContext<'_>, outcome: &mut Outcome) -> Vec<(Stri
         if !context.may_continue(&format!("compiling {}", language.name), 0.0) {
             break;
         }
-        match language.compile(folder) {
+        match language.compile(directory) {
             Ok(program) => programs.push((language.name.to_owned(), program)),
             Err(reason) => outcome.note(format!("{}: {reason}", language.name)),
         }
@@ -216,7 +216,7 @@ struct Language {
     options: &'static [&'static str],
     /// The source file's name and its content.
     source: (&'static str, &'static str),
-    /// The command that is launched, in the folder.
+    /// The command that is launched, in the directory.
     launched: &'static [&'static str],
 }
 
@@ -248,15 +248,16 @@ const LANGUAGES: [Language; 3] = [
 ];
 
 impl Language {
-    fn compile(&self, folder: &Path) -> Result<Program, String> {
+    fn compile(&self, directory: &Path) -> Result<Program, String> {
         let absent = |program: &str| format!("skipped, no {program} found");
         let compiler = find(self.compiler).ok_or_else(|| absent(self.compiler))?;
         let (source, text) = self.source;
-        std::fs::write(folder.join(source), text).map_err(|error| format!("its source cannot be written: {error}"))?;
+        std::fs::write(directory.join(source), text)
+            .map_err(|error| format!("its source cannot be written: {error}"))?;
         let status = Command::new(compiler)
             .args(self.options)
             .arg(source)
-            .current_dir(folder)
+            .current_dir(directory)
             .stderr(Stdio::null())
             .status();
         if !status.is_ok_and(|status| status.success()) {
@@ -265,9 +266,9 @@ impl Language {
         match *self.launched {
             [machine, class] => {
                 let machine = find(machine).ok_or_else(|| absent(machine))?;
-                Ok(Program::new([&machine, Path::new("-cp"), folder, Path::new(class)]))
+                Ok(Program::new([&machine, Path::new("-cp"), directory, Path::new(class)]))
             }
-            [file] => Ok(Program::new([folder.join(file)])),
+            [file] => Ok(Program::new([directory.join(file)])),
             _ => Err("nothing to launch".to_owned()),
         }
     }
@@ -285,10 +286,10 @@ fn add_phases(context: &ExperimentContext<'_>, outcome: &mut Outcome, found: &[(
         let program = found.iter().find(|(runtime, _)| name == Value::from(runtime.as_str()));
         let doing = |runtime: &String| context.may_continue(&format!("following {runtime}"), 1.0);
         let program = program.filter(|(runtime, _)| !none_at_all && doing(runtime));
-        let phases = match program.map(|(runtime, program)| (runtime, recorded(context.folder(), program))) {
+        let phases = match program.map(|(runtime, program)| (runtime, recorded(context.directory(), program))) {
             Some((_, Ok(phases))) => phases.map(Value::from),
             Some((runtime, Err(NoPhases::OfThis(reason)))) => {
-                outcome.note(format!("{runtime}: exec, load and run are unknown: {reason}"));
+                outcome.note(format!("{runtime}: exec, load and run are unknown ({reason})"));
                 UNKNOWN
             }
             Some((_, Err(NoPhases::OfAny(reason)))) => {
@@ -325,8 +326,8 @@ mod tests {
 
     #[test]
     fn sh_is_measured_unless_it_is_another() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = |name: &str| folder.path().join(name);
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
         for shell in ["dash", "busybox"] {
             std::fs::write(path(shell), "").unwrap();
         }

@@ -24,7 +24,7 @@ pub fn of_all(watched: &[Measured], unwatched: &[Measured]) -> Option<String> {
     let last = Seen::of((most, SECOND_LAST), (unwatched_most, SECOND_LAST));
     Some(format!(
         "tiny: undisturbed, even a second launch takes {:.1} times as long as one from memory: a scanner examines every executable each \
-         time, or the temporary folder's file system is slow{}",
+         time, or the temporary directory's file system is slow{}",
         seen.times(),
         queue(&seen, last.as_ref(), most).unwrap_or_default()
     ))

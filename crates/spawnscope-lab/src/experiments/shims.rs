@@ -42,12 +42,12 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
         .into_iter()
         .chain(wall_and_call());
     let mut outcome = Outcome::new("A tiny program behind wrappers", columns.collect());
-    let folder = context.folder().join("shims");
-    fs::create_dir_all(&folder).map_err(LabError::doing("create a folder"))?;
+    let directory = context.directory().join("shims");
+    fs::create_dir_all(&directory).map_err(LabError::doing("create a directory"))?;
     let tiny = context.tiny();
     let target = super::text(&context.tiny_path());
-    let mut chains = chains(&folder, &context.tiny_path())?;
-    match Compiler::find().map(|compiler| proxy(&compiler, &folder, &target)) {
+    let mut chains = chains(&directory, &context.tiny_path())?;
+    match Compiler::find().map(|compiler| proxy(&compiler, &directory, &target)) {
         Some(Ok(path)) => chains.push(("compiled proxy", vec![path])),
         Some(Err(error)) => outcome.note(format!("compiled proxy: {error}")),
         None => outcome.note("no C compiler (cc) found: the compiled proxy is skipped"),
@@ -73,7 +73,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
 }
 
 /// The wrappers that need no compiler, by name.
-fn chains(folder: &Path, target_path: &Path) -> Result<Vec<(&'static str, Vec<String>)>, LabError> {
+fn chains(directory: &Path, target_path: &Path) -> Result<Vec<(&'static str, Vec<String>)>, LabError> {
     let target = super::text(target_path);
     let mut chains: Vec<(&str, Vec<String>)> = vec![("none", vec![target.clone()])];
     if let Some(env) = find("env").map(|path| super::text(&path)) {
@@ -87,14 +87,14 @@ fn chains(folder: &Path, target_path: &Path) -> Result<Vec<(&'static str, Vec<St
         ("env bash script", "/usr/bin/env bash"),
     ] {
         let text = format!("#!{interpreter}\nexec {quoted} \"$@\"\n");
-        chains.push((name, vec![script(folder, name, &text)?]));
+        chains.push((name, vec![script(directory, name, &text)?]));
     }
-    chains.push(("version manager", vec![manager(folder, target_path)?]));
+    chains.push(("version manager", vec![manager(directory, target_path)?]));
     Ok(chains)
 }
 
-fn script(folder: &Path, name: &str, text: &str) -> Result<String, LabError> {
-    let path = folder.join(name.replace(' ', "-"));
+fn script(directory: &Path, name: &str, text: &str) -> Result<String, LabError> {
+    let path = directory.join(name.replace(' ', "-"));
     let doing = || LabError::doing(format!("write {}", path.display()));
     fs::write(&path, text).map_err(doing())?;
     fs::set_permissions(&path, fs::Permissions::from_mode(0o755)).map_err(doing())?;
@@ -102,31 +102,31 @@ fn script(folder: &Path, name: &str, text: &str) -> Result<String, LabError> {
 }
 
 /// A shim and its manager. The only version is `current`.
-fn manager(folder: &Path, target: &Path) -> Result<String, LabError> {
-    let version = folder.join("current");
+fn manager(directory: &Path, target: &Path) -> Result<String, LabError> {
+    let version = directory.join("current");
     let doing = || LabError::doing("create a version");
     fs::create_dir_all(&version).map_err(doing())?;
     fs::copy(target, version.join("tool")).map_err(doing())?;
-    fs::write(folder.join("version"), "current\n").map_err(doing())?;
-    let manager: PathBuf = script(folder, "manager", MANAGER)?.into();
+    fs::write(directory.join("version"), "current\n").map_err(doing())?;
+    let manager: PathBuf = script(directory, "manager", MANAGER)?.into();
     let quote = |path: &Path| {
         let text = super::text(path);
         shlex::try_quote(&text)
             .map(std::borrow::Cow::into_owned)
             .map_err(|error| LabError::Unavailable(error.to_string()))
     };
-    let (root, manager) = (quote(folder)?, quote(&manager)?);
+    let (root, manager) = (quote(directory)?, quote(&manager)?);
     script(
-        folder,
+        directory,
         "tool",
         &format!("#!/bin/bash\nexport ROOT={root}\nexec {manager} exec tool \"$@\"\n"),
     )
 }
 
-fn proxy(compiler: &Compiler, folder: &Path, target: &str) -> Result<String, LabError> {
-    let settings = folder.join("settings");
+fn proxy(compiler: &Compiler, directory: &Path, target: &str) -> Result<String, LabError> {
+    let settings = directory.join("settings");
     fs::write(&settings, target).map_err(LabError::doing("write settings"))?;
     let definition = format!("-DSETTINGS=\"{}\"", settings.display());
-    let path = compiler.compile(PROXY, &folder.join("proxy"), &[&definition])?;
+    let path = compiler.compile(PROXY, &directory.join("proxy"), &[&definition])?;
     Ok(super::text(&path))
 }

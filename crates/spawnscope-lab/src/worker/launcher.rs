@@ -153,13 +153,13 @@ impl<'p> Launcher<'p> {
         let (status, said) = ended.map_err(LabError::doing("wait for a child"))?;
         let right_end = libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == self.program.status;
         match said {
-            _ if !right_end => Err(LabError::Untrusted(format!(
+            _ if !right_end => Err(LabError::Invalid(format!(
                 "a child of {} ended with {} instead of exit status {}",
                 mechanism.name(),
                 ending(status),
                 self.program.status
             ))),
-            Some(said) if said != self.program.says => Err(LabError::Untrusted(format!(
+            Some(said) if said != self.program.says => Err(LabError::Invalid(format!(
                 "a child of {} wrote {said:?} instead of {:?}",
                 mechanism.name(),
                 self.program.says

@@ -53,7 +53,7 @@ impl Worker {
     /// As `start`.
     pub fn start_with(setting: &Setting, environment: Environment) -> Result<Worker, LabError> {
         let worker = Worker {
-            setting: serde_json::to_string(setting).map_err(|error| LabError::Untrusted(error.to_string()))?,
+            setting: serde_json::to_string(setting).map_err(|error| LabError::Invalid(error.to_string()))?,
             environment,
             process: RefCell::new(None),
         };
@@ -66,7 +66,7 @@ impl Worker {
     /// # Errors
     /// If it failed, or if its result is untrusted.
     pub fn ask(&self, request: &Request) -> Result<Vec<f64>, LabError> {
-        let mut line = serde_json::to_string(request).map_err(|error| LabError::Untrusted(error.to_string()))?;
+        let mut line = serde_json::to_string(request).map_err(|error| LabError::Invalid(error.to_string()))?;
         line.push('\n');
         let mut process = match self.process.take() {
             Some(process) => process,
@@ -116,7 +116,7 @@ impl Worker {
                 input,
                 output: BufReader::new(output),
             }),
-            _ => Err(LabError::Untrusted("no pipes to a worker".to_owned())),
+            _ => Err(LabError::Invalid("no pipes to a worker".to_owned())),
         }
     }
 }
@@ -143,7 +143,7 @@ impl Process {
         Some(match serde_json::from_str(&line).ok()? {
             Reply::Done(values) => Ok(values),
             Reply::Unavailable(reason) => Err(LabError::Unavailable(reason)),
-            Reply::Untrusted(reason) => Err(LabError::Untrusted(reason)),
+            Reply::Invalid(reason) => Err(LabError::Invalid(reason)),
         })
     }
 
@@ -158,6 +158,6 @@ impl Process {
             },
             Err(error) => format!("is lost: {error}"),
         };
-        LabError::Untrusted(format!("the launching process {how}"))
+        LabError::Invalid(format!("the launching process {how}"))
     }
 }

@@ -102,7 +102,7 @@ fn all_at_once(paths: &[String], status: i32) -> Result<Vec<f64>, LabError> {
         let began = Instant::now();
         match launcher.start(mechanism) {
             Ok(Running::Vspawn(child)) => running.push((began, child)),
-            Ok(_) => failure = Some(LabError::Untrusted("the child is not detached".to_owned())),
+            Ok(_) => failure = Some(LabError::Invalid("the child is not detached".to_owned())),
             Err(error) => failure = Some(error),
         }
     }
@@ -111,11 +111,11 @@ fn all_at_once(paths: &[String], status: i32) -> Result<Vec<f64>, LabError> {
     while !running.is_empty() {
         let (pid, ended) = reap(-1).map_err(LabError::doing("wait for a child"))?;
         let Some(position) = running.iter().position(|(_, child)| child.id() == pid as u32) else {
-            return Err(LabError::Untrusted("an unknown child ended".to_owned()));
+            return Err(LabError::Invalid("an unknown child ended".to_owned()));
         };
         walls.push(nanos(running.swap_remove(position).0.elapsed()));
         if !libc::WIFEXITED(ended) || libc::WEXITSTATUS(ended) != status {
-            failure = Some(LabError::Untrusted(format!(
+            failure = Some(LabError::Invalid(format!(
                 "a child ended with {} instead of exit status {status}",
                 ending(ended)
             )));

@@ -165,5 +165,5 @@ pub enum Reply {
     /// The request cannot be performed here.
     Unavailable(String),
     /// The request was performed incorrectly.
-    Untrusted(String),
+    Invalid(String),
 }

@@ -21,34 +21,34 @@ use spawnscope_system::launch_timing::timing::timed;
 pub fn rewrite(child: &Companion, ballast: &mut Ballast) -> Result<Vec<f64>, LabError> {
     ballast.renew()?;
     ballast.rewrite();
-    let before = time_of_writing(ballast);
+    let before = write_time(ballast);
     let mut during = 0.0;
-    in_the_life_of(child, || during = time_of_writing(ballast))?;
+    while_child_lives(child, || during = write_time(ballast))?;
     ballast.renew()?;
     ballast.rewrite();
-    in_the_life_of(child, || ())?;
-    Ok(vec![before, during, time_of_writing(ballast)])
+    while_child_lives(child, || ())?;
+    Ok(vec![before, during, write_time(ballast)])
 }
 
-fn time_of_writing(ballast: &Ballast) -> f64 {
+fn write_time(ballast: &Ballast) -> f64 {
     timed(|| ballast.rewrite()).0 as f64
 }
 
 /// Keeps the child alive until the pipe is closed. A copy of the parent reads the pipe itself; a program gets its path.
-fn in_the_life_of(child: &Companion, act: impl FnOnce()) -> Result<(), LabError> {
+fn while_child_lives(child: &Companion, act: impl FnOnce()) -> Result<(), LabError> {
     match child {
         Companion::Copy => {
             let copy = LivingCopy::start().map_err(LabError::doing("fork"))?;
             act();
             match copy.end().map_err(LabError::doing("wait for a child"))? {
                 0 => Ok(()),
-                status => Err(LabError::Untrusted(format!(
+                status => Err(LabError::Invalid(format!(
                     "the child ended with {} instead of exit status 0",
                     ending(status)
                 ))),
             }
         }
-        Companion::Program { mechanism, program } => beside_a_program(*mechanism, program, act),
+        Companion::Program { mechanism, program } => while_program_lives(*mechanism, program, act),
     }
 }
 
@@ -56,17 +56,17 @@ fn pipe() -> Result<(OwnedFd, OwnedFd), LabError> {
     pipe2(OFlag::O_CLOEXEC).map_err(|errno| LabError::doing("create a pipe")(errno.into()))
 }
 
-fn beside_a_program(mechanism: Mechanism, program: &Program, act: impl FnOnce()) -> Result<(), LabError> {
+fn while_program_lives(mechanism: Mechanism, program: &Program, act: impl FnOnce()) -> Result<(), LabError> {
     let (reader, writer) = pipe()?;
     // SAFETY: clears close-on-exec of our own descriptor.
     unsafe { libc::fcntl(reader.as_raw_fd(), libc::F_SETFD, 0) };
     let mut program = program.clone();
     program.argv.push(format!("/dev/fd/{}", reader.as_raw_fd()));
     let mut launcher = Launcher::new(mechanism, &program)?;
-    let (executed, not_yet) = pipe()?;
+    let (exec_reader, exec_writer) = pipe()?;
     let running = launcher.start(mechanism)?;
-    drop(not_yet);
-    await_exec(executed)?;
+    drop(exec_writer);
+    await_exec(exec_reader)?;
     act();
     drop(writer);
     launcher.finish(mechanism, running)
@@ -91,14 +91,14 @@ mod tests {
     }
 
     #[test]
-    fn beside_a_program_is_after_its_exec() {
+    fn the_closure_runs_after_the_programs_exec() {
         let cat = Companion::Program {
             mechanism: Mechanism::ForkExec,
             program: Program::new(["/bin/cat"]),
         };
         for round in 0..20 {
             let mut found = String::new();
-            in_the_life_of(&cat, || found = name_of_the_child()).unwrap();
+            while_child_lives(&cat, || found = name_of_the_child()).unwrap();
             assert_eq!(found, "cat\n", "round {round}");
         }
     }
@@ -109,7 +109,7 @@ mod tests {
             mechanism: Mechanism::ForkExec,
             program: Program::new(["/nonexistent/program"]),
         };
-        let failed = in_the_life_of(&missing, || ()).unwrap_err().to_string();
+        let failed = while_child_lives(&missing, || ()).unwrap_err().to_string();
         assert!(
             failed.contains("ended with exit status 127 instead of exit status 0"),
             "{failed}"

@@ -74,7 +74,7 @@ impl Pipes {
         let reply = match outcome {
             Ok(values) => Reply::Done(values),
             Err(LabError::Unavailable(reason)) => Reply::Unavailable(reason),
-            Err(LabError::Untrusted(reason)) => Reply::Untrusted(reason),
+            Err(LabError::Invalid(reason)) => Reply::Invalid(reason),
             Err(error @ LabError::System { .. }) => Reply::Unavailable(error.to_string()),
         };
         let mut line = serde_json::to_vec(&reply)?;

@@ -51,7 +51,7 @@ impl Neighbour {
 /// Returns medians over launches: wall, the neighbour's longest turn, and time inside the call.
 pub fn stall(mechanism: Mechanism, program: &Program, count: u32) -> Result<Vec<f64>, LabError> {
     let mut launcher = Launcher::new(mechanism, program)?;
-    beside_a_neighbour(|neighbour| {
+    with_a_neighbour(|neighbour| {
         launcher.warm_up(mechanism, count)?;
         repeated(neighbour, count, || launcher.time(mechanism))
     })
@@ -61,7 +61,7 @@ pub fn stall(mechanism: Mechanism, program: &Program, count: u32) -> Result<Vec<
 pub fn idle(pause_ns: f64, count: u32) -> Result<Vec<f64>, LabError> {
     let pause = Duration::from_nanos(pause_ns as u64);
     let _exact = ExactTimers::set();
-    beside_a_neighbour(|neighbour| {
+    with_a_neighbour(|neighbour| {
         repeated(neighbour, count, || {
             let wall = timed(|| thread::sleep(pause));
             let call = Nanos(pause.as_nanos() as u64);
@@ -89,7 +89,7 @@ impl Drop for ExactTimers {
     }
 }
 
-fn beside_a_neighbour(act: impl FnOnce(&Neighbour) -> Result<Vec<f64>, LabError>) -> Result<Vec<f64>, LabError> {
+fn with_a_neighbour(act: impl FnOnce(&Neighbour) -> Result<Vec<f64>, LabError>) -> Result<Vec<f64>, LabError> {
     let neighbour = Neighbour::default();
     thread::scope(|scope| {
         let thread = thread::Builder::new().spawn_scoped(scope, || neighbour.live());
@@ -99,7 +99,7 @@ fn beside_a_neighbour(act: impl FnOnce(&Neighbour) -> Result<Vec<f64>, LabError>
         neighbour.ended.store(true, Ordering::Relaxed);
         match thread.join() {
             Ok(()) => outcome,
-            Err(_) => Err(LabError::Untrusted("the other thread died".to_owned())),
+            Err(_) => Err(LabError::Invalid("the other thread died".to_owned())),
         }
     })
 }
@@ -128,7 +128,7 @@ fn map_and_unmap() {
     const BYTES: usize = 4096;
     let protection = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-    // SAFETY: memory of our own, written within its bounds and given back.
+    // SAFETY: our own memory, written within its bounds and given back.
     unsafe {
         let start: *mut c_void = libc::mmap(std::ptr::null_mut(), BYTES, protection, flags, -1, 0);
         if start != libc::MAP_FAILED {

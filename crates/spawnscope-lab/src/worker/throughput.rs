@@ -98,7 +98,7 @@ pub fn throughput(
             })
         };
         let started: Vec<_> = (0..threads).map(start).collect();
-        let dead = |_| Err(LabError::Untrusted("a launching thread died".to_owned()));
+        let dead = |_| Err(LabError::Invalid("a launching thread died".to_owned()));
         let joined = |thread: ScopedJoinHandle<'_, _>| thread.join().unwrap_or_else(dead);
         started
             .into_iter()

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_ambiguous_has_no_edge() {
+    fn ambiguous_commands_have_no_edge() {
         let two_edges = [VERSION_5.to_owned(), line("0 5", "a", "true"), line("0 6", "b", "true")].concat();
         assert_eq!(found(&two_edges, &["true"]), []);
         let one_edge = [VERSION_5.to_owned(), line("0 5", "a", "true")].concat();

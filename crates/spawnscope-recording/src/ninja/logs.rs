@@ -15,9 +15,9 @@ use super::{Edge, Run, log};
 use spawnscope_system::files::{Links, open_regular};
 
 /// How long a recording waits for logs, in total. One of 20,000 edges takes some milliseconds.
-const PATIENCE: Duration = Duration::from_secs(10);
+const TOTAL_TIMEOUT: Duration = Duration::from_secs(10);
 /// How long it waits for one of them.
-const PATIENCE_FOR_ONE: Duration = Duration::from_secs(2);
+const LOG_TIMEOUT: Duration = Duration::from_secs(2);
 /// How much of a build file is searched for the directory of the log.
 const MAX_OF_BUILD_FILE: u64 = 256 << 10;
 
@@ -25,12 +25,12 @@ const MAX_OF_BUILD_FILE: u64 = 256 << 10;
 #[derive(Debug)]
 pub(crate) struct Logs {
     /// How long to wait for more of them.
-    patience: Duration,
+    timeout: Duration,
 }
 
 impl Default for Logs {
     fn default() -> Logs {
-        Logs { patience: PATIENCE }
+        Logs { timeout: TOTAL_TIMEOUT }
     }
 }
 
@@ -42,7 +42,7 @@ impl Logs {
 
     fn read(&mut self, run: Run) -> Vec<Edge> {
         let begin = Instant::now();
-        let most = self.patience.min(PATIENCE_FOR_ONE);
+        let most = self.timeout.min(LOG_TIMEOUT);
         if most.is_zero() {
             return Vec::new();
         }
@@ -52,18 +52,18 @@ impl Logs {
             .name("ninja's log".into())
             .spawn(move || drop(sender.send(edges(&run))));
         let edges = reader.map(|_| receiver.recv_timeout(most));
-        self.patience = self.patience.saturating_sub(begin.elapsed());
+        self.timeout = self.timeout.saturating_sub(begin.elapsed());
         // Without a log, or with one that cannot be read, the edges are unknown.
         edges.ok().and_then(Result::ok).and_then(Result::ok).unwrap_or_default()
     }
 }
 
 fn edges(run: &Run) -> io::Result<Vec<Edge>> {
-    let folder = match build_directory(run) {
+    let directory = match build_directory(run) {
         Some(directory) => below(&run.directory, &directory),
         None => run.directory.clone(),
     };
-    log::edges(open(&below(&folder, b".ninja_log"))?, &run.commands)
+    log::edges(open(&below(&directory, b".ninja_log"))?, &run.commands)
 }
 
 /// Returns the value of `builddir` in a build file, which is where ninja puts its log. It usually is in the first lines.
@@ -94,13 +94,13 @@ mod tests {
     use super::*;
     use spawnscope_data::event::LaunchId;
 
-    fn run(folder: &Path) -> Run {
+    fn run(directory: &Path) -> Run {
         let command = Command {
             launch: LaunchId(7),
             hashes: Hashes::of(b"true"),
         };
         Run {
-            directory: folder.as_os_str().as_bytes().to_vec(),
+            directory: directory.as_os_str().as_bytes().to_vec(),
             file: b"build.ninja".to_vec(),
             commands: vec![command],
         }
@@ -111,52 +111,52 @@ mod tests {
         format!("# ninja log v5\n0\t5\t1\tout\t{hash:x}\n")
     }
 
-    fn found(folder: &Path) -> usize {
-        Logs::default().edges(vec![run(folder)]).len()
+    fn found(directory: &Path) -> usize {
+        Logs::default().edges(vec![run(directory)]).len()
     }
 
     #[test]
     fn the_log_is_where_ninja_works_or_where_the_build_file_says() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
-        assert_eq!(found(folder.path()), 0, "there is none");
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
+        assert_eq!(found(directory.path()), 0, "there is none");
         fs::write(at(".ninja_log"), log()).unwrap();
-        assert_eq!(found(folder.path()), 1);
+        assert_eq!(found(directory.path()), 1);
         fs::create_dir(at("out")).unwrap();
         fs::write(at("build.ninja"), "x = 1\n  builddir = no\nbuilddir = out \n").unwrap();
-        assert_eq!(found(folder.path()), 0, "there is none in that folder");
+        assert_eq!(found(directory.path()), 0, "there is none in that directory");
         fs::rename(at(".ninja_log"), at("out/.ninja_log")).unwrap();
-        assert_eq!(found(folder.path()), 1);
+        assert_eq!(found(directory.path()), 1);
         fs::write(at("build.ninja"), "builddir = $x/out\n").unwrap();
-        assert_eq!(found(folder.path()), 0, "a variable is not known");
+        assert_eq!(found(directory.path()), 0, "a variable is not known");
     }
 
     #[test]
     fn only_regular_files_are_read() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join(".ninja_log");
-        fs::write(folder.path().join("log"), log()).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join(".ninja_log");
+        fs::write(directory.path().join("log"), log()).unwrap();
         symlink("log", &path).unwrap();
-        assert_eq!(found(folder.path()), 0);
+        assert_eq!(found(directory.path()), 0);
         fs::remove_file(&path).unwrap();
         nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRUSR).unwrap();
-        assert_eq!(found(folder.path()), 0);
+        assert_eq!(found(directory.path()), 0);
         fs::remove_file(&path).unwrap();
         fs::create_dir(&path).unwrap();
-        assert_eq!(found(folder.path()), 0);
+        assert_eq!(found(directory.path()), 0);
         fs::remove_dir(&path).unwrap();
-        fs::hard_link(folder.path().join("log"), &path).unwrap();
-        assert_eq!(found(folder.path()), 1);
+        fs::hard_link(directory.path().join("log"), &path).unwrap();
+        assert_eq!(found(directory.path()), 1);
     }
 
     #[test]
-    fn patience_ends() {
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join(".ninja_log"), log()).unwrap();
+    fn the_total_timeout_ends_the_wait() {
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join(".ninja_log"), log()).unwrap();
         let mut logs = Logs::default();
-        assert_eq!(logs.edges(vec![run(folder.path()), run(folder.path())]).len(), 2);
-        assert!(logs.patience < PATIENCE, "the time counts");
-        logs.patience = Duration::ZERO;
-        assert!(logs.edges(vec![run(folder.path())]).is_empty());
+        assert_eq!(logs.edges(vec![run(directory.path()), run(directory.path())]).len(), 2);
+        assert!(logs.timeout < TOTAL_TIMEOUT, "the time counts");
+        logs.timeout = Duration::ZERO;
+        assert!(logs.edges(vec![run(directory.path())]).is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! Finds the edge of ninja that a launch belongs to. ninja starts an edge as `/bin/sh -c COMMAND`, and its log has a hash of each COMMAND beside
+//! Finds the ninja edge that a launch belongs to. ninja starts an edge as `/bin/sh -c COMMAND`, and its log has a hash of each COMMAND beside
 //! the outputs. `runs` notes the commands from events, `log` finds their hashes in a log, and `logs` opens the log, which anybody may have written.
 
 mod arguments;

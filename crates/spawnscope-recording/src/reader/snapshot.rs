@@ -128,8 +128,8 @@ impl<'f> Snapshot<'f> {
         let mut labels: Vec<Label> = Vec::new();
         self.each_unread::<Label>(&Index::default(), |fields| {
             let label: Label = fields.row()?;
-            if labels.len() == Label::MOST {
-                return Err(fields.bad(format!("more than {} labels", Label::MOST)));
+            if labels.len() == Label::MAX_COUNT {
+                return Err(fields.bad(format!("more than {} labels", Label::MAX_COUNT)));
             }
             labels.push(
                 Label::new(&label.key, &label.value).map_err(|why| fields.bad(format!("what no label has: {why}")))?,

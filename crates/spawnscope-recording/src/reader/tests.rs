@@ -29,12 +29,12 @@ fn recorder_of(launches: u64, path: &Path) -> Recorder {
     recorder
 }
 
-/// A recording of some launches in its own folder.
+/// A recording of some launches in its own directory.
 fn recording(launches: u64) -> (tempfile::TempDir, PathBuf) {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("spawnscope.db");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("spawnscope.db");
     recorder_of(launches, &path).finish(ending()).unwrap();
-    (folder, path)
+    (directory, path)
 }
 
 /// Changes a recording as a program does on purpose: without checksums.
@@ -57,7 +57,7 @@ fn read_all(path: &Path) -> Result<Recording, RecordError> {
 
 /// Returns the result of reading a recording that `sql` changed.
 fn read_after(sql: &str) -> Result<Recording, RecordError> {
-    let (_folder, path) = recording(3);
+    let (_directory, path) = recording(3);
     change(&path, sql);
     read_all(&path)
 }
@@ -75,9 +75,9 @@ fn a_file_that_is_not_there_is_missing() {
 }
 
 #[test]
-fn what_is_not_a_recording_is_called_that() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("x");
+fn a_file_that_is_not_a_recording_is_reported_as_such() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("x");
     for content in ["", "x", &"not a database ".repeat(1_000)] {
         fs::write(&path, content).unwrap();
         let error = RecordingFile::open(&path).err().unwrap();
@@ -86,12 +86,12 @@ fn what_is_not_a_recording_is_called_that() {
     }
     assert!(
         matches!(
-            RecordingFile::open(folder.path()),
+            RecordingFile::open(directory.path()),
             Err(RecordError::NotARecording { .. })
         ),
-        "a folder"
+        "a directory"
     );
-    let other = folder.path().join("other.db");
+    let other = directory.path().join("other.db");
     Connection::open(&other)
         .unwrap()
         .execute_batch("CREATE TABLE x (y)")
@@ -118,8 +118,8 @@ fn a_newer_version_is_named_with_what_is_known() {
 
 #[test]
 fn version_1_is_read_and_what_came_later_is_unknown() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("old.db");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("old.db");
     Connection::open(&path)
         .unwrap()
         .execute_batch(include_str!("../../../spawnscope/tests/recordings/version_1.sql"))
@@ -144,7 +144,7 @@ fn version_1_is_read_and_what_came_later_is_unknown() {
 
 #[test]
 fn a_file_that_was_cut_short_is_damaged() {
-    let (_folder, path) = recording(1_000);
+    let (_directory, path) = recording(1_000);
     let whole = fs::metadata(&path).unwrap().len();
     for kept in [whole / 2, whole - 4_096, 5_000] {
         OpenOptions::new()
@@ -163,7 +163,7 @@ fn a_file_that_was_cut_short_is_damaged() {
 
 #[test]
 fn a_page_that_was_overwritten_is_damage() {
-    let (_folder, path) = recording(1_000);
+    let (_directory, path) = recording(1_000);
     let mut bytes = fs::read(&path).unwrap();
     bytes[4_096..].fill(0xff);
     fs::write(&path, bytes).unwrap();
@@ -173,7 +173,7 @@ fn a_page_that_was_overwritten_is_damage() {
 
 #[test]
 fn a_lock_is_waited_for_and_then_named() {
-    let (_folder, path) = recording(3);
+    let (_directory, path) = recording(3);
     let other = Connection::open(&path).unwrap();
     other.execute_batch("BEGIN EXCLUSIVE").unwrap();
     let error = RecordingFile::open_within(&path, Duration::from_millis(50))
@@ -279,7 +279,7 @@ fn a_value_that_cannot_be_is_named_with_its_table_and_column() {
 
 #[test]
 fn version_2_is_read_without_objects() {
-    let (_folder, path) = recording(2);
+    let (_directory, path) = recording(2);
     downgrade(&path, 2);
     let file = RecordingFile::open(&path).unwrap();
     let mut slices = Vec::new();
@@ -293,7 +293,7 @@ fn version_2_is_read_without_objects() {
 
 #[test]
 fn checksums_of_an_earlier_version_are_compared() {
-    let (_folder, path) = recording(3);
+    let (_directory, path) = recording(3);
     downgrade(&path, 9);
     let sums = || -> i64 {
         let connection = Connection::open(&path).unwrap();
@@ -315,7 +315,7 @@ fn checksums_of_an_earlier_version_are_compared() {
 
 #[test]
 fn labels_are_read_with_those_of_the_machine_and_without_secrets() {
-    let (_folder, path) = recording(1);
+    let (_directory, path) = recording(1);
     let read = || -> Vec<(String, String)> {
         let labels = read_all(&path).unwrap().info.labels;
         labels.into_iter().map(|label| (label.key, label.value)).collect()
@@ -357,7 +357,7 @@ fn texts_with_gaps_are_found() {
 
 #[test]
 fn wakers_threads_and_losses_are_read() {
-    let (_folder, path) = recording(1);
+    let (_directory, path) = recording(1);
     change(
         &path,
             "DELETE FROM slice; INSERT INTO text VALUES (99, x'6b30');
@@ -404,7 +404,7 @@ fn wakers_threads_and_losses_are_read() {
 
 #[test]
 fn system_calls_of_another_machine_have_the_numbers_of_x86_64() {
-    let (_folder, path) = recording(1);
+    let (_directory, path) = recording(1);
     change(
         &path,
         "UPDATE recording SET arch = 'aarch64';
@@ -421,7 +421,7 @@ fn system_calls_of_another_machine_have_the_numbers_of_x86_64() {
 
 #[test]
 fn a_hundred_thousand_launches_are_read_in_order() {
-    let (_folder, path) = recording(1);
+    let (_directory, path) = recording(1);
     change(
         &path,
         "WITH RECURSIVE n (i) AS (SELECT 3 UNION ALL SELECT i + 1 FROM n WHERE i < 100000)

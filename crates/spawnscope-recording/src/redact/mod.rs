@@ -119,7 +119,7 @@ static SUSPICIOUS: LazyLock<Regex> = LazyLock::new(|| {
     let programs = programs.join("|");
     let programs = format!(r"(?:^|[\x00/\s'\x22`;&|(])(?:{programs})(?:$|[\x00\s.:@0-9\-'\x22`;&|)])");
     let pattern = format!("(?x-u){WORDS}|{LOGINS}|{USERS}|{programs}|{}", shapes::suspicious());
-    Regex::new(&pattern).expect("the patterns in this folder are valid, as its tests show")
+    Regex::new(&pattern).expect("the patterns in this directory are valid, as its tests show")
 });
 
 #[cfg(test)]

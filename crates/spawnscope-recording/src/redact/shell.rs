@@ -326,7 +326,7 @@ mod tests {
 
     proptest::proptest! {
         #[test]
-        fn whatever_the_text_is_something_comes_out(text in "[a'\"\\\\$(){}<>|&;`# \n]{0,40}") {
+        fn any_text_has_a_result(text in "[a'\"\\\\$(){}<>|&;`# \n]{0,40}") {
             let script = parse(text.as_bytes());
             for word in script.commands.iter().flat_map(|command| &command.words) {
                 proptest::prop_assert!(word.outer(0..word.text.len()).end <= text.len());

@@ -59,7 +59,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_overlaps_or_touches_is_one_mask() {
+    fn overlapping_or_adjacent_secrets_are_one_mask() {
         let mut spots = Spots::default();
         for range in [6..8, 0..2, 1..4, 4..5, 9..9] {
             spots.add(range);

@@ -118,7 +118,7 @@ pub(super) static SETTING: LazyLock<Positional> = LazyLock::new(|| Positional {
 
 static TABLE: LazyLock<HashMap<&'static [u8], Program>> = LazyLock::new(|| read(TEXT));
 
-/// Returns the program with this name. A folder, `.exe` or a version (`python3.11`, `psql-15`) is ignored.
+/// Returns the program with this name. A directory, `.exe` or a version (`python3.11`, `psql-15`) is ignored.
 pub(super) fn find(name: &[u8]) -> Option<&'static Program> {
     let name = name.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
     let name = name.strip_prefix(b"-").unwrap_or(name);
@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn programs_are_found_with_folder_suffix_and_version() {
+    fn programs_are_found_with_directory_suffix_and_version() {
         for name in ["mysql", "/usr/bin/mysql", "mysql.exe", "mysql-8.0", "-mysql"] {
             assert!(find(name.as_bytes()).is_some(), "{name}");
         }

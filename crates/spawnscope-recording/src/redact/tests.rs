@@ -166,7 +166,7 @@ proptest::proptest! {
     }
 
     #[test]
-    fn whatever_a_text_is_it_is_gone_through(text in "(mysql|curl|expect|send|<<E|\n|[-=:'\"$`(){}|;&@/ a-z]){0,40}") {
+    fn any_text_is_processed(text in "(mysql|curl|expect|send|<<E|\n|[-=:'\"$`(){}|;&@/ a-z]){0,40}") {
         let argv = format!("sh\0-c\0{text}\0");
         let masked = Redaction::Mask.apply(argv.as_bytes());
         proptest::prop_assert!(masked.ends_with(b"\0"));
@@ -179,7 +179,7 @@ proptest::proptest! {
 fn what_masking_costs() {
     let compiler = format!(
         "cc -O2 -g -Wall -DHAVE_CONFIG_H {} -c -o lib/keyboard.o ../src/lib/keyboard.c",
-        "-I../include/some/folder ".repeat(20)
+        "-I../include/some/directory ".repeat(20)
     );
     let start = std::time::Instant::now();
     drop(Redaction::Mask.apply(b"cc\0key\0"));

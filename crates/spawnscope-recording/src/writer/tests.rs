@@ -15,11 +15,11 @@ use crate::sample::*;
 use spawnscope_data::event::{Loss, Nanos, ObjectKind, Pid};
 use spawnscope_data::rows::Scope;
 
-struct Folder(tempfile::TempDir);
+struct Directory(tempfile::TempDir);
 
-impl Folder {
+impl Directory {
     fn new() -> Self {
-        Folder(tempfile::tempdir().unwrap())
+        Directory(tempfile::tempdir().unwrap())
     }
 
     fn path(&self) -> PathBuf {
@@ -50,9 +50,9 @@ fn life(number: u64) -> Vec<Event> {
 }
 
 #[test]
-fn what_is_recorded_is_read_back() {
-    let folder = Folder::new();
-    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
+fn recorded_rows_are_read_back() {
+    let directory = Directory::new();
+    let recorder = Recorder::create(&directory.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
     recorder.send(vec![released()]);
     recorder.note_root(ROOT);
     recorder.send(life(0));
@@ -69,7 +69,7 @@ fn what_is_recorded_is_read_back() {
     ];
     recorder.finish(Ending { lost, ..ending() }).unwrap();
 
-    let file = RecordingFile::open(&folder.path()).unwrap();
+    let file = RecordingFile::open(&directory.path()).unwrap();
     let Recording {
         info,
         launches,
@@ -162,48 +162,49 @@ fn what_is_recorded_is_read_back() {
 
 #[test]
 fn three_thousand_launches_take_less_than_a_kibibyte_each() {
-    let folder = Folder::new();
-    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
+    let directory = Directory::new();
+    let recorder = Recorder::create(&directory.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
     recorder.send(vec![released()]);
     for number in 0..3_000 {
         recorder.send(life(number).into_iter().map(at_real_pace).collect());
     }
     wait_until("all are counted", || recorder.launches_so_far() == 3_001);
     recorder.finish(ending()).unwrap();
-    assert_eq!(read(&folder.path()).launches.len(), 3_001);
-    let bytes_each = fs::metadata(folder.path()).unwrap().len() / 3_000;
+    assert_eq!(read(&directory.path()).launches.len(), 3_001);
+    let bytes_each = fs::metadata(directory.path()).unwrap().len() / 3_000;
     assert!(bytes_each <= 1_024, "{bytes_each}");
 }
 
 #[test]
 fn a_recording_can_be_read_while_it_grows() {
-    let folder = Folder::new();
-    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
+    let directory = Directory::new();
+    let recorder = Recorder::create(&directory.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
     recorder.send(vec![released()]);
     recorder.send(life(0));
-    wait_until("the batch is written", || read(&folder.path()).launches.len() == 2);
-    let info = read(&folder.path()).info;
+    wait_until("the batch is written", || read(&directory.path()).launches.len() == 2);
+    let info = read(&directory.path()).info;
     assert_eq!((info.wall, info.ended), (None, None), "to a reader, it looks cut off");
     recorder.send(life(1));
     recorder.finish(ending()).unwrap();
-    assert_eq!(read(&folder.path()).launches.len(), 3);
+    assert_eq!(read(&directory.path()).launches.len(), 3);
 }
 
 #[test]
 fn a_recorder_that_is_dropped_keeps_what_it_was_given() {
-    let folder = Folder::new();
-    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
+    let directory = Directory::new();
+    let recorder = Recorder::create(&directory.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
     recorder.send(life(0));
     drop(recorder);
-    let recording = read(&folder.path());
+    let recording = read(&directory.path());
     assert_eq!((recording.launches.len(), recording.info.ended), (2, None));
 }
 
 #[test]
 fn an_older_recording_is_kept() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     for number in 0..3 {
-        let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
+        let recorder =
+            Recorder::create(&directory.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
         recorder.send(vec![event(
             number,
             ROOT,
@@ -213,12 +214,12 @@ fn an_older_recording_is_kept() {
         )]);
         recorder.finish(ending()).unwrap();
     }
-    let old = folder.0.path().join("spawnscope.db.old");
+    let old = directory.0.path().join("spawnscope.db.old");
     assert_eq!(
-        (read(&old).info.last, read(&folder.path()).info.last),
+        (read(&old).info.last, read(&directory.path()).info.last),
         (Nanos(1), Nanos(2))
     );
-    let mut names: Vec<_> = fs::read_dir(folder.0.path())
+    let mut names: Vec<_> = fs::read_dir(directory.0.path())
         .unwrap()
         .map(|entry| entry.unwrap().file_name())
         .collect();
@@ -228,24 +229,24 @@ fn an_older_recording_is_kept() {
 
 #[test]
 fn a_foreign_file_is_not_replaced() {
-    let folder = Folder::new();
-    let foreign = Connection::open(folder.path()).unwrap();
+    let directory = Directory::new();
+    let foreign = Connection::open(directory.path()).unwrap();
     foreign
         .execute_batch("CREATE TABLE precious (x); PRAGMA application_id = 7;")
         .unwrap();
     drop(foreign);
-    let before = fs::read(folder.path()).unwrap();
-    let error = Recorder::create(&folder.path(), &header(), Redaction::Mask, &WriterOptions::default())
+    let before = fs::read(directory.path()).unwrap();
+    let error = Recorder::create(&directory.path(), &header(), Redaction::Mask, &WriterOptions::default())
         .err()
         .unwrap();
     assert!(matches!(error, RecordError::InTheWay { .. }), "{error}");
-    assert_eq!(fs::read(folder.path()).unwrap(), before);
+    assert_eq!(fs::read(directory.path()).unwrap(), before);
 }
 
 #[test]
 fn a_full_disk_ends_the_recording_at_the_batch_before() {
-    let folder = Folder::new();
-    let mut store = Store::create(&folder.path(), &header(), Redaction::Mask, Memory::Plenty).unwrap();
+    let directory = Directory::new();
+    let mut store = Store::create(&directory.path(), &header(), Redaction::Mask, Memory::Plenty).unwrap();
     store.limit_pages(200);
     let mut assembler = Assembler::new(ORIGIN, Redaction::Mask);
     life(0).iter().for_each(|event| assembler.apply(event));
@@ -259,7 +260,7 @@ fn a_full_disk_ends_the_recording_at_the_batch_before() {
     let error = recorder.finish(ending()).unwrap_err();
     assert!(error.to_string().contains("no space is left for recording"), "{error}");
 
-    let recording = read(&folder.path());
+    let recording = read(&directory.path());
     assert_eq!(recording.launches.len(), 2, "the batch before, not half of this one");
     assert!(recording.info.ended.unwrap().starts_with("failed: no space is left"));
     assert_eq!(recording.info.wall, None);
@@ -267,8 +268,8 @@ fn a_full_disk_ends_the_recording_at_the_batch_before() {
 
 #[test]
 fn events_after_a_failure_are_counted() {
-    let folder = Folder::new();
-    let store = Store::create(&folder.path(), &header(), Redaction::Mask, Memory::Plenty).unwrap();
+    let directory = Directory::new();
+    let store = Store::create(&directory.path(), &header(), Redaction::Mask, Memory::Plenty).unwrap();
     store.limit_pages(10);
     let recorder = Recorder::start(
         store,
@@ -287,43 +288,43 @@ fn events_after_a_failure_are_counted() {
 
 #[test]
 fn a_recording_that_is_moved_away_ends_instead_of_harming_its_successor() {
-    let folder = Folder::new();
-    let first = Recorder::create(&folder.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
-    std::fs::rename(folder.path(), folder.path().with_extension("moved")).unwrap();
-    let second = Recorder::create(&folder.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
+    let directory = Directory::new();
+    let first = Recorder::create(&directory.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
+    std::fs::rename(directory.path(), directory.path().with_extension("moved")).unwrap();
+    let second = Recorder::create(&directory.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
     first.send(life(0));
     let error = first.finish(ending()).unwrap_err();
     assert!(matches!(error, RecordError::Moved { .. }), "{error}");
     second.send(life(1));
     second.finish(ending()).unwrap();
-    assert_eq!(read(&folder.path()).launches.len(), 2);
+    assert_eq!(read(&directory.path()).launches.len(), 2);
 }
 
 #[test]
 fn a_recording_in_the_making_is_neither_moved_nor_taken_over() {
-    let folder = Folder::new();
-    let first = Recorder::create(&folder.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
-    let second = Recorder::create(&folder.path(), &header(), Redaction::Mask, &WriterOptions::default());
+    let directory = Directory::new();
+    let first = Recorder::create(&directory.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
+    let second = Recorder::create(&directory.path(), &header(), Redaction::Mask, &WriterOptions::default());
     assert!(matches!(second, Err(RecordError::BeingRecorded { .. })));
-    assert!(read(&folder.path()).info.is_live);
+    assert!(read(&directory.path()).info.is_live);
     first.send(life(0));
     first.finish(ending()).unwrap();
-    assert!(!read(&folder.path()).info.is_live);
+    assert!(!read(&directory.path()).info.is_live);
 }
 
 #[test]
 fn a_discarded_recording_gives_its_place_back() {
-    let folder = Folder::new();
-    let earlier = Recorder::create(&folder.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
+    let directory = Directory::new();
+    let earlier = Recorder::create(&directory.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
     earlier.send(life(0));
     earlier.finish(ending()).unwrap();
-    let launches = read(&folder.path()).launches.len();
-    Recorder::create(&folder.path(), &header(), Redaction::Mask, &WriterOptions::default())
+    let launches = read(&directory.path()).launches.len();
+    Recorder::create(&directory.path(), &header(), Redaction::Mask, &WriterOptions::default())
         .unwrap()
         .discard()
         .unwrap();
-    assert_eq!(read(&folder.path()).launches.len(), launches);
-    assert!(!folder.path().with_extension("db.old").exists());
+    assert_eq!(read(&directory.path()).launches.len(), launches);
+    assert!(!directory.path().with_extension("db.old").exists());
 }
 
 /// Keeps other programs from writing to a recording.
@@ -336,27 +337,27 @@ fn lock(path: &Path) -> Connection {
 
 #[test]
 fn a_lock_that_another_program_holds_is_waited_out() {
-    let folder = Folder::new();
-    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
-    let other = lock(&folder.path());
+    let directory = Directory::new();
+    let recorder = Recorder::create(&directory.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
+    let other = lock(&directory.path());
     recorder.send(vec![released()]);
     for number in 0..20 {
         recorder.send(life(number));
         thread::sleep(Duration::from_millis(50));
     }
-    assert_eq!(read(&folder.path()).launches.len(), 0, "nothing is written yet");
+    assert_eq!(read(&directory.path()).launches.len(), 0, "nothing is written yet");
     assert!(recorder.failure().is_none());
     drop(other);
-    wait_until("all is written", || read(&folder.path()).launches.len() == 21);
+    wait_until("all is written", || read(&directory.path()).launches.len() == 21);
     assert_eq!(recorder.finish(ending()).unwrap(), Finished::Whole);
-    assert_eq!(read(&folder.path()).info.lost, []);
+    assert_eq!(read(&directory.path()).info.lost, []);
 }
 
 #[test]
 fn what_is_too_much_to_keep_behind_a_lock_is_counted_as_lost() {
-    let folder = Folder::new();
-    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
-    let other = lock(&folder.path());
+    let directory = Directory::new();
+    let recorder = Recorder::create(&directory.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
+    let other = lock(&directory.path());
     recorder.send(vec![released()]);
     let lives = 2 * BATCH_EVENTS as u64 / 10;
     (0..lives).for_each(|number| recorder.send(life(number)));
@@ -364,7 +365,7 @@ fn what_is_too_much_to_keep_behind_a_lock_is_counted_as_lost() {
     wait_until("some are lost", || progress.locked_out.load(Ordering::Relaxed) > 0);
     drop(other);
     assert_eq!(recorder.finish(ending()).unwrap(), Finished::Whole);
-    let recording = read(&folder.path());
+    let recording = read(&directory.path());
     let lost = &recording.info.lost[0];
     assert_eq!(
         (lost.kind.as_str(), recording.info.ended.as_deref()),
@@ -381,8 +382,8 @@ fn what_is_too_much_to_keep_behind_a_lock_is_counted_as_lost() {
 
 #[test]
 fn samples_are_kept_with_their_stacks() {
-    let folder = Folder::new();
-    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
+    let directory = Directory::new();
+    let recorder = Recorder::create(&directory.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
     // A wait is reported when it is over.
     let events = vec![
         released(),
@@ -391,7 +392,7 @@ fn samples_are_kept_with_their_stacks() {
     ];
     recorder.send(events);
     recorder.finish(ending()).unwrap();
-    let file = RecordingFile::open(&folder.path()).unwrap();
+    let file = RecordingFile::open(&directory.path()).unwrap();
     let Recording {
         frames, stacks, texts, ..
     } = file.read().unwrap();

@@ -6,8 +6,8 @@ use super::Entry;
 
 /// EM_AARCH64.
 pub const ELF_MACHINE: u16 = 183;
-/// Debian's library folders for this architecture.
-pub const LIBRARY_FOLDERS: [&str; 2] = ["/lib/aarch64-linux-gnu", "/usr/lib/aarch64-linux-gnu"];
+/// Debian's library directories for this architecture.
+pub const LIBRARY_DIRECTORIES: [&str; 2] = ["/lib/aarch64-linux-gnu", "/usr/lib/aarch64-linux-gnu"];
 
 /// Makes a system call; -4095..=-1 is an error.
 ///

@@ -18,7 +18,7 @@ use aarch64 as processor;
 use x86_64 as processor;
 
 pub use processor::{
-    ELF_MACHINE, FORK_NUMBERS, LIBRARY_FOLDERS, call, clone_into, fill_instruction_cache, tiny_code, vfork_call,
+    ELF_MACHINE, FORK_NUMBERS, LIBRARY_DIRECTORIES, call, clone_into, fill_instruction_cache, tiny_code, vfork_call,
 };
 
 /// The function that a child starts in. It does not return.

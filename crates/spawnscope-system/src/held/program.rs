@@ -10,7 +10,7 @@ use nix::unistd::{AccessFlags, access};
 
 use super::StartError;
 
-/// The C library's search path if PATH is unset, preceded by the usual folder for local programs.
+/// The C library's search path if PATH is unset, preceded by the usual directory for local programs.
 const DEFAULT_PATH: &str = "/usr/local/bin:/usr/bin:/bin";
 
 /// The file that `command` refers to. If there is none, the error is the most specific one found in PATH.

@@ -1,4 +1,4 @@
-//! The keeper of a folder: a process that removes it when its creator ends or dies. The creator holds the other end of a connection,
+//! The keeper of a directory: a process that removes it when its creator ends or dies. The creator holds the other end of a connection,
 //! which the kernel closes in either case. A keeper may follow the rules for measuring processes if `remove` does.
 
 use std::ffi::c_int;
@@ -17,7 +17,7 @@ pub fn ignore_requests_to_end() {
 }
 
 /// Waits until the other end of the connection is closed, then calls `remove` up to `attempts` times, until it succeeds. Returns whether it
-/// did. One attempt may not suffice: processes that write to the folder die with its creator, but not immediately.
+/// did. One attempt may not suffice: processes that write to the directory die with its creator, but not immediately.
 pub fn remove_when_closed(
     connection: BorrowedFd<'_>,
     attempts: usize,

@@ -1,7 +1,7 @@
 //! The tools for timing launches, shared by the calibration, the doctor and the lab. A measuring process (`measuring_process`) is an
 //! isolated child (`isolated_child`) that leaves its times in shared memory (`shared`, `series`). It creates children by bare system
 //! calls (`clone`), in memory of a known size (`memory`), and times them (`timing`), without their waits for a CPU
-//! (`run_queue_waits`). A `keeper` removes a folder of test programs even if its creator is killed.
+//! (`run_queue_waits`). A `keeper` removes a directory of test programs even if its creator is killed.
 //!
 //! Rules for code in measuring processes and their children: they may be forked from processes with threads, so they only make system
 //! calls on memory that was prepared before the fork. They must not allocate, lock or panic.

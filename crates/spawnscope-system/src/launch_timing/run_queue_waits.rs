@@ -5,7 +5,7 @@ use std::ffi::{CStr, c_char, c_int};
 use spawnscope_data::event::Nanos;
 
 /// Room for the path of a /proc file, or for its content: three numbers of up to 20 digits.
-const ROOM: usize = 72;
+const MAX_BYTES: usize = 72;
 
 /// The wait time of this process when a launch began; unknown if the kernel does not count it.
 #[derive(Debug)]
@@ -45,9 +45,9 @@ pub fn is_runnable(child: c_int) -> bool {
 
 /// Whether /proc shows the pids of our namespace. In a new pid namespace, /proc may still be that of another one.
 fn sees_itself() -> bool {
-    let mut text = [0; ROOM];
+    let mut text = [0; MAX_BYTES];
     // SAFETY: the path ends with NUL, and there is room for as many bytes.
-    let length = unsafe { libc::readlink(c"/proc/self".as_ptr(), text.as_mut_ptr().cast::<c_char>(), ROOM) };
+    let length = unsafe { libc::readlink(c"/proc/self".as_ptr(), text.as_mut_ptr().cast::<c_char>(), MAX_BYTES) };
     // SAFETY: a plain system call.
     let pid = unsafe { libc::getpid() };
     text.get(..length.max(0) as usize) == Some(digits(pid, &mut [0; 10]))
@@ -55,11 +55,11 @@ fn sees_itself() -> bool {
 
 /// The second number in a file.
 fn of(path: &CStr) -> Option<Nanos> {
-    let mut text = [0u8; ROOM];
+    let mut text = [0u8; MAX_BYTES];
     // SAFETY: the path ends with NUL, and there is room for as many bytes.
     let length = unsafe {
         let file = libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
-        let length = libc::read(file, text.as_mut_ptr().cast(), ROOM);
+        let length = libc::read(file, text.as_mut_ptr().cast(), MAX_BYTES);
         libc::close(file);
         length
     };
@@ -87,8 +87,8 @@ fn digits(pid: c_int, room: &mut [u8; 10]) -> &[u8] {
 }
 
 /// Concatenates the parts and fills up with NULs.
-fn join(parts: [&[u8]; 3]) -> [u8; ROOM] {
-    let mut joined = [0; ROOM];
+fn join(parts: [&[u8]; 3]) -> [u8; MAX_BYTES] {
+    let mut joined = [0; MAX_BYTES];
     for (target, byte) in joined.iter_mut().zip(parts.into_iter().flatten()) {
         *target = *byte;
     }
@@ -109,9 +109,9 @@ mod tests {
 
     #[test]
     fn the_second_number_is_the_wait() {
-        let folder = tempfile::tempdir().unwrap();
+        let directory = tempfile::tempdir().unwrap();
         let read = |text: &str| {
-            let file = folder.path().join("schedstat");
+            let file = directory.path().join("schedstat");
             std::fs::write(&file, text).unwrap();
             let path = std::ffi::CString::new(file.to_str().unwrap()).unwrap();
             of(&path)

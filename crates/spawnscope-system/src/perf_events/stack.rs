@@ -82,7 +82,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_copied_is_the_content() {
+    fn the_copied_bytes_are_the_content() {
         let first = sample(WIDE, b"abcdefgh", 3);
         let all = [&first[..], &sample(1, b"narrow..", 8), &sample(WIDE, b"ijklmnop", 8)].concat();
         let (abc, rest) = ((b"abc".to_vec(), 0x7000), (b"ijklmnop".to_vec(), 0x7000));

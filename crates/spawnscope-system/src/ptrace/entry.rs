@@ -1,5 +1,5 @@
 //! Reports when a dynamic loader is done and the program itself begins. A breakpoint would do, but a process that meets it after its tracer
-//! was killed ends by SIGTRAP. Instead, the loader is sent through a few instructions of ours first: they send the thread a signal that is
+//! was killed ends by SIGTRAP. Instead, the loader is sent through a few of our own instructions first: they send the thread a signal that is
 //! ignored by default, and jump to the program. A tracer sees the signal; without a tracer, nothing happens.
 //!
 //! The instructions are written after the vDSO, into the unused rest of its last page; the loader finds them through the entry point in

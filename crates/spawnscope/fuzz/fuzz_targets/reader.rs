@@ -10,9 +10,9 @@ use spawnscope::present::{json, summary, table};
 use spawnscope::record::RecordingFile;
 
 static PLACE: LazyLock<(tempfile::TempDir, PathBuf)> = LazyLock::new(|| {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("recording.db");
-    (folder, path)
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("recording.db");
+    (directory, path)
 });
 
 fuzz_target!(|bytes: &[u8]| {

@@ -11,15 +11,15 @@ use spawnscope::record::reader::Recording;
 
 static RECORDING: LazyLock<Recording> = LazyLock::new(|| {
     let sample = concat!(env!("CARGO_MANIFEST_DIR"), "/corpus/reader/two_launches");
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("recording.db");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("recording.db");
     std::fs::copy(sample, &path).expect("the sample of the reader's corpus");
     RecordingFile::open(&path).and_then(|file| file.read()).expect("a sound recording")
 });
 
 fuzz_target!(|text: &str| {
     if let Ok(selector) = Selector::parse(text) {
-        let forest = Forest::grow(&RECORDING);
+        let forest = Forest::build(&RECORDING);
         let _ = selector.select(&forest);
         let _ = selector.called_from(&forest);
     }

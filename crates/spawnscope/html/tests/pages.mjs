@@ -9,7 +9,7 @@ import { chromium } from "playwright-core";
 const root = fileURLToPath(new URL("../../../../", import.meta.url));
 const binary = process.env.SPAWNSCOPE ?? join(root, "target/debug/spawnscope");
 const browserPath = process.env.CHROMIUM ?? "/usr/bin/chromium";
-const folder = mkdtempSync(join(tmpdir(), "spawnscope-html."));
+const directory = mkdtempSync(join(tmpdir(), "spawnscope-html."));
 
 /** Strings that would run if one of them became markup or code. */
 export const ATTACKS = [
@@ -37,11 +37,11 @@ db.commit()
 
 /** Writes the page of a recording and returns its address. */
 function page(name, attacks = "") {
-  const database = join(folder, `${name}.db`);
+  const database = join(directory, `${name}.db`);
   const schema = join(root, "crates/spawnscope-recording/src/schema.sql");
   const rows = join(root, "crates/spawnscope/tests/recordings/unpack.sql");
   execFileSync("python3", ["-c", FROM_SQL, schema, rows, database, attacks]);
-  const out = join(folder, `${name}.html`);
+  const out = join(directory, `${name}.html`);
   execFileSync(binary, ["html", "-o", out, database], { stdio: ["ignore", "ignore", "inherit"] });
   return pathToFileURL(out).href;
 }
@@ -51,13 +51,13 @@ export const unpack = page("unpack");
 /** Writes the page of the difference of two recordings and returns its address. */
 function differencePage(...recordings) {
   const sides = recordings.map((side) => {
-    const database = join(folder, `${recordings.join("_")}.${side}.db`);
+    const database = join(directory, `${recordings.join("_")}.${side}.db`);
     const schema = join(root, "crates/spawnscope-recording/src/schema.sql");
     const rows = join(root, `crates/spawnscope/tests/recordings/${side}.sql`);
     execFileSync("python3", ["-c", FROM_SQL, schema, rows, database, ""]);
     return database;
   });
-  const out = join(folder, `${recordings.join("_")}.html`);
+  const out = join(directory, `${recordings.join("_")}.html`);
   execFileSync(binary, ["diff", "-o", out, ...sides], { stdio: ["ignore", "ignore", "inherit"] });
   return pathToFileURL(out).href;
 }
@@ -75,7 +75,7 @@ export const browser = await chromium.launch({
 
 export async function finish() {
   await browser.close();
-  rmSync(folder, { recursive: true });
+  rmSync(directory, { recursive: true });
 }
 
 /** Opens an address, waits until the page is ready, and calls a test. Fails on messages of the console, errors, and requests. */

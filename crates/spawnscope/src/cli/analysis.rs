@@ -80,7 +80,7 @@ fn window_of(recording: &Recording, threads: &[ThreadRow], part: Part) -> Result
     if matches!(part, Part::Whole | Part::Main) && recording.info.scope == Scope::Command {
         return Ok(None);
     }
-    Ok(choose(recording, &Forest::grow(recording), threads, part)?)
+    Ok(choose(recording, &Forest::build(recording), threads, part)?)
 }
 
 fn read_slices(file: &RecordingFile) -> Result<(Slices, Contradictions)> {

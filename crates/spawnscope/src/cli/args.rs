@@ -372,7 +372,7 @@ pub enum ExportFormat {
     Otlp,
     /// The same as protobuf
     OtlpProtobuf,
-    /// Adds the recording to a dataset of many in Parquet: -o is its folder, or s3://BUCKET/FOLDER
+    /// Adds the recording to a dataset of many in Parquet: -o is its directory, or s3://BUCKET/PREFIX
     #[cfg(feature = "parquet")]
     Parquet,
 }

@@ -54,7 +54,7 @@ pub fn attach(options: AttachOptions, follow: Follow, settings: &Settings) -> Re
 /// What adds the events that a collector chosen by the user does not give.
 const PTRACE_LACKS: &str = ROOT;
 const PERF_LACKS: &str =
-    "`--collector ptrace` adds some, and sudo, or `setcap cap_bpf,cap_perfmon+ep` on spawnscope, all";
+    "`--collector ptrace` records some of these; sudo, or `setcap cap_bpf,cap_perfmon+ep` on spawnscope, records all";
 const ROOT: &str = "sudo, or `setcap cap_bpf,cap_perfmon+ep` on spawnscope";
 
 /// Attaches ptrace, and if the kernel refuses that, perf.
@@ -136,7 +136,7 @@ fn explained(options: AttachOptions, collector: Box<dyn Collector>, how: &str) -
             format!(
                 "{PREFIX}collecting with {}; unknown: {}",
                 collector.name(),
-                unknown.join("; ")
+                unknown.join(", ")
             ),
             format!("to record these too: {how}"),
         ];

@@ -19,12 +19,12 @@ use crate::parallel;
 use crate::present::dataset::{Dataset, Table};
 use crate::record::reader::{Info, RecordingFile};
 
-/// The name that query engines give to the folder of rows without a value.
+/// The name that query engines give to the directory of rows without a value.
 const NO_JOB: &str = "__HIVE_DEFAULT_PARTITION__";
-/// Maximum bytes of a job in the name of a folder; file systems allow 255 for the name.
+/// Maximum bytes of a job in the name of a directory; file systems allow 255 for the name.
 const MAX_JOB: usize = 180;
 
-/// Makes a folder for a dataset that is copied to its place. It belongs to who would own the dataset.
+/// Makes a directory for a dataset that is copied to its place. It belongs to who would own the dataset.
 ///
 /// # Errors
 /// When it cannot be made.
@@ -34,14 +34,14 @@ pub fn temporary() -> Result<TempDir> {
     Ok(tempfile::tempdir()?)
 }
 
-/// Refuses what cannot be the folder of a dataset.
+/// Refuses what cannot be the directory of a dataset.
 ///
 /// # Errors
-/// When it is there and no folder.
+/// When it is there and no directory.
 pub fn check(root: &Path) -> Result<()> {
     if root.exists() && !root.is_dir() {
         bail!(
-            "{} is not a folder: name the folder of a dataset with -o",
+            "{} is not a directory: name the directory of a dataset with -o",
             root.display()
         );
     }
@@ -60,7 +60,7 @@ impl Place {
     /// Finds the place of a recording.
     ///
     /// # Errors
-    /// When the recording cannot be read, is still being written, or has no date, or the dataset is not a folder.
+    /// When the recording cannot be read, is still being written, or has no date, or the dataset is not a directory.
     pub fn of(root: &Path, file: &RecordingFile, info: &Info) -> Result<Place> {
         if info.is_live {
             bail!("the recording is still being written, and would be added again when it has ended: wait for its end");
@@ -130,39 +130,41 @@ impl Place {
 
     /// Writes a table under another name, which engines skip, and renames it once it is on disk.
     fn write_table(&self, dataset: &Dataset<'_>, table: Table, path: &Path) -> Result<()> {
-        let folder = self.root.join(table.name()).join(&self.partition);
-        DirBuilder::new().recursive(true).mode(0o777).create(&folder)?;
+        let directory = self.root.join(table.name()).join(&self.partition);
+        DirBuilder::new().recursive(true).mode(0o777).create(&directory)?;
         let prefix = format!(".{}.", self.run);
         let mut file = tempfile::Builder::new()
             .prefix(&prefix)
             .suffix(".tmp")
-            .tempfile_in(&folder)?;
+            .tempfile_in(&directory)?;
         let mut out = BufWriter::new(file.as_file_mut());
         dataset.write(table, &mut out)?;
         out.flush()?;
         drop(out);
         file.as_file().sync_all()?;
         file.persist(path)?;
-        self.sync_folders(&folder)?;
+        self.sync_directories(&directory)?;
         Ok(())
     }
 
-    /// Makes the names in a folder durable, and those of the folders above it up to the dataset's.
-    fn sync_folders(&self, folder: &Path) -> io::Result<()> {
-        let within = folder.ancestors().take_while(|folder| folder.starts_with(&self.root));
-        for folder in within.filter(|folder| !folder.as_os_str().is_empty()) {
-            File::open(folder)?.sync_all()?;
+    /// Makes the names in a directory durable, and those of the directories above it up to the dataset's.
+    fn sync_directories(&self, directory: &Path) -> io::Result<()> {
+        let within = directory
+            .ancestors()
+            .take_while(|directory| directory.starts_with(&self.root));
+        for directory in within.filter(|directory| !directory.as_os_str().is_empty()) {
+            File::open(directory)?.sync_all()?;
         }
         let above = self.root.canonicalize()?;
         above.parent().map_or(Ok(()), |above| {
-            // The dataset may be in a folder that its owner cannot read.
+            // The dataset may be in a directory that its owner cannot read.
             File::open(above).and_then(|above| above.sync_all()).or(Ok(()))
         })
     }
 
     fn path(&self, table: Table) -> PathBuf {
-        let folder = self.root.join(table.name()).join(&self.partition);
-        folder.join(format!("{}.parquet", self.run))
+        let directory = self.root.join(table.name()).join(&self.partition);
+        directory.join(format!("{}.parquet", self.run))
     }
 
     fn act(&self, caller: Option<&Caller>) -> Result<Option<OwnerGuard>> {

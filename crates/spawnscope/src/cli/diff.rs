@@ -11,7 +11,7 @@ use super::output;
 use super::output_file::OutputFile;
 use crate::analyze::critical_path;
 use crate::analyze::diff::{Run, compare};
-use crate::analyze::flame::{Stacking, Wanted, Weight, flame};
+use crate::analyze::flame::{FlameOptions, Stacking, Weight, flame};
 use crate::analyze::replay::Parameters;
 use crate::analyze::window::Part;
 use crate::present::flame::folded;
@@ -85,7 +85,7 @@ pub fn read(file: &Path, weight: Option<Weight>) -> Result<(Run, String)> {
         let Some(weight) = weight else {
             return Ok((run, String::new()));
         };
-        let wanted = Wanted {
+        let wanted = FlameOptions {
             weight,
             stacking: Stacking::Tree,
             phase: None,

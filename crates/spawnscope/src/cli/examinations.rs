@@ -1,4 +1,4 @@
-//! Adds what the doctor found on this machine to a dataset, in a folder or in an object store.
+//! Adds what the doctor found on this machine to a dataset, in a directory or in an object store.
 
 use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -26,7 +26,7 @@ impl<'a> Destination<'a> {
         let is_store = fleet::is_store(root);
         if !is_store {
             if root == Path::new("-") {
-                bail!("a dataset is a folder, or s3://BUCKET/FOLDER: name it with -o");
+                bail!("a dataset is a directory, or s3://BUCKET/PREFIX: name it with -o");
             }
             dataset::check(root)?;
         }
@@ -41,9 +41,9 @@ impl<'a> Destination<'a> {
         if !self.is_store {
             return add(self.root, diagnosis, host);
         }
-        let folder = dataset::temporary().context("failed to make a temporary folder")?;
-        add(folder.path(), diagnosis, host)?;
-        fleet::push(folder.path(), self.root)
+        let directory = dataset::temporary().context("failed to make a temporary directory")?;
+        add(directory.path(), diagnosis, host)?;
+        fleet::push(directory.path(), self.root)
     }
 }
 

@@ -54,7 +54,7 @@ fn launches(arguments: &ExportArguments) -> Result<()> {
     let file = RecordingFile::open(path)?;
     let recording = file.read()?;
     output::print_contradictions(path, &recording.info.contradictions);
-    let forest = Forest::grow(&recording);
+    let forest = Forest::build(&recording);
     let mut waits = WaitCollection::new(&recording, &forest, &file.threads()?);
     let contradictions = file.slices(&mut |slice| waits.push(slice))?;
     output::print_contradictions(path, &contradictions);
@@ -67,7 +67,7 @@ fn spans(arguments: &ExportArguments, encoding: otlp::Encoding) -> Result<()> {
     let path = &arguments.recording.file;
     let recording = RecordingFile::open(path)?.read()?;
     output::print_contradictions(path, &recording.info.contradictions);
-    let forest = Forest::grow(&recording);
+    let forest = Forest::build(&recording);
     let command = &recording.info.command;
     let inherited = env::var("TRACEPARENT").ok().and_then(|text| TraceContext::parse(&text));
     let service = env::var("OTEL_SERVICE_NAME").ok().filter(|name| !name.is_empty());
@@ -86,17 +86,17 @@ fn spans(arguments: &ExportArguments, encoding: otlp::Encoding) -> Result<()> {
 fn dataset(arguments: &ExportArguments) -> Result<()> {
     let path = &arguments.recording.file;
     let Some(root) = output::file(arguments.output.as_deref()) else {
-        bail!("a dataset is a folder, or s3://BUCKET/FOLDER: name it with -o");
+        bail!("a dataset is a directory, or s3://BUCKET/PREFIX: name it with -o");
     };
     if !fleet::is_store(root) {
         return add_to_dataset(path, root);
     }
-    let folder = super::dataset::temporary().context("failed to make a temporary folder")?;
-    add_to_dataset(path, folder.path())?;
-    fleet::push(folder.path(), root)
+    let directory = super::dataset::temporary().context("failed to make a temporary directory")?;
+    add_to_dataset(path, directory.path())?;
+    fleet::push(directory.path(), root)
 }
 
-/// Adds a recording to the dataset in a folder, unless it is there.
+/// Adds a recording to the dataset in a directory, unless it is there.
 #[cfg(feature = "parquet")]
 fn add_to_dataset(path: &Path, root: &Path) -> Result<()> {
     let file = RecordingFile::open(path)?;

@@ -9,9 +9,9 @@ use super::analysis::with_timelines;
 use super::args::{FlameArguments, StackingChoice, WeightChoice};
 use super::output;
 use super::output_file::OutputFile;
-use crate::analyze::flame::{Flame, FlameError, Stacking, Wanted, Weight, flame, sampled};
+use crate::analyze::flame::{Flame, FlameError, FlameOptions, Stacking, Weight, flame, sampled};
 use crate::analyze::replay::Parameters;
-use crate::analyze::samples::place;
+use crate::analyze::samples::assign_phases;
 use crate::analyze::window::Part;
 use crate::analyze::{CriticalPath, Forest, critical_path};
 use crate::present::flame::folded;
@@ -32,7 +32,7 @@ pub fn run(arguments: &FlameArguments) -> Result<()> {
         let contradictions = RecordingFile::open(file)?.samples(&mut |row| samples.push(row))?;
         output::print_contradictions(file, &contradictions);
     }
-    let wanted = Wanted {
+    let wanted = FlameOptions {
         weight: match arguments.weight {
             _ if arguments.off_cpu => Weight::OffCpu,
             _ if arguments.on_cpu => Weight::OnCpu,
@@ -61,7 +61,7 @@ pub fn run(arguments: &FlameArguments) -> Result<()> {
         Weight::Wall | Weight::Tax | Weight::Count => {
             let recording = RecordingFile::open(file)?.read()?;
             output::print_contradictions(file, &recording.info.contradictions);
-            draw_launches(arguments, &recording, &Forest::grow(&recording), None, wanted)?
+            draw_launches(arguments, &recording, &Forest::build(&recording), None, wanted)?
         }
     };
     write(arguments, &drawn)
@@ -72,19 +72,19 @@ fn draw_launches(
     recording: &Recording,
     forest: &Forest<'_>,
     path: Option<&CriticalPath>,
-    wanted: Wanted,
+    wanted: FlameOptions,
 ) -> Result<Vec<u8>> {
     let found = flame(forest, path, |name| recording.texts.get(name), wanted);
     draw(arguments, recording, found)
 }
 
-fn draw_samples(arguments: &FlameArguments, samples: &[SampleRow], wanted: Wanted) -> Result<Vec<u8>> {
+fn draw_samples(arguments: &FlameArguments, samples: &[SampleRow], wanted: FlameOptions) -> Result<Vec<u8>> {
     let file = RecordingFile::open(&arguments.recording.file)?;
     // The recording may have grown since the samples were read. Rows are only appended, so the samples still refer to the same rows.
     let recording = file.read()?;
     output::print_contradictions(&arguments.recording.file, &recording.info.contradictions);
-    let forest = Forest::grow(&recording);
-    let placed = place(&forest, &file.threads()?, samples);
+    let forest = Forest::build(&recording);
+    let placed = assign_phases(&forest, &file.threads()?, samples);
     draw(arguments, &recording, sampled(&forest, &placed, wanted))
 }
 

@@ -56,17 +56,15 @@ fn program() -> PathBuf {
 }
 
 fn not_run(program: &Path, error: io::Error) -> Error {
-    let context = if error.kind() == ErrorKind::NotFound {
-        format!(
-            "{PROGRAM} is neither in spawnscope's folder nor in PATH: build it with `make fleet`, and install it with `make install-fleet`"
-        )
-    } else {
-        format!("failed to run {}", program.display())
-    };
-    Error::new(error).context(context)
+    if error.kind() == ErrorKind::NotFound {
+        return anyhow::anyhow!(
+            "{PROGRAM} is neither in the directory of spawnscope nor in PATH: build it with `make fleet`, and install it with `make install-fleet`"
+        );
+    }
+    Error::new(error).context(format!("failed to run {}", program.display()))
 }
 
-/// The program in the folder of this one, if it is there.
+/// The program in the directory of this one, if it is there.
 fn next_to_this_program() -> Option<PathBuf> {
     let path = std::env::current_exe().ok()?.with_file_name(PROGRAM);
     path.exists().then_some(path)

@@ -25,7 +25,7 @@ pub fn add_default_recording(directory: &Path, pattern: &str) -> io::Result<Opti
     let Some(git) = directory
         .ancestors()
         .map(|above| above.join(".git"))
-        .find(|git| is_own_folder(git))
+        .find(|git| is_own_directory(git))
     else {
         return Ok(None);
     };
@@ -51,8 +51,8 @@ pub fn add_default_recording(directory: &Path, pattern: &str) -> io::Result<Opti
     Ok(Some(list))
 }
 
-/// Whether it is a folder of the user who acts: another user's repository may be made to mislead, which is why git refuses it as well.
-fn is_own_folder(git: &Path) -> bool {
+/// Whether it is a directory of the user who acts: another user's repository may be made to mislead, which is why git refuses it as well.
+fn is_own_directory(git: &Path) -> bool {
     let user = file_uid().as_raw();
     fs::symlink_metadata(git).is_ok_and(|metadata| metadata.is_dir() && metadata.uid() == user)
 }
@@ -73,23 +73,23 @@ mod tests {
     use super::*;
 
     fn repository() -> (tempfile::TempDir, PathBuf) {
-        let folder = tempfile::tempdir().unwrap();
-        fs::create_dir_all(folder.path().join(".git/info")).unwrap();
-        let below = folder.path().join("a/b");
+        let directory = tempfile::tempdir().unwrap();
+        fs::create_dir_all(directory.path().join(".git/info")).unwrap();
+        let below = directory.path().join("a/b");
         fs::create_dir_all(&below).unwrap();
-        (folder, below)
+        (directory, below)
     }
 
     #[test]
     fn the_pattern_is_added_once_on_a_line_of_its_own() {
-        let (folder, below) = repository();
-        let list = folder.path().join(".git/info/exclude");
+        let (directory, below) = repository();
+        let list = directory.path().join(".git/info/exclude");
         fs::write(&list, "*.o").unwrap();
         assert_eq!(
             add_default_recording(&below, ONE_RUN).unwrap().as_deref(),
             Some(list.as_path())
         );
-        assert_eq!(add_default_recording(folder.path(), ONE_RUN).unwrap(), None);
+        assert_eq!(add_default_recording(directory.path(), ONE_RUN).unwrap(), None);
         assert!(add_default_recording(&below, SEVERAL_RUNS).unwrap().is_some());
         assert_eq!(
             fs::read_to_string(&list).unwrap(),
@@ -99,11 +99,11 @@ mod tests {
 
     #[test]
     fn nothing_is_made_or_written_through_a_link() {
-        let (folder, below) = repository();
-        let list = folder.path().join(".git/info/exclude");
+        let (directory, below) = repository();
+        let list = directory.path().join(".git/info/exclude");
         assert_eq!(add_default_recording(&below, ONE_RUN).unwrap(), None);
         assert!(!list.exists(), "git makes the list, or the user took it away");
-        let other = folder.path().join("other");
+        let other = directory.path().join("other");
         fs::write(&other, "").unwrap();
         symlink(&other, &list).unwrap();
         assert!(add_default_recording(&below, ONE_RUN).is_err());
@@ -112,8 +112,8 @@ mod tests {
 
     #[test]
     fn outside_of_a_repository_nothing_happens() {
-        let folder = tempfile::tempdir().unwrap();
-        fs::write(folder.path().join(".git"), "gitdir: elsewhere").unwrap();
-        assert_eq!(add_default_recording(folder.path(), ONE_RUN).unwrap(), None);
+        let directory = tempfile::tempdir().unwrap();
+        fs::write(directory.path().join(".git"), "gitdir: elsewhere").unwrap();
+        assert_eq!(add_default_recording(directory.path(), ONE_RUN).unwrap(), None);
     }
 }

@@ -8,7 +8,7 @@ use super::args::HoldArguments;
 use super::output::{print_message, width};
 use super::{exit, identity};
 use crate::event::Pid;
-use crate::hold::{self, ContinuedBy, HoldError, Notice, PATIENCE, Request, Run, Wanted};
+use crate::hold::{self, ATTACH_TIMEOUT, ContinuedBy, HoldError, Notice, Request, Run, Wanted};
 use crate::present::text;
 use crate::record::Redaction;
 use crate::signals::Signals;
@@ -65,7 +65,7 @@ fn words(arguments: &HoldArguments, notice: &Notice) -> String {
         Notice::Attached(Pid(pid)) => format!("attached: continuing process {pid}"),
         Notice::AttachTimedOut(Pid(pid)) => format!(
             "the --run command did not attach within {} s: continuing process {pid} anyway",
-            PATIENCE.as_secs()
+            ATTACH_TIMEOUT.as_secs()
         ),
         Notice::EndedBefore(Pid(pid), status) => {
             format!("the --run command ended ({}): continuing process {pid}", ended(*status))

@@ -15,7 +15,7 @@ use crate::analyze::callers::{Callers, Detail};
 use crate::analyze::concurrency::concurrency;
 use crate::analyze::critical_path::stretches;
 use crate::analyze::dependence::Dependence;
-use crate::analyze::flame::{Flame, Stacking, Wanted, Weight, flame};
+use crate::analyze::flame::{Flame, FlameOptions, Stacking, Weight, flame};
 use crate::analyze::groups::{Group, groups};
 use crate::analyze::removals::removals;
 use crate::analyze::replay::Parameters;
@@ -159,7 +159,7 @@ fn predicted(context: &RuleContext<'_, '_>, dependence: &[Dependence]) -> Vec<an
 /// Draws the flame graphs that this recording allows.
 fn flames<'a>(recording: &'a Recording, forest: &Forest<'a>, path: Option<&CriticalPath>) -> Vec<Flame<'a>> {
     let drawn = |stacking, weight| {
-        let wanted = Wanted {
+        let wanted = FlameOptions {
             weight,
             stacking,
             phase: None,

@@ -39,14 +39,14 @@ pub fn replace_standard_input(files: Vec<&mut PathBuf>) -> Result<()> {
     if io::stdin().is_terminal() {
         bail!("standard input is a terminal: pipe a recording into spawnscope, or name its file");
     }
-    let folder = env::temp_dir();
+    let directory = env::temp_dir();
     let failed = || {
         format!(
-            "failed to copy standard input to {}: name another folder in TMPDIR, or the file of the recording",
-            folder.display()
+            "failed to copy standard input to {}: name another directory in TMPDIR, or the file of the recording",
+            directory.display()
         )
     };
-    let mut copy = tempfile::tempfile_in(&folder).with_context(failed)?;
+    let mut copy = tempfile::tempfile_in(&directory).with_context(failed)?;
     copy.set_permissions(Permissions::from_mode(0o600))
         .with_context(failed)?;
     let mut input = stdin_without_buffer().context("failed to read standard input")?;

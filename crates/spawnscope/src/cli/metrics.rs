@@ -26,7 +26,7 @@ impl MetricsFile {
     /// Checks that the file can be replaced, by writing an empty one next to it.
     ///
     /// # Errors
-    /// When its folder cannot be written to, and when something else is at the path.
+    /// When its directory cannot be written to, and when something else is at the path.
     pub fn check(path: &Path, owner: Option<&Owner>) -> Result<MetricsFile> {
         let file = MetricsFile {
             path: path.to_owned(),
@@ -63,10 +63,10 @@ impl MetricsFile {
         })
     }
 
-    /// Creates a file in the same folder, which is removed when dropped. Its name does not end in `.prom`.
+    /// Creates a file in the same directory, which is removed when dropped. Its name does not end in `.prom`.
     fn create_temporary(&self) -> Result<tempfile::NamedTempFile> {
-        let folder = match self.path.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
+        let directory = match self.path.parent() {
+            Some(directory) if !directory.as_os_str().is_empty() => directory,
             _ => Path::new("."),
         };
         let created = tempfile::Builder::new()
@@ -74,10 +74,10 @@ impl MetricsFile {
             .suffix(".tmp")
             // node_exporter runs as a user of its own.
             .permissions(Permissions::from_mode(0o644))
-            .tempfile_in(folder);
+            .tempfile_in(directory);
         created.with_context(|| match &self.owner {
             Some(owner) => format!(
-                "failed to create a file next to {} as user {}, who called sudo: name a file in a folder that this user may write",
+                "failed to create a file next to {} as user {}, who called sudo: name a file in a directory that this user may write",
                 self.path.display(),
                 owner.uid
             ),
@@ -133,17 +133,17 @@ mod tests {
         })
     }
 
-    fn names(folder: &Path) -> Vec<std::ffi::OsString> {
-        let entries = fs::read_dir(folder).unwrap();
+    fn names(directory: &Path) -> Vec<std::ffi::OsString> {
+        let entries = fs::read_dir(directory).unwrap();
         entries.map(|entry| entry.unwrap().file_name()).collect()
     }
 
     #[test]
     fn a_reader_sees_the_old_file_or_the_new_one() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("spawnscope.prom");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("spawnscope.prom");
         let file = MetricsFile::check(&path, None).unwrap();
-        assert!(names(folder.path()).is_empty() && !file.is_ignored());
+        assert!(names(directory.path()).is_empty() && !file.is_ignored());
         replace(&file, 1).unwrap();
         let mut open = fs::File::open(&path).unwrap();
         replace(&file, 22).unwrap();
@@ -152,30 +152,34 @@ mod tests {
         assert!(old.contains("spawnscope_launches_started_total 1\n"), "{old}");
         let new = fs::read_to_string(&path).unwrap();
         assert!(new.contains("spawnscope_launches_started_total 22\n"), "{new}");
-        assert_eq!(names(folder.path()), ["spawnscope.prom"]);
+        assert_eq!(names(directory.path()), ["spawnscope.prom"]);
         let mode = fs::metadata(&path).unwrap().permissions().mode() & 0o777;
         assert_eq!(mode & 0o600, 0o600, "{mode:o}");
     }
 
     #[test]
-    fn what_must_not_be_replaced_is_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let link = folder.path().join("link.prom");
+    fn files_that_must_not_be_replaced_are_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        let link = directory.path().join("link.prom");
         symlink("elsewhere", &link).unwrap();
-        for path in [link.as_path(), folder.path(), &folder.path().join("missing/x.prom")] {
+        for path in [
+            link.as_path(),
+            directory.path(),
+            &directory.path().join("missing/x.prom"),
+        ] {
             assert!(MetricsFile::check(path, None).is_err(), "{}", path.display());
         }
-        let file = MetricsFile::check(&folder.path().join("spawnscope.txt"), None).unwrap();
+        let file = MetricsFile::check(&directory.path().join("spawnscope.txt"), None).unwrap();
         assert!(file.is_ignored());
     }
 
     #[test]
     fn a_file_that_cannot_be_replaced_leaves_nothing_behind() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("x.prom");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("x.prom");
         let file = MetricsFile::check(&path, None).unwrap();
         fs::create_dir(&path).unwrap();
         assert!(replace(&file, 1).is_err());
-        assert_eq!(names(folder.path()), ["x.prom"]);
+        assert_eq!(names(directory.path()), ["x.prom"]);
     }
 }

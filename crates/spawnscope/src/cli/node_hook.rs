@@ -12,10 +12,10 @@ use tempfile::TempDir;
 const HOOK: &str = include_str!("node_hook.js");
 const VARIABLE: &str = "NODE_OPTIONS";
 
-/// The hook's file, which is removed with its folder.
+/// The hook's file, which is removed with its directory.
 #[derive(Debug)]
 pub struct NodeHook {
-    folder: TempDir,
+    directory: TempDir,
     file: PathBuf,
 }
 
@@ -26,12 +26,12 @@ impl NodeHook {
     /// If there is no place for temporary files.
     pub fn create() -> Result<NodeHook> {
         let create = || {
-            let folder = tempfile::Builder::new().prefix("spawnscope-node-").tempdir()?;
-            let file = folder.path().join("hook.js");
+            let directory = tempfile::Builder::new().prefix("spawnscope-node-").tempdir()?;
+            let file = directory.path().join("hook.js");
             fs::write(&file, HOOK)?;
             fs::set_permissions(&file, Permissions::from_mode(0o644))?;
-            fs::set_permissions(folder.path(), Permissions::from_mode(0o755))?;
-            std::io::Result::Ok(NodeHook { folder, file })
+            fs::set_permissions(directory.path(), Permissions::from_mode(0o755))?;
+            std::io::Result::Ok(NodeHook { directory, file })
         };
         create().context("failed to write the file that --node-lines has Node.js load")
     }
@@ -49,7 +49,7 @@ impl NodeHook {
 
     /// Does not remove the file: processes of the command still run, and a Node.js that cannot load the file ends.
     pub fn keep(self) {
-        let _: PathBuf = self.folder.keep();
+        let _: PathBuf = self.directory.keep();
     }
 }
 
@@ -76,11 +76,11 @@ mod tests {
     }
 
     #[test]
-    fn the_file_is_readable_for_all_and_removed_with_its_folder() {
+    fn the_file_is_readable_for_all_and_removed_with_its_directory() {
         let hook = NodeHook::create().unwrap();
         let file = hook.file.clone();
         let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
-        assert_eq!((mode(&file), mode(hook.folder.path())), (0o644, 0o755));
+        assert_eq!((mode(&file), mode(hook.directory.path())), (0o644, 0o755));
         assert!(hook.variable().1.to_string_lossy().ends_with("/hook.js\""));
         drop(hook);
         assert!(!file.exists());

@@ -108,7 +108,7 @@ fn inherited(path: &Path) -> Option<RawFd> {
         "/dev/stderr" => "2",
         _ => ["/dev/fd/", "/proc/self/fd/"]
             .iter()
-            .find_map(|folder| named.strip_prefix(folder))?,
+            .find_map(|directory| named.strip_prefix(directory))?,
     };
     number.parse().ok().filter(|fd| *fd >= 0)
 }
@@ -155,8 +155,8 @@ mod tests {
 
     #[test]
     fn a_file_is_its_owners_alone_unless_it_was_there() {
-        let folder = tempfile::tempdir().unwrap();
-        let [new, old] = ["new", "old"].map(|name| folder.path().join(name));
+        let directory = tempfile::tempdir().unwrap();
+        let [new, old] = ["new", "old"].map(|name| directory.path().join(name));
         fs::write(&old, "something long").unwrap();
         fs::set_permissions(&old, fs::Permissions::from_mode(0o664)).unwrap();
         for (path, mode) in [(&new, 0o600), (&old, 0o664)] {
@@ -168,8 +168,8 @@ mod tests {
 
     #[test]
     fn nothing_is_written_through_a_link() {
-        let folder = tempfile::tempdir().unwrap();
-        let [link, other] = ["link", "other"].map(|name| folder.path().join(name));
+        let directory = tempfile::tempdir().unwrap();
+        let [link, other] = ["link", "other"].map(|name| directory.path().join(name));
         symlink(&other, &link).unwrap();
         for is_there in [false, true] {
             let error = OutputFile::create(&link).unwrap_err().to_string();
@@ -184,8 +184,8 @@ mod tests {
     fn what_the_caller_opened_is_written_to_where_it_stands_and_nothing_else() {
         let (mut end, other) = io::pipe().unwrap();
         let fd = std::os::fd::AsRawFd::as_raw_fd(&other);
-        for folder in ["/dev/fd", "/proc/self/fd"] {
-            let path = format!("{folder}/{fd}");
+        for directory in ["/dev/fd", "/proc/self/fd"] {
+            let path = format!("{directory}/{fd}");
             let error = OutputFile::create(Path::new(&path)).unwrap_err();
             assert!(format!("{error:#}").contains("Bad file descriptor"), "{error:#}");
             // SAFETY: this changes only a flag of a descriptor that this test owns.

@@ -12,7 +12,7 @@ use nix::sys::termios::{LocalFlags, tcgetattr};
 use nix::unistd::{getpgrp, tcgetpgrp};
 
 /// Recordings shorter than this show no spinner.
-const PATIENCE: Duration = Duration::from_secs(1);
+const SPINNER_DELAY: Duration = Duration::from_secs(1);
 
 /// A spinner on standard error, or nothing.
 pub struct Progress {
@@ -32,7 +32,7 @@ pub fn terminal(quiet: bool, has_command: bool) -> Option<u64> {
 }
 
 impl Progress {
-    /// Creates the spinner if `wanted`. It appears after `PATIENCE`.
+    /// Creates the spinner if `wanted`. It appears after `SPINNER_DELAY`.
     #[must_use]
     pub fn new(wanted: bool) -> Progress {
         Progress {
@@ -44,7 +44,7 @@ impl Progress {
     /// Draws the next frame. `terminal_used` returns whether a followed process has used the terminal.
     pub fn tick(&mut self, launches: u64, terminal_used: impl FnOnce() -> bool) {
         let Some(spinner) = &self.spinner else { return };
-        if self.began.elapsed() < PATIENCE {
+        if self.began.elapsed() < SPINNER_DELAY {
             return;
         }
         if terminal_used() || !is_ours_to_draw_on() {

@@ -245,13 +245,12 @@ fn attach(
 fn create(arguments: &RecordArguments, file: &Path, header: &Header, options: &WriterOptions) -> Result<Recorder> {
     let user = options.owner.as_ref().map(|owner| owner.uid);
     let created = Recorder::create(file, header, redaction(arguments), options);
-    created.with_context(|| match user {
-        Some(user) => {
-            format!(
-                "failed to create the recording as user {user}, which the command runs as (choose another path with -o)"
-            )
-        }
-        None => "failed to create the recording".to_owned(),
+    // The error names the file and what failed.
+    let Some(user) = user else { return Ok(created?) };
+    created.with_context(|| {
+        format!(
+            "failed to create the recording as user {user}, which the command runs as (choose another path with -o)"
+        )
     })
 }
 

@@ -34,7 +34,7 @@ impl Ring {
     /// Continues the ring that an earlier recorder left, if there is one.
     ///
     /// # Errors
-    /// When the folder cannot be read.
+    /// When the directory cannot be read.
     pub fn open(output: &Path, keep: u64) -> Result<Ring> {
         let mut ring = Ring {
             output: output.to_owned(),
@@ -72,7 +72,7 @@ impl Ring {
     /// many files are left, without the current one.
     ///
     /// # Errors
-    /// When the folder cannot be read or a file cannot be removed.
+    /// When the directory cannot be read or a file cannot be removed.
     pub fn trim(&self) -> Result<usize> {
         let numbers = self.numbers()?.into_iter().filter(|number| *number != self.number);
         let files = numbers.map(|number| file_of(&self.output, number));
@@ -95,12 +95,12 @@ impl Ring {
 
     /// Returns the numbers of all files that have names of the ring, ascending.
     fn numbers(&self) -> Result<Vec<u32>> {
-        let folder = match self.output.parent() {
-            Some(folder) if !folder.as_os_str().is_empty() => folder,
+        let directory = match self.output.parent() {
+            Some(directory) if !directory.as_os_str().is_empty() => directory,
             _ => Path::new("."),
         };
         let entries =
-            fs::read_dir(folder).with_context(|| format!("failed to read the folder {}", folder.display()))?;
+            fs::read_dir(directory).with_context(|| format!("failed to read the directory {}", directory.display()))?;
         let names = entries.filter_map(|entry| Some(entry.ok()?.file_name()));
         let mut numbers: Vec<u32> = names.filter_map(|name| self.number_in(&name)).collect();
         numbers.sort_unstable();
@@ -147,8 +147,8 @@ mod tests {
 
     /// The head of a SQLite file that is a recording, and bytes up to a size.
     fn recording(path: &Path, bytes: usize) {
-        let folder = tempfile::tempdir().unwrap();
-        let made = folder.path().join("r.db");
+        let directory = tempfile::tempdir().unwrap();
+        let made = directory.path().join("r.db");
         create(&made);
         let mut content = fs::read(made).unwrap();
         content.resize(content.len().max(bytes), 0);
@@ -161,8 +161,8 @@ mod tests {
         connection.execute_batch(sql).unwrap();
     }
 
-    fn names(folder: &Path) -> Vec<String> {
-        let entries = fs::read_dir(folder).unwrap();
+    fn names(directory: &Path) -> Vec<String> {
+        let entries = fs::read_dir(directory).unwrap();
         let mut names: Vec<String> = entries
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
@@ -172,8 +172,8 @@ mod tests {
 
     #[test]
     fn the_oldest_own_recordings_are_deleted_and_nothing_else() {
-        let folder = tempfile::tempdir().unwrap();
-        let at = |name: &str| folder.path().join(name);
+        let directory = tempfile::tempdir().unwrap();
+        let at = |name: &str| directory.path().join(name);
         for number in [2, 9, 10, 11] {
             recording(&at(&format!("ring.{number}.db")), 1_000_000);
         }
@@ -194,13 +194,13 @@ mod tests {
             "ring.3.db.old",
             "ring.x.db",
         ];
-        assert_eq!(names(folder.path()), left);
+        assert_eq!(names(directory.path()), left);
     }
 
     #[test]
     fn a_file_is_due_when_it_is_large_or_old() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut ring = Ring::open(&folder.path().join("ring.db"), 8_000).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let mut ring = Ring::open(&directory.path().join("ring.db"), 8_000).unwrap();
         let mut now = Instant::now() + INTERVAL;
         assert!(!ring.is_due(now));
         fs::write(ring.current(), vec![0; 600]).unwrap();
@@ -209,7 +209,7 @@ mod tests {
         now += INTERVAL;
         assert!(ring.is_due(now));
         ring.advance(now);
-        assert_eq!(ring.current(), folder.path().join("ring.2.db"));
+        assert_eq!(ring.current(), directory.path().join("ring.2.db"));
         assert!(!ring.is_due(now + INTERVAL));
         assert!(ring.is_due(now + MAX_AGE));
     }

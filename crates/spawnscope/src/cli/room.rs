@@ -59,14 +59,14 @@ pub fn find(arguments: &RecordArguments, notify: impl FnOnce(&str)) -> Result<Ro
         bail!(
             "recording needs {} of memory, and the control group {} has {} left: raise its limit, or record outside it",
             units::bytes(least(arguments)),
-            limit.folder.display(),
+            limit.directory.display(),
             units::bytes(limit.left),
         )
     };
     if room != usual {
         notify(&format!(
             "the control group {} has {} of memory left: the recorder uses at most {} of it, with a kernel buffer of {} KiB",
-            limit.folder.display(),
+            limit.directory.display(),
             units::bytes(limit.left),
             units::bytes(need(arguments, room)),
             room.buffer_kib
@@ -83,7 +83,7 @@ pub fn lacks_room_to_report(bytes: u64) -> Option<String> {
         format!(
             "it may need {} of memory, and the control group {} has {} left: run `spawnscope report` outside it",
             units::bytes(need),
-            limit.folder.display(),
+            limit.directory.display(),
             units::bytes(limit.left)
         )
     })

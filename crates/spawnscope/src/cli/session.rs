@@ -116,10 +116,10 @@ impl Session<'_> {
                 if let Some(command) = self.command {
                     arrived.hand_on(command.pid.0);
                 }
-                if self.is_to_leave(arrived, outcome.process_ended, &mut interrupts) {
+                if self.should_leave(arrived, outcome.process_ended, &mut interrupts) {
                     outcome.ended = "interrupted";
                 }
-                if let Some(watcher) = self.watcher.filter(|_| arrived.is_to_end()) {
+                if let Some(watcher) = self.watcher.filter(|_| arrived.should_end()) {
                     watcher.end_now();
                 }
             }
@@ -139,7 +139,7 @@ impl Session<'_> {
             if ready.process_ended {
                 self.print_remaining_processes(&outcome);
             }
-            if outcome.process_ended && !self.is_to_wait_on(&outcome) {
+            if outcome.process_ended && !self.should_wait_on(&outcome) {
                 outcome.ended = "exited";
             }
         }
@@ -170,7 +170,7 @@ impl Session<'_> {
     }
 
     /// Whether the command has ended but a process that it launched has not.
-    fn is_to_wait_on(&mut self, outcome: &Outcome) -> bool {
+    fn should_wait_on(&mut self, outcome: &Outcome) -> bool {
         if !self.waits_for_all || outcome.recorded_until.is_some() {
             return false;
         }
@@ -179,7 +179,7 @@ impl Session<'_> {
     }
 
     fn print_remaining_processes(&mut self, outcome: &Outcome) {
-        if self.is_to_wait_on(outcome) && !self.is_quiet {
+        if self.should_wait_on(outcome) && !self.is_quiet {
             let processes = units::counted(self.running.processes() as u64, "process", "processes");
             print_message(&format!(
                 "the command has ended; waiting for {processes} that it launched (Ctrl-C stops the recording, not the processes)"
@@ -217,9 +217,9 @@ impl Session<'_> {
 
     /// Whether a signal ends the recording. Without a running command, any terminating signal does; with one, only three interrupts within
     /// a second.
-    fn is_to_leave(&self, arrived: Arrived, has_ended: bool, interrupts: &mut Interrupts) -> bool {
+    fn should_leave(&self, arrived: Arrived, has_ended: bool, interrupts: &mut Interrupts) -> bool {
         let Some(command) = self.command.filter(|_| !has_ended) else {
-            return arrived.is_to_end();
+            return arrived.should_end();
         };
         let leaves = arrived.signal == libc::SIGINT && interrupts.press(Instant::now());
         if leaves {

@@ -33,7 +33,7 @@ pub fn run(arguments: &TreeArguments) -> Result<()> {
     }
     let recording = RecordingFile::open(file)?.read()?;
     output::print_contradictions(file, &recording.info.contradictions);
-    print(arguments, &Forest::grow(&recording), None)
+    print(arguments, &Forest::build(&recording), None)
 }
 
 fn print(arguments: &TreeArguments, forest: &Forest<'_>, path: Option<&CriticalPath>) -> Result<()> {
@@ -61,10 +61,7 @@ fn chosen(arguments: &TreeArguments, forest: &Forest<'_>, path: Option<&Critical
     if arguments.matching.is_empty() {
         selected = (0..forest.launches.len() as u32).collect();
     } else if selected.is_empty() {
-        bail!(
-            "--match {} selects no launch of this recording",
-            arguments.matching.join(" --match ")
-        );
+        bail!("no launch matches `--match {}`", arguments.matching.join(" --match "));
     }
     if let Some(path) = path {
         selected.retain(|launch| path.launches[*launch as usize].total().0 > 0);

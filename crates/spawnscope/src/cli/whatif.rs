@@ -2,14 +2,14 @@
 
 use std::io::{self, Write};
 
-use anyhow::{Context, Result, anyhow, bail};
+use anyhow::{Context, Error, Result, anyhow, bail};
 
 use super::analysis::with_timelines;
 use super::args::WhatifArguments;
 use super::output;
 use crate::analyze::select::Selector;
 use crate::analyze::whatif::changes::Change;
-use crate::analyze::whatif::whatif_report::{RequestedChange, whatif_report};
+use crate::analyze::whatif::whatif_report::{RequestedChange, WhatIfError, whatif_report};
 use crate::analyze::window::Part;
 use crate::present::whatif;
 
@@ -28,12 +28,8 @@ pub fn run(arguments: &WhatifArguments) -> Result<()> {
     let part = arguments.window.part(Part::Main);
     let whatif_report = with_timelines(file, part, |input| {
         output::print_contradictions(file, &input.contradictions);
-        Ok(whatif_report(
-            input.recording,
-            input.forest,
-            input.timelines,
-            &requested,
-        )?)
+        let report = whatif_report(input.recording, input.forest, input.timelines, &requested);
+        report.map_err(|error| with_hint(error, arguments))
     })?;
     let text = if arguments.json {
         whatif::json(&whatif_report)
@@ -44,6 +40,22 @@ pub fn run(arguments: &WhatifArguments) -> Result<()> {
         .lock()
         .write_all(text.as_bytes())
         .context("failed to write the prediction")
+}
+
+/// Adds to an error the commands that show what can be selected, each with the recording as typed.
+fn with_hint(error: WhatIfError, arguments: &WhatifArguments) -> Error {
+    let whole = output::typed(&arguments.recording.file);
+    let part = arguments.window.before(whole.clone());
+    let [whole, part] = [whole, part].map(|file| file.map_or_else(String::new, |file| format!(" {file}")));
+    let hint = match &error {
+        WhatIfError::NothingSelected(_) => format!(
+            "`spawnscope report --by command --top 0{part}` lists the programs, and `spawnscope tree{whole}` shows their arguments"
+        ),
+        WhatIfError::NoLineSelected(_) => format!("`spawnscope report --by line --top 0{part}` lists the lines"),
+        WhatIfError::OnlyCalls { .. } => format!("`spawnscope flame --by caller{whole}` shows the callers"),
+        _ => return error.into(),
+    };
+    anyhow!("{error}: {hint}")
 }
 
 /// Returns the changes that the options request.

@@ -194,7 +194,7 @@ fn not_worth(page: &mut Page, advices: &Advices, all: bool) {
         if reason.replace(doubt) != Some(doubt) {
             page.heading(match doubt {
                 Doubt::Uncertain => "Too uncertain",
-                Doubt::Little => "Not worth fixing: most of the time would remain",
+                Doubt::SmallSaving => "Not worth fixing: the saving is too small",
                 Doubt::OffPath => "Not worth fixing: off the critical path",
             });
         }
@@ -202,7 +202,7 @@ fn not_worth(page: &mut Page, advices: &Advices, all: bool) {
         let [expected, least, most] = advice.saving.map(units::time);
         let range = match doubt {
             Doubt::Uncertain => format!("between {least} and {most}"),
-            Doubt::Little | Doubt::OffPath => format!("at most {most}"),
+            Doubt::SmallSaving | Doubt::OffPath => format!("at most {most}"),
         };
         page.sentence(5, QUIET, &format!("would save {expected} of the wall ({range})"));
     }
@@ -244,7 +244,7 @@ fn not_worth_value((doubt, advice): &(Doubt, Advice)) -> Value {
     let mut object = object(advice);
     let doubt = match doubt {
         Doubt::Uncertain => "uncertain",
-        Doubt::Little => "little",
+        Doubt::SmallSaving => "little",
         Doubt::OffPath => "off-path",
     };
     object.insert("doubt".into(), doubt.into());

@@ -117,7 +117,7 @@ fn in_full(page: &mut Page, mark: &str, finding: &Finding) {
     page.sentence(
         INDENT,
         QUIET,
-        &format!("costs: {}", text::escape(finding.fix_cost.as_bytes())),
+        &format!("cost of the fix: {}", text::escape(finding.fix_cost.as_bytes())),
     );
     page.sentence(
         INDENT,

@@ -242,13 +242,13 @@ pub(super) fn warnings(page: &mut Page, report: &Report) -> usize {
 
 /// Lists the most frequent commands with their counts.
 fn most_frequent(commands: &[(Vec<u8>, u64)]) -> String {
-    const MOST: usize = 4;
+    const MAX_NAMED: usize = 4;
     let label = |(command, count): &(Vec<u8>, u64)| match count {
         1 => text::escape(command),
         several => format!("{} x {}", units::count(*several), text::escape(command)),
     };
-    let named: Vec<String> = commands.iter().take(MOST).map(label).collect();
-    match commands.len().saturating_sub(MOST) {
+    let named: Vec<String> = commands.iter().take(MAX_NAMED).map(label).collect();
+    match commands.len().saturating_sub(MAX_NAMED) {
         0 => named.join(", "),
         more => format!(
             "{} and {}",
@@ -277,7 +277,7 @@ fn reservations_of(report: &Report) -> Vec<(anstyle::Style, String)> {
         sentences.push((
             WARNING,
             format!(
-                "the recording contradicts itself: {rows} {}, first {}: results about these are wrong",
+                "the recording contradicts itself: {rows} {}, first {}; results about these are wrong",
                 kind.what, kind.first
             ),
         ));

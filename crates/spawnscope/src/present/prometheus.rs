@@ -1,5 +1,5 @@
 //! Metrics in Prometheus' text format. Any user of the machine can choose the name of a command, and one invalid line makes node_exporter reject the whole file,
-//! so they are escaped twice: for people (`text::escape`) and for the format.
+//! so names are escaped twice: for people (`text::escape`) and for the format.
 
 use std::io::{self, Write};
 
@@ -50,7 +50,7 @@ fn seconds(time: Nanos) -> String {
     digits.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// Escapes a label's value as the format demands. Line ends never come this far; they are escaped for safety.
+/// Escapes a label's value as the format demands. Newlines never get this far; escaping them is a precaution.
 fn label_value(value: &str) -> String {
     let mut escaped = String::with_capacity(value.len());
     for character in value.chars() {

@@ -8,6 +8,8 @@ use super::{advice, episodes, findings, table, text, units};
 use crate::analyze::advice::Advice;
 use crate::analyze::phases::Phase;
 use crate::analyze::report::Report;
+use crate::analyze::summary::PhaseSum;
+use crate::event::Nanos;
 
 /// Lines of a screen, minus one for the prompt or the last line of `record`.
 const LINES: usize = 23;
@@ -101,23 +103,39 @@ pub(super) fn totals(report: &Report) -> String {
 fn tax_and_critical(report: &Report) -> Vec<String> {
     let Some(tax) = report.all.tax else { return Vec::new() };
     let tax = units::time(tax);
+    let least = if tax_is_partial(report) { "at least " } else { "" };
     let Some(critical) = report.all.critical_tax else {
         let unknown = (!report.sees_scheduler).then(|| "an unknown part of it on the critical path".to_owned());
-        return [format!("launch tax {tax}")].into_iter().chain(unknown).collect();
+        return [format!("launch tax {least}{tax}")]
+            .into_iter()
+            .chain(unknown)
+            .collect();
     };
     let share = units::percent(critical, report.wall);
     let critical = units::time(critical);
     if report.is_reconstructed {
         vec![
-            format!("launch tax at least {tax}"),
+            format!("launch tax {least}{tax}"),
             format!("critical tax {critical} ({share} of the wall)"),
         ]
     } else {
         vec![
-            format!("launch tax {tax}"),
+            format!("launch tax {least}{tax}"),
             format!("{critical} of it on the critical path ({share} of the wall)"),
         ]
     }
+}
+
+/// Whether the launch tax is a lower bound: collectors that do not record the scheduler do not record some phases.
+pub(super) fn tax_is_partial(report: &Report) -> bool {
+    !report.sees_scheduler
+}
+
+/// Returns the time of a phase. `None` if it is unknown for all launches but the command, or for nearly all: the known ones do not stand for
+/// the others.
+pub(super) fn phase_time(sum: PhaseSum) -> Option<Nanos> {
+    let is_mostly_unknown = sum.unknown > 0 && (sum.known <= 1 || sum.known < sum.unknown / 10);
+    sum.time.filter(|_| !is_mostly_unknown)
 }
 
 /// Prints the phases and their shares of the launch tax, in as many lines as they need.
@@ -125,9 +143,11 @@ fn legend(page: &mut Page, report: &Report) {
     let mut spans = Vec::new();
     let mut used = 0;
     for phase in Phase::TAX {
-        let Some(time) = report.all.phases.get(phase).time else {
+        let sum = report.all.phases.get(phase);
+        let time = phase_time(sum);
+        if time.is_none() && sum.unknown == 0 {
             continue;
-        };
+        }
         let (style, glyph) = palette::of_phase(phase);
         let words = format!(" {} {}", phase.name(), units::percent(time, report.all.tax));
         let columns = 3 + text::width(&words);

@@ -167,7 +167,11 @@ fn headline(page: &mut Page, report: &Report) {
     fact(page, "forks without exec", &units::count(all.forks_without_exec), "");
     fact(page, "failed execs", &units::count(all.failed_execs), "");
     if all.count > 0 {
-        fact(page, "launch tax", &units::time(all.tax), &tax_note(report));
+        let name = match summary::tax_is_partial(report) {
+            true => "launch tax, at least",
+            false => "launch tax",
+        };
+        fact(page, name, &units::time(all.tax), &tax_note(report));
         if let Some(tax) = all.critical_tax {
             let share = units::percent(tax, report.wall);
             let note = format!("{share} of the wall: launching on the critical path");
@@ -230,7 +234,7 @@ fn styled_fact(page: &mut Page, [name_style, figure_style]: [Style; 2], name: &s
 pub(super) fn bar(page: &mut Page, report: &Report) {
     let times: Vec<(Phase, Nanos)> = Phase::TAX
         .into_iter()
-        .filter_map(|phase| Some((phase, report.all.phases.get(phase).time?)))
+        .filter_map(|phase| Some((phase, summary::phase_time(report.all.phases.get(phase))?)))
         .collect();
     let cells = share_cells(&times, page.width().saturating_sub(4));
     if !cells.is_empty() {
@@ -275,12 +279,14 @@ fn legend(page: &mut Page, report: &Report) {
 
 fn phase_figures(report: &Report, phase: Phase) -> Vec<String> {
     let sum = report.all.phases.get(phase);
+    let time = summary::phase_time(sum);
     let share = match phase {
         Phase::Run => String::new(),
-        _ => units::percent(sum.time, report.all.tax),
+        _ => units::percent(time, report.all.tax),
     };
+    let mean = time.and(sum.mean());
     let cpu = units::time(report.all.cpu_phases.get(phase).time);
-    vec![units::time(sum.time), share, units::time(sum.mean()), cpu]
+    vec![units::time(time), share, units::time(mean), cpu]
 }
 
 /// Divides `width` cells in proportion to the times. The largest remainders are rounded up, so that the sum is exact.

@@ -162,7 +162,7 @@ fn best_fix(best: &Advice, report: &Report) -> String {
     let [expected, least, most] = best.saving.map(units::time);
     let unrecorded = report.advices.unrecorded;
     let wall = if took_time(report.wall, unrecorded) {
-        format!("the {} without recording", units::time(unrecorded))
+        format!("the estimated {} without recording overhead", units::time(unrecorded))
     } else {
         units::time(report.wall)
     };

@@ -18,6 +18,9 @@ const MAX_NAMED: usize = 3;
 /// Maximum columns of a name or path.
 const NAME_WIDTH: usize = 40;
 
+/// The part of a wait that is not assigned to a phase.
+const UNATTRIBUTED: &str = "unattributed";
+
 /// A no-break space, between a figure and its unit.
 pub(super) const TIE: char = '\u{a0}';
 /// Names up to this width stay on one line with their count.
@@ -52,8 +55,8 @@ pub(super) fn what_was_waited_for(page: &mut Page, report: &Report) {
     page.sentence(2, QUIET, "waits overlap: they do not add up to the wall");
 }
 
-/// Formats for example `emacs waited 3.40 s in read on a pipe from 25 x git: 2.10 s run (800 ms of it waiting), 1.00 s launch tax, 300 ms
-/// for a CPU`. A child's own waits are part of its run. Late reaping is listed separately within the launch tax, because the waiting
+/// Formats for example `emacs waited 3.40 s in read on a pipe from 25 x git: 2.10 s running (800 ms of it waiting), 1.00 s launch tax,
+/// 300 ms queued for a CPU`. A child's own waits are part of its run. Late reaping is listed separately within the launch tax, because the waiting
 /// program can fix it.
 pub(super) fn sentence(waits: &AttributedWaits) -> String {
     let command = shown(&waits.command);
@@ -127,15 +130,15 @@ fn target_name(each: &WaitTargets) -> String {
 fn parts(parts: &Parts) -> String {
     let tax = Nanos(parts.tax.0 + parts.reap.0);
     let mut named = [
-        (parts.run, "run", (parts.run_waiting, "waiting")),
+        (parts.run, "running", (parts.run_waiting, "waiting")),
         (tax, "launch tax", (parts.reap, "late reaping")),
-        (parts.queue, "for a CPU", (Nanos(0), "")),
-        (parts.other, "other", (Nanos(0), "")),
+        (parts.queue, "queued for a CPU", (Nanos(0), "")),
+        (parts.other, UNATTRIBUTED, (Nanos(0), "")),
     ];
     named.sort_by_key(|(time, ..)| std::cmp::Reverse(*time));
     let least = parts.total().0 / 1000;
     let visible: Vec<_> = named.iter().filter(|(time, ..)| time.0 > least).collect();
-    if let [(_, "other", _)] = visible[..] {
+    if let [(_, UNATTRIBUTED, _)] = visible[..] {
         return String::new();
     }
     let each = visible.iter().map(|(span, name, (part, what))| {

@@ -95,7 +95,10 @@ fn recorded(prediction: &Prediction) -> String {
     if !took_time(prediction.wall, prediction.unrecorded) {
         return String::new();
     }
-    format!("about {} without recording", units::time(prediction.unrecorded))
+    format!(
+        "about {} without recording overhead",
+        units::time(prediction.unrecorded)
+    )
 }
 
 /// Whether the overhead of recording is visible.
@@ -106,7 +109,7 @@ pub(super) fn took_time(wall: Nanos, unrecorded: Nanos) -> bool {
 /// Names the wall that savings are a share of: the wall without recording.
 pub(super) fn wall_name(wall: Nanos, unrecorded: Nanos) -> &'static str {
     if took_time(wall, unrecorded) {
-        "the wall without recording"
+        "the wall without recording overhead"
     } else {
         "the wall"
     }

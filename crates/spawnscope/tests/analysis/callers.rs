@@ -4,7 +4,7 @@ use anstream::adapter::strip_str;
 use serde_json::Value;
 use spawnscope::analyze::callers::{Callers, Detail};
 use spawnscope::analyze::external_wait::ExternalWait;
-use spawnscope::analyze::flame::{Stacking, Wanted, Weight, flame};
+use spawnscope::analyze::flame::{FlameOptions, Stacking, Weight, flame};
 use spawnscope::analyze::select::{SelectError, Selector};
 use spawnscope::analyze::{Forest, GroupBy, WaitCollection, critical_path, report};
 use spawnscope::event::{Language, Nanos};
@@ -35,7 +35,7 @@ fn a_script_without_a_file_is_labelled_by_its_text() {
     let long = "x".repeat(100);
     let script = format!("dirname \"$p\"\n\n  mv a b\n{long}é");
     let recording = of_recipe(&script, &[1, 3, 4, 9]);
-    let forest = Forest::grow(&recording);
+    let forest = Forest::build(&recording);
     let labels = |detail| -> Vec<String> {
         let callers = Callers::find(&forest, detail);
         let label = |launch| String::from_utf8(callers.of(launch).unwrap().label()).unwrap();
@@ -49,7 +49,7 @@ fn a_script_without_a_file_is_labelled_by_its_text() {
     ];
     assert_eq!(labels(Detail::Line), expected);
     assert_eq!(labels(Detail::Function), [expected[0]; 4]);
-    let wanted = Wanted {
+    let wanted = FlameOptions {
         weight: Weight::Count,
         stacking: Stacking::Caller,
         phase: None,
@@ -70,8 +70,8 @@ fn a_command_lists_its_call_sites() {
         .map(|(place, count)| (place.line, *count))
         .collect();
     assert_eq!((results.as_slice(), mv.callers.unknown), (&[(Some(20), 5)][..], 1));
-    let make = find(&found.groups, "bash");
-    assert_eq!(make.callers.unknown, 0, "the recorder's line is not missing");
+    let bash = find(&found.groups, "bash");
+    assert_eq!(bash.callers.unknown, 0, "the recorder has no line, so none is missing");
     let parsed: Value = serde_json::from_str(&json::render(&found)).unwrap();
     let commands = parsed["commands"].as_array().unwrap();
     let dirname = commands.iter().find(|command| command["command"] == "dirname").unwrap();
@@ -85,7 +85,7 @@ fn a_command_lists_its_call_sites() {
 #[test]
 fn a_line_has_its_share_of_the_wall() {
     let (recording, slices) = serial_unpacking().finish();
-    let forest = Forest::grow(&recording);
+    let forest = Forest::build(&recording);
     let timelines = timelines(&forest, &slices);
     let causes = spawnscope::analyze::Causes::find(&recording, &forest, &timelines).unwrap();
     let found = spawnscope::analyze::report_on(&recording, &forest, Some(&causes), GroupBy::Line);
@@ -120,7 +120,7 @@ fn a_line_has_its_share_of_the_wall() {
 fn a_report_by_line_explains_missing_call_sites() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 100_000_000);
     builder.launch(ROOT, 0, &Spans::USUAL, MV);
-    let forest = Forest::grow(&builder.recording);
+    let forest = Forest::build(&builder.recording);
     let refused = Selector::parse("line=a.sh:1").unwrap().select(&forest);
     assert!(matches!(refused, Err(SelectError::Line(_))), "{refused:?}");
     let text = table::render(&report(&builder.recording, GroupBy::Line), &table::Options::default());
@@ -140,7 +140,7 @@ fn a_launch_gives_its_whole_chain() {
     builder.recording.stacks[native.place() as usize].is_truncated = true;
     let name = builder.text(b"caf\xe9");
     builder.recording.frames[1].function = Some(name);
-    let forest = Forest::grow(&builder.recording);
+    let forest = Forest::build(&builder.recording);
     let mut lines = Vec::new();
     let no_waits = WaitCollection::new(&builder.recording, &forest, &[]).finish();
     ndjson::write(&mut lines, &forest, &no_waits).unwrap();

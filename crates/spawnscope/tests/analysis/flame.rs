@@ -1,7 +1,7 @@
 //! Flame graphs: widths, stacking, and that no name breaks their format.
 
 use proptest::prelude::*;
-use spawnscope::analyze::flame::{Flame, FlameError, MAX_LEVELS, Stacking, Wanted, Weight, flame};
+use spawnscope::analyze::flame::{Flame, FlameError, FlameOptions, MAX_LEVELS, Stacking, Weight, flame};
 use spawnscope::analyze::phases::Phase;
 use spawnscope::analyze::{CriticalPath, Forest, critical_path};
 use spawnscope::event::{Language, LaunchId, Nanos};
@@ -12,12 +12,12 @@ use crate::builder::{Builder, ROOT, Spans};
 use crate::serial::{Serial, timelines};
 
 const WALL: u64 = 100_000_000;
-const TREE: Wanted = Wanted {
+const TREE: FlameOptions = FlameOptions {
     weight: Weight::Wall,
     stacking: Stacking::Tree,
     phase: None,
 };
-const CALLER: Wanted = Wanted {
+const CALLER: FlameOptions = FlameOptions {
     stacking: Stacking::Caller,
     ..TREE
 };
@@ -27,13 +27,13 @@ fn stacked<'a>(
     recording: &'a Recording,
     forest: &Forest<'a>,
     path: Option<&CriticalPath>,
-    wanted: Wanted,
+    wanted: FlameOptions,
 ) -> Result<Flame<'a>, FlameError> {
     flame(forest, path, |name| recording.texts.get(name), wanted)
 }
 
-fn folded_of(recording: &Recording, wanted: Wanted) -> String {
-    let forest = Forest::grow(recording);
+fn folded_of(recording: &Recording, wanted: FlameOptions) -> String {
+    let forest = Forest::build(recording);
     folded(&stacked(recording, &forest, None, wanted).unwrap())
 }
 
@@ -110,7 +110,7 @@ fn tax_excludes_run_and_a_phase_excludes_all_others() {
     let recording = building().recording;
     let tax = folded_of(
         &recording,
-        Wanted {
+        FlameOptions {
             weight: Weight::Tax,
             ..TREE
         },
@@ -119,7 +119,7 @@ fn tax_excludes_run_and_a_phase_excludes_all_others() {
     assert_eq!(weight_of(&tax, "make;sh;git;exec"), 600);
     let load = folded_of(
         &recording,
-        Wanted {
+        FlameOptions {
             phase: Some(Phase::Load),
             ..TREE
         },
@@ -131,7 +131,7 @@ fn tax_excludes_run_and_a_phase_excludes_all_others() {
 #[test]
 fn launches_are_counted_by_stack() {
     let counted = |phase| {
-        let wanted = Wanted {
+        let wanted = FlameOptions {
             weight: Weight::Count,
             phase,
             ..TREE
@@ -154,12 +154,12 @@ fn the_critical_path_sums_to_the_wall() {
     }
     serial.launch_sleeping(&Spans::USUAL, ("/bin/true", &["true"]), 9_000_000);
     let (recording, slices) = serial.finish();
-    let forest = Forest::grow(&recording);
+    let forest = Forest::build(&recording);
     let timelines = timelines(&forest, &slices);
     let wall = recording.info.wall.unwrap();
     let path = critical_path(&forest, &timelines, wall).unwrap();
     for stacking in [Stacking::Tree, Stacking::Caller] {
-        let wanted = Wanted {
+        let wanted = FlameOptions {
             weight: Weight::Critical,
             stacking,
             phase: None,
@@ -193,7 +193,7 @@ fn callers_are_drawn_between_parent_and_child() {
         ];
         builder.called(helper, &frames);
     }
-    let counted = Wanted {
+    let counted = FlameOptions {
         weight: Weight::Count,
         ..CALLER
     };
@@ -221,7 +221,7 @@ fn calls_of_one_function_are_one_box_and_lost_callers_are_marked() {
         let stack = builder.called(launch, &[frame]);
         builder.recording.stacks[stack.place() as usize].is_truncated = number == 2;
     }
-    let counted = Wanted {
+    let counted = FlameOptions {
         weight: Weight::Count,
         ..CALLER
     };
@@ -237,8 +237,8 @@ fn calls_of_one_function_are_one_box_and_lost_callers_are_marked() {
 #[test]
 fn flame_graphs_without_data_are_errors() {
     let mut recording = building().recording;
-    let forest = Forest::grow(&recording);
-    let critical = Wanted {
+    let forest = Forest::build(&recording);
+    let critical = FlameOptions {
         weight: Weight::Critical,
         ..TREE
     };
@@ -246,7 +246,7 @@ fn flame_graphs_without_data_are_errors() {
         stacked(&recording, &forest, None, critical).unwrap_err(),
         FlameError::NoPath
     );
-    let nothing = Wanted {
+    let nothing = FlameOptions {
         weight: Weight::Tax,
         phase: Some(Phase::Run),
         ..TREE
@@ -254,7 +254,7 @@ fn flame_graphs_without_data_are_errors() {
     let refused = stacked(&recording, &forest, None, nothing).unwrap_err();
     assert!(refused.to_string().contains("`run`"), "{refused}");
     recording.launches.clear();
-    let forest = Forest::grow(&recording);
+    let forest = Forest::build(&recording);
     assert_eq!(
         stacked(&recording, &forest, None, TREE).unwrap_err(),
         FlameError::NoLaunch
@@ -268,19 +268,19 @@ fn chains_without_end_are_cut() {
     for number in 0..20_000 {
         parent = builder.launch(parent, number * 1_000, &Spans::USUAL, GIT);
     }
-    let counted = Wanted {
+    let counted = FlameOptions {
         weight: Weight::Count,
         ..TREE
     };
-    let forest = Forest::grow(&builder.recording);
+    let forest = Forest::build(&builder.recording);
     let found = stacked(&builder.recording, &forest, None, counted).unwrap();
     assert_eq!((found.nodes.len() as u32, found.total), (MAX_LEVELS + 1, 20_001));
     assert_eq!(sum(&folded(&found)), 20_001);
 }
 
 #[cfg(feature = "flame")]
-fn svg_of(recording: &Recording, wanted: Wanted) -> String {
-    let forest = Forest::grow(recording);
+fn svg_of(recording: &Recording, wanted: FlameOptions) -> String {
+    let forest = Forest::build(recording);
     let found = stacked(recording, &forest, None, wanted).unwrap();
     String::from_utf8(spawnscope::present::flame::svg(&found, "a title; <b>\u{1b}").unwrap()).unwrap()
 }
@@ -342,7 +342,7 @@ fn named(name: &[u8]) -> Recording {
 }
 
 #[cfg(feature = "flame")]
-fn assert_sound_svg(recording: &Recording, wanted: Wanted) {
+fn assert_sound_svg(recording: &Recording, wanted: FlameOptions) {
     let svg = svg_of(recording, wanted);
     let is_xml =
         |character: char| matches!(character, '\n' | '\t' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..);
@@ -354,7 +354,7 @@ fn assert_sound_svg(recording: &Recording, wanted: Wanted) {
 }
 
 #[cfg(not(feature = "flame"))]
-fn assert_sound_svg(_: &Recording, _: Wanted) {}
+fn assert_sound_svg(_: &Recording, _: FlameOptions) {}
 
 fn assert_sound(recording: &Recording) {
     for wanted in [TREE, CALLER] {
@@ -424,7 +424,7 @@ proptest! {
             launches.push(builder.launch(parent, start, &spans, GIT));
         }
         let recording = builder.recording;
-        let forest = Forest::grow(&recording);
+        let forest = Forest::build(&recording);
         let found = stacked(&recording, &forest, None, TREE).unwrap();
         let lived: u64 = forest.launches.iter().map(|launch| launch.total(forest.end).unwrap().0).sum();
         prop_assert!(found.total <= lived);
@@ -439,7 +439,7 @@ fn a_damaged_chain_ends() {
     let mut builder = Builder::command("/bin/bash", &["bash"], WALL);
     let child = builder.launch(ROOT, 0, &Spans::USUAL, GIT);
     builder.row(child).script_stack = Some(StackId::at(77));
-    let counted = Wanted {
+    let counted = FlameOptions {
         weight: Weight::Count,
         ..CALLER
     };

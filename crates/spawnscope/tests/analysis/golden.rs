@@ -170,7 +170,7 @@ fn report_as_json() {
 
 fn tree_of(width: Option<usize>) -> String {
     let mut text = Vec::new();
-    tree::write(&mut text, &Forest::grow(&unpacking()), width).unwrap();
+    tree::write(&mut text, &Forest::build(&unpacking()), width).unwrap();
     plain(std::str::from_utf8(&text).unwrap())
 }
 
@@ -195,7 +195,7 @@ fn launches_as_ndjson() {
         inode: 4242,
         path: Some(path),
     });
-    let forest = Forest::grow(&recording);
+    let forest = Forest::build(&recording);
     let waited = SliceRow {
         task: TaskId(ROOT.0),
         off: Nanos(2_200_000),

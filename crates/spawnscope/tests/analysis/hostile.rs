@@ -21,7 +21,7 @@ pub(crate) fn recording_with(path: &[u8], argument: &[u8]) -> Recording {
 
 fn tree_text(recording: &Recording, width: Option<usize>) -> String {
     let mut text = Vec::new();
-    tree::write(&mut text, &Forest::grow(recording), width).unwrap();
+    tree::write(&mut text, &Forest::build(recording), width).unwrap();
     String::from_utf8(text).unwrap()
 }
 
@@ -75,7 +75,7 @@ fn a_megabyte_of_arguments_makes_one_line() {
 #[test]
 fn bytes_that_are_not_utf8_are_kept_beside_their_text() {
     let recording = recording_with(b"/bin/a\xff", b"\xfe");
-    let forest = Forest::grow(&recording);
+    let forest = Forest::build(&recording);
     let mut lines = Vec::new();
     let no_waits = WaitCollection::new(&recording, &forest, &[]).finish();
     ndjson::write(&mut lines, &forest, &no_waits).unwrap();
@@ -96,7 +96,7 @@ fn exports_of_many_launches_have_a_line_each() {
     for number in 0..20_000 {
         builder.launch(ROOT, number * 1_000, &Spans::USUAL, Some(("/bin/true", &["true"])));
     }
-    let forest = Forest::grow(&builder.recording);
+    let forest = Forest::build(&builder.recording);
     let mut lines = Vec::new();
     let no_waits = WaitCollection::new(&builder.recording, &forest, &[]).finish();
     ndjson::write(&mut lines, &forest, &no_waits).unwrap();

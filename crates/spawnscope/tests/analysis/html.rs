@@ -9,7 +9,7 @@ use serde_json::Value;
 use sha2::{Digest, Sha256};
 use snapbox::IntoData;
 use spawnscope::analyze::callers::{Callers, Detail};
-use spawnscope::analyze::flame::{Stacking, Wanted, Weight, flame};
+use spawnscope::analyze::flame::{FlameOptions, Stacking, Weight, flame};
 use spawnscope::analyze::groups::groups;
 use spawnscope::analyze::{Forest, GroupBy, report};
 use spawnscope::event::Language;
@@ -24,9 +24,9 @@ const MIB: usize = 1 << 20;
 
 /// Renders the page of a recording without slices.
 fn page(recording: &Recording) -> String {
-    let forest = Forest::grow(recording);
+    let forest = Forest::build(recording);
     let report = report(recording, GroupBy::Command);
-    let wanted = Wanted {
+    let wanted = FlameOptions {
         weight: Weight::Wall,
         stacking: Stacking::Tree,
         phase: None,

@@ -18,7 +18,7 @@ const POLL: u16 = 7;
 const ANY: u64 = u32::MAX as u64;
 
 fn report(recording: &Recording, slices: &[SliceRow]) -> Report {
-    let forest = Forest::grow(recording);
+    let forest = Forest::build(recording);
     report_on(recording, &forest, Some(&causes(recording, slices)), GroupBy::Command)
 }
 
@@ -41,7 +41,7 @@ fn where_the_replay_misses_the_wall_nothing_is_concluded() {
     let parsed: Value = serde_json::from_str(&advice::json(&found)).unwrap();
     assert_eq!(parsed["principal_cause"], sentence);
 
-    let forest = Forest::grow(&builder.recording);
+    let forest = Forest::build(&builder.recording);
     let asked = RequestedChange {
         change: Change::Static,
         text: "--static sh".to_owned(),
@@ -79,6 +79,6 @@ fn an_open_wait_is_listed_and_the_childs_own_waiting_is_separate() {
     assert_eq!(wait.parts.run_waiting, Nanos(WALL - asleep));
     assert!(wait.parts.run > wait.parts.run_waiting);
     let text = strip_str(&table::render(&found, &table::Options::all(200))).to_string();
-    let line = "sh waited 2.00 s in wait4 for 1 x sleep: 2.00 s run (2.00 s of it waiting)";
+    let line = "sh waited 2.00 s in wait4 for 1 x sleep: 2.00 s running (2.00 s of it waiting)";
     assert!(text.contains(line), "{text}");
 }

@@ -11,7 +11,7 @@ use crate::recordings::failing;
 #[test]
 fn permission_denied_takes_precedence_over_a_missing_file() {
     let recording = failing(&[("/a/x", libc::ENOENT), ("/b/x", libc::EACCES), ("/c/x", libc::ENOENT)]);
-    let never_launched = failures(&Forest::grow(&recording)).0.not_found;
+    let never_launched = failures(&Forest::build(&recording)).0.not_found;
     assert_eq!((never_launched.len(), never_launched[0].errno), (1, libc::EACCES));
     let text = report_text(&recording);
     assert!(
@@ -62,7 +62,7 @@ fn the_tree_names_failed_execs_that_are_not_misses() {
     ]);
     let shown = |width| {
         let mut text = Vec::new();
-        tree::write(&mut text, &Forest::grow(&recording), width).unwrap();
+        tree::write(&mut text, &Forest::build(&recording), width).unwrap();
         strip_str(std::str::from_utf8(&text).unwrap()).to_string()
     };
     let whole = shown(None);

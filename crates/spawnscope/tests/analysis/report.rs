@@ -5,7 +5,7 @@ use serde_json::Value;
 use spawnscope::analyze::phases::Phase;
 use spawnscope::analyze::{GroupBy, Origin, Report, report};
 use spawnscope::event::{LaunchId, Loss, Nanos};
-use spawnscope::present::{json, table};
+use spawnscope::present::{json, summary, table};
 
 use crate::builder::{Builder, ROOT, Spans, blank};
 
@@ -70,6 +70,37 @@ fn a_phase_that_is_known_for_no_launch_is_null_and_not_zero() {
         ["▚", "load", "-", "-", "-", "400", "us"],
         "CPU time has its own sources"
     );
+}
+
+/// As the collectors without privilege record: only the exec of the command is known.
+#[test]
+fn a_phase_that_only_the_command_has_is_unknown_and_the_tax_is_a_lower_bound() {
+    let mut builder = Builder::command("/bin/bash", &["bash"], 50_000_000);
+    for number in 0..20 {
+        let start = number * 2_000_000;
+        builder.launch(ROOT, start, &Spans::USUAL, Some(("/bin/true", &["true"])));
+    }
+    for exec in &mut builder.recording.execs[1..] {
+        (exec.enter, exec.returned) = (None, None);
+    }
+    let mut found = report(&builder.recording, GroupBy::Command);
+    let exec = found.all.phases.get(Phase::Exec);
+    assert_eq!((exec.known, exec.unknown), (1, 20));
+    let line_of = |text: &str, phase: &str| -> Vec<String> {
+        let line = text.lines().find(|line| line.contains(phase)).unwrap();
+        line.split_whitespace().map(str::to_owned).collect()
+    };
+    let full = shown(&found, &table::Options::default());
+    assert_eq!(line_of(&full, "▒ exec")[2..5], ["-", "-", "-"], "{full}");
+    let screen = |found: &Report| strip_str(&summary::render(found, 200, None)).to_string();
+    assert!(screen(&found).contains("▒ exec -"), "{}", screen(&found));
+    let bar = full.lines().find(|line| line.contains('█')).unwrap();
+    assert!(!bar.contains('▒'), "{full}");
+    assert!(full.contains("  launch tax  ") && screen(&found).contains(" launch tax "));
+    found.sees_scheduler = false;
+    let full = shown(&found, &table::Options::default());
+    assert!(full.contains("  launch tax, at least "), "{full}");
+    assert!(screen(&found).contains(" launch tax at least "), "{}", screen(&found));
 }
 
 #[test]

@@ -2,16 +2,16 @@
 
 use proptest::prelude::*;
 use spawnscope::analyze::Forest;
-use spawnscope::analyze::flame::{FlameError, Stacking, Wanted, Weight, sampled};
+use spawnscope::analyze::flame::{FlameError, FlameOptions, Stacking, Weight, sampled};
 use spawnscope::analyze::phases::Phase;
-use spawnscope::analyze::samples::{Sample, place};
+use spawnscope::analyze::samples::{Sample, assign_phases};
 use spawnscope::event::{Language, LaunchId, Nanos, Pid, TaskId};
 use spawnscope::present::flame::folded;
 use spawnscope::record::reader::{Origin, Recording, SampleRow, StackId, ThreadRow};
 
 use crate::builder::{Builder, ROOT, Spans, blank};
 
-const ON_CPU: Wanted = Wanted {
+const ON_CPU: FlameOptions = FlameOptions {
     weight: Weight::OnCpu,
     stacking: Stacking::Tree,
     phase: None,
@@ -53,7 +53,7 @@ fn building() -> (Builder, LaunchId, StackId) {
 }
 
 fn placed(recording: &Recording, rows: &[SampleRow], threads: &[ThreadRow]) -> Vec<Sample> {
-    place(&Forest::grow(recording), threads, rows)
+    assign_phases(&Forest::build(recording), threads, rows)
 }
 
 #[test]
@@ -107,8 +107,8 @@ fn a_process_that_existed_before_is_drawn_too() {
     row.name = Some(builder.text(b"daemon"));
     builder.recording.launches.push(row);
     let recording = builder.recording;
-    let forest = Forest::grow(&recording);
-    let samples = place(&forest, &[], &[sample(TaskId(3), START, stack)]);
+    let forest = Forest::build(&recording);
+    let samples = assign_phases(&forest, &[], &[sample(TaskId(3), START, stack)]);
     let drawn = folded(&sampled(&forest, &samples, ON_CPU).unwrap());
     assert_eq!(drawn, "daemon;run;read_index;path_openat_[k] 1000\n");
 }
@@ -130,10 +130,10 @@ fn waits_and_work_are_drawn_apart_and_calls_of_a_function_together() {
         sample(TaskId(git.0), run, first),
     ];
     let recording = builder.recording;
-    let forest = Forest::grow(&recording);
-    let samples = place(&forest, &[], &rows);
+    let forest = Forest::build(&recording);
+    let samples = assign_phases(&forest, &[], &rows);
     let drawn = |weight, stacking| {
-        let wanted = Wanted {
+        let wanted = FlameOptions {
             weight,
             stacking,
             ..ON_CPU
@@ -152,12 +152,12 @@ fn waits_and_work_are_drawn_apart_and_calls_of_a_function_together() {
 #[test]
 fn without_samples_the_error_explains_how_to_record_them() {
     let (builder, git, stack) = building();
-    let forest = Forest::grow(&builder.recording);
+    let forest = Forest::build(&builder.recording);
     let refused = sampled(&forest, &[], ON_CPU).unwrap_err();
     assert_eq!(refused, FlameError::NoSamples);
     assert!(refused.to_string().contains("--sample"));
-    let samples = place(&forest, &[], &[sample(TaskId(git.0), START + 1, stack)]);
-    let waits = Wanted {
+    let samples = assign_phases(&forest, &[], &[sample(TaskId(git.0), START + 1, stack)]);
+    let waits = FlameOptions {
         weight: Weight::OffCpu,
         ..ON_CPU
     };
@@ -170,8 +170,8 @@ proptest! {
     fn every_sample_is_in_one_box(instants in proptest::collection::vec((1u64..4, 0u64..200_000_000), 1..50)) {
         let (builder, _, stack) = building();
         let rows: Vec<_> = instants.iter().map(|(task, at)| sample(TaskId(*task), *at, stack)).collect();
-        let forest = Forest::grow(&builder.recording);
-        let samples = place(&forest, &[], &rows);
+        let forest = Forest::build(&builder.recording);
+        let samples = assign_phases(&forest, &[], &rows);
         let known = rows.iter().filter(|row| row.task.0 < 3).count() as u64;
         match sampled(&forest, &samples, ON_CPU) {
             Ok(flame) => prop_assert_eq!(flame.total, known * 1_000_000),

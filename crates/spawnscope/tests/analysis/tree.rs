@@ -12,7 +12,7 @@ fn a_program_without_a_file_has_one_name_in_the_tree_and_in_the_report() {
         let mut builder = Builder::command("/bin/bash", &["bash"], 100_000_000);
         let launch = builder.launch(ROOT, 1_000_000, &Spans::USUAL, None);
         builder.exec_at(launch, b"/dev/fd/3", argv, [1_100_000, 1_200_000, 1_300_000]);
-        let forest = Forest::grow(&builder.recording);
+        let forest = Forest::build(&builder.recording);
         let shown = forest.launches.iter().find(|shown| shown.id == launch).unwrap();
         assert_eq!(shown.command.label(), b"3");
         let mut written = Vec::new();
@@ -31,7 +31,7 @@ fn a_chain_of_100_000_launches_is_no_deeper_than_memory() {
             .launches
             .push(blank(LaunchId(id), Some(LaunchId(id - 1)), Origin::Launched));
     }
-    let forest = Forest::grow(&builder.recording);
+    let forest = Forest::build(&builder.recording);
     assert_eq!(forest.launches[99_999].depth, 99_999);
     for width in [Some(80), None] {
         let mut text = Vec::new();

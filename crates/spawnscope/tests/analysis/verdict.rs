@@ -9,7 +9,7 @@ use crate::builder::Spans;
 use crate::serial::{CLOCK_NANOSLEEP, READ, Serial, timelines};
 
 fn report((recording, slices): &(Recording, Vec<SliceRow>)) -> Report {
-    let forest = Forest::grow(recording);
+    let forest = Forest::build(recording);
     let causes = Causes::find(recording, &forest, &timelines(&forest, slices));
     report_on(recording, &forest, causes.as_ref(), GroupBy::Command)
 }

@@ -7,14 +7,14 @@ use std::process::{Command, Output};
 
 use super::{Sample, failure, stdout};
 
-fn html_in(folder: &Path, arguments: &[&str]) -> Output {
+fn html_in(directory: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
     // Only the test's own opener can be found.
     command
         .arg("html")
         .args(arguments)
-        .current_dir(folder)
-        .env("PATH", folder);
+        .current_dir(directory)
+        .env("PATH", directory);
     command
         .env_remove("SUDO_UID")
         .env_remove("SUDO_GID")
@@ -29,10 +29,10 @@ fn message(output: &Output) -> String {
 #[test]
 fn the_page_is_a_private_file_that_can_be_written_again() {
     let sample = Sample::new();
-    let folder = sample.path().parent().unwrap().to_owned();
+    let directory = sample.path().parent().unwrap().to_owned();
     let recording = sample.path().display().to_string();
     for _ in 0..2 {
-        let output = html_in(&folder, &[&recording]);
+        let output = html_in(&directory, &[&recording]);
         assert!(
             output.status.success() && output.stdout.is_empty(),
             "{}",
@@ -43,7 +43,7 @@ fn the_page_is_a_private_file_that_can_be_written_again() {
             "spawnscope: wrote report.html: open it in a browser\n"
         );
     }
-    let page = folder.join("report.html");
+    let page = directory.join("report.html");
     assert_eq!(fs::metadata(&page).unwrap().permissions().mode() & 0o777, 0o600);
     let written = fs::read_to_string(page).unwrap();
     assert_eq!(written, stdout(&["html", "-o", "-", &recording]));
@@ -66,9 +66,9 @@ fn a_recording_is_never_overwritten_by_its_page() {
 #[test]
 fn open_passes_the_whole_path_to_the_opener() {
     let sample = Sample::new();
-    let folder = sample.path().parent().unwrap().canonicalize().unwrap();
+    let directory = sample.path().parent().unwrap().canonicalize().unwrap();
     let recording = sample.path().display().to_string();
-    let without = html_in(&folder, &["--open", "--output=-page.html", &recording]);
+    let without = html_in(&directory, &["--open", "--output=-page.html", &recording]);
     assert_eq!(without.status.code(), Some(125));
     assert!(
         message(&without).contains("failed to run xdg-open: open /")
@@ -76,13 +76,13 @@ fn open_passes_the_whole_path_to_the_opener() {
         "{}",
         message(&without)
     );
-    let opener = folder.join("xdg-open");
+    let opener = directory.join("xdg-open");
     fs::write(&opener, "#!/bin/sh\nprintf '%s\\n' \"$@\" > opened\n").unwrap();
     fs::set_permissions(&opener, fs::Permissions::from_mode(0o755)).unwrap();
-    let output = html_in(&folder, &["--open", "--output=-page.html", &recording]);
+    let output = html_in(&directory, &["--open", "--output=-page.html", &recording]);
     assert!(output.status.success(), "{}", message(&output));
-    let opened = fs::read_to_string(folder.join("opened")).unwrap();
-    assert_eq!(opened, format!("{}\n", folder.join("-page.html").display()));
+    let opened = fs::read_to_string(directory.join("opened")).unwrap();
+    assert_eq!(opened, format!("{}\n", directory.join("-page.html").display()));
 }
 
 #[test]

@@ -5,9 +5,9 @@ use crate::{Sample, failure, stdout};
 #[test]
 fn a_bad_label_is_refused_before_the_command_starts() {
     let refused = |labels: &[&str]| {
-        let folder = tempfile::tempdir().unwrap();
-        let started = folder.path().join("started");
-        let output = folder.path().join("x.db");
+        let directory = tempfile::tempdir().unwrap();
+        let started = directory.path().join("started");
+        let output = directory.path().join("x.db");
         let mut arguments = vec!["record", "-o", output.to_str().unwrap()];
         arguments.extend(labels.iter().flat_map(|label| ["--label", label]));
         arguments.extend(["--", "touch", started.to_str().unwrap()]);

@@ -80,7 +80,7 @@ fn what_is_not_a_recording_is_refused_early() {
     yes.kill().unwrap();
     yes.wait().unwrap();
     assert!(message(&output).contains(refused));
-    let cut = sample.folder.path().join("cut.db");
+    let cut = sample.directory.path().join("cut.db");
     let whole = std::fs::read(sample.path()).unwrap();
     File::create(&cut)
         .unwrap()
@@ -91,7 +91,7 @@ fn what_is_not_a_recording_is_refused_early() {
 }
 
 #[test]
-fn a_folder_that_cannot_take_the_copy_is_named() {
+fn a_directory_that_cannot_take_the_copy_is_named() {
     let sample = Sample::new();
     let output = Command::new(env!("CARGO_BIN_EXE_spawnscope"))
         .args(["tree", "-"])
@@ -107,17 +107,17 @@ fn a_folder_that_cannot_take_the_copy_is_named() {
 }
 
 #[test]
-fn nothing_stays_in_the_temporary_folder() {
+fn nothing_stays_in_the_temporary_directory() {
     let sample = Sample::new();
-    let folder = tempfile::tempdir().unwrap();
+    let directory = tempfile::tempdir().unwrap();
     let output = Command::new(env!("CARGO_BIN_EXE_spawnscope"))
         .args(["tree", "-"])
-        .env("TMPDIR", folder.path())
+        .env("TMPDIR", directory.path())
         .stdin(File::open(sample.path()).unwrap())
         .output()
         .unwrap();
     assert!(output.status.success());
-    assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+    assert_eq!(directory.path().read_dir().unwrap().count(), 0);
 }
 
 #[test]

@@ -18,8 +18,8 @@ pub fn examined(dataset: &str, more: &[&str], path: &str) -> Output {
 
 #[test]
 fn findings_of_the_doctor_are_rows_of_their_own_table() {
-    let folder = tempfile::tempdir().unwrap();
-    let dataset = folder.path().join("fleet");
+    let directory = tempfile::tempdir().unwrap();
+    let dataset = directory.path().join("fleet");
     let output = examined(
         dataset.to_str().unwrap(),
         &["--host", "builder 7"],
@@ -82,8 +82,8 @@ fn only_whole_examinations_are_added_and_to_datasets_only() {
         String::from_utf8(output.stderr).unwrap()
     };
     let recording = sample.recording();
-    assert!(run(&["-o", recording.to_str().unwrap()]).contains("is not a folder"));
-    assert!(run(&["-o", "-"]).contains("s3://BUCKET/FOLDER"));
+    assert!(run(&["-o", recording.to_str().unwrap()]).contains("is not a directory"));
+    assert!(run(&["-o", "-"]).contains("s3://BUCKET/PREFIX"));
     assert!(run(&["scanners", "-o", "fleet"]).contains("cannot be used with"));
     assert!(run(&["--except", "scanners", "-o", "fleet"]).contains("cannot be used with"));
     assert!(run(&["--host", "builder"]).contains("--output"));

@@ -25,9 +25,9 @@ pub fn documented(guide: &str, table: Table) -> String {
         .fold(String::new(), |all, line| all + line + "\n")
 }
 
-/// All files below a folder.
-pub fn files(folder: &Path) -> BTreeSet<PathBuf> {
-    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+/// All files below a directory.
+pub fn files(directory: &Path) -> BTreeSet<PathBuf> {
+    let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     entries
         .flat_map(|path| if path.is_dir() { files(&path) } else { [path].into() })
         .collect()

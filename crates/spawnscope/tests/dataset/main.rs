@@ -27,25 +27,25 @@ const SCHEMA: &str = include_str!("../../../spawnscope-recording/src/schema.sql"
 const BEFORE: &str = include_str!("../recordings/relocate_before.sql");
 const LABELS: &str = "INSERT INTO label VALUES ('job', 'unit / linux'), ('commit', 'c0ffee'), ('attempt', '2');";
 
-/// A recording, and the folder of a dataset.
+/// A recording, and the directory of a dataset.
 struct Sample {
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Sample {
     fn new(more: &str) -> Sample {
-        let folder = tempfile::tempdir().unwrap();
-        let connection = Connection::open(folder.path().join("recording.db")).unwrap();
+        let directory = tempfile::tempdir().unwrap();
+        let connection = Connection::open(directory.path().join("recording.db")).unwrap();
         connection.execute_batch(&format!("{SCHEMA}{BEFORE}{more}")).unwrap();
-        Sample { folder }
+        Sample { directory }
     }
 
     fn recording(&self) -> PathBuf {
-        self.folder.path().join("recording.db")
+        self.directory.path().join("recording.db")
     }
 
     fn dataset(&self) -> PathBuf {
-        self.folder.path().join("fleet")
+        self.directory.path().join("fleet")
     }
 
     fn command(&self) -> Command {
@@ -89,10 +89,10 @@ fn files_are_partitioned_by_date_and_job_and_named_by_the_recording() {
         let path = sample.file(table.name());
         let within = path.strip_prefix(sample.dataset()).unwrap();
         let parts: Vec<&str> = within.iter().map(|part| part.to_str().unwrap()).collect();
-        let [folder, date, job, name] = parts.as_slice() else {
+        let [directory, date, job, name] = parts.as_slice() else {
             panic!("{within:?}")
         };
-        assert_eq!((*folder, *job), (table.name(), "job=unit%20%2F%20linux"));
+        assert_eq!((*directory, *job), (table.name(), "job=unit%20%2F%20linux"));
         assert_eq!(*date, "date=2023-11-14");
         let run = name.strip_suffix(".parquet").unwrap();
         assert!(run.len() == 32 && run.bytes().all(|byte| byte.is_ascii_hexdigit()));
@@ -273,7 +273,7 @@ fn wrong_places_are_refused() {
     fs::write(sample.dataset(), "a file").unwrap();
     let output = sample.command().output().unwrap();
     assert_eq!(output.status.code(), Some(125));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("is not a folder"));
+    assert!(String::from_utf8_lossy(&output.stderr).contains("is not a directory"));
     let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
     let output = command
         .args(["export", "--format", "parquet"])
@@ -315,16 +315,16 @@ fn written_files_have_the_documented_schema_version_and_packing() {
 }
 
 /// Writes a program `spawnscope-fleet` that notes what it gets. The engine's own tests push to a real store.
-fn pusher(folder: &Path, status: u8) -> String {
-    let program = folder.join("spawnscope-fleet");
-    let seen = folder.join("seen");
+fn pusher(directory: &Path, status: u8) -> String {
+    let program = directory.join("spawnscope-fleet");
+    let seen = directory.join("seen");
     let script = format!(
         "#!/bin/sh\necho \"$1 $3\" >{seen}\n(cd \"$2\" && find . -name '*.parquet' | cut -d/ -f2 | sort) >>{seen}\nexit {status}\n",
         seen = seen.display()
     );
     fs::write(&program, script).unwrap();
     fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
-    format!("{}:{}", folder.display(), std::env::var("PATH").unwrap())
+    format!("{}:{}", directory.display(), std::env::var("PATH").unwrap())
 }
 
 #[test]
@@ -335,22 +335,22 @@ fn a_dataset_in_a_store_is_pushed_by_the_engines_program() {
         command.args(["export", "--format", "parquet", "-o", "s3://builds/fleet"]);
         command.arg(sample.recording()).env("PATH", path).output().unwrap()
     };
-    let output = export(&pusher(sample.folder.path(), 0));
+    let output = export(&pusher(sample.directory.path(), 0));
     assert!(output.status.success(), "{output:?}");
-    let seen = fs::read_to_string(sample.folder.path().join("seen")).unwrap();
+    let seen = fs::read_to_string(sample.directory.path().join("seen")).unwrap();
     assert_eq!(
         seen,
         "push s3://builds/fleet\nadvice\ncallers\nexecs\nlaunches\nruns\nwaits\n"
     );
-    let failed = export(&pusher(sample.folder.path(), 7));
+    let failed = export(&pusher(sample.directory.path(), 7));
     let message = String::from_utf8(failed.stderr).unwrap();
     assert!(
         failed.status.code() == Some(125) && message.contains("nothing was added to s3://builds/fleet"),
         "{message}"
     );
-    let output = examined("s3://builds/fleet", &[], &pusher(sample.folder.path(), 0));
+    let output = examined("s3://builds/fleet", &[], &pusher(sample.directory.path(), 0));
     assert!(matches!(output.status.code(), Some(0 | 1)), "{output:?}");
-    let seen = fs::read_to_string(sample.folder.path().join("seen")).unwrap();
+    let seen = fs::read_to_string(sample.directory.path().join("seen")).unwrap();
     assert_eq!(seen, "push s3://builds/fleet\ndoctor\n");
     let missing = String::from_utf8(export("/usr/bin:/bin").stderr).unwrap();
     assert!(missing.contains("make fleet"), "{missing}");

@@ -37,9 +37,9 @@ fn anchors(page: &Page) -> HashSet<String> {
 }
 
 /// Joins paths and resolves `..`, without the file system.
-fn joined(folder: &Path, target: &str) -> PathBuf {
+fn joined(directory: &Path, target: &str) -> PathBuf {
     let mut path = PathBuf::new();
-    for part in folder.join(target).components() {
+    for part in directory.join(target).components() {
         match part {
             Component::ParentDir => assert!(path.pop(), "{target} leaves the tree"),
             Component::CurDir => {}

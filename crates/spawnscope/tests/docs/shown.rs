@@ -21,16 +21,16 @@ pub const UNPACK: &str = "unpack.sql";
 /// Lines that begin with this are messages of `record`, not part of the report that it prints. The live tests compare them.
 const MESSAGE: &str = "spawnscope: ";
 
-/// A recording under the default name, in a folder of its own.
+/// A recording under the default name, in a directory of its own.
 pub struct Recording {
-    folder: tempfile::TempDir,
+    directory: tempfile::TempDir,
 }
 
 impl Recording {
     /// Makes a recording from its rows in `tests/recordings`.
     pub fn of(name: &str) -> Recording {
         let recording = Recording {
-            folder: tempfile::tempdir().unwrap(),
+            directory: tempfile::tempdir().unwrap(),
         };
         let rows = Path::new("crates/spawnscope/tests/recordings").join(name);
         let rows = std::fs::read_to_string(root().join(rows)).unwrap();
@@ -40,7 +40,7 @@ impl Recording {
     }
 
     pub fn file(&self) -> PathBuf {
-        self.folder.path().join("spawnscope.db")
+        self.directory.path().join("spawnscope.db")
     }
 }
 
@@ -68,13 +68,13 @@ impl Run {
     fn print(&self) -> String {
         let recording = self.recording.as_deref().map(Recording::of);
         let empty = tempfile::tempdir().unwrap();
-        let folder = recording
+        let directory = recording
             .as_ref()
-            .map_or(empty.path(), |recording| recording.folder.path());
+            .map_or(empty.path(), |recording| recording.directory.path());
         let output = Command::new(env!("CARGO_BIN_EXE_spawnscope"))
             .args(&self.arguments)
             .env_remove("COLUMNS")
-            .current_dir(folder)
+            .current_dir(directory)
             .output()
             .unwrap();
         let errors = String::from_utf8_lossy(&output.stderr);

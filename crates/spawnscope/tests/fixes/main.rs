@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use pair::{Pair, Variant};
 use support::LiveTest;
-use support::attempts::{best_of_three, good};
+use support::attempts::{best_of_three, ok_if};
 use support::needs::Need;
 use support::recording::{launches, report};
 use support::run::spawnscope;
@@ -79,12 +79,12 @@ fn check(name: &str) {
             before = pair.recorded(Variant::Before);
         }
         let (wall, predicted) = prediction(&pair, &before.file);
-        good(0.0 < predicted && predicted < most * wall, || {
+        ok_if(0.0 < predicted && predicted < most * wall, || {
             format!("predicts {predicted} ns for a wall of {wall} ns")
         })?;
         let (right, given) = (pair.text("advice"), advice(&before.file));
         let is_right = |rule: &str| rule == "-" || given.iter().any(|each| each == rule);
-        good(right.split_whitespace().any(is_right), || {
+        ok_if(right.split_whitespace().any(is_right), || {
             format!("gives the advice {given:?}, none of `{}`", right.trim())
         })
     });

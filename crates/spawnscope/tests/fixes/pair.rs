@@ -1,10 +1,10 @@
-//! A pair: a folder beside this file, with
+//! A pair: a directory beside this file, with
 //!
 //! - `before` and `after`, scripts that do the same work and print the same, or programs of these names that `build` creates;
 //! - `whatif`, the options of `spawnscope whatif` that correspond to the fix;
 //! - `truth`, the changed counts (`truth.rs`);
 //! - `advice`, the rules of `spawnscope advise` that are right for `before`; `-` if it needs no advice;
-//! - optionally `build`, run once with the folder of the pair as its argument, and `setup`, run before every run;
+//! - optionally `build`, run once with the directory of the pair as its argument, and `setup`, run before every run;
 //! - optionally `beyond`, which explains what else the fix changes: the prediction is then not expected to be exact;
 //! - optionally (built) `around`, which wraps every run: `around before|after COMMAND...` prepares the environment of the command.
 //!
@@ -18,7 +18,7 @@ use tempfile::TempDir;
 
 use crate::support::run::{Record, run};
 
-const FOLDERS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixes");
+const DIRECTORIES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixes");
 /// The tests count failed execs along PATH, so PATH must be fixed.
 const PATH: &str = "/usr/bin:/bin";
 
@@ -39,7 +39,7 @@ impl Variant {
 
 /// A pair whose programs are built, in a working directory.
 pub struct Pair {
-    folder: PathBuf,
+    directory: PathBuf,
     work: TempDir,
 }
 
@@ -54,7 +54,7 @@ pub struct Recorded {
 impl Pair {
     /// Returns the names of all pairs.
     pub fn names() -> Vec<String> {
-        let entries = std::fs::read_dir(FOLDERS).expect("the folder of the pairs");
+        let entries = std::fs::read_dir(DIRECTORIES).expect("the directory of the pairs");
         let entries = entries.map(|entry| entry.expect("an entry"));
         let mut names: Vec<String> = entries
             .filter(|entry| entry.path().is_dir())
@@ -67,16 +67,16 @@ impl Pair {
 
     pub fn built(name: &str) -> Pair {
         let pair = Pair {
-            folder: Path::new(FOLDERS).join(name),
+            directory: Path::new(DIRECTORIES).join(name),
             work: tempfile::tempdir().expect("a temporary directory"),
         };
-        pair.step("build", &[pair.folder.as_os_str()]);
+        pair.step("build", &[pair.directory.as_os_str()]);
         pair
     }
 
-    /// Reads a file of the pair's folder.
+    /// Reads a file of the pair's directory.
     pub fn text(&self, file: &str) -> String {
-        let path = self.folder.join(file);
+        let path = self.directory.join(file);
         std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 
@@ -99,11 +99,15 @@ impl Pair {
     /// Returns the path of a variant. A built one takes precedence.
     fn program(&self, name: &str) -> PathBuf {
         let built = self.work.path().join(name);
-        if built.exists() { built } else { self.folder.join(name) }
+        if built.exists() {
+            built
+        } else {
+            self.directory.join(name)
+        }
     }
 
     fn step(&self, name: &str, arguments: &[&OsStr]) {
-        let step = self.folder.join(name);
+        let step = self.directory.join(name);
         if step.exists() {
             run(self.at_home(Command::new(step).args(arguments))).expect_code(0);
         }

@@ -41,7 +41,7 @@ fn gdb_finds_a_held_process_at_the_entry_of_its_loader() {
 
 /// The address where a process starts: in its loader, if it has one.
 fn entry(pid: Pid) -> u64 {
-    let words = std::fs::read(format!("/proc/{pid}/auxv")).expect("a process of ours");
+    let words = std::fs::read(format!("/proc/{pid}/auxv")).expect("our own process");
     let words: Vec<u64> = words
         .chunks_exact(8)
         .map(|word| u64::from_ne_bytes(word.try_into().expect("8 bytes")))
@@ -55,7 +55,7 @@ fn entry(pid: Pid) -> u64 {
     let Some(base) = value(AT_BASE).filter(|base| *base != 0) else {
         return value(AT_ENTRY).expect("an entry");
     };
-    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).expect("a process of ours");
+    let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).expect("our own process");
     let loader = maps
         .lines()
         .find(|line| line.starts_with(&format!("{base:x}-")))

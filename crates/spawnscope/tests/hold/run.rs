@@ -6,7 +6,7 @@ use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
 use super::holding::{await_end, command, send};
-use crate::support::attempts::{at_length, good};
+use crate::support::attempts::{ok_if, with_growing_lengths};
 use crate::support::run::{Finished, Running, run};
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};
@@ -92,21 +92,21 @@ fn a_run_command_that_never_attaches_delays_the_process_for_a_limited_time() {
 #[apply(live_test)]
 #[needs(Ptrace, Strace, Cc)]
 fn a_run_command_that_does_not_end_is_interrupted() {
-    at_length(|grace| {
+    with_growing_lengths(|grace| {
         let finished = hold_run_for(grace, "strace -o /dev/null -p {pid}; sleep 60", "tiny").expect_code(0);
         assert!(finished.errors().contains("sending SIGINT"), "{}", finished.errors());
-        good(!finished.errors().contains("SIGTERM"), || finished.errors())
+        ok_if(!finished.errors().contains("SIGTERM"), || finished.errors())
     });
 }
 
 #[apply(live_test)]
 #[needs(Ptrace, Strace, Cc)]
 fn a_run_command_that_ignores_that_is_terminated() {
-    at_length(|grace| {
+    with_growing_lengths(|grace| {
         let tool = "trap '' INT; strace -o /dev/null -p {pid}; sleep 60";
         let finished = hold_run_for(grace, tool, "tiny").expect_code(0);
         assert!(finished.errors().contains("sending SIGTERM"), "{}", finished.errors());
-        good(!finished.errors().contains("left running"), || finished.errors())
+        ok_if(!finished.errors().contains("left running"), || finished.errors())
     });
 }
 

@@ -11,7 +11,7 @@ use crate::support::run::{Running, SPAWNSCOPE, as_nobody};
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};
 
-/// A folder for all users, with a copy of `tiny` with this mode.
+/// A directory for all users, with a copy of `tiny` with this mode.
 fn public(mode: u32) -> TempDir {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let file = |name: &str| directory.path().join(name);
@@ -22,7 +22,7 @@ fn public(mode: u32) -> TempDir {
     directory
 }
 
-/// `hold` as an unprivileged user, in that folder.
+/// `hold` as an unprivileged user, in that directory.
 fn hold(directory: &TempDir, arguments: &[&str]) -> Running {
     let mut command = as_nobody();
     command.args(["setsid", "./spawnscope", "hold"]).args(arguments);

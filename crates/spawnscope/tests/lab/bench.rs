@@ -18,7 +18,7 @@ pub const STORED: &str = concat!(
 /// A command that runs experiments, to which more can be added.
 pub fn command(arguments: &[&str]) -> Command {
     let mut command = Command::new(SPAWNSCOPE);
-    // Cargo's LD_LIBRARY_PATH has a folder for each of many crates, and every loader would search them all.
+    // Cargo's LD_LIBRARY_PATH has a directory for each of many crates, and every loader would search them all.
     command.args(BRIEF).args(arguments).env_remove("LD_LIBRARY_PATH");
     command
 }

@@ -29,9 +29,9 @@ fn compare(old: &serde_json::Value, new: &serde_json::Value, arguments: &[&str],
 
 /// Compares two reports in files.
 fn compared(old: &serde_json::Value, new: &serde_json::Value, arguments: &[&str], columns: usize) -> Finished {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a directory");
     let paths = [("old.json", old), ("new.json", new)].map(|(name, report)| {
-        let path = folder.path().join(name);
+        let path = directory.path().join(name);
         std::fs::write(&path, report.to_string()).expect("written");
         path
     });
@@ -92,8 +92,8 @@ fn reports_with_nothing_in_common_are_not_compared() {
     }
     assert!(failed(&others).contains("no case in common"));
     // Detected before anything is measured.
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("old.json");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("old.json");
     std::fs::write(&path, old.to_string()).expect("written");
     let refused = run(command(&["shell", "--compare"]).arg(path)).expect_code(125);
     assert_eq!(refused.output(), "");
@@ -153,10 +153,10 @@ fn a_case_that_stands_apart_sets_the_requested_exit_status() {
 
 #[apply(live_test)]
 fn a_page_replaces_no_report() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a directory");
     let stored = std::fs::read(STORED).expect("the stored report");
     let [old, new] = ["old", "new"].map(|name| {
-        let path = folder.path().join(name);
+        let path = directory.path().join(name);
         std::fs::write(&path, &stored).expect("written");
         path
     });
@@ -169,9 +169,9 @@ fn a_page_replaces_no_report() {
         assert!(measured.errors().contains("is a report"), "{}", measured.errors());
         assert!(std::fs::read(page).expect("still there") == stored);
     }
-    let named = run(command(&["shell", "-o"]).arg(folder.path().join("lab.json"))).expect_code(125);
+    let named = run(command(&["shell", "-o"]).arg(directory.path().join("lab.json"))).expect_code(125);
     assert!(named.errors().contains("-o writes HTML"), "{}", named.errors());
-    assert!(!folder.path().join("lab.json").exists());
+    assert!(!directory.path().join("lab.json").exists());
 }
 
 /// A report stored by a version that did not judge lines: those of the loader bend, and are reported so.
@@ -182,8 +182,8 @@ fn a_case_that_bends_is_reported_as_not_linear() {
         .expect_code(0)
         .output();
     for text in [
-        "a folder each, lazy: 100 us per library or folder with 10, 476 us with 300: not linear (the slope changes)",
-        "true, LD_LIBRARY_PATH: 35.8 us per library or folder (29.1 to 40.8), from 750 us",
+        "a directory each, lazy: 100 us per library or directory with 10, 476 us with 300: not linear (the slope changes)",
+        "true, LD_LIBRARY_PATH: 35.8 us per library or directory (29.1 to 40.8), from 750 us",
     ] {
         assert!(said.contains(text), "{text} in\n{said}");
     }
@@ -229,8 +229,8 @@ fn the_run_that_the_guide_describes_can_be_read() {
 
 #[apply(live_test)]
 fn a_file_that_is_not_a_report_is_refused() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("old.json");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("old.json");
     let compare = |content: &str| {
         std::fs::write(&path, content).expect("written");
         let mut command = command(&["shell", "--compare"]);

@@ -17,12 +17,12 @@ fn without_a_path_shells_are_found_where_the_system_has_them() {
 /// With these variables, the loader of each program writes a log file that names the program.
 #[apply(live_test)]
 fn the_loaders_variables_are_not_those_of_what_is_launched() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let written = folder.path().join("written");
-    std::fs::create_dir(&written).expect("a folder");
-    symlink("/usr/bin/true", folder.path().join("true")).expect("a link");
+    let directory = tempfile::tempdir().expect("a directory");
+    let written = directory.path().join("written");
+    std::fs::create_dir(&written).expect("a directory");
+    symlink("/usr/bin/true", directory.path().join("true")).expect("a link");
     let mut command = command(&["--json", "loader", "child-kind"]);
-    command.env("PATH", folder.path()).env("LD_BIND_NOW", "1");
+    command.env("PATH", directory.path()).env("LD_BIND_NOW", "1");
     command
         .env("LD_DEBUG", "files")
         .env("LD_DEBUG_OUTPUT", written.join("by"));
@@ -35,7 +35,7 @@ fn the_loaders_variables_are_not_those_of_what_is_launched() {
         let expected = "removed from the environment of launched programs: LD_BIND_NOW, LD_DEBUG, LD_DEBUG_OUTPUT";
         assert!(said.contains(expected), "{said}");
     }
-    let files = std::fs::read_dir(&written).expect("the folder").map(|file| {
+    let files = std::fs::read_dir(&written).expect("the directory").map(|file| {
         let path = file.expect("a file").path();
         String::from_utf8_lossy(&std::fs::read(path).expect("its content")).into_owned()
     });
@@ -44,6 +44,6 @@ fn the_loaders_variables_are_not_those_of_what_is_launched() {
         cfg!(not(target_env = "gnu")) || !files.is_empty(),
         "bench itself has them"
     );
-    let by_true = format!("transferring control: {}/true", folder.path().display());
+    let by_true = format!("transferring control: {}/true", directory.path().display());
     assert!(!files.iter().any(|text| text.contains(&by_true)), "{files:?}");
 }

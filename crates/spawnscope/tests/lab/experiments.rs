@@ -11,7 +11,7 @@ use crate::support::{apply, live_test};
 fn keys(experiment: &Value, key: &str) -> BTreeSet<String> {
     let text = notes(experiment);
     assert!(
-        !text.contains("cannot be trusted") && !text.contains("failed to"),
+        !text.contains("invalid measurement") && !text.contains("failed to"),
         "{text}"
     );
     let columns = experiment["columns"].as_array().expect("columns");
@@ -193,7 +193,7 @@ fn loader_has_libraries_and_searches() {
             "true, LD_LIBRARY_PATH",
             "run path, now",
             "absolute names, lazy",
-            "a folder each, lazy",
+            "a directory each, lazy",
         ],
     );
     assert_eq!(rows_with(&experiment, &[("loading", "run path, lazy")]).len(), 2);

@@ -127,7 +127,7 @@ fn csv_has_a_line_for_each_measurement_with_its_keys() {
     let lines: Vec<Vec<String>> = said.lines().map(fields).collect();
     assert_eq!(
         lines[0].join(","),
-        "experiment,case,wrapper,search,folders,misses,mechanism,memory,parent_bytes,\
+        "experiment,case,wrapper,search,directories,misses,mechanism,memory,parent_bytes,\
          measure,unit,median,low,high,rounds,note"
     );
     let column = |name: &str| lines[0].iter().position(|title| title == name).expect("a column");
@@ -191,8 +191,8 @@ fn markdown_has_a_table() {
 
 #[apply(live_test)]
 fn the_page_is_well_formed_and_has_plots() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("lab.html");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("lab.html");
     bench(&["parent-size", "shell", "-o", path.to_str().expect("a path"), "--csv"]);
     let page = std::fs::read_to_string(path).expect("the page");
     well_formed(&page);
@@ -255,8 +255,8 @@ fn the_page_can_go_to_standard_output_and_nothing_else_then() {
 
 #[apply(live_test)]
 fn a_file_that_cannot_be_written_is_known_before_measuring() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let page = folder.path().join("missing/page.html");
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let page = directory.path().join("missing/page.html");
     let page = page.to_str().expect("a path of characters");
     let finished = run(&mut command(&["--json", "-o", page, "shell"])).expect_code(125);
     assert_eq!(finished.output(), "", "nothing was measured");

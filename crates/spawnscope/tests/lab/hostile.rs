@@ -1,4 +1,4 @@
-//! Machines that lack or forbid something: no compiler, folders without execution, a scanner of executables, Ctrl-C.
+//! Machines that lack or forbid something: no compiler, directories without execution, a scanner of executables, Ctrl-C.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::process::Command;
@@ -7,18 +7,18 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::bench::{BRIEF, command, notes, only_experiment, report, rows};
-use crate::support::attempts::{best_of_three, good};
+use crate::support::attempts::{best_of_three, ok_if};
 use crate::support::pty::Session;
 use crate::support::run::{Running, SPAWNSCOPE, await_some, run};
 use crate::support::workloads;
 use crate::support::{apply, live_test};
 
 fn with_path(experiments: &[&str], programs: &[&str]) -> serde_json::Value {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a directory");
     for program in programs {
-        symlink(format!("/usr/bin/{program}"), folder.path().join(program)).expect("a link");
+        symlink(format!("/usr/bin/{program}"), directory.path().join(program)).expect("a link");
     }
-    let finished = run(command(&["--json"]).args(experiments).env("PATH", folder.path()));
+    let finished = run(command(&["--json"]).args(experiments).env("PATH", directory.path()));
     report(&finished.expect_code(0))
 }
 
@@ -52,10 +52,10 @@ fn without_any_program_the_tiny_one_is_left() {
 /// Notes on libraries and on phases only appear if there are any.
 #[apply(live_test)]
 fn without_any_program_but_sh_it_is_measured() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a directory");
     let shell = std::fs::canonicalize("/bin/sh").expect("a shell");
-    symlink(shell, folder.path().join("sh")).expect("a link");
-    let finished = run(command(&["--json", "runtimes", "loader"]).env("PATH", folder.path()));
+    symlink(shell, directory.path().join("sh")).expect("a link");
+    let finished = run(command(&["--json", "runtimes", "loader"]).env("PATH", directory.path()));
     let report = report(&finished.expect_code(0));
     let [runtimes, loader] = [0, 1].map(|number| &report["experiments"][number]);
     let names: Vec<&serde_json::Value> = rows(runtimes).iter().map(|row| &row["runtime"]).collect();
@@ -65,19 +65,19 @@ fn without_any_program_but_sh_it_is_measured() {
     assert!(
         rows(loader).is_empty()
             && !notes(loader).contains("each library")
-            && notes(loader).contains("true not found: the search of empty folders is skipped"),
+            && notes(loader).contains("true not found: the search of empty directories is skipped"),
         "{loader}"
     );
 }
 
 #[apply(live_test)]
 #[needs(MountNs)]
-fn a_noexec_folder_is_skipped() {
-    let (folder, report) = on_tmpfs("noexec", &["shell"]);
+fn a_noexec_directory_is_skipped() {
+    let (directory, report) = on_tmpfs("noexec", &["shell"]);
     let experiment = only_experiment(&report);
     let said = notes(&experiment);
     assert!(
-        said.contains(&format!("{folder} (failed to execute a program")),
+        said.contains(&format!("{directory} (failed to execute a program")),
         "{said}"
     );
     assert!(!rows(&experiment).is_empty());
@@ -87,23 +87,23 @@ fn a_noexec_folder_is_skipped() {
 #[apply(live_test)]
 #[needs(Ebpf)]
 fn a_runtime_that_fails_when_it_is_recorded_takes_no_other_with_it() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let lua = folder.path().join("lua");
+    let directory = tempfile::tempdir().expect("a directory");
+    let lua = directory.path().join("lua");
     let script = "#!/bin/sh\nread -r parent </proc/$PPID/comm\ntest \"$parent\" != sh\n";
     std::fs::write(&lua, script).expect("a script");
     std::fs::set_permissions(&lua, std::fs::Permissions::from_mode(0o755)).expect("its mode");
     for shell in ["dash", "bash"] {
-        symlink(format!("/usr/bin/{shell}"), folder.path().join(shell)).expect("a link");
+        symlink(format!("/usr/bin/{shell}"), directory.path().join(shell)).expect("a link");
     }
     let mut command = command(&["--json", "runtimes"]);
-    let experiment = only_experiment(&report(&run(command.env("PATH", folder.path())).expect_code(0)));
+    let experiment = only_experiment(&report(&run(command.env("PATH", directory.path())).expect_code(0)));
     for row in rows(&experiment) {
         let is_lua = row["runtime"] == "lua (shim)";
         assert_eq!(row["exec_ns"].is_null(), is_lua, "{row}");
     }
     let said = notes(&experiment);
     assert!(
-        said.contains("lua (shim): exec, load and run are unknown: a start under `record`") && !said.contains("root"),
+        said.contains("lua (shim): exec, load and run are unknown (a start under `record`") && !said.contains("root"),
         "{said}"
     );
     assert!(
@@ -112,27 +112,27 @@ fn a_runtime_that_fails_when_it_is_recorded_takes_no_other_with_it() {
     );
 }
 
-/// The path of a tmpfs that is used as the temporary folder, and the report of a run with it.
+/// The path of a tmpfs that is used as the temporary directory, and the report of a run with it.
 fn on_tmpfs(options: &str, experiments: &[&str]) -> (String, serde_json::Value) {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a directory");
     let script = "mount -t tmpfs -o \"$1\" none \"$0\" && shift && export TMPDIR=\"$0\" && exec \"$@\"";
     let finished = run(Command::new("unshare")
         .args(["--mount", "sh", "-c", script])
-        .arg(folder.path())
+        .arg(directory.path())
         .args([options, SPAWNSCOPE])
         .args(BRIEF)
         .arg("--json")
         .args(experiments))
     .expect_code(0);
-    (folder.path().display().to_string(), report(&finished))
+    (directory.path().display().to_string(), report(&finished))
 }
 
 #[apply(live_test)]
 #[needs(Cc)]
-fn a_folder_whose_name_has_a_special_meaning_is_skipped() {
-    let folder = tempfile::Builder::new().prefix("a, b:").tempdir().expect("a folder");
+fn a_directory_whose_name_has_a_special_meaning_is_skipped() {
+    let directory = tempfile::Builder::new().prefix("a, b:").tempdir().expect("a directory");
     let mut command = command(&["--json", "loader", "path-search"]);
-    let report = report(&run(command.env("TMPDIR", folder.path())).expect_code(0));
+    let report = report(&run(command.env("TMPDIR", directory.path())).expect_code(0));
     for experiment in report["experiments"].as_array().expect("experiments") {
         let said = notes(experiment);
         assert!(
@@ -155,7 +155,7 @@ fn files_in_memory_are_never_reported_as_uncached() {
     );
     let said = notes(&experiment);
     assert!(
-        said.contains("true, out of the cache, 1: the temporary folder's file system always keeps"),
+        said.contains("true, out of the cache, 1: the temporary directory's file system always keeps"),
         "{said}"
     );
 }
@@ -173,7 +173,7 @@ fn files_leave_room_on_the_disk_and_a_note_says_which_do_not_fit() {
     assert_eq!(of_files, [16e6; 3]);
     let said = notes(&experiment);
     assert!(
-        said.contains("a file's: skipped, not enough space on the disk of the temporary folder: 32.0 MB, 64.0 MB"),
+        said.contains("a file's: 32.0 MB, 64.0 MB skipped, because the disk of the temporary directory is too small"),
         "{said}"
     );
 }
@@ -185,17 +185,17 @@ fn a_scanner_of_new_executables_is_seen_and_its_queue() {
     best_of_three(|| {
         let notes = beside_a_scanner();
         let is_seen = notes.contains("tiny: undisturbed, a first launch takes") && notes.contains("and they queue");
-        good(is_seen, || notes)
+        ok_if(is_seen, || notes)
     });
 }
 
 /// The notes of a run in which each fresh file waits 20 ms for a single-threaded scanner; known files do not wait.
 fn beside_a_scanner() -> String {
     const SCAN_NS: f64 = 20e6;
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a directory");
     let mut command = Command::new(workloads::path("scans_new_files"));
     command
-        .arg(folder.path())
+        .arg(directory.path())
         .arg(SPAWNSCOPE)
         .args(BRIEF)
         .args(["--json", "first-launch"]);
@@ -212,11 +212,11 @@ fn beside_a_scanner() -> String {
 #[apply(live_test)]
 fn signals_end_the_run_with_the_results_so_far() {
     for (signal, status) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 143), (Signal::SIGHUP, 129)] {
-        let folder = tempfile::tempdir().expect("a folder");
+        let directory = tempfile::tempdir().expect("a directory");
         let mut command = Command::new("env");
         command.args(["--default-signal", SPAWNSCOPE]);
         command.args(["bench", "--seconds", "100", "--json", "shell", "mechanisms"]);
-        let running = Running::start(command.env("TMPDIR", folder.path()));
+        let running = Running::start(command.env("TMPDIR", directory.path()));
         await_worker(&running);
         kill(running.pid(), signal).expect("it runs");
         let finished = running.finish().expect_code(status);
@@ -224,24 +224,24 @@ fn signals_end_the_run_with_the_results_so_far() {
         assert_eq!(report["interrupted"], true);
         assert_eq!(report["not_run"], serde_json::json!(["mechanisms"]));
         only_experiment(&report);
-        let left = std::fs::read_dir(folder.path()).expect("the folder").count();
-        assert_eq!(left, 0, "{signal}: its folder is gone");
+        let left = std::fs::read_dir(directory.path()).expect("the directory").count();
+        assert_eq!(left, 0, "{signal}: its directory is gone");
     }
 }
 
-/// After a second signal, or SIGKILL: the keeper outlives bench and removes the folder.
+/// After a second signal, or SIGKILL: the keeper outlives bench and removes the directory.
 #[apply(live_test)]
-fn a_bench_that_is_killed_leaves_no_folder_and_no_page() {
+fn a_bench_that_is_killed_leaves_no_directory_and_no_page() {
     for signals in [&[Signal::SIGKILL][..], &[Signal::SIGINT, Signal::SIGTERM]] {
-        let folder = tempfile::tempdir().expect("a folder");
+        let directory = tempfile::tempdir().expect("a directory");
         let mut command = Command::new("env");
         command.args(["--default-signal", SPAWNSCOPE]);
-        let elsewhere = tempfile::tempdir().expect("a folder");
+        let elsewhere = tempfile::tempdir().expect("a directory");
         let page = elsewhere.path().join("lab.html");
         command.args(["bench", "--seconds", "100", "--json", "shell", "-o"]);
-        let running = Running::start(command.arg(&page).env("TMPDIR", folder.path()));
+        let running = Running::start(command.arg(&page).env("TMPDIR", directory.path()));
         await_worker(&running);
-        let count = || std::fs::read_dir(folder.path()).expect("the folder").count();
+        let count = || std::fs::read_dir(directory.path()).expect("the directory").count();
         assert_eq!(count(), 1);
         // Both arrive before bench can react to the first.
         kill(running.pid(), Signal::SIGSTOP).expect("it runs");
@@ -251,7 +251,7 @@ fn a_bench_that_is_killed_leaves_no_folder_and_no_page() {
         kill(running.pid(), Signal::SIGCONT).expect("it runs");
         let said = running.finish().output();
         assert_eq!(said, "", "{signals:?}: no time for a report");
-        await_some("no folder", || (count() == 0).then_some(()));
+        await_some("no directory", || (count() == 0).then_some(()));
         assert!(!page.exists(), "{signals:?}: a page without anything");
     }
 }
@@ -303,7 +303,7 @@ fn signals_that_were_ignored_stay_so() {
     kill(running.pid(), Signal::SIGTERM).expect("it runs");
     let said = running.finish().expect_code(143).output();
     assert!(
-        said.contains("interrupted: 1 experiment was not run: mechanisms"),
+        said.contains("interrupted: 1 experiment was not run (mechanisms)"),
         "{said}"
     );
 }
@@ -324,16 +324,16 @@ fn await_worker(running: &Running) -> Pid {
 /// A bash that hangs before it has filled its variable would be waited for forever.
 #[apply(live_test)]
 fn ctrl_c_ends_the_filling_of_bash() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let bash = folder.path().join("bash");
+    let directory = tempfile::tempdir().expect("a directory");
+    let bash = directory.path().join("bash");
     std::fs::write(&bash, "#!/bin/sh\nexec sleep 1000\n").expect("a script");
     std::fs::set_permissions(&bash, std::fs::Permissions::from_mode(0o755)).expect("its mode");
-    symlink("/usr/bin/true", folder.path().join("true")).expect("a link");
+    symlink("/usr/bin/true", directory.path().join("true")).expect("a link");
     // The tests may run as a background job, with Ctrl-C ignored.
     let mut command = Command::new("/usr/bin/env");
     command.args(["--default-signal", SPAWNSCOPE]).args(BRIEF);
     command.args(["--json", "parent-size", "--max", "0"]);
-    let path = std::env::join_paths([folder.path(), "/usr/bin".as_ref()]).expect("a path");
+    let path = std::env::join_paths([directory.path(), "/usr/bin".as_ref()]).expect("a path");
     let running = Running::start(command.env("PATH", path));
     await_child(running.pid(), |line| line.starts_with("sleep"));
     kill(running.pid(), Signal::SIGINT).expect("it runs");

@@ -98,9 +98,7 @@ fn every_mechanism_launches_and_sees_the_exit_status() {
         );
         if mechanism != "ForkExit" {
             let bad = worker.launch(mechanism, &["/bin/sh", "-c", "exit 8"], 7, "");
-            let reason = bad["Untrusted"]
-                .as_str()
-                .unwrap_or_else(|| panic!("{mechanism}: {bad}"));
+            let reason = bad["Invalid"].as_str().unwrap_or_else(|| panic!("{mechanism}: {bad}"));
             let expected = "ended with exit status 8 instead of exit status 7";
             assert!(reason.contains(expected), "{mechanism}: {reason}");
         }
@@ -119,7 +117,7 @@ fn the_output_of_a_child_is_compared() {
         );
         let bad = worker.launch(mechanism, &argv, 0, "another\n");
         assert!(
-            bad["Untrusted"].as_str().expect("a reason").contains("one word"),
+            bad["Invalid"].as_str().expect("a reason").contains("one word"),
             "{mechanism}: {bad}"
         );
     }
@@ -142,20 +140,20 @@ fn the_end_of_a_child_is_described() {
     let answer = worker.launch("VforkExec", &["/bin/sh", "-c", "kill -TRAP $$"], 42, "");
     let expected = "ended with signal 5 (SIGTRAP) instead of exit status 42";
     assert!(
-        answer["Untrusted"].as_str().expect("a reason").contains(expected),
+        answer["Invalid"].as_str().expect("a reason").contains(expected),
         "{answer}"
     );
     let answer = worker.ask(&json!({"AllAtOnce": {"paths": ["/bin/false"], "status": 0}}));
     let expected = "a child ended with exit status 1 instead of exit status 0";
-    assert_eq!(answer["Untrusted"], expected);
+    assert_eq!(answer["Invalid"], expected);
     worker.end();
 }
 
 /// A single launch is the first one; several launches are preceded by one with cold caches.
 #[apply(live_test)]
 fn of_several_launches_the_first_does_not_count() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("launches");
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("launches");
     let script = format!("echo >>{}", file.display());
     let program = json!({"argv": ["/bin/sh", "-c", script], "status": 0, "says": ""});
     let mut worker = Worker::start(0, 0);
@@ -173,7 +171,7 @@ fn of_several_launches_the_first_does_not_count() {
 }
 
 #[apply(live_test)]
-fn beside_a_pause_nothing_is_launched() {
+fn nothing_is_launched_during_a_pause() {
     let mut worker = Worker::start(0, 0);
     let answer = worker.ask(&json!({"Idle": {"pause_ns": 2e6, "count": 3}}));
     let [wall, stall] = [0, 1].map(|position| answer["Done"][position].as_f64().expect("a time"));
@@ -231,7 +229,7 @@ fn children_at_once_are_all_waited_for() {
     let answer = worker.ask(&json!({"AllAtOnce": {"paths": paths, "status": 0}}));
     assert_eq!(answer["Done"].as_array().map(Vec::len), Some(12), "{answer}");
     let answer = worker.ask(&json!({"AllAtOnce": {"paths": ["/bin/false", "/bin/true", "/bin/true"], "status": 0}}));
-    assert!(answer["Untrusted"].is_string(), "{answer}");
+    assert!(answer["Invalid"].is_string(), "{answer}");
     let answer = worker.ask(&json!({"AllAtOnce": {"paths": paths, "status": 0}}));
     assert!(answer["Done"].is_array(), "nothing of a failure is left: {answer}");
     worker.end();
@@ -288,7 +286,7 @@ fn many_in_flight_are_all_waited_for() {
         assert!(answer["Done"][0].as_f64() > Some(0.0), "{mechanism}: {answer}");
         if mechanism != "ForkExit" {
             let bad = json!({"argv": ["/bin/false"], "status": 0, "says": ""});
-            assert!(worker.ask(&request(&bad))["Untrusted"].is_string(), "{mechanism}");
+            assert!(worker.ask(&request(&bad))["Invalid"].is_string(), "{mechanism}");
         }
     }
     let pid = worker.child.id();

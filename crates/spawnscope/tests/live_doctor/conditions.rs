@@ -5,7 +5,7 @@ use std::process::Command;
 
 use crate::examined::{Examined, after, examine};
 use crate::findings::silent;
-use crate::support::attempts::{best_of_three, good};
+use crate::support::attempts::{best_of_three, ok_if};
 use crate::support::run::{SPAWNSCOPE, run, spawnscope};
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};
@@ -84,7 +84,7 @@ fn a_temporary_directory_that_refuses_programs_is_noted_and_launches_are_timed_e
     best_of_three(|| {
         let timed = after(mount, "launch-cost");
         silent(&timed)?;
-        good(timed.unseen() == "[]", || timed.unseen())
+        ok_if(timed.unseen() == "[]", || timed.unseen())
     });
 }
 
@@ -111,19 +111,18 @@ fn a_container_is_recognised_by_its_namespaces_and_its_first_process() {
 #[apply(live_test)]
 #[needs(Setpriv, MountNs)]
 fn under_sudo_programs_are_started_as_the_user_who_typed_it() {
-    let folder = tempfile::tempdir_in("/tmp").expect("a temporary directory");
+    let directory = tempfile::tempdir_in("/tmp").expect("a temporary directory");
     let open = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o777);
-    std::fs::set_permissions(folder.path(), open).expect("chmod");
-    let script = folder.path().join("script");
-    let users = folder.path().join("users");
+    std::fs::set_permissions(directory.path(), open).expect("chmod");
+    let script = directory.path().join("script");
+    let users = directory.path().join("users");
     std::fs::write(
         &script,
         format!("echo $UID $(id -G | tr ' ' ,) >>{}\n", users.display()),
     )
     .expect("the script is written");
     // In an additional group of this user. A copy of dash named sudo acts as sudo.
-    let below_sudo =
-        r#"cp /bin/dash "$1/sudo"; folder=$1; shift; set -- "$folder" "$folder/sudo" -c '"$@"; exit $?' sudo "$@""#;
+    let below_sudo = r#"cp /bin/dash "$1/sudo"; directory=$1; shift; set -- "$directory" "$directory/sudo" -c '"$@"; exit $?' sudo "$@""#;
     let member = format!(
         "{below_sudo}; sed '/^operator:/s/$/nobody/' /etc/group >\"$1/group\"; mount --bind \"$1/group\" /etc/group; cd /; \
          export BASH_ENV={} SUDO_UID=65534 SUDO_GID=65534",
@@ -140,14 +139,14 @@ fn under_sudo_programs_are_started_as_the_user_who_typed_it() {
 #[apply(live_test)]
 #[needs(Setpriv, Cc)]
 fn without_privilege_the_doctor_lists_unseen_checks() {
-    let folder = tempfile::tempdir_in("/tmp").expect("a temporary directory");
+    let directory = tempfile::tempdir_in("/tmp").expect("a temporary directory");
     let closed = tempfile::tempdir_in("/tmp").expect("a temporary directory");
     let nobodys = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o700);
     std::fs::set_permissions(closed.path(), nobodys).expect("chmod");
-    let program = folder.path().join("spawnscope");
+    let program = directory.path().join("spawnscope");
     std::fs::copy(SPAWNSCOPE, &program).expect("the binary can be copied");
     let readable = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o755);
-    std::fs::set_permissions(folder.path(), readable).expect("chmod");
+    std::fs::set_permissions(directory.path(), readable).expect("chmod");
     let mut command = Command::new("setpriv");
     command
         .args(["--reuid", "65534", "--regid", "65534", "--clear-groups"])
@@ -182,9 +181,9 @@ fn an_error_of_the_doctor_itself_exits_with_125() {
         unknown.errors()
     );
     let script = "cd \"$1\" && rmdir \"$1\" && exec \"$2\" doctor";
-    let folder = tempfile::tempdir().expect("a temporary directory").keep();
+    let directory = tempfile::tempdir().expect("a temporary directory").keep();
     let mut gone = Command::new("sh");
-    gone.args(["-c", script, "sh"]).arg(folder).arg(SPAWNSCOPE);
+    gone.args(["-c", script, "sh"]).arg(directory).arg(SPAWNSCOPE);
     let gone = run(&mut gone).expect_code(125);
     assert!(gone.errors().contains("working directory"), "{}", gone.errors());
 }

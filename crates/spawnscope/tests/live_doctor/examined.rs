@@ -23,12 +23,12 @@ pub fn examine(launcher: &[&OsStr], check: &str) -> Examined {
     Examined::of(&run(&mut command))
 }
 
-/// Runs the doctor in a shell that first executes `mount` in its own mount namespace, with `$1` a folder of the test.
+/// Runs the doctor in a shell that first executes `mount` in its own mount namespace, with `$1` a directory of the test.
 pub fn after(mount: &str, check: &str) -> Examined {
-    let folder = tempfile::tempdir().expect("a temporary directory");
+    let directory = tempfile::tempdir().expect("a temporary directory");
     let script = format!("set -e; {mount}; shift; exec \"$@\"");
     let words = ["unshare", "--mount", "sh", "-c", &script, "sh"].map(OsStr::new);
-    examine(&[&words[..], &[folder.path().as_os_str()]].concat(), check)
+    examine(&[&words[..], &[directory.path().as_os_str()]].concat(), check)
 }
 
 impl Examined {

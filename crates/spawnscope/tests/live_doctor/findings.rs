@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::examined::Examined;
-use crate::support::attempts::good;
+use crate::support::attempts::ok_if;
 
 /// The first finding with this severity whose title, evidence and fix contain all these words.
 pub fn found(examined: &Examined, severity: &str, words: &[&str]) -> Result<Value, String> {
@@ -16,13 +16,13 @@ pub fn found(examined: &Examined, severity: &str, words: &[&str]) -> Result<Valu
 
 /// Checks that there is no finding of any severity.
 pub fn silent(examined: &Examined) -> Result<(), String> {
-    good(examined.all().is_empty(), || described(examined))
+    ok_if(examined.all().is_empty(), || described(examined))
 }
 
 /// Checks that these launches were timed.
 pub fn timed(examined: &Examined, what: &[&str]) -> Result<(), String> {
     let untimed: Vec<_> = what.iter().filter(|what| examined.cost(what).is_none()).collect();
-    good(untimed.is_empty(), || {
+    ok_if(untimed.is_empty(), || {
         format!("{untimed:?} was not timed: {}", described(examined))
     })
 }

@@ -10,7 +10,7 @@ use nix::unistd::Pid;
 
 use crate::examined::{Examined, examine};
 use crate::findings::{described, found, silent, timed};
-use crate::support::attempts::{best_of_three, good};
+use crate::support::attempts::{best_of_three, ok_if};
 use crate::support::run::{Running, SPAWNSCOPE, await_some};
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};
@@ -29,10 +29,10 @@ fn within<T>(limit: Duration, work: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Runs a check while a file system in `folder` answers with this delay.
-fn check_with_delay(folder: &Path, microseconds: &str, words: &[&str], check: &str) -> Examined {
+/// Runs a check while a file system in `directory` answers with this delay.
+fn check_with_delay(directory: &Path, microseconds: &str, words: &[&str], check: &str) -> Examined {
     let file_system = path("file_system");
-    let mut launcher = vec![file_system.as_os_str(), folder.as_os_str(), OsStr::new(microseconds)];
+    let mut launcher = vec![file_system.as_os_str(), directory.as_os_str(), OsStr::new(microseconds)];
     launcher.extend(words.iter().map(OsStr::new));
     in_time(|| examine(&launcher, check))
 }
@@ -40,26 +40,26 @@ fn check_with_delay(folder: &Path, microseconds: &str, words: &[&str], check: &s
 #[apply(live_test)]
 #[needs(Fuse)]
 fn directories_that_never_answer_are_reported_without_delaying_the_doctor() {
-    let folder = tempfile::tempdir().expect("a temporary directory");
-    let hung = folder.path().display().to_string();
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let hung = directory.path().display().to_string();
     let path = format!("PATH={hung}/bin:/usr/bin");
     // On a busy machine, the doctor may not get as far as trying it.
     best_of_three(|| {
-        let examined = check_with_delay(folder.path(), "-1", &["env", &path], "search-path");
+        let examined = check_with_delay(directory.path(), "-1", &["env", &path], "search-path");
         let finding = found(
             &examined,
             "problem",
             &["PATH has 1 directory", &hung, "no answer within"],
         )?;
         assert_eq!(finding["effect_is_lower_bound"], true, "{finding:#}");
-        good(examined.all().len() == 1, || described(&examined))
+        ok_if(examined.all().len() == 1, || described(&examined))
     });
     // Programs are started without it in PATH.
-    check_with_delay(folder.path(), "-1", &["env", &path], "interpreters");
+    check_with_delay(directory.path(), "-1", &["env", &path], "interpreters");
     for variable in ["TMPDIR", "HOME"] {
         let variable = format!("{variable}={hung}/deep");
         best_of_three(|| {
-            let examined = check_with_delay(folder.path(), "-1", &["env", &variable], "file-systems");
+            let examined = check_with_delay(directory.path(), "-1", &["env", &variable], "file-systems");
             found(&examined, "problem", &["does not answer", "(fuse)"])?;
             timed(&examined, &["exec_static"])
         });
@@ -69,13 +69,13 @@ fn directories_that_never_answer_are_reported_without_delaying_the_doctor() {
 #[apply(live_test)]
 #[needs(Fuse)]
 fn one_slow_directory_of_path_makes_no_other_one_slow() {
-    let folder = tempfile::tempdir().expect("a temporary directory");
-    let path = format!("PATH={}:/usr/bin:/bin:/usr/sbin:/sbin", folder.path().display());
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let path = format!("PATH={}:/usr/bin:/bin:/usr/sbin:/sbin", directory.path().display());
     best_of_three(|| {
-        let examined = check_with_delay(folder.path(), "30000", &["env", &path], "search-path");
+        let examined = check_with_delay(directory.path(), "30000", &["env", &path], "search-path");
         let finding = found(&examined, "problem", &["PATH has 1 directory", "(FUSE)"])?;
         let is_slow = finding["effect_ns"].as_u64() >= Some(30_000_000);
-        good(is_slow && !finding["evidence"].to_string().contains("/sbin"), || {
+        ok_if(is_slow && !finding["evidence"].to_string().contains("/sbin"), || {
             described(&examined)
         })
     });
@@ -84,8 +84,8 @@ fn one_slow_directory_of_path_makes_no_other_one_slow() {
 #[apply(live_test)]
 #[needs(Fuse, PidNs)]
 fn a_slow_file_system_for_temporary_files_is_not_a_scanner() {
-    let folder = tempfile::tempdir().expect("a temporary directory");
-    let temporary = format!("TMPDIR={}", folder.path().display());
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let temporary = format!("TMPDIR={}", directory.path().display());
     let words = [
         "unshare",
         "--pid",
@@ -97,13 +97,13 @@ fn a_slow_file_system_for_temporary_files_is_not_a_scanner() {
     ];
     // Within the doctor's time for such a file system, a busy machine launches too few programs there for a conclusion.
     best_of_three(|| {
-        let examined = check_with_delay(folder.path(), "3000", &words, "file-systems");
+        let examined = check_with_delay(directory.path(), "3000", &words, "file-systems");
         let finding = found(&examined, "problem", &["temporary files", "(FUSE)", "from memory"])?;
-        good(finding["effect_ns"].as_u64() >= Some(3_000_000), || {
+        ok_if(finding["effect_ns"].as_u64() >= Some(3_000_000), || {
             described(&examined)
         })
     });
-    best_of_three(|| silent(&check_with_delay(folder.path(), "3000", &words, "scanners")));
+    best_of_three(|| silent(&check_with_delay(directory.path(), "3000", &words, "scanners")));
 }
 
 #[apply(live_test)]
@@ -118,9 +118,9 @@ fn a_scanner_that_holds_opens_does_not_hold_the_doctor_up() {
     ] {
         let scanner = path(scanner);
         best_of_three(|| {
-            let folder = tempfile::tempdir().expect("a temporary directory");
+            let directory = tempfile::tempdir().expect("a temporary directory");
             let launcher = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"].map(OsStr::new);
-            let launcher = [&launcher[..], &[scanner.as_os_str(), folder.path().as_os_str()]].concat();
+            let launcher = [&launcher[..], &[scanner.as_os_str(), directory.path().as_os_str()]].concat();
             let examined = in_time(|| examine(&launcher, "scanners"));
             found(&examined, "problem", words)?;
             timed(&examined, &["fork", "exec_dynamic"])
@@ -132,17 +132,17 @@ fn a_scanner_that_holds_opens_does_not_hold_the_doctor_up() {
 #[apply(live_test)]
 #[needs(Fuse)]
 fn programs_that_hang_in_the_kernel_do_not_hold_the_doctor_up() {
-    let folder = tempfile::tempdir().expect("a temporary directory");
+    let directory = tempfile::tempdir().expect("a temporary directory");
     let home = tempfile::tempdir().expect("a temporary directory");
-    let hung = folder.path().display().to_string();
+    let hung = directory.path().display().to_string();
     std::fs::write(home.path().join(".bashrc"), format!(". {hung}/file\n")).expect("the file is written");
     let variable = format!("HOME={}", home.path().display());
     let words = ["env", "-u", "BASH_ENV", "-u", "ENV", &variable];
-    let examined = check_with_delay(folder.path(), "-1", &words, "shell-start");
+    let examined = check_with_delay(directory.path(), "-1", &words, "shell-start");
     let finding = examined.expect("problem", &["bash's start-up files take more than"]);
     assert_eq!(finding["effect_is_lower_bound"], true, "{finding:#}");
     let variable = format!("PYTHONPATH={hung}/library");
-    check_with_delay(folder.path(), "-1", &["env", &variable], "interpreters");
+    check_with_delay(directory.path(), "-1", &["env", &variable], "interpreters");
 }
 
 /// The same with a program that ignores signals and uses a CPU.
@@ -171,32 +171,32 @@ fn whatever_signal_ends_the_doctor_it_leaves_no_program() {
 /// It measures for a while, because it loads a slow library.
 #[apply(live_test)]
 #[needs(Cc)]
-fn whatever_signal_ends_the_doctor_it_leaves_no_folder() {
+fn whatever_signal_ends_the_doctor_it_leaves_no_directory() {
     let library = path("libslow.so");
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP, Signal::SIGKILL] {
-        let folder = tempfile::tempdir().expect("a temporary directory");
-        let entries = || std::fs::read_dir(folder.path()).expect("the folder").count();
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let entries = || std::fs::read_dir(directory.path()).expect("the directory").count();
         // The tests may run as a background job, with signals ignored.
         let mut command = Command::new("env");
         command
             .arg("--default-signal")
             .arg(format!("LD_PRELOAD={}", library.display()))
             .args([SPAWNSCOPE, "doctor", "launch-cost"])
-            .env("TMPDIR", folder.path());
+            .env("TMPDIR", directory.path());
         let doctor = Running::start(&mut command);
-        await_some("a folder of the doctor's", || (entries() > 0).then_some(()));
+        await_some("the doctor's directory", || (entries() > 0).then_some(()));
         kill(doctor.pid(), signal).expect("the doctor runs");
         assert_eq!(doctor.finish().code(), 128 + signal as i32);
         await_some("its end", || (entries() == 0).then_some(()));
     }
 }
 
-/// The keeper removes the folder when it ends.
+/// The keeper removes the directory when it ends.
 #[apply(live_test)]
 #[needs(Cc)]
-fn on_a_kernel_without_close_range_it_leaves_no_folder_and_no_process() {
-    let folder = tempfile::tempdir().expect("a temporary directory");
-    let temporary = format!("TMPDIR={}", folder.path().display());
+fn on_a_kernel_without_close_range_it_leaves_no_directory_and_no_process() {
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let temporary = format!("TMPDIR={}", directory.path().display());
     let launcher = [
         path("without_close_range").as_os_str(),
         OsStr::new("/usr/bin/env"),
@@ -206,7 +206,7 @@ fn on_a_kernel_without_close_range_it_leaves_no_folder_and_no_process() {
     let launcher: Vec<&OsStr> = launcher.iter().map(AsRef::as_ref).collect();
     let examined = examine(&launcher, "launch-cost");
     assert!(examined.cost("exec_static").is_some());
-    let entries = || std::fs::read_dir(folder.path()).expect("the folder").count();
+    let entries = || std::fs::read_dir(directory.path()).expect("the directory").count();
     await_some("the end of the keeper", || (entries() == 0).then_some(()));
 }
 
@@ -217,9 +217,9 @@ fn a_path_of_many_directories_does_not_hold_the_doctor_up() {
     let path = format!("PATH=/usr/bin:/bin:{}", gone.join(":"));
     best_of_three(|| {
         let examined = in_time(|| examine(&["/usr/bin/env".as_ref(), path.as_ref()], "search-path"));
-        found(&examined, "problem", &["without a purpose", "missing: /nowhere/0"])?;
+        found(&examined, "problem", &["useless", "missing: /nowhere/0"])?;
         let is_asked = !examined.unseen().contains("/usr/bin");
-        good(is_asked && !has_title_with(&examined, &["slow"]), || {
+        ok_if(is_asked && !has_title_with(&examined, &["slow"]), || {
             described(&examined)
         })
     });
@@ -279,7 +279,7 @@ fn time_in_the_run_queue_beside_busy_loops_is_blamed_on_no_program() {
         ];
         best_of_three(|| {
             let examined = within(LIMIT, || examine(&launcher.map(OsStr::new), check));
-            good(!has_title_with(&examined, &blaming), || described(&examined))
+            ok_if(!has_title_with(&examined, &blaming), || described(&examined))
         });
     }
 }

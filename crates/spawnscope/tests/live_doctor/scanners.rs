@@ -1,4 +1,4 @@
-//! Scanners that delay real launches, on private mounts: a scanner of ours.
+//! Scanners that delay real launches, on private mounts: our own scanner.
 
 use std::ffi::OsStr;
 use std::fs::Permissions;
@@ -8,7 +8,7 @@ use std::process::Command;
 
 use crate::examined::{Examined, examine};
 use crate::findings::{found, silent};
-use crate::support::attempts::{best_of_three, good};
+use crate::support::attempts::{best_of_three, ok_if};
 use crate::support::recording::launches;
 use crate::support::run::{Record, SPAWNSCOPE, run};
 use crate::support::workloads::path;
@@ -28,8 +28,8 @@ fn a_scanner_with_one_thread_is_named_with_its_delay_and_its_queue() {
         "leave protection on",
     ];
     best_of_three(|| {
-        let folder = tempfile::tempdir().expect("a temporary directory");
-        let scanned = [program.as_os_str(), folder.path().as_os_str()];
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let scanned = [program.as_os_str(), directory.path().as_os_str()];
         let examined = examine(&[&ALONE.map(OsStr::new)[..], &scanned].concat(), "scanners");
         let finding = found(&examined, "problem", &words)?;
         let delay = finding["effect_ns"].as_u64().expect("the delay was measured");
@@ -49,8 +49,8 @@ fn without_privilege_a_scanner_is_recognised_by_launch_times() {
     let copied = binary.path().join("spawnscope");
     std::fs::copy(SPAWNSCOPE, &copied).expect("the binary can be copied");
     best_of_three(|| {
-        let folder = tempfile::tempdir_in("/tmp").expect("a temporary directory");
-        let examined = Examined::of(&run(&mut unprivileged_command(folder.path(), &copied)));
+        let directory = tempfile::tempdir_in("/tmp").expect("a temporary directory");
+        let examined = Examined::of(&run(&mut unprivileged_command(directory.path(), &copied)));
         found(&examined, "problem", &["an unknown program scans it", "they queue"])?;
         assert!(
             examined.unseen().contains("only root can read"),
@@ -61,12 +61,12 @@ fn without_privilege_a_scanner_is_recognised_by_launch_times() {
     });
 }
 
-fn unprivileged_command(folder: &Path, doctor: &Path) -> Command {
+fn unprivileged_command(directory: &Path, doctor: &Path) -> Command {
     let mut command = Command::new(ALONE[0]);
     command
         .args(&ALONE[1..])
         .arg(path("scans_new_files"))
-        .arg(folder)
+        .arg(directory)
         .args([
             "/usr/bin/setpriv",
             "--reuid",
@@ -86,10 +86,10 @@ fn unprivileged_command(folder: &Path, doctor: &Path) -> Command {
 #[needs(Ebpf, Fanotify)]
 fn a_recording_of_a_build_behind_it_shows_fresh_programs_waiting_in_their_exec() {
     const PROGRAMS: i64 = 20;
-    let folder = tempfile::tempdir().expect("a temporary directory");
+    let directory = tempfile::tempdir().expect("a temporary directory");
     let build = format!("for n in $(seq {PROGRAMS}); do cp \"$0\" \"$TMPDIR/fresh$n\"; \"$TMPDIR/fresh$n\"; done");
     let program = path("scans_new_files");
-    let through = [program.to_str(), folder.path().to_str()].map(|word| word.expect("paths are text"));
+    let through = [program.to_str(), directory.path().to_str()].map(|word| word.expect("paths are text"));
     let record = Record::new().through(&through);
     let tiny = path("tiny");
     record
@@ -108,12 +108,12 @@ fn a_recording_of_a_build_behind_it_shows_fresh_programs_waiting_in_their_exec()
 #[needs(MountNs, PidNs)]
 fn without_a_scanner_fresh_files_are_launched_as_quickly_as_others() {
     let script = "mount -t tmpfs none \"$1\" && export TMPDIR=\"$1\" && shift && exec \"$@\"";
-    let folder = tempfile::tempdir().expect("a temporary directory");
+    let directory = tempfile::tempdir().expect("a temporary directory");
     let words = ["sh", "-c", script, "sh"].map(OsStr::new);
-    let launcher = [&ALONE.map(OsStr::new)[..], &words, &[folder.path().as_os_str()]].concat();
+    let launcher = [&ALONE.map(OsStr::new)[..], &words, &[directory.path().as_os_str()]].concat();
     best_of_three(|| {
         let examined = examine(&launcher, "scanners");
         silent(&examined)?;
-        good(!examined.unseen().contains("could not be timed"), || examined.unseen())
+        ok_if(!examined.unseen().contains("could not be timed"), || examined.unseen())
     });
 }

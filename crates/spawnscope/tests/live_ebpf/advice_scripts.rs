@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::attempts::{best_of_three, good};
+use crate::support::attempts::{best_of_three, ok_if};
 use crate::support::run::{Record, spawnscope};
 use crate::support::{apply, live_test};
 
@@ -55,7 +55,7 @@ fn an_interpreter_that_starts_repeatedly_is_reported() {
     assert!(text(perl, "fix").contains("one perl"), "{perl}");
 }
 
-/// The advice for a script of bash.
+/// The advice for a bash script.
 fn advice(script: &str) -> Vec<Value> {
     let record = Record::new();
     record.run(["bash", "-c", script]).expect_code(0);
@@ -114,7 +114,7 @@ fn clean_work_gets_no_advice() {
     for script in scripts {
         best_of_three(|| {
             let findings = advice(script);
-            good(findings.is_empty(), || format!("{script}: {findings:?}"))
+            ok_if(findings.is_empty(), || format!("{script}: {findings:?}"))
         });
     }
 }

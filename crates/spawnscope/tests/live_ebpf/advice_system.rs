@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::support::attempts::{best_of_three, good};
+use crate::support::attempts::{best_of_three, ok_if};
 use crate::support::run::{Record, spawnscope};
 use crate::support::workloads::{directory, path};
 use crate::support::{apply, live_test};
@@ -126,11 +126,11 @@ fn a_polling_parent_gets_advice_to_wait() {
         let findings = advice(&["perl", "-e", &poll]);
         // A child that a stall holds until the parent looks again did not wait for it.
         let seen = of_rule(&findings, "late-reaping").and_then(|advice| advice["count"].as_u64());
-        good(seen == Some(8), || format!("findings of {seen:?} of 8"))?;
+        ok_if(seen == Some(8), || format!("findings of {seen:?} of 8"))?;
         expect(&findings, "late-reaping", 8, "waitpid($pid, 0)");
         let wait = format!("for (1..8) {{ {launch} waitpid $pid, 0 }}");
         let waiting = advice(&["perl", "-e", &wait]);
-        good(of_rule(&waiting, "late-reaping").is_none(), || format!("{waiting:#?}"))
+        ok_if(of_rule(&waiting, "late-reaping").is_none(), || format!("{waiting:#?}"))
     });
 }
 
@@ -190,7 +190,7 @@ fn clean_work_gets_no_advice_about_the_system() {
         best_of_three(|| {
             let findings = advice(&["bash", "-c", script]);
             let found: Vec<&Value> = RULES.iter().filter_map(|rule| of_rule(&findings, rule)).collect();
-            good(found.is_empty(), || format!("{script}: {found:#?}"))
+            ok_if(found.is_empty(), || format!("{script}: {found:#?}"))
         });
     }
 }

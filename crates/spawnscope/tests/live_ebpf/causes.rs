@@ -1,6 +1,6 @@
 //! Causes, on real recordings: the critical path charges the wall once, and the replay gives it back.
 
-use crate::support::attempts::{best_of_three, good};
+use crate::support::attempts::{best_of_three, ok_if};
 use crate::support::recording::report;
 use crate::support::run::Record;
 use crate::support::{apply, live_test};
@@ -53,7 +53,7 @@ fn recorded(script: &str) -> serde_json::Value {
 fn played_again(script: &str, most_error: f64) {
     best_of_three(|| {
         let error = recorded(script)["replay_error"].as_f64().expect("a number");
-        good(error.abs() <= most_error, || {
+        ok_if(error.abs() <= most_error, || {
             format!("off by {error} of the wall: {script}")
         })
     });
@@ -67,6 +67,6 @@ fn a_sleep_on_the_critical_path_is_a_timer() {
         let parts = report["critical_path"].as_array().expect("an array");
         let timer = parts.iter().find(|part| part["on"] == "timer").expect("a timer");
         let slept = timer["ns"].as_i64().expect("nanoseconds");
-        good((300_000_000..310_000_000).contains(&slept), || format!("{slept}"))
+        ok_if((300_000_000..310_000_000).contains(&slept), || format!("{slept}"))
     });
 }

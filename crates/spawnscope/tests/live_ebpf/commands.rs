@@ -1,4 +1,4 @@
-//! The command's own affairs: exit status, standard streams, and what happens when it cannot be started or traced.
+//! What the command sees and returns: exit status, standard streams, and what happens when it cannot be started or traced.
 
 use std::fs;
 use std::io::Write;
@@ -8,19 +8,19 @@ use std::process::{Command, Stdio};
 use crate::support::{apply, live_test};
 use serde_json::Value;
 
-use crate::support::attempts::{at_length, best_of_three, good, rounds};
+use crate::support::attempts::{best_of_three, ok_if, rounds, with_growing_lengths};
 use crate::support::recording::{launches, report};
 use crate::support::run::{Record, Running, SPAWNSCOPE, as_nobody, run, spawnscope};
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn a_sleep_that_outlasts_the_duration_is_a_timer() {
+fn a_sleep_that_outlasts_the_duration_is_attributed_to_a_timer() {
     open_wait(&["sleep", "0.6"]);
 }
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn a_shells_wait_for_a_sleep_that_outlasts_the_duration_is_a_timer() {
+fn a_shells_wait_for_a_sleep_that_outlasts_the_duration_is_attributed_to_a_timer() {
     open_wait(&["sh", "-c", "sleep 0.6; :"]);
 }
 
@@ -72,12 +72,12 @@ fn closed_streams_stay_closed() {
 #[apply(live_test)]
 #[needs(Ebpf)]
 fn after_the_duration_the_command_runs_on_unrecorded() {
-    at_length(try_duration);
+    with_growing_lengths(try_duration);
 }
 
-fn try_duration(sleeps: u32) -> Result<(), String> {
+fn try_duration(sleep_seconds: u32) -> Result<(), String> {
     let record = Record::new().flags(&["--duration", "0.3"]);
-    let script = format!("sleep {sleeps}; sh -c 'exit 3'");
+    let script = format!("sleep {sleep_seconds}; sh -c 'exit 3'");
     let finished = record.run(["sh", "-c", &script]).expect_code(3);
     assert!(!finished.errors().contains("incomplete"), "{}", finished.errors());
     let report = report(&record.file());
@@ -85,9 +85,10 @@ fn try_duration(sleeps: u32) -> Result<(), String> {
     assert!(wall >= 300_000_000, "{wall}");
     assert_eq!(report["ended"], "duration");
     let launches = report["launches"].as_u64();
-    good(launches == Some(2) && wall < u64::from(sleeps) * 800_000_000, || {
-        format!("{launches:?} in {wall}")
-    })
+    ok_if(
+        launches == Some(2) && wall < u64::from(sleep_seconds) * 800_000_000,
+        || format!("{launches:?} in {wall}"),
+    )
 }
 
 /// What the wall was spent on, in nanoseconds.
@@ -97,8 +98,8 @@ fn spent(report: &Value, on: &str) -> u64 {
     part.map_or(0, |part| part["ns"].as_u64().expect("nanoseconds"))
 }
 
-/// Repeated, since a command's last slice may have been recorded by chance. How long launching takes depends on the machine; but
-/// the path cannot hold more of it than there was, and of a thread's end nothing is unknown.
+/// Repeated, because the last slice can be recorded by luck. Launch times depend on the machine, so the test only checks that the critical
+/// path has no more launch tax than all launches together, and that almost none of the wall is unknown.
 fn open_wait(command: &[&str]) {
     for _ in 0..rounds(8) {
         best_of_three(|| {
@@ -106,15 +107,15 @@ fn open_wait(command: &[&str]) {
             record.run(command).expect_code(0);
             let report = report(&record.file());
             let nanos = |key: &str| report[key].as_u64().expect("nanoseconds");
-            let is_launching = nanos("critical_tax_ns") <= nanos("launch_tax_ns") + 1_000_000;
+            let tax_is_plausible = nanos("critical_tax_ns") <= nanos("launch_tax_ns") + 1_000_000;
             let path = &report["critical_path"];
             assert!(
-                is_launching && spent(&report, "unknown") < nanos("wall_ns") / 10,
+                tax_is_plausible && spent(&report, "unknown") < nanos("wall_ns") / 10,
                 "{path}"
             );
             let error = report["replay_error"].as_f64().expect("a number");
             let slept = spent(&report, "timer");
-            good(slept > 200_000_000 && error.abs() < 0.05, || {
+            ok_if(slept > 200_000_000 && error.abs() < 0.05, || {
                 format!("off by {error}: {path}")
             })
         });
@@ -130,7 +131,7 @@ fn work_that_outlasts_the_duration_is_run() {
         record.run(["sh", "-c", script]).expect_code(0);
         let report = report(&record.file());
         let worked = spent(&report, "run") + spent(&report, "run_queue");
-        good(worked > 400_000_000, || {
+        ok_if(worked > 400_000_000, || {
             format!("worked {worked}: {}", report["critical_path"])
         })
     });
@@ -138,7 +139,7 @@ fn work_that_outlasts_the_duration_is_run() {
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn without_last_states_from_the_kernel_they_are_unknown_with_a_message() {
+fn last_states_are_unknown_and_reported_when_the_kernel_refuses_the_program() {
     let record = Record::new().flags(&["--duration", "0.5"]);
     let mut command = record.command(["sleep", "1.2"]);
     let finished = run(command.env("SPAWNSCOPE_EBPF_REFUSE", "on_end")).expect_code(0);
@@ -181,7 +182,7 @@ fn the_exit_status_of_the_command_is_passed_on() {
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn a_command_killed_by_a_signal_gives_128_and_its_number() {
+fn a_command_killed_by_a_signal_gives_128_plus_its_number() {
     let record = Record::new();
     record.run(["sh", "-c", "kill -KILL $$"]).expect_code(128 + 9);
     assert_eq!(launches(&record.file()).root().exit_signal(), Some("SIGKILL"));
@@ -222,7 +223,7 @@ fn standard_input_and_output_pass_unchanged() {
     let finished = running.finish().expect_code(0);
     assert!(
         finished.stdout == bytes,
-        "{} bytes came back of {}",
+        "{} of {} bytes came back",
         finished.stdout.len(),
         bytes.len()
     );
@@ -278,13 +279,13 @@ fn the_report_as_json_has_a_file_or_descriptor_of_its_own() {
 #[needs(Ebpf)]
 fn git_ignores_a_default_recording() {
     let record = Record::new();
-    let folder = record.directory();
-    let list = folder.join(".git/info/exclude");
-    fs::create_dir_all(list.parent().expect("a folder")).expect("a repository");
+    let directory = record.directory();
+    let list = directory.join(".git/info/exclude");
+    fs::create_dir_all(list.parent().expect("a directory")).expect("a repository");
     fs::write(&list, "").expect("a list");
     let recorded = || {
         let mut command = Command::new(SPAWNSCOPE);
-        run(command.args(["record", "--", "true"]).current_dir(folder))
+        run(command.args(["record", "--", "true"]).current_dir(directory))
             .expect_code(0)
             .errors()
     };
@@ -344,7 +345,7 @@ fn each_run_is_a_recording_of_its_own_with_the_same_launches() {
     let record = Record::new();
     let mut command = Command::new(SPAWNSCOPE);
     command.args(["record", "--runs", "3", "-o", "run.db", "--", "sh", "-c"]);
-    // The command's signal mask is as it was typed: no signal is blocked, in the second and third run neither.
+    // No signal is blocked in the command, in the second and third run either.
     command.arg("grep -q '^SigBlk:.0000000000000000$' /proc/self/status && /bin/true && /bin/true");
     let output = command
         .current_dir(record.directory())

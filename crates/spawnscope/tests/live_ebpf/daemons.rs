@@ -47,22 +47,22 @@ const PYTHON: &str = "/usr/bin/python3";
 /// A daemon that ends with the test.
 struct Daemon {
     process: Child,
-    folder: TempDir,
+    directory: TempDir,
 }
 
 impl Daemon {
     fn start() -> Daemon {
-        let folder = TempDir::new().expect("a folder");
+        let directory = TempDir::new().expect("a directory");
         let mut command = Command::new(PYTHON);
-        command.args(["-c", DAEMON]).arg(folder.path().join("socket"));
+        command.args(["-c", DAEMON]).arg(directory.path().join("socket"));
         let process = command.stdout(Stdio::null()).spawn().expect("the daemon starts");
-        let daemon = Daemon { process, folder };
+        let daemon = Daemon { process, directory };
         await_some("the daemon's socket", || daemon.socket().exists().then_some(()));
         daemon
     }
 
     fn socket(&self) -> std::path::PathBuf {
-        self.folder.path().join("socket")
+        self.directory.path().join("socket")
     }
 
     /// Records two requests. Returns the recording's launches.

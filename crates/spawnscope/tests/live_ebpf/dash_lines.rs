@@ -258,6 +258,6 @@ fn dash_is_known_without_a_cache_that_can_be_written() {
     let record = Record::new();
     let script = format!("{} one; :", path("tiny").display());
     let mut command = record.command(["dash", "-c", &script]);
-    crate::support::run::run(command.env("XDG_CACHE_HOME", "/proc/no/such/folder")).expect_code(0);
+    crate::support::run::run(command.env("XDG_CACHE_HOME", "/proc/no/such/directory")).expect_code(0);
     assert_eq!(chain_of(&asked(&record.file()), "one"), "?:1");
 }

@@ -14,8 +14,8 @@ const CHECK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/dataset_check.py
 #[apply(live_test)]
 #[needs(Ebpf, Parquet)]
 fn two_engines_read_what_was_recorded() {
-    let folder = tempfile::tempdir().expect("a temporary directory");
-    let dataset = folder.path().join("fleet");
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let dataset = directory.path().join("fleet");
     let mut expected = Vec::new();
     for (job, script) in [
         ("a / b", "for n in 1 2 3; do /bin/true; done; ls / | wc -l"),

@@ -6,7 +6,7 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::attempts::{best_of_three, good};
+use crate::support::attempts::{best_of_three, ok_if};
 use crate::support::recording::report;
 use crate::support::run::{Record, spawnscope};
 use crate::support::{apply, live_test};
@@ -21,8 +21,8 @@ const MAX_DIFFERENCE: f64 = 0.2;
 #[apply(live_test)]
 #[needs(Ebpf, Node)]
 fn launches_beside_the_timers_of_node_are_critical() {
-    let folder = TempDir::new().expect("a folder");
-    let script = folder.path().join("main.js");
+    let directory = TempDir::new().expect("a directory");
+    let script = directory.path().join("main.js");
     let source = format!(
         "const {{ spawn }} = require('child_process');
          setInterval(() => {{}}, 1).unref();
@@ -39,7 +39,7 @@ fn launches_beside_the_timers_of_node_are_critical() {
 #[apply(live_test)]
 #[needs(Ebpf, Go)]
 fn launches_beside_the_scheduler_of_go_are_critical() {
-    let folder = TempDir::new().expect("a folder");
+    let directory = TempDir::new().expect("a directory");
     let source = format!(
         "package main
         import (\"os/exec\"; \"time\")
@@ -52,15 +52,16 @@ fn launches_beside_the_scheduler_of_go_are_critical() {
             }}
         }}"
     );
-    std::fs::write(folder.path().join("main.go"), source).expect("a source file");
+    std::fs::write(directory.path().join("main.go"), source).expect("a source file");
     let mut go = Command::new("go");
-    go.args(["build", "-o", "prog", "main.go"]).current_dir(folder.path());
+    go.args(["build", "-o", "prog", "main.go"])
+        .current_dir(directory.path());
     // Otherwise in the user's home, which a test does not touch.
     for (name, inside) in [("GOCACHE", "cache"), ("GOPATH", "path")] {
-        go.env(name, folder.path().join(inside));
+        go.env(name, directory.path().join(inside));
     }
     assert!(go.status().expect("go").success());
-    agree(&[folder.path().join("prog").to_str().expect("a path of characters")]);
+    agree(&[directory.path().join("prog").to_str().expect("a path of characters")]);
 }
 
 /// Records a command, and compares the time of its children with what is critical and with what removal saves.
@@ -89,7 +90,7 @@ fn agree(command: &[&str]) {
         let (total, critical) = (number(bash, "total_ns"), number(bash, "critical_ns"));
         let saved = number(&whatif, "unrecorded_ns") - number(&whatif, "predicted_ns");
         let is_all = critical.min(saved) >= MIN_SHARE * total;
-        good(
+        ok_if(
             is_all && (critical - saved).abs() <= MAX_DIFFERENCE * critical.max(saved),
             || format!("of {total} ns, {critical} are critical, and removal saves {saved}"),
         )

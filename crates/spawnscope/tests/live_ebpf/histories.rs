@@ -10,7 +10,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::json;
 
-use crate::support::attempts::{best_of_three, good};
+use crate::support::attempts::{best_of_three, ok_if};
 use crate::support::recording::{launches, report};
 use crate::support::run::{Record, Running, await_some};
 use crate::support::workloads::{Truth, path};
@@ -158,7 +158,7 @@ fn try_stopped_child() -> Result<(), String> {
         "the stop is part of run, which took {run_ns} ns"
     );
     let reap_ns = child.phase_ns("reap").expect("reap is known");
-    good(reap_ns < 20_000_000, || {
+    ok_if(reap_ns < 20_000_000, || {
         format!("reaped at the last wait, at once; not after {reap_ns} ns")
     })
 }

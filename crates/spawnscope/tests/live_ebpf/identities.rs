@@ -8,14 +8,14 @@ use std::process::Command;
 use crate::support::run::{Finished, SPAWNSCOPE, run};
 use crate::support::{apply, live_test};
 
-/// Has `parent`, a shell, run spawnscope with these arguments in a folder to which every user may write.
+/// Has `parent`, a shell, run spawnscope with these arguments in a directory to which every user may write.
 fn below(parent: &str, arguments: &str) -> Finished {
     let directory = tempfile::tempdir().expect("a temporary directory");
     std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o777)).expect("chmod");
     below_in(directory.path(), parent, arguments)
 }
 
-/// Has `parent`, a shell, run spawnscope with these arguments in a folder, with what sudo sets for an unprivileged user.
+/// Has `parent`, a shell, run spawnscope with these arguments in a directory, with what sudo sets for an unprivileged user.
 pub fn below_in(directory: &Path, parent: &str, arguments: &str) -> Finished {
     let programs = tempfile::tempdir().expect("a temporary directory");
     let shell = programs.path().join(parent);

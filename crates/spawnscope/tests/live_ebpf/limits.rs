@@ -39,9 +39,9 @@ struct Group(PathBuf);
 
 impl Group {
     fn of_mib(mib: u64) -> Group {
-        let folder = groups_of_memory().join(format!("spawnscope-test-{}-{mib}", std::process::id()));
-        fs::create_dir(&folder).expect("a control group");
-        let group = Group(folder);
+        let directory = groups_of_memory().join(format!("spawnscope-test-{}-{mib}", std::process::id()));
+        fs::create_dir(&directory).expect("a control group");
+        let group = Group(directory);
         let limit = ["memory.max", "memory.limit_in_bytes"].map(|name| group.0.join(name));
         let limit = limit.into_iter().find(|file| file.exists()).expect("a limit of memory");
         fs::write(limit, (mib << 20).to_string()).expect("the limit is set");

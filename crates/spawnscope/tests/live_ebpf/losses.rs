@@ -45,7 +45,7 @@ fn a_long_read_of_a_recording_does_not_end_it() {
     assert_eq!(report(&record.file())["launches"], 202, "and it is read with its log");
     drop(reader);
     assert_eq!(report(&record.file())["launches"], 202);
-    let files = std::fs::read_dir(record.directory()).expect("its folder").count();
+    let files = std::fs::read_dir(record.directory()).expect("its directory").count();
     assert_eq!(files, 1, "one file is left");
 }
 

@@ -244,21 +244,21 @@ fn jobs(make: &Shell) {
     }
 }
 
-/// Records make in a folder with these files, in which `@t` is replaced by a small program, and compares the chains of the launches with these
-/// labels. Returns those of all launches.
+/// Records make in a directory with these files, in which `@t` is replaced by a small program, and compares the chains of the launches with
+/// these labels. Returns those of all launches.
 #[track_caller]
 fn expect(make: &Shell, files: &[(&str, &str)], arguments: &[&str], truth: &[(&str, &str)]) -> Vec<(String, String)> {
-    let folder = tempfile::tempdir().expect("a temporary directory");
+    let directory = tempfile::tempdir().expect("a temporary directory");
     let tiny = path("tiny").display().to_string();
     for (name, text) in files {
-        let file = folder.path().join(name);
-        fs::create_dir_all(file.parent().unwrap_or(Path::new("/"))).expect("a folder");
+        let file = directory.path().join(name);
+        fs::create_dir_all(file.parent().unwrap_or(Path::new("/"))).expect("a directory");
         fs::write(file, text.replace("@t", &tiny)).expect("a makefile");
     }
     let record = Record::new();
-    let folder = folder.path().display().to_string();
+    let directory = directory.path().display().to_string();
     let given = arguments.iter().map(|word| word.replace("@t", &tiny));
-    let words: Vec<String> = ["-C", &folder].map(str::to_owned).into_iter().chain(given).collect();
+    let words: Vec<String> = ["-C", &directory].map(str::to_owned).into_iter().chain(given).collect();
     make.record(&record, &words).expect_code(0);
     let asked = asked(&record.file());
     for (label, place) in truth {

@@ -205,13 +205,13 @@ fn the_file_is_there_while_the_recording_goes_on() {
 #[apply(live_test)]
 #[needs(Ebpf)]
 fn a_bad_file_is_an_error_before_the_command_starts() {
-    let folder = tempfile::tempdir().expect("a temporary directory");
-    let marker = folder.path().join("ran");
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let marker = directory.path().join("ran");
     for (file, why) in [
         ("missing/x.prom", "failed to create a file next to"),
         (".", "not a regular file"),
     ] {
-        let file = folder.path().join(file);
+        let file = directory.path().join(file);
         let words = ["record", "-o", "/dev/null/none", "--metrics"].map(std::ffi::OsString::from);
         let rest = ["--".into(), "touch".into(), marker.clone().into_os_string()];
         let finished = spawnscope(words.into_iter().chain([file.into_os_string()]).chain(rest)).expect_code(125);

@@ -7,7 +7,7 @@ use std::process::Command;
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::attempts::{best_of_three, good};
+use crate::support::attempts::{best_of_three, ok_if};
 use crate::support::recording::launches;
 use crate::support::run::{Record, run};
 use crate::support::workloads::{Truth, script};
@@ -71,7 +71,7 @@ fn ends_before_constructors(compiler: &str, launcher: &[&str]) {
             .expect("the end of a load");
         let gap = truth.one("constructor_began") - end;
         assert!(gap > 0, "it ended {} ns after the constructors began", -gap);
-        good(gap < MAX_NS, || format!("{gap} ns from the end to the constructors"))
+        ok_if(gap < MAX_NS, || format!("{gap} ns from the end to the constructors"))
     });
 }
 

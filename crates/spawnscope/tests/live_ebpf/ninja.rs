@@ -56,22 +56,22 @@ print(json.dumps([[id, row["parent"], row["target"], first.get(id, "")] for id, 
 "#;
 
 fn project() -> TempDir {
-    let folder = tempfile::tempdir().expect("a temporary directory");
-    fs::write(folder.path().join("build.ninja"), BUILD).expect("a build file");
-    let script = folder.path().join("two.sh");
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    fs::write(directory.path().join("build.ninja"), BUILD).expect("a build file");
+    let script = directory.path().join("two.sh");
     fs::write(&script, SCRIPT).expect("a script");
     run(Command::new("chmod").arg("+x").arg(script)).expect_code(0);
-    folder
+    directory
 }
 
 /// Records ninja. One of the edges fails.
-fn record(folder: &Path, flags: &[&str], ninja: &[&str]) -> Record {
+fn record(directory: &Path, flags: &[&str], ninja: &[&str]) -> Record {
     let record = Record::new().flags(flags);
     let shell = [
         "/bin/sh",
         "-c",
         "cd \"$0\" && exec \"$@\"",
-        folder.to_str().expect("characters"),
+        directory.to_str().expect("characters"),
     ];
     record.run(shell.iter().chain(ninja)).expect_code(1);
     record
@@ -108,49 +108,49 @@ fn assert_edges(file: &Path) {
 #[apply(live_test)]
 #[needs(Ebpf, Ninja)]
 fn launches_by_ninja_are_labelled_with_their_edges() {
-    let folder = project();
-    assert_edges(&record(folder.path(), &["-q"], &["ninja", "-k0", "-j4"]).file());
+    let directory = project();
+    assert_edges(&record(directory.path(), &["-q"], &["ninja", "-k0", "-j4"]).file());
 }
 
 #[apply(live_test)]
 #[needs(Ebpf, Ninja)]
 fn the_log_of_another_directory_is_found() {
-    let folder = project();
-    let build = fs::read_to_string(folder.path().join("build.ninja")).expect("the build file");
-    fs::write(folder.path().join("other.ninja"), format!("builddir = out\n{build}")).expect("a build file");
-    let parent = folder.path().parent().expect("a parent");
-    let name = folder
+    let directory = project();
+    let build = fs::read_to_string(directory.path().join("build.ninja")).expect("the build file");
+    fs::write(directory.path().join("other.ninja"), format!("builddir = out\n{build}")).expect("a build file");
+    let parent = directory.path().parent().expect("a parent");
+    let name = directory
         .path()
         .file_name()
         .and_then(|name| name.to_str())
         .expect("a name");
     let ninja = ["ninja", "-k0", "-C", name, "-f", "other.ninja"];
     assert_edges(&record(parent, &["-q"], &ninja).file());
-    assert!(folder.path().join("out/.ninja_log").exists() && !folder.path().join(".ninja_log").exists());
+    assert!(directory.path().join("out/.ninja_log").exists() && !directory.path().join(".ninja_log").exists());
 }
 
 #[apply(live_test)]
 #[needs(Ninja)]
 fn without_ebpf_the_edges_are_the_same() {
-    let folder = project();
-    assert_edges(&record(folder.path(), &["-q", "--collector", "ptrace"], &["ninja", "-k0"]).file());
+    let directory = project();
+    assert_edges(&record(directory.path(), &["-q", "--collector", "ptrace"], &["ninja", "-k0"]).file());
 }
 
 #[apply(live_test)]
 #[needs(Ebpf, Ninja)]
 fn without_a_readable_log_there_are_no_edges() {
-    let folder = project();
+    let directory = project();
     // ninja refuses to build with a log that it cannot read, so it is removed by the build.
     let script = "ninja -k0; rm .ninja_log; mkfifo .ninja_log; false";
     let build = format!("{BUILD}\nbuild gone: run stamp several\n  c = rm .ninja_log; mkfifo .ninja_log\n");
-    fs::write(folder.path().join("build.ninja"), build).expect("a build file");
-    let counts = counts(&record(folder.path(), &["-q"], &["sh", "-c", script]).file());
+    fs::write(directory.path().join("build.ninja"), build).expect("a build file");
+    let counts = counts(&record(directory.path(), &["-q"], &["sh", "-c", script]).file());
     assert_eq!(counts.len(), 1, "{counts:?}");
 }
 
 /// The output of each command, by what ninja knows: its own list of commands, and the hashes in its log.
-fn by_ninja(folder: &Path) -> BTreeMap<String, Option<String>> {
-    let log = fs::read_to_string(folder.join(".ninja_log")).expect("ninja's log");
+fn by_ninja(directory: &Path) -> BTreeMap<String, Option<String>> {
+    let log = fs::read_to_string(directory.join(".ninja_log")).expect("ninja's log");
     let mut outputs: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     let mut hashes = BTreeMap::new();
     for line in log.lines().skip(1) {
@@ -159,7 +159,7 @@ fn by_ninja(folder: &Path) -> BTreeMap<String, Option<String>> {
         hashes.insert(fields[3], fields[4]);
     }
     let listed = run(Command::new("ninja")
-        .current_dir(folder)
+        .current_dir(directory)
         .args(["-t", "compdb", "run", "copy", "respond"]));
     let listed: Value = serde_json::from_slice(&listed.expect_code(0).stdout).expect("JSON");
     let mut edges = BTreeMap::new();
@@ -181,9 +181,9 @@ fn by_ninja(folder: &Path) -> BTreeMap<String, Option<String>> {
 #[apply(live_test)]
 #[needs(Ebpf, Ninja, Parquet)]
 fn the_target_of_each_launch_in_a_dataset_is_what_the_log_of_ninja_says() {
-    let folder = project();
-    let record = record(folder.path(), &["-q", "--label", "job=x"], &["ninja", "-k0", "-j4"]);
-    let dataset = folder.path().join("fleet");
+    let directory = project();
+    let record = record(directory.path(), &["-q", "--label", "job=x"], &["ninja", "-k0", "-j4"]);
+    let dataset = directory.path().join("fleet");
     let arguments = ["export", "--format", "parquet", "-o"].map(AsRef::as_ref);
     spawnscope(
         arguments
@@ -194,7 +194,7 @@ fn the_target_of_each_launch_in_a_dataset_is_what_the_log_of_ninja_says() {
     let rows = run(Command::new(python()).args(["-c", ROWS]).arg(&dataset)).expect_code(0);
     let rows: Vec<(i64, Option<i64>, Option<String>, String)> = serde_json::from_slice(&rows.stdout).expect("rows");
     let targets: BTreeMap<i64, &Option<String>> = rows.iter().map(|row| (row.0, &row.2)).collect();
-    let edges = by_ninja(folder.path());
+    let edges = by_ninja(directory.path());
     let mut seen = 0;
     for (_, parent, target, line) in &rows {
         let words = shlex::split(line).expect("a quoted line");

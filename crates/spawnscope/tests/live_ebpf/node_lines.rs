@@ -95,10 +95,10 @@ console.log(cp.spawnSync('/does/not/exist').error.code);
 console.log(process.execArgv.length, process.env.OWN);
 process.exitCode = 3;
 ";
-    let folder = tempfile::tempdir().expect("a temporary directory");
-    let file = folder.path().join("main.js");
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let file = directory.path().join("main.js");
     fs::write(&file, script).expect("a script");
-    let own = folder.path().join("own.js");
+    let own = directory.path().join("own.js");
     fs::write(&own, "process.env.OWN = 'loaded';\n").expect("a script");
     let options = format!("--require={}", own.display());
     let alone = run(Command::new(NODE).arg(&file).env("NODE_OPTIONS", &options));
@@ -119,13 +119,13 @@ process.exitCode = 3;
 #[needs(Ebpf, Cc, Node)]
 fn without_the_option_nothing_is_told_and_nothing_is_left() {
     let script = "require('child_process').spawnSync('@t', [String(process.env.NODE_OPTIONS)]);\n";
-    let folder = tempfile::tempdir().expect("a temporary directory");
-    let file = folder.path().join("main.js");
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let file = directory.path().join("main.js");
     fs::write(&file, script.replace("@t", &path("tiny").display().to_string())).expect("a script");
     let told = |flags: &[&str]| {
         let record = Record::new().flags(flags);
         let mut command = record.command([NODE.as_ref(), file.as_os_str()]);
-        run(command.env("TMPDIR", folder.path()).env_remove("NODE_OPTIONS")).expect_code(0);
+        run(command.env("TMPDIR", directory.path()).env_remove("NODE_OPTIONS")).expect_code(0);
         asked(&record.file())
     };
     assert_eq!(chain_of(&told(&[]), "undefined"), "");
@@ -136,21 +136,24 @@ fn without_the_option_nothing_is_told_and_nothing_is_left() {
         .expect("the launch");
     assert!(options.0.contains("/spawnscope-node-"), "{options:?}");
     assert!(options.1.starts_with("main.js:1"), "{options:?}");
-    let left: Vec<_> = fs::read_dir(folder.path()).expect("the folder").flatten().collect();
+    let left: Vec<_> = fs::read_dir(directory.path())
+        .expect("the directory")
+        .flatten()
+        .collect();
     assert_eq!(left.len(), 1, "{left:?}");
 }
 
 /// Records a program, in whose files `@t` is replaced by a small program. Returns the chains of its launches.
 fn record(files: &[(&str, &str)], main: &str) -> (Vec<(String, String)>, Finished) {
-    let folder = tempfile::tempdir().expect("a temporary directory");
+    let directory = tempfile::tempdir().expect("a temporary directory");
     let tiny = path("tiny").display().to_string();
     for (name, text) in files {
-        let file = folder.path().join(name);
-        fs::create_dir_all(file.parent().unwrap_or(folder.path())).expect("a folder");
+        let file = directory.path().join(name);
+        fs::create_dir_all(file.parent().unwrap_or(directory.path())).expect("a directory");
         fs::write(file, text.replace("@t", &tiny)).expect("a program");
     }
     let record = Record::new().flags(&["--node-lines"]);
-    let main = folder.path().join(main);
+    let main = directory.path().join(main);
     let finished = record.run([NODE.as_ref(), main.as_os_str()]).expect_code(0);
     (asked(&record.file()), finished)
 }

@@ -314,9 +314,9 @@ fn a_server_that_refuses_is_not_asked_again() {
 #[apply(live_test)]
 #[needs(Ebpf)]
 fn a_wrong_endpoint_is_an_error_before_the_command_starts() {
-    let folder = tempfile::tempdir().expect("a temporary directory");
-    let marker = folder.path().join("ran");
-    let file = folder.path().join("x.db");
+    let directory = tempfile::tempdir().expect("a temporary directory");
+    let marker = directory.path().join("ran");
+    let file = directory.path().join("x.db");
     let (marker_word, file) = (marker.to_str().expect("a path"), file.to_str().expect("a path"));
     for (address, why) in [
         ("localhost:4318", "http://HOST:PORT"),

@@ -15,7 +15,7 @@ use crate::support::run::Finished;
 use crate::support::{apply, live_test};
 
 const NOBODY: u32 = 65534;
-/// A folder of an unprivileged user, and a private one of root's beside it with a file.
+/// A directory of an unprivileged user, and a private root-owned one beside it with a file.
 struct Fixture {
     user: TempDir,
     root: TempDir,
@@ -42,7 +42,7 @@ impl Fixture {
         symlink(self.root(target), self.user(name)).expect("a link");
     }
 
-    /// Runs spawnscope in the user's folder, as sudo does.
+    /// Runs spawnscope in the user's directory, as sudo does.
     fn sudo(&self, arguments: &str) -> Finished {
         below_in(self.user.path(), "sudo", arguments)
     }
@@ -51,7 +51,7 @@ impl Fixture {
     #[track_caller]
     fn assert_roots_is_untouched(&self) {
         let names: Vec<_> = fs::read_dir(self.root.path())
-            .expect("a folder")
+            .expect("a directory")
             .flatten()
             .map(|it| it.file_name())
             .collect();

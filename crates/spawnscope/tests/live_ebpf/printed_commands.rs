@@ -64,10 +64,10 @@ fn command(line: &str) -> Option<&str> {
 }
 
 fn run_as_printed(line: &str, directory: &Path) {
-    let folder = Path::new(SPAWNSCOPE).parent().expect("the program is in a folder");
+    let programs = Path::new(SPAWNSCOPE).parent().expect("the program is in a directory");
     let path = std::env::var("PATH").unwrap_or_default();
     let mut shell = Command::new("sh");
     shell.args(["-c", line]).current_dir(directory);
-    let finished = run(shell.env("PATH", format!("{}:{path}", folder.display())));
+    let finished = run(shell.env("PATH", format!("{}:{path}", programs.display())));
     assert_eq!(finished.code(), 0, "{line}: {}", finished.errors());
 }

@@ -13,7 +13,7 @@ use spawnscope::analyze::Forest;
 use spawnscope::event::Language;
 use spawnscope::record::RecordingFile;
 
-use crate::support::attempts::{at_length, good};
+use crate::support::attempts::{ok_if, with_growing_lengths};
 use crate::support::pythons::{Python, interpreters, of_suites};
 use crate::support::run::{Record, Running, run};
 use crate::support::workloads::{self, path, script};
@@ -60,7 +60,7 @@ impl Chains {
     /// The chain of the launch of this name; `None`: it has none. A shell's launch has the name of what it runs.
     #[track_caller]
     fn called(&self, name: &str) -> Option<CallChain> {
-        let forest = Forest::grow(&self.0);
+        let forest = Forest::build(&self.0);
         let (plain, by_shell) = (format!("\0{name}\0"), format!("/tiny {name};"));
         let has_name = |argv: &[u8]| {
             let names = [plain.as_bytes(), by_shell.as_bytes()];
@@ -150,7 +150,7 @@ fn shape(python: &Python, functions: &[(&str, &str)], module: &str) -> Vec<Expec
 #[needs(Ebpf, Cc, Python)]
 fn every_shape_of_python_code_has_its_lines() {
     let found = interpreters();
-    assert!(!found.is_empty(), "an interpreter of Python 3.9 or later");
+    assert!(!found.is_empty(), "a Python interpreter of 3.9 or later");
     found.iter().for_each(shapes_of);
 }
 
@@ -370,7 +370,7 @@ fn python_code_from_the_command_line_a_module_and_standard_input_has_its_lines()
 #[apply(live_test)]
 #[needs(Ebpf, Cc, Python)]
 fn a_python_that_was_unknown_at_the_start_is_recognised() {
-    at_length(|length| try_unknown_copy(20 * length));
+    with_growing_lengths(|length| try_unknown_copy(20 * length));
 }
 
 fn try_unknown_copy(launches: u32) -> Result<(), String> {
@@ -391,7 +391,7 @@ fn try_unknown_copy(launches: u32) -> Result<(), String> {
     for number in 0..launches {
         assert!(called(number).is_none_or(|own| own == expected), "right or unknown");
     }
-    good(called(launches - 1).is_some(), || {
+    ok_if(called(launches - 1).is_some(), || {
         format!("not recognised in {launches} launches")
     })
 }

@@ -2,7 +2,7 @@
 
 use spawnscope::record::reader::RecordingFile;
 
-use crate::support::attempts::{at_length, best_of_three, good};
+use crate::support::attempts::{best_of_three, ok_if, with_growing_lengths};
 use crate::support::recording::report;
 use crate::support::run::{Record, run, spawnscope};
 use crate::support::workloads::path;
@@ -88,13 +88,13 @@ fn samples_name_the_function_that_works() {
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
 fn samples_name_it_without_mappings_from_the_kernel() {
-    at_length(|length| {
+    with_growing_lengths(|length| {
         let record = Record::new().flags(&["--sample", "199"]);
         let milliseconds = (2500 * length).to_string();
         let mut command = record.command([path("sampled").into_os_string(), "spin".into(), milliseconds.into()]);
         run(command.env("SPAWNSCOPE_EBPF_REFUSE", "bpf_iter_task_vma_new")).expect_code(0);
         let (spinning, all) = working_weights(&record);
-        good(all > 0 && spinning * 10 >= all, || format!("{spinning} of {all}"))
+        ok_if(all > 0 && spinning * 10 >= all, || format!("{spinning} of {all}"))
     });
 }
 
@@ -118,7 +118,7 @@ fn try_searching() -> Result<(), String> {
     let searching: u64 = load.iter().filter(searches).map(|(_, weight)| weight).sum();
     let all: u64 = load.iter().map(|(_, weight)| weight).sum();
     // How much of the rest is page faults differs between processors.
-    good(searching * 6 >= all, || format!("{searching} of {all}: {load:#?}"))
+    ok_if(searching * 6 >= all, || format!("{searching} of {all}: {load:#?}"))
 }
 
 #[apply(live_test)]
@@ -140,7 +140,7 @@ fn try_waiting() -> Result<(), String> {
     assert_eq!(switch, None, "how a thread leaves its CPU is left out");
     // The parent waits as long but for less than a sample's time, unless it gets no CPU meanwhile; no other thread waits for long.
     let is_right = child >= 300_000 && parent + 5_000 >= child && parent + child + 50_000 >= all;
-    good(is_right, || format!("{waits:#?}"))
+    ok_if(is_right, || format!("{waits:#?}"))
 }
 
 #[apply(live_test)]
@@ -164,7 +164,7 @@ fn try_scanned() -> Result<(), String> {
     record.run(words).expect_code(0);
     let waits = stacks(&record, &["--off-cpu", "--phase", "exec"]);
     let (scanned, all) = weights(&waits, &["long_exec", "exec", "fanotify_handle_event_[k]"]);
-    good(scanned >= 7 * 20_000 && scanned * 10 >= all * 9, || {
+    ok_if(scanned >= 7 * 20_000 && scanned * 10 >= all * 9, || {
         format!("{waits:#?}")
     })
 }

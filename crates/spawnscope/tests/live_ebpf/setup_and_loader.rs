@@ -8,7 +8,7 @@ use serde_json::Value;
 use spawnscope::event::{Calibration, Constant};
 use spawnscope::record::RecordingFile;
 
-use crate::support::attempts::{best_of_three, good};
+use crate::support::attempts::{best_of_three, ok_if};
 use crate::support::recording::launches;
 use crate::support::run::Record;
 use crate::support::workloads::{self, Truth, path};
@@ -30,7 +30,7 @@ fn a_shells_system_calls_for_a_launch_are_separated_from_its_own_work() {
         let file = RecordingFile::open(&record.file()).expect("a recording");
         let recording = file.read().expect("its rows");
         let children: Vec<_> = recording.launches.iter().filter(|row| row.prepare.is_some()).collect();
-        good(children.len() >= 19, || {
+        ok_if(children.len() >= 19, || {
             format!("errands before {} launches", children.len())
         })?;
         children.windows(2).try_for_each(|pair| {
@@ -39,7 +39,7 @@ fn a_shells_system_calls_for_a_launch_are_separated_from_its_own_work() {
                 && next.parent_tidied < next.prepare
                 && next.prepare < next.create
                 && before.reaped.is_some();
-            good(in_order, || format!("{before:?} {next:?}"))
+            ok_if(in_order, || format!("{before:?} {next:?}"))
         })
     });
 }
@@ -185,7 +185,7 @@ fn the_constants_of_the_machine_are_in_the_recording() {
         attempts.extend(recorded());
         let is_missing = |what: &Constant| attempts.iter().all(|constant| constant.what != *what);
         let missing: Vec<Constant> = Constant::ALL.into_iter().filter(is_missing).collect();
-        good(missing.is_empty(), || format!("missing until now: {missing:?}"))
+        ok_if(missing.is_empty(), || format!("missing until now: {missing:?}"))
     });
     for Calibration {
         what,

@@ -4,7 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use crate::support::attempts::{at_length, good};
+use crate::support::attempts::{ok_if, with_growing_lengths};
 use crate::support::chains::{asked, chain_of};
 use crate::support::run::Record;
 use crate::support::workloads::path;
@@ -69,7 +69,7 @@ fn a_bash_that_exports_nothing_has_no_lines() {
 #[apply(live_test)]
 #[needs(Ebpf, Cc, MountNs)]
 fn a_bash_of_another_mount_namespace_is_recognised_while_it_runs() {
-    at_length(try_private_mount);
+    with_growing_lengths(try_private_mount);
 }
 
 fn try_private_mount(sleeps: u32) -> Result<(), String> {
@@ -84,7 +84,7 @@ fn try_private_mount(sleeps: u32) -> Result<(), String> {
     for (name, chain) in [("early", "main.sh:1"), ("late", "main.sh:4")] {
         assert!(["", chain].contains(&chain_of(&asked, name)), "unknown or right");
     }
-    good(!chain_of(&asked, "late").is_empty(), || {
+    ok_if(!chain_of(&asked, "late").is_empty(), || {
         format!("not recognised within {sleeps} s")
     })
 }

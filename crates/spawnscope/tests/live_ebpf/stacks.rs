@@ -74,7 +74,7 @@ fn chains(file: &Path) -> Vec<Chain> {
     let recording = RecordingFile::open(file)
         .and_then(|file| file.read())
         .expect("the recording");
-    let forest = Forest::grow(&recording);
+    let forest = Forest::build(&recording);
     let stacks = forest.launches.iter().filter_map(|launch| launch.native_stack);
     let chain = |stack| {
         let mut frames = forest.frames(Some(stack));
@@ -106,18 +106,19 @@ fn chain_of(program: &Path, words: &[&str]) -> Chain {
 #[apply(live_test)]
 #[needs(Ebpf, Go)]
 fn a_launch_by_go_is_charged_to_the_programs_own_line() {
-    let folder = tempfile::tempdir().expect("a temporary directory");
+    let directory = tempfile::tempdir().expect("a temporary directory");
     let source = "package main\n\nimport \"os/exec\"\n\nfunc build() {\n\texec.Command(\"/bin/true\").Run()\n}\n\nfunc main() {\n\tbuild()\n}\n";
-    std::fs::write(folder.path().join("main.go"), source).expect("a source file");
+    std::fs::write(directory.path().join("main.go"), source).expect("a source file");
     let mut go = Command::new("go");
-    go.args(["build", "-o", "prog", "main.go"]).current_dir(folder.path());
+    go.args(["build", "-o", "prog", "main.go"])
+        .current_dir(directory.path());
     // Otherwise in the user's home, which a test does not touch.
     for (name, inside) in [("GOCACHE", "cache"), ("GOPATH", "path")] {
-        go.env(name, folder.path().join(inside));
+        go.env(name, directory.path().join(inside));
     }
     succeed(&mut go);
     let record = Record::new().flags(&["--stacks"]);
-    record.run([folder.path().join("prog")]).expect_code(0);
+    record.run([directory.path().join("prog")]).expect_code(0);
     let file = record.file();
     let json = spawnscope(["report", "--json", "--by", "line", file.to_str().expect("a path")]).expect_code(0);
     let report: serde_json::Value = serde_json::from_slice(&json.stdout).expect("JSON");

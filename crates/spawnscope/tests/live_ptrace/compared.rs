@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::support::attempts::{best_of_three, good};
+use crate::support::attempts::{best_of_three, ok_if};
 use crate::support::launches::PHASES;
 use crate::support::recording::launches;
 use crate::support::run::Record;
@@ -37,7 +37,7 @@ fn phases_are_those_of_ebpf(flags: &[&str], phases: &[&'static str], command: &[
             assert!(known.contains_key(phase), "{phase} is unknown: {known:?}");
         }
         let is_close = phases.iter().all(|phase| is_as_long(known[phase], exact[phase]));
-        good(is_close, || format!("{exact:?} {known:?}"))
+        ok_if(is_close, || format!("{exact:?} {known:?}"))
     });
 }
 

@@ -17,11 +17,11 @@ struct Built {
 }
 
 impl Built {
-    fn of(finished: &Finished, folder: &Path) -> Built {
+    fn of(finished: &Finished, directory: &Path) -> Built {
         let mut output: Vec<String> = finished.output().lines().map(str::to_owned).collect();
         output.sort_unstable();
-        let mut files: Vec<(String, String)> = fs::read_dir(folder)
-            .expect("the folder")
+        let mut files: Vec<(String, String)> = fs::read_dir(directory)
+            .expect("the directory")
             .map(|entry| entry.expect("an entry").path())
             .filter(|path| path.extension().is_some_and(|extension| extension == "out"))
             .map(|path| {
@@ -38,17 +38,17 @@ impl Built {
     }
 }
 
-/// Runs a build in two folders with these files, plain and recorded. Returns the recording after comparing the results.
+/// Runs a build in two directories with these files, plain and recorded. Returns the recording after comparing the results.
 #[track_caller]
 fn builds_the_same(files: &[(&str, &str)], command: &[&str]) -> Record {
-    let folder = || {
-        let folder = tempfile::tempdir().expect("a temporary directory");
+    let directory = || {
+        let directory = tempfile::tempdir().expect("a temporary directory");
         for (name, text) in files {
-            fs::write(folder.path().join(name), text).expect("a file");
+            fs::write(directory.path().join(name), text).expect("a file");
         }
-        folder
+        directory
     };
-    let (plain, recorded) = (folder(), folder());
+    let (plain, recorded) = (directory(), directory());
     let expected = run(Command::new(command[0]).args(&command[1..]).current_dir(plain.path()));
     let record = Record::new().flags(&["--collector", "ptrace", "-q"]);
     let found = run(record.command(command).current_dir(recorded.path()));
@@ -116,7 +116,7 @@ g.out:
     assert_eq!(all.all(|launch| launch.command() == "sed").len(), 2);
 }
 
-/// A program whose name is not that of a known tracer, and that seizes its child. As a library of Python would, it is built here.
+/// A program whose name is not that of a known tracer, and that seizes its child. As a Python library would, it is built here.
 #[apply(live_test)]
 #[needs(Cc)]
 fn a_step_that_seizes_its_own_child_is_the_same() {

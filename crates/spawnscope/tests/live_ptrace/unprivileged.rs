@@ -48,7 +48,7 @@ fn record_needs_no_privilege_and_says_what_is_unknown() {
 
 #[apply(live_test)]
 #[needs(Setpriv)]
-fn what_only_ebpf_can_do_is_refused_with_the_reason() {
+fn features_of_ebpf_alone_are_refused_with_the_reason() {
     let reachable = Reachable::new();
     for flags in [&["record", "-a", "--duration", "1"][..], &["record", "-p", "1"]] {
         let errors = reachable.spawnscope(flags).expect_code(125).errors();

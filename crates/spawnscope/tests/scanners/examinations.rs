@@ -5,7 +5,7 @@
 use std::process::Command;
 
 use crate::examined::Examined;
-use crate::scanned_folder::ScannedFolder;
+use crate::scanned_directory::ScannedDirectory;
 use crate::support::run::{SPAWNSCOPE, run};
 use crate::support::{apply, live_test};
 
@@ -30,7 +30,7 @@ fn the_doctor_names_clamonacc_by_its_marks_with_its_product() {
 
 /// What the doctor finds where temporary files are scanned.
 fn examined(scanner: &'static str) -> Examined {
-    let scanned = ScannedFolder::new(scanner);
+    let scanned = ScannedDirectory::new(scanner);
     let launcher = scanned.launcher();
     let mut command = Command::new(&launcher[0]);
     command

@@ -4,8 +4,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::scanned_folder::ScannedFolder;
-use crate::support::attempts::{best_of_three, good};
+use crate::scanned_directory::ScannedDirectory;
+use crate::support::attempts::{best_of_three, ok_if};
 use crate::support::run::{SPAWNSCOPE, run};
 use crate::support::{apply, live_test};
 
@@ -15,14 +15,14 @@ use crate::support::{apply, live_test};
 fn first_launch_reports_a_scanner_that_checks_each_launch() {
     best_of_three(|| {
         let notes = notes();
-        good(notes.contains("a scanner examines every executable each time"), || {
+        ok_if(notes.contains("a scanner examines every executable each time"), || {
             notes.clone()
         })
     });
 }
 
 fn notes() -> String {
-    let scanned = ScannedFolder::new("clamonacc");
+    let scanned = ScannedDirectory::new("clamonacc");
     let launcher = scanned.launcher();
     let mut command = Command::new(&launcher[0]);
     command

@@ -11,7 +11,7 @@ mod examinations;
 mod examined;
 mod lab;
 mod recordings;
-mod scanned_folder;
+mod scanned_directory;
 
 fn main() -> std::process::ExitCode {
     support::main()

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::scanned_folder::{SCANNERS, ScannedFolder};
+use crate::scanned_directory::{SCANNERS, ScannedDirectory};
 use crate::support::run::{Record, spawnscope};
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};
@@ -16,14 +16,14 @@ const FRESH: u64 = 20;
 /// Copies a binary again and again, and runs each copy once.
 const BUILD: &str = "for ((n = 0; n < $2; n++)); do cp \"$0\" \"$1/fresh$n\"; \"$1/fresh$n\"; done";
 
-/// What `advise` says of a recorded build in that folder.
-fn advice(scanned: &ScannedFolder, folder: &str) -> (Record, Vec<Value>) {
+/// What `advise` says of a recorded build in that directory.
+fn advice(scanned: &ScannedDirectory, directory: &str) -> (Record, Vec<Value>) {
     let launcher = scanned.launcher();
     let launcher: Vec<&str> = launcher.iter().map(String::as_str).collect();
     let record = Record::new().through(&launcher);
     let tiny = path("tiny").display().to_string();
     record
-        .run(["bash", "-c", BUILD, &tiny, folder, &FRESH.to_string()])
+        .run(["bash", "-c", BUILD, &tiny, directory, &FRESH.to_string()])
         .expect_code(0);
     let printed = spawnscope(["advise".as_ref(), "--json".as_ref(), record.file().as_os_str()]).expect_code(0);
     let printed: Value = serde_json::from_slice(&printed.stdout).expect("the advice is JSON");
@@ -35,7 +35,7 @@ fn advice(scanned: &ScannedFolder, folder: &str) -> (Record, Vec<Value>) {
 #[needs(Ebpf, Cc, MountNs, Fanotify, Scanners)]
 fn a_build_of_fresh_binaries_waits_in_exec_for_the_scanner() {
     for scanner in SCANNERS {
-        let scanned = ScannedFolder::new(scanner);
+        let scanned = ScannedDirectory::new(scanner);
         let (record, printed) = advice(&scanned, &scanned.watched().display().to_string());
         let advice = printed.iter().find(|advice| advice["rule"] == "scanner");
         // fapolicyd asks for so little time that it may be worth no advice.
@@ -53,7 +53,7 @@ fn a_build_of_fresh_binaries_waits_in_exec_for_the_scanner() {
 }
 
 /// Every fresh binary waited for permission within its own exec.
-fn waits_in_exec(record: &Record, scanned: &ScannedFolder) {
+fn waits_in_exec(record: &Record, scanned: &ScannedDirectory) {
     const EXECVE: u64 = 59;
     let words = ["export", "--format", "ndjson"].map(OsString::from);
     let printed = spawnscope(words.into_iter().chain([record.file().into()])).expect_code(0);
@@ -76,9 +76,9 @@ fn waits_in_exec(record: &Record, scanned: &ScannedFolder) {
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc, MountNs, Fanotify, Scanners)]
-fn a_build_outside_of_the_scanned_folder_reports_no_scanner() {
+fn a_build_outside_of_the_scanned_directory_reports_no_scanner() {
     for scanner in SCANNERS {
-        let scanned = ScannedFolder::new(scanner);
+        let scanned = ScannedDirectory::new(scanner);
         let elsewhere = tempfile::tempdir().expect("a temporary directory");
         let (_, printed) = advice(&scanned, &elsewhere.path().display().to_string());
         assert!(

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Runs a command while a real permission scanner watches the folder `scanned` of a directory of the caller's.
+# Runs a command while a real permission scanner watches the directory `scanned` of one of the caller's directories.
 # Usage: unshare --mount --pid --fork --kill-child --mount-proc --propagation private within.sh clamonacc|fapolicyd DAEMONS DIRECTORY COMMAND...
 # All mounts are this mount namespace's own, so that the scanner sees no other process. It ends with this script's pid namespace, or by
 # its pid, and after a minute in any case.

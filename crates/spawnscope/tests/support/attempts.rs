@@ -4,7 +4,7 @@
 use std::thread::sleep;
 use std::time::Duration;
 
-/// Pauses before the attempts in milliseconds. They grow, so that attempts do not share one load. More attempts would hide races.
+/// Pauses before the attempts in milliseconds. Growing pauses keep one burst of load from spoiling all attempts. More attempts would hide races.
 const PAUSES_MS: [u64; 3] = [0, 200, 1000];
 
 /// Makes up to three attempts, until one succeeds, and returns its result. Return an error only for failures that load can cause; assert
@@ -28,7 +28,7 @@ pub fn best_of_three<T>(mut attempt: impl FnMut() -> Result<T, String>) -> T {
 
 /// Makes attempts of length 1, 3 and 9. The longer an attempt, the more time the recorder has to do its part.
 #[track_caller]
-pub fn at_length<T>(mut attempt: impl FnMut(u32) -> Result<T, String>) -> T {
+pub fn with_growing_lengths<T>(mut attempt: impl FnMut(u32) -> Result<T, String>) -> T {
     let mut lengths = [1, 3, 9].into_iter();
     best_of_three(|| attempt(lengths.next().expect("one for each attempt")))
 }
@@ -42,7 +42,7 @@ pub fn rounds(usual: usize) -> usize {
     }
 }
 
-/// The outcome of an attempt: good if `holds`, else a description of what was seen.
-pub fn good(holds: bool, seen: impl FnOnce() -> String) -> Result<(), String> {
-    if holds { Ok(()) } else { Err(seen()) }
+/// The outcome of an attempt: `Ok` if the condition holds, else a description of what was seen.
+pub fn ok_if(condition: bool, describe: impl FnOnce() -> String) -> Result<(), String> {
+    if condition { Ok(()) } else { Err(describe()) }
 }

@@ -19,7 +19,7 @@ use super::workloads::path;
 pub fn asked(file: &Path) -> Vec<(String, String)> {
     let file = RecordingFile::open(file).expect("the recording");
     let recording = file.read().expect("its rows");
-    let forest = Forest::grow(&recording);
+    let forest = Forest::build(&recording);
     let launches = forest.launches.iter().filter(|launch| launch.parent.get().is_some());
     let asked = launches.map(|launch| {
         let last = launch.execs.last().and_then(|exec| exec.arguments().last());

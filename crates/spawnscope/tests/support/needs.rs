@@ -242,7 +242,7 @@ impl Need {
                 .map_err(|_| format!("{DISPOSABLE} is not set")),
             Need::Ninja => succeeds(Command::new("ninja").arg("--version")),
             Need::Scanners => is_complete(&scanner_daemons(), "scripts/scanner-daemons.sh"),
-            Need::Roots => is_complete(&roots::folder(), "scripts/interpreter-roots.sh"),
+            Need::Roots => is_complete(&roots::directory(), "scripts/interpreter-roots.sh"),
         }
     }
 }
@@ -284,7 +284,7 @@ pub fn python() -> OsString {
     std::env::var_os("SPAWNSCOPE_TEST_PYTHON").unwrap_or_else(|| "python3".into())
 }
 
-/// The folder that `scripts/scanner-daemons.sh` unpacks the daemons to.
+/// The directory that `scripts/scanner-daemons.sh` unpacks the daemons to.
 pub fn scanner_daemons() -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "../../target/scanners"].iter().collect()
 }
@@ -413,12 +413,12 @@ fn fuse() -> Result<(), String> {
     )
 }
 
-/// Whether a script has completed a folder.
-fn is_complete(folder: &Path, script: &str) -> Result<(), String> {
-    let is_there = folder.join("complete").exists();
+/// Whether a script has completed a directory.
+fn is_complete(directory: &Path, script: &str) -> Result<(), String> {
+    let is_there = directory.join("complete").exists();
     is_there
         .then_some(())
-        .ok_or_else(|| format!("{} is not complete: run {script}", folder.display()))
+        .ok_or_else(|| format!("{} is not complete: run {script}", directory.display()))
 }
 
 /// Only x86-64 has a compiler for 32-bit programs without another package.

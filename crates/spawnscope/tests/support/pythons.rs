@@ -61,8 +61,8 @@ impl Python {
 
     /// Reads a source file of its standard library.
     pub fn source(&self, file: &str) -> String {
-        let folder = self.root.map_or(PathBuf::from("/"), Root::path);
-        fs::read_to_string(folder.join(file.trim_start_matches('/'))).expect("the standard library")
+        let directory = self.root.map_or(PathBuf::from("/"), Root::path);
+        fs::read_to_string(directory.join(file.trim_start_matches('/'))).expect("the standard library")
     }
 }
 
@@ -77,8 +77,8 @@ impl std::fmt::Display for Python {
 fn linked_with_library_of(root: Root) -> PathBuf {
     const MAIN: &str =
         "int Py_BytesMain(int, char **);\nint main(int n, char **words) { return Py_BytesMain(n, words); }";
-    let folder = format!("usr/lib/{}-linux-gnu", std::env::consts::ARCH);
-    let libraries = root.listed(&folder, |name| {
+    let directory = format!("usr/lib/{}-linux-gnu", std::env::consts::ARCH);
+    let libraries = root.listed(&directory, |name| {
         name.starts_with("libpython3.") && name.ends_with(".so.1.0")
     });
     let library = root
@@ -119,8 +119,8 @@ pub fn of_suites() -> Vec<Python> {
 
 /// All interpreters of this machine.
 pub fn interpreters() -> Vec<Python> {
-    let listed = |folder: PathBuf| {
-        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let listed = |directory: PathBuf| {
+        let entries = fs::read_dir(directory).into_iter().flatten().flatten();
         entries.map(|entry| entry.path()).collect::<Vec<_>>()
     };
     let is_python = |path: &PathBuf| {
@@ -132,13 +132,13 @@ pub fn interpreters() -> Vec<Python> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let named = std::env::var_os("SPAWNSCOPE_TEST_PYTHONS").unwrap_or_default();
     let of_pyenv = std::env::var_os("HOME").map(|home| listed(PathBuf::from(home).join(".pyenv/versions")));
-    let folders = of_pyenv.into_iter().flatten().map(|version| version.join("bin"));
-    let in_folders = folders
+    let directories = of_pyenv.into_iter().flatten().map(|version| version.join("bin"));
+    let in_directories = directories
         .chain(std::env::split_paths(&path))
         .flat_map(listed)
         .filter(is_python);
     let mut seen = HashSet::new();
-    in_folders
+    in_directories
         .chain(std::env::split_paths(&named))
         .filter_map(|path| path.canonicalize().ok())
         .filter(|path| is_elf(path) && seen.insert(path.clone()))

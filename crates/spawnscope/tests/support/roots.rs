@@ -1,4 +1,4 @@
-//! The folders that `scripts/interpreter-roots.sh` creates. Each has the interpreters of one Debian suite, which run with that folder as
+//! The directories that `scripts/interpreter-roots.sh` creates. Each has the interpreters of one Debian suite, which run with that directory as
 //! their root.
 
 use std::ffi::{OsStr, OsString};
@@ -12,7 +12,7 @@ const SUITES: [&str; 4] = ["bullseye", "bookworm", "trixie", "sid"];
 /// Enters a root. Files that tests create have the same path there as outside.
 const ENTER: &str = r#"root=$0 made=$1; shift
 mkdir -p "$root$made"
-for folder in /proc /dev "$made"; do mount --rbind "$folder" "$root$folder" || exit; done
+for directory in /proc /dev "$made"; do mount --rbind "$directory" "$root$directory" || exit; done
 exec chroot "$root" "$@""#;
 
 /// The root of a Debian suite.
@@ -27,15 +27,15 @@ impl Root {
     }
 
     pub fn path(self) -> PathBuf {
-        folder().join(self.suite)
+        directory().join(self.suite)
     }
 
-    /// Lists files in a folder of the root, for example `bin`, by name.
-    pub fn listed(self, folder: &str, is_wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
-        let entries = std::fs::read_dir(self.path().join(folder)).into_iter().flatten();
+    /// Lists files in a directory of the root, for example `bin`, by name.
+    pub fn listed(self, directory: &str, is_wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
+        let entries = std::fs::read_dir(self.path().join(directory)).into_iter().flatten();
         let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
         let names = names.filter(|name| is_wanted(name));
-        names.map(|name| Path::new("/").join(folder).join(name)).collect()
+        names.map(|name| Path::new("/").join(directory).join(name)).collect()
     }
 
     /// Returns a command line that runs in the root.
@@ -56,14 +56,14 @@ impl Root {
     pub fn recorder(self, record: &Record, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
         let mut command = record.command(self.command(words));
         let own = std::env::var_os("PATH").unwrap_or_default();
-        let interpreters = ["bin", "usr/bin"].map(|folder| self.path().join(folder));
+        let interpreters = ["bin", "usr/bin"].map(|directory| self.path().join(directory));
         let directories: Vec<PathBuf> = std::env::split_paths(&own).chain(interpreters).collect();
         command.env("PATH", std::env::join_paths(directories).expect("no colons"));
         command
     }
 }
 
-/// The folder of all roots.
-pub fn folder() -> PathBuf {
+/// The directory of all roots.
+pub fn directory() -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "../../target/roots"].iter().collect()
 }

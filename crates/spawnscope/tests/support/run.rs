@@ -243,7 +243,7 @@ impl Record {
             words.extend(traced.map(|word| word.as_ref().to_owned()));
         }
         let mut command = Command::new(&words[0]);
-        // Cargo sets a search path with a folder for each of many crates. Every loader would search it.
+        // Cargo sets a search path with a directory for each of many crates. Every loader would search it.
         command.args(&words[1..]).env_remove("LD_LIBRARY_PATH");
         command
     }

@@ -1,4 +1,4 @@
-// Runs a command while a process of ours serves a file system in memory (FUSE) that is slow or hangs. It is mounted on
+// Runs a command while our own process serves a file system in memory (FUSE) that is slow or hangs. It is mounted on
 // DIRECTORY in a mount namespace of this process, and ends with the command. Usage: file_system DIRECTORY MICROSECONDS COMMAND...:
 // each answer is delayed by MICROSECONDS; with -1, only FUSE_INIT is answered.
 #include "truth.h"

@@ -1,4 +1,4 @@
-// A fanotify permission scanner of our own, on a private tmpfs, and files for it to scan. Mounts live in a mount namespace
+// Our own fanotify permission scanner, on a private tmpfs, and files for it to scan. Mounts live in a mount namespace
 // of this process, and the scanner dies with it: nothing outside is touched.
 #pragma once
 #include "truth.h"
@@ -36,11 +36,11 @@ static inline void answer(int scanner, const struct fanotify_event_metadata *eve
     allow(scanner, event);
 }
 
-typedef void look(int scanner, const struct fanotify_event_metadata *event, int scan_ms);
+typedef void handle_event(int scanner, const struct fanotify_event_metadata *event, int scan_ms);
 
-static inline _Noreturn void scan(int scanner, int scan_ms, look *look)
+static inline _Noreturn void scan(int scanner, int scan_ms, handle_event *handle_event)
 {
-    // Whatever happens to us, no execve may hang: the kernel allows all that waits when the scanner's fd closes.
+    // Whatever happens to us, no execve may hang: the kernel allows all pending requests when the scanner's fd is closed.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     alarm(DEADLINE_SECONDS);
     for (;;) {
@@ -50,7 +50,7 @@ static inline _Noreturn void scan(int scanner, int scan_ms, look *look)
             fail("read fanotify");
         struct fanotify_event_metadata *event = (void *)buffer;
         for (; FAN_EVENT_OK(event, length); event = FAN_EVENT_NEXT(event, length))
-            look(scanner, event, scan_ms);
+            handle_event(scanner, event, scan_ms);
     }
 }
 

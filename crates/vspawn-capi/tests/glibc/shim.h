@@ -79,7 +79,7 @@ static inline __attribute__((unused)) char *xasprintf(const char *format, ...)
 	return text;
 }
 
-/* The script removes the folder in which a test runs. */
+/* The script removes the directory in which a test runs. */
 static inline __attribute__((unused)) void add_temp_file(const char *path)
 {
 	(void)path;

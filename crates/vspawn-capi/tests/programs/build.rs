@@ -22,7 +22,7 @@ pub fn libraries() -> &'static Path {
         run(&mut cargo);
         // This program is in PROFILE/deps.
         let own = std::env::current_exe().expect("a program has a path");
-        let profile = own.ancestors().nth(2).expect("cargo's folders").to_owned();
+        let profile = own.ancestors().nth(2).expect("cargo's directories").to_owned();
         assert!(
             profile.join("libvspawn.so").exists() && profile.join("libvspawn.a").exists(),
             "{profile:?}"
@@ -55,38 +55,38 @@ pub enum Link {
 
 /// A compiled C program, with a directory for it and for the library under its SONAME.
 pub struct Program {
-    folder: TempDir,
+    directory: TempDir,
 }
 
 impl Program {
     pub fn build(name: &str, link: Link) -> Program {
-        let folder = tempfile::tempdir().expect("a folder");
+        let directory = tempfile::tempdir().expect("a directory");
         let libraries = libraries();
         for link in ["libvspawn.so", "libvspawn.so.0"] {
-            std::os::unix::fs::symlink(libraries.join("libvspawn.so"), folder.path().join(link)).expect("a link");
+            std::os::unix::fs::symlink(libraries.join("libvspawn.so"), directory.path().join(link)).expect("a link");
         }
         let mut cc = Command::new("cc");
         cc.args(["-std=c11", "-g", "-Wall", "-Wextra", "-Werror", "-pthread"]);
         cc.arg("-I").arg(Path::new(CRATE).join("include"));
         cc.arg(Path::new(CRATE).join(format!("tests/c/{name}.c")));
-        cc.arg("-o").arg(folder.path().join("program"));
+        cc.arg("-o").arg(directory.path().join("program"));
         match link {
             Link::Static => cc
                 .arg(libraries.join("libvspawn.a"))
                 .args(["-lgcc_s", "-lutil", "-lrt", "-lm", "-ldl"]),
-            Link::Shared => cc.arg("-L").arg(folder.path()).arg("-lvspawn"),
+            Link::Shared => cc.arg("-L").arg(directory.path()).arg("-lvspawn"),
             Link::Sanitized => cc
                 .args(["-fsanitize=address", "-fno-omit-frame-pointer", "-L"])
-                .arg(folder.path())
+                .arg(directory.path())
                 .arg("-lvspawn"),
         };
         run(&mut cc);
-        Program { folder }
+        Program { directory }
     }
 
     /// The program, run by another one if given, such as valgrind.
     pub fn command(&self, runner: &[&str]) -> Command {
-        let program = self.folder.path().join("program");
+        let program = self.directory.path().join("program");
         let mut command = match runner {
             [] => Command::new(&program),
             [first, rest @ ..] => {
@@ -96,7 +96,7 @@ impl Program {
             }
         };
         command
-            .env("LD_LIBRARY_PATH", self.folder.path())
+            .env("LD_LIBRARY_PATH", self.directory.path())
             .stdin(std::process::Stdio::null());
         command
     }

@@ -83,8 +83,8 @@ fn refused_calls_make_no_invalid_access_under_valgrind() {
 
 #[test]
 fn the_headers_compile_as_cpp() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let source = folder.path().join("both.cpp");
+    let directory = tempfile::tempdir().expect("a directory");
+    let source = directory.path().join("both.cpp");
     std::fs::write(
         &source,
         "#include <vspawn.h>\n#include <popen_noshell.h>\nint main() { return vspawn_pclose(stdin) != -1; }\n",
@@ -99,8 +99,8 @@ fn the_headers_compile_as_cpp() {
 
 #[test]
 fn an_installed_library_is_found_by_pkg_config_and_runs() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let (prefix, program) = (folder.path().join("usr"), folder.path().join("program"));
+    let directory = tempfile::tempdir().expect("a directory");
+    let (prefix, program) = (directory.path().join("usr"), directory.path().join("program"));
     let mut make = Command::new("make");
     make.arg("-C")
         .arg(Path::new(CRATE).join("../.."))

@@ -28,7 +28,7 @@ pub fn library() -> &'static Path {
         let library = own
             .ancestors()
             .nth(2)
-            .expect("cargo's folders")
+            .expect("cargo's directories")
             .join("libvspawn_preload.so");
         assert!(library.exists(), "{library:?}");
         library
@@ -40,14 +40,14 @@ fn programs() -> &'static Path {
     static BUILT: OnceLock<TempDir> = OnceLock::new();
     BUILT
         .get_or_init(|| {
-            let folder = tempfile::tempdir().expect("a folder");
+            let directory = tempfile::tempdir().expect("a directory");
             for (name, option) in [("probe", "-static"), ("launch", "-Wno-mismatched-dealloc")] {
                 let mut cc = Command::new("timeout");
                 cc.args(["60", "cc", "-O1", "-Wall", "-Wextra", "-Werror", option]);
                 cc.arg(Path::new(CRATE).join(format!("tests/c/{name}.c")));
-                succeed(cc.arg("-o").arg(folder.path().join(name)));
+                succeed(cc.arg("-o").arg(directory.path().join(name)));
             }
-            folder
+            directory
         })
         .path()
 }
@@ -59,9 +59,9 @@ pub fn succeed(command: &mut Command) -> Output {
     output
 }
 
-/// A folder with `probe` and `launch`, in which texts are run.
-pub struct Folder {
-    folder: TempDir,
+/// A directory with `probe` and `launch`, in which texts are run.
+pub struct Directory {
+    directory: TempDir,
 }
 
 /// How texts are run.
@@ -81,7 +81,7 @@ pub struct Result {
     pub files: BTreeMap<String, (u32, String)>,
 }
 
-/// What each folder contains before a run.
+/// What each directory contains before a run.
 const CONTENTS: [&str; 7] = ["probe", "launch", "script", "plain", "lost", "directory", "counters"];
 
 impl Setting {
@@ -99,11 +99,11 @@ impl Setting {
     }
 }
 
-impl Folder {
-    pub fn new() -> Folder {
-        let folder = tempfile::tempdir().expect("a folder");
+impl Directory {
+    pub fn new() -> Directory {
+        let directory = tempfile::tempdir().expect("a directory");
         for name in ["probe", "launch"] {
-            std::fs::copy(programs().join(name), folder.path().join(name)).expect("a copy");
+            std::fs::copy(programs().join(name), directory.path().join(name)).expect("a copy");
         }
         let text_without_interpreter = "echo from a text file\n";
         for (name, text, mode) in [
@@ -111,16 +111,16 @@ impl Folder {
             ("plain", "not executable\n", 0o644),
             ("lost", "#!/nonexistent/interpreter\n", 0o755),
         ] {
-            let path = folder.path().join(name);
+            let path = directory.path().join(name);
             std::fs::write(&path, text).expect("a file");
             std::fs::set_permissions(&path, std::os::unix::fs::PermissionsExt::from_mode(mode)).expect("its mode");
         }
-        std::fs::create_dir(folder.path().join("directory")).expect("a folder");
-        Folder { folder }
+        std::fs::create_dir(directory.path().join("directory")).expect("a directory");
+        Directory { directory }
     }
 
     pub fn path(&self) -> &Path {
-        self.folder.path()
+        self.directory.path()
     }
 
     /// Runs texts with or without the library.
@@ -153,7 +153,7 @@ impl Folder {
     }
 
     fn take_files(&self) -> BTreeMap<String, (u32, String)> {
-        let entries = std::fs::read_dir(self.path()).expect("a folder");
+        let entries = std::fs::read_dir(self.path()).expect("a directory");
         let names = entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned());
         names
             .filter(|name| !CONTENTS.contains(&name.as_str()))

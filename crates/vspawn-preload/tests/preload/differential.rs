@@ -4,7 +4,7 @@
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-use crate::build::{Folder, Setting};
+use crate::build::{Directory, Setting};
 use crate::text::Words;
 
 const PIECES: &[&str] = &[
@@ -34,7 +34,7 @@ const REDIRECTIONS: &[&str] = &[
     "<",
     "&",
 ];
-/// None of these does anything outside of its folder.
+/// None of these does anything outside of its directory.
 const COMMANDS: &[&str] = &[
     "probe",
     "probe",
@@ -126,7 +126,7 @@ fn printed_by(shell: &[&str], script: &[u8]) -> Vec<u8> {
     output.stdout
 }
 
-/// A text that writes writes only below its folder, and none continues after its end. The shell's pid differs from run to run.
+/// A text that writes writes only below its directory, and none continues after its end. The shell's pid differs from run to run.
 fn is_harmless(text: &str) -> bool {
     let rest = text
         .replace("/dev/null ", "")
@@ -143,7 +143,7 @@ fn is_harmless(text: &str) -> bool {
 fn random_texts_have_the_same_result_with_and_without_the_library() {
     let mut random = fastrand::Rng::with_seed(number("VSPAWN_PRELOAD_SEED", 1));
     let count = number("VSPAWN_PRELOAD_WHOLE_TEXTS", 1_000);
-    let folder = Folder::new();
+    let directory = Directory::new();
     let mut skipped = 0;
     for _ in 0..count.div_ceil(100) {
         let texts: Vec<String> = (0..100)
@@ -167,7 +167,7 @@ fn random_texts_have_the_same_result_with_and_without_the_library() {
             .choice(&["execve", "execl", "posix_spawn", "vfork", "system"])
             .expect("functions");
         let setting = Setting::new(function, shell).with("SHLVL", "1");
-        skipped += folder.compare(&setting, &texts);
+        skipped += directory.compare(&setting, &texts);
     }
     assert!(skipped > count / 20, "{skipped} of {count} skipped the shell");
 }

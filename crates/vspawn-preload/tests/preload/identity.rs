@@ -2,7 +2,7 @@
 
 use std::process::Command;
 
-use crate::build::{Folder, Result, Setting, library};
+use crate::build::{Directory, Result, Setting, library};
 
 const SHELLS: [&str; 2] = ["/bin/dash", "/bin/bash"];
 
@@ -12,9 +12,9 @@ fn direct(texts: &[&[u8]]) {
 }
 
 fn direct_with(texts: &[&[u8]], change: impl Fn(Setting) -> Setting) {
-    let folder = Folder::new();
+    let directory = Directory::new();
     for shell in SHELLS {
-        let skipped = folder.compare(&change(Setting::new("execve", shell)), texts);
+        let skipped = directory.compare(&change(Setting::new("execve", shell)), texts);
         assert_eq!(skipped, texts.len() as u64, "{shell}");
     }
 }
@@ -25,9 +25,9 @@ fn kept(texts: &[&[u8]]) {
 }
 
 fn kept_with(texts: &[&[u8]], shells: &[&'static str], change: impl Fn(Setting) -> Setting) {
-    let folder = Folder::new();
+    let directory = Directory::new();
     for shell in shells {
-        let skipped = folder.compare(&change(Setting::new("execve", shell)), texts);
+        let skipped = directory.compare(&change(Setting::new("execve", shell)), texts);
         assert_eq!(skipped, 0, "{shell}");
     }
 }
@@ -165,12 +165,12 @@ fn exit_statuses() {
 
 #[test]
 fn a_commands_signal_reaches_callers_of_popen_and_system_as_with_the_shell() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     for function in ["system", "popen", "popen-w", "popen-fclose"] {
         for signal in ["1", "2", "6", "9", "11", "13", "15", "34"] {
             let setting = Setting::new(function, "/bin/sh").with("PROBE_SIGNAL", signal);
             assert_eq!(
-                folder.compare(&setting, &[b"probe"]),
+                directory.compare(&setting, &[b"probe"]),
                 skipped_by(function),
                 "{function} {signal}"
             );
@@ -189,25 +189,25 @@ fn skipped_by(function: &str) -> u64 {
 
 #[test]
 fn an_execs_signal_status_is_the_commands_own_unless_strict() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let setting = Setting::new("execve", "/bin/dash").with("PROBE_SIGNAL", "9");
     let last = |result: &Result| result.output.lines().rev().nth(1).map(str::to_owned);
-    let without = folder.run(&setting, &[b"probe"], false);
-    let with = folder.run(&setting, &[b"probe"], true);
+    let without = directory.run(&setting, &[b"probe"], false);
+    let with = directory.run(&setting, &[b"probe"], true);
     assert_eq!(last(&without).as_deref(), Some("status 8900"), "{without:?}");
     assert_eq!(last(&with).as_deref(), Some("status 9"), "{with:?}");
     let strict = setting.with("SPAWNSCOPE_ACCEL_STRICT", "1");
-    assert_eq!(folder.compare(&strict, &[b"probe"]), 0);
+    assert_eq!(directory.compare(&strict, &[b"probe"]), 0);
     // bash executes its command in place.
     let bash = Setting::new("execve", "/bin/bash")
         .with("PROBE_SIGNAL", "9")
         .with("SPAWNSCOPE_ACCEL_STRICT", "1");
-    assert_eq!(folder.compare(&bash, &[b"probe"]), 1);
+    assert_eq!(directory.compare(&bash, &[b"probe"]), 1);
 }
 
 #[test]
 fn every_function() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     for shell in SHELLS {
         for function in [
             "execve",
@@ -222,27 +222,27 @@ fn every_function() {
             "posix_spawnp",
         ] {
             let setting = Setting::new(function, shell).with("SHLVL", "1");
-            assert_eq!(folder.compare(&setting, &[b"probe 'a b'"]), 1, "{function} {shell}");
-            folder.compare(&setting, &[b"probe $HOME", b"missing", b"script", b"echo a"]);
+            assert_eq!(directory.compare(&setting, &[b"probe 'a b'"]), 1, "{function} {shell}");
+            directory.compare(&setting, &[b"probe $HOME", b"missing", b"script", b"echo a"]);
         }
         for function in ["execl-more", "spawn-chdir"] {
             assert_eq!(
-                folder.compare(&Setting::new(function, shell), &[b"probe \"$0$1$7\""]),
+                directory.compare(&Setting::new(function, shell), &[b"probe \"$0$1$7\""]),
                 0,
                 "{function}"
             );
         }
         // The directory that a child will be in is not known.
-        assert_eq!(folder.compare(&Setting::new("spawn-chdir", shell), &[b"probe"]), 0);
+        assert_eq!(directory.compare(&Setting::new("spawn-chdir", shell), &[b"probe"]), 0);
     }
     for function in ["system", "popen", "popen-w", "popen-fclose"] {
         let setting = Setting::new(function, "/bin/sh");
         assert_eq!(
-            folder.compare(&setting, &[b"probe 'a b'"]),
+            directory.compare(&setting, &[b"probe 'a b'"]),
             skipped_by(function),
             "{function}"
         );
-        folder.compare(
+        directory.compare(
             &setting,
             &[b"probe $HOME", b"missing", b"script", b"echo a", b"exit 3", b"(", b""],
         );
@@ -251,7 +251,7 @@ fn every_function() {
 
 #[test]
 fn errors_of_the_search_are_the_shells() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let texts: [&[u8]; 12] = [
         b"missing",
         b"./missing",
@@ -268,8 +268,8 @@ fn errors_of_the_search_are_the_shells() {
     ];
     for shell in SHELLS {
         for text in texts {
-            folder.compare(&Setting::new("execve", shell), &[text]);
-            folder.compare(&Setting::new("posix_spawn", shell), &[text]);
+            directory.compare(&Setting::new("execve", shell), &[text]);
+            directory.compare(&Setting::new("posix_spawn", shell), &[text]);
         }
     }
 }
@@ -318,15 +318,15 @@ fn environments() {
 
 #[test]
 fn names_that_are_no_variables() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     for name in ["A.B", "1x", "a-b", "a b", "BASH.x"] {
         let change = |shell| Setting::new("execve", shell).with(name, "1").with("C", "2");
         assert_eq!(
-            folder.compare(&change("/bin/dash"), &[b"probe"]),
+            directory.compare(&change("/bin/dash"), &[b"probe"]),
             1,
             "dash drops {name}"
         );
-        assert_eq!(folder.compare(&change("/bin/bash"), &[b"probe"]), 0, "{name}");
+        assert_eq!(directory.compare(&change("/bin/bash"), &[b"probe"]), 0, "{name}");
     }
 }
 
@@ -367,7 +367,7 @@ fn variables_that_change_what_a_shell_does() {
 fn the_order_of_a_hundred_variables() {
     let mut random = fastrand::Rng::with_seed(1);
     for _ in 0..20 {
-        let folder = Folder::new();
+        let directory = Directory::new();
         for shell in SHELLS {
             let mut setting = Setting::new("execve", shell);
             for _ in 0..random.usize(1..150) {
@@ -387,7 +387,7 @@ fn the_order_of_a_hundred_variables() {
                 .entry("SHLVL".into())
                 .and_modify(|level| "3".clone_into(level));
             assert_eq!(
-                folder.compare(&setting, &[b"probe"]),
+                directory.compare(&setting, &[b"probe"]),
                 1,
                 "{setting:?}",
                 setting = setting.variables
@@ -405,11 +405,11 @@ fn signals() {
     for signal in ["2", "17", "64"] {
         kept_with(&[b"probe"], &SHELLS, |setting| setting.with("LAUNCH_BLOCK", signal));
     }
-    let folder = Folder::new();
+    let directory = Directory::new();
     for function in ["system", "popen", "posix_spawn"] {
         for variable in ["LAUNCH_IGNORE", "LAUNCH_BLOCK"] {
             for signal in ["2", "3", "15"] {
-                folder.compare(&Setting::new(function, "/bin/sh").with(variable, signal), &[b"probe"]);
+                directory.compare(&Setting::new(function, "/bin/sh").with(variable, signal), &[b"probe"]);
             }
         }
     }
@@ -442,12 +442,12 @@ fn bytes_beyond_ascii_and_control_characters() {
 
 #[test]
 fn it_can_be_switched_off_for_a_child() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     let setting = Setting::new("execve", "/bin/sh");
-    let page = folder.path().join("counters");
+    let page = directory.path().join("counters");
     std::fs::write(&page, [0; 4096]).expect("a file");
     let setting = setting.with("SPAWNSCOPE_ACCEL_EXPLAIN", page.to_str().expect("a path"));
-    folder.run(&setting, &[b"env SPAWNSCOPE_ACCEL=0 ./launch execve /bin/sh"], true);
+    directory.run(&setting, &[b"env SPAWNSCOPE_ACCEL=0 ./launch execve /bin/sh"], true);
     let counters = std::fs::read(&page).expect("a file");
     assert_eq!(counters[0], 1, "env itself is run directly, and nothing below it");
 }
@@ -484,9 +484,9 @@ fn installed_library() -> std::path::PathBuf {
             ])
             .arg(std::path::Path::new(crate::build::CRATE).join("Cargo.toml")),
     );
-    let folder = library()
+    let directory = library()
         .parent()
         .and_then(std::path::Path::parent)
-        .expect("cargo's folders");
-    folder.join("preload/libvspawn_preload.so")
+        .expect("cargo's directories");
+    directory.join("preload/libvspawn_preload.so")
 }

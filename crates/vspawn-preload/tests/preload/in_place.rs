@@ -23,13 +23,13 @@ struct Outcome {
 const SETUP: &str = "echo one >a; echo two >'x y'; : >c.txt; echo read-only >w; chmod 444 w
     mkdir -m 755 d e; echo three >d/a; echo four >d/f; ln -s d l; ln -s missing k; ln -s a s\n";
 
-/// Runs a script in a fresh folder, always of the same name. Returns how many programs were not executed.
+/// Runs a script in a fresh directory, always of the same name. Returns how many programs were not executed.
 fn run(script: &str, shell: &str, in_place: bool, variables: &[(&str, &str)]) -> (Outcome, u64) {
-    let outer = tempfile::tempdir().expect("a folder");
-    let (folder, page) = (outer.path().join("work"), outer.path().join("counters"));
-    std::fs::create_dir(&folder).expect("a folder");
+    let outer = tempfile::tempdir().expect("a directory");
+    let (directory, page) = (outer.path().join("work"), outer.path().join("counters"));
+    std::fs::create_dir(&directory).expect("a directory");
     std::fs::write(&page, [0; 4096]).expect("a file");
-    succeed(Command::new("sh").args(["-ec", SETUP]).current_dir(&folder));
+    succeed(Command::new("sh").args(["-ec", SETUP]).current_dir(&directory));
     let output = Command::new("timeout")
         .args(["300", shell, "-c", script])
         .env_clear()
@@ -38,13 +38,13 @@ fn run(script: &str, shell: &str, in_place: bool, variables: &[(&str, &str)]) ->
         .env("SPAWNSCOPE_ACCEL_PROGRAMS", if in_place { "1" } else { "0" })
         .env("SPAWNSCOPE_ACCEL_EXPLAIN", &page)
         .envs(variables.iter().copied())
-        .current_dir(&folder)
+        .current_dir(&directory)
         .stdin(Stdio::null())
         .output()
         .expect("timeout starts");
     assert_ne!(output.status.code(), Some(124), "{output:?}");
     let mut files = BTreeMap::new();
-    list(&folder, &folder, &mut files);
+    list(&directory, &directory, &mut files);
     let counters = std::fs::read(&page).expect("a file");
     let outcome = Outcome {
         output: String::from_utf8_lossy(&output.stdout).into_owned(),
@@ -57,9 +57,9 @@ fn run(script: &str, shell: &str, in_place: bool, variables: &[(&str, &str)]) ->
     )
 }
 
-fn list(root: &Path, folder: &Path, files: &mut BTreeMap<String, (u32, u64, String)>) {
-    // A folder without any rights is root's to read.
-    for entry in std::fs::read_dir(folder).expect("a folder") {
+fn list(root: &Path, directory: &Path, files: &mut BTreeMap<String, (u32, u64, String)>) {
+    // A directory without any rights is root's to read.
+    for entry in std::fs::read_dir(directory).expect("a directory") {
         let path = entry.expect("an entry").path();
         let status = std::fs::symlink_metadata(&path).expect("a file");
         let content = match std::fs::read_link(&path) {
@@ -101,7 +101,7 @@ fn commands(texts: &[&str]) -> Vec<String> {
 
 /// Each of these is done in place.
 #[test]
-fn what_succeeds_is_done_without_the_program() {
+fn calls_that_succeed_are_done_without_the_program() {
     let texts = [
         "dirname a/b",
         "dirname a",
@@ -256,7 +256,7 @@ fn a_script_cannot_tell() {
 
 const PROGRAMS: &[&str] = &["mkdir", "rmdir", "rm", "mv", "mv", "ln", "touch"];
 const OPTIONS: &[&str] = &["", "", "", "-p", "-f", "-s", "-sf", "-v", "-n", "--", "-pf"];
-/// Relative, so that nothing outside of the folder is touched.
+/// Relative, so that nothing outside of the directory is touched.
 const NAMES: &[&str] = &[
     "a", "b", "c", "d", "e", "l", "k", "s", "w", "d/a", "d/b", "e/c", "l/a", "k/a", "a/", "d/", "l/", "./a", "d/.",
     ".", "''", "'x y'", "n/m", "c.txt", "d//f", "a/b",

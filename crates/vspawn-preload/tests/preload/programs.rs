@@ -6,13 +6,13 @@ use crate::build::library;
 
 /// Runs a program with and without the library, and compares.
 fn same(program: &str, arguments: &[&str]) {
-    let folder = tempfile::tempdir().expect("a folder");
+    let directory = tempfile::tempdir().expect("a directory");
     let run = |with: &str| {
         Command::new("timeout")
             .arg("60")
             .arg(program)
             .args(arguments)
-            .current_dir(folder.path())
+            .current_dir(directory.path())
             .env("LD_PRELOAD", library())
             .env("SPAWNSCOPE_ACCEL", with)
             .stdin(Stdio::null())
@@ -63,8 +63,8 @@ for my $text ("expr 1 + 2", "expr '1' + 2", "missing 'a'", "ls \"/nonexistent\""
 #[test]
 fn make() {
     let makefile = "all:\n\t@expr \"1\" + 2\n\t-@ls \"/nonexistent\"\n\t@echo done; expr 3\n\t@cat '/proc/self/comm'\n";
-    let folder = tempfile::tempdir().expect("a folder");
-    let file = folder.path().join("Makefile");
+    let directory = tempfile::tempdir().expect("a directory");
+    let file = directory.path().join("Makefile");
     std::fs::write(&file, makefile).expect("a file");
     same("make", &["-f", file.to_str().expect("a path")]);
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::rc::Rc;
 
-use crate::build::{Folder, Setting};
+use crate::build::{Directory, Setting};
 use crate::differential::number;
 use crate::text::{Destination, Mode, Words};
 
@@ -34,15 +34,15 @@ const PLAIN: [&[u8]; 12] = [
 ];
 
 fn direct(function: &'static str, texts: &[&[u8]], change: impl Fn(Setting) -> Setting) {
-    let folder = Folder::new();
-    let skipped = folder.compare(&change(Setting::new(function, "/bin/dash")), texts);
+    let directory = Directory::new();
+    let skipped = directory.compare(&change(Setting::new(function, "/bin/dash")), texts);
     assert_eq!(skipped, texts.len() as u64, "{function}");
 }
 
 fn kept(function: &'static str, shell: &'static str, texts: &[&[u8]]) {
-    let folder = Folder::new();
+    let directory = Directory::new();
     for text in texts {
-        let skipped = folder.compare(&Setting::new(function, shell), &[text]);
+        let skipped = directory.compare(&Setting::new(function, shell), &[text]);
         assert_eq!(skipped, 0, "{function} {}", String::from_utf8_lossy(text));
     }
 }
@@ -75,7 +75,7 @@ fn bash_carries_them_out_itself() {
 
 #[test]
 fn system_and_popen_do_where_the_shells_message_is_known() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     for function in ["system", "popen-w"] {
         for text in [
             "probe >out",
@@ -91,7 +91,7 @@ fn system_and_popen_do_where_the_shells_message_is_known() {
                     setting = setting.with("PROBE_SIGNAL", signal);
                 }
                 assert_eq!(
-                    folder.compare(&setting, &[text.as_bytes()]),
+                    directory.compare(&setting, &[text.as_bytes()]),
                     1,
                     "{function} {text} {signal}"
                 );
@@ -99,12 +99,12 @@ fn system_and_popen_do_where_the_shells_message_is_known() {
         }
         for text in ["probe 2>&1", "probe 2>out", "probe >out 2>&1"] {
             let setting = Setting::new(function, "/bin/sh").with("PROBE_SIGNAL", "9");
-            assert_eq!(folder.compare(&setting, &[text.as_bytes()]), 0, "{function} {text}");
+            assert_eq!(directory.compare(&setting, &[text.as_bytes()]), 0, "{function} {text}");
         }
     }
     // The other stream's `cat` is skipped too.
     for text in [&b"probe 2>/dev/null"[..], b"probe <plain >out"] {
-        assert_eq!(folder.compare(&Setting::new("popen", "/bin/sh"), &[text]), 2);
+        assert_eq!(directory.compare(&Setting::new("popen", "/bin/sh"), &[text]), 2);
     }
 }
 
@@ -127,7 +127,7 @@ fn what_cannot_be_opened_is_left_to_the_shell() {
         ],
     );
     // Known only when it was tried.
-    let folder = Folder::new();
+    let directory = Directory::new();
     for text in [
         &b"script >out"[..],
         b"lost >out 2>err",
@@ -135,21 +135,21 @@ fn what_cannot_be_opened_is_left_to_the_shell() {
         b"plain >out",
         b"probe >first >missing/x 2>second",
     ] {
-        folder.compare(&Setting::new("execve", "/bin/dash"), &[text]);
-        folder.compare(&Setting::new("system", "/bin/sh"), &[text]);
+        directory.compare(&Setting::new("execve", "/bin/dash"), &[text]);
+        directory.compare(&Setting::new("system", "/bin/sh"), &[text]);
     }
 }
 
 #[test]
 fn a_closed_descriptor_is_left_to_the_shell() {
-    let folder = Folder::new();
+    let directory = Directory::new();
     for (closed, text) in [("1", "probe 2>&1"), ("2", "probe >&2"), ("2", "probe >out 1>&2")] {
         let setting = Setting::new("execve", "/bin/dash").with("LAUNCH_CLOSE", closed);
-        assert_eq!(folder.compare(&setting, &[text.as_bytes()]), 0, "{text}");
+        assert_eq!(directory.compare(&setting, &[text.as_bytes()]), 0, "{text}");
     }
     for (closed, text) in [("1", "probe >out"), ("2", "probe 2>out >&2"), ("0", "probe <plain")] {
         let setting = Setting::new("execve", "/bin/dash").with("LAUNCH_CLOSE", closed);
-        assert_eq!(folder.compare(&setting, &[text.as_bytes()]), 1, "{text}");
+        assert_eq!(directory.compare(&setting, &[text.as_bytes()]), 1, "{text}");
     }
 }
 
@@ -235,7 +235,7 @@ fn accepted_redirections_are_those_that_dash_reads() {
     let mut left = number("VSPAWN_PRELOAD_TEXTS", 20_000);
     let mut words = Words::new();
     while left > 0 {
-        let (folder, own) = (memory_folder(), memory_folder());
+        let (directory, own) = (memory_directory(), memory_directory());
         let mut script = b"exec 9>&1 1>/dev/null 2>/dev/null\n\
             p() { printf '%s\\0' \"$@\" >&9; printf 1; printf 2 >&2; l=; IFS= read -r l; printf '\\1%s\\n' \"$l\" >&9; }\n"
             .to_vec();
@@ -264,7 +264,7 @@ fn accepted_redirections_are_those_that_dash_reads() {
         let output = Command::new("timeout")
             .args(["300", "dash"])
             .arg(file.path())
-            .current_dir(folder.path())
+            .current_dir(directory.path())
             .stdin(Stdio::null())
             .output()
             .expect("dash");
@@ -274,30 +274,30 @@ fn accepted_redirections_are_those_that_dash_reads() {
             let text = texts.iter().rev().find(|(_, start)| *start <= same);
             panic!("dash carries {text:?} out differently");
         }
-        assert_eq!(contents(folder.path()), contents(own.path()));
+        assert_eq!(contents(directory.path()), contents(own.path()));
     }
 }
 
-fn contents(folder: &Path) -> BTreeMap<OsString, Vec<u8>> {
-    let entries = std::fs::read_dir(folder).expect("a folder");
+fn contents(directory: &Path) -> BTreeMap<OsString, Vec<u8>> {
+    let entries = std::fs::read_dir(directory).expect("a directory");
     entries
         .map(|entry| entry.expect("an entry"))
         .map(|entry| (entry.file_name(), std::fs::read(entry.path()).expect("a file")))
         .collect()
 }
 
-/// A folder in memory: a disk's file system writes a file that was emptied at once.
-fn memory_folder() -> tempfile::TempDir {
+/// A directory in memory: a disk's file system writes a file that was emptied at once.
+fn memory_directory() -> tempfile::TempDir {
     tempfile::tempdir_in("/dev/shm")
         .or_else(|_| tempfile::tempdir())
-        .expect("a folder")
+        .expect("a directory")
 }
 
 /// Does what the function does, with the redirections as they were read. Returns `false`, with nothing done, if a file to read is missing:
 /// then the library leaves the text to the shell.
-fn carry_out(folder: &Path, words: &Words, printed: &mut Vec<u8>) -> bool {
+fn carry_out(directory: &Path, words: &Words, printed: &mut Vec<u8>) -> bool {
     let is_missing = |name| {
-        !folder
+        !directory
             .join(std::str::from_utf8(words.name(name)).expect("text"))
             .exists()
     };
@@ -329,7 +329,7 @@ fn carry_out(folder: &Path, words: &Words, printed: &mut Vec<u8>) -> bool {
                     Mode::Append => options.append(true).create(true),
                 };
                 let file = options
-                    .open(folder.join(name))
+                    .open(directory.join(name))
                     .unwrap_or_else(|error| panic!("{name}: {error}"));
                 Some(Rc::new(file))
             }

@@ -158,7 +158,7 @@ pub fn in_fork(run: impl FnOnce() -> i32) -> i32 {
 }
 
 pub fn block_all_signals() {
-    // SAFETY: a set of our own.
+    // SAFETY: our own set.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigfillset(&raw mut set);
@@ -175,7 +175,7 @@ pub fn unblock(signal: i32) {
 }
 
 fn change_mask(how: i32, signal: i32) {
-    // SAFETY: a set of our own.
+    // SAFETY: our own set.
     unsafe {
         let mut set: libc::sigset_t = std::mem::zeroed();
         libc::sigaddset(&raw mut set, signal);

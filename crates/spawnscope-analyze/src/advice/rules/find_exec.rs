@@ -4,7 +4,7 @@ use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches, literal, name, quoted, time, times};
 use crate::advice::rules::needless_shell::is_needless;
-use crate::advice::thresholds::{HABIT, longest};
+use crate::advice::thresholds::{MIN_REPETITIONS, longest};
 use crate::patterns::shells::command_of;
 use crate::whatif::changes::Change;
 
@@ -18,8 +18,8 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         let may_share = is_shell && FINDERS.contains(&parent) && takes_one_file(context, index);
         (may_share && !is_needless(context, index)).then_some(parent)
     });
-    let habits = by_parent.into_iter().filter(|(_, all)| all.len() >= HABIT);
-    longest(context, habits, MAX_FINDINGS)
+    let frequent_groups = by_parent.into_iter().filter(|(_, all)| all.len() >= MIN_REPETITIONS);
+    longest(context, frequent_groups, MAX_FINDINGS)
         .into_iter()
         .map(|(parent, all)| finding(context, parent, all))
         .collect()

@@ -4,25 +4,27 @@ use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches, name, time};
 use crate::advice::rules::needless_shell::PARALLEL;
-use crate::advice::thresholds::HABIT;
+use crate::advice::thresholds::MIN_REPETITIONS;
 use crate::patterns::shells::{command_of, is_shell};
 use crate::whatif::changes::Change;
 use spawnscope_data::units;
 
 /// Jobs per CPU that keep all CPUs busy.
-const JOBS_EACH: usize = 4;
+const JOBS_PER_CPU: usize = 4;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let by_program = context.grouped_by(|_, launch| {
         let is_job = launch.birth_command.name == PARALLEL && launch.execs.first().and_then(command_of).is_some();
         is_job.then_some(launch.command.name)
     });
-    let habits = by_program.into_iter().filter(|(_, all)| all.len() >= HABIT);
-    habits.map(|(program, all)| finding(context, program, all)).collect()
+    let frequent_groups = by_program.into_iter().filter(|(_, all)| all.len() >= MIN_REPETITIONS);
+    frequent_groups
+        .map(|(program, all)| finding(context, program, all))
+        .collect()
 }
 
 fn finding(context: &RuleContext<'_, '_>, program: &[u8], all: Vec<u32>) -> Finding {
-    let jobs = context.recording.info.cpus as usize * JOBS_EACH;
+    let jobs = context.recording.info.cpus as usize * JOBS_PER_CPU;
     let size = (all.len() / jobs.max(1)).max(2);
     let what = if is_shell(program) {
         "jobs".to_owned()

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches, name, option, time, times};
-use crate::advice::thresholds::{HABIT, longest};
+use crate::advice::thresholds::{MIN_REPETITIONS, longest};
 use crate::launch::Exec;
 use crate::patterns::pipeline::PipelineUnit;
 use crate::patterns::runtimes::Runtime;
@@ -45,7 +45,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
                 calls.entry(launch.command.name).or_default().push((index as u32, call));
             }
         }
-        for (program, calls) in calls.into_iter().filter(|(_, calls)| calls.len() >= HABIT) {
+        for (program, calls) in calls.into_iter().filter(|(_, calls)| calls.len() >= MIN_REPETITIONS) {
             if let Some(varies) = varies(&calls) {
                 let parent = context.launch(calls[0].0).birth_command.name;
                 let all = kinds.entry((parent, program, varies)).or_default();
@@ -85,7 +85,7 @@ fn varies(calls: &[(u32, Call<'_>)]) -> Option<Varies> {
     let patterns: HashSet<&[u8]> = calls.iter().map(|(_, (pattern, _))| *pattern).collect();
     let files: HashSet<&[&[u8]]> = calls.iter().map(|(_, (_, files))| files.as_slice()).collect();
     // Few distinct patterns mean one loop over the files for each pattern, and the reverse.
-    match (patterns.len() >= HABIT, files.len() >= HABIT) {
+    match (patterns.len() >= MIN_REPETITIONS, files.len() >= MIN_REPETITIONS) {
         (true, true) => Some(Varies::Both),
         (true, false) => Some(Varies::Pattern),
         (false, true) => Some(Varies::File),

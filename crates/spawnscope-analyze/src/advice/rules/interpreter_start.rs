@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches, name, option, time, times};
-use crate::advice::thresholds::{HABIT, largest, working};
+use crate::advice::thresholds::{MIN_REPETITIONS, largest, working};
 use crate::launch::{Exec, base_name, is_version_of};
 use crate::patterns::chains::did_other_work;
 use crate::phases::Phase;
@@ -93,7 +93,10 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
             }
         }
         // Only launches by one process can be merged.
-        for (start, mut launches) in of_parent.into_iter().filter(|(_, launches)| launches.len() >= HABIT) {
+        for (start, mut launches) in of_parent
+            .into_iter()
+            .filter(|(_, launches)| launches.len() >= MIN_REPETITIONS)
+        {
             starts.entry(start).or_default().append(&mut launches);
         }
     }

@@ -13,7 +13,7 @@ use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
 
 /// A parent that slept through this many ends does so regularly.
-const HABIT: usize = 3;
+const MIN_REPETITIONS: usize = 3;
 /// Number of slices before the reaping that are examined.
 const LOOKED_AT: usize = 8;
 
@@ -35,7 +35,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     // A single sleep before a wait may be intended.
     candidates.retain(|Candidate { launches, .. }| {
         let mut slept = launches.iter().map(|launch| slept[*launch as usize]);
-        launches.len() >= HABIT || slept.any(|slept| slept == Some(Slept::AgainAndAgain))
+        launches.len() >= MIN_REPETITIONS || slept.any(|slept| slept == Some(Slept::AgainAndAgain))
     });
     candidates
         .into_iter()

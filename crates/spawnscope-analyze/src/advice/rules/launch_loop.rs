@@ -20,7 +20,7 @@ use crate::whatif::changes::Change;
 pub(in crate::advice) const RULE: &str = "launch-loop";
 const MAX_FINDINGS: usize = 2;
 /// Minimum number of launches. A program that is launched a few times may have a reason for each.
-const MANY: usize = 20;
+const MIN_LAUNCHES: usize = 20;
 /// Programs whose launches are their purpose; their input decides how many there are.
 const LAUNCHERS: [&[u8]; 8] = [
     b"find",
@@ -68,7 +68,7 @@ fn programs<'a>(context: &RuleContext<'_, 'a>, without: &HashSet<u32>) -> Vec<(K
             kinds.entry((parent, program)).or_default().push(index);
         }
     }
-    kinds.retain(|_, all| all.len() >= MANY);
+    kinds.retain(|_, all| all.len() >= MIN_LAUNCHES);
     largest(context, kinds, MAX_FINDINGS)
 }
 
@@ -89,7 +89,10 @@ fn command_lines<'a>(context: &RuleContext<'_, 'a>) -> Vec<(Kind<'a>, Vec<Vec<u3
             kinds.entry((parent, program)).or_default().push(line);
         }
     }
-    let mut kinds: Vec<_> = kinds.into_iter().filter(|(_, lines)| lines.len() >= MANY).collect();
+    let mut kinds: Vec<_> = kinds
+        .into_iter()
+        .filter(|(_, lines)| lines.len() >= MIN_LAUNCHES)
+        .collect();
     kinds.sort_by_key(|(_, lines)| Reverse(context.spent_on(&lines.concat())));
     kinds.truncate(MAX_FINDINGS);
     kinds

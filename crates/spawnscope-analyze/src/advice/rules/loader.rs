@@ -14,7 +14,7 @@ use spawnscope_data::units;
 /// Failed searches count as a problem from this share of the load phase.
 const LARGE_SEARCH_SHARE: f64 = 0.2;
 /// From this number of libraries on, loading itself is the problem.
-const MANY: u32 = 12;
+const MIN_LIBRARIES: u32 = 12;
 /// Loading is the main cost of a launch from this share of it.
 const LARGE_SHARE: f64 = 0.3;
 
@@ -30,7 +30,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let loading = context.candidates(|_, launch| {
         let load = launch.phases.get(Phase::Load)?;
         let is_large = load.0 as f64 >= LARGE_SHARE * launch.total(context.forest().end)?.0 as f64;
-        (is_large && libraries(launch) >= MANY).then_some((launch.command.name, load))
+        (is_large && libraries(launch) >= MIN_LIBRARIES).then_some((launch.command.name, load))
     });
     let searching = searching.into_iter().map(|candidate| long_search(context, candidate));
     let loading = loading.into_iter().map(|candidate| many_libraries(context, candidate));

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches, name, option, time, times};
-use crate::advice::thresholds::{HABIT, longest};
+use crate::advice::thresholds::{MIN_REPETITIONS, longest};
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::{command_of, needless_shell};
 use crate::whatif::changes::Change;
@@ -27,7 +27,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
                 lines.entry(line).or_default().push(index as u32);
             }
         }
-        lines.retain(|_, all| all.len() >= HABIT);
+        lines.retain(|_, all| all.len() >= MIN_REPETITIONS);
         let (Some(least), Some(most)) = (lines.values().map(Vec::len).min(), lines.values().map(Vec::len).max()) else {
             continue;
         };

@@ -6,7 +6,7 @@ use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches, name, time, times};
 use crate::advice::selection::options;
-use crate::advice::thresholds::{HABIT, longest};
+use crate::advice::thresholds::{MIN_REPETITIONS, longest};
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::command_of;
 use crate::whatif::Fix;
@@ -22,9 +22,9 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         let is_function = Runtime::of_parent(context.forest(), index) == Runtime::Make && context.is_captured(index);
         is_function.then_some((text, launch.execs.first()?.cwd()))
     });
-    let habits = by_text.into_iter().filter(|(_, all)| all.len() >= HABIT);
-    let habits: BTreeMap<_, _> = habits.collect();
-    longest(context, habits, MAX_FINDINGS)
+    let frequent_groups = by_text.into_iter().filter(|(_, all)| all.len() >= MIN_REPETITIONS);
+    let frequent_groups: BTreeMap<_, _> = frequent_groups.collect();
+    longest(context, frequent_groups, MAX_FINDINGS)
         .into_iter()
         .map(|((text, _), all)| finding(context, text, all))
         .collect()

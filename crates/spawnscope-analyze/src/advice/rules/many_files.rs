@@ -7,7 +7,7 @@ use super::batch;
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches, name, option, time, times};
-use crate::advice::thresholds::{HABIT, is_mostly_tax, longest};
+use crate::advice::thresholds::{MIN_REPETITIONS, is_mostly_tax, longest};
 use crate::patterns::chains::is_inside;
 use crate::patterns::runtimes::Runtime;
 use crate::whatif::changes::Change;
@@ -42,8 +42,8 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
                 of_parent.entry(key).or_default().push(index as u32);
             }
         }
-        let habits = of_parent.into_iter().filter(|(_, all)| are_distinct(context, all));
-        habits.for_each(|(key, mut all)| kinds.entry(key).or_default().append(&mut all));
+        let frequent_groups = of_parent.into_iter().filter(|(_, all)| are_distinct(context, all));
+        frequent_groups.for_each(|(key, mut all)| kinds.entry(key).or_default().append(&mut all));
     }
     kinds.retain(|_, all| !is_inside(forest, all[0]));
     longest(context, kinds, MAX_FINDINGS)
@@ -61,7 +61,7 @@ fn are_distinct(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
         .iter()
         .filter_map(|index| Some(context.launch(*index).execs.last()?.argv()));
     let distinct: HashSet<&[u8]> = lines.collect();
-    all.len() >= HABIT && distinct.len() * 100 >= all.len() * MIN_DISTINCT
+    all.len() >= MIN_REPETITIONS && distinct.len() * 100 >= all.len() * MIN_DISTINCT
 }
 
 fn finding(context: &RuleContext<'_, '_>, parent: &[u8], program: &[u8], all: Vec<u32>) -> Finding {

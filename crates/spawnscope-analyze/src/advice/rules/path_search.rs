@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches, name, time};
-use crate::advice::thresholds::HABIT;
+use crate::advice::thresholds::MIN_REPETITIONS;
 use crate::path_search::{PathSearchTally, PathSearches, SearchEnd, attempts_of};
 use crate::whatif::changes::Change;
 use spawnscope_data::event::Nanos;
@@ -35,7 +35,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         *parents.entry(launch.birth_command.name).or_default() += 1;
         programs.entry(search.program).or_insert((0, exec.path())).0 += 1;
     }
-    if searching.len() < HABIT {
+    if searching.len() < MIN_REPETITIONS {
         return Vec::new();
     }
     vec![finding(context, searching, &tally.finish(), parents, &programs)]

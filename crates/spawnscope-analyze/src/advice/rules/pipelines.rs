@@ -4,9 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
-use crate::advice::phrases::{instead, launches, name, time, times};
+use crate::advice::phrases::{launches, name, replacement, time, times};
 use crate::advice::selection::options;
-use crate::advice::thresholds::{HABIT, longest};
+use crate::advice::thresholds::{MIN_REPETITIONS, longest};
 use crate::launch::Exec;
 use crate::patterns::pipeline::run_side_by_side;
 use crate::patterns::shells::Dialect;
@@ -47,8 +47,8 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         all.dedup();
         kinds.insert((parent, forms), all);
     }
-    let habits = kinds.into_iter().filter(|(_, all)| all.len() >= HABIT);
-    longest(context, habits, MAX_FINDINGS)
+    let frequent_groups = kinds.into_iter().filter(|(_, all)| all.len() >= MIN_REPETITIONS);
+    longest(context, frequent_groups, MAX_FINDINGS)
         .into_iter()
         .map(|((parent, forms), all)| finding(context, parent, &forms, &all))
         .collect()
@@ -143,7 +143,7 @@ fn finding(context: &RuleContext<'_, '_>, parent: &[u8], forms: &BTreeSet<Replac
         launches: all.to_vec(),
     }];
     let options = options(context, &tries);
-    let lines = forms.iter().flat_map(|form| instead(form.before, form.after));
+    let lines = forms.iter().flat_map(|form| replacement(form.before, form.after));
     Finding::modelled("pipeline", title, all.to_vec())
         .evidence(format!(
             "{} take {} in all",

@@ -10,7 +10,7 @@ use crate::advice::finding::Finding;
 use crate::advice::languages;
 use crate::advice::phrases::{launches, name, time, times};
 use crate::advice::selection::options;
-use crate::advice::thresholds::{HABIT, longest};
+use crate::advice::thresholds::{MIN_REPETITIONS, longest};
 use crate::patterns::chains::is_inside;
 use crate::patterns::queries::{Answer, answer_of};
 use crate::patterns::runtimes::Runtime;
@@ -49,7 +49,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         questions.entry((exec.argv(), exec.cwd())).or_default().push(index);
     }
     let repeated = kinds.into_iter().map(|(key, mut questions)| {
-        questions.retain(|_, launches| launches.len() >= HABIT);
+        questions.retain(|_, launches| launches.len() >= MIN_REPETITIONS);
         let mut all: Vec<u32> = questions.values().flatten().copied().collect();
         all.sort_unstable();
         ((key, questions), all)

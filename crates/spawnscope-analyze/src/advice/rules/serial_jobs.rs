@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches_of, name, quoted, time, times};
-use crate::advice::thresholds::{HABIT, largest, working};
+use crate::advice::thresholds::{MIN_REPETITIONS, largest, working};
 use crate::patterns::recursive_make::is_sub_make;
 use crate::patterns::runtimes::Runtime;
 use crate::tree::Forest;
@@ -42,7 +42,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
             }
         }
         for (program, all) in programs {
-            if all.len() >= HABIT && are_independent(context, &all) {
+            if all.len() >= MIN_REPETITIONS && are_independent(context, &all) {
                 let parent = context.launch(all[0]).birth_command.name;
                 kinds.entry((parent, program)).or_default().extend(all);
             }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{self, literal, name, option, quoted, time};
-use crate::advice::thresholds::{HABIT, longest};
+use crate::advice::thresholds::{MIN_REPETITIONS, longest};
 use crate::launch::{Exec, Launch, base_name};
 use crate::patterns::chains::{Link, begin, is_inside, is_recursion, is_same_script, is_shell_script, own_call};
 use crate::patterns::shells::wrapped_child;
@@ -59,7 +59,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
 
 /// The work of a version manager is never needed, so a single launch is enough to report it.
 fn is_habit(chain: &Chain<'_>, all: &[u32]) -> bool {
-    chain.kind == Link::Chooser || all.len() >= HABIT
+    chain.kind == Link::Chooser || all.len() >= MIN_REPETITIONS
 }
 
 /// Whether a script does little before the program: otherwise it is more than a wrapper.

@@ -36,8 +36,8 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
                     .push(index as u32);
             }
         }
-        let habits = of_parent.into_iter().filter(|(_, all)| all.len() >= MIN_SLEEPS);
-        habits.for_each(|(key, mut all)| loops.entry(key).or_default().append(&mut all));
+        let frequent_groups = of_parent.into_iter().filter(|(_, all)| all.len() >= MIN_SLEEPS);
+        frequent_groups.for_each(|(key, mut all)| loops.entry(key).or_default().append(&mut all));
     }
     longest(context, loops, MAX_FINDINGS)
         .into_iter()

@@ -70,7 +70,8 @@ fn instead(manager: &str, command: &str, call: &str) -> Option<(Vec<String>, Str
         )),
         "which" | "whence" | "where" | "root" | "prefix" | "version" | "version-name" | "current" => Some((
             vec!["call it once, and keep the result in a variable".to_owned()],
-            "the result differs in a folder that requests another version (.python-version, .tool-versions)".to_owned(),
+            "the result differs in a directory that requests another version (.python-version, .tool-versions)"
+                .to_owned(),
         )),
         _ => None,
     }

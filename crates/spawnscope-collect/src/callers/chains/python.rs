@@ -3,7 +3,7 @@
 use zerocopy::FromBytes;
 
 use crate::callers::python::{self, text};
-use crate::wire::{NOT_COUNTED, WirePythonCalled, WirePythonFrame};
+use crate::wire::{UNKNOWN_COUNT, WirePythonCalled, WirePythonFrame};
 use spawnscope_data::event::{Chain, Frame, Language};
 
 /// CPython's name for module-level code.
@@ -30,7 +30,7 @@ pub(crate) fn chain(called: &WirePythonCalled, rest: &[u8]) -> Option<Chain> {
 }
 
 fn frame(head: &WirePythonFrame, file: &[u8], function: &[u8], table: &[u8]) -> Frame {
-    let known = head.code_offset != NOT_COUNTED;
+    let known = head.code_offset != UNKNOWN_COUNT;
     Frame {
         file: text::decode(file, head.file_width),
         function: text::decode(function, head.function_width).filter(|name| name != NO_FUNCTION),

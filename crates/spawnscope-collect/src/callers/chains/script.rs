@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn what_dash_does_not_know_gives_no_chain() {
+    fn places_unknown_to_dash_give_no_chain() {
         let known = decoded(INTERPRETER_DASH, SCRIPT_TRUNCATED, &[3], &["", "f"], 1).unwrap();
         assert_eq!(
             (places(&known), known.is_truncated),

@@ -1,4 +1,4 @@
-//! Caches the layouts of dash builds, in the user's cache folder and in this process. If the folder cannot be read or written, the
+//! Caches the layouts of dash builds, in the user's cache directory and in this process. If the directory cannot be read or written, the
 //! next start is slower by some milliseconds, which is not an error.
 
 use std::fmt::Write as _;
@@ -61,17 +61,17 @@ fn file(build: &[u8]) -> Option<PathBuf> {
     for byte in build {
         write!(name, "{byte:02x}").ok()?;
     }
-    Some(folder()?.join("spawnscope").join(name))
+    Some(directory()?.join("spawnscope").join(name))
 }
 
-/// The cache folder of the user that this process runs as. The environment may be another user's, for instance under sudo: only a
-/// folder that this user owns is written to and trusted.
-fn folder() -> Option<PathBuf> {
+/// The cache directory of the user that this process runs as. The environment may be another user's, for instance under sudo: only a
+/// directory that this user owns is written to and trusted.
+fn directory() -> Option<PathBuf> {
     let user = nix::unistd::geteuid();
     let named = |name| {
-        let folder = std::env::var_os(name).map(PathBuf::from)?;
-        let is_own = fs::metadata(&folder).is_ok_and(|found| found.uid() == user.as_raw());
-        (folder.is_absolute() && is_own).then_some(folder)
+        let directory = std::env::var_os(name).map(PathBuf::from)?;
+        let is_own = fs::metadata(&directory).is_ok_and(|found| found.uid() == user.as_raw());
+        (directory.is_absolute() && is_own).then_some(directory)
     };
     let of_user = || Some(nix::unistd::User::from_uid(user).ok()??.dir);
     named("XDG_CACHE_HOME").or_else(|| Some(named("HOME").or_else(of_user)?.join(".cache")))

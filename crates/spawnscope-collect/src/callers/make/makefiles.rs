@@ -178,11 +178,11 @@ mod tests {
 
     const RECIPE: &str = "x:\n\tone\n\ttwo\n";
 
-    /// The frame of a site in a folder with this makefile.
+    /// The frame of a site in a directory with this makefile.
     fn frame(makefile: &str, change: impl Fn(&mut Site<'_>)) -> (Frame, String) {
-        let folder = tempfile::tempdir().unwrap();
-        std::fs::write(folder.path().join("Makefile"), makefile).unwrap();
-        let directory = folder.path().to_str().unwrap().to_owned();
+        let temporary = tempfile::tempdir().unwrap();
+        std::fs::write(temporary.path().join("Makefile"), makefile).unwrap();
+        let directory = temporary.path().to_str().unwrap().to_owned();
         let mut site = Site {
             kind: MAKE_RUNS,
             file: b"./Makefile",
@@ -255,8 +255,8 @@ mod tests {
 
     #[test]
     fn a_changed_makefile_is_read_again() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("Makefile");
+        let temporary = tempfile::tempdir().unwrap();
+        let path = temporary.path().join("Makefile");
         let file = path.to_str().unwrap().to_owned();
         let site = Site {
             kind: MAKE_RUNS,
@@ -272,8 +272,8 @@ mod tests {
         let mut makefiles = Makefiles::default();
         std::fs::write(&path, RECIPE).unwrap();
         assert_eq!(makefiles.chain(&site).frames[0].line, Some(2));
-        std::fs::write(folder.path().join("new"), "x:\n\tother\n").unwrap();
-        std::fs::rename(folder.path().join("new"), &path).unwrap();
+        std::fs::write(temporary.path().join("new"), "x:\n\tother\n").unwrap();
+        std::fs::rename(temporary.path().join("new"), &path).unwrap();
         assert_eq!(makefiles.chain(&site).frames[0].line, None);
     }
 

@@ -1,5 +1,5 @@
 //! Finds the library that contains a Python program's interpreter, as the program's loader does. If the loader used another one,
-//! the addresses do not fit, and the lines of the program's launches are unknown.
+//! the addresses do not match, and the lines of the program's launches are unknown.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -8,13 +8,13 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use spawnscope_data::event::Pid;
-use spawnscope_system::arch::LIBRARY_FOLDERS;
+use spawnscope_system::arch::LIBRARY_DIRECTORIES;
 
 /// The loaders' default directories: glibc's on Debian and on other distributions, and musl's.
 const DIRECTORIES: [&str; 7] = [
     "/usr/local/lib",
-    LIBRARY_FOLDERS[0],
-    LIBRARY_FOLDERS[1],
+    LIBRARY_DIRECTORIES[0],
+    LIBRARY_DIRECTORIES[1],
     "/lib64",
     "/usr/lib64",
     "/lib",
@@ -28,9 +28,9 @@ pub(super) fn open(name: &[u8], directories: &[&[u8]], program: &File, process: 
         Some(pid) => std::fs::read_link(format!("/proc/{}/exe", pid.0)),
         None => std::fs::read_link(format!("/proc/self/fd/{}", program.as_raw_fd())),
     };
-    let asked_for = library_path(process);
-    let asked_for = asked_for.split(|&byte| byte == b':').chain(directories.iter().copied());
-    let directories = asked_for.map(|directory| expanded(directory, path.as_deref().ok()));
+    let preferred = library_path(process);
+    let preferred = preferred.split(|&byte| byte == b':').chain(directories.iter().copied());
+    let directories = preferred.map(|directory| expanded(directory, path.as_deref().ok()));
     let directories = directories
         .chain(configured(&root))
         .chain(DIRECTORIES.map(PathBuf::from));
@@ -67,8 +67,8 @@ fn expanded(directory: &[u8], program: Option<&Path>) -> PathBuf {
 
 /// The directories in the loader's configuration.
 fn configured(root: &Path) -> Vec<PathBuf> {
-    let folder = within(root, Path::new("/etc/ld.so.conf.d"));
-    let files = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    let directory = within(root, Path::new("/etc/ld.so.conf.d"));
+    let files = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let texts = files.filter_map(|file| std::fs::read_to_string(file.path()).ok());
     texts
         .flat_map(|text| text.lines().map(|line| PathBuf::from(line.trim())).collect::<Vec<_>>())

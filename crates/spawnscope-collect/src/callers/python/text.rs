@@ -40,7 +40,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_a_string_is_unknown() {
+    fn an_object_that_is_no_string_is_unknown() {
         assert_eq!(decode(b"", 1), None);
         assert_eq!(decode(b"abc", 2), None, "half a character");
         assert_eq!(decode(b"abc", 3), None, "no such width");

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * x86-64: registers, where the kernel stores a thread's other state, and system call numbers. All files in this folder define
+ * x86-64: registers, where the kernel stores a thread's other state, and system call numbers. All files in this directory define
  * the same items. */
 #pragma once
 

@@ -135,7 +135,7 @@ fn closes_are_known_for_a_first_exec_only_and_none_is_not_unknown() {
     };
     assert_eq!(closing(0, 0), Some((0, Nanos(0))));
     assert_eq!(closing(3, 70), Some((3, Nanos(70))));
-    assert_eq!(closing(NOT_COUNTED, 0), None);
+    assert_eq!(closing(UNKNOWN_COUNT, 0), None);
 }
 
 #[test]
@@ -319,7 +319,7 @@ fn a_python_programs_frames_become_a_chain() {
     let frames = [
         python_frame(b"/opt/run.py", 1, b"Build.run", 2),
         python_frame(b"r\0\x16\x04", 2, b"<module>", 0),
-        python_frame(b"", 1, b"", NOT_COUNTED),
+        python_frame(b"", 1, b"", UNKNOWN_COUNT),
     ];
     let chain = python_chain(&frames, 1).unwrap();
     assert!(chain.is_truncated);

@@ -38,7 +38,7 @@ pub(super) fn chain(thread: Pid, layout: &WirePython, bias: u64, is_nested: bool
     let state = thread_state(&mut memory, layout, bias, thread, is_nested)?;
     let holder = match layout.thread_c_frame {
         0 => state,
-        place => memory.pointer(at(state, place))?,
+        offset => memory.pointer(at(state, offset))?,
     };
     let next = memory
         .pointer(at(holder, layout.holder_frame))
@@ -69,8 +69,8 @@ fn at(object: u64, offset: u16) -> u64 {
     object.wrapping_add(offset.into())
 }
 
-/// The bias to add to addresses in the file that contains the interpreter. A program that is linked with a library has one of the library's
-/// addresses in a slot, at the latest after its first call.
+/// The bias to add to addresses in the file that contains the interpreter. A program linked with libpython has the address of one of its
+/// functions in a GOT slot, at the latest after the first call of that function.
 fn interpreter_bias(memory: &mut Memory, layout: &WirePython, program_bias: u64) -> Option<u64> {
     if layout.slot == 0 {
         return Some(program_bias);
@@ -80,7 +80,7 @@ fn interpreter_bias(memory: &mut Memory, layout: &WirePython, program_bias: u64)
     (function != 0 && bias & 0xfff == 0).then_some(bias)
 }
 
-/// The interpreter's state of a thread. `None` if the process has several interpreters, because a thread may then be in several lists.
+/// The PyThreadState of a thread. `None` if the process has several interpreters, because a thread may then be in several lists.
 fn thread_state(memory: &mut Memory, layout: &WirePython, bias: u64, thread: Pid, is_nested: bool) -> Option<u64> {
     let by_tid = u32::from(PYTHON_LINES_LOCATIONS) == u32::from(layout.line_format);
     let wanted = if !by_tid {
@@ -122,7 +122,7 @@ impl Reader<'_> {
         let layout = self.layout;
         let owner = match layout.frame_owner {
             0 => 0,
-            place => self.memory.byte(at(self.next, place))?,
+            offset => self.memory.byte(at(self.next, offset))?,
         };
         if owner > OWNED_BY_C_STACK {
             return None;
@@ -148,7 +148,7 @@ impl Reader<'_> {
             return None;
         }
         let first_line = self.memory.number(at(code, layout.code_first_line))?;
-        let code_offset = self.code_offset(code).unwrap_or(NOT_COUNTED);
+        let code_offset = self.code_offset(code).unwrap_or(UNKNOWN_COUNT);
         let file = self.memory.pointer(at(code, layout.code_file))?;
         let name = self.memory.pointer(at(code, layout.code_function))?;
         let (file, file_width) = self.text(file, PYTHON_FILE_BYTES).unwrap_or_default();
@@ -156,7 +156,7 @@ impl Reader<'_> {
         let table = self.table(code);
         let frame = WirePythonFrame {
             first_line,
-            code_offset: if table.is_some() { code_offset } else { NOT_COUNTED },
+            code_offset: if table.is_some() { code_offset } else { UNKNOWN_COUNT },
             file_bytes: file.len() as u32,
             file_width,
             function_bytes: function.len() as u32,
@@ -172,8 +172,8 @@ impl Reader<'_> {
         Some(())
     }
 
-    /// The current offset of the frame in its code; `None` if it is outside. Up to 3.10 the frame stores it as a number: in bytes, in 3.10
-    /// in instructions.
+    /// The current offset of the frame in its code; `None` if it is outside. Until 3.10, the frame stores it as a number: in bytes, and in
+    /// 3.10 in instructions.
     fn code_offset(&mut self, code: u64) -> Option<u32> {
         let layout = self.layout;
         let instruction = at(self.next, layout.frame_instruction);
@@ -199,25 +199,27 @@ impl Reader<'_> {
         u32::try_from(offset).ok().filter(|_| offset < bytes)
     }
 
-    /// The characters of a string, and the bytes of each. `None` if it is inconsistent or too long.
-    fn text(&mut self, object: u64, most: u32) -> Option<(Vec<u8>, u32)> {
+    /// The characters of a string, and the size of a character in bytes. `None` if it is inconsistent or too long.
+    fn text(&mut self, object: u64, max_bytes: u32) -> Option<(Vec<u8>, u32)> {
         let length = self.memory.pointer(object.wrapping_add(OBJECT_SIZE))?;
         let state = self.memory.number(object.wrapping_add(32))?;
         let width = state >> 2 & 7;
-        let bytes = length.checked_mul(width.into()).filter(|bytes| *bytes <= most.into())?;
+        let bytes = length
+            .checked_mul(width.into())
+            .filter(|bytes| *bytes <= max_bytes.into())?;
         let is_ascii = state & TEXT_ASCII != 0;
         let start = if is_ascii {
             self.layout.ascii_text
         } else {
             self.layout.other_text
         };
-        if state & TEXT_COMPACT == 0 || length > most.into() {
+        if state & TEXT_COMPACT == 0 || length > max_bytes.into() {
             return None;
         }
         Some((self.memory.bytes(at(object, start), bytes as usize)?, width))
     }
 
-    /// The line table, truncated to the room there is.
+    /// The line table, truncated to PYTHON_TABLE_BYTES.
     fn table(&mut self, code: u64) -> Option<Vec<u8>> {
         let table = self.memory.pointer(at(code, self.layout.code_lines))?;
         let bytes = self.memory.pointer(table.wrapping_add(OBJECT_SIZE))?;

@@ -31,7 +31,7 @@ pub struct WireRegisters {
 
 impl WireRegisters {
     /// In DWARF order, ending with the instruction pointer.
-    pub fn in_order(&self) -> [u64; 17] {
+    pub fn in_dwarf_order(&self) -> [u64; 17] {
         [
             self.ax, self.dx, self.cx, self.bx, self.si, self.di, self.bp, self.sp, self.r8, self.r9, self.r10,
             self.r11, self.r12, self.r13, self.r14, self.r15, self.ip,

@@ -9,7 +9,7 @@ use crate::sums::Sums;
 use spawnscope_data::event::{Syscall, Wake};
 
 #[test]
-fn launches_whose_end_was_lost_are_bounded_by_the_pids_and_orphans_by_number() {
+fn unfinished_launches_are_bounded_by_pid_reuse_and_orphans_by_a_limit() {
     let mut assembler = assembler();
     for number in 0..1_000 {
         assembler.apply(&launched(
@@ -107,7 +107,7 @@ fn a_slice_is_stored_as_spans() {
 }
 
 #[test]
-fn a_thread_that_is_not_back_when_the_recording_ends_has_an_open_slice() {
+fn a_thread_off_the_cpu_when_the_recording_ends_has_an_open_slice() {
     let mut assembler = assembler();
     let waits = Slice {
         on: Some(instant(20)),
@@ -137,7 +137,7 @@ fn a_thread_that_is_not_back_when_the_recording_ends_has_an_open_slice() {
     assert!(batch.launches.is_empty(), "it never ran");
 }
 
-/// Writes events in batches of some size, and returns the file. Its checksums match its rows.
+/// Writes events in batches of the given size, and returns the file. Its checksums match its rows.
 fn written(events: &[Event], batch_events: usize) -> Connection {
     let mut connection = Connection::open_in_memory().unwrap();
     let mut sums = create_schema(&mut connection, &header(), Redaction::Mask).unwrap();

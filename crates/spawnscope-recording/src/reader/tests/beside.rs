@@ -7,14 +7,14 @@ use crate::{Finished, log};
 
 /// A recording as a killed recorder leaves it, with its batches in the log.
 pub(super) fn cut_off(launches: u64) -> (tempfile::TempDir, PathBuf) {
-    let (growing, folder) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let (growing, directory) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let path = growing.path().join("spawnscope.db");
     let _recorder = recorder_of(launches, &path);
     wait_for_launches(&path, launches as usize + 1);
-    let copy = folder.path().join("spawnscope.db");
+    let copy = directory.path().join("spawnscope.db");
     fs::copy(&path, &copy).unwrap();
     fs::copy(log::path_of(&path), log::path_of(&copy)).unwrap();
-    (folder, copy)
+    (directory, copy)
 }
 
 fn wait_for_launches(path: &Path, launches: usize) {
@@ -25,8 +25,8 @@ fn wait_for_launches(path: &Path, launches: usize) {
     }
 }
 
-fn listing(folder: &Path) -> Vec<(std::ffi::OsString, Vec<u8>)> {
-    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+fn listing(directory: &Path) -> Vec<(std::ffi::OsString, Vec<u8>)> {
+    let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     let mut all: Vec<_> = entries
         .map(|path| (path.file_name().unwrap().to_owned(), fs::read(&path).unwrap()))
         .collect();
@@ -36,32 +36,32 @@ fn listing(folder: &Path) -> Vec<(std::ffi::OsString, Vec<u8>)> {
 
 #[test]
 fn what_a_killed_recorder_left_is_read_to_its_last_batch_and_left_as_it_is() {
-    let (folder, path) = cut_off(5);
-    let before = listing(folder.path());
-    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o555)).unwrap();
+    let (directory, path) = cut_off(5);
+    let before = listing(directory.path());
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o555)).unwrap();
     let recording = read_all(&path).unwrap();
     assert_eq!((recording.launches.len(), recording.info.ended), (6, None));
     let again = RecordingFile::open(&path).unwrap().again().unwrap().read().unwrap();
     assert_eq!(again.launches.len(), 6);
-    fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
-    assert_eq!(listing(folder.path()), before);
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(listing(directory.path()), before);
 }
 
 #[test]
 fn without_its_log_it_is_read_as_far_as_it_goes() {
-    let (folder, path) = cut_off(5);
+    let (directory, path) = cut_off(5);
     fs::remove_file(log::path_of(&path)).unwrap();
-    let before = listing(folder.path());
+    let before = listing(directory.path());
     assert_eq!(read_all(&path).unwrap().launches.len(), 0);
     fs::write(log::path_of(&path), "").unwrap();
     assert_eq!(read_all(&path).unwrap().launches.len(), 0);
     fs::remove_file(log::path_of(&path)).unwrap();
-    assert_eq!(listing(folder.path()), before);
+    assert_eq!(listing(directory.path()), before);
 }
 
 #[test]
 fn other_programs_may_move_the_log_into_the_file() {
-    let (_folder, path) = cut_off(5);
+    let (_directory, path) = cut_off(5);
     let sql = "SELECT count(*) FROM launch";
     let connection = Connection::open(&path).unwrap();
     let launches: i64 = connection.query_row(sql, [], |row| row.get(0)).unwrap();
@@ -72,7 +72,7 @@ fn other_programs_may_move_the_log_into_the_file() {
 
 #[test]
 fn a_log_that_is_not_a_file_is_named() {
-    let (_folder, path) = cut_off(2);
+    let (_directory, path) = cut_off(2);
     fs::remove_file(log::path_of(&path)).unwrap();
     fs::create_dir(log::path_of(&path)).unwrap();
     let error = read_all(&path).unwrap_err().to_string();
@@ -82,7 +82,7 @@ fn a_log_that_is_not_a_file_is_named() {
 /// A recorder before version 8 that was killed inside a batch left this.
 #[test]
 fn a_change_that_another_program_did_not_finish_is_not_rolled_back_by_reading() {
-    let (folder, path) = recording(200);
+    let (directory, path) = recording(200);
     let other = tempfile::tempdir().unwrap();
     let connection = Connection::open(&path).unwrap();
     connection
@@ -91,7 +91,7 @@ fn a_change_that_another_program_did_not_finish_is_not_rolled_back_by_reading() 
     let copy = other.path().join("spawnscope.db");
     fs::copy(&path, &copy).unwrap();
     fs::copy(
-        folder.path().join("spawnscope.db-journal"),
+        directory.path().join("spawnscope.db-journal"),
         other.path().join("spawnscope.db-journal"),
     )
     .unwrap();
@@ -104,8 +104,8 @@ fn a_change_that_another_program_did_not_finish_is_not_rolled_back_by_reading() 
 
 #[test]
 fn a_reader_that_keeps_the_file_open_loses_no_launch_and_leaves_the_log_beside_it() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("spawnscope.db");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("spawnscope.db");
     let recorder = Recorder::create(&path, &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
     recorder.send(vec![released()]);
     recorder.send(whole_life(1_000, spawnscope_data::event::LaunchId(2), 200));

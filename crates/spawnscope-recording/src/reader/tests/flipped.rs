@@ -19,7 +19,7 @@ fn places(bytes: usize, seed: u32) -> impl Iterator<Item = (usize, u8)> {
 
 #[test]
 fn in_a_finished_recording_every_flip_is_found() {
-    let (_folder, path) = recording(60);
+    let (_directory, path) = recording(60);
     let whole = fs::read(&path).unwrap();
     for (at, bit) in places(whole.len(), 1) {
         let mut flipped = whole.clone();
@@ -47,7 +47,7 @@ fn content(path: &Path) -> Result<String, RecordError> {
 
 #[test]
 fn in_a_recording_that_was_cut_off_no_flip_changes_what_is_read_unnoticed() {
-    let (_folder, path) = cut_off(60);
+    let (_directory, path) = cut_off(60);
     let log = log::path_of(&path);
     let sound = content(&path).unwrap();
     // Most pages of the file have a newer version in the log.
@@ -86,7 +86,7 @@ fn a_row_that_was_changed_added_or_deleted_is_found() {
         "DELETE FROM calibration",
         "INSERT INTO sample VALUES (1, 5, 5, 0, 1)",
     ] {
-        let (_folder, path) = recording(3);
+        let (_directory, path) = recording(3);
         Connection::open(&path).unwrap().execute_batch(sql).unwrap();
         let error = read_all(&path).unwrap_err();
         assert!(matches!(error, RecordError::Corrupt { .. }), "{sql}: {error}");

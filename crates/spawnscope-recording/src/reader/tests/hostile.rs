@@ -209,7 +209,7 @@ const LONG: usize = 489 + 48 * (PAGE - 4);
 
 #[test]
 fn texts_that_share_their_pages_do_not_fill_the_memory() {
-    let (_folder, path) = recording(1);
+    let (_directory, path) = recording(1);
     let row =
         |letter: char| format!("INSERT INTO text (bytes) VALUES (CAST(printf('%.*c', {LONG}, '{letter}') AS BLOB));");
     change(&path, &"ABCDE".chars().map(row).collect::<String>());
@@ -243,7 +243,7 @@ fn texts_that_share_their_pages_do_not_fill_the_memory() {
 
 #[test]
 fn a_cycle_of_pages_does_not_loop_forever() {
-    let (_folder, path) = recording(2_000);
+    let (_directory, path) = recording(2_000);
     change(&path, "SELECT 1");
     let connection = Connection::open(&path).unwrap();
     let root: u32 = connection

@@ -47,7 +47,7 @@ fn store_sum(connection: &Connection, table: &Table, version: i32) {
 #[test]
 fn every_earlier_version_is_read() {
     for version in 1..version::CURRENT {
-        let (_folder, path) = recording(3);
+        let (_directory, path) = recording(3);
         downgrade(&path, version);
         let recording = read_all(&path).unwrap();
         assert_eq!(recording.launches.len(), 4, "{version}");
@@ -72,7 +72,7 @@ fn before_version_12_a_polled_socket_may_not_be_what_ended_the_wait() {
         ),
         (11, [None, Some(ObjectKind::Pipe), Some(ObjectKind::Socket)]),
     ] {
-        let (_folder, path) = recording(1);
+        let (_directory, path) = recording(1);
         change(&path, polls_and_reads);
         if version < version::CURRENT {
             downgrade(&path, version);

@@ -5,8 +5,8 @@ use spawnscope_data::event::Executed;
 
 const NINJA: LaunchId = LaunchId(2);
 
-/// An exec in a folder.
-fn executes(launch: LaunchId, path: &str, arguments: &[&str], folder: &Path) -> Event {
+/// An exec in a directory.
+fn executes(launch: LaunchId, path: &str, arguments: &[&str], directory: &Path) -> Event {
     let mut event = executed(2_000, launch, "x");
     let EventKind::Executed(exec) = &mut event.kind else {
         unreachable!("it is an exec")
@@ -19,18 +19,18 @@ fn executes(launch: LaunchId, path: &str, arguments: &[&str], folder: &Path) -> 
         path: path.as_bytes().to_vec(),
         argv_bytes: argv.len() as u64,
         argv,
-        cwd: Some(folder.as_os_str().as_encoded_bytes().to_vec()),
+        cwd: Some(directory.as_os_str().as_encoded_bytes().to_vec()),
         ..exec.clone()
     };
     event
 }
 
-/// A ninja in a folder that launches two commands.
-fn build(folder: &Path) -> Vec<Event> {
-    let shell = |launch, command| executes(launch, "/bin/sh", &["/bin/sh", "-c", command], folder);
+/// A ninja in a directory that launches two commands.
+fn build(directory: &Path) -> Vec<Event> {
+    let shell = |launch, command| executes(launch, "/bin/sh", &["/bin/sh", "-c", command], directory);
     vec![
         launched(1_000, ROOT, NINJA, 101),
-        executes(NINJA, "/usr/bin/ninja", &["ninja"], folder),
+        executes(NINJA, "/usr/bin/ninja", &["ninja"], directory),
         launched(2_000, NINJA, LaunchId(3), 102),
         // Its secret is masked in the recording, and part of the hash.
         shell(LaunchId(3), "make-it --password=hunter2"),
@@ -39,38 +39,41 @@ fn build(folder: &Path) -> Vec<Event> {
     ]
 }
 
-fn edges(folder: &Folder, events: &[&[Event]]) -> Vec<(LaunchId, String)> {
-    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
+fn edges(directory: &Directory, events: &[&[Event]]) -> Vec<(LaunchId, String)> {
+    let recorder = Recorder::create(&directory.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
     events.iter().for_each(|events| recorder.send(events.to_vec()));
     recorder.finish(ending()).unwrap();
-    let Recording { edges, texts, .. } = read(&folder.path());
+    let Recording { edges, texts, .. } = read(&directory.path());
     let text = |id| String::from_utf8(texts.get(id).to_vec()).unwrap();
     edges.iter().map(|edge| (edge.launch, text(edge.output))).collect()
 }
 
 /// Puts a log of `make-it` there, as ninja 1.11 would write it.
-fn put_log(folder: &Folder) {
+fn put_log(directory: &Directory) {
     let log = "# ninja log v5\n0\t5\t1700\tb\tHASH\n0\t5\t1700\ta\tHASH\n".replace("HASH", "a72213ac9e74717e");
-    fs::write(folder.0.path().join(".ninja_log"), log).unwrap();
+    fs::write(directory.0.path().join(".ninja_log"), log).unwrap();
 }
 
 #[test]
 fn edges_are_stored_when_ninja_ends() {
-    let folder = Folder::new();
-    put_log(&folder);
-    let found = edges(&folder, &[&build(folder.0.path()), &[exited(5_000, NINJA)]]);
+    let directory = Directory::new();
+    put_log(&directory);
+    let found = edges(&directory, &[&build(directory.0.path()), &[exited(5_000, NINJA)]]);
     assert_eq!(found, [(LaunchId(3), "a".into()), (LaunchId(3), "b".into())]);
 }
 
 #[test]
 fn edges_are_stored_when_the_recording_ends_before_ninja() {
-    let folder = Folder::new();
-    put_log(&folder);
-    assert_eq!(edges(&folder, &[&build(folder.0.path())]).len(), 2);
+    let directory = Directory::new();
+    put_log(&directory);
+    assert_eq!(edges(&directory, &[&build(directory.0.path())]).len(), 2);
 }
 
 #[test]
 fn without_a_log_there_are_no_edges() {
-    let folder = Folder::new();
-    assert_eq!(edges(&folder, &[&build(folder.0.path()), &[exited(5_000, NINJA)]]), []);
+    let directory = Directory::new();
+    assert_eq!(
+        edges(&directory, &[&build(directory.0.path()), &[exited(5_000, NINJA)]]),
+        []
+    );
 }

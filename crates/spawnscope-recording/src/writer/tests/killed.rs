@@ -8,13 +8,13 @@ use crate::log;
 
 #[test]
 fn a_stray_log_is_not_played_into_a_new_recording() {
-    let folder = Folder::new();
-    kill_helper_inside_a_batch(&folder.path());
-    fs::remove_file(folder.path()).unwrap();
-    let recorder = Recorder::create(&folder.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
+    let directory = Directory::new();
+    kill_helper_inside_a_batch(&directory.path());
+    fs::remove_file(directory.path()).unwrap();
+    let recorder = Recorder::create(&directory.path(), &header(), Redaction::Mask, &WriterOptions::default()).unwrap();
     recorder.send(life(0));
     recorder.finish(ending()).unwrap();
-    assert_eq!(read(&folder.path()).launches.len(), 2);
+    assert_eq!(read(&directory.path()).launches.len(), 2);
 }
 
 const HELPER_FILE: &str = "SPAWNSCOPE_TEST_RECORD_TO";
@@ -82,37 +82,37 @@ fn kill_helper_inside_a_batch(path: &Path) {
 
 #[test]
 fn a_recorder_killed_inside_a_batch_leaves_the_batch_before() {
-    let folder = Folder::new();
-    kill_helper_inside_a_batch(&folder.path());
-    let recording = read(&folder.path());
+    let directory = Directory::new();
+    kill_helper_inside_a_batch(&directory.path());
+    let recording = read(&directory.path());
     assert_eq!((recording.launches.len(), recording.info.ended), (1, None));
 }
 
 #[test]
 fn a_recorder_killed_inside_a_batch_is_kept_as_old_and_still_readable() {
-    let folder = Folder::new();
-    kill_helper_inside_a_batch(&folder.path());
-    Recorder::create(&folder.path(), &header(), Redaction::Mask, &WriterOptions::default())
+    let directory = Directory::new();
+    kill_helper_inside_a_batch(&directory.path());
+    Recorder::create(&directory.path(), &header(), Redaction::Mask, &WriterOptions::default())
         .unwrap()
         .finish(ending())
         .unwrap();
-    assert_eq!(read(&folder.0.path().join("spawnscope.db.old")).launches.len(), 1);
-    assert_eq!(read(&folder.path()).launches.len(), 0);
+    assert_eq!(read(&directory.0.path().join("spawnscope.db.old")).launches.len(), 1);
+    assert_eq!(read(&directory.path()).launches.len(), 0);
 }
 
 #[test]
 fn a_recorder_killed_at_any_time_leaves_a_readable_recording() {
-    let folder = Folder::new();
-    let mut recorder = helper(&folder.path(), "for ever").spawn().unwrap();
+    let directory = Directory::new();
+    let mut recorder = helper(&directory.path(), "for ever").spawn().unwrap();
     let launches = || {
-        RecordingFile::open(&folder.path())
+        RecordingFile::open(&directory.path())
             .and_then(|file| file.read())
             .map_or(0, |it| it.launches.len())
     };
     wait_until("two batches are written", || launches() > 1_000);
     recorder.kill().unwrap();
     recorder.wait().unwrap();
-    let recording = read(&folder.path());
+    let recording = read(&directory.path());
     assert!(recording.launches.len() > 1_000);
     assert_eq!((recording.info.ended, recording.info.wall), (None, None), "cut off");
     assert_eq!(

@@ -24,8 +24,8 @@ use super::output::print_message;
 use crate::held::StartError;
 
 const LIBRARY: &str = "libvspawn_preload.so";
-/// Where `make install` puts the library, relative to the folder of the program; then where `make build` does, and `cargo build`.
-const FOLDERS: [&str; 3] = ["../lib/spawnscope", "../preload", "."];
+/// Where `make install` puts the library, relative to the directory of the program; then where `make build` does, and `cargo build`.
+const DIRECTORIES: [&str; 3] = ["../lib/spawnscope", "../preload", "."];
 const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 const TUNABLE: &str = "glibc.malloc.hugetlb";
 
@@ -101,17 +101,17 @@ fn huge_pages_are_on_request() -> bool {
     fs::read_to_string(HUGE_PAGES).is_ok_and(|setting| setting.contains("[madvise]"))
 }
 
-/// Finds the library in this program's folder.
+/// Finds the library in this program's directory.
 fn library() -> Result<PathBuf> {
     let program = env::current_exe().context("failed to find spawnscope's own program")?;
     let own = program.parent().unwrap_or(Path::new("/"));
-    let found = FOLDERS
+    let found = DIRECTORIES
         .iter()
-        .find_map(|folder| fs::canonicalize(own.join(folder).join(LIBRARY)).ok());
+        .find_map(|directory| fs::canonicalize(own.join(directory).join(LIBRARY)).ok());
     let Some(library) = found else {
         bail!(
             "failed to find {LIBRARY}, which skips shells, in {} or {}: install it (`make install`), or build it (`make build`)",
-            own.join(FOLDERS[0]).display(),
+            own.join(DIRECTORIES[0]).display(),
             own.display()
         );
     };

@@ -37,7 +37,7 @@ fn found(name: &OsStr) -> Option<PathBuf> {
     }
     let path = env::var_os("PATH")?;
     env::split_paths(&path)
-        .map(|folder| folder.join(Path::new(name)))
+        .map(|directory| directory.join(Path::new(name)))
         .find(|path| path.is_file())
 }
 

@@ -63,7 +63,7 @@ pub struct BudgetArguments {
     /// At most this wall, such as 2s or 800ms
     #[arg(long, value_name = "TIME", value_hint = ValueHint::Other)]
     pub max_wall: Option<String>,
-    /// At most N launches by any one script line
+    /// At most N launches from any one script line
     #[arg(long, value_name = "N", value_hint = ValueHint::Other)]
     pub per_line: Option<u64>,
     /// At most N launches of a program (a glob on its base name); can be repeated

@@ -58,7 +58,7 @@ pub struct DoctorArguments {
     /// Print JSON (schema_version 1)
     #[arg(long)]
     pub json: bool,
-    /// Also add the findings to a dataset, for `fleet machines`: a folder, or s3://BUCKET/FOLDER
+    /// Also add the findings to a dataset, for `fleet machines`: a directory, or s3://BUCKET/PREFIX
     ///
     /// The dataset is that of `export --format parquet`. Only whole examinations are added, so no check may be chosen or skipped.
     #[cfg(feature = "parquet")]

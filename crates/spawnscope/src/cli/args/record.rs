@@ -61,8 +61,8 @@ pub struct RecordArguments {
     /// Do not look up the script lines that request launches
     #[arg(long)]
     pub no_lines: bool,
-    /// Also record the lines of Node.js programs that launch: sets NODE_OPTIONS for the command, so that each Node.js below it loads a file
-    /// that tells them to the recorder
+    /// Also record the lines of Node.js programs that launch: sets NODE_OPTIONS for the command, so that each Node.js process below it
+    /// loads a file that reports these lines
     #[arg(long, requires = "command", conflicts_with_all = ["all", "pid", "no_lines"])]
     pub node_lines: bool,
     /// Do not mask arguments that look like secrets
@@ -78,8 +78,8 @@ pub struct RecordArguments {
     /// Write a Prometheus textfile for node_exporter, and update it while recording: launches, failures and phases by command
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath, conflicts_with = "runs")]
     pub metrics: Option<PathBuf>,
-    /// While recording, send metrics and spans to an OpenTelemetry collector over HTTP; without ENDPOINT, to that of
-    /// OTEL_EXPORTER_OTLP_ENDPOINT and OTEL_EXPORTER_OTLP_HEADERS, or to http://localhost:4318
+    /// While recording, send metrics and spans to an OpenTelemetry collector over HTTP; without ENDPOINT, to
+    /// OTEL_EXPORTER_OTLP_ENDPOINT (with the headers in OTEL_EXPORTER_OTLP_HEADERS), or to http://localhost:4318
     #[arg(long, value_name = "ENDPOINT", value_hint = ValueHint::Url, num_args = 0..=1, conflicts_with = "runs")]
     #[expect(clippy::option_option, reason = "an option whose value may be left out")]
     pub otlp: Option<Option<String>>,
@@ -136,7 +136,7 @@ pub enum CollectorChoice {
     Auto,
     /// eBPF: every phase, lowest overhead; needs root or CAP_BPF and CAP_PERFMON
     Ebpf,
-    /// ptrace: needs no privilege; commands only, without waits and some phases
+    /// ptrace: needs no privilege; only for a command; does not record what ends a wait, and some phases are unknown
     Ptrace,
     /// perf events: need no privilege if kernel.perf_event_paranoid is at most 2; record less than ptrace
     Perf,

@@ -58,7 +58,7 @@ pub enum Grouping {
     Line,
     /// The function that launches
     Caller,
-    /// The file that a compiler, linker or archiver makes, such as a target of make; with ninja, the output of the edge
+    /// The file that a compiler, linker or archiver makes, such as a make target; with ninja, the output of the edge
     #[value(name = "label:target")]
     Target,
     /// The crate that cargo builds or tests, or whose build script it runs

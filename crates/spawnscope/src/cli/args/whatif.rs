@@ -30,7 +30,7 @@ pub struct WhatifArguments {
     /// As shell builtins; forks for $( ) and pipelines remain
     #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
     pub builtin: Vec<String>,
-    /// K launches of one parent, or of many parents with one each, become one launch
+    /// Merge every K launches into one: of the same parent, or of parents that launch only one each (such as one per shell)
     #[arg(long, value_name = "SEL=K", value_hint = ValueHint::Other)]
     pub batch: Vec<String>,
     /// With their work done in the parent's process, by a library or a function
@@ -42,7 +42,7 @@ pub struct WhatifArguments {
     /// As another program, whose run takes RATIO of the time, for example 0.5
     #[arg(long, value_name = "SEL=RATIO", value_hint = ValueHint::Other)]
     pub replace: Vec<String>,
-    /// N at a time where launches of a program followed each other: all such loops, or those of SEL
+    /// Run serial launches of one program N at a time: in all loops, or only those that SEL selects
     #[arg(long, value_name = "[SEL=]N", value_hint = ValueHint::Other)]
     pub jobs: Vec<String>,
     /// Created by vfork or posix_spawn
@@ -72,7 +72,7 @@ pub struct WhatifArguments {
     /// With an immediate teardown, regardless of memory size
     #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
     pub no_teardown: Vec<String>,
-    /// Launched as fast as on a machine where launches are fast
+    /// With a launch cost of at most 10 ms each, as on a healthy machine
     #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
     pub quick_launch: Vec<String>,
     /// With file descriptors closed by one close_range before the exec

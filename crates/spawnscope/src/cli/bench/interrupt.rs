@@ -12,7 +12,7 @@ static ARRIVED: AtomicI32 = AtomicI32::new(0);
 extern "C" fn arrived(signal: i32) {
     // The second signal exits at once.
     if ARRIVED.swap(signal, Ordering::Relaxed) != 0 {
-        // SAFETY: `_exit` is async-signal-safe. The workers die with this process, and the keeper removes the folder.
+        // SAFETY: `_exit` is async-signal-safe. The workers die with this process, and the keeper removes the directory.
         unsafe { libc::_exit(i32::from(status_of(signal))) }
     }
 }

@@ -143,10 +143,10 @@ fn read(arguments: &BenchArguments) -> Vec<&Path> {
 /// Runs as the worker that launches, or as the keeper that removes what a killed bench leaves behind.
 ///
 /// # Errors
-/// When the bench process has exited, or the folder cannot be removed.
+/// When the bench process has exited, or the directory cannot be removed.
 pub fn work(setting: &str) -> Result<()> {
     let done = match setting.strip_prefix(keeper::SETTING) {
-        Some(folder) => keeper::keep(Path::new(folder)),
+        Some(directory) => keeper::keep(Path::new(directory)),
         None => serve::serve(setting),
     };
     done.context("failed to work for the lab")
@@ -190,7 +190,7 @@ fn measure(arguments: &BenchArguments, table_width: Option<usize>) -> Result<(Re
     let context = ExperimentContext::prepare(effort, arguments.max, &progress)?;
     let mut report = Report::new(Machine::here(), quick);
     report.seconds = Some(time.as_secs_f64());
-    report.machine.run_conditions = RunConditions::before(context.folder());
+    report.machine.run_conditions = RunConditions::before(context.directory());
     let show = |text: &dyn Fn(usize) -> String| match table_width {
         Some(width) => progress.suspend(|| print(text(width).as_bytes())),
         None => Ok(()),

@@ -98,9 +98,9 @@ mod tests {
     }
 
     #[test]
-    fn what_is_read_and_what_is_a_report_is_not_replaced() {
-        let folder = tempfile::tempdir().unwrap();
-        let [read, link, report, other] = ["read", "link", "report", "other"].map(|name| folder.path().join(name));
+    fn files_that_are_read_or_are_reports_are_not_replaced() {
+        let directory = tempfile::tempdir().unwrap();
+        let [read, link, report, other] = ["read", "link", "report", "other"].map(|name| directory.path().join(name));
         fs::write(&read, "anything").unwrap();
         symlink(&read, &link).unwrap();
         fs::write(&report, "{\"schema_version\": 1}").unwrap();
@@ -114,7 +114,7 @@ mod tests {
         assert_eq!(refused(&other), "");
         for name in ["a.json", "a.CSV", "a.md"] {
             assert!(
-                refused(&folder.path().join(name)).starts_with("-o writes HTML"),
+                refused(&directory.path().join(name)).starts_with("-o writes HTML"),
                 "{name}"
             );
         }
@@ -123,8 +123,8 @@ mod tests {
 
     #[test]
     fn nothing_is_left_or_lost_before_there_is_a_page() {
-        let folder = tempfile::tempdir().unwrap();
-        let (new, old) = (folder.path().join("new"), folder.path().join("old"));
+        let directory = tempfile::tempdir().unwrap();
+        let (new, old) = (directory.path().join("new"), directory.path().join("old"));
         fs::write(&old, "an older page, which is longer").unwrap();
         drop((claim(&new).unwrap(), claim(&old).unwrap()));
         assert!(!new.exists());
@@ -137,12 +137,12 @@ mod tests {
 
     #[test]
     fn links_are_refused_and_what_is_not_a_file_stays_what_it_is() {
-        let folder = tempfile::tempdir().unwrap();
-        let (link, file) = (folder.path().join("link"), folder.path().join("file"));
+        let directory = tempfile::tempdir().unwrap();
+        let (link, file) = (directory.path().join("link"), directory.path().join("file"));
         symlink(&file, &link).unwrap();
         assert!(claim(&link).is_err());
         assert!(link.is_symlink() && !file.exists());
         claim(Path::new("/dev/null")).unwrap().write("").unwrap();
-        assert!(claim(folder.path()).is_err());
+        assert!(claim(directory.path()).is_err());
     }
 }

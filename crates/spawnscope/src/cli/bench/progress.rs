@@ -197,7 +197,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_is_reckoned_from_what_is_done() {
+    fn remaining_time_is_estimated_from_finished_rounds() {
         let seconds = Duration::from_secs;
         let alike = [seconds(18); 14];
         assert_eq!(whole(&alike, Duration::ZERO, 0), seconds(14 * 18));

@@ -52,13 +52,13 @@ struct Section {
 impl Requested {
     /// Joins the options with the file.
     pub(super) fn find(arguments: &CheckArguments) -> Result<Requested> {
-        let (section, folder) = match &arguments.config {
+        let (section, directory) = match &arguments.config {
             Some(path) => (read(path)?, path.parent()),
             None if Path::new(DEFAULT_CONFIG).exists() => (read(Path::new(DEFAULT_CONFIG))?, None),
             None => (Section::default(), None),
         };
-        let folder = folder.unwrap_or(Path::new(""));
-        let of_file = section.against.iter().map(|file| folder.join(file)).collect();
+        let directory = directory.unwrap_or(Path::new(""));
+        let of_file = section.against.iter().map(|file| directory.join(file)).collect();
         Requested::join(&arguments.budgets, &section, of_file)
     }
 

@@ -69,7 +69,7 @@ fn read_all(files: &[PathBuf]) -> Result<Vec<Run>> {
     files.iter().map(|file| Ok(diff::read(file, None)?.0)).collect()
 }
 
-/// Returns the folder of the sources, to which file names in annotations are relative.
+/// Returns the directory of the sources, to which file names in annotations are relative.
 fn workspace() -> PathBuf {
     let of_ci = ["GITHUB_WORKSPACE", "CI_PROJECT_DIR"].into_iter().find_map(env::var_os);
     of_ci

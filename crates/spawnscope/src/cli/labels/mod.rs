@@ -11,7 +11,7 @@ use anyhow::{Result, bail};
 
 use crate::record::reader::Label;
 
-/// Maximum number of labels that can be given. The rest of `Label::MOST` is for those that are found.
+/// Maximum number of labels that can be given. The rest of `Label::MAX_COUNT` is for those that are found.
 const MOST_GIVEN: usize = 32;
 
 /// Parses `NAME=VALUE`.

@@ -1,4 +1,4 @@
-//! `spawnscope top`: a live view. It records to a small ring in a temporary folder, as `record --keep` does, and a thread draws what the rows
+//! `spawnscope top`: a live view. It records to a small ring in a temporary directory, as `record --keep` does, and a thread draws what the rows
 //! of that ring say. The thread owns the terminal; `screen` leaves it as it was.
 
 mod quiet;
@@ -34,9 +34,9 @@ const KEEP: u64 = 256 << 20;
 /// How often the screen is drawn without a key.
 const INTERVAL: Duration = Duration::from_millis(250);
 /// How long to wait for a key before looking for rows.
-const PATIENCE: Duration = Duration::from_millis(50);
+const KEY_TIMEOUT: Duration = Duration::from_millis(50);
 /// How long the thread may take to restore the terminal after a signal.
-const LAST_PATIENCE: Duration = Duration::from_secs(1);
+const RESTORE_TIMEOUT: Duration = Duration::from_secs(1);
 /// The seconds of which the rate is kept.
 const SECONDS: usize = 600;
 
@@ -52,8 +52,8 @@ pub fn run(arguments: &TopArguments) -> Result<ExitCode> {
     if !is_on_terminal || !screen::has_terminal() {
         bail!("top needs a terminal: use `spawnscope record --metrics FILE` or `spawnscope report` without one");
     }
-    let folder = temporary_folder(arguments)?;
-    let output = folder.path().join("top.db");
+    let directory = temporary_directory(arguments)?;
+    let output = directory.path().join("top.db");
     let signals = Signals::catch().context("failed to catch signals")?;
     let mut viewer = Viewer {
         followed: followed(arguments),
@@ -77,12 +77,12 @@ pub fn run(arguments: &TopArguments) -> Result<ExitCode> {
     Ok(status)
 }
 
-/// Creates the folder of the recording, which belongs to the user that the command runs as, like every recording.
-fn temporary_folder(arguments: &TopArguments) -> Result<tempfile::TempDir> {
+/// Creates the directory of the recording, which belongs to the user that the command runs as, like every recording.
+fn temporary_directory(arguments: &TopArguments) -> Result<tempfile::TempDir> {
     let identity = identity::decide(arguments.identity.choice())?.identity;
     let _acting =
         act_as(identity.as_ref().map(identity::owner).as_ref()).context("failed to act as the command's user")?;
-    tempfile::tempdir().context("failed to create a temporary folder for the recording")
+    tempfile::tempdir().context("failed to create a temporary directory for the recording")
 }
 
 fn followed(arguments: &TopArguments) -> String {
@@ -198,16 +198,16 @@ impl Viewer {
         };
         let mut deadline = None;
         while !thread.is_finished() {
-            if signals.next().is_some_and(Arrived::is_to_end) {
+            if signals.next().is_some_and(Arrived::should_end) {
                 self.flags.must_end.store(true, Ordering::Relaxed);
             }
             if self.flags.must_end.load(Ordering::Relaxed)
-                && Instant::now() >= *deadline.get_or_insert_with(|| Instant::now() + LAST_PATIENCE)
+                && Instant::now() >= *deadline.get_or_insert_with(|| Instant::now() + RESTORE_TIMEOUT)
             {
                 // crossterm does not return from a terminal that has hung up. There is nothing to restore then.
                 return Ok(Left::Early);
             }
-            thread::sleep(PATIENCE);
+            thread::sleep(KEY_TIMEOUT);
         }
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
@@ -258,7 +258,7 @@ impl Drawing {
                 self.view.update(snapshot);
                 page = self.draw(screen)?;
             }
-            if let Some(key) = screen.next_key(PATIENCE)? {
+            if let Some(key) = screen.next_key(KEY_TIMEOUT)? {
                 self.view.press(key, page);
                 due = Instant::now();
             }

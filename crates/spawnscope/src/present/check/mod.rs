@@ -68,9 +68,9 @@ fn first(check: &Check) -> String {
     match exceeded {
         0 if all == 1 => format!("The budget is kept: {command}"),
         0 => format!("All {budgets} are kept: {command}"),
-        _ if all == 1 => format!("The budget is exceeded: {command}"),
-        1 => format!("1 of {budgets} is exceeded: {command}"),
-        _ => format!("{exceeded} of {budgets} are exceeded: {command}"),
+        _ if all == 1 => format!("{command} exceeds the budget"),
+        1 => format!("{command} exceeds 1 of {budgets}"),
+        _ => format!("{command} exceeds {exceeded} of {budgets}"),
     }
 }
 
@@ -100,7 +100,7 @@ fn name(budget: &Budget) -> String {
         Budget::ForksWithoutExec(_) => "forks without exec".to_owned(),
         Budget::FailedExecs(_) => "failed execs".to_owned(),
         Budget::Command(glob, _) => format!("launches of {}", text::escape(glob.as_bytes())),
-        Budget::Line(_) => "launches by one line".to_owned(),
+        Budget::Line(_) => "launches from one line".to_owned(),
         Budget::CriticalTax(_) => "critical tax".to_owned(),
         Budget::Wall(_) => "wall".to_owned(),
         Budget::Growth(grown, _) => format!("{} against baseline", what(*grown)),

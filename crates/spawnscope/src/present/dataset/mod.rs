@@ -59,7 +59,7 @@ impl Table {
         Table::Runs,
     ];
 
-    /// Its name, which is that of its folder.
+    /// Its name, which is that of its directory.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -57,7 +57,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_went_keeps_its_width() {
+    fn removed_launches_keep_their_width() {
         assert_eq!(line("a", [100, 0]), "a 200 100");
         assert_eq!(line("a", [0, 100]), "a 0 100");
         assert_eq!(line("a", [30, 30]), "a 30 30");

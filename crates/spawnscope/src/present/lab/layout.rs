@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_beside_stands_below() {
+    fn columns_that_do_not_fit_beside_are_below() {
         assert_eq!(
             shown(43),
             [

@@ -201,7 +201,7 @@ pub(super) fn conditions(report: &Report) -> String {
             .map(|setting| format!("transparent huge pages: {setting}")),
         run.file_system
             .as_ref()
-            .map(|name| format!("temporary folder on {name}")),
+            .map(|name| format!("temporary directory on {name}")),
         run.most_open_files
             .map(|most| format!("at most {} open files", units::count(most))),
         run.sh.as_ref().map(|path| format!("/bin/sh is {path}")),
@@ -217,7 +217,7 @@ pub(super) fn interruption(report: &Report) -> Option<String> {
         (_, 0) => Some("interrupted: the last experiment has fewer rounds than planned".to_owned()),
         _ => {
             let count = units::counted(missing, "experiment was", "experiments were");
-            Some(format!("interrupted: {count} not run: {}", report.not_run.join(", ")))
+            Some(format!("interrupted: {count} not run ({})", report.not_run.join(", ")))
         }
     }
 }

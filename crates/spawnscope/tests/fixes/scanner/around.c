@@ -1,5 +1,5 @@
 // Runs a command while a permission scanner checks each file that is opened or executed under `scanned`, which contains copies
-// of cksum and its input. One thread, 5 ms per file; variant `after` excludes the folder. The mounts are in the mount namespace
+// of cksum and its input. One thread, 5 ms per file; variant `after` excludes the directory. The mounts are in the mount namespace
 // of this process, and the scanner ends with it: nothing outside changes.
 // Usage: around before|after COMMAND..., in a separate directory. Exits with the exit status of the command.
 #define _GNU_SOURCE

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashSet};
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches, name, option, time, times};
-use crate::advice::thresholds::{HABIT, is_mostly_tax, largest, uses_less_than_its_tax};
+use crate::advice::thresholds::{MIN_REPETITIONS, is_mostly_tax, largest, uses_less_than_its_tax};
 use crate::launch::Exec;
 use crate::whatif::Fix;
 use crate::whatif::changes::Change;
@@ -163,7 +163,7 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
 /// Returns the launches that this rule merges.
 pub(super) fn covered(context: &RuleContext<'_, '_>) -> HashSet<u32> {
     let batches = (0..context.forest().launches.len()).flat_map(|parent| batches_of(context, parent));
-    let batches = batches.filter(|(_, batch)| batch.len() >= HABIT);
+    let batches = batches.filter(|(_, batch)| batch.len() >= MIN_REPETITIONS);
     batches.flat_map(|(_, batch)| batch).collect()
 }
 
@@ -172,7 +172,7 @@ fn batches_of<'a>(context: &RuleContext<'_, 'a>, parent: usize) -> Vec<(BatchKey
     let forest = context.forest();
     let children = forest.children(parent);
     let cpus = context.recording.info.usable_cpus() as usize;
-    if children.len() < HABIT {
+    if children.len() < MIN_REPETITIONS {
         return Vec::new();
     }
     let mut alike: BTreeMap<(BatchKey<'a>, Common<'a>), Files<'a>> = BTreeMap::new();
@@ -285,7 +285,7 @@ fn finding(context: &RuleContext<'_, '_>, key: &BatchKey<'_>, all: Vec<u32>, bat
         .fixes(fix)
         .limits(format!(
             "only for programs that handle each file independently: {program} then gets all files at once, with one combined output and one \
-             exit status; steps of a loop that follow must wait until then"
+             exit status; later steps of the loop must wait until the batch has finished"
         ))
         .predicted_by_all(
             tries.collect(),

@@ -1,7 +1,7 @@
 //! The code that passes many files at once to a program.
 
 use super::launcher::Launcher;
-use crate::advice::phrases::{instead, name, quoted};
+use crate::advice::phrases::{name, quoted, replacement};
 use crate::patterns::shells::Dialect;
 
 /// The parts of a command line with one file.
@@ -34,7 +34,7 @@ pub(super) fn snippet(launcher: Launcher, argv: &[Vec<u8>], has_destination: boo
         ),
     };
     let mut fix = vec!["pass many files at once:".to_owned()];
-    fix.extend(instead(&before, &after));
+    fix.extend(replacement(&before, &after));
     if matches!(launcher, Launcher::Xargs { .. }) && has_destination {
         fix.push("  (with -t, the directory comes first, so the files can come last without -I)".to_owned());
     }

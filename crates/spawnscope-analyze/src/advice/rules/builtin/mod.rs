@@ -15,9 +15,9 @@ use std::ops::RangeInclusive;
 
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
-use crate::advice::phrases::{self, instead, launches, name, time, times};
+use crate::advice::phrases::{self, launches, name, replacement, time, times};
 use crate::advice::selection::options;
-use crate::advice::thresholds::{HABIT, is_mostly_tax, largest, uses_less_than_its_tax};
+use crate::advice::thresholds::{MIN_REPETITIONS, is_mostly_tax, largest, uses_less_than_its_tax};
 use crate::patterns::chains::is_inside;
 use crate::patterns::pipeline::PipelineUnit;
 use crate::patterns::shells::Dialect;
@@ -128,7 +128,7 @@ fn finding(
     needless: &[Needless],
 ) -> Option<Finding> {
     let tries = tries(context, needless);
-    if tries.iter().map(|fix| fix.launches.len()).sum::<usize>() < HABIT {
+    if tries.iter().map(|fix| fix.launches.len()).sum::<usize>() < MIN_REPETITIONS {
         return None;
     }
     let forms = forms_of(needless);
@@ -206,7 +206,10 @@ fn evidence(context: &RuleContext<'_, '_>, all: &[u32], needless: &[Needless]) -
 fn instructions(forms: &[(&Substitute, usize)]) -> Vec<String> {
     let mut lines = vec!["do the work in the shell:".to_owned()];
     for (form, count) in forms.iter().take(MAX_FORMS) {
-        lines.extend(instead(&form.before, &format!("{}   ({})", form.after, times(*count))));
+        lines.extend(replacement(
+            &form.before,
+            &format!("{}   ({})", form.after, times(*count)),
+        ));
     }
     if forms.len() > MAX_FORMS {
         let rest: usize = forms[MAX_FORMS..].iter().map(|(_, count)| count).sum();

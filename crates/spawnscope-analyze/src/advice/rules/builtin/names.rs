@@ -33,7 +33,7 @@ pub(super) fn date(call: &Call) -> Option<Substitute> {
     )
 }
 
-/// Maximum length between `%(` and `)T`: the buffer of bash has 128 bytes.
+/// Maximum length between `%(` and `)T`: bash's buffer has 128 bytes.
 const MAX_FORMAT: usize = 40;
 
 /// Whether strftime, which bash calls, supports the whole format. date has letters and colons that strftime lacks. Characters that the

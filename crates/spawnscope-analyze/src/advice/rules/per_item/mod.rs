@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, HashSet};
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::phrases::{launches, name, option, time, times};
-use crate::advice::thresholds::{HABIT, longest};
+use crate::advice::thresholds::{MIN_REPETITIONS, longest};
 use crate::patterns::subcommands;
 use crate::phases::Phase;
 use crate::whatif::changes::Change;
@@ -57,7 +57,9 @@ fn are_items(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
         .iter()
         .filter_map(|index| Some(context.launch(*index).execs.last()?.argv()));
     let distinct: HashSet<&[u8]> = lines.collect();
-    all.len() >= HABIT && distinct.len() >= HABIT && distinct.len() * 100 >= all.len() * MIN_DISTINCT
+    all.len() >= MIN_REPETITIONS
+        && distinct.len() >= MIN_REPETITIONS
+        && distinct.len() * 100 >= all.len() * MIN_DISTINCT
 }
 
 fn finding(context: &RuleContext<'_, '_>, (parent, program, subcommand, fix): Key<'_>, all: Vec<u32>) -> Finding {

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_product_is_to_be_switched_off() {
+    fn no_advice_switches_a_product_off() {
         let every = PRODUCTS.iter().flat_map(|(names, _)| names.iter());
         let all = fix(&every.map(|name| (*name).to_owned()).collect::<Vec<String>>()).join("\n");
         for word in [

@@ -130,7 +130,7 @@ pub(in super::super) fn waits<'a>() -> Vec<Column<WaitLine<'a>>> {
         required(
             "other_ns",
             Long(|line| span(Some(line.waits.parts.other))),
-            "of it, all else",
+            "of it, unattributed",
         ),
     ]
 }

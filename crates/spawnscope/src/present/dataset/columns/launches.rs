@@ -68,12 +68,12 @@ pub(in super::super) fn launches<'a>() -> Vec<Column<LaunchLine<'a>>> {
         optional(
             "start_ns",
             Long(|line| span(line.launch.start())),
-            "when its parent called for it, since the recording began",
+            "when its parent began the fork call, since the recording began",
         ),
         optional(
             "total_ns",
             Long(|line| span(line.launch.end().and(line.launch.total(line.forest.end)))),
-            "from there to its reaping; NULL: it had not ended",
+            "from start_ns to its reaping; NULL if it had not ended",
         ),
         optional(
             "create_ns",
@@ -108,7 +108,7 @@ pub(in super::super) fn launches<'a>() -> Vec<Column<LaunchLine<'a>>> {
         optional(
             "teardown_ns",
             Long(|line| span(line.launch.phases.get(Phase::Teardown))),
-            "phase teardown: from the start of its exit",
+            "phase teardown: from the start of its exit until the parent can reap it",
         ),
         optional(
             "reap_ns",
@@ -133,7 +133,7 @@ pub(in super::super) fn launches<'a>() -> Vec<Column<LaunchLine<'a>>> {
         optional(
             "exit_code",
             Int(|line| code(line.launch.outcome)),
-            "how it exited; NULL if unknown or if a signal killed it",
+            "its exit code; NULL if unknown or if a signal killed it",
         ),
         optional(
             "exit_signal",
@@ -148,7 +148,7 @@ pub(in super::super) fn launches<'a>() -> Vec<Column<LaunchLine<'a>>> {
         optional(
             "target",
             Text(|line| line.label(BuildLabel::Target)),
-            "label `target`: the output of the edge of ninja above it, or the file that a compiler, linker or archiver above it makes",
+            "label `target`: output of the ninja edge that it belongs to, or the file that the compiler, linker or archiver among its ancestors makes",
         ),
         optional(
             "crate",
@@ -158,7 +158,7 @@ pub(in super::super) fn launches<'a>() -> Vec<Column<LaunchLine<'a>>> {
         optional(
             "directory",
             Text(|line| line.label(BuildLabel::Directory)),
-            "label `directory`: where the make or ninja above it works, relative to the directory of the command",
+            "label `directory`: directory of the make or ninja that it descends from, relative to the directory of the command",
         ),
         optional(
             "package",
@@ -168,12 +168,12 @@ pub(in super::super) fn launches<'a>() -> Vec<Column<LaunchLine<'a>>> {
         optional(
             "test",
             Text(|line| line.label(BuildLabel::Test)),
-            "label `test`: the test of pytest or cargo-nextest",
+            "label `test`: the pytest or cargo-nextest test",
         ),
         optional(
             "cmake_target",
             Text(|line| line.label(BuildLabel::Cmake)),
-            "label `cmake`: the target of CMake",
+            "label `cmake`: the CMake target",
         ),
     ]
 }

@@ -121,7 +121,7 @@ fn loader(outcome: &Outcome) -> Option<Headline> {
     }
     let ends = of("true, LD_LIBRARY_PATH")?;
     each(
-        "Each empty folder in LD_LIBRARY_PATH adds",
+        "Each empty directory in LD_LIBRARY_PATH adds",
         "to the start of a program",
         ends,
     )
@@ -149,7 +149,7 @@ fn path_search(outcome: &Outcome) -> Option<Headline> {
     let of = |search| cases(outcome, "wall_ns", &[("search", search), ("folders", "empty")]);
     let ends = ends("misses", of("posix_spawnp"))?;
     each(
-        "Each folder of PATH without the program adds",
+        "Each directory of PATH without the program adds",
         "to a posix_spawnp",
         ends,
     )

@@ -59,7 +59,7 @@ impl Svg {
         format!(
             "<svg class=\"lab {name}\" role=\"img\" aria-label=\"{}\" width=\"{width}\" height=\"{height:.0}\" \
              viewBox=\"0 0 {width} {height:.0}\" font-size=\"{text}\" xmlns=\"http://www.w3.org/2000/svg\">\n<style>{}</style>\n\
-             <path class=\"ground\" d=\"M0 0H{width}V{height:.0}H0z\"/>\n{}</svg>\n",
+             <path class=\"background\" d=\"M0 0H{width}V{height:.0}H0z\"/>\n{}</svg>\n",
             escaped(description),
             style(),
             self.elements

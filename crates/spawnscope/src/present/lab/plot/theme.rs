@@ -97,9 +97,9 @@ pub(super) fn style() -> String {
     style
 }
 
-fn colours([ground, ink, grid]: [&str; 3], series: &[&str]) -> String {
+fn colours([background, ink, grid]: [&str; 3], series: &[&str]) -> String {
     let mut style = format!(
-        ".lab .ground{{fill:{ground}}}.lab text{{fill:{ink}}}.lab .ink{{color:{ink}}}.lab .grid{{stroke:{grid}}}"
+        ".lab .background{{fill:{background}}}.lab text{{fill:{ink}}}.lab .ink{{color:{ink}}}.lab .grid{{stroke:{grid}}}"
     );
     for (number, colour) in series.iter().enumerate() {
         let _ = write!(style, ".lab .c{number}{{color:{colour}}}");
@@ -177,9 +177,9 @@ mod tests {
     fn colours_differ_for_every_kind_of_colour_vision_and_from_the_background() {
         const MIN_DISTANCE: f64 = 0.1;
         const MIN_CONTRAST: f64 = 3.0;
-        for (ground, series) in [(LIGHT[0], LIGHT_SERIES), (DARK[0], DARK_SERIES)] {
+        for (background, series) in [(LIGHT[0], LIGHT_SERIES), (DARK[0], DARK_SERIES)] {
             for (number, one) in series.into_iter().enumerate() {
-                assert!(contrast(one, ground) >= MIN_CONTRAST, "{one} on {ground}");
+                assert!(contrast(one, background) >= MIN_CONTRAST, "{one} on {background}");
                 for (vision, other) in VISIONS
                     .into_iter()
                     .flat_map(|vision| series[..number].iter().map(move |other| (vision, other)))
@@ -199,7 +199,10 @@ mod tests {
     fn every_class_has_a_light_and_a_dark_colour() {
         let style = style();
         let (light, dark) = style.split_once("@media").unwrap();
-        for class in (0..8).map(colour).chain(["ground", "ink", "grid"].map(str::to_owned)) {
+        for class in (0..8)
+            .map(colour)
+            .chain(["background", "ink", "grid"].map(str::to_owned))
+        {
             let rule = format!(".lab .{class}{{");
             assert!(light.contains(&rule) && dark.contains(&rule), "{class}");
         }

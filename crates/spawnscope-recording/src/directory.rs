@@ -1,5 +1,5 @@
-//! The folder of a recording, held by its descriptor. Files are inspected, created, renamed and removed by their names within it, never
-//! through a link. If the folder is moved meanwhile, the files move with it.
+//! The directory of a recording, held by its descriptor. Files are inspected, created, renamed and removed by their names within it, never
+//! through a link. If the directory is moved meanwhile, the files move with it.
 
 use std::ffi::OsStr;
 use std::fs::{self, File, Metadata};
@@ -11,9 +11,9 @@ use std::path::{Path, PathBuf};
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, RawMode, fstat, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 
-/// An open folder.
+/// An open directory.
 #[derive(Debug)]
-pub(super) struct Folder {
+pub(super) struct Directory {
     fd: OwnedFd,
     path: PathBuf,
 }
@@ -24,22 +24,22 @@ pub(super) enum Found {
     Nothing,
     Link,
     File,
-    /// A folder, a pipe, or a device.
+    /// A directory, a pipe, or a device.
     Other,
 }
 
-impl Folder {
-    /// Opens the folder of a file that exists or is to be created.
-    pub(super) fn of(path: &Path) -> io::Result<Folder> {
+impl Directory {
+    /// Opens the directory of a file that exists or is to be created.
+    pub(super) fn of(path: &Path) -> io::Result<Directory> {
         let named = path.parent().filter(|parent| !parent.as_os_str().is_empty());
         let named = named.unwrap_or(Path::new("."));
         let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
         let fd = openat(CWD, named, flags, Mode::empty())?;
         let path = fs::canonicalize(named)?;
-        Ok(Folder { fd, path })
+        Ok(Directory { fd, path })
     }
 
-    /// Returns the path of a file in the folder, without links, as it was when the folder was opened.
+    /// Returns the path of a file in the directory, without links, as it was when the directory was opened.
     pub(super) fn path_of(&self, name: &OsStr) -> PathBuf {
         self.path.join(name)
     }
@@ -77,7 +77,7 @@ impl Folder {
         Ok(unlinkat(&self.fd, name, AtFlags::empty())?)
     }
 
-    /// Whether the folder's path still leads to the folder, and the name in it to this file.
+    /// Whether the directory's path still leads to the directory, and the name in it to this file.
     pub(super) fn still_has(&self, name: &OsStr, file: &File) -> bool {
         let identity = |metadata: Metadata| (metadata.dev(), metadata.ino());
         let is_at = |path: &Path, other: io::Result<(u64, u64)>| {

@@ -1,4 +1,4 @@
-//! A folder for test programs, on a file system that allows executing them. A separate process, the keeper, creates it, and removes it when
+//! A directory for test programs, on a file system that allows executing them. A separate process, the keeper, creates it, and removes it when
 //! the doctor finishes or dies. The doctor itself never accesses it, because file systems, and scanners that watch them, can hang.
 
 use std::ffi::{CStr, CString, c_int};
@@ -17,37 +17,37 @@ use spawnscope_system::launch_timing::isolated_child::IsolatedChild;
 use spawnscope_system::launch_timing::keeper::{ignore_requests_to_end, remove_when_closed};
 
 /// Time limits for creating it: in one directory, and in all directories that are tried.
-pub(super) const LIMIT_OF_ONE: Duration = Duration::from_millis(250);
-pub(super) const LIMIT: Duration = Duration::from_millis(400);
+pub(super) const DIRECTORY_TIMEOUT: Duration = Duration::from_millis(250);
+pub(super) const TOTAL_TIMEOUT: Duration = Duration::from_millis(400);
 /// How long its removal may take before the keeper is left to finish it alone.
-pub(super) const LIMIT_OF_REMOVAL: Duration = Duration::from_millis(100);
-/// How many programs a folder may hold.
+pub(super) const REMOVAL_TIMEOUT: Duration = Duration::from_millis(100);
+/// How many programs a directory may hold.
 pub(super) const PROGRAMS: usize = 16;
 /// The size of all programs together, with a margin.
-const ROOM: u64 = 1 << 20;
-/// How often, and at which interval, the keeper tries to remove the folder. Processes that write to it die with the doctor, but not
+const MAX_BYTES: u64 = 1 << 20;
+/// How often, and at which interval, the keeper tries to remove the directory. Processes that write to it die with the doctor, but not
 /// immediately.
 const REMOVALS: usize = 200;
-const PAUSE: Duration = Duration::from_millis(5);
+const REMOVAL_INTERVAL: Duration = Duration::from_millis(5);
 
-pub(super) struct Folder {
+pub(super) struct TemporaryDirectory {
     path: PathBuf,
     /// `None` after the removal. The keeper waits until our end of the connection is closed.
     keeper: Option<(IsolatedChild, UnixStream)>,
 }
 
-impl Folder {
-    /// Creates a folder in the first of these directories that works.
-    pub(super) fn make<'p>(mut directories: impl Iterator<Item = &'p Path>) -> Option<Folder> {
-        let until = Instant::now() + LIMIT;
+impl TemporaryDirectory {
+    /// Creates a directory in the first of these directories that works.
+    pub(super) fn make<'p>(mut directories: impl Iterator<Item = &'p Path>) -> Option<TemporaryDirectory> {
+        let until = Instant::now() + TOTAL_TIMEOUT;
         directories.find_map(|directory| {
             let left = until.saturating_duration_since(Instant::now());
             // A read timeout of zero would mean no timeout.
-            (!left.is_zero()).then(|| Folder::make_in(directory, left.min(LIMIT_OF_ONE)))?
+            (!left.is_zero()).then(|| TemporaryDirectory::make_in(directory, left.min(DIRECTORY_TIMEOUT)))?
         })
     }
 
-    fn make_in(directory: &Path, limit: Duration) -> Option<Folder> {
+    fn make_in(directory: &Path, limit: Duration) -> Option<TemporaryDirectory> {
         let random = RandomState::new().hash_one(std::process::id());
         let path = directory.join(format!("spawnscope-{random:016x}"));
         let name = CString::new(path.as_os_str().as_bytes()).ok()?;
@@ -61,18 +61,18 @@ impl Folder {
         drop(keepers);
         ours.set_read_timeout(Some(limit)).ok()?;
         let is_made = ours.read_exact(&mut [0]).is_ok();
-        let mut folder = Folder {
+        let mut created = TemporaryDirectory {
             path,
             keeper: Some((child, ours)),
         };
         if !is_made {
             // If it is created later, the keeper notices the closed connection and removes it.
-            if let Some((keeper, _)) = folder.keeper.take() {
+            if let Some((keeper, _)) = created.keeper.take() {
                 keeper.leave();
             }
             return None;
         }
-        Some(folder)
+        Some(created)
     }
 
     /// One of the programs in it, which need not exist yet; with the machine's environment if one is given, otherwise with an empty one.
@@ -85,18 +85,18 @@ impl Folder {
     }
 }
 
-impl Drop for Folder {
+impl Drop for TemporaryDirectory {
     fn drop(&mut self) {
         if let Some((keeper, connection)) = self.keeper.take() {
             drop(connection);
-            if !keeper.has_ended_by(Instant::now() + LIMIT_OF_REMOVAL) {
+            if !keeper.has_ended_by(Instant::now() + REMOVAL_TIMEOUT) {
                 keeper.leave();
             }
         }
     }
 }
 
-/// Directories in which a folder for test programs can be created.
+/// Directories in which a directory for test programs can be created.
 pub(super) struct Places {
     /// On local file systems, in order of preference.
     pub(super) local: Vec<PathBuf>,
@@ -140,35 +140,35 @@ pub(super) fn candidates(machine: &Machine) -> [PathBuf; 4] {
     [machine.temporary_directory(), first, second, third]
 }
 
-fn program(folder: &Path, number: usize) -> PathBuf {
-    folder.join(format!("program-{number}"))
+fn program(directory: &Path, number: usize) -> PathBuf {
+    directory.join(format!("program-{number}"))
 }
 
 /// The keeper's work, system calls only. It must close its copy of the doctor's end, or it would wait for itself. It leaves the session, so
 /// that the terminal or a signal to the doctor's process group does not reach it.
-fn keep(folder: &CStr, programs: &[CString], doctors: c_int) {
+fn keep(directory: &CStr, programs: &[CString], doctors: c_int) {
     ignore_requests_to_end();
     // SAFETY: plain system calls; the strings end with NUL, and the byte is a static one. Standard input is the connection.
     let connection = unsafe {
         libc::close(doctors);
         libc::setsid();
-        if libc::mkdir(folder.as_ptr(), 0o700) != 0 {
+        if libc::mkdir(directory.as_ptr(), 0o700) != 0 {
             return;
         }
-        if !mounts::has_room(folder, ROOM, PROGRAMS as u64) {
-            libc::rmdir(folder.as_ptr());
+        if !mounts::has_room(directory, MAX_BYTES, PROGRAMS as u64) {
+            libc::rmdir(directory.as_ptr());
             return;
         }
         libc::send(0, c"+".as_ptr().cast(), 1, libc::MSG_NOSIGNAL);
         BorrowedFd::borrow_raw(0)
     };
-    remove_when_closed(connection, REMOVALS, PAUSE, || {
+    remove_when_closed(connection, REMOVALS, REMOVAL_INTERVAL, || {
         // SAFETY: plain system calls; the strings end with NUL.
         unsafe {
             for program in programs {
                 libc::unlink(program.as_ptr());
             }
-            libc::rmdir(folder.as_ptr()) == 0
+            libc::rmdir(directory.as_ptr()) == 0
         }
     });
 }

@@ -1,4 +1,4 @@
-//! A folder that a real scanner watches, and commands that run while it does.
+//! A directory that a real scanner watches, and commands that run while it does.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -11,25 +11,25 @@ use crate::support::needs::scanner_daemons;
 pub const SCANNERS: [&str; 2] = ["clamonacc", "fapolicyd"];
 
 /// A directory for one scanner.
-pub struct ScannedFolder {
+pub struct ScannedDirectory {
     scanner: &'static str,
     directory: TempDir,
 }
 
-impl ScannedFolder {
-    pub fn new(scanner: &'static str) -> ScannedFolder {
+impl ScannedDirectory {
+    pub fn new(scanner: &'static str) -> ScannedDirectory {
         let directory = tempfile::tempdir().expect("a temporary directory");
         // The scanner's own user has to get there.
         std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).expect("chmod");
-        ScannedFolder { scanner, directory }
+        ScannedDirectory { scanner, directory }
     }
 
-    /// The folder that it watches while a command runs.
+    /// The directory that it watches while a command runs.
     pub fn watched(&self) -> PathBuf {
         self.directory.path().join("scanned")
     }
 
-    /// The prefix of a command line that runs while the folder is watched.
+    /// The prefix of a command line that runs while the directory is watched.
     pub fn launcher(&self) -> Vec<String> {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/scanners/within.sh");
         let daemons = scanner_daemons();

@@ -8,15 +8,15 @@ use spawnscope_data::units;
 /// With a shorter time limit, a healthy program may fail to finish.
 const MIN_TIME_LIMIT: Nanos = Nanos(250_000_000);
 
-/// Reports why the time of a program, started by `line`, is unknown. A program that did not end is a problem if it had enough time.
-pub(super) fn report(findings: &mut Findings, program: &str, line: &str, why: Unknown) {
+/// Reports why the time of a program, started by `command_line`, is unknown. A program that did not end is a problem if it had enough time.
+pub(super) fn report(findings: &mut Findings, program: &str, command_line: &str, why: Unknown) {
     match why {
-        Unknown::DidNotEnd(after) if after >= MIN_TIME_LIMIT => findings.add(problem(program, line, after)),
-        why => findings.not_examined(format!("`{line}` {why}")),
+        Unknown::DidNotEnd(after) if after >= MIN_TIME_LIMIT => findings.add(problem(program, command_line, after)),
+        why => findings.not_examined(format!("`{command_line}` {why}")),
     }
 }
 
-fn problem(program: &str, line: &str, after: Nanos) -> Finding {
+fn problem(program: &str, command_line: &str, after: Nanos) -> Finding {
     let took = RunTime {
         time: after,
         is_lower_bound: true,
@@ -24,11 +24,11 @@ fn problem(program: &str, line: &str, after: Nanos) -> Finding {
     let after = units::time(after);
     Finding::problem(format!("{program} does not finish within {after}"))
         .evidence(format!(
-            "`{line}` was killed after {after}, although it has almost nothing to do"
+            "`{command_line}` was killed after {after}, although it has almost nothing to do"
         ))
         .effect(took.effect("each launch of it"))
         .fix(format!(
-            "see what it launches and waits for: `spawnscope record -- {line}`, `strace -f {line}`"
+            "see what it launches and waits for: `spawnscope record -- {command_line}`, `strace -f {command_line}`"
         ))
         .fix_cost("nothing: both only observe; if the machine was busy, repeat the check when it is not")
 }
