@@ -52,6 +52,19 @@ pub(super) fn name(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// Returns a command line, or its beginning and its end if it has more than `most` characters. It often begins with options that all of them
+/// have.
+pub(super) fn abridged(line: &str, most: usize) -> String {
+    let characters: Vec<char> = line.chars().collect();
+    if characters.len() <= most {
+        return line.to_owned();
+    }
+    let end = most * 2 / 3;
+    let begin = characters[..most - 1 - end].iter();
+    let end = characters[characters.len() - end..].iter();
+    begin.chain(std::iter::once(&'…')).chain(end).collect()
+}
+
 /// `1,234 times`.
 pub(super) fn times(count: usize) -> String {
     format!("{} times", units::count(count as u64))

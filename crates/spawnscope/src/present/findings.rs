@@ -332,7 +332,7 @@ pub(super) fn repeats(page: &mut Page, report: &Report) {
         let count = text::pad_left(&units::count(repeat.count), 8);
         let total = text::pad_left(&units::time(repeat.total), 10);
         let room = page.width().saturating_sub(24);
-        let line = text::truncate(&text::escape(&repeat.label), room);
+        let line = text::abridge(&text::escape(&repeat.label), room);
         page.line([plain(format!("  {count} x{total}   {line}"))]);
     }
     page.sentence(

@@ -1,7 +1,7 @@
 //! Any program that is launched again and again for less work than its launch takes. The rule knows nothing about the program, so its
 //! advice is general, and is omitted where another rule has advice about the same launches.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
@@ -30,6 +30,10 @@ const LAUNCHERS: [&[u8]; 8] = [
     b"cc",
     b"gcc",
 ];
+/// Programs that change files, and do nothing else.
+const CHANGE_FILES: [&[u8]; 9] = [
+    b"chmod", b"chown", b"cp", b"install", b"ln", b"mkdir", b"mv", b"rm", b"touch",
+];
 /// Programs that nothing in the parent can replace.
 const IRREPLACEABLE: [&[u8]; 3] = [b"sleep", b"sudo", b"ssh"];
 
@@ -50,29 +54,51 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
             kinds.entry((parent, program)).or_default().push(index);
         }
     }
-    kinds.retain(|_, all| all.len() >= MANY);
+    kinds.retain(|_, all| all.len() >= MANY && !are_one_each(context, all));
     largest(context, kinds, MAX_FINDINGS)
         .into_iter()
         .map(|((parent, program), all)| finding(context, (parent, program), all))
         .collect()
 }
 
+/// Whether each process of a compiled program made only one of the launches, as `collect2` starts one linker: that is how the program works,
+/// and what launches the program again and again is elsewhere.
+fn are_one_each(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
+    let forest = context.forest();
+    let parents: HashSet<_> = all.iter().filter_map(|index| forest.parent(*index as usize)).collect();
+    parents.len() == all.len() && Runtime::of_parent(forest, all[0]) == Runtime::Native
+}
+
+/// Returns how the launches could become fewer. A shell has no builtin for what these programs do to files.
+fn fewer(program: &[u8], runtime: Runtime) -> Vec<&'static str> {
+    if runtime == Runtime::Shell && CHANGE_FILES.contains(&program) {
+        return vec![
+            "  pass several files to one launch; omit launches that change nothing, such as rm -f of files that do not exist",
+        ];
+    }
+    let mut lines = without_launching(runtime).to_vec();
+    lines.push("  or pass all inputs to one launch, or keep one process that answers through a pipe");
+    lines
+}
+
 fn finding(context: &RuleContext<'_, '_>, (parent, program): (&[u8], &[u8]), all: Vec<u32>) -> Finding {
     let title = format!("{} launches {} {}", name(parent), name(program), times(all.len()));
     let spent = context.spent_on(&all);
+    let run = context.phase_of(&all, Phase::Run);
     let evidence = format!(
-        "{} take {} in all, most of it launch tax; the program runs for {} of it",
+        "{} take {} in all: {} launch tax and {} run",
         launches(all.len()),
         time(spent),
-        time(context.phase_of(&all, Phase::Run))
+        time(spent.since(run)),
+        time(run)
     );
     let runtime = Runtime::of_parent(context.forest(), all[0]);
+    let fixes = fewer(program, runtime);
     Finding::modelled(RULE, title, all)
         .evidence(evidence)
         .with_example(context)
         .fix("launch it less often:")
-        .fixes(without_launching(runtime).iter().copied())
-        .fix("  or pass all inputs to one launch, or keep one process that answers through a pipe")
+        .fixes(fixes)
         .limits("whether the parent can do this itself depends on the program; the prediction keeps the work and removes only the launches")
         .predicted_by(Change::InProcess, option("--in-process", program, parent))
 }
