@@ -192,6 +192,28 @@ fn a_shell_has_no_builtin_for_changes_of_files() {
 
 const BASH: &[&str] = &["/bin/bash", "loop.sh"];
 
+#[test]
+fn loops_are_ranked_by_their_launch_tax() {
+    let tax = Spans::USUAL.total() - Spans::USUAL.run;
+    let mut serial = Serial::of(BASH[0], BASH);
+    for (program, launches, run) in [
+        ("a", COUNT, tax),
+        ("b", COUNT, tax),
+        ("c", COUNT, tax),
+        ("d", COUNT + 5, tax / 100),
+    ] {
+        for _ in 0..launches {
+            serial.launch(
+                &Spans { run, ..Spans::USUAL },
+                Some((&format!("/opt/{program}"), &[program, "f"])),
+            );
+        }
+    }
+    let found = advices(&serial.finish());
+    let titles: Vec<&str> = found.worth.iter().map(|advice| advice.finding.title.as_str()).collect();
+    assert!(titles.contains(&"bash launches d 35 times"), "{titles:?}");
+}
+
 /// A shell that runs `wrapper` again and again, which launches `ld` this many times.
 fn wrapped(wrapper: (&str, &[&str]), each: u64) -> Advices {
     let mut serial = Serial::of(BASH[0], BASH);

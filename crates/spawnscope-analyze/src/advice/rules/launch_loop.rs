@@ -1,22 +1,24 @@
 //! Any program that is launched again and again for less work than its launch takes. The rule knows nothing about the program, so its
 //! advice is general, and is omitted where another rule has advice about the same launches.
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashSet};
 
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::languages::without_launching;
 use crate::advice::phrases::{launches, name, option, time, times};
-use crate::advice::thresholds::{largest, uses_less_than_its_tax};
+use crate::advice::thresholds::uses_less_than_its_tax;
 use crate::patterns::chains::is_inside;
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::{is_shell, needless_shell};
 use crate::phases::Phase;
 use crate::whatif::changes::Change;
+use spawnscope_data::event::Nanos;
 
 /// Id of this rule.
 pub(in crate::advice) const RULE: &str = "launch-loop";
-const MAX_FINDINGS: usize = 2;
+const MAX_FINDINGS: usize = 3;
 /// Minimum number of launches. A program that is launched a few times may have a reason for each.
 const MANY: usize = 20;
 /// Programs whose launches are their purpose; their input decides how many there are.
@@ -55,8 +57,12 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         }
     }
     kinds.retain(|_, all| all.len() >= MANY && !are_one_each(context, all));
-    largest(context, kinds, MAX_FINDINGS)
+    // By what can be saved: a program that runs long, for example since it waits, may have little of it.
+    let mut kinds: Vec<_> = kinds.into_iter().collect();
+    kinds.sort_by_key(|(_, all)| Reverse(tax_of(context, all)));
+    kinds
         .into_iter()
+        .take(MAX_FINDINGS)
         .map(|((parent, program), all)| finding(context, (parent, program), all))
         .collect()
 }
@@ -81,16 +87,19 @@ fn fewer(program: &[u8], runtime: Runtime) -> Vec<&'static str> {
     lines
 }
 
+fn tax_of(context: &RuleContext<'_, '_>, all: &[u32]) -> Nanos {
+    context.spent_on(all).since(context.phase_of(all, Phase::Run))
+}
+
 fn finding(context: &RuleContext<'_, '_>, (parent, program): (&[u8], &[u8]), all: Vec<u32>) -> Finding {
     let title = format!("{} launches {} {}", name(parent), name(program), times(all.len()));
     let spent = context.spent_on(&all);
-    let run = context.phase_of(&all, Phase::Run);
     let evidence = format!(
         "{} take {} in all: {} launch tax and {} run",
         launches(all.len()),
         time(spent),
-        time(spent.since(run)),
-        time(run)
+        time(tax_of(context, &all)),
+        time(context.phase_of(&all, Phase::Run))
     );
     let runtime = Runtime::of_parent(context.forest(), all[0]);
     let fixes = fewer(program, runtime);
