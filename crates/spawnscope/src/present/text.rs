@@ -5,6 +5,9 @@ use std::fmt::Write as _;
 
 use unicode_width::UnicodeWidthChar;
 
+/// Maximum number of bytes of arguments that are quoted to show a part of them.
+const MAX_QUOTED: usize = 64 << 10;
+
 /// Ranges of characters that are invisible or reorder the text around them: zero-width characters, bidirectional controls, line separators,
 /// fillers, variation selectors and tags.
 const HIDDEN: [(char, char); 18] = [
