@@ -59,10 +59,12 @@ pub(super) fn abridged(line: &str, most: usize) -> String {
     if characters.len() <= most {
         return line.to_owned();
     }
-    let end = most * 2 / 3;
-    let begin = characters[..most - 1 - end].iter();
-    let end = characters[characters.len() - end..].iter();
-    begin.chain(std::iter::once(&'…')).chain(end).collect()
+    let end = &characters[characters.len() - most * 2 / 3..];
+    // From a whole word on, if that leaves enough.
+    let word = end.iter().position(|character| *character == ' ');
+    let end = &end[word.filter(|word| *word <= end.len() / 2).unwrap_or(0)..];
+    let begin = &characters[..most - 1 - end.len()];
+    begin.iter().chain(&['…']).chain(end).collect()
 }
 
 /// `1,234 times`.

@@ -113,7 +113,7 @@ fn in_full(page: &mut Page, advice: &Advice, file: Option<&str>) {
         page.sentence(5, PLAIN, &text::escape(sentence.as_bytes()));
     }
     if !finding.example.is_empty() {
-        let width = page.width().saturating_sub(17);
+        let width = page.width().saturating_sub(18);
         let example = text::abridged_command_line(finding.example.iter().map(Vec::as_slice), width);
         page.line([styled(QUIET, "     for example: "), plain(example)]);
     }

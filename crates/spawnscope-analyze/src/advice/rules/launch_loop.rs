@@ -79,7 +79,8 @@ fn are_one_each(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
 fn fewer(program: &[u8], runtime: Runtime) -> Vec<&'static str> {
     if runtime == Runtime::Shell && CHANGE_FILES.contains(&program) {
         return vec![
-            "  pass several files to one launch; omit launches that change nothing, such as rm -f of files that do not exist",
+            "  pass several files to one launch; omit those that change nothing (rm -f of files that do not exist), or that \
+             rename what could be written under its final name",
         ];
     }
     let mut lines = without_launching(runtime).to_vec();
