@@ -68,6 +68,11 @@ pub fn waker_is_cause(slice: &SliceRow) -> bool {
     }
 }
 
+/// Whether the thread slept, and nothing but a signal could end that earlier.
+pub(crate) fn is_sleep(slice: &SliceRow) -> bool {
+    is_in(slice, &calls::SLEEPS)
+}
+
 /// Returns the cause of a wait that no recorded thread ended.
 #[must_use]
 pub fn external_wait_of(slice: &SliceRow) -> ExternalWait {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::grouped::Grouped;
-use crate::launch::{Command, Exec, Instants, Launch, Outcome};
+use crate::launch::{Command, Exec, Instants, Launch, Outcome, base_name};
 use crate::pieces::{cpu_times, end_of_load, wall_times};
 use spawnscope_data::event::{LaunchId, Nanos};
 use spawnscope_data::rows::{ExecRow, LaunchRow, Origin, Recording};
@@ -53,6 +53,8 @@ impl<'a> Joiner<'a> {
             zombie: row.zombie.into(),
             reaped: row.reaped.into(),
         };
+        let program = execs.last().map(|exec| base_name(exec.path()));
+        let start_up = start_up(row, exec_rows, program);
         let ended = row.exit.or(row.zombie).or(row.reaped).is_some();
         Launch {
             id: row.id,
@@ -73,7 +75,7 @@ impl<'a> Joiner<'a> {
             parent_faults: row.parent_faults.into(),
             exit_faults: row.exit_faults.into(),
             exit_rss_bytes: row.exit_rss_bytes.into(),
-            start_up: start_up(row, exec_rows).into(),
+            start_up: start_up.into(),
             setup_closes: row.setup_closes,
             setup_close_span: row.setup_close_span.into(),
             script_stack: row.script_stack,
@@ -140,9 +142,27 @@ pub(super) fn index_of(rows: &[&LaunchRow], id: LaunchId) -> Option<u32> {
     index.map(|index| index as u32)
 }
 
-/// Returns the CPU time of the last program before it began its work.
-fn start_up(row: &LaunchRow, execs: &[&ExecRow]) -> Option<Nanos> {
+/// Compilers and linkers, whose input includes files below /usr/lib. Other programs prepare for their work while they open such files.
+const READ_LIBRARIES: [&[u8]; 11] = [
+    b"cc1",
+    b"cc1plus",
+    b"collect2",
+    b"f951",
+    b"ld",
+    b"ld.bfd",
+    b"ld.gold",
+    b"ld.lld",
+    b"mold",
+    b"rust-lld",
+    b"rustc",
+];
+
+/// Returns the CPU time of the last program before it began its work. `None` for programs of which the recorder cannot tell.
+fn start_up(row: &LaunchRow, execs: &[&ExecRow], program: Option<&[u8]>) -> Option<Nanos> {
     let last = execs.last()?;
+    if READ_LIBRARIES.contains(&program?) {
+        return None;
+    }
     let loaded = end_of_load(last.has_loader, last.return_cpu, last.load_cpu)?;
     row.work_cpu
         .filter(|work| *work >= loaded)

@@ -52,6 +52,21 @@ pub(super) fn name(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
 
+/// Returns a command line, or its beginning and its end if it has more than `most` characters. It often begins with options that all of them
+/// have.
+pub(super) fn abridged(line: &str, most: usize) -> String {
+    let characters: Vec<char> = line.chars().collect();
+    if characters.len() <= most {
+        return line.to_owned();
+    }
+    let end = &characters[characters.len() - most * 2 / 3..];
+    // From a whole word on, if that leaves enough.
+    let word = end.iter().position(|character| *character == ' ');
+    let end = &end[word.filter(|word| *word <= end.len() / 2).unwrap_or(0)..];
+    let begin = &characters[..most - 1 - end.len()];
+    begin.iter().chain(&['…']).chain(end).collect()
+}
+
 /// `1,234 times`.
 pub(super) fn times(count: usize) -> String {
     format!("{} times", units::count(count as u64))

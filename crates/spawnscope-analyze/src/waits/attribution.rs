@@ -8,7 +8,7 @@ use std::collections::{HashMap, HashSet};
 pub use super::split::Parts;
 use super::split::{Interval, Splitter};
 use super::{WaitedObject, is_blocked};
-use crate::external_wait::{ExternalWait, external_wait_of};
+use crate::external_wait::{ExternalWait, external_wait_of, is_sleep};
 use crate::launch::Command;
 use crate::timeline::{ThreadIndex, Timelines};
 use crate::tree::Forest;
@@ -180,7 +180,14 @@ impl<'f, 'a> Collection<'f, 'a> {
             .filter(|_| is_blocked(slice.reason) && slice.reason != LeftCpu::Stopped)?;
         let waiter = self.timelines.threads[thread as usize].launch as usize;
         let (by, target) = self.ended_by(thread, waiter, slice, &wait)?;
-        Some((wait, by, target))
+        let is_other_timer = is_sleep(slice) && target.is_some_and(|target| self.is_by_other_thread(target, thread));
+        (!is_other_timer).then_some((wait, by, target))
+    }
+
+    /// Whether another thread requested a launch. The timers of runtimes, such as the supervisor of a thread pool, sleep beside it.
+    fn is_by_other_thread(&self, launch: usize, thread: ThreadIndex) -> bool {
+        let creator = self.forest.launches[launch].creator.get();
+        creator.is_some_and(|task| self.timelines.thread(task).is_some_and(|creator| creator != thread))
     }
 
     fn add(&mut self, thread: ThreadIndex, slice: &SliceRow) {

@@ -232,6 +232,75 @@ fn command_lines_for_a_shell_are_a_loop_too() {
 }
 
 #[test]
+fn a_shell_has_no_builtin_for_changes_of_files() {
+    let rm = only(&launching(BASH, &["/bin/rm", "-f", "conftest"], WAIT4), "launch-loop");
+    assert!(fix_of(&rm).contains("several files"), "{rm:?}");
+    assert!(!fix_of(&rm).contains("##*/"), "{rm:?}");
+    let date = only(&launching(BASH, &["/opt/ask", "f@"], WAIT4), "launch-loop");
+    assert!(fix_of(&date).contains("##*/"), "{date:?}");
+}
+
+const BASH: &[&str] = &["/bin/bash", "loop.sh"];
+
+#[test]
+fn loops_are_ranked_by_their_launch_tax() {
+    let tax = Spans::USUAL.total() - Spans::USUAL.run;
+    let mut serial = Serial::of(BASH[0], BASH);
+    for (program, launches, run) in [
+        ("a", COUNT, tax),
+        ("b", COUNT, tax),
+        ("c", COUNT, tax),
+        ("d", COUNT + 5, tax / 100),
+    ] {
+        for _ in 0..launches {
+            serial.launch(
+                &Spans { run, ..Spans::USUAL },
+                Some((&format!("/opt/{program}"), &[program, "f"])),
+            );
+        }
+    }
+    let found = advices(&serial.finish());
+    let titles: Vec<&str> = found.worth.iter().map(|advice| advice.finding.title.as_str()).collect();
+    assert!(titles.contains(&"bash launches d 35 times"), "{titles:?}");
+}
+
+/// A shell that runs `wrapper` again and again, which launches `ld` this many times.
+fn wrapped(wrapper: (&str, &[&str]), each: u64) -> Advices {
+    let mut serial = Serial::of(BASH[0], BASH);
+    let spans = Spans {
+        run: 3 * each * Spans::USUAL.total(),
+        ..Spans::USUAL
+    };
+    for _ in 0..COUNT {
+        let parent = serial.launch(&spans, Some(wrapper));
+        let mut begins = serial.builder.row(parent).created.unwrap().0 + 500_000;
+        for _ in 0..each {
+            let child = serial
+                .builder
+                .launch(parent, begins, &Spans::USUAL, Some(("/opt/link", &["link", "a.o"])));
+            serial.builder.row(child).parent_task = Some(TaskId(parent.0));
+            begins += 2 * Spans::USUAL.total();
+        }
+    }
+    advices(&serial.finish())
+}
+
+#[test]
+fn a_compiled_program_that_launches_one_other_is_no_loop() {
+    let all = |found: &Advices| {
+        let not_worth = found.not_worth.iter().map(|(_, advice)| advice);
+        let all = found.worth.iter().chain(not_worth);
+        all.filter(|advice| advice.finding.title.contains("launches link"))
+            .count()
+    };
+    let collect2: (&str, &[&str]) = ("/opt/collect", &["collect", "a.o"]);
+    assert_eq!(all(&wrapped(collect2, 1)), 0);
+    assert_eq!(all(&wrapped(collect2, 2)), 1);
+    let script: (&str, &[&str]) = ("/usr/bin/python3", &["python3", "one.py"]);
+    assert_eq!(all(&wrapped(script, 1)), 1, "a script could do it itself");
+}
+
+#[test]
 fn long_independent_launches_run_side_by_side() {
     let working_beside = |millis: u64, argv: &str, beside: Option<&str>| {
         let mut serial = Serial::of("/usr/bin/make", &["make"]);

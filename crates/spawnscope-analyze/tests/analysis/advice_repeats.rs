@@ -66,6 +66,22 @@ fn several_questions_to_one_program_are_one_finding() {
 }
 
 #[test]
+fn command_lines_that_begin_alike_are_told_apart() {
+    let options = "core.preloadindex=true,log.showSignature=false,color.ui=false";
+    let lines: [&[&str]; 2] = [
+        &["git", "-c", options, "config", "user.name"],
+        &["git", "-c", options, "rev-parse", "--git-dir"],
+    ];
+    let advice = only(&repeating(PYTHON, &lines, READ), "repeats");
+    let evidence = advice.finding.evidence.join("\n");
+    assert!(
+        evidence.contains("…") && evidence.contains(" config user.name"),
+        "{evidence}"
+    );
+    assert!(evidence.contains(" rev-parse --git-dir"), "{evidence}");
+}
+
+#[test]
 fn changing_or_other_commands_are_not_repeated_questions() {
     let cases: [(&[&str], u16); 7] = [
         (&["date", "+%s"], READ),

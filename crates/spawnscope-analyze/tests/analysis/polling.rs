@@ -3,6 +3,7 @@
 use spawnscope_analyze::critical_path::critical_path;
 use spawnscope_analyze::replay::{Parameters, Replay};
 use spawnscope_analyze::timeline::Timelines;
+use spawnscope_analyze::waits::attribution::attributed_waits;
 use spawnscope_analyze::whatif::changes::Change;
 use spawnscope_analyze::whatif::{Fix, Prediction, WhatIf};
 use spawnscope_analyze::{Forest, SliceCollection};
@@ -173,6 +174,38 @@ fn a_wait_that_times_out_and_is_repeated_is_one_wait() {
     let all = LAUNCHES as u64 * LAUNCH;
     assert!(saved.0.abs_diff(all) < all / 20, "{} of {all}", saved.0);
     assert!(critical.abs_diff(all) < all / 20, "{critical} of {all}");
+}
+
+#[test]
+fn a_timer_of_another_thread_is_no_wait_for_a_launch() {
+    let sleeps = |serial: Serial, naps: &[SliceRow]| {
+        let (recording, mut slices) = serial.finish();
+        slices.extend_from_slice(naps);
+        let forest = Forest::build(&recording);
+        let waits = attributed_waits(&recording, &forest, &timelines(&forest, &slices));
+        waits.iter().any(|waits| waits.syscall == Some(CLOCK_NANOSLEEP))
+    };
+    let long = Spans {
+        run: 10_000_000,
+        ..Spans::USUAL
+    };
+    let mut serial = Serial::new();
+    (0..LAUNCHES).for_each(|_| {
+        serial.launch(&long, DIRNAME);
+    });
+    // The supervisor of a thread pool, which sleeps 1 ms at a time.
+    let mut naps = vec![created(POLLING, 0, 0)];
+    for on in (0..serial.now() - 2_000_000).step_by(1_000_000) {
+        naps.push(slice(POLLING, on, on + 10_000, [990_000, 0], CLOCK_NANOSLEEP, None));
+    }
+    assert!(!sleeps(serial, &naps));
+    let mut polling = Serial::new();
+    let dirname = DIRNAME.unwrap();
+    polling.launch_sleeping(&Spans::USUAL, dirname, 5 * Spans::USUAL.total());
+    assert!(
+        sleeps(polling, &[]),
+        "the thread that launched it sleeps until it looks again"
+    );
 }
 
 const EPOLL_WAIT: u16 = 232;

@@ -81,6 +81,24 @@ fn a_recorded_start_up_is_what_a_batch_saves() {
 }
 
 #[test]
+fn the_libraries_that_a_linker_reads_are_its_work() {
+    let (run, work_begins) = (3_000_000, 2_900_000);
+    let saved = |program: (&str, &[&str])| {
+        let mut serial = Serial::new();
+        let spans = Spans { run, ..Spans::USUAL };
+        let launches: Vec<LaunchId> = (0..8).map(|_| serial.launch(&spans, Some(program))).collect();
+        for launch in &launches {
+            serial.builder.row(*launch).work_cpu = Some(Nanos(spans.setup + spans.exec + spans.load + work_begins));
+        }
+        predict(&serial.finish(), &none(), &[(Change::InProcess, &launches)]).saving()[0]
+    };
+    let nm = saved(("/usr/bin/nm", &["nm", "a.o"]));
+    let ld = saved(("/usr/bin/ld", &["ld", "a.o", "/usr/lib/crt1.o"]));
+    assert!(nm.0 > 8 * work_begins, "{nm:?}");
+    assert!(ld.0 < 8 * (LAUNCH - Spans::USUAL.run + work_begins / 2), "{ld:?}");
+}
+
+#[test]
 fn work_that_stays_does_not_make_a_batch_uncertain() {
     // Most of each run is work. The saving of one batch of eight is known from its eight launches.
     let mut serial = Serial::new();

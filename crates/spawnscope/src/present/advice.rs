@@ -63,7 +63,10 @@ pub fn render(report: &Report, all: bool, width: usize, file: Option<&str>) -> S
         page.sentence(5, TITLE, &saving(advice, report));
         in_full(&mut page, advice, file);
     }
-    page.line([]);
+    let counts_others = !all && !advices.not_worth.is_empty();
+    if advices.together.is_some() || counts_others || report.is_reconstructed {
+        page.line([]);
+    }
     together(&mut page, advices);
     not_worth(&mut page, advices, all);
     if report.is_reconstructed {
@@ -110,8 +113,8 @@ fn in_full(page: &mut Page, advice: &Advice, file: Option<&str>) {
         page.sentence(5, PLAIN, &text::escape(sentence.as_bytes()));
     }
     if !finding.example.is_empty() {
-        let width = page.width().saturating_sub(17);
-        let example = text::command_line(finding.example.iter().map(Vec::as_slice), Some(width));
+        let width = page.width().saturating_sub(18);
+        let example = text::abridged_command_line(finding.example.iter().map(Vec::as_slice), width);
         page.line([styled(QUIET, "     for example: "), plain(example)]);
     }
     if let Some(call_site) = example_call_site(finding) {
@@ -200,11 +203,12 @@ fn not_worth(page: &mut Page, advices: &Advices, all: bool) {
         }
         page.sentence(2, PLAIN, &text::escape(advice.finding.title.as_bytes()));
         let [expected, least, most] = advice.saving.map(units::time);
-        let range = match doubt {
-            Doubt::Uncertain => format!("between {least} and {most}"),
-            Doubt::SmallSaving | Doubt::OffPath => format!("at most {most}"),
+        let saves = match doubt {
+            Doubt::Uncertain => format!("{expected} of the wall (between {least} and {most})"),
+            Doubt::SmallSaving | Doubt::OffPath if advice.saving[0].0 == 0 => format!("at most {most} of the wall"),
+            Doubt::SmallSaving | Doubt::OffPath => format!("{expected} of the wall (at most {most})"),
         };
-        page.sentence(5, QUIET, &format!("would save {expected} of the wall ({range})"));
+        page.sentence(5, QUIET, &format!("would save {saves}"));
     }
 }
 

@@ -331,8 +331,8 @@ pub(super) fn repeats(page: &mut Page, report: &Report) {
     for repeat in &report.repeats {
         let count = text::pad_left(&units::count(repeat.count), 8);
         let total = text::pad_left(&units::time(repeat.total), 10);
-        let room = page.width().saturating_sub(24);
-        let line = text::truncate(&text::escape(&repeat.label), room);
+        let room = page.width().saturating_sub(25);
+        let line = text::abridge(&text::escape(&repeat.label), room);
         page.line([plain(format!("  {count} x{total}   {line}"))]);
     }
     page.sentence(

@@ -369,7 +369,12 @@ pub(super) fn table(page: &mut Page, groups: &[Group], column: &str) -> bool {
         format!("  {}{titles}", text::pad_right(column, name_width)),
     )]);
     for (name, figures) in names.iter().zip(&rows) {
-        let name = text::pad_right(name, name_width);
+        let name = if column == ARGUMENTS {
+            text::abridge(name, name_width)
+        } else {
+            name.clone()
+        };
+        let name = text::pad_right(&name, name_width);
         page.line([plain(format!("  {name}{}", columns.row(figures)))]);
     }
     columns.has(FAILED_SHORT.title)

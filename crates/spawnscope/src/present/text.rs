@@ -5,6 +5,9 @@ use std::fmt::Write as _;
 
 use unicode_width::UnicodeWidthChar;
 
+/// Maximum number of bytes of arguments that are quoted to show a part of them.
+const MAX_QUOTED: usize = 64 << 10;
+
 /// Ranges of characters that are invisible or reorder the text around them: zero-width characters, bidirectional controls, line separators,
 /// fillers, variation selectors and tags.
 const HIDDEN: [(char, char); 18] = [
@@ -112,6 +115,40 @@ pub fn truncate(text: &str, limit: usize) -> String {
         }
     }
     text.to_owned()
+}
+
+/// Returns the text, or its beginning and its end with a `…` between them, in `limit` columns. The end begins with a whole word, if that
+/// leaves enough of it. Command lines often begin with options that all of them have.
+#[must_use]
+pub fn abridge(text: &str, limit: usize) -> String {
+    if width(text) <= limit {
+        return text.to_owned();
+    }
+    let end = ending(text, limit * 2 / 3);
+    let words = end.find(' ').map(|space| &end[space..]);
+    let end = words.filter(|words| width(words) * 2 >= width(end)).unwrap_or(end);
+    format!("{}{end}", truncate(text, limit.saturating_sub(width(end))))
+}
+
+/// Returns as much of the end of a text as fits into `limit` columns.
+fn ending(text: &str, limit: usize) -> &str {
+    let mut used = 0;
+    let fits = |(_, character): &(usize, char)| {
+        used += columns(*character);
+        used <= limit
+    };
+    let first = text.char_indices().rev().take_while(fits).last();
+    &text[first.map_or(text.len(), |(position, _)| position)..]
+}
+
+/// Formats arguments as a line for a shell, whose beginning and end are shown if it is longer than `limit` columns.
+#[must_use]
+pub fn abridged_command_line<'a>(arguments: impl IntoIterator<Item = &'a [u8]> + Clone, limit: usize) -> String {
+    let bytes: usize = arguments.clone().into_iter().map(<[u8]>::len).sum();
+    if bytes > MAX_QUOTED {
+        return command_line(arguments, Some(limit));
+    }
+    abridge(&command_line(arguments, None), limit)
 }
 
 /// Cuts or pads the text on the right to exactly `limit` columns.
@@ -254,6 +291,20 @@ mod tests {
         assert_eq!(truncate("日本語", 4), "日…");
         assert_eq!(truncate("abc", 1), "…");
         assert_eq!(truncate("abc", 0), "");
+    }
+
+    #[test]
+    fn the_end_of_a_command_line_is_shown_as_well() {
+        assert_eq!(abridge("git log", 7), "git log");
+        let options = "git --no-pager -c a.b=c -c d.e=f rev-parse --git-dir";
+        assert_eq!(abridge(options, 30), "git --no-… rev-parse --git-dir");
+        assert_eq!(abridge(options, 20), "git --no… --git-dir");
+        assert_eq!(abridge("aaaaaaaaaabbbbbbbbbb", 10), "aaa…bbbbbb");
+        assert_eq!(abridge("日本語日本語", 7), "日…日本");
+        let many = [b"mv".as_slice(), b"a b", b"c"];
+        assert_eq!(abridged_command_line(many, 40), "mv 'a b' c");
+        let huge = vec![b'x'; MAX_QUOTED + 1];
+        assert_eq!(abridged_command_line([huge.as_slice()], 4), "xxx…");
         assert_eq!(pad_right("日本語", 4), "日… ");
     }
 
@@ -276,6 +327,7 @@ mod tests {
             for shown in [escape(&bytes), quote(&bytes)] {
                 prop_assert!(!shown.chars().any(is_hidden), "{shown:?}");
                 prop_assert!(width(&truncate(&shown, limit)) <= limit);
+                prop_assert!(width(&abridge(&shown, limit)) <= limit);
                 prop_assert_eq!(width(&pad_right(&shown, limit)), limit);
             }
         }

@@ -135,14 +135,17 @@ fn evidence(context: &RuleContext<'_, '_>, candidate: &Candidate<'_>, small: f64
     let launches = &candidate.launches;
     let bytes = context.median_of(launches, |launch| Some(launch.parent_rss_bytes.get()? as f64));
     let mut evidence = vec![format!(
-        "{} by {} with {} resident took {} each (a fork by a small process: {}), {} in all",
+        "{} by {} with {} resident took {} in all, {} in the median (a fork by a small process: {})",
         forks(launches.len()),
         name(candidate.name),
         units::bytes(bytes.unwrap_or_default() as u64),
+        time(context.phase_of(launches, Phase::Create)),
         time(context.median_phase(launches, Phase::Create)),
         time(Nanos(small as u64)),
-        time(context.phase_of(launches, Phase::Create)),
     )];
+    if context.whatif.constants.free_per_copy.is_some() {
+        evidence.push("the exec or the end of each child frees its copy, which takes time as well".to_owned());
+    }
     if runtime == Runtime::Python {
         evidence.extend(python_calls(context, launches));
     }

@@ -8,17 +8,18 @@ use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::languages::without_launching;
 use crate::advice::phrases::{launches, name, option, time, times};
-use crate::advice::thresholds::{largest, uses_less_than_its_tax};
+use crate::advice::thresholds::uses_less_than_its_tax;
 use crate::patterns::chains::is_inside;
 use crate::patterns::runtimes::Runtime;
 use crate::patterns::shells::{command_of, is_shell, needless_shell};
 use crate::phases::Phase;
 use crate::whatif::Fix;
 use crate::whatif::changes::Change;
+use spawnscope_data::event::Nanos;
 
 /// Id of this rule.
 pub(in crate::advice) const RULE: &str = "launch-loop";
-const MAX_FINDINGS: usize = 2;
+const MAX_FINDINGS: usize = 3;
 /// Minimum number of launches. A program that is launched a few times may have a reason for each.
 const MIN_LAUNCHES: usize = 20;
 /// Programs whose launches are their purpose; their input decides how many there are.
@@ -31,6 +32,10 @@ const LAUNCHERS: [&[u8]; 8] = [
     b"xargs",
     b"cc",
     b"gcc",
+];
+/// Programs that change files, and do nothing else.
+const CHANGE_FILES: [&[u8]; 9] = [
+    b"chmod", b"chown", b"cp", b"install", b"ln", b"mkdir", b"mv", b"rm", b"touch",
 ];
 /// Programs that nothing in the parent can replace.
 const IRREPLACEABLE: [&[u8]; 3] = [b"sleep", b"sudo", b"ssh"];
@@ -68,8 +73,37 @@ fn programs<'a>(context: &RuleContext<'_, 'a>, without: &HashSet<u32>) -> Vec<(K
             kinds.entry((parent, program)).or_default().push(index);
         }
     }
-    kinds.retain(|_, all| all.len() >= MIN_LAUNCHES);
-    largest(context, kinds, MAX_FINDINGS)
+    kinds.retain(|_, all| all.len() >= MIN_LAUNCHES && !are_one_each(context, all));
+    // By what can be saved: a program that runs long, for example since it waits, may have little of it.
+    let mut kinds: Vec<_> = kinds.into_iter().collect();
+    kinds.sort_by_key(|(_, all)| Reverse(tax_of(context, all)));
+    kinds.truncate(MAX_FINDINGS);
+    kinds
+}
+
+/// Whether each process of a compiled program made only one of the launches, as `collect2` starts one linker: that is how the program works,
+/// and what launches the program again and again is elsewhere.
+fn are_one_each(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
+    let forest = context.forest();
+    let parents: HashSet<_> = all.iter().filter_map(|index| forest.parent(*index as usize)).collect();
+    parents.len() == all.len() && Runtime::of_parent(forest, all[0]) == Runtime::Native
+}
+
+/// Returns how the launches could become fewer. A shell has no builtin for what these programs do to files.
+fn fewer(program: &[u8], runtime: Runtime) -> Vec<&'static str> {
+    if runtime == Runtime::Shell && CHANGE_FILES.contains(&program) {
+        return vec![
+            "  pass several files to one launch; omit those that change nothing (rm -f of files that do not exist), or that \
+             rename what could be written under its final name",
+        ];
+    }
+    let mut lines = without_launching(runtime).to_vec();
+    lines.push("  or pass all inputs to one launch, or keep one process that answers through a pipe");
+    lines
+}
+
+fn tax_of(context: &RuleContext<'_, '_>, all: &[u32]) -> Nanos {
+    context.spent_on(all).since(context.phase_of(all, Phase::Run))
 }
 
 /// Returns the command lines that programs other than shells run by `sh -c`, and that need a shell: each as the launches that it consists of, the
@@ -136,18 +170,19 @@ fn finding(context: &RuleContext<'_, '_>, (parent, program): Kind<'_>, all: Vec<
     let title = format!("{} launches {} {}", name(parent), name(program), times(all.len()));
     let spent = context.spent_on(&all);
     let evidence = format!(
-        "{} take {} in all, most of it launch tax; the program runs for {} of it",
+        "{} take {} in all: {} launch tax and {} run",
         launches(all.len()),
         time(spent),
+        time(tax_of(context, &all)),
         time(context.phase_of(&all, Phase::Run))
     );
     let runtime = Runtime::of_parent(context.forest(), all[0]);
+    let fixes = fewer(program, runtime);
     Finding::modelled(RULE, title, all)
         .evidence(evidence)
         .with_example(context)
         .fix("launch it less often:")
-        .fixes(without_launching(runtime).iter().copied())
-        .fix("  or pass all inputs to one launch, or keep one process that answers through a pipe")
+        .fixes(fixes)
         .limits(LIMITS)
         .predicted_by(Change::InProcess, option("--in-process", program, parent))
 }

@@ -8,7 +8,7 @@ use super::builtin;
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::languages;
-use crate::advice::phrases::{launches, name, time, times};
+use crate::advice::phrases::{abridged, launches, name, time, times};
 use crate::advice::selection::options;
 use crate::advice::thresholds::{MIN_REPETITIONS, longest};
 use crate::patterns::chains::is_inside;
@@ -111,7 +111,7 @@ fn lines(context: &RuleContext<'_, '_>, questions: &BTreeMap<Question<'_>, Vec<u
     questions.sort_by_key(|launches| (Reverse(launches.len()), launches[0]));
     let line = |launches: &&Vec<u32>| {
         let words = context.example(launches).join(&b' ');
-        let line: String = name(&words).chars().take(MAX_CHARACTERS).collect();
+        let line = abridged(&name(&words), MAX_CHARACTERS);
         format!("{} x {line}", units::count(launches.len() as u64))
     };
     questions.iter().take(MAX_LINES).map(line).collect()
