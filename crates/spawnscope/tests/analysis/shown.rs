@@ -361,3 +361,30 @@ fn the_call_site_of_the_example_is_printed_after_it() {
         "{evidence}"
     );
 }
+
+#[test]
+fn command_lines_that_begin_with_the_same_options_show_their_ends() {
+    let options = "core.preloadindex=true,log.showSignature=false,color.ui=false,color.diff=false";
+    let git: &[&str] = &["git", "--no-pager", "-c", options, "rev-parse", "--show-toplevel"];
+    let mut serial = Serial::of("/usr/bin/python3", &["python3", "status.py"]);
+    for _ in 0..40 {
+        serial.launch_waiting(&Spans::USUAL, Some(("/usr/bin/git", git)), READ);
+    }
+    let recorded = serial.finish();
+    let by_command = report(&recorded, GroupBy::Command);
+    for (text, label) in [
+        (advice::render(&by_command, false, 80, None), "for example: git"),
+        (table::render(&by_command, &table::Options::all(80)), "40 x"),
+        (
+            table::render(&report(&recorded, GroupBy::Arguments), &table::Options::all(80)),
+            "git --no",
+        ),
+    ] {
+        let text = strip_str(&text).to_string();
+        let shown = text.lines().find(|line| line.contains(label) && line.contains('…'));
+        assert!(
+            shown.is_some_and(|line| line.contains("rev-parse --show-toplevel")),
+            "{text}"
+        );
+    }
+}
