@@ -113,7 +113,7 @@ fn the_command_is_recorded_as_it_was_given() {
     );
     let directory = job.path("workspace/launches");
     assert!(directory.is_dir());
-    assert_eq!(job.read("output"), format!("directory={}\n", directory.display()));
+    assert_eq!(job.read("output"), format!("folder={}\n", directory.display()));
     let output = directory.join("run.db");
     let expected = [
         "record",

@@ -19,7 +19,7 @@ const QUICK_MISSES: [usize; 2] = [0, 20];
 pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     let keys = [
         key("search", "who searches", Unit::Text),
-        key("folders", "folders", Unit::Text),
+        key("folders", "directories", Unit::Text),
         key("misses", "misses", Unit::Count),
     ];
     let columns = keys.into_iter().chain(wall_and_call()).collect();

@@ -182,7 +182,7 @@ fn a_case_that_bends_is_reported_as_not_linear() {
         .expect_code(0)
         .output();
     for text in [
-        "a directory each, lazy: 100 us per library or directory with 10, 476 us with 300: not linear (the slope changes)",
+        "a folder each, lazy: 100 us per library or directory with 10, 476 us with 300: not linear (the slope changes)",
         "true, LD_LIBRARY_PATH: 35.8 us per library or directory (29.1 to 40.8), from 750 us",
     ] {
         assert!(said.contains(text), "{text} in\n{said}");

@@ -193,7 +193,7 @@ fn loader_has_libraries_and_searches() {
             "true, LD_LIBRARY_PATH",
             "run path, now",
             "absolute names, lazy",
-            "a directory each, lazy",
+            "a folder each, lazy",
         ],
     );
     assert_eq!(rows_with(&experiment, &[("loading", "run path, lazy")]).len(), 2);

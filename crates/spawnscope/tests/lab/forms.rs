@@ -127,7 +127,7 @@ fn csv_has_a_line_for_each_measurement_with_its_keys() {
     let lines: Vec<Vec<String>> = said.lines().map(fields).collect();
     assert_eq!(
         lines[0].join(","),
-        "experiment,case,wrapper,search,directories,misses,mechanism,memory,parent_bytes,\
+        "experiment,case,wrapper,search,folders,misses,mechanism,memory,parent_bytes,\
          measure,unit,median,low,high,rounds,note"
     );
     let column = |name: &str| lines[0].iter().position(|title| title == name).expect("a column");
