@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """Runs commands in turns, and prints the seconds of each run and their median, so that recorded and unrecorded runs, or a program with
-and without a fix, meet the same machine. Usage: turns.py [--runs N] [--prepare CMD] NAME=CMD..."""
+and without a fix, meet the same machine. Of a command that writes a recording to FILE, the wall in that is taken, without the recorder's
+start and end. Usage: turns.py [--runs N] [--prepare CMD] [--recording FILE] NAME=CMD..."""
 
 import argparse
+import json
 import statistics
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 
 def main():
@@ -18,7 +21,7 @@ def main():
         for name, command in options.commands[first:] + options.commands[:first]:
             if options.prepare:
                 run(options.prepare)
-            walls[name].append(run(command))
+            walls[name].append(wall(command, options.recording, options.spawnscope))
     for name, seconds in walls.items():
         each = " ".join(f"{wall:.3f}" for wall in sorted(seconds))
         print(f"{name:20} median {statistics.median(seconds):.3f} s   {each}")
@@ -28,6 +31,8 @@ def parse():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--prepare", metavar="CMD", help="runs before each run, and is not timed")
+    parser.add_argument("--recording", metavar="FILE", type=Path, help="the recording that some of the commands write")
+    parser.add_argument("--spawnscope", default="spawnscope", help="the program that reads it")
     parser.add_argument("commands", nargs="+", type=named, metavar="NAME=CMD", help="a command for sh")
     return parser.parse_args()
 
@@ -37,6 +42,16 @@ def named(text):
     if not command:
         raise argparse.ArgumentTypeError(f"not NAME=CMD: {text}")
     return name, command
+
+
+def wall(command, recording, spawnscope):
+    if recording:
+        recording.unlink(missing_ok=True)
+    seconds = run(command)
+    if not recording or not recording.exists():
+        return seconds
+    report = subprocess.run([spawnscope, "report", "--json", recording], check=True, capture_output=True)
+    return json.loads(report.stdout)["wall_ns"] / 1e9
 
 
 def run(command):
