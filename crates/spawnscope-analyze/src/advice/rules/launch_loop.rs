@@ -22,6 +22,10 @@ pub(in crate::advice) const RULE: &str = "launch-loop";
 const MAX_FINDINGS: usize = 3;
 /// Minimum number of launches. A program that is launched a few times may have a reason for each.
 const MIN_LAUNCHES: usize = 20;
+/// Maximum number of launches of a command line. A longer one is a script.
+const MAX_OF_LINE: usize = 32;
+/// Maximum number of options in the suggested `whatif`.
+const MAX_OPTIONS: usize = 6;
 /// Programs whose launches are their purpose; their input decides how many there are.
 const LAUNCHERS: [&[u8]; 8] = [
     b"find",
@@ -118,9 +122,11 @@ fn command_lines<'a>(context: &RuleContext<'_, 'a>) -> Vec<(Kind<'a>, Vec<Vec<u3
         if !is_line || LAUNCHERS.contains(&parent) || is_for_a_shell() || needless_shell(forest, index).is_some() {
             continue;
         }
-        let line: Vec<u32> = forest.walk(&[index as usize]).map(|step| step.index as u32).collect();
-        if line.iter().all(|each| uses_less_than_its_tax(context, *each as usize)) && !is_inside(forest, index) {
-            kinds.entry((parent, program)).or_default().push(line);
+        let members = forest.walk(&[index as usize]).map(|step| step.index as u32);
+        let members: Vec<u32> = members.take(MAX_OF_LINE + 1).collect();
+        let is_small = |member: &u32| uses_less_than_its_tax(context, *member as usize);
+        if members.len() <= MAX_OF_LINE && members.iter().all(is_small) && !is_inside(forest, index) {
+            kinds.entry((parent, program)).or_default().push(members);
         }
     }
     let mut kinds: Vec<_> = kinds
@@ -137,6 +143,8 @@ fn command_lines_finding(context: &RuleContext<'_, '_>, (parent, shell): Kind<'_
     let shells: Vec<u32> = lines.iter().map(|line| line[0]).collect();
     let mut all = lines.concat();
     all.sort_unstable();
+    // A command line may be within another one.
+    all.dedup();
     let evidence = format!(
         "{} and forks, {} in all; most of it is launch tax",
         launches(all.len()),
@@ -147,7 +155,8 @@ fn command_lines_finding(context: &RuleContext<'_, '_>, (parent, shell): Kind<'_
         .map(|index| context.launch(*index))
         .map(|launch| option("--in-process", launch.command.name, launch.birth_command.name))
         .collect();
-    let options = programs.into_iter().collect::<Vec<_>>().join(" ");
+    let are_few = programs.len() <= MAX_OPTIONS;
+    let options = programs.into_iter().filter(|_| are_few).collect::<Vec<_>>().join(" ");
     let runtime = Runtime::of_parent(context.forest(), lines[0][0]);
     let tries = vec![Fix {
         change: Change::InProcess,
