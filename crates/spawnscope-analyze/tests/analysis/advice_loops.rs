@@ -302,8 +302,8 @@ fn a_compiled_program_that_launches_one_other_is_no_loop() {
 
 #[test]
 fn long_independent_launches_run_side_by_side() {
-    let working_beside = |millis: u64, argv: &str, beside: Option<&str>| {
-        let mut serial = Serial::of("/usr/bin/make", &["make"]);
+    let working_in = |parent: &str, millis: u64, argv: &str, beside: Option<&str>| {
+        let mut serial = Serial::of(parent, &[parent]);
         let start = serial.now();
         let spans = Spans {
             run: millis * 1_000_000,
@@ -318,6 +318,7 @@ fn long_independent_launches_run_side_by_side() {
         }
         advices(&serial.finish())
     };
+    let working_beside = |millis, argv, beside| working_in("/usr/bin/make", millis, argv, beside);
     let working = |millis: u64, argv: &str| working_beside(millis, argv, None);
     let advice = only(&working(20, "f@.c"), "serial");
     assert!(fix_of(&advice).contains("make -j"), "{advice:?}");
@@ -325,4 +326,7 @@ fn long_independent_launches_run_side_by_side() {
     assert!(is_silent(&working(20, "f.c"), "serial"), "always the same");
     let parallel = working_beside(20, "f@.c", Some("/usr/bin/ar"));
     assert!(is_silent(&parallel, "serial"), "both CPUs had a command: {parallel:?}");
+    let cargo = |beside| working_in("/usr/bin/cargo", 20, "f@.rs", beside);
+    assert!(!is_silent(&cargo(None), "serial"), "as with -j1");
+    assert!(is_silent(&cargo(Some("/usr/bin/rustc")), "serial"));
 }
