@@ -50,6 +50,25 @@ fn options_of(context: &RuleContext<'_, '_>, fix: &Fix) -> Option<String> {
     Some(selections.iter().map(option).collect::<Vec<_>>().join(" "))
 }
 
+/// Returns the option that tries batches of these launches: all launches of a program by a parent, or those with `word` among their arguments.
+/// Empty if neither selects these.
+pub(super) fn batch_option(
+    context: &RuleContext<'_, '_>,
+    (program, parent): (&[u8], &[u8]),
+    word: &[u8],
+    launches: &[u32],
+    size: u32,
+) -> String {
+    let meant = with_descendants(context, launches);
+    let plain = launches_of(program, parent);
+    let with_word = (!word.is_empty()).then(|| format!("{plain},argv=*{}*", literal(word)));
+    let mut candidates = std::iter::once(plain).chain(with_word);
+    let fitting = candidates.find(|selection| fits(context, std::slice::from_ref(selection), launches, &meant));
+    fitting
+        .map(|selection| quoted(&format!("--batch={selection}={size}")))
+        .unwrap_or_default()
+}
+
 /// Restricts the selection to the call sites of the launches. `None` when there are too many, or when some are unknown.
 fn with_lines(context: &RuleContext<'_, '_>, plain: &str, launches: &[u32]) -> Option<Vec<String>> {
     let lines = launches.iter().map(|index| context.callers.of(*index as usize));
