@@ -318,7 +318,8 @@ fn long_independent_launches_run_side_by_side() {
         }
         advices(&serial.finish())
     };
-    let working_beside = |millis, argv, beside| working_in("/usr/bin/make", millis, argv, beside);
+    let working_beside =
+        |millis: u64, argv: &str, beside: Option<&str>| working_in("/usr/bin/make", millis, argv, beside);
     let working = |millis: u64, argv: &str| working_beside(millis, argv, None);
     let advice = only(&working(20, "f@.c"), "serial");
     assert!(fix_of(&advice).contains("make -j"), "{advice:?}");
