@@ -142,10 +142,10 @@ fn items_are_asked_about_at_once() {
 fn what_is_tried_are_the_launches_of_the_advice() {
     let alone = only(&repeating(BASH, &[&["git", "show", "c@"]], READ), "per-item");
     assert_eq!(alone.finding.whatif, "--batch=git,parent=bash=1000");
-    let among: [&[&str]; 2] = [&["git", "show", "c@"], &["git", "tag", "t@"]];
+    let among: [&[&str]; 2] = [&["git", "show", "c@"], &["git", "commit", "-m", "m@"]];
     let among = only(&repeating(BASH, &among, READ), "per-item");
     assert_eq!(among.finding.whatif, "'--batch=git,parent=bash,argv=*show*=1000'");
-    let not_apart: [&[&str]; 2] = [&["git", "show", "c@"], &["git", "tag", "show@"]];
+    let not_apart: [&[&str]; 2] = [&["git", "show", "c@"], &["git", "commit", "-m", "show@"]];
     let not_apart = only(&repeating(BASH, &not_apart, READ), "per-item");
     assert_eq!(not_apart.finding.whatif, "");
 }
