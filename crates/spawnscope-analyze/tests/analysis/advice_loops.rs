@@ -223,7 +223,7 @@ fn command_lines_for_a_shell_are_a_loop_too() {
     let advice = only(&launching(python, line, WAIT4), "launch-loop");
     assert_eq!(
         advice.finding.title,
-        format!("python3 has sh run {COUNT} command lines")
+        format!("python3 runs {COUNT} command lines through sh")
     );
     assert_eq!(advice.finding.whatif, "--in-process=sh,parent=python3");
     assert!(fix_of(&advice).contains("a module"), "{advice:?}");

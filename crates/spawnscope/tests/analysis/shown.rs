@@ -328,7 +328,7 @@ fn advice_with_a_small_or_uncertain_saving_is_not_called_off_the_critical_path()
     };
     let uncertain = output(8_000_000);
     assert!(
-        uncertain.contains("Too uncertain the command launches ruby through /home/user/.rbenv/shims/ruby"),
+        uncertain.contains("Too uncertain the command reaches ruby through /home/user/.rbenv/shims/ruby"),
         "{uncertain}"
     );
     assert!(uncertain.contains("of the wall (between "), "{uncertain}");

@@ -97,8 +97,9 @@ fn are_one_each(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
 fn fewer(program: &[u8], runtime: Runtime) -> Vec<&'static str> {
     if runtime == Runtime::Shell && CHANGE_FILES.contains(&program) {
         return vec![
-            "  pass several files to one launch; omit those that change nothing (rm -f of files that do not exist), or that \
-             rename what could be written under its final name",
+            "  pass several files to one launch",
+            "  skip launches that change nothing, such as rm -f of a missing file",
+            "  write a file under its final name at once instead of renaming it",
         ];
     }
     let mut lines = without_launching(runtime).to_vec();
@@ -139,7 +140,12 @@ fn command_lines<'a>(context: &RuleContext<'_, 'a>) -> Vec<(Kind<'a>, Vec<Vec<u3
 }
 
 fn command_lines_finding(context: &RuleContext<'_, '_>, (parent, shell): Kind<'_>, lines: &[Vec<u32>]) -> Finding {
-    let title = format!("{} has {} run {} command lines", name(parent), name(shell), lines.len());
+    let title = format!(
+        "{} runs {} command lines through {}",
+        name(parent),
+        lines.len(),
+        name(shell)
+    );
     let shells: Vec<u32> = lines.iter().map(|line| line[0]).collect();
     let mut all = lines.concat();
     all.sort_unstable();
