@@ -80,8 +80,10 @@ fn the_best_fix_is_one_that_the_user_can_make() {
     }
     let recorded = serial.finish();
     let said = said(&recorded);
-    let (_, best) = said.split_once("The best fix saves").unwrap();
-    assert!(best.contains("basename 20 times"), "{said}");
+    let (_, best) = said.split_once("The most worthwhile finding: ").unwrap();
+    let (finding, saving) = best.split_once("; fixing it saves ").unwrap();
+    assert!(finding.contains("basename 20 times"), "{said}");
+    assert!(saving.contains(" ms ("), "{said}");
     let full = table::render(&report(&recorded), &table::Options::all(200));
     let full = anstream::adapter::strip_str(&full).to_string();
     assert!(
