@@ -142,18 +142,12 @@ fn items_are_asked_about_at_once() {
 fn what_is_tried_are_the_launches_of_the_advice() {
     let alone = only(&repeating(BASH, &[&["git", "show", "c@"]], READ), "per-item");
     assert_eq!(alone.finding.whatif, "--batch=git,parent=bash=1000");
-    let of_show = |lines: &[&[&str]]| {
-        let found = repeating(BASH, lines, READ);
-        let mut about = found
-            .worth
-            .into_iter()
-            .filter(|advice| advice.finding.title.contains("git show"));
-        about.next().expect("advice on git show").finding.whatif
-    };
-    let among = of_show(&[&["git", "show", "c@"], &["git", "add", "f@"]]);
-    assert_eq!(among, "'--batch=git,parent=bash,argv=*show*=1000'");
-    let not_apart = of_show(&[&["git", "show", "c@"], &["git", "add", "show@"]]);
-    assert_eq!(not_apart, "");
+    let among: [&[&str]; 2] = [&["git", "show", "c@"], &["git", "commit", "-m", "m@"]];
+    let among = only(&repeating(BASH, &among, READ), "per-item");
+    assert_eq!(among.finding.whatif, "'--batch=git,parent=bash,argv=*show*=1000'");
+    let not_apart: [&[&str]; 2] = [&["git", "show", "c@"], &["git", "commit", "-m", "show@"]];
+    let not_apart = only(&repeating(BASH, &not_apart, READ), "per-item");
+    assert_eq!(not_apart.finding.whatif, "");
 }
 
 #[test]
