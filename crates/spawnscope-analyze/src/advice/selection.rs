@@ -9,6 +9,8 @@ use crate::select::Selector;
 use crate::whatif::Fix;
 use crate::whatif::changes::Change;
 
+/// Maximum number of selections of one change.
+const MAX_SELECTIONS: usize = 8;
 /// Maximum number of script lines in one selection.
 const MAX_LINES: usize = 4;
 /// Maximum length of an argument pattern, in bytes.
@@ -26,6 +28,7 @@ fn options_of(context: &RuleContext<'_, '_>, fix: &Fix) -> Option<String> {
     let option = match fix.change {
         Change::Remove => "--remove",
         Change::Builtin => "--builtin",
+        Change::InProcess => "--in-process",
         _ => return None,
     };
     let meant = with_descendants(context, &fix.launches);
@@ -46,8 +49,30 @@ fn options_of(context: &RuleContext<'_, '_>, fix: &Fix) -> Option<String> {
         ];
         selections.extend(candidates.into_iter().flatten().find(fits)?);
     }
+    if selections.len() > MAX_SELECTIONS {
+        return None;
+    }
     let option = |selection: &String| quoted(&format!("{option}={selection}"));
     Some(selections.iter().map(option).collect::<Vec<_>>().join(" "))
+}
+
+/// Returns the option that tries batches of these launches: all launches of a program by a parent, or those with `word` among their arguments.
+/// Empty if neither selects these.
+pub(super) fn batch_option(
+    context: &RuleContext<'_, '_>,
+    (program, parent): (&[u8], &[u8]),
+    word: &[u8],
+    launches: &[u32],
+    size: u32,
+) -> String {
+    let meant = with_descendants(context, launches);
+    let plain = launches_of(program, parent);
+    let with_word = (!word.is_empty()).then(|| format!("{plain},argv=*{}*", literal(word)));
+    let mut candidates = std::iter::once(plain).chain(with_word);
+    let fitting = candidates.find(|selection| fits(context, std::slice::from_ref(selection), launches, &meant));
+    fitting
+        .map(|selection| quoted(&format!("--batch={selection}={size}")))
+        .unwrap_or_default()
 }
 
 /// Restricts the selection to the call sites of the launches. `None` when there are too many, or when some are unknown.

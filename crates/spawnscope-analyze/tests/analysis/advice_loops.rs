@@ -244,13 +244,14 @@ const BASH: &[&str] = &["/bin/bash", "loop.sh"];
 
 #[test]
 fn loops_are_ranked_by_their_launch_tax() {
-    let tax = Spans::USUAL.total() - Spans::USUAL.run;
+    // Just less than the launch takes without waiting: more would be no candidate.
+    const LONG: u64 = 900_000;
     let mut serial = Serial::of(BASH[0], BASH);
     for (program, launches, run) in [
-        ("a", COUNT, tax),
-        ("b", COUNT, tax),
-        ("c", COUNT, tax),
-        ("d", COUNT + 5, tax / 100),
+        ("a", COUNT, LONG),
+        ("b", COUNT, LONG),
+        ("c", COUNT, LONG),
+        ("d", COUNT + 5, LONG / 100),
     ] {
         for _ in 0..launches {
             serial.launch(
@@ -262,6 +263,52 @@ fn loops_are_ranked_by_their_launch_tax() {
     let found = advices(&serial.finish());
     let titles: Vec<&str> = found.worth.iter().map(|advice| advice.finding.title.as_str()).collect();
     assert!(titles.contains(&"bash launches d 35 times"), "{titles:?}");
+    assert!(titles.contains(&"bash launches a 30 times"), "{titles:?}");
+}
+
+/// Python has a shell run command lines, each with a subshell and a program, which has another shell run a line.
+#[test]
+fn a_command_line_counts_once_with_all_that_is_in_it() {
+    let python = &["/usr/bin/python3", "loop.py"];
+    let spans = Spans {
+        run: 20 * Spans::USUAL.total(),
+        ..Spans::USUAL
+    };
+    let mut serial = Serial::of(python[0], python);
+    for number in 0..COUNT {
+        let line = format!("(cd x; :); ask {number} | cat");
+        let shell = serial.launch(&spans, Some(("/bin/sh", &["sh", "-c", &line])));
+        let begun = serial.builder.row(shell).created.unwrap().0;
+        let each = 2 * Spans::USUAL.total();
+        let fork = Spans {
+            run: 50_000,
+            ..Spans::USUAL
+        };
+        serial.builder.launch(shell, begun + each, &fork, None);
+        let ask = serial
+            .builder
+            .launch(shell, begun + 3 * each, &Spans::USUAL, Some(("/opt/ask", &["ask"])));
+        let inner = Some(("/bin/sh", &["sh", "-c", "read x; :"][..]));
+        serial.builder.launch(ask, begun + 4 * each, &Spans::USUAL, inner);
+        for launch in [shell, ask] {
+            // They wait: their CPU time is short.
+            let load = serial
+                .builder
+                .recording
+                .execs
+                .iter()
+                .find(|exec| exec.launch == launch)
+                .unwrap()
+                .load_cpu;
+            serial.builder.row(launch).exit_cpu = load.map(|load| Nanos(load.0 + 50_000));
+        }
+    }
+    let found = advices(&serial.finish());
+    let advice = only(&found, "launch-loop");
+    assert_eq!(advice.finding.launches.len() as u64, 4 * COUNT, "{advice:?}");
+    let options = &advice.finding.whatif;
+    assert!(options.contains("'--in-process=(sh),parent=sh'"), "{options}");
+    assert_eq!(options.matches("--in-process").count(), 4, "{options}");
 }
 
 /// A shell that runs `wrapper` again and again, which launches `ld` this many times.
@@ -302,8 +349,8 @@ fn a_compiled_program_that_launches_one_other_is_no_loop() {
 
 #[test]
 fn long_independent_launches_run_side_by_side() {
-    let working_beside = |millis: u64, argv: &str, beside: Option<&str>| {
-        let mut serial = Serial::of("/usr/bin/make", &["make"]);
+    let working_in = |parent: &str, millis: u64, argv: &str, beside: Option<&str>| {
+        let mut serial = Serial::of(parent, &[parent]);
         let start = serial.now();
         let spans = Spans {
             run: millis * 1_000_000,
@@ -318,6 +365,8 @@ fn long_independent_launches_run_side_by_side() {
         }
         advices(&serial.finish())
     };
+    let working_beside =
+        |millis: u64, argv: &str, beside: Option<&str>| working_in("/usr/bin/make", millis, argv, beside);
     let working = |millis: u64, argv: &str| working_beside(millis, argv, None);
     let advice = only(&working(20, "f@.c"), "serial");
     assert!(fix_of(&advice).contains("make -j"), "{advice:?}");
@@ -325,4 +374,7 @@ fn long_independent_launches_run_side_by_side() {
     assert!(is_silent(&working(20, "f.c"), "serial"), "always the same");
     let parallel = working_beside(20, "f@.c", Some("/usr/bin/ar"));
     assert!(is_silent(&parallel, "serial"), "both CPUs had a command: {parallel:?}");
+    let cargo = |beside| working_in("/usr/bin/cargo", 20, "f@.rs", beside);
+    assert!(!is_silent(&cargo(None), "serial"), "as with -j1");
+    assert!(is_silent(&cargo(Some("/usr/bin/rustc")), "serial"));
 }

@@ -139,6 +139,18 @@ fn items_are_asked_about_at_once() {
 }
 
 #[test]
+fn what_is_tried_are_the_launches_of_the_advice() {
+    let alone = only(&repeating(BASH, &[&["git", "show", "c@"]], READ), "per-item");
+    assert_eq!(alone.finding.whatif, "--batch=git,parent=bash=1000");
+    let among: [&[&str]; 2] = [&["git", "show", "c@"], &["git", "commit", "-m", "m@"]];
+    let among = only(&repeating(BASH, &among, READ), "per-item");
+    assert_eq!(among.finding.whatif, "'--batch=git,parent=bash,argv=*show*=1000'");
+    let not_apart: [&[&str]; 2] = [&["git", "show", "c@"], &["git", "commit", "-m", "show@"]];
+    let not_apart = only(&repeating(BASH, &not_apart, READ), "per-item");
+    assert_eq!(not_apart.finding.whatif, "");
+}
+
+#[test]
 fn arguments_that_are_no_list_of_items_get_no_advice() {
     let cases: [&[&str]; 4] = [
         &["git", "rev-parse", "HEAD"],

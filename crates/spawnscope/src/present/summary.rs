@@ -132,7 +132,7 @@ pub(super) fn tax_is_partial(report: &Report) -> bool {
     !report.sees_scheduler
 }
 
-/// Returns the time of a phase. `None` if it is unknown for all launches but the command, or for nearly all: the known ones are not
+/// Returns the time of a phase. `None` if it is unknown for all launches but one, such as the command, or for nearly all: the known ones are not
 /// representative.
 pub(super) fn phase_time(sum: PhaseSum) -> Option<Nanos> {
     let is_mostly_unknown = sum.unknown > 0 && (sum.known <= 1 || sum.known < sum.unknown / 10);

@@ -298,9 +298,9 @@ mod tests {
         assert_eq!(abridge("git log", 7), "git log");
         let options = "git --no-pager -c a.b=c -c d.e=f rev-parse --git-dir";
         assert_eq!(abridge(options, 30), "git --no-… rev-parse --git-dir");
-        assert_eq!(abridge(options, 20), "git --no… --git-dir");
+        assert_eq!(abridge(options, 20), "git --no-… --git-dir");
         assert_eq!(abridge("aaaaaaaaaabbbbbbbbbb", 10), "aaa…bbbbbb");
-        assert_eq!(abridge("日本語日本語", 7), "日…日本");
+        assert_eq!(abridge("日本語日本語", 7), "日…本語");
         let many = [b"mv".as_slice(), b"a b", b"c"];
         assert_eq!(abridged_command_line(many, 40), "mv 'a b' c");
         let huge = vec![b'x'; MAX_QUOTED + 1];

@@ -26,6 +26,9 @@ const SERIAL: [(&[u8], &str); 4] = [
     (b"xargs", "xargs -P"),
 ];
 
+/// Parents that run as many commands at a time as there are CPUs unless asked otherwise.
+const PARALLEL: [&[u8]; 3] = [b"bazel", b"cargo", b"go"];
+
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let cpus = context.whatif.replay.cpus;
     if cpus < 2 {
@@ -57,11 +60,11 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         .collect()
 }
 
-/// Whether a process of `SERIAL` ran at least as many commands side by side as there are CPUs, as `make -j2` does. What it ran one after the other
+/// Whether a process of `SERIAL` or `PARALLEL` ran at least as many commands side by side as there are CPUs, as `make -j2` does. What it ran one after the other
 /// needed each other's results.
 fn has_enough_jobs(forest: &Forest<'_>, parent: usize, cpus: u32) -> bool {
     let name = forest.launches[parent].command.name;
-    if !SERIAL.iter().any(|(serial, _)| *serial == name) {
+    if !SERIAL.iter().any(|(serial, _)| *serial == name) && !PARALLEL.contains(&name) {
         return false;
     }
     let mut changes: Vec<(Nanos, i32)> = Vec::new();

@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, HashSet};
 
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
-use crate::advice::phrases::{launches, name, option, time, times};
+use crate::advice::phrases::{launches, name, time, times};
+use crate::advice::selection::batch_option;
 use crate::advice::thresholds::{MIN_REPETITIONS, longest};
 use crate::patterns::subcommands;
 use crate::phases::Phase;
@@ -81,6 +82,7 @@ fn finding(context: &RuleContext<'_, '_>, (parent, program, subcommand, fix): Ke
         time(context.spent_on(&all)),
         time(each)
     );
+    let try_it = batch_option(context, (program, parent), subcommand, &all, MAX_AT_ONCE);
     Finding::modelled(RULE, title, all)
         .evidence(evidence)
         .with_example(context)
@@ -90,8 +92,5 @@ fn finding(context: &RuleContext<'_, '_>, (parent, program, subcommand, fix): Ke
             "the answers then come together and must be split; items that depend on earlier answers need their own launch; the \
              shortest run is assumed to be all start-up",
         )
-        .predicted_by(
-            Change::Batch(MAX_AT_ONCE),
-            format!("{}={MAX_AT_ONCE}", option("--batch", program, parent)),
-        )
+        .predicted_by(Change::Batch(MAX_AT_ONCE), try_it)
 }
