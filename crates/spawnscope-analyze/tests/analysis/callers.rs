@@ -101,7 +101,7 @@ fn scripts_that_differ_in_their_arguments_are_one_place_when_they_are_many() {
         let forest = Forest::build(&builder.recording);
         let callers = Callers::find(&forest, Detail::Line);
         let launches: Vec<u32> = (0..forest.launches.len() as u32).collect();
-        let counted = callers.count(&launches).most;
+        let counted = callers.count(&launches).largest;
         let results = counted
             .iter()
             .map(|(place, count)| (String::from_utf8(place.label()).unwrap(), *count));
