@@ -27,7 +27,7 @@ struct Entry {
     times: Times,
 }
 
-/// Returns the edge of each command that the log contains. A command of two edges, or of two launches, gets none, because they cannot be told
+/// Returns the edge of each command that the log contains. A command of two edges, or of two launches, gets none, because they cannot be kept
 /// apart.
 pub(super) fn edges(mut log: impl Read + Seek, commands: &[Command]) -> io::Result<Vec<Edge>> {
     let bytes = log.seek(SeekFrom::End(0))?;

@@ -177,12 +177,12 @@ fn best_fix(best: &Advice, report: &Report) -> String {
     let [expected, least, most] = best.saving.map(units::time);
     let unrecorded = report.advices.unrecorded;
     let wall = if took_time(report.wall, unrecorded) {
-        format!("the estimated {} without recording overhead", units::time(unrecorded))
+        format!("{} without recording overhead", units::time(unrecorded))
     } else {
         units::time(report.wall)
     };
     let title = text::escape(best.finding.title.as_bytes());
-    format!("The most worthwhile finding: {title}; fixing it saves {expected} ({least} to {most}) of {wall}.")
+    format!("Worth fixing first: {title}; that saves {expected} ({least} to {most}) of {wall}.")
 }
 
 /// Describes the row of the table with the largest tax on the critical path, as the end of a clause.
