@@ -5,8 +5,8 @@ of all processes.
     benchmarks/accel.py [--binary FILE] [--rounds N] [--only NAME] [--php FILE]
 
 A program that is not installed is left out; scripts/accel-suites.sh unpacks a PHP to target/held-out/php/php, and
-scripts/held-out-suites.sh bash's source, for its configure. The ratio of the walls must not exceed the limit beside it. The row
-"starts no shell" is not expected to win anything."""
+scripts/held-out-suites.sh unpacks bash's source, whose configure is run. The ratio of the walls must not exceed the limit beside
+it. The rows "starts no shell" are not expected to become faster."""
 
 import argparse
 import os
@@ -20,7 +20,7 @@ import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 HELD_OUT = os.environ.get("HELD_OUT", f"{ROOT}/target/held-out")
-# The first rule's recipe has quotes, so that make needs a shell for it; it runs the other's itself.
+# make needs a shell for the first rule's recipe, because of its quotes; it executes the second one's directly.
 MAKEFILE = """shells: $(addprefix s,{numbers})
 s%:
 \t@/bin/true "$@"

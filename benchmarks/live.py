@@ -48,7 +48,7 @@ def measure(options, work):
         elapsed = time.monotonic() - began
         cpu, peak = cpu_seconds(recorder.pid) - cpu_before, peak_mib(recorder.pid)
     finally:
-        # A job in the background ignores SIGINT.
+        # If this script is a background job, the recorder has inherited SIG_IGN for SIGINT.
         recorder.send_signal(signal.SIGTERM)
         recorder.wait(timeout=60)
     text = metrics.read_text()

@@ -15,7 +15,7 @@ Examples:
   spawnscope fleet push fleet/ s3://builds/fleet
   spawnscope fleet sql fleet/ \"SELECT host, wall_ns FROM runs\"";
 
-/// Ask questions of a dataset of many recordings
+/// Query a dataset of many recordings
 ///
 /// A dataset is a directory of Parquet files that `spawnscope export --format parquet -o DATASET` adds recordings to. Questions cover
 /// all runs in it. A dataset in S3-compatible storage is named s3://BUCKET/PREFIX; credentials, region and endpoint come from AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION and
@@ -167,7 +167,7 @@ impl By {
 pub enum Order {
     /// Time on the critical path
     Critical,
-    /// Wall that the best fix would save, as predicted; only by line
+    /// Wall that the most worthwhile fix would save, as predicted; only by line
     Saving,
     /// Number of launches
     Count,

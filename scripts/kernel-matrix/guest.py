@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Boots one guest, reads the battery's results from its console (`init` writes them), and stores them as JSON beside the whole console
-output. A guest that prints nothing for too long is ended, and its last output is kept. The exit status is always 0: table.py decides."""
+output. A guest that prints nothing for too long is killed, and its last output is kept. The exit status is always 0: table.py decides."""
 
 import argparse
 import datetime
@@ -14,9 +14,10 @@ import sys
 import time
 from pathlib import Path
 
-# In seconds of the host: the longest test takes a few on a quiet host, and ten times as long on a busy one.
-SILENCE = 300
-LONGEST = 2400
+# Limits in seconds of host time, for a silent guest and for a whole run. The longest test takes a few seconds on an idle host, ten times as
+# long on a busy one.
+MAX_SILENT_SECONDS = 300
+MAX_SECONDS = 2400
 
 
 def main():
@@ -32,9 +33,9 @@ def main():
             ["nice", *options.command], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
         )
         try:
-            said = []
+            output = []
             for line in lines(guest, console, result):
-                understand(line, said, result, options.series)
+                handle_line(line, output, result, options.series)
         finally:
             guest.kill()
             guest.wait()
@@ -44,7 +45,7 @@ def main():
     say(options.series, f"{result['seconds']} s, of which {result['cpu_seconds']} s on a CPU")
     (options.into / "result.json").write_text(json.dumps(result, indent=1) + "\n")
     if not result["ended"]:
-        say(options.series, f"did not come to its end: {result['stopped'] or 'the guest ended'}; the console's last lines:")
+        say(options.series, f"did not finish: {result['stopped'] or 'the guest ended'}; last lines of the console:")
         print((options.into / "console.log").read_text(errors="replace")[-2000:], file=sys.stderr)
 
 
@@ -60,7 +61,7 @@ def parse():
 
 def lines(guest, console, result):
     """The lines of the console, as they arrive."""
-    began = heard = time.monotonic()
+    began = last_output = time.monotonic()
     rest = b""
     with selectors.DefaultSelector() as selector:
         selector.register(guest.stdout, selectors.EVENT_READ)
@@ -73,15 +74,15 @@ def lines(guest, console, result):
                     return
                 console.write(some)
                 console.flush()
-                heard = now
+                last_output = now
                 *whole, rest = (rest + some).split(b"\n")
                 yield from (line.decode(errors="replace").strip("\r") for line in whole)
-            if now - heard > SILENCE or now - began > LONGEST:
-                result["stopped"] = f"silent for {SILENCE} s" if now - heard > SILENCE else f"not done after {LONGEST} s"
+            if now - last_output > MAX_SILENT_SECONDS or now - began > MAX_SECONDS:
+                result["stopped"] = f"silent for {MAX_SILENT_SECONDS} s" if now - last_output > MAX_SILENT_SECONDS else f"not done after {MAX_SECONDS} s"
                 return
 
 
-def understand(line, said, result, series):
+def handle_line(line, output, result, series):
     if not line.startswith("@"):
         return
     kind, _, rest = line[1:].partition(" ")
@@ -96,12 +97,12 @@ def understand(line, said, result, series):
         result["refused"] = rest
         say(series, rest)
     elif kind == "said":
-        said.append(rest)
+        output.append(rest)
     elif kind == "test":
         name, began, ended, outcome, *reason = rest.split(" ", 4)
         seconds = round(float(ended) - float(began), 2)
-        result["tests"][name] = {"outcome": outcome, "reason": " ".join(reason), "seconds": seconds, "said": said.copy()}
-        said.clear()
+        result["tests"][name] = {"outcome": outcome, "reason": " ".join(reason), "seconds": seconds, "said": output.copy()}
+        output.clear()
         say(series, f"{outcome:7} {seconds:6.2f} s {name} {' '.join(reason)}")
     elif kind == "end":
         result["ended"] = True

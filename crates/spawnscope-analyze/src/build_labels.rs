@@ -1,4 +1,4 @@
-//! Labels of launches: what of a build or of a test suite asked for them. They are read from recorded arguments, paths and working directories, from
+//! Labels of launches: which part of a build or of a test suite asked for them. They are read from recorded arguments, paths and working directories, from
 //! the few variables that are recorded, and from the ninja edges. A launch without a label of its own has that of the launch that asked for it.
 
 mod edges;

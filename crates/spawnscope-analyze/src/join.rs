@@ -6,7 +6,7 @@ use crate::grouped::Grouped;
 use crate::launch::{Command, Exec, Instants, Launch, Outcome, base_name};
 use crate::pieces::{cpu_times, end_of_load, wall_times};
 use spawnscope_data::event::{LaunchId, Nanos};
-use spawnscope_data::rows::{ExecRow, LaunchRow, Origin, Recording};
+use spawnscope_data::rows::{ExecRow, LaunchRow, Recording};
 
 /// Joins the rows that belong to each launch.
 pub(super) struct Joiner<'a> {
@@ -93,7 +93,7 @@ impl<'a> Joiner<'a> {
         for index in 0..launches.len() {
             let launch = &launches[index];
             let exec = launch.execs.first().and_then(|exec| exec.enter.get());
-            let Some(exec) = exec.filter(|_| matches!(launch.origin, Origin::Launched | Origin::Orphan)) else {
+            let Some(exec) = exec.filter(|_| launch.may_work_before_exec()) else {
                 continue;
             };
             let last_step = |child: &usize| {
@@ -102,11 +102,8 @@ impl<'a> Joiner<'a> {
                 steps.filter(|at| *at < exec).max()
             };
             let worked_until = children.of(index).iter().filter_map(last_step).max();
-            if worked_until.is_some() {
-                let launch = &mut launches[index];
-                launch.instants.worked_until = worked_until.into();
-                let unfinished = launch.is_unfinished().then_some(self.end);
-                launch.phases = wall_times(launch.origin, &launch.instants, &launch.execs, unfinished);
+            if let Some(worked_until) = worked_until {
+                launches[index].divide_setup(worked_until, self.end);
             }
         }
     }

@@ -67,6 +67,11 @@ impl<'a> Launch<'a> {
         self.origin != Origin::Existed
     }
 
+    /// Whether it was created as a copy of its parent and executed a program later.
+    pub(crate) fn may_work_before_exec(&self) -> bool {
+        matches!(self.origin, Origin::Launched | Origin::Orphan) && !self.execs.is_empty()
+    }
+
     /// Whether it is a fork that never execs, as for a subshell or a worker.
     #[must_use]
     pub fn is_fork_without_exec(&self) -> bool {

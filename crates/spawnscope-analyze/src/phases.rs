@@ -90,6 +90,16 @@ impl PhaseTimes {
         times
     }
 
+    /// Returns the durations with `setup` as a part of `run`. Its own is unknown then.
+    pub(crate) fn with_setup_in_run(&self) -> PhaseTimes {
+        let mut times = self.clone();
+        let both = self.get(Phase::Setup).zip(self.get(Phase::Run));
+        let run = both.map_or(UNKNOWN, |(setup, run)| (setup.0 + run.0).saturating_add(NO_TIME));
+        times.0.set(Phase::Setup as usize, UNKNOWN);
+        times.0.set(Phase::Run as usize, run);
+        times
+    }
+
     /// Returns the duration of one phase.
     #[must_use]
     pub fn get(&self, phase: Phase) -> Option<Nanos> {

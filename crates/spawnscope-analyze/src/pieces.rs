@@ -38,6 +38,15 @@ pub(crate) fn wall_times(origin: Origin, at: &Instants, execs: &[Exec<'_>], unfi
 }
 
 impl Launch<'_> {
+    /// Divides the time before the first exec at the instant until which the launch worked as a fork. The CPU time until the exec is that of
+    /// the work, since the counters have no value for this instant.
+    pub(crate) fn divide_setup(&mut self, worked_until: Nanos, recording_end: Nanos) {
+        self.instants.worked_until = Some(worked_until).into();
+        let unfinished = self.is_unfinished().then_some(recording_end);
+        self.phases = wall_times(self.origin, &self.instants, &self.execs, unfinished);
+        self.cpu_phases = self.cpu_phases.with_setup_in_run();
+    }
+
     /// Returns the known pieces of the launch, in order. The open phase of an unfinished launch ends at `recording_end`, or is unknown.
     #[must_use]
     pub fn pieces(&self, recording_end: Option<Nanos>) -> Vec<Piece> {

@@ -117,7 +117,7 @@ impl Selector {
         });
         let launches: Vec<u32> = launches.map(|(index, _)| index).collect();
         let counts = Callers::find(forest, Detail::Line).count(&launches);
-        let (call_site, _) = counts.most.first()?;
+        let (call_site, _) = counts.largest.first()?;
         Some((
             String::from_utf8_lossy(&call_site.short_label()).into_owned(),
             launches.len() as u64,

@@ -84,7 +84,7 @@ pub(super) fn open(path: &Path, timeout: Duration) -> Result<Opened, RecordError
 
 impl Opened {
     /// Opens another connection to the same recording, for another thread. This opens no other descriptor of the file, so none is closed.
-    pub(super) fn again(&self, path: &Path, timeout: Duration) -> Result<Opened, RecordError> {
+    pub(super) fn reopen(&self, path: &Path, timeout: Duration) -> Result<Opened, RecordError> {
         let (connection, version) = connect(path, self.way, timeout)?;
         Ok(Opened {
             connection,

@@ -44,9 +44,9 @@ impl RecordingFile {
     ///
     /// # Errors
     /// As for `open`.
-    pub fn again(&self) -> Result<RecordingFile, RecordError> {
+    pub fn reopen(&self) -> Result<RecordingFile, RecordError> {
         Ok(RecordingFile {
-            opened: self.opened.again(&self.path, LOCK_TIMEOUT)?,
+            opened: self.opened.reopen(&self.path, LOCK_TIMEOUT)?,
             path: self.path.clone(),
         })
     }

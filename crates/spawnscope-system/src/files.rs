@@ -3,7 +3,7 @@
 use std::fs::{File, OpenOptions};
 use std::io;
 use std::os::fd::AsRawFd as _;
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{MetadataExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 /// Whether a symbolic link at the end of a path is followed.
@@ -28,7 +28,25 @@ pub fn open_regular(path: &Path, links: Links) -> io::Result<File> {
     if !found.metadata()?.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
-    File::open(format!("/proc/self/fd/{}", found.as_raw_fd()))
+    match File::open(format!("/proc/self/fd/{}", found.as_raw_fd())) {
+        // Without /proc, or with that of another pid namespace.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => open_same(path, &found, no_follow),
+        opened => opened,
+    }
+}
+
+/// Opens a path that led to a regular file just now. Another file may be there since: one that waits or has a terminal does no harm.
+fn open_same(path: &Path, expected: &File, flags: i32) -> io::Result<File> {
+    let file = OpenOptions::new()
+        .read(true)
+        .custom_flags(flags | libc::O_NONBLOCK | libc::O_NOCTTY)
+        .open(path)?;
+    let identity = |file: &File| file.metadata().map(|found| (found.dev(), found.ino()));
+    if identity(&file)? == identity(expected)? {
+        Ok(file)
+    } else {
+        Err(io::ErrorKind::NotFound.into())
+    }
 }
 
 #[cfg(test)]
@@ -57,6 +75,20 @@ mod tests {
             assert_eq!(text, "text");
         }
         assert!(open_regular(&link, Links::Refused).is_err());
+    }
+
+    #[test]
+    fn without_proc_the_same_file_is_opened() {
+        let directory = tempfile::tempdir().unwrap();
+        let (file, other) = (directory.path().join("file"), directory.path().join("other"));
+        std::fs::write(&file, "text").unwrap();
+        std::fs::write(&other, "text").unwrap();
+        let found = File::open(&file).unwrap();
+        assert!(open_same(&file, &found, 0).is_ok());
+        assert_eq!(
+            open_same(&other, &found, 0).unwrap_err().kind(),
+            io::ErrorKind::NotFound
+        );
     }
 
     #[test]

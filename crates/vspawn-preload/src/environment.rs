@@ -61,7 +61,7 @@ const SPECIAL_TO_BASH: [&[u8]; 39] = [
 const FIRST_IN_DASH: [&[u8]; 7] = [b"IFS", b"MAIL", b"MAILPATH", b"PATH", b"PS1", b"PS2", b"PS4"];
 /// The value of IFS that both shells begin with, whatever the variable says. They pass it on if the variable exists.
 const FIRST_IFS: &[u8] = b" \t\n";
-/// Locales that exist everywhere. Without its locale, bash prints a warning.
+/// Locales that exist everywhere. bash prints a warning if the locale is not installed.
 const LOCALES: [&[u8]; 5] = [b"", b"C", b"POSIX", b"C.UTF-8", b"C.utf8"];
 
 /// The environment of a command, on the stack.
@@ -79,7 +79,8 @@ pub struct Environment {
 /// What decides whether the shell can be skipped.
 pub struct ShellConditions<'a> {
     pub path: Option<&'a [u8]>,
-    /// Whether bash takes its caller for a remote shell if its standard input is a socket, and then reads start-up files.
+    /// Whether SHLVL is unset or 0. Such a bash, if its standard input is a socket, assumes that rshd or sshd started it, and reads
+    /// start-up files.
     pub is_first_level: bool,
 }
 
@@ -236,12 +237,12 @@ impl Environment {
 }
 
 fn is_special(shell: Shell, name: &[u8], value: &[u8]) -> bool {
-    let is_changed = match name {
+    let is_special_to_both = match name {
         b"IFS" => value != FIRST_IFS,
         b"SPAWNSCOPE_ACCEL" => value == b"0",
         _ => SPECIAL.contains(&name),
     };
-    if is_changed {
+    if is_special_to_both {
         return true;
     }
     if shell == Shell::Dash {

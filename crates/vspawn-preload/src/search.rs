@@ -13,7 +13,8 @@ pub fn find(command: &[u8], path: Option<&[u8]>, found: &mut PathBuffer) -> bool
         return false;
     };
     for directory in path.split(|byte| *byte == b':') {
-        // An empty or relative directory and `~` are read differently. So is a slash at the end, in bash's `_`.
+        // dash and bash treat empty and relative directories and `~` differently. After a trailing slash, the path that bash stores in
+        // `_` differs.
         if directory.first() != Some(&b'/')
             || directory.last() == Some(&b'/')
             || !found.set(&[directory, b"/", command])

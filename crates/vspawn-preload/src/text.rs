@@ -34,7 +34,7 @@ pub struct Redirection {
 pub enum Destination {
     /// A file, whose name begins at that place of the buffer.
     File { name: u16, mode: Mode },
-    /// Where that descriptor leads.
+    /// Whatever this descriptor refers to (`2>&1`).
     Descriptor(i32),
 }
 
@@ -111,7 +111,7 @@ impl Words {
     /// Divides a text into words.
     ///
     /// # Errors
-    /// When the text is left to a shell.
+    /// If the text needs a shell; the `Refusal` says why.
     pub fn read(&mut self, text: &[u8]) -> Result<(), Refusal> {
         (self.length, self.count, self.redirection_count) = (0, 0, 0);
         if text.len() > TEXT_MAX {
@@ -136,7 +136,7 @@ impl Words {
             self.begin()?;
             rest = self.word(rest)?;
             self.push(0)?;
-            // A number before an operator is a descriptor, where it has one digit, and no quotes.
+            // Digits right before an operator may be a descriptor number (in dash, one unquoted digit). Every such word is left to the shell.
             if matches!(rest.first(), Some(b'<' | b'>')) && self.last_word_is_number() {
                 return Err(Refusal::Syntax);
             }
@@ -164,7 +164,7 @@ impl Words {
                     return Err(Refusal::Syntax);
                 }
             }
-            // `2>&1a`, `2>&1>a`
+            // `2>&1a` and `2>&1>a` are left to the shell.
             Destination::Descriptor(_) => {
                 if !matches!(rest.first(), None | Some(b' ' | b'\t')) {
                     return Err(Refusal::Syntax);
@@ -242,8 +242,8 @@ impl Words {
     }
 }
 
-/// Reads a redirection's operator, and the text after it. A file's name is still to be read. Others, as `<<` and `>|`, are not recognized,
-/// and neither is a descriptor that is read from and written to against its use.
+/// Returns the redirection at the start of `text` and the text after its operator; the caller reads the file name. Returns `None` for other
+/// operators (`<<`, `>|`) and for unusual directions (`0>`, `1<`, `2<`).
 fn operator(text: &[u8]) -> Option<(Redirection, &[u8])> {
     let file = |mode| Destination::File { name: 0, mode };
     let (target, to, rest) = match text {
@@ -262,12 +262,13 @@ fn operator(text: &[u8]) -> Option<(Redirection, &[u8])> {
     (!is_longer).then_some((Redirection { target, to }, rest))
 }
 
-/// Whether a character means itself outside of quotes. Bytes from 128 on depend on the locale, and control characters are bash's marks.
+/// Whether a character means itself outside of quotes. Bytes from 128 on depend on the locale, and bash uses some control characters
+/// internally (CTLESC, CTLNUL).
 fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || b"_-./,:+@%^=".contains(&byte)
 }
 
-/// Whether a character means itself within single quotes.
+/// Whether a character means itself within quotes (in double quotes, after `$`, backquote and backslash have been handled).
 fn is_text(byte: u8) -> bool {
     matches!(byte, b' '..=b'~' | b'\t' | b'\n')
 }

@@ -10,12 +10,12 @@ pub fn page(found: &Answer, totals: &Answer) -> Page {
     match found.iter().next() {
         None => sentences.push("No run has a finding that is worth a fix.".to_owned()),
         Some(first) => sentences.push(format!(
-            "The best fix saves {} over {} runs ({} to {}): {}. Fix: {}",
+            "Worth fixing first: {}; that saves {} over {} runs ({} to {}). Fix: {}",
+            first.text("title").unwrap_or_default(),
             time(first, "saving_ns"),
             count(first, "runs"),
             time(first, "saving_low_ns"),
             time(first, "saving_high_ns"),
-            first.text("title").unwrap_or_default(),
             one_line(first.text("fix").unwrap_or_default()),
         )),
     }

@@ -173,7 +173,7 @@ fn differing(alike: &[&mut Advice], of: fn(&Advice) -> Option<String>) -> Option
 }
 
 fn most_frequent_line(advice: &Advice) -> Option<String> {
-    let (call_site, _) = advice.callers.most.first()?;
+    let (call_site, _) = advice.callers.largest.first()?;
     Some(format!(", at {}", name(&call_site.short_label())))
 }
 

@@ -10,7 +10,7 @@ use spawnscope_data::units;
 pub(super) fn add_evidence(context: &RuleContext<'_, '_>, mut finding: Finding) -> Finding {
     let callers = context.callers;
     let counts = callers.count(&finding.launches);
-    match counts.most.as_slice() {
+    match counts.largest.as_slice() {
         [] => return finding,
         [(only, _)] if counts.unknown == 0 => return finding.evidence(format!("call site: {}", name(&only.label()))),
         _ => {}
@@ -34,8 +34,8 @@ fn launched_from(counts: &CallerCounts) -> String {
         let times = units::counted(*count, "time", "times");
         format!("{} ({times})", name(&call_site.short_label()))
     };
-    let most = counts.most.first().map(entry).unwrap_or_default();
-    let more = counts.most.len().saturating_sub(1) as u64 + counts.other_call_sites;
+    let most = counts.largest.first().map(entry).unwrap_or_default();
+    let more = counts.largest.len().saturating_sub(1) as u64 + counts.other_call_sites;
     let mut sentence = format!("launched from {most}");
     if more > 0 {
         sentence.push_str(" and ");

@@ -18,7 +18,7 @@ pub(super) struct Candidate<'a> {
     /// Launch indices, ascending.
     pub(super) launches: Vec<u32>,
     /// Upper bound for the saving.
-    pub(super) at_stake: Nanos,
+    pub(super) max_saving: Nanos,
 }
 
 impl<'a> RuleContext<'_, 'a> {
@@ -27,20 +27,20 @@ impl<'a> RuleContext<'_, 'a> {
     pub(super) fn candidates(&self, of: impl Fn(u32, &Launch<'a>) -> Option<(&'a [u8], Nanos)>) -> Vec<Candidate<'a>> {
         let mut by_name: HashMap<&'a [u8], (Vec<u32>, u64)> = HashMap::new();
         for (index, launch) in self.launched() {
-            if let Some((name, at_stake)) = of(index, launch) {
+            if let Some((name, max_saving)) = of(index, launch) {
                 let (launches, sum) = by_name.entry(name).or_default();
                 launches.push(index);
-                *sum += at_stake.0;
+                *sum += max_saving.0;
             }
         }
         let candidate = |(name, (launches, sum))| Candidate {
             name,
             launches,
-            at_stake: Nanos(sum),
+            max_saving: Nanos(sum),
         };
         let mut candidates: Vec<Candidate<'a>> = by_name.into_iter().map(candidate).collect();
-        candidates.retain(|candidate| candidate.at_stake > self.least_saving());
-        candidates.sort_by_key(|candidate| (Reverse(candidate.at_stake), candidate.name));
+        candidates.retain(|candidate| candidate.max_saving > self.least_saving());
+        candidates.sort_by_key(|candidate| (Reverse(candidate.max_saving), candidate.name));
         candidates.truncate(MAX_FINDINGS);
         candidates
     }

@@ -35,14 +35,14 @@ pub(super) fn without_launching(runtime: Runtime) -> &'static [&'static str] {
             "  use the shell itself: ${x##*/}, ${x/a/b}, $((...)), read, [[ =~ ]], printf '%(%F)T' for dates (bash 4.2)",
         ],
         Runtime::Python => {
-            &["  a module: pathlib, shutil, re, datetime, hashlib, json, or the program's own Python library"]
+            &["  use a module: pathlib, shutil, re, datetime, hashlib, json, or the program's own library"]
         }
-        Runtime::Perl => &["  a module: File::Basename, File::Copy, POSIX qw(strftime), Digest::MD5"],
-        Runtime::Node => &["  a module: fs, path, crypto, os"],
-        Runtime::Ruby => &["  a library: File, FileUtils, Time, Digest"],
-        Runtime::Go => &["  a package: os, path/filepath, time, crypto"],
-        Runtime::Rust => &["  a crate or std: fs, path, time"],
-        _ => &["  a function of the language, or a library"],
+        Runtime::Perl => &["  use a module: File::Basename, File::Copy, POSIX qw(strftime), Digest::MD5"],
+        Runtime::Node => &["  use a module: fs, path, crypto, os"],
+        Runtime::Ruby => &["  use a library: File, FileUtils, Time, Digest"],
+        Runtime::Go => &["  use a package: os, path/filepath, time, crypto"],
+        Runtime::Rust => &["  use a crate or std: fs, path, time"],
+        _ => &["  use a function of the language, or a library"],
     }
 }
 

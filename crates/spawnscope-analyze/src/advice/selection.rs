@@ -9,6 +9,8 @@ use crate::select::Selector;
 use crate::whatif::Fix;
 use crate::whatif::changes::Change;
 
+/// Maximum number of selections of one change.
+const MAX_SELECTIONS: usize = 8;
 /// Maximum number of script lines in one selection.
 const MAX_LINES: usize = 4;
 /// Maximum length of an argument pattern, in bytes.
@@ -26,6 +28,7 @@ fn options_of(context: &RuleContext<'_, '_>, fix: &Fix) -> Option<String> {
     let option = match fix.change {
         Change::Remove => "--remove",
         Change::Builtin => "--builtin",
+        Change::InProcess => "--in-process",
         _ => return None,
     };
     let meant = with_descendants(context, &fix.launches);
@@ -45,6 +48,9 @@ fn options_of(context: &RuleContext<'_, '_>, fix: &Fix) -> Option<String> {
             with_arguments(context, launches),
         ];
         selections.extend(candidates.into_iter().flatten().find(fits)?);
+    }
+    if selections.len() > MAX_SELECTIONS {
+        return None;
     }
     let option = |selection: &String| quoted(&format!("{option}={selection}"));
     Some(selections.iter().map(option).collect::<Vec<_>>().join(" "))

@@ -7,8 +7,24 @@ use crate::advice::finding::Finding;
 use crate::tree::Forest;
 use spawnscope_data::units;
 
+/// Rules that select launches by their arguments.
+const RULES: [&str; 9] = [
+    "batch",
+    "builtin",
+    "grep-loop",
+    "launch-loop",
+    "many-files",
+    "needless-shell",
+    "per-item",
+    "pipeline",
+    "repeats",
+];
+
 /// Says how many more launches of the same programs, by the same processes, may belong to a finding.
 pub(super) fn add_evidence(context: &RuleContext<'_, '_>, finding: Finding) -> Finding {
+    if !RULES.contains(&finding.rule) {
+        return finding;
+    }
     let forest = context.forest();
     let included: HashSet<u32> = finding.launches.iter().copied().collect();
     let kinds: HashSet<(Option<usize>, &[u8])> = finding.launches.iter().map(|index| kind(forest, *index)).collect();

@@ -7,6 +7,7 @@ use crate::advice::{Advice, Advices};
 use crate::diff::{Count, Key, Place, Run};
 use crate::groups::THE_RECORDER;
 use crate::summary::Summary;
+use crate::whatif::changes::Change;
 
 /// Maximum number of lines that are named for one budget.
 const MAX_NAMED: usize = 5;
@@ -78,19 +79,57 @@ impl Suspects<'_> {
         culprits
     }
 
-    /// Adds the advice about the launches of each line.
-    pub(super) fn advised(&self, mut culprits: Vec<Culprit>) -> Vec<Culprit> {
+    /// Adds the advice about the launches of each line whose fix lowers what the budget limits.
+    pub(super) fn advised(&self, mut culprits: Vec<Culprit>, lowers: fn(Change) -> bool) -> Vec<Culprit> {
         for culprit in &mut culprits {
             let Some(place) = &culprit.place else { continue };
             let is_about = |advice: &&Advice| {
-                let mut call_sites = advice.callers.most.iter().map(|(call_site, _)| Place::of(call_site));
+                let mut call_sites = advice.callers.largest.iter().map(|(call_site, _)| Place::of(call_site));
                 call_sites.any(|call_site| call_site == *place)
             };
-            let advice = self.advices.worth.iter().find(is_about);
+            let is_help = |advice: &&Advice| advice.finding.tries.iter().any(|fix| lowers(fix.change));
+            let advice = self
+                .advices
+                .worth
+                .iter()
+                .find(|advice| is_help(advice) && is_about(advice));
             culprit.advice = advice.map(|advice| (advice.finding.title.clone(), advice.finding.fix.clone()));
         }
         culprits
     }
+}
+
+/// Whether a fix makes launches fewer.
+pub(super) fn removes_launches(change: Change) -> bool {
+    match change {
+        Change::Remove
+        | Change::Builtin
+        | Change::Batch(_)
+        | Change::NoShell
+        | Change::InProcess
+        | Change::Coprocess
+        | Change::WakeInTime => true,
+        Change::Vfork
+        | Change::HugePages
+        | Change::SteadyParent
+        | Change::Static
+        | Change::NoSearch
+        | Change::Direct
+        | Change::Absolute
+        | Change::CloseRange
+        | Change::ReapNow
+        | Change::NoTeardown
+        | Change::QuickLaunch
+        | Change::NoScan
+        | Change::Replace(_)
+        | Change::Jobs(_)
+        | Change::Cpus(_) => false,
+    }
+}
+
+/// Whether a fix makes failed execs fewer.
+pub(super) fn removes_failed_execs(change: Change) -> bool {
+    change == Change::Absolute || removes_launches(change)
 }
 
 /// Keeps the lines that count most.
@@ -98,4 +137,82 @@ pub(super) fn worst(mut culprits: Vec<Culprit>) -> Vec<Culprit> {
     culprits.retain(|culprit| culprit.count > 0);
     culprits.truncate(MAX_NAMED);
     culprits
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::advice::{Basis, Finding};
+    use crate::callers::{CallSite, CallerCounts};
+    use crate::whatif::Fix;
+    use spawnscope_data::event::{Language, Nanos};
+
+    fn call_site() -> CallSite {
+        CallSite {
+            language: Language::Bash,
+            file: Some(b"build.sh".to_vec()),
+            line: Some(3),
+            function: None,
+            module: None,
+            address: None,
+            program: None,
+            text: None,
+            has_namesake: false,
+        }
+    }
+
+    fn advice(title: &str, change: Change) -> Advice {
+        Advice {
+            finding: Finding {
+                rule: "rule",
+                title: title.to_owned(),
+                launches: vec![1],
+                evidence: Vec::new(),
+                example: Vec::new(),
+                example_call_site: None,
+                fix: Vec::new(),
+                limits: String::new(),
+                whatif: String::new(),
+                tries: vec![Fix {
+                    change,
+                    launches: vec![1],
+                }],
+                basis: Basis::Measured,
+            },
+            saving: [Nanos(1); 3],
+            callers: CallerCounts {
+                largest: vec![(call_site(), 1)],
+                ..CallerCounts::default()
+            },
+            foreign: None,
+            overlaps: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn advice_that_keeps_the_count_is_not_given_for_a_budget_of_counts() {
+        let place = Place::of(&call_site());
+        let of_budget = |worth: &[Advice], lowers: fn(Change) -> bool| {
+            let advices = Advices {
+                worth: worth.to_vec(),
+                ..Advices::default()
+            };
+            let suspects = Suspects {
+                runs: &[],
+                advices: &advices,
+            };
+            let culprit = Line::default().culprit(Some(&place));
+            let advised = suspects.advised(vec![culprit], lowers).remove(0);
+            advised.advice.map(|(title, _)| title)
+        };
+        let (vfork, builtin) = (advice("vfork", Change::Vfork), advice("builtin", Change::Builtin));
+        let absolute = advice("absolute", Change::Absolute);
+        let both = [vfork.clone(), builtin];
+        assert_eq!(of_budget(&both, |_| true).as_deref(), Some("vfork"));
+        assert_eq!(of_budget(&both, removes_launches).as_deref(), Some("builtin"));
+        assert_eq!(of_budget(&[vfork], removes_launches), None);
+        let absolute = [absolute];
+        assert_eq!(of_budget(&absolute, removes_launches), None);
+        assert_eq!(of_budget(&absolute, removes_failed_execs).as_deref(), Some("absolute"));
+    }
 }

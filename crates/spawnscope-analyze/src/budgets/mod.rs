@@ -16,7 +16,7 @@ use crate::diff::{Count, Key, Run};
 use crate::select::{SelectError, glob, matches};
 use crate::summary::Summary;
 use crate::whatif::interval::DRIFT;
-use culprits::{Suspects, worst};
+use culprits::{Suspects, removes_failed_execs, removes_launches, worst};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::statistics::{Interval, mean_interval};
 
@@ -212,7 +212,7 @@ fn per_line(suspects: &Suspects<'_>, most: u64) -> Result<Verdict, BudgetError> 
         budget: Budget::Line(most),
         measured: Measured::Count(Count::of(vec![largest])),
         is_exceeded: !above.is_empty(),
-        culprits: suspects.advised(above),
+        culprits: suspects.advised(above, removes_launches),
     })
 }
 
@@ -247,8 +247,12 @@ impl Suspects<'_> {
         };
         let count = Count::of(self.runs.iter().map(of_run).collect());
         let is_exceeded = count.median > most;
+        let lowers = match budget {
+            Budget::FailedExecs(_) => removes_failed_execs,
+            _ => removes_launches,
+        };
         let culprits = if is_exceeded {
-            self.advised(worst(self.by_line(is_meant, of)))
+            self.advised(worst(self.by_line(is_meant, of)), lowers)
         } else {
             Vec::new()
         };
@@ -265,9 +269,8 @@ impl Suspects<'_> {
         let interval = interval(values);
         let is_exceeded = interval.low > most;
         let culprits = if is_exceeded {
-            self.advised(worst(
-                self.by_line(|_| true, |sums| sums.critical_tax.unwrap_or_default().0),
-            ))
+            let lines = self.by_line(|_| true, |sums| sums.critical_tax.unwrap_or_default().0);
+            self.advised(worst(lines), |_| true)
         } else {
             Vec::new()
         };

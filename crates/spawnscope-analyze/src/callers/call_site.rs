@@ -36,7 +36,7 @@ pub struct CallSite {
     /// with the same beginning share one call site.
     pub text: Option<Vec<u8>>,
     /// Whether another file of the recording has the same base name. Labels then contain the whole path.
-    pub(super) has_namesake: bool,
+    pub(crate) has_namesake: bool,
 }
 
 /// The place of a rule that make knows without a makefile.

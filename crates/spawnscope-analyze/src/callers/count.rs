@@ -158,9 +158,9 @@ impl Callers {
         let mut counts: Vec<(u32, u64)> = counts.into_iter().collect();
         counts.sort_by_key(|(number, count)| (Reverse(*count), self.call_site(*number)));
         let shown = counts.len().min(MAX_SHOWN);
-        let (most, others) = counts.split_at(shown);
+        let (largest, others) = counts.split_at(shown);
         CallerCounts {
-            most: most
+            largest: largest
                 .iter()
                 .map(|(number, count)| (self.call_site(*number).clone(), *count))
                 .collect(),
@@ -190,8 +190,8 @@ fn mark_namesakes(call_sites: &mut [CallSite]) {
 /// The call sites of a set of launches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallerCounts {
-    /// The most frequent call sites with their counts, the most frequent first.
-    pub most: Vec<(CallSite, u64)>,
+    /// The call sites with the most launches, and their counts, largest first.
+    pub largest: Vec<(CallSite, u64)>,
     /// Number of further call sites.
     pub other_call_sites: u64,
     /// Number of launches by those.

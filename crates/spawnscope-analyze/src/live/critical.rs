@@ -112,6 +112,7 @@ impl LiveLaunches {
         };
         let window = at.since(parent.window_begins(birth));
         parent.last_reaping = Some(at);
+        parent.works_at(at);
         let mut times = CriticalTimes::default();
         times.merge(&below, part(window, at.since(birth)));
         times.add(label, (window.0 as f64 - times.total()).max(0.0));

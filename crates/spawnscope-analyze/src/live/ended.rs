@@ -57,11 +57,18 @@ pub(super) fn ended(processes: &[Process], missing: &[Missing]) -> Vec<EndedLaun
     for (place, process) in (0..).zip(processes) {
         add(&mut recording, place, process);
     }
-    let forest = Forest::build(&recording);
+    let mut forest = Forest::build(&recording);
+    let end = forest.end;
     // `add` has numbered each launch after a stand-in for its parent.
-    let launches = forest.launches.iter().skip(1).step_by(2);
-    let pairs = launches.zip(processes);
-    pairs.map(|(launch, process)| describe(launch, process)).collect()
+    let launches = forest.launches.iter_mut().skip(1).step_by(2);
+    let described = launches.zip(processes).map(|(launch, process)| {
+        let worked_until = process.worked_until.filter(|_| launch.may_work_before_exec());
+        if let Some(worked_until) = worked_until {
+            launch.divide_setup(worked_until, end);
+        }
+        describe(launch, process)
+    });
+    described.collect()
 }
 
 fn describe(launch: &Launch<'_>, process: &Process) -> EndedLaunch {

@@ -168,12 +168,14 @@ impl LiveLaunches {
             return;
         };
         let own = process.row.name.and_then(|name| self.texts.get(&name)).cloned();
-        let birth = process.row.create.or(process.row.created);
+        let created = process.row.created;
+        let birth = process.row.create.or(created);
         let parent = process.row.parent.and_then(|parent| self.processes.get(&parent));
         let name = own.or_else(|| parent.map(|parent| parent.program_at(birth)));
         let parent = process.row.parent.filter(|_| process.is_launch());
         if let Some(parent) = parent.and_then(|parent| self.processes.get_mut(&parent)) {
             parent.launched += 1;
+            created.inspect(|at| parent.works_at(*at));
         }
         let root = parent
             .and_then(|parent| self.processes.get(&parent))

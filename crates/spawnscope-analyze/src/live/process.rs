@@ -23,6 +23,8 @@ pub struct Process {
     pub(super) is_of_earlier: bool,
     /// Processes that it has launched.
     pub(super) launched: u64,
+    /// When it last created or reaped a child before its first exec: until then it worked as a fork.
+    pub(super) worked_until: Option<Nanos>,
     /// When it last reaped a child.
     pub(super) last_reaping: Option<Nanos>,
     /// Its time in which it waited for launches that have ended, by their command.
@@ -50,6 +52,7 @@ impl Process {
             is_cut: false,
             is_of_earlier: false,
             launched: 0,
+            worked_until: None,
             last_reaping: None,
             critical: CriticalTimes::default(),
             born_as: Arc::from(*b"?"),
@@ -85,6 +88,14 @@ impl Process {
         if self.execs.len() > MOST_EXECS {
             self.execs.pop_first();
             self.is_cut = true;
+        }
+    }
+
+    /// Notes that it created or reaped a child.
+    pub(super) fn works_at(&mut self, at: Nanos) {
+        let first = self.execs.values().next().and_then(|exec| exec.row.enter);
+        if first.is_none_or(|first| at < first) {
+            self.worked_until = self.worked_until.max(Some(at));
         }
     }
 

@@ -184,6 +184,29 @@ fn a_fork_has_the_name_of_the_program_that_its_parent_ran_then() {
     assert!(!fork.phases.as_ref().unwrap().has(Phase::Exec));
 }
 
+/// As in `(sed; sed)`, where the shell executes the second one itself.
+#[test]
+fn what_a_fork_launches_before_its_exec_is_its_work_as_in_reports() {
+    let mut live = with_shell(&["bash", "/bin/sed"]);
+    let (mut fork, mut child) = (launch(2, SHELL), launch(3, LaunchId(2)));
+    (child.create, child.created) = (Some(Nanos(1250)), Some(Nanos(1300)));
+    (child.zombie, child.reaped) = (Some(Nanos(1400)), Some(Nanos(1450)));
+    end(&mut fork, 0);
+    live.apply(NewRows {
+        launches: vec![fork.clone(), child.clone()],
+        execs: vec![(1, exec(2, 1500, 1))],
+        finished: vec![LaunchId(3)],
+        ..NewRows::default()
+    });
+    let ended = live.apply(NewRows {
+        finished: vec![LaunchId(2)],
+        ..NewRows::default()
+    });
+    let phases = ended[0].phases.as_ref().unwrap();
+    assert_eq!(phases.get(Phase::Setup), Some(Nanos(50)));
+    assert_eq!(phases.get(Phase::Run), Some(Nanos(250 + 2000 - 1590)));
+}
+
 #[test]
 fn a_launch_whose_end_was_lost_has_no_phases() {
     let mut live = with_shell(&["bash"]);

@@ -115,7 +115,7 @@ impl Runtime {
         match self {
             Runtime::Python => &[
                 "subprocess: do not pass preexec_fn, user=, group= or extra_groups=: with any of them it forks, otherwise it uses vfork \
-                 (Python 3.10); start_new_session=, process_group=, umask= and cwd= are harmless",
+                 (since Python 3.10); start_new_session=, process_group=, umask= and cwd= are harmless",
                 "do the work of preexec_fn in the program itself or in a wrapper: setpriv, prlimit, env --chdir",
                 "os.fork() and os.exec*(): use os.posix_spawn() or subprocess; pty.fork(): use subprocess with a terminal from \
                  pty.openpty()",

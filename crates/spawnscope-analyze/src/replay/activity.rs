@@ -27,6 +27,8 @@ pub enum ActivityKind {
 }
 
 const KIND_BITS: u16 = 4;
+/// The number of the work before the first exec, in place of that of an exec.
+const BEFORE_EXECS: usize = (u16::MAX >> KIND_BITS) as usize;
 /// Number of activities to look at before the others are searched.
 const NEAR: usize = 4;
 /// Bytes of a small page.
@@ -47,11 +49,17 @@ impl Stage {
         let first = launch.execs.first().and_then(|exec| exec.enter.get());
         let is_before = piece.phase == Phase::Run && first.is_some_and(|first| piece.start < first);
         let exec = if is_before {
-            usize::from(u16::MAX)
+            BEFORE_EXECS
         } else {
             launch.exec_at(piece.start)
         };
         Stage::new(piece.phase, exec)
+    }
+
+    /// Whether this is work of a fork before its first exec.
+    #[must_use]
+    pub fn is_before_execs(self) -> bool {
+        self.exec() == BEFORE_EXECS
     }
 
     /// Returns the kind of work.

@@ -180,7 +180,9 @@ impl<'f, 'a> Collection<'f, 'a> {
             .filter(|_| is_blocked(slice.reason) && slice.reason != LeftCpu::Stopped)?;
         let waiter = self.timelines.threads[thread as usize].launch as usize;
         let (by, target) = self.ended_by(thread, waiter, slice, &wait)?;
-        let is_other_timer = is_sleep(slice) && target.is_some_and(|target| self.is_by_other_thread(target, thread));
+        let is_unexplained = slice.waker.is_none();
+        let is_other_timer =
+            is_unexplained && is_sleep(slice) && target.is_some_and(|target| self.is_by_other_thread(target, thread));
         (!is_other_timer).then_some((wait, by, target))
     }
 

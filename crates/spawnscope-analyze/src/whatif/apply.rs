@@ -316,5 +316,5 @@ fn is_behind_exec(step: &Step, launch: u32) -> bool {
         activity.stage.kind(),
         ActivityKind::Phase(Phase::Load | Phase::Run | Phase::Teardown)
     );
-    activity.launch == launch && is_behind
+    activity.launch == launch && is_behind && !activity.stage.is_before_execs()
 }

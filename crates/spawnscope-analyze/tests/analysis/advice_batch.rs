@@ -50,8 +50,14 @@ fn sed_takes_many_files_if_it_handles_each_by_itself() {
     let advice = only(&found(bash, &["sed", "-i.old", "s/a/b/", "@"]), "batch");
     let fix = advice.finding.fix.concat();
     assert!(fix.contains("sed -i.old s/a/b/ -- \"${files[@]}\""), "{advice:?}");
-    let one_text = found(bash, &["sed", "-n", "1p", "@"]);
-    assert!(is_silent(&one_text, "batch"), "{one_text:?}");
+    for other in [
+        &["sed", "-n", "1p", "@"][..],
+        &["sed", "-i", "3q", "@"],
+        &["sed", "-i", "file", "-e", "s/@/b/"],
+    ] {
+        let found = found(bash, other);
+        assert!(is_silent(&found, "batch"), "{other:?}: {found:?}");
+    }
 }
 
 #[test]

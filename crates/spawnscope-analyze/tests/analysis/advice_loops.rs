@@ -223,7 +223,7 @@ fn command_lines_for_a_shell_are_a_loop_too() {
     let advice = only(&launching(python, line, WAIT4), "launch-loop");
     assert_eq!(
         advice.finding.title,
-        format!("python3 has sh run {COUNT} command lines")
+        format!("python3 runs {COUNT} command lines through sh")
     );
     assert_eq!(advice.finding.whatif, "--in-process=sh,parent=python3");
     assert!(fix_of(&advice).contains("a module"), "{advice:?}");
@@ -244,13 +244,14 @@ const BASH: &[&str] = &["/bin/bash", "loop.sh"];
 
 #[test]
 fn loops_are_ranked_by_their_launch_tax() {
-    let tax = Spans::USUAL.total() - Spans::USUAL.run;
+    // Just less than the launch takes without waiting: more would be no candidate.
+    const LONG: u64 = 900_000;
     let mut serial = Serial::of(BASH[0], BASH);
     for (program, launches, run) in [
-        ("a", COUNT, tax),
-        ("b", COUNT, tax),
-        ("c", COUNT, tax),
-        ("d", COUNT + 5, tax / 100),
+        ("a", COUNT, LONG),
+        ("b", COUNT, LONG),
+        ("c", COUNT, LONG),
+        ("d", COUNT + 5, LONG / 100),
     ] {
         for _ in 0..launches {
             serial.launch(
@@ -262,6 +263,52 @@ fn loops_are_ranked_by_their_launch_tax() {
     let found = advices(&serial.finish());
     let titles: Vec<&str> = found.worth.iter().map(|advice| advice.finding.title.as_str()).collect();
     assert!(titles.contains(&"bash launches d 35 times"), "{titles:?}");
+    assert!(titles.contains(&"bash launches a 30 times"), "{titles:?}");
+}
+
+/// Python has a shell run command lines, each with a subshell and a program, which has another shell run a line.
+#[test]
+fn a_command_line_counts_once_with_all_that_is_in_it() {
+    let python = &["/usr/bin/python3", "loop.py"];
+    let spans = Spans {
+        run: 20 * Spans::USUAL.total(),
+        ..Spans::USUAL
+    };
+    let mut serial = Serial::of(python[0], python);
+    for number in 0..COUNT {
+        let line = format!("(cd x; :); ask {number} | cat");
+        let shell = serial.launch(&spans, Some(("/bin/sh", &["sh", "-c", &line])));
+        let begun = serial.builder.row(shell).created.unwrap().0;
+        let each = 2 * Spans::USUAL.total();
+        let fork = Spans {
+            run: 50_000,
+            ..Spans::USUAL
+        };
+        serial.builder.launch(shell, begun + each, &fork, None);
+        let ask = serial
+            .builder
+            .launch(shell, begun + 3 * each, &Spans::USUAL, Some(("/opt/ask", &["ask"])));
+        let inner = Some(("/bin/sh", &["sh", "-c", "read x; :"][..]));
+        serial.builder.launch(ask, begun + 4 * each, &Spans::USUAL, inner);
+        for launch in [shell, ask] {
+            // They wait: their CPU time is short.
+            let load = serial
+                .builder
+                .recording
+                .execs
+                .iter()
+                .find(|exec| exec.launch == launch)
+                .unwrap()
+                .load_cpu;
+            serial.builder.row(launch).exit_cpu = load.map(|load| Nanos(load.0 + 50_000));
+        }
+    }
+    let found = advices(&serial.finish());
+    let advice = only(&found, "launch-loop");
+    assert_eq!(advice.finding.launches.len() as u64, 4 * COUNT, "{advice:?}");
+    let options = &advice.finding.whatif;
+    assert!(options.contains("'--in-process=(sh),parent=sh'"), "{options}");
+    assert_eq!(options.matches("--in-process").count(), 4, "{options}");
 }
 
 /// A shell that runs `wrapper` again and again, which launches `ld` this many times.

@@ -101,7 +101,7 @@ fn scripts_that_differ_in_their_arguments_are_one_place_when_they_are_many() {
         let forest = Forest::build(&builder.recording);
         let callers = Callers::find(&forest, Detail::Line);
         let launches: Vec<u32> = (0..forest.launches.len() as u32).collect();
-        let counted = callers.count(&launches).most;
+        let counted = callers.count(&launches).largest;
         let results = counted
             .iter()
             .map(|(place, count)| (String::from_utf8(place.label()).unwrap(), *count));
@@ -252,7 +252,7 @@ fn many_lines_are_counted_beyond_the_first_ten() {
     let found = report(&builder.recording, GroupBy::Command);
     let callers = &find(&found.groups, "mv").callers;
     assert_eq!(
-        (callers.most.len(), callers.other_call_sites, callers.others),
+        (callers.largest.len(), callers.other_call_sites, callers.others),
         (10, 2, 2)
     );
 }
@@ -270,7 +270,7 @@ fn advice_names_the_lines() {
         advice.finding.example_call_site.as_deref(),
         Some("unpack.sh:14 in relocate()")
     );
-    assert_eq!(advice.callers.most[1].1, 10);
+    assert_eq!(advice.callers.largest[1].1, 10);
 }
 
 #[test]

@@ -73,6 +73,13 @@ fn what_a_fork_launches_before_its_exec_is_its_work() {
     let times = phases_of(&builder.recording, 1);
     assert_eq!(times.get(Phase::Setup), Some(Nanos(50_000_000 - (reaped - first_run))));
     assert_eq!(times.get(Phase::Run), Some(Nanos(200_000 + reaped - first_run)));
+    let cpu = Forest::build(&builder.recording).launches[1].cpu_phases.clone();
+    assert_eq!(cpu.get(Phase::Setup), None);
+    assert_eq!(
+        cpu.get(Phase::Run),
+        Some(Nanos(50_000_000 + 200_000)),
+        "with that of the setup"
+    );
     // One that it does not wait for is launched, and that is all.
     builder.row(make).reaped = Some(Nanos(900_000_000));
     let created = builder.row(make).created.unwrap().0;

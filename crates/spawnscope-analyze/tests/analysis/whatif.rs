@@ -150,6 +150,26 @@ fn vfork_costs_what_was_measured_and_frees_what_fork_copied() {
 }
 
 #[test]
+fn a_fork_that_launches_others_before_its_exec_cannot_be_a_vfork() {
+    let mut serial = Serial::new();
+    let spans = Spans {
+        create: 2_000_000,
+        setup: 10_000_000,
+        ..Spans::USUAL
+    };
+    let fork = serial.launch(&spans, DIRNAME);
+    let first_run = serial.builder.row(fork).first_run.unwrap().0;
+    serial.builder.launch(fork, first_run + 100_000, &Spans::USUAL, DIRNAME);
+    let constants = Constants {
+        fork_create: Some(100_000.0),
+        vfork_create: Some(50_000.0),
+        ..none()
+    };
+    let prediction = predict(&serial.finish(), &constants, &[(Change::Vfork, &[fork])]);
+    assert!(prediction.changed[0].is_empty(), "{prediction:?}");
+}
+
+#[test]
 fn a_parent_that_does_not_sleep_reaps_at_once() {
     let mut serial = Serial::new();
     let late = 50_000_000;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT
- * The environment of a new program, of which the collector keeps a few variables (event/variables.rs). It is copied only below programs that set
- * one of these, so that other launches cost nothing more. */
+ * The environment of a new program, of which the collector keeps a few variables (event/variables.rs). It is copied only for descendants of
+ * programs that set one of these, so that other launches have no extra cost. */
 #pragma once
 
 /* Up to seven letters as they are in memory. */
@@ -27,8 +27,8 @@ static __always_inline bool has_variables(struct task_struct *process, struct Wi
 	       (start & FIRST(4)) == LETTERS('n', 'o', 'd', 'e', 0, 0, 0);
 }
 
-/* Copies its beginning and, of a larger one, its end: programs add variables at the end, or sort them. The kernel has just written it to the new
- * stack. */
+/* Copies the beginning of the environment and, if it is longer than VARIABLES_BYTES, also its end: programs add variables at the end, or sort
+ * them. The kernel has just written it to the new stack. */
 static __always_inline __u32 add_environment(struct scratch *scratch, struct mm_struct *mm, __u32 used, bool wanted)
 {
 	struct WireExecuted *executed = &scratch->executed;

@@ -18,7 +18,7 @@ static __always_inline __u32 kind_of_socket(struct file *file)
 	return BPF_CORE_READ(socket, sk, __sk_common.skc_family) == AF_UNIX ? OBJECT_UNIX_SOCKET : OBJECT_SOCKET;
 }
 
-/* Checks the file system first: files on these have no type in their mode, or a meaningless one. */
+/* Checks for anon_inodefs and pidfs first: the mode of their files has no type, or a meaningless one. */
 static __always_inline __u32 kind_of_file(struct file *file, struct inode *inode, unsigned long magic)
 {
 	if (magic == ANON_INODE_FS_MAGIC)
@@ -42,7 +42,7 @@ static __always_inline __u32 kind_of_file(struct file *file, struct inode *inode
 	return OBJECT_UNKNOWN;
 }
 
-/* All anonymous inodes are the same inode; only the name, such as [eventfd], distinguishes them. */
+/* All anonymous files share one inode; only the name, such as [eventfd], distinguishes them. Returns its first eight bytes. */
 static __always_inline __u64 anonymous_name(struct file *file)
 {
 	union {

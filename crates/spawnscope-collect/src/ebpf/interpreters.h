@@ -10,7 +10,8 @@ struct {
 	__type(value, struct WireInterpreter);
 } executables SEC(".maps");
 
-/* Wakes the reader at once, so that it soon knows the executable and later launches of the process are understood. */
+/* Wakes the reader at once, so that it identifies the executable soon, and script lines of the process's later launches
+ * can be read. */
 static __always_inline void emit_executable(struct WireTask *task, struct WireExecutable *executable, __u32 pid)
 {
 	struct WireNewExecutable *new;

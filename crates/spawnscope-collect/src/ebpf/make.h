@@ -17,7 +17,7 @@ struct {
 
 /* Where the end of the stack, with the arguments of posix_spawn, contains this word, from 1; 0 if it does not. Not static, for the
  * reason given at `step_up`. */
-__noinline int place_on_make_stack(__u64 word)
+__noinline int index_on_make_stack(__u64 word)
 {
 	struct script *script = script_of_this_cpu();
 	if (!script)
@@ -50,10 +50,10 @@ __noinline int note_make_job(__u64 address)
 	if (!is_allocated(recipe) || !is_allocated(user_pointer(recipe + MAKE_RECIPE_TEXTS)) ||
 	    !read_user(&count, sizeof(count), recipe + MAKE_RECIPE_COUNT) || line > count)
 		return 0;
-	__u32 place = place_on_make_stack(environment);
-	if (!place || (script->make.nearest && script->make.nearest <= place))
+	__u32 stack_index = index_on_make_stack(environment);
+	if (!stack_index || (script->make.nearest && script->make.nearest <= stack_index))
 		return 0;
-	script->make.nearest = place;
+	script->make.nearest = stack_index;
 	script->make.target = target;
 	script->make.index = line - 1;
 	return 0;
@@ -102,14 +102,14 @@ static __always_inline bool add_text_or_nothing(struct script *script, __u64 add
 	return add_text(script, address, SCRIPT_FILE_BYTES) || add_nothing(script);
 }
 
-/* Adds the file and line of a place, and the name of a target (0: none). */
-static __always_inline bool add_place(struct script *script, __u64 place, __u64 target)
+/* Adds the file and line of the position at this address, and the name of a target (0: none). */
+static __always_inline bool add_position(struct script *script, __u64 position, __u64 target)
 {
-	__u64 line = user_pointer(place + MAKE_PLACE_LINE);
+	__u64 line = user_pointer(position + MAKE_POSITION_LINE);
 	script->called.lines[MAKE_AT_LINE] = line < MAKE_LINES ? line : 0;
 	script->called.lines[MAKE_AT_INDEX] = 0;
 	script->called.frames = 1;
-	return add_text_or_nothing(script, user_pointer(place)) &&
+	return add_text_or_nothing(script, user_pointer(position)) &&
 	       add_text_or_nothing(script, target ? user_pointer(target) : 0);
 }
 
@@ -127,15 +127,15 @@ static __always_inline bool add_running_recipe(struct script *script)
 {
 	__u64 recipe = user_pointer(script->make.target + MAKE_TARGET_RECIPE);
 	script->called.flags = MAKE_RUNS;
-	return add_place(script, recipe, script->make.target) && add_recipe_line(script, recipe, script->make.index);
+	return add_position(script, recipe, script->make.target) && add_recipe_line(script, recipe, script->make.index);
 }
 
-/* Appends the name of the variable with this place; false if it is not that of a variable. */
-static __always_inline bool add_variable(struct script *script, __u64 place)
+/* Appends the name of the variable whose position is at this address; false if it is not that of a variable. */
+static __always_inline bool add_variable(struct script *script, __u64 position)
 {
 	__u32 before = script->called.data_bytes, length;
-	if (!read_user(&length, sizeof(length), place + MAKE_PLACE_BYTES) ||
-	    !add_beginning(script, user_pointer(place - MAKE_BEFORE_PLACE_NAME)))
+	if (!read_user(&length, sizeof(length), position + MAKE_POSITION_BYTES) ||
+	    !add_beginning(script, user_pointer(position - MAKE_BEFORE_POSITION_NAME)))
 		return false;
 	if (script->called.data_bytes - before == length + 1)
 		return true;
@@ -143,20 +143,20 @@ static __always_inline bool add_variable(struct script *script, __u64 place)
 	return false;
 }
 
-/* Adds the place that make reads or expands: on its stack the text that it reads, elsewhere a variable or a recipe. */
-static __always_inline bool add_read_place(struct script *script, __u64 place)
+/* Adds the position that make reads or expands. A position on its stack belongs to text that it reads; any other to a variable or a recipe. */
+static __always_inline bool add_read_position(struct script *script, __u64 position)
 {
-	if (!place || !add_place(script, place, 0))
+	if (!position || !add_position(script, position, 0))
 		return false;
-	if (place - script->make.stack_pointer < MAKE_MOST_STACK) {
-		script->called.flags = user_pointer(place - MAKE_BEFORE_PLACE_FILE) ? MAKE_READS : MAKE_EVALUATES;
+	if (position - script->make.stack_pointer < MAKE_MAX_STACK_BYTES) {
+		script->called.flags = user_pointer(position - MAKE_BEFORE_POSITION_FILE) ? MAKE_READS : MAKE_EVALUATES;
 		return add_nothing(script);
 	}
 	script->called.flags = MAKE_VARIABLE;
-	if (add_variable(script, place))
+	if (add_variable(script, position))
 		return true;
 	script->called.flags = MAKE_EXPANDS;
-	return add_recipe_line(script, place, user_pointer(place + MAKE_PLACE_INDEX));
+	return add_recipe_line(script, position, user_pointer(position + MAKE_POSITION_INDEX));
 }
 
 /* Appends the components of the working directory, which the file's name may be relative to. */
@@ -184,7 +184,7 @@ static __always_inline void emit_make_call(struct task_struct *parent, __u32 num
 {
 	struct WireMake *layout = bpf_map_lookup_elem(&make_layouts, &number);
 	struct script *script = script_of_this_cpu();
-	__u64 place;
+	__u64 position;
 	if (!layout || !script)
 		return;
 	begin_script(script, INTERPRETER_MAKE, layout->code_start, parent);
@@ -192,7 +192,7 @@ static __always_inline void emit_make_call(struct task_struct *parent, __u32 num
 		return;
 	find_make_job(script);
 	if (script->make.nearest ? !add_running_recipe(script) :
-				 !read_pointer(script, &place, layout->reading) || !add_read_place(script, place))
+				 !read_pointer(script, &position, layout->reading) || !add_read_position(script, position))
 		return;
 	add_directory(script, parent);
 	if (sees_other_files(parent))

@@ -141,7 +141,7 @@ impl EbpfCollector {
         rings
             .drained()
             .events
-            .extend(seeds::plant(&object, follow, &settings.with)?);
+            .extend(seeds::start_following(&object, follow, &settings.with)?);
         let (links, last_look) = attach_programs(&object, settings.sample, &mut missing)?;
         let handle = |name| {
             map(&object, name)

@@ -15,7 +15,8 @@ struct thread_value {
 	__u64 sequence, value;
 };
 
-/* The interpreter of this thread; 0 if it has none. A key in use has an odd sequence number. */
+/* The interpreter of this thread; 0 if it has none. glibc gives a pthread key that is in use an odd sequence
+ * number. */
 static __always_inline __u64 perl_of_thread(struct script *script, const struct WirePerl *layout, struct task_struct *p)
 {
 	struct thread_value value;
@@ -26,7 +27,7 @@ static __always_inline __u64 perl_of_thread(struct script *script, const struct 
 	return value.sequence & 1 ? value.value : 0;
 }
 
-/* Where the name of a function is. Every object's first word points to its body. */
+/* Returns the address of a function's name. The first word of every SV points to its body. */
 static __always_inline __u64 perl_function(__u64 code)
 {
 	__u32 flags;

@@ -21,9 +21,10 @@ const RECORDER: u64 = 0;
 /// The variable read by the program that puts threads into a hash.
 const VARIABLE: &str = ".data.seed";
 
-/// Begins to follow, also the processes `with`, which have the numbers after the command's. Returns the events of the existing processes.
-pub(super) fn plant(object: &Object, follow: Follow, with: &[Pid]) -> Result<Vec<Event>, CollectError> {
-    if is_in_sight(follow) {
+/// Starts to follow what `follow` selects, and the processes in `with`, whose launch ids come after the command's. Returns an event for each
+/// process that already exists.
+pub(super) fn start_following(object: &Object, follow: Follow, with: &[Pid]) -> Result<Vec<Event>, CollectError> {
+    if follows_recorder_by_default(follow) {
         insert(object, own_pid(), TASK_IGNORED, RECORDER)?;
     }
     let mut existing = Vec::new();
@@ -37,7 +38,7 @@ pub(super) fn plant(object: &Object, follow: Follow, with: &[Pid]) -> Result<Vec
     }
     for (id, pid) in (ROOT.0 + 1..).zip(with) {
         let id = LaunchId(id);
-        match insert_task(object, *pid, waiting(*pid, id)) {
+        match insert_task(object, *pid, daemon_task(*pid, id)) {
             // A daemon may end, or its workers may, before they are followed.
             Err(CollectError::NoProcess { .. }) => {}
             inserted => {
@@ -60,8 +61,9 @@ fn adopted(pid: Pid, launch: LaunchId) -> Event {
     }
 }
 
-/// Returns the first thread of a daemon. If it sleeps, its wait begins now, so the request that ends it is known as its cause.
-fn waiting(pid: Pid, launch: LaunchId) -> WireTask {
+/// Returns the map entry of a daemon's main thread. If the thread is asleep, its wait starts now, so that the wake-up by the first request ends
+/// a known wait.
+fn daemon_task(pid: Pid, launch: LaunchId) -> WireTask {
     let mut task = new_task(launch.0, 0);
     if Status::of(pid).is_some_and(|status| status.is_asleep()) {
         (task.off, task.left) = (now().0, LEFT_INTERRUPTIBLE);
@@ -73,12 +75,12 @@ fn waiting(pid: Pid, launch: LaunchId) -> WireTask {
 pub(super) fn as_followed(object: &Object, follow: Follow, act: &mut dyn FnMut()) -> Result<(), CollectError> {
     insert(object, own_pid(), 0, RECORDER)?;
     act();
-    if is_in_sight(follow) {
+    if follows_recorder_by_default(follow) {
         return insert(object, own_pid(), TASK_IGNORED, RECORDER);
     }
     let tasks = map(object, "tasks")?;
     if is_hash(&tasks) {
-        return iterate(object, own_pid(), None);
+        return set_entry_by_iterator(object, own_pid(), None);
     }
     let own = pidfd(own_pid()).map_err(|error| no_process(own_pid(), &error))?;
     tasks
@@ -106,7 +108,7 @@ impl OwnLaunches {
 }
 
 /// Whether the recorder is followed unless it is explicitly ignored.
-fn is_in_sight(follow: Follow) -> bool {
+fn follows_recorder_by_default(follow: Follow) -> bool {
     matches!(follow, Follow::System(_))
 }
 
@@ -119,7 +121,7 @@ fn is_hash(tasks: &Map<'_>) -> bool {
 }
 
 /// Makes the kernel put `task` into the hash for the thread `pid`; with `None`, remove its entry.
-fn iterate(object: &Object, pid: Pid, task: Option<WireTask>) -> Result<(), CollectError> {
+fn set_entry_by_iterator(object: &Object, pid: Pid, task: Option<WireTask>) -> Result<(), CollectError> {
     let unable = |detail: String| CollectError::Failed {
         action: "follow the first process",
         detail,
@@ -158,7 +160,7 @@ fn insert_task(object: &Object, pid: Pid, task: WireTask) -> Result<(), CollectE
     let tasks = map(object, "tasks")?;
     let pidfd = pidfd(pid).map_err(|error| no_process(pid, &error))?;
     if is_hash(&tasks) {
-        return iterate(object, pid, Some(task));
+        return set_entry_by_iterator(object, pid, Some(task));
     }
     tasks
         .update(&pidfd.as_raw_fd().to_ne_bytes(), task.as_bytes(), MapFlags::ANY)
@@ -167,15 +169,15 @@ fn insert_task(object: &Object, pid: Pid, task: WireTask) -> Result<(), CollectE
 
 fn no_process(pid: Pid, error: &std::io::Error) -> CollectError {
     let status = std::fs::read_to_string(format!("/proc/{}/status", pid.0)).unwrap_or_default();
-    let of_process = status
+    let tgid = status
         .lines()
         .find_map(|line| line.strip_prefix("Tgid:"))
         .map(str::trim);
-    let reason = match of_process {
+    let reason = match tgid {
         Some(process) if process != pid.0.to_string() => {
             format!("it is a thread of process {process}; give {process} instead")
         }
-        _ if error.raw_os_error() == Some(libc::ESRCH) => "there is no such process".to_owned(),
+        _ if error.raw_os_error() == Some(libc::ESRCH) => "no such process".to_owned(),
         _ => error.to_string(),
     };
     CollectError::NoProcess { pid: pid.0, reason }

@@ -45,7 +45,7 @@ impl Tracing {
             };
             if let Some(pid) = self.processes.process(parent.launch).map(|process| process.pid) {
                 let is_spawn = call.is_some_and(CloneCall::is_spawn);
-                self.waits.launches(pid, creator, child, is_spawn);
+                self.waits.on_launch(pid, creator, child, is_spawn);
             }
             let chain = call.and_then(|call| self.find_call_site(creator, parent.launch, call, &mut process));
             let entered = self.launchers.launches(creator);

@@ -16,16 +16,18 @@ use super::tracing::Tracing;
 
 /// Shorter waits than this are not distinguished from the stops of the thread.
 pub(super) const MIN_OFF_NS: u64 = 100_000;
-/// Maximum number of threads whose counters are read, each by a file that stays open.
+/// Maximum number of threads whose counters are read, each through a file that stays open.
 const MAX_WATCHED: usize = 64;
 /// Offset of the pid in a siginfo about a child.
 const SIGINFO_PID: u64 = 16;
 /// Results of a call that a signal has interrupted: EINTR, and the kernel's own ERESTARTSYS, ERESTARTNOINTR, ERESTARTNOHAND and
-/// ERESTART_RESTARTBLOCK, of which all but ERESTARTNOHAND may continue the call.
+/// ERESTART_RESTARTBLOCK, after which the kernel may restart the call.
 const INTERRUPTED: [i64; 5] = [-4, -512, -513, -514, -516];
-/// A wait ended when its thread stopped if the thread was runnable for at most this long since its launch, or this share of the wait.
-const MAX_RUNNABLE: u64 = 500_000;
-const RUNNABLE_FRACTION: u64 = 20;
+/// A wait is taken to end at the stop if the thread was runnable since its last stop for at most this long, or for
+/// 1/`RUNNABLE_DIVISOR` of the time since the wait began.
+const MAX_RUNNABLE_NS: u64 = 500_000;
+/// See `MAX_RUNNABLE_NS`.
+const RUNNABLE_DIVISOR: u64 = 20;
 
 /// The scheduler's counters of a thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,11 +47,11 @@ struct Watched {
     schedstat: File,
     /// The counters when it stopped last.
     last: Counters,
-    /// Children by vfork since then that have not executed a program: when they were created.
-    held_by: HashMap<Pid, Nanos>,
+    /// The vfork children created since then that have not yet executed a program, with the times of their creation.
+    vfork_children: HashMap<Pid, Nanos>,
     /// Its waits for such children since then, and their number.
-    held: u64,
-    holds: u64,
+    vfork_wait_ns: u64,
+    vfork_waits: u64,
 }
 
 /// The threads that launch, while they live.
@@ -61,27 +63,27 @@ pub(super) struct Waits {
 }
 
 impl Waits {
-    /// A thread of a process is stopped, and has created a process.
-    pub(super) fn launches(&mut self, process: Pid, thread: Pid, child: Pid, is_spawn: bool) {
+    /// Call when a thread is stopped because it has created a process.
+    pub(super) fn on_launch(&mut self, process: Pid, thread: Pid, child: Pid, is_spawn: bool) {
         let Some(watched) = self.restart(process, thread) else {
             return;
         };
         if is_spawn {
-            watched.held_by.insert(child, watched.last.at);
+            watched.vfork_children.insert(child, watched.last.at);
             self.creators.insert(child, thread);
         }
     }
 
-    /// A process has executed a program or ended: its parent by vfork continues.
+    /// A process has executed a program or ended: the parent that is blocked in vfork continues.
     pub(super) fn releases_parent(&mut self, child: Pid, at: Nanos) {
         let Some(creator) = self.creators.remove(&child) else {
             return;
         };
         if let Some(watched) = self.threads.get_mut(&creator)
-            && let Some(since) = watched.held_by.remove(&child)
+            && let Some(since) = watched.vfork_children.remove(&child)
         {
-            watched.held += at.since(since).0;
-            watched.holds += 1;
+            watched.vfork_wait_ns += at.since(since).0;
+            watched.vfork_waits += 1;
         }
     }
 
@@ -109,8 +111,8 @@ impl Waits {
         }
     }
 
-    /// A stopped thread was in one wait since its last stop. Returns the slice of that wait, whether it certainly ended just before this stop,
-    /// and when that is.
+    /// Returns the slice of a stopped thread's wait if there was exactly one since its last stop, whether it certainly ended just before this
+    /// stop, and the time of this stop.
     fn wait_of(&mut self, thread: Pid) -> Option<(Slice, bool, Nanos)> {
         let watched = self.threads.get_mut(&thread)?;
         let now = read(&watched.schedstat)?;
@@ -118,7 +120,7 @@ impl Waits {
         let runnable = (now.ran + now.delayed).saturating_sub(watched.last.ran + watched.last.delayed);
         watched.restart(now);
         let slice = slice?;
-        let has_just_ended = runnable <= MAX_RUNNABLE.max(now.at.since(slice.off).0 / RUNNABLE_FRACTION);
+        let has_just_ended = runnable <= MAX_RUNNABLE_NS.max(now.at.since(slice.off).0 / RUNNABLE_DIVISOR);
         Some((slice, has_just_ended, now.at))
     }
 }
@@ -128,23 +130,27 @@ impl Watched {
         Watched {
             schedstat,
             last,
-            held_by: HashMap::new(),
-            held: 0,
-            holds: 0,
+            vfork_children: HashMap::new(),
+            vfork_wait_ns: 0,
+            vfork_waits: 0,
         }
     }
 
     fn restart(&mut self, now: Counters) {
-        (self.last, self.held, self.holds) = (now, 0, 0);
+        (self.last, self.vfork_wait_ns, self.vfork_waits) = (now, 0, 0);
     }
 
     /// Returns the wait between the last stop and this one, if it was the only one besides those for children by vfork.
     fn single_wait(&self, now: &Counters) -> Option<Slice> {
         // It gets a CPU once when the tracer resumes it, and once after each wait.
-        let arrivals = now.arrivals.checked_sub(self.last.arrivals + self.holds)?;
+        let arrivals = now.arrivals.checked_sub(self.last.arrivals + self.vfork_waits)?;
         let ran = now.ran.checked_sub(self.last.ran)?;
         let delayed = now.delayed.checked_sub(self.last.delayed)?;
-        let off = now.at.since(self.last.at).0.checked_sub(ran + delayed + self.held)?;
+        let off = now
+            .at
+            .since(self.last.at)
+            .0
+            .checked_sub(ran + delayed + self.vfork_wait_ns)?;
         if arrivals != 2 || off < MIN_OFF_NS {
             return None;
         }
@@ -187,7 +193,7 @@ pub(super) fn are_counted() -> bool {
 /// too, may have got the only CPU. Untraced, both would be one wait.
 #[derive(Debug)]
 pub(super) struct FirstStop {
-    /// When it was created: at the latest when its creator stopped, as whatever the creator does next comes later.
+    /// When it was created: no later than its creator's stop, which follows the creation.
     created: Nanos,
     /// Its wait until the stop.
     waited: Nanos,
@@ -212,19 +218,20 @@ impl FirstStop {
         self.created
     }
 
-    /// When the process, which is at its second stop, would have had a CPU untraced. `was_short`: it is at its first system call. Then all that it
-    /// waited for a CPU counts: it may have lost one at once to its creator, which was resumed after it. Otherwise that is unknown.
-    pub(super) fn first_run(&self, process: Pid, was_short: bool) -> Option<Nanos> {
+    /// When the process would have got a CPU without the tracer; it is at its second stop. `at_first_call`: that stop is its first system call.
+    /// Then all its time in the run queue counts, since its creator, which is resumed after it, may have preempted it. Otherwise `None` if it was
+    /// in the run queue more than once.
+    pub(super) fn first_run(&self, process: Pid, at_first_call: bool) -> Option<Nanos> {
         let now = match &self.schedstat {
             Some(schedstat) => read(schedstat),
             None => read(&counters_of(process)?),
         };
-        self.first_run_by(&now?, was_short)
+        self.first_run_by(&now?, at_first_call)
     }
 
-    fn first_run_by(&self, now: &Counters, was_short: bool) -> Option<Nanos> {
+    fn first_run_by(&self, now: &Counters, at_first_call: bool) -> Option<Nanos> {
         let waited = now.delayed.checked_sub(self.waited.0)?;
-        (was_short || now.arrivals == 2).then_some(Nanos(self.created.0 + self.waited.0 + waited))
+        (at_first_call || now.arrivals == 2).then_some(Nanos(self.created.0 + self.waited.0 + waited))
     }
 }
 
@@ -240,7 +247,7 @@ fn counters_of(process: Pid) -> Option<File> {
 /// What a thread was doing when it stopped for SIGCHLD.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Doing {
-    /// It was in this call for children, whose wait is over. The child that the call has reaped, if it is known.
+    /// It was waiting for children in this call, and the wait is over. The child that the call has reaped, if it is known.
     Waiting(Syscall, Option<Pid>),
     /// The signal has interrupted what it was waiting for.
     Interrupted,
@@ -359,7 +366,7 @@ mod tests {
         waits.threads.insert(Pid(1), watched());
         waits.creators.insert(Pid(2), Pid(1));
         let parent = waits.threads.get_mut(&Pid(1)).unwrap();
-        parent.held_by.insert(Pid(2), Nanos(1_000_000));
+        parent.vfork_children.insert(Pid(2), Nanos(1_000_000));
         waits.releases_parent(Pid(2), Nanos(3_000_000));
         let parent = &waits.threads[&Pid(1)];
         let slice = parent.single_wait(&counters(9_000_000, 800_000, 0, 10)).unwrap();

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use super::files;
 use spawnscope_data::event::Pid;
 
-/// The mappings of a process between two changes of them, numbered by the collector.
+/// The number of one version of a process's mappings; each change makes a new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct ImageId(pub(crate) u64);
 
-/// A file with its content: an inode may soon be reused.
+/// Identifies a file and its version: a new file may soon reuse the inode number, so the modification time is part of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FileId {
     /// The device of its file system, encoded as in the kernel: major << 20 | minor.
@@ -66,8 +66,8 @@ impl Image {
 
     /// The mapping that contains an address.
     pub(super) fn find(&self, address: u64) -> Option<&Rc<Mapping>> {
-        let behind = self.mappings.partition_point(|mapping| mapping.start <= address);
-        let mapping = self.mappings.get(behind.checked_sub(1)?)?;
+        let end = self.mappings.partition_point(|mapping| mapping.start <= address);
+        let mapping = self.mappings.get(end.checked_sub(1)?)?;
         (address < mapping.end).then_some(mapping)
     }
 
@@ -92,8 +92,8 @@ pub(super) fn read(pid: Pid, start_stack: u64) -> Option<Vec<Mapping>> {
 /// `startstack` of /proc/PID/stat: field 28, counted from 1. The name before it may contain any character.
 pub(super) fn stack_of_program(pid: Pid) -> Option<u64> {
     let stat = fs::read(format!("/proc/{}/stat", pid.0)).ok()?;
-    let behind_name = stat.iter().rposition(|&byte| byte == b')')?;
-    let fields = std::str::from_utf8(stat.get(behind_name + 1..)?).ok()?;
+    let name_end = stat.iter().rposition(|&byte| byte == b')')?;
+    let fields = std::str::from_utf8(stat.get(name_end + 1..)?).ok()?;
     fields.split_ascii_whitespace().nth(25)?.parse().ok()
 }
 
@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn the_mappings_of_a_process_are_read_only_of_the_program_that_is_meant() {
+    fn mappings_are_not_read_once_another_program_runs_in_the_process() {
         let own = Pid(std::process::id().cast_signed());
         let start = stack_of_program(own).unwrap();
         let image = Image::of_all(read(own, start).unwrap());

@@ -8,7 +8,7 @@ pub const MAKE_STACK_PIECE: u32 = 512;
 /// The bytes at its end that contain the arguments of posix_spawn, with the job's environment.
 pub const MAKE_ENVIRONMENT_BYTES: u32 = 512;
 /// The stack grows to this, unless its limit was raised.
-pub const MAKE_MOST_STACK: u64 = 1 << 23;
+pub const MAKE_MAX_STACK_BYTES: u64 = 1 << 23;
 /// Room for a recipe's line; a longer one is truncated.
 pub const MAKE_TEXT_BYTES: u32 = 256;
 
@@ -20,17 +20,17 @@ pub const MAKE_JOB_LINE: u64 = 72;
 pub const MAKE_JOB_BYTES: u32 = 80;
 /// Offset in a target (`struct file`), whose name is first.
 pub const MAKE_TARGET_RECIPE: u64 = 32;
-/// Offsets in a recipe (`struct commands`). The place of its first line is first.
+/// Offsets in a recipe (`struct commands`). The position of its first line is first.
 pub const MAKE_RECIPE_TEXTS: u64 = 32;
 pub const MAKE_RECIPE_COUNT: u64 = 48;
-/// Offsets in a place (`floc`), whose file name is first. In a recipe's place, `index` is the recipe's line that is expanded.
-pub const MAKE_PLACE_LINE: u64 = 8;
-pub const MAKE_PLACE_INDEX: u64 = 16;
-pub const MAKE_PLACE_BYTES: u64 = 24;
-/// Before the place of a text that make reads (`struct ebuffer`): its open file, or NULL.
-pub const MAKE_BEFORE_PLACE_FILE: u64 = 8;
-/// Before a variable's place (`struct variable`): its name. Behind the place: the name's length.
-pub const MAKE_BEFORE_PLACE_NAME: u64 = 16;
+/// Offsets in a position (`floc`), whose file name is first. In a recipe's position, `index` is the recipe's line that is expanded.
+pub const MAKE_POSITION_LINE: u64 = 8;
+pub const MAKE_POSITION_INDEX: u64 = 16;
+pub const MAKE_POSITION_BYTES: u64 = 24;
+/// Before the position of a text that make reads (`struct ebuffer`): its open file, or NULL.
+pub const MAKE_BEFORE_POSITION_FILE: u64 = 8;
+/// Before a variable's position (`struct variable`): its name. After the position: the name's length.
+pub const MAKE_BEFORE_POSITION_NAME: u64 = 16;
 /// A line from here on is damaged, and so is a recipe's line with such an index.
 pub const MAKE_LINES: u64 = 10_000_000;
 
@@ -62,6 +62,6 @@ pub const MAKE_AT_PROCESS: u32 = 2;
 pub struct WireMake {
     /// Start of its first executable segment.
     pub code_start: u64,
-    /// The variable that points to the place being read or expanded.
+    /// The variable that points to the position being read or expanded.
     pub reading: u64,
 }

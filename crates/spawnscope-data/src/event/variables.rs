@@ -1,4 +1,4 @@
-//! The variables of a program's environment that say what of a build or of a test suite it belongs to. They are the only part of an environment
+//! The variables of a program's environment that say to which part of a build or of a test suite it belongs. They are the only part of an environment
 //! that a recording may have: collectors pass what they read through `allowed` and drop it.
 
 /// Names of these variables. Each has the name of a package, a program or a test as its value.

@@ -7,7 +7,7 @@ use spawnscope_data::units;
 
 pub(super) const CHECK: Check = Check {
     id: "cpuid",
-    examines: "CPUID instructions, timed: programs execute dozens at start",
+    examines: "time of a CPUID instruction: programs execute dozens at start",
     run: Run::Reading(run),
 };
 

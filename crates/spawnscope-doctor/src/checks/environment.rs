@@ -8,7 +8,7 @@ use spawnscope_data::units;
 
 pub(super) const CHECK: Check = Check {
     id: "environment",
-    examines: "signs of gVisor, WSL, containers, hypervisors, sudo; CPUID, timed",
+    examines: "signs of gVisor, WSL, containers, hypervisors, sudo; the time of a CPUID instruction",
     run: Run::Reading(run),
 };
 
@@ -93,5 +93,9 @@ fn hypervisor(name: &str, examination: &Examination<'_>) -> Finding {
         } else {
             "the host can back the guest's memory with huge pages, so that nested page walks are shorter"
         })
-        .fix_cost("the guest needs no change; the host needs another machine or reserved memory")
+        .fix_cost(if is_nested {
+            "no change to the guest; another host for it"
+        } else {
+            "no change to the guest; memory reserved for huge pages on the host"
+        })
 }

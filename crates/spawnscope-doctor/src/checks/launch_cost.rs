@@ -8,7 +8,7 @@ use spawnscope_data::units;
 
 pub(super) const CHECK: Check = Check {
     id: "launch-cost",
-    examines: "a fork, an exec of a static and of a dynamic program, timed",
+    examines: "time of a fork, and of an exec of a static and of a dynamic program",
     run: Run::Reading(run),
 };
 

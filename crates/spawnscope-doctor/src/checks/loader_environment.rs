@@ -10,7 +10,7 @@ use spawnscope_data::units;
 
 pub(super) const CHECK: Check = Check {
     id: "loader-environment",
-    examines: "LD_ variables and /etc/ld.so.preload, and what they cost, timed",
+    examines: "LD_ variables and /etc/ld.so.preload, and the time that they cost",
     run: Run::StartingPrograms(run),
 };
 

@@ -14,7 +14,7 @@ use spawnscope_data::units;
 
 pub(super) const CHECK: Check = Check {
     id: "search-path",
-    examines: "PATH: dead, repeated, slow and relative directories, look-ups timed",
+    examines: "PATH: dead, repeated, slow and relative directories; time of look-ups",
     run: Run::Reading(run),
 };
 

@@ -1,4 +1,4 @@
-//! Seccomp filters: programs that the kernel runs for each system call of each process here.
+//! Seccomp filters: programs that the kernel runs for each system call of this process and of what it launches.
 
 use super::{Check, Run};
 use crate::processes::field;
@@ -8,11 +8,11 @@ use spawnscope_data::units;
 
 pub(super) const CHECK: Check = Check {
     id: "seccomp",
-    examines: "seccomp filters on this process, and a system call, timed",
+    examines: "seccomp filters on this process, and the time of a system call",
     run: Run::Reading(run),
 };
 
-/// System calls are slow from here on: 0.05 to 0.3 us is normal.
+/// A system call that takes this long is slow; 0.05 to 0.3 us is normal.
 const SLOW_CALL: Nanos = Nanos(1_000);
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
@@ -37,13 +37,13 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         )
     });
     let owner = match examination.environment.container {
-        Some(_) => "the operator of this container decides",
-        None => "the program that installed them, such as a sandbox or a service manager, decides",
+        Some(_) => "the operator of this container",
+        None => "the program that installed them, such as a sandbox or a service manager",
     };
-    let finding = Finding::problem_if(is_slow, format!("each system call passes {count}"))
+    let finding = Finding::problem_if(is_slow, format!("each system call runs {count}"))
         .evidence_if(takes)
         .evidence("each process launched from here inherits them, and may add its own")
-        .fix(format!("leave them on: they protect the kernel from the programs that run here; {owner}"))
+        .fix(format!("leave them on: they protect the kernel from the programs that run here; which ones are needed is decided by {owner}"))
         .fix("libseccomp 2.5 can build filters as binary trees (SCMP_FLTATR_CTL_OPTIMIZE), and Linux 5.11 caches allowed calls")
         .fix_cost("a newer runtime or kernel");
     findings.add(finding);

@@ -38,7 +38,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     }
     programs.extend(installed(&mut outcome));
     // Preloaded or substituted libraries would change the kind of child.
-    let environment = Environment::without_the_loaders();
+    let environment = Environment::without_loader_variables();
     if let Some(note) = environment.note() {
         outcome.note(note);
     }

@@ -70,7 +70,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     );
     outcome.draw("count", "wall_ns", &["loading"], [Scale::Linear, Scale::Linear]);
     // The cases define the search and the binding, not the user's environment.
-    let plain = Environment::without_the_loaders();
+    let plain = Environment::without_loader_variables();
     let mut cases = Vec::new();
     match find("true") {
         Some(program) => searches(context, &plain, &Program::new([program]), &mut cases)?,

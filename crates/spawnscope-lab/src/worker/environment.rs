@@ -17,11 +17,11 @@ impl Environment {
     /// Removes the variables that control the loader's search path, preloaded libraries and binding, for experiments whose cases define
     /// these themselves.
     #[must_use]
-    pub fn without_the_loaders() -> Environment {
-        Environment::without_those_among(std::env::vars_os().map(|(name, _)| name))
+    pub fn without_loader_variables() -> Environment {
+        Environment::without_loader_variables_among(std::env::vars_os().map(|(name, _)| name))
     }
 
-    fn without_those_among(names: impl Iterator<Item = OsString>) -> Environment {
+    fn without_loader_variables_among(names: impl Iterator<Item = OsString>) -> Environment {
         let mut removed: Vec<OsString> = names
             .filter(|name| name.as_encoded_bytes().starts_with(LOADER))
             .collect();
@@ -62,7 +62,7 @@ mod tests {
     #[test]
     fn the_loaders_variables_go_and_others_stay() {
         let names = ["LD_PRELOAD", "LDFLAGS", "PATH", "LD_BIND_NOW"].map(OsString::from);
-        let environment = Environment::without_those_among(names.into_iter()).with("LD_LIBRARY_PATH", "/a");
+        let environment = Environment::without_loader_variables_among(names.into_iter()).with("LD_LIBRARY_PATH", "/a");
         let note = environment.note().unwrap();
         assert!(note.ends_with("launched programs: LD_BIND_NOW, LD_PRELOAD"), "{note}");
         let mut command = Command::new("true");

@@ -57,20 +57,20 @@ impl Worker {
             environment,
             process: RefCell::new(None),
         };
-        worker.process.replace(Some(worker.ready()?));
+        worker.process.replace(Some(worker.start_process()?));
         Ok(worker)
     }
 
     /// Sends a request, and returns the values of the reply.
     ///
     /// # Errors
-    /// If it failed, or if its result is untrusted.
+    /// If the request failed, or if its result cannot be trusted.
     pub fn ask(&self, request: &Request) -> Result<Vec<f64>, LabError> {
         let mut line = serde_json::to_string(request).map_err(|error| LabError::Invalid(error.to_string()))?;
         line.push('\n');
         let mut process = match self.process.take() {
             Some(process) => process,
-            None => self.ready()?,
+            None => self.start_process()?,
         };
         // If writing fails, there is no reply either, which is handled below.
         let _ = process.input.write_all(line.as_bytes());
@@ -83,8 +83,8 @@ impl Worker {
         }
     }
 
-    /// A process that has reported that it is ready.
-    fn ready(&self) -> Result<Process, LabError> {
+    /// Starts a process, which has reported that it is ready.
+    fn start_process(&self) -> Result<Process, LabError> {
         loop {
             let mut process = self.spawn()?;
             match process.answer() {
@@ -153,11 +153,11 @@ impl Process {
         drop(input);
         let how = match child.wait() {
             Ok(status) => match status.signal() {
-                Some(libc::SIGKILL) => "was killed, possibly out of memory".to_owned(),
-                _ => format!("ended with {}", ending(status.into_raw())),
+                Some(libc::SIGKILL) => "the launching process was killed, possibly out of memory".to_owned(),
+                _ => format!("the launching process ended with {}", ending(status.into_raw())),
             },
-            Err(error) => format!("is lost: {error}"),
+            Err(error) => format!("failed to wait for the launching process: {error}"),
         };
-        LabError::Invalid(format!("the launching process {how}"))
+        LabError::Invalid(how)
     }
 }

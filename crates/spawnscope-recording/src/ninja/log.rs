@@ -7,11 +7,11 @@ use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
 use super::hash::Algorithm;
 use super::{Command, Edge};
 
-/// Bytes that are read of a log: its end, since ninja appends. That of a build of Chromium has 10 MB.
+/// Bytes that are read of a log: its end, since ninja appends. That of a build of Chromium is 10 MB.
 const MAX_BYTES: u64 = 64 << 20;
 /// Longer lines are skipped. A path has at most 4096 bytes.
 const MAX_LINE: u64 = 8192;
-/// Outputs of edges in question, at most.
+/// Maximum number of outputs that are kept while the log is read.
 const MAX_OUTPUTS: usize = 1 << 20;
 /// Outputs of an edge that are kept.
 const MAX_OUTPUTS_OF_EDGE: usize = 64;
@@ -27,7 +27,8 @@ struct Entry {
     times: Times,
 }
 
-/// Returns the edges of those commands that the log has. A command that two edges have, or two launches, has none: which is which is not known.
+/// Returns the edge of each command that the log contains. A command of two edges, or of two launches, gets none, because they cannot be kept
+/// apart.
 pub(super) fn edges(mut log: impl Read + Seek, commands: &[Command]) -> io::Result<Vec<Edge>> {
     let bytes = log.seek(SeekFrom::End(0))?;
     log.rewind()?;
@@ -62,7 +63,7 @@ pub fn fuzz_ninja_log(log: &[u8], commands: &[&[u8]]) -> Vec<(usize, Vec<Vec<u8>
     named.map(|edge| (edge.launch.0 as usize, edge.outputs)).collect()
 }
 
-/// Returns the launches by the hashes of their commands, without those that have the same.
+/// Maps each hash to its command; `None` if several commands have it.
 fn wanted(commands: &[Command], algorithm: Algorithm) -> HashMap<u64, Option<&Command>> {
     let mut wanted = HashMap::new();
     for command in commands {
@@ -72,7 +73,7 @@ fn wanted(commands: &[Command], algorithm: Algorithm) -> HashMap<u64, Option<&Co
     wanted
 }
 
-/// Returns the outputs that commands in question have made last.
+/// Returns the outputs whose last line has one of the wanted hashes.
 fn entries<T>(lines: &mut impl BufRead, wanted: &HashMap<u64, T>) -> io::Result<HashMap<Vec<u8>, Entry>> {
     let mut entries: HashMap<Vec<u8>, Entry> = HashMap::new();
     let mut line = Vec::new();
@@ -110,14 +111,14 @@ fn edges_of(entries: HashMap<Vec<u8>, Entry>, wanted: &HashMap<u64, Option<&Comm
     edges
 }
 
-/// Reads a line without its end; an overlong one is empty. Returns whether there was one.
+/// Reads a line, without its newline. A line that is too long or has no newline becomes empty. Returns whether there was one.
 fn read_line(lines: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<bool> {
     line.clear();
     if lines.take(MAX_LINE).read_until(b'\n', line)? == 0 {
         return Ok(false);
     }
     if line.pop_if(|byte| *byte == b'\n').is_none() {
-        // What ninja was writing when it was killed is not whole either.
+        // A line that ninja was writing when it was killed is incomplete, too.
         line.clear();
         lines.skip_until(b'\n')?;
     }
@@ -242,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_a_path_as_others() {
+    fn an_output_path_need_not_be_utf8() {
         let mut log = [VERSION_5.as_bytes(), b"0\t5\t1\ta\xff\xfe\t"].concat();
         log.extend(line("0 5", "a", "true").rsplit('\t').next().unwrap().bytes());
         let edges = edges(Cursor::new(log), &commands(&["true"])).unwrap();
@@ -260,7 +261,7 @@ mod tests {
         assert_eq!(edges[0].outputs[63], b"o063");
     }
 
-    /// A log whose middle is lines of zeros, without memory for them.
+    /// A huge log whose middle, lines of zeros, is generated as it is read.
     struct Huge {
         head: Vec<u8>,
         bytes: u64,

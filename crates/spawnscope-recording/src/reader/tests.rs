@@ -1,9 +1,9 @@
 //! Reading valid recordings, and reporting every way in which a file can be invalid.
 
-mod beside;
 mod flipped;
 mod hostile;
 mod versions;
+mod wal;
 
 use std::fs::{self, OpenOptions};
 

@@ -1,4 +1,5 @@
-//! How long processes waited for a CPU: the part of a launch that only shows how busy the machine is. Usable in measuring processes.
+//! How long processes waited for a CPU: the part of a launch that only shows how busy the machine is. `RunQueueWaits`
+//! is usable in measuring processes; `is_runnable` is not: it allocates.
 
 use std::ffi::{CStr, c_char, c_int};
 
@@ -15,20 +16,22 @@ impl RunQueueWaits {
     /// Reads the wait time of this process so far.
     #[must_use]
     pub fn begin() -> RunQueueWaits {
-        RunQueueWaits(if sees_itself() {
-            of(c"/proc/self/schedstat")
+        RunQueueWaits(if proc_has_our_pids() {
+            second_number(c"/proc/self/schedstat")
         } else {
             None
         })
     }
 
-    /// The wait time of this process since then, plus all of the child, which must not have been reaped; zero if unknown.
+    /// The wait time of this process since then, plus the whole wait time of the child, which must not have been reaped; zero if unknown.
     #[must_use]
     pub fn until_end_of(&self, child: c_int) -> Nanos {
         let known = || {
-            let ours = of(c"/proc/self/schedstat")?.since(self.0?);
+            let ours = second_number(c"/proc/self/schedstat")?.since(self.0?);
             let path = join([b"/proc/", digits(child, &mut [0; 10]), b"/schedstat"]);
-            Some(Nanos(ours.0 + of(CStr::from_bytes_until_nul(&path).ok()?)?.0))
+            Some(Nanos(
+                ours.0 + second_number(CStr::from_bytes_until_nul(&path).ok()?)?.0,
+            ))
         };
         known().unwrap_or_default()
     }
@@ -40,11 +43,11 @@ pub fn is_runnable(child: c_int) -> bool {
     let stat = std::fs::read(format!("/proc/{child}/stat")).unwrap_or_default();
     // The name before the state may contain any bytes.
     let state = stat.rsplit(|&byte| byte == b')').next().and_then(|rest| rest.get(1));
-    sees_itself() && state == Some(&b'R')
+    proc_has_our_pids() && state == Some(&b'R')
 }
 
 /// Whether /proc shows the pids of our namespace. In a new pid namespace, /proc may still be that of another one.
-fn sees_itself() -> bool {
+fn proc_has_our_pids() -> bool {
     let mut text = [0; MAX_BYTES];
     // SAFETY: the path ends with NUL, and there is room for as many bytes.
     let length = unsafe { libc::readlink(c"/proc/self".as_ptr(), text.as_mut_ptr().cast::<c_char>(), MAX_BYTES) };
@@ -54,7 +57,7 @@ fn sees_itself() -> bool {
 }
 
 /// The second number in a file.
-fn of(path: &CStr) -> Option<Nanos> {
+fn second_number(path: &CStr) -> Option<Nanos> {
     let mut text = [0u8; MAX_BYTES];
     // SAFETY: the path ends with NUL, and there is room for as many bytes.
     let length = unsafe {
@@ -114,10 +117,10 @@ mod tests {
             let file = directory.path().join("schedstat");
             std::fs::write(&file, text).unwrap();
             let path = std::ffi::CString::new(file.to_str().unwrap()).unwrap();
-            of(&path)
+            second_number(&path)
         };
         assert_eq!(read("123 4567 8\n"), Some(Nanos(4567)));
         assert_eq!([read(""), read("1"), read("1 x 2")], [None; 3]);
-        assert_eq!(of(c"/nowhere/at/all"), None);
+        assert_eq!(second_number(c"/nowhere/at/all"), None);
     }
 }

@@ -45,7 +45,7 @@ pub fn with_timelines_of<T>(
     use_it: impl FnOnce(Input<'_, '_>) -> Result<T>,
 ) -> Result<T> {
     thread::scope(|scope| {
-        let other = file.again()?;
+        let other = file.reopen()?;
         let reader = thread::Builder::new().spawn_scoped(scope, move || read_slices(&other));
         let reader = reader.context("failed to start a thread that reads slices")?;
         let mut recording = file.read()?;

@@ -153,7 +153,7 @@ pub enum Verb {
     /// arguments, working directory, exit status and call site, how long it waited for a CPU, and how long its parent waited for it.
     #[command(after_help = EXPORT_EXAMPLES)]
     Export(ExportArguments),
-    /// Ask questions of a dataset of many recordings
+    /// Query a dataset of many recordings
     ///
     /// Runs spawnscope-fleet, which has these verbs: top, trend, regressions, machines, doctor, advice, push and sql. `spawnscope fleet VERB
     /// --help` prints the options of each. It is a program of its own (`make fleet`), since its engine takes minutes to build.

@@ -161,7 +161,7 @@ fn remedy(ebpf: &CollectError) -> String {
 
 fn describe(options: AttachOptions, error: CollectError) -> anyhow::Error {
     match &error {
-        CollectError::NoProcess { .. } => anyhow::Error::new(error).context("failed to record"),
+        CollectError::NoProcess { .. } => anyhow::anyhow!("failed to {error}"),
         CollectError::Refused(_) if !options.is_verbose => {
             anyhow::anyhow!("failed to collect with eBPF: {error} (--verbose prints the end of the verifier's log)")
         }

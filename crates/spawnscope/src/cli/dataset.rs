@@ -110,7 +110,7 @@ impl Place {
     /// Writes all tables.
     ///
     /// # Errors
-    /// When one cannot be written. Those before it are in the dataset, without their row in `runs`; adding the recording again completes it.
+    /// When one cannot be written. Other tables may be in the dataset, without their row in `runs`; adding the recording again completes it.
     pub fn write(&self, dataset: &Dataset<'_>) -> Result<()> {
         let caller = identity::caller()?;
         let write = |table: Table| {

@@ -41,6 +41,7 @@ mod room;
 mod running;
 mod runs;
 mod session;
+mod similarity;
 #[cfg(feature = "top")]
 mod top;
 mod tree;

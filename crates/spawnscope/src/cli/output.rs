@@ -14,6 +14,7 @@ use clap::{CommandFactory, Parser};
 
 use super::args::{Arguments, DEFAULT_FILE};
 use super::input;
+use super::similarity::is_similar;
 use crate::present::text;
 use crate::record::Redaction;
 use crate::record::reader::Contradictions;
@@ -104,12 +105,17 @@ pub fn print_usage_error(error: &clap::Error) {
     let _ = writeln!(io::stderr(), "{}", lines(message.trim_end()));
 }
 
-/// Adds the tip to record a command that was typed in place of a verb. clap's own tip stays if it names a verb that users know.
+/// Adds the tip to record a command that was typed in place of a verb. clap's own tip stays if it names a similar verb that users know.
 fn suggest_record(error: &mut clap::Error, command: &str) {
     let definition = Arguments::command();
+    let typed = match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(typed)) => typed.clone(),
+        _ => String::new(),
+    };
     let is_hidden = |name: &String| definition.find_subcommand(name).is_some_and(clap::Command::is_hide_set);
+    let is_meant = |name: &String| !is_hidden(name) && is_similar(&typed, name);
     if let Some(ContextValue::Strings(names)) = error.remove(ContextKind::SuggestedSubcommand) {
-        let names: Vec<String> = names.into_iter().filter(|name| !is_hidden(name)).collect();
+        let names: Vec<String> = names.into_iter().filter(is_meant).collect();
         if !names.is_empty() {
             error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(names));
         }

@@ -7,14 +7,17 @@ use super::json::{insert_arguments, nanos};
 use super::page::{Page, plain, styled};
 use super::palette::{PLAIN, QUIET, TITLE};
 use super::table::{argument, title};
-use super::verdict::verdict;
+use super::verdict::{NOTHING, verdict};
 use super::whatif::wall_name;
 use super::{critical, text, units};
 use crate::analyze::advice::{Advice, Advices, Basis, Doubt, Finding, Foreign, Owner};
+use crate::analyze::replay::is_believable;
 use crate::analyze::report::Report;
 
 /// Number of findings that a report lists.
 pub(super) const MAX_IN_REPORT: usize = 3;
+/// The answer if there is no advice. `analyze::advice` has the limits.
+const NO_ADVICE: &str = "No fix found that certainly saves at least 1 % of the wall and 5 ms.";
 /// Version of the keys of `advise --json`.
 const SCHEMA_VERSION: u32 = 1;
 
@@ -54,7 +57,11 @@ pub fn render(report: &Report, all: bool, width: usize, file: Option<&str>) -> S
         return page.finish();
     }
     if advices.worth.is_empty() {
-        let cause = verdict(report).unwrap_or_else(|| "Nothing worth changing.".to_owned());
+        let cause = verdict(report).unwrap_or_else(|| format!("{NOTHING}."));
+        let is_unknown = report.replay_error.is_some_and(|error| !is_believable(error));
+        if !is_unknown && !cause.starts_with(NOTHING) {
+            page.sentence(2, PLAIN, NO_ADVICE);
+        }
         page.sentence(2, PLAIN, &format!("{cause} The wall is {wall}."));
     }
     for (number, advice) in (1..).zip(&advices.worth) {
@@ -127,7 +134,7 @@ fn in_full(page: &mut Page, advice: &Advice, file: Option<&str>) {
         // A snippet must be typed exactly, so it keeps its indentation; a sentence may be wrapped.
         let escaped = text::escape(line.as_bytes());
         if line.starts_with("  ") {
-            snippet(page, &escaped);
+            snippet(page, 5, &escaped);
         } else {
             page.sentence(5, PLAIN, &format!("-> {escaped}"));
         }
@@ -159,10 +166,10 @@ fn not_yours(foreign: &Foreign) -> String {
     }
 }
 
-/// Prints a line to type. Continuation lines are indented further.
-fn snippet(page: &mut Page, escaped: &str) {
+/// Prints a line to type, with its own indentation after that of its section. Continuation lines are indented further.
+pub(super) fn snippet(page: &mut Page, section_indent: usize, escaped: &str) {
     let typed = escaped.trim_start();
-    let indent = 5 + escaped.len() - typed.len();
+    let indent = section_indent + escaped.len() - typed.len();
     let lines = text::wrap(typed, page.width().saturating_sub(indent + 4));
     for (number, line) in lines.into_iter().enumerate() {
         let deeper = if number == 0 { 0 } else { 4 };

@@ -41,7 +41,7 @@ pub(super) fn insert_counts(object: &mut Map<String, Value>, counts: &CallerCoun
         caller["count"] = (*count).into();
         caller
     };
-    object.insert("callers".into(), counts.most.iter().map(with_count).collect());
+    object.insert("callers".into(), counts.largest.iter().map(with_count).collect());
     object.insert("callers_others".into(), counts.others.into());
     object.insert("callers_unknown".into(), counts.unknown.into());
 }

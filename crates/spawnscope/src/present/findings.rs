@@ -218,8 +218,8 @@ fn sparkline(costs: impl Iterator<Item = Nanos> + Clone) -> String {
 }
 
 /// Prints what was lost, unsupported or cut off, so that the reader knows which figures to trust.
-pub(super) fn reservations(page: &mut Page, report: &Report) {
-    let sentences = reservations_of(report);
+pub(super) fn limits(page: &mut Page, report: &Report) {
+    let sentences = caveats(report);
     if sentences.is_empty() {
         return;
     }
@@ -231,9 +231,7 @@ pub(super) fn reservations(page: &mut Page, report: &Report) {
 
 /// Prints the caveats that make figures wrong. Returns the number of minor notes.
 pub(super) fn warnings(page: &mut Page, report: &Report) -> usize {
-    let (warnings, notes): (Vec<_>, Vec<_>) = reservations_of(report)
-        .into_iter()
-        .partition(|(style, _)| *style == WARNING);
+    let (warnings, notes): (Vec<_>, Vec<_>) = caveats(report).into_iter().partition(|(style, _)| *style == WARNING);
     for (style, sentence) in warnings {
         page.sentence(2, style, &sentence);
     }
@@ -258,7 +256,7 @@ fn most_frequent(commands: &[(Vec<u8>, u64)]) -> String {
     }
 }
 
-fn reservations_of(report: &Report) -> Vec<(anstyle::Style, String)> {
+fn caveats(report: &Report) -> Vec<(anstyle::Style, String)> {
     let mut sentences = Vec::new();
     if report.lost_events() > 0 {
         let kinds = report

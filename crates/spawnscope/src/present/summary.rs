@@ -62,7 +62,7 @@ fn above_the_table(report: &Report, width: usize) -> String {
     page.finish()
 }
 
-/// Returns the number of CPUs, and how many of them the command might use if not all.
+/// Returns the number of CPUs, and how many of them the command was allowed to use if not all.
 pub(super) fn cpus(report: &Report) -> String {
     let all = units::counted(u64::from(report.cpus), "CPU", "CPUs");
     match report.allowed_cpus.filter(|allowed| *allowed < f64::from(report.cpus)) {
@@ -105,7 +105,7 @@ fn tax_and_critical(report: &Report) -> Vec<String> {
     let tax = units::time(tax);
     let least = if tax_is_partial(report) { "at least " } else { "" };
     let Some(critical) = report.all.critical_tax else {
-        let unknown = (!report.sees_scheduler).then(|| "an unknown part of it on the critical path".to_owned());
+        let unknown = (!report.sees_scheduler).then(|| "how much of it is on the critical path is unknown".to_owned());
         return [format!("launch tax {least}{tax}")]
             .into_iter()
             .chain(unknown)
@@ -114,9 +114,10 @@ fn tax_and_critical(report: &Report) -> Vec<String> {
     let share = units::percent(critical, report.wall);
     let critical = units::time(critical);
     if report.is_reconstructed {
+        // The second one may be larger.
         vec![
-            format!("launch tax {least}{tax}"),
-            format!("critical tax {critical} ({share} of the wall)"),
+            format!("launch tax {least}{tax} without unknown phases"),
+            format!("critical tax {critical} with them ({share} of the wall)"),
         ]
     } else {
         vec![
@@ -131,8 +132,8 @@ pub(super) fn tax_is_partial(report: &Report) -> bool {
     !report.sees_scheduler
 }
 
-/// Returns the time of a phase. `None` if it is unknown for all launches but the command, or for nearly all: the known ones do not stand for
-/// the others.
+/// Returns the time of a phase. `None` if it is unknown for all launches but one, such as the command, or for nearly all: the known ones are not
+/// representative.
 pub(super) fn phase_time(sum: PhaseSum) -> Option<Nanos> {
     let is_mostly_unknown = sum.unknown > 0 && (sum.known <= 1 || sum.known < sum.unknown / 10);
     sum.time.filter(|_| !is_mostly_unknown)
@@ -162,7 +163,7 @@ fn legend(page: &mut Page, report: &Report) {
 }
 
 /// Prints warnings in full, and how many notes the full report has.
-pub(super) fn reservations(page: &mut Page, report: &Report) {
+pub(super) fn warnings_and_note_count(page: &mut Page, report: &Report) {
     let notes = findings::warnings(page, report);
     if notes > 0 {
         let notes = units::counted(notes as u64, "note", "notes");
@@ -171,7 +172,8 @@ pub(super) fn reservations(page: &mut Page, report: &Report) {
     }
 }
 
-/// The first fixes, without those of launches that an earlier one is about, too: both together save little more than one.
+/// Returns the first pieces of advice, without any that mostly covers the launches of an earlier one: both together would save little more
+/// than one.
 fn separate(advices: &[Advice]) -> Vec<&Advice> {
     let mut chosen: Vec<&Advice> = Vec::new();
     for advice in advices {
@@ -197,14 +199,15 @@ fn below_the_table(report: &Report, width: usize, file: Option<&str>) -> String 
     let advices = &episodes::explained(report).advices.worth;
     if !advices.is_empty() {
         page.line([]);
+        page.sentence(2, PLAIN, "What to change, and the saving:");
     }
     for advice in separate(advices) {
         let saving = text::pad_left(&units::time(advice.saving[0]), SAVING_WIDTH);
         let title = text::escape(advice.finding.title.as_bytes());
-        page.hanging([plain(format!("  saves{saving}  "))], PLAIN, &title);
+        page.hanging([plain(format!("  {saving}  "))], PLAIN, &title);
     }
     page.line([]);
-    reservations(&mut page, report);
+    warnings_and_note_count(&mut page, report);
     let file = table::argument(file);
     if !advices.is_empty() {
         page.command(2, &format!("spawnscope advise{file}"));

@@ -113,7 +113,7 @@ pub fn only_table(report: &Report, options: &Options<'_>) -> String {
     if report.all.count > 0 {
         groups(&mut page, report, options);
     }
-    summary::reservations(&mut page, report);
+    summary::warnings_and_note_count(&mut page, report);
     page.finish()
 }
 
@@ -135,7 +135,7 @@ pub fn render(report: &Report, options: &Options<'_>) -> String {
     findings::failures(&mut page, report);
     findings::drifts(&mut page, report);
     findings::labels(&mut page, report);
-    findings::reservations(&mut page, report);
+    findings::limits(&mut page, report);
     page.finish()
 }
 
@@ -174,7 +174,11 @@ fn headline(page: &mut Page, report: &Report) {
         fact(page, name, &units::time(all.tax), &tax_note(report));
         if let Some(tax) = all.critical_tax {
             let share = units::percent(tax, report.wall);
-            let note = format!("{share} of the wall: launching on the critical path");
+            let unknown = match report.is_reconstructed {
+                true => ", including unknown phases",
+                false => "",
+            };
+            let note = format!("{share} of the wall: launching on the critical path{unknown}");
             fact(page, "critical tax", &units::time(tax), &note);
         }
     } else {

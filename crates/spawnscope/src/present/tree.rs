@@ -165,7 +165,7 @@ fn facts_of(forest: &Forest<'_>, index: usize, width: Option<usize>) -> String {
     let misses: u64 = attempts.searches.iter().map(|search| search.misses.len() as u64).sum();
     let mut notes = vec![units::time(launch.total(forest.end))];
     notes.extend(Some(words::outcome(launch.outcome)).filter(|outcome| !outcome.is_empty()));
-    notes.extend((misses > 0).then(|| units::counted(misses, "miss", "misses")));
+    notes.extend((misses > 0).then(|| units::counted(misses, "PATH miss", "PATH misses")));
     notes.extend(failed_execs(&attempts.single, width));
     notes.extend(words::origin_mark(launch.origin).map(str::to_owned));
     notes.iter().map(|note| format!("  {note}")).collect()

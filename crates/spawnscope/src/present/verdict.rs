@@ -1,5 +1,5 @@
-//! The verdict: the principal cause of the wall, even if nothing can be done about it, the command that the wall depends on, and the best
-//! fix that the user can make, with its saving.
+//! The verdict: the principal cause of the wall, even if nothing can be done about it, the command that the wall depends on, and the most
+//! worthwhile finding that the user can fix, with its saving.
 
 use super::whatif::took_time;
 use super::{critical, episodes, text, units};
@@ -18,6 +18,9 @@ const NOTABLE_TAX: f64 = 0.2;
 const DOMINANT_SHARE: f64 = 0.5;
 /// The time that depends on a command is reported in addition to its own work only if it exceeds that work by this share of the wall.
 const MIN_DIFFERENCE: f64 = 0.05;
+
+/// The beginning of a verdict without advice, a large launch tax, or a command that the wall depends on.
+pub(super) const NOTHING: &str = "Nothing worth changing";
 
 /// The rule that finds scripts that sleep until something happens.
 const POLLING: &str = "sleep-loop";
@@ -76,18 +79,30 @@ fn principal(report: &Report) -> Option<String> {
         (Spent::Run, _) => work(report, *time, culprit),
         (Spent::ExternalWait(ExternalWait::Unknown, _), None) => format!("{share} of the wall is unknown."),
         (_, Some(culprit)) => {
-            let waits = critical::words(largest);
-            format!("{}; {share} of the wall is {waits}.", depends(culprit, report))
+            format!(
+                "{}; {share} of the wall is {}.",
+                depends(culprit, report),
+                spent(largest)
+            )
         }
         (_, None) => {
             let nothing = if nothing_stands_out(report) {
-                "Nothing worth changing: "
+                format!("{NOTHING}: ")
             } else {
-                ""
+                String::new()
             };
-            format!("{nothing}{share} of the wall is {}.", critical::words(largest))
+            format!("{nothing}{share} of the wall is {}.", spent(largest))
         }
     })
+}
+
+/// Completes `69.0 % of the wall is`.
+fn spent(what: &Spent) -> String {
+    match what {
+        Spent::RunQueue => "spent waiting for a CPU".to_owned(),
+        Spent::ExternalWait(ExternalWait::Recorder | ExternalWait::Unknown, _) => critical::words(what),
+        _ => format!("spent {}", critical::words(what)),
+    }
 }
 
 /// Returns the sentence about programs that work most of the time.
@@ -109,14 +124,14 @@ fn work(report: &Report, all: Nanos, culprit: Option<&Dependence>) -> String {
         }
         None => {
             let share = units::percent(all, report.wall);
-            format!("{share} of the wall is running programs")
+            format!("{share} of the wall is spent running programs")
         }
     };
     let own_work = most.map_or(0, |most| most.time.0) as f64;
     let more = culprit.filter(|each| each.saving[0].0 as f64 >= own_work + MIN_DIFFERENCE * report.wall.0 as f64);
     match more {
         Some(culprit) => format!("{clause}; {}.", depends(culprit, report)),
-        None if nothing_stands_out(report) => format!("Nothing worth changing: {clause}."),
+        None if nothing_stands_out(report) => format!("{NOTHING}: {clause}."),
         None => format!("{clause}."),
     }
 }
@@ -162,12 +177,12 @@ fn best_fix(best: &Advice, report: &Report) -> String {
     let [expected, least, most] = best.saving.map(units::time);
     let unrecorded = report.advices.unrecorded;
     let wall = if took_time(report.wall, unrecorded) {
-        format!("the estimated {} without recording overhead", units::time(unrecorded))
+        format!("{} without recording overhead", units::time(unrecorded))
     } else {
         units::time(report.wall)
     };
     let title = text::escape(best.finding.title.as_bytes());
-    format!("The best fix saves {expected} ({least} to {most}) of {wall}: {title}.")
+    format!("Worth fixing first: {title}; that saves {expected} ({least} to {most}) of {wall}.")
 }
 
 /// Describes the row of the table with the largest tax on the critical path, as the end of a clause.

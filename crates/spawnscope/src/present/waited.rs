@@ -55,7 +55,7 @@ pub(super) fn what_was_waited_for(page: &mut Page, report: &Report) {
     page.sentence(2, QUIET, "waits overlap: they do not add up to the wall");
 }
 
-/// Formats for example `emacs waited 3.40 s in read on a pipe from 25 x git: 2.10 s running (800 ms of it waiting), 1.00 s launch tax,
+/// Formats for example `emacs waited 3.40 s in read on a pipe from 25 x git: 2.10 s run (800 ms of it blocked), 1.00 s launch tax,
 /// 300 ms queued for a CPU`. A child's own waits are part of its run. Late reaping is listed separately within the launch tax, because the waiting
 /// program can fix it.
 pub(super) fn sentence(waits: &AttributedWaits) -> String {
@@ -130,7 +130,7 @@ fn target_name(each: &WaitTargets) -> String {
 fn parts(parts: &Parts) -> String {
     let tax = Nanos(parts.tax.0 + parts.reap.0);
     let mut named = [
-        (parts.run, "running", (parts.run_waiting, "waiting")),
+        (parts.run, "run", (parts.run_waiting, "blocked")),
         (tax, "launch tax", (parts.reap, "late reaping")),
         (parts.queue, "queued for a CPU", (Nanos(0), "")),
         (parts.other, UNATTRIBUTED, (Nanos(0), "")),

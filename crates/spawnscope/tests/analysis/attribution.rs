@@ -53,8 +53,8 @@ fn the_report_names_waits_at_every_width() {
     assert_eq!(
         section(&shown(80)),
         [
-            "  emacs waited 55.2 ms in read on a pipe from 25 x git: 35.5 ms running,",
-            "    18.2 ms launch tax, 1.50 ms queued for a CPU",
+            "  emacs waited 55.2 ms in read on a pipe from 25 x git: 35.5 ms run, 18.2 ms",
+            "    launch tax, 1.50 ms queued for a CPU",
             "  git waited 6.25 ms in execve for the scanner clamd",
             "  waits overlap: they do not add up to the wall",
         ]

@@ -65,7 +65,7 @@ fn a_command_lists_its_call_sites() {
     let mv = find(&found.groups, "mv");
     let results: Vec<_> = mv
         .callers
-        .most
+        .largest
         .iter()
         .map(|(place, count)| (place.line, *count))
         .collect();

@@ -86,7 +86,7 @@ fn bytes_that_are_not_utf8_are_kept_beside_their_text() {
     assert_eq!(last["execs"][0]["argv_hex"][1], "fe");
     assert!(
         last["execs"][0].get("cwd_hex").is_none(),
-        "only where the text is shortened"
+        "only where the bytes are not UTF-8"
     );
 }
 

@@ -79,6 +79,6 @@ fn an_open_wait_is_listed_and_the_childs_own_waiting_is_separate() {
     assert_eq!(wait.parts.run_waiting, Nanos(WALL - asleep));
     assert!(wait.parts.run > wait.parts.run_waiting);
     let text = strip_str(&table::render(&found, &table::Options::all(200))).to_string();
-    let line = "sh waited 2.00 s in wait4 for 1 x sleep: 2.00 s running (2.00 s of it waiting)";
+    let line = "sh waited 2.00 s in wait4 for 1 x sleep: 2.00 s run (2.00 s of it blocked)";
     assert!(text.contains(line), "{text}");
 }

@@ -67,7 +67,7 @@ fn the_tree_names_failed_execs_that_are_not_misses() {
     };
     let whole = shown(None);
     assert!(
-        whole.contains("  2 misses  2 x ENOEXEC /opt/data  EACCES ./denied  "),
+        whole.contains("  2 PATH misses  2 x ENOEXEC /opt/data  EACCES ./denied  "),
         "{whole}"
     );
     let cut = shown(Some(80));

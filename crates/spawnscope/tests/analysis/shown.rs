@@ -214,7 +214,7 @@ fn a_saving_has_the_same_share_in_every_output_and_the_wall_its_name() {
     let output = joined(&table::render(&found, &table::Options::default()));
     assert!(output.contains(&share), "{output}");
     assert!(
-        output.contains(&format!("of the estimated {base} without recording overhead")),
+        output.contains(&format!("of {base} without recording overhead")),
         "{output}"
     );
     let parsed: Value = serde_json::from_str(&advice::json(&found)).unwrap();
@@ -328,13 +328,13 @@ fn advice_with_a_small_or_uncertain_saving_is_not_called_off_the_critical_path()
     };
     let uncertain = output(8_000_000);
     assert!(
-        uncertain.contains("Too uncertain the command launches ruby through /home/user/.rbenv/shims/ruby"),
+        uncertain.contains("Too uncertain the command reaches ruby through /home/user/.rbenv/shims/ruby"),
         "{uncertain}"
     );
     assert!(uncertain.contains("of the wall (between "), "{uncertain}");
     let little = output(3_000_000);
     assert!(
-        little.contains("Not worth fixing: the saving is too small the command launches ruby"),
+        little.contains("Not worth fixing: the saving is too small the command reaches ruby"),
         "{little}"
     );
     let value: Value =

@@ -39,7 +39,7 @@ fn the_verdict_names_the_command_that_the_wall_depends_on() {
     let recorded = sleeping_git();
     let said = said(&recorded);
     assert!(said.contains("of the wall depends on 41 x git; "), "{said}");
-    assert!(said.contains("of the wall is waiting for a timer."), "{said}");
+    assert!(said.contains("of the wall is spent waiting for a timer."), "{said}");
     assert!(!said.contains("Nothing worth changing"), "{said}");
     let share: f64 = said.split(' ').next().unwrap().parse().unwrap();
     assert!((90.0..100.0).contains(&share), "{said}");
@@ -80,8 +80,10 @@ fn the_best_fix_is_one_that_the_user_can_make() {
     }
     let recorded = serial.finish();
     let said = said(&recorded);
-    let (_, best) = said.split_once("The best fix saves").unwrap();
-    assert!(best.contains("basename 20 times"), "{said}");
+    let (_, best) = said.split_once("Worth fixing first: ").unwrap();
+    let (finding, saving) = best.split_once("; that saves ").unwrap();
+    assert!(finding.contains("basename 20 times"), "{said}");
+    assert!(saving.contains(" ms ("), "{said}");
     let full = table::render(&report(&recorded), &table::Options::all(200));
     let full = anstream::adapter::strip_str(&full).to_string();
     assert!(

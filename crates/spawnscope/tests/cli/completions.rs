@@ -94,4 +94,6 @@ fn a_command_in_place_of_a_verb_is_answered_with_record() {
     assert!(!make.contains("'man'"), "hidden verbs are not suggested: {make}");
     let reprot = answer(&["reprot"]);
     assert!(reprot.contains("'report'"), "{reprot}");
+    let nosuch = answer(&["nosuch"]);
+    assert!(!nosuch.contains("similar"), "{nosuch}");
 }

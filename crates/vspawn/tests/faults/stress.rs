@@ -1,5 +1,5 @@
-//! Eight threads that spawn, wait, kill and drop at once, while another forks and spawns in the forked process: nothing is left behind,
-//! and the threads do not disturb each other. Runs for 30 seconds, or for VSPAWN_STRESS_SECONDS.
+//! Stress tests. Eight threads spawn, wait for and kill children concurrently, and leave nothing behind. Four threads do so while another
+//! forks and spawns in the forked process. The first runs for 30 seconds or VSPAWN_STRESS_SECONDS, the second for a third of that.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
@@ -17,7 +17,7 @@ pub fn tests() -> Vec<Test> {
         ),
         test(
             "a_fork_in_another_thread_and_spawns_in_the_forked_process_work",
-            fork_beside,
+            fork_in_another_thread,
         ),
     ]
 }
@@ -102,7 +102,7 @@ fn eight_threads() {
     });
     assert!(spawns.load(Relaxed) > 100);
     assert_eq!(before, State::now());
-    // Two for each cached stack, and those of libc's allocator for threads.
+    // Up to 64 cached stacks have two mappings each; the rest are malloc arenas of libc.
     assert!(
         mappings() <= mapped + 2 * 64 + 64,
         "{} mappings, {mapped} before",
@@ -110,8 +110,8 @@ fn eight_threads() {
     );
 }
 
-/// A forked process has this one's cache of stacks and locks as they were at that moment.
-fn fork_beside() {
+/// A forked process inherits the stack cache and the locks in the state they had at the fork.
+fn fork_in_another_thread() {
     const MIN_FORKS: u32 = 11;
     let commands = Commands::new();
     let end = Instant::now() + duration() / 3;
@@ -135,11 +135,11 @@ fn fork_beside() {
                         .spawn()
                         .is_ok_and(|mut child| child.wait().is_ok_and(|end| end.success()))
                 };
-                let detached = || {
+                let worked_nowait = || {
                     let child = commands.works.spawn_nowait();
                     child.is_ok_and(|mut child| child.wait().is_ok_and(|end| end.success()))
                 };
-                if (0..5).all(|_| worked() && detached() && commands.fails.spawn().is_err()) {
+                if (0..5).all(|_| worked() && worked_nowait() && commands.fails.spawn().is_err()) {
                     0
                 } else {
                     1

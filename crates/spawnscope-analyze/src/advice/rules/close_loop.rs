@@ -30,7 +30,7 @@ fn finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Finding {
         .evidence(format!(
             "{count} by {parent} with {} calls of close each before the exec, {} in all",
             units::count(closes.unwrap_or_default() as u64),
-            time(candidate.at_stake),
+            time(candidate.max_saving),
         ))
         .with_example(context)
         .fix("replace the loop with one call (Linux 5.11; without the flag 5.9; or closefrom(3) of glibc 2.34):")

@@ -39,7 +39,7 @@ fn finding(context: &RuleContext<'_, '_>, program: &[u8], all: Vec<u32>) -> Find
         .with_example(context)
         .fix("pass many arguments to each job, if the program takes several files:")
         .fix(format!(
-            "  parallel -m PROGRAM   (or -X, which repeats the context of {{}}; -n{size} sets the number)"
+            "  parallel -m PROGRAM   (or -X, which also repeats the text around {{}}; -n{size} sets the number of arguments per job)"
         ))
         .fix("or launch without a shell and without parallel's overhead for each job:")
         .fix("  xargs -P\"$(nproc)\" -n1 PROGRAM")

@@ -26,15 +26,15 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         return Vec::new();
     };
     let by_large = made_by_large_parents(context, small);
-    let at_stake = |index: u32, launch: &Launch<'_>| {
+    let max_saving = |index: u32, launch: &Launch<'_>| {
         let create = launch.phases.get(Phase::Create).filter(|_| by_large[index as usize])?;
         let freed = 1.0 + context.whatif.constants.free_per_copy.unwrap_or_default();
         Some(Nanos(((create.0 as f64 - small).max(0.0) * freed) as u64))
     };
     let chosen = |wanted: bool| {
         context.candidates(|index, launch| {
-            let at_stake = at_stake(index, launch)?;
-            (can_avoid_copy(context, index) == wanted).then_some((launch.birth_command.name, at_stake))
+            let max_saving = max_saving(index, launch)?;
+            (can_avoid_copy(context, index) == wanted).then_some((launch.birth_command.name, max_saving))
         })
     };
     let avoidable = chosen(true)
@@ -102,7 +102,7 @@ fn necessary(context: &RuleContext<'_, '_>, candidate: Candidate<'_>, small: f64
         ],
         _ => &["start the workers early, before the memory is allocated, and keep them"],
     };
-    let title = format!("{parent} forks with much memory, and each fork copies its page tables");
+    let title = format!("{parent} forks while it uses a lot of memory, and each fork copies its page tables");
     let of_malloc = runtime
         .uses_malloc()
         .then_some("  GLIBC_TUNABLES=glibc.malloc.hugetlb=1 PROGRAM   (glibc 2.35 and later)");

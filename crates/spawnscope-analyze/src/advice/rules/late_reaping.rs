@@ -85,7 +85,7 @@ fn finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Finding {
         "{} of {parent} ended while it slept, and waited {} each for the next poll, {} in all",
         units::counted(candidate.launches.len() as u64, "child", "children"),
         time(context.median_phase(&candidate.launches, Phase::Reap)),
-        time(candidate.at_stake),
+        time(candidate.max_saving),
     );
     let runtime = Runtime::of_parent(context.forest(), candidate.launches[0]);
     let title = format!("{parent} sleeps while ended children wait to be reaped");

@@ -2,12 +2,13 @@
 //! knows nothing about what is launched, so its advice is general, and is omitted where another rule has advice about the same launches.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
 use crate::advice::languages::without_launching;
 use crate::advice::phrases::{launches, name, option, time, times};
+use crate::advice::selection::options;
 use crate::advice::thresholds::uses_less_than_its_tax;
 use crate::patterns::chains::is_inside;
 use crate::patterns::runtimes::Runtime;
@@ -24,12 +25,12 @@ const MAX_FINDINGS: usize = 3;
 const MIN_LAUNCHES: usize = 20;
 /// Maximum number of launches of a command line. A longer one is a script.
 const MAX_OF_LINE: usize = 32;
-/// Maximum number of options in the suggested `whatif`.
-const MAX_OPTIONS: usize = 6;
 /// Programs whose launches are their purpose; their input decides how many there are.
-const LAUNCHERS: [&[u8]; 8] = [
+const LAUNCHERS: [&[u8]; 10] = [
     b"find",
+    b"gfind",
     b"gmake",
+    b"gxargs",
     b"make",
     b"ninja",
     b"parallel",
@@ -89,7 +90,15 @@ fn programs<'a>(context: &RuleContext<'_, 'a>, without: &HashSet<u32>) -> Vec<(K
 /// and what launches the program again and again is elsewhere.
 fn are_one_each(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
     let forest = context.forest();
-    let parents: HashSet<_> = all.iter().filter_map(|index| forest.parent(*index as usize)).collect();
+    // A program that forks for each launch is one parent.
+    let program_above = |index: &u32| {
+        let mut parent = forest.parent(*index as usize)?;
+        while forest.launches[parent].is_fork_without_exec() {
+            parent = forest.parent(parent)?;
+        }
+        Some(parent)
+    };
+    let parents: HashSet<usize> = all.iter().filter_map(program_above).collect();
     parents.len() == all.len() && Runtime::of_parent(forest, all[0]) == Runtime::Native
 }
 
@@ -97,8 +106,9 @@ fn are_one_each(context: &RuleContext<'_, '_>, all: &[u32]) -> bool {
 fn fewer(program: &[u8], runtime: Runtime) -> Vec<&'static str> {
     if runtime == Runtime::Shell && CHANGE_FILES.contains(&program) {
         return vec![
-            "  pass several files to one launch; omit those that change nothing (rm -f of files that do not exist), or that \
-             rename what could be written under its final name",
+            "  pass several files to one launch",
+            "  skip launches that change nothing, such as rm -f of a missing file",
+            "  write a file under its final name at once instead of renaming it",
         ];
     }
     let mut lines = without_launching(runtime).to_vec();
@@ -107,7 +117,8 @@ fn fewer(program: &[u8], runtime: Runtime) -> Vec<&'static str> {
 }
 
 fn tax_of(context: &RuleContext<'_, '_>, all: &[u32]) -> Nanos {
-    context.spent_on(all).since(context.phase_of(all, Phase::Run))
+    let taxes = all.iter().filter_map(|index| context.launch(*index).tax());
+    Nanos(taxes.map(|tax| tax.0).sum())
 }
 
 /// Returns the command lines that programs other than shells run by `sh -c`, and that need a shell: each as the launches that it consists of, the
@@ -115,17 +126,23 @@ fn tax_of(context: &RuleContext<'_, '_>, all: &[u32]) -> Nanos {
 fn command_lines<'a>(context: &RuleContext<'_, 'a>) -> Vec<(Kind<'a>, Vec<Vec<u32>>)> {
     let forest = context.forest();
     let mut kinds: BTreeMap<Kind<'a>, Vec<Vec<u32>>> = BTreeMap::new();
+    // A command line may contain further ones. Parents come before their children, so the outermost comes first.
+    let mut taken: HashSet<u32> = HashSet::new();
     for (index, launch) in context.launched() {
         let (parent, program) = (launch.birth_command.name, launch.command.name);
         let is_line = matches!(&launch.execs[..], [exec] if command_of(exec).is_some());
         let is_for_a_shell = || matches!(Runtime::of_parent(forest, index), Runtime::Shell | Runtime::Make);
-        if !is_line || LAUNCHERS.contains(&parent) || is_for_a_shell() || needless_shell(forest, index).is_some() {
+        if !is_line || taken.contains(&index) || LAUNCHERS.contains(&parent) {
+            continue;
+        }
+        if needless_shell(forest, index).is_some() || is_for_a_shell() {
             continue;
         }
         let members = forest.walk(&[index as usize]).map(|step| step.index as u32);
         let members: Vec<u32> = members.take(MAX_OF_LINE + 1).collect();
         let is_small = |member: &u32| uses_less_than_its_tax(context, *member as usize);
         if members.len() <= MAX_OF_LINE && members.iter().all(is_small) && !is_inside(forest, index) {
+            taken.extend(&members);
             kinds.entry((parent, program)).or_default().push(members);
         }
     }
@@ -139,29 +156,26 @@ fn command_lines<'a>(context: &RuleContext<'_, 'a>) -> Vec<(Kind<'a>, Vec<Vec<u3
 }
 
 fn command_lines_finding(context: &RuleContext<'_, '_>, (parent, shell): Kind<'_>, lines: &[Vec<u32>]) -> Finding {
-    let title = format!("{} has {} run {} command lines", name(parent), name(shell), lines.len());
+    let title = format!(
+        "{} runs {} command lines through {}",
+        name(parent),
+        lines.len(),
+        name(shell)
+    );
     let shells: Vec<u32> = lines.iter().map(|line| line[0]).collect();
     let mut all = lines.concat();
     all.sort_unstable();
-    // A command line may be within another one.
-    all.dedup();
     let evidence = format!(
         "{} and forks, {} in all; most of it is launch tax",
         launches(all.len()),
         time(context.spent_on(&shells))
     );
-    let programs: BTreeSet<String> = all
-        .iter()
-        .map(|index| context.launch(*index))
-        .map(|launch| option("--in-process", launch.command.name, launch.birth_command.name))
-        .collect();
-    let are_few = programs.len() <= MAX_OPTIONS;
-    let options = programs.into_iter().filter(|_| are_few).collect::<Vec<_>>().join(" ");
     let runtime = Runtime::of_parent(context.forest(), lines[0][0]);
     let tries = vec![Fix {
         change: Change::InProcess,
         launches: all.clone(),
     }];
+    let options = options(context, &tries);
     Finding::modelled(RULE, title, all)
         .evidence(evidence)
         .with_example(context)

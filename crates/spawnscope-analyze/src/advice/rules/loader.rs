@@ -62,7 +62,7 @@ fn long_search(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Findi
         launches(all.len()),
         units::count(failed.unwrap_or_default() as u64),
         libraries_in_words(opened),
-        time(candidate.at_stake),
+        time(candidate.max_saving),
         time(context.phase_of(all, Phase::Load)),
     );
     let title = format!("the loader of {program} searches directories that lack the libraries");

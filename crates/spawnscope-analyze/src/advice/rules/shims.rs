@@ -161,11 +161,16 @@ fn finding(context: &RuleContext<'_, '_>, chain: &Chain<'_>, all: Vec<u32>) -> F
     let selected = if is_wrapper { chain.links[0] } else { program };
     let between = match &links[..links.len() - 1] {
         [link] => link.clone(),
-        others => format!("{} other programs", others.len()),
+        // Each is an exec of the same process. A file may be executed several times.
+        others => format!("{} other execs", others.len()),
     };
     let title = format!(
-        "{} launches {} through {between}{}",
-        chain.caller.map_or_else(|| "the command".to_owned(), name),
+        "{} {} through {between}{}",
+        // The command itself is launched once, by the recorder.
+        chain.caller.map_or_else(
+            || "the command reaches".to_owned(),
+            |caller| format!("{} launches", name(caller))
+        ),
         name(program),
         times(chain, all.len())
     );
@@ -181,8 +186,9 @@ fn finding(context: &RuleContext<'_, '_>, chain: &Chain<'_>, all: Vec<u32>) -> F
     let before = time(sum(&all, |index| before_real(context, index)));
     let caller = chain.caller.filter(|_| chain.is_last_command());
     let is_launched = context.launch(all[0]).execs.len() == 1;
+    let in_process = if is_launched { "" } else { " of execs in one process" };
     Finding::measured("shims", title, all)
-        .evidence(format!("the chain: {}", links.join(" -> ")))
+        .evidence(format!("the chain{in_process}: {}", links.join(" -> ")))
         .evidence(format!("{took} {spent} in all, {before} of it before {real} begins"))
         .evidence_of(caller.map(|caller| {
             format!(

@@ -31,7 +31,7 @@ fn finding(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Finding {
         "{} of {program} took {} each from exit to end, {} in all; a small program takes 0.1 ms",
         launches(candidate.launches.len()),
         time(context.median_phase(&candidate.launches, Phase::Teardown)),
-        time(candidate.at_stake),
+        time(candidate.max_saving),
     );
     let title = format!("{program} ends slowly, because it frees much memory");
     Finding::modelled("teardown", title, candidate.launches)

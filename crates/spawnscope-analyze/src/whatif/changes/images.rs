@@ -107,7 +107,8 @@ pub(super) fn close_range(forest: &Forest<'_>, launches: &[u32], adjustments: &m
         };
         if let Some(setup) = each.phases.get(Phase::Setup).filter(|setup| setup.0 > 0) {
             let remains = setup.since(span).0 as f64 + span.0 as f64 / f64::from(closes);
-            adjustments.scale(launch, Phase::Setup, remains / setup.0 as f64);
+            // What a fork closed before it launched others is not in its setup.
+            adjustments.scale(launch, Phase::Setup, (remains / setup.0 as f64).min(1.0));
             affected.push(launch);
         }
     }

@@ -19,7 +19,9 @@ pub(super) fn vfork(context: Context<'_, '_>, launches: &[u32], adjustments: &mu
     let mut affected = Vec::new();
     for &launch in launches {
         let each = &context.forest.launches[launch as usize];
-        if each.copies_page_tables() && !each.execs.is_empty() {
+        // Until its exec, a vfork must do nothing but prepare it.
+        let works_before = each.instants.worked_until.get().is_some();
+        if each.copies_page_tables() && !each.execs.is_empty() && !works_before {
             create_at(context, launch, create, adjustments);
             adjustments.wait_for(launch);
             affected.push(launch);

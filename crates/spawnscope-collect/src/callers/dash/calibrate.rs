@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fs::{MemfdFlags, memfd_create};
 
 use super::memory::Memory;
-use super::search::{ARGUMENT, NAME, Reads, Search, Stop};
+use super::search::{ARGUMENT, CommandSource, NAME, Search, Stop};
 use crate::callers::elf::Elf;
 use crate::wire::WireDash;
 
@@ -26,27 +26,27 @@ const STOPS: [Stop; 5] = [
     Stop {
         line: Some(FIRST as u32),
         function_line: 0,
-        reads: Reads::Script,
+        source: CommandSource::Script,
     },
     Stop {
         line: Some(IN_FUNCTION as u32),
         function_line: FUNCTION as u32,
-        reads: Reads::Script,
+        source: CommandSource::Script,
     },
     Stop {
         line: Some(SOURCED as u32),
         function_line: 0,
-        reads: Reads::File,
+        source: CommandSource::File,
     },
     Stop {
         line: None,
         function_line: 0,
-        reads: Reads::String,
+        source: CommandSource::String,
     },
     Stop {
         line: Some(LAST as u32),
         function_line: 0,
-        reads: Reads::Script,
+        source: CommandSource::Script,
     },
 ];
 

@@ -10,18 +10,18 @@ pub(super) struct Stop {
     /// `None` in a string, which has line numbers of its own.
     pub(super) line: Option<u32>,
     pub(super) function_line: u32,
-    pub(super) reads: Reads,
+    pub(super) source: CommandSource,
 }
 
 /// The source of the script's commands.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Reads {
+pub(super) enum CommandSource {
     Script,
     File,
     String,
 }
 
-/// The function's name and its argument.
+/// The name of the function in the calibration script, and its argument.
 pub(super) const NAME: &str = "calibrated";
 pub(super) const ARGUMENT: &str = "argument";
 
@@ -118,15 +118,15 @@ impl<'a> Search<'a> {
         let own: Vec<u64> = self.line.in_block.all().iter().map(|place| place.holder).collect();
         self.own_name
             .keep(memory, &own, DASH_BLOCK_BYTES, |name| memory.holds(name, self.script));
-        let is_command = |name: u64| match stop.reads {
+        let is_command = |name: u64| match stop.source {
             // Busybox stores the script's own name there.
-            Reads::Script => name == 0 || memory.holds(name, self.script),
-            Reads::File => memory.holds(name, self.sourced),
-            Reads::String => memory.holds(name, "eval"),
+            CommandSource::Script => name == 0 || memory.holds(name, self.script),
+            CommandSource::File => memory.holds(name, self.sourced),
+            CommandSource::String => memory.holds(name, "eval"),
         };
         self.command_name.keep(memory, &own, DASH_BLOCK_BYTES, is_command);
         self.input.keep(memory, &own, DASH_BLOCK_BYTES, |input| {
-            is_input(memory, input, stop.reads)
+            is_input(memory, input, stop.source)
         });
         let is_job = |job: u64| memory.number(job) == Some(memory.job) && memory.pointer(job + 16) == Some(job);
         let jobs = memory.pointers().filter(|(_, job)| is_job(*job));
@@ -171,13 +171,15 @@ impl<'a> Search<'a> {
     }
 }
 
-/// Whether this is an input that commands are read from: an outer input, its line, and a descriptor.
-fn is_input(memory: &Memory, input: u64, reads: Reads) -> bool {
+/// Whether this looks like dash's `struct parsefile` for this source: the outer input, a line number, and a descriptor.
+fn is_input(memory: &Memory, input: u64, source: CommandSource) -> bool {
     let read = || Some((memory.pointer(input)?, memory.number(input + 12)? as i32));
-    match (read(), reads) {
-        (Some((outer, fd)), Reads::Script) => outer == 0 && (10..64).contains(&fd),
-        (Some((outer, fd)), Reads::File) => is_input(memory, outer, Reads::Script) && (10..64).contains(&fd),
-        (Some((outer, fd)), Reads::String) => is_input(memory, outer, Reads::Script) && fd == -1,
+    match (read(), source) {
+        (Some((outer, fd)), CommandSource::Script) => outer == 0 && (10..64).contains(&fd),
+        (Some((outer, fd)), CommandSource::File) => {
+            is_input(memory, outer, CommandSource::Script) && (10..64).contains(&fd)
+        }
+        (Some((outer, fd)), CommandSource::String) => is_input(memory, outer, CommandSource::Script) && fd == -1,
         (None, _) => false,
     }
 }

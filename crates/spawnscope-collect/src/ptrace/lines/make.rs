@@ -1,4 +1,4 @@
-//! Reads which line of a makefile a GNU make executes when it forks. `ebpf/make.h` documents what is read and why; both must report the
+//! Reads which line of a makefile GNU make executes when it forks. `ebpf/make.h` documents what is read and why; both must report the
 //! same.
 
 use spawnscope_data::event::{Chain, Pid};
@@ -11,8 +11,8 @@ use crate::wire::*;
 
 /// The job that starts.
 struct Job {
-    /// Where the stack has its environment.
-    nearest: usize,
+    /// The index, among the words of the stack, of the pointer to its environment.
+    environment_index: usize,
     target: u64,
     index: u32,
 }
@@ -44,21 +44,21 @@ pub(super) fn chain(thread: Pid, layout: &WireMake, bias: u64, makefiles: &mut M
         stack_pointer,
     };
     make.read_stack();
-    let place = match make.job() {
+    let position = match make.job() {
         Some(job) => make.running_recipe(&job)?,
         None => {
-            let place = make.memory.pointer(bias.wrapping_add(layout.reading))?;
-            make.read_place(place)?
+            let address = make.memory.pointer(bias.wrapping_add(layout.reading))?;
+            make.read_position(address)?
         }
     };
     let directory = procfs::working_directory(thread);
     Some(makefiles.chain(&Site {
-        kind: place.kind,
-        file: &place.file,
-        target: &place.target,
-        line: place.line,
-        index: place.index,
-        text: &place.text,
+        kind: position.kind,
+        file: &position.file,
+        target: &position.target,
+        line: position.line,
+        index: position.index,
+        text: &position.text,
         directory: directory.as_deref(),
         process: Some(thread),
         is_elsewhere: sees_other_files(thread),
@@ -77,25 +77,25 @@ fn is_allocated(address: u64) -> bool {
 }
 
 impl Make {
-    fn pointer(&mut self, object: u64, place: u64) -> Option<u64> {
-        self.memory.pointer(object.wrapping_add(place))
+    fn pointer(&mut self, object: u64, offset: u64) -> Option<u64> {
+        self.memory.pointer(object.wrapping_add(offset))
     }
 
-    fn number(&mut self, object: u64, place: u64) -> Option<u32> {
-        self.memory.number(object.wrapping_add(place))
+    fn number(&mut self, object: u64, offset: u64) -> Option<u32> {
+        self.memory.number(object.wrapping_add(offset))
     }
 
-    /// A pointer to what was allocated.
-    fn allocated(&mut self, object: u64, place: u64) -> Option<u64> {
-        self.pointer(object, place).filter(|address| is_allocated(*address))
+    /// Reads a pointer, and accepts it only if an allocator can have returned it.
+    fn allocated(&mut self, object: u64, offset: u64) -> Option<u64> {
+        self.pointer(object, offset).filter(|address| is_allocated(*address))
     }
 
     fn read_stack(&mut self) {
-        let places = (0..u64::from(MAKE_STACK_BYTES)).step_by(8);
+        let offsets = (0..u64::from(MAKE_STACK_BYTES)).step_by(8);
         let start = self.stack_pointer;
         let memory = &mut self.memory;
-        self.stack = places
-            .map_while(|place| memory.pointer(start.wrapping_add(place)))
+        self.stack = offsets
+            .map_while(|offset| memory.pointer(start.wrapping_add(offset)))
             .collect();
     }
 
@@ -103,7 +103,7 @@ impl Make {
     fn job(&mut self) -> Option<Job> {
         let words: Vec<u64> = self.stack.iter().copied().filter(|word| is_allocated(*word)).collect();
         let jobs = words.into_iter().filter_map(|word| self.job_at(word));
-        jobs.min_by_key(|job| job.nearest)
+        jobs.min_by_key(|job| job.environment_index)
     }
 
     fn job_at(&mut self, address: u64) -> Option<Job> {
@@ -115,9 +115,13 @@ impl Make {
         self.allocated(recipe, MAKE_RECIPE_TEXTS)?;
         let count = self.number(recipe, MAKE_RECIPE_COUNT)? & 0xffff;
         let mut end = self.stack.iter().take(MAKE_ENVIRONMENT_BYTES as usize / 8);
-        let nearest = end.position(|word| *word == environment)?;
+        let environment_index = end.position(|word| *word == environment)?;
         let index = line.checked_sub(1).filter(|index| *index < count)?;
-        Some(Job { nearest, target, index })
+        Some(Job {
+            environment_index,
+            target,
+            index,
+        })
     }
 
     /// A string; empty if it is unknown.
@@ -140,10 +144,10 @@ impl Make {
         Some(text)
     }
 
-    /// The file and line of a place, and the name of a target.
-    fn place(&mut self, place: u64, target: Option<u64>) -> Option<Position> {
-        let line = self.pointer(place, MAKE_PLACE_LINE)?;
-        let file = self.pointer(place, 0)?;
+    /// The file and line of the position at an address, and the name of a target.
+    fn position(&mut self, position_address: u64, target: Option<u64>) -> Option<Position> {
+        let line = self.pointer(position_address, MAKE_POSITION_LINE)?;
+        let file = self.pointer(position_address, 0)?;
         let name = target.and_then(|target| self.pointer(target, 0));
         Some(Position {
             file: self.text(Some(file)),
@@ -154,45 +158,48 @@ impl Make {
     }
 
     /// Adds the text of a recipe's line.
-    fn add_recipe_line(&mut self, place: &mut Position, recipe: u64, index: u64) {
+    fn add_recipe_line(&mut self, position: &mut Position, recipe: u64, index: u64) {
         let texts = self.pointer(recipe, MAKE_RECIPE_TEXTS).filter(|texts| *texts != 0);
         let Some(texts) = texts.filter(|_| index < MAKE_LINES) else {
             return;
         };
-        place.index = index as u32;
+        position.index = index as u32;
         let text = self.pointer(texts, index * 8);
-        place.text = self.beginning(text).unwrap_or_default();
+        position.text = self.beginning(text).unwrap_or_default();
     }
 
     fn running_recipe(&mut self, job: &Job) -> Option<Position> {
         let recipe = self.pointer(job.target, MAKE_TARGET_RECIPE)?;
-        let mut place = self.place(recipe, Some(job.target))?;
-        place.kind = MAKE_RUNS;
-        self.add_recipe_line(&mut place, recipe, job.index.into());
-        Some(place)
+        let mut position = self.position(recipe, Some(job.target))?;
+        position.kind = MAKE_RUNS;
+        self.add_recipe_line(&mut position, recipe, job.index.into());
+        Some(position)
     }
 
-    /// The name of the variable with this place.
-    fn variable(&mut self, place: u64) -> Option<Vec<u8>> {
-        let length = self.number(place, MAKE_PLACE_BYTES)?;
-        let name = self.memory.pointer(place.wrapping_sub(MAKE_BEFORE_PLACE_NAME));
+    /// The name of the variable whose position is at this address.
+    fn variable(&mut self, position_address: u64) -> Option<Vec<u8>> {
+        let length = self.number(position_address, MAKE_POSITION_BYTES)?;
+        let name = self
+            .memory
+            .pointer(position_address.wrapping_sub(MAKE_BEFORE_POSITION_NAME));
         self.beginning(name).filter(|name| name.len() == length as usize)
     }
 
-    /// The place that make reads or expands: on its stack the text that it reads, elsewhere a variable or a recipe.
-    fn read_place(&mut self, at: u64) -> Option<Position> {
-        let mut place = self.place(Some(at).filter(|at| *at != 0)?, None)?;
-        if at.wrapping_sub(self.stack_pointer) < MAKE_MOST_STACK {
-            let file = self.memory.pointer(at.wrapping_sub(MAKE_BEFORE_PLACE_FILE));
+    /// Returns the position that make reads or expands. A position on its stack belongs to text that it reads; any other to a variable or a
+    /// recipe.
+    fn read_position(&mut self, address: u64) -> Option<Position> {
+        let mut position = self.position(Some(address).filter(|address| *address != 0)?, None)?;
+        if address.wrapping_sub(self.stack_pointer) < MAKE_MAX_STACK_BYTES {
+            let file = self.memory.pointer(address.wrapping_sub(MAKE_BEFORE_POSITION_FILE));
             let is_file = file.is_some_and(|file| file != 0);
-            place.kind = if is_file { MAKE_READS } else { MAKE_EVALUATES };
-        } else if let Some(name) = self.variable(at) {
-            (place.kind, place.text) = (MAKE_VARIABLE, name);
+            position.kind = if is_file { MAKE_READS } else { MAKE_EVALUATES };
+        } else if let Some(name) = self.variable(address) {
+            (position.kind, position.text) = (MAKE_VARIABLE, name);
         } else {
-            place.kind = MAKE_EXPANDS;
-            let index = self.pointer(at, MAKE_PLACE_INDEX)?;
-            self.add_recipe_line(&mut place, at, index);
+            position.kind = MAKE_EXPANDS;
+            let index = self.pointer(address, MAKE_POSITION_INDEX)?;
+            self.add_recipe_line(&mut position, address, index);
         }
-        Some(place)
+        Some(position)
     }
 }

@@ -1,4 +1,4 @@
-//! Reads the statement that a Perl executes when it forks, and its callers. `ebpf/perl.h` documents what is read and why; both must
+//! Reads the statement that a Perl interpreter executes when it forks, and its callers. `ebpf/perl.h` documents what is read and why; both must
 //! report the same.
 
 use spawnscope_data::event::{Chain, Pid};
@@ -24,7 +24,7 @@ struct Walk {
 pub(super) fn chain(thread: Pid, layout: &WirePerl, bias: u64) -> Option<Chain> {
     let mut script = Script::new(Memory::of(thread), bias, INTERPRETER_PERL);
     let perl = of_thread(&mut script, layout, thread)?;
-    let mut field = |place: u32| script.memory.pointer(perl.wrapping_add(place.into()));
+    let mut field = |offset: u32| script.memory.pointer(perl.wrapping_add(offset.into()));
     let (statement, stack) = (field(layout.statement)?, field(layout.stack)?);
     script.called.flags = SCRIPT_TRUNCATED;
     let mut walk = Walk {
@@ -44,7 +44,7 @@ pub(super) fn chain(thread: Pid, layout: &WirePerl, bias: u64) -> Option<Chain> 
     walk.script.chain()
 }
 
-/// The interpreter of a thread. A key in use has an odd sequence number.
+/// The interpreter of a thread. glibc gives a pthread key that is in use an odd sequence number.
 fn of_thread(script: &mut Script, layout: &WirePerl, thread: Pid) -> Option<u64> {
     /// Bytes of a sequence number and a pointer.
     const VALUE: u64 = 16;
@@ -60,12 +60,12 @@ fn of_thread(script: &mut Script, layout: &WirePerl, thread: Pid) -> Option<u64>
 }
 
 impl Walk {
-    fn pointer(&mut self, object: u64, place: u64) -> Option<u64> {
-        self.script.memory.pointer(object.wrapping_add(place))
+    fn pointer(&mut self, object: u64, offset: u64) -> Option<u64> {
+        self.script.memory.pointer(object.wrapping_add(offset))
     }
 
-    fn number(&mut self, object: u64, place: u64) -> Option<u32> {
-        self.script.memory.number(object.wrapping_add(place))
+    fn number(&mut self, object: u64, offset: u64) -> Option<u32> {
+        self.script.memory.number(object.wrapping_add(offset))
     }
 
     /// Goes to the innermost context of a stack.
@@ -76,8 +76,8 @@ impl Walk {
         Some(())
     }
 
-    /// One context outwards; `None` at the end, where the last frame is added. Code that Perl calls by itself, such as that of a signal,
-    /// has a stack of its own.
+    /// One context outwards; `None` at the end, where the last frame is added. Code that the interpreter calls itself, such as a
+    /// signal handler, runs on its own context stack.
     fn leave_context(&mut self) -> Option<()> {
         let Ok(index) = u64::try_from(self.index) else {
             let outer = self.pointer(self.stack, PERL_STACK_OUTER).filter(|outer| *outer != 0);
@@ -121,7 +121,7 @@ impl Walk {
         Some(())
     }
 
-    /// Where the name of a function is. Every object's first word points to its body.
+    /// Returns the address of a function's name. The first word of every SV points to its body.
     fn function(&mut self, code: u64) -> Option<u64> {
         let body = self.pointer(code, 0)?;
         let flags = self.number(body, PERL_CODE_FLAGS)?;

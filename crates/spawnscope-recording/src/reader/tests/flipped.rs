@@ -1,7 +1,7 @@
 //! Bits that flipped in transit. In a finished recording, each flip is detected. In one that was cut off, each flip is detected unless the
 //! data that is read is the same.
 
-use super::beside::cut_off;
+use super::wal::cut_off;
 use super::*;
 use crate::log;
 

@@ -17,7 +17,8 @@ Examples:
 
 Several recordings are runs of one version (`record --runs 5`): `check` compares
 the median of each count with its budget. A time exceeds its budget if the lower
-end of its 95 % interval does; for a single recording, the interval is 5 %.
+end of its 95 % interval does; for a single recording, an interval of 5 % on
+either side is assumed.
 
 spawnscope.toml has the same budgets; options take precedence:
   [check]

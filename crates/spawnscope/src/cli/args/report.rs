@@ -15,7 +15,7 @@ Examples:
   ssh build cat ci.db | spawnscope report -    from standard input
   spawnscope report --by args             same program, same arguments
   spawnscope report --by subcommand       git log apart from git show
-  spawnscope report --by label:target     what of a build launches
+  spawnscope report --by label:target     launches by build target
   spawnscope report --by label:test       what each test launches
   spawnscope report --by command --top 0  every command
   spawnscope report --from 12.5 --to 20   only these seconds

@@ -30,7 +30,7 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// Takes the terminal.
+    /// Takes over the terminal.
     ///
     /// # Errors
     /// When it cannot be opened or its mode cannot be changed.
@@ -62,7 +62,7 @@ impl Screen {
         Ok(result)
     }
 
-    /// Waits for a key. A changed size returns at once, without one.
+    /// Waits for a key. Returns `None` early if the terminal is resized.
     ///
     /// # Errors
     /// When the terminal is gone.

@@ -4,6 +4,7 @@ mod github;
 mod markdown;
 mod metrics;
 
+use super::advice::snippet;
 use super::page::{Page, plain, styled};
 use super::palette::{FINDING, PLAIN, QUIET, TITLE, WARNING};
 use super::{text, units};
@@ -51,9 +52,8 @@ fn advice(page: &mut Page, culprit: &Culprit) {
     page.sentence(14, QUIET, &text::escape(title.as_bytes()));
     for line in fix {
         let escaped = text::escape(line.as_bytes());
-        // A snippet keeps its indentation; a sentence may be wrapped.
         if line.starts_with("  ") {
-            page.command(14, &escaped);
+            snippet(page, 14, &escaped);
         } else {
             page.sentence(14, QUIET, &format!("-> {escaped}"));
         }

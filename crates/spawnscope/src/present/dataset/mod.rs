@@ -17,7 +17,7 @@ pub use self::lines::Contents;
 use self::lines::Lines;
 
 /// The version of the tables. It is raised when a column changes its meaning or is removed.
-pub const DATASET_VERSION: u32 = 1;
+pub const DATASET_VERSION: u32 = 2;
 
 /// A table of the dataset.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

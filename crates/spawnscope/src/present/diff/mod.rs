@@ -12,7 +12,7 @@ use super::page::{Page, plain, styled};
 use super::palette::{FINDING, PLAIN, QUIET, TITLE, WARNING};
 use super::{text, units};
 use crate::analyze::diff::{Condition, CountChange, Diff, Kind, Row, Side, TimeChange};
-use crate::event::Nanos;
+use crate::event::{Constant, Nanos};
 
 pub use json::json;
 pub use markdown::markdown;
@@ -135,8 +135,8 @@ fn condition(condition: &Condition) -> String {
             format!("Architectures differ: {before} before, {after} after. Times cannot be compared.")
         }
         Condition::Constant(what, before, after) => format!(
-            "Machine speed differs: {} took {} before, {} after. Part of the change in times has this cause.",
-            what.name().replace('_', " "),
+            "Machine speed differs: {} took {} before, {} after. This explains part of the change in times.",
+            operation(*what),
             span(*before),
             span(*after)
         ),
@@ -145,6 +145,16 @@ fn condition(condition: &Condition) -> String {
             name(side)
         ),
         Condition::Incomplete(side) => format!("A recording {} is incomplete: its wall is unknown.", name(side)),
+    }
+}
+
+/// Names what a constant is the time of.
+fn operation(constant: Constant) -> String {
+    match constant {
+        Constant::ForkExit => "a fork and exit".to_owned(),
+        Constant::VforkExit => "a vfork and exit".to_owned(),
+        Constant::PageCopy => "copying the page tables of 1 MiB in a fork".to_owned(),
+        other => format!("`{}`", other.name()),
     }
 }
 

@@ -122,7 +122,7 @@ pub(super) fn policy(scripts: &[&str], styles: &[&str]) -> String {
 
 fn notes(report: &Report) -> Vec<String> {
     let mut page = Page::of_width(NOTE_COLUMNS);
-    findings::reservations(&mut page, report);
+    findings::limits(&mut page, report);
     let printed = anstream::adapter::strip_str(&page.finish()).to_string();
     let lines = printed.lines().map(str::trim).filter(|line| !line.is_empty());
     // The first line is the heading, which the page has as a label.

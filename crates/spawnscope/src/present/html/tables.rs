@@ -63,7 +63,7 @@ fn row(group: &Group, group_by: GroupBy) -> Value {
         "inclusive_critical": nanos(group.inclusive.critical.filter(|_| is_line)),
         "phases": Phase::ALL.map(|phase| nanos(sums.phases.get(phase).time)),
         "launched": named(group.launched.iter().map(|(label, count)| (text::escape(label), *count))),
-        "callers": named(group.callers.most.iter().map(|(call_site, count)| (text::escape(&call_site.short_label()), *count))),
+        "callers": named(group.callers.largest.iter().map(|(call_site, count)| (text::escape(&call_site.short_label()), *count))),
     })
 }
 

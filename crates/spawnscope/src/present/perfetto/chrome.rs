@@ -65,7 +65,7 @@ fn launches(events: &mut Events<'_>, contents: &Contents<'_, '_>, tracks: &Track
             continue;
         };
         let thread = FIRST_OF_LAUNCHES + u64::from(track);
-        let name = super::launches::shown(launch);
+        let name = super::launches::title(launch);
         let mut event = slice(thread, "launch", &name, span.start, span.end);
         event["args"] = writer
             .arguments(index)

@@ -29,7 +29,7 @@ impl<'w, 'c, 'a> LaunchWriter<'w, 'c, 'a> {
         }
     }
 
-    /// Draws all launches of known time.
+    /// Draws all launches whose start and end are known.
     pub(super) fn write(&self, trace: &mut Trace<'_>) -> io::Result<()> {
         let forest = self.contents.forest;
         for (index, launch) in forest.launches.iter().enumerate() {
@@ -43,7 +43,7 @@ impl<'w, 'c, 'a> LaunchWriter<'w, 'c, 'a> {
 
     fn launch(&self, trace: &mut Trace<'_>, index: usize, track: u64, span: Span, phases: &[Piece]) -> io::Result<()> {
         let launch = &self.contents.forest.launches[index];
-        let mut slice = TrackEvent::begin(track, LAUNCH, shown(launch));
+        let mut slice = TrackEvent::begin(track, LAUNCH, title(launch));
         slice.debug_annotations = self.arguments(index);
         if let Some((at, fork)) = self.fork(index, span.start) {
             slice.terminating_flow_ids.clone_from(&fork.flow_ids);
@@ -101,8 +101,8 @@ impl<'w, 'c, 'a> LaunchWriter<'w, 'c, 'a> {
     }
 }
 
-/// Returns the program of a launch with its arguments.
-pub(super) fn shown(launch: &Launch<'_>) -> String {
+/// Returns the title of a launch's slice: the program and its arguments, shortened.
+pub(super) fn title(launch: &Launch<'_>) -> String {
     text::truncate(&words::program(launch, Some(NAME_COLUMNS)), NAME_COLUMNS)
 }
 

@@ -126,7 +126,7 @@ fn of_launches(forest: &Forest<'_>, track: &Track, uuid: u64) -> TracePacket {
         format!("{} ({launches})", text::escape(&launch.command.label()))
     } else {
         let pid = launch.pid.map(|pid| format!(" ({})", pid.0)).unwrap_or_default();
-        format!("{}{pid}", launches::shown(launch))
+        format!("{}{pid}", launches::title(launch))
     };
     TracePacket::track(TrackDescriptor {
         uuid: Some(uuid),

@@ -254,7 +254,15 @@ fn is_sed_for_each_file(program: &[u8], exec: &Exec<'_>) -> bool {
     let separates = |option: &[u8]| {
         option.starts_with(b"-i") || option.starts_with(b"--in-place") || option == b"-s" || option == b"--separate"
     };
-    program == b"sed" && exec.arguments().any(separates)
+    // The last argument of `sed -i FILE -e SCRIPT` is no file, and a script that quits would do so at the first file.
+    let quits = |word: &[u8]| word.ends_with(b"q") || word.ends_with(b"Q");
+    let words: Vec<&[u8]> = exec.arguments().collect();
+    let before_last = words.len().checked_sub(2).map_or(&b""[..], |at| words[at]);
+    let is_script_last = [&b"-e"[..], b"-f", b"--expression", b"--file"].contains(&before_last);
+    program == b"sed"
+        && words.iter().any(|word| separates(word))
+        && !is_script_last
+        && !words.iter().any(|word| quits(word))
 }
 
 /// Returns the number of files per launch.

@@ -3,7 +3,7 @@
 use super::call::{Call, Effect, Substitute};
 use crate::patterns::shells::Dialect;
 
-pub(super) const OF_BUILTIN: &[&str] = &["the builtin may know fewer options than the program"];
+pub(super) const BUILTIN_LIMITS: &[&str] = &["the builtin may know fewer options than the program"];
 
 /// An argument of a call.
 #[derive(Clone, Copy)]
@@ -100,9 +100,10 @@ impl Row {
         self.expansion(code, limits)
     }
 
-    /// Replaces the program by the builtin of the same name. A script launches it if it uses its path, `env` or `command -p`.
+    /// Replaces the program by the builtin of the same name. A script launches the program nevertheless if it calls it by path, or through
+    /// `env` or `command -p`.
     pub(super) const fn same_builtin(self) -> Row {
-        self.builtin(["/usr/bin/{program} ...", "{program} ..."], OF_BUILTIN)
+        self.builtin(["/usr/bin/{program} ...", "{program} ..."], BUILTIN_LIMITS)
     }
 
     /// Keeps the first call, since the output never changes.
@@ -128,7 +129,7 @@ impl Row {
         if let Some(computed) = self.computed {
             return computed(call);
         }
-        // The arguments may contain anything, so they come last.
+        // Arguments may contain `{program}`, so `{call}` is replaced last.
         let written = |code: &str| {
             code.replace("{program}", &call.program)
                 .replace("{call}", &call.in_words())

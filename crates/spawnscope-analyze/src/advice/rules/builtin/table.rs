@@ -8,7 +8,10 @@ use crate::patterns::shells::Dialect::{self, Bash, Ksh, Posix, Zsh};
 
 /// Rows by program, sorted by program name.
 pub(super) const TABLE: [(&[u8], &[Row]); 33] = [
-    (b"[", &[any().builtin(["/usr/bin/[ ... ]", "[ ... ]"], row::OF_BUILTIN)]),
+    (
+        b"[",
+        &[any().builtin(["/usr/bin/[ ... ]", "[ ... ]"], row::BUILTIN_LIMITS)],
+    ),
     (b"arch", &[any().once()]),
     (b"awk", AWK),
     (b"basename", BASENAME),

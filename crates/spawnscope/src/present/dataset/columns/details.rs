@@ -193,12 +193,12 @@ pub(in super::super) fn advice<'a>() -> Vec<Column<AdviceLine<'a>>> {
         ),
         optional(
             "file",
-            Text(|line| Some(lossy(line.advice.callers.most.first()?.0.file.as_deref()?))),
+            Text(|line| Some(lossy(line.advice.callers.largest.first()?.0.file.as_deref()?))),
             "file of the call site with most of them",
         ),
         optional(
             "line",
-            Int(|line| line.advice.callers.most.first()?.0.line.map(int)),
+            Int(|line| line.advice.callers.largest.first()?.0.line.map(int)),
             "line in it",
         ),
         required(

@@ -88,7 +88,7 @@ pub(in super::super) fn launches<'a>() -> Vec<Column<LaunchLine<'a>>> {
         optional(
             "setup_ns",
             Long(|line| span(line.launch.phases.get(Phase::Setup))),
-            "phase setup: until the exec",
+            "phase setup: until the exec, from the end of what a fork launched before it; before version 2 of the dataset, all until the exec",
         ),
         optional(
             "exec_ns",

@@ -1,4 +1,4 @@
-//! The log of a recording that was cut off or is live, and other files beside a recording: they are read, and nothing is written.
+//! Reading a recording with a write-ahead log or a rollback journal beside it. The reader writes nothing.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -41,14 +41,14 @@ fn what_a_killed_recorder_left_is_read_to_its_last_batch_and_left_as_it_is() {
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o555)).unwrap();
     let recording = read_all(&path).unwrap();
     assert_eq!((recording.launches.len(), recording.info.ended), (6, None));
-    let again = RecordingFile::open(&path).unwrap().again().unwrap().read().unwrap();
+    let again = RecordingFile::open(&path).unwrap().reopen().unwrap().read().unwrap();
     assert_eq!(again.launches.len(), 6);
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
     assert_eq!(listing(directory.path()), before);
 }
 
 #[test]
-fn without_its_log_it_is_read_as_far_as_it_goes() {
+fn without_its_log_only_checkpointed_rows_are_read() {
     let (directory, path) = cut_off(5);
     fs::remove_file(log::path_of(&path)).unwrap();
     let before = listing(directory.path());
@@ -71,7 +71,7 @@ fn other_programs_may_move_the_log_into_the_file() {
 }
 
 #[test]
-fn a_log_that_is_not_a_file_is_named() {
+fn the_error_names_a_log_that_is_not_a_file() {
     let (_directory, path) = cut_off(2);
     fs::remove_file(log::path_of(&path)).unwrap();
     fs::create_dir(log::path_of(&path)).unwrap();
@@ -79,7 +79,7 @@ fn a_log_that_is_not_a_file_is_named() {
     assert!(error.contains("spawnscope.db-wal cannot be read"), "{error}");
 }
 
-/// A recorder before version 8 that was killed inside a batch left this.
+/// Left by a recorder of format version 7 or older that was killed in the middle of a batch.
 #[test]
 fn a_change_that_another_program_did_not_finish_is_not_rolled_back_by_reading() {
     let (directory, path) = recording(200);
@@ -97,8 +97,8 @@ fn a_change_that_another_program_did_not_finish_is_not_rolled_back_by_reading() 
     .unwrap();
     let before = listing(other.path());
     let error = RecordingFile::open(&copy).err().unwrap();
-    let is_named = matches!(error, RecordError::NeedsRepair { .. } | RecordError::Corrupt { .. });
-    assert!(is_named, "{error}");
+    let is_expected = matches!(error, RecordError::NeedsRepair { .. } | RecordError::Corrupt { .. });
+    assert!(is_expected, "{error}");
     assert_eq!(listing(other.path()), before);
 }
 
