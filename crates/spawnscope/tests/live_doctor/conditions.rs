@@ -167,7 +167,7 @@ fn without_privilege_the_doctor_lists_unseen_checks() {
 #[apply(live_test)]
 fn dead_path_directories_are_reported_and_a_short_path_is_not() {
     let dead = ["env", "PATH=/gone/1:/gone/2:/usr/bin:/usr/local/bin"].map(OsStr::new);
-    examine(&dead, "search-path").expect("note", &["2 directories of 4", "/gone/1, /gone/2"]);
+    examine(&dead, "search-path").expect("note", &["2 of 4 directories", "/gone/1, /gone/2"]);
     let short = ["env", "PATH=/usr/bin"].map(OsStr::new);
     examine(&short, "search-path").expect_silence();
 }
