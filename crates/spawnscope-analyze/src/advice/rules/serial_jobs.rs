@@ -60,8 +60,8 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
         .collect()
 }
 
-/// Whether a process of `SERIAL` or `PARALLEL` ran at least as many commands side by side as there are CPUs, as `make -j2` does. What it ran one after the other
-/// needed each other's results.
+/// Whether a process of `SERIAL` or `PARALLEL` ran at least as many commands side by side as there are CPUs, as `make -j2` does. Those that it
+/// ran one after the other needed the results of the earlier ones.
 fn has_enough_jobs(forest: &Forest<'_>, parent: usize, cpus: u32) -> bool {
     let name = forest.launches[parent].command.name;
     if !SERIAL.iter().any(|(serial, _)| *serial == name) && !PARALLEL.contains(&name) {
