@@ -68,6 +68,22 @@ fn many_libraries_are_reported_and_the_usual_ones_are_not() {
 }
 
 #[test]
+fn a_launch_that_was_slowed_down_counts_with_those_that_load_as_many_libraries() {
+    let mut serial = Serial::new();
+    for number in 0..COUNT {
+        let spans = Spans {
+            load: 3_000_000,
+            run: if number == 7 { 50_000_000 } else { 0 },
+            ..Spans::USUAL
+        };
+        serial.launch(&spans, TOOL);
+        serial.builder.recording.execs.last_mut().unwrap().load_opens = Some(40);
+    }
+    let advice = only(&advices(&serial.finish()), "loader");
+    assert_eq!(advice.finding.launches.len(), COUNT as usize, "{advice:?}");
+}
+
+#[test]
 fn many_libraries_of_a_program_that_works_for_long_are_not_worth_a_word() {
     let spans = Spans {
         load: 3_000_000,

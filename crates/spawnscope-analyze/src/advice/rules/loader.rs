@@ -1,5 +1,8 @@
 //! Launches that spend much time in the dynamic loader: it searches directories without the libraries, or loads many of them.
 
+use std::collections::{HashMap, HashSet};
+use std::iter::Sum;
+
 use crate::advice::candidates::Candidate;
 use crate::advice::context::RuleContext;
 use crate::advice::finding::Finding;
@@ -20,25 +23,51 @@ const LARGE_SHARE: f64 = 0.3;
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     let constants = context.whatif.constants;
+    let failed = |launch: &Launch<'_>| sum_over_execs(launch, |exec| failed_search_time(exec, constants));
+    let searches = alike_launches(context, failed_lookups, LARGE_SEARCH_SHARE, |launch| {
+        Some((failed(launch), launch.phases.get(Phase::Load)?.0 as f64))
+    });
     let searching = context.candidates(|_, launch| {
-        let execs = launch.execs.iter();
-        let failed: f64 = execs.map(|exec| failed_search_time(exec, constants)).sum();
-        let load = launch.phases.get(Phase::Load)?;
-        (failed >= LARGE_SEARCH_SHARE * load.0 as f64 && failed > 0.0)
-            .then_some((launch.command.name, Nanos(failed as u64)))
+        let is_large = failed(launch) > 0.0 && searches.contains(&(launch.command.name, failed_lookups(launch)));
+        is_large.then(|| (launch.command.name, Nanos(failed(launch) as u64)))
+    });
+    let end = context.forest().end;
+    let loads = alike_launches(context, libraries, LARGE_SHARE, |launch| {
+        Some((launch.phases.get(Phase::Load)?.0 as f64, launch.total(end)?.0 as f64))
     });
     let loading = context.candidates(|_, launch| {
-        let load = launch.phases.get(Phase::Load)?;
-        let is_large = load.0 as f64 >= LARGE_SHARE * launch.total(context.forest().end)?.0 as f64;
-        (is_large && libraries(launch) >= MIN_LIBRARIES).then_some((launch.command.name, load))
+        let is_large = libraries(launch) >= MIN_LIBRARIES && loads.contains(&(launch.command.name, libraries(launch)));
+        launch.phases.get(Phase::Load).filter(|_| is_large).map(|load| (launch.command.name, load))
     });
     let searching = searching.into_iter().map(|candidate| long_search(context, candidate));
     let loading = loading.into_iter().map(|candidate| many_libraries(context, candidate));
     searching.chain(loading).collect()
 }
 
+/// Returns the programs and counts whose launches together spend at least `share` of a whole on a part of it. A single launch does not
+/// decide: one that was slowed down would differ from others that do the same.
+fn alike_launches<'a>(
+    context: &RuleContext<'_, 'a>,
+    count: impl Fn(&Launch<'a>) -> u32,
+    share: f64,
+    part_and_whole: impl Fn(&Launch<'a>) -> Option<(f64, f64)>,
+) -> HashSet<(&'a [u8], u32)> {
+    let mut sums: HashMap<(&'a [u8], u32), (f64, f64)> = HashMap::new();
+    for (_, launch) in context.launched() {
+        let Some((part, whole)) = part_and_whole(launch) else { continue };
+        let sum = sums.entry((launch.command.name, count(launch))).or_default();
+        *sum = (sum.0 + part, sum.1 + whole);
+    }
+    sums.retain(|_, (part, whole)| *part >= share * *whole);
+    sums.into_keys().collect()
+}
+
 fn failed_search_time(exec: &Exec<'_>, constants: &Constants) -> f64 {
     exec.load().unwrap_or_default().0 as f64 * search_share(exec, constants)
+}
+
+fn failed_lookups(launch: &Launch<'_>) -> u32 {
+    sum_over_execs(launch, |exec| exec.load_failed_opens.unwrap_or_default())
 }
 
 /// Returns the number of libraries that the program of the last exec loads.
@@ -51,8 +80,10 @@ fn libraries(launch: &Launch<'_>) -> u32 {
 fn long_search(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Finding {
     let program = name(candidate.name);
     let all = &candidate.launches;
-    let failed = context.median_of(all, |launch| sum_over_execs(launch, |exec| exec.load_failed_opens));
-    let opened = context.median_of(all, |launch| sum_over_execs(launch, |exec| exec.load_opens));
+    let failed = context.median_of(all, |launch| Some(f64::from(failed_lookups(launch))));
+    let opened = context.median_of(all, |launch| {
+        Some(f64::from(sum_over_execs(launch, |exec| exec.load_opens.unwrap_or_default())))
+    });
     let mut execs = all.iter().flat_map(|launch| &context.launch(*launch).execs);
     let lacks_cache = execs.any(|exec| exec.load_cache == Some(false));
     let file = context.launch(all[0]).execs.last().map_or(candidate.name, Exec::path);
@@ -77,9 +108,8 @@ fn long_search(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Findi
         .predicted_by(Change::NoSearch, format!("--no-search={program}"))
 }
 
-fn sum_over_execs(launch: &Launch<'_>, of: fn(&Exec<'_>) -> Option<u32>) -> Option<f64> {
-    let sum: u32 = launch.execs.iter().filter_map(of).sum();
-    Some(f64::from(sum))
+fn sum_over_execs<T: Sum>(launch: &Launch<'_>, of: impl Fn(&Exec<'_>) -> T) -> T {
+    launch.execs.iter().map(of).sum()
 }
 
 fn libraries_in_words(count: Option<f64>) -> String {
