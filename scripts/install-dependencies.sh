@@ -38,6 +38,7 @@ if [ "$purpose" = tests ]; then
     need_command git git
     need_command bc bc
     need_command node nodejs
+    need_command npm npm
     need_command ninja ninja-build
 fi
 if [ "$purpose" = fuzz ]; then

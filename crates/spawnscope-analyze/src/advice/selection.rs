@@ -29,9 +29,10 @@ fn options_of(context: &RuleContext<'_, '_>, fix: &Fix) -> Option<String> {
         Change::Remove => "--remove",
         Change::Builtin => "--builtin",
         Change::InProcess => "--in-process",
+        Change::Direct => "--direct",
         _ => return None,
     };
-    let meant = with_descendants(context, &fix.launches);
+    let meant = changed(context, fix.change, &fix.launches);
     let mut kinds: BTreeMap<(Vec<u8>, &[u8]), Vec<u32>> = BTreeMap::new();
     for &index in &fix.launches {
         let launch = context.launch(index);
@@ -41,7 +42,7 @@ fn options_of(context: &RuleContext<'_, '_>, fix: &Fix) -> Option<String> {
     let mut selections = Vec::new();
     for ((program, parent), launches) in &kinds {
         let plain = launches_of(program, parent);
-        let fits = |selections: &Vec<String>| fits(context, selections, launches, &meant);
+        let fits = |selections: &Vec<String>| fits(context, fix.change, selections, launches, &meant);
         let candidates = [
             Some(vec![plain.clone()]),
             with_lines(context, &plain, launches),
@@ -65,11 +66,12 @@ pub(super) fn batch_option(
     launches: &[u32],
     size: u32,
 ) -> String {
-    let meant = with_descendants(context, launches);
+    let change = Change::Batch(size);
+    let meant = changed(context, change, launches);
     let plain = launches_of(program, parent);
     let with_word = (!word.is_empty()).then(|| format!("{plain},argv=*{}*", literal(word)));
     let mut candidates = std::iter::once(plain).chain(with_word);
-    let fitting = candidates.find(|selection| fits(context, std::slice::from_ref(selection), launches, &meant));
+    let fitting = candidates.find(|selection| fits(context, change, std::slice::from_ref(selection), launches, &meant));
     fitting
         .map(|selection| quoted(&format!("--batch={selection}={size}")))
         .unwrap_or_default()
@@ -85,38 +87,50 @@ fn with_lines(context: &RuleContext<'_, '_>, plain: &str, launches: &[u32]) -> O
     (lines.len() <= MAX_LINES).then(|| lines.iter().map(selection).collect())
 }
 
-/// Selects by the arguments. `None` unless all launches have the same arguments.
+/// Selects by the arguments. `None` if the launches have many different ones.
 fn with_arguments(context: &RuleContext<'_, '_>, launches: &[u32]) -> Option<Vec<String>> {
     let arguments = |index: &u32| {
         let exec = context.launch(*index).execs.last().filter(|exec| !exec.argv_cut)?;
         Some(exec.arguments().collect::<Vec<_>>().join(&b' '))
     };
     let all: BTreeSet<Vec<u8>> = launches.iter().map(arguments).collect::<Option<_>>()?;
-    let only = all.first().filter(|only| all.len() == 1 && !only.is_empty())?;
     // The option must survive copy and paste, so spaces and control characters become `?`.
     let without_spaces = |character: char| {
         let is_space = character.is_whitespace() || character.is_control();
         if is_space { '?' } else { character }
     };
-    let arguments: String = literal(only).chars().map(without_spaces).collect();
-    (arguments.len() <= MAX_ARGUMENTS).then(|| vec![format!("argv={arguments}")])
+    let selection = |arguments: &Vec<u8>| {
+        let arguments: String = literal(arguments).chars().map(without_spaces).collect();
+        let fits = !arguments.is_empty() && arguments.len() <= MAX_ARGUMENTS;
+        fits.then(|| format!("argv={arguments}"))
+    };
+    let selections: Option<Vec<String>> = all.iter().map(selection).collect();
+    selections.filter(|selections| selections.len() <= MAX_LINES)
 }
 
-/// Whether the selections match `launches` and nothing outside `meant`, except for launches that take little time.
-fn fits(context: &RuleContext<'_, '_>, selections: &[String], launches: &[u32], meant: &HashSet<u32>) -> bool {
+/// Whether the selections of a change match `launches` and nothing outside `meant`, except for launches that take little time.
+fn fits(
+    context: &RuleContext<'_, '_>,
+    change: Change,
+    selections: &[String],
+    launches: &[u32],
+    meant: &HashSet<u32>,
+) -> bool {
     let select = |text: &String| Selector::parse(text).ok()?.select(context.forest()).ok();
     let Some(selected) = selections.iter().map(select).collect::<Option<Vec<_>>>() else {
         return false;
     };
-    let selected = with_descendants(context, &selected.concat());
+    let selected = changed(context, change, &selected.concat());
     let missing = launches.iter().filter(|index| !selected.contains(index));
-    let strays = selected.difference(meant);
-    let different: Vec<u32> = missing.chain(strays).copied().collect();
+    let different: Vec<u32> = missing.chain(selected.difference(meant)).copied().collect();
     context.spent_on(&different).0 <= context.spent_on(launches).0 / MAX_ERROR_DIVISOR
 }
 
-/// Returns launches with all their descendants.
-fn with_descendants(context: &RuleContext<'_, '_>, launches: &[u32]) -> HashSet<u32> {
+/// Returns the launches that a change of `launches` changes. Most changes affect their descendants, too.
+fn changed(context: &RuleContext<'_, '_>, change: Change, launches: &[u32]) -> HashSet<u32> {
+    if change == Change::Direct {
+        return launches.iter().copied().collect();
+    }
     let tops: Vec<usize> = launches.iter().map(|index| *index as usize).collect();
     let steps = context.forest().walk(&tops);
     steps.map(|step| step.index as u32).collect()

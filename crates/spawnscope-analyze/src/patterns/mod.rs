@@ -1,8 +1,9 @@
 //! Patterns in launches that several stages recognize: shells and their commands, chains of execs, pipelines, subcommands,
-//! questions, and language runtimes. No
+//! questions, package scripts, and language runtimes. No
 //! pattern predicts or advises anything: `whatif` and the rules of `advice` decide what to make of them.
 
 pub(crate) mod chains;
+pub(crate) mod package_scripts;
 pub(crate) mod pipeline;
 pub(crate) mod queries;
 pub(crate) mod recursive_make;

@@ -360,3 +360,48 @@ fn a_script_that_execs_itself_is_not_a_way_to_itself() {
     let wrapper: (&str, Option<&str>, &[&str]) = ("./w.sh", Some("/bin/sh"), &["sh", "./w.sh"]);
     only(&chained(&[wrapper, rerun]), "shims");
 }
+
+/// A shell that calls a runner of packages' programs, which launches a shell each time.
+fn runner_calls(argv: &[&str]) -> Advices {
+    let mut serial = Serial::new();
+    let spans = Spans {
+        run: 20_000_000,
+        ..Spans::USUAL
+    };
+    for _ in 0..COUNT {
+        let runner = serial.launch(&spans, Some(("/usr/bin/node", argv)));
+        let created = serial.builder.row(runner).created.unwrap().0;
+        let shell = Some(("/bin/sh", &["sh", "-c", "tsc --noEmit"][..]));
+        let shell = serial
+            .builder
+            .launch(runner, created + 10_000_000, &Spans::USUAL, shell);
+        serial.builder.row(shell).parent_task = Some(TaskId(runner.0));
+    }
+    advices(&serial.finish())
+}
+
+#[test]
+fn a_runner_that_starts_one_command_each_time_is_reported() {
+    let found = runner_calls(&["node", "/usr/bin/npx", "tsc", "--noEmit"]);
+    let advice = only(&found, "package-script");
+    assert_eq!(advice.finding.launches.len() as u64, COUNT);
+    assert!(
+        advice.finding.fix[1].ends_with("npx tsc --noEmit  ->  node_modules/.bin/tsc --noEmit"),
+        "{advice:?}"
+    );
+    assert!(advice.saving[0] > Nanos(COUNT * 10_000_000), "{advice:?}");
+    let found = runner_calls(&["node", "/opt/npm/bin/npm-cli.js", "run", "check"]);
+    let advice = only(&found, "package-script");
+    assert!(advice.finding.fix.concat().contains("node --run check"), "{advice:?}");
+}
+
+#[test]
+fn other_work_of_a_package_manager_is_not_reported() {
+    for argv in [
+        &["node", "/usr/bin/npm", "install", "tsc"][..],
+        &["node", "server.js", "run", "check"],
+    ] {
+        let found = runner_calls(argv);
+        assert!(is_silent(&found, "package-script"), "{argv:?}: {found:?}");
+    }
+}

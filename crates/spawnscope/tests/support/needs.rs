@@ -60,6 +60,8 @@ pub enum Need {
     Make,
     /// Node.js, for workloads in it.
     Node,
+    /// npm, for workloads that launch it.
+    Npm,
     /// Git, for workloads that launch it.
     Git,
     /// `bc`, for workloads that launch it.
@@ -99,7 +101,7 @@ pub enum Need {
 }
 
 impl Need {
-    const ALL: [Need; 36] = [
+    const ALL: [Need; 37] = [
         Need::Ebpf,
         Need::Cc,
         Need::MountNs,
@@ -118,6 +120,7 @@ impl Need {
         Need::Perl,
         Need::Make,
         Need::Node,
+        Need::Npm,
         Need::Git,
         Need::Bc,
         Need::PkgConfig,
@@ -159,6 +162,7 @@ impl Need {
             Need::Perl => "perl",
             Need::Make => "make",
             Need::Node => "node",
+            Need::Npm => "npm",
             Need::Git => "git",
             Need::Bc => "bc",
             Need::PkgConfig => "pkgconfig",
@@ -226,6 +230,7 @@ impl Need {
             Need::Perl => succeeds(Command::new("perl").arg("-v")),
             Need::Make => make(),
             Need::Node => succeeds(Command::new("/usr/bin/node").arg("--version")),
+            Need::Npm => succeeds(Command::new("/usr/bin/npm").arg("--version")),
             Need::Git => succeeds(Command::new("git").arg("--version")),
             Need::Bc => succeeds(Command::new("bc").arg("--version")),
             Need::PkgConfig => succeeds(Command::new("pkg-config").arg("--version")),

@@ -37,7 +37,11 @@ pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
     });
     let loading = context.candidates(|_, launch| {
         let is_large = libraries(launch) >= MIN_LIBRARIES && loads.contains(&(launch.command.name, libraries(launch)));
-        launch.phases.get(Phase::Load).filter(|_| is_large).map(|load| (launch.command.name, load))
+        launch
+            .phases
+            .get(Phase::Load)
+            .filter(|_| is_large)
+            .map(|load| (launch.command.name, load))
     });
     let searching = searching.into_iter().map(|candidate| long_search(context, candidate));
     let loading = loading.into_iter().map(|candidate| many_libraries(context, candidate));
@@ -54,7 +58,9 @@ fn alike_launches<'a>(
 ) -> HashSet<(&'a [u8], u32)> {
     let mut sums: HashMap<(&'a [u8], u32), (f64, f64)> = HashMap::new();
     for (_, launch) in context.launched() {
-        let Some((part, whole)) = part_and_whole(launch) else { continue };
+        let Some((part, whole)) = part_and_whole(launch) else {
+            continue;
+        };
         let sum = sums.entry((launch.command.name, count(launch))).or_default();
         *sum = (sum.0 + part, sum.1 + whole);
     }
@@ -82,7 +88,9 @@ fn long_search(context: &RuleContext<'_, '_>, candidate: Candidate<'_>) -> Findi
     let all = &candidate.launches;
     let failed = context.median_of(all, |launch| Some(f64::from(failed_lookups(launch))));
     let opened = context.median_of(all, |launch| {
-        Some(f64::from(sum_over_execs(launch, |exec| exec.load_opens.unwrap_or_default())))
+        Some(f64::from(sum_over_execs(launch, |exec| {
+            exec.load_opens.unwrap_or_default()
+        })))
     });
     let mut execs = all.iter().flat_map(|launch| &context.launch(*launch).execs);
     let lacks_cache = execs.any(|exec| exec.load_cache == Some(false));

@@ -20,6 +20,7 @@ mod make_shells;
 mod many_files;
 mod needless_shell;
 pub(super) mod off_path;
+mod package_scripts;
 mod path_search;
 pub(super) mod per_item;
 mod pipelines;
@@ -40,7 +41,7 @@ use crate::advice::finding::Finding;
 pub(super) type Rule = fn(&RuleContext<'_, '_>) -> Vec<Finding>;
 
 /// All rules, with the names of their findings. They run in parallel. `run_queue` is first because it runs a replay and takes longest.
-pub(super) const ALL: [(&[&str], Rule); 31] = [
+pub(super) const ALL: [(&[&str], Rule); 32] = [
     (&["run-queue"], run_queue::find),
     (&["bare-forks"], bare_forks::find),
     (&["batch"], batch::find),
@@ -60,6 +61,7 @@ pub(super) const ALL: [(&[&str], Rule); 31] = [
     (&["many-files"], many_files::find),
     (&["needless-shell"], needless_shell::find),
     (&[off_path::RULE], off_path::find),
+    (&["package-script"], package_scripts::find),
     (&["path-search"], path_search::find),
     (&["per-item"], per_item::find),
     (&["pipeline"], pipelines::find),

@@ -4,6 +4,7 @@
 use super::Context;
 use crate::launch::{Exec, Launch, base_name};
 use crate::patterns::chains;
+use crate::patterns::package_scripts::ScriptCall;
 use crate::patterns::shells::{Shell, is_shell, needless_shell, wrapped_child};
 use crate::phases::Phase;
 use crate::tree::Forest;
@@ -36,7 +37,9 @@ pub(super) fn direct(context: Context<'_, '_>, launches: &[u32], adjustments: &m
         let each = &forest.launches[launch as usize];
         let last = each.execs.len().saturating_sub(1);
         let begin = chains::begin(forest, timelines, launch);
-        if begin < last {
+        if let Some(call) = ScriptCall::of(forest, launch) {
+            leave_out_launcher(forest, launch, call.child, adjustments);
+        } else if begin < last {
             (begin..last).for_each(|exec| leave_out(launch, exec, adjustments));
             begin_with(launch, &each.execs, [begin, last], adjustments);
             adjustments.remove_within(forest, &chains::launched_between(forest, launch, begin, last));

@@ -57,7 +57,7 @@ pub struct WhatifArguments {
     /// Linked statically, without a dynamic loader
     #[arg(long = "static", value_name = "SEL", value_hint = ValueHint::Other)]
     pub static_: Vec<String>,
-    /// Executed directly, without wrappers (env, pyenv, scripts)
+    /// Executed directly, without wrappers (env, pyenv, npm run, scripts)
     #[arg(long, value_name = "SEL", value_hint = ValueHint::Other)]
     pub direct: Vec<String>,
     /// Executed by absolute path, without failed execs along PATH

@@ -1,0 +1,89 @@
+//! Runners of package scripts (`npm run`, `npx`): programs in JavaScript that start one command, wait for it, and do little else.
+
+use super::shells::{command_of, wrapped_child};
+use crate::launch::{Exec, base_name, is_version_of};
+use crate::tree::Forest;
+
+/// The runners, and the subcommands that run one script or program. Any word after `npx` is a program.
+const RUNNERS: [(&[u8], &[&[u8]]); 4] = [
+    (
+        b"npm",
+        &[
+            b"exec",
+            b"restart",
+            b"run",
+            b"run-script",
+            b"start",
+            b"stop",
+            b"t",
+            b"test",
+            b"x",
+        ],
+    ),
+    (b"npx", &[]),
+    (b"pnpm", &[b"exec", b"run", b"start", b"test"]),
+    (b"yarn", &[b"exec", b"run", b"start", b"test"]),
+];
+/// The ends of the runners' file names: `npm` is a link to `npm-cli.js`.
+const ENDINGS: [&[u8]; 4] = [b".js", b".cjs", b".mjs", b"-cli"];
+
+/// A launch of a runner that started only one command.
+pub(crate) struct ScriptCall<'a> {
+    pub(crate) runner: &'static str,
+    /// The arguments of the runner: `run`, `lint`.
+    pub(crate) arguments: Vec<&'a [u8]>,
+    /// The launch that the runner waited for.
+    pub(crate) child: u32,
+    /// The text that the child's shell ran. `None` if the child is no shell.
+    pub(crate) command: Option<&'a [u8]>,
+}
+
+impl<'a> ScriptCall<'a> {
+    /// Returns `None` for other programs, and for scripts before or after which the runner starts others (`prelint`).
+    pub(crate) fn of(forest: &Forest<'a>, index: u32) -> Option<ScriptCall<'a>> {
+        let (runner, arguments) = runner_of(forest.launches[index as usize].execs.last()?)?;
+        let child = wrapped_child(forest, index)?;
+        let command = forest.launches[child as usize].execs.first().and_then(command_of);
+        Some(ScriptCall {
+            runner,
+            arguments,
+            child,
+            command,
+        })
+    }
+
+    /// Returns the name of the script in `package.json`. `None` if the runner starts a program by its name.
+    pub(crate) fn script(&self) -> Option<&'a [u8]> {
+        match self.arguments[..] {
+            _ if self.runner == "npx" => None,
+            [b"exec" | b"x", ..] => None,
+            [b"run" | b"run-script", script, ..] => Some(script),
+            [b"t", ..] => Some(b"test"),
+            [script, ..] => Some(script),
+            [] => None,
+        }
+    }
+}
+
+/// Returns the runner that an exec starts, and the runner's arguments.
+fn runner_of<'a>(exec: &Exec<'a>) -> Option<(&'static str, Vec<&'a [u8]>)> {
+    let mut arguments = exec.arguments().skip(1);
+    let file = match exec.interpreter() {
+        Some(_) => exec.path(),
+        None => arguments.next()?,
+    };
+    if !is_version_of(exec.runs(), b"node") {
+        return None;
+    }
+    let name = ENDINGS.iter().fold(base_name(file), |name, ending| {
+        name.strip_suffix(*ending).unwrap_or(name)
+    });
+    let (runner, subcommands) = RUNNERS.iter().find(|(runner, _)| *runner == name)?;
+    let arguments: Vec<&[u8]> = arguments.collect();
+    let first = arguments.first()?;
+    let is_call = match subcommands {
+        [] => !first.starts_with(b"-"),
+        _ => subcommands.contains(first),
+    };
+    is_call.then_some((std::str::from_utf8(runner).ok()?, arguments))
+}
