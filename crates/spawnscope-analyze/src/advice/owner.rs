@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use crate::advice::context::RuleContext;
 use crate::callers::CallSite;
-use crate::launch::{Exec, base_name};
+use crate::launch::{Exec, base_name, is_version_of};
 use spawnscope_data::event::Language;
 
 /// Who maintains a file of code.
@@ -66,6 +66,27 @@ const INSTALLED: [&[u8]; 6] = [b"/usr/", b"/lib/", b"/bin/", b"/sbin/", b"/nix/s
 const LOCAL: &[u8] = b"/usr/local/";
 /// Parts of paths of dependencies that a package manager downloaded.
 const DOWNLOADED: [&[u8]; 3] = [b"/.cargo/registry/", b"/.rustup/toolchains/", b"/go/pkg/mod/"];
+/// Compiled programs that choose themselves what they launch. No script or makefile of the user contains these launches.
+const SELF_DIRECTED: [&[u8]; 18] = [
+    b"apt",
+    b"apt-get",
+    b"c++",
+    b"cargo",
+    b"cc",
+    b"clang",
+    b"clang++",
+    b"cmake",
+    b"collect2",
+    b"dpkg",
+    b"g++",
+    b"gcc",
+    b"git",
+    b"go",
+    b"lto-wrapper",
+    b"ninja",
+    b"rpm",
+    b"rustc",
+];
 /// Rules whose fix is not in the code that requests the launches, but in the machine, the environment or the launched program.
 const FIXED_ELSEWHERE: [&str; 10] = [
     "loader",
@@ -124,12 +145,20 @@ pub(super) fn foreign(context: &RuleContext<'_, '_>, rule: &str, launches: &[u32
     })
 }
 
-/// Returns the script that requested a launch, and who maintains it. `None` for compiled programs: the user maintains only their
-/// arguments.
+/// Returns the script that requested a launch, and who maintains it. For a compiled program it returns the program if that chooses itself what it
+/// launches, otherwise `None`: the user maintains its arguments.
 fn code_of<'g>(context: &RuleContext<'g, '_>, launch: u32) -> Option<(Owner, &'g [u8])> {
     let call_site = context.callers.of(launch as usize);
     let of_call_site = call_site.filter(|call_site| call_site.language != Language::Native);
     let launcher = || context.forest().launcher(launch as usize);
+    let self_directed = |exec: &Exec<'g>| {
+        let name = exec.runs();
+        let is_known = SELF_DIRECTED.iter().any(|program| is_version_of(name, program));
+        is_known.then(|| (Owner::ThirdParty, exec.path()))
+    };
+    if let Some(owner) = launcher().filter(|_| of_call_site.is_none()).and_then(self_directed) {
+        return Some(owner);
+    }
     let file = match of_call_site {
         Some(call_site) => call_site.file.as_deref(),
         None => launcher().and_then(script_of),

@@ -1,6 +1,6 @@
 //! Advice about shells per file, make's `$(shell ...)` and recipes, GNU parallel, scripts that poll, serial launches, and loops in general.
 
-use spawnscope_analyze::advice::{Advices, Doubt};
+use spawnscope_analyze::advice::{Advices, Doubt, Owner};
 use spawnscope_data::event::{LaunchId, Nanos, TaskId};
 use spawnscope_data::rows::{Recording, SliceRow};
 
@@ -377,4 +377,20 @@ fn long_independent_launches_run_side_by_side() {
     let cargo = |beside| working_in("/usr/bin/cargo", 20, "f@.rs", beside);
     assert!(!is_silent(&cargo(None), "serial"), "as with -j1");
     assert!(is_silent(&cargo(Some("/usr/bin/rustc")), "serial"));
+}
+
+#[test]
+fn launches_that_a_known_program_chooses_itself_are_not_the_users() {
+    let owner = |launcher: &str| {
+        let mut serial = Serial::of(launcher, &[launcher, "."]);
+        for number in 0..COUNT {
+            let number = number.to_string();
+            serial.launch(&Spans::USUAL, Some(("/opt/ask", &["ask", &number])));
+        }
+        let advice = only(&advices(&serial.finish()), "launch-loop");
+        advice.foreign.map(|foreign| foreign.owner)
+    };
+    assert_eq!(owner("/usr/bin/cmake"), Some(Owner::ThirdParty));
+    assert_eq!(owner("/usr/bin/clang-16"), Some(Owner::ThirdParty));
+    assert_eq!(owner("/opt/my-tool"), None);
 }
