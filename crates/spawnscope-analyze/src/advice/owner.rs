@@ -88,13 +88,14 @@ const SELF_DIRECTED: [&[u8]; 18] = [
     b"rustc",
 ];
 /// Rules whose fix is not in the code that requests the launches, but in the machine, the environment or the launched program.
-const FIXED_ELSEWHERE: [&str; 10] = [
+const FIXED_ELSEWHERE: [&str; 11] = [
     "loader",
     "loader-search",
     "off-path",
     "path-search",
     "run-queue",
     "scanner",
+    "shell-code",
     "shims",
     "slow-machine",
     "teardown",

@@ -2,6 +2,7 @@
 //! questions, package scripts, and language runtimes. No
 //! pattern predicts or advises anything: `whatif` and the rules of `advice` decide what to make of them.
 
+pub(crate) mod calls;
 pub(crate) mod chains;
 pub(crate) mod package_scripts;
 pub(crate) mod pipeline;

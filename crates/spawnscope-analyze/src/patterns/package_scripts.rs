@@ -1,7 +1,8 @@
 //! Runners of package scripts (`npm run`, `npx`): programs in JavaScript that start one command, wait for it, and do little else.
 
+use super::calls::Call;
 use super::shells::{command_of, wrapped_child};
-use crate::launch::{Exec, base_name, is_version_of};
+use crate::launch::{Exec, is_version_of};
 use crate::tree::Forest;
 
 /// The runners, and the subcommands that run one script or program. Any word after `npx` is a program.
@@ -67,23 +68,14 @@ impl<'a> ScriptCall<'a> {
 
 /// Returns the runner that an exec starts, and the runner's arguments.
 fn runner_of<'a>(exec: &Exec<'a>) -> Option<(&'static str, Vec<&'a [u8]>)> {
-    let mut arguments = exec.arguments().skip(1);
-    let file = match exec.interpreter() {
-        Some(_) => exec.path(),
-        None => arguments.next()?,
-    };
-    if !is_version_of(exec.runs(), b"node") {
-        return None;
-    }
-    let name = ENDINGS.iter().fold(base_name(file), |name, ending| {
-        name.strip_suffix(*ending).unwrap_or(name)
-    });
+    let call = Call::of(exec).filter(|call| is_version_of(call.runs, b"node"))?;
+    let strip = |name: &'a [u8], ending: &&[u8]| name.strip_suffix(*ending).unwrap_or(name);
+    let name = ENDINGS.iter().fold(call.name, strip);
     let (runner, subcommands) = RUNNERS.iter().find(|(runner, _)| *runner == name)?;
-    let arguments: Vec<&[u8]> = arguments.collect();
-    let first = arguments.first()?;
+    let first = call.arguments.first()?;
     let is_call = match subcommands {
         [] => !first.starts_with(b"-"),
         _ => subcommands.contains(first),
     };
-    is_call.then_some((std::str::from_utf8(runner).ok()?, arguments))
+    is_call.then_some((std::str::from_utf8(runner).ok()?, call.arguments))
 }

@@ -361,6 +361,40 @@ fn a_script_that_execs_itself_is_not_a_way_to_itself() {
     only(&chained(&[wrapper, rerun]), "shims");
 }
 
+/// A start-up file in which a shell runs a program once.
+fn startup_with(path: &str, argv: &[&str]) -> Advices {
+    let mut serial = Serial::of("/bin/bash", &["bash", "-i"]);
+    let spans = Spans {
+        run: 40_000_000,
+        ..Spans::USUAL
+    };
+    serial.launch_waiting(&spans, Some((path, argv)), READ);
+    advices(&serial.finish())
+}
+
+#[test]
+fn code_that_a_program_prints_for_a_start_up_file_can_be_saved() {
+    let found = startup_with("/usr/bin/node", &["node", "/usr/bin/npm", "completion"]);
+    let advice = only(&found, "shell-code");
+    assert_eq!(advice.finding.title, "bash calls `npm completion` once");
+    assert!(advice.finding.fix.concat().contains("completions/npm"), "{advice:?}");
+    assert!(advice.saving[0] > Nanos(40_000_000), "{advice:?}");
+    let found = startup_with("/usr/bin/direnv", &["direnv", "hook", "bash"]);
+    let fix = only(&found, "shell-code").finding.fix;
+    assert!(
+        fix[2].ends_with("eval \"$(direnv hook bash)\"  ->  . ~/.direnv-init.sh"),
+        "{fix:?}"
+    );
+}
+
+#[test]
+fn other_output_for_a_start_up_file_may_differ_each_time() {
+    for argv in [&["direnv", "exec", "."][..], &["fnm", "env"], &["ssh-agent", "-s"]] {
+        let found = startup_with(&format!("/usr/bin/{}", argv[0]), argv);
+        assert!(is_silent(&found, "shell-code"), "{argv:?}: {found:?}");
+    }
+}
+
 /// A shell that calls a runner of packages' programs, which launches a shell each time.
 fn runner_calls(argv: &[&str]) -> Advices {
     let mut serial = Serial::new();

@@ -28,6 +28,7 @@ mod repeats;
 mod run_queue;
 mod scanner;
 mod serial_jobs;
+mod shell_code;
 mod shims;
 pub(super) mod sleep_loop;
 mod slow_machine;
@@ -41,7 +42,7 @@ use crate::advice::finding::Finding;
 pub(super) type Rule = fn(&RuleContext<'_, '_>) -> Vec<Finding>;
 
 /// All rules, with the names of their findings. They run in parallel. `run_queue` is first because it runs a replay and takes longest.
-pub(super) const ALL: [(&[&str], Rule); 32] = [
+pub(super) const ALL: [(&[&str], Rule); 33] = [
     (&["run-queue"], run_queue::find),
     (&["bare-forks"], bare_forks::find),
     (&["batch"], batch::find),
@@ -69,6 +70,7 @@ pub(super) const ALL: [(&[&str], Rule); 32] = [
     (&["scanner"], scanner::find),
     (&["serial"], serial_jobs::find),
     (&["shell-per-file"], find_exec::find),
+    (&["shell-code"], shell_code::find),
     (&["shims"], shims::find),
     (&[sleep_loop::RULE], sleep_loop::find),
     (&["slow-machine"], slow_machine::find),

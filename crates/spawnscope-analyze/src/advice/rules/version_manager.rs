@@ -28,6 +28,21 @@ fn finding(context: &RuleContext<'_, '_>, caller: &[u8], call: &[&[u8]], all: Ve
     let (manager, command) = (name(call.first()?), name(call.get(1)?));
     let call = name(&call.join(&b' '));
     let (fix, limits) = instead(&manager, &command, &call)?;
+    Some(
+        same_result(context, "version-manager", caller, &call, all)
+            .fixes(fix)
+            .limits(limits),
+    )
+}
+
+/// Returns a finding about calls that give the same result each time, without its fix.
+pub(super) fn same_result(
+    context: &RuleContext<'_, '_>,
+    rule: &'static str,
+    caller: &[u8],
+    call: &str,
+    all: Vec<u32>,
+) -> Finding {
     let tries = vec![Fix {
         change: Change::Remove,
         launches: all.clone(),
@@ -38,27 +53,25 @@ fn finding(context: &RuleContext<'_, '_>, caller: &[u8], call: &[&[u8]], all: Ve
     };
     let options = options(context, &tries);
     let spent = time(context.spent_on(&all));
-    let finding = Finding::measured(
-        "version-manager",
-        format!("{} calls `{call}` {times}", name(caller)),
-        all,
-    )
-    .evidence(format!("{took} {spent} in all, with the same result each time"))
-    .fixes(fix)
-    .limits(limits)
-    .predicted_by_all(tries, options);
-    Some(finding)
+    Finding::measured(rule, format!("{} calls `{call}` {times}", name(caller)), all)
+        .evidence(format!("{took} {spent} in all, with the same result each time"))
+        .predicted_by_all(tries, options)
+}
+
+/// Returns the fix for a call that prints code for the shell.
+pub(super) fn save_output(call: &str, file: &str) -> Vec<String> {
+    vec![
+        "save its output in a file, and read that in the shell:".to_owned(),
+        format!("  {call} >~/{file}"),
+        format!("  eval \"$({call})\"  ->  . ~/{file}"),
+    ]
 }
 
 /// Returns the replacement for a command of a version manager, and its limits.
 fn instead(manager: &str, command: &str, call: &str) -> Option<(Vec<String>, String)> {
     match command {
         "init" | "virtualenv-init" | "activate" => Some((
-            vec![
-                "save its output in a file, and read that in the shell:".to_owned(),
-                format!("  {call} >~/.{manager}-{command}.sh"),
-                format!("  eval \"$({call})\"  ->  . ~/.{manager}-{command}.sh"),
-            ],
+            save_output(call, &format!(".{manager}-{command}.sh")),
             format!("the file must be written again after each update of {manager}"),
         )),
         "rehash" => Some((
