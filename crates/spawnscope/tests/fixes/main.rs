@@ -54,7 +54,7 @@ fn needs_of(name: &str) -> &'static [Need] {
         "python_bc_again" => &[Need::Ebpf, Need::Bc, Need::Python],
         "perl_backticks" | "perl_basename" | "perl_date" => &[Need::Ebpf, Need::Perl],
         "node_exec_sync" => &[Need::Ebpf, Need::Node],
-        "npm_scripts" => &[Need::Ebpf, Need::Node, Need::Npm],
+        "npm_completion" | "npm_scripts" => &[Need::Ebpf, Need::Node, Need::Npm],
         "node_git" => &[Need::Ebpf, Need::Node, Need::Git],
         "git_hash_per_file" | "git_root_again" => &[Need::Ebpf, Need::Git],
         "pkg_config_again" => &[Need::Ebpf, Need::PkgConfig],

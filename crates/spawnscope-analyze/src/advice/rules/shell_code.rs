@@ -32,10 +32,11 @@ const PRINTERS: [(&[u8], &[u8]); 15] = [
 ];
 
 pub(super) fn find(context: &RuleContext<'_, '_>) -> Vec<Finding> {
-    let calls = context.grouped_by(|_, launch| {
+    let calls = context.grouped_by(|index, launch| {
         let caller = launch.birth_command.name;
         let call = launch.execs.last().and_then(Call::of).filter(prints_code)?;
-        is_shell(caller).then(|| (caller, call.name, call.arguments))
+        let launcher = context.forest().launcher(index as usize)?;
+        is_shell(launcher.runs()).then(|| (caller, call.name, call.arguments))
     });
     let calls = longest(context, calls, MAX_FINDINGS).into_iter();
     let finding = |((caller, program, arguments), all): ((&[u8], &[u8], Vec<&[u8]>), _)| {
