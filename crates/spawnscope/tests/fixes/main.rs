@@ -63,20 +63,20 @@ fn needs_of(name: &str) -> &'static [Need] {
 }
 
 fn check(name: &str) {
-    let pair = Pair::built(name);
-    let mut before = pair.recorded(Variant::Before);
-    let after = pair.recorded(Variant::After);
+    let pair = Pair::build(name);
+    let mut before = pair.record(Variant::Before);
+    let after = pair.record(Variant::After);
     assert!(
         before.output == after.output,
         "`after` does not print what `before` prints: it does not do the same work"
     );
-    Truth::of(&pair).check(&launches(&before.file), &launches(&after.file));
+    Truth::read(&pair).check(&launches(&before.file), &launches(&after.file));
     let max_ratio = if NEAR_ZERO.contains(&name) { MAX_WALL_RATIO } else { 1.0 };
     // On a busy machine, the replay error can exceed a small saving.
     let mut is_first = true;
     best_of_three(|| {
         if !std::mem::take(&mut is_first) {
-            before = pair.recorded(Variant::Before);
+            before = pair.record(Variant::Before);
         }
         let (wall, predicted) = prediction(&pair, &before.file);
         ok_if(0.0 < predicted && predicted < max_ratio * wall, || {
