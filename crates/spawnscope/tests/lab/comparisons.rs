@@ -1,4 +1,4 @@
-//! Comparisons of a report with an older one: the output in every form, and what cannot be run_comparison or replaced.
+//! Comparisons of a report with an older one: the output in every form, and what cannot be compared or replaced.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! The lines of bash scripts that ask for launches: every shape in which bash forks, each with the chain it must have.
+//! The lines of bash scripts that request launches: each way in which bash forks, with the call chain that the launches must have.
 
 use std::fs;
 
@@ -55,7 +55,7 @@ fn a_deep_recursion_is_truncated_and_marked() {
     recursion(&bash());
 }
 
-/// All of them, for whichever bash.
+/// All these checks; `suites.rs` makes them with other versions of bash.
 pub const SHAPES: [fn(&Shell); 8] = [
     functions,
     forks,
@@ -167,7 +167,7 @@ a && @t never || @t either
     shell.expect(script, &[], &truth);
 }
 
-/// Bash itself has no line for these when it forks for them.
+/// When bash forks for a compound command, bash itself does not know its line.
 fn compounds(shell: &Shell) {
     let script = "\
 f() {
@@ -196,7 +196,7 @@ f
         ("behind_group", "main.sh:8 f < main.sh:19"),
         ("in_for", "main.sh:10 f < main.sh:19"),
         ("in_body", "main.sh:14 f < main.sh:19"),
-        // Nothing tells where it stands.
+        // Bash does not store where the process substitution is.
         ("in_redirection", "main.sh:? f < main.sh:19"),
     ];
     shell.expect(script, &[], &truth);
@@ -206,7 +206,7 @@ f
     fs::write(&main, "\n:\n:; echo x | while read -r a; do\n  :\ndone\n\n:").expect("a script");
     let record = Record::new();
     shell.record(&record, &[main]).expect_code(0);
-    // Where the shell has a root of its own, another one enters that.
+    // A shell with its own root directory is launched by another program; only launches by main.sh count.
     let chains = asked(&record.file()).into_iter().map(|(_, chain)| chain);
     let chains: Vec<_> = chains.filter(|chain| chain.contains("main.sh")).collect();
     assert_eq!(chains, ["main.sh:3", "main.sh:3"], "both sides of the pipeline");
@@ -296,7 +296,8 @@ g' | \"$BASH\"
     shell.expect(script, &[], &truth);
 }
 
-/// Up to 5.0 bash counts the lines of what `-c` was given from 0. A function that was called there looks like top-level code.
+/// Whether bash counts the lines of its `-c` argument from 1. Up to 5.0, bash counts them from 0, and a function that is called there looks
+/// like top-level code.
 fn counts_from_one(shell: &Shell) -> bool {
     shell.run(&["-c", "echo $LINENO"]).output().trim() == "1"
 }

@@ -4,7 +4,7 @@
 
 use std::process::Command;
 
-use crate::examined::Examined;
+use crate::examination::Examination;
 use crate::scanned_directory::ScannedDirectory;
 use crate::support::run::{SPAWNSCOPE, run};
 use crate::support::{apply, live_test};
@@ -12,15 +12,15 @@ use crate::support::{apply, live_test};
 #[apply(live_test)]
 #[needs(Ebpf, Cc, MountNs, Fanotify, Scanners)]
 fn the_doctor_names_fapolicyd_by_its_marks() {
-    let examined = examined("fapolicyd");
-    examined.expect_any(&["fapolicyd", "holds fanotify permission marks", "leave protection on"]);
+    let examination = examination("fapolicyd");
+    examination.expect_any(&["fapolicyd", "holds fanotify permission marks", "leave protection on"]);
 }
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc, MountNs, Fanotify, Scanners)]
 fn the_doctor_names_clamonacc_by_its_marks_with_its_product() {
-    let examined = examined("clamonacc");
-    examined.expect_any(&[
+    let examination = examination("clamonacc");
+    examination.expect_any(&[
         "clamonacc",
         "ClamAV on-access",
         "holds fanotify permission marks",
@@ -29,7 +29,7 @@ fn the_doctor_names_clamonacc_by_its_marks_with_its_product() {
 }
 
 /// What the doctor finds where temporary files are scanned.
-fn examined(scanner: &'static str) -> Examined {
+fn examination(scanner: &'static str) -> Examination {
     let scanned = ScannedDirectory::new(scanner);
     let launcher = scanned.launcher();
     let mut command = Command::new(&launcher[0]);
@@ -39,5 +39,5 @@ fn examined(scanner: &'static str) -> Examined {
         .arg(format!("TMPDIR={}", scanned.watched().display()))
         .args([SPAWNSCOPE, "doctor", "--json", "scanners"])
         .env_remove("LD_LIBRARY_PATH");
-    Examined::of(&run(&mut command))
+    Examination::from_output(&run(&mut command))
 }

@@ -7,8 +7,8 @@ mod support;
 
 mod examinations;
 #[expect(dead_code, reason = "shared with the doctor's live tests, which use the rest")]
-#[path = "../live_doctor/examined.rs"]
-mod examined;
+#[path = "../live_doctor/examination.rs"]
+mod examination;
 mod lab;
 mod recordings;
 mod scanned_directory;
