@@ -10,7 +10,7 @@ use nix::unistd::{Gid, Uid};
 use spawnscope::owner::Owner;
 use tempfile::TempDir;
 
-use super::identities::below_in;
+use super::identities::run_below_in;
 use crate::support::run::Finished;
 use crate::support::{apply, live_test};
 
@@ -44,7 +44,7 @@ impl Fixture {
 
     /// Runs spawnscope in the user's directory, as sudo does.
     fn sudo(&self, arguments: &str) -> Finished {
-        below_in(self.user.path(), "sudo", arguments)
+        run_below_in(self.user.path(), "sudo", arguments)
     }
 
     /// Nothing of root's is another's, has other content, or is new.
@@ -75,7 +75,7 @@ fn a_link_in_the_place_of_a_recording_leads_nowhere() {
         let fixture = Fixture::new();
         fixture.link("spawnscope.db", target);
         for parent in ["sudo", "shell"] {
-            let finished = below_in(fixture.user.path(), parent, "record -q -- id").expect_code(125);
+            let finished = run_below_in(fixture.user.path(), parent, "record -q -- id").expect_code(125);
             assert!(
                 finished.errors().contains("is a symbolic link"),
                 "{}",
@@ -219,7 +219,7 @@ fn exports_and_pictures_are_the_users_and_private() {
     }
     fixture.sudo("export --format ndjson -o /dev/null").expect_code(0);
     // Root that sudo did not start makes files of its own.
-    below_in(fixture.user.path(), "shell", "flame -o b.svg").expect_code(0);
+    run_below_in(fixture.user.path(), "shell", "flame -o b.svg").expect_code(0);
     let own = fs::metadata(fixture.user("b.svg")).expect("a picture");
     assert_eq!((own.uid(), own.mode() & 0o777), (0, 0o600));
 }
@@ -237,7 +237,7 @@ fn a_link_in_the_place_of_an_output_leads_nowhere() {
             "bench --quick --seconds 0.1 open-fds",
         ] {
             for parent in ["sudo", "shell"] {
-                let finished = below_in(fixture.user.path(), parent, &format!("{verb} -o {name}")).expect_code(125);
+                let finished = run_below_in(fixture.user.path(), parent, &format!("{verb} -o {name}")).expect_code(125);
                 assert!(
                     finished.errors().contains("is a symbolic link"),
                     "{verb}: {}",
