@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::support::chains::{Shell, asked, chain_of};
+use crate::support::chains::{Shell, labelled_chains, chain_of};
 use crate::support::run::Record;
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};
@@ -68,7 +68,7 @@ pub const SHAPES: [fn(&Shell); 8] = [
 ];
 
 fn bash() -> Shell {
-    Shell::here("bash")
+    Shell::installed("bash")
 }
 
 fn functions(shell: &Shell) {
@@ -207,7 +207,7 @@ f
     let record = Record::new();
     shell.record(&record, &[main]).expect_code(0);
     // A shell with its own root directory is launched by another program; only launches by main.sh count.
-    let chains = asked(&record.file()).into_iter().map(|(_, chain)| chain);
+    let chains = labelled_chains(&record.file()).into_iter().map(|(_, chain)| chain);
     let chains: Vec<_> = chains.filter(|chain| chain.contains("main.sh")).collect();
     assert_eq!(chains, ["main.sh:3", "main.sh:3"], "both sides of the pipeline");
 }
@@ -339,7 +339,7 @@ f 5$1
     let given = format!("{tiny} given; f 4; . {late} 1\n\nh() {{\n . {late} 2\n}}; h");
     let arguments = ["--rcfile".as_ref(), file.as_os_str(), "-ic".as_ref(), given.as_ref()];
     shell.record(&record, &arguments).expect_code(0);
-    let asked = asked(&record.file());
+    let chains = labelled_chains(&record.file());
     let is_known = counts_from_one(shell);
     let truth = [
         ("top", "startup:1"),
@@ -362,7 +362,7 @@ f 5$1
         ("in_f52", "startup:? f < late.sh:4 < ?:? h"),
     ];
     for (label, chain) in truth {
-        assert_eq!(chain_of(&asked, label), chain, "of {label}");
+        assert_eq!(chain_of(&chains, label), chain, "of {label}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! The lines of dash scripts that request launches: every construct for which dash forks, each with its expected line. Dash stores
 //! neither callers nor the file of a function. What is not certain is unknown, never guessed.
 
-use crate::support::chains::{Shell, asked, chain_of};
+use crate::support::chains::{Shell, labelled_chains, chain_of};
 use crate::support::run::{Record, is_by_ptrace};
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};
@@ -40,7 +40,7 @@ fn dash_code_without_a_file_has_lines_without_a_file() {
 pub const SHAPES: [fn(&Shell); 5] = [commands, subshells, functions, other_texts, without_file];
 
 fn dash() -> Shell {
-    Shell::here("dash")
+    Shell::installed("dash")
 }
 
 fn commands(shell: &Shell) {
@@ -239,7 +239,7 @@ fn without_file(shell: &Shell) {
         shell
             .record(&record, &["-c", &script.replace("@t", &tiny)])
             .expect_code(0);
-        chain_of(&asked(&record.file()), label).to_owned()
+        chain_of(&labelled_chains(&record.file()), label).to_owned()
     };
     // Busybox may count these lines from 0.
     let [one, three, two] = match shell.label().as_str() {
@@ -259,5 +259,5 @@ fn dash_lines_are_known_without_a_writable_cache() {
     let script = format!("{} one; :", path("tiny").display());
     let mut command = record.command(["dash", "-c", &script]);
     crate::support::run::run(command.env("XDG_CACHE_HOME", "/proc/no/such/directory")).expect_code(0);
-    assert_eq!(chain_of(&asked(&record.file()), "one"), "?:1");
+    assert_eq!(chain_of(&labelled_chains(&record.file()), "one"), "?:1");
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use crate::support::chains::{Shell, asked, chain_of};
+use crate::support::chains::{Shell, labelled_chains, chain_of};
 use crate::support::run::Record;
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};
@@ -46,7 +46,7 @@ fn each_of_many_parallel_jobs_has_its_target() {
 }
 
 fn make() -> Shell {
-    Shell::here("make")
+    Shell::installed("make")
 }
 
 fn recipes(make: &Shell) {
@@ -260,9 +260,9 @@ fn expect(make: &Shell, files: &[(&str, &str)], arguments: &[&str], truth: &[(&s
     let given = arguments.iter().map(|word| word.replace("@t", &tiny));
     let words: Vec<String> = ["-C", &directory].map(str::to_owned).into_iter().chain(given).collect();
     make.record(&record, &words).expect_code(0);
-    let asked = asked(&record.file());
+    let chains = labelled_chains(&record.file());
     for (label, call_site) in truth {
-        assert_eq!(chain_of(&asked, label), *call_site, "of {label}");
+        assert_eq!(chain_of(&chains, label), *call_site, "of {label}");
     }
-    asked
+    chains
 }

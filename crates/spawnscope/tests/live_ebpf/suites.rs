@@ -1,7 +1,7 @@
 //! Shells, makes and Perls of Debian's suites, from bash 5.1 to 5.3 and dash 0.5.11 to 0.5.12, each in its own root: every shape has its lines, or none
 //! at all. `SPAWNSCOPE_TEST_BASHES` names further ones, separated by colons. The suites' Pythons are in `python_lines`.
 
-use crate::support::chains::{Shell, asked, chain_of};
+use crate::support::chains::{Shell, labelled_chains, chain_of};
 use crate::support::roots::Root;
 use crate::support::run::Record;
 use crate::support::workloads::path;
@@ -21,7 +21,7 @@ fn every_suites_bash_has_its_lines() {
     // Unset is one empty path.
     for bash in std::env::split_paths(&named).filter(|path| path.is_absolute()) {
         println!("{}", bash.display());
-        bash_lines::SHAPES.iter().for_each(|shape| shape(&Shell::here(&bash)));
+        bash_lines::SHAPES.iter().for_each(|shape| shape(&Shell::installed(&bash)));
     }
     for root in Root::all() {
         let said = root.run(["/bin/bash", "-c", BASH_VERSION]).expect_code(0).output();
@@ -88,7 +88,7 @@ fn every_suites_perl_has_its_lines() {
             let record = Record::new();
             let script = format!("system '{}', 'own'", path("tiny").display());
             perl.record(&record, &["-e", &script]).expect_code(0);
-            assert_eq!(chain_of(&asked(&record.file()), "own"), "");
+            assert_eq!(chain_of(&labelled_chains(&record.file()), "own"), "");
         }
     }
 }
@@ -114,5 +114,5 @@ fn has_lines(shell: &Shell) -> bool {
     let record = Record::new();
     let script = format!("f() {{ {} in_f; :; }}\nf", path("tiny").display());
     shell.record(&record, &["-c", &script]).expect_code(0);
-    !chain_of(&asked(&record.file()), "in_f").is_empty()
+    !chain_of(&labelled_chains(&record.file()), "in_f").is_empty()
 }

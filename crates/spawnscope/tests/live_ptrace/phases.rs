@@ -1,6 +1,6 @@
 //! The phases that the ptrace collector knows, against workloads that make just that phase long by a known amount.
 
-use crate::support::phases::{at_most_megabytes, only_this_phase_grows, only_this_phase_grows_with, words};
+use crate::support::phases::{at_most_megabytes, assert_only_this_phase_grows, only_this_phase_grows_with, words};
 use crate::support::{apply, live_test};
 
 #[apply(live_test)]
@@ -15,14 +15,14 @@ fn create_is_known_with_the_memory_of_the_parent_if_its_calls_are_traced() {
 #[needs(Cc, Realtime)]
 fn queue_is_known_while_the_parent_keeps_the_only_cpu() {
     let with = |amount: &str| words(&["long_queue"], &[amount]);
-    only_this_phase_grows("queue", &with("base"), &with("long"));
+    assert_only_this_phase_grows("queue", &with("base"), &with("long"));
 }
 
 #[apply(live_test)]
 #[needs(Cc)]
 fn setup_is_known_when_the_child_sleeps_before_exec() {
     let with = |amount: &str| [words(&["long_setup"], &[amount]), words(&["tiny"], &[])].concat();
-    only_this_phase_grows("setup", &with("base"), &with("long"));
+    assert_only_this_phase_grows("setup", &with("base"), &with("long"));
 }
 
 #[apply(live_test)]
@@ -33,13 +33,13 @@ fn exec_is_known_behind_a_permission_scanner() {
         let program = [words(&["long_exec"], &[amount]), words(&["tiny"], &[])].concat();
         [program, vec![mount_point.path().into()]].concat()
     };
-    only_this_phase_grows("exec", &with("base"), &with("long"));
+    assert_only_this_phase_grows("exec", &with("base"), &with("long"));
 }
 
 #[apply(live_test)]
 #[needs(Cc)]
 fn load_is_known_with_a_slow_relocation() {
-    only_this_phase_grows(
+    assert_only_this_phase_grows(
         "load",
         &words(&["launch_each", "load_base"], &[]),
         &words(&["launch_each", "load_long"], &[]),
@@ -49,7 +49,7 @@ fn load_is_known_with_a_slow_relocation() {
 #[apply(live_test)]
 #[needs(Cc)]
 fn run_is_known_when_the_program_sleeps() {
-    only_this_phase_grows(
+    assert_only_this_phase_grows(
         "run",
         &words(&["launch_each", "run_base"], &[]),
         &words(&["launch_each", "run_long"], &[]),
@@ -61,5 +61,5 @@ fn run_is_known_when_the_program_sleeps() {
 fn teardown_is_known_with_the_memory_of_the_child() {
     let megabytes = at_most_megabytes(1024);
     let with = |amount: &str| words(&["long_teardown"], &[amount, &megabytes]);
-    only_this_phase_grows("teardown", &with("base"), &with("long"));
+    assert_only_this_phase_grows("teardown", &with("base"), &with("long"));
 }

@@ -1,6 +1,6 @@
 //! What is recorded: the tree, arguments and exits are those that eBPF records, and what the tracer cannot see is unknown.
 
-use crate::support::chains::asked;
+use crate::support::chains::labelled_chains;
 use crate::support::launches::{Launch, Launches};
 use crate::support::recording::{launches, report};
 use crate::support::run::{Record, run};
@@ -57,7 +57,7 @@ fn assert_same_lines(words: &[&str]) {
         let record = Record::new().flags(&["--collector", collector]);
         record.run(words).expect_code(0);
         let all = launches(&record.file());
-        (asked(&record.file()), shape(&all, all.root()))
+        (labelled_chains(&record.file()), shape(&all, all.root()))
     });
     assert!(lines[0].0.iter().any(|(_, chain)| chain.contains(':')), "{lines:#?}");
     assert_eq!(lines[0], lines[1], "{words:?}");

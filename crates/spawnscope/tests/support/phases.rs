@@ -80,7 +80,7 @@ impl Observed {
 
 /// Records both commands and compares the phases of their children.
 #[track_caller]
-pub fn only_this_phase_grows(long_phase: &str, base: &[OsString], long: &[OsString]) {
+pub fn assert_only_this_phase_grows(long_phase: &str, base: &[OsString], long: &[OsString]) {
     // On a shared machine, other processes take time during a measurement. A wrongly charged phase is wrong each time.
     only_this_phase_grows_with(&[], long_phase, base, long);
 }
