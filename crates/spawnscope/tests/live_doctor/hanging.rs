@@ -46,7 +46,7 @@ fn directories_that_never_answer_are_reported_without_delaying_the_doctor() {
     // On a busy machine, the doctor may not get as far as trying the directory.
     best_of_three(|| {
         let examination = check_with_delay(directory.path(), "-1", &["env", &path], "search-path");
-        let finding = found(
+        let finding = find(
             &examination,
             "problem",
             &["PATH has 1 directory", &hung, "no answer within"],

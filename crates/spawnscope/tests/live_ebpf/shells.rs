@@ -15,14 +15,14 @@ use crate::support::{apply, live_test};
 fn lines_are_right_when_the_parent_ends_at_once() {
     let record = Record::new();
     let script = format!("\n{} orphan & disown; kill -9 $$", path("tiny").display());
-    // The recording ends with the command, which therefore is another one that gives the orphan time.
+    // The recording ends with the command, so the outer shell waits until the orphan has ended.
     record.run(["sh", "-c", "bash -c \"$1\"; sleep 1", "sh", &script]);
     assert_eq!(chain_of(&labelled_chains(&record.file()), "orphan"), "?:2");
 }
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
-fn a_program_that_is_called_bash_is_not_bash() {
+fn a_program_that_only_has_the_name_of_bash_has_no_lines() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let bash = directory.path().join("bash");
     fs::copy(path("launch_each"), &bash).expect("a copy");
@@ -65,7 +65,7 @@ fn a_bash_that_exports_nothing_has_no_lines() {
     assert_eq!(chain("/bin/bash".as_ref()), "?:1");
 }
 
-/// As in a container: a new copy of bash, at a path that the recorder does not see. It runs until it is recognised.
+/// As in a container, a new copy of bash is at a path that the recorder does not see. It runs until it is recognised.
 #[apply(live_test)]
 #[needs(Ebpf, Cc, MountNs)]
 fn a_bash_of_another_mount_namespace_is_recognised_while_it_runs() {
@@ -82,7 +82,7 @@ fn try_private_mount(sleeps: u32) -> Result<(), String> {
     record.run(["unshare", "--mount", "sh", "-c", &script]).expect_code(0);
     let chains = labelled_chains(&record.file());
     for (name, chain) in [("early", "main.sh:1"), ("late", "main.sh:4")] {
-        assert!(["", chain].contains(&chain_of(&chains, name)), "unknown or right");
+        assert!(["", chain].contains(&chain_of(&chains, name)), "the chain is unknown or right");
     }
     ok_if(!chain_of(&chains, "late").is_empty(), || {
         format!("not recognised within {sleeps} s")

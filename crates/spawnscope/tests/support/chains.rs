@@ -58,7 +58,7 @@ impl Shell {
     }
 
     /// A shell that is installed in a root and runs there.
-    pub fn within(root: Root, program: impl Into<PathBuf>) -> Shell {
+    pub fn in_root(root: Root, program: impl Into<PathBuf>) -> Shell {
         Shell {
             program: program.into(),
             root: Some(root),

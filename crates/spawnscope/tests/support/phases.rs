@@ -82,12 +82,12 @@ impl Observed {
 #[track_caller]
 pub fn assert_only_this_phase_grows(long_phase: &str, base: &[OsString], long: &[OsString]) {
     // On a shared machine, other processes take time during a measurement. A wrongly charged phase is wrong each time.
-    only_this_phase_grows_with(&[], long_phase, base, long);
+    assert_only_this_phase_grows_with(&[], long_phase, base, long);
 }
 
 /// The same with these flags of `record`.
 #[track_caller]
-pub fn only_this_phase_grows_with(flags: &[&str], long_phase: &str, base: &[OsString], long: &[OsString]) {
+pub fn assert_only_this_phase_grows_with(flags: &[&str], long_phase: &str, base: &[OsString], long: &[OsString]) {
     best_of_three(|| measure(flags, long_phase, base, long));
 }
 

@@ -15,7 +15,7 @@ const MAKEFILE: &str =
 const PYTHON: &str =
     "import subprocess\nfor _ in range(15): subprocess.run(['/bin/ls', '/usr'], stdout=subprocess.DEVNULL)\n";
 
-/// A command, and the changes that are predicted.
+/// A command, and the changes that are predict.
 pub struct Workload {
     pub command: &'static [&'static str],
     pub changes: &'static [&'static [&'static str]],
@@ -61,12 +61,12 @@ pub const SLEEP: Workload = Workload {
 };
 
 /// Checks that the interval of each saving from a recording by `collector` contains the saving from a recording by eBPF.
-pub fn contain_those_of_ebpf(collector: &str, workload: &Workload) {
+pub fn assert_intervals_contain_predictions_of_ebpf(collector: &str, workload: &Workload) {
     best_of_three(|| {
-        let [exact, partial] = ["ebpf", collector].map(|collector| recorded(collector, workload));
+        let [exact, partial] = ["ebpf", collector].map(|collector| record_command(collector, workload));
         for change in workload.changes {
-            let exact = predicted(&exact.file(), change);
-            let partial = predicted(&partial.file(), change);
+            let exact = predict(&exact.file(), change);
+            let partial = predict(&partial.file(), change);
             assert_eq!(partial["collector"], collector);
             assert!(
                 exact["unknown_waits"].is_null() && partial["unknown_waits"].is_object(),
@@ -86,7 +86,7 @@ pub fn contain_those_of_ebpf(collector: &str, workload: &Workload) {
 }
 
 /// A recording of the workload.
-pub fn recorded(collector: &str, workload: &Workload) -> Record {
+pub fn record_command(collector: &str, workload: &Workload) -> Record {
     let record = Record::new().flags(&["--collector", collector, "-q"]);
     let makefile = record.directory().join("Makefile");
     fs::write(&makefile, MAKEFILE).expect("a file");
@@ -99,7 +99,7 @@ pub fn recorded(collector: &str, workload: &Workload) -> Record {
 }
 
 /// What `whatif` predicts.
-pub fn predicted(file: &Path, change: &[&str]) -> Value {
+pub fn predict(file: &Path, change: &[&str]) -> Value {
     let words = ["whatif", "--json"].iter().chain(change).map(AsRef::as_ref);
     let finished = spawnscope(words.chain([file.as_os_str()])).expect_code(0);
     serde_json::from_slice(&finished.stdout).expect("JSON")
