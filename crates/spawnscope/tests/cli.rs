@@ -143,7 +143,11 @@ fn man_pages_are_up_to_date() {
         names.sort();
         names
     };
-    assert_eq!(pages(&committed), pages(directory.path()), "update them with `make man`");
+    assert_eq!(
+        pages(&committed),
+        pages(directory.path()),
+        "update them with `make man`"
+    );
     for name in pages(&committed) {
         let (committed, generated) = (committed.join(&name), directory.path().join(&name));
         assert_eq!(

@@ -352,7 +352,11 @@ fn renaming_script(name: &str) -> String {
 #[test]
 fn annotations_are_on_script_lines() {
     let directory = Directory::new();
-    directory.add_recording("absolute.db", BEFORE, &renaming_script("/srv/ci/code/tools/relocate.sh"));
+    directory.add_recording(
+        "absolute.db",
+        BEFORE,
+        &renaming_script("/srv/ci/code/tools/relocate.sh"),
+    );
     let summary = directory.path("summary.md");
     fs::write(&summary, "earlier\n").unwrap();
     let output = directory

@@ -148,7 +148,11 @@ fn too_many_spans_are_aggregated() {
     let dirname = spans.iter().find(|span| span.name == "dirname x 10").unwrap();
     assert_eq!(int(dirname, "spawnscope.launches"), Some(10));
     assert_eq!(int(dirname, "spawnscope.launches_failed"), Some(0));
-    assert_eq!(int(dirname, "code.line.number"), Some(5), "all were launched from one line");
+    assert_eq!(
+        int(dirname, "code.line.number"),
+        Some(5),
+        "all were launched from one line"
+    );
     let duration_ns = dirname.end_time_unix_nano - dirname.start_time_unix_nano;
     assert!(
         int(dirname, "spawnscope.total_ns").unwrap().unsigned_abs() < duration_ns,

@@ -81,7 +81,10 @@ impl Installation {
                 "PRELOAD_FROM={}",
                 self.directory.path().join("built").display()
             ))
-            .arg(format!("DESTDIR={}", self.directory.path().join("destination").display()))
+            .arg(format!(
+                "DESTDIR={}",
+                self.directory.path().join("destination").display()
+            ))
             .arg("PREFIX=/opt/prefix")
             .args(settings)
             .current_dir(root())

@@ -105,7 +105,12 @@ fn answers(call: &Call<'_>, script: &str) -> Vec<(String, String)> {
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let printed: Vec<&str> = text.split_terminator('\0').collect();
-    assert_eq!(printed.len(), 2 * call.texts.len(), "{:?}: {script}\n{printed:?}", call.argv);
+    assert_eq!(
+        printed.len(),
+        2 * call.texts.len(),
+        "{:?}: {script}\n{printed:?}",
+        call.argv
+    );
     let pairs = printed.chunks(2);
     pairs.map(|pair| (pair[0].to_owned(), pair[1].to_owned())).collect()
 }
@@ -390,7 +395,11 @@ fn arithmetic_and_comparisons_do_what_expr_does() {
         let texts = ["a|b", "a|a", "Xa b|Xa b", "X|X", "X*|Xa"];
         assert_differs_only_where_described(&new_call(DASH, &["expr", "Xa", operator, "Xb"], &texts));
     }
-    assert_differs_only_where_described(&new_call(BASH, &["expr", "length", "abc"], &["", "a", "a b", "é", "a\n"]));
+    assert_differs_only_where_described(&new_call(
+        BASH,
+        &["expr", "length", "abc"],
+        &["", "a", "a b", "é", "a\n"],
+    ));
 }
 
 #[test]
@@ -407,7 +416,8 @@ fn bash_formats_a_date_as_date_does() {
     ] {
         // Midnight may pass between the two forms, so they may differ once.
         let argv = ["date", format];
-        let is_alike = || std::panic::catch_unwind(|| assert_differs_only_where_described(&new_call(BASH, &argv, &["x"])));
+        let is_alike =
+            || std::panic::catch_unwind(|| assert_differs_only_where_described(&new_call(BASH, &argv, &["x"])));
         assert!(is_alike().is_ok() || is_alike().is_ok(), "{format}");
     }
 }

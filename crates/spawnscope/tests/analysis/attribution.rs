@@ -65,16 +65,16 @@ fn the_report_lists_waits_at_every_width() {
     for width in [40, 60] {
         let lines = section(&shown(width));
         assert!(lines.iter().all(|line| text::width(line) <= width), "{lines:#?}");
-        assert!(
-            lines.iter().all(|line| !line.contains('…')),
-            "a line is cut at {width}"
-        );
+        assert!(lines.iter().all(|line| !line.contains('…')), "a line is cut at {width}");
         let torn = |line: &String| {
             ["ms ", "us ", "s ", "x "]
                 .iter()
                 .any(|unit| line.trim_start().starts_with(unit))
         };
-        assert!(!lines.iter().any(torn), "a figure is separated from its unit: {lines:#?}");
+        assert!(
+            !lines.iter().any(torn),
+            "a figure is separated from its unit: {lines:#?}"
+        );
         assert!(
             words(&lines).abs_diff(whole) <= lines.len(),
             "words are left out at {width}"

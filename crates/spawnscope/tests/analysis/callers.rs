@@ -71,7 +71,10 @@ fn a_command_lists_its_call_sites() {
         .collect();
     assert_eq!((results.as_slice(), mv.callers.unknown), (&[(Some(20), 5)][..], 1));
     let bash = find(&found.groups, "bash");
-    assert_eq!(bash.callers.unknown, 0, "the recorder launched bash; it has no script line that could be missing");
+    assert_eq!(
+        bash.callers.unknown, 0,
+        "the recorder launched bash; it has no script line that could be missing"
+    );
     let parsed: Value = serde_json::from_str(&json::render(&found)).unwrap();
     let commands = parsed["commands"].as_array().unwrap();
     let dirname = commands.iter().find(|command| command["command"] == "dirname").unwrap();

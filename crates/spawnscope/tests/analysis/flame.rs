@@ -296,7 +296,10 @@ fn the_picture_has_a_box_for_each_stack_with_its_figures() {
     assert!(svg.contains("<title>load (800 us, 0.80%)</title>"), "{svg}");
     let whole = svg.split("<title>all (100 ms, 100%)</title>").nth(1).unwrap();
     let whole = whole.split("</text>").next().unwrap();
-    assert!(whole.ends_with(">all"), "the box has its text even without scripts: {whole}");
+    assert!(
+        whole.ends_with(">all"),
+        "the box has its text even without scripts: {whole}"
+    );
     assert!(svg.contains("a title; &lt;b&gt;\\x1b</text>"));
     assert!(svg.contains("width: wall time of processes, without"));
 }

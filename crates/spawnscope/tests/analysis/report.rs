@@ -118,9 +118,21 @@ fn a_mean_counts_only_launches_that_have_the_phase() {
         (sum.mean().map(|mean| mean.0), sum.known, sum.unknown)
     };
     assert_eq!(mean_and_counts(Phase::Create), (Some(120_000), 6, 0));
-    assert_eq!(mean_and_counts(Phase::Setup), (Some(40_000), 3, 0), "forks have no setup, and that of the command is unknown");
-    assert_eq!(mean_and_counts(Phase::Exec), (Some(300_000), 4, 0), "forks have no exec");
-    assert_eq!(mean_and_counts(Phase::Load), (Some(400_000), 3, 0), "the static program has no load");
+    assert_eq!(
+        mean_and_counts(Phase::Setup),
+        (Some(40_000), 3, 0),
+        "forks have no setup, and that of the command is unknown"
+    );
+    assert_eq!(
+        mean_and_counts(Phase::Exec),
+        (Some(300_000), 4, 0),
+        "forks have no exec"
+    );
+    assert_eq!(
+        mean_and_counts(Phase::Load),
+        (Some(400_000), 3, 0),
+        "the static program has no load"
+    );
     let forks = found.groups.iter().find(|group| group.label == b"(true)").unwrap();
     assert_eq!(forks.sums.phases.get(Phase::Exec).mean(), None);
     let parsed: serde_json::Value = serde_json::from_str(&json::render(&found)).unwrap();
@@ -129,7 +141,11 @@ fn a_mean_counts_only_launches_that_have_the_phase() {
         .unwrap()
         .iter()
         .find(|row| row["command"] == "(true)");
-    assert_eq!(row.unwrap()["phases"]["exec"], 0, "the forks have no exec, so its time is 0 and not null");
+    assert_eq!(
+        row.unwrap()["phases"]["exec"],
+        0,
+        "the forks have no exec, so its time is 0 and not null"
+    );
 }
 
 #[test]

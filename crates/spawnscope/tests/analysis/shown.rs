@@ -68,10 +68,7 @@ fn keep_rule_removes_the_advice_of_all_other_rules() {
     let rules =
         |found: &Report| -> Vec<&str> { found.advices.worth.iter().map(|advice| advice.finding.rule).collect() };
     let first = *rules(&found).first().expect("advice");
-    assert!(
-        Advices::rules().any(|name| name == first),
-        "{first} is not a rule"
-    );
+    assert!(Advices::rules().any(|name| name == first), "{first} is not a rule");
     let mut kept = found.clone();
     kept.advices.keep_rule(first);
     assert!(!rules(&kept).is_empty() && rules(&kept).iter().all(|rule| *rule == first));
@@ -95,7 +92,10 @@ fn a_removal_counts_the_forks_that_remain() {
         );
     }
     let looping = joined(&whatif::render(&without_dirname(&looping()).unwrap(), 80));
-    assert!(!looping.contains("forks remain"), "each fork executes dirname itself: {looping}");
+    assert!(
+        !looping.contains("forks remain"),
+        "each fork executes dirname itself: {looping}"
+    );
 }
 
 #[test]

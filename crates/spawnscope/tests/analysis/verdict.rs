@@ -40,7 +40,10 @@ fn the_verdict_names_the_command_that_the_wall_depends_on() {
     let recorded = sleeping_git();
     let printed = verdict_of(&recorded);
     assert!(printed.contains("of the wall depends on 41 x git; "), "{printed}");
-    assert!(printed.contains("of the wall is spent waiting for a timer."), "{printed}");
+    assert!(
+        printed.contains("of the wall is spent waiting for a timer."),
+        "{printed}"
+    );
     assert!(!printed.contains("Nothing worth changing"), "{printed}");
     let share: f64 = printed.split(' ').next().unwrap().parse().unwrap();
     assert!((90.0..100.0).contains(&share), "{printed}");
@@ -63,7 +66,10 @@ fn work_is_the_principal_cause_even_if_nothing_can_be_changed() {
         serial.launch(&Spans::USUAL, Some(("/usr/bin/as", &["as"])));
     }
     let printed = verdict_of(&serial.finish());
-    assert!(printed.contains("% of the wall is cc1 working in 7 launches"), "{printed}");
+    assert!(
+        printed.contains("% of the wall is cc1 working in 7 launches"),
+        "{printed}"
+    );
 }
 
 #[test]

@@ -107,7 +107,11 @@ fn sql_in_documents_runs_on_a_recording() {
 
 #[test]
 fn wrong_commands_are_rejected() {
-    let is_right = |line: &str| program_commands("spawnscope", line).iter().all(|words| parse(words).is_ok());
+    let is_right = |line: &str| {
+        program_commands("spawnscope", line)
+            .iter()
+            .all(|words| parse(words).is_ok())
+    };
     for right in [
         "sudo spawnscope record -p PID",
         "X=1 spawnscope report --json | jq",

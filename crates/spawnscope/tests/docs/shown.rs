@@ -57,7 +57,10 @@ impl Run {
     fn requested_by(block: &Block) -> Option<Run> {
         let wanted = block.comment.as_deref()?.strip_prefix("run")?;
         let (recording, instead) = wanted.split_once(':').unwrap_or((wanted, ""));
-        let shown = command_lines(block).first().map(|(_, line)| line.clone()).unwrap_or_default();
+        let shown = command_lines(block)
+            .first()
+            .map(|(_, line)| line.clone())
+            .unwrap_or_default();
         let line = match instead.trim() {
             "" => shown,
             instead => format!("spawnscope {instead}"),

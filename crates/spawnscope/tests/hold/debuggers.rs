@@ -96,6 +96,9 @@ fn strace_sees_the_first_system_call_of_a_held_process() {
     });
     send(pid, Signal::SIGCONT);
     let output = strace.finish().expect_code(0).errors();
-    assert!(output.contains("exit_group(0)") || output.contains("exit(0)"), "{output}");
+    assert!(
+        output.contains("exit_group(0)") || output.contains("exit(0)"),
+        "{output}"
+    );
     running.finish().expect_code(0);
 }

@@ -6,7 +6,7 @@ use std::process::Command;
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
-use super::holding::{await_end, hold_command, run_hold, hold, send, state};
+use super::holding::{await_end, hold, hold_command, run_hold, send, state};
 use crate::support::run::{Running, SPAWNSCOPE, await_some, run};
 use crate::support::{apply, live_test};
 

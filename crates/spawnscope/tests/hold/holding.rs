@@ -76,7 +76,9 @@ fn status(pid: Pid, key: &str) -> Option<String> {
 }
 
 pub fn await_end(pid: Pid) {
-    await_some("the end of the process", || matches!(state(pid), None | Some('Z')).then_some(()));
+    await_some("the end of the process", || {
+        matches!(state(pid), None | Some('Z')).then_some(())
+    });
 }
 
 /// Returns the arguments of a process, joined by spaces.

@@ -5,7 +5,7 @@ use std::process::Command;
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
-use super::holding::{arguments, await_held, hold_command, run_hold, hold, parent, send, state, tracer};
+use super::holding::{arguments, await_held, hold, hold_command, parent, run_hold, send, state, tracer};
 use crate::support::run::{Running, await_some, run};
 use crate::support::workloads::{Truth, path, script};
 use crate::support::{apply, live_test};
@@ -78,7 +78,9 @@ fn every_way_to_launch_is_counted_once() {
     for nth in ["300", "1009"] {
         let (running, pid) = hold(with_nth(nth));
         let parent = parent(pid);
-        await_some("the release of its parent", || (tracer(parent) == Some(0)).then_some(()));
+        await_some("the release of its parent", || {
+            (tracer(parent) == Some(0)).then_some(())
+        });
         send(pid, Signal::SIGCONT);
         let truth = Truth::new(&running.finish().expect_code(0).stdout);
         assert_eq!(truth.one("vfork"), 197);
@@ -116,7 +118,9 @@ fn a_missing_match_is_reported_and_changes_nothing() {
         finished.errors().trim(),
         "spawnscope: no launch matched 'no such thing': nothing was held"
     );
-    let errors = run_hold(["--match", "tr*", "--nth", "2", "true"]).expect_code(0).errors();
+    let errors = run_hold(["--match", "tr*", "--nth", "2", "true"])
+        .expect_code(0)
+        .errors();
     assert!(
         errors.contains("launch 2 that matches 'tr*' was requested, but only 1 matched"),
         "{errors}"

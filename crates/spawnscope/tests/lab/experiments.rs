@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::bench::{STORED, run_experiment, notes, rows, rows_with};
+use crate::bench::{STORED, notes, rows, rows_with, run_experiment};
 use crate::support::{apply, live_test};
 
 /// Returns the values of a key column. Also checks that each measurement is an estimate with an interval.
@@ -71,7 +71,11 @@ fn mechanisms_has_every_way_to_create_a_process() {
     for row in rows(&experiment) {
         assert!(lower_bound(row, "cpu_ns") > 0.0, "{row}");
         for part in ["user_ns", "system_ns"] {
-            assert_eq!(row[part].is_null(), is_by_ticks, "known for all rows or for none: {row}");
+            assert_eq!(
+                row[part].is_null(),
+                is_by_ticks,
+                "known for all rows or for none: {row}"
+            );
             assert!(is_by_ticks || lower_bound(row, part) > 0.0, "{row}");
         }
         assert!(lower_bound(row, "call_ns") > 0.0, "{row}");
@@ -107,7 +111,10 @@ fn parent_size_shows_that_fork_copies_page_tables() {
     let text = notes(&experiment);
     for memory in ["huge pages", "a file's"] {
         let has_rows = rows(&experiment).iter().any(|row| row["memory"] == memory);
-        assert!(has_rows || text.contains(&format!("{memory}, ")), "neither rows nor a note about {memory}: {text}");
+        assert!(
+            has_rows || text.contains(&format!("{memory}, ")),
+            "neither rows nor a note about {memory}: {text}"
+        );
     }
     assert!(text.contains("huge pages and file pages: only forks"), "{text}");
     let forks = rows_with(&experiment, &[("mechanism", "fork + _exit"), ("memory", "")]);
@@ -209,7 +216,10 @@ fn first_launch_has_the_first_and_the_second_launch() {
         &["tiny", "true", "true, out of the cache", "tiny, in memory"],
     );
     for row in rows(&experiment) {
-        assert!(lower_bound(row, "first_last_ns") >= lower_bound(row, "first_ns"), "{row}");
+        assert!(
+            lower_bound(row, "first_last_ns") >= lower_bound(row, "first_ns"),
+            "{row}"
+        );
         assert!(lower_bound(row, "second_ns") > 0.0, "{row}");
     }
 }
@@ -268,7 +278,10 @@ fn throughput_is_a_rate_of_launches() {
     assert_eq!(keys(&experiment, "in_flight").len(), 2);
     assert_eq!(keys(&experiment, "mechanism").len(), 14);
     let systems = rows_with(&experiment, &[("mechanism", "system")]);
-    assert!(systems.iter().all(|row| row["in_flight"] == 1), "system() returns only when the child has ended");
+    assert!(
+        systems.iter().all(|row| row["in_flight"] == 1),
+        "system() returns only when the child has ended"
+    );
     assert!(
         rows(&experiment)
             .iter()

@@ -19,7 +19,9 @@ fn run_with_programs(experiments: &[&str], programs: &[&str]) -> serde_json::Val
     for program in programs {
         symlink(format!("/usr/bin/{program}"), directory.path().join(program)).expect("a link");
     }
-    let finished = run(bench_command(&["--json"]).args(experiments).env("PATH", directory.path()));
+    let finished = run(bench_command(&["--json"])
+        .args(experiments)
+        .env("PATH", directory.path()));
     report(&finished.expect_code(0))
 }
 

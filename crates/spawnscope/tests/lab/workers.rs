@@ -162,7 +162,10 @@ fn an_uncounted_launch_precedes_several_launches() {
             let asked = json!({"mechanism": "VforkExec", "program": program, "count": count});
             let answer = worker.ask(&json!({ request: asked }));
             assert!(answer["Done"].is_array(), "{request}: {answer}");
-            let lines = std::fs::read_to_string(&file).expect("the file that the launches wrote").lines().count();
+            let lines = std::fs::read_to_string(&file)
+                .expect("the file that the launches wrote")
+                .lines()
+                .count();
             assert_eq!(lines, launched, "{request} {count}");
             std::fs::remove_file(&file).expect("the file exists");
         }

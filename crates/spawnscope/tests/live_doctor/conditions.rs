@@ -3,7 +3,7 @@
 use std::ffi::OsStr;
 use std::process::Command;
 
-use crate::examination::{Examination, examine_after, examine};
+use crate::examination::{Examination, examine, examine_after};
 use crate::findings::check_silence;
 use crate::support::attempts::{best_of_three, ok_if};
 use crate::support::run::{SPAWNSCOPE, run, spawnscope};

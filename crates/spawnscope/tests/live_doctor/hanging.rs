@@ -9,7 +9,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
 use crate::examination::{Examination, examine};
-use crate::findings::{describe, find, check_silence, check_timed};
+use crate::findings::{check_silence, check_timed, describe, find};
 use crate::support::attempts::{best_of_three, ok_if};
 use crate::support::run::{Running, SPAWNSCOPE, await_some};
 use crate::support::workloads::path;
@@ -164,7 +164,9 @@ fn the_doctor_leaves_no_program_whatever_signal_ends_it() {
         assert_eq!(doctor.finish().code(), 128 + signal as i32);
         // A process that has ended may not have been reaped.
         let command_line = || std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
-        await_some("the end of what the doctor left", || command_line().is_empty().then_some(()));
+        await_some("the end of what the doctor left", || {
+            command_line().is_empty().then_some(())
+        });
     }
 }
 

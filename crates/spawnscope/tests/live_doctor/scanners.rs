@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::Command;
 
 use crate::examination::{Examination, examine};
-use crate::findings::{find, check_silence};
+use crate::findings::{check_silence, find};
 use crate::support::attempts::{best_of_three, ok_if};
 use crate::support::recording::launches;
 use crate::support::run::{Record, SPAWNSCOPE, run};
@@ -110,10 +110,17 @@ fn without_a_scanner_new_files_are_launched_as_quickly_as_others() {
     let script = "mount -t tmpfs none \"$1\" && export TMPDIR=\"$1\" && shift && exec \"$@\"";
     let directory = tempfile::tempdir().expect("a temporary directory");
     let words = ["sh", "-c", script, "sh"].map(OsStr::new);
-    let launcher = [&NEW_NAMESPACES.map(OsStr::new)[..], &words, &[directory.path().as_os_str()]].concat();
+    let launcher = [
+        &NEW_NAMESPACES.map(OsStr::new)[..],
+        &words,
+        &[directory.path().as_os_str()],
+    ]
+    .concat();
     best_of_three(|| {
         let examination = examine(&launcher, "scanners");
         check_silence(&examination)?;
-        ok_if(!examination.unseen().contains("could not be timed"), || examination.unseen())
+        ok_if(!examination.unseen().contains("could not be timed"), || {
+            examination.unseen()
+        })
     });
 }

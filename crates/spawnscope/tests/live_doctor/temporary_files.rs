@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 
-use crate::examination::{examine_after, examine};
+use crate::examination::{examine, examine_after};
 use crate::findings::check_silence;
 use crate::support::attempts::{best_of_three, ok_if};
 use crate::support::{apply, live_test};

@@ -3,9 +3,9 @@
 
 use std::ffi::OsStr;
 
-use crate::examination::{Examination, examine_after, examine};
+use crate::examination::{Examination, examine, examine_after};
 use crate::support::attempts::{best_of_three, ok_if};
-use crate::support::needs::groups_of_processes;
+use crate::support::needs::process_control_groups;
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};
 
@@ -129,7 +129,7 @@ fn a_large_parent_is_reported_with_the_cost_of_a_fork_and_whether_memory_allows_
 #[apply(live_test)]
 #[needs(Cgroup)]
 fn a_control_group_near_its_process_limit_is_reported() {
-    let group = groups_of_processes().join(format!("spawnscope-test-{}", std::process::id()));
+    let group = process_control_groups().join(format!("spawnscope-test-{}", std::process::id()));
     let filled = |sleepers: &str| {
         let script = "group=$1 sleepers=$2; shift 2; mkdir \"$group\" && echo 30 >\"$group/pids.max\" && echo $$ >\"$group/cgroup.procs\" || exit 99; \
                       for n in $(seq $sleepers); do sleep 60 & pids=\"$pids $!\"; done; \

@@ -131,7 +131,9 @@ fn a_polling_parent_gets_advice_to_wait() {
         expect(&findings, "late-reaping", 8, "waitpid($pid, 0)");
         let wait = format!("for (1..8) {{ {launch} waitpid $pid, 0 }}");
         let waiting = advice(&["perl", "-e", &wait]);
-        ok_if(advice_of_rule(&waiting, "late-reaping").is_none(), || format!("{waiting:#?}"))
+        ok_if(advice_of_rule(&waiting, "late-reaping").is_none(), || {
+            format!("{waiting:#?}")
+        })
     });
 }
 
@@ -190,7 +192,10 @@ fn clean_work_gets_no_advice_about_the_system() {
     for script in scripts {
         best_of_three(|| {
             let findings = advice(&["bash", "-c", script]);
-            let found: Vec<&Value> = RULES.iter().filter_map(|rule| advice_of_rule(&findings, rule)).collect();
+            let found: Vec<&Value> = RULES
+                .iter()
+                .filter_map(|rule| advice_of_rule(&findings, rule))
+                .collect();
             ok_if(found.is_empty(), || format!("{script}: {found:#?}"))
         });
     }

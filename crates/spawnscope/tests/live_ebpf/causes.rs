@@ -44,7 +44,11 @@ fn record_and_report(script: &str) -> serde_json::Value {
         .iter()
         .map(|part| part["ns"].as_i64().expect("nanoseconds"))
         .sum();
-    assert_eq!(Some(charged), report["wall_ns"].as_i64(), "the parts sum to the wall of {script}");
+    assert_eq!(
+        Some(charged),
+        report["wall_ns"].as_i64(),
+        "the parts sum to the wall of {script}"
+    );
     report
 }
 

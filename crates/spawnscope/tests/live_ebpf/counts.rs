@@ -42,7 +42,11 @@ fn a_prime_number_of_launches_is_counted_exactly() {
     );
     let has_all_phases = |child: &&Launch| PHASES.iter().all(|phase| child.phase_ns(phase).is_some());
     let incomplete = children.iter().find(|child| !has_all_phases(child));
-    assert!(incomplete.is_none(), "a phase is unknown: {:?}", incomplete.map(|child| child.json()));
+    assert!(
+        incomplete.is_none(),
+        "a phase is unknown: {:?}",
+        incomplete.map(|child| child.json())
+    );
 }
 
 #[apply(live_test)]
@@ -77,7 +81,11 @@ fn launches_by_32_bit_calls_are_complete() {
     let launches = launches(&record.file());
     let children = launches.children_of(launches.root());
     let mechanisms: Vec<&str> = children.iter().map(|child| child.mechanism()).collect();
-    assert_eq!(mechanisms, ["fork", "fork", "fork"], "clone with the flags of fork counts as fork");
+    assert_eq!(
+        mechanisms,
+        ["fork", "fork", "fork"],
+        "clone with the flags of fork counts as fork"
+    );
     for child in children {
         assert_eq!(child.programs(), ["true"]);
         assert_eq!(child.failed_execs(), [("/nowhere/32".to_owned(), ENOENT)]);

@@ -1,8 +1,8 @@
 //! The lines of dash scripts that request launches: every construct for which dash forks, each with its expected line. Dash stores
 //! neither callers nor the file of a function. What is not certain is unknown, never guessed.
 
-use crate::support::chains::{Shell, labelled_chains, chain_of};
-use crate::support::run::{Record, is_by_ptrace};
+use crate::support::chains::{Shell, chain_of, labelled_chains};
+use crate::support::run::{Record, uses_ptrace};
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};
 
@@ -176,11 +176,18 @@ f 5
         ("in_set", "main.sh:14 < ..."),
         ("after", "main.sh:16"),
         // The function came from a string. Busybox continues to count lines in strings, which gives the right line.
-        ("in_h", if continues_counting { "main.sh:17 h < ..." } else { "?:1 h < ..." }),
+        (
+            "in_h",
+            if continues_counting {
+                "main.sh:17 h < ..."
+            } else {
+                "?:1 h < ..."
+            },
+        ),
         // The function might have come from the file that was read since. With ptrace, the script's text shows that it did not.
         (
             "in_f5",
-            if is_by_ptrace() {
+            if uses_ptrace() {
                 "main.sh:3 f < ..."
             } else {
                 "?:3 f < ..."
@@ -220,7 +227,7 @@ x=$(@t substituted_there; :)
         ("of_library2", "?:? of_library < ..."),
         (
             "evaluated_in_f",
-            if is_by_ptrace() {
+            if uses_ptrace() {
                 "main.sh:? f < ..."
             } else {
                 "?:? f < ..."

@@ -54,7 +54,11 @@ fn a_daemon_is_a_child_of_its_launcher() {
         Some(middle.id()),
         "its parent is the middle process, not init, which only adopted it"
     );
-    assert!(daemon.json()["exit"].is_null(), "it is still running: {}", daemon.json());
+    assert!(
+        daemon.json()["exit"].is_null(),
+        "it is still running: {}",
+        daemon.json()
+    );
 }
 
 #[apply(live_test)]

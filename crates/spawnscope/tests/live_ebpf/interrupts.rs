@@ -79,7 +79,10 @@ fn slow_interrupts_only_reach_the_command_however_many() {
         kill(running.pid(), Signal::SIGINT).expect("the recorder runs");
         sleep(Duration::from_millis(600));
     }
-    assert!(running.child.try_wait().expect("wait").is_none(), "the recorder continues");
+    assert!(
+        running.child.try_wait().expect("wait").is_none(),
+        "the recorder continues"
+    );
     kill(command, Signal::SIGTERM).expect("the command runs");
     running.finish().expect_code(128 + 15);
     assert_eq!(launches(&record.file()).root().exit_signal(), Some("SIGTERM"));

@@ -33,7 +33,11 @@ fn a_long_read_of_a_recording_does_not_end_it() {
     reader.execute_batch("BEGIN").expect("a transaction");
     let before = query_number("SELECT count(*) FROM launch");
     sleep(READ_DURATION);
-    assert_eq!(query_number("SELECT count(*) FROM launch"), before, "the reader sees the state when it began");
+    assert_eq!(
+        query_number("SELECT count(*) FROM launch"),
+        before,
+        "the reader sees the state when it began"
+    );
     drop(running.child.stdin.take());
     let finished = running.finish().expect_code(0);
     assert!(!finished.errors().contains("incomplete"), "{}", finished.errors());
@@ -42,7 +46,11 @@ fn a_long_read_of_a_recording_does_not_end_it() {
         "{}",
         finished.errors()
     );
-    assert_eq!(report(&record.file())["launches"], 202, "the recording is read with its write-ahead log");
+    assert_eq!(
+        report(&record.file())["launches"],
+        202,
+        "the recording is read with its write-ahead log"
+    );
     drop(reader);
     assert_eq!(report(&record.file())["launches"], 202);
     let files = std::fs::read_dir(record.directory()).expect("its directory").count();
@@ -72,7 +80,10 @@ fn a_full_disk_ends_a_recording_of_the_machine() {
     command.args([path("storm"), path("tiny")]);
     let began = std::time::Instant::now();
     let finished = run(&mut command).expect_code(125);
-    assert!(began.elapsed() < Duration::from_secs(55), "the recorder ended by itself");
+    assert!(
+        began.elapsed() < Duration::from_secs(55),
+        "the recorder ended by itself"
+    );
     assert!(finished.errors().contains("no space is left"), "{}", finished.errors());
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use crate::support::chains::{Shell, labelled_chains, chain_of};
+use crate::support::chains::{Shell, chain_of, labelled_chains};
 use crate::support::run::Record;
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};

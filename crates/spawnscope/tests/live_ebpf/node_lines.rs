@@ -4,7 +4,7 @@
 use std::fs;
 use std::process::Command;
 
-use crate::support::chains::{labelled_chains, chain_of};
+use crate::support::chains::{chain_of, labelled_chains};
 use crate::support::run::{Finished, Record, run};
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};
@@ -113,7 +113,11 @@ process.exitCode = 3;
         output.contains("said\ntrue 3 own\n") && output.ends_with("0 loaded\n"),
         "{output}"
     );
-    assert!(recorded.output().starts_with(&output), "{output}\n{}", recorded.output());
+    assert!(
+        recorded.output().starts_with(&output),
+        "{output}\n{}",
+        recorded.output()
+    );
 }
 
 #[apply(live_test)]

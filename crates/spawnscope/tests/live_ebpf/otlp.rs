@@ -74,7 +74,10 @@ impl Server {
         received
             .flat_map(|request| {
                 let request = ExportTraceServiceRequest::decode(&request.body[..]).expect("protobuf");
-                request.resource_spans.into_iter().flat_map(|resource| resource.scope_spans)
+                request
+                    .resource_spans
+                    .into_iter()
+                    .flat_map(|resource| resource.scope_spans)
             })
             .flat_map(|scope| scope.spans)
             .collect()

@@ -204,7 +204,10 @@ fn a_wait_that_timed_out_is_not_for_the_server() {
         let waits = waits_for(&record, server.finish());
         let sum: u64 = waits.iter().map(total).sum();
         let answers_ns = ANSWER_TIME.as_nanos() as u64 * REQUESTS as u64;
-        assert!(sum > 0 && sum < answers_ns / 2, "{call}: {sum} of {answers_ns} ns in {waits:?}");
+        assert!(
+            sum > 0 && sum < answers_ns / 2,
+            "{call}: {sum} of {answers_ns} ns in {waits:?}"
+        );
     }
 }
 

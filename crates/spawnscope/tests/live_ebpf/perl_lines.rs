@@ -1,6 +1,6 @@
 //! The lines of Perl programs that request launches: every construct that launches, each with its expected chain of callers.
 
-use crate::support::chains::{Shell, labelled_chains, chain_of};
+use crate::support::chains::{Shell, chain_of, labelled_chains};
 use crate::support::run::Record;
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};

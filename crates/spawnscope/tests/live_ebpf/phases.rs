@@ -1,12 +1,12 @@
 //! Tests each phase with a workload that lengthens only that phase, by an amount that it prints.
 
-use crate::support::phases::{at_most_megabytes, assert_only_this_phase_grows, words};
+use crate::support::phases::{assert_only_this_phase_grows, limited_megabytes, words};
 use crate::support::{apply, live_test};
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
 fn create_grows_with_the_memory_of_the_parent() {
-    let megabytes = at_most_megabytes(2048);
+    let megabytes = limited_megabytes(2048);
     let command = |amount: &str| words(&["long_create"], &[amount, &megabytes]);
     assert_only_this_phase_grows("create", &command("base"), &command("long"));
 }
@@ -59,7 +59,7 @@ fn run_grows_when_the_program_sleeps() {
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
 fn teardown_grows_with_the_memory_of_the_child() {
-    let megabytes = at_most_megabytes(1024);
+    let megabytes = limited_megabytes(1024);
     let command = |amount: &str| words(&["long_teardown"], &[amount, &megabytes]);
     assert_only_this_phase_grows("teardown", &command("base"), &command("long"));
 }

@@ -14,7 +14,7 @@ use spawnscope::event::Language;
 use spawnscope::record::RecordingFile;
 
 use crate::support::attempts::{ok_if, with_growing_lengths};
-use crate::support::pythons::{Python, interpreters, of_suites};
+use crate::support::pythons::{Python, interpreters, suite_interpreters};
 use crate::support::run::{Record, Running, run};
 use crate::support::workloads::{self, path, script};
 use crate::support::{apply, live_test};
@@ -158,7 +158,7 @@ fn every_shape_of_python_code_has_its_lines() {
 #[apply(live_test)]
 #[needs(Ebpf, Cc, MountNs, Roots)]
 fn the_python_of_every_debian_suite_has_its_lines() {
-    of_suites().iter().for_each(assert_shapes);
+    suite_interpreters().iter().for_each(assert_shapes);
 }
 
 fn assert_shapes(python: &Python) {
@@ -390,7 +390,10 @@ fn try_unknown_copy(launches: u32) -> Result<(), String> {
     let call_chain = |number: u32| chains.call_chain(&format!("met {number}")).map(CallChain::own_frames);
     let expected = [frame("", "<string>", 3)];
     for number in 0..launches {
-        assert!(call_chain(number).is_none_or(|own| own == expected), "the chain is right or unknown");
+        assert!(
+            call_chain(number).is_none_or(|own| own == expected),
+            "the chain is right or unknown"
+        );
     }
     ok_if(call_chain(launches - 1).is_some(), || {
         format!("not recognised in {launches} launches")

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::support::attempts::{ok_if, with_growing_lengths};
-use crate::support::chains::{labelled_chains, chain_of};
+use crate::support::chains::{chain_of, labelled_chains};
 use crate::support::run::Record;
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};
@@ -82,7 +82,10 @@ fn try_private_mount(sleeps: u32) -> Result<(), String> {
     record.run(["unshare", "--mount", "sh", "-c", &script]).expect_code(0);
     let chains = labelled_chains(&record.file());
     for (name, chain) in [("early", "main.sh:1"), ("late", "main.sh:4")] {
-        assert!(["", chain].contains(&chain_of(&chains, name)), "the chain is unknown or right");
+        assert!(
+            ["", chain].contains(&chain_of(&chains, name)),
+            "the chain is unknown or right"
+        );
     }
     ok_if(!chain_of(&chains, "late").is_empty(), || {
         format!("not recognised within {sleeps} s")

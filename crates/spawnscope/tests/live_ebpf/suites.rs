@@ -1,7 +1,7 @@
 //! Shells, makes and Perls of Debian's suites, from bash 5.1 to 5.3 and dash 0.5.11 to 0.5.12, each in its own root directory: every script has its
 //! lines, or none at all. `SPAWNSCOPE_TEST_BASHES` lists further bashes, separated by colons. The suites' Pythons are in `python_lines`.
 
-use crate::support::chains::{Shell, labelled_chains, chain_of};
+use crate::support::chains::{Shell, chain_of, labelled_chains};
 use crate::support::roots::Root;
 use crate::support::run::Record;
 use crate::support::workloads::path;
@@ -22,7 +22,9 @@ fn the_bash_of_every_suite_has_its_lines() {
     // An unset variable gives one empty path.
     for bash in std::env::split_paths(&listed).filter(|path| path.is_absolute()) {
         println!("{}", bash.display());
-        bash_lines::SHAPES.iter().for_each(|shape| shape(&Shell::installed(&bash)));
+        bash_lines::SHAPES
+            .iter()
+            .for_each(|shape| shape(&Shell::installed(&bash)));
     }
     for root in Root::all() {
         let printed = root.run(["/bin/bash", "-c", BASH_VERSION]).expect_code(0).output();

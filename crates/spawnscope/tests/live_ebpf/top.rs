@@ -26,7 +26,10 @@ fn finish(session: Session, code: i32, before: &nix::sys::termios::Termios) -> S
     assert_eq!(status.code(), Some(code), "{screen}");
     assert_eq!(&settings, before, "the settings of the terminal are restored");
     let (entered, left) = (screen.rfind(ENTER), screen.rfind(LEAVE));
-    assert!(entered < left && left.is_some(), "the original screen is restored: {screen:?}");
+    assert!(
+        entered < left && left.is_some(),
+        "the original screen is restored: {screen:?}"
+    );
     let hidden = screen.rfind("\x1b[?25l");
     assert!(hidden < screen.rfind("\x1b[?25h"), "the cursor is shown again");
     screen

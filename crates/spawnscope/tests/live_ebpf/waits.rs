@@ -166,7 +166,10 @@ fn a_wait_for_a_pipeline_is_attributed_to_its_programs() {
     let cat = only(attribution(&record, |row| {
         row["command"] == "cat" && row["object"]["kind"] == "pipe"
     }));
-    assert_eq!(cat["on"][0]["command"], "sleep", "cat waits for its neighbour, which is not its child: {cat}");
+    assert_eq!(
+        cat["on"][0]["command"], "sleep",
+        "cat waits for its neighbour, which is not its child: {cat}"
+    );
 }
 
 #[apply(live_test)]
@@ -266,5 +269,9 @@ fn if_the_kernel_hides_its_addresses_a_message_says_that_scanners_are_unknown() 
     let report = report(&record.file());
     let missing = report["missing"].as_array().expect("an array");
     let is_reported = |part: &Value| part["effect"].as_str().is_some_and(|effect| effect.contains("scanner"));
-    assert_eq!(missing.iter().filter(|part| is_reported(part)).count(), 1, "{missing:?}");
+    assert_eq!(
+        missing.iter().filter(|part| is_reported(part)).count(),
+        1,
+        "{missing:?}"
+    );
 }

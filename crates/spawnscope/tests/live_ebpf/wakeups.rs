@@ -116,8 +116,8 @@ fn is_waiter(launch: &Launch) -> bool {
     launch.programs() == ["timed_waits"]
 }
 
-/// Returns the waits of a launch that took at least `least_ns`. Uninterruptible ones are skipped: they are not those of its call (at its
-/// exit, for instance, the kernel waits for other CPUs).
+/// Returns the waits of a launch that took at least `min_ns`. Uninterruptible waits are skipped, since they are not waits of the tested call
+/// (at exec, for instance, the kernel waits for other CPUs).
 fn waits(launch: &Launch, min_ns: u64) -> impl Iterator<Item = &Value> {
     let all = launch.json()["waits"].as_array().expect("waits").iter();
     all.filter(move |wait| {
@@ -187,7 +187,11 @@ fn assert_waker_is_recorded(absent: &str) {
         }
         assert_woken_by(&own, &ended, sees_all);
     }
-    assert_eq!(children, [] as [i64; 0], "every child that ended a wait is record_waits");
+    assert_eq!(
+        children,
+        [] as [i64; 0],
+        "every child that ended a wait is record_waits"
+    );
 }
 
 /// Checks that a child ended each long wait, whatever else ran at that time. On a busy machine, a parent may come too late for some of the

@@ -1,7 +1,8 @@
-//! Predictions without record_command wakers: each interval contains the prediction of a recording by eBPF of the same command.
+//! Predictions without recorded wakers: each interval contains the prediction of a recording by eBPF of the same command.
 
 use crate::predictions::{
-    BUILD, LOOP, PIPELINE, SLEEP, SUBPROCESS, SYSTEM, assert_intervals_contain_predictions_of_ebpf, predict, record_command, shares,
+    BUILD, LOOP, PIPELINE, SLEEP, SUBPROCESS, SYSTEM, assert_intervals_contain_predictions_of_ebpf, predict,
+    record_command, shares,
 };
 use crate::support::attempts::{best_of_three, ok_if};
 use crate::support::recording::report;
@@ -44,7 +45,7 @@ fn the_interval_of_sleeps_of_children_contains_the_prediction_of_ebpf() {
     assert_intervals_contain_predictions_of_ebpf("perf", &SLEEP);
 }
 
-/// The critical path is reconstructed, because wakers are not record_command.
+/// The critical path is reconstructed, because wakers are not recorded.
 #[apply(live_test)]
 fn a_report_has_a_critical_path_and_says_that_it_is_reconstructed() {
     let record = record_command("perf", &LOOP);
@@ -71,8 +72,6 @@ fn part_of_the_saving_in_a_loop_is_certain() {
     best_of_three(|| {
         let record = record_command("perf", &LOOP);
         let [expected, low, _] = shares(&predict(&record.file(), &["--remove", "sh"]));
-        ok_if(expected > 0.5 && low > 0.1, || {
-            format!("{expected}, at least {low}")
-        })
+        ok_if(expected > 0.5 && low > 0.1, || format!("{expected}, at least {low}"))
     });
 }

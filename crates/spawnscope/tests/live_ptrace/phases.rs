@@ -1,12 +1,14 @@
 //! The phases that the ptrace collector knows, with workloads that each lengthen only one phase, by an amount that they print.
 
-use crate::support::phases::{at_most_megabytes, assert_only_this_phase_grows, assert_only_this_phase_grows_with, words};
+use crate::support::phases::{
+    assert_only_this_phase_grows, assert_only_this_phase_grows_with, limited_megabytes, words,
+};
 use crate::support::{apply, live_test};
 
 #[apply(live_test)]
 #[needs(Cc)]
 fn create_is_known_with_the_memory_of_the_parent_if_launcher_calls_are_traced() {
-    let megabytes = at_most_megabytes(2048);
+    let megabytes = limited_megabytes(2048);
     let command = |amount: &str| words(&["long_create"], &[amount, &megabytes]);
     assert_only_this_phase_grows_with(&["--launcher-calls"], "create", &command("base"), &command("long"));
 }
@@ -59,7 +61,7 @@ fn run_is_known_when_the_program_sleeps() {
 #[apply(live_test)]
 #[needs(Cc)]
 fn teardown_is_known_with_the_memory_of_the_child() {
-    let megabytes = at_most_megabytes(1024);
+    let megabytes = limited_megabytes(1024);
     let command = |amount: &str| words(&["long_teardown"], &[amount, &megabytes]);
     assert_only_this_phase_grows("teardown", &command("base"), &command("long"));
 }

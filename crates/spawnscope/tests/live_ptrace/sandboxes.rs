@@ -53,7 +53,10 @@ fn assert_builds_the_same(files: &[(&str, &str)], command: &[&str]) -> Record {
     let expected = run(Command::new(command[0]).args(&command[1..]).current_dir(plain.path()));
     let record = Record::new().flags(&["--collector", "ptrace", "-q"]);
     let found = run(record.command(command).current_dir(recorded.path()));
-    let results = (BuildResult::read(&expected, plain.path()), BuildResult::read(&found, recorded.path()));
+    let results = (
+        BuildResult::read(&expected, plain.path()),
+        BuildResult::read(&found, recorded.path()),
+    );
     assert_eq!(results.0, results.1, "{}", found.errors());
     assert!(!results.0.files.is_empty(), "the build has a result");
     record

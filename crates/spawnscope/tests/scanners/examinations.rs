@@ -1,6 +1,5 @@
-//! The doctor while a scanner runs: it names the daemon by its fanotify marks. Whether it is a problem depends on what it costs (fapolicyd
-//! takes a tenth of a millisecond), which a busy machine can hide; the tests
-//! with a daemon that waits for 20 ms cover that.
+//! The doctor while a real scanner runs: it names the daemon, whose fanotify marks it finds. Whether a scanner is a problem depends on its
+//! delay, which a busy machine can hide (fapolicyd takes a tenth of a millisecond). `live_doctor` tests that with a scanner that takes 20 ms.
 
 use std::process::Command;
 
@@ -12,14 +11,14 @@ use crate::support::{apply, live_test};
 #[apply(live_test)]
 #[needs(Ebpf, Cc, MountNs, Fanotify, Scanners)]
 fn the_doctor_names_fapolicyd_by_its_marks() {
-    let examination = examination("fapolicyd");
+    let examination = examine_under("fapolicyd");
     examination.expect_any(&["fapolicyd", "holds fanotify permission marks", "leave protection on"]);
 }
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc, MountNs, Fanotify, Scanners)]
 fn the_doctor_names_clamonacc_by_its_marks_with_its_product() {
-    let examination = examination("clamonacc");
+    let examination = examine_under("clamonacc");
     examination.expect_any(&[
         "clamonacc",
         "ClamAV on-access",
@@ -28,8 +27,8 @@ fn the_doctor_names_clamonacc_by_its_marks_with_its_product() {
     ]);
 }
 
-/// What the doctor finds where temporary files are scanned.
-fn examination(scanner: &'static str) -> Examination {
+/// Runs the doctor while this scanner watches the temporary directory.
+fn examine_under(scanner: &'static str) -> Examination {
     let scanned = ScannedDirectory::new(scanner);
     let launcher = scanned.launcher();
     let mut command = Command::new(&launcher[0]);

@@ -49,7 +49,7 @@ pub struct Shell {
 }
 
 impl Shell {
-    /// A shell of this machine.
+    /// Returns a shell of this machine.
     pub fn installed(program: impl Into<PathBuf>) -> Shell {
         Shell {
             program: program.into(),
@@ -57,7 +57,7 @@ impl Shell {
         }
     }
 
-    /// A shell that is installed in a root and runs there.
+    /// Returns a shell that is installed in a root directory and runs there.
     pub fn in_root(root: Root, program: impl Into<PathBuf>) -> Shell {
         Shell {
             program: program.into(),
@@ -75,7 +75,7 @@ impl Shell {
         }
     }
 
-    /// The label of its forks that execute nothing.
+    /// Returns the label of the shell's forks that execute nothing.
     pub fn label(&self) -> String {
         format!("({})", self.program.file_name().unwrap_or_default().display())
     }
@@ -90,24 +90,24 @@ impl Shell {
         }
     }
 
-    /// Records a script, in which `@t` is replaced by a small program, and compares the chains of the launches with these labels with
-    /// `truth`. `others` are files that the script may read.
+    /// Records a script, in which `@t` is replaced by the path of a small program, and checks the chains of the launches whose labels are in
+    /// `truth`. `other_files` are files that the script may read.
     #[track_caller]
-    pub fn expect(&self, script: &str, others: &[(&str, &str)], truth: &[(&str, &str)]) {
-        self.expect_and_list(script, others, truth);
+    pub fn expect(&self, script: &str, other_files: &[(&str, &str)], truth: &[(&str, &str)]) {
+        self.expect_and_list(script, other_files, truth);
     }
 
-    /// Does the same, and returns the chains of all launches.
+    /// Like `expect`, but also returns the chains of all launches.
     #[track_caller]
     pub fn expect_and_list(
         &self,
         script: &str,
-        others: &[(&str, &str)],
+        other_files: &[(&str, &str)],
         truth: &[(&str, &str)],
     ) -> Vec<(String, String)> {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let tiny = path("tiny").display().to_string();
-        for (name, text) in others.iter().chain(&[("main.sh", script)]) {
+        for (name, text) in other_files.iter().chain(&[("main.sh", script)]) {
             fs::write(directory.path().join(name), text.replace("@t", &tiny)).expect("a script");
         }
         let record = Record::new();
