@@ -29,7 +29,7 @@ static void answer(const struct fuse_in_header *request, int error, const void *
     memcpy(buffer, &header, sizeof header);
     if (length != 0)
         memcpy(buffer + sizeof header, content, length);
-    // ENOENT: the process that reply the request has been killed since.
+    // ENOENT: the process that made the request has been killed in the meantime.
     if (write(device, buffer, sizeof header + length) == -1 && errno != ENOENT)
         fail("answer");
 }

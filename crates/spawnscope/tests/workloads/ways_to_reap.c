@@ -46,7 +46,7 @@ static void wait_with(idtype_t type, pid_t pid, siginfo_t *info)
     truth("late_ns", late_ns);
 }
 
-// The child's child is adopted: CLONE_PARENT.
+// Reaps a process that a child has created as a child of this process (CLONE_PARENT).
 static void reap_child_of_a_child(void)
 {
     int pipe_fds[2];
