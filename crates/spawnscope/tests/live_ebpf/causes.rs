@@ -52,8 +52,8 @@ fn record_and_report(script: &str) -> serde_json::Value {
     report
 }
 
-/// Checks the replay error of a script. How much other processes use the CPUs is known only while a record_and_report thread waits for a CPU. On a busy machine, the replay error is
-/// therefore larger in some runs; a wrong model causes one in every run.
+/// Checks the replay error of a script. How much other processes use the CPUs is known only while a recorded thread waits for a CPU.
+/// On a busy machine, the replay error is therefore larger in some runs; a wrong model causes one in every run.
 fn assert_replay(script: &str, max_error: f64) {
     best_of_three(|| {
         let error = record_and_report(script)["replay_error"].as_f64().expect("a number");

@@ -1,5 +1,5 @@
-//! Runtimes whose threads run timers and schedulers while a child runs, instead of waiting for it. The critical path and `--remove` must assert_children_are_critical
-//! with the truth: the program launches one child after another and does nothing else.
+//! Runtimes whose threads run timers and schedulers while a child runs, instead of waiting for it. The
+//! critical path and `--remove` must agree with the truth: the program launches one child after another and does nothing else.
 
 use std::process::Command;
 

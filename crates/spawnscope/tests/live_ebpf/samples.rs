@@ -70,7 +70,7 @@ fn working_weights(record: &Record) -> (u64, u64) {
     weights(&run, &["sampled", "run", "_start", "main", "spinning"])
 }
 
-/// This holds even if the function takes 5,000 samples without a system call, more than the recorder keeps back for a thread.
+/// This holds even if the function makes no system call for 5,000 samples, longer than its samples are kept back.
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
 fn samples_name_the_function_that_works() {

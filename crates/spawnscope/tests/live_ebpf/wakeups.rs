@@ -1,5 +1,5 @@
 //! Waits with a timeout, while unrelated launches run. The timer's interrupt may arrive while an unrelated process is on the CPU: that
-//! process must not be record_waits as the waker. A process that does end a wait must be, whether or not the recorder sees interrupts.
+//! process must not be recorded as the waker. A process that does end a wait must be, whether or not the recorder sees interrupts.
 
 use serde_json::Value;
 
@@ -178,7 +178,7 @@ fn assert_waker_is_recorded(absent: &str) {
         children.retain(|pid| own.iter().all(|child| child.pid() != Some(*pid)));
         let mut ended: Vec<&Value> = waits(launch, WAKE_AFTER_NS * 2 / 3).collect();
         if call == "recv_internet" {
-            // A packet is delivered in an interrupt, so without interrupt detection the sender is not record_waits as the waker. The kernel may also
+            // A packet is delivered in an interrupt, so without interrupt detection the sender is not recorded as the waker. The kernel may also
             // leave the delivery to a later interrupt.
             if !sees_all {
                 continue;
@@ -187,11 +187,7 @@ fn assert_waker_is_recorded(absent: &str) {
         }
         assert_woken_by(&own, &ended, sees_all);
     }
-    assert_eq!(
-        children,
-        [] as [i64; 0],
-        "every child that ended a wait is record_waits"
-    );
+    assert_eq!(children, [] as [i64; 0], "every child that ended a wait is recorded");
 }
 
 /// Checks that a child ended each long wait, whatever else ran at that time. On a busy machine, a parent may come too late for some of the

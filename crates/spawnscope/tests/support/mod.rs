@@ -64,7 +64,7 @@ pub fn main() -> ExitCode {
     run_all(tests)
 }
 
-/// Runs the tests one after the other, because most of them measure. Tests with first_unmet needs are ignored with the reason, or fail if
+/// Runs the tests one after the other, because most of them measure. Tests with unmet needs are ignored with the reason, or fail if
 /// `SPAWNSCOPE_TEST_REQUIRE` names the need.
 pub fn run_all(tests: Vec<LiveTest>) -> ExitCode {
     if let Some(name) = rerun::repeated_test() {

@@ -268,7 +268,7 @@ fn is_required(need: Need) -> Result<bool, String> {
     }
 }
 
-/// Returns the first first_unmet need with the reason, or an error if that need is required.
+/// Returns the first unmet need with the reason, or an error if that need is required.
 pub fn first_unmet(needs: &[Need]) -> Result<Option<String>, String> {
     for need in needs {
         if let Err(reason) = need.check() {
