@@ -1,4 +1,4 @@
-//! `spawnscope accel` as a user runs it: with the library beside the program.
+//! Runs `spawnscope accel` as a user does: with the preload library in the directory of the program.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::process::{Command, Output};
 use std::sync::Once;
 
-/// Builds the library, once.
+/// Builds the preload library, once.
 fn build_library() {
     static BUILT: Once = Once::new();
     BUILT.call_once(|| {
@@ -27,7 +27,7 @@ fn accel(arguments: &[&str]) -> Output {
         .args(arguments)
         .env_remove("LD_PRELOAD")
         .env_remove("GLIBC_TUNABLES")
-        // cargo sets it, and with it set, no program is done in place.
+        // Cargo sets this variable. While it is set, the work of no program is done in place.
         .env_remove("LD_LIBRARY_PATH")
         .output()
         .unwrap()
@@ -37,24 +37,24 @@ fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// A perl script that runs three shell texts: a simple command (which prints its own name), a list of two commands, and a subshell.
-const LAUNCHES: [&str; 3] = [
+/// A command: a Perl script that runs three shell texts: a simple command (which prints its own name), a list of two commands, and a subshell.
+const PERL_COMMAND: [&str; 3] = [
     "perl",
     "-e",
     "print `cat '/proc/self/comm'`; print `echo a; echo b`; system(\"(exit 7)\"); exit($? >> 8)",
 ];
 
 #[test]
-fn the_command_runs_as_without_and_its_status_is_passed_on() {
-    let output = accel(&[&["--"], &LAUNCHES[..]].concat());
+fn the_output_and_the_status_of_the_command_are_unchanged() {
+    let output = accel(&[&["--"], &PERL_COMMAND[..]].concat());
     assert_eq!(String::from_utf8_lossy(&output.stdout), "cat\na\nb\n", "{output:?}");
     assert_eq!(output.status.code(), Some(7));
     assert_eq!(errors(&output), "");
 }
 
 #[test]
-fn explain_counts_what_was_skipped_and_what_was_not() {
-    let output = accel(&[&["--explain", "--"], &LAUNCHES[..]].concat());
+fn explain_counts_skipped_and_kept_shells() {
+    let output = accel(&[&["--explain", "--"], &PERL_COMMAND[..]].concat());
     let errors = errors(&output);
     assert_eq!(output.status.code(), Some(7), "{errors}");
     assert!(errors.contains("1 skipped"), "{errors}");
@@ -63,9 +63,9 @@ fn explain_counts_what_was_skipped_and_what_was_not() {
     assert!(self::errors(&none).contains("no program"), "{none:?}");
 }
 
-/// The work of small programs in scripts is done without executing them, unless it is switched off.
+/// The work of small programs in scripts is done without executing them, unless an option turns this off.
 #[test]
-fn small_programs_are_done_in_place() {
+fn the_work_of_small_programs_is_done_in_place() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("file");
     let script = format!(
@@ -85,7 +85,7 @@ fn small_programs_are_done_in_place() {
 }
 
 #[test]
-fn a_command_that_cannot_run_has_the_usual_statuses() {
+fn a_missing_command_exits_with_127_and_one_that_cannot_be_executed_with_126() {
     let directory = tempfile::tempdir().unwrap();
     let text = directory.path().join("text");
     fs::write(&text, "not executable").unwrap();
@@ -101,7 +101,7 @@ fn a_command_that_cannot_run_has_the_usual_statuses() {
 }
 
 #[test]
-fn without_its_library_it_says_where_it_looked() {
+fn a_missing_preload_library_is_an_error_unless_preloading_is_off() {
     let directory = tempfile::tempdir().unwrap();
     let program = directory.path().join("spawnscope");
     fs::copy(env!("CARGO_BIN_EXE_spawnscope"), &program).unwrap();
@@ -132,7 +132,7 @@ fn other_preloaded_libraries_are_kept() {
 }
 
 #[test]
-fn programs_that_cannot_be_preloaded_are_named() {
+fn a_warning_says_why_a_program_cannot_be_preloaded() {
     let directory = tempfile::tempdir().unwrap();
     let (source, program) = (directory.path().join("p.c"), directory.path().join("p"));
     fs::write(&source, "int main(void) { return 0; }").unwrap();
@@ -152,7 +152,7 @@ fn programs_that_cannot_be_preloaded_are_named() {
     assert!(errors(&run(&own)).contains("set-user-id"));
 }
 
-/// The soft limit is lowered, never raised, and a program may raise it again.
+/// The soft limit is lowered, never raised. A program may raise it again.
 #[test]
 fn the_limit_on_open_files_is_lowered_on_request() {
     build_library();

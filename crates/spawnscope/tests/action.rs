@@ -1,5 +1,5 @@
-//! The steps of `action/`, run as GitHub runs them: with the environment files that it defines, on recordings of a script before and after
-//! it was fixed. A program in PATH takes the place of `record`, which needs privileges that tests lack.
+//! Runs the steps of the GitHub action in `action/` as GitHub does, with its environment files, on recordings of a script before and after
+//! a fix. A `spawnscope` in PATH replaces `record`, which needs privileges that tests lack.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -15,7 +15,7 @@ const BEFORE: &str = include_str!("recordings/relocate_before.sql");
 const AFTER: &str = include_str!("recordings/relocate_after.sql");
 const ACTION: &str = include_str!("../../../action/action.yml");
 
-/// A job with its workspace and environment files.
+/// A job of a workflow, with its workspace and environment files.
 struct Job(tempfile::TempDir);
 
 impl Job {
@@ -38,33 +38,33 @@ impl Job {
         fs::read_to_string(self.path(name)).unwrap()
     }
 
-    fn program(&self, name: &str, text: &str) {
-        executable(&self.path("programs").join(name), text);
+    fn add_program(&self, name: &str, text: &str) {
+        write_executable(&self.path("programs").join(name), text);
     }
 
-    /// A spawnscope whose `record` writes its arguments to the file `recorded`.
-    fn with_spawnscope(&self) {
+    /// Adds a `spawnscope` whose `record` writes its arguments to the file `recorded`, and a `sudo` that needs no privilege.
+    fn add_spawnscope(&self) {
         let real = env!("CARGO_BIN_EXE_spawnscope");
         let recorded = self.path("recorded");
-        self.program(
+        self.add_program(
             "spawnscope",
             &format!(
                 "if [ \"$1\" = record ]; then printf '%s\\n' \"$@\" >{}; else exec {real} \"$@\"; fi",
                 recorded.display()
             ),
         );
-        self.program("sudo", "while [ \"$1\" != env ]; do shift; done\nexec \"$@\"");
+        self.add_program("sudo", "while [ \"$1\" != env ]; do shift; done\nexec \"$@\"");
     }
 
-    /// Adds a recording to the directory of the action.
-    fn recording(&self, name: &str, rows: &str) {
+    /// Adds a recording to the directory that the action reads by default.
+    fn add_recording(&self, name: &str, rows: &str) {
         let directory = self.path("workspace/spawnscope");
         fs::create_dir_all(&directory).unwrap();
         let connection = Connection::open(directory.join(name)).unwrap();
         connection.execute_batch(&format!("{SCHEMA}{rows}")).unwrap();
     }
 
-    fn step(&self, script: &str, inputs: &[(&str, &str)]) -> Output {
+    fn run_step(&self, script: &str, inputs: &[(&str, &str)]) -> Output {
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../action").join(script);
         let path = format!("{}:{}", self.path("programs").display(), std::env::var("PATH").unwrap());
         Command::new(script)
@@ -81,8 +81,8 @@ impl Job {
     }
 
     /// Runs a step that must succeed, and returns its standard output.
-    fn passing(&self, script: &str, inputs: &[(&str, &str)]) -> String {
-        let output = self.step(script, inputs);
+    fn run_passing_step(&self, script: &str, inputs: &[(&str, &str)]) -> String {
+        let output = self.run_step(script, inputs);
         let text = String::from_utf8(output.stdout).unwrap();
         assert!(
             output.status.success(),
@@ -93,7 +93,7 @@ impl Job {
     }
 }
 
-fn executable(path: &Path, text: &str) {
+fn write_executable(path: &Path, text: &str) {
     fs::write(path, format!("#!/bin/sh\n{text}\n")).unwrap();
     fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
 }
@@ -101,9 +101,9 @@ fn executable(path: &Path, text: &str) {
 #[test]
 fn the_command_is_recorded_as_it_was_given() {
     let job = Job::new();
-    job.with_spawnscope();
+    job.add_spawnscope();
     let command = "make \"$TARGET\" && ./run.sh $(nproc); echo 'a;b'";
-    job.passing(
+    job.run_passing_step(
         "record.sh",
         &[
             ("INPUT_RUN", command),
@@ -134,28 +134,28 @@ fn the_command_is_recorded_as_it_was_given() {
 #[test]
 fn an_input_cannot_add_an_output() {
     let job = Job::new();
-    job.with_spawnscope();
-    let output = job.step("record.sh", &[("INPUT_RUN", "true"), ("INPUT_FOLDER", "a\nkept=true")]);
+    job.add_spawnscope();
+    let output = job.run_step("record.sh", &[("INPUT_RUN", "true"), ("INPUT_FOLDER", "a\nkept=true")]);
     assert_eq!(output.status.code(), Some(1));
     assert_eq!(job.read("output"), "");
-    let output = job.step("record.sh", &[("INPUT_RUN", "true"), ("INPUT_RUNS", "3; id")]);
+    let output = job.run_step("record.sh", &[("INPUT_RUN", "true"), ("INPUT_RUNS", "3; id")]);
     assert_eq!(output.status.code(), Some(1));
     assert!(!job.path("recorded").exists());
 }
 
 #[test]
-fn an_exceeded_budget_is_an_output_and_the_fixed_script_keeps_it() {
+fn an_exceeded_budget_is_an_output_and_the_fixed_script_stays_within_it() {
     for (rows, kept) in [(BEFORE, "false"), (AFTER, "true")] {
         let job = Job::new();
-        job.with_spawnscope();
-        job.recording("run.1.db", rows);
-        job.recording("run.2.db", rows);
+        job.add_spawnscope();
+        job.add_recording("run.1.db", rows);
+        job.add_recording("run.2.db", rows);
         let directory = job.path("workspace/spawnscope");
         let inputs = [
             ("INPUT_FOLDER", directory.to_str().unwrap()),
             ("INPUT_BUDGETS", "--per-command dirname=3\n--max-launches 100"),
         ];
-        let text = job.passing("check.sh", &inputs);
+        let text = job.run_passing_step("check.sh", &inputs);
         assert_eq!(job.read("output"), format!("kept={kept}\n"));
         let annotation =
             "::error file=relocate.sh,line=5,title=launches of dirname%3A 10%2C budget 3::dirname: 10 launches";
@@ -176,15 +176,15 @@ fn an_exceeded_budget_is_an_output_and_the_fixed_script_keeps_it() {
 #[test]
 fn a_baseline_adds_the_difference_to_the_summary() {
     let job = Job::new();
-    job.with_spawnscope();
-    job.recording("run.1.db", BEFORE);
-    job.recording("main.db", AFTER);
+    job.add_spawnscope();
+    job.add_recording("run.1.db", BEFORE);
+    job.add_recording("main.db", AFTER);
     let directory = job.path("workspace/spawnscope");
     let inputs = [
         ("INPUT_FOLDER", directory.to_str().unwrap()),
         ("INPUT_BASELINE", "spawnscope/main.db\n"),
     ];
-    job.passing("check.sh", &inputs);
+    job.run_passing_step("check.sh", &inputs);
     assert_eq!(job.read("output"), "kept=false\n");
     let summary = job.read("summary");
     assert!(summary.contains("dirname 0 -> 10 at relocate.sh:5"), "{summary}");
@@ -193,17 +193,17 @@ fn a_baseline_adds_the_difference_to_the_summary() {
 }
 
 #[test]
-fn budgets_are_words_and_not_commands() {
+fn budgets_are_split_into_words_and_not_evaluated() {
     let job = Job::new();
-    job.with_spawnscope();
-    job.recording("run.db", BEFORE);
+    job.add_spawnscope();
+    job.add_recording("run.db", BEFORE);
     let directory = job.path("workspace/spawnscope");
     let hostile = "--max-launches 100 $(touch pwned) `touch pwned`";
     let inputs = [
         ("INPUT_FOLDER", directory.to_str().unwrap()),
         ("INPUT_BUDGETS", hostile),
     ];
-    let output = job.step("check.sh", &inputs);
+    let output = job.run_step("check.sh", &inputs);
     assert_eq!(output.status.code(), Some(125), "these words are not recordings");
     assert_eq!(job.read("output"), "");
     assert!(!job.path("workspace/pwned").exists());
@@ -220,7 +220,7 @@ fn a_release_is_installed_if_its_checksum_is_right() {
     );
     let programs = releases.join(&name).join("bin");
     fs::create_dir_all(&programs).unwrap();
-    executable(&programs.join("spawnscope"), "echo release");
+    write_executable(&programs.join("spawnscope"), "echo release");
     let pack = format!(
         "cd {} && tar -czf {archive} {name} && sha256sum {archive} >SHA256SUMS",
         releases.display()
@@ -228,7 +228,7 @@ fn a_release_is_installed_if_its_checksum_is_right() {
     assert!(Command::new("sh").args(["-c", &pack]).status().unwrap().success());
     let url = format!("file://{}", job.path("releases").display());
     let inputs = [("INPUT_VERSION", "9.8.7"), ("SPAWNSCOPE_RELEASES", url.as_str())];
-    job.passing("install.sh", &inputs);
+    job.run_passing_step("install.sh", &inputs);
     let directory = job.read("path");
     let output = Command::new(Path::new(directory.trim()).join("spawnscope"))
         .output()
@@ -236,11 +236,11 @@ fn a_release_is_installed_if_its_checksum_is_right() {
     assert_eq!(output.stdout, b"release\n");
     fs::write(releases.join(&archive), "something else").unwrap();
     fs::write(job.path("path"), "").unwrap();
-    let output = job.step("install.sh", &inputs);
+    let output = job.run_step("install.sh", &inputs);
     assert_eq!(output.status.code(), Some(1));
     assert!(String::from_utf8_lossy(&output.stdout).contains("the checksum of"));
     assert_eq!(job.read("path"), "");
-    let output = job.step("install.sh", &[("INPUT_VERSION", "../../evil")]);
+    let output = job.run_step("install.sh", &[("INPUT_VERSION", "../../evil")]);
     assert_eq!(output.status.code(), Some(1));
 }
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Repeats attacks of docs/design/trust.md on a built spawnscope, from outside: `attacks.sh BINARY [NAME...]`, as root. Prints a line for
-# each, and ends with 1 when one succeeded. Everything happens in a temporary directory; nothing outlives it.
+# each attack, and exits with 1 if one succeeded. All files are in a temporary directory, which is removed at the end.
 set -uo pipefail
 
 binary=$(realpath "$1")
@@ -8,13 +8,13 @@ shift
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 chmod 755 "$work"
-# Copies of bash stand for sudo, and for a root shell that it left behind.
+# Copies of bash play the roles of sudo and of a root shell that sudo has started earlier.
 cp /bin/bash "$work/sudo"
 cp /bin/bash "$work/shell"
 nobody=65534
 secret=hunter2Xq
 
-# Each attack has a directory of the user, $user, and a root-owned one, $root, with a private file.
+# Creates the directories of an attack: the user's directory $user, and root's directory $root with a private file.
 prepare() {
     user=$work/user root=$work/root
     rm -rf "$user" "$root"
@@ -25,7 +25,7 @@ prepare() {
     cd "$user" || exit 2
 }
 
-below() { # PARENT ARGUMENT...: spawnscope as a child of that shell, with what sudo sets
+below() { # PARENT ARGUMENT...: runs spawnscope as a child of that copy of bash, with the variables that sudo sets
     local parent=$1
     shift
     SUDO_UID=$nobody SUDO_GID=$nobody timeout 60 "$work/$parent" -c '"$0" "$@"; exit $?' "$binary" "$@"
@@ -38,19 +38,19 @@ fail() {
     return 1
 }
 
-untouched() { # Root's directory is as it was.
+assert_untouched() { # checks that root's directory is unchanged
     local found
     found=$(cd "$root" && stat -c '%n %u %a %s' ./*)
-    [ "$found" = "./private 0 600 0" ] || fail "root's directory has: $found"
+    [ "$found" = "./private 0 600 0" ] || fail "root's directory contains: $found"
 }
 
 recording_through_a_link() {
     ln -s "$root/new" spawnscope.db
     below sudo record -q -- id >/dev/null 2>&1
-    untouched || return
+    assert_untouched || return
     ln -sfn "$root/private" spawnscope.db
     below sudo record -q -- id >/dev/null 2>&1
-    untouched
+    assert_untouched
 }
 
 recording_renamed_in_a_race() {
@@ -61,7 +61,7 @@ recording_renamed_in_a_race() {
     for _ in 1 2 3 4 5 6; do below sudo record -q -- true >/dev/null 2>&1; done
     rm "$work/race"
     wait $!
-    untouched
+    assert_untouched
 }
 
 hold_run_as_root() {
@@ -70,10 +70,10 @@ hold_run_as_root() {
     [ "$ids" = "$nobody"$'\n'"$nobody" ] || fail "ran as: $ids"
 }
 
-identity_that_nobody_asked_for() {
+unrequested_identity() {
     local id
-    id=$(below shell record -- id -u 2>said)
-    { [ "$id" = 0 ] && grep -q "runs as root" said; } || fail "ran as $id; $(head -1 said)"
+    id=$(below shell record -- id -u 2>messages)
+    { [ "$id" = 0 ] && grep -q "runs as root" messages; } || fail "ran as $id; $(head -1 messages)"
 }
 
 outputs_that_others_read() {
@@ -93,17 +93,17 @@ outputs_through_a_link() {
         below sudo export --format ndjson -o $name 2>/dev/null
         below sudo flame -o $name 2>/dev/null
     done
-    untouched
+    assert_untouched
 }
 
 file_size_limit() {
-    # In KiB: enough to create a recording, too little for this one.
+    # The limit is in KiB: enough to create a recording, too little for this one.
     (ulimit -f 130 && as_root record -q -- bash -c 'for i in {1..600}; do /bin/true; done; exit 3') 2>/dev/null
     local status=$?
     [ $status = 3 ] || fail "exit status $status instead of the command's"
 }
 
-signal() { # NAME: what the recorder ends with that gets it
+signal() { # NAME: sends that signal to a recorder, and prints the name and the recorder's exit status
     local name=$1
     "$binary" record -q -o "$name.db" -- bash -c "trap '' $name; : >$name.began; sleep 1.5; exit 4" 2>/dev/null &
     for _ in {1..600}; do
@@ -122,7 +122,7 @@ signals() {
 }
 
 two_interrupts() {
-    # A background job has Ctrl-C ignored.
+    # The shell makes background jobs ignore SIGINT.
     env --default-signal=INT "$binary" record -q -- bash -c "trap '' INT; : >began; sleep 3; exit 5" 2>/dev/null &
     for _ in {1..600}; do
         [ -e began ] && break
@@ -137,8 +137,8 @@ two_interrupts() {
 }
 
 few_open_files() {
-    (ulimit -n 16 && as_root record -q -- true) 2>said
-    grep -q "limit on open files is 16" said || fail "$(head -1 said)"
+    (ulimit -n 16 && as_root record -q -- true) 2>messages
+    grep -q "limit on open files is 16" messages || fail "$(head -1 messages)"
 }
 
 little_memory() {
@@ -153,36 +153,36 @@ little_memory() {
     for limit in memory.max memory.limit_in_bytes; do
         [ ! -e $group/$limit ] || echo 20M >$group/$limit
     done
-    bash -c 'echo $$ >"$0/cgroup.procs"; exec "$@"' $group "$binary" record -q -- echo ran >out 2>said
+    bash -c 'echo $$ >"$0/cgroup.procs"; exec "$@"' $group "$binary" record -q -- echo ran >out 2>messages
     local status=$?
     for _ in 1 2 3 4 5 6 7 8 9 10; do
         rmdir $group 2>/dev/null && break
         sleep 0.1
     done
-    { [ $status = 125 ] && [ ! -s out ] && grep -q "recording needs" said; } || fail "exit status $status: $(head -1 said)"
+    { [ $status = 125 ] && [ ! -s out ] && grep -q "recording needs" messages; } || fail "exit status $status: $(head -1 messages)"
 }
 
-change() { # SQL: changes the recording, as anybody may
+change() { # SQL: changes the recording, as whoever sends one can
     python3 -c 'import sqlite3, sys; c = sqlite3.connect("spawnscope.db"); c.executescript(sys.argv[1]); c.commit()' "$1"
 }
 
-refused() { # Reading it ends soon, with an error that is one.
-    (ulimit -v 4000000 && timeout 10 "$binary" report spawnscope.db) >/dev/null 2>said
+assert_refused() { # checks that reading the recording soon ends with an error
+    (ulimit -v 4000000 && timeout 10 "$binary" report spawnscope.db) >/dev/null 2>messages
     local status=$?
-    [ $status = 125 ] || fail "exit status $status: $(head -1 said)"
+    [ $status = 125 ] || fail "exit status $status: $(head -1 messages)"
 }
 
 endless_view() {
     as_root record -q -- true
     change "DROP TABLE missing; CREATE VIEW missing AS WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x FROM c)
         SELECT x AS rowid, 'a' AS what, 'b' AS effect FROM c"
-    refused
+    assert_refused
 }
 
 countless_cpus() {
     as_root record -q -- true
     change 'UPDATE recording SET cpus = 2147483647'
-    refused
+    assert_refused
 }
 
 flipped_bits() {
@@ -198,12 +198,12 @@ data[random.randrange(len(data))] ^= 1 << random.randrange(8)
 open("spawnscope.db", "wb").write(data)' "$number"
         timeout 20 "$binary" report spawnscope.db >/dev/null 2>&1 && silent=$((silent + 1))
     done
-    [ $silent = 0 ] || fail "$silent of 25 were not told"
+    [ $silent = 0 ] || fail "$silent of 25 flipped bits were not reported"
 }
 
 escapes_in_messages() {
-    as_root report $'x\e[31m\e]0;title\a.db' 2>said
-    ! grep -q $'\e' said || fail "raw escapes"
+    as_root report $'x\e[31m\e]0;title\a.db' 2>messages
+    ! grep -q $'\e' messages || fail "raw escapes"
 }
 
 secrets() {
@@ -233,15 +233,15 @@ END
     PATH=$PWD/programs:$PATH as_root record -q -- sh all.sh >/dev/null 2>&1
     while IFS= read -r line; do
         PATH=$PWD/programs:$PATH as_root record -q -o inner.db -- sh -c "$line" >/dev/null 2>&1
-        ! grep -aq $secret inner.db || fail "told: $line" || return
+        ! grep -aq $secret inner.db || fail "recorded the secret of: $line" || return
     done <all.sh
-    ! grep -aq $secret spawnscope.db || fail "told: $(grep -ao ".\{20\}$secret" spawnscope.db | head -1)"
+    ! grep -aq $secret spawnscope.db || fail "recorded: $(grep -ao ".\{20\}$secret" spawnscope.db | head -1)"
 }
 
 full_disk() {
-    as_root completions bash 2>said >/dev/full
+    as_root completions bash 2>messages >/dev/full
     local status=$?
-    { [ $status = 125 ] && ! grep -q "panicked" said; } || fail "exit status $status: $(head -1 said)"
+    { [ $status = 125 ] && ! grep -q "panicked" messages; } || fail "exit status $status: $(head -1 messages)"
     ! as_root completions bash | grep -q lab-worker || fail "completions offer lab-worker"
 }
 
@@ -249,11 +249,11 @@ recursion() {
     printf '#!/bin/bash\n[ "$1" -eq 0 ] || ./deep.sh $(($1 - 1))\n' >deep.sh
     chmod +x deep.sh
     as_root record -q -- ./deep.sh 60
-    as_root advise spawnscope.db >said
-    ! grep -q "through deep.sh" said || fail "$(grep "through deep.sh" said)"
+    as_root advise spawnscope.db >messages
+    ! grep -q "through deep.sh" messages || fail "$(grep "through deep.sh" messages)"
 }
 
-attacks=(recording_through_a_link recording_renamed_in_a_race hold_run_as_root identity_that_nobody_asked_for
+attacks=(recording_through_a_link recording_renamed_in_a_race hold_run_as_root unrequested_identity
     outputs_that_others_read outputs_through_a_link file_size_limit signals two_interrupts few_open_files little_memory
     endless_view countless_cpus flipped_bits escapes_in_messages secrets full_disk recursion)
 [ $# -eq 0 ] || attacks=("$@")

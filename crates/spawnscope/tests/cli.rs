@@ -20,6 +20,7 @@ use snapbox::{Data, IntoData, assert_data_eq};
 
 const SCHEMA: &str = include_str!("../../spawnscope-recording/src/schema.sql");
 const TWO_LAUNCHES: &str = include_str!("recordings/two_launches.sql");
+/// The verbs that read a recording, with the options that they require.
 const READERS: [&[&str]; 9] = [
     &["report"],
     &["tree"],
@@ -88,7 +89,7 @@ impl Sample {
         Connection::open(self.path()).unwrap().execute_batch(sql).unwrap();
     }
 
-    /// Returns the message of each verb that reads a recording.
+    /// Returns the error messages of all verbs that read a recording. Each must fail.
     fn failures(&self) -> Vec<String> {
         let path = self.path();
         READERS
@@ -118,7 +119,7 @@ const VERBS: [&str; 16] = [
 ];
 
 #[test]
-fn help_is_as_reviewed() {
+fn help_matches_the_golden_files() {
     for verb in VERBS {
         let help = stdout(&[verb, "--help"]);
         assert_data_eq!(help.as_str(), golden(&format!("help/{verb}.txt")).raw());
@@ -131,23 +132,27 @@ fn help_is_as_reviewed() {
 fn man_pages_are_up_to_date() {
     let directory = tempfile::tempdir().unwrap();
     stdout(&["man", directory.path().to_str().unwrap()]);
-    let kept = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/man");
+    let committed = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/man");
     let pages = |directory: &Path| {
         let mut names: Vec<_> = directory
             .read_dir()
             .unwrap()
             .map(|entry| entry.unwrap().file_name())
-            .filter(|name| name.as_encoded_bytes().ends_with(b".1")) // the page of vspawn is written by hand
+            .filter(|name| name.as_encoded_bytes().ends_with(b".1")) // vspawn.3 is written by hand
             .collect();
         names.sort();
         names
     };
-    assert_eq!(pages(&kept), pages(directory.path()), "update them with `make man`");
-    for name in pages(&kept) {
-        let (kept, made) = (kept.join(&name), directory.path().join(&name));
+    assert_eq!(
+        pages(&committed),
+        pages(directory.path()),
+        "update them with `make man`"
+    );
+    for name in pages(&committed) {
+        let (committed, generated) = (committed.join(&name), directory.path().join(&name));
         assert_eq!(
-            std::fs::read_to_string(kept).unwrap(),
-            std::fs::read_to_string(made).unwrap(),
+            std::fs::read_to_string(committed).unwrap(),
+            std::fs::read_to_string(generated).unwrap(),
             "{name:?}: update it with `make man`"
         );
     }
@@ -163,7 +168,7 @@ fn examples_of_man_pages_fit_on_a_terminal() {
             let lines = lines.split("\n.fi").next().unwrap();
             for line in lines.lines() {
                 let shown = line.replace("\\-", "-").replace("\\(aq", "'").replace("\\e", "\\");
-                // man indents a section by 7.
+                // man indents a section by 7 of the 80 columns.
                 assert!(shown.chars().count() <= 73, "{shown}");
             }
         }
@@ -199,7 +204,7 @@ fn wrong_usage_exits_with_125_and_names_the_mistake() {
 }
 
 #[test]
-fn a_recording_is_reported_as_before() {
+fn outputs_for_a_recording_match_the_golden_files() {
     let sample = Sample::new();
     let path = sample.path();
     let read = |arguments: &[&str]| {
@@ -276,7 +281,7 @@ fn a_recording_of_version_1_gives_the_same_report() {
 }
 
 #[test]
-fn a_recording_of_a_later_format_asks_for_a_later_spawnscope() {
+fn the_error_for_a_later_format_asks_to_update_spawnscope() {
     let sample = Sample::new();
     sample.execute("PRAGMA user_version = 99");
     for message in sample.failures() {
@@ -288,7 +293,7 @@ fn a_recording_of_a_later_format_asks_for_a_later_spawnscope() {
 }
 
 #[test]
-fn a_truncated_recording_is_damaged_not_misread() {
+fn a_truncated_recording_is_reported_as_damaged() {
     let sample = Sample::new();
     let whole = std::fs::read(sample.path()).unwrap();
     std::fs::write(sample.path(), &whole[..whole.len() / 2]).unwrap();
@@ -354,7 +359,7 @@ fn without_a_terminal_columns_sets_the_width() {
     let usual = widest("");
     assert!((61..=80).contains(&usual), "{usual}");
     assert!(widest("60") <= 60);
-    assert!(widest("20") <= 40, "the least that can be laid out");
+    assert!(widest("20") <= 40, "40 columns is the minimum");
     assert!((81..=120).contains(&widest("120")));
     for wrong in ["0", "wide", "-5", "1001"] {
         assert_eq!(widest(wrong), usual, "{wrong}");
@@ -362,7 +367,7 @@ fn without_a_terminal_columns_sets_the_width() {
 }
 
 #[test]
-fn folded_stacks_are_as_before() {
+fn folded_stacks_match_the_golden_files() {
     let sample = Sample::new();
     let path = sample.path();
     let path = path.to_str().unwrap();
@@ -372,14 +377,14 @@ fn folded_stacks_are_as_before() {
     assert_data_eq!(critical, golden("two_launches/flame_critical.folded").raw());
 }
 
-/// `true` runs in its loader and then works, and the shell waits for it.
+/// SQL that adds samples: `true` runs in its loader and then in `main`, while the shell waits for `true`.
 const SAMPLES: &str = "INSERT INTO text VALUES (9, CAST('main' AS BLOB)), (10, CAST('do_wait' AS BLOB)), (11, CAST('path_openat' AS BLOB));
     INSERT INTO frame VALUES (3, 0, 9, NULL, NULL, 4, 64, 0), (4, 1, 10, NULL, NULL, NULL, 4096, 0), (5, 1, 11, NULL, NULL, NULL, 8192, 0);
     INSERT INTO stack VALUES (3, 3, NULL, 0), (4, 4, 3, 0), (5, 5, NULL, 1);
     INSERT INTO sample VALUES (2, 8000000, 1000000, 0, 5), (2, 9000000, 1000000, 0, 3), (1, 5200000, 10000000, 1, 4);";
 
 #[test]
-fn samples_are_drawn_by_phase_and_waits_by_time() {
+fn samples_are_drawn_by_phase_and_waits_by_their_duration() {
     let sample = Sample::new();
     let path = sample.path();
     let path = path.to_str().unwrap();
@@ -403,7 +408,7 @@ fn samples_are_drawn_by_phase_and_waits_by_time() {
 }
 
 #[test]
-fn a_rate_of_samples_that_cannot_be_is_refused() {
+fn an_impossible_sampling_frequency_is_refused() {
     for rate in ["0", "10001", "often"] {
         let message = failure(&["record", "--sample", rate, "--", "true"]);
         assert!(message.contains("--sample"), "{message}");
@@ -412,7 +417,7 @@ fn a_rate_of_samples_that_cannot_be_is_refused() {
 
 #[cfg(feature = "flame")]
 #[test]
-fn a_picture_goes_to_its_file_or_off_a_terminal_to_the_output() {
+fn a_flame_graph_is_written_to_its_file_or_to_an_output_that_is_not_a_terminal() {
     let sample = Sample::new();
     let path = sample.path();
     let path = path.to_str().unwrap();
@@ -425,7 +430,7 @@ fn a_picture_goes_to_its_file_or_off_a_terminal_to_the_output() {
     assert_eq!(
         stdout(&["flame", "--title", "mine", path]),
         drawn,
-        "off a terminal it is printed"
+        "without -o, a flame graph is printed, unless the output is a terminal"
     );
     assert!(
         drawn.contains(">mine</text>") && drawn.contains("<title>true ("),
@@ -434,7 +439,7 @@ fn a_picture_goes_to_its_file_or_off_a_terminal_to_the_output() {
 }
 
 #[test]
-fn a_flame_graph_of_nothing_is_refused_and_nothing_is_written() {
+fn a_flame_graph_without_launches_is_refused_and_not_written() {
     let sample = Sample::new();
     sample.execute("DELETE FROM launch");
     let svg = sample.directory.path().join("out.svg");
@@ -444,7 +449,7 @@ fn a_flame_graph_of_nothing_is_refused_and_nothing_is_written() {
 }
 
 #[test]
-fn a_line_that_no_launch_has_is_refused() {
+fn a_selected_line_without_launches_is_refused() {
     let sample = Sample::new();
     sample.execute("UPDATE launch SET script_stack = NULL");
     let message = failure(&["whatif", "--remove", "line=a.sh:3", sample.path().to_str().unwrap()]);
@@ -456,7 +461,7 @@ fn a_line_that_no_launch_has_is_refused() {
     assert!(message.contains(&hint), "{message}");
 }
 
-/// The suggested commands read the same recording.
+/// The suggested commands name the recording that was read.
 #[test]
 fn a_program_that_was_not_launched_is_refused_with_commands_for_the_recording() {
     let sample = Sample::new();
@@ -470,7 +475,7 @@ fn a_program_that_was_not_launched_is_refused_with_commands_for_the_recording() 
 }
 
 #[test]
-fn a_reader_that_has_seen_enough_is_not_a_failure() {
+fn a_closed_output_pipe_is_not_a_failure() {
     let sample = Sample::new();
     let mut command = Command::new("sh");
     command.args(["-c", "(\"$0\" tree \"$1\"; echo $? >\"$2\") | exec true"]);

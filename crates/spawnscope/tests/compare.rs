@@ -20,25 +20,25 @@ struct Directory(tempfile::TempDir);
 impl Directory {
     fn new() -> Directory {
         let directory = Directory(tempfile::tempdir().unwrap());
-        directory.recording("before.db", BEFORE, "");
-        directory.recording("after.db", AFTER, "");
+        directory.add_recording("before.db", BEFORE, "");
+        directory.add_recording("after.db", AFTER, "");
         directory
     }
 
-    /// Adds a recording, changed by more SQL.
-    fn recording(&self, name: &str, rows: &str, more: &str) {
+    /// Adds a recording with these rows, which the SQL in `more` then changes.
+    fn add_recording(&self, name: &str, rows: &str, more: &str) {
         let connection = Connection::open(self.path(name)).unwrap();
         connection.execute_batch(&format!("{SCHEMA}{rows}{more}")).unwrap();
     }
 
-    /// Adds runs that took these walls, in milliseconds.
-    fn runs(&self, name: &str, rows: &str, walls: &[u64]) -> Vec<String> {
-        let of_run = |(number, wall): (usize, &u64)| {
+    /// Adds a recording for each of these walls, in milliseconds. Returns the names of the files.
+    fn add_runs(&self, name: &str, rows: &str, walls: &[u64]) -> Vec<String> {
+        let add_run = |(number, wall): (usize, &u64)| {
             let file = format!("{name}.{number}.db");
-            self.recording(&file, rows, &format!("UPDATE recording SET wall_ns = {wall}000000;"));
+            self.add_recording(&file, rows, &format!("UPDATE recording SET wall_ns = {wall}000000;"));
             file
         };
-        walls.iter().enumerate().map(of_run).collect()
+        walls.iter().enumerate().map(add_run).collect()
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -79,7 +79,7 @@ impl Directory {
     }
 }
 
-/// The words of text that is wrapped into lines.
+/// Returns wrapped text as one line.
 fn unwrapped(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -116,11 +116,11 @@ fn the_json_of_a_diff_has_every_group() {
 }
 
 #[test]
-fn several_runs_tell_change_from_noise() {
+fn several_runs_distinguish_change_from_noise() {
     let directory = Directory::new();
-    let slow = directory.runs("slow", BEFORE, &[128, 131, 126, 130]);
-    let fast = directory.runs("fast", AFTER, &[26, 27, 25, 28]);
-    let again = directory.runs("again", BEFORE, &[127, 132, 129, 125]);
+    let slow = directory.add_runs("slow", BEFORE, &[128, 131, 126, 130]);
+    let fast = directory.add_runs("fast", AFTER, &[26, 27, 25, 28]);
+    let repeated = directory.add_runs("repeated", BEFORE, &[127, 132, 129, 125]);
     let compare = |one: &[String], other: &[String]| {
         let files = [&["diff".to_owned()], one, &["--".to_owned()], other].concat();
         let files: Vec<&str> = files.iter().map(String::as_str).collect();
@@ -132,7 +132,7 @@ fn several_runs_tell_change_from_noise() {
         fixed.contains(": dirname 10 -> 0 at relocate.sh:5, mv 10 -> 2"),
         "{fixed}"
     );
-    let same = compare(&slow, &again);
+    let same = compare(&slow, &repeated);
     assert!(same.starts_with("wall unchanged ("), "{same}");
     assert!(
         same.contains("is noise): no launch was added, removed or changed"),
@@ -157,7 +157,7 @@ fn sides_must_be_separated() {
 }
 
 #[test]
-fn a_flame_graph_shows_what_went() {
+fn a_differential_flame_graph_shows_removed_launches() {
     let directory = Directory::new();
     directory.status(&["diff", "--flame", "diff.svg", "before.db", "after.db"]);
     let drawn = fs::read_to_string(directory.path("diff.svg")).unwrap();
@@ -169,7 +169,7 @@ fn a_flame_graph_shows_what_went() {
 }
 
 #[test]
-fn a_page_has_the_sentence_the_tables_and_the_flame_graph() {
+fn the_page_of_a_diff_has_the_sentence_the_tables_and_the_flame_graph() {
     let directory = Directory::new();
     let (_, printed) = directory.status(&["diff", "-o", "diff.html", "before.db", "after.db"]);
     assert!(printed.starts_with("wall "), "the text is printed as well");
@@ -187,30 +187,30 @@ fn a_page_has_the_sentence_the_tables_and_the_flame_graph() {
     for part in parts {
         let (_, after) = rest
             .split_once(part)
-            .unwrap_or_else(|| panic!("{part} is not where it belongs"));
+            .unwrap_or_else(|| panic!("{part} is missing or in the wrong order"));
         rest = after;
     }
 }
 
 #[test]
-fn hostile_names_are_text_in_the_page() {
+fn hostile_names_are_shown_as_text_in_the_page() {
     const ATTACK: &str = "<img src=x onerror=alert(1)>\"'<script>alert(2)";
     let directory = Directory::new();
     let replaced = format!(
         "UPDATE text SET bytes = CAST(replace(CAST(bytes AS TEXT), 'dirname', '{}') AS BLOB);",
         ATTACK.replace('\'', "''")
     );
-    directory.recording("hostile.db", BEFORE, &replaced);
+    directory.add_recording("hostile.db", BEFORE, &replaced);
     directory.status(&["diff", "-o", "diff.html", "hostile.db", "after.db"]);
     let page = fs::read_to_string(directory.path("diff.html")).unwrap();
     assert!(page.contains("img src=x"), "the name is shown");
     assert!(!page.contains("<img"));
-    assert_eq!(page.matches("<script").count(), 1, "the page's own");
+    assert_eq!(page.matches("<script").count(), 1, "only the script of the page itself");
     assert_eq!(page.matches("<style>").count(), 2);
 }
 
 #[test]
-fn a_budget_that_dirname_breaks_fails_with_its_line() {
+fn a_budget_that_dirname_exceeds_fails_with_its_line() {
     let directory = Directory::new();
     let (status, text) = directory.status(&["check", "--per-command", "dirname=3", "before.db"]);
     assert_eq!(status, 1);
@@ -231,7 +231,7 @@ fn a_budget_that_dirname_breaks_fails_with_its_line() {
 #[test]
 fn every_budget_is_kept_at_its_limit_and_exceeded_above() {
     let directory = Directory::new();
-    directory.recording(
+    directory.add_recording(
         "forks.db",
         BEFORE,
         "DELETE FROM exec WHERE launch IN (SELECT id FROM launch WHERE id > 1 LIMIT 4);
@@ -245,7 +245,7 @@ fn every_budget_is_kept_at_its_limit_and_exceeded_above() {
         ("--max-critical-tax", "50%", "20%"),
         ("--max-wall", "130ms", "100ms"),
     ] {
-        // The recording contradicts itself now, which is a message.
+        // The changed recording contradicts itself, so there is a message, which `status` would not accept.
         let check = |limit: &str| directory.run(&["check", option, limit, "forks.db"]).status.code();
         assert_eq!((check(kept), check(exceeded)), (Some(0), Some(1)), "{option}");
     }
@@ -254,7 +254,7 @@ fn every_budget_is_kept_at_its_limit_and_exceeded_above() {
 #[test]
 fn noise_does_not_exceed_a_budget_for_time() {
     let directory = Directory::new();
-    let files = directory.runs("run", BEFORE, &[128, 140, 126, 131, 133]);
+    let files = directory.add_runs("run", BEFORE, &[128, 140, 126, 131, 133]);
     let check = |limit: &str| {
         let mut arguments = vec!["check", "--max-wall", limit];
         arguments.extend(files.iter().map(String::as_str));
@@ -285,7 +285,7 @@ fn a_baseline_limits_growth() {
 }
 
 #[test]
-fn budgets_stand_in_a_file() {
+fn budgets_are_read_from_a_file() {
     let directory = Directory::new();
     let write = |name: &str, text: &str| fs::write(directory.path(name), text).unwrap();
     let message = directory.failure(&["check", "before.db"]);
@@ -300,7 +300,7 @@ fn budgets_stand_in_a_file() {
     assert_eq!(
         directory.status(&["check", "--max-launches", "21", "before.db"]).0,
         0,
-        "the option replaces it"
+        "the option overrides the file"
     );
     write("other.toml", "[check]\nmax-launches = 21\n");
     assert_eq!(directory.status(&["check", "--config", "other.toml", "before.db"]).0, 0);
@@ -313,14 +313,14 @@ fn budgets_stand_in_a_file() {
 }
 
 #[test]
-fn what_cannot_be_checked_is_a_failure() {
+fn a_budget_that_cannot_be_checked_is_a_failure() {
     let directory = Directory::new();
-    directory.recording(
+    directory.add_recording(
         "no_lines.db",
         BEFORE,
         "UPDATE launch SET script_stack = NULL, native_stack = NULL;",
     );
-    directory.recording("cut_off.db", BEFORE, "UPDATE recording SET wall_ns = NULL;");
+    directory.add_recording("cut_off.db", BEFORE, "UPDATE recording SET wall_ns = NULL;");
     assert!(
         directory
             .failure(&["check", "--per-line", "5", "no_lines.db"])
@@ -343,8 +343,8 @@ fn what_cannot_be_checked_is_a_failure() {
     );
 }
 
-/// The name of the script, as the recording has it.
-fn script_named(name: &str) -> String {
+/// Returns SQL that gives the script of a recording another name.
+fn renaming_script(name: &str) -> String {
     let quoted = name.replace('\'', "''");
     format!("UPDATE text SET bytes = CAST('{quoted}' AS BLOB) WHERE bytes = CAST('relocate.sh' AS BLOB);")
 }
@@ -352,7 +352,11 @@ fn script_named(name: &str) -> String {
 #[test]
 fn annotations_are_on_script_lines() {
     let directory = Directory::new();
-    directory.recording("absolute.db", BEFORE, &script_named("/srv/ci/code/tools/relocate.sh"));
+    directory.add_recording(
+        "absolute.db",
+        BEFORE,
+        &renaming_script("/srv/ci/code/tools/relocate.sh"),
+    );
     let summary = directory.path("summary.md");
     fs::write(&summary, "earlier\n").unwrap();
     let output = directory
@@ -382,7 +386,7 @@ fn hostile_names_inject_no_command() {
     let directory = Directory::new();
     let hostile = "x\n::error::pwned\r::set-output name=a::b,line=9:%0A##[group]`|<img src=x>.sh";
     let hex: String = hostile.bytes().map(|byte| format!("{byte:02x}")).collect();
-    directory.recording(
+    directory.add_recording(
         "hostile.db",
         BEFORE,
         &format!(
@@ -430,9 +434,6 @@ fn hostile_names_inject_no_command() {
         if format == "text" {
             assert_eq!(commands, Vec::<&str>::new());
         }
-        if format == "text" {
-            assert_eq!(commands, Vec::<&str>::new());
-        }
         if format == "markdown" {
             let is_markup = |line: &str| line.contains("<img") && !line.contains("- ``");
             assert!(!text.lines().any(is_markup), "{text}");
@@ -446,7 +447,7 @@ fn hostile_names_inject_no_command() {
 #[test]
 fn at_most_ten_annotations_are_printed() {
     let directory = Directory::new();
-    let places: String = (0..30)
+    let call_sites: String = (0..30)
         .map(|number| {
             let (frame, stack) = (1_000 + number, 1_000 + number);
             format!(
@@ -457,7 +458,7 @@ fn at_most_ten_annotations_are_printed() {
             )
         })
         .collect();
-    directory.recording("lines.db", BEFORE, &places);
+    directory.add_recording("lines.db", BEFORE, &call_sites);
     let (status, text) = directory.status(&["check", "--format", "github", "--per-line", "0", "lines.db"]);
     assert_eq!(status, 1);
     assert_eq!(
@@ -468,9 +469,9 @@ fn at_most_ten_annotations_are_printed() {
 }
 
 #[test]
-fn services_get_values_with_their_intervals() {
+fn formats_for_other_services_have_values_and_intervals() {
     let directory = Directory::new();
-    let files = directory.runs("run", BEFORE, &[128, 130, 126]);
+    let files = directory.add_runs("run", BEFORE, &[128, 130, 126]);
     let arguments = |format| {
         let mut arguments = vec!["check", "--max-launches", "50", "--format", format];
         arguments.extend(files.iter().map(String::as_str));

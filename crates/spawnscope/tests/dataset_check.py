@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Reads a dataset with pyarrow and with DuckDB and prints, as JSON, for each engine: rows of each table, the partitions, and launches and launch
-tax of each run. The engines must agree. Exit status 2 when it cannot run."""
+"""Reads a dataset with pyarrow and with DuckDB. Prints as JSON, for each of them, the number of rows of each table, and the partition, launches
+and launch tax of each run; both must agree. Exits with 2 if one of them is not installed."""
 
 import json
 import sys
@@ -16,7 +16,7 @@ TABLES = ["runs", "launches", "execs", "callers", "waits", "advice"]
 TAX = "create_ns queue_ns setup_ns exec_ns load_ns teardown_ns reap_ns".split()
 
 
-def by_pyarrow(root):
+def summarize_with_pyarrow(root):
     tables = {name: pyarrow.dataset.dataset(f"{root}/{name}", partitioning="hive").to_table() for name in TABLES}
     sums = {}
     for row in tables["launches"].to_pylist():
@@ -29,7 +29,7 @@ def by_pyarrow(root):
     }
 
 
-def by_duckdb(root):
+def summarize_with_duckdb(root):
     read = lambda name: f"read_parquet('{root}/{name}/**/*.parquet', hive_partitioning = true, hive_types_autocast = false)"
     rows = {name: duckdb.sql(f"SELECT count(*) FROM {read(name)}").fetchall()[0][0] for name in TABLES}
     tax = " + ".join(f"coalesce({phase}, 0)" for phase in TAX)
@@ -42,7 +42,7 @@ def by_duckdb(root):
 
 def main():
     [root] = sys.argv[1:]
-    print(json.dumps({"pyarrow": by_pyarrow(root), "duckdb": by_duckdb(root)}))
+    print(json.dumps({"pyarrow": summarize_with_pyarrow(root), "duckdb": summarize_with_duckdb(root)}))
 
 
 if __name__ == "__main__":

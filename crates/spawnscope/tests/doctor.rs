@@ -1,4 +1,4 @@
-//! The doctor's output for a machine with several problems, and for a healthy one. SNAPSHOTS=overwrite renews the snapshots.
+//! The doctor's output for a machine with several problems, and for a healthy one. SNAPSHOTS=overwrite updates the snapshots.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -31,7 +31,7 @@ fn plain(text: &str) -> String {
     anstream::adapter::strip_str(text).to_string()
 }
 
-fn healthy() -> Tree {
+fn healthy_tree() -> Tree {
     Tree::new()
         .file("proc/self/mountinfo", "1 0 0:1 / / rw - ext4 /dev/vda rw\n")
         .file("proc/self/status", "Name:\tx\nUid:\t0\t0\t0\t0\nSeccomp:\t0\n")
@@ -48,8 +48,8 @@ fn healthy() -> Tree {
         .directory("tmp")
 }
 
-fn ill() -> Diagnosis {
-    let tree = healthy()
+fn diagnosis_with_problems() -> Diagnosis {
+    let tree = healthy_tree()
         .process(7, 1, "fapolicyd", 1)
         .link("proc/7/fd/3", "anon_inode:[fanotify]")
         .file(
@@ -73,14 +73,14 @@ fn ill() -> Diagnosis {
         ..measured
     };
     let mut diagnosis = examine(&machine, &measured, &checks::ALL);
-    // The number of CPUs is that of the machine that runs the test.
+    // The number of CPUs was that of the machine that runs the test.
     diagnosis.load.as_mut().unwrap().cpus = 2;
     diagnosis
 }
 
 #[test]
-fn problems_are_shown_in_full_and_notes_on_request() {
-    let diagnosis = ill();
+fn problems_are_shown_in_full_and_notes_only_on_request() {
+    let diagnosis = diagnosis_with_problems();
     assert!(diagnosis.has_problems());
     let text = doctor::render(&diagnosis, true, 80);
     assert!(plain(&text).lines().all(|line| line.chars().count() <= 80), "{text}");
@@ -89,7 +89,7 @@ fn problems_are_shown_in_full_and_notes_on_request() {
     let short = plain(&doctor::render(&diagnosis, false, 80));
     assert!(short.ends_with("see `spawnscope doctor --all`\n"), "{short}");
     let narrow = plain(&doctor::render(&diagnosis, true, 40));
-    // Only commands to type may be longer.
+    // Only command lines, which are never wrapped, may be longer.
     let is_command = |line: &str| line.starts_with("       ");
     assert!(
         narrow
@@ -101,7 +101,7 @@ fn problems_are_shown_in_full_and_notes_on_request() {
 
 #[test]
 fn a_healthy_machine_takes_one_line_with_the_cost_of_a_launch() {
-    let tree = healthy();
+    let tree = healthy_tree();
     let machine = tree.machine().with_variable("PATH", "/bin");
     let mut diagnosis = examine(&machine, &usual(), &checks::ALL);
     assert!(diagnosis.findings.is_empty(), "{diagnosis:#?}");
@@ -137,7 +137,7 @@ fn a_healthy_machine_takes_one_line_with_the_cost_of_a_launch() {
 }
 
 #[test]
-fn checks_have_names_of_their_own_and_are_listed() {
+fn checks_have_unique_names_and_are_listed() {
     let mut ids: Vec<&str> = checks::ALL.iter().map(|check| check.id).collect();
     let listed = plain(&doctor::list(&checks::ALL, 80));
     assert!(ids.iter().all(|id| listed.contains(&format!("{id} "))), "{listed}");

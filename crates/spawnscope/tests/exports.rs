@@ -25,7 +25,7 @@ fn recording(directory: &Path, more: &str) -> PathBuf {
     path
 }
 
-/// Exports the recording.
+/// Exports a recording that the SQL in `more` has changed, and returns the output.
 fn export(more: &str, arguments: &[&str], traceparent: Option<&str>) -> Vec<u8> {
     let directory = tempfile::tempdir().unwrap();
     let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
@@ -42,16 +42,16 @@ fn export(more: &str, arguments: &[&str], traceparent: Option<&str>) -> Vec<u8> 
     output.stdout
 }
 
-/// Decodes a trace and returns its spans.
+/// Exports a recording as OTLP protobuf, and returns the decoded spans.
 fn spans(arguments: &[&str], traceparent: Option<&str>) -> Vec<Span> {
     let bytes = export("", &[&["--format", "otlp-protobuf"], arguments].concat(), traceparent);
     let request = ExportTraceServiceRequest::decode(bytes.as_slice()).unwrap();
-    let [of_resource] = request.resource_spans.try_into().unwrap();
-    let attributes = &of_resource.resource.as_ref().unwrap().attributes;
+    let [resource_spans] = request.resource_spans.try_into().unwrap();
+    let attributes = &resource_spans.resource.as_ref().unwrap().attributes;
     assert_eq!(attributes[0].key, "service.name");
-    let [of_scope] = of_resource.scope_spans.try_into().unwrap();
-    assert_eq!(of_scope.scope.unwrap().name, "spawnscope");
-    of_scope.spans
+    let [scope_spans] = resource_spans.scope_spans.try_into().unwrap();
+    assert_eq!(scope_spans.scope.unwrap().name, "spawnscope");
+    scope_spans.spans
 }
 
 fn attribute(span: &Span, key: &str) -> Option<AnyValue> {
@@ -109,7 +109,7 @@ fn spans_follow_the_conventions_for_cli_programs() {
 }
 
 #[test]
-fn a_failure_is_an_error() {
+fn the_span_of_a_failed_launch_has_an_error() {
     let failing =
         "UPDATE launch SET wait_status = 3 << 8 WHERE id = 3; UPDATE launch SET wait_status = 9 WHERE id = 4;";
     let trace: Value = serde_json::from_slice(&export(failing, &["--format", "otlp"], None)).unwrap();
@@ -148,11 +148,15 @@ fn too_many_spans_are_aggregated() {
     let dirname = spans.iter().find(|span| span.name == "dirname x 10").unwrap();
     assert_eq!(int(dirname, "spawnscope.launches"), Some(10));
     assert_eq!(int(dirname, "spawnscope.launches_failed"), Some(0));
-    assert_eq!(int(dirname, "code.line.number"), Some(5), "all by one line");
-    let lasted = dirname.end_time_unix_nano - dirname.start_time_unix_nano;
+    assert_eq!(
+        int(dirname, "code.line.number"),
+        Some(5),
+        "all were launched from one line"
+    );
+    let duration_ns = dirname.end_time_unix_nano - dirname.start_time_unix_nano;
     assert!(
-        int(dirname, "spawnscope.total_ns").unwrap().unsigned_abs() < lasted,
-        "the shell works between them"
+        int(dirname, "spawnscope.total_ns").unwrap().unsigned_abs() < duration_ns,
+        "the shell works between the launches"
     );
     assert_eq!(self::spans(&["--max-spans", "1"], None).len(), 1);
 }
@@ -176,19 +180,19 @@ fn the_json_and_the_protobuf_are_the_same_trace() {
 fn chrome_slices_nest_within_their_threads() {
     let trace: Value = serde_json::from_slice(&export("", &["--format", "chrome"], None)).unwrap();
     let events = trace["traceEvents"].as_array().unwrap();
-    let of = |category: &str| {
+    let events_of = |category: &str| {
         events
             .iter()
             .filter(|event| event["cat"] == category)
             .collect::<Vec<_>>()
     };
-    let launches = of("launch");
+    let launches = events_of("launch");
     assert_eq!(launches.len(), 21);
     let span = |event: &Value| {
         let start = event["ts"].as_f64().unwrap();
         (start, start + event["dur"].as_f64().unwrap())
     };
-    for phase in of("phase") {
+    for phase in events_of("phase") {
         let (start, end) = span(phase);
         let encloses = |launch: &&&Value| {
             let (from, to) = span(launch);
@@ -196,7 +200,7 @@ fn chrome_slices_nest_within_their_threads() {
         };
         assert_eq!(launches.iter().filter(encloses).count(), 1, "{phase}");
     }
-    let critical: f64 = of("critical path")
+    let critical: f64 = events_of("critical path")
         .iter()
         .map(|event| event["dur"].as_f64().unwrap())
         .sum();

@@ -27,7 +27,7 @@ fn the_third_attempt_is_the_last() {
 }
 
 #[test]
-fn longer_attempts_follow() {
+fn each_attempt_is_three_times_as_long_as_the_last() {
     let mut lengths = Vec::new();
     with_growing_lengths(|length| {
         lengths.push(length);
@@ -36,7 +36,7 @@ fn longer_attempts_follow() {
     assert_eq!(lengths, [1, 3, 9]);
 }
 
-/// Runs a test alone that fails in these runs, counted from 1.
+/// Simulates the runs of a test alone that fails in these runs, counted from 1. Returns the numbers of runs and of failures.
 fn runs_alone(failing: &[usize]) -> (usize, usize) {
     let mut run = 0;
     rerun::runs_alone(|| {
@@ -50,5 +50,5 @@ fn two_failures_of_ten_runs_are_a_race() {
     assert_eq!(runs_alone(&[]), (10, 0));
     assert_eq!(runs_alone(&[4]), (10, 1));
     assert_eq!(runs_alone(&[4, 10]), (10, 2));
-    assert_eq!(runs_alone(&[1, 2, 3]), (2, 2), "the rest is not needed");
+    assert_eq!(runs_alone(&[1, 2, 3]), (2, 2), "the second failure is enough");
 }

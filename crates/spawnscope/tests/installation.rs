@@ -30,7 +30,7 @@ fn root() -> PathBuf {
         .unwrap()
 }
 
-/// All files below a directory.
+/// Returns the relative paths of all files below a directory.
 fn files(directory: &Path) -> BTreeSet<PathBuf> {
     fn collect(directory: &Path, found: &mut BTreeSet<PathBuf>) {
         for entry in fs::read_dir(directory).unwrap() {
@@ -50,7 +50,7 @@ fn files(directory: &Path) -> BTreeSet<PathBuf> {
         .collect()
 }
 
-/// An installation target, and placeholders for the library's files, whose contents do not matter here.
+/// A directory to install into, and placeholders for the built libraries, whose contents do not matter here.
 struct Installation {
     directory: tempfile::TempDir,
 }
@@ -66,7 +66,7 @@ impl Installation {
     }
 
     fn installed(&self) -> PathBuf {
-        self.directory.path().join("there/opt/it")
+        self.directory.path().join("destination/opt/prefix")
     }
 
     fn make(&self, targets: &[&str], settings: &[&str]) {
@@ -81,8 +81,11 @@ impl Installation {
                 "PRELOAD_FROM={}",
                 self.directory.path().join("built").display()
             ))
-            .arg(format!("DESTDIR={}", self.directory.path().join("there").display()))
-            .arg("PREFIX=/opt/it")
+            .arg(format!(
+                "DESTDIR={}",
+                self.directory.path().join("destination").display()
+            ))
+            .arg("PREFIX=/opt/prefix")
             .args(settings)
             .current_dir(root())
             .env_remove("MAKEFLAGS");
@@ -92,7 +95,8 @@ impl Installation {
     }
 }
 
-fn expected() -> BTreeSet<PathBuf> {
+/// Returns the files that `make install` should create.
+fn expected_files() -> BTreeSet<PathBuf> {
     let manuals = fs::read_dir(root().join("docs/man"))
         .unwrap()
         .map(|entry| entry.unwrap().file_name())
@@ -112,24 +116,24 @@ fn only_installed_files_are_removed() {
     let installation = Installation::new();
     installation.make(&["install"], &[]);
     let installed = installation.installed();
-    assert_eq!(files(&installed), expected());
+    assert_eq!(files(&installed), expected_files());
     for name in COMPLETIONS {
         assert!(
             fs::read_to_string(installed.join(name)).unwrap().contains("whatif"),
             "{name}"
         );
     }
-    let own = installed.join("share/man/man1/another.1");
-    fs::write(&own, "of another package").unwrap();
+    let foreign_page = installed.join("share/man/man1/another.1");
+    fs::write(&foreign_page, "of another package").unwrap();
     installation.make(&["uninstall"], &[]);
     assert_eq!(files(&installed), BTreeSet::from(["share/man/man1/another.1".into()]));
-    // Again, with nothing left to remove.
+    // A second uninstall finds nothing to remove.
     installation.make(&["uninstall"], &[]);
-    assert!(own.exists());
+    assert!(foreign_page.exists());
 }
 
 #[test]
-fn a_library_of_another_version_is_taken_away_too() {
+fn a_library_of_another_version_is_removed_too() {
     let installation = Installation::new();
     installation.make(&["install-library"], &["VERSION=0.1.7"]);
     assert!(installation.installed().join("lib/libvspawn.so.0.1.7").exists());
@@ -138,7 +142,7 @@ fn a_library_of_another_version_is_taken_away_too() {
 }
 
 #[test]
-fn the_library_can_be_where_an_architecture_has_its_own() {
+fn the_library_can_be_installed_in_the_directory_of_an_architecture() {
     let installation = Installation::new();
     let settings = ["LIB_DIR=lib/of-an-architecture", "PC_PREFIX=/usr"];
     installation.make(&["install-library"], &settings);
@@ -150,7 +154,7 @@ fn the_library_can_be_where_an_architecture_has_its_own() {
 }
 
 #[test]
-fn texts_name_the_version() {
+fn documents_and_packages_name_the_current_version() {
     let version = env!("CARGO_PKG_VERSION");
     let named = [
         ("CHANGELOG.md", format!("\n## {version}")),

@@ -1,5 +1,5 @@
-//! Checks standard error: one place prints it, without control characters and secrets, regardless of what it quotes (file names, arguments,
-//! a database or a report from elsewhere). If standard output cannot be written, an error is reported; spawnscope never panics.
+//! Checks standard error: it contains no control characters and no secrets, whatever it quotes (file names, arguments, a database or a
+//! report from elsewhere). If standard output cannot be written, an error is reported; spawnscope never panics.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -15,6 +15,7 @@ const SCHEMA: &str = include_str!("../../spawnscope-recording/src/schema.sql");
 const TWO_LAUNCHES: &str = include_str!("recordings/two_launches.sql");
 /// Clears the screen, sets the title, reorders text, and imitates one of our lines.
 const EVIL: &str = "\u{1b}[2J\u{1b}]0;owned\u{7}\u{202e}\r\nspawnscope: all is well";
+/// The verbs that read a recording, with the options that they require.
 const READERS: [&[&str]; 6] = [
     &["report"],
     &["tree"],
@@ -47,8 +48,8 @@ fn message(arguments: &[&OsStr]) -> String {
         character.is_control() && *character != '\n' || reorders
     });
     assert_eq!(raw, None, "{arguments:?}: {message:?}");
-    let begins_so = |line: &&str| line.starts_with("spawnscope: all");
-    assert_eq!(message.lines().find(begins_so), None, "{arguments:?}: {message:?}");
+    let imitates_ours = |line: &&str| line.starts_with("spawnscope: all");
+    assert_eq!(message.lines().find(imitates_ours), None, "{arguments:?}: {message:?}");
     message
 }
 
@@ -66,7 +67,7 @@ fn recording(directory: &Path) -> PathBuf {
 }
 
 #[test]
-fn a_collector_that_sees_no_lines_of_node_is_refused_with_them() {
+fn collectors_that_cannot_record_node_lines_are_refused() {
     for collector in ["ptrace", "perf"] {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("a.db");
@@ -147,7 +148,7 @@ fn escapes_in_a_foreign_database_do_not_reach_the_terminal() {
     }
 }
 
-/// A report of `bench --json` with one experiment.
+/// Writes a report, as of `bench --json`, with one experiment.
 fn report(directory: &Path, name: &str, experiment: &str) -> PathBuf {
     let machine = serde_json::json!({"cpus": 2, "kernel": "6.1", "as_root": false, "spawnscope": "0.1.0"});
     let columns: [(); 0] = [];
@@ -192,7 +193,7 @@ fn escapes_in_a_foreign_report_do_not_reach_the_terminal() {
 }
 
 #[test]
-fn messages_hold_no_secrets() {
+fn messages_contain_no_secrets() {
     for argument in ["https://me:hunter2@host/x.db", "mysql -uroot -phunter2"] {
         let printed = message(&words(&["report"], OsStr::new(argument)));
         assert!(!printed.contains("hunter2") && printed.contains("***"), "{printed}");

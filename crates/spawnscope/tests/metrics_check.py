@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Reads metrics with Prometheus' own parser (PyPI: prometheus_client) and prints them as JSON.
 
-Checks what the parser accepts and a server does not: a series occurs once, every family has a help text and a type, and the
-buckets of a histogram ascend to its count. Exit status 1 on a violation, 2 when it cannot run.
+Checks what the parser accepts but a server does not: a series occurs once, every family has a help text and a type, and the
+buckets of a histogram ascend to its count. Exits with 1 on a violation, and with 2 if the parser is not installed.
 """
 
 import json

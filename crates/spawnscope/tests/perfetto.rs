@@ -95,7 +95,7 @@ fn storm() -> Builder {
 #[apply(live_test)]
 #[needs(Perfetto)]
 fn every_launch_is_drawn_and_every_child_has_an_arrow() {
-    // The command has 4 known phases, each fork 5 that took time, each `true` 8; the one left running lacks 2.
+    // The command has 4 known phases, each fork 5 that took time, each `true` 8; the launch that is still running lacks 2.
     let phases = (4 + 101 * (5 + 8) - 2).to_string();
     let wanted = ["--launches", "203", "--flows", "202", "--phases", &phases];
     expect_valid(&storm().recording, &wanted);
@@ -114,8 +114,8 @@ fn boundaries_out_of_order_leave_slices_nested() {
     expect_valid(&recording, &["--launches", "203"]);
 }
 
-/// A shell that launches `number` times `sed`, one after another, each time also a subshell that launches `tr` and waits for it.
-fn loop_of(number: u64) -> Builder {
+/// Returns the recording of a shell that, `number` times, launches `sed`, and a subshell that launches `tr` and waits for it.
+fn shell_loop(number: u64) -> Builder {
     let mut builder = Builder::command("/bin/bash", &["bash", "loop"], (number + 1) * 10_000_000);
     for round in 0..number {
         let at = 1_000_000 + round * 10_000_000;
@@ -140,15 +140,15 @@ fn loop_of(number: u64) -> Builder {
 fn a_loop_takes_a_few_tracks() {
     // The root, the critical path, bash, and one track each for sed, subshells and tr.
     let wanted = ["--tracks", "6", "--launches", "3001", "--flows", "3000"];
-    expect_valid(&loop_of(1000).recording, &wanted);
+    expect_valid(&shell_loop(1000).recording, &wanted);
 }
 
 #[apply(live_test)]
 #[needs(Perfetto)]
 fn launchers_have_tracks_of_their_own() {
-    // Each of the 3 subshells has a track, and one nested in it for its tr.
-    expect_valid(&loop_of(3).recording, &["--tracks", "10", "--launches", "10"]);
-    // At most two of these overlap.
+    // Each of the 3 subshells has a track, with a nested track for its tr.
+    expect_valid(&shell_loop(3).recording, &["--tracks", "10", "--launches", "10"]);
+    // At most two launches of cc overlap.
     let mut builder = Builder::command("/bin/make", &["make"], 1_000_000_000);
     for number in 0..50 {
         builder.launch(
@@ -181,8 +181,8 @@ fn a_chain_of_launches_is_nested() {
     expect_valid(&builder.recording, &["--launches", "2001", "--flows", "2000"]);
 }
 
-/// A shell that launches `true` twice and waits for it.
-fn waited_for() -> (Builder, Vec<SliceRow>) {
+/// Returns the recording of a shell that launches `true` twice and waits for it.
+fn shell_that_waits() -> (Builder, Vec<SliceRow>) {
     const WALL: u64 = 10_000_000;
     let mut builder = Builder::command("/bin/sh", &["sh", "-c", "x"], WALL);
     let spans = Spans::USUAL;
@@ -205,8 +205,8 @@ fn waited_for() -> (Builder, Vec<SliceRow>) {
 
 #[apply(live_test)]
 #[needs(Perfetto)]
-fn the_critical_path_is_that_of_the_report() {
-    let (builder, slices) = waited_for();
+fn the_critical_path_is_as_long_as_in_the_report() {
+    let (builder, slices) = shell_that_waits();
     let (trace, critical) = trace_of(&builder.recording, &slices);
     assert_eq!(Some(critical), builder.recording.info.wall);
     let output = check(&trace, &["--critical-ns", &critical.0.to_string()]);
@@ -215,8 +215,8 @@ fn the_critical_path_is_that_of_the_report() {
 
 #[apply(live_test)]
 #[needs(Perfetto)]
-fn a_launch_has_its_arguments() {
-    let (mut builder, slices) = waited_for();
+fn the_slice_of_a_launch_has_its_arguments() {
+    let (mut builder, slices) = shell_that_waits();
     let line = builder.line(Language::Bash, "/src/build.sh", 12, "");
     builder.called(LaunchId(2), &[line]);
     builder.row(LaunchId(2)).wait_status = Some(9);
@@ -241,7 +241,7 @@ fn a_launch_has_its_arguments() {
 
 #[apply(live_test)]
 #[needs(Perfetto)]
-fn a_slice_without_an_end_is_found() {
+fn the_check_finds_a_slice_without_an_end() {
     let (mut trace, _) = trace_of(&storm().recording, &[]);
     // The last packet is the end of the last launch: tag, length, and that many bytes.
     let cut =

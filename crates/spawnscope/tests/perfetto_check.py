@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Checks a trace with Perfetto's own protobuf classes (PyPI: perfetto, protobuf).
 
-There is one root, and every track reaches it. Slices are balanced and nested, phases inside a launch; those of the critical
-path touch. Each flow leads from one parent to one child. Prints a summary; exit status 1 on a violation, 2 when it cannot read
-the trace.
+There is one root, and every track is below it. Slices are balanced and nested, phases inside a launch; those of the critical
+path have no gaps. Each flow leads from one parent to one child. Prints a summary. Exits with 1 on a violation, and with 2 if the
+trace cannot be read.
 """
 
 import argparse
@@ -23,19 +23,19 @@ CRITICAL_PATH = "critical path"
 
 
 class Violations(list):
-    def expect(self, holds, what):
-        if not holds:
-            self.append(what)
+    def expect(self, is_met, violation):
+        if not is_met:
+            self.append(violation)
 
 
 def check_tracks(trace, violations):
-    """Counts the tracks. Each is described once, has a name, and is nested below one root; siblings have an order."""
+    """Returns the number of tracks. Each must be described once, have a name, and be below one root; siblings must have an order."""
     tracks, ranks = {}, set()
     for descriptor in (packet.track_descriptor for packet in trace.packet if packet.HasField("track_descriptor")):
         uuid, parent = descriptor.uuid, descriptor.parent_uuid
         violations.expect(uuid not in tracks, f"track {uuid} is described twice")
         violations.expect(descriptor.name != "", f"track {uuid} has no name")
-        # Perfetto ignores the parent of such a track.
+        # Perfetto ignores the parent of a track that belongs to a process.
         violations.expect(not descriptor.HasField("process"), f"track {uuid} belongs to a process")
         if descriptor.HasField("parent_uuid"):
             violations.expect(parent in tracks, f"track {uuid} is described before its parent")
@@ -53,7 +53,7 @@ def check_tracks(trace, violations):
 
 
 def check_slices(trace, violations):
-    """Counts the slices of each category; each phase lies inside a launch, each begin has its end."""
+    """Returns the number of slices of each category. Each phase must be inside a launch, and each slice must have an end."""
     by_track = defaultdict(list)
     for packet in trace.packet:
         if packet.HasField("track_event"):
@@ -61,7 +61,7 @@ def check_slices(trace, violations):
     counts = {"launch": 0, "phase": 0, CRITICAL_PATH: 0}
     for uuid, events in by_track.items():
         open_slices = []
-        # Perfetto sorts by time and keeps the order of equal times: so does sort().
+        # Perfetto sorts by time and keeps the order of events with equal times, as sorted() does.
         for _, event in sorted(events, key=lambda pair: pair[0]):
             if event.type == Event.TYPE_SLICE_BEGIN:
                 category = event.categories[0]
@@ -79,7 +79,7 @@ def check_slices(trace, violations):
 
 
 def check_critical_path(trace, violations):
-    """Returns the length of the critical path, whose slices follow each other without gaps."""
+    """Returns the length of the critical path, whose slices must follow each other without gaps."""
     packets = [packet for packet in trace.packet if packet.HasField("track_event")]
     tracks = {packet.track_event.track_uuid for packet in packets if CRITICAL_PATH in packet.track_event.categories}
     times = [packet.timestamp for packet in packets if packet.track_event.track_uuid in tracks]
@@ -89,7 +89,7 @@ def check_critical_path(trace, violations):
 
 
 def arguments_of(trace, name):
-    """The arguments of the first launch whose slice has a name with this beginning."""
+    """Returns the arguments of the first launch whose name starts with `name`."""
     for event in (packet.track_event for packet in trace.packet if packet.HasField("track_event")):
         if event.type == Event.TYPE_SLICE_BEGIN and "launch" in event.categories and event.name.startswith(name):
             return {each.name: each.string_value or str(each.int_value) for each in event.debug_annotations}
@@ -97,15 +97,15 @@ def arguments_of(trace, name):
 
 
 def check_flows(trace, violations):
-    """Each flow begins once, at the parent, and ends once, at another process, not earlier."""
+    """Returns the number of flows. Each must start once, at the parent, and end once, at another process and not earlier."""
     starts, ends = defaultdict(list), defaultdict(list)
     for packet in trace.packet:
         if packet.HasField("track_event"):
-            place = (packet.timestamp, packet.track_event.track_uuid)
+            point = (packet.timestamp, packet.track_event.track_uuid)
             for flow in packet.track_event.flow_ids:
-                starts[flow].append(place)
+                starts[flow].append(point)
             for flow in packet.track_event.terminating_flow_ids:
-                ends[flow].append(place)
+                ends[flow].append(point)
     for flow in starts.keys() | ends.keys():
         connected = len(starts[flow]) == 1 and len(ends[flow]) == 1
         violations.expect(connected, f"flow {flow} has {len(starts[flow])} beginnings and {len(ends[flow])} ends")
@@ -120,7 +120,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("trace")
     for counted in ("tracks", "launches", "phases", "flows", "critical-ns"):
-        parser.add_argument(f"--{counted}", type=int, help=f"{counted} that the trace must hold")
+        parser.add_argument(f"--{counted}", type=int, help=f"{counted} that the trace must contain")
     parser.add_argument("--arguments", nargs="+", default=[], metavar="TEXT",
                         help="the beginning of a launch's name, and NAME=VALUE of its arguments")
     options = parser.parse_args()

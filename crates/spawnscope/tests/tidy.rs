@@ -1,6 +1,6 @@
-//! Checks the rules of the source tree that Cargo does not: what `present` imports, who prints, file lengths, file headers, plain words, no
-//! paths of a particular machine, and that the tests that docs/design/trust.md names exist. A rule is a function from a file to its violations; each
-//! is tried on a wrong line first, then on every tracked file.
+//! Checks rules of the source tree that Cargo does not check: what `present` imports, which files print, file lengths, file headers, plain
+//! words, no paths of a particular machine, and that the tests in docs/design/trust.md exist. A rule is a function that returns the violations
+//! in a file. Each rule is tried on wrong text first, then on every tracked file.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -8,9 +8,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The directory that formats findings. Crates keep all other stages apart; this one shares a crate with the command line.
+/// The directory that formats findings. All other stages are crates of their own; this one shares a crate with the command line.
 const PRESENT: &str = "crates/spawnscope/src/present";
-/// What it may use.
+/// The modules that `present` may use.
 const PRESENT_MAY_IMPORT: [&str; 6] = ["event", "units", "analyze", "doctor", "lab", "present"];
 const CLI: &str = "crates/spawnscope/src/cli";
 /// Files in `cli` that write to standard error: messages, the report after a recording, and progress lines. The last two contain only our
@@ -42,15 +42,15 @@ fn tracked() -> Vec<(PathBuf, String)> {
     files
 }
 
-/// Checks that a rule finds this text wrong.
+/// Checks that a rule finds one violation in this text.
 #[track_caller]
-fn fires(rule: impl Fn(&Path, &str) -> Vec<String>, path: &str, text: &str) {
+fn assert_violates(rule: impl Fn(&Path, &str) -> Vec<String>, path: &str, text: &str) {
     assert_eq!(rule(Path::new(path), text).len(), 1, "{path}: {text}");
 }
 
-/// Checks that a rule finds nothing wrong in the tree.
+/// Checks that a rule finds no violation in the tree.
 #[track_caller]
-fn holds(rule: impl Fn(&Path, &str) -> Vec<String>) {
+fn assert_tree_complies(rule: impl Fn(&Path, &str) -> Vec<String>) {
     let files = tracked();
     let wrong = files.iter().flat_map(|(path, text)| {
         let found = rule(path, text).into_iter();
@@ -67,8 +67,8 @@ fn is_comment(line: &str) -> bool {
     line.trim_start().starts_with("//")
 }
 
-/// Returns the module that each path in a line starts with: `record` of `crate::record::reader::X`. Groups and crates of stages, which
-/// would hide it, are returned as they are.
+/// Returns the module that each path in a line starts with, such as `record` for `crate::record::reader::X`. Groups and the crates of stages,
+/// which would hide the module, are returned as they are.
 fn modules(line: &str) -> impl Iterator<Item = &str> {
     let end = |text: &str, is_part: fn(char) -> bool| text.find(|c| !is_part(c)).unwrap_or(text.len());
     let is_name = |c: char| c.is_alphanumeric() || c == '_';
@@ -99,7 +99,7 @@ fn other_stages_in_present(path: &Path, text: &str) -> Vec<String> {
 }
 
 #[test]
-fn presentation_uses_findings_only() {
+fn present_imports_only_its_listed_modules() {
     for wrong in [
         "use crate::record::reader::Recording;",
         "    let file = crate::collect::ebpf::load();",
@@ -107,9 +107,9 @@ fn presentation_uses_findings_only() {
         "use spawnscope_recording::RecordingFile;",
         "use super::super::super::cli;",
     ] {
-        fires(other_stages_in_present, &format!("{PRESENT}/tree.rs"), wrong);
+        assert_violates(other_stages_in_present, &format!("{PRESENT}/tree.rs"), wrong);
     }
-    holds(other_stages_in_present);
+    assert_tree_complies(other_stages_in_present);
 }
 
 /// Whether a file is source of the profiler, in any of its crates, and not a file of unit tests.
@@ -122,8 +122,8 @@ fn is_profiler_source(path: &Path) -> bool {
     *crates == "crates" && name.starts_with("spawnscope") && *src == "src" && !is_test
 }
 
-fn writes(line: &str) -> bool {
-    // Width and kind of the terminal, and clap's question, write nothing.
+fn writes_to_terminal(line: &str) -> bool {
+    // Queries for the width and the type of the terminal write nothing.
     let harmless = [
         "width(&io::stderr())",
         "width(&std::io::stderr())",
@@ -132,9 +132,9 @@ fn writes(line: &str) -> bool {
     ];
     let line = harmless
         .iter()
-        .fold(line.to_owned(), |line, asks| line.replace(asks, ""));
-    let ways = ["print!(", "println!(", "dbg!(", "stderr()"];
-    !is_comment(&line) && ways.iter().any(|way| line.contains(way))
+        .fold(line.to_owned(), |line, query| line.replace(query, ""));
+    let macros_and_streams = ["print!(", "println!(", "dbg!(", "stderr()"];
+    !is_comment(&line) && macros_and_streams.iter().any(|text| line.contains(text))
 }
 
 fn messages_elsewhere(path: &Path, text: &str) -> Vec<String> {
@@ -145,11 +145,14 @@ fn messages_elsewhere(path: &Path, text: &str) -> Vec<String> {
     }
     // A module of unit tests is at the end of its file.
     let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
-    code.lines().filter(|line| writes(line)).map(str::to_owned).collect()
+    code.lines()
+        .filter(|line| writes_to_terminal(line))
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
-fn one_place_prints_messages() {
+fn only_listed_files_print_messages() {
     for wrong in [
         "eprintln!(\"wrong\");",
         "println!(\"wrong\");",
@@ -157,31 +160,31 @@ fn one_place_prints_messages() {
         "let _ = writeln!(io::stderr(), \"{}\", width(&io::stderr()));",
         "#[cfg(test)]\nmod tests;\nfn f() {\n    eprint!(\"wrong\");\n}",
     ] {
-        fires(messages_elsewhere, "crates/spawnscope-doctor/src/checks.rs", wrong);
-        fires(messages_elsewhere, "crates/spawnscope/src/cli/report.rs", wrong);
+        assert_violates(messages_elsewhere, "crates/spawnscope-doctor/src/checks.rs", wrong);
+        assert_violates(messages_elsewhere, "crates/spawnscope/src/cli/report.rs", wrong);
     }
-    holds(messages_elsewhere);
+    assert_tree_complies(messages_elsewhere);
     for name in MAY_WRITE {
         let text = fs::read_to_string(root().join(CLI).join(name)).unwrap();
-        assert!(text.lines().any(writes), "{name} needs no exception");
+        assert!(text.lines().any(writes_to_terminal), "{name} needs no exception");
     }
 }
 
 fn too_long(path: &Path, text: &str) -> Vec<String> {
     let lines = text.lines().count();
     let is_too_long = ["rs", "c", "h", "py", "sh"].contains(&suffix(path)) && lines > MAX_LINES;
-    // A generated header is as long as its sources make it; those have their own limit.
+    // The length of a generated header follows from its sources, which have their own limit.
     let is_generated = suffix(path) == "h" && text.lines().take(5).any(|line| line.contains("Generated by cbindgen"));
     let is_wrong = is_too_long && !is_generated;
     is_wrong.then(|| format!("{lines} lines")).into_iter().collect()
 }
 
 #[test]
-fn files_are_of_a_size_to_be_read() {
+fn no_file_is_too_long() {
     for path in ["src/a.rs", "tests/a.c", "a.bpf.h", "a.py", "scripts/a.sh"] {
-        fires(too_long, path, &"\n".repeat(MAX_LINES + 1));
+        assert_violates(too_long, path, &"\n".repeat(MAX_LINES + 1));
     }
-    holds(too_long);
+    assert_tree_complies(too_long);
 }
 
 fn without_header(path: &Path, text: &str) -> Vec<String> {
@@ -202,7 +205,7 @@ fn without_header(path: &Path, text: &str) -> Vec<String> {
 }
 
 #[test]
-fn every_file_opens_with_what_it_is() {
+fn every_file_starts_with_a_header() {
     for (path, text) in [
         ("a.rs", "use std::fs;\n//! Late."),
         ("a.rs", "// Not of the module."),
@@ -212,15 +215,15 @@ fn every_file_opens_with_what_it_is() {
         ("a.sql", "CREATE TABLE a (b);"),
         ("a.rs", ""),
     ] {
-        fires(without_header, path, text);
+        assert_violates(without_header, path, text);
     }
-    holds(without_header);
+    assert_tree_complies(without_header);
 }
 
 /// Words that make a sentence hard to read: the field has plainer ones (report, record, distinguish, no process, as many, therefore).
 const HARD_WORDS: [&str; 7] = ["told", "dear", "so many", "nobody", "whence", "likewise", "whose doing"];
 
-/// Returns the prose of a file: documents without their code blocks, and comments, which the help of the command line is made of.
+/// Returns the prose of a file: documents without their code blocks, and comments, from which the help of the command line is generated.
 fn prose<'a>(path: &Path, text: &'a str) -> Vec<&'a str> {
     let marks: &[&str] = match suffix(path) {
         "md" => return documents_prose(text),
@@ -243,7 +246,7 @@ fn documents_prose(text: &str) -> Vec<&str> {
     text.lines().filter(is_prose).collect()
 }
 
-/// Whether a line has a word. A name of several words, such as `is_known`, is a word of its own.
+/// Whether a line contains a word. An identifier such as `is_known` is one word.
 fn has_word(line: &str, word: &str) -> bool {
     let is_part = |c: char| c.is_alphanumeric() || c == '_';
     let line = line.to_lowercase();
@@ -271,16 +274,16 @@ fn prose_has_plain_words() {
             ("a.sql", "a INTEGER, --"),
             ("a.md", "    code, told\n\n```\nnobody\n```\nIt is"),
         ] {
-            fires(hard_words, path, &format!("{before} {word}, then."));
+            assert_violates(hard_words, path, &format!("{before} {word}, then."));
         }
     }
     let plain = ["let told = 1;", "un_told, untold"].join("\n// ");
     assert_eq!(hard_words(Path::new("a.rs"), &plain), Vec::<String>::new());
-    holds(hard_words);
+    assert_tree_complies(hard_words);
 }
 
-/// The directories that this checkout and its user have. Raw results may name the machine, but not these.
-fn own_directories() -> Vec<String> {
+/// Returns the directories of this checkout and of its user. Raw results may name the machine, but not these directories.
+fn directories_of_this_machine() -> Vec<String> {
     let directories = [
         root().parent().map(Path::to_path_buf),
         std::env::var_os("HOME").map(PathBuf::from),
@@ -292,31 +295,31 @@ fn own_directories() -> Vec<String> {
         .collect()
 }
 
-/// Users in examples and tests.
-const NO_ONES: [&str; 3] = ["me", "token", "user"];
+/// User names in examples and tests.
+const PLACEHOLDER_USERS: [&str; 3] = ["me", "token", "user"];
 
-fn paths_of_a_machine(own_directories: &[String], text: &str) -> Vec<String> {
-    let own = own_directories
+fn paths_of_a_machine(directories_of_this_machine: &[String], text: &str) -> Vec<String> {
+    let own = directories_of_this_machine
         .iter()
         .filter(|directory| text.contains(directory.as_str()));
     let homes = text.split("/home/").skip(1).filter_map(|rest| {
         let user = rest.split(|c: char| !c.is_alphanumeric()).next()?;
-        (!user.is_empty() && !NO_ONES.contains(&user)).then(|| format!("/home/{user}"))
+        (!user.is_empty() && !PLACEHOLDER_USERS.contains(&user)).then(|| format!("/home/{user}"))
     });
     own.cloned().chain(homes).collect()
 }
 
 #[test]
-fn no_path_of_a_machine_is_kept() {
+fn no_path_of_a_particular_machine_is_committed() {
     let own = ["/srv/checkouts/".to_owned()];
     for wrong in ["/srv/checkouts/spawnscope/a.rs", concat!("see /home", "/alice/notes")] {
-        fires(|_, text| paths_of_a_machine(&own, text), "a.md", wrong);
+        assert_violates(|_, text| paths_of_a_machine(&own, text), "a.md", wrong);
     }
-    let own = own_directories();
-    holds(|_, text| paths_of_a_machine(&own, text));
+    let own = directories_of_this_machine();
+    assert_tree_complies(|_, text| paths_of_a_machine(&own, text));
 }
 
-/// Whether one of these files has a test of a name that starts so: a function below an attribute, or a name that vspawn's tests give.
+/// Whether one of these files has a test whose name starts with `name`: a function with an attribute, or a name in a call of vspawn's tests.
 fn has_test<'a>(name: &str, mut files: impl Iterator<Item = &'a str>) -> bool {
     let (function, string) = (format!("fn {name}"), format!("test(\"{name}"));
     files.any(|text| {
@@ -330,7 +333,7 @@ fn has_test<'a>(name: &str, mut files: impl Iterator<Item = &'a str>) -> bool {
     })
 }
 
-/// The rows of the table of attacks: a point, an attack, and its tests.
+/// Returns the point and the tests of each row of the table of attacks, whose cells are a point, an attack and its tests.
 fn attacks(text: &str) -> impl Iterator<Item = (u32, &str)> {
     let rows = text.lines().map(|line| line.split('|').collect::<Vec<_>>());
     rows.filter_map(|cells| {
@@ -340,7 +343,7 @@ fn attacks(text: &str) -> impl Iterator<Item = (u32, &str)> {
     })
 }
 
-/// The tests that the table of attacks names. Words that are not names of tests have fewer underscores.
+/// Returns the tests that the table of attacks names. Words that are not names of tests have fewer underscores.
 fn names_of_tests(text: &str) -> Vec<&str> {
     let words = attacks(text).flat_map(|(_, tests)| tests.split(|c: char| !c.is_alphanumeric() && c != '_'));
     words.filter(|word| word.matches('_').count() >= 2).collect()
@@ -372,7 +375,7 @@ fn each_test_that_the_list_of_attacks_names_exists() {
     assert_eq!(missing, Vec::<&&str>::new());
 }
 
-/// The packages of a registry hold neither the workspace's directory nor its licence files: each crate has its own, and includes them.
+/// Published packages do not contain the licence files of the workspace's directory, so each crate has and includes its own.
 #[test]
 fn each_package_contains_the_licences() {
     let crates = fs::read_dir(root().join("crates")).unwrap();

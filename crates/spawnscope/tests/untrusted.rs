@@ -1,5 +1,5 @@
-//! Recordings made to harm their readers: each verb ends soon, within bounded memory, and reports what is wrong. Needs no privilege.
-//! `record/reader/tests` covers every case that the reader refuses.
+//! Recordings that are made to harm their readers: each verb ends soon, within bounded memory, and reports what is wrong. Needs no privilege.
+//! The tests of the reader in spawnscope-recording cover every case that it refuses.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -26,10 +26,11 @@ const READERS: [&[&str]; 9] = [
     // The page is larger than a pipe.
     &["html", "-o", "/dev/null"],
 ];
-/// Address space limit of a reader: several times what a small recording needs.
+/// The address space limit of a reader, several times what a small recording needs.
 const MAX_KIB: u32 = 1 << 20;
 const TIMEOUT: Duration = Duration::from_secs(60);
 
+/// A directory with a recording of two launches that SQL has changed.
 struct Sample {
     directory: tempfile::TempDir,
 }
@@ -58,7 +59,7 @@ impl Sample {
     }
 
     /// Checks that every verb refuses the recording and says why.
-    fn is_refused(&self, why: &str) {
+    fn assert_is_refused(&self, why: &str) {
         for (verb, output) in self.read() {
             let errors = String::from_utf8_lossy(&output.stderr);
             assert_eq!(output.status.code(), Some(125), "{verb:?}: {errors}");
@@ -92,37 +93,38 @@ fn read(verb: &[&str], recording: &Path) -> Output {
 #[test]
 fn nothing_in_the_schema_is_run() {
     let endless = "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i AS rowid, 'x' AS what, 'y' AS effect FROM n";
-    Sample::new(&format!("DROP TABLE missing; CREATE VIEW missing AS {endless}")).is_refused("its view missing");
-    Sample::new("CREATE TRIGGER t AFTER INSERT ON lost BEGIN SELECT 1; END").is_refused("its trigger t");
+    Sample::new(&format!("DROP TABLE missing; CREATE VIEW missing AS {endless}")).assert_is_refused("its view missing");
+    Sample::new("CREATE TRIGGER t AFTER INSERT ON lost BEGIN SELECT 1; END").assert_is_refused("its trigger t");
 }
 
 #[test]
-fn no_number_in_it_fills_the_memory() {
-    Sample::new("UPDATE text SET bytes = zeroblob(900000000) WHERE id = 1").is_refused("too big");
-    Sample::new("UPDATE recording SET cpus = 2147483647").is_refused("column cpus of table recording");
-    Sample::new("UPDATE recording SET last_ns = 9223372036854775807").is_refused("column last_ns of table recording");
+fn no_number_in_a_recording_fills_the_memory() {
+    Sample::new("UPDATE text SET bytes = zeroblob(900000000) WHERE id = 1").assert_is_refused("too big");
+    Sample::new("UPDATE recording SET cpus = 2147483647").assert_is_refused("column cpus of table recording");
+    Sample::new("UPDATE recording SET last_ns = 9223372036854775807")
+        .assert_is_refused("column last_ns of table recording");
 }
 
 #[test]
-fn every_verb_says_what_contradicts_itself() {
+fn every_verb_reports_contradictions() {
     let sample = Sample::new(
         "UPDATE launch SET created_ns = 29000000 WHERE id = 1; UPDATE exec SET load_ns = 29000000 WHERE launch = 2",
     );
     for (verb, output) in sample.read() {
-        let said = [output.stdout, output.stderr].concat();
-        let said = String::from_utf8_lossy(&said)
+        let printed = [output.stdout, output.stderr].concat();
+        let printed = String::from_utf8_lossy(&printed)
             .split_whitespace()
             .collect::<Vec<_>>()
             .join(" ");
-        assert_eq!(output.status.code(), Some(0), "{verb:?}: {said}");
+        assert_eq!(output.status.code(), Some(0), "{verb:?}: {printed}");
         let is_json = verb.contains(&"--json");
         for what in [
             "launches that end before they begin",
             "launches that came before their parent",
             "execs that end before they begin",
         ] {
-            assert!(said.contains(what), "{verb:?}: {said}");
-            assert!(is_json || said.contains("contradicts itself"), "{verb:?}: {said}");
+            assert!(printed.contains(what), "{verb:?}: {printed}");
+            assert!(is_json || printed.contains("contradicts itself"), "{verb:?}: {printed}");
         }
     }
 }
@@ -132,17 +134,17 @@ fn a_recording_that_does_not_match_its_checksum_is_refused() {
     let sample = Sample::new(
         "INSERT INTO checksum SELECT name, 0, 0 FROM sqlite_schema WHERE type = 'table' AND name <> 'checksum'",
     );
-    sample.is_refused("do not match their checksum");
+    sample.assert_is_refused("do not match their checksum");
     sample.execute("DELETE FROM checksum");
     assert_eq!(read(&["report"], &sample.path()).status.code(), Some(0));
 }
 
 #[test]
-fn what_lies_beside_a_recording_is_neither_made_nor_changed_nor_removed() {
+fn files_beside_a_recording_are_never_created_changed_or_removed() {
     let sample = Sample::new("");
     let precious = sample.directory.path().join("precious");
     fs::write(&precious, "of another user").unwrap();
-    // Rolling this change back requires writing. It made earlier versions of SQLite remove the file that it names.
+    // A rollback of this journal would require writing. Earlier versions of SQLite removed the file that such a journal names.
     let journal = sample.directory.path().join("sample.db-journal");
     let mut hot = vec![0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7];
     hot.extend([0xff, 0xff, 0xff, 0xff, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 2, 0, 0, 0, 16, 0]);
@@ -155,7 +157,7 @@ fn what_lies_beside_a_recording_is_neither_made_nor_changed_nor_removed() {
     hot.extend([0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7]);
     fs::write(&journal, hot).unwrap();
     let before = fs::read(sample.path()).unwrap();
-    sample.is_refused("run `sqlite3 COPY");
+    sample.assert_is_refused("run `sqlite3 COPY");
     assert_eq!(fs::read(&precious).unwrap(), b"of another user");
     assert_eq!(fs::read(sample.path()).unwrap(), before);
     fs::remove_file(&journal).unwrap();
@@ -168,12 +170,12 @@ fn what_lies_beside_a_recording_is_neither_made_nor_changed_nor_removed() {
     assert_eq!(
         fs::read_dir(sample.directory.path()).unwrap().count(),
         5,
-        "nothing is made"
+        "no file is created"
     );
 }
 
 #[test]
-fn a_pipe_in_the_place_of_a_recording_is_not_waited_for() {
+fn a_pipe_in_place_of_a_recording_is_not_waited_for() {
     let directory = tempfile::tempdir().unwrap();
     let pipe = directory.path().join("pipe");
     nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).unwrap();

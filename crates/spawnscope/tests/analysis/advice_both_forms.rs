@@ -1,37 +1,38 @@
-//! Runs the `before` and `after` code of the advice on the same texts: both print the same, or the advice describes the difference.
+//! Runs the code that advice shows before and after `->` on the same texts. Both print the same, or the advice describes the difference.
 
 use std::process::Command;
 
 use crate::recordings::{captured, fix_of, substitutions};
 use crate::serial::only;
 
-/// Texts on which a filter and an expansion may differ.
+/// Texts on which a filter program and a shell expansion may differ.
 const TEXTS: [&str; 58] = [
     "", "a", "b", "abc", "aba", "a b", " a", "a ", "a  b", "\ta\tb", "a\n", "a\nb", "\n", "\n\na", "-n", "-e", "-x",
     "--", "a\\tb", "\\", "%", "%a", "a%", "a%a", "a%b%a", "%%", "#", "#a", "a#", "a#b#", "a&b", "&", "~", "a~", "!",
     "a!b", "'a'", "\"a\"", "*", "a*b", "?", "[a]", "$HOME", "`a`", "émile", "aé", ":", ":a", "a:", "a:b", "a::b",
     "a:b:c:d", "a|b|c", "a=b", "a-b-c", "lib-a", "a,b", "x.y.z",
 ];
+/// Paths on which dirname, basename or sed and a shell expansion may differ.
 const PATHS: [&str; 22] = [
     "", "a", "a/", "/", "//", "/a", "//a", "a/b", "a//b", "/a/b/", ".a", "a.c", ".c", "d/.c", "a.c.c", "a b/c d",
     "a\n", "a/b\n", "-n", "-a/b", "*/?", "é/b.c",
 ];
 
-/// A call, and the texts that its advice is tested on.
+/// A launch from a shell, and the texts that its advice is tested on.
 struct Call<'c> {
     shell: &'c str,
     argv: &'c [&'c str],
-    /// Whether a fork of the shell feeds it.
+    /// Whether a fork of the shell writes the program's standard input.
     is_fed: bool,
     texts: &'c [&'c str],
-    /// Texts for which the two forms differ, with the words of the advice that describe this.
+    /// Texts for which the two forms differ, each with the words by which the advice describes the difference.
     described: &'c [(&'c str, &'c str)],
 }
 
 const BASH: &str = "/bin/bash";
 const DASH: &str = "/bin/dash";
 
-fn of<'c>(shell: &'c str, argv: &'c [&'c str], texts: &'c [&'c str]) -> Call<'c> {
+fn new_call<'c>(shell: &'c str, argv: &'c [&'c str], texts: &'c [&'c str]) -> Call<'c> {
     Call {
         shell,
         argv,
@@ -56,7 +57,8 @@ fn advised(call: &Call<'_>) -> (String, String, String) {
     (before.trim().to_owned(), after.to_owned(), advice.finding.limits)
 }
 
-/// Returns a script that prints the results of both forms for each of its arguments. A word is tested alone and in double quotes.
+/// Returns a script that prints the results of both forms for each of its arguments. If the new form is a word, it is tested alone and in
+/// double quotes.
 fn script(before: &str, after: &str) -> String {
     let substitution = before.find("$(").map(|at| &before[at..]);
     let first = match substitution {
@@ -102,13 +104,18 @@ fn answers(call: &Call<'_>, script: &str) -> Vec<(String, String)> {
         .output()
         .unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let said: Vec<&str> = text.split_terminator('\0').collect();
-    assert_eq!(said.len(), 2 * call.texts.len(), "{:?}: {script}\n{said:?}", call.argv);
-    let pairs = said.chunks(2);
+    let printed: Vec<&str> = text.split_terminator('\0').collect();
+    assert_eq!(
+        printed.len(),
+        2 * call.texts.len(),
+        "{:?}: {script}\n{printed:?}",
+        call.argv
+    );
+    let pairs = printed.chunks(2);
     pairs.map(|pair| (pair[0].to_owned(), pair[1].to_owned())).collect()
 }
 
-/// Whether the advice describes the special case of a text.
+/// Whether the advice describes why the two forms differ for a text.
 fn is_described(text: &str, [first, second]: [&str; 2], limits: &str, described: &[(&str, &str)]) -> bool {
     let echo = text == "-n" || text == "-e" || text.contains('\\');
     first == second.trim_end_matches('\n') && limits.contains("newlines at the end")
@@ -119,7 +126,7 @@ fn is_described(text: &str, [first, second]: [&str; 2], limits: &str, described:
             .any(|(special, words)| *special == text && limits.contains(words))
 }
 
-fn differs_only_where_described(call: &Call<'_>) {
+fn assert_differs_only_where_described(call: &Call<'_>) {
     let (before, after, limits) = advised(call);
     let answers = answers(call, &script(&before, &after));
     let name = format!("{} {:?}: {before} -> {after}", call.shell, call.argv);
@@ -164,7 +171,7 @@ fn an_expansion_does_what_sed_does() {
         "s/a/a.b!/",
         "s/a/x*y?/g",
     ] {
-        differs_only_where_described(&of(BASH, &["sed", script], &TEXTS));
+        assert_differs_only_where_described(&new_call(BASH, &["sed", script], &TEXTS));
     }
     for shell in [BASH, DASH] {
         for script in [
@@ -193,10 +200,10 @@ fn an_expansion_does_what_sed_does() {
             "s/a%$//",
             "s/%%$//",
         ] {
-            differs_only_where_described(&of(shell, &["sed", script], &TEXTS));
+            assert_differs_only_where_described(&new_call(shell, &["sed", script], &TEXTS));
         }
-        differs_only_where_described(&of(shell, &["sed", "s,^.*/,,"], &PATHS));
-        differs_only_where_described(&of(shell, &["sed", "s,/.*,,"], &PATHS));
+        assert_differs_only_where_described(&new_call(shell, &["sed", "s,^.*/,,"], &PATHS));
+        assert_differs_only_where_described(&new_call(shell, &["sed", "s,/.*,,"], &PATHS));
     }
 }
 
@@ -204,9 +211,9 @@ fn an_expansion_does_what_sed_does() {
 fn an_expansion_does_what_tr_does() {
     let letters = [("émile", "LC_ALL=C"), ("aé", "LC_ALL=C")];
     for argv in [["tr", "a-z", "A-Z"], ["tr", "[:lower:]", "[:upper:]"]] {
-        differs_only_where_described(&Call {
+        assert_differs_only_where_described(&Call {
             described: &letters,
-            ..of(BASH, &argv, &TEXTS)
+            ..new_call(BASH, &argv, &TEXTS)
         });
     }
     for argv in [
@@ -217,12 +224,12 @@ fn an_expansion_does_what_tr_does() {
         ["tr", "-d", "=a="],
         ["tr", "-d", "a b~&"],
     ] {
-        differs_only_where_described(&of(BASH, &argv, &TEXTS));
+        assert_differs_only_where_described(&new_call(BASH, &argv, &TEXTS));
     }
     for character in "a:.%#/!~&*?[]{}()<>|;,^@+=_$`\" ".chars().map(String::from) {
-        differs_only_where_described(&of(BASH, &["tr", &character, "x"], &TEXTS));
+        assert_differs_only_where_described(&new_call(BASH, &["tr", &character, "x"], &TEXTS));
         if !"[]{}()~&$`\"".contains(&character) {
-            differs_only_where_described(&of(BASH, &["tr", "a", &character], &TEXTS));
+            assert_differs_only_where_described(&new_call(BASH, &["tr", "a", &character], &TEXTS));
         }
     }
 }
@@ -244,14 +251,14 @@ fn an_expansion_does_what_cut_does() {
             let (delimiter, field) = call.rsplit_once(' ').unwrap();
             let own = delimited(delimiter.chars().nth(2).unwrap());
             let own: Vec<&str> = own.iter().map(String::as_str).collect();
-            differs_only_where_described(&of(shell, &["cut", delimiter, field], &own));
+            assert_differs_only_where_described(&new_call(shell, &["cut", delimiter, field], &own));
         }
         for delimiter in ["-d:", "-d%"] {
-            differs_only_where_described(&of(shell, &["cut", delimiter, "-f2"], &TEXTS));
+            assert_differs_only_where_described(&new_call(shell, &["cut", delimiter, "-f2"], &TEXTS));
         }
-        differs_only_where_described(&Call {
+        assert_differs_only_where_described(&Call {
             described: &[("a:b", "fewer fields"), (":a", "fewer fields")],
-            ..of(
+            ..new_call(
                 shell,
                 &["cut", "-d:", "-f3"],
                 &["", "a", "a:b", "a:", ":a", "a:b:c", "a::c", "::", "a:b:c:d", "::c:"],
@@ -265,10 +272,10 @@ fn an_expansion_does_what_awk_and_head_do() {
     for shell in [BASH, DASH] {
         for field in ["$1", "$2", "$3"] {
             let program = format!("{{ print {field} }}");
-            differs_only_where_described(&of(shell, &["awk", &program], &TEXTS));
+            assert_differs_only_where_described(&new_call(shell, &["awk", &program], &TEXTS));
         }
-        differs_only_where_described(&of(shell, &["head", "-n1"], &TEXTS));
-        differs_only_where_described(&of(shell, &["head", "-n1", "file"], &TEXTS));
+        assert_differs_only_where_described(&new_call(shell, &["head", "-n1"], &TEXTS));
+        assert_differs_only_where_described(&new_call(shell, &["head", "-n1", "file"], &TEXTS));
     }
 }
 
@@ -284,9 +291,9 @@ fn an_expansion_does_what_dirname_and_basename_do() {
             ("/a/b/", "at the end"),
             ("a//b", "in a row"),
         ];
-        differs_only_where_described(&Call {
+        assert_differs_only_where_described(&Call {
             described: &[&bare[..], &others].concat(),
-            ..of(shell, &["dirname", "a/b"], &paths)
+            ..new_call(shell, &["dirname", "a/b"], &paths)
         });
         let slashes = [
             ("a/", "ends with a slash"),
@@ -294,18 +301,18 @@ fn an_expansion_does_what_dirname_and_basename_do() {
             ("//", "ends with a slash"),
             ("/a/b/", "ends with a slash"),
         ];
-        differs_only_where_described(&Call {
+        assert_differs_only_where_described(&Call {
             described: &slashes,
-            ..of(shell, &["basename", "a/b"], &paths)
+            ..new_call(shell, &["basename", "a/b"], &paths)
         });
         let suffix = [
             &slashes[..],
             &[(".c", "equals the suffix"), ("d/.c", "equals the suffix")],
         ]
         .concat();
-        differs_only_where_described(&Call {
+        assert_differs_only_where_described(&Call {
             described: &suffix,
-            ..of(shell, &["basename", "a/b.c", ".c"], &paths)
+            ..new_call(shell, &["basename", "a/b.c", ".c"], &paths)
         });
     }
 }
@@ -314,30 +321,30 @@ fn an_expansion_does_what_dirname_and_basename_do() {
 fn an_expansion_does_what_cat_and_wc_do() {
     let files = ["", "a", "a b ", " a", "a\\b\n", "-n", "a\n\n"];
     let lines = ["a\nb", "a\nb\n", "\n", "\n\na"];
-    differs_only_where_described(&of(BASH, &["cat", "file"], &[&files[..], &lines].concat()));
-    differs_only_where_described(&of(DASH, &["cat", "file"], &[&files[..], &lines].concat()));
-    differs_only_where_described(&Call {
+    assert_differs_only_where_described(&new_call(BASH, &["cat", "file"], &[&files[..], &lines].concat()));
+    assert_differs_only_where_described(&new_call(DASH, &["cat", "file"], &[&files[..], &lines].concat()));
+    assert_differs_only_where_described(&Call {
         described: &[
             ("a", "last line without a newline"),
             ("a\nb", "last line without a newline"),
         ],
-        ..of(BASH, &["wc", "-l"], &["", "a", "a\n", "a\nb", "a\nb\n", "\n"])
+        ..new_call(BASH, &["wc", "-l"], &["", "a", "a\n", "a\nb", "a\nb\n", "\n"])
     });
 }
 
 #[test]
-fn a_search_and_a_count_in_a_variable_are_those_of_grep_and_wc() {
+fn searching_and_counting_in_a_variable_do_what_grep_and_wc_do() {
     fn fed<'c>(shell: &'c str, argv: &'c [&'c str]) -> Call<'c> {
         Call {
             is_fed: true,
-            ..of(shell, argv, &TEXTS)
+            ..new_call(shell, argv, &TEXTS)
         }
     }
     for pattern in ["a", "a b", "%", "#", "a:b", "~", "&", "!"] {
         for shell in [BASH, DASH] {
-            differs_only_where_described(&fed(shell, &["grep", "-q", pattern]));
+            assert_differs_only_where_described(&fed(shell, &["grep", "-q", pattern]));
         }
-        differs_only_where_described(&fed(BASH, &["grep", "-qF", "-e", pattern]));
+        assert_differs_only_where_described(&fed(BASH, &["grep", "-qF", "-e", pattern]));
     }
     for (options, pattern) in [
         ("-qF", "a*"),
@@ -353,18 +360,18 @@ fn a_search_and_a_count_in_a_variable_are_those_of_grep_and_wc() {
         ("-q", "a"),
         ("-q", "%"),
     ] {
-        differs_only_where_described(&fed(BASH, &["grep", options, pattern]));
+        assert_differs_only_where_described(&fed(BASH, &["grep", options, pattern]));
     }
-    differs_only_where_described(&fed(BASH, &["wc", "-m"]));
+    assert_differs_only_where_described(&fed(BASH, &["wc", "-m"]));
     let more = [("émile", "counts characters"), ("aé", "counts characters")];
-    differs_only_where_described(&Call {
+    assert_differs_only_where_described(&Call {
         described: &more,
         ..fed(BASH, &["wc", "-c"])
     });
 }
 
 #[test]
-fn arithmetic_and_comparisons_are_those_of_expr() {
+fn arithmetic_and_comparisons_do_what_expr_does() {
     for (operator, texts) in [
         ("+", ["1|2", "0|0", "-1|1", "10|-3"]),
         ("-", ["1|2", "0|0", "-1|1", "10|-3"]),
@@ -373,26 +380,30 @@ fn arithmetic_and_comparisons_are_those_of_expr() {
         ("%", ["7|2", "0|5", "-7|2", "10|-3"]),
     ] {
         for shell in [BASH, DASH] {
-            differs_only_where_described(&of(shell, &["expr", "3", operator, "4"], &texts));
+            assert_differs_only_where_described(&new_call(shell, &["expr", "3", operator, "4"], &texts));
         }
-        differs_only_where_described(&Call {
+        assert_differs_only_where_described(&Call {
             described: &[("010|3", "octal"), ("|1", "as 0"), ("z|3", "variable name")],
-            ..of(BASH, &["expr", "3", operator, "4"], &["010|3", "|1", "z|3"])
+            ..new_call(BASH, &["expr", "3", operator, "4"], &["010|3", "|1", "z|3"])
         });
     }
     for operator in ["<", "<=", ">", ">=", "=", "!="] {
         let texts = ["1|2", "2|1", "1|1", "01|1", "-1|1", "10|9"];
-        differs_only_where_described(&of(DASH, &["expr", "3", operator, "4"], &texts));
+        assert_differs_only_where_described(&new_call(DASH, &["expr", "3", operator, "4"], &texts));
     }
     for operator in ["=", "!="] {
         let texts = ["a|b", "a|a", "Xa b|Xa b", "X|X", "X*|Xa"];
-        differs_only_where_described(&of(DASH, &["expr", "Xa", operator, "Xb"], &texts));
+        assert_differs_only_where_described(&new_call(DASH, &["expr", "Xa", operator, "Xb"], &texts));
     }
-    differs_only_where_described(&of(BASH, &["expr", "length", "abc"], &["", "a", "a b", "é", "a\n"]));
+    assert_differs_only_where_described(&new_call(
+        BASH,
+        &["expr", "length", "abc"],
+        &["", "a", "a b", "é", "a\n"],
+    ));
 }
 
 #[test]
-fn a_date_is_formatted_alike() {
+fn bash_formats_a_date_as_date_does() {
     for format in [
         "+%Y-%m-%d",
         "+%F",
@@ -403,9 +414,10 @@ fn a_date_is_formatted_alike() {
         "+100%%",
         "+today",
     ] {
-        // Midnight may pass between the two.
+        // Midnight may pass between the two forms, so they may differ once.
         let argv = ["date", format];
-        let is_alike = || std::panic::catch_unwind(|| differs_only_where_described(&of(BASH, &argv, &["x"])));
+        let is_alike =
+            || std::panic::catch_unwind(|| assert_differs_only_where_described(&new_call(BASH, &argv, &["x"])));
         assert!(is_alike().is_ok() || is_alike().is_ok(), "{format}");
     }
 }

@@ -1,4 +1,4 @@
-//! Attributed waits in the report: who was waited for, on which object.
+//! Attributed waits in the report: which launches or programs were waited for, and on which object.
 
 use anstream::adapter::strip_str;
 use spawnscope::analyze::{GroupBy, report};
@@ -12,7 +12,8 @@ use crate::serial::{READ, WAIT4};
 use crate::slices::slice;
 const EXECVE: u16 = 59;
 
-/// emacs reads from 25 gits, one after the other, each through its own pipe; a scanner checks each git.
+/// Returns the recording of an emacs that reads from 25 launches of git, one after the other, each through its own pipe. A permission
+/// scanner checks each git.
 fn emacs_and_25_gits() -> (Recording, Vec<SliceRow>) {
     let mut builder = Builder::command("/usr/bin/emacs", &["emacs"], 100_000_000);
     let permission = object(&mut builder, ObjectKind::Permission, None);
@@ -40,7 +41,7 @@ fn emacs_and_25_gits() -> (Recording, Vec<SliceRow>) {
 }
 
 #[test]
-fn the_report_names_waits_at_every_width() {
+fn the_report_lists_waits_at_every_width() {
     let (recording, slices) = emacs_and_25_gits();
     let mut found = report(&recording, GroupBy::Command);
     found.waits = attribution(&recording, &slices);
@@ -64,19 +65,19 @@ fn the_report_names_waits_at_every_width() {
     for width in [40, 60] {
         let lines = section(&shown(width));
         assert!(lines.iter().all(|line| text::width(line) <= width), "{lines:#?}");
-        assert!(
-            lines.iter().all(|line| !line.contains('…')),
-            "nothing is cut at {width}"
-        );
+        assert!(lines.iter().all(|line| !line.contains('…')), "a line is cut at {width}");
         let torn = |line: &String| {
             ["ms ", "us ", "s ", "x "]
                 .iter()
                 .any(|unit| line.trim_start().starts_with(unit))
         };
-        assert!(!lines.iter().any(torn), "no figure is apart from its unit: {lines:#?}");
+        assert!(
+            !lines.iter().any(torn),
+            "a figure is separated from its unit: {lines:#?}"
+        );
         assert!(
             words(&lines).abs_diff(whole) <= lines.len(),
-            "nothing is left out at {width}"
+            "words are left out at {width}"
         );
     }
 
@@ -85,7 +86,7 @@ fn the_report_names_waits_at_every_width() {
     assert_eq!(
         waits[0]["object"],
         serde_json::json!({"kind": "pipe"}),
-        "25 pipes have no one number"
+        "25 pipes have no common inode number"
     );
     assert_eq!(waits[0]["on"], serde_json::json!([{"command": "git", "count": 25}]));
     assert_eq!(waits[0]["total_ns"], 25 * 2_210_000);
@@ -93,7 +94,7 @@ fn the_report_names_waits_at_every_width() {
 }
 
 #[test]
-fn waits_that_do_not_matter_are_not_in_the_report() {
+fn waits_below_a_millisecond_are_not_in_the_report() {
     let (builder, git) = with_git();
     let mut found = report(&builder.recording, GroupBy::Command);
     found.waits = attribution(

@@ -1,4 +1,4 @@
-//! Call sites of launches in the outputs.
+//! Tests how the outputs show the call sites of launches.
 
 use anstream::adapter::strip_str;
 use serde_json::Value;
@@ -16,8 +16,8 @@ use crate::builder::{Builder, ROOT, Spans};
 use crate::recordings::{DIRNAME, MV, find, relocate, serial_unpacking, unpacking};
 use crate::serial::timelines;
 
-/// Launches by lines of a make recipe.
-fn of_recipe(script: &str, lines: &[u32]) -> Recording {
+/// Returns a recording of `sh -c SCRIPT`, as make runs a recipe, with a launch from each of these lines.
+fn launches_by_recipe(script: &str, lines: &[u32]) -> Recording {
     let mut builder = Builder::command("/bin/sh", &["sh", "-c", script], 1_000_000_000);
     for (at, line) in (1_000_000..).step_by(2_000_000).zip(lines) {
         let launch = builder.launch(ROOT, at, &Spans::USUAL, DIRNAME);
@@ -34,7 +34,7 @@ fn of_recipe(script: &str, lines: &[u32]) -> Recording {
 fn a_script_without_a_file_is_labelled_by_its_text() {
     let long = "x".repeat(100);
     let script = format!("dirname \"$p\"\n\n  mv a b\n{long}é");
-    let recording = of_recipe(&script, &[1, 3, 4, 9]);
+    let recording = launches_by_recipe(&script, &[1, 3, 4, 9]);
     let forest = Forest::build(&recording);
     let labels = |detail| -> Vec<String> {
         let callers = Callers::find(&forest, detail);
@@ -71,7 +71,10 @@ fn a_command_lists_its_call_sites() {
         .collect();
     assert_eq!((results.as_slice(), mv.callers.unknown), (&[(Some(20), 5)][..], 1));
     let bash = find(&found.groups, "bash");
-    assert_eq!(bash.callers.unknown, 0, "the recorder has no line, so none is missing");
+    assert_eq!(
+        bash.callers.unknown, 0,
+        "the recorder launched bash; it has no script line that could be missing"
+    );
     let parsed: Value = serde_json::from_str(&json::render(&found)).unwrap();
     let commands = parsed["commands"].as_array().unwrap();
     let dirname = commands.iter().find(|command| command["command"] == "dirname").unwrap();
@@ -130,7 +133,7 @@ fn a_report_by_line_explains_missing_call_sites() {
 }
 
 #[test]
-fn a_launch_gives_its_whole_chain() {
+fn ndjson_has_the_whole_call_chain_of_a_launch() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 100_000_000);
     let launch = builder.launch(ROOT, 0, &Spans::USUAL, MV);
     let chain = relocate(&mut builder);

@@ -1,4 +1,4 @@
-//! Drifts in the report.
+//! Drifts in the report: launches become slower in the course of the recording.
 
 use anstream::adapter::strip_str;
 use spawnscope::analyze::{GroupBy, report};

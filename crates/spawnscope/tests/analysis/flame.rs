@@ -1,4 +1,4 @@
-//! Flame graphs: widths, stacking, and that no name breaks their format.
+//! Flame graphs: widths and stacking. No name breaks their format.
 
 use proptest::prelude::*;
 use spawnscope::analyze::flame::{Flame, FlameError, FlameOptions, MAX_LEVELS, Stacking, Weight, flame};
@@ -37,7 +37,7 @@ fn folded_of(recording: &Recording, wanted: FlameOptions) -> String {
     folded(&stacked(recording, &forest, None, wanted).unwrap())
 }
 
-/// Returns the weight of one stack. Zero where there is none.
+/// Returns the weight of one stack, 0 if the stack is absent.
 fn weight_of(folded: &str, stack: &str) -> u64 {
     let line = |line: &str| Some(line.strip_prefix(stack)?.strip_prefix(' ')?.parse::<u64>().unwrap());
     folded.lines().filter_map(line).sum()
@@ -50,7 +50,7 @@ fn sum(folded: &str) -> u64 {
         .sum()
 }
 
-/// make, which runs sh, which runs git twice.
+/// Returns the recording of a make that runs sh, which runs git twice.
 fn building() -> Builder {
     let mut builder = Builder::command("/usr/bin/make", &["make"], WALL);
     let shell = Spans {
@@ -74,12 +74,12 @@ fn each_moment_of_a_serial_command_is_in_one_box() {
     assert_eq!(
         weight_of(&folded, "make;(unknown phase)"),
         20,
-        "before its exec: time of the recorder"
+        "time of the recorder, before the exec of make"
     );
 }
 
 #[test]
-fn children_at_the_same_time_count_each() {
+fn concurrent_children_each_have_their_full_width() {
     let mut builder = Builder::command("/usr/bin/make", &["make"], WALL);
     let long = Spans {
         run: 30_000_000,
@@ -94,7 +94,7 @@ fn children_at_the_same_time_count_each() {
 }
 
 #[test]
-fn a_child_that_outlives_its_parent_takes_nothing_twice() {
+fn no_time_is_counted_twice_if_a_child_outlives_its_parent() {
     let mut builder = building();
     let late = Spans {
         run: 500_000_000,
@@ -202,7 +202,7 @@ fn callers_are_drawn_between_parent_and_child() {
     assert_eq!(
         weight_of(&folded, &format!("{chain};git")),
         1,
-        "the callers of a copy are below it: {folded}"
+        "the callers of a forked copy are below the copy: {folded}"
     );
     assert_eq!(
         weight_of(&folded, &format!("{chain};git;git+0x99;start_command;helper")),
@@ -262,7 +262,7 @@ fn flame_graphs_without_data_are_errors() {
 }
 
 #[test]
-fn chains_without_end_are_cut() {
+fn very_deep_chains_are_cut() {
     let mut builder = Builder::command("/bin/bash", &["bash"], WALL);
     let mut parent = ROOT;
     for number in 0..20_000 {
@@ -296,7 +296,10 @@ fn the_picture_has_a_box_for_each_stack_with_its_figures() {
     assert!(svg.contains("<title>load (800 us, 0.80%)</title>"), "{svg}");
     let whole = svg.split("<title>all (100 ms, 100%)</title>").nth(1).unwrap();
     let whole = whole.split("</text>").next().unwrap();
-    assert!(whole.ends_with(">all"), "named without its script too: {whole}");
+    assert!(
+        whole.ends_with(">all"),
+        "the box has its text even without scripts: {whole}"
+    );
     assert!(svg.contains("a title; &lt;b&gt;\\x1b</text>"));
     assert!(svg.contains("width: wall time of processes, without"));
 }
@@ -320,8 +323,8 @@ fn a_program_with_the_name_of_a_phase_has_another_colour() {
     );
 }
 
-/// A recording whose names are all the same bytes.
-fn named(name: &[u8]) -> Recording {
+/// Returns a recording in which every name consists of these bytes.
+fn recording_named(name: &[u8]) -> Recording {
     let mut builder = Builder::command("/bin/bash", &["bash"], WALL);
     let mut child = LaunchId(0);
     for start in [1_000_000, 5_000_000] {
@@ -379,7 +382,7 @@ fn assert_sound(recording: &Recording) {
             let last = stack.rsplit(' ').next().unwrap();
             assert!(
                 !stack.contains(' ') || last.parse::<f64>().is_err(),
-                "a second weight: {line:?}"
+                "the stack seems to end with a second weight: {line:?}"
             );
         }
         assert_sound_svg(recording, wanted);
@@ -404,14 +407,14 @@ fn no_name_breaks_the_format() {
         b"x_[k]",
     ];
     for name in names {
-        assert_sound(&named(name));
+        assert_sound(&recording_named(name));
     }
 }
 
 proptest! {
     #[test]
-    fn no_name_at_all_breaks_the_format(name in proptest::collection::vec(1u8.., 0..30)) {
-        assert_sound(&named(&name));
+    fn no_random_name_breaks_the_format(name in proptest::collection::vec(1u8.., 0..30)) {
+        assert_sound(&recording_named(&name));
     }
 
     #[test]
@@ -428,14 +431,14 @@ proptest! {
         let found = stacked(&recording, &forest, None, TREE).unwrap();
         let lived: u64 = forest.launches.iter().map(|launch| launch.total(forest.end).unwrap().0).sum();
         prop_assert!(found.total <= lived);
-        prop_assert!(found.total >= WALL, "the command lives all the time, or or, after its end, one of its children");
+        prop_assert!(found.total >= WALL, "at each moment of the wall, the command or one of its children is alive");
         let caller = stacked(&recording, &forest, None, CALLER).unwrap();
         prop_assert_eq!(caller.total, found.total);
     }
 }
 
 #[test]
-fn a_damaged_chain_ends() {
+fn a_reference_to_a_missing_stack_adds_no_callers() {
     let mut builder = Builder::command("/bin/bash", &["bash"], WALL);
     let child = builder.launch(ROOT, 0, &Spans::USUAL, GIT);
     builder.row(child).script_stack = Some(StackId::at(77));

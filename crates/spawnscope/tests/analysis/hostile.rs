@@ -115,7 +115,7 @@ fn exports_of_many_launches_have_a_line_each() {
 
 proptest! {
     #[test]
-    fn every_output_keeps_its_form(
+    fn every_output_stays_well_formed(
         name in proptest::collection::vec(any::<u8>().prop_filter("NUL ends it", |byte| *byte != 0), 0..30),
         width in 1usize..120,
     ) {

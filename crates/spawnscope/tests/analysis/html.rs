@@ -1,4 +1,4 @@
-//! The page of `html`: its frame, what hostile names become in it, what its data consists of, and its size.
+//! The page that `html` writes: its frame, its treatment of hostile names, the form of its data, and its size.
 
 use std::io::Read;
 
@@ -52,7 +52,7 @@ fn page(recording: &Recording) -> String {
     render(&contents).unwrap()
 }
 
-/// Returns what is between two texts.
+/// Returns the text between the first `before` and the next `after`.
 #[track_caller]
 fn between<'t>(text: &'t str, before: &str, after: &str) -> &'t str {
     let (_, rest) = text.split_once(before).unwrap();
@@ -67,7 +67,7 @@ fn data(page: &str) -> &str {
     )
 }
 
-/// Unpacks the header and the columns.
+/// Decodes the data of a page into its header and the bytes of its columns.
 fn unpacked(page: &str) -> (Value, Vec<u8>) {
     let mut bytes = Vec::new();
     let compressed = STANDARD.decode(data(page)).unwrap();
@@ -77,9 +77,10 @@ fn unpacked(page: &str) -> (Value, Vec<u8>) {
     (header, bytes.split_off(4 + length))
 }
 
+/// Returns the sum of a column of LEB128 numbers.
 fn sum(header: &Value, columns: &[u8], name: &str) -> u64 {
-    let place = |index: usize| header["columns"][name][index].as_u64().unwrap() as usize;
-    let mut numbers = columns[place(0)..place(0) + place(1)].iter();
+    let position = |index: usize| header["columns"][name][index].as_u64().unwrap() as usize;
+    let mut numbers = columns[position(0)..position(0) + position(1)].iter();
     let mut sum = 0;
     while let Some(first) = numbers.next() {
         let (mut byte, mut number, mut shift) = (*first, u64::from(first & 0x7f), 7);
@@ -137,13 +138,13 @@ fn a_hostile_name_is_not_markup() {
 }
 
 #[test]
-fn all_columns_of_rows_have_the_same_length() {
+fn every_column_of_launches_has_one_value_for_each_row() {
     let recording = unpacking();
     let (header, columns) = unpacked(&page(&recording));
     let rows = recording.launches.len() as u64;
-    for (name, place) in header["columns"].as_object().unwrap() {
+    for (name, position) in header["columns"].as_object().unwrap() {
         if !name.starts_with("flame") && !name.starts_with("path") && !name.starts_with("text") {
-            assert_eq!(place[2], rows, "{name}");
+            assert_eq!(position[2], rows, "{name}");
         }
     }
     assert_eq!(sum(&header, &columns, "count"), rows);
@@ -153,7 +154,7 @@ fn all_columns_of_rows_have_the_same_length() {
     );
 }
 
-/// A build with different files, times and call sites.
+/// Returns the recording of a build whose launches differ in files, times and call sites.
 fn build(launches: u64) -> Recording {
     let mut builder = Builder::command("/usr/bin/make", &["make", "-j8"], launches * 900_000);
     let called_from = |line| {
@@ -163,11 +164,11 @@ fn build(launches: u64) -> Recording {
     let lines: Vec<_> = (1..50).map(called_from).collect();
     builder.row(ROOT).script_stack = None;
     let mut random = 12_345u64;
-    let mut next = |most: u64| {
+    let mut next = |limit: u64| {
         random = random
             .wrapping_mul(6_364_136_223_846_793_005)
             .wrapping_add(1_442_695_040_888_963_407);
-        (random >> 33) % most
+        (random >> 33) % limit
     };
     for number in 1..launches {
         let spans = Spans {
@@ -211,7 +212,7 @@ fn a_page_of_20_000_different_launches_is_below_1_mib() {
     let page = page(&build(20_000));
     assert!(page.len() <= MIB, "{} bytes", page.len());
     let (header, columns) = unpacked(&page);
-    assert_eq!(header["columns"]["count"][2], 20_000, "none is joined");
+    assert_eq!(header["columns"]["count"][2], 20_000, "no launches are joined");
     assert_eq!(sum(&header, &columns, "count"), 20_000);
 }
 

@@ -1,5 +1,5 @@
-//! Outputs of recordings built by hand, and the code of their advice, which real shells run. They need no privileges, no kernel feature, and
-//! no files except `tests/golden`. The tests of the analysis itself are in crates/spawnscope-analyze.
+//! Tests the outputs for recordings that are built by hand, and runs the code of their advice in real shells. These tests need no
+//! privileges, no kernel feature, and no files except `tests/golden`. The tests of the analysis itself are in crates/spawnscope-analyze.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests: a panic is the failure")]
 

@@ -1,4 +1,4 @@
-//! Activity that is not over when the recording ends, in the outputs.
+//! Tests how the outputs show activity that is still going on when the recording ends.
 
 use anstream::adapter::strip_str;
 use serde_json::Value;
@@ -14,8 +14,8 @@ use crate::recordings::{SHELL_WALL as WALL, attribution, causes, open, shell_wit
 use crate::serial::{WAIT4, timelines};
 
 const POLL: u16 = 7;
-/// First argument of wait4 for any child.
-const ANY: u64 = u32::MAX as u64;
+/// The first argument of wait4 for a wait for any child (-1 as recorded).
+const ANY_CHILD: u64 = u32::MAX as u64;
 
 fn report(recording: &Recording, slices: &[SliceRow]) -> Report {
     let forest = Forest::build(recording);
@@ -23,7 +23,7 @@ fn report(recording: &Recording, slices: &[SliceRow]) -> Report {
 }
 
 #[test]
-fn where_the_replay_misses_the_wall_nothing_is_concluded() {
+fn nothing_is_concluded_if_the_replay_error_is_large() {
     let builder = shell_with(0);
     let found = report(&builder.recording, &[]);
     let sentence = "No verdict: the replay error is -100.0 %: the recording is too incomplete.";
@@ -53,7 +53,7 @@ fn where_the_replay_misses_the_wall_nothing_is_concluded() {
 }
 
 #[test]
-fn a_wall_of_which_most_is_unknown_is_called_so() {
+fn the_verdict_says_that_most_of_the_wall_is_unknown() {
     let mut builder = shell_with(0);
     builder.recording.launches[0].pid = Some(Pid(1));
     let polls = open(1, 0, 10_000_000, POLL, 0);
@@ -65,9 +65,9 @@ fn a_wall_of_which_most_is_unknown_is_called_so() {
 }
 
 #[test]
-fn an_open_wait_is_listed_and_the_childs_own_waiting_is_separate() {
+fn an_unfinished_wait_is_listed_with_the_childs_own_waits() {
     let builder = shell_with(1);
-    let waits = open(1, 0, 1_500_000, WAIT4, ANY);
+    let waits = open(1, 0, 1_500_000, WAIT4, ANY_CHILD);
     let slices = [&[waits][..], &sleeps(2)].concat();
     let mut found = report(&builder.recording, &slices);
     found.waits = attribution(&builder.recording, &slices);

@@ -1,4 +1,4 @@
-//! Failed execs in the outputs.
+//! Tests how the outputs show failed execs.
 
 use anstream::adapter::strip_str;
 use spawnscope::analyze::failures::failures;

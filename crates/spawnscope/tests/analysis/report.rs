@@ -14,7 +14,7 @@ fn shown(report: &Report, options: &table::Options) -> String {
 }
 
 #[test]
-fn counts_hold_launches_and_not_what_existed_before() {
+fn counts_exclude_processes_that_existed_before() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
     builder.launch(ROOT, 0, &Spans::USUAL, Some(("/bin/true", &["true"])));
     builder.launch(ROOT, 0, &Spans::USUAL, None);
@@ -68,13 +68,13 @@ fn a_phase_that_is_known_for_no_launch_is_null_and_not_zero() {
     assert_eq!(
         legend,
         ["▚", "load", "-", "-", "-", "400", "us"],
-        "CPU time has its own sources"
+        "the CPU time is known, although the time of the phase is not"
     );
 }
 
-/// As the collectors without privilege record: only the exec of the command is known.
+/// The recording is like one of an unprivileged collector: the exec phase is known only for the command.
 #[test]
-fn a_phase_that_only_the_command_has_is_unknown_and_the_tax_is_a_lower_bound() {
+fn a_phase_that_is_known_only_for_the_command_is_unknown_and_the_tax_is_a_lower_bound() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 50_000_000);
     for number in 0..20 {
         let start = number * 2_000_000;
@@ -113,14 +113,26 @@ fn a_mean_counts_only_launches_that_have_the_phase() {
     let static_program = builder.recording.execs.last_mut().unwrap();
     (static_program.has_loader, static_program.load_end) = (Some(false), None);
     let found = report(&builder.recording, GroupBy::Command);
-    let of = |phase| {
+    let mean_and_counts = |phase| {
         let sum = found.all.phases.get(phase);
         (sum.mean().map(|mean| mean.0), sum.known, sum.unknown)
     };
-    assert_eq!(of(Phase::Create), (Some(120_000), 6, 0));
-    assert_eq!(of(Phase::Setup), (Some(40_000), 3, 0), "neither forks nor the command");
-    assert_eq!(of(Phase::Exec), (Some(300_000), 4, 0), "not the forks");
-    assert_eq!(of(Phase::Load), (Some(400_000), 3, 0), "nor the static program");
+    assert_eq!(mean_and_counts(Phase::Create), (Some(120_000), 6, 0));
+    assert_eq!(
+        mean_and_counts(Phase::Setup),
+        (Some(40_000), 3, 0),
+        "forks have no setup, and that of the command is unknown"
+    );
+    assert_eq!(
+        mean_and_counts(Phase::Exec),
+        (Some(300_000), 4, 0),
+        "forks have no exec"
+    );
+    assert_eq!(
+        mean_and_counts(Phase::Load),
+        (Some(400_000), 3, 0),
+        "the static program has no load"
+    );
     let forks = found.groups.iter().find(|group| group.label == b"(true)").unwrap();
     assert_eq!(forks.sums.phases.get(Phase::Exec).mean(), None);
     let parsed: serde_json::Value = serde_json::from_str(&json::render(&found)).unwrap();
@@ -129,11 +141,15 @@ fn a_mean_counts_only_launches_that_have_the_phase() {
         .unwrap()
         .iter()
         .find(|row| row["command"] == "(true)");
-    assert_eq!(row.unwrap()["phases"]["exec"], 0, "what is absent takes no time");
+    assert_eq!(
+        row.unwrap()["phases"]["exec"],
+        0,
+        "the forks have no exec, so its time is 0 and not null"
+    );
 }
 
 #[test]
-fn the_set_up_of_the_command_is_the_recorders_and_not_owed() {
+fn the_setup_of_the_command_is_neither_known_nor_counted_as_unknown() {
     let builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
     let setup = report(&builder.recording, GroupBy::Command)
         .all
@@ -143,7 +159,7 @@ fn the_set_up_of_the_command_is_the_recorders_and_not_owed() {
 }
 
 #[test]
-fn launches_can_be_grouped_by_the_program_that_made_them() {
+fn launches_can_be_grouped_by_their_parents() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
     let make = builder.launch(
         ROOT,
@@ -225,12 +241,12 @@ fn a_sum_of_tax_that_exceeds_the_wall_is_not_a_share_of_it() {
 
 #[test]
 fn overlapping_launches_are_marked_and_serial_ones_are_not() {
-    let storm = |distance_ns: u64| {
+    let storm = |interval_ns: u64| {
         let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
         for number in 0..50 {
             builder.launch(
                 ROOT,
-                1_000_000 + number * distance_ns,
+                1_000_000 + number * interval_ns,
                 &Spans::USUAL,
                 Some(("/bin/true", &["true"])),
             );
@@ -245,7 +261,7 @@ fn overlapping_launches_are_marked_and_serial_ones_are_not() {
 }
 
 #[test]
-fn a_recording_that_goes_on_is_not_cut_off() {
+fn a_live_recording_is_not_called_cut_off() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
     let info = &mut builder.recording.info;
     (info.wall, info.ended, info.is_live) = (None, None, true);
@@ -260,7 +276,7 @@ fn a_recording_that_goes_on_is_not_cut_off() {
     assert_eq!(parsed["is_live"], true);
 }
 
-/// A report with numbers of maximum width.
+/// Returns a report with numbers of maximum width.
 fn wide_figures() -> Report {
     let mut builder = Builder::command("/bin/bash", &["bash"], 40_000_000_000_000_000);
     for number in 0..1_100 {
@@ -281,7 +297,7 @@ fn wide_figures() -> Report {
 }
 
 #[test]
-fn figures_never_touch_and_never_are_cut() {
+fn figures_never_touch_each_other_and_are_never_cut() {
     let found = wide_figures();
     for width in [40, 47, 55, 60, 68, 74, 79, 80, 120] {
         let text = shown(&found, &table::Options::all(width));
@@ -333,7 +349,7 @@ fn narrow_terminals_lose_whole_columns_in_a_fixed_order() {
 }
 
 #[test]
-fn a_cut_off_recorder_leaves_a_wall_up_to_its_last_event() {
+fn the_wall_of_a_recording_that_was_cut_off_ends_at_its_last_event() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
     let info = &mut builder.recording.info;
     (info.wall, info.ended, info.last) = (None, None, Nanos(700_000_000));

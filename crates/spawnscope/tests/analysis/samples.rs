@@ -1,4 +1,4 @@
-//! Samples: each belongs to the launch and phase of its instant, with its whole time in one box.
+//! Samples: each belongs to the launch and the phase at its instant, and its whole time is in one box of the flame graph.
 
 use proptest::prelude::*;
 use spawnscope::analyze::Forest;
@@ -41,7 +41,7 @@ fn sample(task: TaskId, at: u64, stack: StackId) -> SampleRow {
     }
 }
 
-/// make runs git; a function of git is in the kernel.
+/// Returns a recording in which make runs git, the launch of git, and a stack of a git function that calls the kernel.
 fn building() -> (Builder, LaunchId, StackId) {
     let mut builder = Builder::command("/usr/bin/make", &["make"], 100_000_000);
     let git = builder.launch(ROOT, START, &Spans::USUAL, Some(("/usr/bin/git", &["git"])));
@@ -52,12 +52,12 @@ fn building() -> (Builder, LaunchId, StackId) {
     (builder, git, stack)
 }
 
-fn placed(recording: &Recording, rows: &[SampleRow], threads: &[ThreadRow]) -> Vec<Sample> {
+fn assigned(recording: &Recording, rows: &[SampleRow], threads: &[ThreadRow]) -> Vec<Sample> {
     assign_phases(&Forest::build(recording), threads, rows)
 }
 
 #[test]
-fn an_instant_is_in_the_phase_of_its_own_launch() {
+fn a_sample_is_in_the_phase_of_its_own_launch_at_that_instant() {
     let (builder, git, stack) = building();
     let Spans {
         create,
@@ -76,7 +76,7 @@ fn an_instant_is_in_the_phase_of_its_own_launch() {
         START + Spans::USUAL.total(),
     ];
     let rows = instants.map(|at| sample(TaskId(git.0), at, stack));
-    let phases: Vec<_> = placed(&builder.recording, &rows, &[])
+    let phases: Vec<_> = assigned(&builder.recording, &rows, &[])
         .iter()
         .map(|sample| sample.phase)
         .collect();
@@ -94,8 +94,8 @@ fn an_instant_is_in_the_phase_of_its_own_launch() {
 fn a_thread_belongs_to_its_process_and_an_unknown_one_to_none() {
     let (builder, git, stack) = building();
     let rows = [THREAD, TaskId(501)].map(|task| sample(task, START + 1, stack));
-    let placed = placed(&builder.recording, &rows, &[thread_of(git)]);
-    assert_eq!(placed.iter().map(|sample| sample.launch).collect::<Vec<_>>(), [1]);
+    let assigned = assigned(&builder.recording, &rows, &[thread_of(git)]);
+    assert_eq!(assigned.iter().map(|sample| sample.launch).collect::<Vec<_>>(), [1]);
 }
 
 #[test]
@@ -114,7 +114,7 @@ fn a_process_that_existed_before_is_drawn_too() {
 }
 
 #[test]
-fn waits_and_work_are_drawn_apart_and_calls_of_a_function_together() {
+fn waits_and_work_are_separate_graphs_and_a_function_is_one_box() {
     let (mut builder, git, first) = building();
     let mut elsewhere = builder.code("/usr/bin/git", "read_index", 0x20);
     elsewhere.line = Some(7);

@@ -1,5 +1,5 @@
-//! Text output at every width: sentences are wrapped and never cut, numbers stay with their labels, and a value is the same wherever it is
-//! shown.
+//! Text output at every width: sentences are wrapped and never cut, numbers stay next to their labels, and a value is the same in every
+//! output.
 
 use anstream::adapter::strip_str;
 use serde_json::Value;
@@ -20,7 +20,7 @@ use crate::serial::{READ, Serial, timelines};
 const DIRNAME: Option<(&str, &[&str])> = Some(("/usr/bin/dirname", &["dirname", "a/b"]));
 const WIDTHS: [usize; 4] = [40, 60, 80, 200];
 
-/// A loop with `$(dirname)`, and a program that sleeps.
+/// Returns the recording of a loop with `$(dirname)` and of a program that sleeps.
 fn looping() -> (Recording, Vec<SliceRow>) {
     let mut serial = Serial::new();
     for _ in 0..40 {
@@ -51,7 +51,7 @@ fn without((recording, slices): &(Recording, Vec<SliceRow>), selections: &[&str]
     whatif_report(recording, &forest, &timelines(&forest, slices), &asked)
 }
 
-/// Returns the text without styles in one line, so that line breaks do not matter.
+/// Returns the text without styles and line breaks.
 fn joined(text: &str) -> String {
     let words: Vec<String> = strip_str(text)
         .to_string()
@@ -62,16 +62,13 @@ fn joined(text: &str) -> String {
 }
 
 #[test]
-fn advice_of_one_rule_is_kept_alone() {
+fn keep_rule_removes_the_advice_of_all_other_rules() {
     let recorded = substituting("/bin/bash", 60, &["dirname", "/a/b"]);
     let found = report(&recorded, GroupBy::Command);
     let rules =
         |found: &Report| -> Vec<&str> { found.advices.worth.iter().map(|advice| advice.finding.rule).collect() };
     let first = *rules(&found).first().expect("advice");
-    assert!(
-        Advices::rules().any(|name| name == first),
-        "{first} has no name of its own"
-    );
+    assert!(Advices::rules().any(|name| name == first), "{first} is not a rule");
     let mut kept = found.clone();
     kept.advices.keep_rule(first);
     assert!(!rules(&kept).is_empty() && rules(&kept).iter().all(|rule| *rule == first));
@@ -82,24 +79,27 @@ fn advice_of_one_rule_is_kept_alone() {
 }
 
 #[test]
-fn a_removal_names_the_forks_that_stay() {
+fn a_removal_counts_the_forks_that_remain() {
     let recorded = substituting("/bin/bash", 30, &["sed", "s/a/b/"]);
-    let said = |selections: &[&str]| joined(&whatif::render(&without(&recorded, selections).unwrap(), 80));
+    let printed_text = |selections: &[&str]| joined(&whatif::render(&without(&recorded, selections).unwrap(), 80));
     let stay = "30 forks remain that ran no other program: `--remove '(bash)'` removes all (bash) launches";
-    assert!(said(&["sed"]).contains(stay), "{}", said(&["sed"]));
+    assert!(printed_text(&["sed"]).contains(stay), "{}", printed_text(&["sed"]));
     for selections in [&["sed", "(bash)"][..], &["(bash)"]] {
         assert!(
-            !said(selections).contains("stay"),
+            !printed_text(selections).contains("forks remain"),
             "{selections:?}: {}",
-            said(selections)
+            printed_text(selections)
         );
     }
     let looping = joined(&whatif::render(&without_dirname(&looping()).unwrap(), 80));
-    assert!(!looping.contains("stay"), "dirname is the fork itself: {looping}");
+    assert!(
+        !looping.contains("forks remain"),
+        "each fork executes dirname itself: {looping}"
+    );
 }
 
 #[test]
-fn a_line_that_only_calls_is_refused_with_the_line_that_launched() {
+fn selecting_a_line_that_only_calls_functions_fails_and_names_the_launching_line() {
     let mut serial = Serial::new();
     for _ in 0..5 {
         let launch = serial.launch_waiting(&Spans::USUAL, DIRNAME, READ);
@@ -109,14 +109,14 @@ fn a_line_that_only_calls_is_refused_with_the_line_that_launched() {
     }
     let recorded = serial.finish();
     let refused = |selection: &str| without(&recorded, &[selection]).unwrap_err().to_string();
-    let said = refused("line=git25.sh:9");
+    let printed_text = refused("line=git25.sh:9");
     assert!(
-        said.contains("calls functions that requested 5 launches, most of them at git25.sh:5"),
-        "{said}"
+        printed_text.contains("calls functions that requested 5 launches, most of them at git25.sh:5"),
+        "{printed_text}"
     );
     for selection in ["line=git25.sh:8", "mv,line=git25.sh:9"] {
         let expected = format!("no launch matches `--remove {selection}`");
-        assert_eq!(refused(selection), expected, "no mv was called from there");
+        assert_eq!(refused(selection), expected, "that line called no mv");
     }
     assert_eq!(without(&recorded, &["line=git25.sh:5"]).unwrap().changes[0].launches, 5);
 }
@@ -142,7 +142,7 @@ fn names_in_parentheses_are_explained_where_they_are_shown() {
 }
 
 #[test]
-fn a_prediction_is_whole_at_every_width() {
+fn a_prediction_is_complete_at_every_width() {
     let whatif_report = without_dirname(&looping()).unwrap();
     for width in WIDTHS {
         let text = strip_str(&whatif::render(&whatif_report, width)).to_string();
@@ -179,9 +179,9 @@ fn a_saving_has_the_same_interval_in_every_output() {
     );
 }
 
-/// Savings refer to a run without recording: every output shows the same share of the same wall.
+/// Savings refer to the wall without recording overhead. Every output shows the same share of that wall.
 #[test]
-fn a_saving_has_the_same_share_in_every_output_and_the_wall_its_name() {
+fn a_saving_has_the_same_share_of_the_unrecorded_wall_in_every_output() {
     let (mut recording, mut slices) = looping();
     recording.calibration.push(Calibration {
         what: Constant::RecordedCall,
@@ -253,7 +253,7 @@ fn shares_of_lines_are_marked_as_excluding_sleep() {
 }
 
 #[test]
-fn instructions_are_whole_at_every_width() {
+fn instructions_are_complete_at_every_width() {
     let mut serial = Serial::of("/usr/bin/python3", &["python3", "run.py"]);
     for _ in 0..40 {
         serial.launch(&Spans::USUAL, Some(("/bin/sh", &["sh", "-c", "git status"])));
@@ -273,7 +273,7 @@ fn instructions_are_whole_at_every_width() {
         ] {
             assert!(joined(&text).contains(snippet), "{width}: {snippet}\n{text}");
         }
-        // The author of a Python script has no use for C and JavaScript.
+        // The author of a Python script does not need the instructions for C and JavaScript.
         assert!(!text.contains("posix_spawnp") && !text.contains("execFile"), "{text}");
     }
 }
@@ -286,7 +286,7 @@ fn a_growing_recording_is_marked_as_such() {
     recording.info.is_live = true;
     let live = (recording, slices);
     assert!(matches!(without_dirname(&live), Err(WhatIfError::IsLive)));
-    let output = |of: &_| joined(&advice::render(&report(of, GroupBy::Command), false, 80, None));
+    let output = |recorded: &_| joined(&advice::render(&report(recorded, GroupBy::Command), false, 80, None));
     assert!(output(&live).contains("still in progress"), "{}", output(&live));
     let mut cut_off = live;
     cut_off.0.info.is_live = false;
@@ -298,27 +298,27 @@ fn a_growing_recording_is_marked_as_such() {
     );
 }
 
-/// A command that a version manager's shim execs after this many nanoseconds.
-fn behind_a_shim(shim: u64) -> (Recording, Vec<SliceRow>) {
+/// Returns the recording of a command that is executed by a version manager's shim, which runs for this many nanoseconds.
+fn through_a_shim(shim_ns: u64) -> (Recording, Vec<SliceRow>) {
     let mut serial = Serial::of("/home/user/.rbenv/shims/ruby", &["bash", "ruby"]);
-    let at = [shim, shim + 300_000, shim + 600_000];
+    let at = [shim_ns, shim_ns + 300_000, shim_ns + 600_000];
     serial.builder.exec_at(ROOT, b"/opt/ruby/bin/ruby", &[b"ruby"], at);
     serial.works_until(60_000_000);
     serial.finish()
 }
 
 #[test]
-fn advice_with_a_small_or_uncertain_saving_is_not_called_off_the_critical_path() {
+fn advice_with_a_small_or_uncertain_saving_says_which_it_is() {
     let output = |shim| {
         let all = joined(&advice::render(
-            &report(&behind_a_shim(shim), GroupBy::Command),
+            &report(&through_a_shim(shim), GroupBy::Command),
             true,
             80,
             None,
         ));
         let doubt = "not worth fixing or too uncertain; see `--all`";
         let some = joined(&advice::render(
-            &report(&behind_a_shim(shim), GroupBy::Command),
+            &report(&through_a_shim(shim), GroupBy::Command),
             false,
             80,
             None,
@@ -338,7 +338,7 @@ fn advice_with_a_small_or_uncertain_saving_is_not_called_off_the_critical_path()
         "{little}"
     );
     let value: Value =
-        serde_json::from_str(&advice::json(&report(&behind_a_shim(3_000_000), GroupBy::Command))).unwrap();
+        serde_json::from_str(&advice::json(&report(&through_a_shim(3_000_000), GroupBy::Command))).unwrap();
     assert_eq!(value["not_worth"][0]["doubt"], "little");
 }
 
@@ -363,7 +363,7 @@ fn the_call_site_of_the_example_is_printed_after_it() {
 }
 
 #[test]
-fn command_lines_that_begin_with_the_same_options_show_their_ends() {
+fn shortened_command_lines_with_the_same_beginning_show_their_ends() {
     let options = "core.preloadindex=true,log.showSignature=false,color.ui=false,color.diff=false";
     let git: &[&str] = &["git", "--no-pager", "-c", options, "rev-parse", "--show-toplevel"];
     let mut serial = Serial::of("/usr/bin/python3", &["python3", "status.py"]);

@@ -7,7 +7,7 @@ use spawnscope::present::tree;
 use crate::builder::{Builder, ROOT, Spans, blank};
 
 #[test]
-fn a_program_without_a_file_has_one_name_in_the_tree_and_in_the_report() {
+fn a_program_without_a_file_has_the_same_name_in_the_tree_and_in_the_report() {
     for argv in [&[b"".as_slice(), b"x"][..], &[b"prog", b"x"]] {
         let mut builder = Builder::command("/bin/bash", &["bash"], 100_000_000);
         let launch = builder.launch(ROOT, 1_000_000, &Spans::USUAL, None);
@@ -23,7 +23,7 @@ fn a_program_without_a_file_has_one_name_in_the_tree_and_in_the_report() {
 }
 
 #[test]
-fn a_chain_of_100_000_launches_is_no_deeper_than_memory() {
+fn a_chain_of_100_000_launches_is_written_without_recursion() {
     let mut builder = Builder::command("/bin/bash", &["bash"], 1_000_000_000);
     for id in 2..=100_000 {
         builder

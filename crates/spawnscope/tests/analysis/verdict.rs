@@ -1,4 +1,5 @@
-//! The first sentences of a report: the principal cause, what depends on a command, and the best fix that the user can make.
+//! The first sentences of a report: the principal cause, the share of the wall that depends on a command, and the best fix that the user can
+//! make.
 
 use spawnscope::analyze::{Causes, Forest, GroupBy, Report, report_on};
 use spawnscope::event::{Language, LeftCpu};
@@ -14,11 +15,11 @@ fn report((recording, slices): &(Recording, Vec<SliceRow>)) -> Report {
     report_on(recording, &forest, causes.as_ref(), GroupBy::Command)
 }
 
-fn said(recorded: &(Recording, Vec<SliceRow>)) -> String {
+fn verdict_of(recorded: &(Recording, Vec<SliceRow>)) -> String {
     verdict::verdict(&report(recorded)).expect("a verdict")
 }
 
-/// A script with 41 launches of a git that mostly sleeps.
+/// Returns the recording of a script that launches 41 times a git that mostly sleeps.
 fn sleeping_git() -> (Recording, Vec<SliceRow>) {
     let mut serial = Serial::new();
     for _ in 0..41 {
@@ -37,12 +38,15 @@ fn sleeping_git() -> (Recording, Vec<SliceRow>) {
 #[test]
 fn the_verdict_names_the_command_that_the_wall_depends_on() {
     let recorded = sleeping_git();
-    let said = said(&recorded);
-    assert!(said.contains("of the wall depends on 41 x git; "), "{said}");
-    assert!(said.contains("of the wall is spent waiting for a timer."), "{said}");
-    assert!(!said.contains("Nothing worth changing"), "{said}");
-    let share: f64 = said.split(' ').next().unwrap().parse().unwrap();
-    assert!((90.0..100.0).contains(&share), "{said}");
+    let printed = verdict_of(&recorded);
+    assert!(printed.contains("of the wall depends on 41 x git; "), "{printed}");
+    assert!(
+        printed.contains("of the wall is spent waiting for a timer."),
+        "{printed}"
+    );
+    assert!(!printed.contains("Nothing worth changing"), "{printed}");
+    let share: f64 = printed.split(' ').next().unwrap().parse().unwrap();
+    assert!((90.0..100.0).contains(&share), "{printed}");
     // Git is the first row, with the same time.
     let text = summary::render(&report(&recorded), 80, None);
     let text = anstream::adapter::strip_str(&text).to_string();
@@ -51,7 +55,7 @@ fn the_verdict_names_the_command_that_the_wall_depends_on() {
 }
 
 #[test]
-fn work_is_the_principal_cause_even_if_nothing_can_be_done() {
+fn work_is_the_principal_cause_even_if_nothing_can_be_changed() {
     let busy = Spans {
         run: 60_000_000,
         ..Spans::USUAL
@@ -61,8 +65,11 @@ fn work_is_the_principal_cause_even_if_nothing_can_be_done() {
         serial.launch(&busy, Some(("/usr/libexec/cc1", &["cc1", "x.c"])));
         serial.launch(&Spans::USUAL, Some(("/usr/bin/as", &["as"])));
     }
-    let said = said(&serial.finish());
-    assert!(said.contains("% of the wall is cc1 working in 7 launches"), "{said}");
+    let printed = verdict_of(&serial.finish());
+    assert!(
+        printed.contains("% of the wall is cc1 working in 7 launches"),
+        "{printed}"
+    );
 }
 
 #[test]
@@ -79,11 +86,11 @@ fn the_best_fix_is_one_that_the_user_can_make() {
         serial.builder.called(child, &[line]);
     }
     let recorded = serial.finish();
-    let said = said(&recorded);
-    let (_, best) = said.split_once("Worth fixing first: ").unwrap();
+    let printed = verdict_of(&recorded);
+    let (_, best) = printed.split_once("Worth fixing first: ").unwrap();
     let (finding, saving) = best.split_once("; that saves ").unwrap();
-    assert!(finding.contains("basename 20 times"), "{said}");
-    assert!(saving.contains(" ms ("), "{said}");
+    assert!(finding.contains("basename 20 times"), "{printed}");
+    assert!(saving.contains(" ms ("), "{printed}");
     let full = table::render(&report(&recorded), &table::Options::all(200));
     let full = anstream::adapter::strip_str(&full).to_string();
     assert!(

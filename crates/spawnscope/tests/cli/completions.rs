@@ -5,7 +5,7 @@ use std::process::Command;
 use super::{VERBS, stdout};
 
 #[test]
-fn completions_know_every_verb() {
+fn completions_contain_every_verb() {
     for shell in ["bash", "zsh", "fish"] {
         let script = stdout(&["completions", shell]);
         for word in VERBS.into_iter().chain(["no-redact"]) {
@@ -14,7 +14,7 @@ fn completions_know_every_verb() {
     }
 }
 
-/// An option or a verb with values, and some of these values.
+/// A verb, one of its options (or none, for the arguments of the verb itself), and some of the values to complete.
 const VALUES: [(&str, &str, &[&str]); 8] = [
     ("report", "by", &["command", "args", "parent", "line", "caller"]),
     ("advise", "rule", &["builtin", "batch"]),
@@ -30,7 +30,7 @@ const VALUES: [(&str, &str, &[&str]); 8] = [
 fn fish_completes_values() {
     let script = stdout(&["completions", "fish"]);
     for (verb, option, values) in VALUES {
-        let of_verb = format!("using_subcommand {verb}\"");
+        let verb_lines = format!("using_subcommand {verb}\"");
         let beginning = if option.is_empty() {
             "-f -a \"".to_owned()
         } else {
@@ -39,7 +39,7 @@ fn fish_completes_values() {
         let lines = script.split("\ncomplete ");
         let line = lines
             .into_iter()
-            .find(|line| line.contains(&of_verb) && line.contains(&beginning));
+            .find(|line| line.contains(&verb_lines) && line.contains(&beginning));
         let line = line.unwrap_or_else(|| panic!("{verb} {option}"));
         for value in values {
             assert!(line.contains(value), "{verb} {option}: {line}");
@@ -54,15 +54,15 @@ fn fish_completes_values() {
 fn bash_completes_values() {
     let script = stdout(&["completions", "bash"]);
     for (verb, option, values) in VALUES {
-        let (_, of_verb) = script
+        let (_, verb_lines) = script
             .split_once(&format!("spawnscope__subcmd__{verb})\n            opts="))
             .unwrap();
-        let (of_verb, _) = of_verb
+        let (verb_lines, _) = verb_lines
             .split_once("\n        spawnscope__subcmd__")
-            .unwrap_or((of_verb, ""));
+            .unwrap_or((verb_lines, ""));
         let words = match option {
-            "" => of_verb.lines().next().unwrap(),
-            option => of_verb
+            "" => verb_lines.lines().next().unwrap(),
+            option => verb_lines
                 .split_once(&format!("--{option})"))
                 .unwrap()
                 .1
@@ -77,7 +77,7 @@ fn bash_completes_values() {
 }
 
 #[test]
-fn a_command_in_place_of_a_verb_is_answered_with_record() {
+fn an_unknown_verb_gets_a_tip_to_record_it_as_a_command() {
     let answer = |arguments: &[&str]| {
         let output = Command::new(env!("CARGO_BIN_EXE_spawnscope"))
             .args(arguments)

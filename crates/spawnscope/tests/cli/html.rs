@@ -9,7 +9,7 @@ use super::{Sample, failure, stdout};
 
 fn html_in(directory: &Path, arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
-    // Only the test's own opener can be found.
+    // PATH contains only the directory of the test, so that no real xdg-open is found.
     command
         .arg("html")
         .args(arguments)
@@ -64,17 +64,17 @@ fn a_recording_is_never_overwritten_by_its_page() {
 }
 
 #[test]
-fn open_passes_the_whole_path_to_the_opener() {
+fn open_passes_the_absolute_path_to_xdg_open() {
     let sample = Sample::new();
     let directory = sample.path().parent().unwrap().canonicalize().unwrap();
     let recording = sample.path().display().to_string();
-    let without = html_in(&directory, &["--open", "--output=-page.html", &recording]);
-    assert_eq!(without.status.code(), Some(125));
+    let without_opener = html_in(&directory, &["--open", "--output=-page.html", &recording]);
+    assert_eq!(without_opener.status.code(), Some(125));
     assert!(
-        message(&without).contains("failed to run xdg-open: open /")
-            && message(&without).contains("/-page.html yourself"),
+        message(&without_opener).contains("failed to run xdg-open: open /")
+            && message(&without_opener).contains("/-page.html yourself"),
         "{}",
-        message(&without)
+        message(&without_opener)
     );
     let opener = directory.join("xdg-open");
     fs::write(&opener, "#!/bin/sh\nprintf '%s\\n' \"$@\" > opened\n").unwrap();

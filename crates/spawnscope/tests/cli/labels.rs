@@ -1,4 +1,4 @@
-//! Labels on the command line: which are refused, and how reports show those of a recording.
+//! Labels: which ones `record` refuses, and how reports show those of a recording.
 
 use crate::{Sample, failure, stdout};
 

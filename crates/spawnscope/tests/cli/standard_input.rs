@@ -1,4 +1,4 @@
-//! Recordings from standard input, which `-` names.
+//! Reading recordings from standard input, which is named `-`.
 
 use std::fs::File;
 use std::io::Write;
@@ -51,7 +51,7 @@ fn every_reader_reads_a_pipe_as_it_reads_a_file() {
 }
 
 #[test]
-fn printed_commands_read_standard_input_again() {
+fn printed_commands_also_read_standard_input() {
     let sample = Sample::new();
     let output = with_input(&["report", "-"], File::open(sample.path()).unwrap());
     let report = String::from_utf8(output.stdout).unwrap();
@@ -60,17 +60,17 @@ fn printed_commands_read_standard_input_again() {
 }
 
 #[test]
-fn a_recording_without_its_log_is_read() {
+fn a_recording_without_its_write_ahead_log_is_read() {
     let sample = Sample::new();
     let whole = stdout(&["tree", sample.path().to_str().unwrap()]);
-    // The header of a file whose recorder was killed names a log, which a pipe does not have.
+    // The header of a recording whose recorder was killed refers to a write-ahead log, which does not come through a pipe.
     sample.execute("PRAGMA journal_mode = WAL");
     let output = with_input(&["tree", "-"], File::open(sample.path()).unwrap());
     assert_eq!(String::from_utf8(output.stdout).unwrap(), whole);
 }
 
 #[test]
-fn what_is_not_a_recording_is_refused_early() {
+fn input_that_is_not_a_recording_is_refused_early() {
     let sample = Sample::new();
     let refused = "standard input is not a spawnscope recording";
     assert!(message(&with_input(&["report", "-"], Stdio::null())).contains(refused));
@@ -91,7 +91,7 @@ fn what_is_not_a_recording_is_refused_early() {
 }
 
 #[test]
-fn a_directory_that_cannot_take_the_copy_is_named() {
+fn the_error_names_a_temporary_directory_that_cannot_be_written() {
     let sample = Sample::new();
     let output = Command::new(env!("CARGO_BIN_EXE_spawnscope"))
         .args(["tree", "-"])

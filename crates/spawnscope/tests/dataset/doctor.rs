@@ -1,4 +1,4 @@
-//! `doctor -o DATASET`: the findings are rows of their own table.
+//! `doctor -o DATASET` writes its findings as rows of the table `doctor`.
 
 use std::path::PathBuf;
 use std::process::{Command, Output};
@@ -9,8 +9,8 @@ use spawnscope::present::dataset::Table;
 use crate::Sample;
 use crate::files::{check_schema, files, number, rows, word};
 
-/// Runs the doctor, which takes seconds, and adds what it finds.
-pub fn examined(dataset: &str, more: &[&str], path: &str) -> Output {
+/// Runs the doctor, which takes seconds, and adds its findings to the dataset.
+pub fn run_doctor(dataset: &str, more: &[&str], path: &str) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));
     command.args(["doctor", "--json", "-o", dataset]).args(more);
     command.env("PATH", path).output().unwrap()
@@ -20,7 +20,7 @@ pub fn examined(dataset: &str, more: &[&str], path: &str) -> Output {
 fn findings_of_the_doctor_are_rows_of_their_own_table() {
     let directory = tempfile::tempdir().unwrap();
     let dataset = directory.path().join("fleet");
-    let output = examined(
+    let output = run_doctor(
         dataset.to_str().unwrap(),
         &["--host", "builder 7"],
         "/usr/bin:/bin:/gone",
@@ -31,10 +31,10 @@ fn findings_of_the_doctor_are_rows_of_their_own_table() {
     let [file] = written.as_slice() else {
         panic!("{written:?}")
     };
-    let place = file.strip_prefix(&dataset).unwrap().to_str().unwrap();
+    let relative = file.strip_prefix(&dataset).unwrap().to_str().unwrap();
     assert!(
-        place.starts_with("doctor/date=2") && place.contains("/job=__HIVE_DEFAULT_PARTITION__/"),
-        "{place}"
+        relative.starts_with("doctor/date=2") && relative.contains("/job=__HIVE_DEFAULT_PARTITION__/"),
+        "{relative}"
     );
     let id = file.file_stem().unwrap().to_str().unwrap();
     let found = rows(file);
@@ -73,7 +73,7 @@ fn findings_of_the_doctor_are_rows_of_their_own_table() {
 }
 
 #[test]
-fn only_whole_examinations_are_added_and_to_datasets_only() {
+fn only_complete_examinations_are_added_and_only_to_datasets() {
     let sample = Sample::new("");
     let run = |arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_spawnscope"));

@@ -10,9 +10,10 @@ use parquet::record::{Field, Row};
 use spawnscope::present::dataset::{DATASET_VERSION, Table};
 
 pub const GUIDE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/guide/parquet.md");
+/// The heading of a table that documents columns.
 pub const HEAD: &str = "| column | type | NULL | meaning |\n|---|---|---|---|\n";
 
-/// The rows that document this table's columns in the guide, without the heading.
+/// Returns the rows that document this table's columns in the guide, without the heading.
 pub fn documented(guide: &str, table: Table) -> String {
     let title = format!("### `{}`\n", table.name());
     let section = guide
@@ -25,7 +26,7 @@ pub fn documented(guide: &str, table: Table) -> String {
         .fold(String::new(), |all, line| all + line + "\n")
 }
 
-/// All files below a directory.
+/// Returns all files below a directory.
 pub fn files(directory: &Path) -> BTreeSet<PathBuf> {
     let entries = fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path());
     entries
@@ -60,7 +61,7 @@ pub fn word(field: &Field) -> Option<&str> {
     }
 }
 
-/// Checks columns, version, compression and statistics of a file against the guide.
+/// Checks that a file has the columns of the guide, the current version, compression and statistics.
 pub fn check_schema(file: &Path, table: Table) {
     let guide = fs::read_to_string(GUIDE).unwrap();
     let reader = SerializedFileReader::new(File::open(file).unwrap()).unwrap();

@@ -1,5 +1,5 @@
-//! `export --format parquet` on recordings: the files have the documented columns and the recording's values, adding twice adds nothing, and
-//! nothing half written is ever found. SNAPSHOTS=overwrite renews the tables of the guide.
+//! `export --format parquet` on recordings: the files have the documented columns and the recording's values, adding a recording again adds
+//! nothing, and no incomplete file is ever found. SNAPSHOTS=overwrite updates the tables of the guide.
 
 #![cfg(feature = "parquet")]
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -20,14 +20,14 @@ use rusqlite::Connection;
 use serde_json::Value;
 use spawnscope::present::dataset::Table;
 
-use doctor::examined;
+use doctor::run_doctor;
 use files::{GUIDE, HEAD, check_schema, documented, files, number, rows, word};
 
 const SCHEMA: &str = include_str!("../../../spawnscope-recording/src/schema.sql");
 const BEFORE: &str = include_str!("../recordings/relocate_before.sql");
 const LABELS: &str = "INSERT INTO label VALUES ('job', 'unit / linux'), ('commit', 'c0ffee'), ('attempt', '2');";
 
-/// A recording, and the directory of a dataset.
+/// A directory with a recording, to which a dataset can be added.
 struct Sample {
     directory: tempfile::TempDir,
 }
@@ -62,7 +62,7 @@ impl Sample {
         output
     }
 
-    /// The only file of a table.
+    /// Returns the only file of a table.
     fn file(&self, table: &str) -> PathBuf {
         let files = files(&self.dataset().join(table));
         assert_eq!(files.len(), 1, "{files:?}");
@@ -162,7 +162,7 @@ fn launches_have_the_values_of_the_report() {
 }
 
 #[test]
-fn callers_count_the_launches_that_refer_to_them() {
+fn each_caller_counts_the_launches_that_refer_to_it() {
     let sample = Sample::new("");
     sample.add();
     let launches = sample.rows("launches");
@@ -177,23 +177,23 @@ fn callers_count_the_launches_that_refer_to_them() {
 }
 
 #[test]
-fn adding_twice_adds_nothing_and_says_so() {
+fn adding_a_recording_again_adds_nothing_and_says_so() {
     let sample = Sample::new(LABELS);
     assert!(sample.add().stderr.is_empty());
-    let state = || -> Vec<(PathBuf, Vec<u8>)> {
+    let contents = || -> Vec<(PathBuf, Vec<u8>)> {
         let files = files(&sample.dataset()).into_iter();
         files.map(|path| (path.clone(), fs::read(path).unwrap())).collect()
     };
-    let before = state();
+    let before = contents();
     assert_eq!(before.len(), Table::OF_A_RECORDING.len());
     let message = String::from_utf8(sample.add().stderr).unwrap();
     assert!(message.contains("already"), "{message}");
-    // A copy under another name, whose pages SQLite arranged anew, is the same recording.
+    // A recording whose pages SQLite has rearranged is still the same recording.
     let connection = Connection::open(sample.recording()).unwrap();
     connection.execute_batch("PRAGMA page_size = 8192; VACUUM").unwrap();
     drop(connection);
     sample.add();
-    assert!(state() == before, "nothing was added or changed");
+    assert!(contents() == before, "nothing was added or changed");
     let connection = Connection::open(sample.recording()).unwrap();
     connection
         .execute_batch("UPDATE recording SET cwd = 'elsewhere'")
@@ -201,18 +201,18 @@ fn adding_twice_adds_nothing_and_says_so() {
     drop(connection);
     sample.add();
     assert_eq!(
-        state().len(),
+        contents().len(),
         2 * Table::OF_A_RECORDING.len(),
         "another recording is added"
     );
 }
 
 #[test]
-fn a_crash_leaves_no_half_file_and_adding_again_completes() {
+fn adding_again_completes_what_a_killed_writer_left() {
     let sample = Sample::new("");
     sample.add();
     let whole = files(&sample.dataset());
-    // As left by a writer that was killed before it renamed the last table.
+    // A writer that was killed before it renamed the file of the last table leaves this.
     let runs = sample.file("runs");
     let left = runs.with_file_name(".0123.abc.tmp");
     fs::rename(&runs, &left).unwrap();
@@ -224,9 +224,9 @@ fn a_crash_leaves_no_half_file_and_adding_again_completes() {
 }
 
 #[test]
-fn a_killed_writer_leaves_whole_files_only() {
+fn a_killed_writer_leaves_only_complete_files() {
     let sample = Sample::new("");
-    // From before the first table to after the last.
+    // The delays range from before the first table is written to after the last.
     for milliseconds in 0..40 {
         let mut writer = sample.command().spawn().unwrap();
         thread::sleep(Duration::from_millis(milliseconds * 4));
@@ -247,7 +247,7 @@ fn a_killed_writer_leaves_whole_files_only() {
             assert_eq!(
                 files(&sample.dataset()).len(),
                 Table::OF_A_RECORDING.len(),
-                "the row in runs is the last"
+                "the table runs is written last"
             );
             fs::remove_dir_all(sample.dataset()).unwrap();
         }
@@ -257,7 +257,7 @@ fn a_killed_writer_leaves_whole_files_only() {
 }
 
 #[test]
-fn many_writers_at_once_write_one_recording() {
+fn concurrent_writers_add_a_recording_once() {
     let sample = Sample::new("");
     let writers: Vec<_> = (0..6).map(|_| sample.command().spawn().unwrap()).collect();
     for mut writer in writers {
@@ -268,7 +268,7 @@ fn many_writers_at_once_write_one_recording() {
 }
 
 #[test]
-fn wrong_places_are_refused() {
+fn a_wrong_or_missing_output_is_refused() {
     let sample = Sample::new("");
     fs::write(sample.dataset(), "a file").unwrap();
     let output = sample.command().output().unwrap();
@@ -306,7 +306,7 @@ fn the_guide_has_the_columns_of_the_tables() {
 }
 
 #[test]
-fn written_files_have_the_documented_schema_version_and_packing() {
+fn written_files_have_the_documented_schema_version_and_compression() {
     let sample = Sample::new(LABELS);
     sample.add();
     for table in Table::OF_A_RECORDING {
@@ -314,13 +314,14 @@ fn written_files_have_the_documented_schema_version_and_packing() {
     }
 }
 
-/// Writes a program `spawnscope-fleet` that notes what it gets. The engine's own tests push to a real store.
-fn pusher(directory: &Path, status: u8) -> String {
+/// Writes a program `spawnscope-fleet` that writes its arguments and the names of the tables that it gets to the file `received`, and exits
+/// with this status. Returns a PATH that begins with its directory. The tests of the real program push to a real store.
+fn add_fleet_program(directory: &Path, status: u8) -> String {
     let program = directory.join("spawnscope-fleet");
-    let seen = directory.join("seen");
+    let received = directory.join("received");
     let script = format!(
-        "#!/bin/sh\necho \"$1 $3\" >{seen}\n(cd \"$2\" && find . -name '*.parquet' | cut -d/ -f2 | sort) >>{seen}\nexit {status}\n",
-        seen = seen.display()
+        "#!/bin/sh\necho \"$1 $3\" >{received}\n(cd \"$2\" && find . -name '*.parquet' | cut -d/ -f2 | sort) >>{received}\nexit {status}\n",
+        received = received.display()
     );
     fs::write(&program, script).unwrap();
     fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
@@ -335,23 +336,23 @@ fn a_dataset_in_a_store_is_pushed_by_the_engines_program() {
         command.args(["export", "--format", "parquet", "-o", "s3://builds/fleet"]);
         command.arg(sample.recording()).env("PATH", path).output().unwrap()
     };
-    let output = export(&pusher(sample.directory.path(), 0));
+    let output = export(&add_fleet_program(sample.directory.path(), 0));
     assert!(output.status.success(), "{output:?}");
-    let seen = fs::read_to_string(sample.directory.path().join("seen")).unwrap();
+    let received = fs::read_to_string(sample.directory.path().join("received")).unwrap();
     assert_eq!(
-        seen,
+        received,
         "push s3://builds/fleet\nadvice\ncallers\nexecs\nlaunches\nruns\nwaits\n"
     );
-    let failed = export(&pusher(sample.directory.path(), 7));
+    let failed = export(&add_fleet_program(sample.directory.path(), 7));
     let message = String::from_utf8(failed.stderr).unwrap();
     assert!(
         failed.status.code() == Some(125) && message.contains("nothing was added to s3://builds/fleet"),
         "{message}"
     );
-    let output = examined("s3://builds/fleet", &[], &pusher(sample.directory.path(), 0));
+    let output = run_doctor("s3://builds/fleet", &[], &add_fleet_program(sample.directory.path(), 0));
     assert!(matches!(output.status.code(), Some(0 | 1)), "{output:?}");
-    let seen = fs::read_to_string(sample.directory.path().join("seen")).unwrap();
-    assert_eq!(seen, "push s3://builds/fleet\ndoctor\n");
+    let received = fs::read_to_string(sample.directory.path().join("received")).unwrap();
+    assert_eq!(received, "push s3://builds/fleet\ndoctor\n");
     let missing = String::from_utf8(export("/usr/bin:/bin").stderr).unwrap();
     assert!(missing.contains("make fleet"), "{missing}");
 }

@@ -1,4 +1,4 @@
-//! Commands in documents parse, by the program's own definition of its command line, and SQL runs on a recording.
+//! Checks that the program accepts the command lines in documents, and that SQL in documents runs on a recording.
 
 use clap::error::ErrorKind;
 
@@ -6,12 +6,12 @@ use super::pages::{Block, Page, pages};
 use super::shell;
 use super::shown::{Recording, UNPACK};
 
-/// Words in capitals that stand for a value of a certain form. Others stand for any text.
+/// Placeholders that stand for a value of a certain form, each with a valid value. All other placeholders stand for any text.
 const PLACEHOLDERS: [(&str, &str); 4] = [("PID", "1"), ("SHELL", "bash"), ("VERB", "report"), ("HZ", "999")];
 
 /// Returns the command lines of a block: those after prompts if there are any, otherwise all. A line that ends with `|` or a backslash
 /// continues.
-pub fn lines(block: &Block) -> Vec<(usize, String)> {
+pub fn command_lines(block: &Block) -> Vec<(usize, String)> {
     let prompted = |line: &String| line.starts_with("$ ");
     let has_prompts = block.lines.iter().any(prompted);
     let mut lines: Vec<(usize, String)> = Vec::new();
@@ -33,7 +33,7 @@ pub fn lines(block: &Block) -> Vec<(usize, String)> {
 }
 
 /// Returns the commands of `program` in a line, without `sudo` and variables before them.
-pub fn of_program(program: &str, line: &str) -> Vec<Vec<String>> {
+pub fn program_commands(program: &str, line: &str) -> Vec<Vec<String>> {
     let is_before =
         |word: &&String| *word == "sudo" || word.split_once('=').is_some_and(|(name, _)| !name.contains('-'));
     let commands = shell::commands(line).into_iter();
@@ -59,9 +59,9 @@ fn parse(words: &[String]) -> Result<(), String> {
     }
 }
 
-/// The lines of a page that may contain commands: those of code blocks, and code spans.
+/// Returns the text of a page that may contain commands, with line numbers: the command lines of code blocks, and code spans.
 fn candidates(page: &Page) -> Vec<(usize, String)> {
-    let mut found: Vec<_> = page.blocks().iter().flat_map(lines).collect();
+    let mut found: Vec<_> = page.blocks().iter().flat_map(command_lines).collect();
     let prose = page.prose();
     let spans = prose.iter().flat_map(|(number, line)| {
         let spans = line.split('`').skip(1).step_by(2);
@@ -73,48 +73,52 @@ fn candidates(page: &Page) -> Vec<(usize, String)> {
 
 #[test]
 fn every_command_parses() {
-    let (mut seen, mut wrong) = (0, Vec::new());
+    let (mut checked, mut wrong) = (0, Vec::new());
     for page in pages() {
         for (number, line) in candidates(&page) {
-            for words in of_program("spawnscope", &line) {
-                seen += 1;
+            for words in program_commands("spawnscope", &line) {
+                checked += 1;
                 if let Err(error) = parse(&words) {
-                    wrong.push(format!("{}: {line}: {error}", page.at(number)));
+                    wrong.push(format!("{}: {line}: {error}", page.position(number)));
                 }
             }
         }
     }
-    assert!(seen > 100, "commands are found: {seen}");
+    assert!(checked > 100, "commands are found: {checked}");
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[test]
-fn sql_runs_on_a_recording() {
-    let recording = Recording::of(UNPACK);
+fn sql_in_documents_runs_on_a_recording() {
+    let recording = Recording::from_rows(UNPACK);
     let connection = rusqlite::Connection::open(recording.file()).unwrap();
-    let mut seen = 0;
+    let mut checked = 0;
     for page in pages() {
-        for (number, line) in page.blocks().iter().flat_map(lines) {
-            for words in of_program("sqlite3", &line) {
-                seen += 1;
+        for (number, line) in page.blocks().iter().flat_map(command_lines) {
+            for words in program_commands("sqlite3", &line) {
+                checked += 1;
                 let rows = connection.query_row(words.last().unwrap(), [], |row| row.get::<_, i64>(0));
-                assert!(rows.is_ok_and(|count| count > 0), "{}: {line}", page.at(number));
+                assert!(rows.is_ok_and(|count| count > 0), "{}: {line}", page.position(number));
             }
         }
     }
-    assert!(seen > 0, "a query is found");
+    assert!(checked > 0, "a query is found");
 }
 
 #[test]
-fn wrong_commands_are_noticed() {
-    let is_right = |line: &str| of_program("spawnscope", line).iter().all(|words| parse(words).is_ok());
+fn wrong_commands_are_rejected() {
+    let is_right = |line: &str| {
+        program_commands("spawnscope", line)
+            .iter()
+            .all(|words| parse(words).is_ok())
+    };
     for right in [
         "sudo spawnscope record -p PID",
         "X=1 spawnscope report --json | jq",
         "spawnscope record -- make --wrong",
         "spawnscope --help",
     ] {
-        assert_eq!(of_program("spawnscope", right).len(), 1, "{right}");
+        assert_eq!(program_commands("spawnscope", right).len(), 1, "{right}");
         assert!(is_right(right), "{right}");
     }
     for wrong in [
@@ -129,7 +133,7 @@ fn wrong_commands_are_noticed() {
         lines: lines.iter().map(|line| (*line).to_owned()).collect(),
         ..Block::default()
     };
-    let found: Vec<String> = lines(&text(&["$ one", "output", "$ two |", "three"]))
+    let found: Vec<String> = command_lines(&text(&["$ one", "output", "$ two |", "three"]))
         .into_iter()
         .map(|(_, line)| line)
         .collect();

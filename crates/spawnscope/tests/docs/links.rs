@@ -1,11 +1,11 @@
-//! Relative links and their anchors exist, and the book has every page.
+//! Checks that the targets of relative links exist, and that the book has every page.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Component, Path, PathBuf};
 
 use super::pages::{Page, pages, root};
 
-/// The targets of a line's links: `[text](target)` and `![text](target)`, outside of code spans.
+/// Returns the targets of a line's links: `[text](target)` and `![text](target)`, outside of code spans.
 fn targets(line: &str) -> Vec<String> {
     let outside: Vec<&str> = line.split('`').step_by(2).collect();
     let line = outside.join("``");
@@ -15,9 +15,9 @@ fn targets(line: &str) -> Vec<String> {
         .collect()
 }
 
-/// The anchors of a page, as the forge and mdBook make them from headings.
+/// Returns the anchors of a page, as forges and mdBook derive them from headings.
 fn anchors(page: &Page) -> HashSet<String> {
-    let mut seen: HashMap<String, usize> = HashMap::new();
+    let mut counts: HashMap<String, usize> = HashMap::new();
     let headings = page.prose().into_iter().filter(|(_, line)| line.starts_with('#'));
     let anchor = |line: &str| -> String {
         let text = line.trim_start_matches('#').trim().to_lowercase();
@@ -25,7 +25,7 @@ fn anchors(page: &Page) -> HashSet<String> {
         kept.map(|c| if c == ' ' { '-' } else { c }).collect()
     };
     let mut unique = |anchor: String| {
-        let count = seen.entry(anchor.clone()).or_default();
+        let count = counts.entry(anchor.clone()).or_default();
         *count += 1;
         if *count == 1 {
             anchor
@@ -66,27 +66,27 @@ fn problem(page: &Page, target: &str, anchors: &HashMap<PathBuf, HashSet<String>
     }
     let anchor = anchor?;
     match anchors.get(&path) {
-        Some(there) if there.contains(anchor) => None,
+        Some(headings) if headings.contains(anchor) => None,
         _ => Some("no such heading".to_owned()),
     }
 }
 
 #[test]
-fn relative_links_lead_somewhere() {
+fn relative_links_lead_to_existing_files_and_headings() {
     let pages = pages();
     let anchors: HashMap<_, _> = pages.iter().map(|page| (page.path.clone(), anchors(page))).collect();
-    let (mut seen, mut wrong) = (0, Vec::new());
+    let (mut checked, mut wrong) = (0, Vec::new());
     for page in &pages {
         for (number, line) in page.prose() {
             for target in targets(line) {
-                seen += 1;
+                checked += 1;
                 if let Some(problem) = problem(page, &target, &anchors) {
-                    wrong.push(format!("{}: {target}: {problem}", page.at(number)));
+                    wrong.push(format!("{}: {target}: {problem}", page.position(number)));
                 }
             }
         }
     }
-    assert!(seen > 150, "links are found: {seen}");
+    assert!(checked > 150, "links are found: {checked}");
     assert_eq!(wrong, Vec::<String>::new());
 }
 
@@ -108,7 +108,7 @@ fn the_book_has_every_page_once() {
 }
 
 #[test]
-fn wrong_links_and_anchors_are_noticed() {
+fn wrong_links_and_anchors_are_rejected() {
     let page = |text: &str| Page {
         path: "docs/guide/lab.md".into(),
         text: text.to_owned(),

@@ -1,15 +1,16 @@
-//! The documents, and the code blocks in them. Understands the Markdown that they use: fenced and indented blocks, but no nesting in lists.
+//! The documents, and the code blocks in them. Understands the part of Markdown that they use: fenced and indented blocks, but no blocks in
+//! lists.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Documents outside of `docs/` and of the crates.
-const AT_THE_ROOT: [&str; 4] = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"];
+const ROOT_DOCUMENTS: [&str; 4] = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "SECURITY.md"];
 const INDENT: &str = "    ";
 
 /// A document.
 pub struct Page {
-    /// Its path below the root.
+    /// The path below the root of the repository.
     pub path: PathBuf,
     pub text: String,
 }
@@ -31,10 +32,10 @@ pub fn root() -> PathBuf {
         .unwrap()
 }
 
-/// All documents, except the changes, which also name what is gone.
+/// Returns all documents except CHANGELOG.md, which also names files and options that no longer exist.
 pub fn pages() -> Vec<Page> {
     let root = root();
-    let mut paths: Vec<PathBuf> = AT_THE_ROOT.iter().map(|name| root.join(name)).collect();
+    let mut paths: Vec<PathBuf> = ROOT_DOCUMENTS.iter().map(|name| root.join(name)).collect();
     for krate in fs::read_dir(root.join("crates")).unwrap() {
         let readme = krate.unwrap().path().join("README.md");
         paths.extend(readme.exists().then_some(readme));
@@ -53,8 +54,8 @@ pub fn pages() -> Vec<Page> {
 }
 
 impl Page {
-    /// A position in the document, for messages.
-    pub fn at(&self, line: usize) -> String {
+    /// Returns a position in the document for messages, as `FILE:LINE`.
+    pub fn position(&self, line: usize) -> String {
         format!("{}:{line}", self.path.display())
     }
 
@@ -62,7 +63,7 @@ impl Page {
         self.split().0
     }
 
-    /// The lines outside of code blocks, with their numbers.
+    /// Returns the lines outside of code blocks, with their numbers.
     pub fn prose(&self) -> Vec<(usize, &str)> {
         self.split().1
     }
@@ -94,7 +95,7 @@ impl Page {
                     block.lines.pop();
                 }
                 blocks.push(block);
-                // The empty line that ended it.
+                // The empty line at the end of the block was consumed with it.
                 prose.push((line, ""));
             } else {
                 prose.push((line, text));
@@ -104,7 +105,7 @@ impl Page {
     }
 }
 
-/// The comment that is the last line so far, apart from empty ones.
+/// Returns the HTML comment that is the last line so far, apart from empty lines.
 fn comment_above(prose: &[(usize, &str)]) -> Option<String> {
     let (_, last) = prose.iter().rev().find(|(_, line)| !line.trim().is_empty())?;
     let inside = last.strip_prefix("<!--")?.strip_suffix("-->")?;

@@ -1,13 +1,13 @@
-//! The shape of printed text: its words in their order, with placeholders for numbers, their units, bars, paths and names of phases, which
-//! differ between runs. Line ends do not matter, since longer numbers wrap lines elsewhere.
+//! The shape of printed text: its words in their order, with placeholders for all that differs between runs: numbers, their units, bars,
+//! paths and names of phases. Line ends do not matter, since the width of numbers changes where lines are wrapped.
 
 const PHASES: [&str; 8] = ["create", "queue", "setup", "exec", "load", "run", "teardown", "reap"];
 const UNITS: [&str; 8] = ["ns", "us", "ms", "s", "%", "KiB", "MiB", "bytes"];
 const BAR: &str = "█░▓▒▚▄▀·";
-/// A line of this alone stands for any lines.
+/// A line that consists only of this stands for any lines.
 const ELISION: &str = "...";
 
-/// Returns the words of a text, as placeholders where they may differ.
+/// Returns the words of a text, with placeholders for those that may differ.
 pub fn shape(text: &str) -> Vec<String> {
     let mut shape: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
@@ -52,7 +52,7 @@ fn without_numbers(word: &str) -> String {
     text
 }
 
-/// Whether a document's text has the shape of what was printed, where the document may leave lines out.
+/// Whether a document's text has the shape of the printed text. The document may leave lines out by `ELISION`.
 pub fn matches(shown: &str, printed: &str) -> bool {
     let mut parts: Vec<String> = vec![String::new()];
     for line in shown.lines() {
@@ -99,7 +99,7 @@ fn numbers_and_lines_may_differ_and_words_may_not() {
 }
 
 #[test]
-fn lines_may_be_left_out() {
+fn an_elision_stands_for_any_lines() {
     assert!(matches("a 1\n...\nc", "a 2\nb\nb\nc"));
     assert!(matches("a\n...\nb\n...", "a\nx\nb"));
     assert!(!matches("a\n...\nc", "a b c d"));

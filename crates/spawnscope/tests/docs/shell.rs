@@ -29,7 +29,7 @@ pub fn commands(line: &str) -> Vec<Vec<String>> {
     splitter.commands
 }
 
-/// Consumes a `$( )` after its parenthesis, and returns a value that may stand for its output.
+/// Consumes the rest of a `$(...)`, and returns a value that may stand for its output.
 fn substitution(rest: &mut Peekable<Chars<'_>>) -> String {
     let mut depth = 1;
     for c in rest.by_ref() {
@@ -69,7 +69,7 @@ impl Splitter {
         self.commands.extend((!words.is_empty()).then_some(words));
     }
 
-    /// A number directly before it is a descriptor, and the word after it is a file.
+    /// Handles the operator of a redirection. A number directly before the operator is a descriptor, and the word after it is a file.
     fn redirect(&mut self, rest: &mut Peekable<Chars<'_>>) {
         let is_number = |word: &String| word.chars().all(|c| c.is_ascii_digit());
         self.word = self.word.take().filter(|word| !is_number(word));
@@ -80,7 +80,7 @@ impl Splitter {
 }
 
 #[test]
-fn lines_are_split_like_a_shell_does() {
+fn lines_are_split_as_by_a_shell() {
     let line = "sudo a 'b c'\"d\" $(e f) 2>g | h >i --j; k\\ l # m";
     assert_eq!(
         commands(line),

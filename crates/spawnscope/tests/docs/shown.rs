@@ -1,22 +1,23 @@
-//! Runs the commands whose output documents show. A comment before a block asks for it:
+//! Runs the commands whose output is shown in documents. A comment before a block says what to run:
 //!
-//! - `run on NAME.sql`: the block begins with `$ spawnscope ...`, followed by what that prints on this recording of `tests/recordings`;
-//! - `run on NAME.sql: VERB ...`: that command is run instead, where the block shows one that needs privilege or another machine;
+//! - `run on NAME.sql`: the block begins with `$ spawnscope ...`, followed by the output of this command for a recording of
+//!   `tests/recordings`;
+//! - `run on NAME.sql: VERB ...`: this command is run instead of the shown one, which needs privileges or another machine;
 //! - `run`: the command reads no recording.
 //!
-//! The output has the shape of what the block shows; a line `...` there stands for any lines.
+//! The output must have the shape of the text in the block, in which a line `...` stands for any lines.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use rusqlite::Connection;
 
-use super::commands::{lines, of_program};
+use super::commands::{command_lines, program_commands};
 use super::pages::{Block, pages, root};
 use super::shape;
 
 const SCHEMA: &str = include_str!("../../../spawnscope-recording/src/schema.sql");
-/// Of `examples/unpack.sh 40`.
+/// The recording of `examples/unpack.sh 40`.
 pub const UNPACK: &str = "unpack.sql";
 /// Lines that begin with this are messages of `record`, not part of the report that it prints. The live tests compare them.
 const MESSAGE: &str = "spawnscope: ";
@@ -28,7 +29,7 @@ pub struct Recording {
 
 impl Recording {
     /// Makes a recording from its rows in `tests/recordings`.
-    pub fn of(name: &str) -> Recording {
+    pub fn from_rows(name: &str) -> Recording {
         let recording = Recording {
             directory: tempfile::tempdir().unwrap(),
         };
@@ -44,29 +45,33 @@ impl Recording {
     }
 }
 
-/// What a block asks for.
+/// The command that a block asks to run.
 struct Run {
+    /// The name of the file in `tests/recordings`.
     recording: Option<String>,
     arguments: Vec<String>,
 }
 
 impl Run {
-    /// `None` if the block asks for nothing.
-    fn of(block: &Block) -> Option<Run> {
+    /// Returns `None` if the block asks for no command.
+    fn requested_by(block: &Block) -> Option<Run> {
         let wanted = block.comment.as_deref()?.strip_prefix("run")?;
         let (recording, instead) = wanted.split_once(':').unwrap_or((wanted, ""));
-        let shown = lines(block).first().map(|(_, line)| line.clone()).unwrap_or_default();
+        let shown = command_lines(block)
+            .first()
+            .map(|(_, line)| line.clone())
+            .unwrap_or_default();
         let line = match instead.trim() {
             "" => shown,
             instead => format!("spawnscope {instead}"),
         };
-        let arguments = of_program("spawnscope", &line).swap_remove(0).split_off(1);
+        let arguments = program_commands("spawnscope", &line).swap_remove(0).split_off(1);
         let recording = recording.trim().strip_prefix("on ").map(str::to_owned);
         Some(Run { recording, arguments })
     }
 
     fn print(&self) -> String {
-        let recording = self.recording.as_deref().map(Recording::of);
+        let recording = self.recording.as_deref().map(Recording::from_rows);
         let empty = tempfile::tempdir().unwrap();
         let directory = recording
             .as_ref()
@@ -84,18 +89,18 @@ impl Run {
 }
 
 #[test]
-fn shown_output_is_what_is_printed() {
+fn output_in_documents_has_the_shape_of_printed_output() {
     let (mut verbs, mut wrong) = (Vec::new(), Vec::new());
     for page in pages() {
         for block in page.blocks() {
-            let Some(run) = Run::of(&block) else {
+            let Some(run) = Run::requested_by(&block) else {
                 continue;
             };
             let shown = block.lines[1..].iter().filter(|line| !line.starts_with(MESSAGE));
             let shown = shown.map(|line| format!("{line}\n")).collect::<String>();
             let printed = run.print();
             if !shape::matches(&shown, &printed) {
-                wrong.push(format!("{} shows\n{shown}\nbut\n{printed}", page.at(block.line)));
+                wrong.push(format!("{} shows\n{shown}\nbut\n{printed}", page.position(block.line)));
             }
             verbs.push((page.path.display().to_string(), run.arguments[0].clone()));
         }
@@ -114,16 +119,16 @@ fn shown_output_is_what_is_printed() {
 }
 
 #[test]
-fn a_block_says_what_to_run() {
+fn the_comment_of_a_block_says_what_to_run() {
     let block = |comment: &str| Block {
         comment: Some(comment.to_owned()),
         lines: vec!["$ spawnscope tree".to_owned(), "output".to_owned()],
         ..Block::default()
     };
-    let run = Run::of(&block("run on a.sql: report --full")).unwrap();
+    let run = Run::requested_by(&block("run on a.sql: report --full")).unwrap();
     assert_eq!(run.recording.as_deref(), Some("a.sql"));
     assert_eq!(run.arguments, ["report", "--full"]);
-    let run = Run::of(&block("run")).unwrap();
+    let run = Run::requested_by(&block("run")).unwrap();
     assert_eq!((run.recording, run.arguments), (None, vec!["tree".to_owned()]));
-    assert!(Run::of(&block("table: x86_64")).is_none() && Run::of(&Block::default()).is_none());
+    assert!(Run::requested_by(&block("table: x86_64")).is_none() && Run::requested_by(&Block::default()).is_none());
 }

@@ -1,5 +1,5 @@
-//! Predictions against real fixes: pairs of programs, `before` with a cause of slow launches and `after` with the fix applied. This test
-//! does not time them. It checks that both do the same work, that the fix removes what it claims, and that `whatif` accepts the change.
+//! Checks pairs of programs: `before` has a cause of slow launches, and in `after` it is fixed. Both must do the same work, the fix must
+//! remove the launches that it claims to remove, `whatif` must accept the change, and `advise` must find the cause. This test times nothing:
 //! `benchmarks/fixes.py` measures the accuracy of the predictions. `pair.rs` describes the files of a pair.
 
 #[expect(
@@ -28,10 +28,10 @@ use truth::Truth;
 
 /// Pairs whose fix saves almost nothing, as intended.
 const NEAR_ZERO: [&str; 1] = ["make_off_the_path"];
-/// Their prediction may exceed the recorded wall by this factor: the replay error is as large on a busy machine.
+/// The limit for the ratio of predicted to recorded wall of these pairs. On a busy machine, the replay error can be as large.
 const MAX_WALL_RATIO: f64 = 1.05;
 
-/// Each pair is a test.
+/// Runs a test for each pair.
 fn main() -> ExitCode {
     let test = |name: String| LiveTest {
         needs: needs_of(&name),
@@ -64,37 +64,37 @@ fn needs_of(name: &str) -> &'static [Need] {
 }
 
 fn check(name: &str) {
-    let pair = Pair::built(name);
-    let mut before = pair.recorded(Variant::Before);
-    let after = pair.recorded(Variant::After);
+    let pair = Pair::build(name);
+    let mut before = pair.record(Variant::Before);
+    let after = pair.record(Variant::After);
     assert!(
         before.output == after.output,
         "`after` does not print what `before` prints: it does not do the same work"
     );
-    Truth::of(&pair).check(&launches(&before.file), &launches(&after.file));
-    let most = if NEAR_ZERO.contains(&name) { MAX_WALL_RATIO } else { 1.0 };
+    Truth::read(&pair).check(&launches(&before.file), &launches(&after.file));
+    let max_ratio = if NEAR_ZERO.contains(&name) { MAX_WALL_RATIO } else { 1.0 };
     // On a busy machine, the replay error can exceed a small saving.
     let mut is_first = true;
     best_of_three(|| {
         if !std::mem::take(&mut is_first) {
-            before = pair.recorded(Variant::Before);
+            before = pair.record(Variant::Before);
         }
         let (wall, predicted) = prediction(&pair, &before.file);
-        ok_if(0.0 < predicted && predicted < most * wall, || {
+        ok_if(0.0 < predicted && predicted < max_ratio * wall, || {
             format!("predicts {predicted} ns for a wall of {wall} ns")
         })?;
-        let (right, given) = (pair.text("advice"), advice(&before.file));
-        let is_right = |rule: &str| rule == "-" || given.iter().any(|each| each == rule);
-        ok_if(right.split_whitespace().any(is_right), || {
-            format!("gives the advice {given:?}, none of `{}`", right.trim())
+        let (expected, given) = (pair.text("advice"), advice(&before.file));
+        let is_given = |rule: &str| rule == "-" || given.iter().any(|each| each == rule);
+        ok_if(expected.split_whitespace().any(is_given), || {
+            format!("gives the advice {given:?}, none of `{}`", expected.trim())
         })
     });
 }
 
 /// Returns the rules that have advice.
 fn advice(recording: &std::path::Path) -> Vec<String> {
-    let said = spawnscope(["advise".as_ref(), recording.as_os_str(), "--json".as_ref()]).expect_code(0);
-    let printed: Value = serde_json::from_slice(&said.stdout).expect("advise --json");
+    let output = spawnscope(["advise".as_ref(), recording.as_os_str(), "--json".as_ref()]).expect_code(0);
+    let printed: Value = serde_json::from_slice(&output.stdout).expect("advise --json");
     let all = printed["advice"].as_array().expect("a list");
     all.iter()
         .filter_map(|each| Some(each["rule"].as_str()?.to_owned()))
@@ -106,15 +106,15 @@ fn prediction(pair: &Pair, recording: &std::path::Path) -> (f64, f64) {
     let flags = pair.text("whatif");
     let mut arguments = vec!["whatif".into(), recording.as_os_str().to_owned(), "--json".into()];
     arguments.extend(flags.split_whitespace().map(Into::into));
-    let said = spawnscope(arguments).expect_code(0);
-    let prediction: Value = serde_json::from_slice(&said.stdout).expect("whatif --json");
+    let output = spawnscope(arguments).expect_code(0);
+    let prediction: Value = serde_json::from_slice(&output.stdout).expect("whatif --json");
     let number = |key: &str| {
         let value = prediction[key].as_f64();
         value.unwrap_or_else(|| panic!("whatif --json has no number `{key}`: {prediction}"))
     };
     let [wall, predicted, low, high] = ["wall_ns", "predicted_ns", "low_ns", "high_ns"].map(number);
     let recorded = report(recording)["wall_ns"].as_f64();
-    assert_eq!(Some(wall), recorded, "the wall of whatif and of the report");
+    assert_eq!(Some(wall), recorded, "whatif and the report have the same wall");
     assert!(
         prediction["changes"]
             .as_array()

@@ -1,4 +1,4 @@
-//! A pair: a directory beside this file, with
+//! A pair of programs is a directory beside this file with these files:
 //!
 //! - `before` and `after`, scripts that do the same work and print the same, or programs of these names that `build` creates;
 //! - `whatif`, the options of `spawnscope whatif` that correspond to the fix;
@@ -6,7 +6,7 @@
 //! - `advice`, the rules of `spawnscope advise` that are right for `before`; `-` if it needs no advice;
 //! - optionally `build`, run once with the directory of the pair as its argument, and `setup`, run before every run;
 //! - optionally `beyond`, which explains what else the fix changes: the prediction is then not expected to be exact;
-//! - optionally (built) `around`, which wraps every run: `around before|after COMMAND...` prepares the environment of the command.
+//! - optionally `around`, created by `build`, which wraps every run: `around before|after COMMAND...` prepares the environment of the command.
 //!
 //! All of them run in a working directory of the pair. `benchmarks/fixes.py` runs them in the same way.
 
@@ -47,7 +47,7 @@ pub struct Pair {
 pub struct Recorded {
     pub output: Vec<u8>,
     pub file: PathBuf,
-    /// Keeps the file.
+    /// Keeps the directory of the file.
     _record: Record,
 }
 
@@ -65,12 +65,13 @@ impl Pair {
         names
     }
 
-    pub fn built(name: &str) -> Pair {
+    /// Runs the `build` script of a pair.
+    pub fn build(name: &str) -> Pair {
         let pair = Pair {
             directory: Path::new(DIRECTORIES).join(name),
             work: tempfile::tempdir().expect("a temporary directory"),
         };
-        pair.step("build", &[pair.directory.as_os_str()]);
+        pair.run_script("build", &[pair.directory.as_os_str()]);
         pair
     }
 
@@ -81,14 +82,14 @@ impl Pair {
     }
 
     /// Runs a variant under the recorder.
-    pub fn recorded(&self, variant: Variant) -> Recorded {
-        self.step("setup", &[]);
+    pub fn record(&self, variant: Variant) -> Recorded {
+        self.run_script("setup", &[]);
         let mut record = Record::new().flags(&["--quiet"]);
         if self.work.path().join("around").exists() {
             record = record.through(&["./around", variant.name()]);
         }
         let mut command = record.command([self.program(variant.name())]);
-        let finished = run(self.at_home(&mut command)).expect_code(0);
+        let finished = run(self.in_working_directory(&mut command)).expect_code(0);
         Recorded {
             output: finished.stdout,
             file: record.file(),
@@ -96,7 +97,7 @@ impl Pair {
         }
     }
 
-    /// Returns the path of a variant. A built one takes precedence.
+    /// Returns the path of a variant: a program that `build` created takes precedence over a script.
     fn program(&self, name: &str) -> PathBuf {
         let built = self.work.path().join(name);
         if built.exists() {
@@ -106,14 +107,15 @@ impl Pair {
         }
     }
 
-    fn step(&self, name: &str, arguments: &[&OsStr]) {
-        let step = self.directory.join(name);
-        if step.exists() {
-            run(self.at_home(Command::new(step).args(arguments))).expect_code(0);
+    /// Runs a script of the pair, if there is one of this name.
+    fn run_script(&self, name: &str, arguments: &[&OsStr]) {
+        let script = self.directory.join(name);
+        if script.exists() {
+            run(self.in_working_directory(Command::new(script).args(arguments))).expect_code(0);
         }
     }
 
-    fn at_home<'c>(&self, command: &'c mut Command) -> &'c mut Command {
+    fn in_working_directory<'c>(&self, command: &'c mut Command) -> &'c mut Command {
         command
             .current_dir(self.work.path())
             .env("PATH", PATH)

@@ -1,6 +1,6 @@
-//! The counts that a fix changes. Each line of a pair's `truth` is a KEY with the counts `before` and `after`. Keys: `command=NAME`
-//! launches of a command, `execs` and `failed_execs`, `without_exec` launches that never exec, `forks` launches by fork, `loads` launches
-//! with a dynamic loader.
+//! The counts that a fix changes. Each line of a pair's `truth` is `KEY BEFORE AFTER`: what is counted, and the counts in `before` and
+//! `after`. The keys are `command=NAME` (launches of a command), `execs`, `failed_execs`, `without_exec` (launches that never exec),
+//! `forks` (launches by fork), and `loads` (launches with a dynamic loader).
 
 use super::pair::Pair;
 use crate::support::launches::{Launch, Launches};
@@ -16,8 +16,8 @@ struct Line {
 }
 
 impl Truth {
-    pub fn of(pair: &Pair) -> Truth {
-        let lines: Vec<Line> = pair.text("truth").lines().map(line).collect();
+    pub fn read(pair: &Pair) -> Truth {
+        let lines: Vec<Line> = pair.text("truth").lines().map(parse_line).collect();
         assert!(!lines.is_empty(), "`truth` is empty");
         Truth { lines }
     }
@@ -43,7 +43,7 @@ impl Truth {
     }
 }
 
-fn line(text: &str) -> Line {
+fn parse_line(text: &str) -> Line {
     let words: Vec<&str> = text.split_whitespace().collect();
     let &[key, before, after] = words.as_slice() else {
         panic!("a line of `truth` is KEY BEFORE AFTER, not `{text}`")
@@ -64,7 +64,7 @@ fn count(key: &str, launches: &Launches) -> usize {
             "execs" => launches.0.iter().map(|launch| launch.programs().len()).sum(),
             "failed_execs" => launches.0.iter().map(|launch| launch.failed_execs().len()).sum(),
             "without_exec" => matching(&|launch| launch.programs().is_empty()),
-            // The command itself has no mechanism.
+            // The mechanism of the recorded command itself is unknown.
             "forks" => matching(&|launch| launch.json()["mechanism"] == "fork"),
             "loads" => matching(&|launch| launch.phase_ns("load").is_some_and(|load| load > 0)),
             unknown => panic!("`truth` has the unknown key `{unknown}`"),

@@ -1,4 +1,4 @@
-//! gdb and strace attach to a held process and see all of it; for perf see `run`.
+//! gdb and strace attach to a held process and miss nothing. The test with perf is in `run.rs`.
 
 use std::os::unix::fs::FileExt;
 use std::process::Command;
@@ -11,6 +11,7 @@ use crate::support::run::{Finished, Running, await_some, run};
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};
 
+/// Keys of the auxiliary vector (getauxval(3)).
 const AT_BASE: u64 = 7;
 const AT_ENTRY: u64 = 9;
 /// The offset of the entry address in a 64-bit ELF file.
@@ -31,15 +32,15 @@ fn gdb_finds_a_held_process_at_the_entry_of_its_loader() {
     for program in ["run_base", "tiny"] {
         let (running, pid) = hold([path(program)]);
         let expected = format!("pc={:#x}", entry(pid));
-        let said = gdb(pid, &["printf \"pc=%#lx\\n\", $pc"]).output();
-        assert!(said.contains(&expected), "{program}: no {expected} in: {said}");
-        assert_eq!(state(pid), Some('T'), "gdb leaves it as it found it");
+        let output = gdb(pid, &["printf \"pc=%#lx\\n\", $pc"]).output();
+        assert!(output.contains(&expected), "{program}: no {expected} in: {output}");
+        assert_eq!(state(pid), Some('T'), "gdb leaves the process stopped");
         send(pid, Signal::SIGCONT);
         running.finish().expect_code(0);
     }
 }
 
-/// The address where a process starts: in its loader, if it has one.
+/// Returns the address where a process starts: in its loader, if it has one.
 fn entry(pid: Pid) -> u64 {
     let words = std::fs::read(format!("/proc/{pid}/auxv")).expect("our own process");
     let words: Vec<u64> = words
@@ -71,30 +72,33 @@ fn entry(pid: Pid) -> u64 {
 #[needs(Ptrace, Gdb, Cc)]
 fn gdb_stops_at_main_of_a_held_process() {
     let (running, pid) = hold([path("run_base")]);
-    let go_on = format!("shell kill -CONT {pid}");
+    let kill_command = format!("shell kill -CONT {pid}");
     let commands = [
         "handle SIGCONT nostop noprint",
         "break main",
-        &go_on,
+        &kill_command,
         "continue",
         "info symbol $pc",
     ];
-    let said = gdb(pid, &commands).output();
-    assert!(said.lines().any(|line| line.starts_with("main")), "{said}");
+    let output = gdb(pid, &commands).output();
+    assert!(output.lines().any(|line| line.starts_with("main")), "{output}");
     running.finish().expect_code(0);
 }
 
 #[apply(live_test)]
 #[needs(Ptrace, Strace, Cc)]
 fn strace_sees_the_first_system_call_of_a_held_process() {
-    // Its only system call is its exit.
+    // The only system call of `tiny` is its exit.
     let (running, pid) = hold([path("tiny")]);
     let strace = Running::start(Command::new("strace").args(["-f", "-p", &pid.to_string()]));
     await_some("strace", || {
         (tracer(pid) == i32::try_from(strace.child.id()).ok()).then_some(())
     });
     send(pid, Signal::SIGCONT);
-    let said = strace.finish().expect_code(0).errors();
-    assert!(said.contains("exit_group(0)") || said.contains("exit(0)"), "{said}");
+    let output = strace.finish().expect_code(0).errors();
+    assert!(
+        output.contains("exit_group(0)") || output.contains("exit(0)"),
+        "{output}"
+    );
     running.finish().expect_code(0);
 }

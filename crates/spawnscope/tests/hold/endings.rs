@@ -6,7 +6,7 @@ use std::process::Command;
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
-use super::holding::{await_end, command, finish, hold, send, state};
+use super::holding::{await_end, hold, hold_command, run_hold, send, state};
 use crate::support::run::{Running, SPAWNSCOPE, await_some, run};
 use crate::support::{apply, live_test};
 
@@ -30,12 +30,12 @@ fn the_exit_status_is_the_commands_own() {
 
 #[apply(live_test)]
 #[needs(Ptrace)]
-fn a_command_that_cannot_run_has_the_exit_status_of_a_shell() {
+fn a_command_that_cannot_run_has_the_exit_status_that_a_shell_gives() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let file = directory.path().join("file");
     fs::write(&file, "#!/no/such/interpreter\n").expect("a file");
     for flags in [&[][..], &["--match", "*"]] {
-        let hold = |program: &str| finish(flags.iter().copied().chain([program]));
+        let hold = |program: &str| run_hold(flags.iter().copied().chain([program]));
         let path = file.to_str().expect("text");
         assert!(
             hold("no-such-command-anywhere")
@@ -49,15 +49,15 @@ fn a_command_that_cannot_run_has_the_exit_status_of_a_shell() {
         fs::set_permissions(&file, permissions(0o755)).expect("chmod");
         assert!(hold(path).expect_code(126).errors().contains("interpreter"));
     }
-    assert!(finish([""; 0]).expect_code(125).errors().contains("give a command"));
+    assert!(run_hold([""; 0]).expect_code(125).errors().contains("give a command"));
     assert!(
-        finish(["--match", "[", "true"])
+        run_hold(["--match", "[", "true"])
             .expect_code(125)
             .errors()
             .contains("'['")
     );
-    finish(["--nth", "2", "true"]).expect_code(125);
-    finish(["--match", "a", "--nth", "0", "true"]).expect_code(125);
+    run_hold(["--nth", "2", "true"]).expect_code(125);
+    run_hold(["--match", "a", "--nth", "0", "true"]).expect_code(125);
 }
 
 #[apply(live_test)]
@@ -85,7 +85,7 @@ fn a_launch_that_is_killed_while_held_leaves_the_command_running() {
 
 #[apply(live_test)]
 #[needs(Ptrace)]
-fn a_termination_continues_the_held_process_and_ends_it() {
+fn a_terminating_signal_continues_the_held_process_and_ends_it() {
     for signal in [Signal::SIGTERM, Signal::SIGINT, Signal::SIGHUP] {
         let (running, pid) = hold(["sleep", "60"]);
         send(running.pid(), signal);
@@ -101,7 +101,7 @@ fn a_termination_continues_the_held_process_and_ends_it() {
 
 #[apply(live_test)]
 #[needs(Ptrace)]
-fn other_signals_are_handed_on_and_continue_nothing() {
+fn other_signals_are_forwarded_and_continue_nothing() {
     let (running, pid) = hold(["sleep", "60"]);
     send(running.pid(), Signal::SIGUSR1);
     await_some("the signal", || is_pending(pid, Signal::SIGUSR1).then_some(()));
@@ -125,7 +125,7 @@ fn the_command_outlives_a_killed_tracer() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let proof = directory.path().join("proof");
     let script = "echo $$; while [ ! -e \"$0.go\" ]; do sleep 0.05; done; true; echo unharmed >\"$0\"";
-    let mut command = command(["--match", "nothing*", "sh", "-c", script]);
+    let mut command = hold_command(["--match", "nothing*", "sh", "-c", script]);
     let running = Running::start(command.arg(&proof));
     running.await_line();
     send(running.pid(), Signal::SIGKILL);
@@ -140,7 +140,7 @@ fn the_command_outlives_a_killed_tracer() {
 
 #[apply(live_test)]
 #[needs(Ptrace, Strace)]
-fn a_command_that_is_traced_already_is_refused() {
+fn a_command_that_another_tracer_traces_is_refused() {
     let mut strace = Command::new("strace");
     strace.args(["-f", "-o", "/dev/null", SPAWNSCOPE, "hold", "--", "echo", "ran"]);
     let finished = run(&mut strace).expect_code(125);

@@ -1,4 +1,4 @@
-//! A running `spawnscope hold`, and the state of held processes in /proc.
+//! Runs `spawnscope hold`, and reads the state of held processes from /proc.
 
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};
@@ -11,29 +11,29 @@ use crate::support::run::{Finished, Running, SPAWNSCOPE, await_some};
 /// The message for a process that is held without a terminal.
 const HINT: &str = "continue it with `kill -CONT ";
 
-/// `hold` with default signal handling, as started by a shell, even if the tests ignore signals.
+/// Runs `hold` with default signal handling, as a shell would, even if the tests ignore signals.
 pub const HOLD: [&str; 4] = ["env", "--default-signal", SPAWNSCOPE, "hold"];
 
-/// A `hold` command in a session without a terminal.
-pub fn command(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
+/// Returns a `hold` command in a session without a terminal.
+pub fn hold_command(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
     let mut command = Command::new("setsid");
     command.args(HOLD).args(arguments).stdin(Stdio::null());
     command
 }
 
-/// Runs `hold` to its end, if nothing is to be held.
-pub fn finish(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Finished {
-    Running::start(&mut command(arguments)).finish()
+/// Runs `hold` to its end. Use this only if it holds nothing.
+pub fn run_hold(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Finished {
+    Running::start(&mut hold_command(arguments)).finish()
 }
 
 /// Starts `hold` without a terminal, and waits until it holds a process.
 pub fn hold(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> (Running, Pid) {
-    let running = Running::start(&mut command(arguments));
+    let running = Running::start(&mut hold_command(arguments));
     let pid = await_held(&running);
     (running, pid)
 }
 
-/// The held process, which must be stopped and not traced.
+/// Waits until a process is held, and returns it. It must be stopped and not traced.
 #[track_caller]
 pub fn await_held(running: &Running) -> Pid {
     let pid = await_some("a held process", || {
@@ -44,7 +44,7 @@ pub fn await_held(running: &Running) -> Pid {
     assert_eq!(
         (state(pid), tracer(pid)),
         (Some('T'), Some(0)),
-        "{pid} is stopped without a tracer"
+        "{pid} must be stopped without a tracer"
     );
     pid
 }
@@ -53,17 +53,17 @@ pub fn send(pid: Pid, signal: Signal) {
     kill(pid, signal).expect("the process is there");
 }
 
-/// The letter of its state; `None` if it does not exist.
+/// Returns the letter of a process's state, or `None` if the process does not exist.
 pub fn state(pid: Pid) -> Option<char> {
     status(pid, "State:")?.chars().next()
 }
 
-/// The process that traces it; 0 if none.
+/// Returns the pid of the tracer of a process, 0 if there is none.
 pub fn tracer(pid: Pid) -> Option<i32> {
     status(pid, "TracerPid:")?.parse().ok()
 }
 
-/// The parent of a process.
+/// Returns the parent of a process.
 pub fn parent(pid: Pid) -> Pid {
     let text = status(pid, "PPid:").expect("the process is there");
     Pid::from_raw(text.parse().expect("a pid"))
@@ -76,10 +76,12 @@ fn status(pid: Pid, key: &str) -> Option<String> {
 }
 
 pub fn await_end(pid: Pid) {
-    await_some("its end", || matches!(state(pid), None | Some('Z')).then_some(()));
+    await_some("the end of the process", || {
+        matches!(state(pid), None | Some('Z')).then_some(())
+    });
 }
 
-/// Its arguments, joined by spaces.
+/// Returns the arguments of a process, joined by spaces.
 pub fn arguments(pid: Pid) -> String {
     let bytes = std::fs::read(format!("/proc/{pid}/cmdline")).expect("a process");
     let text = String::from_utf8(bytes).expect("text");

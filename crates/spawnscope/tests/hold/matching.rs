@@ -5,7 +5,7 @@ use std::process::Command;
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
-use super::holding::{arguments, await_held, command, finish, hold, parent, send, state, tracer};
+use super::holding::{arguments, await_held, hold, hold_command, parent, run_hold, send, state, tracer};
 use crate::support::run::{Running, await_some, run};
 use crate::support::workloads::{Truth, path, script};
 use crate::support::{apply, live_test};
@@ -43,7 +43,7 @@ fn the_first_launch_that_matches_is_held() {
 
 #[apply(live_test)]
 #[needs(Ptrace, Cc)]
-fn the_nth_launch_is_held_of_all_that_match() {
+fn the_nth_launch_that_matches_is_held() {
     let tiny = path("tiny");
     let script = "for i in 1 2 3 4; do \"$0\" $i; sleep 0; done; exit 6";
     let command_line = ["sh", "-c", script, tiny.to_str().expect("text")];
@@ -60,7 +60,7 @@ fn the_nth_launch_is_held_of_all_that_match() {
     running.finish().expect_code(6);
 }
 
-/// Makes 1009 launches, by fork, vfork, posix_spawn, clone and clone3.
+/// The workload makes 1009 launches, by fork, vfork, posix_spawn, clone and clone3.
 #[apply(live_test)]
 #[needs(Ptrace, Cc)]
 fn every_way_to_launch_is_counted_once() {
@@ -69,7 +69,7 @@ fn every_way_to_launch_is_counted_once() {
         let flags = ["--match", "tiny", "--nth", nth].map(std::ffi::OsStr::new);
         flags.into_iter().chain([mechanisms.as_os_str(), tiny.as_os_str()])
     };
-    let errors = finish(with_nth("1010")).expect_code(0).errors();
+    let errors = run_hold(with_nth("1010")).expect_code(0).errors();
     assert!(
         errors.contains("launch 1010 that matches tiny was requested, but only 1009 matched"),
         "{errors}"
@@ -78,7 +78,9 @@ fn every_way_to_launch_is_counted_once() {
     for nth in ["300", "1009"] {
         let (running, pid) = hold(with_nth(nth));
         let parent = parent(pid);
-        await_some("its parent is let go", || (tracer(parent) == Some(0)).then_some(()));
+        await_some("the release of its parent", || {
+            (tracer(parent) == Some(0)).then_some(())
+        });
         send(pid, Signal::SIGCONT);
         let truth = Truth::new(&running.finish().expect_code(0).stdout);
         assert_eq!(truth.one("vfork"), 197);
@@ -92,7 +94,7 @@ fn a_script_is_matched_by_its_own_name() {
     let script = directory.path().join("own-name");
     std::fs::write(&script, "#!/bin/sh\nexit 8\n").expect("a script");
     std::fs::set_permissions(&script, std::os::unix::fs::PermissionsExt::from_mode(0o755)).expect("chmod");
-    let mut command = command(["--match", "own-name"]);
+    let mut command = hold_command(["--match", "own-name"]);
     let running = Running::start(command.arg(&script));
     let pid = await_held(&running);
     assert!(arguments(pid).starts_with("/bin/sh "), "{}", arguments(pid));
@@ -103,7 +105,7 @@ fn a_script_is_matched_by_its_own_name() {
 #[apply(live_test)]
 #[needs(Ptrace, Cc)]
 fn a_missing_match_is_reported_and_changes_nothing() {
-    let finished = finish([
+    let finished = run_hold([
         "--match",
         "no such thing",
         "sh",
@@ -116,15 +118,17 @@ fn a_missing_match_is_reported_and_changes_nothing() {
         finished.errors().trim(),
         "spawnscope: no launch matched 'no such thing': nothing was held"
     );
-    let errors = finish(["--match", "tr*", "--nth", "2", "true"]).expect_code(0).errors();
+    let errors = run_hold(["--match", "tr*", "--nth", "2", "true"])
+        .expect_code(0)
+        .errors();
     assert!(
         errors.contains("launch 2 that matches 'tr*' was requested, but only 1 matched"),
         "{errors}"
     );
 }
 
-/// Programs whose behavior could change under ptrace: stops that a parent sees, threads that execute, real-time signals, descendants that
-/// outlive their parent.
+/// The behavior of these programs could change under ptrace: they have stops that a parent observes, threads that call exec, real-time
+/// signals, ignored signals, and children that are stopped and killed.
 #[apply(live_test)]
 #[needs(Ptrace, Cc)]
 fn followed_programs_behave_as_without_a_tracer() {
@@ -146,9 +150,9 @@ fn followed_programs_behave_as_without_a_tracer() {
     ];
     for program in programs {
         let plain = run(Command::new("setsid").arg("--wait").args(program));
-        let followed = finish(["--match", "nothing*"].iter().chain(program));
+        let followed = run_hold(["--match", "nothing*"].iter().chain(program));
         assert_eq!(followed.code(), plain.code(), "{program:?}: {}", followed.errors());
-        // Removes pids and times.
+        // Pids and times differ.
         let words = |output: String| output.replace(|character: char| character.is_ascii_digit(), "");
         assert_eq!(words(followed.output()), words(plain.output()), "{program:?}");
     }
@@ -156,11 +160,11 @@ fn followed_programs_behave_as_without_a_tracer() {
 
 #[apply(live_test)]
 #[needs(Ptrace, Cc)]
-fn neighbours_of_a_held_process_run_on_unharmed() {
-    let mut command = command(["--match", "tiny", "sh"]);
+fn other_processes_continue_unharmed_while_one_is_held() {
+    let mut command = hold_command(["--match", "tiny", "sh"]);
     let running = Running::start(command.arg(script("held_neighbours.sh")).arg(path("tiny")));
     let pid = await_held(&running);
-    await_some("the busy one's trap", || {
+    await_some("the trap of the busy process", || {
         String::from_utf8_lossy(&running.stdout_so_far())
             .into_owned()
             .contains("ready")
@@ -172,14 +176,14 @@ fn neighbours_of_a_held_process_run_on_unharmed() {
         Pid::from_raw(value.expect("a neighbour").parse().expect("a pid"))
     };
     let (stopped, busy) = (neighbour("stopped"), neighbour("busy"));
-    await_some("all are let go", || {
+    await_some("the release of all processes", || {
         [parent(pid), stopped, busy]
             .iter()
             .all(|pid| tracer(*pid) == Some(0))
             .then_some(())
     });
-    // hold may detach just before it stops itself. If the test continued it too early, it would run to its end.
-    await_some("the stopped one is stopped", || {
+    // `hold` may detach from this process just before the process stops itself. A SIGCONT before that stop would be lost.
+    await_some("the stop of the stopped process", || {
         (state(stopped) == Some('T')).then_some(())
     });
     send(busy, Signal::SIGUSR1);

@@ -1,29 +1,30 @@
-//! `--run`: the process continues when the command has attached, and the command is ended afterwards.
+//! `--run COMMAND`: the held process continues when the command has attached, and the command is ended after the process.
 
 use std::fs;
 
 use nix::sys::signal::Signal;
 use nix::unistd::Pid;
 
-use super::holding::{await_end, command, send};
+use super::holding::{await_end, hold_command, send};
 use crate::support::attempts::{ok_if, with_growing_lengths};
 use crate::support::run::{Finished, Running, run};
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};
 
-/// Holds a program while a command attaches, and waits for both.
+/// Holds a program while a tool attaches to it, and waits for both.
 fn hold_run(tool: &str, program: &str) -> Finished {
     hold_run_for(1, tool, program)
 }
 
-/// As `hold_run`, with a grace time in fifths of a second.
+/// Like `hold_run`, with a grace time in fifths of a second.
 fn hold_run_for(fifths: u32, tool: &str, program: &str) -> Finished {
     let grace = (f64::from(fifths) / 5.0).to_string();
-    let mut command = command(["--grace", &grace, "--run", tool]);
+    let mut command = hold_command(["--grace", &grace, "--run", tool]);
     Running::start(command.arg(path(program))).finish()
 }
 
-fn file() -> (tempfile::TempDir, String) {
+/// Returns a temporary directory and the path of a file in it, which does not exist yet.
+fn temporary_file() -> (tempfile::TempDir, String) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let file = directory.path().join("file");
     (directory, file.into_os_string().into_string().expect("text"))
@@ -32,7 +33,7 @@ fn file() -> (tempfile::TempDir, String) {
 #[apply(live_test)]
 #[needs(Ptrace, Strace, Cc)]
 fn strace_run_by_hold_misses_nothing() {
-    let (_directory, file) = file();
+    let (_directory, file) = temporary_file();
     let errors = hold_run(&format!("strace -o {file} -p {{pid}}"), "tiny")
         .expect_code(0)
         .errors();
@@ -44,7 +45,7 @@ fn strace_run_by_hold_misses_nothing() {
 #[apply(live_test)]
 #[needs(Ptrace, Perf, Cc)]
 fn perf_run_by_hold_samples_from_the_start() {
-    let (_directory, file) = file();
+    let (_directory, file) = temporary_file();
     let errors = hold_run(&format!("perf record -o {file} -p {{pid}}"), "run_long")
         .expect_code(0)
         .errors();
@@ -56,13 +57,13 @@ fn perf_run_by_hold_samples_from_the_start() {
 #[apply(live_test)]
 #[needs(Ptrace, Gdb, Cc)]
 fn gdb_run_by_hold_stops_at_main() {
-    let (_directory, file) = file();
+    let (_directory, file) = temporary_file();
     let gdb = format!(
         "gdb -nx -batch -p {{pid}} -ex 'handle SIGCONT nostop noprint' -ex 'break main' -ex continue -ex 'info symbol $pc' >{file}"
     );
     hold_run(&gdb, "run_base").expect_code(0);
-    let said = fs::read_to_string(&file).expect("what gdb said");
-    assert!(said.lines().any(|line| line.starts_with("main")), "{said}");
+    let output = fs::read_to_string(&file).expect("the output of gdb");
+    assert!(output.lines().any(|line| line.starts_with("main")), "{output}");
 }
 
 #[apply(live_test)]
@@ -73,7 +74,7 @@ fn a_run_command_that_fails_is_reported_and_the_process_continues() {
         ("kill -TERM $$", "SIGTERM"),
         ("no-such-tool {pid}", "exit status 127"),
     ] {
-        let finished = Running::start(&mut command(["--run", tool, "sh", "-c", "echo ran; exit 5"]))
+        let finished = Running::start(&mut hold_command(["--run", tool, "sh", "-c", "echo ran; exit 5"]))
             .finish()
             .expect_code(5);
         let errors = finished.errors();
@@ -101,7 +102,7 @@ fn a_run_command_that_does_not_end_is_interrupted() {
 
 #[apply(live_test)]
 #[needs(Ptrace, Strace, Cc)]
-fn a_run_command_that_ignores_that_is_terminated() {
+fn a_run_command_that_ignores_the_interrupt_is_terminated() {
     with_growing_lengths(|grace| {
         let tool = "trap '' INT; strace -o /dev/null -p {pid}; sleep 60";
         let finished = hold_run_for(grace, tool, "tiny").expect_code(0);
@@ -112,7 +113,7 @@ fn a_run_command_that_ignores_that_is_terminated() {
 
 #[apply(live_test)]
 #[needs(Ptrace, Strace, Cc)]
-fn a_run_command_that_nothing_ends_is_left() {
+fn a_run_command_that_ignores_both_signals_is_left_running() {
     let errors = hold_run("trap '' INT TERM; strace -o /dev/null -p {pid}; exec sleep 60", "tiny")
         .expect_code(0)
         .errors();
@@ -126,9 +127,9 @@ fn a_run_command_that_nothing_ends_is_left() {
 #[apply(live_test)]
 #[needs(Ptrace)]
 fn a_run_command_does_not_read_the_commands_input() {
-    let (_directory, file) = file();
+    let (_directory, file) = temporary_file();
     fs::write(&file, "for the command\n").expect("a file");
-    let mut command = command(["--run", "cat; exit 0 # {pid}", "cat"]);
+    let mut command = hold_command(["--run", "cat; exit 0 # {pid}", "cat"]);
     command.stdin(fs::File::open(&file).expect("the file"));
     let finished = Running::start(&mut command).finish().expect_code(0);
     assert_eq!(finished.output(), "for the command\n");
@@ -140,7 +141,7 @@ fn the_end_of_a_matched_launch_ends_its_run_command() {
     let script = "sleep 0; echo after; exit 6";
     let tool = "strace -o /dev/null -p {pid}; sleep 60";
     let flags = ["--match", "sleep 0", "--grace", "0.2", "--run", tool];
-    let finished = Running::start(&mut command(flags.iter().chain(&["sh", "-c", script])))
+    let finished = Running::start(&mut hold_command(flags.iter().chain(&["sh", "-c", script])))
         .finish()
         .expect_code(6);
     assert!(finished.errors().contains("sending SIGINT"), "{}", finished.errors());

@@ -31,7 +31,7 @@ fn enter_continues_the_held_process() {
     session.type_keys(b"y");
     let (status, settings, screen) = session.finish_with_settings();
     assert_eq!(status.code(), Some(5), "{}", String::from_utf8_lossy(&screen));
-    assert_eq!(settings, before, "the terminal is as it was");
+    assert_eq!(settings, before, "the settings of the terminal are restored");
 }
 
 #[apply(live_test)]
@@ -67,15 +67,15 @@ fn control_c_at_the_prompt_ends_the_command() {
     session.type_keys(b"\x03");
     let (status, settings, screen) = session.finish_with_settings();
     assert_eq!(status.code(), Some(128 + 2), "{}", String::from_utf8_lossy(&screen));
-    assert_eq!(settings, before, "the terminal is as it was");
+    assert_eq!(settings, before, "the settings of the terminal are restored");
 }
 
 #[apply(live_test)]
 #[needs(Ptrace, Pty)]
-fn a_process_that_somebody_else_continues_needs_no_enter() {
+fn a_process_that_another_process_continues_needs_no_enter() {
     let session = start(&["sh", "-c", "read line; echo \"<$line>\""]);
     session.await_output(PROMPT);
-    let pid = held(&session);
+    let pid = held_process(&session);
     nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGCONT).expect("the process is there");
     session.await_output(b"was continued by another process");
     let mut session = session;
@@ -84,12 +84,12 @@ fn a_process_that_somebody_else_continues_needs_no_enter() {
     session.finish();
 }
 
-/// The process named in the prompt.
-fn held(session: &Session) -> Pid {
+/// Returns the process that the prompt names, once it is stopped.
+fn held_process(session: &Session) -> Pid {
     let screen = String::from_utf8_lossy(&session.screen_so_far()).into_owned();
     let (_, rest) = screen.split_once("spawnscope: process ").expect("a notice");
     let (pid, _) = rest.split_once(' ').expect("a pid");
     let pid = Pid::from_raw(pid.parse().expect("a pid"));
-    await_some("its stop", || (state(pid) == Some('T')).then_some(()));
+    await_some("the stop of the process", || (state(pid) == Some('T')).then_some(()));
     pid
 }

@@ -1,4 +1,4 @@
-//! Without privilege: an ordinary user can hold own processes, and set-user-ID programs lose their privilege.
+//! `hold` without privilege: an ordinary user can hold their own processes, and set-user-ID programs lose their privilege.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -11,8 +11,8 @@ use crate::support::run::{Running, SPAWNSCOPE, as_nobody};
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};
 
-/// A directory for all users, with a copy of `tiny` with this mode.
-fn public(mode: u32) -> TempDir {
+/// Creates a directory for all users, with copies of spawnscope and of `tiny`. The latter is named `own` and has this mode.
+fn public_directory(mode: u32) -> TempDir {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let file = |name: &str| directory.path().join(name);
     fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).expect("chmod");
@@ -22,7 +22,7 @@ fn public(mode: u32) -> TempDir {
     directory
 }
 
-/// `hold` as an unprivileged user, in that directory.
+/// Starts `hold` as an unprivileged user in that directory.
 fn hold(directory: &TempDir, arguments: &[&str]) -> Running {
     let mut command = as_nobody();
     command.args(["setsid", "./spawnscope", "hold"]).args(arguments);
@@ -32,7 +32,7 @@ fn hold(directory: &TempDir, arguments: &[&str]) -> Running {
 #[apply(live_test)]
 #[needs(Ptrace, Cc, Setpriv)]
 fn an_ordinary_user_holds_a_launch() {
-    let directory = public(0o755);
+    let directory = public_directory(0o755);
     let running = hold(&directory, &["--match", "own", "sh", "-c", "./own; exit 3"]);
     let pid = await_held(&running);
     send(pid, Signal::SIGCONT);
@@ -44,7 +44,7 @@ fn an_ordinary_user_holds_a_launch() {
 #[needs(Ptrace, Cc, Setpriv)]
 fn a_program_that_loses_its_privilege_is_reported() {
     for mode in [0o4755, 0o2755] {
-        let directory = public(mode);
+        let directory = public_directory(mode);
         let finished = hold(&directory, &["--match", "nothing*", "sh", "-c", "./own; ./own; exit 3"])
             .finish()
             .expect_code(3);
@@ -60,7 +60,7 @@ fn a_program_that_loses_its_privilege_is_reported() {
 #[apply(live_test)]
 #[needs(Ptrace, Cc, Setpriv)]
 fn a_program_that_may_not_be_read_is_held_by_its_arguments() {
-    let directory = public(0o711);
+    let directory = public_directory(0o711);
     let running = hold(&directory, &["--match", "./own seen", "sh", "-c", "./own seen; exit 3"]);
     let pid = await_held(&running);
     send(pid, Signal::SIGCONT);

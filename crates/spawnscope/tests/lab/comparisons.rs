@@ -4,12 +4,12 @@ use std::process::Command;
 
 use serde_json::json;
 
-use crate::bench::{STORED, bench, command, report};
-use crate::forms::{NAMES, well_formed};
+use crate::bench::{STORED, bench, bench_command, report};
+use crate::forms::{NAMES, assert_well_formed};
 use crate::support::run::{Finished, SPAWNSCOPE, run, spawnscope};
 use crate::support::{apply, live_test};
 
-/// A report of seven cases with these walls, and intervals of ± `noise`.
+/// Returns a report of seven cases with these walls, and intervals of ± `noise`.
 fn stored_report(walls: [f64; 7], noise: f64) -> serde_json::Value {
     let mut report = report(&bench(&["--json", "shims"]));
     let estimate = |wall: f64| json!({"median": wall, "low": wall - noise, "high": wall + noise, "rounds": 9});
@@ -22,13 +22,13 @@ fn stored_report(walls: [f64; 7], noise: f64) -> serde_json::Value {
     report
 }
 
-/// The output of a comparison of two reports.
+/// Returns the output of a comparison of two reports.
 fn compare(old: &serde_json::Value, new: &serde_json::Value, arguments: &[&str], columns: usize) -> String {
-    compared(old, new, arguments, columns).expect_code(0).output()
+    run_comparison(old, new, arguments, columns).expect_code(0).output()
 }
 
 /// Compares two reports in files.
-fn compared(old: &serde_json::Value, new: &serde_json::Value, arguments: &[&str], columns: usize) -> Finished {
+fn run_comparison(old: &serde_json::Value, new: &serde_json::Value, arguments: &[&str], columns: usize) -> Finished {
     let directory = tempfile::tempdir().expect("a directory");
     let paths = [("old.json", old), ("new.json", new)].map(|(name, report)| {
         let path = directory.path().join(name);
@@ -50,7 +50,7 @@ const WALLS: [f64; 7] = [1e5, 2e5, 3e5, 4e5, 5e5, 6e5, 7e5];
 #[apply(live_test)]
 fn a_comparison_separates_the_common_shift_from_cases_that_stand_apart() {
     let old = stored_report(WALLS, 500.0);
-    // All cases drifted by a tenth; one really changed.
+    // All cases became slower by a tenth; one really changed.
     let drifted = [1.1, 1.11, 1.09, 1.1, 2.2, 1.1, 1.12];
     let walls: Vec<f64> = WALLS.iter().zip(drifted).map(|(wall, factor)| wall * factor).collect();
     let mut new = stored_report(walls.try_into().expect("seven"), 500.0);
@@ -67,7 +67,7 @@ fn a_comparison_separates_the_common_shift_from_cases_that_stand_apart() {
         (&common_shift["column"], &common_shift["cases"]),
         (&json!("wall_ns"), &json!(7))
     );
-    let said = compare(&old, &new, &[], 80);
+    let printed = compare(&old, &new, &[], 80);
     for text in [
         "not under the same conditions: quick: yes -> no",
         "shims: wall 1.10x",
@@ -75,14 +75,14 @@ fn a_comparison_separates_the_common_shift_from_cases_that_stand_apart() {
         "14 measurements compared; 7 within the noise; 6 within the common shift",
     ] {
         let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(words(&said).contains(&words(text)), "{text} in\n{said}");
+        assert!(words(&printed).contains(&words(text)), "{text} in\n{printed}");
     }
 }
 
 #[apply(live_test)]
 fn reports_with_nothing_in_common_are_not_compared() {
     let old = stored_report(WALLS, 500.0);
-    let failed = |new: &serde_json::Value| compared(&old, new, &[], 80).expect_code(125).errors();
+    let failed = |new: &serde_json::Value| run_comparison(&old, new, &[], 80).expect_code(125).errors();
     let mut strange = old.clone();
     strange["experiments"][0]["name"] = json!("another");
     assert!(failed(&strange).contains("no experiment in common: the older one has shims, the newer another"));
@@ -91,11 +91,11 @@ fn reports_with_nothing_in_common_are_not_compared() {
         row["wrapper"] = json!(format!("another {}", row["wrapper"]));
     }
     assert!(failed(&others).contains("no case in common"));
-    // Detected before anything is measured.
+    // The missing experiment is detected before anything is measured.
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("old.json");
     std::fs::write(&path, old.to_string()).expect("written");
-    let refused = run(command(&["shell", "--compare"]).arg(path)).expect_code(125);
+    let refused = run(bench_command(&["shell", "--compare"]).arg(path)).expect_code(125);
     assert_eq!(refused.output(), "");
 }
 
@@ -115,9 +115,9 @@ fn cases_that_only_the_older_report_has_are_listed_in_every_form() {
         "only the older report has 1 measurement: shims: number 0: call",
     ];
     for form in [&[][..], &["--markdown"], &["--csv"], &["-o", "-"]] {
-        let said = compare(&old, &new, form, 80);
+        let printed = compare(&old, &new, form, 80);
         for sentence in sentences {
-            assert!(said.contains(sentence), "{sentence} in\n{said}");
+            assert!(printed.contains(sentence), "{sentence} in\n{printed}");
         }
     }
     let json: serde_json::Value = serde_json::from_str(&compare(&old, &new, &["--json"], 80)).expect("JSON");
@@ -137,13 +137,13 @@ fn a_case_that_stands_apart_sets_the_requested_exit_status() {
     let mut walls = WALLS;
     walls[4] *= 2.0;
     let new = stored_report(walls, 500.0);
-    compared(&old, &new, &["--exit-code"], 80).expect_code(1);
-    compared(&old, &old, &["--exit-code"], 80).expect_code(0);
+    run_comparison(&old, &new, &["--exit-code"], 80).expect_code(1);
+    run_comparison(&old, &old, &["--exit-code"], 80).expect_code(0);
     compare(&old, &new, &[], 80);
     // With too few cases, the result is undecided.
     let mut few = old.clone();
     few["experiments"][0]["rows"].as_array_mut().expect("rows").truncate(2);
-    let unknown = compared(&few, &few, &["--exit-code"], 80).expect_code(125);
+    let unknown = run_comparison(&few, &few, &["--exit-code"], 80).expect_code(125);
     assert!(
         unknown.errors().contains("too few common cases"),
         "{}",
@@ -152,7 +152,7 @@ fn a_case_that_stands_apart_sets_the_requested_exit_status() {
 }
 
 #[apply(live_test)]
-fn a_page_replaces_no_report() {
+fn a_page_never_overwrites_a_report() {
     let directory = tempfile::tempdir().expect("a directory");
     let stored = std::fs::read(STORED).expect("the stored report");
     let [old, new] = ["old", "new"].map(|name| {
@@ -165,29 +165,29 @@ fn a_page_replaces_no_report() {
         compare.arg("bench").arg("--compare").arg(&old).arg("--with").arg(&new);
         let refused = run(compare.arg("-o").arg(page)).expect_code(125);
         assert!(refused.errors().contains("one of the compared reports"));
-        let measured = run(command(&["shell", "-o"]).arg(page)).expect_code(125);
+        let measured = run(bench_command(&["shell", "-o"]).arg(page)).expect_code(125);
         assert!(measured.errors().contains("is a report"), "{}", measured.errors());
         assert!(std::fs::read(page).expect("still there") == stored);
     }
-    let named = run(command(&["shell", "-o"]).arg(directory.path().join("lab.json"))).expect_code(125);
+    let named = run(bench_command(&["shell", "-o"]).arg(directory.path().join("lab.json"))).expect_code(125);
     assert!(named.errors().contains("-o writes HTML"), "{}", named.errors());
     assert!(!directory.path().join("lab.json").exists());
 }
 
-/// A report stored by a version that did not judge lines: those of the loader bend, and are reported so.
+/// The stored report is from a version that did not test linearity. The series of its loader experiment bend, which must be reported.
 #[apply(live_test)]
-fn a_case_that_bends_is_reported_as_not_linear() {
+fn a_series_that_bends_is_reported_as_not_linear() {
     let stored = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/loader_report.json");
-    let said = spawnscope(["bench", "--compare", stored, "--with", stored, "--markdown"])
+    let printed = spawnscope(["bench", "--compare", stored, "--with", stored, "--markdown"])
         .expect_code(0)
         .output();
     for text in [
         "a folder each, lazy: 100 us per library or directory with 10, 476 us with 300: not linear (the slope changes)",
         "true, LD_LIBRARY_PATH: 35.8 us per library or directory (29.1 to 40.8), from 750 us",
     ] {
-        assert!(said.contains(text), "{text} in\n{said}");
+        assert!(printed.contains(text), "{text} in\n{printed}");
     }
-    assert!(!said.contains("266 us per library"), "{said}");
+    assert!(!printed.contains("266 us per library"), "{printed}");
 }
 
 #[apply(live_test)]
@@ -197,22 +197,22 @@ fn stored_reports_are_compared_in_every_form() {
     walls[6] *= 3.0;
     let new = stored_report(walls, 500.0);
     for columns in [40, 80] {
-        let said = compare(&old, &new, &[], columns);
-        assert!(said.contains("700 us -> 2.10 ms"), "{columns}:\n{said}");
-        assert!(said.lines().all(|line| line.chars().count() <= columns), "{said}");
+        let printed = compare(&old, &new, &[], columns);
+        assert!(printed.contains("700 us -> 2.10 ms"), "{columns}:\n{printed}");
+        assert!(printed.lines().all(|line| line.chars().count() <= columns), "{printed}");
     }
-    let said = compare(&old, &new, &["--markdown"], 80);
+    let printed = compare(&old, &new, &["--markdown"], 80);
     assert!(
-        said.contains("## Comparison with the older report") && said.contains("| 700 us -> 2.10 ms |"),
-        "{said}"
+        printed.contains("## Comparison with the older report") && printed.contains("| 700 us -> 2.10 ms |"),
+        "{printed}"
     );
-    let said = compare(&old, &new, &["--csv"], 80);
-    let header = said.lines().next().expect("a line");
+    let printed = compare(&old, &new, &["--csv"], 80);
+    let header = printed.lines().next().expect("a line");
     assert!(header.ends_with("rounds,old,new_to_old,new_to_old_low,new_to_old_high,stands_out,note"));
-    let changed: Vec<&str> = said.lines().filter(|line| line.contains(",true,")).collect();
-    assert!(changed.len() == 1 && changed[0].contains(",700000,3,"), "{said}");
+    let changed: Vec<&str> = printed.lines().filter(|line| line.contains(",true,")).collect();
+    assert!(changed.len() == 1 && changed[0].contains(",700000,3,"), "{printed}");
     let page = compare(&old, &new, &["-o", "-"], 80);
-    well_formed(&page);
+    assert_well_formed(&page);
     assert!(page.contains("Comparison with the older report") && page.contains("700 us -&gt; 2.10 ms"));
 }
 
@@ -233,7 +233,7 @@ fn a_file_that_is_not_a_report_is_refused() {
     let path = directory.path().join("old.json");
     let compare = |content: &str| {
         std::fs::write(&path, content).expect("written");
-        let mut command = command(&["shell", "--compare"]);
+        let mut command = bench_command(&["shell", "--compare"]);
         run(command.arg(&path)).expect_code(125).errors()
     };
     for content in ["", "[]", "{\"schema_version\": 1}", "no JSON"] {

@@ -1,14 +1,14 @@
-//! Variables of the user: the experiments measure the same with or without them.
+//! Variables in the user's environment do not change what the experiments measure.
 
 use std::os::unix::fs::symlink;
 
-use crate::bench::{command, notes, only_experiment, report, rows, rows_with};
+use crate::bench::{bench_command, notes, only_experiment, report, rows, rows_with};
 use crate::support::run::run;
 use crate::support::{apply, live_test};
 
 #[apply(live_test)]
-fn without_a_path_shells_are_found_where_the_system_has_them() {
-    let finished = run(command(&["--json", "shell"]).env_clear());
+fn without_a_path_shells_are_found_in_the_directories_of_the_system() {
+    let finished = run(bench_command(&["--json", "shell"]).env_clear());
     let experiment = only_experiment(&report(&finished.expect_code(0)));
     assert_eq!(rows_with(&experiment, &[("shell", "sh")]).len(), 2);
     assert!(!notes(&experiment).contains("not installed: sh"), "{experiment}");
@@ -16,12 +16,12 @@ fn without_a_path_shells_are_found_where_the_system_has_them() {
 
 /// With these variables, the loader of each program writes a log file that names the program.
 #[apply(live_test)]
-fn the_loaders_variables_are_not_those_of_what_is_launched() {
+fn loader_variables_are_removed_for_launched_programs() {
     let directory = tempfile::tempdir().expect("a directory");
     let written = directory.path().join("written");
     std::fs::create_dir(&written).expect("a directory");
     symlink("/usr/bin/true", directory.path().join("true")).expect("a link");
-    let mut command = command(&["--json", "loader", "child-kind"]);
+    let mut command = bench_command(&["--json", "loader", "child-kind"]);
     command.env("PATH", directory.path()).env("LD_BIND_NOW", "1");
     command
         .env("LD_DEBUG", "files")
@@ -31,9 +31,9 @@ fn the_loaders_variables_are_not_those_of_what_is_launched() {
     assert_eq!(rows(loader).len(), 4, "{loader}");
     assert!(!rows_with(kinds, &[("child", "true")]).is_empty());
     for experiment in [loader, kinds] {
-        let said = notes(experiment);
+        let text = notes(experiment);
         let expected = "removed from the environment of launched programs: LD_BIND_NOW, LD_DEBUG, LD_DEBUG_OUTPUT";
-        assert!(said.contains(expected), "{said}");
+        assert!(text.contains(expected), "{text}");
     }
     let files = std::fs::read_dir(&written).expect("the directory").map(|file| {
         let path = file.expect("a file").path();
@@ -42,7 +42,7 @@ fn the_loaders_variables_are_not_those_of_what_is_launched() {
     let files: Vec<String> = files.collect();
     assert!(
         cfg!(not(target_env = "gnu")) || !files.is_empty(),
-        "bench itself has them"
+        "bench itself keeps the variables"
     );
     let by_true = format!("transferring control: {}/true", directory.path().display());
     assert!(!files.iter().any(|text| text.contains(&by_true)), "{files:?}");

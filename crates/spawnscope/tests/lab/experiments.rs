@@ -1,13 +1,13 @@
-//! Each experiment alone: its rows exist, each with an interval, and values that must be larger are.
+//! Runs each experiment alone: its rows exist, each with an interval, and values that must be larger than others are.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use crate::bench::{STORED, measured, notes, rows, rows_with};
+use crate::bench::{STORED, notes, rows, rows_with, run_experiment};
 use crate::support::{apply, live_test};
 
-/// The values of a key column; also checks that each measurement is an estimate.
+/// Returns the values of a key column. Also checks that each measurement is an estimate with an interval.
 fn keys(experiment: &Value, key: &str) -> BTreeSet<String> {
     let text = notes(experiment);
     assert!(
@@ -15,7 +15,7 @@ fn keys(experiment: &Value, key: &str) -> BTreeSet<String> {
         "{text}"
     );
     let columns = experiment["columns"].as_array().expect("columns");
-    assert_stored_alike(experiment);
+    assert_stored_columns(experiment);
     for row in rows(experiment) {
         for column in columns {
             let name = column["name"].as_str().expect("a name");
@@ -28,12 +28,12 @@ fn keys(experiment: &Value, key: &str) -> BTreeSet<String> {
             assert!(value["rounds"].as_u64().expect("rounds") >= 6, "{name} of {row}");
         }
     }
-    let of = |row: &Value| row[key].as_str().map_or_else(|| row[key].to_string(), str::to_owned);
-    rows(experiment).iter().map(of).collect()
+    let key_text = |row: &Value| row[key].as_str().map_or_else(|| row[key].to_string(), str::to_owned);
+    rows(experiment).iter().map(key_text).collect()
 }
 
-/// The stored run that the guide describes has the columns of the current experiment.
-fn assert_stored_alike(experiment: &Value) {
+/// Checks that the stored report, which the guide describes, has the columns of the current experiment.
+fn assert_stored_columns(experiment: &Value) {
     let stored = std::fs::read(STORED).expect("the stored run");
     let stored: Value = serde_json::from_slice(&stored).expect("JSON");
     let mut experiments = stored["experiments"].as_array().expect("experiments").iter();
@@ -43,7 +43,7 @@ fn assert_stored_alike(experiment: &Value) {
         let parts = |column: &Value| ["name", "unit", "is_key"].map(|part| column[part].clone());
         columns.map(parts).collect()
     };
-    assert_eq!(columns(stored.expect("it is in it")), columns(experiment));
+    assert_eq!(columns(stored.expect("the stored report has it")), columns(experiment));
 }
 
 #[track_caller]
@@ -53,14 +53,14 @@ fn assert_all(found: &BTreeSet<String>, wanted: &[&str]) {
     }
 }
 
-/// The lower end of a measurement, which noise does not reduce.
-fn least(row: &Value, measure: &str) -> f64 {
+/// Returns the lower end of the interval of a measurement.
+fn lower_bound(row: &Value, measure: &str) -> f64 {
     row[measure]["low"].as_f64().expect("an interval")
 }
 
 #[apply(live_test)]
-fn mechanisms_has_every_way_to_make_a_process() {
-    let experiment = measured("mechanisms");
+fn mechanisms_has_every_way_to_create_a_process() {
+    let experiment = run_experiment("mechanisms");
     let found = keys(&experiment, "mechanism");
     assert_eq!(found.len(), 14, "{found:?}");
     assert_all(
@@ -69,12 +69,16 @@ fn mechanisms_has_every_way_to_make_a_process() {
     );
     let is_by_ticks = notes(&experiment).contains("user and system are unknown");
     for row in rows(&experiment) {
-        assert!(least(row, "cpu_ns") > 0.0, "{row}");
+        assert!(lower_bound(row, "cpu_ns") > 0.0, "{row}");
         for part in ["user_ns", "system_ns"] {
-            assert_eq!(row[part].is_null(), is_by_ticks, "of all or of none: {row}");
-            assert!(is_by_ticks || least(row, part) > 0.0, "{row}");
+            assert_eq!(
+                row[part].is_null(),
+                is_by_ticks,
+                "known for all rows or for none: {row}"
+            );
+            assert!(is_by_ticks || lower_bound(row, part) > 0.0, "{row}");
         }
-        assert!(least(row, "call_ns") > 0.0, "{row}");
+        assert!(lower_bound(row, "call_ns") > 0.0, "{row}");
     }
     let counts: BTreeSet<u64> = rows(&experiment)
         .iter()
@@ -84,7 +88,7 @@ fn mechanisms_has_every_way_to_make_a_process() {
     assert_eq!(
         counts.len(),
         1,
-        "all that are short are launched as often as each other: {counts:?}"
+        "all short launches are repeated equally often: {counts:?}"
     );
     let base = rows_with(&experiment, &[("mechanism", "vfork + exec")])[0];
     assert_eq!(
@@ -97,27 +101,30 @@ fn mechanisms_has_every_way_to_make_a_process() {
 
 #[apply(live_test)]
 fn parent_size_shows_that_fork_copies_page_tables() {
-    let experiment = measured("parent-size");
+    let experiment = run_experiment("parent-size");
     let found = keys(&experiment, "mechanism");
     assert_all(
         &found,
         &["fork + exec", "posix_spawn, pipe", "vspawn, detached", "bash runs true"],
     );
     assert_eq!(found.len(), 15, "every mechanism, and bash: {found:?}");
-    let said = notes(&experiment);
+    let text = notes(&experiment);
     for memory in ["huge pages", "a file's"] {
-        let is_told = rows(&experiment).iter().any(|row| row["memory"] == memory);
-        assert!(is_told || said.contains(&format!("{memory}, ")), "or why not: {said}");
+        let has_rows = rows(&experiment).iter().any(|row| row["memory"] == memory);
+        assert!(
+            has_rows || text.contains(&format!("{memory}, ")),
+            "neither rows nor a note about {memory}: {text}"
+        );
     }
-    assert!(said.contains("huge pages and file pages: only forks"), "{said}");
+    assert!(text.contains("huge pages and file pages: only forks"), "{text}");
     let forks = rows_with(&experiment, &[("mechanism", "fork + _exit"), ("memory", "")]);
     let sizes: Vec<f64> = forks.iter().filter_map(|row| row["parent_bytes"].as_f64()).collect();
     assert_eq!(sizes, [0.0, 16e6, 32e6, 64e6]);
     assert!(
-        least(forks[3], "wall_ns") > least(forks[0], "wall_ns"),
+        lower_bound(forks[3], "wall_ns") > lower_bound(forks[0], "wall_ns"),
         "page tables are copied"
     );
-    // On a very busy machine there may be no slope, which a note then says.
+    // On a very busy machine there may be no slope; then a note says so.
     for name in ["fork + _exit", "fork + exec"] {
         let fits = experiment["fits"].as_array().expect("fits");
         match fits.iter().find(|fit| fit["series"] == name) {
@@ -125,14 +132,14 @@ fn parent_size_shows_that_fork_copies_page_tables() {
                 let [low, high] = [0, 1].map(|end| fit["slope_interval_ns"][end].as_f64().expect("a slope"));
                 assert!(fit["per"] == "MB" && low <= high && low * high > 0.0, "{fit}");
             }
-            None => assert!(said.contains("no slope beyond the noise: "), "{name}: {said}"),
+            None => assert!(text.contains("no slope beyond the noise: "), "{name}: {text}"),
         }
     }
 }
 
 #[apply(live_test)]
 fn growth_has_a_row_for_each_step() {
-    let experiment = measured("growth");
+    let experiment = run_experiment("growth");
     keys(&experiment, "mechanism");
     let steps = rows_with(&experiment, &[("mechanism", "fork + _exit")]);
     assert_eq!(steps.len(), 25);
@@ -141,7 +148,7 @@ fn growth_has_a_row_for_each_step() {
 
 #[apply(live_test)]
 fn open_fds_has_every_way_to_close_them() {
-    let experiment = measured("open-fds");
+    let experiment = run_experiment("open-fds");
     let found = keys(&experiment, "mechanism");
     assert_all(
         &found,
@@ -158,17 +165,17 @@ fn open_fds_has_every_way_to_close_them() {
 
 #[apply(live_test)]
 fn threads_has_walls_and_stalls() {
-    let experiment = measured("threads");
+    let experiment = run_experiment("threads");
     assert_eq!(keys(&experiment, "threads"), ["0", "10"].map(str::to_owned).into());
     assert!(
-        rows(&experiment).iter().all(|row| least(row, "stall_ns") > 0.0),
-        "a turn is always more than nothing"
+        rows(&experiment).iter().all(|row| lower_bound(row, "stall_ns") > 0.0),
+        "every stall takes some time"
     );
     for pause in ["nothing, fork's time", "nothing, vfork's time"] {
         assert_eq!(
             rows_with(&experiment, &[("mechanism", pause)]).len(),
             3,
-            "by threads, and of a large parent"
+            "one for each number of threads, and one with a large parent"
         );
     }
 }
@@ -177,7 +184,7 @@ fn threads_has_walls_and_stalls() {
 #[needs(Cc)]
 fn child_kind_has_compiled_children() {
     assert_all(
-        &keys(&measured("child-kind"), "child"),
+        &keys(&run_experiment("child-kind"), "child"),
         &["no library", "C, dynamic, pie", "true"],
     );
 }
@@ -185,7 +192,7 @@ fn child_kind_has_compiled_children() {
 #[apply(live_test)]
 #[needs(Cc)]
 fn loader_has_libraries_and_searches() {
-    let experiment = measured("loader");
+    let experiment = run_experiment("loader");
     let found = keys(&experiment, "loading");
     assert_all(
         &found,
@@ -202,28 +209,31 @@ fn loader_has_libraries_and_searches() {
 }
 
 #[apply(live_test)]
-fn first_launch_has_both_launches() {
-    let experiment = measured("first-launch");
+fn first_launch_has_the_first_and_the_second_launch() {
+    let experiment = run_experiment("first-launch");
     assert_all(
         &keys(&experiment, "program"),
         &["tiny", "true", "true, out of the cache", "tiny, in memory"],
     );
     for row in rows(&experiment) {
-        assert!(least(row, "first_last_ns") >= least(row, "first_ns"), "{row}");
-        assert!(least(row, "second_ns") > 0.0, "{row}");
+        assert!(
+            lower_bound(row, "first_last_ns") >= lower_bound(row, "first_ns"),
+            "{row}"
+        );
+        assert!(lower_bound(row, "second_ns") > 0.0, "{row}");
     }
 }
 
 #[apply(live_test)]
-fn shell_has_those_that_are_here() {
-    let experiment = measured("shell");
+fn shell_has_a_row_for_each_installed_shell() {
+    let experiment = run_experiment("shell");
     assert_all(&keys(&experiment, "shell"), &["none", "sh"]);
     assert!(notes(&experiment).contains("sh is /"));
 }
 
 #[apply(live_test)]
 fn path_search_has_misses_of_both_kinds() {
-    let experiment = measured("path-search");
+    let experiment = run_experiment("path-search");
     assert_all(&keys(&experiment, "search"), &["posix_spawnp", "vspawn", "sh"]);
     assert_eq!(
         keys(&experiment, "folders"),
@@ -235,7 +245,7 @@ fn path_search_has_misses_of_both_kinds() {
 #[needs(Cc)]
 fn shims_has_a_chain_of_scripts() {
     assert_all(
-        &keys(&measured("shims"), "wrapper"),
+        &keys(&run_experiment("shims"), "wrapper"),
         &["none", "env env env", "version manager", "compiled proxy"],
     );
 }
@@ -243,48 +253,51 @@ fn shims_has_a_chain_of_scripts() {
 #[apply(live_test)]
 #[needs(Ebpf, Python)]
 fn runtimes_has_the_shell_and_its_phases() {
-    let experiment = measured("runtimes");
+    let experiment = run_experiment("runtimes");
     assert_all(&keys(&experiment, "runtime"), &["bash", "python3", "python3 -I -S"]);
     let is_sh = |row: &Value| row["runtime"] == "sh";
-    let said = notes(&experiment);
+    let text = notes(&experiment);
     assert_ne!(
         rows(&experiment).iter().any(is_sh),
-        said.contains("sh is "),
-        "one of both: {said}"
+        text.contains("sh is "),
+        "sh has either a row or a note: {text}"
     );
     let python = experiment["files"]["python3"].as_str().expect("its file");
     assert!(python.contains("python3"), "{python}");
     for runtime in ["bash", "python3"] {
         let row = rows_with(&experiment, &[("runtime", runtime)])[0];
         for phase in ["exec_ns", "load_ns", "run_ns"] {
-            assert!(least(row, phase) > 0.0, "{phase} of {row}");
+            assert!(lower_bound(row, phase) > 0.0, "{phase} of {row}");
         }
     }
 }
 
 #[apply(live_test)]
 fn throughput_is_a_rate_of_launches() {
-    let experiment = measured("throughput");
+    let experiment = run_experiment("throughput");
     assert_eq!(keys(&experiment, "in_flight").len(), 2);
     assert_eq!(keys(&experiment, "mechanism").len(), 14);
     let systems = rows_with(&experiment, &[("mechanism", "system")]);
-    assert!(systems.iter().all(|row| row["in_flight"] == 1), "it returns at the end");
+    assert!(
+        systems.iter().all(|row| row["in_flight"] == 1),
+        "system() returns only when the child has ended"
+    );
     assert!(
         rows(&experiment)
             .iter()
-            .all(|row| least(row, "launches_per_second") > 0.0)
+            .all(|row| lower_bound(row, "launches_per_second") > 0.0)
     );
 }
 
 #[apply(live_test)]
-fn copy_on_write_is_paid_after_forks() {
-    let experiment = measured("copy-on-write");
+fn writing_is_slower_after_a_fork_because_of_copy_on_write() {
+    let experiment = run_experiment("copy-on-write");
     keys(&experiment, "mechanism");
     let snapshot = [("mechanism", "fork, no exec"), ("memory", "small pages")];
     let row = rows_with(&experiment, &snapshot)[0];
-    for then in ["during_ns", "after_ns"] {
+    for column in ["during_ns", "after_ns"] {
         assert!(
-            least(row, then) > least(row, "before_ns"),
+            lower_bound(row, column) > lower_bound(row, "before_ns"),
             "each page has a fault: {row}"
         );
     }

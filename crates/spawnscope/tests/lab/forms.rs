@@ -2,7 +2,7 @@
 
 use serde_json::json;
 
-use crate::bench::{bench, command, only_experiment, report};
+use crate::bench::{bench, bench_command, only_experiment, report};
 use crate::support::run::{run, spawnscope};
 use crate::support::{apply, live_test};
 
@@ -49,7 +49,7 @@ fn an_experiment_named_twice_is_run_once() {
 #[apply(live_test)]
 fn json_describes_the_machine_and_the_measurement() {
     let finished = bench(&["--json", "shell", "growth", "--max", "3M"]);
-    assert_eq!(finished.errors(), "", "no progress off a terminal");
+    assert_eq!(finished.errors(), "", "progress is shown only on a terminal");
     let report = report(&finished);
     assert_eq!(report["schema_version"], 1);
     assert_eq!(
@@ -80,16 +80,16 @@ fn json_describes_the_machine_and_the_measurement() {
         assert!(names.iter().all(|name| row.contains_key(*name)), "{names:?}");
     }
     let largest = experiments[1]["rows"].as_array().expect("rows").last().expect("a row");
-    assert_eq!(largest["parent_bytes"], 2 << 20, "--max holds");
+    assert_eq!(largest["parent_bytes"], 2 << 20, "--max is respected");
 }
 
 #[apply(live_test)]
-fn tables_leave_nothing_out_however_narrow() {
+fn tables_show_every_column_at_any_width() {
     let mut wide = String::new();
     for columns in [40, 66, 80, 120] {
-        let mut command = command(&["mechanisms", "path-search", "first-launch", "threads"]);
-        let said = run(command.env("COLUMNS", columns.to_string())).expect_code(0).output();
-        for line in said.lines() {
+        let mut command = bench_command(&["mechanisms", "path-search", "first-launch", "threads"]);
+        let printed = run(command.env("COLUMNS", columns.to_string())).expect_code(0).output();
+        for line in printed.lines() {
             assert!(
                 line.chars().count() <= columns && !line.ends_with(' '),
                 "{columns}: {line}"
@@ -104,11 +104,11 @@ fn tables_leave_nothing_out_however_narrow() {
             "system",
             "relative to vfork + exec",
         ] {
-            let unwrapped = said.split_whitespace().collect::<Vec<_>>().join(" ");
-            assert!(unwrapped.contains(text), "{columns}: {text} in\n{said}");
+            let unwrapped = printed.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(unwrapped.contains(text), "{columns}: {text} in\n{printed}");
         }
-        assert!(!said.contains('…'), "{columns}:\n{said}");
-        wide = said;
+        assert!(!printed.contains('…'), "{columns}:\n{printed}");
+        wide = printed;
     }
     for text in [
         "wall by misses",
@@ -118,46 +118,46 @@ fn tables_leave_nothing_out_however_narrow() {
     ] {
         assert!(wide.contains(text), "{text} in\n{wide}");
     }
-    assert!(!wide.contains('\u{1b}'), "no colour off a terminal");
+    assert!(!wide.contains('\u{1b}'), "colours are only for terminals");
 }
 
 #[apply(live_test)]
 fn csv_has_a_line_for_each_measurement_with_its_keys() {
-    let said = bench(&["--csv", "shims", "path-search", "copy-on-write"]).output();
-    let lines: Vec<Vec<String>> = said.lines().map(fields).collect();
+    let printed = bench(&["--csv", "shims", "path-search", "copy-on-write"]).output();
+    let lines: Vec<Vec<String>> = printed.lines().map(fields).collect();
     assert_eq!(
         lines[0].join(","),
         "experiment,case,wrapper,search,folders,misses,mechanism,memory,parent_bytes,\
          measure,unit,median,low,high,rounds,note"
     );
     let column = |name: &str| lines[0].iter().position(|title| title == name).expect("a column");
-    let of = |experiment: &str, measure: &str| -> Vec<&Vec<String>> {
+    let lines_of = |experiment: &str, measure: &str| -> Vec<&Vec<String>> {
         let found = lines
             .iter()
             .filter(|line| line[0] == experiment && line[column("measure")] == measure);
         found.collect()
     };
-    let walls = of("shims", "wall_ns");
-    assert!(walls.len() >= 7 && walls[0][column("wrapper")] == "none", "{said}");
-    for line in of("copy-on-write", "during_ns") {
+    let walls = lines_of("shims", "wall_ns");
+    assert!(walls.len() >= 7 && walls[0][column("wrapper")] == "none", "{printed}");
+    for line in lines_of("copy-on-write", "during_ns") {
         assert_eq!(
             line[column("parent_bytes")],
             "16000000",
-            "in bytes, whatever the case says"
+            "in bytes, whatever the unit in the label of the case"
         );
     }
-    let misses = of("path-search", "wall_ns");
-    assert!(misses.iter().any(|line| line[column("misses")] == "20"), "{said}");
-    let notes = of("shims", "note");
+    let misses = lines_of("path-search", "wall_ns");
+    assert!(misses.iter().any(|line| line[column("misses")] == "20"), "{printed}");
+    let notes = lines_of("shims", "note");
     assert!(
         notes
             .iter()
             .any(|line| line[column("note")].contains("version manager: a chain")),
-        "{said}"
+        "{printed}"
     );
 }
 
-/// The fields of a CSV line; quoted fields must not contain quotes.
+/// Returns the fields of a CSV line, whose quoted fields must not contain quotes.
 fn fields(line: &str) -> Vec<String> {
     let mut fields = vec![String::new()];
     let mut is_quoted = false;
@@ -173,19 +173,19 @@ fn fields(line: &str) -> Vec<String> {
 
 #[apply(live_test)]
 fn markdown_has_a_table() {
-    let said = bench(&["--markdown", "shell"]).output();
+    let printed = bench(&["--markdown", "shell"]).output();
     assert!(
-        said.contains("## shell\n") && said.contains("| shell | its command | wall |"),
-        "{said}"
+        printed.contains("## shell\n") && printed.contains("| shell | its command | wall |"),
+        "{printed}"
     );
-    let widths: Vec<usize> = said
+    let widths: Vec<usize> = printed
         .lines()
         .filter(|line| line.starts_with('|'))
         .map(|line| line.matches('|').count())
         .collect();
     assert!(
         widths.len() > 3 && widths.iter().all(|width| *width == widths[0]),
-        "{said}"
+        "{printed}"
     );
 }
 
@@ -195,7 +195,7 @@ fn the_page_is_well_formed_and_has_plots() {
     let path = directory.path().join("lab.html");
     bench(&["parent-size", "shell", "-o", path.to_str().expect("a path"), "--csv"]);
     let page = std::fs::read_to_string(path).expect("the page");
-    well_formed(&page);
+    assert_well_formed(&page);
     for format in ["wide", "narrow"] {
         assert_eq!(page.matches(&format!("<svg class=\"lab {format}\"")).count(), 2);
     }
@@ -221,17 +221,17 @@ fn the_page_is_well_formed_and_has_plots() {
     ] {
         assert!(page.contains(text), "{text}");
     }
-    for external_wait in ["http://", "https://", "<script", "<link", "src="] {
+    for reference in ["http://", "https://", "<script", "<link", "src="] {
         let outside_of_names = page.replace("http://www.w3.org/", "");
-        assert!(!outside_of_names.contains(external_wait), "{external_wait}");
+        assert!(!outside_of_names.contains(reference), "{reference}");
     }
 }
 
-/// Every tag is closed, in order.
-pub fn well_formed(page: &str) {
+/// Checks that every tag is closed, in order.
+pub fn assert_well_formed(page: &str) {
     let mut open: Vec<&str> = Vec::new();
     for tag in page.split('<').skip(1) {
-        let (tag, text) = tag.split_once('>').unwrap_or_else(|| panic!("unended: {tag}"));
+        let (tag, text) = tag.split_once('>').unwrap_or_else(|| panic!("unterminated tag: {tag}"));
         assert!(!text.contains('>'), "unescaped: {text}");
         let name = tag.split_whitespace().next().expect("a name");
         if let Some(closed) = name.strip_prefix('/') {
@@ -244,21 +244,21 @@ pub fn well_formed(page: &str) {
 }
 
 #[apply(live_test)]
-fn the_page_can_go_to_standard_output_and_nothing_else_then() {
+fn the_page_can_go_to_standard_output_unless_another_form_does() {
     let page = bench(&["shell", "-o", "-"]).output();
     assert!(page.starts_with("<!DOCTYPE html>"), "{page}");
-    well_formed(&page);
-    let refused = run(&mut command(&["shell", "-o", "-", "--json"])).expect_code(125);
+    assert_well_formed(&page);
+    let refused = run(&mut bench_command(&["shell", "-o", "-", "--json"])).expect_code(125);
     assert!(refused.errors().contains("only one form"), "{}", refused.errors());
     assert!(!std::path::Path::new("-").exists());
 }
 
 #[apply(live_test)]
-fn a_file_that_cannot_be_written_is_known_before_measuring() {
+fn a_file_that_cannot_be_written_is_an_error_before_measuring() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let page = directory.path().join("missing/page.html");
     let page = page.to_str().expect("a path of characters");
-    let finished = run(&mut command(&["--json", "-o", page, "shell"])).expect_code(125);
+    let finished = run(&mut bench_command(&["--json", "-o", page, "shell"])).expect_code(125);
     assert_eq!(finished.output(), "", "nothing was measured");
     let failure = format!("failed to create {page}");
     assert!(finished.errors().contains(&failure), "{}", finished.errors());

@@ -6,25 +6,28 @@ use std::process::Command;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use crate::bench::{BRIEF, command, notes, only_experiment, report, rows};
+use crate::bench::{BRIEF, bench_command, notes, only_experiment, report, rows};
 use crate::support::attempts::{best_of_three, ok_if};
 use crate::support::pty::Session;
 use crate::support::run::{Running, SPAWNSCOPE, await_some, run};
 use crate::support::workloads;
 use crate::support::{apply, live_test};
 
-fn with_path(experiments: &[&str], programs: &[&str]) -> serde_json::Value {
+/// Runs experiments with a PATH that leads only to these programs, and returns the report.
+fn run_with_programs(experiments: &[&str], programs: &[&str]) -> serde_json::Value {
     let directory = tempfile::tempdir().expect("a directory");
     for program in programs {
         symlink(format!("/usr/bin/{program}"), directory.path().join(program)).expect("a link");
     }
-    let finished = run(command(&["--json"]).args(experiments).env("PATH", directory.path()));
+    let finished = run(bench_command(&["--json"])
+        .args(experiments)
+        .env("PATH", directory.path()));
     report(&finished.expect_code(0))
 }
 
 #[apply(live_test)]
 fn without_a_compiler_the_rest_is_measured() {
-    let report = with_path(
+    let report = run_with_programs(
         &["child-kind", "loader", "shims"],
         &["true", "bash", "cat", "env", "basename"],
     );
@@ -33,15 +36,15 @@ fn without_a_compiler_the_rest_is_measured() {
         "{report}"
     );
     for experiment in report["experiments"].as_array().expect("experiments") {
-        let said = notes(experiment);
-        assert!(said.contains("no cc found") || said.contains("no C compiler"), "{said}");
+        let text = notes(experiment);
+        assert!(text.contains("no cc found") || text.contains("no C compiler"), "{text}");
         assert!(rows(experiment).len() >= 2, "{experiment}");
     }
 }
 
 #[apply(live_test)]
-fn without_any_program_the_tiny_one_is_left() {
-    let report = with_path(&["parent-size", "copy-on-write", "first-launch"], &[]);
+fn without_any_program_only_the_tiny_program_is_measured() {
+    let report = run_with_programs(&["parent-size", "copy-on-write", "first-launch"], &[]);
     let experiments = report["experiments"].as_array().expect("experiments");
     assert!(notes(&experiments[2]).contains("true not found: only the tiny program"));
     assert!(experiments.iter().all(|experiment| !rows(experiment).is_empty()));
@@ -49,13 +52,13 @@ fn without_any_program_the_tiny_one_is_left() {
     assert!(notes(&experiments[1]).contains("cat not found"));
 }
 
-/// Notes on libraries and on phases only appear if there are any.
+/// Notes on libraries and on phases appear only if these were measured.
 #[apply(live_test)]
-fn without_any_program_but_sh_it_is_measured() {
+fn sh_is_measured_if_it_is_the_only_program() {
     let directory = tempfile::tempdir().expect("a directory");
     let shell = std::fs::canonicalize("/bin/sh").expect("a shell");
     symlink(shell, directory.path().join("sh")).expect("a link");
-    let finished = run(command(&["--json", "runtimes", "loader"]).env("PATH", directory.path()));
+    let finished = run(bench_command(&["--json", "runtimes", "loader"]).env("PATH", directory.path()));
     let report = report(&finished.expect_code(0));
     let [runtimes, loader] = [0, 1].map(|number| &report["experiments"][number]);
     let names: Vec<&serde_json::Value> = rows(runtimes).iter().map(|row| &row["runtime"]).collect();
@@ -73,20 +76,20 @@ fn without_any_program_but_sh_it_is_measured() {
 #[apply(live_test)]
 #[needs(MountNs)]
 fn a_noexec_directory_is_skipped() {
-    let (directory, report) = on_tmpfs("noexec", &["shell"]);
+    let (directory, report) = run_on_tmpfs("noexec", &["shell"]);
     let experiment = only_experiment(&report);
-    let said = notes(&experiment);
+    let text = notes(&experiment);
     assert!(
-        said.contains(&format!("{directory} (failed to execute a program")),
-        "{said}"
+        text.contains(&format!("{directory} (failed to execute a program")),
+        "{text}"
     );
     assert!(!rows(&experiment).is_empty());
 }
 
-/// It fails if its parent is the shell that starts it under `record`.
+/// The script `lua` fails if its parent is the shell that starts it under `record`.
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn a_runtime_that_fails_when_it_is_recorded_takes_no_other_with_it() {
+fn a_runtime_that_fails_under_record_does_not_affect_other_runtimes() {
     let directory = tempfile::tempdir().expect("a directory");
     let lua = directory.path().join("lua");
     let script = "#!/bin/sh\nread -r parent </proc/$PPID/comm\ntest \"$parent\" != sh\n";
@@ -95,25 +98,25 @@ fn a_runtime_that_fails_when_it_is_recorded_takes_no_other_with_it() {
     for shell in ["dash", "bash"] {
         symlink(format!("/usr/bin/{shell}"), directory.path().join(shell)).expect("a link");
     }
-    let mut command = command(&["--json", "runtimes"]);
+    let mut command = bench_command(&["--json", "runtimes"]);
     let experiment = only_experiment(&report(&run(command.env("PATH", directory.path())).expect_code(0)));
     for row in rows(&experiment) {
         let is_lua = row["runtime"] == "lua (shim)";
         assert_eq!(row["exec_ns"].is_null(), is_lua, "{row}");
     }
-    let said = notes(&experiment);
+    let text = notes(&experiment);
     assert!(
-        said.contains("lua (shim): exec, load and run are unknown (a start under `record`") && !said.contains("root"),
-        "{said}"
+        text.contains("lua (shim): exec, load and run are unknown (a start under `record`") && !text.contains("root"),
+        "{text}"
     );
     assert!(
-        said.contains("lua (shim): ") && said.contains("does not show what it starts"),
-        "{said}"
+        text.contains("lua (shim): ") && text.contains("does not show what it starts"),
+        "{text}"
     );
 }
 
-/// The path of a tmpfs that is used as the temporary directory, and the report of a run with it.
-fn on_tmpfs(options: &str, experiments: &[&str]) -> (String, serde_json::Value) {
+/// Runs experiments with a tmpfs as the temporary directory. Returns its path and the report.
+fn run_on_tmpfs(options: &str, experiments: &[&str]) -> (String, serde_json::Value) {
     let directory = tempfile::tempdir().expect("a directory");
     let script = "mount -t tmpfs -o \"$1\" none \"$0\" && shift && export TMPDIR=\"$0\" && exec \"$@\"";
     let finished = run(Command::new("unshare")
@@ -131,13 +134,13 @@ fn on_tmpfs(options: &str, experiments: &[&str]) -> (String, serde_json::Value) 
 #[needs(Cc)]
 fn a_directory_whose_name_has_a_special_meaning_is_skipped() {
     let directory = tempfile::Builder::new().prefix("a, b:").tempdir().expect("a directory");
-    let mut command = command(&["--json", "loader", "path-search"]);
+    let mut command = bench_command(&["--json", "loader", "path-search"]);
     let report = report(&run(command.env("TMPDIR", directory.path())).expect_code(0));
     for experiment in report["experiments"].as_array().expect("experiments") {
-        let said = notes(experiment);
+        let text = notes(experiment);
         assert!(
-            said.contains("with a special meaning") && said.contains("instead"),
-            "{said}"
+            text.contains("with a special meaning") && text.contains("instead"),
+            "{text}"
         );
         assert!(rows(experiment).len() >= 10, "{experiment}");
     }
@@ -146,51 +149,51 @@ fn a_directory_whose_name_has_a_special_meaning_is_skipped() {
 #[apply(live_test)]
 #[needs(MountNs)]
 fn files_in_memory_are_never_reported_as_uncached() {
-    let (_, report) = on_tmpfs("size=100m", &["first-launch"]);
+    let (_, report) = run_on_tmpfs("size=100m", &["first-launch"]);
     let experiment = only_experiment(&report);
     assert!(
         rows(&experiment)
             .iter()
             .all(|row| row["program"] != "true, out of the cache")
     );
-    let said = notes(&experiment);
+    let text = notes(&experiment);
     assert!(
-        said.contains("true, out of the cache, 1: the temporary directory's file system always keeps"),
-        "{said}"
+        text.contains("true, out of the cache, 1: the temporary directory's file system always keeps"),
+        "{text}"
     );
 }
 
 #[apply(live_test)]
 #[needs(MountNs)]
-fn files_leave_room_on_the_disk_and_a_note_says_which_do_not_fit() {
-    let (_, report) = on_tmpfs("size=30m", &["parent-size"]);
+fn files_leave_room_on_the_disk_and_a_note_lists_those_that_do_not_fit() {
+    let (_, report) = run_on_tmpfs("size=30m", &["parent-size"]);
     let experiment = only_experiment(&report);
-    let of_files: Vec<f64> = rows(&experiment)
+    let file_sizes: Vec<f64> = rows(&experiment)
         .iter()
         .filter(|row| row["memory"] == "a file's")
         .filter_map(|row| row["parent_bytes"].as_f64())
         .collect();
-    assert_eq!(of_files, [16e6; 3]);
-    let said = notes(&experiment);
+    assert_eq!(file_sizes, [16e6; 3]);
+    let text = notes(&experiment);
     assert!(
-        said.contains("a file's: 32.0 MB, 64.0 MB skipped, because the disk of the temporary directory is too small"),
-        "{said}"
+        text.contains("a file's: 32.0 MB, 64.0 MB skipped, because the disk of the temporary directory is too small"),
+        "{text}"
     );
 }
 
 #[apply(live_test)]
 #[needs(Fanotify)]
-fn a_scanner_of_new_executables_is_seen_and_its_queue() {
+fn a_scanner_of_new_executables_and_its_queue_are_detected() {
     // On a shared machine, the times of one run may be too noisy for a conclusion.
     best_of_three(|| {
-        let notes = beside_a_scanner();
+        let notes = notes_under_a_scanner();
         let is_seen = notes.contains("tiny: undisturbed, a first launch takes") && notes.contains("and they queue");
         ok_if(is_seen, || notes)
     });
 }
 
-/// The notes of a run in which each fresh file waits 20 ms for a single-threaded scanner; known files do not wait.
-fn beside_a_scanner() -> String {
+/// Returns the notes of a run in which each new file waits 20 ms for a single-threaded scanner. Files that it has scanned do not wait again.
+fn notes_under_a_scanner() -> String {
     const SCAN_NS: f64 = 20e6;
     let directory = tempfile::tempdir().expect("a directory");
     let mut command = Command::new(workloads::path("scans_new_files"));
@@ -224,12 +227,12 @@ fn signals_end_the_run_with_the_results_so_far() {
         assert_eq!(report["interrupted"], true);
         assert_eq!(report["not_run"], serde_json::json!(["mechanisms"]));
         only_experiment(&report);
-        let left = std::fs::read_dir(directory.path()).expect("the directory").count();
-        assert_eq!(left, 0, "{signal}: its directory is gone");
+        let remaining = std::fs::read_dir(directory.path()).expect("the directory").count();
+        assert_eq!(remaining, 0, "{signal}: the directory of bench is removed");
     }
 }
 
-/// After a second signal, or SIGKILL: the keeper outlives bench and removes the directory.
+/// The keeper outlives a `bench` that SIGKILL or a second signal ends, and removes the directory.
 #[apply(live_test)]
 fn a_bench_that_is_killed_leaves_no_directory_and_no_page() {
     for signals in [&[Signal::SIGKILL][..], &[Signal::SIGINT, Signal::SIGTERM]] {
@@ -249,10 +252,10 @@ fn a_bench_that_is_killed_leaves_no_directory_and_no_page() {
             kill(running.pid(), *signal).expect("it runs");
         }
         kill(running.pid(), Signal::SIGCONT).expect("it runs");
-        let said = running.finish().output();
-        assert_eq!(said, "", "{signals:?}: no time for a report");
+        let text = running.finish().output();
+        assert_eq!(text, "", "{signals:?}: no time for a report");
         await_some("no directory", || (count() == 0).then_some(()));
-        assert!(!page.exists(), "{signals:?}: a page without anything");
+        assert!(!page.exists(), "{signals:?}: an empty page is left");
     }
 }
 
@@ -279,9 +282,9 @@ fn a_report_in_which_nothing_was_measured_is_a_failure() {
     assert!(rows(&only_experiment(&report)).is_empty());
 }
 
-/// As under `nohup`: ignored signals stay ignored, and other signals end the run.
+/// Started with ignored signals, as by `nohup`, `bench` keeps them ignored. Other signals end the run.
 #[apply(live_test)]
-fn signals_that_were_ignored_stay_so() {
+fn ignored_signals_stay_ignored() {
     let mut command = Command::new("env");
     command.args([
         "--default-signal",
@@ -294,21 +297,21 @@ fn signals_that_were_ignored_stay_so() {
     command.args(["bench", "--seconds", "100", "shell", "mechanisms"]);
     let running = Running::start(&mut command);
     await_worker(&running);
-    let ignored = status_line(&running, "SigIgn:");
-    let caught = status_line(&running, "SigCgt:");
+    let ignored = signal_mask(&running, "SigIgn:");
+    let caught = signal_mask(&running, "SigCgt:");
     for signal in [Signal::SIGINT, Signal::SIGHUP] {
         let bit = 1 << (signal as u64 - 1);
         assert!(ignored & bit != 0 && caught & bit == 0, "{signal}");
     }
     kill(running.pid(), Signal::SIGTERM).expect("it runs");
-    let said = running.finish().expect_code(143).output();
+    let text = running.finish().expect_code(143).output();
     assert!(
-        said.contains("interrupted: 1 experiment was not run (mechanisms)"),
-        "{said}"
+        text.contains("interrupted: 1 experiment was not run (mechanisms)"),
+        "{text}"
     );
 }
 
-fn status_line(running: &Running, name: &str) -> u64 {
+fn signal_mask(running: &Running, name: &str) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{}/status", running.pid())).expect("it runs");
     let line = status
         .lines()
@@ -321,9 +324,9 @@ fn await_worker(running: &Running) -> Pid {
     await_child(running.pid(), |line| line.contains("lab-worker\0{"))
 }
 
-/// A bash that hangs before it has filled its variable would be waited for forever.
+/// `bench` waits until bash has filled a variable. It must not wait forever for a bash that hangs.
 #[apply(live_test)]
-fn ctrl_c_ends_the_filling_of_bash() {
+fn ctrl_c_ends_the_wait_until_bash_is_filled() {
     let directory = tempfile::tempdir().expect("a directory");
     let bash = directory.path().join("bash");
     std::fs::write(&bash, "#!/bin/sh\nexec sleep 1000\n").expect("a script");
@@ -341,36 +344,36 @@ fn ctrl_c_ends_the_filling_of_bash() {
     assert_eq!(report["interrupted"], true);
 }
 
-/// After a worker was killed, the next case gets a new one.
+/// After a worker was killed, `bench` starts a new worker for the next case.
 #[apply(live_test)]
-fn a_parent_that_is_killed_takes_one_case_with_it() {
+fn a_killed_worker_spoils_only_one_case() {
     let mut command = Command::new(SPAWNSCOPE);
     command.args(["bench", "--quick", "--seconds", "2", "--json", "shell"]);
     let running = Running::start(&mut command);
     let worker = await_worker(&running);
-    // Not before it has reported that it is ready; then it launches.
+    // The worker may be killed only after it has reported that it is ready, as its first launch shows.
     await_some("a launch", || {
         let children = std::fs::read_to_string(format!("/proc/{worker}/task/{worker}/children")).ok()?;
         (!children.is_empty()).then_some(())
     });
     kill(worker, Signal::SIGKILL).expect("it runs");
     let experiment = only_experiment(&report(&running.finish().expect_code(0)));
-    let said = notes(&experiment);
+    let text = notes(&experiment);
     assert_eq!(
-        said.matches("the launching process was killed, possibly out of memory")
+        text.matches("the launching process was killed, possibly out of memory")
             .count(),
         1,
-        "{said}"
+        "{text}"
     );
     assert!(!rows(&experiment).is_empty());
 }
 
 /// Waits for a child whose command line matches, and returns its pid.
-fn await_child(pid: Pid, is_it: impl Fn(&str) -> bool) -> Pid {
+fn await_child(pid: Pid, is_wanted: impl Fn(&str) -> bool) -> Pid {
     await_some("a child", || {
         let children = std::fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).ok()?;
         let fits =
-            |child: &&str| std::fs::read_to_string(format!("/proc/{child}/cmdline")).is_ok_and(|line| is_it(&line));
+            |child: &&str| std::fs::read_to_string(format!("/proc/{child}/cmdline")).is_ok_and(|line| is_wanted(&line));
         let found = children.split_whitespace().find(fits)?;
         found.parse().ok().map(Pid::from_raw)
     })
@@ -392,7 +395,7 @@ fn on_a_terminal_progress_is_shown_and_ctrl_c_ends_it() {
     assert!(screen.contains("A tiny command with and without a shell"), "{screen}");
 }
 
-/// As on a serial line, or in `script` started without a terminal.
+/// Serial lines, and `script` without a terminal, report a width of 0.
 #[apply(live_test)]
 #[needs(Pty)]
 fn a_terminal_without_a_width_is_not_a_reason_to_fail() {
@@ -410,7 +413,7 @@ fn a_terminal_without_a_width_is_not_a_reason_to_fail() {
 
 #[apply(live_test)]
 #[needs(Setpriv)]
-fn without_privilege_phases_are_unknown_and_root_is_named() {
+fn without_privilege_phases_are_unknown_and_a_note_says_that_they_need_root() {
     let mut command = Command::new("setpriv");
     let nobody = [
         "--reuid",

@@ -1,4 +1,4 @@
-//! The launching processes: with every mechanism, a child that behaves incorrectly is noticed.
+//! The worker processes, which launch: with every mechanism, a worker detects that a child behaves incorrectly.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
@@ -33,7 +33,7 @@ const MECHANISMS: [&str; 20] = [
 ];
 const READERS: [&str; 3] = ["PosixSpawnPipe", "Popen", "VspawnPipe"];
 
-/// A worker, controlled as by `bench`.
+/// A worker process, which the test controls as `bench` does.
 struct Worker {
     child: Child,
     input: ChildStdin,
@@ -87,7 +87,7 @@ impl Worker {
 }
 
 #[apply(live_test)]
-fn every_mechanism_launches_and_sees_the_exit_status() {
+fn every_mechanism_launches_and_checks_the_exit_status() {
     let mut worker = Worker::start(0, 0);
     for mechanism in MECHANISMS {
         let good = worker.launch(mechanism, &["/bin/sh", "-c", "exit 7"], 7, "");
@@ -125,7 +125,7 @@ fn the_output_of_a_child_is_compared() {
 }
 
 #[apply(live_test)]
-fn a_program_that_is_not_there_is_not_a_launch() {
+fn a_missing_program_is_not_a_launch() {
     let mut worker = Worker::start(0, 0);
     for mechanism in MECHANISMS.iter().filter(|mechanism| **mechanism != "ForkExit") {
         let answer = worker.launch(mechanism, &["/nonexistent/program"], 0, "");
@@ -149,9 +149,9 @@ fn the_end_of_a_child_is_described() {
     worker.end();
 }
 
-/// A single launch is the first one; several launches are preceded by one with cold caches.
+/// A request for one launch makes just one. A request for several makes one more first, with cold caches, which does not count.
 #[apply(live_test)]
-fn of_several_launches_the_first_does_not_count() {
+fn an_uncounted_launch_precedes_several_launches() {
     let directory = tempfile::tempdir().expect("a directory");
     let file = directory.path().join("launches");
     let script = format!("echo >>{}", file.display());
@@ -162,9 +162,12 @@ fn of_several_launches_the_first_does_not_count() {
             let asked = json!({"mechanism": "VforkExec", "program": program, "count": count});
             let answer = worker.ask(&json!({ request: asked }));
             assert!(answer["Done"].is_array(), "{request}: {answer}");
-            let lines = std::fs::read_to_string(&file).expect("what they wrote").lines().count();
+            let lines = std::fs::read_to_string(&file)
+                .expect("the file that the launches wrote")
+                .lines()
+                .count();
             assert_eq!(lines, launched, "{request} {count}");
-            std::fs::remove_file(&file).expect("it was there");
+            std::fs::remove_file(&file).expect("the file exists");
         }
     }
     worker.end();
@@ -179,14 +182,13 @@ fn nothing_is_launched_during_a_pause() {
     worker.end();
 }
 
-/// The worker's files and pipes are close-on-exec. Other descriptors are inherited from this test; mechanisms that close descriptors close
-/// those, too.
+/// The worker's files and pipes are close-on-exec. Children inherit other descriptors from this test, unless the mechanism closes them.
 #[apply(live_test)]
 fn no_child_has_the_files_of_its_parent() {
     const OPEN: u64 = 50;
     let mut worker = Worker::start(0, OPEN);
-    // A shell has the directory open while it lists it.
-    let few = |most: u64| format!("set -- /proc/self/fd/*; test $# -le {most}");
+    // The shell has the directory /proc/self/fd open while it lists its entries.
+    let at_most = |limit: u64| format!("set -- /proc/self/fd/*; test $# -le {limit}");
     for mechanism in MECHANISMS.iter().filter(|mechanism| **mechanism != "ForkExit") {
         let closes = [
             "CloseLoop",
@@ -196,8 +198,8 @@ fn no_child_has_the_files_of_its_parent() {
             "VspawnCloseOthers",
         ]
         .contains(mechanism);
-        let most = if closes { 4 } else { OPEN };
-        let answer = worker.launch(mechanism, &["/bin/sh", "-c", &few(most)], 0, "");
+        let limit = if closes { 4 } else { OPEN };
+        let answer = worker.launch(mechanism, &["/bin/sh", "-c", &at_most(limit)], 0, "");
         assert!(answer["Done"].is_array(), "{mechanism}: {answer}");
     }
     let pid = worker.child.id();
@@ -223,7 +225,7 @@ fn a_parent_has_the_requested_memory() {
 }
 
 #[apply(live_test)]
-fn children_at_once_are_all_waited_for() {
+fn concurrent_children_are_all_waited_for() {
     let mut worker = Worker::start(0, 0);
     let paths: Vec<&str> = vec!["/bin/true"; 12];
     let answer = worker.ask(&json!({"AllAtOnce": {"paths": paths, "status": 0}}));
@@ -231,12 +233,12 @@ fn children_at_once_are_all_waited_for() {
     let answer = worker.ask(&json!({"AllAtOnce": {"paths": ["/bin/false", "/bin/true", "/bin/true"], "status": 0}}));
     assert!(answer["Invalid"].is_string(), "{answer}");
     let answer = worker.ask(&json!({"AllAtOnce": {"paths": paths, "status": 0}}));
-    assert!(answer["Done"].is_array(), "nothing of a failure is left: {answer}");
+    assert!(answer["Done"].is_array(), "the failure has no later effect: {answer}");
     worker.end();
 }
 
-/// Copying page tables takes nearly all of the call, and holds the lock that the neighbour needs. Either thread may lose its CPU at times,
-/// but not always.
+/// Copying page tables takes nearly all of the call, and holds the lock that the other thread needs. A thread may lose its CPU in some of
+/// the attempts, but not in all.
 #[apply(live_test)]
 fn another_thread_stalls_while_page_tables_are_copied() {
     let mut worker = Worker::start(250_000_000, 0);
@@ -244,11 +246,11 @@ fn another_thread_stalls_while_page_tables_are_copied() {
     for count in [1, 5] {
         let request = json!({"Stall": {"mechanism": "ForkExec", "program": program, "count": count}});
         let answers: Vec<Value> = (0..5).map(|_| worker.ask(&request)).collect();
-        let stands_still = |answer: &Value| {
+        let is_stalled = |answer: &Value| {
             let value = |position: usize| answer["Done"][position].as_f64().expect("a time");
             value(1) >= value(2) / 2.0
         };
-        assert!(answers.iter().any(stands_still), "count {count}: {answers:?}");
+        assert!(answers.iter().any(is_stalled), "count {count}: {answers:?}");
     }
     worker.end();
 }
@@ -272,7 +274,7 @@ fn writing_after_a_fork_is_slow_only_while_pages_are_shared() {
 }
 
 #[apply(live_test)]
-fn many_in_flight_are_all_waited_for() {
+fn all_launches_in_flight_are_waited_for() {
     let mut worker = Worker::start(0, 0);
     for mechanism in MECHANISMS {
         let says = if READERS.contains(&mechanism) { "a\n" } else { "" };
@@ -296,9 +298,9 @@ fn many_in_flight_are_all_waited_for() {
 }
 
 #[apply(live_test)]
-fn children_have_the_limit_of_files_that_bench_has() {
-    let (here, _) = getrlimit(Resource::RLIMIT_NOFILE).expect("the limit");
-    for (asked, expected) in [(None, here), (Some(77), 77)] {
+fn children_inherit_the_open_file_limit_of_bench() {
+    let (own_limit, _) = getrlimit(Resource::RLIMIT_NOFILE).expect("the limit");
+    for (asked, expected) in [(None, own_limit), (Some(77), 77)] {
         let mut worker = Worker::with_limit(0, 0, asked);
         let check = format!("test $(ulimit -S -n) = {expected}");
         let answer = worker.launch("VforkExec", &["/bin/sh", "-c", &check], 0, "");
@@ -326,7 +328,7 @@ fn launches_of_a_worker_die_with_the_thread_that_started_it() {
     });
     let (mut worker, sleeper) = started.join().expect("a thread");
     worker.child.wait().expect("its end");
-    await_some("the end of what it launched", || {
+    await_some("the end of the launched process", || {
         let state = std::fs::read_to_string(format!("/proc/{sleeper}/stat")).unwrap_or_default();
         // An orphan whose new parent does not reap it counts as dead, too.
         (state.is_empty() || state.contains(") Z ")).then_some(())

@@ -3,8 +3,8 @@
 use std::ffi::OsStr;
 use std::process::Command;
 
-use crate::examined::{Examined, after, examine};
-use crate::findings::silent;
+use crate::examination::{Examination, examine, examine_after};
+use crate::findings::check_silence;
 use crate::support::attempts::{best_of_three, ok_if};
 use crate::support::run::{SPAWNSCOPE, run, spawnscope};
 use crate::support::workloads::path;
@@ -24,14 +24,14 @@ fn seccomp_filters_of_this_process_are_counted() {
 #[needs(MountNs)]
 fn an_invalid_loader_cache_is_a_problem() {
     let damaged = "echo nothing >\"$1/cache\"; mount --bind \"$1/cache\" /etc/ld.so.cache";
-    after(damaged, "loader-cache").expect("problem", &["/etc/ld.so.cache is not a cache", "ldconfig"]);
+    examine_after(damaged, "loader-cache").expect("problem", &["/etc/ld.so.cache is not a cache", "ldconfig"]);
     let private =
         "cp /etc/ld.so.cache \"$1/cache\"; chmod 600 \"$1/cache\"; mount --bind \"$1/cache\" /etc/ld.so.cache";
-    after(private, "loader-cache").expect("problem", &["cannot be read by all users"]);
+    examine_after(private, "loader-cache").expect("problem", &["cannot be read by all users"]);
     let missing = "cp -a /etc \"$1/etc\"; rm \"$1/etc/ld.so.cache\"; mount --bind \"$1/etc\" /etc";
     let words = ["/etc/ld.so.cache is missing", "ldconfig", "`true` takes"];
-    after(missing, "loader-cache").expect("problem", &words);
-    let sound = after("true", "loader-cache");
+    examine_after(missing, "loader-cache").expect("problem", &words);
+    let sound = examine_after("true", "loader-cache");
     assert!(
         sound.all().iter().all(|finding| finding["severity"] == "note"),
         "{:?}",
@@ -39,19 +39,19 @@ fn an_invalid_loader_cache_is_a_problem() {
     );
 }
 
-/// As in unpacked container images, where all libraries are newer than the cache.
+/// In unpacked container images, all libraries are newer than the cache.
 #[apply(live_test)]
 #[needs(MountNs)]
-fn caches_that_ldconfig_made_know_all_libraries_also_when_these_seem_newer() {
+fn caches_of_ldconfig_are_accepted_even_if_all_libraries_seem_newer() {
     for format in ["new", "compat", "old"] {
         // ldconfig also keeps an auxiliary cache below /var.
         let made = format!(
             "mount -t tmpfs none /var/cache/ldconfig; PATH=/sbin:/usr/sbin:$PATH ldconfig -X -c {format} -C \"$1/cache\"; \
              chmod 644 \"$1/cache\"; touch -d @1 \"$1/cache\"; mount --bind \"$1/cache\" /etc/ld.so.cache"
         );
-        let examined = after(&made, "loader-cache");
-        examined.expect_silence();
-        assert_eq!(examined.unseen(), "[]", "{format}");
+        let examination = examine_after(&made, "loader-cache");
+        examination.expect_silence();
+        assert_eq!(examination.unseen(), "[]", "{format}");
     }
 }
 
@@ -60,15 +60,15 @@ fn caches_that_ldconfig_made_know_all_libraries_also_when_these_seem_newer() {
 fn a_library_that_is_preloaded_is_timed() {
     let library = format!("LD_PRELOAD={}", path("libfirst.so").display());
     let words = ["env", &library].map(OsStr::new);
-    let examined = examine(&words, "loader-environment");
-    let finding = &examined.all()[0];
+    let examination = examine(&words, "loader-environment");
+    let finding = &examination.all()[0];
     assert!(finding["evidence"].to_string().contains("libfirst.so"), "{finding:#}");
     assert!(finding["effect_ns"].is_u64(), "{finding:#}");
     let slow = format!("LD_PRELOAD={}", path("libslow.so").display());
-    let examined = examine(&["env", &slow].map(OsStr::new), "loader-environment");
-    let finding = examined.expect("problem", &["`true` takes more than"]);
+    let examination = examine(&["env", &slow].map(OsStr::new), "loader-environment");
+    let finding = examination.expect("problem", &["`true` takes more than"]);
     assert_eq!(finding["effect_is_lower_bound"], true, "{finding:#}");
-    assert!(examined.cost("fork").is_some() && examined.cost("exec_static").is_some());
+    assert!(examination.cost("fork").is_some() && examination.cost("exec_static").is_some());
     let gone = ["env", "LD_PRELOAD=/gone/library.so"].map(OsStr::new);
     examine(&gone, "loader-environment").expect("problem", &["missing: /gone/library.so"]);
     if !std::path::Path::new("/etc/ld.so.preload").exists() {
@@ -80,10 +80,10 @@ fn a_library_that_is_preloaded_is_timed() {
 #[needs(MountNs)]
 fn a_temporary_directory_that_refuses_programs_is_noted_and_launches_are_timed_elsewhere() {
     let mount = "mount -t tmpfs -o noexec none \"$1\"; export TMPDIR=\"$1\"";
-    after(mount, "file-systems").expect("note", &["refuses to execute programs", "noexec"]);
+    examine_after(mount, "file-systems").expect("note", &["refuses to execute programs", "noexec"]);
     best_of_three(|| {
-        let timed = after(mount, "launch-cost");
-        silent(&timed)?;
+        let timed = examine_after(mount, "launch-cost");
+        check_silence(&timed)?;
         ok_if(timed.unseen() == "[]", || timed.unseen())
     });
 }
@@ -110,7 +110,7 @@ fn a_container_is_recognised_by_its_namespaces_and_its_first_process() {
 
 #[apply(live_test)]
 #[needs(Setpriv, MountNs)]
-fn under_sudo_programs_are_started_as_the_user_who_typed_it() {
+fn under_sudo_programs_are_started_as_the_user_who_ran_sudo() {
     let directory = tempfile::tempdir_in("/tmp").expect("a temporary directory");
     let open = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o777);
     std::fs::set_permissions(directory.path(), open).expect("chmod");
@@ -121,14 +121,14 @@ fn under_sudo_programs_are_started_as_the_user_who_typed_it() {
         format!("echo $UID $(id -G | tr ' ' ,) >>{}\n", users.display()),
     )
     .expect("the script is written");
-    // In an additional group of this user. A copy of dash named sudo acts as sudo.
+    // The user is in an additional group. A copy of dash named sudo acts as sudo.
     let below_sudo = r#"cp /bin/dash "$1/sudo"; directory=$1; shift; set -- "$directory" "$directory/sudo" -c '"$@"; exit $?' sudo "$@""#;
     let member = format!(
         "{below_sudo}; sed '/^operator:/s/$/nobody/' /etc/group >\"$1/group\"; mount --bind \"$1/group\" /etc/group; cd /; \
          export BASH_ENV={} SUDO_UID=65534 SUDO_GID=65534",
         script.display()
     );
-    after(&member, "shell-start");
+    examine_after(&member, "shell-start");
     let users = std::fs::read_to_string(users).expect("bash was started");
     assert!(
         !users.is_empty() && users.lines().all(|user| user == "65534 65534,37"),
@@ -141,8 +141,8 @@ fn under_sudo_programs_are_started_as_the_user_who_typed_it() {
 fn without_privilege_the_doctor_lists_unseen_checks() {
     let directory = tempfile::tempdir_in("/tmp").expect("a temporary directory");
     let closed = tempfile::tempdir_in("/tmp").expect("a temporary directory");
-    let nobodys = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o700);
-    std::fs::set_permissions(closed.path(), nobodys).expect("chmod");
+    let owner_only = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o700);
+    std::fs::set_permissions(closed.path(), owner_only).expect("chmod");
     let program = directory.path().join("spawnscope");
     std::fs::copy(SPAWNSCOPE, &program).expect("the binary can be copied");
     let readable = <std::fs::Permissions as std::os::unix::fs::PermissionsExt>::from_mode(0o755);
@@ -155,12 +155,12 @@ fn without_privilege_the_doctor_lists_unseen_checks() {
         .current_dir("/")
         .env("PATH", format!("/usr/bin:{}", closed.path().join("bin").display()))
         .env_remove("TMPDIR");
-    let examined = Examined::of(&run(&mut command));
-    examined.expect("note", &["cannot be entered by this user: /tmp"]);
+    let examination = Examination::from_output(&run(&mut command));
+    examination.expect("note", &["cannot be entered by this user: /tmp"]);
     assert!(
-        examined.unseen().contains("only root can read"),
+        examination.unseen().contains("only root can read"),
         "{}",
-        examined.unseen()
+        examination.unseen()
     );
 }
 

@@ -2,32 +2,32 @@
 
 use serde_json::Value;
 
-use crate::examined::Examined;
+use crate::examination::Examination;
 use crate::support::attempts::ok_if;
 
-/// The first finding with this severity whose title, evidence and fix contain all these words.
-pub fn found(examined: &Examined, severity: &str, words: &[&str]) -> Result<Value, String> {
-    let finding = examined
+/// Returns the first finding with this severity whose title, evidence and fix contain all these words.
+pub fn find(examination: &Examination, severity: &str, words: &[&str]) -> Result<Value, String> {
+    let finding = examination
         .with(words)
         .find(|finding| finding["severity"] == severity)
         .cloned();
-    finding.ok_or_else(|| format!("no {severity} with {words:?} in {}", described(examined)))
+    finding.ok_or_else(|| format!("no {severity} with {words:?} in {}", describe(examination)))
 }
 
 /// Checks that there is no finding of any severity.
-pub fn silent(examined: &Examined) -> Result<(), String> {
-    ok_if(examined.all().is_empty(), || described(examined))
+pub fn check_silence(examination: &Examination) -> Result<(), String> {
+    ok_if(examination.all().is_empty(), || describe(examination))
 }
 
 /// Checks that these launches were timed.
-pub fn timed(examined: &Examined, what: &[&str]) -> Result<(), String> {
-    let untimed: Vec<_> = what.iter().filter(|what| examined.cost(what).is_none()).collect();
+pub fn check_timed(examination: &Examination, what: &[&str]) -> Result<(), String> {
+    let untimed: Vec<_> = what.iter().filter(|what| examination.cost(what).is_none()).collect();
     ok_if(untimed.is_empty(), || {
-        format!("{untimed:?} was not timed: {}", described(examined))
+        format!("{untimed:?} was not timed: {}", describe(examination))
     })
 }
 
-/// The whole output, for messages.
-pub fn described(examined: &Examined) -> String {
-    format!("{}, unseen: {}", Value::from(examined.all()), examined.unseen())
+/// Returns the complete output, for messages.
+pub fn describe(examination: &Examination) -> String {
+    format!("{}, unseen: {}", Value::from(examination.all()), examination.unseen())
 }

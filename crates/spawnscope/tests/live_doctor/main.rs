@@ -6,8 +6,8 @@
 mod support;
 
 mod conditions;
-#[expect(dead_code, reason = "shared with the tests beside real scanners, which use the rest")]
-mod examined;
+#[expect(dead_code, reason = "shared with the tests of real scanners, which use the rest")]
+mod examination;
 mod findings;
 mod hanging;
 mod scanners;

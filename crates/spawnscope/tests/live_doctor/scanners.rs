@@ -1,4 +1,4 @@
-//! Scanners that delay real launches, on private mounts: our own scanner.
+//! A scanner of the tests, which delays real launches on private mounts.
 
 use std::ffi::OsStr;
 use std::fs::Permissions;
@@ -6,16 +6,16 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use crate::examined::{Examined, examine};
-use crate::findings::{found, silent};
+use crate::examination::{Examination, examine};
+use crate::findings::{check_silence, find};
 use crate::support::attempts::{best_of_three, ok_if};
 use crate::support::recording::launches;
 use crate::support::run::{Record, SPAWNSCOPE, run};
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};
 
-/// In separate namespaces, so that no other scanner of this machine is found.
-const ALONE: [&str; 6] = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
+/// Runs a command in separate namespaces, so that no other scanner of this machine is found.
+const NEW_NAMESPACES: [&str; 6] = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"];
 
 #[apply(live_test)]
 #[needs(Fanotify, PidNs)]
@@ -30,8 +30,8 @@ fn a_scanner_with_one_thread_is_named_with_its_delay_and_its_queue() {
     best_of_three(|| {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let scanned = [program.as_os_str(), directory.path().as_os_str()];
-        let examined = examine(&[&ALONE.map(OsStr::new)[..], &scanned].concat(), "scanners");
-        let finding = found(&examined, "problem", &words)?;
+        let examination = examine(&[&NEW_NAMESPACES.map(OsStr::new)[..], &scanned].concat(), "scanners");
+        let finding = find(&examination, "problem", &words)?;
         let delay = finding["effect_ns"].as_u64().expect("the delay was measured");
         // The scanner sleeps this long; a busy machine only adds time.
         assert!(delay >= 15_000_000, "{finding:#}");
@@ -50,21 +50,21 @@ fn without_privilege_a_scanner_is_recognised_by_launch_times() {
     std::fs::copy(SPAWNSCOPE, &copied).expect("the binary can be copied");
     best_of_three(|| {
         let directory = tempfile::tempdir_in("/tmp").expect("a temporary directory");
-        let examined = Examined::of(&run(&mut unprivileged_command(directory.path(), &copied)));
-        found(&examined, "problem", &["an unknown program scans it", "they queue"])?;
+        let examination = Examination::from_output(&run(&mut unprivileged_command(directory.path(), &copied)));
+        find(&examination, "problem", &["an unknown program scans it", "they queue"])?;
         assert!(
-            examined.unseen().contains("only root can read"),
+            examination.unseen().contains("only root can read"),
             "{}",
-            examined.unseen()
+            examination.unseen()
         );
         Ok(())
     });
 }
 
 fn unprivileged_command(directory: &Path, doctor: &Path) -> Command {
-    let mut command = Command::new(ALONE[0]);
+    let mut command = Command::new(NEW_NAMESPACES[0]);
     command
-        .args(&ALONE[1..])
+        .args(&NEW_NAMESPACES[1..])
         .arg(path("scans_new_files"))
         .arg(directory)
         .args([
@@ -81,10 +81,10 @@ fn unprivileged_command(directory: &Path, doctor: &Path) -> Command {
     command
 }
 
-/// What a user would see in a build: each fresh program waits in its exec.
+/// As a user would see in a recording of a build: each new program waits in its exec.
 #[apply(live_test)]
 #[needs(Ebpf, Fanotify)]
-fn a_recording_of_a_build_behind_it_shows_fresh_programs_waiting_in_their_exec() {
+fn a_recording_of_a_build_under_a_scanner_shows_new_programs_waiting_in_exec() {
     const PROGRAMS: i64 = 20;
     let directory = tempfile::tempdir().expect("a temporary directory");
     let build = format!("for n in $(seq {PROGRAMS}); do cp \"$0\" \"$TMPDIR/fresh$n\"; \"$TMPDIR/fresh$n\"; done");
@@ -106,14 +106,21 @@ fn a_recording_of_a_build_behind_it_shows_fresh_programs_waiting_in_their_exec()
 
 #[apply(live_test)]
 #[needs(MountNs, PidNs)]
-fn without_a_scanner_fresh_files_are_launched_as_quickly_as_others() {
+fn without_a_scanner_new_files_are_launched_as_quickly_as_others() {
     let script = "mount -t tmpfs none \"$1\" && export TMPDIR=\"$1\" && shift && exec \"$@\"";
     let directory = tempfile::tempdir().expect("a temporary directory");
     let words = ["sh", "-c", script, "sh"].map(OsStr::new);
-    let launcher = [&ALONE.map(OsStr::new)[..], &words, &[directory.path().as_os_str()]].concat();
+    let launcher = [
+        &NEW_NAMESPACES.map(OsStr::new)[..],
+        &words,
+        &[directory.path().as_os_str()],
+    ]
+    .concat();
     best_of_three(|| {
-        let examined = examine(&launcher, "scanners");
-        silent(&examined)?;
-        ok_if(!examined.unseen().contains("could not be timed"), || examined.unseen())
+        let examination = examine(&launcher, "scanners");
+        check_silence(&examination)?;
+        ok_if(!examination.unseen().contains("could not be timed"), || {
+            examination.unseen()
+        })
     });
 }

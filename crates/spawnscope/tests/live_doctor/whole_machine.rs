@@ -1,11 +1,11 @@
-//! Conditions of a whole machine: set up by mounts that only the test's processes see, in temporary control groups and user namespaces, and
-//! beside processes of the test.
+//! Conditions of a whole machine. The tests set them up by mounts that only their own processes see, in temporary control groups and user
+//! namespaces, or by starting processes.
 
 use std::ffi::OsStr;
 
-use crate::examined::{Examined, after, examine};
+use crate::examination::{Examination, examine, examine_after};
 use crate::support::attempts::{best_of_three, ok_if};
-use crate::support::needs::groups_of_processes;
+use crate::support::needs::process_control_groups;
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};
 
@@ -31,7 +31,7 @@ fn registered_interpreters_are_notes_and_missing_ones_are_problems() {
         ];
         examine(&words.map(OsStr::new), "binfmt")
     };
-    // For a processor that does not exist here.
+    // No processor has this machine number.
     format("\\xfe", "/bin/true").expect("note", &["for 1 other architecture", "qemu-test"]);
     let missing = format("\\xfe", "/gone/emulator");
     missing.expect("problem", &["qemu-test does not exist", "/gone/emulator"]);
@@ -41,7 +41,7 @@ fn registered_interpreters_are_notes_and_missing_ones_are_problems() {
 /// Audit rules would affect the whole machine, so the test adds none.
 #[apply(live_test)]
 #[needs(PidNs)]
-fn audit_rules_are_asked_of_the_kernel_which_answers_only_outside_of_containers() {
+fn audit_rules_can_be_read_only_outside_of_containers() {
     let words = ["unshare", "--pid", "--fork", "--mount-proc"].map(OsStr::new);
     let inside = examine(&words, "audit");
     assert!(inside.unseen().contains("only root"), "{}", inside.unseen());
@@ -50,7 +50,7 @@ fn audit_rules_are_asked_of_the_kernel_which_answers_only_outside_of_containers(
 
 #[apply(live_test)]
 #[needs(MountNs)]
-fn gvisor_and_wsl_are_recognised_and_advice_is_for_whoever_can_follow_it() {
+fn gvisor_and_wsl_are_recognised_and_no_advice_requires_root_of_the_host() {
     let pretend = |version: &str, release: &str| {
         format!(
             "echo '{version}' >\"$1/version\"; mount --bind \"$1/version\" /proc/version; \
@@ -61,21 +61,21 @@ fn gvisor_and_wsl_are_recognised_and_advice_is_for_whoever_can_follow_it() {
         "Linux version 4.19.0-gvisor #1 SMP Sun Jan 10 15:06:54 PST 2016",
         "4.19.0-gvisor",
     );
-    after(&gvisor, "environment").expect("problem", &["gVisor"]);
+    examine_after(&gvisor, "environment").expect("problem", &["gVisor"]);
     let first = pretend("Linux version 4.4.0-19041-Microsoft", "4.4.0-19041-Microsoft");
-    after(&first, "environment").expect("problem", &["WSL 1", "--set-version"]);
+    examine_after(&first, "environment").expect("problem", &["WSL 1", "--set-version"]);
     let second = pretend(
         "Linux version 5.15.153.1-microsoft-standard-WSL2",
         "5.15.153.1-microsoft-standard-WSL2",
     );
-    after(&second, "environment").expect("note", &["WSL 2", "/mnt/c"]);
-    let as_root = |examined: &Examined| {
-        examined
+    examine_after(&second, "environment").expect("note", &["WSL 2", "/mnt/c"]);
+    let as_root = |examination: &Examination| {
+        examination
             .all()
             .iter()
             .any(|finding| finding["fix"].to_string().contains("as root"))
     };
-    assert!(!as_root(&after(&gvisor, "cgroups")));
+    assert!(!as_root(&examine_after(&gvisor, "cgroups")));
 }
 
 #[apply(live_test)]
@@ -83,19 +83,19 @@ fn gvisor_and_wsl_are_recognised_and_advice_is_for_whoever_can_follow_it() {
 fn security_modules_are_noted() {
     let modules = |names: &str| {
         let mount = format!("mount -t tmpfs none /sys/kernel/security; echo {names} >/sys/kernel/security/lsm");
-        after(&mount, "security-modules")
+        examine_after(&mount, "security-modules")
     };
     modules("capability,landlock,selinux").expect("note", &["SELinux", "leave them on"]);
     modules("capability,landlock,yama").expect_silence();
 }
 
-/// On a busy machine, the doctor may have no time to measure the cost of a fork.
-fn with_constants(examine: impl Fn() -> Examined) -> Examined {
+/// Repeats an examination that could not measure the cost of a fork: on a busy machine, the doctor may have no time for it.
+fn examine_with_fork_cost(examine: impl Fn() -> Examination) -> Examination {
     best_of_three(|| {
-        let examined = examine();
-        let is_measured = !examined.unseen().contains("could not be measured");
-        ok_if(is_measured, || examined.unseen())?;
-        Ok(examined)
+        let examination = examine();
+        let is_measured = !examination.unseen().contains("could not be measured");
+        ok_if(is_measured, || examination.unseen())?;
+        Ok(examination)
     })
 }
 
@@ -110,12 +110,12 @@ fn a_large_parent_is_reported_with_the_cost_of_a_fork_and_whether_memory_allows_
         examine(&[&alone[..], &words, &shell].concat(), check)
     };
     let nothing = "\"$@\"; exit $?";
-    let found = with_constants(|| check_with_parent("1200", nothing, "large-parents"));
-    // It launches by vfork.
+    let found = examine_with_fork_cost(|| check_with_parent("1200", nothing, "large-parents"));
+    // The finding is only a note, because large_parent launches by vfork.
     let finding = found.expect("note", &["large_parent (process", "1 child now", "posix_spawn"]);
     assert!(finding["effect_ns"].as_u64() >= Some(10_000_000), "{finding:#}");
-    with_constants(|| check_with_parent("1", nothing, "large-parents")).expect_silence();
-    // A machine that does not overcommit memory.
+    examine_with_fork_cost(|| check_with_parent("1", nothing, "large-parents")).expect_silence();
+    // The script pretends that the machine does not overcommit memory.
     let strict = "set -e; t=$(mktemp -d); echo 2 >$t/mode; mount --bind $t/mode /proc/sys/vm/overcommit_memory; \
                   sed '/^CommitLimit/s/ *[0-9]* kB/ 800000 kB/; /^Committed_AS/s/ *[0-9]* kB/ 600000 kB/' /proc/meminfo >$t/memory; \
                   mount --bind $t/memory /proc/meminfo; \"$@\" || code=$?; rm -r $t 2>/dev/null || true; exit ${code:-0}";
@@ -129,7 +129,7 @@ fn a_large_parent_is_reported_with_the_cost_of_a_fork_and_whether_memory_allows_
 #[apply(live_test)]
 #[needs(Cgroup)]
 fn a_control_group_near_its_process_limit_is_reported() {
-    let group = groups_of_processes().join(format!("spawnscope-test-{}", std::process::id()));
+    let group = process_control_groups().join(format!("spawnscope-test-{}", std::process::id()));
     let filled = |sleepers: &str| {
         let script = "group=$1 sleepers=$2; shift 2; mkdir \"$group\" && echo 30 >\"$group/pids.max\" && echo $$ >\"$group/cgroup.procs\" || exit 99; \
                       for n in $(seq $sleepers); do sleep 60 & pids=\"$pids $!\"; done; \
@@ -145,7 +145,7 @@ fn a_control_group_near_its_process_limit_is_reported() {
     filled("2").expect_silence();
 }
 
-/// A user without other processes.
+/// User 54321 has no other processes.
 #[apply(live_test)]
 #[needs(Setpriv)]
 fn a_user_near_the_limit_of_processes_is_reported() {

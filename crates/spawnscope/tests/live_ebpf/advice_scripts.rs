@@ -10,11 +10,11 @@ use crate::support::{apply, live_test};
 #[needs(Ebpf)]
 fn advice_replaces_a_dirname_loop_with_an_expansion() {
     let findings = advice("for i in {1..200}; do d=$(dirname /a/b/c$i); done");
-    let dirname = of_rule(&findings, "builtin").expect("advice about dirname");
+    let dirname = advice_of_rule(&findings, "builtin").expect("advice about dirname");
     assert!(dirname["count"].as_u64().expect("a count") > 100, "{dirname}");
     assert!(text(dirname, "fix").contains("${p%/*}"), "{dirname}");
     assert!(
-        of_rule(&findings, "bare-forks").is_none(),
+        advice_of_rule(&findings, "bare-forks").is_none(),
         "the forks became dirname: {findings:?}"
     );
 }
@@ -23,7 +23,7 @@ fn advice_replaces_a_dirname_loop_with_an_expansion() {
 #[needs(Ebpf)]
 fn advice_replaces_a_filter_of_a_variable_and_its_subshell() {
     let findings = advice("for i in {1..150}; do x=$(echo abc-$i | sed 's/-.*//'); done");
-    let sed = of_rule(&findings, "builtin").expect("advice about sed");
+    let sed = advice_of_rule(&findings, "builtin").expect("advice about sed");
     assert!(text(sed, "fix").contains("${x%%-*}"), "{sed}");
 }
 
@@ -31,7 +31,7 @@ fn advice_replaces_a_filter_of_a_variable_and_its_subshell() {
 #[needs(Ebpf)]
 fn forks_for_functions_are_reported() {
     let findings = advice("f() { echo x; }; for i in {1..400}; do y=$(f); done");
-    let forks = of_rule(&findings, "bare-forks").expect("advice about forks");
+    let forks = advice_of_rule(&findings, "bare-forks").expect("advice about forks");
     assert!(text(forks, "fix").contains("REPLY"), "{forks}");
 }
 
@@ -39,11 +39,11 @@ fn forks_for_functions_are_reported() {
 #[needs(Ebpf)]
 fn one_launch_per_file_gets_advice_to_batch() {
     let touch = advice("cd $(mktemp -d) && seq 200 | xargs -n1 touch && rm -r $PWD");
-    let touch = of_rule(&touch, "batch").expect("advice about touch");
+    let touch = advice_of_rule(&touch, "batch").expect("advice about touch");
     assert!(text(touch, "fix").contains("xargs touch"), "{touch}");
     let chmod = "cd $(mktemp -d) && touch {1..200} && find . -type f -exec chmod 600 {} \\; ; rm -r $PWD";
     let chmod = advice(chmod);
-    let chmod = of_rule(&chmod, "batch").expect("advice about chmod");
+    let chmod = advice_of_rule(&chmod, "batch").expect("advice about chmod");
     assert!(text(chmod, "fix").contains("{} +"), "{chmod}");
 }
 
@@ -51,11 +51,11 @@ fn one_launch_per_file_gets_advice_to_batch() {
 #[needs(Ebpf)]
 fn an_interpreter_that_starts_repeatedly_is_reported() {
     let findings = advice("for i in {1..60}; do perl -e 'print 1'; done >/dev/null");
-    let perl = of_rule(&findings, "interpreter-start").expect("advice about perl");
+    let perl = advice_of_rule(&findings, "interpreter-start").expect("advice about perl");
     assert!(text(perl, "fix").contains("one perl"), "{perl}");
 }
 
-/// The advice for a bash script.
+/// Records a bash script, and returns the advice for it.
 fn advice(script: &str) -> Vec<Value> {
     let record = Record::new();
     record.run(["bash", "-c", script]).expect_code(0);
@@ -69,11 +69,11 @@ fn findings(record: &Record) -> Vec<Value> {
     advice["advice"].as_array().expect("an array").clone()
 }
 
-fn of_rule<'a>(findings: &'a [Value], rule: &str) -> Option<&'a Value> {
+fn advice_of_rule<'a>(findings: &'a [Value], rule: &str) -> Option<&'a Value> {
     findings.iter().find(|advice| advice["rule"] == rule)
 }
 
-/// A text, or the lines of one.
+/// Returns a text, or a list of lines, as JSON.
 fn text(advice: &Value, key: &str) -> String {
     advice[key].to_string()
 }
@@ -95,12 +95,12 @@ fn advice_skips_a_wrapper_script() {
     let script = format!("for i in {{1..100}}; do {}; done", path("tool").display());
     record.run(["bash", "-c", &script]).expect_code(0);
     let findings = findings(&record);
-    let shims = of_rule(&findings, "shims").expect("advice about the wrapper");
+    let shims = advice_of_rule(&findings, "shims").expect("advice about the wrapper");
     assert!(text(shims, "fix").contains("/real"), "{shims}");
     assert!(text(shims, "evidence").contains("tool -> real"), "{shims}");
 }
 
-/// The load of other processes may look like a habit of the script.
+/// The load of other processes may look like a habit of the script, so there are three attempts.
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
 fn clean_work_gets_no_advice() {

@@ -1,4 +1,4 @@
-//! Advice about what parents and the system make of launches, on real recordings: each habit gets advice, clean work does not.
+//! Advice about how parents and the system slow launches down, on real recordings: each cause gets advice, clean work does not.
 
 use std::path::Path;
 
@@ -30,20 +30,20 @@ fn findings(file: &Path) -> Vec<Value> {
     advice["advice"].as_array().expect("an array").clone()
 }
 
-/// The advice for a command.
+/// Records a command, and returns the advice for it.
 fn advice(command: &[&str]) -> Vec<Value> {
     let record = Record::new();
     record.run(command).expect_code(0);
     findings(&record.file())
 }
 
-fn of_rule<'a>(findings: &'a [Value], rule: &str) -> Option<&'a Value> {
+fn advice_of_rule<'a>(findings: &'a [Value], rule: &str) -> Option<&'a Value> {
     findings.iter().find(|advice| advice["rule"] == rule)
 }
 
 #[track_caller]
 fn expect<'a>(findings: &'a [Value], rule: &str, count: u64, in_fix: &str) -> &'a Value {
-    let advice = of_rule(findings, rule).unwrap_or_else(|| panic!("no {rule}: {findings:#?}"));
+    let advice = advice_of_rule(findings, rule).unwrap_or_else(|| panic!("no {rule}: {findings:#?}"));
     assert_eq!(advice["count"].as_u64(), Some(count), "{advice:#}");
     assert!(advice["fix"].to_string().contains(in_fix), "{in_fix}: {advice:#}");
     let [low, saving, high] =
@@ -59,7 +59,7 @@ fn a_large_parent_that_forks_gets_advice() {
     let large = format!("my $x = 'a' x 300e6; {launch}");
     expect(&advice(&["perl", "-e", &large]), "large-parent", 12, "Proc::FastSpawn");
     let small = advice(&["perl", "-e", launch]);
-    assert!(of_rule(&small, "large-parent").is_none(), "{small:#?}");
+    assert!(advice_of_rule(&small, "large-parent").is_none(), "{small:#?}");
 }
 
 #[apply(live_test)]
@@ -68,7 +68,7 @@ fn a_large_parent_whose_forks_execute_nothing_gets_advice_on_huge_pages() {
     let script = "my $x = 'a' x 300e6; for (1..12) { my $pid = fork; exit 0 unless $pid; waitpid $pid, 0 }";
     let findings = advice(&["perl", "-e", script]);
     expect(&findings, "large-parent-pages", 12, "glibc.malloc.hugetlb=1");
-    assert!(of_rule(&findings, "large-parent").is_none(), "{findings:#?}");
+    assert!(advice_of_rule(&findings, "large-parent").is_none(), "{findings:#?}");
 }
 
 #[apply(live_test)]
@@ -89,7 +89,7 @@ fn loops_of_closes_are_reported_and_single_calls_are_not() {
     let command = [path("closing").into_os_string(), "100000".into(), path("tiny").into()];
     let record = Record::new();
     record.run(command).expect_code(0);
-    // Of the five ways, these: one by one, and the same with a break.
+    // Of the five ways in which `closing` closes descriptors, two are loops of closes: with and without a break.
     expect(&findings(&record.file()), "close-loop", 2, "close_range(3, ~0U");
 }
 
@@ -113,24 +113,27 @@ fn a_library_path_of_empty_directories_is_reported() {
     };
     expect(&launch(150), "loader-search", 60, "LD_LIBRARY_PATH");
     let none = launch(0);
-    assert!(of_rule(&none, "loader-search").is_none(), "{none:#?}");
+    assert!(advice_of_rule(&none, "loader-search").is_none(), "{none:#?}");
 }
 
 #[apply(live_test)]
 #[needs(Ebpf)]
 fn a_polling_parent_gets_advice_to_wait() {
-    // Not `select` with a time limit: where the kernel hides its preempt count, its end may look like another process's doing.
+    // The parent must not poll by `select` with a time limit: on kernels that hide the preempt count, the timeout may look like a wake-up
+    // by another process.
     let launch = "use Time::HiRes 'usleep'; my $pid = fork; exec 'sleep', '0.03' unless $pid;";
     let poll = format!("for (1..8) {{ {launch} usleep 50000 until waitpid($pid, 1) > 0 }}");
     best_of_three(|| {
         let findings = advice(&["perl", "-e", &poll]);
-        // A child that a stall holds until the parent looks again did not wait for it.
-        let seen = of_rule(&findings, "late-reaping").and_then(|advice| advice["count"].as_u64());
-        ok_if(seen == Some(8), || format!("findings of {seen:?} of 8"))?;
+        // A child that a stall delays until the parent polls again does not wait to be reaped.
+        let count = advice_of_rule(&findings, "late-reaping").and_then(|advice| advice["count"].as_u64());
+        ok_if(count == Some(8), || format!("findings of {count:?} of 8"))?;
         expect(&findings, "late-reaping", 8, "waitpid($pid, 0)");
         let wait = format!("for (1..8) {{ {launch} waitpid $pid, 0 }}");
         let waiting = advice(&["perl", "-e", &wait]);
-        ok_if(of_rule(&waiting, "late-reaping").is_none(), || format!("{waiting:#?}"))
+        ok_if(advice_of_rule(&waiting, "late-reaping").is_none(), || {
+            format!("{waiting:#?}")
+        })
     });
 }
 
@@ -139,13 +142,13 @@ fn a_polling_parent_gets_advice_to_wait() {
 fn programs_that_free_much_memory_are_reported() {
     let program = path("many_mappings");
     let program = program.to_str().expect("a path of characters");
-    let with = |mappings: &str| {
+    let launch_with = |mappings: &str| {
         let script = "for i in 1 2 3 4 5 6; do \"$0\" \"$1\"; done";
         advice(&["bash", "-c", script, program, mappings])
     };
-    expect(&with("2000"), "teardown", 6, "GLIBC_TUNABLES");
-    let small = with("1");
-    assert!(of_rule(&small, "teardown").is_none(), "{small:#?}");
+    expect(&launch_with("2000"), "teardown", 6, "GLIBC_TUNABLES");
+    let small = launch_with("1");
+    assert!(advice_of_rule(&small, "teardown").is_none(), "{small:#?}");
 }
 
 #[apply(live_test)]
@@ -154,7 +157,7 @@ fn oversubscribed_cpus_are_reported() {
     let busy = "bash -c 'for ((n = 0; n < 50000; n++)); do :; done'";
     let script = format!("n=$(nproc); seq $((6 * n)) | xargs -P$((3 * n)) -I{{}} {busy}");
     let findings = advice(&["bash", "-c", &script]);
-    let advice = of_rule(&findings, "run-queue").unwrap_or_else(|| panic!("no run-queue: {findings:#?}"));
+    let advice = advice_of_rule(&findings, "run-queue").unwrap_or_else(|| panic!("no run-queue: {findings:#?}"));
     assert!(advice["saving_low_ns"].as_u64() > Some(0), "{advice:#}");
 }
 
@@ -174,7 +177,7 @@ fn a_scanner_is_named_without_advice_to_disable_it() {
     assert!(advice["fix"].to_string().contains("leave protection on"), "{advice:#}");
 }
 
-/// The load of other processes may look like a problem of the system.
+/// The load of other processes may look like a problem of the system, so there are three attempts.
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
 fn clean_work_gets_no_advice_about_the_system() {
@@ -189,7 +192,10 @@ fn clean_work_gets_no_advice_about_the_system() {
     for script in scripts {
         best_of_three(|| {
             let findings = advice(&["bash", "-c", script]);
-            let found: Vec<&Value> = RULES.iter().filter_map(|rule| of_rule(&findings, rule)).collect();
+            let found: Vec<&Value> = RULES
+                .iter()
+                .filter_map(|rule| advice_of_rule(&findings, rule))
+                .collect();
             ok_if(found.is_empty(), || format!("{script}: {found:#?}"))
         });
     }

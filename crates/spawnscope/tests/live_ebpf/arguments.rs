@@ -54,7 +54,7 @@ fn arguments_of_any_bytes_are_kept() {
     );
 }
 
-/// Escape sequences in arguments, in a program's name and in a directory, seen through every listing.
+/// There are escape sequences in arguments and in the name of a program. No listing may print them.
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
 fn no_control_sequence_reaches_the_terminal() {

@@ -1,8 +1,8 @@
-//! The lines of bash scripts that ask for launches: every shape in which bash forks, each with the chain it must have.
+//! The lines of bash scripts that request launches: each way in which bash forks, with the call chain that the launches must have.
 
 use std::fs;
 
-use crate::support::chains::{Shell, asked, chain_of};
+use crate::support::chains::{Shell, chain_of, labelled_chains};
 use crate::support::run::Record;
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};
@@ -55,7 +55,7 @@ fn a_deep_recursion_is_truncated_and_marked() {
     recursion(&bash());
 }
 
-/// All of them, for whichever bash.
+/// All these checks; `suites.rs` makes them with other versions of bash.
 pub const SHAPES: [fn(&Shell); 8] = [
     functions,
     forks,
@@ -68,7 +68,7 @@ pub const SHAPES: [fn(&Shell); 8] = [
 ];
 
 fn bash() -> Shell {
-    Shell::here("bash")
+    Shell::installed("bash")
 }
 
 fn functions(shell: &Shell) {
@@ -167,7 +167,7 @@ a && @t never || @t either
     shell.expect(script, &[], &truth);
 }
 
-/// Bash itself has no line for these when it forks for them.
+/// When bash forks for a compound command, bash itself does not know its line.
 fn compounds(shell: &Shell) {
     let script = "\
 f() {
@@ -196,7 +196,7 @@ f
         ("behind_group", "main.sh:8 f < main.sh:19"),
         ("in_for", "main.sh:10 f < main.sh:19"),
         ("in_body", "main.sh:14 f < main.sh:19"),
-        // Nothing tells where it stands.
+        // Bash does not store where the process substitution is.
         ("in_redirection", "main.sh:? f < main.sh:19"),
     ];
     shell.expect(script, &[], &truth);
@@ -206,8 +206,8 @@ f
     fs::write(&main, "\n:\n:; echo x | while read -r a; do\n  :\ndone\n\n:").expect("a script");
     let record = Record::new();
     shell.record(&record, &[main]).expect_code(0);
-    // Where the shell has a root of its own, another one enters that.
-    let chains = asked(&record.file()).into_iter().map(|(_, chain)| chain);
+    // A shell with its own root directory is launched by another program; only launches by main.sh count.
+    let chains = labelled_chains(&record.file()).into_iter().map(|(_, chain)| chain);
     let chains: Vec<_> = chains.filter(|chain| chain.contains("main.sh")).collect();
     assert_eq!(chains, ["main.sh:3", "main.sh:3"], "both sides of the pipeline");
 }
@@ -296,7 +296,8 @@ g' | \"$BASH\"
     shell.expect(script, &[], &truth);
 }
 
-/// Up to 5.0 bash counts the lines of what `-c` was given from 0. A function that was called there looks like top-level code.
+/// Whether bash counts the lines of its `-c` argument from 1. Up to 5.0, bash counts them from 0, and a function that is called there looks
+/// like top-level code.
 fn counts_from_one(shell: &Shell) -> bool {
     shell.run(&["-c", "echo $LINENO"]).output().trim() == "1"
 }
@@ -338,7 +339,7 @@ f 5$1
     let given = format!("{tiny} given; f 4; . {late} 1\n\nh() {{\n . {late} 2\n}}; h");
     let arguments = ["--rcfile".as_ref(), file.as_os_str(), "-ic".as_ref(), given.as_ref()];
     shell.record(&record, &arguments).expect_code(0);
-    let asked = asked(&record.file());
+    let chains = labelled_chains(&record.file());
     let is_known = counts_from_one(shell);
     let truth = [
         ("top", "startup:1"),
@@ -361,7 +362,7 @@ f 5$1
         ("in_f52", "startup:? f < late.sh:4 < ?:? h"),
     ];
     for (label, chain) in truth {
-        assert_eq!(chain_of(&asked, label), chain, "of {label}");
+        assert_eq!(chain_of(&chains, label), chain, "of {label}");
     }
 }
 

@@ -15,13 +15,13 @@ use crate::support::run::{Record, Running, SPAWNSCOPE, as_nobody, run, spawnscop
 #[apply(live_test)]
 #[needs(Ebpf)]
 fn a_sleep_that_outlasts_the_duration_is_attributed_to_a_timer() {
-    open_wait(&["sleep", "0.6"]);
+    assert_open_wait_is_a_timer(&["sleep", "0.6"]);
 }
 
 #[apply(live_test)]
 #[needs(Ebpf)]
 fn a_shells_wait_for_a_sleep_that_outlasts_the_duration_is_attributed_to_a_timer() {
-    open_wait(&["sh", "-c", "sleep 0.6; :"]);
+    assert_open_wait_is_a_timer(&["sh", "-c", "sleep 0.6; :"]);
 }
 
 #[apply(live_test)]
@@ -37,13 +37,13 @@ fn a_command_whose_interpreter_is_missing_leaves_the_earlier_recording() {
     assert!(finished.errors().contains("interpreter"), "{}", finished.errors());
     assert!(
         fs::read(record.file()).expect("a recording") == before,
-        "the earlier recording is back"
+        "the earlier recording is restored"
     );
 }
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn a_report_that_cannot_be_written_changes_no_status() {
+fn a_report_that_cannot_be_written_does_not_change_the_exit_status() {
     let record = Record::new();
     let mut command = record.command(["sh", "-c", "exit 7"]);
     command.stderr(
@@ -68,10 +68,10 @@ fn closed_streams_stay_closed() {
     assert!(open.lines().all(|fd| fd != "2"), "standard error was opened: {open}");
 }
 
-/// The command has to sleep until the recorder has ended.
+/// The command must sleep until the recorder has ended.
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn after_the_duration_the_command_runs_on_unrecorded() {
+fn after_the_duration_the_command_continues_unrecorded() {
     with_growing_lengths(try_duration);
 }
 
@@ -91,16 +91,17 @@ fn try_duration(sleep_seconds: u32) -> Result<(), String> {
     )
 }
 
-/// What the wall was spent on, in nanoseconds.
-fn spent(report: &Value, on: &str) -> u64 {
+/// Returns how much of the wall was spent on this, in nanoseconds.
+fn ns_spent(report: &Value, on: &str) -> u64 {
     let parts = report["critical_path"].as_array().expect("an array");
     let part = parts.iter().find(|part| part["on"] == on);
     part.map_or(0, |part| part["ns"].as_u64().expect("nanoseconds"))
 }
 
-/// Repeated, because the last slice can be recorded by luck. Launch times depend on the machine, so the test only checks that the critical
-/// path has no more launch tax than all launches together, and that almost none of the wall is unknown.
-fn open_wait(command: &[&str]) {
+/// Checks that a sleep at the end of the recording is attributed to a timer. Repeats this, because the last slice can be recorded by
+/// luck. Launch times depend on the machine, so the test only checks that the critical path has no more launch tax than all launches
+/// together, and that almost none of the wall is unknown.
+fn assert_open_wait_is_a_timer(command: &[&str]) {
     for _ in 0..rounds(8) {
         best_of_three(|| {
             let record = Record::new().flags(&["--duration", "0.3"]);
@@ -110,11 +111,11 @@ fn open_wait(command: &[&str]) {
             let tax_is_plausible = nanos("critical_tax_ns") <= nanos("launch_tax_ns") + 1_000_000;
             let path = &report["critical_path"];
             assert!(
-                tax_is_plausible && spent(&report, "unknown") < nanos("wall_ns") / 10,
+                tax_is_plausible && ns_spent(&report, "unknown") < nanos("wall_ns") / 10,
                 "{path}"
             );
             let error = report["replay_error"].as_f64().expect("a number");
-            let slept = spent(&report, "timer");
+            let slept = ns_spent(&report, "timer");
             ok_if(slept > 200_000_000 && error.abs() < 0.05, || {
                 format!("off by {error}: {path}")
             })
@@ -124,13 +125,13 @@ fn open_wait(command: &[&str]) {
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn work_that_outlasts_the_duration_is_run() {
+fn work_that_outlasts_the_duration_is_attributed_to_run() {
     best_of_three(|| {
         let record = Record::new().flags(&["--duration", "0.5"]);
         let script = "end=$(($(date +%s) + 2)); while [ $(date +%s) -lt $end ]; do n=0; while [ $n -lt 200000 ]; do n=$((n+1)); done; done";
         record.run(["sh", "-c", script]).expect_code(0);
         let report = report(&record.file());
-        let worked = spent(&report, "run") + spent(&report, "run_queue");
+        let worked = ns_spent(&report, "run") + ns_spent(&report, "run_queue");
         ok_if(worked > 400_000_000, || {
             format!("worked {worked}: {}", report["critical_path"])
         })
@@ -139,20 +140,20 @@ fn work_that_outlasts_the_duration_is_run() {
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn last_states_are_unknown_and_reported_when_the_kernel_refuses_the_program() {
+fn what_threads_did_last_is_reported_as_unknown_if_the_kernel_refuses_the_program() {
     let record = Record::new().flags(&["--duration", "0.5"]);
     let mut command = record.command(["sleep", "1.2"]);
     let finished = run(command.env("SPAWNSCOPE_EBPF_REFUSE", "on_end")).expect_code(0);
-    let said = finished.errors().split_whitespace().collect::<Vec<_>>().join(" ");
+    let message = finished.errors().split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(
-        said.contains("what threads were doing when the recording ended"),
-        "{said}"
+        message.contains("what threads were doing when the recording ended"),
+        "{message}"
     );
-    assert!(said.contains("No verdict"), "{said}");
+    assert!(message.contains("No verdict"), "{message}");
     let report = report(&record.file());
-    let (unknown, tax) = (spent(&report, "unknown"), spent(&report, "launch_tax"));
+    let (unknown, tax) = (ns_spent(&report, "unknown"), ns_spent(&report, "launch_tax"));
     // Another process of the machine can have the CPU when the command starts.
-    let queued = spent(&report, "run_queue");
+    let queued = ns_spent(&report, "run_queue");
     assert!(
         unknown > 400_000_000 && tax < 100_000_000 && queued < 100_000_000,
         "{}",
@@ -166,7 +167,7 @@ fn last_states_are_unknown_and_reported_when_the_kernel_refuses_the_program() {
     ]);
     assert!(
         whatif.expect_code(125).errors().contains("no prediction"),
-        "a sentence says why"
+        "a sentence must say why"
     );
 }
 
@@ -190,7 +191,7 @@ fn a_command_killed_by_a_signal_gives_128_plus_its_number() {
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn a_command_that_is_not_there_gives_127() {
+fn a_missing_command_gives_127() {
     let finished = Record::new().run(["/nonexistent/program"]).expect_code(127);
     assert!(
         finished.errors().contains("/nonexistent/program"),
@@ -245,7 +246,7 @@ fn the_report_goes_to_standard_error_alone() {
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn the_report_as_json_has_a_file_or_descriptor_of_its_own() {
+fn the_report_as_json_goes_to_its_own_file_or_descriptor() {
     let record = Record::new();
     let file = record.directory().join("report.json");
     let as_json = |name: &str| Record::new().flags(&["--json", name, "--quiet"]).run(["echo", "hello"]);
@@ -254,11 +255,11 @@ fn the_report_as_json_has_a_file_or_descriptor_of_its_own() {
         (finished.output().as_str(), finished.errors().as_str()),
         ("hello\n", "")
     );
-    let of_file = fs::read(&file).expect("the report");
+    let from_file = fs::read(&file).expect("the report");
     let script = "exec \"$0\" record -q --json /dev/fd/3 -o \"$1\" -- echo hello 3>&1 >/dev/null";
     let mut shell = Command::new("sh");
-    let of_descriptor = run(shell.args(["-c", script, SPAWNSCOPE]).arg(record.file())).expect_code(0);
-    for bytes in [of_file, of_descriptor.stdout] {
+    let from_descriptor = run(shell.args(["-c", script, SPAWNSCOPE]).arg(record.file())).expect_code(0);
+    for bytes in [from_file, from_descriptor.stdout] {
         let report: Value = serde_json::from_slice(&bytes).expect("JSON and nothing else");
         assert_eq!((&report["argv"][0], &report["launches"]), (&"echo".into(), &1.into()));
     }
@@ -345,7 +346,7 @@ fn each_run_is_a_recording_of_its_own_with_the_same_launches() {
     let record = Record::new();
     let mut command = Command::new(SPAWNSCOPE);
     command.args(["record", "--runs", "3", "-o", "run.db", "--", "sh", "-c"]);
-    // No signal is blocked in the command, in the second and third run either.
+    // No run of the command may have blocked signals.
     command.arg("grep -q '^SigBlk:.0000000000000000$' /proc/self/status && /bin/true && /bin/true");
     let output = command
         .current_dir(record.directory())

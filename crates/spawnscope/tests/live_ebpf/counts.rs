@@ -1,4 +1,4 @@
-//! Exact counts, against what the workload did: launches by mechanism, forks without exec, failed execs, exec chains.
+//! Exact counts, compared with what the workload did: launches by mechanism, forks without exec, failed execs, exec chains.
 
 use std::collections::HashMap;
 use std::fs;
@@ -40,9 +40,13 @@ fn a_prime_number_of_launches_is_counted_exactly() {
             .iter()
             .all(|child| child.programs() == ["tiny"] && child.exit_code() == Some(0))
     );
-    let is_whole = |child: &&Launch| PHASES.iter().all(|phase| child.phase_ns(phase).is_some());
-    let cut = children.iter().find(|child| !is_whole(child));
-    assert!(cut.is_none(), "a phase is unknown: {:?}", cut.map(|child| child.json()));
+    let has_all_phases = |child: &&Launch| PHASES.iter().all(|phase| child.phase_ns(phase).is_some());
+    let incomplete = children.iter().find(|child| !has_all_phases(child));
+    assert!(
+        incomplete.is_none(),
+        "a phase is unknown: {:?}",
+        incomplete.map(|child| child.json())
+    );
 }
 
 #[apply(live_test)]
@@ -65,10 +69,11 @@ fn each_mechanism_is_distinguished_and_counted() {
     assert!(counted.is_empty(), "unexpected mechanisms: {counted:?}");
 }
 
-/// The numbers and registers of these calls are others. Each child has a failed exec, and its parent knows whom it waited for.
+/// 32-bit system calls have other numbers and registers. Each child has a failed exec, and the parent's waits are recorded with their
+/// arguments.
 #[apply(live_test)]
 #[needs(Ebpf, Cc, Bits32)]
-fn launches_by_32_bit_calls_are_whole() {
+fn launches_by_32_bit_calls_are_complete() {
     let record = Record::new();
     record
         .run([path("calls_32_bit").as_path(), "/bin/true".as_ref()])
@@ -76,7 +81,11 @@ fn launches_by_32_bit_calls_are_whole() {
     let launches = launches(&record.file());
     let children = launches.children_of(launches.root());
     let mechanisms: Vec<&str> = children.iter().map(|child| child.mechanism()).collect();
-    assert_eq!(mechanisms, ["fork", "fork", "fork"], "clone with fork's flags is fork");
+    assert_eq!(
+        mechanisms,
+        ["fork", "fork", "fork"],
+        "clone with the flags of fork counts as fork"
+    );
     for child in children {
         assert_eq!(child.programs(), ["true"]);
         assert_eq!(child.failed_execs(), [("/nowhere/32".to_owned(), ENOENT)]);
@@ -85,7 +94,7 @@ fn launches_by_32_bit_calls_are_whole() {
         }
         assert_eq!(child.json()["setup_closes"], serde_json::Value::Null, "not counted");
     }
-    // waitpid, wait4 and waitid, by the numbers that 64-bit programs have for them; wait4 is for any child.
+    // waitpid, wait4 and waitid are recorded with the numbers of 64-bit programs. The wait4 waits for any child.
     let waits = launches.root().json()["waits"].as_array().expect("waits");
     let any = waits
         .iter()
@@ -114,7 +123,7 @@ fn forks_without_exec_are_counted() {
     let forks = commands
         .iter()
         .find(|row| row["command"] == "(bash)")
-        .expect("named after the parent, whose last exec is env's of bash");
+        .expect("the forks are named after bash, which env has executed");
     assert_eq!(forks["count"], 211);
 }
 

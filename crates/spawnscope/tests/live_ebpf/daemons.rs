@@ -11,7 +11,7 @@ use crate::support::recording::{launches, report};
 use crate::support::run::{Record, await_some, spawnscope};
 use crate::support::{apply, live_test};
 
-/// Serves requests by running a program for each, in a thread of its own, as build daemons do.
+/// A Python daemon that serves each request in a thread of its own, by running a program, as build daemons do.
 const DAEMON: &str = "
 import ctypes, socket, subprocess, sys, threading
 ctypes.CDLL(None).prctl(15, b'testdaemon', 0, 0, 0)
@@ -25,7 +25,7 @@ def serve(client):
 while True:
     threading.Thread(target=serve, args=[server.accept()[0]]).start()
 ";
-/// Waits for the answer in the call that its second argument names.
+/// A Python client that makes two requests, and waits for each answer in the call that its second argument names.
 const CLIENT: &str = "
 import select, socket, sys
 for _ in range(2):
@@ -96,12 +96,15 @@ fn what_a_daemon_launches_for_the_command_is_recorded() {
     let daemon = Daemon::start();
     for with in [daemon.process.id().to_string().as_str(), "testdaemon"] {
         let (record, launches) = daemon.request(&["--with", with], "recv");
-        let of_daemon = launches.all(|launch| launch.command() == "sleep");
-        assert_eq!(of_daemon.len(), 2, "--with {with}");
-        let is_of_command =
+        let daemon_launches = launches.all(|launch| launch.command() == "sleep");
+        assert_eq!(daemon_launches.len(), 2, "--with {with}");
+        let is_child_of_command =
             |launch: &&Launch| launch.parent().is_none() || launch.parent() == Some(launches.root().id());
-        assert!(!of_daemon.iter().any(is_of_command), "its parent is the daemon");
-        // The client waits for the daemon, and the daemon for what it launches.
+        assert!(
+            !daemon_launches.iter().any(is_child_of_command),
+            "its parent is the daemon"
+        );
+        // The client waits for the daemon, and the daemon for the programs that it launches.
         let report = report(&record.file());
         let commands = report["commands"].as_array().expect("a list");
         let sleep = commands.iter().find(|command| command["command"] == "sleep");
@@ -112,7 +115,7 @@ fn what_a_daemon_launches_for_the_command_is_recorded() {
     }
 }
 
-/// The wait of the client for the daemon's answers, in poll or epoll_wait.
+/// Returns the wait of the client for the daemon's answers, in poll or epoll_wait.
 fn wait_for_answers(report: &Value, call: &str) -> Value {
     let waits = report["waits"].as_array().expect("a list");
     let is_of_call = |wait: &&Value| {

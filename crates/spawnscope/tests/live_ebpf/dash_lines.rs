@@ -1,8 +1,8 @@
-//! The lines of dash scripts that ask for launches: every construct for which dash forks, each with its expected line. Dash stores
-//! neither callers nor the file of a function: what is not certain is unknown, never guessed.
+//! The lines of dash scripts that request launches: every construct for which dash forks, each with its expected line. Dash stores
+//! neither callers nor the file of a function. What is not certain is unknown, never guessed.
 
-use crate::support::chains::{Shell, asked, chain_of};
-use crate::support::run::{Record, is_by_ptrace};
+use crate::support::chains::{Shell, chain_of, labelled_chains};
+use crate::support::run::{Record, uses_ptrace};
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};
 
@@ -20,7 +20,7 @@ fn dash_subshells_and_substitutions_have_their_line() {
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
-fn dash_functions_have_a_file_while_only_one_was_read() {
+fn dash_functions_have_a_file_while_dash_has_read_only_one() {
     functions(&dash());
 }
 
@@ -36,11 +36,11 @@ fn dash_code_without_a_file_has_lines_without_a_file() {
     without_file(&dash());
 }
 
-/// All of them, for whichever dash.
+/// All these checks; `suites.rs` makes them with other versions of dash.
 pub const SHAPES: [fn(&Shell); 5] = [commands, subshells, functions, other_texts, without_file];
 
 fn dash() -> Shell {
-    Shell::here("dash")
+    Shell::installed("dash")
 }
 
 fn commands(shell: &Shell) {
@@ -124,7 +124,7 @@ f
         ("subshell1", "main.sh:2"),
         ("subshell2", "main.sh:2"),
         ("substituted", "main.sh:3"),
-        // Dash counts such a command where it ends.
+        // Dash assigns the last line of such a command.
         ("on_two_lines", "main.sh:6"),
         ("quoted", "main.sh:7"),
         ("quoted1", "main.sh:8"),
@@ -162,9 +162,9 @@ h
 . /dev/null
 f 5
 ";
-    // Dash prints nothing.
-    let said = shell.run(&["-c", "\n\neval 'echo $LINENO'"]).output();
-    let goes_on = said.trim().parse::<u32>().is_ok_and(|line| line > 1);
+    // Dash prints nothing here, Busybox prints a line.
+    let printed = shell.run(&["-c", "\n\neval 'echo $LINENO'"]).output();
+    let continues_counting = printed.trim().parse::<u32>().is_ok_and(|line| line > 1);
     let truth = [
         ("in_f1", "main.sh:3 f < ..."),
         ("in_f2", "main.sh:3 f < ..."),
@@ -176,11 +176,18 @@ f 5
         ("in_set", "main.sh:14 < ..."),
         ("after", "main.sh:16"),
         // The function came from a string. Busybox continues to count lines in strings, which gives the right line.
-        ("in_h", if goes_on { "main.sh:17 h < ..." } else { "?:1 h < ..." }),
+        (
+            "in_h",
+            if continues_counting {
+                "main.sh:17 h < ..."
+            } else {
+                "?:1 h < ..."
+            },
+        ),
         // The function might have come from the file that was read since. With ptrace, the script's text shows that it did not.
         (
             "in_f5",
-            if is_by_ptrace() {
+            if uses_ptrace() {
                 "main.sh:3 f < ..."
             } else {
                 "?:3 f < ..."
@@ -220,7 +227,7 @@ x=$(@t substituted_there; :)
         ("of_library2", "?:? of_library < ..."),
         (
             "evaluated_in_f",
-            if is_by_ptrace() {
+            if uses_ptrace() {
                 "main.sh:? f < ..."
             } else {
                 "?:? f < ..."
@@ -239,7 +246,7 @@ fn without_file(shell: &Shell) {
         shell
             .record(&record, &["-c", &script.replace("@t", &tiny)])
             .expect_code(0);
-        chain_of(&asked(&record.file()), label).to_owned()
+        chain_of(&labelled_chains(&record.file()), label).to_owned()
     };
     // Busybox may count these lines from 0.
     let [one, three, two] = match shell.label().as_str() {
@@ -254,10 +261,10 @@ fn without_file(shell: &Shell) {
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
-fn dash_is_known_without_a_cache_that_can_be_written() {
+fn dash_lines_are_known_without_a_writable_cache() {
     let record = Record::new();
     let script = format!("{} one; :", path("tiny").display());
     let mut command = record.command(["dash", "-c", &script]);
     crate::support::run::run(command.env("XDG_CACHE_HOME", "/proc/no/such/directory")).expect_code(0);
-    assert_eq!(chain_of(&asked(&record.file()), "one"), "?:1");
+    assert_eq!(chain_of(&labelled_chains(&record.file()), "one"), "?:1");
 }

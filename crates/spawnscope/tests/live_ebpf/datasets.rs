@@ -1,4 +1,4 @@
-//! Recordings of real programs in one dataset, read by two engines that others wrote.
+//! Recordings of real programs in one dataset, which pyarrow and DuckDB read.
 
 use std::process::Command;
 

@@ -1,5 +1,5 @@
-//! Runtimes whose threads do not wait for a child, but run timers and schedulers meanwhile: the critical path and `--remove` agree with the truth,
-//! which is that the program launches one child after another and does nothing else.
+//! Runtimes whose threads run timers and schedulers while a child runs, instead of waiting for it. The
+//! critical path and `--remove` must agree with the truth: the program launches one child after another and does nothing else.
 
 use std::process::Command;
 
@@ -11,11 +11,11 @@ use crate::support::recording::report;
 use crate::support::run::{Record, spawnscope};
 use crate::support::{apply, live_test};
 
-/// The child works for some milliseconds.
+/// A child that works for some milliseconds.
 const CHILD: &str = "for ((i = 0; i < 6000; i++)); do :; done";
-/// Minimum share of the children's time that is critical, and that their removal saves. Between them, timers delay the parent.
+/// Minimum share of the children's time that is critical, and that their removal saves. Between two children, timers delay the parent.
 const MIN_SHARE: f64 = 0.75;
-/// Maximum difference of what is critical and what removal saves, as a share of the larger one.
+/// Maximum difference between the critical time and the time that removal saves, as a share of the larger one.
 const MAX_DIFFERENCE: f64 = 0.2;
 
 #[apply(live_test)]
@@ -33,7 +33,7 @@ fn launches_beside_the_timers_of_node_are_critical() {
          next();"
     );
     std::fs::write(&script, source).expect("a source file");
-    agree(&["/usr/bin/node", script.to_str().expect("a path of characters")]);
+    assert_children_are_critical(&["/usr/bin/node", script.to_str().expect("a path of characters")]);
 }
 
 #[apply(live_test)]
@@ -56,17 +56,17 @@ fn launches_beside_the_scheduler_of_go_are_critical() {
     let mut go = Command::new("go");
     go.args(["build", "-o", "prog", "main.go"])
         .current_dir(directory.path());
-    // Otherwise in the user's home, which a test does not touch.
+    // By default, these are in the user's home directory, which a test must not touch.
     for (name, inside) in [("GOCACHE", "cache"), ("GOPATH", "path")] {
         go.env(name, directory.path().join(inside));
     }
     assert!(go.status().expect("go").success());
-    agree(&[directory.path().join("prog").to_str().expect("a path of characters")]);
+    assert_children_are_critical(&[directory.path().join("prog").to_str().expect("a path of characters")]);
 }
 
-/// Records a command, and compares the time of its children with what is critical and with what removal saves.
+/// Records a command, and compares the time of its children with their time on the critical path and with what their removal saves.
 #[track_caller]
-fn agree(command: &[&str]) {
+fn assert_children_are_critical(command: &[&str]) {
     best_of_three(|| {
         let record = Record::new();
         record.run(command.iter().copied()).expect_code(0);
@@ -77,7 +77,7 @@ fn agree(command: &[&str]) {
             .iter()
             .find(|row| row["command"] == "bash")
             .expect("the children");
-        let said = spawnscope([
+        let output = spawnscope([
             "whatif".as_ref(),
             file.as_os_str(),
             "--remove".as_ref(),
@@ -85,13 +85,13 @@ fn agree(command: &[&str]) {
             "--json".as_ref(),
         ])
         .expect_code(0);
-        let whatif: Value = serde_json::from_slice(&said.stdout).expect("whatif --json");
-        let number = |of: &Value, key: &str| of[key].as_f64().unwrap_or_else(|| panic!("no {key}: {of}"));
+        let whatif: Value = serde_json::from_slice(&output.stdout).expect("whatif --json");
+        let number = |row: &Value, key: &str| row[key].as_f64().unwrap_or_else(|| panic!("no {key}: {row}"));
         let (total, critical) = (number(bash, "total_ns"), number(bash, "critical_ns"));
         let saved = number(&whatif, "unrecorded_ns") - number(&whatif, "predicted_ns");
-        let is_all = critical.min(saved) >= MIN_SHARE * total;
+        let are_most_critical = critical.min(saved) >= MIN_SHARE * total;
         ok_if(
-            is_all && (critical - saved).abs() <= MAX_DIFFERENCE * critical.max(saved),
+            are_most_critical && (critical - saved).abs() <= MAX_DIFFERENCE * critical.max(saved),
             || format!("of {total} ns, {critical} are critical, and removal saves {saved}"),
         )
     });

@@ -1,4 +1,4 @@
-//! Process histories that confuse tracers: an exec off the leading thread, daemons, processes that outlive the root,
+//! Process histories that confuse tracers: an exec by a thread that is not the leader, daemons, processes that outlive the root,
 //! reused pids, stops and continues.
 
 use std::fs;
@@ -18,7 +18,7 @@ use crate::support::{apply, live_test};
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
-fn an_exec_off_the_leading_thread_stays_one_launch() {
+fn an_exec_by_a_thread_that_is_not_the_leader_stays_one_launch() {
     let record = Record::new();
     let truth = Truth::new(&record.run([path("thread_exec"), path("tiny")]).expect_code(0).stdout);
     let launches = launches(&record.file());
@@ -26,7 +26,7 @@ fn an_exec_off_the_leading_thread_stays_one_launch() {
     let child = launches.with_pid(truth.one("child"));
     assert_eq!(child.programs(), ["tiny"]);
     assert_eq!(child.exit_code(), Some(0));
-    // The old leader's end is not the process's: `run` is all of the new image.
+    // The end of the old leader is not the end of the process: `run` covers the whole new program.
     assert!(
         child.phase_ns("run").is_some() && child.phase_ns("reap").is_some(),
         "{}",
@@ -42,7 +42,7 @@ fn a_daemon_is_a_child_of_its_launcher() {
     let finished = record.run(command);
     let truth = Truth::new(&finished.stdout);
     let daemon = truth.one("daemon");
-    end(daemon);
+    kill_process(daemon);
     finished.expect_code(0);
 
     let launches = launches(&record.file());
@@ -52,9 +52,13 @@ fn a_daemon_is_a_child_of_its_launcher() {
     assert_eq!(
         daemon.parent(),
         Some(middle.id()),
-        "not under init, which only inherited it"
+        "its parent is the middle process, not init, which only adopted it"
     );
-    assert!(daemon.json()["exit"].is_null(), "it runs on: {}", daemon.json());
+    assert!(
+        daemon.json()["exit"].is_null(),
+        "it is still running: {}",
+        daemon.json()
+    );
 }
 
 #[apply(live_test)]
@@ -63,8 +67,8 @@ fn a_process_that_outlives_the_root_is_unfinished() {
     let record = Record::new();
     let finished = record.run(["sh", "-c", "sleep 60 >/dev/null 2>&1 & echo sleeper=$!; sleep 0.2"]);
     let sleeper = Truth::new(&finished.stdout).one("sleeper");
-    // Ended by its pid, and only after the recorder: a recorder that waited for it would miss its deadline.
-    end(sleeper);
+    // The sleeper is killed only after the recorder has ended. A recorder that waited for the sleeper would miss its deadline.
+    kill_process(sleeper);
     finished.expect_code(0);
     let launches = launches(&record.file());
     let sleeper = launches.with_pid(sleeper);
@@ -78,7 +82,7 @@ fn a_process_that_outlives_the_root_is_unfinished() {
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
-fn all_that_the_command_launched_is_waited_for() {
+fn everything_that_the_command_launched_is_waited_for_on_request() {
     let record = Record::new().flags(&["--wait-for-all"]);
     let command = [path("daemonize").into_os_string(), "sleep".into(), "1.5".into()];
     let finished = record.run(command).expect_code(0);
@@ -92,7 +96,7 @@ fn all_that_the_command_launched_is_waited_for() {
         "{}",
         report["wall_ns"]
     );
-    let error = report["replay_error"].as_f64().expect("it was played again");
+    let error = report["replay_error"].as_f64().expect("there was a replay");
     assert!(error.abs() < 0.3, "the path ends with the daemon: {error}");
 }
 
@@ -116,7 +120,7 @@ fn an_interrupt_ends_the_wait_for_all() {
         kill(running.pid(), Signal::SIGINT).expect("the recorder runs");
         sleep(Duration::from_millis(700));
     }
-    end(sleeper);
+    kill_process(sleeper);
     running.finish().expect_code(3);
     let report = report(&record.file());
     assert_eq!(report["still_running"], json!([{"command": "sleep", "count": 1}]));
@@ -131,13 +135,13 @@ fn a_reused_pid_is_another_launch() {
     let same_pid = launches.all(|launch| launch.pid() == Some(truth.one("pid")));
     let codes: Vec<Option<i64>> = same_pid.iter().map(|launch| launch.exit_code()).collect();
     let expected: Vec<Option<i64>> = (0..truth.one("children")).map(Some).collect();
-    assert_eq!(codes, expected, "each with the exit status of its own");
+    assert_eq!(codes, expected, "each launch has its own exit status");
     assert!(
         same_pid.iter().all(|launch| launch.phase_ns("reap").is_some()),
         "each was reaped"
     );
     let in_order = same_pid.windows(2).all(|pair| pair[0].end_ns() <= pair[1].start_ns());
-    assert!(in_order, "the next begins when the last is gone");
+    assert!(in_order, "each launch starts after the previous one has ended");
 }
 
 #[apply(live_test)]
@@ -159,11 +163,11 @@ fn try_stopped_child() -> Result<(), String> {
     );
     let reap_ns = child.phase_ns("reap").expect("reap is known");
     ok_if(reap_ns < 20_000_000, || {
-        format!("reaped at the last wait, at once; not after {reap_ns} ns")
+        format!("the last wait reaps the child at once, not after {reap_ns} ns")
     })
 }
 
-fn end(pid: i64) {
+fn kill_process(pid: i64) {
     let pid = Pid::from_raw(i32::try_from(pid).expect("a pid"));
-    kill(pid, Signal::SIGKILL).expect("it still runs: nobody but this test ends it");
+    kill(pid, Signal::SIGKILL).expect("the process still runs, since only this test ends it");
 }

@@ -61,7 +61,7 @@ fn control_c_on_a_terminal_ends_the_command_and_writes_the_report() {
     assert_eq!(launches(&record.file()).root().exit_signal(), Some("SIGINT"));
 }
 
-/// A recorder of a command that ignores interrupts, and that command.
+/// Starts a recorder of a command that ignores interrupts. Returns both.
 fn start_ignoring(record: &Record) -> (Running, Pid) {
     let ignoring = "trap '' INT; echo $$; exec sleep 60 >/dev/null 2>&1";
     let running = Running::start(&mut record.command(["sh", "-c", ignoring]));
@@ -72,14 +72,17 @@ fn start_ignoring(record: &Record) -> (Running, Pid) {
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn slow_interrupts_are_the_commands_however_many() {
+fn slow_interrupts_only_reach_the_command_however_many() {
     let record = Record::new();
     let (mut running, command) = start_ignoring(&record);
     for _ in 0..3 {
         kill(running.pid(), Signal::SIGINT).expect("the recorder runs");
         sleep(Duration::from_millis(600));
     }
-    assert!(running.child.try_wait().expect("wait").is_none(), "it stays");
+    assert!(
+        running.child.try_wait().expect("wait").is_none(),
+        "the recorder continues"
+    );
     kill(command, Signal::SIGTERM).expect("the command runs");
     running.finish().expect_code(128 + 15);
     assert_eq!(launches(&record.file()).root().exit_signal(), Some("SIGTERM"));
@@ -110,7 +113,7 @@ fn no_signal_ends_the_recorder_and_each_reaches_the_command() {
 fn a_file_size_limit_ends_the_recording_and_not_the_command() {
     let record = Record::new().through(&["bash", "-c", "ulimit -f 200; exec \"$@\"", "limited"]);
     let (storm, tiny) = (path("storm"), path("tiny"));
-    // The first launches are written by the time the others are too many.
+    // The first launches are written before the later ones exceed the limit.
     let script = "\"$0\" 101 \"$1\"; sleep 2; \"$0\" 3001 \"$1\"; exit 7";
     let command = [
         "sh".as_ref(),
@@ -120,10 +123,10 @@ fn a_file_size_limit_ends_the_recording_and_not_the_command() {
         tiny.as_os_str(),
     ];
     let finished = record.run(command).expect_code(7);
-    let said = finished.errors();
+    let message = finished.errors();
     assert!(
-        said.contains("recording ends early") && said.contains("ulimit -f"),
-        "{said}"
+        message.contains("recording ends early") && message.contains("ulimit -f"),
+        "{message}"
     );
     assert!(
         report(&record.file())["launches"].as_u64() > Some(0),
@@ -133,7 +136,7 @@ fn a_file_size_limit_ends_the_recording_and_not_the_command() {
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn three_interrupts_within_a_second_leave_the_command_alone() {
+fn three_interrupts_within_a_second_end_the_recorder_and_not_the_command() {
     let record = Record::new();
     let (mut running, command) = start_ignoring(&record);
     for _ in 0..2 {
@@ -142,12 +145,12 @@ fn three_interrupts_within_a_second_leave_the_command_alone() {
     }
     assert!(
         running.child.try_wait().expect("wait").is_none(),
-        "two are the command's alone"
+        "two interrupts are left to the command"
     );
     kill(running.pid(), Signal::SIGINT).expect("the recorder runs");
     let finished = running.finish();
-    kill(command, None).expect("the command runs on");
-    kill(command, Signal::SIGKILL).expect("and is ended by this test");
+    kill(command, None).expect("the command continues");
+    kill(command, Signal::SIGKILL).expect("this test ends the command");
     let finished = finished.expect_code(INTERRUPTED);
     assert!(finished.errors().contains("keeps running"), "{}", finished.errors());
     assert!(
@@ -163,7 +166,7 @@ fn three_interrupts_within_a_second_leave_the_command_alone() {
 fn a_killed_recorder_leaves_its_recording_and_the_command() {
     let record = Record::new();
     let proof = record.directory().join("proof");
-    // Some launches, time enough for the batch that holds them, more launches without a recorder, and a proof.
+    // The script makes some launches, waits until their batch is written, makes more launches without a recorder, and writes a proof.
     let script = format!(
         "\"$0\" 101 \"$1\"; sleep 3; echo ready; sleep 1; \"$0\" 101 \"$1\"; echo unharmed >{}",
         proof.display()
@@ -189,7 +192,7 @@ fn a_killed_recorder_leaves_its_recording_and_the_command() {
             .then_some(())
     });
     let report = report(&record.file());
-    assert!(report["ended"].is_null(), "nobody wrote an end");
+    assert!(report["ended"].is_null(), "the recorder wrote no end");
     let commands = report["commands"].as_array().expect("commands");
     let tiny = commands
         .iter()

@@ -1,45 +1,45 @@
-//! Limits of the machine: one that is too low is reported before the command starts, and where less is sufficient, the recorder uses less.
+//! A limit of the machine that is too low is reported before the command starts. If less memory is sufficient, the recorder uses less.
 
 use std::fs;
 use std::path::PathBuf;
 
-use crate::support::needs::groups_of_memory;
+use crate::support::needs::memory_control_groups;
 use crate::support::run::{Finished, Record};
 use crate::support::{apply, live_test};
 
-/// The messages without line breaks.
-fn said(finished: &Finished) -> String {
+/// Returns the messages without line breaks.
+fn message(finished: &Finished) -> String {
     finished.errors().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn too_few_open_files_are_named() {
+fn a_limit_of_too_few_open_files_is_reported() {
     let record = Record::new().through(&["sh", "-c", "ulimit -n 16; exec \"$@\"", "sh"]);
     let finished = record.run(["echo", "ran"]).expect_code(125);
     assert!(
-        said(&finished).contains("the limit on open files is 16 (RLIMIT_NOFILE"),
+        message(&finished).contains("the limit on open files is 16 (RLIMIT_NOFILE"),
         "{}",
         finished.errors()
     );
-    assert!(!said(&finished).contains("Linux 5.10"), "{}", finished.errors());
+    assert!(!message(&finished).contains("Linux 5.10"), "{}", finished.errors());
     assert_eq!(finished.output(), "");
 }
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn a_soft_limit_of_open_files_is_the_commands_only() {
+fn the_soft_limit_of_open_files_applies_only_to_the_command() {
     let record = Record::new().through(&["sh", "-c", "ulimit -Sn 16; exec \"$@\"", "sh"]);
     let finished = record.run(["sh", "-c", "ulimit -Sn"]).expect_code(0);
     assert_eq!(finished.output(), "16\n");
 }
 
-/// A control group with a limit of memory, which goes with this.
+/// A control group with a memory limit, which is removed on drop.
 struct Group(PathBuf);
 
 impl Group {
-    fn of_mib(mib: u64) -> Group {
-        let directory = groups_of_memory().join(format!("spawnscope-test-{}-{mib}", std::process::id()));
+    fn with_mib(mib: u64) -> Group {
+        let directory = memory_control_groups().join(format!("spawnscope-test-{}-{mib}", std::process::id()));
         fs::create_dir(&directory).expect("a control group");
         let group = Group(directory);
         let limit = ["memory.max", "memory.limit_in_bytes"].map(|name| group.0.join(name));
@@ -68,13 +68,13 @@ impl Drop for Group {
 
 #[apply(live_test)]
 #[needs(Ebpf, MemoryGroup)]
-fn too_little_memory_is_named_before_the_command_starts() {
-    let group = Group::of_mib(20);
+fn too_little_memory_is_reported_before_the_command_starts() {
+    let group = Group::with_mib(20);
     let finished = group.record().run(["echo", "ran"]).expect_code(125);
-    let said = said(&finished);
+    let message = message(&finished);
     assert!(
-        said.contains("recording needs") && said.contains("the control group"),
-        "{said}"
+        message.contains("recording needs") && message.contains("the control group"),
+        "{message}"
     );
     assert_eq!(finished.output(), "");
     let finished = group
@@ -86,15 +86,15 @@ fn too_little_memory_is_named_before_the_command_starts() {
 
 #[apply(live_test)]
 #[needs(Ebpf, MemoryGroup)]
-fn a_recorder_in_a_small_group_takes_less_and_lives() {
-    let group = Group::of_mib(36);
+fn a_recorder_in_a_small_control_group_uses_less_memory() {
+    let group = Group::with_mib(36);
     let record = group.record();
     let script = "i=0; while [ $i -lt 3000 ]; do /bin/true; i=$((i + 1)); done; exit 7";
     let finished = record.run(["sh", "-c", script]).expect_code(7);
-    let said = said(&finished);
+    let message = message(&finished);
     assert!(
-        said.contains("the recorder uses at most") && said.contains("with a kernel buffer of"),
-        "{said}"
+        message.contains("the recorder uses at most") && message.contains("with a kernel buffer of"),
+        "{message}"
     );
     let launches = crate::support::recording::launches(&record.file());
     assert!(launches.all(|_| true).len() > 3000);

@@ -15,8 +15,8 @@ use crate::support::run::{Record, Running, SPAWNSCOPE, await_some, run, spawnsco
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};
 
-/// Longer than a lock is waited for, and longer than the command takes.
-const READS_FOR: Duration = Duration::from_secs(7);
+/// Longer than the recorder waits for a lock, and longer than the command takes.
+const READ_DURATION: Duration = Duration::from_secs(7);
 
 #[apply(live_test)]
 #[needs(Ebpf)]
@@ -24,16 +24,20 @@ fn a_long_read_of_a_recording_does_not_end_it() {
     let record = Record::new();
     let script = "for n in $(seq 100); do /bin/true; sleep 0.04; done; read -r end; exit 0";
     let mut running = Running::start(record.command(["bash", "-c", script]).stdin(Stdio::piped()));
-    let recorded = || report_of_running(&record.file());
-    await_some("the first launches are stored", || {
-        recorded().filter(|launches| *launches > 10)
+    let count_launches = || launches_so_far(&record.file());
+    await_some("the first stored launches", || {
+        count_launches().filter(|launches| *launches > 10)
     });
     let reader = rusqlite::Connection::open(record.file()).expect("a recording");
-    let seen = |sql| reader.query_row(sql, [], |row| row.get::<_, i64>(0)).expect("a number");
+    let query_number = |sql| reader.query_row(sql, [], |row| row.get::<_, i64>(0)).expect("a number");
     reader.execute_batch("BEGIN").expect("a transaction");
-    let before = seen("SELECT count(*) FROM launch");
-    sleep(READS_FOR);
-    assert_eq!(seen("SELECT count(*) FROM launch"), before, "as of when it began");
+    let before = query_number("SELECT count(*) FROM launch");
+    sleep(READ_DURATION);
+    assert_eq!(
+        query_number("SELECT count(*) FROM launch"),
+        before,
+        "the reader sees the state when it began"
+    );
     drop(running.child.stdin.take());
     let finished = running.finish().expect_code(0);
     assert!(!finished.errors().contains("incomplete"), "{}", finished.errors());
@@ -42,15 +46,19 @@ fn a_long_read_of_a_recording_does_not_end_it() {
         "{}",
         finished.errors()
     );
-    assert_eq!(report(&record.file())["launches"], 202, "and it is read with its log");
+    assert_eq!(
+        report(&record.file())["launches"],
+        202,
+        "the recording is read with its write-ahead log"
+    );
     drop(reader);
     assert_eq!(report(&record.file())["launches"], 202);
     let files = std::fs::read_dir(record.directory()).expect("its directory").count();
     assert_eq!(files, 1, "one file is left");
 }
 
-/// Launches in a recording in progress, as soon as there is one.
-fn report_of_running(file: &Path) -> Option<i64> {
+/// Returns the number of launches in a recording in progress, or `None` if there is no recording yet.
+fn launches_so_far(file: &Path) -> Option<i64> {
     let finished = spawnscope(["report".as_ref(), "--json".as_ref(), file.as_os_str()]);
     let report: serde_json::Value = serde_json::from_slice(&finished.stdout).ok()?;
     report["launches"].as_i64()
@@ -72,7 +80,10 @@ fn a_full_disk_ends_a_recording_of_the_machine() {
     command.args([path("storm"), path("tiny")]);
     let began = std::time::Instant::now();
     let finished = run(&mut command).expect_code(125);
-    assert!(began.elapsed() < Duration::from_secs(55), "it ended by itself");
+    assert!(
+        began.elapsed() < Duration::from_secs(55),
+        "the recorder ended by itself"
+    );
     assert!(finished.errors().contains("no space is left"), "{}", finished.errors());
 }
 
@@ -91,7 +102,7 @@ fn an_overflow_is_counted_and_leaves_a_consistent_tree() {
     ];
     let running = Running::start(&mut record.command(traced));
     running.await_line();
-    // A recorder that does not run cannot empty its buffer: so that events are lost on any machine.
+    // A stopped recorder cannot empty its buffer, so events are lost on any machine.
     kill(running.pid(), Signal::SIGSTOP).expect("the recorder runs");
     sleep(Duration::from_millis(300));
     kill(running.pid(), Signal::SIGCONT).expect("the recorder is stopped");
@@ -134,7 +145,7 @@ fn a_full_disk_is_an_error_of_the_recorder_alone() {
     let record = Record::new();
     let small = record.directory().join("small");
     std::fs::create_dir(&small).expect("a mount point");
-    // The file system is of this namespace, so the recording must be read before the namespace goes.
+    // The file system is mounted only in this namespace, so the recording must be read before the namespace ends.
     let script = "mount -t tmpfs -o size=256k none \"$1\" || exit 99
         \"$0\" record -o \"$1/recording.db\" -- sh -c '\"$0\" 5003 \"$1\"; exit 9' \"$3\" \"$4\"
         code=$?

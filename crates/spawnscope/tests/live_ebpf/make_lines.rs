@@ -1,17 +1,17 @@
-//! The lines of makefiles whose recipes ask for launches, and their targets: every shape of a recipe, each with its expected place.
+//! The makefile lines and the targets of recipes that request launches: every form of a recipe, each with its expected call site.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use crate::support::chains::{Shell, asked, chain_of};
+use crate::support::chains::{Shell, chain_of, labelled_chains};
 use crate::support::run::Record;
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc, Make)]
-fn every_line_of_a_recipe_has_its_place() {
+fn every_line_of_a_recipe_has_its_call_site() {
     recipes(&make());
 }
 
@@ -23,14 +23,14 @@ fn a_recipe_that_is_one_script_has_its_first_line() {
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc, Make)]
-fn makes_below_make_and_included_files_have_their_own_lines() {
-    below(&make());
+fn recursive_makes_and_included_files_have_their_own_lines() {
+    recursive_makes(&make());
 }
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc, Make)]
-fn what_make_launches_while_it_reads_has_the_line_that_it_reads() {
-    read(&make());
+fn launches_while_make_reads_have_the_line_that_it_reads() {
+    launches_while_reading(&make());
 }
 
 #[apply(live_test)]
@@ -41,19 +41,19 @@ fn a_built_in_rule_is_in_no_file_but_has_its_target() {
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc, Make)]
-fn every_job_of_many_has_the_target_that_make_says() {
+fn each_of_many_parallel_jobs_has_its_target() {
     jobs(&make());
 }
 
 fn make() -> Shell {
-    Shell::here("make")
+    Shell::installed("make")
 }
 
 fn recipes(make: &Shell) {
     recipes_followed_by(make, "");
 }
 
-/// The same, in another mount namespace. There, the makefile can only be read while make runs.
+/// Tests the same in another mount namespace, where the makefile can be read only while make runs.
 pub fn recipes_in_a_root(make: &Shell) {
     recipes_followed_by(make, "all: wait\nwait:\n\t@perl -e 'select undef, undef, undef, 0.7'\n");
 }
@@ -124,7 +124,7 @@ const TRUTH: [(&str, &str); 18] = [
     ("of_pattern.x", "Makefile:17 pattern.x"),
     ("before", "Makefile:22 cond"),
     ("taken", "Makefile:27 cond"),
-    // One of two lines with this text.
+    // Two lines have this text.
     ("same", "Makefile:? cond"),
     ("behind_all", "Makefile:30 cond"),
     ("one", "Makefile:36 canned"),
@@ -139,13 +139,13 @@ fn one_script(make: &Shell) {
     let recorded = expect(make, &[("Makefile", makefile)], &[], &[]);
     let shells: Vec<_> = recorded
         .iter()
-        .filter(|(_, place)| place.starts_with("Makefile"))
+        .filter(|(_, call_site)| call_site.starts_with("Makefile"))
         .collect();
     assert_eq!(shells.len(), 1, "{recorded:#?}");
     assert_eq!(shells[0].1, "Makefile:3 all");
 }
 
-fn below(make: &Shell) {
+fn recursive_makes(make: &Shell) {
     let files = [
         (
             "Makefile",
@@ -165,7 +165,7 @@ fn below(make: &Shell) {
     expect(make, &files, &[], &truth);
 }
 
-fn read(make: &Shell) {
+fn launches_while_reading(make: &Shell) {
     let makefile = "\
 A := $(shell @t assigned)
 B != @t operator
@@ -196,18 +196,18 @@ all: made
             ("expanded", "Makefile:15"),
             ("in_recipe", "Makefile:15 all"),
             ("referred", "Makefile:16 all"),
-            // Make counts the lines of a rule that it evaluates from the `eval` on.
+            // Make counts the lines of an evaluated rule from its `eval` on.
             ("made", "Makefile:? made"),
             ("defined", "Makefile:13"),
         ],
     );
-    // The variable is expanded where D refers to it, and in a recipe, whose line only refers to it.
-    let places = |label: &str| -> BTreeSet<&str> {
+    // C is expanded where D refers to it. It is also expanded in a recipe, whose text does not show the line.
+    let call_sites = |label: &str| -> BTreeSet<&str> {
         let of_label = recorded.iter().filter(|(name, _)| name == label);
-        of_label.map(|(_, place)| place.as_str()).collect()
+        of_label.map(|(_, call_site)| call_site.as_str()).collect()
     };
-    assert_eq!(places("deferred"), BTreeSet::from(["Makefile:4", "Makefile:?"]));
-    assert_eq!(places("exported"), BTreeSet::from(["Makefile:7"]));
+    assert_eq!(call_sites("deferred"), BTreeSet::from(["Makefile:4", "Makefile:?"]));
+    assert_eq!(call_sites("exported"), BTreeSet::from(["Makefile:7"]));
 }
 
 fn built_in(make: &Shell) {
@@ -234,18 +234,18 @@ fn jobs(make: &Shell) {
         .collect();
     let truth: Vec<(&str, &str)> = truth
         .iter()
-        .map(|(label, place)| (label.as_str(), place.as_str()))
+        .map(|(label, call_site)| (label.as_str(), call_site.as_str()))
         .collect();
     let recorded = expect(make, &[("Makefile", &makefile)], &["-j4"], &truth);
-    let shells: Vec<&str> = recorded.iter().map(|(_, place)| place.as_str()).collect();
+    let shells: Vec<&str> = recorded.iter().map(|(_, call_site)| call_site.as_str()).collect();
     for (at, name) in names.iter().enumerate() {
-        let place = format!("Makefile:{} {name}", line(at) + 1);
-        assert!(shells.contains(&place.as_str()), "{place} in {shells:#?}");
+        let call_site = format!("Makefile:{} {name}", line(at) + 1);
+        assert!(shells.contains(&call_site.as_str()), "{call_site} in {shells:#?}");
     }
 }
 
-/// Records make in a directory with these files, in which `@t` is replaced by a small program, and compares the chains of the launches with
-/// these labels. Returns those of all launches.
+/// Records make in a directory with these files, in which `@t` is replaced by a small program, and compares the chains of the launches that have
+/// the labels in `truth`. Returns the labels and chains of all launches.
 #[track_caller]
 fn expect(make: &Shell, files: &[(&str, &str)], arguments: &[&str], truth: &[(&str, &str)]) -> Vec<(String, String)> {
     let directory = tempfile::tempdir().expect("a temporary directory");
@@ -260,9 +260,9 @@ fn expect(make: &Shell, files: &[(&str, &str)], arguments: &[&str], truth: &[(&s
     let given = arguments.iter().map(|word| word.replace("@t", &tiny));
     let words: Vec<String> = ["-C", &directory].map(str::to_owned).into_iter().chain(given).collect();
     make.record(&record, &words).expect_code(0);
-    let asked = asked(&record.file());
-    for (label, place) in truth {
-        assert_eq!(chain_of(&asked, label), *place, "of {label}");
+    let chains = labelled_chains(&record.file());
+    for (label, call_site) in truth {
+        assert_eq!(chain_of(&chains, label), *call_site, "of {label}");
     }
-    asked
+    chains
 }

@@ -13,7 +13,7 @@ use crate::support::{apply, live_test};
 
 const CHECK: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/metrics_check.py");
 
-/// The samples of a file.
+/// The samples of a file, in the sense of Prometheus.
 struct Samples(Vec<Value>);
 
 impl Samples {
@@ -22,7 +22,7 @@ impl Samples {
         Samples(serde_json::from_slice(&output.stdout).expect("JSON"))
     }
 
-    /// The value of the only series with this name and all of these labels.
+    /// Returns the value of the only series with this name and all of these labels.
     fn value(&self, name: &str, labels: &[(&str, &str)]) -> Option<f64> {
         let matches = |sample: &&Value| {
             let has = |(label, value): &(&str, &str)| sample["labels"][*label] == *value;
@@ -67,10 +67,10 @@ fn metrics_agree_with_the_report() {
         for (phase, time) in row["phases"].as_object().expect("phases") {
             let labels = [("command", command), ("phase", phase)];
             let seconds = samples.value("spawnscope_phase_seconds_sum", &labels).unwrap_or(0.0);
-            let of_report = time.as_f64().unwrap_or(0.0) / 1e9;
+            let reported = time.as_f64().unwrap_or(0.0) / 1e9;
             assert!(
-                (seconds - of_report).abs() < 1e-8,
-                "{command} {phase}: {seconds} {of_report}"
+                (seconds - reported).abs() < 1e-8,
+                "{command} {phase}: {seconds} {reported}"
             );
         }
     }
@@ -96,12 +96,12 @@ fn metrics_agree_with_the_report() {
         })
         .sum();
     assert_eq!(forks, whole_number(&report["forks_without_exec"]));
-    dashboard_names_metrics_of(&std::fs::read_to_string(&file).expect("the file"));
+    assert_dashboard_names_metrics(&std::fs::read_to_string(&file).expect("the file"));
 }
 
-/// Grafana shows an empty panel for a metric that does not exist.
+/// Checks that the dashboard names only these metrics. Grafana shows an empty panel for a metric that does not exist.
 #[track_caller]
-fn dashboard_names_metrics_of(metrics: &str) {
+fn assert_dashboard_names_metrics(metrics: &str) {
     let dashboard = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/grafana/spawnscope.json");
     let dashboard = std::fs::read_to_string(dashboard).expect("the dashboard");
     serde_json::from_str::<Value>(&dashboard).expect("JSON");
@@ -121,7 +121,7 @@ fn dashboard_names_metrics_of(metrics: &str) {
     assert!(known > 10, "{known}");
 }
 
-/// Programs with names that break the format, their number limited, on the whole machine.
+/// Records the whole machine, with a limit on the number of commands, while programs run whose names could break the format.
 #[apply(live_test)]
 #[needs(Ebpf, Cc, Prometheus)]
 fn hostile_names_and_many_commands_leave_a_valid_bounded_file() {
@@ -177,7 +177,7 @@ fn hostile_names_and_many_commands_leave_a_valid_bounded_file() {
 
 #[apply(live_test)]
 #[needs(Ebpf, Prometheus)]
-fn the_file_is_there_while_the_recording_goes_on() {
+fn the_file_exists_while_the_recording_is_in_progress() {
     let record = Record::new();
     let file = record.directory().join("spawnscope.prom");
     let record = record.flags(&["-q", "--metrics", file.to_str().expect("a path")]);

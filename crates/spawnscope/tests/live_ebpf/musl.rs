@@ -1,5 +1,5 @@
-//! Where loading ends, by glibc's loader and by musl's, and what musl's searches. The programs know when their first constructor
-//! begins, which is the next thing that happens.
+//! Where the load phase ends with the loaders of glibc and musl, and what musl's loader searches. The programs print when their first
+//! constructor begins, which is the next event after the load.
 
 use std::path::Path;
 use std::process::Command;
@@ -13,30 +13,30 @@ use crate::support::run::{Record, run};
 use crate::support::workloads::{Truth, script};
 use crate::support::{apply, live_test};
 
-/// Between the loader's last system call and the first constructor.
+/// The largest permitted time between the loader's last system call and the first constructor.
 const MAX_NS: i64 = 1_000_000;
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
 fn the_load_of_a_program_ends_where_its_constructors_begin() {
-    ends_before_constructors("cc", &[]);
+    assert_load_ends_before_constructors("cc", &[]);
 }
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc, MountNs)]
-fn without_a_cache_the_load_of_a_program_ends_there_as_well() {
-    ends_before_constructors("cc", &["unshare", "--mount", "sh", "-c", WITHOUT_CACHE]);
+fn without_a_loader_cache_the_load_ends_where_constructors_begin() {
+    assert_load_ends_before_constructors("cc", &["unshare", "--mount", "sh", "-c", WITHOUT_CACHE]);
 }
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc, Musl)]
 fn the_load_of_a_musl_program_ends_where_its_constructors_begin() {
-    ends_before_constructors("musl-gcc", &[]);
+    assert_load_ends_before_constructors("musl-gcc", &[]);
 }
 
 const WITHOUT_CACHE: &str = "mount -t tmpfs none /etc && exec \"$0\" \"$@\"";
 
-/// Compiles these libraries and a program that is linked with them: name, source and flags.
+/// Compiles these libraries (name, source and flags) and a program that is linked with them.
 fn compile(compiler: &str, libraries: &[(&str, &str, &[&str])], program: &str) -> TempDir {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let call = |arguments: &[&str], source: &str| {
@@ -55,7 +55,7 @@ fn compile(compiler: &str, libraries: &[(&str, &str, &[&str])], program: &str) -
     directory
 }
 
-fn ends_before_constructors(compiler: &str, launcher: &[&str]) {
+fn assert_load_ends_before_constructors(compiler: &str, launcher: &[&str]) {
     let library: (&str, &str, &[&str]) = ("constructed", "constructed.c", &["-DBUSY_MS=30"]);
     let built = compile(compiler, &[library], "constructed.c");
     best_of_three(|| {
@@ -77,7 +77,7 @@ fn ends_before_constructors(compiler: &str, launcher: &[&str]) {
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc, Musl)]
-fn musls_search_grows_with_the_directories_it_goes_through() {
+fn the_search_of_musls_loader_grows_with_the_number_of_directories() {
     let libraries = ["first", "second", "third"];
     let flags = libraries.map(|name| format!("-DNAME={name}"));
     let flags: Vec<[&str; 1]> = flags.iter().map(|flag| [flag.as_str()]).collect();
@@ -86,19 +86,19 @@ fn musls_search_grows_with_the_directories_it_goes_through() {
     let built = compile("musl-gcc", &libraries, "needs_libraries.c");
     for directories in [0, 300] {
         let missing = "/no/such/directory:".repeat(directories);
-        let exec = loaded_along(built.path(), &format!("{missing}{}", built.path().display()), 0);
+        let exec = exec_with_search_path(built.path(), &format!("{missing}{}", built.path().display()), 0);
         // The C library is the loader itself.
         assert_eq!(exec["load_opens"], 3, "{exec}");
         assert_eq!(exec["load_failed_opens"], 3 * directories, "{exec}");
         assert_eq!(exec["load_cache"], Value::Null, "{exec}");
     }
-    // Then it opens its list of directories, which is not a library.
-    let exec = loaded_along(built.path(), "", 127);
+    // Without LD_LIBRARY_PATH, musl's loader opens its list of directories, which does not count as a library.
+    let exec = exec_with_search_path(built.path(), "", 127);
     assert_eq!(exec["load_opens"], 0, "{exec}");
 }
 
-/// The program's exec.
-fn loaded_along(built: &Path, search: &str, code: i32) -> Value {
+/// Runs the program with this search path, and returns its exec. The program must exit with `code`.
+fn exec_with_search_path(built: &Path, search: &str, code: i32) -> Value {
     let record = Record::new();
     let program = built.join("program");
     let setting = format!("LD_LIBRARY_PATH={search}");

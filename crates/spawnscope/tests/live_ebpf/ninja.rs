@@ -1,4 +1,4 @@
-//! Edges of ninja: each launch by a real ninja has the label that ninja's own log says.
+//! Labels of launches by ninja: each launch by a real ninja has the target that ninja's own log says.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,8 +12,8 @@ use crate::support::needs::python;
 use crate::support::run::{Record, run, spawnscope};
 use crate::support::{apply, live_test};
 
-/// Edges without a compiler: a script, copies, a shell that becomes its command, one that launches several, and what no hash can tell. All have an
-/// input, since ninja lists only such ones.
+/// A build file without a compiler: a script, copies, a shell that execs its command, a command with several launches, and edges that no hash
+/// can identify. All edges have an input, since `ninja -t compdb` lists only those.
 const BUILD: &str = r"
 rule run
   command = $c
@@ -64,7 +64,7 @@ fn project() -> TempDir {
     directory
 }
 
-/// Records ninja. One of the edges fails.
+/// Records ninja, which exits with 1, because one of the edges fails.
 fn record(directory: &Path, flags: &[&str], ninja: &[&str]) -> Record {
     let record = Record::new().flags(flags);
     let shell = [
@@ -77,7 +77,7 @@ fn record(directory: &Path, flags: &[&str], ninja: &[&str]) -> Record {
     record
 }
 
-/// The number of launches with each target.
+/// Returns the number of launches with each target.
 fn counts(file: &Path) -> BTreeMap<String, u64> {
     let arguments = ["report", "--json", "--by", "label:target"].map(AsRef::as_ref);
     let output = spawnscope(arguments.into_iter().chain([file.as_os_str()])).expect_code(0);
@@ -90,7 +90,7 @@ fn counts(file: &Path) -> BTreeMap<String, u64> {
 fn assert_edges(file: &Path) {
     let counts = counts(file);
     for (target, count) in [
-        // The shell, the script, and what it launches.
+        // The shell, the script, and the three launches of the script.
         ("gen/two.c", 5),
         ("secret", 5),
         ("copies/b", 2),
@@ -100,7 +100,7 @@ fn assert_edges(file: &Path) {
     ] {
         assert_eq!(counts.get(target), Some(&count), "{target}: {counts:?}");
     }
-    // ninja itself, both twins, the failure, and the one with a response file, each with its program.
+    // ninja itself, and the shells of both twins, of the failing edge and of the edge with a response file, each with its program.
     assert_eq!(counts.get("-"), Some(&9), "{counts:?}");
     assert_eq!(counts.len(), 7, "{counts:?}");
 }
@@ -131,7 +131,7 @@ fn the_log_of_another_directory_is_found() {
 
 #[apply(live_test)]
 #[needs(Ninja)]
-fn without_ebpf_the_edges_are_the_same() {
+fn with_ptrace_the_edges_are_the_same() {
     let directory = project();
     assert_edges(&record(directory.path(), &["-q", "--collector", "ptrace"], &["ninja", "-k0"]).file());
 }
@@ -140,7 +140,7 @@ fn without_ebpf_the_edges_are_the_same() {
 #[needs(Ebpf, Ninja)]
 fn without_a_readable_log_there_are_no_edges() {
     let directory = project();
-    // ninja refuses to build with a log that it cannot read, so it is removed by the build.
+    // ninja refuses to build with a log that it cannot read, so the build replaces the log.
     let script = "ninja -k0; rm .ninja_log; mkfifo .ninja_log; false";
     let build = format!("{BUILD}\nbuild gone: run stamp several\n  c = rm .ninja_log; mkfifo .ninja_log\n");
     fs::write(directory.path().join("build.ninja"), build).expect("a build file");
@@ -148,8 +148,8 @@ fn without_a_readable_log_there_are_no_edges() {
     assert_eq!(counts.len(), 1, "{counts:?}");
 }
 
-/// The output of each command, by what ninja knows: its own list of commands, and the hashes in its log.
-fn by_ninja(directory: &Path) -> BTreeMap<String, Option<String>> {
+/// Returns the output of each command according to ninja: its own list of commands, and the hashes in its log.
+fn edges_by_ninja(directory: &Path) -> BTreeMap<String, Option<String>> {
     let log = fs::read_to_string(directory.join(".ninja_log")).expect("ninja's log");
     let mut outputs: BTreeMap<&str, BTreeSet<&str>> = BTreeMap::new();
     let mut hashes = BTreeMap::new();
@@ -169,7 +169,7 @@ fn by_ninja(directory: &Path) -> BTreeMap<String, Option<String>> {
         let first = hash
             .and_then(|hash| outputs[hash].first())
             .map(|output| (*output).to_owned());
-        // What two edges have belongs to neither.
+        // A command that two edges have belongs to neither.
         edges
             .entry(text("command"))
             .and_modify(|edge| *edge = None)
@@ -194,24 +194,24 @@ fn the_target_of_each_launch_in_a_dataset_is_what_the_log_of_ninja_says() {
     let rows = run(Command::new(python()).args(["-c", ROWS]).arg(&dataset)).expect_code(0);
     let rows: Vec<(i64, Option<i64>, Option<String>, String)> = serde_json::from_slice(&rows.stdout).expect("rows");
     let targets: BTreeMap<i64, &Option<String>> = rows.iter().map(|row| (row.0, &row.2)).collect();
-    let edges = by_ninja(directory.path());
-    let mut seen = 0;
+    let edges = edges_by_ninja(directory.path());
+    let mut checked = 0;
     for (_, parent, target, line) in &rows {
         let words = shlex::split(line).expect("a quoted line");
         let edge = words.get(2).filter(|_| words[..2] == ["/bin/sh", "-c"]);
-        // Masked in the recording.
+        // The password is masked in the recording.
         let edge = edge.map(|command| command.replace("***", "hunter2"));
         match edge.and_then(|command| edges.get(&command)) {
             Some(Some(output)) if output == "responded" => assert_eq!(*target, None, "{line}"),
             Some(output) => {
-                seen += 1;
+                checked += 1;
                 assert_eq!(target, output, "{line}");
             }
             None => {
-                let above = parent.and_then(|parent| targets.get(&parent).copied());
-                assert_eq!(Some(target), above.or(Some(&None)), "{line}");
+                let inherited = parent.and_then(|parent| targets.get(&parent).copied());
+                assert_eq!(Some(target), inherited.or(Some(&None)), "{line}");
             }
         }
     }
-    assert_eq!(seen, 9, "edges: {edges:?}");
+    assert_eq!(checked, 9, "edges: {edges:?}");
 }

@@ -1,9 +1,10 @@
-//! The lines of Node.js programs that launch, with `record --node-lines`: every function that launches, and what the hook may not change.
+//! The lines of Node.js programs that launch, with `record --node-lines`: every function that launches has its line, and the hook changes
+//! nothing else.
 
 use std::fs;
 use std::process::Command;
 
-use crate::support::chains::{asked, chain_of};
+use crate::support::chains::{chain_of, labelled_chains};
 use crate::support::run::{Finished, Record, run};
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};
@@ -35,7 +36,7 @@ require('util').promisify(cp.execFile)('@t', ['promised']);
 ";
     let library =
         "const cp = require('child_process');\nexports.launch = function launch(x) {\n  cp.spawnSync('@t', [x]);\n};\n";
-    let (asked, _) = record(
+    let (chains, _) = record(
         &[("node_modules/lib/index.js", library), ("main.js", script)],
         "main.js",
     );
@@ -51,7 +52,7 @@ require('util').promisify(cp.execFile)('@t', ['promised']);
         ("promised", "main.js:18"),
     ];
     for (label, chain) in truth {
-        assert!(chain_of(&asked, label).starts_with(chain), "{label}: {asked:#?}");
+        assert!(chain_of(&chains, label).starts_with(chain), "{label}: {chains:#?}");
     }
 }
 
@@ -69,19 +70,19 @@ if (isMainThread) {
   spawnSync('@t', ['worker']);
 }
 ";
-    let (asked, _) = record(&[("main 1.mjs", script)], "main 1.mjs");
+    let (chains, _) = record(&[("main 1.mjs", script)], "main 1.mjs");
     for (label, chain) in [
         ("sync", "main 1.mjs:4"),
         ("async", "main 1.mjs:5"),
         ("worker", "main 1.mjs:8"),
     ] {
-        assert!(chain_of(&asked, label).starts_with(chain), "{label}: {asked:#?}");
+        assert!(chain_of(&chains, label).starts_with(chain), "{label}: {chains:#?}");
     }
 }
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc, Node)]
-fn a_program_does_the_same_with_the_hook() {
+fn a_program_behaves_the_same_with_the_hook() {
     let script = "\
 const cp = require('child_process');
 Error.stackTraceLimit = 3;
@@ -107,43 +108,47 @@ process.exitCode = 3;
         .command([NODE.as_ref(), file.as_os_str()])
         .env("NODE_OPTIONS", &options));
     assert_eq!((alone.code(), recorded.code()), (3, 3), "{}", recorded.errors());
-    let said = alone.output();
+    let output = alone.output();
     assert!(
-        said.contains("said\ntrue 3 own\n") && said.ends_with("0 loaded\n"),
-        "{said}"
+        output.contains("said\ntrue 3 own\n") && output.ends_with("0 loaded\n"),
+        "{output}"
     );
-    assert!(recorded.output().starts_with(&said), "{said}\n{}", recorded.output());
+    assert!(
+        recorded.output().starts_with(&output),
+        "{output}\n{}",
+        recorded.output()
+    );
 }
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc, Node)]
-fn without_the_option_nothing_is_told_and_nothing_is_left() {
+fn without_the_option_node_gets_no_hook_and_no_file_remains() {
     let script = "require('child_process').spawnSync('@t', [String(process.env.NODE_OPTIONS)]);\n";
     let directory = tempfile::tempdir().expect("a temporary directory");
     let file = directory.path().join("main.js");
     fs::write(&file, script.replace("@t", &path("tiny").display().to_string())).expect("a script");
-    let told = |flags: &[&str]| {
+    let record_chains = |flags: &[&str]| {
         let record = Record::new().flags(flags);
         let mut command = record.command([NODE.as_ref(), file.as_os_str()]);
         run(command.env("TMPDIR", directory.path()).env_remove("NODE_OPTIONS")).expect_code(0);
-        asked(&record.file())
+        labelled_chains(&record.file())
     };
-    assert_eq!(chain_of(&told(&[]), "undefined"), "");
-    let with = told(&["--node-lines"]);
-    let options = with
+    assert_eq!(chain_of(&record_chains(&[]), "undefined"), "");
+    let with_option = record_chains(&["--node-lines"]);
+    let options = with_option
         .iter()
         .find(|(label, _)| label.starts_with("--require="))
         .expect("the launch");
     assert!(options.0.contains("/spawnscope-node-"), "{options:?}");
     assert!(options.1.starts_with("main.js:1"), "{options:?}");
-    let left: Vec<_> = fs::read_dir(directory.path())
+    let remaining: Vec<_> = fs::read_dir(directory.path())
         .expect("the directory")
         .flatten()
         .collect();
-    assert_eq!(left.len(), 1, "{left:?}");
+    assert_eq!(remaining.len(), 1, "{remaining:?}");
 }
 
-/// Records a program, in whose files `@t` is replaced by a small program. Returns the chains of its launches.
+/// Records a program, in whose files `@t` is replaced by the path of a small program. Returns the chains of the launches.
 fn record(files: &[(&str, &str)], main: &str) -> (Vec<(String, String)>, Finished) {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let tiny = path("tiny").display().to_string();
@@ -155,5 +160,5 @@ fn record(files: &[(&str, &str)], main: &str) -> (Vec<(String, String)>, Finishe
     let record = Record::new().flags(&["--node-lines"]);
     let main = directory.path().join(main);
     let finished = record.run([NODE.as_ref(), main.as_os_str()]).expect_code(0);
-    (asked(&record.file()), finished)
+    (labelled_chains(&record.file()), finished)
 }

@@ -31,35 +31,35 @@ struct Request {
     status: u16,
 }
 
-/// A server on loopback. It lives as long as the test.
+/// A server on the loopback interface, which runs until the test process ends.
 struct Server {
     address: String,
     requests: Arc<Mutex<Vec<Request>>>,
 }
 
 impl Server {
-    /// `answer` gets the number of the request and returns the status. `None`: it never answers.
+    /// Starts a server. `answer` returns the status for the request with this number, or `None` if the server never answers it.
     fn start(answer: fn(usize) -> Option<u16>) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = format!("http://{}", listener.local_addr().expect("an address"));
         let requests = Arc::<Mutex<Vec<Request>>>::default();
-        let taken = Arc::clone(&requests);
+        let received = Arc::clone(&requests);
         thread::spawn(move || {
             for stream in listener.incoming().flatten() {
-                let taken = Arc::clone(&taken);
-                thread::spawn(move || serve(stream, &taken, answer));
+                let received = Arc::clone(&received);
+                thread::spawn(move || serve(stream, &received, answer));
             }
         });
         Server { address, requests }
     }
 
-    /// The last metrics that were accepted: by name, then by labels.
+    /// Returns the last metrics that the server accepted, by name and by labels.
     fn metrics(&self) -> HashMap<String, HashMap<String, f64>> {
         let requests = self.requests.lock().expect("no panic");
         let last = requests.iter().rfind(|r| r.path == "/v1/metrics" && r.status == 200);
         let request = ExportMetricsServiceRequest::decode(&last.expect("metrics").body[..]).expect("protobuf");
-        let of_scope = &request.resource_metrics[0].scope_metrics[0];
-        let metrics = of_scope.metrics.iter();
+        let scope = &request.resource_metrics[0].scope_metrics[0];
+        let metrics = scope.metrics.iter();
         metrics
             .map(|metric| {
                 let points = points(metric.data.as_ref().expect("data"));
@@ -70,18 +70,21 @@ impl Server {
 
     fn spans(&self) -> Vec<Span> {
         let requests = self.requests.lock().expect("no panic");
-        let taken = requests.iter().filter(|r| r.path == "/v1/traces" && r.status == 200);
-        taken
+        let received = requests.iter().filter(|r| r.path == "/v1/traces" && r.status == 200);
+        received
             .flat_map(|request| {
                 let request = ExportTraceServiceRequest::decode(&request.body[..]).expect("protobuf");
-                request.resource_spans.into_iter().flat_map(|of| of.scope_spans)
+                request
+                    .resource_spans
+                    .into_iter()
+                    .flat_map(|resource| resource.scope_spans)
             })
-            .flat_map(|of_scope| of_scope.spans)
+            .flat_map(|scope| scope.spans)
             .collect()
     }
 }
 
-fn serve(stream: TcpStream, taken: &Mutex<Vec<Request>>, answer: fn(usize) -> Option<u16>) -> Option<()> {
+fn serve(stream: TcpStream, received: &Mutex<Vec<Request>>, answer: fn(usize) -> Option<u16>) -> Option<()> {
     let mut reader = BufReader::new(stream.try_clone().ok()?);
     let mut stream = stream;
     loop {
@@ -100,9 +103,9 @@ fn serve(stream: TcpStream, taken: &Mutex<Vec<Request>>, answer: fn(usize) -> Op
         let mut body = vec![0; headers.get("content-length")?.parse().ok()?];
         reader.read_exact(&mut body).ok()?;
         let status = {
-            let mut taken = taken.lock().expect("no panic");
-            let status = answer(taken.len());
-            taken.push(Request {
+            let mut received = received.lock().expect("no panic");
+            let status = answer(received.len());
+            received.push(Request {
                 path,
                 headers,
                 body,
@@ -150,7 +153,7 @@ fn points(data: &Data) -> HashMap<String, f64> {
     }
 }
 
-/// The values of labels, joined.
+/// Returns the values of labels, joined by spaces.
 fn labels(attributes: &[KeyValue]) -> String {
     let text = |attribute: &KeyValue| match attribute.value.clone()?.value? {
         Any::StringValue(text) => Some(text),
@@ -168,7 +171,7 @@ fn words() -> [String; 4] {
 }
 
 #[track_caller]
-fn agree(metrics: &HashMap<String, HashMap<String, f64>>, report: &Value) {
+fn assert_metrics_agree(metrics: &HashMap<String, HashMap<String, f64>>, report: &Value) {
     let value = |name: &str, labels: &str| metrics.get(name).and_then(|series| series.get(labels)).copied();
     let count = |value: &Value| value.as_u64().map(|count| count as f64);
     for row in report["commands"].as_array().expect("commands") {
@@ -180,10 +183,10 @@ fn agree(metrics: &HashMap<String, HashMap<String, f64>>, report: &Value) {
         );
         for (phase, time) in row["phases"].as_object().expect("phases") {
             let seconds = value("spawnscope_phase_seconds", &format!("{command} {phase}")).unwrap_or(0.0);
-            let of_report = time.as_f64().unwrap_or(0.0) / 1e9;
+            let reported = time.as_f64().unwrap_or(0.0) / 1e9;
             assert!(
-                (seconds - of_report).abs() < 1e-8,
-                "{command} {phase}: {seconds} {of_report}"
+                (seconds - reported).abs() < 1e-8,
+                "{command} {phase}: {seconds} {reported}"
             );
         }
     }
@@ -208,7 +211,7 @@ fn metrics_and_spans_agree_with_the_report() {
 
     let report = report(&record.file());
     let metrics = server.metrics();
-    agree(&metrics, &report);
+    assert_metrics_agree(&metrics, &report);
     assert_eq!(metrics["spawnscope_otlp_failed_requests_total"][""], 0.0);
     let spans = server.spans();
     assert_eq!(Some(spans.len() as u64), report["launches"].as_u64());
@@ -253,7 +256,7 @@ fn spans_above_the_limit_are_counted() {
 /// The server is busy twice. Its address and a header come from the environment.
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
-fn a_busy_server_is_asked_again() {
+fn a_request_to_a_busy_server_is_repeated() {
     let server = Server::start(|request| Some(if request < 2 { 503 } else { 200 }));
     let record = Record::new().flags(&["-q", "--otlp"]);
     let mut command = record.command(words());
@@ -262,7 +265,7 @@ fn a_busy_server_is_asked_again() {
     let errors = run(&mut command).expect_code(0).errors();
     assert!(!errors.contains("failed to send"), "{errors}");
     let report = report(&record.file());
-    agree(&server.metrics(), &report);
+    assert_metrics_agree(&server.metrics(), &report);
     assert_eq!(Some(server.spans().len() as u64), report["launches"].as_u64());
     let requests = server.requests.lock().expect("no panic");
     assert_eq!((requests[0].status, requests[1].status), (503, 503));
@@ -271,7 +274,7 @@ fn a_busy_server_is_asked_again() {
 }
 
 #[track_caller]
-fn command_is_not_affected(address: &str) {
+fn assert_command_is_not_affected(address: &str) {
     let record = Record::new().flags(&["-q", "--otlp", address]);
     let began = Instant::now();
     let finished = record.run(["sh", "-c", "/bin/true; exit 7"]).expect_code(7);
@@ -286,26 +289,26 @@ fn command_is_not_affected(address: &str) {
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn a_server_that_is_not_there_costs_one_line() {
+fn an_unreachable_server_causes_one_message() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let address = format!("http://{}", listener.local_addr().expect("an address"));
     drop(listener);
-    command_is_not_affected(&address);
+    assert_command_is_not_affected(&address);
 }
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn a_silent_server_is_not_waited_for() {
+fn a_server_that_never_answers_does_not_delay_the_command() {
     let server = Server::start(|_| None);
-    command_is_not_affected(&server.address);
+    assert_command_is_not_affected(&server.address);
     assert!(!server.requests.lock().expect("no panic").is_empty());
 }
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn a_server_that_refuses_is_not_asked_again() {
+fn a_refused_request_is_not_repeated() {
     let server = Server::start(|_| Some(404));
-    command_is_not_affected(&server.address);
+    assert_command_is_not_affected(&server.address);
     let requests = server.requests.lock().expect("no panic");
     let bodies: HashSet<&[u8]> = requests.iter().map(|request| &request.body[..]).collect();
     assert_eq!(bodies.len(), requests.len(), "a request came twice");

@@ -1,4 +1,4 @@
-//! Who owns the files that spawnscope makes under sudo, and that no link or renamed file of the user leads it to files of root.
+//! The files that spawnscope creates under sudo belong to the user, and no link or renamed file of the user makes it touch files of root.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown, symlink};
@@ -10,12 +10,13 @@ use nix::unistd::{Gid, Uid};
 use spawnscope::owner::Owner;
 use tempfile::TempDir;
 
-use super::identities::below_in;
+use super::identities::run_below_in;
 use crate::support::run::Finished;
 use crate::support::{apply, live_test};
 
 const NOBODY: u32 = 65534;
-/// A directory of an unprivileged user, and a private root-owned one beside it with a file.
+
+/// A directory of an unprivileged user, and a directory of root with a private file.
 struct Fixture {
     user: TempDir,
     root: TempDir,
@@ -44,12 +45,12 @@ impl Fixture {
 
     /// Runs spawnscope in the user's directory, as sudo does.
     fn sudo(&self, arguments: &str) -> Finished {
-        below_in(self.user.path(), "sudo", arguments)
+        run_below_in(self.user.path(), "sudo", arguments)
     }
 
-    /// Nothing of root's is another's, has other content, or is new.
+    /// Checks that root's directory has no new file, and that its file still has its owner, its mode and no content.
     #[track_caller]
-    fn assert_roots_is_untouched(&self) {
+    fn assert_root_is_untouched(&self) {
         let names: Vec<_> = fs::read_dir(self.root.path())
             .expect("a directory")
             .flatten()
@@ -62,7 +63,7 @@ impl Fixture {
 }
 
 #[track_caller]
-fn assert_is_nobodys(path: &Path) {
+fn assert_belongs_to_nobody(path: &Path) {
     let found = fs::symlink_metadata(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     let found = (found.uid(), found.gid(), found.mode() & 0o777);
     assert_eq!(found, (NOBODY, NOBODY, 0o600), "{}", path.display());
@@ -70,26 +71,26 @@ fn assert_is_nobodys(path: &Path) {
 
 #[apply(live_test)]
 #[needs(Ebpf, Setpriv)]
-fn a_link_in_the_place_of_a_recording_leads_nowhere() {
+fn a_link_in_place_of_a_recording_is_refused() {
     for target in ["new", "secret"] {
         let fixture = Fixture::new();
         fixture.link("spawnscope.db", target);
         for parent in ["sudo", "shell"] {
-            let finished = below_in(fixture.user.path(), parent, "record -q -- id").expect_code(125);
+            let finished = run_below_in(fixture.user.path(), parent, "record -q -- id").expect_code(125);
             assert!(
                 finished.errors().contains("is a symbolic link"),
                 "{}",
                 finished.errors()
             );
             assert_eq!(finished.output(), "", "the command does not run");
-            fixture.assert_roots_is_untouched();
+            fixture.assert_root_is_untouched();
         }
     }
 }
 
 #[apply(live_test)]
 #[needs(Ebpf, Setpriv)]
-fn links_beside_a_recording_lead_nowhere() {
+fn links_beside_a_recording_are_not_followed() {
     let fixture = Fixture::new();
     fixture.sudo("record -q -- true").expect_code(0);
     fixture.link("spawnscope.db.old", "new");
@@ -105,14 +106,14 @@ fn links_beside_a_recording_lead_nowhere() {
         fixture.link(&format!("spawnscope.db.old{suffix}"), "secret");
     }
     fixture.sudo("record -q -- true").expect_code(0);
-    fixture.assert_roots_is_untouched();
-    assert_is_nobodys(&fixture.user("spawnscope.db.old"));
+    fixture.assert_root_is_untouched();
+    assert_belongs_to_nobody(&fixture.user("spawnscope.db.old"));
 }
 
 /// Swaps the recording for a link to root's file, again and again, while recordings are made.
 #[apply(live_test)]
 #[needs(Ebpf, Setpriv)]
-fn a_renamed_file_gets_no_one_roots_files() {
+fn a_recording_that_is_swapped_for_a_link_changes_no_file_of_root() {
     let fixture = Fixture::new();
     let is_over = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -131,18 +132,18 @@ fn a_renamed_file_gets_no_one_roots_files() {
             }
         });
         for _ in 0..10 {
-            // Whether it succeeds depends on when the file was swapped.
+            // Whether `record` succeeds depends on when the file was swapped.
             let code = fixture.sudo("record -q -- true").code();
             assert!(code == 0 || code == 125, "{code}");
         }
         is_over.store(true, Ordering::Relaxed);
     });
-    fixture.assert_roots_is_untouched();
+    fixture.assert_root_is_untouched();
 }
 
 #[apply(live_test)]
 #[needs(Ebpf, Setpriv)]
-fn all_that_is_made_for_sudos_caller_is_made_as_that_user() {
+fn all_files_for_the_caller_of_sudo_are_created_as_that_user() {
     let fixture = Fixture::new();
     fixture.sudo("record -q -- true").expect_code(0);
     let listed = fixture.sudo("record -q -- stat -c '%n %u %g %a' spawnscope.db spawnscope.db-wal spawnscope.db-shm");
@@ -156,17 +157,17 @@ fn all_that_is_made_for_sudos_caller_is_made_as_that_user() {
         listed.errors()
     );
     for name in ["spawnscope.db", "spawnscope.db.old"] {
-        assert_is_nobodys(&fixture.user(name));
+        assert_belongs_to_nobody(&fixture.user(name));
     }
     let refused = fixture.sudo(&format!("record -q -o {} -- id", fixture.root("new").display()));
     let refused = refused.expect_code(125);
     assert!(refused.errors().contains("as user 65534"), "{}", refused.errors());
-    fixture.assert_roots_is_untouched();
+    fixture.assert_root_is_untouched();
 }
 
 #[apply(live_test)]
 #[needs(Ebpf, Setpriv)]
-fn only_the_thread_that_writes_is_the_user() {
+fn only_the_writing_thread_acts_as_the_user() {
     let fixture = Fixture::new();
     let script = "record -q -- sh -c 'cd /proc/$PPID/task && grep -h -E \"^(Name|Uid|CapEff)\" */status'";
     let finished = fixture.sudo(script).expect_code(0);
@@ -186,7 +187,7 @@ fn only_the_thread_that_writes_is_the_user() {
 
 #[apply(live_test)]
 #[needs(Ebpf, Setpriv)]
-fn exports_and_pictures_are_the_users_and_private() {
+fn exports_and_flame_graphs_belong_to_the_user_and_are_private() {
     let fixture = Fixture::new();
     fixture.sudo("record -q -- true").expect_code(0);
     for (verb, name) in [
@@ -197,15 +198,15 @@ fn exports_and_pictures_are_the_users_and_private() {
         ("bench --quick --seconds 0.1 open-fds", "a.html"),
     ] {
         fixture.sudo(&format!("{verb} -o {name}")).expect_code(0);
-        assert_is_nobodys(&fixture.user(name));
-        let place = fixture.root("new");
-        let refused = fixture.sudo(&format!("{verb} -o {}", place.display())).expect_code(125);
+        assert_belongs_to_nobody(&fixture.user(name));
+        let path = fixture.root("new");
+        let refused = fixture.sudo(&format!("{verb} -o {}", path.display())).expect_code(125);
         assert!(
             refused.errors().contains("as nobody, who called sudo"),
             "{}",
             refused.errors()
         );
-        fixture.assert_roots_is_untouched();
+        fixture.assert_root_is_untouched();
     }
     fs::set_permissions(fixture.user("a.svg"), fs::Permissions::from_mode(0o644)).expect("chmod");
     fixture.sudo("flame -o a.svg").expect_code(0);
@@ -218,15 +219,15 @@ fn exports_and_pictures_are_the_users_and_private() {
         assert!(folded.output().contains("true"), "{stream}: {}", folded.output());
     }
     fixture.sudo("export --format ndjson -o /dev/null").expect_code(0);
-    // Root that sudo did not start makes files of its own.
-    below_in(fixture.user.path(), "shell", "flame -o b.svg").expect_code(0);
+    // If sudo did not start it, spawnscope creates files as root.
+    run_below_in(fixture.user.path(), "shell", "flame -o b.svg").expect_code(0);
     let own = fs::metadata(fixture.user("b.svg")).expect("a picture");
     assert_eq!((own.uid(), own.mode() & 0o777), (0, 0o600));
 }
 
 #[apply(live_test)]
 #[needs(Ebpf, Setpriv)]
-fn a_link_in_the_place_of_an_output_leads_nowhere() {
+fn a_link_in_place_of_an_output_is_refused() {
     let fixture = Fixture::new();
     fixture.sudo("record -q -- true").expect_code(0);
     for (name, target) in [("link", "secret"), ("dangling", "new")] {
@@ -237,13 +238,13 @@ fn a_link_in_the_place_of_an_output_leads_nowhere() {
             "bench --quick --seconds 0.1 open-fds",
         ] {
             for parent in ["sudo", "shell"] {
-                let finished = below_in(fixture.user.path(), parent, &format!("{verb} -o {name}")).expect_code(125);
+                let finished = run_below_in(fixture.user.path(), parent, &format!("{verb} -o {name}")).expect_code(125);
                 assert!(
                     finished.errors().contains("is a symbolic link"),
                     "{verb}: {}",
                     finished.errors()
                 );
-                fixture.assert_roots_is_untouched();
+                fixture.assert_root_is_untouched();
             }
         }
     }

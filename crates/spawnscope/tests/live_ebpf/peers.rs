@@ -1,4 +1,5 @@
-//! Waits for sockets of the same machine. The server is this test, which is not recorded: a wait for it has its address and its name.
+//! Waits for sockets on the same machine. The server is this test, which is not recorded. A wait for the server must have its address and the
+//! name of this process.
 
 use std::io::Write;
 use std::net::{SocketAddr, TcpListener};
@@ -11,15 +12,15 @@ use crate::support::recording::report;
 use crate::support::run::{Finished, Record, spawnscope};
 use crate::support::{apply, live_test};
 
-/// How long the server takes to answer.
-const ANSWER: Duration = Duration::from_millis(150);
+/// The time that the server takes to answer.
+const ANSWER_TIME: Duration = Duration::from_millis(150);
 /// Requests of a client, each through a socket of its own.
 const REQUESTS: usize = 2;
 
 #[apply(live_test)]
 #[needs(Ebpf)]
 fn a_wait_for_a_local_server_names_its_address_and_the_server() {
-    names_the_server("127.0.0.1");
+    assert_wait_names_server("127.0.0.1");
 }
 
 #[apply(live_test)]
@@ -28,7 +29,7 @@ fn a_wait_for_a_local_server_by_ipv6_names_its_address_and_the_server() {
     if TcpListener::bind("[::1]:0").is_err() {
         return;
     }
-    names_the_server("::1");
+    assert_wait_names_server("::1");
 }
 
 /// A server that takes a while to answer each request.
@@ -44,7 +45,7 @@ impl Server {
         let thread = thread::spawn(move || {
             for _ in 0..REQUESTS {
                 let (mut client, _) = listener.accept().expect("a client");
-                thread::sleep(ANSWER);
+                thread::sleep(ANSWER_TIME);
                 client.write_all(b"answer\n").expect("the client reads");
             }
         });
@@ -70,7 +71,7 @@ fn assert_answered(finished: &Finished) {
     );
 }
 
-/// All waits for an address.
+/// Returns all waits for an address.
 fn waits_for(record: &Record, address: SocketAddr) -> Vec<Value> {
     let report = report(&record.file());
     let waits = report["waits"].as_array().expect("a list").iter();
@@ -84,15 +85,15 @@ fn waits_for(record: &Record, address: SocketAddr) -> Vec<Value> {
 fn assert_names_this_process(wait: &Value) {
     let name = std::fs::read_to_string("/proc/self/comm").expect("a name");
     assert_eq!(wait["on"][0]["process"], name.trim_end(), "{wait}");
-    let least = ANSWER.as_nanos() as u64 * REQUESTS as u64;
-    assert!(total(wait) >= least * 9 / 10, "{wait}");
+    let answers_ns = ANSWER_TIME.as_nanos() as u64 * REQUESTS as u64;
+    assert!(total(wait) >= answers_ns * 9 / 10, "{wait}");
 }
 
 fn total(wait: &Value) -> u64 {
     wait["total_ns"].as_u64().expect("a sum")
 }
 
-fn names_the_server(ip: &str) {
+fn assert_wait_names_server(ip: &str) {
     let server = Server::start(ip);
     let script =
         "for ((i = 0; i < $3; i++)); do exec 3<>\"/dev/tcp/$1/$2\"; read -r line <&3; echo \"$line\"; exec 3<&-; done";
@@ -116,7 +117,8 @@ fn names_the_server(ip: &str) {
     assert!(text.contains(&format!("on {address} from")), "{text}");
 }
 
-/// Waits for each answer in the call that its first argument names, beside an empty pipe. With more arguments, also for other servers, or with time limits.
+/// A Python client with the arguments CALL LIMIT PORT...: it waits for an answer of each of these servers, and for an empty pipe, in the call
+/// that CALL names, with a time limit of LIMIT seconds.
 const CLIENT: &str = r#"
 import asyncio, os, select, socket, sys
 call, limit, ports = sys.argv[1], float(sys.argv[2]), sys.argv[3:]
@@ -127,13 +129,13 @@ def by_poll(files):
 def by_select(files):
     return select.select(files, [], [], limit)[0]
 def by_select_to_write(files):
-    # Their buffers are full, since nobody reads.
+    # The socket buffers become full, since the servers do not read.
     for file in files[2:]:
         file.setblocking(False)
         try:
             while True: file.send(bytes(1 << 16))
         except BlockingIOError: file.setblocking(True)
-        # The server has answered and closed it already.
+        # The server has already answered and closed the connection.
         except ConnectionError: pass
     return select.select(files[:2], files[2:], [], limit)[0]
 def by_epoll(files):
@@ -154,11 +156,11 @@ for _ in range(2):
     while not wait([quiet, *sockets]): pass
     for connection in sockets:
         try: print(connection.recv(16).decode().strip())
-        # The server did not read what it was sent.
+        # The server closed the connection without reading everything.
         except ConnectionError: pass
 "#;
 const PYTHON: &str = "/usr/bin/python3";
-/// No time limit that is reached.
+/// A time limit in seconds that is not reached.
 const LONG: &str = "60";
 
 fn client(call: &str, limit: &str, servers: &[&Server]) -> (Record, Finished) {
@@ -174,7 +176,7 @@ fn client(call: &str, limit: &str, servers: &[&Server]) -> (Record, Finished) {
 #[apply(live_test)]
 #[needs(Ebpf, Python)]
 fn a_wait_for_one_of_several_files_names_the_server_of_the_only_socket() {
-    for (call, numbers) in [
+    for (call, syscalls) in [
         ("poll", ["poll", "ppoll"]),
         ("select", ["select", "pselect6"]),
         ("epoll", ["epoll_wait", "epoll_pwait"]),
@@ -184,7 +186,7 @@ fn a_wait_for_one_of_several_files_names_the_server_of_the_only_socket() {
         let (record, finished) = client(call, LONG, &[&server]);
         assert_answered(&finished);
         let waits = waits_for(&record, server.finish());
-        let is_of_call = |wait: &&Value| numbers.iter().any(|number| wait["syscall"] == *number);
+        let is_of_call = |wait: &&Value| syscalls.iter().any(|syscall| wait["syscall"] == *syscall);
         let wait = waits.iter().find(is_of_call);
         assert_names_this_process(wait.unwrap_or_else(|| panic!("{call}: {waits:?}")));
     }
@@ -196,13 +198,16 @@ fn a_wait_that_timed_out_is_not_for_the_server() {
     for call in ["poll", "select", "epoll"] {
         let server = Server::start("127.0.0.1");
         // Two of the waits for each answer time out.
-        let limit = ANSWER.mul_f64(0.4).as_secs_f64().to_string();
+        let limit = ANSWER_TIME.mul_f64(0.4).as_secs_f64().to_string();
         let (record, finished) = client(call, &limit, &[&server]);
         assert_answered(&finished);
         let waits = waits_for(&record, server.finish());
         let sum: u64 = waits.iter().map(total).sum();
-        let most = ANSWER.as_nanos() as u64 * REQUESTS as u64;
-        assert!(sum > 0 && sum < most / 2, "{call}: {sum} of {most} ns in {waits:?}");
+        let answers_ns = ANSWER_TIME.as_nanos() as u64 * REQUESTS as u64;
+        assert!(
+            sum > 0 && sum < answers_ns / 2,
+            "{call}: {sum} of {answers_ns} ns in {waits:?}"
+        );
     }
 }
 

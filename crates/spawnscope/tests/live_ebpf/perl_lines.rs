@@ -1,13 +1,13 @@
 //! The lines of Perl programs that request launches: every construct that launches, each with its expected chain of callers.
 
-use crate::support::chains::{Shell, asked, chain_of};
+use crate::support::chains::{Shell, chain_of, labelled_chains};
 use crate::support::run::Record;
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc, Perl)]
-fn every_way_by_which_perl_launches_has_its_line() {
+fn every_way_in_which_perl_launches_has_its_line() {
     statements(&perl());
 }
 
@@ -19,21 +19,21 @@ fn perl_functions_and_modules_have_their_callers() {
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc, Perl)]
-fn what_perl_evaluates_has_the_line_of_its_eval() {
+fn code_that_perl_evaluates_has_the_line_of_its_eval() {
     evaluated(&perl());
 }
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc, Perl)]
-fn a_program_on_perls_command_line_has_lines() {
+fn a_program_on_the_command_line_of_perl_has_lines() {
     command_line(&perl());
 }
 
-/// All of them, for whichever Perl.
+/// All these checks; `suites.rs` makes them with other versions of Perl.
 pub const SHAPES: [fn(&Shell); 4] = [statements, functions, evaluated, command_line];
 
 fn perl() -> Shell {
-    Shell::here("perl")
+    Shell::installed("perl")
 }
 
 fn statements(shell: &Shell) {
@@ -120,7 +120,7 @@ deep(50);
         ("tried", "main.sh:15"),
     ];
     let recorded = shell.expect_and_list(script, &[("Relocate.pm", module)], &truth);
-    // Perl 5.32 does not keep who called a BEGIN.
+    // Perl 5.32 does not store the caller of a BEGIN block.
     let loaded = chain_of(&recorded, "loaded").strip_prefix("Relocate.pm:5 < main.sh:3 BEGIN < ");
     assert!(matches!(loaded, Some("main.sh:3" | "...")), "{recorded:#?}");
     let library = chain_of(&recorded, "library");
@@ -157,7 +157,7 @@ fn command_line(shell: &Shell) {
     let record = Record::new();
     let text = "sub f { system '@t', 'in_f' }\nsystem '@t', 'own';\nf();\n".replace("@t", &tiny);
     shell.record(&record, &["-e", &text]).expect_code(0);
-    let asked = asked(&record.file());
-    assert_eq!(chain_of(&asked, "own"), "-e:2");
-    assert_eq!(chain_of(&asked, "in_f"), "-e:1 f < -e:3");
+    let chains = labelled_chains(&record.file());
+    assert_eq!(chain_of(&chains, "own"), "-e:2");
+    assert_eq!(chain_of(&chains, "in_f"), "-e:1 f < -e:3");
 }

@@ -7,7 +7,7 @@ use std::process::Command;
 use crate::support::run::{Record, SPAWNSCOPE, run, spawnscope};
 use crate::support::{apply, live_test};
 
-/// With several findings, a line to select, and more commands than the table has rows.
+/// A script with several findings, a line to select, and more commands than the table has rows.
 const SCRIPT: &str = "\
 for i in {1..60}; do
     d=$(dirname \"/a/b $i\")
@@ -56,7 +56,7 @@ fn printed_commands_run_as_printed_and_reports_fit_a_screen() {
     }
 }
 
-/// The command in a printed line, if there is one.
+/// Returns the command in a printed line, if there is one.
 fn command(line: &str) -> Option<&str> {
     let line = line.trim_start();
     line.strip_prefix("try: ")

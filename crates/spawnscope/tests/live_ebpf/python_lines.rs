@@ -14,7 +14,7 @@ use spawnscope::event::Language;
 use spawnscope::record::RecordingFile;
 
 use crate::support::attempts::{ok_if, with_growing_lengths};
-use crate::support::pythons::{Python, interpreters, of_suites};
+use crate::support::pythons::{Python, interpreters, suite_interpreters};
 use crate::support::run::{Record, Running, run};
 use crate::support::workloads::{self, path, script};
 use crate::support::{apply, live_test};
@@ -23,24 +23,24 @@ const SCRIPT: &str = "python_lines.py";
 /// More frames are not recorded.
 const MAX_FRAMES: usize = 48;
 
-/// A frame: function (empty: none), file and line (0: unknown).
-type ExpectedFrame = (String, String, u32);
+/// A frame: function (empty if there is none), file, and line (0 if unknown).
+type PythonFrame = (String, String, u32);
 
-fn place(function: &str, file: &str, line: u32) -> ExpectedFrame {
+fn frame(function: &str, file: &str, line: u32) -> PythonFrame {
     (function.to_owned(), file.to_owned(), line)
 }
 
 /// The call chain of a launch.
 #[derive(Debug, PartialEq)]
 struct CallChain {
-    frames: Vec<ExpectedFrame>,
+    frames: Vec<PythonFrame>,
     is_truncated: bool,
 }
 
 impl CallChain {
     /// Returns the frames without those of the standard library.
-    fn own(self) -> Vec<ExpectedFrame> {
-        let is_own = |place: &ExpectedFrame| !place.1.contains("/lib/python3.") && !place.1.starts_with("<frozen ");
+    fn own_frames(self) -> Vec<PythonFrame> {
+        let is_own = |frame: &PythonFrame| !frame.1.contains("/lib/python3.") && !frame.1.starts_with("<frozen ");
         self.frames.into_iter().filter(is_own).collect()
     }
 }
@@ -49,7 +49,7 @@ impl CallChain {
 struct Chains(spawnscope::record::reader::Recording);
 
 impl Chains {
-    fn of(file: &Path) -> Chains {
+    fn read(file: &Path) -> Chains {
         Chains(
             RecordingFile::open(file)
                 .and_then(|file| file.read())
@@ -57,9 +57,10 @@ impl Chains {
         )
     }
 
-    /// The chain of the launch of this name; `None`: it has none. A shell's launch has the name of what it runs.
+    /// Returns the call chain of the launch with this name, or `None` if it has none. The launch of a shell has the name of the launch that
+    /// the shell makes.
     #[track_caller]
-    fn called(&self, name: &str) -> Option<CallChain> {
+    fn call_chain(&self, name: &str) -> Option<CallChain> {
         let forest = Forest::build(&self.0);
         let (plain, by_shell) = (format!("\0{name}\0"), format!("/tiny {name};"));
         let has_name = |argv: &[u8]| {
@@ -81,7 +82,7 @@ impl Chains {
         assert_eq!(outermost.len(), 1, "launches of the name {name}");
         let mut frames = forest.frames(Some(outermost[0].script_stack?));
         let text = |bytes: Option<&[u8]>| bytes.map_or(String::new(), |bytes| bytes.escape_ascii().to_string());
-        let places: Vec<ExpectedFrame> = frames
+        let collected: Vec<PythonFrame> = frames
             .by_ref()
             .map(|frame| {
                 assert_eq!((frame.language, frame.module), (Language::Python, None));
@@ -89,7 +90,7 @@ impl Chains {
             })
             .collect();
         Some(CallChain {
-            frames: places,
+            frames: collected,
             is_truncated: frames.is_truncated(),
         })
     }
@@ -104,29 +105,29 @@ impl Chains {
     }
 
     #[track_caller]
-    fn expect_own(&self, name: &str, expected: &[ExpectedFrame]) {
-        let called = self.called(name).unwrap_or_else(|| panic!("no chain of {name}"));
-        assert!(!called.is_truncated, "{name}");
-        assert_eq!(called.own(), expected, "{name}");
+    fn expect_own(&self, name: &str, expected: &[PythonFrame]) {
+        let call_chain = self.call_chain(name).unwrap_or_else(|| panic!("no chain of {name}"));
+        assert!(!call_chain.is_truncated, "{name}");
+        assert_eq!(call_chain.own_frames(), expected, "{name}");
     }
 }
 
-/// Returns the path of the workload. It is in the directory of the test workloads, which is also mounted in the roots of other suites.
+/// Returns the path of the workload. It is in the directory of the test workloads, which is also mounted in the roots of other Debian suites.
 fn workload() -> PathBuf {
     workloads::directory().join(SCRIPT)
 }
 
-/// The workload under an interpreter.
+/// Records the workload under an interpreter.
 fn record_script(python: &Python) -> Chains {
     fs::copy(script(SCRIPT), workload()).expect("a copy");
     let record = Record::new();
     run(&mut python.recorder(&record, &[workload(), path("tiny")])).expect_code(0);
-    Chains::of(&record.file())
+    Chains::read(&record.file())
 }
 
-/// The number of the line that ends with `# mark`.
+/// Returns the number of the line of the workload that ends with `# mark`.
 #[track_caller]
-fn line(mark: &str) -> u32 {
+fn marked_line(mark: &str) -> u32 {
     let text = fs::read_to_string(script(SCRIPT)).expect("the workload");
     let end = format!("  # {mark}");
     let found = text.lines().zip(1..).filter(|(line, _)| line.ends_with(&end));
@@ -137,12 +138,12 @@ fn line(mark: &str) -> u32 {
 
 /// Returns the expected frames of a launch: functions with the marks of their lines, from the innermost outwards, then the line of the
 /// module that calls them.
-fn shape(python: &Python, functions: &[(&str, &str)], module: &str) -> Vec<ExpectedFrame> {
+fn shape(python: &Python, functions: &[(&str, &str)], module: &str) -> Vec<PythonFrame> {
     let file = workload().as_os_str().as_bytes().escape_ascii().to_string();
     let modules = (!module.is_empty()).then_some(("", module));
-    let places = functions.iter().copied().chain(modules);
-    places
-        .map(|(function, mark)| place(python.name(function), &file, line(mark)))
+    let frames = functions.iter().copied().chain(modules);
+    frames
+        .map(|(function, mark)| frame(python.name(function), &file, marked_line(mark)))
         .collect()
 }
 
@@ -151,44 +152,44 @@ fn shape(python: &Python, functions: &[(&str, &str)], module: &str) -> Vec<Expec
 fn every_shape_of_python_code_has_its_lines() {
     let found = interpreters();
     assert!(!found.is_empty(), "a Python interpreter of 3.9 or later");
-    found.iter().for_each(shapes_of);
+    found.iter().for_each(assert_shapes);
 }
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc, MountNs, Roots)]
-fn every_suites_python_has_its_lines() {
-    of_suites().iter().for_each(shapes_of);
+fn the_python_of_every_debian_suite_has_its_lines() {
+    suite_interpreters().iter().for_each(assert_shapes);
 }
 
-fn shapes_of(python: &Python) {
+fn assert_shapes(python: &Python) {
     println!("{python}");
     let chains = record_script(python);
     for (name, functions, module) in SHAPES {
         chains.expect_own(name, &shape(python, functions, module));
     }
-    let left = if python.minor < 10 {
+    let leave_mark = if python.minor < 10 {
         "leave: outside in 3.9"
     } else {
         "enter, leave: outside"
     };
     let leave = shape(
         python,
-        &[("Manager.__exit__", "leave: inside"), ("managed", left)],
+        &[("Manager.__exit__", "leave: inside"), ("managed", leave_mark)],
         "main: managed",
     );
     chains.expect_own("leave", &leave);
     for number in 0..4 {
         chains.expect_own(&format!("thread {number}"), &shape(python, &[("worker", "thread")], ""));
     }
-    compiled(python, &chains);
+    assert_compiled(python, &chains);
     assert_eq!(
-        chains.called("several interpreters"),
+        chains.call_chain("several interpreters"),
         None,
         "with several interpreters in one thread, the right frames cannot be determined"
     );
 }
 
-/// Name of a launch, functions and marks, mark of the module's line.
+/// The name of a launch, its functions with the marks of their lines, and the mark of the module's line.
 type Shape = (&'static str, &'static [(&'static str, &'static str)], &'static str);
 
 const SHAPES: &[Shape] = &[
@@ -259,7 +260,7 @@ const SHAPES: &[Shape] = &[
 ];
 
 /// Checks the code that the workload compiles from strings, with names of files that do not exist.
-fn compiled(python: &Python, chains: &Chains) {
+fn assert_compiled(python: &Python, chains: &Chains) {
     let around = |function: &str| {
         shape(
             python,
@@ -267,30 +268,30 @@ fn compiled(python: &Python, chains: &Chains) {
             &format!("main: {function}"),
         )
     };
-    let with = |first: &[ExpectedFrame], function: &str| [first, &around(function)].concat();
+    let with = |first: &[PythonFrame], function: &str| [first, &around(function)].concat();
     for number in 1..=30 {
-        let first = [place("", "compiled.py", number)];
+        let first = [frame("", "compiled.py", number)];
         chains.expect_own(&format!("compiled {number}"), &with(&first, "compiled"));
     }
     let names = [("réunion", "é.py"), ("ветка", "ж.py"), ("𠀀", "🐍.py")];
     for (number, (function, file)) in names.iter().enumerate() {
         let [function, file] = [function, file].map(|name| name.as_bytes().escape_ascii().to_string());
-        let first = [place(&function, &file, 2), place("", &file, 3)];
+        let first = [frame(&function, &file, 2), frame("", &file, 3)];
         chains.expect_own(&format!("name {number}"), &with(&first, "names"));
     }
-    let first = [place("plain", "\\xff.py", 2), place("", "\\xff.py", 3)];
+    let first = [frame("plain", "\\xff.py", 2), frame("", "\\xff.py", 3)];
     chains.expect_own("name 3", &with(&first, "names"));
-    chains.expect_own("early", &with(&[place("", "long.py", 2)], "long_table"));
-    // Up to 3.10 the table is not so long.
+    chains.expect_own("early", &with(&[frame("", "long.py", 2)], "long_table"));
+    // From 3.11 on, the line table of this code is too long, so its last lines are unknown.
     let late = if python.minor < 11 { 5003 } else { 0 };
-    chains.expect_own("late", &with(&[place("", "long.py", late)], "long_table"));
-    chains.expect_own("long name", &with(&[place("", "", 1)], "long_name"));
+    chains.expect_own("late", &with(&[frame("", "long.py", late)], "long_table"));
+    chains.expect_own("long name", &with(&[frame("", "", 1)], "long_name"));
 }
 
-/// From 3.13 on, `subprocess` may leave the launch to `posix_spawn`.
+/// From 3.13 on, `subprocess` may launch by `posix_spawn`.
 #[apply(live_test)]
 #[needs(Ebpf, Cc, Python)]
-fn a_launch_through_pythons_library_has_its_frames() {
+fn a_launch_through_the_library_of_python_has_its_frames() {
     const FORKS: [(&str, &str); 3] = [
         ("Popen._execute_child", "fork_exec("),
         ("Popen.__init__", "self._execute_child("),
@@ -303,16 +304,16 @@ fn a_launch_through_pythons_library_has_its_frames() {
         FORKS[2],
     ];
     for python in interpreters() {
-        let called = record_script(&python).called("function").expect("a chain");
-        let spawns = called.frames[0].0 == python.name(SPAWNS[0].0);
+        let call_chain = record_script(&python).call_chain("function").expect("a chain");
+        let spawns = call_chain.frames[0].0 == python.name(SPAWNS[0].0);
         let expected = if spawns { &SPAWNS[..] } else { &FORKS[..] };
-        let source = python.source(&called.frames[0].1);
-        for (found, (function, text)) in called.frames.iter().zip(expected) {
+        let source = python.source(&call_chain.frames[0].1);
+        for (found, (function, text)) in call_chain.frames.iter().zip(expected) {
             assert_eq!(found.0, python.name(function), "{python}");
             let line = source.lines().nth(found.2 as usize - 1).expect("the line");
             assert!(line.contains(text), "{python}: {found:?} is {line}");
         }
-        assert_eq!(called.frames[expected.len()].0, "function");
+        assert_eq!(call_chain.frames[expected.len()].0, "function");
     }
 }
 
@@ -320,15 +321,15 @@ fn a_launch_through_pythons_library_has_its_frames() {
 #[needs(Ebpf, Cc, Python)]
 fn a_python_chain_that_is_too_deep_is_truncated() {
     for python in interpreters() {
-        let called = record_script(&python).called("deep").expect("a chain");
-        assert!(called.is_truncated, "{python}");
-        assert_eq!(called.frames.len(), MAX_FRAMES);
-        let own = called.own();
-        assert_eq!(own[0].2, line("deep: end"));
+        let call_chain = record_script(&python).call_chain("deep").expect("a chain");
+        assert!(call_chain.is_truncated, "{python}");
+        assert_eq!(call_chain.frames.len(), MAX_FRAMES);
+        let own = call_chain.own_frames();
+        assert_eq!(own[0].2, marked_line("deep: end"));
         assert!(
             own[1..]
                 .iter()
-                .all(|place| (place.0.as_str(), place.2) == ("recursion", line("deep: call")))
+                .all(|frame| (frame.0.as_str(), frame.2) == ("recursion", marked_line("deep: call")))
         );
     }
 }
@@ -351,14 +352,14 @@ fn python_code_from_the_command_line_a_module_and_standard_input_has_its_lines()
             Running::start(command.stdin(fs::File::open(&input).expect("the script")))
                 .finish()
                 .expect_code(0);
-            Chains::of(&record.file()).called(name).map(CallChain::own)
+            Chains::read(&record.file()).call_chain(name).map(CallChain::own_frames)
         };
-        let expected = |file: &str| Some(vec![place("", file, 3)]);
-        let of_argument = chain("argument", &["-c", &text("argument")]);
-        assert_eq!(of_argument, expected("<string>"), "{python}");
-        let of_module = chain("module", &["-m", "launching"]);
+        let expected = |file: &str| Some(vec![frame("", file, 3)]);
+        let from_argument = chain("argument", &["-c", &text("argument")]);
+        assert_eq!(from_argument, expected("<string>"), "{python}");
+        let from_module = chain("module", &["-m", "launching"]);
         assert_eq!(
-            of_module,
+            from_module,
             expected(module.to_str().expect("a path in UTF-8")),
             "{python}"
         );
@@ -385,25 +386,28 @@ fn try_unknown_copy(launches: u32) -> Result<(), String> {
     let shell = ["sh", "-c", "\"$0\" -c \"$1\"; :"].map(OsStr::new);
     let arguments = [copy.as_os_str(), OsStr::new(&text)];
     record.run(shell.into_iter().chain(arguments)).expect_code(0);
-    let chains = Chains::of(&record.file());
-    let called = |number: u32| chains.called(&format!("met {number}")).map(CallChain::own);
-    let expected = [place("", "<string>", 3)];
+    let chains = Chains::read(&record.file());
+    let call_chain = |number: u32| chains.call_chain(&format!("met {number}")).map(CallChain::own_frames);
+    let expected = [frame("", "<string>", 3)];
     for number in 0..launches {
-        assert!(called(number).is_none_or(|own| own == expected), "right or unknown");
+        assert!(
+            call_chain(number).is_none_or(|own| own == expected),
+            "the chain is right or unknown"
+        );
     }
-    ok_if(called(launches - 1).is_some(), || {
+    ok_if(call_chain(launches - 1).is_some(), || {
         format!("not recognised in {launches} launches")
     })
 }
 
-/// A shell that calls itself a Python.
+/// The program is a shell that calls itself python3.
 #[apply(live_test)]
 #[needs(Ebpf, Cc, Python)]
 fn a_program_that_is_named_python_gives_no_lines() {
     let record = Record::new();
     let text = format!("exec -a python3 /bin/bash -c '{} named; :'", path("tiny").display());
     record.run(["/bin/bash", "-c", &text]).expect_code(0);
-    assert_eq!(Chains::of(&record.file()).python_frames(), 0);
+    assert_eq!(Chains::read(&record.file()).python_frames(), 0);
 }
 
 /// Runs the workload under a copy of the system's interpreter in which all bytes `from` are replaced by `to`.
@@ -411,11 +415,11 @@ fn record_with_changed_python(from: &[u8], to: &[u8]) -> Chains {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let copy = directory.path().join("python3");
     let mut bytes = fs::read("/usr/bin/python3").expect("the interpreter");
-    let places: Vec<usize> = (0..bytes.len() - from.len())
+    let offsets: Vec<usize> = (0..bytes.len() - from.len())
         .filter(|&at| bytes[at..].starts_with(from))
         .collect();
-    assert!(!places.is_empty(), "the interpreter contains the bytes to replace");
-    for at in places {
+    assert!(!offsets.is_empty(), "the interpreter contains the bytes to replace");
+    for at in offsets {
         bytes[at..at + to.len()].copy_from_slice(to);
     }
     fs::write(&copy, bytes).expect("a copy");
@@ -436,8 +440,8 @@ fn a_python_without_its_symbols_gives_no_lines() {
 #[needs(Ebpf, Cc, Python)]
 fn a_python_that_reports_another_version_gives_no_lines() {
     let python = Path::new("/usr/bin/python3");
-    let said = run(Command::new(python).args(["-c", "import sys; print(sys.hexversion)"])).output();
-    let number: u64 = said.trim().parse().expect("a number");
+    let printed = run(Command::new(python).args(["-c", "import sys; print(sys.hexversion)"])).output();
+    let number: u64 = printed.trim().parse().expect("a number");
     let minor = if number >> 16 == 0x30b { 0x30c } else { 0x30b };
     let other = minor << 16 | number & 0xffff;
     let chains = record_with_changed_python(&number.to_le_bytes(), &other.to_le_bytes());

@@ -1,4 +1,5 @@
-//! Who reaps a process, and when: wait calls of every kind, children that another process created, and no reaper at all.
+//! When a process is reaped, and by which process: wait calls of every kind, children of another process, and children that are never
+//! reaped.
 
 use crate::support::recording::launches;
 use crate::support::run::Record;
@@ -19,7 +20,7 @@ fn every_way_to_reap_is_seen_when_it_happens() {
         let reap = child
             .phase_ns("reap")
             .unwrap_or_else(|| panic!("no reap: {}", child.json()));
-        // The workload learns of the zombie a little after it is one; on a busy machine, much after.
+        // The workload notices a zombie a little after it became one, and much later on a busy machine.
         assert!(
             reap >= late_ns - MS && reap < late_ns + 100 * MS,
             "{late_ns}: {}",
@@ -35,7 +36,7 @@ fn every_way_to_reap_is_seen_when_it_happens() {
 /// A tracer gets a signal for each thread that ends, and the thread stays a zombie until the tracer reaps it.
 #[apply(live_test)]
 #[needs(Ebpf, Strace, Python)]
-fn the_end_of_a_traced_thread_is_not_that_of_its_process() {
+fn the_end_of_a_traced_thread_does_not_end_its_process() {
     let program = "import threading, time\nt = threading.Thread(target=int)\nt.start()\nt.join()\ntime.sleep(0.3)";
     let record = Record::new();
     record

@@ -1,5 +1,5 @@
-//! Kernels that refuse BPF programs, simulated by a variable for tests: a refusal makes only its own part unknown, and is reported.
-//! Also the build for kernels without task storage, which records the same.
+//! Kernels that refuse BPF programs, simulated by a variable for tests: a refusal is reported, and only what the program records becomes
+//! unknown. Kernels without task storage, which are simulated in the same way, record the same.
 
 use std::process::Command;
 
@@ -11,21 +11,21 @@ use crate::support::{apply, live_test};
 
 const REFUSE: &str = "SPAWNSCOPE_EBPF_REFUSE";
 
-/// Two launches, one of them through a pipe: bash executes the last command in place.
+/// A script with two launches, one of them with a pipe. bash execs the last command itself.
 const SCRIPT: &str = "/bin/true\nx=$(/bin/echo a)\n/bin/true";
 
-fn refusing(programs: &str, record: &Record, command: &[&str]) -> Finished {
+fn run_with_refusals(programs: &str, record: &Record, command: &[&str]) -> Finished {
     let mut recorder: Command = record.command(command.iter().copied());
     run(recorder.env(REFUSE, programs))
 }
 
-/// The messages without line breaks.
-fn said(finished: &Finished) -> String {
+/// Returns the messages without line breaks.
+fn message(finished: &Finished) -> String {
     finished.errors().split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Of all that the command launched.
-fn phases_are_known(launches: &Launches) {
+/// Checks that the phases of everything that the command launched are known.
+fn assert_phases_are_known(launches: &Launches) {
     for launch in launches.all(|launch| launch.origin() == "launched") {
         for phase in ["create", "queue", "setup", "run", "teardown", "reap"] {
             assert!(launch.phase_ns(phase).is_some(), "{phase} of {}", launch.json());
@@ -36,18 +36,18 @@ fn phases_are_known(launches: &Launches) {
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
 fn without_task_storage_the_same_is_recorded() {
-    a_storm_is_whole("task_storage");
+    assert_storm_is_complete("task_storage");
 }
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
-fn where_threads_lose_the_cpu_within_programs_the_same_is_recorded() {
-    a_storm_is_whole("preemption_off");
-    a_storm_is_whole("preemption_off,task_storage");
-    machine_is_followed("preemption_off");
+fn the_same_is_recorded_if_threads_are_preempted_within_bpf_programs() {
+    assert_storm_is_complete("preemption_off");
+    assert_storm_is_complete("preemption_off,task_storage");
+    assert_machine_is_followed("preemption_off");
 }
 
-fn a_storm_is_whole(absent: &str) {
+fn assert_storm_is_complete(absent: &str) {
     let record = Record::new();
     let (storm, tiny) = (path("storm"), path("tiny"));
     let mut recorder = record.command([storm.as_os_str(), "2003".as_ref(), tiny.as_os_str()]);
@@ -55,7 +55,7 @@ fn a_storm_is_whole(absent: &str) {
     let printed = report(&record.file());
     assert_eq!(printed["launches"], 2004);
     assert_eq!(printed["lost_events"], 0, "{}", printed["lost"]);
-    phases_are_known(&launches(&record.file()));
+    assert_phases_are_known(&launches(&record.file()));
 }
 
 #[apply(live_test)]
@@ -63,13 +63,13 @@ fn a_storm_is_whole(absent: &str) {
 fn without_task_storage_a_process_and_the_machine_can_be_followed() {
     let own = std::process::id().to_string();
     let record = Record::new().flags(&["-p", &own, "--duration", "0.3"]);
-    refusing("task_storage", &record, &[]).expect_code(0);
-    machine_is_followed("task_storage");
+    run_with_refusals("task_storage", &record, &[]).expect_code(0);
+    assert_machine_is_followed("task_storage");
 }
 
-fn machine_is_followed(absent: &str) {
+fn assert_machine_is_followed(absent: &str) {
     let record = Record::new().flags(&["-a"]);
-    refusing(absent, &record, &["bash", "-c", SCRIPT]).expect_code(0);
+    run_with_refusals(absent, &record, &["bash", "-c", SCRIPT]).expect_code(0);
     let launches = launches(&record.file());
     let root = launches.root();
     assert_eq!(launches.children_of(root).len(), 2);
@@ -77,30 +77,30 @@ fn machine_is_followed(absent: &str) {
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn a_kernel_that_refuses_to_read_interpreters_costs_the_lines_only() {
+fn a_kernel_that_refuses_to_read_interpreters_loses_only_the_lines() {
     let record = Record::new();
-    let finished = refusing("on_fork", &record, &["bash", "-c", SCRIPT]).expect_code(0);
+    let finished = run_with_refusals("on_fork", &record, &["bash", "-c", SCRIPT]).expect_code(0);
     assert!(
-        said(&finished).contains("unknown: the script lines that request launches"),
+        message(&finished).contains("unknown: the script lines that request launches"),
         "{}",
         finished.errors()
     );
     assert_eq!(report(&record.file())["launches"], 3);
-    phases_are_known(&launches(&record.file()));
+    assert_phases_are_known(&launches(&record.file()));
 }
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn a_kernel_that_refuses_to_look_at_objects_costs_the_objects_only() {
+fn a_kernel_that_refuses_to_read_objects_loses_only_the_objects() {
     let record = Record::new();
     let refused = "on_switch,on_switch_before_5_18";
-    let finished = refusing(refused, &record, &["bash", "-c", SCRIPT]).expect_code(0);
+    let finished = run_with_refusals(refused, &record, &["bash", "-c", SCRIPT]).expect_code(0);
     assert!(
-        said(&finished).contains("unknown: what blocked threads wait for"),
+        message(&finished).contains("unknown: what blocked threads wait for"),
         "{}",
         finished.errors()
     );
-    phases_are_known(&launches(&record.file()));
+    assert_phases_are_known(&launches(&record.file()));
 }
 
 #[apply(live_test)]
@@ -108,8 +108,8 @@ fn a_kernel_that_refuses_to_look_at_objects_costs_the_objects_only() {
 fn a_refused_essential_program_is_named_with_the_reason() {
     for (flags, code) in [(&["--collector", "ebpf"][..], 125), (&[], 0)] {
         let record = Record::new().flags(flags);
-        let finished = refusing("on_exec", &record, &["true"]).expect_code(code);
-        let text = said(&finished);
+        let finished = run_with_refusals("on_exec", &record, &["true"]).expect_code(code);
+        let text = message(&finished);
         assert!(
             text.contains("the BPF program on_exec") && text.contains("--verbose"),
             "{text}"
@@ -117,7 +117,7 @@ fn a_refused_essential_program_is_named_with_the_reason() {
         assert_eq!(text.contains("collecting with ptrace"), code == 0, "{text}");
     }
     let record = Record::new().flags(&["--verbose"]);
-    let text = said(&refusing("on_switch", &record, &["true"]).expect_code(0));
+    let text = message(&run_with_refusals("on_switch", &record, &["true"]).expect_code(0));
     assert!(
         text.contains("refuses the BPF program on_switch: a test refuses it"),
         "{text}"

@@ -1,4 +1,4 @@
-//! `record --keep`: recordings follow each other, lose nothing but late events at a rotation, and together stay below the limit.
+//! `record --keep`: the recordings are consecutive, lose only late events at a rotation, and together stay below the limit.
 
 use std::path::PathBuf;
 use std::process::Command;
@@ -11,9 +11,9 @@ use crate::support::run::{Record, Running, run};
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};
 
-const KEEP: u64 = 16_000_000;
+const KEEP_BYTES: u64 = 16_000_000;
 
-/// The recordings of a ring, oldest first, by number.
+/// Returns the numbers and paths of the recordings of a ring, oldest first.
 fn ring(record: &Record) -> Vec<(u32, PathBuf)> {
     let entries = std::fs::read_dir(record.directory()).expect("the directory");
     let number = |path: &PathBuf| {
@@ -40,7 +40,7 @@ fn a_ring_of_recordings_is_consecutive_and_stays_small() {
         let sizes = files
             .iter()
             .map(|(_, file)| file.metadata().map_or(0, |metadata| metadata.len()));
-        assert!(sizes.sum::<u64>() <= KEEP, "{files:?}");
+        assert!(sizes.sum::<u64>() <= KEEP_BYTES, "{files:?}");
     }
     recorder.finish().expect_code(0);
 
@@ -60,7 +60,7 @@ fn a_ring_of_recordings_is_consecutive_and_stays_small() {
         let rows: &Vec<Value> = report["commands"].as_array().expect("commands");
         assert!(rows.iter().any(|row| row["command"] == "mine"), "no launch in {number}");
     }
-    // Those that were forked before a recording began existed before it, so that their parents are unknown there.
+    // Processes that were forked before a recording began existed before it, so their parents are unknown in that recording.
     let later = files[1..].iter().flat_map(|(_, file)| launches(file).0);
     let mine: Vec<Launch> = later.filter(|launch| launch.programs() == ["mine"]).collect();
     let known = mine.iter().filter(|launch| launch.parent().is_some()).count();

@@ -1,4 +1,4 @@
-//! Samples: they name the function that works, what the loader does, and where threads wait; none without the option.
+//! Samples name the function that works, and show what the loader does and where threads wait. Without the option, nothing is sampled.
 
 use spawnscope::record::reader::RecordingFile;
 
@@ -8,6 +8,7 @@ use crate::support::run::{Record, run, spawnscope};
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};
 
+/// Records the workload `sampled` with these arguments.
 fn record(flags: &[&str], words: &[&str]) -> Record {
     let record = Record::new().flags(flags);
     let program = path("sampled");
@@ -16,7 +17,7 @@ fn record(flags: &[&str], words: &[&str]) -> Record {
     record
 }
 
-/// The stacks of a recording with their weights in microseconds.
+/// Returns the stacks of a recording with their weights in microseconds.
 fn stacks(record: &Record, flags: &[&str]) -> Vec<(String, u64)> {
     let file = record.file();
     let words = [
@@ -33,11 +34,11 @@ fn stacks(record: &Record, flags: &[&str]) -> Vec<(String, u64)> {
     folded.lines().map(line).collect()
 }
 
-/// The weight of the stacks that have all these boxes, and of all stacks.
+/// Returns the weight of the stacks that have all these boxes, and that of all stacks.
 fn weights(stacks: &[(String, u64)], boxes: &[&str]) -> (u64, u64) {
     let name = |shown: &str| shown.split(' ').next().unwrap_or_default().to_owned();
     let has = |stack: &str, wanted: &str| stack.split(';').any(|shown| name(shown) == wanted);
-    let of = |wanted: &dyn Fn(&str) -> bool| {
+    let sum_of = |wanted: &dyn Fn(&str) -> bool| {
         stacks
             .iter()
             .filter(|(stack, _)| wanted(stack))
@@ -45,8 +46,8 @@ fn weights(stacks: &[(String, u64)], boxes: &[&str]) -> (u64, u64) {
             .sum()
     };
     (
-        of(&|stack| boxes.iter().all(|wanted| has(stack, wanted))),
-        of(&|_| true),
+        sum_of(&|stack| boxes.iter().all(|wanted| has(stack, wanted))),
+        sum_of(&|_| true),
     )
 }
 
@@ -63,13 +64,13 @@ fn nothing_is_sampled_by_default() {
     assert!(wall.iter().all(|(stack, _)| stack == "sampled;run"), "{wall:?}");
 }
 
-/// The weight of the function that works, and of all the program's own work.
+/// Returns the weight of the function that works, and that of all stacks of the run phase.
 fn working_weights(record: &Record) -> (u64, u64) {
     let run = stacks(record, &["--phase", "run"]);
     weights(&run, &["sampled", "run", "_start", "main", "spinning"])
 }
 
-/// This holds even if it makes no system call for longer than its samples are kept back: 5,000 of them.
+/// This holds even if the function makes no system call for 5,000 samples, longer than its samples are kept back.
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
 fn samples_name_the_function_that_works() {
@@ -79,15 +80,15 @@ fn samples_name_the_function_that_works() {
         let (spinning, all) = working_weights(&record);
         assert!(spinning * 10 >= all * 8, "{spinning} of {all}");
         let file = RecordingFile::open(&record.file()).expect("the recording");
-        file.samples(&mut |row| assert_ne!(row.task.0, 0, "none is of the recorder"))
+        file.samples(&mut |row| assert_ne!(row.task.0, 0, "no sample is of the recorder"))
             .expect("its samples");
     }
 }
 
-/// The process has to live until the recorder looks, which first reads the kernel's symbols.
+/// The process must live until the recorder reads its mappings in /proc. The recorder reads the kernel's symbols first.
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
-fn samples_name_it_without_mappings_from_the_kernel() {
+fn samples_name_the_function_without_mappings_from_the_kernel() {
     with_growing_lengths(|length| {
         let record = Record::new().flags(&["--sample", "199"]);
         let milliseconds = (2500 * length).to_string();
@@ -123,7 +124,7 @@ fn try_searching() -> Result<(), String> {
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
-fn a_wait_is_of_the_function_that_waits_and_as_long() {
+fn samples_of_waits_name_the_waiting_function_and_sum_to_its_time() {
     best_of_three(try_waiting);
 }
 
@@ -137,20 +138,20 @@ fn try_waiting() -> Result<(), String> {
         &["sampled", "(sampled)", "run", "main", "waiting", "do_nanosleep_[k]"],
     );
     let switch = waits.iter().find(|(stack, _)| stack.contains("__schedule"));
-    assert_eq!(switch, None, "how a thread leaves its CPU is left out");
-    // The parent waits as long but for less than a sample's time, unless it gets no CPU meanwhile; no other thread waits for long.
+    assert_eq!(switch, None, "the kernel functions that switch threads are left out");
+    // The parent waits as long as the child, less at most the time of a sample, unless it gets no CPU in time. No other thread waits for long.
     let is_right = child >= 300_000 && parent + 5_000 >= child && parent + child + 50_000 >= all;
     ok_if(is_right, || format!("{waits:#?}"))
 }
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc, MountNs, Fanotify)]
-fn a_wait_inside_execve_has_the_kernels_part() {
+fn a_wait_inside_execve_has_kernel_frames() {
     best_of_three(try_scanned);
 }
 
-/// Each of seven children waits 20 ms for a permission scanner. A wait is not reported if the kernel does not show its end: some hide a switch
-/// away from threads of their init.
+/// Each of seven children waits 20 ms for a permission scanner. Some kernels hide switches away from threads of their init, so that the end
+/// of a wait is not seen and the wait is not reported.
 fn try_scanned() -> Result<(), String> {
     let mount_point = tempfile::tempdir().expect("a temporary directory");
     let record = Record::new().flags(&["--sample", "999"]);

@@ -20,11 +20,11 @@ fn a_launch_takes_at_most_a_kibibyte_of_storage() {
     assert!(bytes / (LAUNCHES + 1) <= 1024, "{bytes} bytes for {LAUNCHES} launches");
 }
 
-/// Live, not synthetic: about 20 s. The buffer is large because a debug build decodes several times slower than the
+/// Takes about 20 s. The buffer is large, because a debug build decodes several times slower than the
 /// release build, whose losses `benchmarks/` measures.
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
-fn a_hundred_thousand_launches_are_all_there() {
+fn a_hundred_thousand_launches_are_all_recorded() {
     const LAUNCHES: u64 = 100_000;
     const DEADLINE: Duration = Duration::from_secs(600);
     let record = Record::new().flags(&["--buffer", "262144"]);

@@ -1,4 +1,4 @@
-//! What is followed: a process that was there before (`-p`), the whole machine (`-a`), a pid namespace of its own.
+//! What is followed: an existing process (`-p`), the whole machine (`-a`), a pid namespace of its own.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -14,7 +14,7 @@ use crate::support::{apply, live_test};
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
 fn an_existing_process_is_followed_into_its_children() {
-    // Launches tiny for each line it is given, and tells its pid.
+    // The shell prints its pid, and launches tiny for each line that it reads.
     let mut shell = Command::new("sh");
     shell
         .args(["-c", "echo $$; while read -r line; do \"$0\"; done"])
@@ -44,26 +44,26 @@ fn an_existing_process_is_followed_into_its_children() {
     let ended = &launches.0[..launches.0.len() - 1];
     assert!(
         ended.iter().all(|launch| launch.programs() == ["tiny"]),
-        "only its children, not itself"
+        "only the children of the shell, not the shell itself"
     );
     let parents: std::collections::HashSet<_> = launches.0.iter().map(|launch| launch.parent()).collect();
     assert_eq!(parents.len(), 1, "all of one parent");
-    let cut = ended.iter().find(|launch| launch.phase_ns("reap").is_none());
-    assert!(cut.is_none(), "not whole: {:?}", cut.map(Launch::json));
+    let incomplete = ended.iter().find(|launch| launch.phase_ns("reap").is_none());
+    assert!(incomplete.is_none(), "incomplete: {:?}", incomplete.map(Launch::json));
 }
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn following_a_process_ends_with_it() {
+fn following_a_process_ends_when_the_process_ends() {
     let mut target = Running::start(Command::new("cat").stdin(Stdio::piped()));
     let record = Record::new().flags(&["-p", &target.pid().to_string()]);
     let mut recorder = Running::start(&mut record.command([] as [&str; 0]));
-    // It makes its file when it has attached.
+    // The recorder creates its file after it has attached.
     await_some("a recording", || record.file().exists().then_some(()));
     sleep(Duration::from_secs(1));
     assert!(
         recorder.child.try_wait().expect("wait").is_none(),
-        "it stays as long as the process"
+        "the recorder runs as long as the process"
     );
     drop(target.child.stdin.take());
     recorder.finish().expect_code(0);
@@ -72,7 +72,7 @@ fn following_a_process_ends_with_it() {
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn a_process_that_is_not_there_is_an_error() {
+fn a_missing_process_is_an_error() {
     // The largest pid that a 64-bit kernel accepts in pid_max is one less.
     let record = Record::new().flags(&["-p", "4194304"]);
     let finished = run(&mut record.command([] as [&str; 0])).expect_code(125);
@@ -81,10 +81,10 @@ fn a_process_that_is_not_there_is_an_error() {
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
-fn the_whole_machine_is_seen_for_a_given_time() {
+fn the_whole_machine_is_recorded_for_a_given_time() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let mine = directory.path().join("mine");
-    std::fs::copy(path("tiny"), &mine).expect("a program nobody else runs");
+    std::fs::copy(path("tiny"), &mine).expect("a program that only this test runs");
     let record = Record::new().flags(&["-a", "--duration", "2"]);
     let start = Instant::now();
     let mut recorder = Running::start(&mut record.command([] as [&str; 0]));
@@ -92,7 +92,7 @@ fn the_whole_machine_is_seen_for_a_given_time() {
         run(Command::new(path("storm")).arg("97").arg(&mine)).expect_code(0);
     }
     recorder.finish().expect_code(0);
-    assert!(start.elapsed() >= Duration::from_secs(2), "it ended before its time");
+    assert!(start.elapsed() >= Duration::from_secs(2), "the recorder ended early");
 
     let report = report(&record.file());
     let commands = report["commands"].as_array().expect("commands");
@@ -104,7 +104,7 @@ fn the_whole_machine_is_seen_for_a_given_time() {
     assert_eq!(report["lost_events"], 0);
 }
 
-/// A shell like that of a user: it existed before, and each line that it is given launches 20 programs.
+/// The shell is like that of a user: it existed before the recording, and launches 20 programs for each line that it reads.
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
 fn an_episode_of_a_process_is_explained() {
@@ -134,11 +134,11 @@ fn an_episode_of_a_process_is_explained() {
     let file = file.to_str().expect("a path");
     let whatif = ["whatif", "--json", "--remove", "tiny", "--episode", "1", file];
     let whatif: serde_json::Value = serde_json::from_slice(&spawnscope(whatif).expect_code(0).stdout).expect("JSON");
-    let of = |key: &str| whatif[key].as_f64().expect("a number");
-    assert!(of("replay_error").abs() < 0.05, "{whatif}");
+    let number = |key: &str| whatif[key].as_f64().expect("a number");
+    assert!(number("replay_error").abs() < 0.05, "{whatif}");
     assert!(
-        of("predicted_ns") < 0.5 * of("wall_ns"),
-        "the episode is launches: {whatif}"
+        number("predicted_ns") < 0.5 * number("wall_ns"),
+        "launches take most of the episode: {whatif}"
     );
     let advice = spawnscope(["advise", file]).expect_code(0).output();
     assert!(!advice.contains("no advice"), "{advice}");
@@ -158,7 +158,7 @@ fn pids_are_those_of_the_recorders_own_namespace() {
     assert_eq!(launches.with_pid(truth.one("child")).exit_code(), Some(3));
 }
 
-/// The pids that its processes and their wait calls see are not the recorder's.
+/// The processes of the container and their wait calls see other pids than the recorder.
 #[apply(live_test)]
 #[needs(Ebpf, Cc, PidNs)]
 fn a_container_is_recorded_from_outside_of_its_pid_namespace() {
@@ -182,10 +182,10 @@ fn a_container_is_recorded_from_outside_of_its_pid_namespace() {
         "pids of the recorder's namespace differ: {pids:?}"
     );
     assert!(!pids.contains(&Some(truth.one("first"))), "{pids:?}");
-    let cut = children.iter().find(|child| child.phase_ns("reap").is_none());
+    let incomplete = children.iter().find(|child| child.phase_ns("reap").is_none());
     assert!(
-        cut.is_none(),
+        incomplete.is_none(),
         "the end of a wait is known: {:?}",
-        cut.map(|child| child.json())
+        incomplete.map(|child| child.json())
     );
 }

@@ -1,5 +1,5 @@
 //! What a child does before its exec, and what its loader looks for, compared with what the workloads report about
-//! themselves; and the constants of the machine that are measured before.
+//! themselves; and the constants of the machine that the recorder measures first.
 
 use std::fs;
 use std::path::Path;
@@ -15,15 +15,15 @@ use crate::support::workloads::{self, Truth, path};
 use crate::support::{apply, live_test};
 
 const CLOSES: i64 = 1009;
-/// Libraries of `needs_libraries`, the C library included.
+/// The number of libraries that `needs_libraries` loads, including the C library.
 const LIBRARIES: i64 = 4;
 
-/// Bash masks signals and makes a pipe before a fork, and closes and unmasks after the reaping; what it counts in between is its own.
+/// bash masks signals and creates a pipe before a fork, and closes and unmasks after reaping. The counting in between is work of its own.
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn a_shells_system_calls_for_a_launch_are_separated_from_its_own_work() {
+fn system_calls_of_a_shell_for_a_launch_are_separated_from_its_own_work() {
     let script = "for i in {1..20}; do x=$(/bin/true); for ((n = 0; n < 3000; n++)); do :; done; done";
-    // A shell that has no CPU for long in the middle of its errands seems to be done with them.
+    // If the shell gets no CPU for long in the middle of these calls, they seem to have ended.
     best_of_three(|| {
         let record = Record::new();
         record.run(["bash", "-c", script]).expect_code(0);
@@ -31,7 +31,7 @@ fn a_shells_system_calls_for_a_launch_are_separated_from_its_own_work() {
         let recording = file.read().expect("its rows");
         let children: Vec<_> = recording.launches.iter().filter(|row| row.prepare.is_some()).collect();
         ok_if(children.len() >= 19, || {
-            format!("errands before {} launches", children.len())
+            format!("system calls before {} launches", children.len())
         })?;
         children.windows(2).try_for_each(|pair| {
             let [before, next] = pair else { unreachable!() };
@@ -56,18 +56,18 @@ fn closes_before_an_exec_are_counted_and_timed() {
     let truth = Truth::new(&record.run(command).expect_code(0).stdout);
     let launches = launches(&record.file());
     let amounts = truth.all("amount_ns");
-    let ways = [
+    let methods = [
         ("one_by_one", CLOSES),
         ("at_once", 1),
         ("with_a_break", 1 + CLOSES),
         ("nothing", 0),
     ];
-    for ((way, closes), amount) in ways.into_iter().zip(amounts) {
-        let child = launches.with_pid(truth.one(way)).json();
-        assert_eq!(child["setup_closes"], closes, "{way}");
-        let span = child["setup_close_ns"].as_i64().expect("known as the count is");
-        assert!(span <= amount, "{way}: {span} of {amount} ns");
-        assert_eq!(span > 0, closes > 0, "{way}: {span} ns");
+    for ((method, closes), amount) in methods.into_iter().zip(amounts) {
+        let child = launches.with_pid(truth.one(method)).json();
+        assert_eq!(child["setup_closes"], closes, "{method}");
+        let span = child["setup_close_ns"].as_i64().expect("known, as the count is");
+        assert!(span <= amount, "{method}: {span} of {amount} ns");
+        assert_eq!(span > 0, closes > 0, "{method}: {span} ns");
     }
     let no_exec = launches.with_pid(truth.one("no_exec")).json();
     assert_eq!(no_exec["setup_closes"], Value::Null);
@@ -76,21 +76,21 @@ fn closes_before_an_exec_are_counted_and_timed() {
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
-fn a_command_was_set_up_by_the_recorder() {
+fn closes_in_the_setup_of_the_command_are_not_counted() {
     let record = Record::new();
     record.run([path("tiny")]).expect_code(0);
     let launches = launches(&record.file());
     assert_eq!(launches.root().json()["setup_closes"], Value::Null);
 }
 
-/// The last exec of the command.
+/// Returns the last exec of the command.
 fn last_exec(file: &Path) -> Value {
     let launches = launches(file);
     let execs = launches.root().json()["execs"].as_array().expect("execs").clone();
     execs.last().expect("an exec").clone()
 }
 
-fn loaded_along(search: &str) -> Value {
+fn exec_with_search_path(search: &str) -> Value {
     let record = Record::new();
     let program = path("needs_libraries");
     let setting = format!("LD_LIBRARY_PATH={search}");
@@ -102,7 +102,7 @@ fn loaded_along(search: &str) -> Value {
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
-fn the_loaders_search_grows_with_the_directories_it_goes_through() {
+fn the_search_of_the_loader_grows_with_the_number_of_directories() {
     let empty = tempfile::tempdir().expect("a temporary directory");
     let libraries = workloads::directory().to_str().expect("UTF-8");
     let failed_opens = |directories: usize| {
@@ -112,10 +112,10 @@ fn the_loaders_search_grows_with_the_directories_it_goes_through() {
             fs::create_dir_all(&directory).expect("a directory");
             search += &format!("{}:", directory.display());
         }
-        let exec = loaded_along(&(search + libraries));
+        let exec = exec_with_search_path(&(search + libraries));
         assert_eq!(exec["load_opens"], LIBRARIES, "{exec}");
         assert_eq!(exec["load_cache"], true, "for the C library: {exec}");
-        exec["load_failed_opens"].as_i64().expect("known as the opens are")
+        exec["load_failed_opens"].as_i64().expect("known, as the opens are")
     };
     let [none, some, more] = [0, 5, 10].map(failed_opens);
     assert!(some - none >= 5 * LIBRARIES, "{none}, then {some}");
@@ -125,8 +125,8 @@ fn the_loaders_search_grows_with_the_directories_it_goes_through() {
 #[apply(live_test)]
 #[needs(Ebpf, Cc, MountNs)]
 fn a_missing_loader_cache_is_distinguished_from_an_unused_one() {
-    let along = format!("LD_LIBRARY_PATH={}", workloads::directory().display());
-    let load = |prepare: &str, along: &str| {
+    let search = format!("LD_LIBRARY_PATH={}", workloads::directory().display());
+    let load = |prepare: &str, search: &str| {
         let record = Record::new().through(&["unshare", "--mount"]);
         let script = format!("{prepare} && exec env \"$0\" \"$1\"");
         let program = path("needs_libraries");
@@ -135,23 +135,23 @@ fn a_missing_loader_cache_is_distinguished_from_an_unused_one() {
                 "/bin/sh".as_ref(),
                 "-c".as_ref(),
                 script.as_ref(),
-                along.as_ref(),
+                search.as_ref(),
                 program.as_os_str(),
             ])
             .expect_code(0);
         last_exec(&record.file())
     };
-    let exec = load("mount -t tmpfs none /etc", &along);
+    let exec = load("mount -t tmpfs none /etc", &search);
     assert_eq!(
         (&exec["load_cache"], &exec["load_opens"]),
         (&false.into(), &LIBRARIES.into()),
         "{exec}"
     );
-    // Found before the cache is needed: the C library as well.
+    // All libraries, including the C library, are found before the cache is needed.
     let all = tempfile::tempdir().expect("a temporary directory");
     let libc = "ln -s \"$(ldconfig -p | sed -n 's/.*libc\\.so\\.6.*x86-64.* => //p' | head -n 1)\"";
     let link = format!("PATH=$PATH:/sbin; {libc} {}/libc.so.6", all.path().display());
-    let exec = load(&link, &format!("{along}:{}", all.path().display()));
+    let exec = load(&link, &format!("{search}:{}", all.path().display()));
     assert_eq!(
         (&exec["load_cache"], &exec["load_opens"]),
         (&Value::Null, &LIBRARIES.into()),
@@ -173,16 +173,16 @@ fn a_static_program_has_no_loader_that_could_search() {
 #[apply(live_test)]
 #[needs(Ebpf)]
 fn the_constants_of_the_machine_are_in_the_recording() {
-    let recorded = || {
+    let record_calibration = || {
         let record = Record::new();
         record.run(["true"]).expect_code(0);
         let recording = RecordingFile::open(&record.file()).and_then(|file| file.read());
         recording.expect("a recording").calibration
     };
-    // On a busy machine time may be up before all are measured, but not each time.
+    // On a busy machine, the time may be up before all constants are measured, but not in every attempt.
     let mut attempts: Vec<Calibration> = Vec::new();
     best_of_three(|| {
-        attempts.extend(recorded());
+        attempts.extend(record_calibration());
         let is_missing = |what: &Constant| attempts.iter().all(|constant| constant.what != *what);
         let missing: Vec<Constant> = Constant::ALL.into_iter().filter(is_missing).collect();
         ok_if(missing.is_empty(), || format!("missing until now: {missing:?}"))

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use crate::support::attempts::{ok_if, with_growing_lengths};
-use crate::support::chains::{asked, chain_of};
+use crate::support::chains::{chain_of, labelled_chains};
 use crate::support::run::Record;
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};
@@ -15,22 +15,22 @@ use crate::support::{apply, live_test};
 fn lines_are_right_when_the_parent_ends_at_once() {
     let record = Record::new();
     let script = format!("\n{} orphan & disown; kill -9 $$", path("tiny").display());
-    // The recording ends with the command, which therefore is another one that gives the orphan time.
+    // The recording ends with the command, so the outer shell waits until the orphan has ended.
     record.run(["sh", "-c", "bash -c \"$1\"; sleep 1", "sh", &script]);
-    assert_eq!(chain_of(&asked(&record.file()), "orphan"), "?:2");
+    assert_eq!(chain_of(&labelled_chains(&record.file()), "orphan"), "?:2");
 }
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
-fn a_program_that_is_called_bash_is_not_bash() {
+fn a_program_that_only_has_the_name_of_bash_has_no_lines() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let bash = directory.path().join("bash");
     fs::copy(path("launch_each"), &bash).expect("a copy");
     let record = Record::new();
     let script = format!("(exec -a /bin/bash {} {}); :", bash.display(), path("tiny").display());
     record.run(["bash", "-c", &script]).expect_code(0);
-    let asked = asked(&record.file());
-    let (real, namesake) = asked.split_first().expect("launches");
+    let chains = labelled_chains(&record.file());
+    let (real, namesake) = chains.split_first().expect("launches");
     assert_eq!(real.1, "?:1", "the real bash");
     assert!(
         !namesake.is_empty() && namesake.iter().all(|(_, chain)| chain.is_empty()),
@@ -59,13 +59,13 @@ fn a_bash_that_exports_nothing_has_no_lines() {
         record
             .run([bash.as_os_str(), "-c".as_ref(), script.as_ref()])
             .expect_code(0);
-        chain_of(&asked(&record.file()), "launched").to_owned()
+        chain_of(&labelled_chains(&record.file()), "launched").to_owned()
     };
     assert_eq!(chain(&bash), "");
     assert_eq!(chain("/bin/bash".as_ref()), "?:1");
 }
 
-/// As in a container: a new copy of bash, at a path that the recorder does not see. It runs until it is recognised.
+/// As in a container, a new copy of bash is at a path that the recorder does not see. It runs until it is recognised.
 #[apply(live_test)]
 #[needs(Ebpf, Cc, MountNs)]
 fn a_bash_of_another_mount_namespace_is_recognised_while_it_runs() {
@@ -80,11 +80,14 @@ fn try_private_mount(sleeps: u32) -> Result<(), String> {
     );
     let record = Record::new();
     record.run(["unshare", "--mount", "sh", "-c", &script]).expect_code(0);
-    let asked = asked(&record.file());
+    let chains = labelled_chains(&record.file());
     for (name, chain) in [("early", "main.sh:1"), ("late", "main.sh:4")] {
-        assert!(["", chain].contains(&chain_of(&asked, name)), "unknown or right");
+        assert!(
+            ["", chain].contains(&chain_of(&chains, name)),
+            "the chain is unknown or right"
+        );
     }
-    ok_if(!chain_of(&asked, "late").is_empty(), || {
+    ok_if(!chain_of(&chains, "late").is_empty(), || {
         format!("not recognised within {sleeps} s")
     })
 }
@@ -95,5 +98,5 @@ fn script_lines_can_be_switched_off() {
     let record = Record::new().flags(&["--no-lines"]);
     let script = format!("{} launched; :", path("tiny").display());
     record.run(["bash", "-c", &script]).expect_code(0);
-    assert_eq!(chain_of(&asked(&record.file()), "launched"), "");
+    assert_eq!(chain_of(&labelled_chains(&record.file()), "launched"), "");
 }

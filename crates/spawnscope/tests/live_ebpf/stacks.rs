@@ -1,5 +1,5 @@
-//! Native call chains: whole and with the right names, however a process launches and however it was built; truncated and
-//! marked, and never with a wrong name, where something is in the way.
+//! Native call chains. They are complete and have the right names, however a process launches and however it was built. If something
+//! prevents that, they are truncated and marked as such, and never have a wrong name.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use crate::support::{apply, live_test};
 
 /// One frame, as text that outlives the recording.
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Seen {
+struct OwnedFrame {
     function: Option<String>,
     file: Option<String>,
     line: Option<u32>,
@@ -28,26 +28,25 @@ struct Seen {
 
 #[derive(Clone, Debug)]
 struct Chain {
-    frames: Vec<Seen>,
+    frames: Vec<OwnedFrame>,
     is_truncated: bool,
 }
 
 impl Chain {
     fn names(&self) -> Vec<&str> {
-        let name = |frame: &'_ Seen| frame.function.is_some();
+        let name = |frame: &'_ OwnedFrame| frame.function.is_some();
         let named = self.frames.iter().filter(|frame| name(frame));
         named.filter_map(|frame| frame.function.as_deref()).collect()
     }
 
-    /// Whether a function is called so, or so with something around it: debug information has other names for libc's
-    /// functions than its symbols.
-    fn names_part(&self, part: &str) -> bool {
+    /// Whether the name of a function contains this part. Debug information and symbols have different names for functions of libc.
+    fn has_name_with(&self, part: &str) -> bool {
         self.names().iter().any(|name| name.contains(part))
     }
 
-    /// The functions of one file, unnamed ones as `?`.
+    /// Returns the functions of one module, unnamed ones as `?`.
     fn names_in(&self, module: &str) -> Vec<&str> {
-        let of_module = |frame: &&Seen| frame.module.as_deref().is_some_and(|path| path.ends_with(module));
+        let of_module = |frame: &&OwnedFrame| frame.module.as_deref().is_some_and(|path| path.ends_with(module));
         let frames = self.frames.iter().filter(of_module);
         frames.map(|frame| frame.function.as_deref().unwrap_or("?")).collect()
     }
@@ -58,8 +57,8 @@ fn base_name(path: &[u8]) -> String {
     String::from_utf8_lossy(name).into_owned()
 }
 
-fn seen(frame: &Frame<'_>) -> Seen {
-    Seen {
+fn owned_frame(frame: &Frame<'_>) -> OwnedFrame {
+    OwnedFrame {
         function: frame.function.map(|name| String::from_utf8_lossy(name).into_owned()),
         file: frame.file.map(base_name),
         line: frame.line,
@@ -69,7 +68,7 @@ fn seen(frame: &Frame<'_>) -> Seen {
     }
 }
 
-/// The native chains of all launches that have one, in order of creation.
+/// Returns the native chains of all launches that have one, in order of creation.
 fn chains(file: &Path) -> Vec<Chain> {
     let recording = RecordingFile::open(file)
         .and_then(|file| file.read())
@@ -79,7 +78,7 @@ fn chains(file: &Path) -> Vec<Chain> {
     let chain = |stack| {
         let mut frames = forest.frames(Some(stack));
         Chain {
-            frames: frames.by_ref().map(|frame| seen(&frame)).collect(),
+            frames: frames.by_ref().map(|frame| owned_frame(&frame)).collect(),
             is_truncated: frames.is_truncated(),
         }
     };
@@ -93,7 +92,7 @@ fn record_with(flags: &[&str], command: &[&str]) -> Vec<Chain> {
     chains(&record.file())
 }
 
-/// The chain of the first launch of a workload.
+/// Records a workload, and returns the chain of its first launch.
 #[track_caller]
 fn chain_of(program: &Path, words: &[&str]) -> Chain {
     let mut command = vec![program.to_str().expect("a path of characters")];
@@ -105,18 +104,18 @@ fn chain_of(program: &Path, words: &[&str]) -> Chain {
 /// Go keeps its stacks apart, and its vfork keeps the return address in a register.
 #[apply(live_test)]
 #[needs(Ebpf, Go)]
-fn a_launch_by_go_is_charged_to_the_programs_own_line() {
+fn a_launch_by_go_has_a_line_of_the_program_itself() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let source = "package main\n\nimport \"os/exec\"\n\nfunc build() {\n\texec.Command(\"/bin/true\").Run()\n}\n\nfunc main() {\n\tbuild()\n}\n";
     std::fs::write(directory.path().join("main.go"), source).expect("a source file");
     let mut go = Command::new("go");
     go.args(["build", "-o", "prog", "main.go"])
         .current_dir(directory.path());
-    // Otherwise in the user's home, which a test does not touch.
+    // By default, these are in the user's home directory, which a test must not touch.
     for (name, inside) in [("GOCACHE", "cache"), ("GOPATH", "path")] {
         go.env(name, directory.path().join(inside));
     }
-    succeed(&mut go);
+    run_successfully(&mut go);
     let record = Record::new().flags(&["--stacks"]);
     record.run([directory.path().join("prog")]).expect_code(0);
     let file = record.file();
@@ -145,14 +144,14 @@ fn no_chain_is_recorded_by_default() {
     assert!(chains(&record.file()).is_empty());
 }
 
-/// The workload's own part of every chain without debug information: `middle` is inlined.
-const OWN: [&str; 4] = ["inner", "outer", "main", "_start"];
+/// The workload's own functions in every chain without debug information. `middle` is inlined, and so has no frame.
+const OWN_FUNCTIONS: [&str; 4] = ["inner", "outer", "main", "_start"];
 
 #[track_caller]
-fn expect_whole(chain: &Chain, program: &str) {
-    assert_eq!(chain.names_in(program), OWN, "{chain:#?}");
+fn expect_complete(chain: &Chain, program: &str) {
+    assert_eq!(chain.names_in(program), OWN_FUNCTIONS, "{chain:#?}");
     assert!(!chain.is_truncated, "{chain:#?}");
-    assert!(chain.names_part("libc_start"), "{chain:#?}");
+    assert!(chain.has_name_with("libc_start"), "{chain:#?}");
 }
 
 #[apply(live_test)]
@@ -162,18 +161,18 @@ fn every_mechanism_of_libc_has_its_whole_chain() {
         ("vfork", "vfork"),
         ("fork", "fork"),
         ("posix_spawn", "posix_spawn"),
-        // It ends in a jump.
+        // `system` ends in a tail call, and so has no frame.
         ("system", "spawn"),
         ("popen", "popen"),
     ] {
         let chain = chain_of(&path("callers"), &[mechanism]);
-        expect_whole(&chain, "callers");
-        assert!(chain.names_part(called), "{mechanism}: {chain:#?}");
+        expect_complete(&chain, "callers");
+        assert!(chain.has_name_with(called), "{mechanism}: {chain:#?}");
         let first_own = chain
             .frames
             .iter()
             .position(|frame| frame.module.as_deref() == Some("callers"));
-        assert!(first_own > Some(0), "libc asks the kernel: {chain:#?}");
+        assert!(first_own > Some(0), "libc makes the system call: {chain:#?}");
     }
 }
 
@@ -181,7 +180,7 @@ fn every_mechanism_of_libc_has_its_whole_chain() {
 #[needs(Ebpf, Cc)]
 fn every_kind_of_executable_has_its_whole_chain() {
     for program in ["callers", "callers_fixed"] {
-        expect_whole(&chain_of(&path(program), &["vfork"]), program);
+        expect_complete(&chain_of(&path(program), &["vfork"]), program);
     }
     for mechanism in ["vfork", "posix_spawn", "system", "popen", "fork"] {
         let chain = chain_of(&path("callers_static"), &[mechanism]);
@@ -193,7 +192,7 @@ fn every_kind_of_executable_has_its_whole_chain() {
     }
 }
 
-/// The line of the workload's source that has a mark.
+/// Returns the line of the workload's source that has a mark.
 fn line_of(mark: &str) -> Option<u32> {
     let source = fs::read_to_string(script("callers.c")).expect("the source");
     let line = source
@@ -207,7 +206,7 @@ fn expect_lines(chain: &Chain, program: &str) {
         .frames
         .iter()
         .filter(|frame| frame.module.as_deref() == Some(program));
-    let places: Vec<_> = own
+    let frames: Vec<_> = own
         .map(|frame| (frame.function.as_deref().unwrap_or("?"), frame.line, frame.is_inlined))
         .collect();
     let expected = [
@@ -216,7 +215,7 @@ fn expect_lines(chain: &Chain, program: &str) {
         ("outer", line_of("outer"), false),
         ("main", line_of("main"), false),
     ];
-    assert_eq!(places[..4], expected, "{chain:#?}");
+    assert_eq!(frames[..4], expected, "{chain:#?}");
     let first = chain
         .frames
         .iter()
@@ -231,36 +230,36 @@ fn debug_information_gives_lines_and_inlined_functions() {
 }
 
 #[track_caller]
-fn succeed(command: &mut Command) {
+fn run_successfully(command: &mut Command) {
     run(command).expect_code(0);
 }
 
-/// A copy of a workload that may be changed.
+/// Copies a workload, so that the copy can be changed.
 fn copy(program: &str, directory: &Path) -> PathBuf {
     let copied = directory.join(program);
     fs::copy(path(program), &copied).expect("a copy");
     copied
 }
 
-/// In a mount namespace of the recorder, whose /usr/lib/debug is its own.
+/// The recorder runs in a mount namespace with its own /usr/lib/debug.
 #[apply(live_test)]
 #[needs(Ebpf, Cc, MountNs)]
 fn separate_debug_information_is_found_by_its_build_id() {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let program = copy("callers_debug", directory.path());
     let debug = directory.path().join("debug");
-    succeed(
+    run_successfully(
         Command::new("objcopy")
             .arg("--only-keep-debug")
             .args([&program, &debug]),
     );
-    succeed(Command::new("objcopy").arg("--strip-all").arg(&program));
-    let place = "id=$(readelf -n \"$0\" | sed -n 's/.*Build ID: //p'); mount -t tmpfs none /usr/lib/debug && \
+    run_successfully(Command::new("objcopy").arg("--strip-all").arg(&program));
+    let add_debug_file = "id=$(readelf -n \"$0\" | sed -n 's/.*Build ID: //p'); mount -t tmpfs none /usr/lib/debug && \
         mkdir -p /usr/lib/debug/.build-id/${id%\"${id#??}\"} && \
         cp \"$1\" /usr/lib/debug/.build-id/${id%\"${id#??}\"}/${id#??}.debug && shift && exec \"$@\"";
     let texts = [&program, &debug].map(|path| path.to_str().expect("a path of characters"));
     let record = Record::new()
-        .through(&["unshare", "--mount", "sh", "-c", place, texts[0], texts[1]])
+        .through(&["unshare", "--mount", "sh", "-c", add_debug_file, texts[0], texts[1]])
         .flags(&["--stacks"]);
     record.run([texts[0], "vfork"]).expect_code(0);
     expect_lines(&chains(&record.file())[0], "callers_debug");
@@ -268,7 +267,7 @@ fn separate_debug_information_is_found_by_its_build_id() {
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
-fn a_stripped_program_has_places_and_no_names() {
+fn a_stripped_program_has_addresses_and_no_names() {
     let chain = chain_of(&path("callers_stripped"), &["vfork"]);
     assert_eq!(chain.names_in("callers_stripped"), ["?"; 4], "{chain:#?}");
     assert!(chain.frames.iter().all(|frame| frame.address.is_some()));
@@ -277,7 +276,7 @@ fn a_stripped_program_has_places_and_no_names() {
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
-fn a_chain_in_a_thread_ends_with_the_threads_start() {
+fn a_chain_in_a_thread_ends_at_the_start_of_the_thread() {
     for mechanism in ["vfork", "posix_spawn", "fork"] {
         let chain = chain_of(&path("callers"), &["thread", mechanism]);
         assert_eq!(chain.names_in("callers"), ["inner", "outer", "body"], "{chain:#?}");
@@ -288,16 +287,16 @@ fn a_chain_in_a_thread_ends_with_the_threads_start() {
 /// The shell forks its children and has ended before the recorder can read its /proc files.
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
-fn a_parent_that_is_gone_has_its_chain() {
+fn a_parent_that_has_ended_has_its_chain() {
     let chains = record_with(&[], &["sh", "-c", "sh -c '/bin/true & exit 0'; sleep 0.2"]);
     assert_eq!(chains.len(), 3, "two shells' children and one of theirs");
     for chain in &chains {
         assert!(!chain.is_truncated, "{chain:#?}");
-        assert!(chain.names_part("libc_start"), "{chain:#?}");
+        assert!(chain.has_name_with("libc_start"), "{chain:#?}");
     }
 }
 
-/// While the parent lives its own file can still be read; afterwards there is none that could have its names.
+/// While the parent lives, its own file can still be read. Afterwards, no file has its names.
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
 fn a_program_that_is_deleted_or_replaced_never_has_wrong_names() {
@@ -311,11 +310,11 @@ fn a_program_that_is_deleted_or_replaced_never_has_wrong_names() {
         let own = chain.names_in("callers");
         if own.contains(&"?") {
             assert!(linger.is_empty(), "{chain:#?}");
-            assert_eq!(own, ["?"], "what is not known is not walked through: {chain:#?}");
+            assert_eq!(own, ["?"], "the chain ends at unknown code: {chain:#?}");
             assert!(chain.is_truncated);
             assert!(chain.frames.iter().all(|frame| frame.address.is_some()));
         } else {
-            expect_whole(&chain, "callers");
+            expect_complete(&chain, "callers");
         }
     }
 }
@@ -323,13 +322,13 @@ fn a_program_that_is_deleted_or_replaced_never_has_wrong_names() {
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
 fn broken_unwind_tables_truncate_the_chain() {
-    let patterns: [fn(usize) -> u8; 3] = [|_| 0, |_| 0xff, |place| ((place * 7919) >> 3) as u8];
+    let patterns: [fn(usize) -> u8; 3] = [|_| 0, |_| 0xff, |offset| ((offset * 7919) >> 3) as u8];
     for pattern in patterns {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let program = copy("callers", directory.path());
         let section = directory.path().join("eh_frame");
         let with_section = |option: &str| format!("{option}=.eh_frame={}", section.display());
-        succeed(
+        run_successfully(
             Command::new("objcopy")
                 .arg(with_section("--dump-section"))
                 .arg(&program),
@@ -337,7 +336,7 @@ fn broken_unwind_tables_truncate_the_chain() {
         let bytes = fs::metadata(&section).expect("the section").len();
         let broken: Vec<u8> = (0..usize::try_from(bytes).expect("a size")).map(pattern).collect();
         fs::write(&section, broken).expect("the section");
-        succeed(
+        run_successfully(
             Command::new("objcopy")
                 .arg(with_section("--update-section"))
                 .arg(&program),
@@ -361,7 +360,7 @@ fn a_stack_that_is_too_deep_truncates_the_chain() {
     );
 }
 
-/// The second library takes the place of the first one.
+/// The second library is loaded where the first one was.
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
 fn libraries_that_are_loaded_later_are_known() {
@@ -381,12 +380,12 @@ fn libraries_that_are_loaded_later_are_known() {
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
-fn without_mappings_from_the_kernel_those_in_proc_serve() {
+fn without_mappings_from_the_kernel_those_in_proc_are_used() {
     let record = Record::new().flags(&["--stacks"]);
     let program = path("callers");
     let mut command = record.command([program.as_os_str(), "linger".as_ref(), "vfork".as_ref()]);
     run(command.env("SPAWNSCOPE_EBPF_REFUSE", "bpf_iter_task_vma_new")).expect_code(0);
-    expect_whole(&chains(&record.file())[0], "callers");
+    expect_complete(&chains(&record.file())[0], "callers");
 }
 
 #[apply(live_test)]
@@ -397,13 +396,13 @@ fn a_program_in_another_mount_namespace_has_names() {
     let script = "mount -t tmpfs none \"${1%/*}\" && cp \"$0\" \"$1\" && exec \"$1\" linger vfork";
     let texts = [&path("callers"), &hidden].map(|path| path.to_str().expect("a path of characters").to_owned());
     let chains = record_with(&[], &["unshare", "--mount", "sh", "-c", script, &texts[0], &texts[1]]);
-    assert!(!hidden.exists(), "it is not to be seen here");
-    expect_whole(chains.last().expect("a chain"), "callers");
+    assert!(!hidden.exists(), "the file is visible only in the other namespace");
+    expect_complete(chains.last().expect("a chain"), "callers");
 }
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc, MountNs)]
-fn code_made_at_run_time_has_the_names_it_gives_itself() {
+fn code_generated_at_run_time_has_the_names_that_its_program_publishes() {
     let chain = chain_of(&path("callers"), &["linger", "made", "vfork"]);
     let names = chain.names();
     let expected = ["inner", "outer", "made at run time", "main"];
@@ -416,17 +415,17 @@ fn code_made_at_run_time_has_the_names_it_gives_itself() {
 const LOOP_OF_500: [&str; 3] = ["sh", "-c", "i=0; while [ $i -lt 500 ]; do /bin/true; i=$((i+1)); done"];
 
 #[track_caller]
-fn expect_500(chains: &[Chain]) {
+fn expect_500_complete(chains: &[Chain]) {
     assert_eq!(chains.len(), 500);
     for chain in chains {
-        assert!(!chain.is_truncated && chain.names_part("libc_start"), "{chain:#?}");
+        assert!(!chain.is_truncated && chain.has_name_with("libc_start"), "{chain:#?}");
     }
 }
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
 fn a_storm_with_stacks_loses_nothing() {
-    expect_500(&record_with(&[], &LOOP_OF_500));
+    expect_500_complete(&record_with(&[], &LOOP_OF_500));
 }
 
 /// /proc is read once for all stacks of a process, and the report says what that may miss.
@@ -445,5 +444,5 @@ fn a_storm_without_mappings_from_the_kernel_loses_nothing() {
             .is_some_and(|effect| effect.contains("end before"))
     };
     assert_eq!(missing.iter().filter(|each| is_named(each)).count(), 1, "{missing:?}");
-    expect_500(&chains(&record.file()));
+    expect_500_complete(&chains(&record.file()));
 }

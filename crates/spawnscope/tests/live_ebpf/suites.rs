@@ -1,34 +1,37 @@
-//! Shells, makes and Perls of Debian's suites, from bash 5.1 to 5.3 and dash 0.5.11 to 0.5.12, each in its own root: every shape has its lines, or none
-//! at all. `SPAWNSCOPE_TEST_BASHES` names further ones, separated by colons. The suites' Pythons are in `python_lines`.
+//! Shells, makes and Perls of Debian's suites, from bash 5.1 to 5.3 and dash 0.5.11 to 0.5.12, each in its own root directory: every script has its
+//! lines, or none at all. `SPAWNSCOPE_TEST_BASHES` lists further bashes, separated by colons. The suites' Pythons are in `python_lines`.
 
-use crate::support::chains::{Shell, asked, chain_of};
+use crate::support::chains::{Shell, chain_of, labelled_chains};
 use crate::support::roots::Root;
 use crate::support::run::Record;
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};
 use crate::{bash_lines, dash_lines, make_lines, perl_lines};
 
-/// The latest whose arrays are known, and what prints that of a bash.
+/// The latest version of bash whose arrays are known.
 const LATEST_BASH: (u32, u32) = (5, 3);
 /// The minor version of the latest Perl whose structures are known.
 const LATEST_PERL: u32 = 42;
+/// A script that prints the version of its bash.
 const BASH_VERSION: &str = "echo ${BASH_VERSINFO[0]}.${BASH_VERSINFO[1]}";
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc, MountNs, Roots)]
-fn every_suites_bash_has_its_lines() {
-    let named = std::env::var_os("SPAWNSCOPE_TEST_BASHES").unwrap_or_default();
-    // Unset is one empty path.
-    for bash in std::env::split_paths(&named).filter(|path| path.is_absolute()) {
+fn the_bash_of_every_suite_has_its_lines() {
+    let listed = std::env::var_os("SPAWNSCOPE_TEST_BASHES").unwrap_or_default();
+    // An unset variable gives one empty path.
+    for bash in std::env::split_paths(&listed).filter(|path| path.is_absolute()) {
         println!("{}", bash.display());
-        bash_lines::SHAPES.iter().for_each(|shape| shape(&Shell::here(&bash)));
+        bash_lines::SHAPES
+            .iter()
+            .for_each(|shape| shape(&Shell::installed(&bash)));
     }
     for root in Root::all() {
-        let said = root.run(["/bin/bash", "-c", BASH_VERSION]).expect_code(0).output();
-        let (major, minor) = said.trim().split_once('.').expect("a version");
+        let printed = root.run(["/bin/bash", "-c", BASH_VERSION]).expect_code(0).output();
+        let (major, minor) = printed.trim().split_once('.').expect("a version");
         let version = (major.parse().expect("a number"), minor.parse().expect("a number"));
         println!("{}: bash {major}.{minor}", root.suite);
-        let bash = Shell::within(root, "/bin/bash");
+        let bash = Shell::in_root(root, "/bin/bash");
         if version <= LATEST_BASH {
             bash_lines::SHAPES.iter().for_each(|shape| shape(&bash));
         } else {
@@ -39,19 +42,19 @@ fn every_suites_bash_has_its_lines() {
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc, MountNs, Roots)]
-fn a_static_bash_which_exports_nothing_has_no_lines() {
+fn a_static_bash_exports_nothing_and_has_no_lines() {
     for root in Root::all() {
-        let bash = Shell::within(root, "/bin/bash-static");
+        let bash = Shell::in_root(root, "/bin/bash-static");
         assert!(!has_lines(&bash), "{bash}");
     }
 }
 
-/// That of sid may be a new one, which is not known where it cannot be run.
+/// The dash of sid may be a new version, which is unknown if the recorder cannot run it.
 #[apply(live_test)]
 #[needs(Ebpf, Cc, MountNs, Roots)]
-fn every_suites_dash_has_its_lines() {
+fn the_dash_of_every_suite_has_its_lines() {
     for root in Root::all() {
-        let dash = Shell::within(root, "/bin/dash");
+        let dash = Shell::in_root(root, "/bin/dash");
         let is_known = root.suite != "sid" || has_lines(&dash);
         println!("{}: {}", root.suite, if is_known { "known" } else { "not known" });
         if is_known {
@@ -62,23 +65,23 @@ fn every_suites_dash_has_its_lines() {
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc, MountNs, Roots)]
-fn every_suites_busybox_has_the_lines_of_its_shell() {
+fn the_busybox_of_every_suite_has_the_lines_of_its_shell() {
     for root in Root::all() {
         println!("{}", root.suite);
-        let ash = Shell::within(root, "/bin/ash");
+        let ash = Shell::in_root(root, "/bin/ash");
         dash_lines::SHAPES.iter().for_each(|shape| shape(&ash));
     }
 }
 
-/// A version that is not known has no lines.
+/// An unknown version has no lines.
 #[apply(live_test)]
 #[needs(Ebpf, Cc, MountNs, Roots)]
-fn every_suites_perl_has_its_lines() {
+fn the_perl_of_every_suite_has_its_lines() {
     for root in Root::all() {
-        let perl = Shell::within(root, "/usr/bin/perl");
-        let said = perl.run(&["-e", "print $]"]).expect_code(0).output();
-        println!("{}: perl {said}", root.suite);
-        let minor: u32 = said
+        let perl = Shell::in_root(root, "/usr/bin/perl");
+        let printed = perl.run(&["-e", "print $]"]).expect_code(0).output();
+        println!("{}: perl {printed}", root.suite);
+        let minor: u32 = printed
             .split_once('.')
             .and_then(|(_, rest)| rest.get(..3)?.parse().ok())
             .expect("a version");
@@ -88,19 +91,19 @@ fn every_suites_perl_has_its_lines() {
             let record = Record::new();
             let script = format!("system '{}', 'own'", path("tiny").display());
             perl.record(&record, &["-e", &script]).expect_code(0);
-            assert_eq!(chain_of(&asked(&record.file()), "own"), "");
+            assert_eq!(chain_of(&labelled_chains(&record.file()), "own"), "");
         }
     }
 }
 
-/// A version that is not known has no lines.
+/// An unknown version has no lines.
 #[apply(live_test)]
 #[needs(Ebpf, Cc, MountNs, Roots)]
-fn every_suites_make_has_its_lines() {
+fn the_make_of_every_suite_has_its_lines() {
     for root in Root::all() {
-        let make = Shell::within(root, "/usr/bin/make");
-        let said = make.run(&["--version"]).expect_code(0).output();
-        let version = said.lines().next().unwrap_or_default();
+        let make = Shell::in_root(root, "/usr/bin/make");
+        let printed = make.run(&["--version"]).expect_code(0).output();
+        let version = printed.lines().next().unwrap_or_default();
         println!("{}: {version}", root.suite);
         if ["GNU Make 4.3", "GNU Make 4.4.1"].contains(&version) {
             make_lines::recipes_in_a_root(&make);
@@ -114,5 +117,5 @@ fn has_lines(shell: &Shell) -> bool {
     let record = Record::new();
     let script = format!("f() {{ {} in_f; :; }}\nf", path("tiny").display());
     shell.record(&record, &["-c", &script]).expect_code(0);
-    !chain_of(&asked(&record.file()), "in_f").is_empty()
+    !chain_of(&labelled_chains(&record.file()), "in_f").is_empty()
 }

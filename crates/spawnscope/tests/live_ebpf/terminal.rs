@@ -1,4 +1,4 @@
-//! An interactive command under a pseudo-terminal: the terminal is the command's, and is left as it was.
+//! An interactive command on a pseudo-terminal: the terminal belongs to the command, and its settings are not changed.
 
 use crate::support::pty::Session;
 use crate::support::run::Record;
@@ -7,24 +7,24 @@ use crate::support::{apply, live_test};
 
 const ANSWER: &[u8] = b"\x1b[2K\rgot y\r\n";
 
-/// Has the dialogue, and gives all that appeared on the screen.
-fn converse(record: &Record) -> Vec<u8> {
+/// Runs the dialogue, and returns everything that appeared on the screen.
+fn run_dialogue(record: &Record) -> Vec<u8> {
     let mut session = Session::start(&record.command([path("dialogue")]));
     let before = session.settings();
     session.await_output(b"\x1b[1mkey?\x1b[0m ");
     session.type_keys(b"y");
     session.await_output(ANSWER);
-    // The program's own end is not the recorder's: the settings count when both are gone.
+    // The recorder ends after the program. The settings are compared when both have ended.
     let (status, settings, screen) = session.finish_with_settings();
     assert_eq!(status.code(), Some(5), "{}", String::from_utf8_lossy(&screen));
-    assert_eq!(settings, before, "the terminal is as it was");
+    assert_eq!(settings, before, "the settings of the terminal are unchanged");
     screen
 }
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc, Pty)]
 fn an_interactive_command_owns_its_terminal() {
-    let screen = converse(&Record::new());
+    let screen = run_dialogue(&Record::new());
     let text = String::from_utf8_lossy(&screen);
     assert!(text.contains("dialogue"), "the report follows: {text}");
     assert_eq!(
@@ -34,7 +34,7 @@ fn an_interactive_command_owns_its_terminal() {
     );
 }
 
-/// Long enough for any spinner to appear, before the line, within it, and by way of another program.
+/// The pauses are long enough for a spinner to appear: before a line, within a line, and within a line of another program.
 #[apply(live_test)]
 #[needs(Ebpf, Pty)]
 fn an_unfinished_line_of_the_command_stays_as_it_is() {
@@ -45,13 +45,13 @@ fn an_unfinished_line_of_the_command_stays_as_it_is() {
     let text = String::from_utf8_lossy(&screen).into_owned();
     assert_eq!(status.code(), Some(0), "{text}");
     assert!(text.starts_with("part whole\r\nvia tee\r\n"), "{text:?}");
-    assert!(!text.contains("recording:"), "nothing of a spinner: {text:?}");
+    assert!(!text.contains("recording:"), "a spinner was drawn: {text:?}");
 }
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc, Pty)]
 fn a_quiet_recorder_writes_nothing_to_the_terminal() {
-    let screen = converse(&Record::new().flags(&["--quiet"]));
+    let screen = run_dialogue(&Record::new().flags(&["--quiet"]));
     let expected = [b"\x1b[1mkey?\x1b[0m ", ANSWER].concat();
     assert_eq!(String::from_utf8_lossy(&screen), String::from_utf8_lossy(&expected));
 }

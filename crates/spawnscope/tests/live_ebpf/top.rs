@@ -1,5 +1,5 @@
-//! `top` on a pseudo-terminal: it shows what is launched, its keys work, and it leaves the terminal as it was, however it ends. Only changed
-//! cells are drawn, so the tests wait for single words.
+//! `top` on a pseudo-terminal: it shows launches, its keys work, and it restores the terminal, however it ends. It draws only changed cells,
+//! so the tests wait for single words.
 
 use std::process::Command;
 
@@ -11,22 +11,25 @@ use crate::support::{apply, live_test};
 const ENTER: &str = "\x1b[?1049h";
 const LEAVE: &str = "\x1b[?1049l";
 
-/// A program with arguments that is started on a new terminal.
+/// Starts a program on a new terminal.
 fn on_terminal(words: &[&str]) -> Session {
     let mut command = Command::new(words[0]);
     command.args(&words[1..]).env_remove("NO_COLOR");
     Session::start(&command)
 }
 
-/// Expects that the program ends with this status and has restored the terminal. Returns what it has drawn.
+/// Checks that the program ends with this status and has restored the terminal. Returns everything that it has drawn.
 #[track_caller]
 fn finish(session: Session, code: i32, before: &nix::sys::termios::Termios) -> String {
     let (status, settings, screen) = session.finish_with_settings();
     let screen = String::from_utf8_lossy(&screen).into_owned();
     assert_eq!(status.code(), Some(code), "{screen}");
-    assert_eq!(&settings, before, "the terminal is as it was");
+    assert_eq!(&settings, before, "the settings of the terminal are restored");
     let (entered, left) = (screen.rfind(ENTER), screen.rfind(LEAVE));
-    assert!(entered < left && left.is_some(), "the first screen is back: {screen:?}");
+    assert!(
+        entered < left && left.is_some(),
+        "the original screen is restored: {screen:?}"
+    );
     let hidden = screen.rfind("\x1b[?25l");
     assert!(hidden < screen.rfind("\x1b[?25h"), "the cursor is shown again");
     screen
@@ -83,7 +86,7 @@ fn the_machine_is_watched_until_a_key_or_a_signal() {
     let screen = finish(session, 0, &before);
     assert!(!screen.contains("\x1b[38;5;"), "colours with NO_COLOR");
 
-    // A command that runs for longer than it is watched.
+    // This command runs longer than it is watched.
     let mut session = on_terminal(&[SPAWNSCOPE, "top", "--", "sleep", "3"]);
     let before = session.settings();
     session.await_output(b"running");
@@ -98,12 +101,12 @@ fn the_machine_is_watched_until_a_key_or_a_signal() {
 
 #[apply(live_test)]
 #[needs(Ebpf, Pty, Setpriv)]
-fn what_cannot_be_watched_is_an_error_on_the_first_screen() {
-    let without = spawnscope(["top", "-a"]).expect_code(125);
+fn an_error_at_the_start_is_printed_on_the_original_screen() {
+    let without_terminal = spawnscope(["top", "-a"]).expect_code(125);
     assert!(
-        without.errors().contains("top needs a terminal"),
+        without_terminal.errors().contains("top needs a terminal"),
         "{}",
-        without.errors()
+        without_terminal.errors()
     );
 
     let nobody = as_nobody();

@@ -8,7 +8,8 @@ use serde_json::Value;
 use crate::support::run::{Record, run, spawnscope};
 use crate::support::{apply, live_test};
 
-/// Sets variables as pytest does, among secrets, and makes the environment as large as its first argument says.
+/// A Python script that sets variables as pytest does, besides secrets. Its first argument is the size in bytes of another variable, which
+/// makes the environment large.
 const SUITE: &str = r#"
 import os, subprocess, sys
 os.environ["AAA_FILLER"] = "b" * int(sys.argv[1])
@@ -24,7 +25,7 @@ fn contains(file: &Path, text: &str) -> bool {
     bytes.windows(text.len()).any(|part| part == text.as_bytes())
 }
 
-/// The number of launches of each test.
+/// Returns the number of launches of each test.
 fn counts_by_test(file: &Path) -> Vec<(String, u64)> {
     let arguments = ["report", "--json", "--by", "label:test"].map(AsRef::as_ref);
     let output = spawnscope(arguments.into_iter().chain([file.as_os_str()])).expect_code(0);
@@ -43,14 +44,14 @@ fn counts_by_test(file: &Path) -> Vec<(String, u64)> {
 
 #[apply(live_test)]
 #[needs(Ebpf, Python)]
-fn a_test_is_named_and_no_secret_is_in_the_recording() {
+fn launches_have_the_name_of_their_test_and_no_secret_is_recorded() {
     for filler in ["0", "6000", "100000"] {
         let record = Record::new().flags(&["-q"]);
         let suite = ["/usr/bin/python3", "-S", "-c", SUITE, filler];
         run(record.command(suite).env("SECRET_OF_CI", "hunter2-of-ci")).expect_code(0);
         let expected = [("-".to_owned(), 2), ("t/a.py::test_log[1]".to_owned(), 3)];
         assert_eq!(counts_by_test(&record.file()), expected, "filler {filler}");
-        // The program's text, which is an argument, has no value of these with its equals sign.
+        // The text of the script is a recorded argument, but does not contain these strings.
         for secret in ["hunter2-of-ci", "AAA_FILLER=", "DEPLOY_PASSWORD=", "SECRET_OF_CI"] {
             assert!(!contains(&record.file(), secret), "{secret} is stored, filler {filler}");
         }
@@ -59,7 +60,7 @@ fn a_test_is_named_and_no_secret_is_in_the_recording() {
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn below_other_programs_no_environment_is_looked_at() {
+fn no_environment_is_recorded_below_other_programs() {
     let record = Record::new().flags(&["-q"]);
     let command = ["/bin/sh", "-c", "/bin/true; :"];
     run(record.command(command).env("CARGO_PKG_NAME", "inherited")).expect_code(0);

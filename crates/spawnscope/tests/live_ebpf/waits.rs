@@ -1,4 +1,4 @@
-//! What threads wait for, and who ends the wait: pipes, fifos, children and scanners that the tests themselves create.
+//! What threads wait for, and which process ends the wait: pipes, fifos, children and scanners that the tests themselves create.
 
 use serde_json::Value;
 
@@ -9,7 +9,7 @@ use crate::support::run::Record;
 use crate::support::workloads::{Truth, path};
 use crate::support::{apply, live_test};
 
-/// System calls by number, as an export has them.
+/// Numbers of system calls, as in an export.
 const READ: u64 = 0;
 const POLL: u64 = 7;
 const SELECT: u64 = 23;
@@ -21,22 +21,22 @@ const PSELECT6: u64 = 270;
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
 fn a_read_waits_on_the_pipe_that_the_child_writes_to() {
-    on_the_pipe("read", &[READ]);
+    assert_waits_on_pipe("read", &[READ]);
 }
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
 fn a_poll_waits_on_the_first_descriptor_in_use() {
-    on_the_pipe("poll", &[POLL]);
+    assert_waits_on_pipe("poll", &[POLL]);
 }
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
 fn a_select_waits_on_its_first_descriptor() {
-    on_the_pipe("select", &[SELECT, PSELECT6]);
+    assert_waits_on_pipe("select", &[SELECT, PSELECT6]);
 }
 
-/// Some rows of the report's waits. What the parts sum to is checked for all.
+/// Returns the wanted rows of the report's waits. Checks the sum of the parts of all rows.
 fn attribution(record: &Record, wanted: impl Fn(&Value) -> bool) -> Vec<Value> {
     let report = report(&record.file());
     let rows = report["waits"].as_array().expect("an array");
@@ -54,7 +54,7 @@ fn only(mut rows: Vec<Value>) -> Value {
     rows.remove(0)
 }
 
-/// The longest wait of the command's own process in one of these calls.
+/// Returns the longest wait of the command's own process in one of these calls.
 #[track_caller]
 fn longest(launches: &Launches, calls: &[u64]) -> Value {
     let waits = launches.root().json()["waits"].as_array().expect("waits").iter();
@@ -67,7 +67,7 @@ fn longest(launches: &Launches, calls: &[u64]) -> Value {
     in_call.max_by_key(span).expect("a wait in that call").clone()
 }
 
-fn on_the_pipe(how: &str, calls: &[u64]) {
+fn assert_waits_on_pipe(how: &str, calls: &[u64]) {
     let record = Record::new();
     let workload = path("wait_on_pipe");
     let finished = record.run([workload.as_os_str(), how.as_ref()]).expect_code(0);
@@ -92,13 +92,13 @@ fn on_the_pipe(how: &str, calls: &[u64]) {
     );
     assert!(
         row["run_ns"].as_u64() > Some(50_000_000),
-        "the child's sleep is its run, but for what the parent is late: {row}"
+        "the child sleeps in its run phase, and the parent waits for most of that: {row}"
     );
 }
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
-fn an_epoll_is_what_epoll_waits_on() {
+fn epoll_wait_waits_on_an_epoll_descriptor() {
     let record = Record::new();
     let workload = path("wait_on_pipe");
     record.run([workload.as_os_str(), "epoll".as_ref()]).expect_code(0);
@@ -134,7 +134,7 @@ fn a_fifo_is_named_by_its_path() {
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn a_wait_for_a_child_is_its_run() {
+fn a_wait_for_a_child_is_attributed_to_its_run() {
     let record = Record::new();
     record
         .run(["bash", "-c", "sleep 0.2; true; sleep 0.2; true"])
@@ -142,20 +142,20 @@ fn a_wait_for_a_child_is_its_run() {
     let row = only(attribution(&record, |row| row["syscall"] == "wait4"));
     assert_eq!(row["object"], Value::Null);
     assert_eq!(row["on"], serde_json::json!([{"command": "sleep", "count": 2}]));
-    // Of the 400 ms: on a busy machine the shell may begin to wait late.
+    // The children sleep for 400 ms. On a busy machine, the shell may start to wait late.
     assert!(row["run_ns"].as_u64() >= Some(200_000_000), "{row}");
     assert!(row["tax_ns"].as_u64() > Some(0), "{row}");
 }
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn a_pipeline_is_waited_for_through_its_last_program() {
+fn a_wait_for_a_pipeline_is_attributed_to_its_programs() {
     let record = Record::new();
     record
         .run(["bash", "-c", "x=$(sleep 0.1 | cat; :); y=$(sleep 0.1)"])
         .expect_code(0);
-    let of_root = |row: &Value| row["command"] == "bash" && row["object"]["kind"] == "pipe";
-    let row = only(attribution(&record, of_root));
+    let is_of_root = |row: &Value| row["command"] == "bash" && row["object"]["kind"] == "pipe";
+    let row = only(attribution(&record, is_of_root));
     assert_eq!(row["syscall"], "read");
     let on = row["on"].as_array().expect("an array");
     assert!(on.iter().any(|each| each["command"] == "sleep"), "{row}");
@@ -166,12 +166,15 @@ fn a_pipeline_is_waited_for_through_its_last_program() {
     let cat = only(attribution(&record, |row| {
         row["command"] == "cat" && row["object"]["kind"] == "pipe"
     }));
-    assert_eq!(cat["on"][0]["command"], "sleep", "its neighbour is not a child: {cat}");
+    assert_eq!(
+        cat["on"][0]["command"], "sleep",
+        "cat waits for its neighbour, which is not its child: {cat}"
+    );
 }
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc)]
-fn a_parent_that_sleeps_beside_a_dead_child_reaps_late() {
+fn a_parent_that_sleeps_while_its_child_is_a_zombie_reaps_late() {
     best_of_three(try_late);
 }
 
@@ -185,13 +188,13 @@ fn try_late() -> Result<(), String> {
     assert_eq!(row["on"], serde_json::json!([{"command": "(long_reap)", "count": 7}]));
     let reap = row["reap_ns"].as_i64().expect("nanoseconds");
     assert!(reap <= slept, "{reap} of {slept}");
-    // It learns of each end through a descriptor of the child.
+    // The parent learns of each end through a pidfd of the child.
     let row = only(attribution(&record, |row| row["syscall"] == "ppoll"));
     assert_eq!(row["object"]["kind"], "pidfd");
     ok_if(reap > slept * 9 / 10, || format!("{reap} of {slept}"))
 }
 
-fn behind_a_scanner(record: &Record, scanner: &str, words: &[&str]) -> Launches {
+fn record_under_scanner(record: &Record, scanner: &str, words: &[&str]) -> Launches {
     record.run(words).expect_code(0);
     for call in ["execve", "openat"] {
         let row = only(attribution(record, |row| {
@@ -213,23 +216,23 @@ fn behind_a_scanner(record: &Record, scanner: &str, words: &[&str]) -> Launches 
 
 #[apply(live_test)]
 #[needs(Ebpf, Cc, MountNs, Fanotify)]
-fn a_scanner_is_named_where_exec_and_open_wait_for_it() {
+fn a_scanner_is_named_if_exec_and_open_wait_for_it() {
     let scanned = tempfile::tempdir().expect("a temporary directory");
     let directory = scanned.path().to_str().expect("a path of characters");
     let (through, tiny) = (path("scanned"), path("tiny"));
     let launcher = [&through, &tiny].map(|path| path.to_str().expect("a path of characters"));
     let record = Record::new().through(&[launcher[0], launcher[1], directory]);
     let script = "\"$1/tiny\"; exec 3<\"$1/tiny\"; true";
-    let launches = behind_a_scanner(&record, "test-scanner", &["bash", "-c", script, "bash", directory]);
+    let launches = record_under_scanner(&record, "test-scanner", &["bash", "-c", script, "bash", directory]);
     let wait = longest(&launches, &[OPENAT]);
     assert_eq!(wait["object"]["kind"], "permission", "{wait}");
     assert_eq!(
         wait["waker"]["name"], "test-scanner",
-        "not that of the thread that answered: {wait}"
+        "the name of the process, not of the thread that answered: {wait}"
     );
 }
 
-/// The same scanner, but started by the recorded command.
+/// Here the recorded command is the scanner.
 #[apply(live_test)]
 #[needs(Ebpf, Cc, MountNs, Fanotify)]
 fn a_recorded_scanner_is_a_scanner_too() {
@@ -259,12 +262,16 @@ fn a_recorded_scanner_is_a_scanner_too() {
 
 #[apply(live_test)]
 #[needs(Ebpf, MountNs)]
-fn where_the_kernel_hides_its_addresses_scanners_are_unknown_with_a_message() {
+fn if_the_kernel_hides_its_addresses_a_message_says_that_scanners_are_unknown() {
     let hide = "mount --bind /dev/null /proc/kallsyms && exec \"$@\"";
     let record = Record::new().through(&["unshare", "--mount", "sh", "-c", hide, "sh"]);
     record.run(["true"]).expect_code(0);
     let report = report(&record.file());
     let missing = report["missing"].as_array().expect("an array");
-    let is_told = |part: &Value| part["effect"].as_str().is_some_and(|effect| effect.contains("scanner"));
-    assert_eq!(missing.iter().filter(|part| is_told(part)).count(), 1, "{missing:?}");
+    let is_reported = |part: &Value| part["effect"].as_str().is_some_and(|effect| effect.contains("scanner"));
+    assert_eq!(
+        missing.iter().filter(|part| is_reported(part)).count(),
+        1,
+        "{missing:?}"
+    );
 }

@@ -1,4 +1,4 @@
-//! Losses, refusals, analyses of such recordings, and the ends of a recording.
+//! Losses, refusals, analyses of recordings by perf, and how a recording ends.
 
 use crate::support::launches::Launches;
 use crate::support::recording::{launches, report};
@@ -6,15 +6,15 @@ use crate::support::run::{Record, run, spawnscope};
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};
 
-fn by_perf() -> Record {
+fn perf_record() -> Record {
     Record::new().flags(&["--collector", "perf"])
 }
 
 const STORM: &str = "i=0; while [ $i -lt 500 ]; do /bin/true; i=$((i+1)); done; exit 0";
 
 #[apply(live_test)]
-fn records_that_find_no_room_are_counted() {
-    let record = by_perf().flags(&["--buffer", "4"]);
+fn records_that_do_not_fit_are_counted_as_lost() {
+    let record = perf_record().flags(&["--buffer", "4"]);
     let finished = record.run(["sh", "-c", STORM]).expect_code(0);
     assert!(finished.errors().contains("lost: "), "{}", finished.errors());
     let lost = report(&record.file())["lost_events"].as_u64();
@@ -22,19 +22,19 @@ fn records_that_find_no_room_are_counted() {
 }
 
 #[apply(live_test)]
-fn without_losses_a_report_mentions_none() {
-    let record = by_perf();
+fn a_report_without_losses_mentions_none() {
+    let record = perf_record();
     let finished = record.run(["sh", "-c", "/bin/true; :"]).expect_code(0);
     assert!(!finished.errors().contains("lost"), "{}", finished.errors());
 }
 
 #[apply(live_test)]
-fn every_analysis_takes_such_a_recording() {
-    let record = by_perf();
+fn every_analysis_accepts_a_recording_by_perf() {
+    let record = perf_record();
     record
         .run(["sh", "-c", "sleep 0.1 & /bin/true; (:); wait"])
         .expect_code(0);
-    let lossy = by_perf().flags(&["--buffer", "4", "-q"]);
+    let lossy = perf_record().flags(&["--buffer", "4", "-q"]);
     lossy.run(["sh", "-c", STORM]).expect_code(0);
     let page = record.directory().join("page.html");
     let page = page.to_str().expect("a path in UTF-8");
@@ -65,8 +65,8 @@ fn every_analysis_takes_such_a_recording() {
 }
 
 #[apply(live_test)]
-fn after_the_duration_the_command_runs_on_and_its_processes_are_unfinished() {
-    let record = by_perf().flags(&["-q", "--duration", "0.3"]);
+fn after_the_duration_the_command_continues_and_its_processes_are_unfinished() {
+    let record = perf_record().flags(&["-q", "--duration", "0.3"]);
     record.run(["sh", "-c", "sleep 1; exit 3"]).expect_code(3);
     assert_eq!(report(&record.file())["ended"], "duration");
     let all: Launches = launches(&record.file());
@@ -77,7 +77,7 @@ fn after_the_duration_the_command_runs_on_and_its_processes_are_unfinished() {
 
 #[apply(live_test)]
 fn descendants_that_outlive_the_command_are_recorded_to_their_end_on_request() {
-    let record = by_perf().flags(&["-q", "--wait-for-all"]);
+    let record = perf_record().flags(&["-q", "--wait-for-all"]);
     record
         .run(["sh", "-c", "sh -c 'sleep 0.4; exit 0' & exit 0"])
         .expect_code(0);
@@ -88,7 +88,7 @@ fn descendants_that_outlive_the_command_are_recorded_to_their_end_on_request() {
 #[apply(live_test)]
 fn running_processes_need_ebpf() {
     for flags in [&["-p", "1"][..], &["-a"]] {
-        let finished = run(&mut by_perf().flags(flags).command([""; 0]));
+        let finished = run(&mut perf_record().flags(flags).command([""; 0]));
         assert_eq!(finished.code(), 125, "{}", finished.errors());
         assert!(finished.errors().contains("needs eBPF"), "{}", finished.errors());
     }
@@ -96,10 +96,10 @@ fn running_processes_need_ebpf() {
 
 #[apply(live_test)]
 #[needs(Cc)]
-fn a_refusal_names_what_permits_it() {
-    let without = path("without_perf");
-    let without = without.to_str().expect("a path in UTF-8");
-    let finished = by_perf().through(&[without]).run(["true"]);
+fn a_refusal_says_why_perf_events_are_missing() {
+    let without_perf = path("without_perf");
+    let without_perf = without_perf.to_str().expect("a path in UTF-8");
+    let finished = perf_record().through(&[without_perf]).run(["true"]);
     assert_eq!(finished.code(), 125);
     let errors = finished.errors();
     assert!(

@@ -1,5 +1,6 @@
-//! The levels of kernel.perf_event_paranoid that permit perf events. A level is set only if it permits more than the one before, so that it does
-//! not disturb other tests, and the old one is restored. The refusal by higher levels, which only some distributions know, is simulated.
+//! The levels of kernel.perf_event_paranoid that permit perf events. A test sets a level only if it permits more than the
+//! present one, so that other tests are not disturbed, and restores the present one. The refusal by higher levels, which only some
+//! distributions know, is simulated.
 
 use std::fs;
 
@@ -9,10 +10,10 @@ use crate::support::{apply, live_test};
 
 const SETTING: &str = "/proc/sys/kernel/perf_event_paranoid";
 
-/// Restores the level that was set before.
-struct Restore(String);
+/// The level before the test, which is restored on drop.
+struct FormerLevel(String);
 
-impl Drop for Restore {
+impl Drop for FormerLevel {
     fn drop(&mut self) {
         let _ = fs::write(SETTING, &self.0);
     }
@@ -21,7 +22,7 @@ impl Drop for Restore {
 #[apply(live_test)]
 #[needs(PerfLevels)]
 fn each_level_up_to_two_permits_recording() {
-    let before = Restore(fs::read_to_string(SETTING).expect("a setting"));
+    let before = FormerLevel(fs::read_to_string(SETTING).expect("a setting"));
     let level: i32 = before.0.trim().parse().expect("a number");
     for level in -1..=level.min(2) {
         fs::write(SETTING, level.to_string()).expect("the level");

@@ -1,4 +1,4 @@
-//! Live tests of the perf collector: what it records is compared with what the programs report about themselves, and with what eBPF records of
+//! Live tests of the perf collector: its recordings are compared with what the programs report about themselves, and with recordings by eBPF of
 //! the same command. Each file is one subject.
 
 #[path = "../support/mod.rs"]

@@ -1,4 +1,4 @@
-//! What is recorded: the tree and the programs are those that eBPF records, and what perf events do not say is unknown.
+//! What perf records: the tree and the programs are those that eBPF records, and what perf events do not contain is unknown.
 
 use std::collections::BTreeMap;
 
@@ -9,11 +9,11 @@ use crate::support::run::Record;
 use crate::support::workloads::{Truth, path};
 use crate::support::{apply, live_test};
 
-fn by(collector: &str) -> Record {
+fn record_by(collector: &str) -> Record {
     Record::new().flags(&["--collector", collector, "-q"])
 }
 
-/// A launch without what differs from run to run, and the launches below it in order.
+/// Returns the properties of a launch that do not differ from run to run, and those of the launches below it in order.
 fn shape(all: &Launches, launch: &Launch) -> String {
     let below = all.children_of(launch);
     let below: Vec<String> = below.into_iter().map(|child| shape(all, child)).collect();
@@ -27,7 +27,7 @@ fn the_tree_is_the_one_that_ebpf_records() {
                   x=$(printf a b | sort); exit 7";
     for shell in ["sh", "bash"] {
         let shapes = ["ebpf", "perf"].map(|collector| {
-            let record = by(collector);
+            let record = record_by(collector);
             record.run([shell, "-c", script]).expect_code(7);
             let all = launches(&record.file());
             shape(&all, all.root())
@@ -38,7 +38,7 @@ fn the_tree_is_the_one_that_ebpf_records() {
 
 #[apply(live_test)]
 fn each_of_some_hundred_launches_is_recorded() {
-    let record = by("perf");
+    let record = record_by("perf");
     let script = "i=0; while [ $i -lt 400 ]; do /bin/true; (:); i=$((i+1)); done; exit 4";
     record.run(["sh", "-c", script]).expect_code(4);
     let report = report(&record.file());
@@ -57,7 +57,7 @@ fn each_of_some_hundred_launches_is_recorded() {
 
 #[apply(live_test)]
 fn a_program_that_lives_on_has_its_arguments_directory_and_file() {
-    let record = by("perf");
+    let record = record_by("perf");
     record.run(["sh", "-c", "cd /usr; /bin/sleep 0.3; :"]).expect_code(0);
     let all = launches(&record.file());
     let sleep = all.only(|launch| launch.command() == "sleep");
@@ -72,8 +72,8 @@ fn a_program_that_lives_on_has_its_arguments_directory_and_file() {
 }
 
 #[apply(live_test)]
-fn of_many_short_programs_most_arguments_are_known_and_none_are_wrong() {
-    let record = by("perf");
+fn most_arguments_of_short_programs_are_known_and_none_are_wrong() {
+    let record = record_by("perf");
     let script = "for ((i = 0; i < 2000; i++)); do CARGO_PKG_NAME=p$i /bin/true $i; done";
     record.run(["bash", "-c", script]).expect_code(0);
     let all = launches(&record.file());
@@ -88,7 +88,7 @@ fn of_many_short_programs_most_arguments_are_known_and_none_are_wrong() {
         }
         known += 1;
         assert_eq!(launch.arguments(), ["/bin/true".to_owned(), number.to_string()]);
-        // The mapped file is without the symbolic link, if the process ended before the path was read.
+        // If the process ended before the path was read, the path is that of the mapped file, with the symbolic link resolved.
         assert!(
             ["/bin/true", "/usr/bin/true"].iter().any(|path| exec["path"] == *path),
             "{exec}"
@@ -99,7 +99,7 @@ fn of_many_short_programs_most_arguments_are_known_and_none_are_wrong() {
 
 #[apply(live_test)]
 fn a_chain_of_execs_is_one_launch_with_the_arguments_of_each_program_or_none() {
-    let record = by("perf");
+    let record = record_by("perf");
     record
         .run(["sh", "-c", "sh -c 'exec env env sleep 0.2'; :"])
         .expect_code(0);
@@ -118,7 +118,7 @@ fn a_chain_of_execs_is_one_launch_with_the_arguments_of_each_program_or_none() {
 #[apply(live_test)]
 #[needs(Cc)]
 fn every_mechanism_creates_a_recorded_process() {
-    let record = by("perf");
+    let record = record_by("perf");
     let truth = Truth::new(&record.run([path("mechanisms"), path("tiny")]).expect_code(0).stdout);
     let mechanisms = ["fork", "vfork", "posix_spawn", "clone", "clone3"];
     let created: i64 = mechanisms.into_iter().map(|mechanism| truth.one(mechanism)).sum();
@@ -129,12 +129,12 @@ fn every_mechanism_creates_a_recorded_process() {
 
 #[apply(live_test)]
 #[needs(Python)]
-fn threads_launch_by_vfork_at_once() {
+fn concurrent_launches_by_vfork_are_recorded() {
     let script = "import subprocess, threading\n\
                   work = lambda: [subprocess.run(['/bin/true'], check=True) for _ in range(5)]\n\
                   threads = [threading.Thread(target=work) for _ in range(40)]\n\
                   [thread.start() for thread in threads]; [thread.join() for thread in threads]\n";
-    let record = by("perf");
+    let record = record_by("perf");
     record.run(["/usr/bin/python3", "-S", "-c", script]).expect_code(0);
     let all = launches(&record.file());
     let parent = all.root().id();
@@ -145,7 +145,7 @@ fn threads_launch_by_vfork_at_once() {
 #[apply(live_test)]
 #[needs(Cc)]
 fn an_exec_by_a_later_thread_belongs_to_the_process() {
-    let record = by("perf");
+    let record = record_by("perf");
     let truth = Truth::new(&record.run([path("thread_exec"), path("tiny")]).expect_code(0).stdout);
     let all = launches(&record.file());
     let child = all.with_pid(truth.one("child"));
@@ -154,8 +154,8 @@ fn an_exec_by_a_later_thread_belongs_to_the_process() {
 }
 
 #[apply(live_test)]
-fn what_perf_events_do_not_say_is_unknown_and_its_causes_are_named() {
-    let record = by("perf");
+fn what_perf_events_do_not_contain_is_reported_as_unknown() {
+    let record = record_by("perf");
     record.run(["sh", "-c", "/bin/true; :"]).expect_code(0);
     let all = launches(&record.file());
     let child = all.only(|launch| launch.command() == "true");
@@ -171,12 +171,12 @@ fn what_perf_events_do_not_say_is_unknown_and_its_causes_are_named() {
     }
 }
 
-/// Phases that both collectors see, as medians of many launches.
+/// Compares the medians of many launches, for the phases that both collectors record.
 #[apply(live_test)]
 #[needs(Ebpf)]
 fn phases_are_as_long_as_ebpf_measures_them() {
     let medians = |collector| {
-        let record = by(collector);
+        let record = record_by(collector);
         let script = "i=0; while [ $i -lt 200 ]; do /bin/true; i=$((i+1)); done; exit 0";
         record.run(["sh", "-c", script]).expect_code(0);
         let all = launches(&record.file());
@@ -196,8 +196,8 @@ fn phases_are_as_long_as_ebpf_measures_them() {
 }
 
 #[apply(live_test)]
-fn a_killed_command_has_its_signal_and_a_killed_child_is_there() {
-    let record = by("perf");
+fn a_killed_command_has_its_signal_and_a_killed_child_is_recorded() {
+    let record = record_by("perf");
     let script = "sleep 60 & kill -9 $!; wait; kill -TERM $$; sleep 60";
     record.run(["sh", "-c", script]).expect_code(128 + libc::SIGTERM);
     let all = launches(&record.file());

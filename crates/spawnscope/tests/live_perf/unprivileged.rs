@@ -1,4 +1,4 @@
-//! As an ordinary user: perf events follow the user's own processes, and are chosen where ptrace is refused.
+//! `record` as an ordinary user: perf events follow the user's own processes, and are used if ptrace is refused.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,22 +9,22 @@ use crate::support::run::{Finished, SPAWNSCOPE, as_nobody, run};
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};
 
-/// A directory and a copy of the program that user 65534 can reach.
-struct Reachable {
+/// A directory with a copy of the program, to which user 65534 has access.
+struct PublicDirectory {
     directory: tempfile::TempDir,
 }
 
-impl Reachable {
-    fn new() -> Reachable {
+impl PublicDirectory {
+    fn new() -> PublicDirectory {
         let directory = tempfile::Builder::new()
             .tempdir_in("/tmp")
             .expect("a temporary directory");
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).expect("an open directory");
         fs::copy(SPAWNSCOPE, directory.path().join("spawnscope")).expect("a copy");
-        Reachable { directory }
+        PublicDirectory { directory }
     }
 
-    /// Runs the program in the directory, through launchers in the order of their start.
+    /// Runs the program in the directory. The launchers execute each other in this order, and the last one executes the program.
     fn run(&self, launchers: &[&str], words: &[&str]) -> Finished {
         let mut command: Command = as_nobody();
         command
@@ -46,7 +46,7 @@ impl Reachable {
 #[apply(live_test)]
 #[needs(Setpriv, PerfEvents)]
 fn perf_events_need_no_privilege_and_say_what_is_unknown() {
-    let reachable = Reachable::new();
+    let public = PublicDirectory::new();
     let words = [
         "record",
         "--collector",
@@ -56,13 +56,13 @@ fn perf_events_need_no_privilege_and_say_what_is_unknown() {
         "-c",
         "ls / | wc -l; exit 4",
     ];
-    let errors = reachable.run(&[], &words).expect_code(4).errors();
+    let errors = public.run(&[], &words).expect_code(4).errors();
     assert!(
         errors.contains("collecting with perf; unknown: ") && errors.contains("sudo"),
         "{errors}"
     );
     assert!(errors.contains("recorded 3 launches"), "{errors}");
-    let all = reachable.launches();
+    let all = public.launches();
     for command in ["ls", "wc"] {
         let launch = all.only(|launch| launch.command() == command);
         assert!(
@@ -75,12 +75,12 @@ fn perf_events_need_no_privilege_and_say_what_is_unknown() {
 
 #[apply(live_test)]
 #[needs(Setpriv, PerfEvents, Cc)]
-fn where_ptrace_is_refused_perf_events_are_chosen() {
-    let reachable = Reachable::new();
-    let without = path("without_ptrace");
-    let without = without.to_str().expect("a path in UTF-8");
-    let errors = reachable
-        .run(&[without], &["record", "--", "sh", "-c", "/bin/true; exit 4"])
+fn perf_events_are_used_if_ptrace_is_refused() {
+    let public = PublicDirectory::new();
+    let refusing = path("without_ptrace");
+    let refusing = refusing.to_str().expect("a path in UTF-8");
+    let errors = public
+        .run(&[refusing], &["record", "--", "sh", "-c", "/bin/true; exit 4"])
         .expect_code(4)
         .errors();
     assert!(errors.contains("collecting with perf"), "{errors}");
@@ -91,12 +91,12 @@ fn where_ptrace_is_refused_perf_events_are_chosen() {
 
 #[apply(live_test)]
 #[needs(Setpriv, Cc)]
-fn where_nothing_works_all_reasons_are_printed() {
-    let reachable = Reachable::new();
-    let without = ["without_ptrace", "without_perf"].map(path);
-    let without = without.each_ref().map(|path| path.to_str().expect("a path in UTF-8"));
-    let errors = reachable
-        .run(&without, &["record", "--", "true"])
+fn if_no_collector_works_all_reasons_are_printed() {
+    let public = PublicDirectory::new();
+    let refusing = ["without_ptrace", "without_perf"].map(path);
+    let refusing = refusing.each_ref().map(|path| path.to_str().expect("a path in UTF-8"));
+    let errors = public
+        .run(&refusing, &["record", "--", "true"])
         .expect_code(125)
         .errors();
     for reason in [
@@ -112,8 +112,8 @@ fn where_nothing_works_all_reasons_are_printed() {
 #[apply(live_test)]
 #[needs(Setpriv, PerfEvents)]
 fn a_set_user_id_program_keeps_its_privilege_and_its_end_is_recorded() {
-    let reachable = Reachable::new();
-    let program = reachable.directory.path().join("slow_id");
+    let public = PublicDirectory::new();
+    let program = public.directory.path().join("slow_id");
     // A copy of a program that lives long enough to be watched.
     fs::copy("/bin/sleep", &program).expect("a copy");
     fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)).expect("a set-user-id program");
@@ -126,9 +126,9 @@ fn a_set_user_id_program_keeps_its_privilege_and_its_end_is_recorded() {
         "-c",
         "./slow_id 0.4; exit 6",
     ];
-    let errors = reachable.run(&[], &words).expect_code(6).errors();
+    let errors = public.run(&[], &words).expect_code(6).errors();
     assert!(errors.contains("slow_id runs with privilege"), "{errors}");
-    let all = reachable.launches();
+    let all = public.launches();
     let launch = all.only(|launch| launch.command() == "slow_id");
     let span = launch.end_ns().zip(launch.start_ns()).map(|(end, start)| end - start);
     assert!(

@@ -1,4 +1,5 @@
-//! The command behaves as it does untraced: signals, stops, threads, tracers of its own, and the death of the recorder.
+//! A command that ptrace records behaves as it does untraced: signals, stops, threads, tracers among its processes, and the end of a killed
+//! recorder.
 
 use std::fs;
 use std::thread::sleep;
@@ -10,15 +11,15 @@ use crate::support::recording::{launches, report};
 use crate::support::run::{Record, Running, await_some, spawnscope};
 use crate::support::{apply, live_test};
 
-fn by_ptrace() -> Record {
+fn ptrace_record() -> Record {
     Record::new().flags(&["--collector", "ptrace", "-q"])
 }
 
 #[apply(live_test)]
-fn signals_reach_handlers_and_defaults() {
+fn signals_reach_handlers_and_have_their_default_effects() {
     let script =
         "trap 'echo caught' USR1; kill -USR1 $$; trap '' TERM; kill -TERM $$; kill -URG $$; kill -TRAP $$; exit 1";
-    let record = by_ptrace();
+    let record = ptrace_record();
     let finished = record.run(["sh", "-c", script]).expect_code(128 + libc::SIGTRAP);
     assert_eq!(finished.output(), "caught\n");
     assert_eq!(launches(&record.file()).root().exit_signal(), Some("SIGTRAP"));
@@ -28,18 +29,18 @@ fn signals_reach_handlers_and_defaults() {
 fn a_stopped_process_stays_stopped_until_it_is_continued() {
     let script = "sh -c 'kill -STOP $$; echo continued' & child=$!; sleep 0.3; \
                   grep -c '^State:.*stop' /proc/$child/status; kill -CONT $child; wait $child; exit $?";
-    let finished = by_ptrace().run(["sh", "-c", script]).expect_code(0);
+    let finished = ptrace_record().run(["sh", "-c", script]).expect_code(0);
     assert_eq!(finished.output(), "1\ncontinued\n");
 }
 
 #[apply(live_test)]
 #[needs(Python)]
-fn many_threads_launch_at_once() {
+fn concurrent_launches_of_many_threads_are_recorded() {
     let script = "import os, subprocess, threading\n\
                   work = lambda: subprocess.run(['/bin/true'], check=True)\n\
                   threads = [threading.Thread(target=work) for _ in range(100)]\n\
                   [thread.start() for thread in threads]; [thread.join() for thread in threads]\n";
-    let record = by_ptrace();
+    let record = ptrace_record();
     record.run(["/usr/bin/python3", "-S", "-c", script]).expect_code(0);
     let all = launches(&record.file());
     assert_eq!(all.all(|launch| launch.command() == "true").len(), 100);
@@ -47,7 +48,7 @@ fn many_threads_launch_at_once() {
 
 #[apply(live_test)]
 #[needs(Strace)]
-fn a_tracer_among_the_launches_works_and_is_named() {
+fn a_tracer_among_the_launches_works_and_is_reported() {
     let record = Record::new().flags(&["--collector", "ptrace"]);
     let finished = record
         .run(["sh", "-c", "strace -f -o /dev/null sh -c 'exit 5'; exit $?"])
@@ -59,11 +60,12 @@ fn a_tracer_among_the_launches_works_and_is_named() {
     );
 }
 
-/// At 50 moments, since what the command does then differs. It launches all the time, and often a child is in its loader.
+/// The recorder is killed at 50 different moments, at which the command does different things. It launches all the time, and often a child is
+/// in its loader.
 #[apply(live_test)]
 fn a_killed_recorder_leaves_the_command_running_and_the_recording_readable() {
     for round in 0..50 {
-        let record = by_ptrace();
+        let record = ptrace_record();
         let marks = ["begun", "failed", "done"].map(|mark| record.directory().join(mark));
         let [begun, failed, done] = marks.each_ref().map(|mark| mark.display().to_string());
         let script = format!(
@@ -81,8 +83,8 @@ fn a_killed_recorder_leaves_the_command_running_and_the_recording_readable() {
 }
 
 #[apply(live_test)]
-fn after_the_duration_the_command_runs_on_untraced() {
-    let record = by_ptrace().flags(&["--duration", "0.3"]);
+fn after_the_duration_the_command_continues_untraced() {
+    let record = ptrace_record().flags(&["--duration", "0.3"]);
     let script = "sleep 1; grep -c '^TracerPid:.0$' /proc/self/status; exit 3";
     let finished = record.run(["sh", "-c", script]).expect_code(3);
     assert_eq!(finished.output(), "1\n");

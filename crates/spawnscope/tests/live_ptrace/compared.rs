@@ -1,4 +1,4 @@
-//! Phases by ptrace and by eBPF, of the same workload: each is within 5 % or 1 ms of the other, as the median of many launches.
+//! Compares phases that ptrace and eBPF record of the same workload. The medians of many launches differ by at most 5 % or 1 ms.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use crate::support::recording::launches;
 use crate::support::run::Record;
 use crate::support::{apply, live_test};
 
-/// Whether a measured span is the true one, within 5 % or 1 ms.
-fn is_as_long(measured: i64, truth: i64) -> bool {
+/// Whether a measured span equals the true one, within 5 % or 1 ms.
+fn is_close_to(measured: i64, truth: i64) -> bool {
     (measured - truth).abs() <= 1_000_000_i64.max(truth / 20)
 }
 
-/// The medians of the phases of the launches of a program, without those that are unknown for more than a tenth of them.
+/// Returns the medians of the phases of a program's launches, without the phases that are unknown for more than a tenth of the launches.
 fn medians(flags: &[&str], command: &[&str], program: &str) -> BTreeMap<&'static str, i64> {
     let record = Record::new().flags(flags).flags(&["-q"]);
     record.run(command).expect_code(0);
@@ -29,14 +29,14 @@ fn medians(flags: &[&str], command: &[&str], program: &str) -> BTreeMap<&'static
 }
 
 #[track_caller]
-fn phases_are_those_of_ebpf(flags: &[&str], phases: &[&'static str], command: &[&str], program: &str) {
+fn assert_phases_are_those_of_ebpf(flags: &[&str], phases: &[&'static str], command: &[&str], program: &str) {
     best_of_three(|| {
         let exact = medians(&["--collector", "ebpf"], command, program);
         let known = medians(flags, command, program);
         for phase in phases {
             assert!(known.contains_key(phase), "{phase} is unknown: {known:?}");
         }
-        let is_close = phases.iter().all(|phase| is_as_long(known[phase], exact[phase]));
+        let is_close = phases.iter().all(|phase| is_close_to(known[phase], exact[phase]));
         ok_if(is_close, || format!("{exact:?} {known:?}"))
     });
 }
@@ -49,15 +49,15 @@ const PIPES: &str =
 #[needs(Ebpf)]
 fn phases_of_a_loop_are_those_of_ebpf() {
     let phases = ["queue", "setup", "exec", "load", "run", "teardown"];
-    phases_are_those_of_ebpf(&[], &phases, &["sh", "-c", LOOP], "true");
+    assert_phases_are_those_of_ebpf(&[], &phases, &["sh", "-c", LOOP], "true");
 }
 
 #[apply(live_test)]
 #[needs(Ebpf)]
-fn with_the_calls_of_launchers_all_phases_are_known() {
+fn with_launcher_calls_all_phases_are_those_of_ebpf() {
     for shell in ["dash", "bash"] {
-        phases_are_those_of_ebpf(&["--launcher-calls"], &PHASES, &[shell, "-c", LOOP], "true");
-        phases_are_those_of_ebpf(
+        assert_phases_are_those_of_ebpf(&["--launcher-calls"], &PHASES, &[shell, "-c", LOOP], "true");
+        assert_phases_are_those_of_ebpf(
             &["--launcher-calls"],
             &["create", "queue", "reap"],
             &[shell, "-c", PIPES],
@@ -68,12 +68,12 @@ fn with_the_calls_of_launchers_all_phases_are_known() {
 
 #[apply(live_test)]
 #[needs(Ebpf, Python)]
-fn a_vfork_of_one_thread_among_several_has_its_creation() {
+fn a_vfork_of_one_of_several_threads_has_a_create_phase() {
     let script = "import subprocess, threading\n\
                   work = lambda: [subprocess.run(['/bin/true'], check=True) for _ in range(60)]\n\
                   threads = [threading.Thread(target=work) for _ in range(2)]\n\
                   [thread.start() for thread in threads]; [thread.join() for thread in threads]\n";
-    // The tracer is busy with the calls of both threads, which is in the other phases.
+    // The tracer is busy with the calls of both threads, which lengthens the other phases.
     let python = ["/usr/bin/python3", "-S", "-c", script];
-    phases_are_those_of_ebpf(&["--launcher-calls"], &["create", "queue"], &python, "true");
+    assert_phases_are_those_of_ebpf(&["--launcher-calls"], &["create", "queue"], &python, "true");
 }

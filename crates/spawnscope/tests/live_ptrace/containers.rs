@@ -9,7 +9,7 @@ use crate::support::run::{Finished, SPAWNSCOPE, as_nobody, run};
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};
 
-/// Namespaces as of a rootless container, in which the user is root and the command is a child of process 1.
+/// Creates namespaces like those of a rootless container, in which the user is root and the command is a child of process 1.
 const ROOTLESS: [&str; 6] = [
     "unshare",
     "--user",
@@ -19,7 +19,7 @@ const ROOTLESS: [&str; 6] = [
     "--mount-proc",
 ];
 
-/// A directory and a copy of the program that every user can reach.
+/// A directory with a copy of the program, to which every user has access.
 struct Directory(tempfile::TempDir);
 
 impl Directory {
@@ -32,7 +32,7 @@ impl Directory {
         Directory(directory)
     }
 
-    /// Runs the program through launchers, as an ordinary user or as this one.
+    /// Runs the program through launchers, as an ordinary user or as the user of the test.
     fn run(&self, is_ordinary: bool, launchers: &[&str], words: &[&str]) -> Finished {
         let program = self.0.path().join("spawnscope");
         let program = program.to_str().expect("a path in UTF-8");
@@ -50,7 +50,7 @@ impl Directory {
 
     /// Records three launches, and checks the line about the collector and the recording.
     #[track_caller]
-    fn records_by_ptrace(&self, is_ordinary: bool, launchers: &[&str]) {
+    fn assert_records_by_ptrace(&self, is_ordinary: bool, launchers: &[&str]) {
         let words = ["record", "--", "sh", "-c", "ls / | wc -l; exit 4"];
         let errors = self.run(is_ordinary, launchers, &words).expect_code(4).errors();
         let line = errors.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -70,40 +70,41 @@ impl Directory {
     }
 }
 
+/// Returns the path of a program that runs a command under the rules of Docker's default seccomp profile.
 fn docker() -> String {
     path("like_docker").to_str().expect("a path in UTF-8").to_owned()
 }
 
 #[apply(live_test)]
 #[needs(Setpriv, Cc)]
-fn dockers_default_rules_leave_ptrace_to_an_ordinary_user() {
-    Directory::new().records_by_ptrace(true, &[&docker()]);
+fn under_dockers_default_rules_an_ordinary_user_records_by_ptrace() {
+    Directory::new().assert_records_by_ptrace(true, &[&docker()]);
 }
 
 /// Root in such a container has neither CAP_BPF nor CAP_PERFMON. Here it has both, and the rules refuse the calls.
 #[apply(live_test)]
 #[needs(Cc)]
-fn dockers_default_rules_leave_ptrace_to_root() {
-    Directory::new().records_by_ptrace(false, &[&docker()]);
+fn under_dockers_default_rules_root_records_by_ptrace() {
+    Directory::new().assert_records_by_ptrace(false, &[&docker()]);
 }
 
 #[apply(live_test)]
 #[needs(Setpriv, PidNs)]
-fn a_rootless_container_leaves_ptrace() {
-    Directory::new().records_by_ptrace(true, &ROOTLESS);
+fn in_a_rootless_container_record_uses_ptrace() {
+    Directory::new().assert_records_by_ptrace(true, &ROOTLESS);
 }
 
 #[apply(live_test)]
 #[needs(Setpriv, PidNs, Cc)]
-fn a_rootless_container_with_dockers_rules_leaves_ptrace() {
+fn in_a_rootless_container_with_dockers_rules_record_uses_ptrace() {
     let docker = docker();
     let launchers: Vec<&str> = ROOTLESS.iter().copied().chain([docker.as_str()]).collect();
-    Directory::new().records_by_ptrace(true, &launchers);
+    Directory::new().assert_records_by_ptrace(true, &launchers);
 }
 
 #[apply(live_test)]
 #[needs(Cc)]
-fn chosen_collectors_name_what_dockers_rules_refuse() {
+fn collectors_that_dockers_rules_refuse_fail_with_the_reason() {
     let (directory, docker) = (Directory::new(), docker());
     for (collector, reason) in [("ebpf", "CAP_BPF"), ("perf", "perf_event_open")] {
         let words = ["record", "--collector", collector, "--", "true"];
@@ -115,7 +116,7 @@ fn chosen_collectors_name_what_dockers_rules_refuse() {
 /// The C library falls back from clone3, which these rules hide, and its threads launch.
 #[apply(live_test)]
 #[needs(Cc, Python)]
-fn threads_launch_without_clone3() {
+fn launches_of_threads_without_clone3_are_recorded() {
     let (directory, docker) = (Directory::new(), docker());
     let script = "import subprocess, threading\n\
                   work = lambda: [subprocess.run(['/bin/true'], check=True) for _ in range(3)]\n\

@@ -1,11 +1,11 @@
-//! Live tests of the ptrace collector: what it records is compared with what the programs know of themselves, and with what eBPF records of
+//! Live tests of the ptrace collector: its recordings are compared with what the programs know of themselves, and with recordings by eBPF of
 //! the same command. Each file is one subject.
 
 #[path = "../support/mod.rs"]
 #[expect(dead_code, reason = "shared with tests that need more of it")]
 mod support;
 
-// The lines must be those that the tests of the eBPF collector expect.
+// These tests are those of the eBPF collector, so the lines must be the same.
 #[path = "../live_ebpf/bash_lines.rs"]
 #[expect(dead_code, reason = "the shells of suites are tested with eBPF")]
 mod bash_lines;

@@ -1,45 +1,47 @@
-//! The phases that the ptrace collector knows, against workloads that make just that phase long by a known amount.
+//! The phases that the ptrace collector knows, with workloads that each lengthen only one phase, by an amount that they print.
 
-use crate::support::phases::{at_most_megabytes, only_this_phase_grows, only_this_phase_grows_with, words};
+use crate::support::phases::{
+    assert_only_this_phase_grows, assert_only_this_phase_grows_with, limited_megabytes, words,
+};
 use crate::support::{apply, live_test};
 
 #[apply(live_test)]
 #[needs(Cc)]
-fn create_is_known_with_the_memory_of_the_parent_if_its_calls_are_traced() {
-    let megabytes = at_most_megabytes(2048);
-    let with = |amount: &str| words(&["long_create"], &[amount, &megabytes]);
-    only_this_phase_grows_with(&["--launcher-calls"], "create", &with("base"), &with("long"));
+fn create_is_known_with_the_memory_of_the_parent_if_launcher_calls_are_traced() {
+    let megabytes = limited_megabytes(2048);
+    let command = |amount: &str| words(&["long_create"], &[amount, &megabytes]);
+    assert_only_this_phase_grows_with(&["--launcher-calls"], "create", &command("base"), &command("long"));
 }
 
 #[apply(live_test)]
 #[needs(Cc, Realtime)]
 fn queue_is_known_while_the_parent_keeps_the_only_cpu() {
-    let with = |amount: &str| words(&["long_queue"], &[amount]);
-    only_this_phase_grows("queue", &with("base"), &with("long"));
+    let command = |amount: &str| words(&["long_queue"], &[amount]);
+    assert_only_this_phase_grows("queue", &command("base"), &command("long"));
 }
 
 #[apply(live_test)]
 #[needs(Cc)]
 fn setup_is_known_when_the_child_sleeps_before_exec() {
-    let with = |amount: &str| [words(&["long_setup"], &[amount]), words(&["tiny"], &[])].concat();
-    only_this_phase_grows("setup", &with("base"), &with("long"));
+    let command = |amount: &str| [words(&["long_setup"], &[amount]), words(&["tiny"], &[])].concat();
+    assert_only_this_phase_grows("setup", &command("base"), &command("long"));
 }
 
 #[apply(live_test)]
 #[needs(Cc, MountNs, Fanotify)]
-fn exec_is_known_behind_a_permission_scanner() {
+fn exec_is_known_with_a_permission_scanner() {
     let mount_point = tempfile::tempdir().expect("a temporary directory");
-    let with = |amount: &str| {
+    let command = |amount: &str| {
         let program = [words(&["long_exec"], &[amount]), words(&["tiny"], &[])].concat();
         [program, vec![mount_point.path().into()]].concat()
     };
-    only_this_phase_grows("exec", &with("base"), &with("long"));
+    assert_only_this_phase_grows("exec", &command("base"), &command("long"));
 }
 
 #[apply(live_test)]
 #[needs(Cc)]
 fn load_is_known_with_a_slow_relocation() {
-    only_this_phase_grows(
+    assert_only_this_phase_grows(
         "load",
         &words(&["launch_each", "load_base"], &[]),
         &words(&["launch_each", "load_long"], &[]),
@@ -49,7 +51,7 @@ fn load_is_known_with_a_slow_relocation() {
 #[apply(live_test)]
 #[needs(Cc)]
 fn run_is_known_when_the_program_sleeps() {
-    only_this_phase_grows(
+    assert_only_this_phase_grows(
         "run",
         &words(&["launch_each", "run_base"], &[]),
         &words(&["launch_each", "run_long"], &[]),
@@ -59,7 +61,7 @@ fn run_is_known_when_the_program_sleeps() {
 #[apply(live_test)]
 #[needs(Cc)]
 fn teardown_is_known_with_the_memory_of_the_child() {
-    let megabytes = at_most_megabytes(1024);
-    let with = |amount: &str| words(&["long_teardown"], &[amount, &megabytes]);
-    only_this_phase_grows("teardown", &with("base"), &with("long"));
+    let megabytes = limited_megabytes(1024);
+    let command = |amount: &str| words(&["long_teardown"], &[amount, &megabytes]);
+    assert_only_this_phase_grows("teardown", &command("base"), &command("long"));
 }

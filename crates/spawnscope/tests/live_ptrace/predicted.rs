@@ -1,7 +1,8 @@
-//! Predictions without wakers: each interval contains what a recording by eBPF of the same command predicts.
+//! Predictions without recorded wakers: each interval contains the prediction of a recording by eBPF of the same command.
 
 use crate::predictions::{
-    BUILD, LOOP, PIPELINE, SLEEP, SUBPROCESS, SYSTEM, contain_those_of_ebpf, predicted, recorded, shares,
+    BUILD, LOOP, PIPELINE, SLEEP, SUBPROCESS, SYSTEM, assert_intervals_contain_predictions_of_ebpf, predict,
+    record_command, shares,
 };
 use crate::support::attempts::{best_of_three, ok_if};
 use crate::support::recording::report;
@@ -11,43 +12,43 @@ use crate::support::{apply, live_test};
 #[apply(live_test)]
 #[needs(Ebpf)]
 fn the_interval_of_a_loop_of_shells_contains_the_prediction_of_ebpf() {
-    contain_those_of_ebpf("ptrace", &LOOP);
+    assert_intervals_contain_predictions_of_ebpf("ptrace", &LOOP);
 }
 
 #[apply(live_test)]
 #[needs(Ebpf)]
 fn the_interval_of_pipelines_contains_the_prediction_of_ebpf() {
-    contain_those_of_ebpf("ptrace", &PIPELINE);
+    assert_intervals_contain_predictions_of_ebpf("ptrace", &PIPELINE);
 }
 
 #[apply(live_test)]
 #[needs(Ebpf)]
 fn the_interval_of_a_build_with_two_jobs_contains_the_prediction_of_ebpf() {
-    contain_those_of_ebpf("ptrace", &BUILD);
+    assert_intervals_contain_predictions_of_ebpf("ptrace", &BUILD);
 }
 
 #[apply(live_test)]
 #[needs(Ebpf, Python)]
 fn the_interval_of_a_python_program_contains_the_prediction_of_ebpf() {
-    contain_those_of_ebpf("ptrace", &SUBPROCESS);
+    assert_intervals_contain_predictions_of_ebpf("ptrace", &SUBPROCESS);
 }
 
 #[apply(live_test)]
 #[needs(Ebpf)]
 fn the_interval_of_calls_of_system_contains_the_prediction_of_ebpf() {
-    contain_those_of_ebpf("ptrace", &SYSTEM);
+    assert_intervals_contain_predictions_of_ebpf("ptrace", &SYSTEM);
 }
 
 #[apply(live_test)]
 #[needs(Ebpf)]
 fn the_interval_of_sleeps_of_children_contains_the_prediction_of_ebpf() {
-    contain_those_of_ebpf("ptrace", &SLEEP);
+    assert_intervals_contain_predictions_of_ebpf("ptrace", &SLEEP);
 }
 
-/// What the report says without wakers.
+/// The critical path is reconstructed, because wakers are not recorded.
 #[apply(live_test)]
 fn a_report_has_a_critical_path_and_says_that_it_is_reconstructed() {
-    let record = recorded("ptrace", &LOOP);
+    let record = record_command("ptrace", &LOOP);
     let file = record.file();
     let report = report(&file);
     assert_eq!(
@@ -65,14 +66,12 @@ fn a_report_has_a_critical_path_and_says_that_it_is_reconstructed() {
     assert!(text.contains("ptrace does not record what ends a wait"), "{text}");
 }
 
-/// A loop in which the shell waits for each child: that is proved, so some saving is certain.
+/// It is proved that the shell waits for each child of the loop, so part of the saving is certain.
 #[apply(live_test)]
-fn a_saving_in_a_loop_is_certain_in_part() {
+fn part_of_the_saving_in_a_loop_is_certain() {
     best_of_three(|| {
-        let record = recorded("ptrace", &LOOP);
-        let [expected, least, _] = shares(&predicted(&record.file(), &["--remove", "sh"]));
-        ok_if(expected > 0.5 && least > 0.1, || {
-            format!("{expected}, at least {least}")
-        })
+        let record = record_command("ptrace", &LOOP);
+        let [expected, low, _] = shares(&predict(&record.file(), &["--remove", "sh"]));
+        ok_if(expected > 0.5 && low > 0.1, || format!("{expected}, at least {low}"))
     });
 }

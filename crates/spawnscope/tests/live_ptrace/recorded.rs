@@ -1,17 +1,17 @@
-//! What is recorded: the tree, arguments and exits are those that eBPF records, and what the tracer cannot see is unknown.
+//! What ptrace records: the tree, arguments and exits are those that eBPF records, and what the tracer cannot see is unknown.
 
-use crate::support::chains::asked;
+use crate::support::chains::labelled_chains;
 use crate::support::launches::{Launch, Launches};
 use crate::support::recording::{launches, report};
 use crate::support::run::{Record, run};
 use crate::support::workloads::{Truth, path};
 use crate::support::{apply, live_test};
 
-fn by_ptrace() -> Record {
+fn ptrace_record() -> Record {
     Record::new().flags(&["--collector", "ptrace"])
 }
 
-/// A launch without what differs from run to run, and the launches below it in order.
+/// Returns the properties of a launch that do not differ from run to run, and those of the launches below it in order.
 fn shape(all: &Launches, launch: &Launch) -> String {
     let below = all.children_of(launch);
     let below: Vec<String> = below.into_iter().map(|child| shape(all, child)).collect();
@@ -57,7 +57,7 @@ fn assert_same_lines(words: &[&str]) {
         let record = Record::new().flags(&["--collector", collector]);
         record.run(words).expect_code(0);
         let all = launches(&record.file());
-        (asked(&record.file()), shape(&all, all.root()))
+        (labelled_chains(&record.file()), shape(&all, all.root()))
     });
     assert!(lines[0].0.iter().any(|(_, chain)| chain.contains(':')), "{lines:#?}");
     assert_eq!(lines[0], lines[1], "{words:?}");
@@ -97,7 +97,7 @@ for i in 1 2; do /bin/true \"loop$i\"; done
 
 #[apply(live_test)]
 fn failed_execs_of_env_are_recorded() {
-    let record = by_ptrace();
+    let record = ptrace_record();
     let script = "PATH=/nonexistent:/usr/bin /usr/bin/env true; :";
     record.run(["sh", "-c", script]).expect_code(0);
     let all = launches(&record.file());
@@ -109,7 +109,7 @@ fn failed_execs_of_env_are_recorded() {
 #[apply(live_test)]
 #[needs(Python)]
 fn failed_execs_of_a_new_process_are_recorded() {
-    let record = by_ptrace();
+    let record = ptrace_record();
     let script = "import os; os.environ['PATH'] = '/nonexistent:/usr/bin'; os.spawnvp(os.P_WAIT, 'true', ['true'])";
     record.run(["/usr/bin/python3", "-S", "-c", script]).expect_code(0);
     let all = launches(&record.file());
@@ -120,7 +120,7 @@ fn failed_execs_of_a_new_process_are_recorded() {
 #[apply(live_test)]
 #[needs(Cc)]
 fn every_mechanism_is_counted() {
-    let record = by_ptrace();
+    let record = ptrace_record();
     let truth = Truth::new(&record.run([path("mechanisms"), path("tiny")]).expect_code(0).stdout);
     let all = launches(&record.file());
     for mechanism in ["fork", "vfork", "posix_spawn", "clone", "clone3"] {
@@ -132,7 +132,7 @@ fn every_mechanism_is_counted() {
 #[apply(live_test)]
 #[needs(Cc)]
 fn an_exec_by_a_later_thread_belongs_to_the_process() {
-    let record = by_ptrace();
+    let record = ptrace_record();
     let truth = Truth::new(&record.run([path("thread_exec"), path("tiny")]).expect_code(0).stdout);
     let all = launches(&record.file());
     let child = all.with_pid(truth.one("child"));
@@ -141,12 +141,12 @@ fn an_exec_by_a_later_thread_belongs_to_the_process() {
 }
 
 #[apply(live_test)]
-fn phases_without_an_observer_are_unknown_and_the_others_are_not() {
-    let record = by_ptrace();
+fn phases_that_the_tracer_sees_are_known_and_create_is_not() {
+    let record = ptrace_record();
     record.run(["sh", "-c", "/bin/true; :"]).expect_code(0);
     let all = launches(&record.file());
     let child = all.only(|launch| launch.command() == "true");
-    // The wait for the child returns at a stop, so its end is known.
+    // Unlike the fork call, these phases end at stops that the tracer sees.
     assert_eq!(child.phase_ns("create"), None);
     for phase in ["queue", "setup", "exec", "load", "run", "teardown"] {
         assert!(
@@ -161,7 +161,7 @@ fn phases_without_an_observer_are_unknown_and_the_others_are_not() {
 
 #[apply(live_test)]
 fn without_failed_execs_setup_and_exec_are_unknown() {
-    let record = by_ptrace().flags(&["--no-failed-execs"]);
+    let record = ptrace_record().flags(&["--no-failed-execs"]);
     record.run(["sh", "-c", "/bin/true; :"]).expect_code(0);
     let all = launches(&record.file());
     let child = all.only(|launch| launch.command() == "true");
@@ -178,7 +178,7 @@ fn a_wait_for_a_child_and_its_reap_are_known() {
                   \x20   child = os.fork()\n\
                   \x20   if child == 0: time.sleep(0.01); os._exit(0)\n\
                   \x20   os.waitpid(child, 0)\n";
-    let record = by_ptrace();
+    let record = ptrace_record();
     record.run(["/usr/bin/python3", "-S", "-c", script]).expect_code(0);
     let all = launches(&record.file());
     let children = all.children_of(all.root());
@@ -200,8 +200,8 @@ fn running_processes_need_ebpf() {
 }
 
 #[apply(live_test)]
-fn labels_are_stored_and_found_and_other_variables_are_not() {
-    let record = by_ptrace().flags(&[
+fn labels_are_stored_and_other_variables_are_not() {
+    let record = ptrace_record().flags(&[
         "-q",
         "--label",
         "runner=large",
@@ -228,7 +228,7 @@ fn labels_are_stored_and_found_and_other_variables_are_not() {
     assert_eq!(labels["host"], host.nodename().to_string_lossy().as_ref());
     let file = std::fs::read(record.file()).expect("the recording");
     for secret in ["never-stored", "hunter2"] {
-        let is_there = file.windows(secret.len()).any(|window| window == secret.as_bytes());
-        assert!(!is_there, "{secret}");
+        let is_stored = file.windows(secret.len()).any(|window| window == secret.as_bytes());
+        assert!(!is_stored, "{secret}");
     }
 }

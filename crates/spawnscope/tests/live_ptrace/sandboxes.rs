@@ -1,4 +1,4 @@
-//! Builds whose steps isolate or trace themselves: their results are the same as without the recorder, and nothing hangs.
+//! Builds with steps that isolate or trace their own processes: the results are the same as without the recorder, and nothing hangs.
 
 use std::fs;
 use std::path::Path;
@@ -10,14 +10,14 @@ use crate::support::{apply, live_test};
 
 /// The results of a build: its exit status, its sorted output, and its files with their contents.
 #[derive(Debug, PartialEq)]
-struct Built {
+struct BuildResult {
     code: i32,
     output: Vec<String>,
     files: Vec<(String, String)>,
 }
 
-impl Built {
-    fn of(finished: &Finished, directory: &Path) -> Built {
+impl BuildResult {
+    fn read(finished: &Finished, directory: &Path) -> BuildResult {
         let mut output: Vec<String> = finished.output().lines().map(str::to_owned).collect();
         output.sort_unstable();
         let mut files: Vec<(String, String)> = fs::read_dir(directory)
@@ -30,7 +30,7 @@ impl Built {
             })
             .collect();
         files.sort_unstable();
-        Built {
+        BuildResult {
             code: finished.code(),
             output,
             files,
@@ -38,9 +38,10 @@ impl Built {
     }
 }
 
-/// Runs a build in two directories with these files, plain and recorded. Returns the recording after comparing the results.
+/// Runs a build in two directories with these files, once without and once with the recorder. Compares the results, and returns the
+/// recording.
 #[track_caller]
-fn builds_the_same(files: &[(&str, &str)], command: &[&str]) -> Record {
+fn assert_builds_the_same(files: &[(&str, &str)], command: &[&str]) -> Record {
     let directory = || {
         let directory = tempfile::tempdir().expect("a temporary directory");
         for (name, text) in files {
@@ -52,9 +53,12 @@ fn builds_the_same(files: &[(&str, &str)], command: &[&str]) -> Record {
     let expected = run(Command::new(command[0]).args(&command[1..]).current_dir(plain.path()));
     let record = Record::new().flags(&["--collector", "ptrace", "-q"]);
     let found = run(record.command(command).current_dir(recorded.path()));
-    let results = (Built::of(&expected, plain.path()), Built::of(&found, recorded.path()));
+    let results = (
+        BuildResult::read(&expected, plain.path()),
+        BuildResult::read(&found, recorded.path()),
+    );
     assert_eq!(results.0, results.1, "{}", found.errors());
-    assert!(!results.0.files.is_empty(), "it builds something");
+    assert!(!results.0.files.is_empty(), "the build has a result");
     record
 }
 
@@ -67,7 +71,7 @@ fn a_build_by_ninja_is_the_same() {
     }
     let all: Vec<String> = (0..40).map(|step| format!("{step}.out")).collect();
     build.push_str(&format!("build all.out: join {}\n", all.join(" ")));
-    let record = builds_the_same(&[("build.ninja", &build)], &["ninja", "-j4", "--quiet"]);
+    let record = assert_builds_the_same(&[("build.ninja", &build)], &["ninja", "-j4", "--quiet"]);
     let all = launches(&record.file());
     assert_eq!(all.all(|launch| launch.command() == "sort").len(), 1);
     // 40 steps, and one that joins them.
@@ -77,13 +81,13 @@ fn a_build_by_ninja_is_the_same() {
 #[apply(live_test)]
 fn a_build_by_make_that_fails_in_one_step_is_the_same() {
     let makefile = "all: $(patsubst %,%.out,1 2 3 4 5 6 7 8 9) bad.out\n%.out:\n\t@echo $* $(shell echo of a shell) | tr a-z A-Z > $@\nbad.out:\n\t@echo bad; exit 7\n";
-    builds_the_same(
+    assert_builds_the_same(
         &[("Makefile", makefile)],
         &["make", "-j3", "-k", "--no-print-directory"],
     );
 }
 
-/// As Bazel's linux-sandbox: each step is process 1 or 2 of namespaces of its own, with its own mounts and no network.
+/// As in Bazel's linux-sandbox, each step is process 1 or 2 of namespaces of its own, with its own mounts and no network.
 #[apply(live_test)]
 #[needs(PidNs, MountNs)]
 fn steps_in_namespaces_of_their_own_are_the_same() {
@@ -94,12 +98,12 @@ all: $(patsubst %,%.out,1 2 3 4 5 6)
 \t@$(SANDBOX) sh -c 'mount -t tmpfs none /mnt && echo $$$$ > /mnt/pid && (cat /mnt/pid; ls /proc/self/task | wc -l; grep -c : /proc/net/dev; ps -e | wc -l) > $@; sh -c \"exit $*\"; echo $* $$?'
 \t@! $(SANDBOX) sh -c 'exit 9'
 ";
-    let record = builds_the_same(&[("Makefile", makefile)], &["make", "-j2", "--no-print-directory"]);
+    let record = assert_builds_the_same(&[("Makefile", makefile)], &["make", "-j2", "--no-print-directory"]);
     let all = launches(&record.file());
     assert_eq!(all.all(|launch| launch.command() == "ps").len(), 6);
 }
 
-/// strace seizes what it starts; gdb's child asks to be traced.
+/// strace seizes the process that it starts; the child of gdb asks to be traced.
 #[apply(live_test)]
 #[needs(Strace, Gdb)]
 fn steps_under_strace_and_gdb_are_the_same() {
@@ -111,12 +115,12 @@ s.out:
 g.out:
 \t@gdb -nx -batch -ex 'set startup-with-shell off' -ex run -ex 'info program' --args sh -c 'exit 5' 2>&1 | sed -n 's/.*exited with code/code/p' > $@
 ";
-    let record = builds_the_same(&[("Makefile", makefile)], &["make", "-j2", "--no-print-directory"]);
+    let record = assert_builds_the_same(&[("Makefile", makefile)], &["make", "-j2", "--no-print-directory"]);
     let all = launches(&record.file());
     assert_eq!(all.all(|launch| launch.command() == "sed").len(), 2);
 }
 
-/// A program whose name is not that of a known tracer, and that seizes its child. As a Python library would, it is built here.
+/// The name of the program that seizes its child is not that of a known tracer. The build compiles the program.
 #[apply(live_test)]
 #[needs(Cc)]
 fn a_step_that_seizes_its_own_child_is_the_same() {
@@ -148,7 +152,7 @@ int main(void)
 }
 ";
     let makefile = "seizes.out: seizes\n\t@./seizes > $@\nseizes: seizes.c\n\t@cc -o $@ $<\n";
-    builds_the_same(
+    assert_builds_the_same(
         &[("seizes.c", program), ("Makefile", makefile)],
         &["make", "--no-print-directory"],
     );
@@ -178,5 +182,5 @@ def asks_to_be_traced():
 print(asks_to_be_traced())
 open('t.out', 'w').write('done')
 ";
-    builds_the_same(&[("t.py", script)], &["/usr/bin/python3", "-S", "t.py"]);
+    assert_builds_the_same(&[("t.py", script)], &["/usr/bin/python3", "-S", "t.py"]);
 }

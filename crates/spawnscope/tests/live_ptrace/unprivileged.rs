@@ -1,4 +1,4 @@
-//! As an ordinary user: `record` without any option falls back to ptrace, says so, and set-user-id programs keep their privilege.
+//! `record` as an ordinary user: without options it falls back to ptrace and says so, and set-user-id programs keep their privilege.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -7,19 +7,19 @@ use std::process::Command;
 use crate::support::run::{Finished, SPAWNSCOPE, as_nobody, run};
 use crate::support::{apply, live_test};
 
-/// A directory and a copy of the program that user 65534 can reach.
-struct Reachable {
+/// A directory with a copy of the program, to which user 65534 has access.
+struct PublicDirectory {
     directory: tempfile::TempDir,
 }
 
-impl Reachable {
-    fn new() -> Reachable {
+impl PublicDirectory {
+    fn new() -> PublicDirectory {
         let directory = tempfile::Builder::new()
             .tempdir_in("/tmp")
             .expect("a temporary directory");
         fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o777)).expect("an open directory");
         fs::copy(SPAWNSCOPE, directory.path().join("spawnscope")).expect("a copy");
-        Reachable { directory }
+        PublicDirectory { directory }
     }
 
     fn spawnscope(&self, words: &[&str]) -> Finished {
@@ -33,8 +33,8 @@ impl Reachable {
 #[apply(live_test)]
 #[needs(Setpriv)]
 fn record_needs_no_privilege_and_says_what_is_unknown() {
-    let reachable = Reachable::new();
-    let finished = reachable
+    let public = PublicDirectory::new();
+    let finished = public
         .spawnscope(&["record", "--", "sh", "-c", "ls / | wc -l; exit 4"])
         .expect_code(4);
     let errors = finished.errors();
@@ -48,24 +48,24 @@ fn record_needs_no_privilege_and_says_what_is_unknown() {
 
 #[apply(live_test)]
 #[needs(Setpriv)]
-fn features_of_ebpf_alone_are_refused_with_the_reason() {
-    let reachable = Reachable::new();
+fn features_that_need_ebpf_are_refused_with_the_reason() {
+    let public = PublicDirectory::new();
     for flags in [&["record", "-a", "--duration", "1"][..], &["record", "-p", "1"]] {
-        let errors = reachable.spawnscope(flags).expect_code(125).errors();
+        let errors = public.spawnscope(flags).expect_code(125).errors();
         assert!(errors.contains("CAP_BPF"), "{errors}");
     }
 }
 
-/// The id with which a program runs that belongs to root and is set-user-id.
+/// A set-user-id program of root prints its user id.
 #[apply(live_test)]
 #[needs(Setpriv)]
 fn a_set_user_id_program_keeps_its_privilege() {
-    let reachable = Reachable::new();
-    let program = reachable.directory.path().join("whoami");
+    let public = PublicDirectory::new();
+    let program = public.directory.path().join("whoami");
     fs::copy("/usr/bin/id", &program).expect("a copy");
     fs::set_permissions(&program, fs::Permissions::from_mode(0o4755)).expect("a set-user-id program");
     let plain = run(as_nobody().arg(&program).arg("-u"));
-    let finished = reachable
+    let finished = public
         .spawnscope(&["record", "--", "sh", "-c", "./whoami -u; :"])
         .expect_code(0);
     assert_eq!(finished.output(), plain.output());

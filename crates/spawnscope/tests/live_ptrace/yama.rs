@@ -1,5 +1,5 @@
-//! `record` under each level of the Yama security module, which decides who may trace whom. Its level is for the whole machine: it is restored,
-//! except for the highest, which lasts until the next boot.
+//! `record` under each level of the Yama security module, which limits which processes a user may trace. The level is that of the whole
+//! machine. The tests restore it, except for the highest level, which lasts until the next boot.
 
 use std::fs;
 
@@ -9,14 +9,14 @@ use crate::support::{apply, live_test};
 const LEVEL: &str = "/proc/sys/kernel/yama/ptrace_scope";
 const PERF_LEVEL: &str = "/proc/sys/kernel/perf_event_paranoid";
 
-/// A setting that has its former value again when this is dropped.
+/// A changed setting, whose former value is restored on drop.
 struct Setting {
     file: &'static str,
     former: String,
 }
 
 impl Setting {
-    fn of(file: &'static str, value: &str) -> Setting {
+    fn change(file: &'static str, value: &str) -> Setting {
         let former = fs::read_to_string(file).expect("the setting");
         fs::write(file, value).expect("a new value");
         Setting { file, former }
@@ -44,7 +44,7 @@ fn record_as_nobody(flags: &[&str]) -> Finished {
     run(command.current_dir(directory.path()).env_remove("LD_LIBRARY_PATH"))
 }
 
-/// The words of a message, whose lines were wrapped.
+/// Returns a message without line breaks.
 fn in_one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -54,45 +54,45 @@ fn in_one_line(text: &str) -> String {
 #[needs(Yama, Setpriv)]
 fn levels_0_and_1_permit_tracing_the_command() {
     for level in ["0", "1"] {
-        let _level = Setting::of(LEVEL, level);
+        let _level = Setting::change(LEVEL, level);
         let errors = record_as_nobody(&[]).expect_code(4).errors();
-        let said = in_one_line(&errors);
-        assert!(said.contains("collecting with ptrace"), "level {level}: {errors}");
-        assert!(said.contains("recorded 3 launches"), "level {level}: {errors}");
+        let message = in_one_line(&errors);
+        assert!(message.contains("collecting with ptrace"), "level {level}: {errors}");
+        assert!(message.contains("recorded 3 launches"), "level {level}: {errors}");
     }
 }
 
 #[apply(live_test)]
 #[needs(Yama, Setpriv, PerfLevels)]
-fn level_2_refuses_ptrace_to_ordinary_users_and_perf_serves() {
-    let _level = Setting::of(LEVEL, "2");
+fn at_level_2_ordinary_users_may_not_trace_and_perf_is_used() {
+    let _level = Setting::change(LEVEL, "2");
     let refused = record_as_nobody(&["--collector", "ptrace"]).expect_code(125).errors();
     assert!(
         in_one_line(&refused).contains("ptrace_scope is 2: only root may trace"),
         "{refused}"
     );
-    // With CAP_SYS_PTRACE, it is permitted.
+    // Root, with CAP_SYS_PTRACE, may trace.
     let record = Record::new().flags(&["--collector", "ptrace"]);
     record.run(["sh", "-c", "ls / | wc -l; exit 4"]).expect_code(4);
 
-    let perf_level = Setting::of(PERF_LEVEL, "2");
+    let perf_level = Setting::change(PERF_LEVEL, "2");
     let errors = record_as_nobody(&[]).expect_code(4).errors();
-    let said = in_one_line(&errors);
-    assert!(said.contains("collecting with perf"), "{errors}");
-    assert!(said.contains("ptrace_scope is 2"), "{errors}");
+    let message = in_one_line(&errors);
+    assert!(message.contains("collecting with perf"), "{errors}");
+    assert!(message.contains("ptrace_scope is 2"), "{errors}");
     drop(perf_level);
 
     // Debian's kernels have level 3, which refuses perf events; others treat it as 2.
-    let _perf_level = Setting::of(PERF_LEVEL, "3");
+    let _perf_level = Setting::change(PERF_LEVEL, "3");
     let finished = record_as_nobody(&[]);
-    let said = in_one_line(&finished.errors());
+    let message = in_one_line(&finished.errors());
     assert!(
-        said.contains("collecting with perf") || finished.code() == 125,
+        message.contains("collecting with perf") || finished.code() == 125,
         "{}",
         finished.errors()
     );
     assert!(
-        said.contains("ptrace_scope is 2") && said.contains("sudo"),
+        message.contains("ptrace_scope is 2") && message.contains("sudo"),
         "{}",
         finished.errors()
     );
@@ -100,7 +100,7 @@ fn level_2_refuses_ptrace_to_ordinary_users_and_perf_serves() {
 
 #[apply(live_test)]
 #[needs(Yama, Setpriv, Disposable)]
-fn level_3_refuses_ptrace_to_everybody() {
+fn at_level_3_no_user_may_trace() {
     fs::write(LEVEL, "3").expect("the highest level");
     let record = Record::new().flags(&["--collector", "ptrace"]);
     for errors in [

@@ -1,4 +1,4 @@
-//! The lab while a scanner examines every launch: `first-launch` reports that one does.
+//! The lab while a scanner checks every launch: the experiment `first-launch` reports the scanner.
 
 use std::process::Command;
 
@@ -9,19 +9,20 @@ use crate::support::attempts::{best_of_three, ok_if};
 use crate::support::run::{SPAWNSCOPE, run};
 use crate::support::{apply, live_test};
 
-/// ClamAV scans at each open, so that a second launch is not faster than a first one; a launch from memory is.
+/// ClamAV scans at each open, so a second launch is not faster than the first one, but a launch from memory is.
 #[apply(live_test)]
 #[needs(Ebpf, Cc, MountNs, Fanotify, Scanners)]
 fn first_launch_reports_a_scanner_that_checks_each_launch() {
     best_of_three(|| {
-        let notes = notes();
+        let notes = first_launch_notes();
         ok_if(notes.contains("a scanner examines every executable each time"), || {
             notes.clone()
         })
     });
 }
 
-fn notes() -> String {
+/// Returns the notes of `first-launch` while clamonacc runs.
+fn first_launch_notes() -> String {
     let scanned = ScannedDirectory::new("clamonacc");
     let launcher = scanned.launcher();
     let mut command = Command::new(&launcher[0]);

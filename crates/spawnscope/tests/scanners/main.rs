@@ -1,14 +1,14 @@
-//! Tests with real permission scanners, those of ClamAV and fapolicyd, each in a mount namespace of its own: what is reported about them,
-//! and what is not reported without them. Each file is one subject; tests that cannot run here say why.
+//! Tests with the real permission scanners of ClamAV and fapolicyd, each in a mount namespace of its own: spawnscope reports them, and
+//! reports no scanner if they watch nothing. Each file is one subject; tests that cannot run here report why.
 
 #[expect(dead_code, reason = "shared with the live tests, which use the rest")]
 #[path = "../support/mod.rs"]
 mod support;
 
-mod examinations;
 #[expect(dead_code, reason = "shared with the doctor's live tests, which use the rest")]
-#[path = "../live_doctor/examined.rs"]
-mod examined;
+#[path = "../live_doctor/examination.rs"]
+mod examination;
+mod examinations;
 mod lab;
 mod recordings;
 mod scanned_directory;

@@ -1,4 +1,4 @@
-//! A build that runs fresh binaries while a scanner runs: its waits are reported with the daemon's name.
+//! A build that runs new binaries while a scanner runs: its waits are reported with the name of the daemon.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -10,13 +10,13 @@ use crate::support::run::{Record, spawnscope};
 use crate::support::workloads::path;
 use crate::support::{apply, live_test};
 
-/// Binaries that the build makes and runs.
+/// The number of binaries that the build creates and runs.
 const FRESH: u64 = 20;
 
-/// Copies a binary again and again, and runs each copy once.
+/// A script that copies a binary many times, and runs each copy once.
 const BUILD: &str = "for ((n = 0; n < $2; n++)); do cp \"$0\" \"$1/fresh$n\"; \"$1/fresh$n\"; done";
 
-/// What `advise` says of a recorded build in that directory.
+/// Records the build in this directory. Returns the recording and its advice.
 fn advice(scanned: &ScannedDirectory, directory: &str) -> (Record, Vec<Value>) {
     let launcher = scanned.launcher();
     let launcher: Vec<&str> = launcher.iter().map(String::as_str).collect();
@@ -38,7 +38,7 @@ fn a_build_of_fresh_binaries_waits_in_exec_for_the_scanner() {
         let scanned = ScannedDirectory::new(scanner);
         let (record, printed) = advice(&scanned, &scanned.watched().display().to_string());
         let advice = printed.iter().find(|advice| advice["rule"] == "scanner");
-        // fapolicyd asks for so little time that it may be worth no advice.
+        // fapolicyd takes so little time that there may be no advice.
         if let Some(advice) = advice {
             assert!(advice["title"].to_string().contains(scanner), "{advice:#}");
             assert!(advice["count"].as_u64() >= Some(FRESH), "{advice:#}");
@@ -48,12 +48,12 @@ fn a_build_of_fresh_binaries_waits_in_exec_for_the_scanner() {
         let printed = spawnscope(["report".as_ref(), "--full".as_ref(), record.file().as_os_str()]).expect_code(0);
         let line = format!("waiting for a permission scanner: {scanner}");
         assert!(printed.output().contains(&line), "{}", printed.output());
-        waits_in_exec(&record, &scanned);
+        assert_waits_in_exec(&record, &scanned);
     }
 }
 
-/// Every fresh binary waited for permission within its own exec.
-fn waits_in_exec(record: &Record, scanned: &ScannedDirectory) {
+/// Checks that every new binary waited for permission within its own exec.
+fn assert_waits_in_exec(record: &Record, scanned: &ScannedDirectory) {
     const EXECVE: u64 = 59;
     let words = ["export", "--format", "ndjson"].map(OsString::from);
     let printed = spawnscope(words.into_iter().chain([record.file().into()])).expect_code(0);
@@ -69,8 +69,8 @@ fn waits_in_exec(record: &Record, scanned: &ScannedDirectory) {
     assert_eq!(fresh.len() as u64, FRESH, "{printed}");
     for launch in fresh {
         let waits = launch["waits"].as_array().expect("an array");
-        let asks = |wait: &Value| wait["object"]["kind"] == "permission" && wait["syscall"] == EXECVE;
-        assert!(waits.iter().any(asks), "{launch:#}");
+        let is_in_exec = |wait: &Value| wait["object"]["kind"] == "permission" && wait["syscall"] == EXECVE;
+        assert!(waits.iter().any(is_in_exec), "{launch:#}");
     }
 }
 

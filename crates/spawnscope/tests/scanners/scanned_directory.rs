@@ -1,4 +1,4 @@
-//! A directory that a real scanner watches, and commands that run while it does.
+//! A directory that a real scanner watches while commands run.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
@@ -19,17 +19,17 @@ pub struct ScannedDirectory {
 impl ScannedDirectory {
     pub fn new(scanner: &'static str) -> ScannedDirectory {
         let directory = tempfile::tempdir().expect("a temporary directory");
-        // The scanner's own user has to get there.
+        // The user of the scanner must be able to enter the directory.
         std::fs::set_permissions(directory.path(), std::fs::Permissions::from_mode(0o755)).expect("chmod");
         ScannedDirectory { scanner, directory }
     }
 
-    /// The directory that it watches while a command runs.
+    /// Returns the directory that the scanner watches while a command runs.
     pub fn watched(&self) -> PathBuf {
         self.directory.path().join("scanned")
     }
 
-    /// The prefix of a command line that runs while the directory is watched.
+    /// Returns the beginning of a command line. The command that follows runs while the directory is watched.
     pub fn launcher(&self) -> Vec<String> {
         let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/scanners/within.sh");
         let daemons = scanner_daemons();

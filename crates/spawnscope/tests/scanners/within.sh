@@ -1,8 +1,8 @@
 #!/bin/bash
 # Runs a command while a real permission scanner watches the directory `scanned` of one of the caller's directories.
 # Usage: unshare --mount --pid --fork --kill-child --mount-proc --propagation private within.sh clamonacc|fapolicyd DAEMONS DIRECTORY COMMAND...
-# All mounts are this mount namespace's own, so that the scanner sees no other process. It ends with this script's pid namespace, or by
-# its pid, and after a minute in any case.
+# All mounts are private to this mount namespace, so that the scanner affects no other process. The scanner ends with this script's pid
+# namespace, and after a minute in any case.
 set -eu
 scanner=$1 daemons=$2 directory=$3
 shift 3
@@ -11,7 +11,7 @@ mkdir -p "$scanned" "$state"
 mount -t tmpfs -o size=64m scanned "$scanned"
 chmod 755 "$directory" "$scanned"
 
-# The libraries that this system lacks, for the daemons only.
+# Executes a daemon, with the libraries that this system lacks.
 daemon() {
     LD_LIBRARY_PATH=$daemons/usr/lib/x86_64-linux-gnu exec timeout --kill-after=3 60 "$daemons/usr/sbin/$1" "${@:2}"
 }
@@ -21,14 +21,14 @@ await() {
         if "$@"; then return; fi
         sleep 0.1
     done
-    echo "$scanner did not begin:" >&2
+    echo "$scanner did not start:" >&2
     cat "$state"/*.log >&2
     exit 125
 }
 
 started=()
 stop() {
-    # The last one started is the one that others wait for.
+    # The daemons are stopped in reverse order, since other processes wait for the last one.
     for ((number = ${#started[@]} - 1; number >= 0; number--)); do
         kill "${started[number]}" 2>/dev/null || true
         wait "${started[number]}" 2>/dev/null || true
@@ -38,7 +38,7 @@ trap stop EXIT
 
 start_clamonacc() {
     mkdir -p "$state/signatures"
-    # One line, so that nothing has to be downloaded: a signature of "spawnscope-test".
+    # One signature, of "spawnscope-test", so that none has to be downloaded.
     echo 'Spawnscope.Test:0:*:737061776e73636f70652d74657374' >"$state/signatures/test.ndb"
     cat >"$state/clamd.conf" <<END
 LocalSocket $state/clamd.sock
@@ -60,7 +60,7 @@ END
 }
 
 start_fapolicyd() {
-    # It knows its places by heart.
+    # The paths of its files are compiled into fapolicyd.
     cp -a /etc "$state/etc"
     mkdir -p "$state/etc/fapolicyd" "$state/var"
     cat >"$state/etc/fapolicyd/fapolicyd.conf" <<END

@@ -26,14 +26,14 @@ pub fn best_of_three<T>(mut attempt: impl FnMut() -> Result<T, String>) -> T {
     panic!("no attempt succeeded:\n{}", failures.join("\n"));
 }
 
-/// Makes attempts of length 1, 3 and 9. The longer an attempt, the more time the recorder has to do its part.
+/// Makes attempts of length 1, 3 and 9. The longer an attempt is, the more time the recorder has.
 #[track_caller]
 pub fn with_growing_lengths<T>(mut attempt: impl FnMut(u32) -> Result<T, String>) -> T {
     let mut lengths = [1, 3, 9].into_iter();
     best_of_three(|| attempt(lengths.next().expect("one for each attempt")))
 }
 
-/// How often a race is tried: `usual` times, or once if `SPAWNSCOPE_TEST_ONCE` is set, as in guests whose clock counts instructions.
+/// Returns how often a race is tried: `usual` times, or once if `SPAWNSCOPE_TEST_ONCE` is set, as in guests whose clock counts instructions.
 pub fn rounds(usual: usize) -> usize {
     if std::env::var_os("SPAWNSCOPE_TEST_ONCE").is_some() {
         1
@@ -42,7 +42,7 @@ pub fn rounds(usual: usize) -> usize {
     }
 }
 
-/// The outcome of an attempt: `Ok` if the condition holds, else a description of what was seen.
+/// Returns `Ok` if the condition holds, otherwise the description of the failure.
 pub fn ok_if(condition: bool, describe: impl FnOnce() -> String) -> Result<(), String> {
     if condition { Ok(()) } else { Err(describe()) }
 }

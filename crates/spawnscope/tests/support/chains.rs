@@ -16,12 +16,12 @@ use super::workloads::path;
 /// Lists the launches of a recording in order: the last argument of each (or the label, such as `(bash)`, of a fork that executes nothing)
 /// and its call chain from the innermost frame outwards, such as `main.sh:5 f < main.sh:7`. Files are shown by base name. `?` marks an
 /// unknown part, a truncated chain ends with `...`, and an unknown chain is empty.
-pub fn asked(file: &Path) -> Vec<(String, String)> {
+pub fn labelled_chains(file: &Path) -> Vec<(String, String)> {
     let file = RecordingFile::open(file).expect("the recording");
     let recording = file.read().expect("its rows");
     let forest = Forest::build(&recording);
     let launches = forest.launches.iter().filter(|launch| launch.parent.get().is_some());
-    let asked = launches.map(|launch| {
+    let chains = launches.map(|launch| {
         let last = launch.execs.last().and_then(|exec| exec.arguments().last());
         let label = last.map_or_else(|| launch.command.label(), <[u8]>::to_vec);
         let mut frames = forest.frames(launch.script_stack);
@@ -31,14 +31,14 @@ pub fn asked(file: &Path) -> Vec<(String, String)> {
         }
         (text(&label), chain.join(" < "))
     });
-    asked.collect()
+    chains.collect()
 }
 
 /// Returns the chain of the only launch with this label.
 #[track_caller]
-pub fn chain_of<'a>(asked: &'a [(String, String)], label: &str) -> &'a str {
-    let found: Vec<_> = asked.iter().filter(|(name, _)| name == label).collect();
-    assert_eq!(found.len(), 1, "one launch of {label} in {asked:#?}");
+pub fn chain_of<'a>(chains: &'a [(String, String)], label: &str) -> &'a str {
+    let found: Vec<_> = chains.iter().filter(|(name, _)| name == label).collect();
+    assert_eq!(found.len(), 1, "one launch of {label} in {chains:#?}");
     &found[0].1
 }
 
@@ -49,16 +49,16 @@ pub struct Shell {
 }
 
 impl Shell {
-    /// A shell of this machine.
-    pub fn here(program: impl Into<PathBuf>) -> Shell {
+    /// Returns a shell of this machine.
+    pub fn installed(program: impl Into<PathBuf>) -> Shell {
         Shell {
             program: program.into(),
             root: None,
         }
     }
 
-    /// A shell that is installed in a root and runs there.
-    pub fn within(root: Root, program: impl Into<PathBuf>) -> Shell {
+    /// Returns a shell that is installed in a root directory and runs there.
+    pub fn in_root(root: Root, program: impl Into<PathBuf>) -> Shell {
         Shell {
             program: program.into(),
             root: Some(root),
@@ -75,7 +75,7 @@ impl Shell {
         }
     }
 
-    /// The label of its forks that execute nothing.
+    /// Returns the label of the shell's forks that execute nothing.
     pub fn label(&self) -> String {
         format!("({})", self.program.file_name().unwrap_or_default().display())
     }
@@ -90,33 +90,33 @@ impl Shell {
         }
     }
 
-    /// Records a script, in which `@t` is replaced by a small program, and compares the chains of the launches with these labels with
-    /// `truth`. `others` are files that the script may read.
+    /// Records a script, in which `@t` is replaced by the path of a small program, and checks the chains of the launches whose labels are in
+    /// `truth`. `other_files` are files that the script may read.
     #[track_caller]
-    pub fn expect(&self, script: &str, others: &[(&str, &str)], truth: &[(&str, &str)]) {
-        self.expect_and_list(script, others, truth);
+    pub fn expect(&self, script: &str, other_files: &[(&str, &str)], truth: &[(&str, &str)]) {
+        self.expect_and_list(script, other_files, truth);
     }
 
-    /// Does the same, and returns the chains of all launches.
+    /// Like `expect`, but also returns the chains of all launches.
     #[track_caller]
     pub fn expect_and_list(
         &self,
         script: &str,
-        others: &[(&str, &str)],
+        other_files: &[(&str, &str)],
         truth: &[(&str, &str)],
     ) -> Vec<(String, String)> {
         let directory = tempfile::tempdir().expect("a temporary directory");
         let tiny = path("tiny").display().to_string();
-        for (name, text) in others.iter().chain(&[("main.sh", script)]) {
+        for (name, text) in other_files.iter().chain(&[("main.sh", script)]) {
             fs::write(directory.path().join(name), text.replace("@t", &tiny)).expect("a script");
         }
         let record = Record::new();
         self.record(&record, &[directory.path().join("main.sh")]).expect_code(0);
-        let asked = asked(&record.file());
+        let chains = labelled_chains(&record.file());
         for (label, chain) in truth {
-            assert_eq!(chain_of(&asked, label), *chain, "of {label} by {self}");
+            assert_eq!(chain_of(&chains, label), *chain, "of {label} by {self}");
         }
-        asked
+        chains
     }
 }
 

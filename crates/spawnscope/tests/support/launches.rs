@@ -47,12 +47,12 @@ impl Launch {
         self.0[key].as_str().unwrap_or_else(|| panic!("no {key} in {}", self.0))
     }
 
-    /// How long a phase took; `None` if that is unknown.
+    /// Returns the duration of a phase, or `None` if it is unknown.
     pub fn phase_ns(&self, phase: &str) -> Option<i64> {
         self.0["phases"][phase].as_i64()
     }
 
-    /// The base names of the files of its successful execs, in order.
+    /// Returns the base names of the files of the successful execs, in order.
     pub fn programs(&self) -> Vec<&str> {
         let execs = self.0["execs"].as_array().expect("execs");
         execs
@@ -68,7 +68,7 @@ impl Launch {
             .collect()
     }
 
-    /// The arguments of its last successful exec.
+    /// Returns the arguments of the last successful exec.
     pub fn arguments(&self) -> Vec<&str> {
         let last = self.0["execs"]
             .as_array()
@@ -82,7 +82,7 @@ impl Launch {
             .collect()
     }
 
-    /// Path and error number of its failed execs, in order.
+    /// Returns the paths and error numbers of the failed execs, in order.
     pub fn failed_execs(&self) -> Vec<(String, i64)> {
         let failed = self.0["failed_execs"].as_array().expect("failed execs");
         failed
@@ -104,7 +104,7 @@ impl Launch {
         self.0["exit"]["signal"].as_str()
     }
 
-    /// The raw line, for values without an accessor.
+    /// Returns the parsed line, for values without an accessor.
     pub fn json(&self) -> &Value {
         &self.0
     }
@@ -126,13 +126,13 @@ impl Launches {
         Launches(launches)
     }
 
-    /// The launch of the command.
+    /// Returns the launch of the command.
     #[track_caller]
     pub fn root(&self) -> &Launch {
         self.only(|launch| launch.origin() == "command")
     }
 
-    /// The launches of a parent.
+    /// Returns the launches of a parent.
     pub fn children_of(&self, parent: &Launch) -> Vec<&Launch> {
         self.all(|launch| launch.parent() == Some(parent.id()))
     }

@@ -1,4 +1,4 @@
-//! Shared by live tests: the harness, requirements on the machine, the workloads, running the binary, reading its output. This
+//! Code that live tests share: the harness, requirements on the machine, the workloads, running the binary, and reading its output. This
 //! code does not depend on a collector: the tests of each collector pass their own arguments.
 
 pub mod attempts;
@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use libtest_mimic::{Arguments, Completion, Trial};
 pub use macro_rules_attribute::apply;
 
-use needs::{Need, unmet};
+use needs::{Need, first_unmet};
 
 /// A live test: its name as a sentence, its requirements, and the function, which is called with the name.
 #[derive(Clone, Copy)]
@@ -33,7 +33,7 @@ pub struct LiveTest {
 
 inventory::collect!(LiveTest);
 
-/// Makes a function a live test of its name. `needs` lists the requirements:
+/// Registers a function as a live test of the same name. `needs` lists the requirements:
 ///
 /// ```
 /// #[apply(live_test)]
@@ -67,28 +67,28 @@ pub fn main() -> ExitCode {
 /// Runs the tests one after the other, because most of them measure. Tests with unmet needs are ignored with the reason, or fail if
 /// `SPAWNSCOPE_TEST_REQUIRE` names the need.
 pub fn run_all(tests: Vec<LiveTest>) -> ExitCode {
-    if let Some(name) = rerun::repeated() {
+    if let Some(name) = rerun::repeated_test() {
         let test = tests.iter().find(|test| test.name == name);
         let test = test.expect("a test of that name");
-        let code = rerun::alone(|| (test.run)(&name));
-        workloads::remove();
+        let code = rerun::run_repeated(|| (test.run)(&name));
+        workloads::remove_temporary();
         return code;
     }
-    workloads::keep();
+    workloads::compile_if_kept();
     let mut arguments = Arguments::from_args();
     arguments.test_threads = Some(1);
     let conclusion = libtest_mimic::run(&arguments, tests.into_iter().map(trial).collect());
     let code = rerun::verdict(&conclusion);
-    workloads::remove();
+    workloads::remove_temporary();
     code
 }
 
 fn trial(test: LiveTest) -> Trial {
     Trial::ignorable_test(test.name, move || {
-        if let Some(reason) = unmet(test.needs)? {
+        if let Some(reason) = first_unmet(test.needs)? {
             return Ok(Completion::ignored_with(reason));
         }
-        rerun::up_to_three_times(test.name, || (test.run)(test.name));
+        rerun::run_up_to_three_times(test.name, || (test.run)(test.name));
         Ok(Completion::Completed)
     })
 }

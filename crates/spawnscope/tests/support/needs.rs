@@ -11,11 +11,11 @@ use super::{roots, workloads};
 /// Names the needs that must be met, separated by commas. A test that lacks one of them fails.
 const REQUIRE: &str = "SPAWNSCOPE_TEST_REQUIRE";
 
-/// Set where the machine is a guest for these tests only (`scripts/kernel-matrix/init`).
+/// The variable that is set if the machine is a guest for these tests only (`scripts/kernel-matrix/init`).
 const DISPOSABLE: &str = "SPAWNSCOPE_TEST_DISPOSABLE";
 
-/// Needs of the tests of other crates and of those in Python. The variable may also name these.
-const OF_OTHERS: [&str; 3] = ["root", "sharedmemory", "pidfdgroup"];
+/// Needs of tests in other crates and in Python, which the variable may also name.
+const OTHER_NEEDS: [&str; 3] = ["root", "sharedmemory", "pidfdgroup"];
 
 const CAP_SYS_ADMIN: u32 = 21;
 const CAP_PERFMON: u32 = 38;
@@ -84,11 +84,11 @@ pub enum Need {
     PerfLevels,
     /// The Yama security module, with permission to set its level.
     Yama,
-    /// A machine that is discarded after the tests, which they may change for good.
+    /// A machine that is discarded after the tests, so that they may change it permanently.
     Disposable,
     /// `ninja`, for workloads that build.
     Ninja,
-    /// 32-bit programs, which the kernel executes beside 64-bit ones.
+    /// A 64-bit kernel that also executes 32-bit programs.
     Bits32,
     /// The daemons of ClamAV and fapolicyd, unpacked by `scripts/scanner-daemons.sh`.
     Scanners,
@@ -141,7 +141,7 @@ impl Need {
         Need::Go,
     ];
 
-    /// The name in `SPAWNSCOPE_TEST_REQUIRE`.
+    /// Returns the name in `SPAWNSCOPE_TEST_REQUIRE`.
     pub fn name(self) -> &'static str {
         match self {
             Need::Ebpf => "ebpf",
@@ -191,69 +191,73 @@ impl Need {
             return found.clone();
         }
         // The lock is released because one need may check another.
-        let found = self.find_out();
+        let found = self.check_uncached();
         FOUND.lock().expect("no check panics").insert(self, found.clone());
         found
     }
 
-    fn find_out(self) -> Result<(), String> {
+    fn check_uncached(self) -> Result<(), String> {
         match self {
             Need::Ebpf => ebpf(),
             Need::Cc if workloads::are_compiled() => Ok(()),
-            Need::Cc => succeeds(Command::new("cc").arg("--version")),
+            Need::Cc => check_succeeds(Command::new("cc").arg("--version")),
             Need::MountNs => {
-                succeeds(Command::new("unshare").args(["--mount", "mount", "-t", "tmpfs", "none", "/mnt"]))
+                check_succeeds(Command::new("unshare").args(["--mount", "mount", "-t", "tmpfs", "none", "/mnt"]))
             }
-            Need::PidNs => succeeds(Command::new("unshare").args(["--pid", "--fork", "--mount-proc", "true"])),
+            Need::PidNs => check_succeeds(Command::new("unshare").args(["--pid", "--fork", "--mount-proc", "true"])),
             Need::Binfmt => {
                 let words = "--user --map-root-user --mount mount -t binfmt_misc none /proc/sys/fs/binfmt_misc";
-                succeeds(Command::new("unshare").args(words.split(' ')))
+                check_succeeds(Command::new("unshare").args(words.split(' ')))
             }
-            Need::Cgroup => groups_with(&groups_of_processes(), &["pids.max"]),
-            Need::MemoryGroup => groups_with(&groups_of_memory(), &["memory.max", "memory.limit_in_bytes"]),
+            Need::Cgroup => check_control_groups(&process_control_groups(), &["pids.max"]),
+            Need::MemoryGroup => {
+                check_control_groups(&memory_control_groups(), &["memory.max", "memory.limit_in_bytes"])
+            }
             Need::Pty => {
                 nix::pty::openpty(None, None).map_err(|error| format!("openpty: {error}"))?;
-                succeeds(Command::new("setsid").arg("--version"))
+                check_succeeds(Command::new("setsid").arg("--version"))
             }
-            Need::Setpriv => succeeds(Command::new("setpriv").args(["--reuid", "65534", "--clear-groups", "true"])),
-            Need::Realtime => succeeds(Command::new("chrt").args(["--fifo", "1", "true"])),
+            Need::Setpriv => {
+                check_succeeds(Command::new("setpriv").args(["--reuid", "65534", "--clear-groups", "true"]))
+            }
+            Need::Realtime => check_succeeds(Command::new("chrt").args(["--fifo", "1", "true"])),
             Need::Fanotify => fanotify(),
             Need::Fuse => fuse(),
-            Need::Perfetto => succeeds(
+            Need::Perfetto => check_succeeds(
                 Command::new(python()).args(["-c", "import perfetto.protos.perfetto.trace.perfetto_trace_pb2"]),
             ),
-            Need::Prometheus => succeeds(Command::new(python()).args(["-c", "import prometheus_client.parser"])),
-            Need::Parquet => succeeds(Command::new(python()).args(["-c", "import duckdb, pyarrow.dataset"])),
-            Need::Bits32 => bits_32(),
-            Need::Go => succeeds(Command::new("go").arg("version")),
-            Need::Musl => succeeds(Command::new("musl-gcc").arg("--version")),
-            Need::Perl => succeeds(Command::new("perl").arg("-v")),
+            Need::Prometheus => check_succeeds(Command::new(python()).args(["-c", "import prometheus_client.parser"])),
+            Need::Parquet => check_succeeds(Command::new(python()).args(["-c", "import duckdb, pyarrow.dataset"])),
+            Need::Bits32 => check_32_bit(),
+            Need::Go => check_succeeds(Command::new("go").arg("version")),
+            Need::Musl => check_succeeds(Command::new("musl-gcc").arg("--version")),
+            Need::Perl => check_succeeds(Command::new("perl").arg("-v")),
             Need::Make => make(),
-            Need::Node => succeeds(Command::new("/usr/bin/node").arg("--version")),
-            Need::Npm => succeeds(Command::new("/usr/bin/npm").arg("--version")),
-            Need::Git => succeeds(Command::new("git").arg("--version")),
-            Need::Bc => succeeds(Command::new("bc").arg("--version")),
-            Need::PkgConfig => succeeds(Command::new("pkg-config").arg("--version")),
-            Need::Python => succeeds(Command::new("/usr/bin/python3").arg("--version")),
+            Need::Node => check_succeeds(Command::new("/usr/bin/node").arg("--version")),
+            Need::Npm => check_succeeds(Command::new("/usr/bin/npm").arg("--version")),
+            Need::Git => check_succeeds(Command::new("git").arg("--version")),
+            Need::Bc => check_succeeds(Command::new("bc").arg("--version")),
+            Need::PkgConfig => check_succeeds(Command::new("pkg-config").arg("--version")),
+            Need::Python => check_succeeds(Command::new("/usr/bin/python3").arg("--version")),
             Need::Ptrace => ptrace(),
-            Need::Gdb => succeeds(Command::new("gdb").arg("--version")),
-            Need::Strace => succeeds(Command::new("strace").args(["-o", "/dev/null", "true"])),
-            Need::Perf => succeeds(Command::new("perf").args(["record", "-o", "/dev/null", "true"])),
+            Need::Gdb => check_succeeds(Command::new("gdb").arg("--version")),
+            Need::Strace => check_succeeds(Command::new("strace").args(["-o", "/dev/null", "true"])),
+            Need::Perf => check_succeeds(Command::new("perf").args(["record", "-o", "/dev/null", "true"])),
             Need::PerfEvents => perf_events(),
-            Need::PerfLevels => can_be_set("/proc/sys/kernel/perf_event_paranoid"),
-            Need::Yama => can_be_set("/proc/sys/kernel/yama/ptrace_scope"),
+            Need::PerfLevels => check_can_be_set("/proc/sys/kernel/perf_event_paranoid"),
+            Need::Yama => check_can_be_set("/proc/sys/kernel/yama/ptrace_scope"),
             Need::Disposable => std::env::var(DISPOSABLE)
                 .map(drop)
                 .map_err(|_| format!("{DISPOSABLE} is not set")),
-            Need::Ninja => succeeds(Command::new("ninja").arg("--version")),
-            Need::Scanners => is_complete(&scanner_daemons(), "scripts/scanner-daemons.sh"),
-            Need::Roots => is_complete(&roots::directory(), "scripts/interpreter-roots.sh"),
+            Need::Ninja => check_succeeds(Command::new("ninja").arg("--version")),
+            Need::Scanners => check_is_complete(&scanner_daemons(), "scripts/scanner-daemons.sh"),
+            Need::Roots => check_is_complete(&roots::directory(), "scripts/interpreter-roots.sh"),
         }
     }
 }
 
 /// Whether the need must be met. An unknown name is an error, because a typo would silently require nothing.
-fn required(need: Need) -> Result<bool, String> {
+fn is_required(need: Need) -> Result<bool, String> {
     let Ok(names) = std::env::var(REQUIRE) else {
         return Ok(false);
     };
@@ -262,7 +266,7 @@ fn required(need: Need) -> Result<bool, String> {
         .map(str::trim)
         .filter(|name| !name.is_empty())
         .collect();
-    let known = |name: &str| OF_OTHERS.contains(&name) || Need::ALL.iter().any(|need| need.name() == name);
+    let known = |name: &str| OTHER_NEEDS.contains(&name) || Need::ALL.iter().any(|need| need.name() == name);
     match names.iter().find(|name| !known(name)) {
         Some(unknown) => Err(format!("{REQUIRE} names `{unknown}`, which is not a need of any test")),
         None => Ok(names.contains(&need.name())),
@@ -270,11 +274,11 @@ fn required(need: Need) -> Result<bool, String> {
 }
 
 /// Returns the first unmet need with the reason, or an error if that need is required.
-pub fn unmet(needs: &[Need]) -> Result<Option<String>, String> {
+pub fn first_unmet(needs: &[Need]) -> Result<Option<String>, String> {
     for need in needs {
         if let Err(reason) = need.check() {
             let message = format!("needs {}: {reason}", need.name());
-            return if required(*need)? {
+            return if is_required(*need)? {
                 Err(message)
             } else {
                 Ok(Some(message))
@@ -284,30 +288,31 @@ pub fn unmet(needs: &[Need]) -> Result<Option<String>, String> {
     Ok(None)
 }
 
-/// The Python that has the checkers' packages. `make test` sets it to the one of `scripts/python-environment.sh`.
+/// Returns the Python that has the packages of the checkers. `make test` sets the variable to the Python of
+/// `scripts/python-environment.sh`.
 pub fn python() -> OsString {
     std::env::var_os("SPAWNSCOPE_TEST_PYTHON").unwrap_or_else(|| "python3".into())
 }
 
-/// The directory that `scripts/scanner-daemons.sh` unpacks the daemons to.
+/// Returns the directory into which `scripts/scanner-daemons.sh` unpacks the daemons.
 pub fn scanner_daemons() -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "../../target/scanners"].iter().collect()
 }
 
-/// The hierarchy of control groups that counts processes.
-pub fn groups_of_processes() -> PathBuf {
+/// Returns the hierarchy of control groups that limits processes.
+pub fn process_control_groups() -> PathBuf {
     let first = PathBuf::from("/sys/fs/cgroup/pids");
     if first.exists() { first } else { "/sys/fs/cgroup".into() }
 }
 
-/// The hierarchy of control groups that limits memory.
-pub fn groups_of_memory() -> PathBuf {
+/// Returns the hierarchy of control groups that limits memory.
+pub fn memory_control_groups() -> PathBuf {
     let first = PathBuf::from("/sys/fs/cgroup/memory");
     if first.exists() { first } else { "/sys/fs/cgroup".into() }
 }
 
-/// Whether a group with one of these files can be created here.
-fn groups_with(parent: &Path, files: &[&str]) -> Result<(), String> {
+/// Checks that a control group with one of these files can be created.
+fn check_control_groups(parent: &Path, files: &[&str]) -> Result<(), String> {
     let group = parent.join(format!("spawnscope-need-{}", std::process::id()));
     std::fs::create_dir(&group).map_err(|error| format!("{}: {error}", group.display()))?;
     let limits = files.iter().any(|file| group.join(file).exists());
@@ -338,17 +343,17 @@ fn ebpf() -> Result<(), String> {
     }
 }
 
-/// Tries to trace a process that this process did not start.
-/// Whether the structures of the make in PATH are known.
+/// Checks that the structures of the make in PATH are known.
 fn make() -> Result<(), String> {
     let output = Command::new("make").arg("--version").output();
     let output = output.map_err(|error| format!("make: {error}"))?;
-    let said = String::from_utf8_lossy(&output.stdout);
-    let version = said.lines().next().unwrap_or("no version");
+    let printed = String::from_utf8_lossy(&output.stdout);
+    let version = printed.lines().next().unwrap_or("no version");
     let is_known = ["GNU Make 4.3", "GNU Make 4.4", "GNU Make 4.4.1"].contains(&version);
     is_known.then_some(()).ok_or_else(|| version.to_owned())
 }
 
+/// Tries to trace a process that the tracing thread did not start.
 fn ptrace() -> Result<(), String> {
     let mut stranger = Command::new("sleep")
         .arg("60")
@@ -376,7 +381,7 @@ fn ptrace() -> Result<(), String> {
     }
 }
 
-/// Reads the setting only: whether a sandbox forbids the call is what the tests are to find out.
+/// Reads only the setting. Whether a sandbox refuses the call is for the tests to find out.
 fn perf_events() -> Result<(), String> {
     let file = "/proc/sys/kernel/perf_event_paranoid";
     let level = std::fs::read_to_string(file).map_err(|error| format!("{file}: {error}"))?;
@@ -387,7 +392,7 @@ fn perf_events() -> Result<(), String> {
 }
 
 /// Writes the present value of a setting.
-fn can_be_set(file: &str) -> Result<(), String> {
+fn check_can_be_set(file: &str) -> Result<(), String> {
     let written = std::fs::read(file).and_then(|level| std::fs::write(file, level));
     written.map_err(|error| format!("{file}: {error}"))
 }
@@ -397,7 +402,7 @@ fn fanotify() -> Result<(), String> {
     Need::MountNs.check()?;
     Need::Cc.check()?;
     let mount_point = tempfile::tempdir().map_err(|error| error.to_string())?;
-    succeeds(
+    check_succeeds(
         Command::new(workloads::path("long_exec"))
             .arg("base")
             .arg(workloads::path("tiny"))
@@ -410,7 +415,7 @@ fn fuse() -> Result<(), String> {
     Need::Cc.check()?;
     let mount_point = tempfile::tempdir().map_err(|error| error.to_string())?;
     let mut command = Command::new(workloads::path("file_system"));
-    succeeds(
+    check_succeeds(
         command
             .arg(mount_point.path())
             .args(["0", "stat"])
@@ -418,16 +423,16 @@ fn fuse() -> Result<(), String> {
     )
 }
 
-/// Whether a script has completed a directory.
-fn is_complete(directory: &Path, script: &str) -> Result<(), String> {
+/// Checks that a script has completed a directory.
+fn check_is_complete(directory: &Path, script: &str) -> Result<(), String> {
     let is_there = directory.join("complete").exists();
     is_there
         .then_some(())
         .ok_or_else(|| format!("{} is not complete: run {script}", directory.display()))
 }
 
-/// Only x86-64 has a compiler for 32-bit programs without another package.
-fn bits_32() -> Result<(), String> {
+/// Checks for x86-64 only, where no further package is needed to compile 32-bit programs.
+fn check_32_bit() -> Result<(), String> {
     if !cfg!(target_arch = "x86_64") {
         return Err("the workload makes x86 system calls only".to_owned());
     }
@@ -438,13 +443,13 @@ fn bits_32() -> Result<(), String> {
     }
 }
 
-fn succeeds(command: &mut Command) -> Result<(), String> {
+fn check_succeeds(command: &mut Command) -> Result<(), String> {
     let program = command.get_program().to_string_lossy().into_owned();
     let output = command.output().map_err(|error| format!("{program}: {error}"))?;
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let reason = said.lines().last().unwrap_or("no reason given");
+    let printed = String::from_utf8_lossy(&output.stderr);
+    let reason = printed.lines().last().unwrap_or("no reason given");
     Err(format!("{program}: {} ({reason})", output.status))
 }

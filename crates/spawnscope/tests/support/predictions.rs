@@ -1,4 +1,4 @@
-//! Predictions from recordings without wakers, compared with those from eBPF recordings of the same command.
+//! Compares predictions from recordings without wakers with those from eBPF recordings of the same command.
 
 use std::fs;
 use std::path::Path;
@@ -8,8 +8,8 @@ use serde_json::Value;
 use crate::support::attempts::{best_of_three, ok_if};
 use crate::support::run::{Record, spawnscope};
 
-/// Two runs of one command on a busy machine differ by this share of the wall.
-const BETWEEN_RUNS: f64 = 0.15;
+/// Two runs of one command on a busy machine may differ by this share of the wall.
+const RUN_DIFFERENCE: f64 = 0.15;
 const MAKEFILE: &str =
     "all: a b c d\na b c d:\n\t@sh -c 'i=0; while [ $$i -lt 20000 ]; do i=$$((i+1)); done'; /bin/true\n";
 const PYTHON: &str =
@@ -54,27 +54,27 @@ pub const SYSTEM: Workload = Workload {
     command: &["awk", "BEGIN { for (i = 0; i < 60; i++) system(\": \" i) }"],
     changes: &[&["--remove", "sh"]],
 };
-/// Sleeps in a child of a child, and in a child.
+/// A sleep in a grandchild, and one in a child.
 pub const SLEEP: Workload = Workload {
     command: &["bash", "-c", "/bin/true; sh -c 'sleep 0.2; :'; /bin/true; sleep 0.1; :"],
     changes: &[&["--remove", "sleep"], &["--remove", "sh"], &["--remove", "true"]],
 };
 
 /// Checks that the interval of each saving from a recording by `collector` contains the saving from a recording by eBPF.
-pub fn contain_those_of_ebpf(collector: &str, workload: &Workload) {
+pub fn assert_intervals_contain_predictions_of_ebpf(collector: &str, workload: &Workload) {
     best_of_three(|| {
-        let [exact, partial] = ["ebpf", collector].map(|collector| recorded(collector, workload));
+        let [exact, partial] = ["ebpf", collector].map(|collector| record_command(collector, workload));
         for change in workload.changes {
-            let exact = predicted(&exact.file(), change);
-            let partial = predicted(&partial.file(), change);
+            let exact = predict(&exact.file(), change);
+            let partial = predict(&partial.file(), change);
             assert_eq!(partial["collector"], collector);
             assert!(
                 exact["unknown_waits"].is_null() && partial["unknown_waits"].is_object(),
                 "{partial}"
             );
             let [expected, ..] = shares(&exact);
-            let [_, least, most] = shares(&partial);
-            let range = least - BETWEEN_RUNS..=most + BETWEEN_RUNS;
+            let [_, low, high] = shares(&partial);
+            let range = low - RUN_DIFFERENCE..=high + RUN_DIFFERENCE;
             ok_if(range.contains(&expected), || {
                 format!("{change:?}: {expected} is not in {range:?}")
             })?;
@@ -85,8 +85,8 @@ pub fn contain_those_of_ebpf(collector: &str, workload: &Workload) {
     });
 }
 
-/// A recording of the workload.
-pub fn recorded(collector: &str, workload: &Workload) -> Record {
+/// Records the workload.
+pub fn record_command(collector: &str, workload: &Workload) -> Record {
     let record = Record::new().flags(&["--collector", collector, "-q"]);
     let makefile = record.directory().join("Makefile");
     fs::write(&makefile, MAKEFILE).expect("a file");
@@ -98,14 +98,14 @@ pub fn recorded(collector: &str, workload: &Workload) -> Record {
     record
 }
 
-/// What `whatif` predicts.
-pub fn predicted(file: &Path, change: &[&str]) -> Value {
+/// Returns the prediction of `whatif` for this change.
+pub fn predict(file: &Path, change: &[&str]) -> Value {
     let words = ["whatif", "--json"].iter().chain(change).map(AsRef::as_ref);
     let finished = spawnscope(words.chain([file.as_os_str()])).expect_code(0);
     serde_json::from_slice(&finished.stdout).expect("JSON")
 }
 
-/// The saving as shares of the wall: expected, least, most.
+/// Returns the saving and the ends of its interval, as shares of the wall.
 pub fn shares(prediction: &Value) -> [f64; 3] {
     let number = |key: &str| prediction[key].as_f64().expect("a number");
     ["saving_ns", "saving_low_ns", "saving_high_ns"].map(|key| number(key) / number("unrecorded_ns"))

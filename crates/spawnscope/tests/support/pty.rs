@@ -1,4 +1,4 @@
-//! Runs a program on its own pseudo-terminal, as for a person at a keyboard.
+//! Runs a program on its own pseudo-terminal, like a person at a keyboard.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -19,7 +19,7 @@ pub struct Session {
     terminal: OwnedFd,
     child: Child,
     watcher: JoinHandle<()>,
-    seen: Arc<Mutex<Vec<u8>>>,
+    screen_bytes: Arc<Mutex<Vec<u8>>>,
 }
 
 impl Session {
@@ -57,14 +57,14 @@ impl Session {
             .spawn()
             .expect("setsid runs");
         let keyboard = File::from(pty.master);
-        let seen = Arc::default();
-        let watcher = watch(keyboard.try_clone().expect("a descriptor"), Arc::clone(&seen));
+        let screen_bytes = Arc::default();
+        let watcher = watch(keyboard.try_clone().expect("a descriptor"), Arc::clone(&screen_bytes));
         Session {
             keyboard,
             terminal: pty.slave,
             child,
             watcher,
-            seen,
+            screen_bytes,
         }
     }
 
@@ -76,9 +76,9 @@ impl Session {
         self.keyboard.write_all(keys).expect("the terminal takes keys");
     }
 
-    /// The output on the screen so far.
+    /// Returns the output on the screen so far.
     pub fn screen_so_far(&self) -> Vec<u8> {
-        self.seen.lock().expect("the watcher does not panic").clone()
+        self.screen_bytes.lock().expect("the watcher does not panic").clone()
     }
 
     /// Waits until the screen shows these bytes.
@@ -87,13 +87,16 @@ impl Session {
         await_some(
             &format!("{:?} on the terminal", String::from_utf8_lossy(wanted)),
             || {
-                let seen = self.screen_so_far();
-                seen.windows(wanted.len()).any(|bytes| bytes == wanted).then_some(())
+                let screen_bytes = self.screen_so_far();
+                screen_bytes
+                    .windows(wanted.len())
+                    .any(|bytes| bytes == wanted)
+                    .then_some(())
             },
         );
     }
 
-    /// Waits for the program's end. Returns its status and all output on the screen.
+    /// Waits until the program ends. Returns its status and all output on the screen.
     pub fn finish(self) -> (ExitStatus, Vec<u8>) {
         let (status, _, screen) = self.finish_with_settings();
         (status, screen)
@@ -106,16 +109,17 @@ impl Session {
         // This is the last descriptor of the program's side. Without it, the watcher's read fails with EIO.
         drop(self.terminal);
         await_some("the end of the terminal", || self.watcher.is_finished().then_some(()));
-        let seen = self.seen.lock().expect("the watcher does not panic").clone();
-        (status, settings, seen)
+        let screen_bytes = self.screen_bytes.lock().expect("the watcher does not panic").clone();
+        (status, settings, screen_bytes)
     }
 }
 
-fn watch(mut screen: File, seen: Arc<Mutex<Vec<u8>>>) -> JoinHandle<()> {
+fn watch(mut screen: File, screen_bytes: Arc<Mutex<Vec<u8>>>) -> JoinHandle<()> {
     std::thread::spawn(move || {
         let mut buffer = [0; 4096];
         while let Ok(length @ 1..) = screen.read(&mut buffer) {
-            seen.lock()
+            screen_bytes
+                .lock()
                 .expect("the test does not panic here")
                 .extend_from_slice(&buffer[..length]);
         }

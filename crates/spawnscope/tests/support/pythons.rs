@@ -1,4 +1,4 @@
-//! The Pythons whose lines are tested: those of this machine, and those of Debian suites in their roots.
+//! The Python interpreters whose lines are tested: those of this machine, and those of Debian suites in their root directories.
 
 use std::collections::HashSet;
 use std::ffi::OsStr;
@@ -17,7 +17,7 @@ const FIRST_MINOR: u32 = 9;
 #[derive(Clone)]
 pub struct Python {
     program: PathBuf,
-    /// The root that it is installed and runs in, if not this machine.
+    /// The root directory in which it is installed and runs; `None` for this machine.
     root: Option<Root>,
     pub minor: u32,
 }
@@ -29,11 +29,11 @@ impl Python {
             "-c".as_ref(),
             "import sys; print(sys.version_info[1])".as_ref(),
         ];
-        let said = match root {
+        let printed = match root {
             Some(root) => root.run(words),
             None => run(Command::new(words[0]).args(&words[1..])),
         };
-        let minor = said
+        let minor = printed
             .output()
             .trim()
             .parse()
@@ -74,11 +74,11 @@ impl std::fmt::Display for Python {
 }
 
 /// Builds a program that uses a suite's Python as a shared library, as some distributions do.
-fn linked_with_library_of(root: Root) -> PathBuf {
+fn build_linked_with_library_of(root: Root) -> PathBuf {
     const MAIN: &str =
         "int Py_BytesMain(int, char **);\nint main(int n, char **words) { return Py_BytesMain(n, words); }";
     let directory = format!("usr/lib/{}-linux-gnu", std::env::consts::ARCH);
-    let libraries = root.listed(&directory, |name| {
+    let libraries = root.list(&directory, |name| {
         name.starts_with("libpython3.") && name.ends_with(".so.1.0")
     });
     let library = root
@@ -96,28 +96,28 @@ fn linked_with_library_of(root: Root) -> PathBuf {
     program
 }
 
-/// The interpreters of the Debian suites.
-pub fn of_suites() -> Vec<Python> {
+/// Returns the interpreters of the Debian suites.
+pub fn suite_interpreters() -> Vec<Python> {
     let is_python = |name: &str| {
         name.strip_prefix("python3.")
             .is_some_and(|minor| minor.parse::<u32>().is_ok())
     };
     let found = Root::all().into_iter().flat_map(|root| {
-        let programs = root.listed("usr/bin", is_python);
+        let programs = root.list("usr/bin", is_python);
         programs
             .into_iter()
             .map(move |program| Python::new(&program, Some(root)))
     });
-    // A program compiled here needs a newer C library than bullseye has.
+    // A program that is compiled here needs a newer C library than that of bullseye.
     let with_newer_libc = Root::all().into_iter().filter(|root| root.suite != "bullseye");
-    let linked = with_newer_libc.map(|root| Python::new(&linked_with_library_of(root), Some(root)));
+    let linked = with_newer_libc.map(|root| Python::new(&build_linked_with_library_of(root), Some(root)));
     let found = found.chain(linked);
     found
         .map(|python| python.expect("an interpreter of 3.9 or later"))
         .collect()
 }
 
-/// All interpreters of this machine.
+/// Returns all interpreters of this machine.
 pub fn interpreters() -> Vec<Python> {
     let listed = |directory: PathBuf| {
         let entries = fs::read_dir(directory).into_iter().flatten().flatten();
@@ -130,16 +130,16 @@ pub fn interpreters() -> Vec<Python> {
         minor.is_some_and(|minor| minor.parse::<u32>().is_ok())
     };
     let path = std::env::var_os("PATH").unwrap_or_default();
-    let named = std::env::var_os("SPAWNSCOPE_TEST_PYTHONS").unwrap_or_default();
-    let of_pyenv = std::env::var_os("HOME").map(|home| listed(PathBuf::from(home).join(".pyenv/versions")));
-    let directories = of_pyenv.into_iter().flatten().map(|version| version.join("bin"));
+    let listed_paths = std::env::var_os("SPAWNSCOPE_TEST_PYTHONS").unwrap_or_default();
+    let pyenv_versions = std::env::var_os("HOME").map(|home| listed(PathBuf::from(home).join(".pyenv/versions")));
+    let directories = pyenv_versions.into_iter().flatten().map(|version| version.join("bin"));
     let in_directories = directories
         .chain(std::env::split_paths(&path))
         .flat_map(listed)
         .filter(is_python);
     let mut seen = HashSet::new();
     in_directories
-        .chain(std::env::split_paths(&named))
+        .chain(std::env::split_paths(&listed_paths))
         .filter_map(|path| path.canonicalize().ok())
         .filter(|path| is_elf(path) && seen.insert(path.clone()))
         .filter_map(|path| Python::new(&path, None))

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::launches::Launches;
 use super::run::spawnscope;
 
-/// The report of a recording, as JSON.
+/// Returns the report of a recording, as JSON.
 pub fn report(file: &Path) -> Value {
     let report = spawnscope(["report".as_ref(), "--json".as_ref(), file.as_os_str()]).expect_code(0);
     let report: Value = serde_json::from_slice(&report.stdout).expect("the report is JSON");
@@ -15,7 +15,7 @@ pub fn report(file: &Path) -> Value {
     report
 }
 
-/// All launches of a recording.
+/// Returns all launches of a recording.
 pub fn launches(file: &Path) -> Launches {
     let arguments = ["export", "--format", "ndjson"].map(AsRef::as_ref);
     let lines = spawnscope(arguments.into_iter().chain([file.as_os_str()])).expect_code(0);

@@ -11,20 +11,22 @@ use std::time::Duration;
 
 use libtest_mimic::Conclusion;
 
-/// This variable has the name of the only test that this process should run.
+/// The variable with the name of the only test that this process should run.
 const REPEATED: &str = "SPAWNSCOPE_TEST_REPEATED";
-/// Pauses before the repetitions. They grow, so that not all share one load.
+/// Pauses before the repetitions. They grow, so that one burst of load does not spoil all of them.
 const PAUSES: [Duration; 2] = [Duration::from_secs(1), Duration::from_secs(10)];
-/// One test in this many may be repeated.
-const ONE_IN: usize = 20;
-/// How often continuous integration runs a repeated test alone, and how many of these runs must fail for a race.
+/// One in this many tests may be repeated.
+const REPEATABLE_ONE_IN: usize = 20;
+/// How often continuous integration runs a repeated test alone.
 const RUNS_ALONE: usize = 10;
+/// How many of these runs must fail to show a race.
 const FAILURES_OF_A_RACE: usize = 2;
 
-static NEEDED_IT: Mutex<Vec<&str>> = Mutex::new(Vec::new());
+/// The tests that failed, and passed when they were repeated.
+static PASSED_WHEN_REPEATED: Mutex<Vec<&str>> = Mutex::new(Vec::new());
 
 /// Returns the test that this process repeats, if any. Call this while there is only one thread.
-pub fn repeated() -> Option<String> {
+pub fn repeated_test() -> Option<String> {
     let name = std::env::var(REPEATED).ok()?;
     // SAFETY: this process has one thread.
     unsafe { std::env::remove_var(REPEATED) };
@@ -32,7 +34,7 @@ pub fn repeated() -> Option<String> {
 }
 
 /// Runs the test that this process should repeat. The panic hook prints a failure.
-pub fn alone(test: impl FnOnce()) -> ExitCode {
+pub fn run_repeated(test: impl FnOnce()) -> ExitCode {
     match catch_unwind(AssertUnwindSafe(test)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,
@@ -40,7 +42,7 @@ pub fn alone(test: impl FnOnce()) -> ExitCode {
 }
 
 /// Runs a test, and repeats it in a new process if it fails. If all repetitions fail, the first failure is reported.
-pub fn up_to_three_times(name: &'static str, test: impl FnOnce()) {
+pub fn run_up_to_three_times(name: &'static str, test: impl FnOnce()) {
     let Err(failure) = catch_unwind(AssertUnwindSafe(test)) else {
         return;
     };
@@ -48,7 +50,10 @@ pub fn up_to_three_times(name: &'static str, test: impl FnOnce()) {
         sleep(pause);
         eprintln!("repeating `{name}` in a new process");
         if passes_in_a_new_process(name) {
-            NEEDED_IT.lock().expect("no test panicked with it").push(name);
+            PASSED_WHEN_REPEATED
+                .lock()
+                .expect("no test panicked with it")
+                .push(name);
             return;
         }
     }
@@ -63,20 +68,26 @@ fn passes_in_a_new_process(name: &str) -> bool {
 
 /// Returns libtest's result, unless too many tests were repeated or one of them has a race.
 pub fn verdict(conclusion: &Conclusion) -> ExitCode {
-    let needed_it = NEEDED_IT.lock().expect("no test panicked with it");
-    if needed_it.is_empty() {
+    let passed_when_repeated = PASSED_WHEN_REPEATED.lock().expect("no test panicked with it");
+    if passed_when_repeated.is_empty() {
         return conclusion.exit_code();
     }
     let run = usize::try_from(conclusion.num_passed + conclusion.num_failed).expect("fits");
-    let count = needed_it.len();
-    eprintln!("passed only when repeated, {count} of {run}: {}", needed_it.join(", "));
-    let are_too_many = count > run.div_ceil(ONE_IN);
+    let count = passed_when_repeated.len();
+    eprintln!(
+        "passed only when repeated, {count} of {run}: {}",
+        passed_when_repeated.join(", ")
+    );
+    let are_too_many = count > run.div_ceil(REPEATABLE_ONE_IN);
     if are_too_many {
-        eprintln!("that is more than one in {ONE_IN}, which load alone does not explain: the suite fails");
+        eprintln!("that is more than one in {REPEATABLE_ONE_IN}, which load alone does not explain: the suite fails");
     }
     let is_ci = std::env::var("CI").is_ok_and(|value| value == "true");
-    // All are examined, so that one run names every race.
-    let races = needed_it.iter().filter(|name| is_ci && has_race(name)).count();
+    // All tests are examined, so that one run reports every race.
+    let races = passed_when_repeated
+        .iter()
+        .filter(|name| is_ci && has_race(name))
+        .count();
     if are_too_many || races > 0 {
         return ExitCode::FAILURE;
     }

@@ -9,7 +9,7 @@ use super::run::{Finished, Record, run};
 
 const SUITES: [&str; 4] = ["bullseye", "bookworm", "trixie", "sid"];
 
-/// Enters a root. Files that tests create have the same path there as outside.
+/// A script that enters a root. Files that tests create have the same path inside as outside.
 const ENTER: &str = r#"root=$0 made=$1; shift
 mkdir -p "$root$made"
 for directory in /proc /dev "$made"; do mount --rbind "$directory" "$root$directory" || exit; done
@@ -31,19 +31,19 @@ impl Root {
     }
 
     /// Lists files in a directory of the root, for example `bin`, by name.
-    pub fn listed(self, directory: &str, is_wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
+    pub fn list(self, directory: &str, is_wanted: impl Fn(&str) -> bool) -> Vec<PathBuf> {
         let entries = std::fs::read_dir(self.path().join(directory)).into_iter().flatten();
         let names = entries.filter_map(|entry| entry.ok()?.file_name().into_string().ok());
         let names = names.filter(|name| is_wanted(name));
         names.map(|name| Path::new("/").join(directory).join(name)).collect()
     }
 
-    /// Returns a command line that runs in the root.
+    /// Returns a command line that runs these words in the root.
     pub fn command(self, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Vec<OsString> {
         let enter = ["unshare", "--mount", "sh", "-c", ENTER].map(OsString::from);
-        let places = [self.path().into_os_string(), std::env::temp_dir().into_os_string()];
+        let directories_to_bind = [self.path().into_os_string(), std::env::temp_dir().into_os_string()];
         let words = words.into_iter().map(|word| word.as_ref().to_owned());
-        enter.into_iter().chain(places).chain(words).collect()
+        enter.into_iter().chain(directories_to_bind).chain(words).collect()
     }
 
     pub fn run(self, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Finished {
@@ -51,19 +51,19 @@ impl Root {
         run(Command::new(&words[0]).args(&words[1..]))
     }
 
-    /// Returns the command that records such a command line. Its interpreters are also in the recorder's PATH, so they are known before it
-    /// runs.
+    /// Returns the command that records these words in the root. The root's interpreters are also in the recorder's PATH, so that the recorder
+    /// knows them at the start.
     pub fn recorder(self, record: &Record, words: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
         let mut command = record.command(self.command(words));
-        let own = std::env::var_os("PATH").unwrap_or_default();
+        let path = std::env::var_os("PATH").unwrap_or_default();
         let interpreters = ["bin", "usr/bin"].map(|directory| self.path().join(directory));
-        let directories: Vec<PathBuf> = std::env::split_paths(&own).chain(interpreters).collect();
+        let directories: Vec<PathBuf> = std::env::split_paths(&path).chain(interpreters).collect();
         command.env("PATH", std::env::join_paths(directories).expect("no colons"));
         command
     }
 }
 
-/// The directory of all roots.
+/// Returns the directory of all roots.
 pub fn directory() -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "../../target/roots"].iter().collect()
 }

@@ -20,7 +20,7 @@ const DEADLINE: Duration = Duration::from_secs(120);
 /// The binary under test.
 pub const SPAWNSCOPE: &str = env!("CARGO_BIN_EXE_spawnscope");
 
-/// A command without privileges. Its first argument is the program to run.
+/// Returns a command that runs a program without privileges. The program is its first argument.
 pub fn as_nobody() -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
@@ -118,7 +118,7 @@ impl Running {
     }
 }
 
-/// Waits for a condition, with a deadline.
+/// Waits until a condition returns a value, with a deadline. `what` names the value in the failure message.
 #[track_caller]
 pub fn await_some<T>(what: &str, mut condition: impl FnMut() -> Option<T>) -> T {
     let start = Instant::now();
@@ -142,7 +142,7 @@ fn await_exit(child: &mut Child, deadline: Duration) -> ExitStatus {
             child.kill().expect("kill");
             child.wait().expect("wait");
             for orphan in orphans {
-                // It may have ended already.
+                // The process may have ended already.
                 let _ = kill(orphan, Signal::SIGKILL);
             }
             panic!("killed after {deadline:?}");
@@ -152,8 +152,8 @@ fn await_exit(child: &mut Child, deadline: Duration) -> ExitStatus {
 }
 
 /// Returns the running descendants of a process. A killed recorder leaves its command running.
-fn descendants(of: u32) -> Vec<Pid> {
-    let tasks = std::fs::read_dir(format!("/proc/{of}/task"))
+fn descendants(pid: u32) -> Vec<Pid> {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task"))
         .into_iter()
         .flatten()
         .flatten();
@@ -181,11 +181,11 @@ pub fn spawnscope(arguments: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Fin
     run(Command::new(SPAWNSCOPE).args(arguments))
 }
 
-/// The collector of all recordings whose flags name none; unset: the default.
+/// The collector for all recordings whose flags name none. If unset, spawnscope chooses it.
 pub static COLLECTOR: OnceLock<&str> = OnceLock::new();
 
-/// Whether recordings are made by the ptrace collector.
-pub fn is_by_ptrace() -> bool {
+/// Whether the tests record with the ptrace collector.
+pub fn uses_ptrace() -> bool {
     COLLECTOR.get() == Some(&"ptrace")
 }
 
@@ -216,7 +216,7 @@ impl Record {
         self
     }
 
-    /// The path of the recording, which exists once the recorder ran.
+    /// Returns the path of the recording, which exists once the recorder has run.
     pub fn file(&self) -> PathBuf {
         self.directory.path().join("recording.db")
     }
@@ -225,7 +225,7 @@ impl Record {
         self.directory.path()
     }
 
-    /// Returns the recorder's whole command line.
+    /// Returns the complete command line of the recorder.
     pub fn command(&self, traced: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Command {
         let mut words: Vec<OsString> = self.launcher.clone();
         words.extend([SPAWNSCOPE, "record", "-o"].map(OsString::from));
@@ -243,7 +243,7 @@ impl Record {
             words.extend(traced.map(|word| word.as_ref().to_owned()));
         }
         let mut command = Command::new(&words[0]);
-        // Cargo sets a search path with a directory for each of many crates. Every loader would search it.
+        // Cargo sets a library search path with many directories, which every loader would search.
         command.args(&words[1..]).env_remove("LD_LIBRARY_PATH");
         command
     }

@@ -10,13 +10,13 @@ use std::sync::OnceLock;
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/workloads");
 const FLAGS: [&str; 5] = ["-std=gnu11", "-O1", "-Wall", "-Werror", "-pthread"];
 
-/// This variable has the directory of the compiled workloads. They are compiled into it if they are missing, and remain there.
-const KEPT: &str = "SPAWNSCOPE_TEST_WORKLOADS";
+/// The variable that names the directory of the compiled workloads. They are compiled into it if they are missing, and remain there.
+const DIRECTORY_VARIABLE: &str = "SPAWNSCOPE_TEST_WORKLOADS";
 
-/// Created last: shows that all others exist.
+/// The file that is created last, which shows that all others exist.
 const COMPLETE: &str = "complete";
 
-/// Program, source, and flags in addition to `FLAGS`.
+/// The programs, their sources, and their flags in addition to `FLAGS`.
 const PROGRAMS: &[(&str, &str, &[&str])] = &[
     ("tiny", "tiny.c", &["-static", "-nostdlib", "-fno-stack-protector"]),
     ("launch_each", "launch_each.c", &[]),
@@ -59,7 +59,7 @@ const PROGRAMS: &[(&str, &str, &[&str])] = &[
         "scans_new_files.c",
         &["-DEVENTS=FAN_OPEN_PERM", "-DSCAN_MS=600"],
     ),
-    // Longer than any test waits.
+    // This scanner takes longer than any test waits.
     (
         "holds_opens_for_ever",
         "scans_new_files.c",
@@ -132,9 +132,9 @@ const PROGRAMS: &[(&str, &str, &[&str])] = &[
 
 static COMPILED: OnceLock<PathBuf> = OnceLock::new();
 
-/// The directory of the compiled workloads, readable by all users.
+/// Returns the directory of the compiled workloads, which all users can read.
 pub fn directory() -> &'static Path {
-    COMPILED.get_or_init(|| match kept() {
+    COMPILED.get_or_init(|| match kept_directory() {
         Some(directory) if are_compiled() => directory,
         Some(directory) => {
             std::fs::create_dir_all(&directory).expect("the directory of the workloads");
@@ -146,37 +146,37 @@ pub fn directory() -> &'static Path {
     })
 }
 
-fn kept() -> Option<PathBuf> {
-    std::env::var_os(KEPT).map(PathBuf::from)
+fn kept_directory() -> Option<PathBuf> {
+    std::env::var_os(DIRECTORY_VARIABLE).map(PathBuf::from)
 }
 
-/// Whether they were compiled before this run, so that no compiler is needed.
+/// Whether the workloads were compiled before this run, so that no compiler is needed.
 pub fn are_compiled() -> bool {
-    kept().is_some_and(|directory| directory.join(COMPLETE).exists())
+    kept_directory().is_some_and(|directory| directory.join(COMPLETE).exists())
 }
 
 /// Compiles the workloads now if they are to be kept, regardless of which tests run, so that they can be used on another machine.
-pub fn keep() {
-    if kept().is_some() {
+pub fn compile_if_kept() {
+    if kept_directory().is_some() {
         directory();
     }
 }
 
 /// Removes workloads that were compiled for this run, because a `static` is never dropped.
-pub fn remove() {
-    if let Some(directory) = COMPILED.get().filter(|_| kept().is_none()) {
+pub fn remove_temporary() {
+    if let Some(directory) = COMPILED.get().filter(|_| kept_directory().is_none()) {
         std::fs::remove_dir_all(directory).expect("the temporary directory can be removed");
     }
 }
 
-/// The path of a compiled workload.
+/// Returns the path of a compiled workload.
 pub fn path(name: &str) -> PathBuf {
     let path = directory().join(name);
     assert!(path.exists(), "no workload is called {name}");
     path
 }
 
-/// The path of a workload that is a script.
+/// Returns the path of a workload that is a script.
 pub fn script(name: &str) -> PathBuf {
     Path::new(SOURCES).join(name)
 }
@@ -212,7 +212,7 @@ impl Truth {
         Truth(String::from_utf8(printed.to_vec()).expect("truth is ASCII"))
     }
 
-    /// All values of a key, in printed order.
+    /// Returns all values of a key, in printed order.
     pub fn all(&self, key: &str) -> Vec<i64> {
         self.0
             .lines()
@@ -222,7 +222,7 @@ impl Truth {
             .collect()
     }
 
-    /// The only value of a key.
+    /// Returns the only value of a key.
     pub fn one(&self, key: &str) -> i64 {
         let values = self.all(key);
         assert_eq!(values.len(), 1, "`{key}` is not printed once in:\n{}", self.0);

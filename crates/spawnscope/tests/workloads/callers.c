@@ -1,5 +1,5 @@
-/* Launches /bin/true through the mechanism that its last argument names, along the chain main -> outer -> middle (inlined) ->
- * inner, with what other arguments name in between. Names and marked lines are the truth. */
+/* Launches /bin/true by the mechanism that the last argument names, from the call chain main -> outer -> middle (inlined) ->
+ * inner. The other arguments choose what is between main and outer. The tests expect these function names and the marked lines. */
 #define _GNU_SOURCE
 #include <alloca.h>
 #include <dlfcn.h>
@@ -63,13 +63,13 @@ static inline __attribute__((always_inline)) int middle(int depth)
 
 static __attribute__((noinline)) int outer(int depth)
 {
-	/* A frame whose size only its unwind table knows. */
+	/* Only the unwind table knows the size of this frame. */
 	char *room = alloca(16 + (depth & 63));
 	memset(room, depth, 16);
 	return middle(depth) + room[3]; /* line outer */
 }
 
-/* Large frames, one in the other; the last one launches. */
+/* Recurses with large frames. The innermost call launches. */
 __attribute__((noinline)) int deep(int levels)
 {
 	volatile char room[4096];
@@ -77,13 +77,13 @@ __attribute__((noinline)) int deep(int levels)
 	return (levels ? deep(levels - 1) : outer(1)) + room[0];
 }
 
-static void *body(void *unused)
+static void *thread_body(void *unused)
 {
 	(void)unused;
 	return (void *)(long)(outer(2) + 1);
 }
 
-/* Launches through a function of a library that was not there before. */
+/* Launches through a function of a library that is loaded at run time. */
 static void launch_through(const char *library, const char *name)
 {
 #ifdef STATIC
@@ -97,8 +97,8 @@ static void launch_through(const char *library, const char *name)
 #endif
 }
 
-/* Launches through code that is generated at run time, whose name profilers find in a private /tmp. */
-static int launch_through_made_code(void)
+/* Launches through code that is generated at run time. A file in a private /tmp gives profilers its name. */
+static int launch_through_generated_code(void)
 {
 	/* push %rbp; mov %rsp,%rbp; mov %rdi,%rax; mov %esi,%edi; call *%rax; pop %rbp; ret */
 	static const unsigned char code[] = {0x55, 0x48, 0x89, 0xe5, 0x48, 0x89, 0xf8, 0x89, 0xf7, 0xff, 0xd0, 0x5d, 0xc3};
@@ -127,19 +127,19 @@ int main(int count, char **words)
 		abort();
 	if (!strcmp(*word, "thread")) {
 		pthread_t thread;
-		if (pthread_create(&thread, NULL, body, NULL) || pthread_join(thread, NULL))
+		if (pthread_create(&thread, NULL, thread_body, NULL) || pthread_join(thread, NULL))
 			abort();
 	} else if (!strcmp(*word, "deep")) {
 		result = deep(8);
 	} else if (!strcmp(*word, "made")) {
-		result = launch_through_made_code();
+		result = launch_through_generated_code();
 	} else if (!strcmp(*word, "libraries")) {
 		launch_through(word[1], "first_calls_back");
 		launch_through(word[2], "second_calls_back");
 	} else {
 		result = outer(1); /* line main */
 	}
-	/* So long that whoever looks at this process meanwhile does so on a busy machine too. */
+	/* Long enough for the recorder to read the files of this process, even on a busy machine. */
 	if (lingers)
 		sleep(2);
 	return result == 0;

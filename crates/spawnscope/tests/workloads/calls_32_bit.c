@@ -1,6 +1,6 @@
-// Makes its system calls through the 32-bit entry, without libc: three children, made by fork and twice by clone, each of which after
-// a failed exec becomes the program that is given, and is waited for by waitpid, wait4 or waitid. Ends with status 7.
-// Compiled with -m32 -nostdlib: no library for 32 bits is needed.
+// Makes system calls through the 32-bit entry, without libc. Creates three children, one by fork and two by clone. Each child makes a failed
+// exec and then executes the given program; the parent waits for them by waitpid, wait4 and waitid. Exits with 7.
+// Compiled with -m32 -nostdlib, so no 32-bit library is needed.
 
 static long call(long number, long first, long second, long third, long fourth)
 {
@@ -17,7 +17,7 @@ enum { SIGNAL_OF_CHILD = 17, ANY_PROCESS = 0, ENDED = 4 };
 
 static char *arguments[2];
 
-static void become(const char *program)
+static void execute(const char *program)
 {
     arguments[0] = (char *)program;
     call(EXECVE, (long)"/nowhere/32", (long)arguments, 0, 0);
@@ -31,16 +31,16 @@ __attribute__((used)) void begin(long *stack)
     const char *program = (const char *)stack[2];
     long child = call(FORK, 0, 0, 0, 0);
     if (child == 0)
-        become(program);
+        execute(program);
     int failed = call(WAITPID, child, 0, 0, 0) != child;
     child = call(CLONE, SIGNAL_OF_CHILD, 0, 0, 0);
     if (child == 0)
-        become(program);
+        execute(program);
     failed |= call(WAIT4, -1, 0, 0, 0) != child;
     int info[32];
     child = call(CLONE, SIGNAL_OF_CHILD, 0, 0, 0);
     if (child == 0)
-        become(program);
+        execute(program);
     failed |= call(WAITID, ANY_PROCESS, 0, (long)info, ENDED) != 0;
     call(EXIT_GROUP, failed ? 1 : 7, 0, 0, 0);
 }

@@ -1,4 +1,4 @@
-/* A library that calls back, under the name NAME. */
+/* A library with a function NAME, which calls a function of its caller. */
 int NAME(int (*function)(int), int argument);
 
 int NAME(int (*function)(int), int argument)

@@ -1,6 +1,6 @@
-// Children that close descriptors before they execute TINY, each in another way, and one that executes nothing.
-// Usage: closing CLOSES TINY; for each child prints `one_by_one`, `at_once`, `with_a_break`, `nothing` or `no_exec` with its pid,
-// and before the exec `amount_ns`, within which all its closing lies, less its break.
+// Launches children that close descriptors before they execute TINY, each in another way, and one that executes nothing.
+// Usage: closing CLOSES TINY. Prints the pid of each child as `one_by_one`, `at_once`, `with_a_break`, `nothing` or `no_exec`. Each child
+// prints as `amount_ns`, before its exec, the time from its first to its last close without the break.
 #include <sys/syscall.h>
 
 #include "truth.h"
@@ -9,7 +9,7 @@ enum { FIRST = 3 };
 
 static void one_by_one(int closes)
 {
-    // Most are not open, as after a large RLIMIT_NOFILE.
+    // Most of them are not open, as with a large RLIMIT_NOFILE.
     for (int descriptor = FIRST; descriptor < FIRST + closes; descriptor++)
         close(descriptor);
 }

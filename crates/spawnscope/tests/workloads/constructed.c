@@ -1,5 +1,5 @@
-// A library whose constructor takes a known time, and a program that has it loaded and takes long to relocate. The library is compiled with
-// -DBUSY_MS=N as a shared object. It begins with what a loader does as well, to be taken for one.
+// A library whose constructor takes a known time, and a program that is linked with it and takes long to relocate. The library is compiled
+// with -DBUSY_MS=N as a shared object. The constructor starts with calls that a loader makes, too, so that it could be mistaken for one.
 #include "truth.h"
 
 #include <fcntl.h>
@@ -21,7 +21,7 @@ __attribute__((constructor)) static void take_long(void)
 #else
 extern int64_t constructor_began, constructor_ended;
 
-// Every element is an address that the loader has to put there.
+// The loader must relocate every element.
 #define TIMES_8(x) x, x, x, x, x, x, x, x
 static const void *volatile const addresses[1 << 18] = {
     TIMES_8(TIMES_8(TIMES_8(TIMES_8(TIMES_8(TIMES_8(&constructor_began)))))),

@@ -1,5 +1,5 @@
-// Leaves a daemon behind in the classic way: fork, setsid, fork, become another program; its own root ends at once.
-// Usage: daemonize PROGRAM [ARGUMENT]; prints middle and daemon, their pids. The caller ends the daemon.
+// Starts a daemon in the classic way: fork, setsid, fork, exec. The first process ends at once.
+// Usage: daemonize PROGRAM [ARGUMENT]; prints the pids of the middle process and of the daemon. The caller ends the daemon.
 #include "truth.h"
 #include <fcntl.h>
 

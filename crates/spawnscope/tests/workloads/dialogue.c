@@ -1,5 +1,5 @@
-// An interactive program: insists on a terminal that it owns, asks, reads a key without echo, answers, and puts the
-// terminal back as it was. What it writes has control sequences, so that any meddling shows.
+// An interactive program: requires to be in the foreground of a terminal, asks, reads a key without echo, answers, and restores
+// the settings of the terminal. Its output has control sequences, so that a test sees any change of them.
 #include "truth.h"
 #include <termios.h>
 

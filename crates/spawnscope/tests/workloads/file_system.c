@@ -1,4 +1,4 @@
-// Runs a command while our own process serves a file system in memory (FUSE) that is slow or hangs. It is mounted on
+// Runs a command while a process serves a FUSE file system in memory that is slow or hangs. The file system is mounted on
 // DIRECTORY in a mount namespace of this process, and ends with the command. Usage: file_system DIRECTORY MICROSECONDS COMMAND...:
 // each answer is delayed by MICROSECONDS; with -1, only FUSE_INIT is answered.
 #include "truth.h"
@@ -29,7 +29,7 @@ static void answer(const struct fuse_in_header *request, int error, const void *
     memcpy(buffer, &header, sizeof header);
     if (length != 0)
         memcpy(buffer + sizeof header, content, length);
-    // ENOENT: the process that made the request has been killed since.
+    // ENOENT: the process that made the request has been killed in the meantime.
     if (write(device, buffer, sizeof header + length) == -1 && errno != ENOENT)
         fail("answer");
 }
@@ -63,23 +63,23 @@ static uint64_t make(uint64_t parent, const char *name, uint32_t mode)
     fail("no room for files");
 }
 
-static void greet(const struct fuse_in_header *request)
+static void reply_init(const struct fuse_in_header *request)
 {
-    struct fuse_init_out greeting = {
+    struct fuse_init_out reply = {
         .major = FUSE_KERNEL_VERSION, .minor = 31, .max_readahead = 4096, .max_write = 4096, .max_background = 8};
-    answer(request, 0, &greeting, sizeof greeting);
+    answer(request, 0, &reply, sizeof reply);
 }
 
-static void give_entry(const struct fuse_in_header *request, uint64_t node)
+static void reply_entry(const struct fuse_in_header *request, uint64_t node)
 {
     struct fuse_entry_out found = entry(node);
     answer(request, node == 0 ? ENOENT : 0, &found, node == 0 ? 0 : sizeof found);
 }
 
-static void give_attributes(const struct fuse_in_header *request)
+static void reply_attributes(const struct fuse_in_header *request)
 {
-    struct fuse_attr_out told = {.attr = attributes(request->nodeid)};
-    answer(request, 0, &told, sizeof told);
+    struct fuse_attr_out reply = {.attr = attributes(request->nodeid)};
+    answer(request, 0, &reply, sizeof reply);
 }
 
 static void create(const struct fuse_in_header *request, const void *argument)
@@ -88,8 +88,8 @@ static void create(const struct fuse_in_header *request, const void *argument)
     struct {
         struct fuse_entry_out entry;
         struct fuse_open_out open;
-    } made = {.entry = entry(make(request->nodeid, (const char *)(wanted + 1), wanted->mode))};
-    answer(request, 0, &made, sizeof made);
+    } reply = {.entry = entry(make(request->nodeid, (const char *)(wanted + 1), wanted->mode))};
+    answer(request, 0, &reply, sizeof reply);
 }
 
 static void read_file(const struct fuse_in_header *request, const struct fuse_read_in *wanted)
@@ -128,16 +128,16 @@ static void serve(const struct fuse_in_header *request, const void *argument)
     struct fuse_open_out opened = {0};
     switch (request->opcode) {
     case FUSE_INIT:
-        return greet(request);
+        return reply_init(request);
     case FUSE_LOOKUP:
-        return give_entry(request, find(request->nodeid, argument));
+        return reply_entry(request, find(request->nodeid, argument));
     case FUSE_MKDIR: {
         const struct fuse_mkdir_in *wanted = argument;
-        return give_entry(request, make(request->nodeid, (const char *)(wanted + 1), wanted->mode | S_IFDIR));
+        return reply_entry(request, make(request->nodeid, (const char *)(wanted + 1), wanted->mode | S_IFDIR));
     }
     case FUSE_GETATTR:
     case FUSE_SETATTR:
-        return give_attributes(request);
+        return reply_attributes(request);
     case FUSE_CREATE:
         return create(request, argument);
     case FUSE_OPEN:
@@ -163,7 +163,7 @@ static void serve(const struct fuse_in_header *request, const void *argument)
     }
 }
 
-// No process hangs for long, whatever ends this one: all requests fail when the device is closed.
+// No process hangs for long, whatever ends this process: all requests fail when the device is closed.
 static _Noreturn void serve_requests(long microseconds)
 {
     prctl(PR_SET_PDEATHSIG, SIGKILL);

@@ -1,6 +1,7 @@
-// Runs a command under two seccomp filters. By default, they allow everything. With -DREFUSED=SYS_..., that call fails with
-// ENOSYS, as on a kernel that lacks it, or with the error of -DERROR=E... With -DLIKE_DOCKER they have the rules of Docker's default profile for a container without capabilities
-// about the calls that recorders need: no bpf, no perf_event_open, and clone3 as on a kernel without it. Usage: filtered COMMAND...
+// Runs a command under two seccomp filters, which allow everything by default. With -DREFUSED=SYS_..., that call fails with
+// ENOSYS, as on a kernel that lacks it, or with the error of -DERROR=E... With -DLIKE_DOCKER, they have the rules of Docker's default
+// profile, for a container without capabilities, on the calls that recorders need: bpf and perf_event_open fail with EPERM, and clone3
+// fails as on a kernel that lacks it. Usage: filtered COMMAND...
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Forks subshells that never become another program. Usage: forks_without_exec.sh COUNT; prints forks.
+# Forks subshells that never exec. Usage: forks_without_exec.sh COUNT; prints forks.
 set -u
 for ((fork = 0; fork < $1; fork++)); do
     (:)

@@ -1,4 +1,4 @@
-// A large process that has a child: touches the given number of MiB, in pages of 4 KiB, and runs a command.
+// A large parent: touches the given number of MiB, in pages of 4 KiB, and runs a command by vfork.
 // Usage: large_parent MEBIBYTES COMMAND...
 #include <stdio.h>
 #include <stdlib.h>

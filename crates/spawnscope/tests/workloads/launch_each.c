@@ -1,5 +1,5 @@
-// Launches a program several times, one after the other: for workloads whose cost is all in the child.
-// Usage: launch_each PROGRAM; prints the pid of each child. The program prints its own truth.
+// Launches a program several times, one after the other, for workloads whose whole cost is in the child.
+// Usage: launch_each PROGRAM; prints the pid of each child. The program itself prints the amount.
 #include "truth.h"
 
 int main(int count, char **arguments)

@@ -1,4 +1,4 @@
-// A library of one function. Compile with -DNAME=... as a shared object.
+// A library with one function. Compile with -DNAME=... as a shared object.
 int NAME(void);
 
 int NAME(void)

@@ -1,7 +1,7 @@
-// Makes `create` long: forks from a parent that holds touched memory, so that fork copies its page tables.
-// The copy must be freed too, which would make the child's own `teardown` long. A grandchild that shares the
-// child's memory outlives it and pays for that; it is not a child of the root and the test does not look at it.
-// Usage: long_create long|base [MEGABYTES]; prints amount_ns of each fork call as the parent measured it.
+// Lengthens `create`: forks from a parent that holds touched memory, so that fork copies its page tables.
+// The copy must also be freed, which would lengthen the child's own `teardown`. So a grandchild that shares the
+// child's memory outlives the child, and frees the copy. It is not a child of the root, and the test ignores it.
+// Usage: long_create long|base [MEGABYTES]; prints as amount_ns the duration of each fork call, as the parent measured it.
 #include "truth.h"
 #include <fcntl.h>
 #include <sched.h>

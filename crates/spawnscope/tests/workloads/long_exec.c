@@ -1,4 +1,4 @@
-// Makes `exec` long: a one-threaded fanotify scanner on a private tmpfs lets each execve wait for its permission.
+// Lengthens `exec`: a single-threaded fanotify scanner on a private tmpfs makes each execve wait for permission.
 // Usage: long_exec long|base TINY DIRECTORY; prints amount_ns, the time the scanner took for each file.
 #include "scanner.h"
 

@@ -1,5 +1,5 @@
-// Makes `queue` long: the parent keeps the only CPU that its child may use. The parent is real-time, the child is
-// not (SCHED_RESET_ON_FORK), so no scheduler policy can let the child run before the parent sleeps.
+// Lengthens `queue`: the parent keeps the only CPU that its child may use. The parent is real-time, the child is
+// not (SCHED_RESET_ON_FORK), so the scheduler cannot let the child run before the parent sleeps.
 // Usage: long_queue long|base; prints amount_ns, the time from fork's return to the parent's wait call.
 #include "truth.h"
 #include <sched.h>
@@ -30,7 +30,7 @@ int main(int count, char **arguments)
     int spins = is_long(count, arguments, "long_queue long|base");
     keep_one_cpu_for_ourselves();
     for (int child = 0; child < CHILDREN; child++) {
-        // Real-time threads may use 95 % of each second; the rest lets us stay below that.
+        // Real-time threads may use 95 % of each second. This pause keeps the parent below that limit.
         sleep_ms(30);
         pid_t pid = fork();
         if (pid == -1)

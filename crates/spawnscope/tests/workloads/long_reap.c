@@ -1,6 +1,6 @@
-// Makes `reap` long: the parent sleeps before it waits for a child that is a zombie already.
-// Usage: long_reap long|base [look]; `look` peeks at the zombie with WNOWAIT first, which reaps nothing.
-// Prints amount_ns from when the parent learned of the zombie to its wait call.
+// Lengthens `reap`: the parent sleeps before it waits for a child that is already a zombie.
+// Usage: long_reap long|base [look]; with `look`, it calls waitid with WNOWAIT first, which does not reap.
+// Prints as amount_ns the time from when the parent noticed the zombie to its wait call.
 #include "truth.h"
 
 int main(int count, char **arguments)

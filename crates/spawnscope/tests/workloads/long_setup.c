@@ -1,5 +1,5 @@
-// Makes `setup` long: each child sleeps between fork and exec, as one that closes descriptors would work there.
-// Usage: long_setup long|base TINY; each child prints amount_ns, its sleep as it measured it.
+// Lengthens `setup`: each child sleeps between fork and exec, instead of work such as closing descriptors.
+// Usage: long_setup long|base TINY; each child prints as amount_ns the duration of its sleep, as it measured it.
 #include "truth.h"
 
 int main(int count, char **arguments)

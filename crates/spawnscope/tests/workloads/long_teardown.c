@@ -1,7 +1,7 @@
-// Makes `teardown` long: a child that is the last owner of much memory exits. Touching that memory itself would make
-// its `run` long, and inheriting it would make its `create` long. So a builder touches it, makes the child with
-// CLONE_VM, and leaves; the child then owns it alone and is handed over to the workload, a subreaper.
-// Usage: long_teardown long|base [MEGABYTES]; prints amount_ns from the child's last act to when it can be reaped.
+// Lengthens `teardown`: a child that is the last owner of much memory exits. If the child touched the memory itself,
+// its `run` would be long; if it inherited the memory, its `create` would be long. So a builder touches the memory,
+// creates the child with CLONE_VM, and exits. Then the child is the only owner, and the workload, a subreaper, its parent.
+// Usage: long_teardown long|base [MEGABYTES]; prints as amount_ns the time from just before the child's exit until it can be reaped.
 #include "truth.h"
 #include <fcntl.h>
 #include <sched.h>
@@ -9,21 +9,21 @@
 #include <sys/prctl.h>
 
 struct handover {
-    int may_exit[2]; // a byte: the builder is gone, so the memory is the child's alone
+    int may_exit[2]; // gets a byte when the builder has ended, so that the child is the only owner
     _Atomic pid_t child;
-    _Atomic int64_t leaves_at;
+    _Atomic int64_t exits_at;
 };
 
 static struct handover *handover;
 static char child_stack[65536] __attribute__((aligned(16)));
 
-static int exit_when_told(void *unused)
+static int exit_when_allowed(void *unused)
 {
     char byte;
     (void)unused;
     while (read(handover->may_exit[0], &byte, 1) == -1 && errno == EINTR)
         ;
-    handover->leaves_at = now_ns();
+    handover->exits_at = now_ns();
     _exit(0);
 }
 
@@ -36,7 +36,7 @@ static _Noreturn void build(size_t bytes)
         madvise(memory, bytes, MADV_NOHUGEPAGE);
         memset(memory, 1, bytes);
     }
-    pid_t child = clone(exit_when_told, child_stack + sizeof child_stack, CLONE_VM | SIGCHLD, NULL);
+    pid_t child = clone(exit_when_allowed, child_stack + sizeof child_stack, CLONE_VM | SIGCHLD, NULL);
     if (child == -1)
         fail("clone");
     handover->child = child;
@@ -61,7 +61,7 @@ int main(int count, char **arguments)
         if (write(handover->may_exit[1], "x", 1) != 1)
             fail("write");
         await_zombie(handover->child);
-        truth("amount_ns", now_ns() - handover->leaves_at);
+        truth("amount_ns", now_ns() - handover->exits_at);
         truth("child", handover->child);
         reap(handover->child);
     }

@@ -1,6 +1,6 @@
-// Ends dearly although it lived cheaply: the same 2 MB are mapped again and again, and at the end each mapping has its
-// own page table and page references to give back. Memory of its own would have to be zeroed first, for as long as the
-// host needs.
+// Has an expensive teardown after a cheap run: the same 2 MB are mapped many times, and at the end the kernel frees the
+// page table and the page references of each mapping. Private memory would have to be zeroed first, which takes a time
+// that depends on the host.
 // Usage: many_mappings COUNT.
 #include "truth.h"
 #include <sys/mman.h>

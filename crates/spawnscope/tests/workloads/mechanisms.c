@@ -1,5 +1,5 @@
-// Launches children by every mechanism, a different number of times each, and prints those numbers.
-// Their sum, 1009, is a prime, so that a loss or a double count cannot hide behind a round figure.
+// Launches children by every mechanism, each a different number of times, and prints these numbers.
+// Their sum, 1009, is a prime, so a loss or a double count cannot be mistaken for a round number.
 // Usage: mechanisms TINY.
 #include "truth.h"
 #include <linux/sched.h>
@@ -13,7 +13,7 @@ extern char **environ;
 static char *child_arguments[2];
 static char child_stack[65536] __attribute__((aligned(16)));
 
-static int become_tiny(void *unused)
+static int execute_tiny(void *unused)
 {
     (void)unused;
     execve(child_arguments[0], child_arguments, environ);
@@ -24,7 +24,7 @@ static pid_t by_fork(void)
 {
     pid_t pid = fork();
     if (pid == 0)
-        become_tiny(NULL);
+        execute_tiny(NULL);
     return pid;
 }
 
@@ -48,13 +48,13 @@ static pid_t by_posix_spawn(void)
 
 static pid_t by_clone_vm_vfork(void)
 {
-    return clone(become_tiny, child_stack + sizeof child_stack, CLONE_VM | CLONE_VFORK | SIGCHLD, NULL);
+    return clone(execute_tiny, child_stack + sizeof child_stack, CLONE_VM | CLONE_VFORK | SIGCHLD, NULL);
 }
 
-// Neither a fork (it shares the file table) nor like posix_spawn.
+// Counts neither as fork, since it shares the file table, nor as posix_spawn.
 static pid_t by_clone(void)
 {
-    return clone(become_tiny, child_stack + sizeof child_stack, CLONE_FILES | SIGCHLD, NULL);
+    return clone(execute_tiny, child_stack + sizeof child_stack, CLONE_FILES | SIGCHLD, NULL);
 }
 
 static pid_t by_clone3(void)
@@ -62,7 +62,7 @@ static pid_t by_clone3(void)
     struct clone_args arguments = {.flags = CLONE_FS, .exit_signal = SIGCHLD};
     pid_t pid = (pid_t)syscall(SYS_clone3, &arguments, sizeof arguments);
     if (pid == 0)
-        become_tiny(NULL);
+        execute_tiny(NULL);
     return pid;
 }
 

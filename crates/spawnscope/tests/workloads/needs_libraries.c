@@ -1,4 +1,4 @@
-// A program that its dynamic loader has to find three libraries for, besides the C library.
+// A program for which the dynamic loader must find three libraries, besides the C library.
 int first(void);
 int second(void);
 int third(void);

@@ -1,5 +1,5 @@
-// Gives several children, one after the other, the same pid (clone3 with set_tid), with different exit statuses.
-// Usage: pid_reuse; prints pid and children. Meant for a pid namespace of its own, where no other process takes the pid.
+// Gives the same pid to several children, one after the other (clone3 with set_tid). Their exit statuses differ.
+// Usage: pid_reuse; prints `pid` and `children`. Run it in a pid namespace of its own, where no other process has the pid.
 #include "truth.h"
 #include <linux/sched.h>
 

@@ -1,5 +1,5 @@
-"""Launches from every shape of Python code. The first argument is a program that ends at once; each launch passes it its
-name. A line that stands in the chain of a launch says so at its end; the test looks it up there."""
+"""Launches from all kinds of Python code. The first argument is a program that ends at once; each launch passes its own name
+to the program. A comment marks each line that is in the call chain of a launch, so that the test finds its number."""
 import asyncio
 import functools
 import importlib
@@ -107,7 +107,7 @@ def threads():
 
 
 def behind_threads():
-    """The list of threads begins with the newest: this thread is its last."""
+    """Python's list of threads starts with the newest, so this thread is the last one."""
     done = threading.Event()
     idle = [threading.Thread(target=done.wait) for _ in range(100)]
     for thread in idle:
@@ -157,7 +157,7 @@ def managed():
 
 
 def compiled():
-    """The same addresses are used again for other code: each time the launch stands on another line."""
+    """Each time, other code is at the same addresses, and the launch is on another line."""
     for line in range(1, 31):
         text = "\n" * (line - 1) + f"import subprocess; subprocess.call([{TINY!r}, 'compiled {line}'])"
         exec(compile(text, "compiled.py", "exec"))  # compiled: exec
@@ -171,7 +171,7 @@ def names():
 
 
 def long_table():
-    """Its line table is longer than what is copied of one, but lines early in it are known."""
+    """The line table is longer than the part that the recorder copies, but early lines are known."""
     text = f"import subprocess\nsubprocess.call([{TINY!r}, 'early'])\n" + "a = 1; b = 2\n" * 5000
     exec(compile(text + f"subprocess.call([{TINY!r}, 'late'])", "long.py", "exec"))  # long_table: exec
 
@@ -184,7 +184,7 @@ def several_interpreters():
     name = "_interpreters" if sys.version_info >= (3, 13) else "_xxsubinterpreters"
     try:
         interpreters = importlib.import_module(name)
-    except ImportError:  # it may want symbols that the test has hidden
+    except ImportError:  # the module may need symbols that the test has hidden
         return
     other = interpreters.create()
     subprocess.call([TINY, "several interpreters"])

@@ -1,4 +1,4 @@
-// System calls without libc, for code that runs where libc is not there or not ready yet.
+// System calls without libc, for code that runs without libc or before libc is initialized.
 #pragma once
 #include <sys/syscall.h>
 

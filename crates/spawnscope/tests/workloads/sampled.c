@@ -1,8 +1,8 @@
-// What samples must show. `sampled spin MS` works in `spinning`; `sampled wait MS` waits in `waiting` for a child that sleeps;
-// `sampled search` becomes itself with a search path of 300 directories that are not there.
+// A program to be sampled. `sampled spin MS` works in `spinning`; `sampled wait MS` waits in `waiting` for a child that sleeps;
+// `sampled search` executes itself again with a library search path of 300 missing directories.
 #include "truth.h"
 
-enum { DIRECTORIES = 300, LONGEST = 64 };
+enum { DIRECTORIES = 300, MAX_PATH_LENGTH = 64 };
 
 static volatile unsigned long sum;
 
@@ -27,7 +27,7 @@ __attribute__((noinline)) static void waiting(long milliseconds)
 
 static void search(char **arguments)
 {
-    static char path[DIRECTORIES * LONGEST];
+    static char path[DIRECTORIES * MAX_PATH_LENGTH];
     char *end = path;
     for (int i = 0; i < DIRECTORIES; i++)
         end += sprintf(end, "/nowhere/with/libraries/%d:", i);
@@ -47,7 +47,7 @@ int main(int count, char **arguments)
         search(arguments);
     else if (strcmp(what, "wait") == 0)
         waiting(milliseconds);
-    // So that none of these is its last call, which would be a jump.
+    // Without this, the compiler could make the call above a jump, so that `main` would have no frame.
     sum++;
     return 0;
 }

@@ -1,5 +1,5 @@
-// Our own fanotify permission scanner, on a private tmpfs, and files for it to scan. Mounts live in a mount namespace
-// of this process, and the scanner dies with it: nothing outside is touched.
+// A fanotify permission scanner on a private tmpfs, and files for it to scan. The mounts are in a mount namespace of this
+// process, and the scanner ends with this process: nothing outside changes.
 #pragma once
 #include "truth.h"
 #include <fcntl.h>
@@ -40,7 +40,7 @@ typedef void handle_event(int scanner, const struct fanotify_event_metadata *eve
 
 static inline _Noreturn void scan(int scanner, int scan_ms, handle_event *handle_event)
 {
-    // Whatever happens to us, no execve may hang: the kernel allows all pending requests when the scanner's fd is closed.
+    // No execve may hang, whatever ends this process: the kernel allows all pending requests when the scanner's descriptor is closed.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     alarm(DEADLINE_SECONDS);
     for (;;) {

@@ -1,11 +1,11 @@
-// Runs a command behind a permission scanner with one thread that looks at each file once, before its first exec or open, and
-// again when it has been changed; as products do. It is called `test-scanner`. Only what lies in DIRECTORY is scanned, a
-// private tmpfs, which is also the command's TMPDIR. Compile with -DEVENTS=FAN_... and -DSCAN_MS=N.
+// Runs a command under a permission scanner named `test-scanner`. Like products, it scans each file once before its first exec
+// or open, and again after a change. It has one thread, and scans only files in DIRECTORY, a private tmpfs, which is also the
+// command's TMPDIR. Compile with -DEVENTS=FAN_... and -DSCAN_MS=N.
 // Usage: scans_new_files DIRECTORY COMMAND...
 #include "scanner.h"
 
-// Until the file is changed, the kernel does not ask again.
-static void remember(int scanner, int file)
+// Makes the kernel send no further events for a file until the file changes.
+static void ignore_until_changed(int scanner, int file)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/self/fd/%d", file);
@@ -13,10 +13,10 @@ static void remember(int scanner, int file)
         fail("fanotify_mark(FAN_MARK_IGNORED_MASK)");
 }
 
-static void look_once(int scanner, const struct fanotify_event_metadata *event, int scan_ms)
+static void scan_once(int scanner, const struct fanotify_event_metadata *event, int scan_ms)
 {
     sleep_ms(scan_ms);
-    remember(scanner, event->fd);
+    ignore_until_changed(scanner, event->fd);
     allow(scanner, event);
 }
 
@@ -37,7 +37,7 @@ int main(int count, char **arguments)
         fail("fork");
     if (daemon == 0) {
         prctl(PR_SET_NAME, "test-scanner");
-        scan(scanner, SCAN_MS, look_once);
+        scan(scanner, SCAN_MS, scan_once);
     }
     close(scanner);
     pid_t command = fork();

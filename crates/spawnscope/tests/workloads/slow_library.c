@@ -1,4 +1,4 @@
-// A library whose loading takes longer than anybody waits: preloaded, it holds up each start of a program.
+// A library that takes 1.2 s to load, longer than the doctor waits. Preloaded, it delays the start of each program.
 #include <time.h>
 
 __attribute__((constructor)) static void take_long(void)

@@ -1,6 +1,6 @@
 // A program whose dynamic loading takes a known time: the loader calls the resolver of an indirect function while
 // it relocates the program, before the program's entry. Compile with -DLOAD_MS=N; LOAD_MS=0 is the program to compare with.
-// Only raw system calls in the resolver: libc may not be relocated yet.
+// The resolver makes only raw system calls, because libc may not be relocated yet.
 #include "raw_syscall.h"
 #include "truth.h"
 

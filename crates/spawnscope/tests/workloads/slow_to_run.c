@@ -1,4 +1,4 @@
-// A program whose `run` takes a known time: it sleeps in main. Compile with -DRUN_MS=N; 0 makes the comparison.
+// A program whose `run` takes a known time: it sleeps in main. Compile with -DRUN_MS=N; RUN_MS=0 is the program to compare with.
 #include "truth.h"
 
 int main(void)

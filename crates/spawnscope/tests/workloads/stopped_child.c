@@ -1,5 +1,5 @@
-// A child that stops itself; the parent sees it stop (WUNTRACED), lets it lie, continues it (WCONTINUED), reaps it.
-// Of the three times that waitpid returns the child only the last reaps it. Prints child and stopped_ns.
+// A child stops itself. The parent waits for the stop (WUNTRACED), pauses, continues the child (WCONTINUED), and reaps it.
+// waitpid returns the child three times, but only the last call reaps it. Prints `child` and `stopped_ns`.
 #include "truth.h"
 
 static void await(pid_t pid, int options)
@@ -16,7 +16,7 @@ int main(void)
         fail("fork");
     if (pid == 0) {
         raise(SIGSTOP);
-        // Long enough for the parent to see it continued before it sees it gone.
+        // Long enough for the parent to be notified of the continuation before the end.
         sleep_ms(500);
         _exit(3);
     }

@@ -1,4 +1,4 @@
-// Launches a program a given number of times, as fast as one thread can. Usage: storm COUNT PROGRAM; prints children.
+// Launches a program a given number of times, as fast as one thread can. Usage: storm COUNT PROGRAM; prints `children`.
 #include "truth.h"
 
 int main(int count, char **arguments)

@@ -1,11 +1,11 @@
-// A child whose second thread calls execve: the kernel gives it the leader's pid and ends the leader.
-// Usage: thread_exec PROGRAM; prints child, the pid before and after.
+// The second thread of a child calls execve: the kernel gives the thread the leader's pid and ends the leader.
+// Usage: thread_exec PROGRAM; prints `child`, the pid before and after the exec.
 #include "truth.h"
 #include <pthread.h>
 
 static char *program;
 
-static void *become_program(void *unused)
+static void *execute_program(void *unused)
 {
     (void)unused;
     execl(program, program, (char *)NULL);
@@ -22,7 +22,7 @@ int main(int count, char **arguments)
         fail("fork");
     if (pid == 0) {
         pthread_t thread;
-        if (pthread_create(&thread, NULL, become_program, NULL) != 0)
+        if (pthread_create(&thread, NULL, execute_program, NULL) != 0)
             fail("pthread_create");
         for (;;)
             pause();

@@ -1,5 +1,5 @@
-// Waits in a call that has a time limit. Usage: timed_waits CALL out COUNT: until the limit of 10 ms, COUNT times; prints
-// waited_ns, what the waits took. timed_waits CALL woken COUNT: a child for each wait ends it after 30 ms; prints each child.
+// Waits in a call that has a time limit. `timed_waits CALL out COUNT` waits COUNT times until the limit of 10 ms, and prints
+// as waited_ns the duration of all waits. With `timed_waits CALL woken COUNT`, a child ends each wait after 30 ms; prints each `child`.
 #include "truth.h"
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -56,7 +56,7 @@ static void share(void)
     pthread_cond_init(&shared->changed, &condition);
 }
 
-// Each waits until something comes or the time is over, which gives 0 or -1.
+// Each of these functions waits for an event with a time limit. Without an event, it returns 0 or -1.
 static int by_poll(int ms) { return poll(&(struct pollfd){.fd = pipe_ends[0], .events = POLLIN}, 1, ms); }
 
 static int by_ppoll(int ms)
@@ -160,7 +160,7 @@ static int by_alarm(int ms)
     return sigsuspend(&none);
 }
 
-// What a child does to end the wait.
+// These functions end a wait of the parent.
 static void write_byte(void) { (void)!write(pipe_ends[1], "x", 1); }
 static void send_byte(void) { (void)!send(sockets[1], "x", 1, 0); }
 static void post(void) { semop(semaphores, &(struct sembuf){.sem_op = 1}, 1); }
@@ -188,9 +188,9 @@ static void read_byte(void)
 }
 
 static void clear_word(void) { shared->word = 0; }
-static void nothing(int signal) { (void)signal; }
+static void ignore_signal(int signal) { (void)signal; }
 
-// What there is to be waited for.
+// These functions create the objects that are waited for.
 static void prepare_pipe(void)
 {
     if (pipe(pipe_ends) == -1)
@@ -236,7 +236,7 @@ static void prepare_alarm(void)
     sigemptyset(&alarm);
     sigaddset(&alarm, SIGALRM);
     sigprocmask(SIG_BLOCK, &alarm, NULL);
-    signal(SIGALRM, nothing);
+    signal(SIGALRM, ignore_signal);
 }
 
 static void prepare_unix(void)
@@ -253,14 +253,14 @@ static void prepare_internet(void)
     sockets[1] = socket(AF_INET, SOCK_DGRAM, 0);
     if (bind(sockets[0], (void *)&at, bytes) == -1 || getsockname(sockets[0], (void *)&at, &bytes) == -1 ||
         connect(sockets[1], (void *)&at, bytes) == -1)
-        cannot_run_here("no loopback");
+        cannot_run_here("loopback sockets");
 }
 
 static const struct {
     const char *call;
     void (*prepare)(void);
     int (*wait)(int ms);
-    // NULL: no other thread can end it.
+    // NULL if no other process can end the wait.
     void (*wake)(void);
     void (*clear)(void);
 } CALLS[] = {
@@ -283,16 +283,16 @@ static const struct {
     {"alarm", prepare_alarm, by_alarm, NULL, NULL},
 };
 
-static void time_out(size_t call, int count)
+static void wait_until_timeout(size_t call, int count)
 {
     int64_t start = now_ns();
     for (int wait = 0; wait < count; wait++)
         if (CALLS[call].wait(TIME_OUT_MS) > 0)
-            fail("somebody came");
+            fail("the wait ended before its time limit");
     truth("waited_ns", now_ns() - start);
 }
 
-static void be_woken(size_t call, int count)
+static void wait_for_children(size_t call, int count)
 {
     for (int wait = 0; wait < count; wait++) {
         pid_t child = fork();
@@ -302,7 +302,7 @@ static void be_woken(size_t call, int count)
             _exit(0);
         }
         if (CALLS[call].wait(LONG_MS) <= 0)
-            fail("nobody came");
+            fail("no child ended the wait");
         if (CALLS[call].clear)
             CALLS[call].clear();
         reap(child);
@@ -321,7 +321,7 @@ int main(int count, char **arguments)
         if (strcmp(CALLS[call].call, arguments[1]) == 0) {
             if (CALLS[call].prepare)
                 CALLS[call].prepare();
-            (strcmp(arguments[2], "out") == 0 ? time_out : be_woken)(call, atoi(arguments[3]));
+            (strcmp(arguments[2], "out") == 0 ? wait_until_timeout : wait_for_children)(call, atoi(arguments[3]));
             if (semaphores != -1)
                 semctl(semaphores, 0, IPC_RMID);
             return 0;

@@ -1,4 +1,4 @@
-// The smallest program: static, without libc, ends at once. What a launch of it costs is the kernel's share.
+// The smallest program: static, without libc, ends at once. The cost of launching it is the kernel's share of a launch.
 #include "raw_syscall.h"
 
 void _start(void)

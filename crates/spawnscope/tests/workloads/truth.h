@@ -1,5 +1,5 @@
-// What every workload shares: its clock, its truth as `key=value` lines, exact sleeps, and a child it starts.
-// Truth is written with dprintf, never stdio: a buffer that is not flushed would be copied into every child.
+// Shared by all workloads: the clock, facts printed as `key=value` lines, measured sleeps, and launches of children.
+// Facts are printed with dprintf, not by buffered stdio: a buffer that is not flushed would be copied into every child.
 #pragma once
 #define _GNU_SOURCE
 #include <errno.h>
@@ -15,7 +15,7 @@
 
 enum { CHILDREN = 7, CANNOT_RUN_HERE = 77 };
 
-// CLOCK_MONOTONIC, as recordings have it.
+// CLOCK_MONOTONIC, the clock of recordings.
 static inline int64_t now_ns(void)
 {
     struct timespec now;
@@ -28,7 +28,7 @@ static inline void truth(const char *key, int64_t value)
     dprintf(STDOUT_FILENO, "%s=%lld\n", key, (long long)value);
 }
 
-// Leaves with the status that the harness takes for "not possible on this machine".
+// Exits with the status that means "not possible on this machine".
 static inline _Noreturn void cannot_run_here(const char *what)
 {
     dprintf(STDERR_FILENO, "%s: %s\n", what, strerror(errno));
@@ -41,7 +41,7 @@ static inline _Noreturn void fail(const char *what)
     _exit(1);
 }
 
-// Sleeps, and returns how long that really took; nothing where there is nothing to sleep.
+// Sleeps, and returns the real duration. Makes no system call and returns 0 for 0 ms.
 static inline int64_t sleep_ms(long milliseconds)
 {
     if (milliseconds == 0)
@@ -53,13 +53,13 @@ static inline int64_t sleep_ms(long milliseconds)
     return now_ns() - start;
 }
 
-// Blocks until the process may be reaped, without touching any wait call.
+// Blocks until the process is a zombie, without a wait call.
 static inline void await_zombie(pid_t pid)
 {
     int descriptor = (int)syscall(SYS_pidfd_open, pid, 0);
     if (descriptor == -1)
         cannot_run_here("pidfd_open");
-    // A pidfd is readable exactly from the moment its process is a zombie; a blocking epoll is not needed for one.
+    // A pidfd becomes readable when its process becomes a zombie.
     struct {
         int fd;
         short events, revents;
@@ -81,7 +81,7 @@ static inline void reap(pid_t pid)
     }
 }
 
-// Forks a child that becomes PROGRAM after a sleep; the parent gets its pid.
+// Forks a child that sleeps and then executes `program`. Returns its pid.
 static inline pid_t launch_after_ms(long milliseconds, const char *program)
 {
     pid_t pid = fork();
@@ -97,7 +97,7 @@ static inline pid_t launch_after_ms(long milliseconds, const char *program)
     return pid;
 }
 
-// `long`: with the cost that the workload is about. `base`: the same without it.
+// Whether the first argument is `long` (with the cost of the workload) and not `base` (without it).
 static inline int is_long(int count, char **arguments, const char *usage)
 {
     if (count < 2 || (strcmp(arguments[1], "long") != 0 && strcmp(arguments[1], "base") != 0)) {

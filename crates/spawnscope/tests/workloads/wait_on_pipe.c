@@ -1,5 +1,5 @@
-// Waits for what a child writes into a pipe after a while. Usage: wait_on_pipe read|poll|select|epoll; prints the child's pid,
-// and the pipe's inode and device, the latter as the kernel encodes it.
+// Waits for a byte that a child writes to a pipe after 200 ms. Usage: wait_on_pipe read|poll|select|epoll; prints the child's pid,
+// and the pipe's inode and device (in the kernel's encoding).
 #include "truth.h"
 #include <poll.h>
 #include <sys/epoll.h>
@@ -41,7 +41,7 @@ int main(int count, char **arguments)
         sleep_ms(WRITE_AFTER_MS);
         _exit(write(ends[1], "x", 1) != 1);
     }
-    // The first entry is not in use: it is not what poll waits for.
+    // poll ignores the first entry, because its descriptor is negative.
     struct pollfd polled[] = {{.fd = -1}, {.fd = ends[0], .events = POLLIN}};
     if (strcmp(how, "poll") == 0 && poll(polled, 2, -1) != 1)
         fail("poll");

@@ -1,5 +1,5 @@
-// Children that are reaped in every way except wait4 by their creator, each 20 ms after its end, or that need no reaping.
-// Prints for each: `late=PID` and `late_ns` (how late, at least), or `never=PID` (it need not be reaped).
+// Reaps children in every way except by wait4 in their creator, each 20 ms after its end. Some children need no reaping.
+// Prints for each child `late=PID` and `late_ns` (the minimum delay), or `never=PID` (if it need not be reaped).
 #include "truth.h"
 #include <pthread.h>
 #include <sched.h>
@@ -22,7 +22,7 @@ static void *exit_after_the_first_thread(void *unused)
     return NULL;
 }
 
-// A process whose first thread ends before its last one.
+// Forks a child whose first thread ends before its last one.
 static pid_t child_that_loses_its_first_thread(void)
 {
     pid_t pid = fork();
@@ -46,25 +46,25 @@ static void wait_with(idtype_t type, pid_t pid, siginfo_t *info)
     truth("late_ns", late_ns);
 }
 
-// The child's child is ours: CLONE_PARENT.
-static void adopt_from_a_child(void)
+// Reaps a process that a child has created as a child of this process (CLONE_PARENT).
+static void reap_child_of_a_child(void)
 {
     int pipe_fds[2];
-    pid_t ours = 0, maker;
-    if (pipe(pipe_fds) != 0 || (maker = fork()) == -1)
+    pid_t adopted = 0, creator;
+    if (pipe(pipe_fds) != 0 || (creator = fork()) == -1)
         fail("pipe or fork");
-    if (maker == 0) {
-        pid_t made = (pid_t)syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0);
-        if (made == 0)
+    if (creator == 0) {
+        pid_t created = (pid_t)syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0);
+        if (created == 0)
             _exit(0);
-        if (write(pipe_fds[1], &made, sizeof made) != sizeof made)
+        if (write(pipe_fds[1], &created, sizeof created) != sizeof created)
             fail("write");
         _exit(0);
     }
-    if (read(pipe_fds[0], &ours, sizeof ours) != sizeof ours)
+    if (read(pipe_fds[0], &adopted, sizeof adopted) != sizeof adopted)
         fail("read");
-    wait_with(P_PID, ours, NULL);
-    reap(maker);
+    wait_with(P_PID, adopted, NULL);
+    reap(creator);
 }
 
 int main(void)
@@ -73,10 +73,10 @@ int main(void)
     wait_with(P_ALL, child(), &info);
     wait_with(P_PID, child(), &info);
     wait_with(P_PID, child(), NULL);
-    adopt_from_a_child();
+    reap_child_of_a_child();
     signal(SIGCHLD, SIG_IGN);
     pid_t simple = child(), threaded = child_that_loses_its_first_thread();
-    // They are gone as soon as they end, so no pidfd can be asked for.
+    // These children disappear as soon as they end, so a pidfd cannot be opened.
     while (kill(simple, 0) == 0 || kill(threaded, 0) == 0)
         sleep_ms(1);
     truth("never", simple);

@@ -1,4 +1,4 @@
-// Starts children whose descriptors are closed before exec: one by one, or (-DFIXED) with close_range.
+// Starts children that close their descriptors before exec: one by one, or (-DFIXED) with close_range.
 // The child is `work`, in the current directory.
 #define _GNU_SOURCE
 #include <stdio.h>

@@ -10,7 +10,7 @@ enum { CHILDREN = 60 };
 #define BYTES ((size_t)256 << 20)
 #define NUMBERS (BYTES / sizeof(unsigned long))
 
-static unsigned long *memory_of_numbers(void)
+static unsigned long *fill_memory(void)
 {
     unsigned long *numbers = mmap(NULL, BYTES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (numbers == MAP_FAILED)
@@ -31,7 +31,7 @@ static unsigned long *memory_of_numbers(void)
 
 int main(void)
 {
-    unsigned long *numbers = memory_of_numbers();
+    unsigned long *numbers = fill_memory();
     if (numbers == NULL) {
         perror("mmap");
         return 1;

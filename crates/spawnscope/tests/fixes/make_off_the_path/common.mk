@@ -1,4 +1,4 @@
-# Two chains for `make -j2`: one of long computations, and one of short recipes that ends much earlier. `names` is the recipe of the short chain.
+# Two chains of targets for `make -j2`: one of long computations, and one of short recipes, which ends much earlier. `names` is the recipe of the short chain.
 .PHONY: all long short $(foreach n,1 2 3 4 5 6,long$n short$n)
 all: long short
 long: long6

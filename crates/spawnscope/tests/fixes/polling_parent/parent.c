@@ -1,4 +1,4 @@
-// Starts children one after the other, and polls for their ends every 10 ms, or (-DFIXED) waits.
+// Starts children one after the other, and polls every 10 ms whether each has ended, or (-DFIXED) waits for it.
 // The child is `work`, in the current directory.
 #include <errno.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 // Runs a command while a permission scanner checks each file that is opened or executed under `scanned`, which contains copies
-// of cksum and its input. One thread, 5 ms per file; variant `after` excludes the directory. The mounts are in the mount namespace
-// of this process, and the scanner ends with it: nothing outside changes.
+// of cksum and its input. The scanner has one thread and takes 5 ms per file. In variant `after`, it excludes the directory. The mounts
+// are in the mount namespace of this process, and the scanner ends with this process: nothing outside changes.
 // Usage: around before|after COMMAND..., in a separate directory. Exits with the exit status of the command.
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -76,7 +76,8 @@ static void answer(int scanner, const struct fanotify_event_metadata *event)
 
 static _Noreturn void scan(int scanner, volatile int *scanned)
 {
-    // No process may hang if this one dies: the kernel allows all pending requests when the descriptor of the scanner closes.
+    // No process may hang if the parent of the scanner dies. When the scanner ends, too, its descriptor closes, and the kernel allows all
+    // pending requests.
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     prctl(PR_SET_NAME, "scand");
     alarm(DEADLINE_SECONDS);

@@ -8,64 +8,64 @@ use serde_json::Value;
 use crate::support::run::{Finished, SPAWNSCOPE, run};
 
 /// The doctor's JSON output, and its exit status.
-pub struct Examined {
+pub struct Examination {
     json: Value,
     pub code: i32,
 }
 
 /// Runs one check through a launcher, such as `unshare`, which may be empty. The launcher sets up the environment.
-pub fn examine(launcher: &[&OsStr], check: &str) -> Examined {
+pub fn examine(launcher: &[&OsStr], check: &str) -> Examination {
     let mut words: Vec<OsString> = launcher.iter().map(OsString::from).collect();
     words.extend([SPAWNSCOPE, "doctor", "--json", check].map(OsString::from));
     let mut command = Command::new(&words[0]);
-    // Cargo's own LD_LIBRARY_PATH would be a finding.
+    // The LD_LIBRARY_PATH that Cargo sets would be a finding.
     command.args(&words[1..]).env_remove("LD_LIBRARY_PATH");
-    Examined::of(&run(&mut command))
+    Examination::from_output(&run(&mut command))
 }
 
 /// Runs the doctor in a shell that first executes `mount` in its own mount namespace, with `$1` a directory of the test.
-pub fn after(mount: &str, check: &str) -> Examined {
+pub fn examine_after(mount: &str, check: &str) -> Examination {
     let directory = tempfile::tempdir().expect("a temporary directory");
     let script = format!("set -e; {mount}; shift; exec \"$@\"");
     let words = ["unshare", "--mount", "sh", "-c", &script, "sh"].map(OsStr::new);
     examine(&[&words[..], &[directory.path().as_os_str()]].concat(), check)
 }
 
-impl Examined {
-    pub fn of(finished: &Finished) -> Examined {
+impl Examination {
+    pub fn from_output(finished: &Finished) -> Examination {
         let code = finished.code();
         let json = serde_json::from_slice(&finished.stdout)
             .unwrap_or_else(|error| panic!("{error}; status {code}: {}", finished.errors()));
-        let examined = Examined { json, code };
-        let problems = examined.all().iter().any(|finding| finding["severity"] == "problem");
-        assert_eq!(code, i32::from(problems), "{:#}", examined.json);
-        examined
+        let examination = Examination { json, code };
+        let problems = examination.all().iter().any(|finding| finding["severity"] == "problem");
+        assert_eq!(code, i32::from(problems), "{:#}", examination.json);
+        examination
     }
 
     pub fn all(&self) -> &[Value] {
         self.json["findings"].as_array().expect("findings")
     }
 
-    /// The first finding with this severity that contains all these words.
+    /// Returns the first finding with this severity that contains all these words.
     #[track_caller]
     pub fn expect(&self, severity: &str, words: &[&str]) -> &Value {
         let found = self.with(words).find(|finding| finding["severity"] == severity);
         found.unwrap_or_else(|| panic!("no {severity} with {words:?} in {:#}", self.json))
     }
 
-    /// The first finding of any severity that contains all these words.
+    /// Returns the first finding of any severity that contains all these words.
     #[track_caller]
     pub fn expect_any(&self, words: &[&str]) -> &Value {
         let found = self.with(words).next();
         found.unwrap_or_else(|| panic!("no finding with {words:?} in {:#}", self.json))
     }
 
-    /// The findings whose title, evidence and fix contain all these words.
+    /// Returns the findings whose title, evidence and fix contain all these words.
     pub fn with(&self, words: &[&str]) -> impl Iterator<Item = &Value> {
         self.all().iter().filter(move |finding| {
-            let said = ["title", "evidence", "fix"].map(|key| finding[key].to_string());
-            let said = said.join(" ");
-            words.iter().all(|word| said.contains(word))
+            let texts = ["title", "evidence", "fix"].map(|key| finding[key].to_string());
+            let text = texts.join(" ");
+            words.iter().all(|word| text.contains(word))
         })
     }
 
@@ -75,7 +75,7 @@ impl Examined {
         assert_eq!(self.code, 0);
     }
 
-    /// The cost of a launch, by its name in JSON.
+    /// Returns the cost of a kind of launch in nanoseconds, by its name in JSON.
     pub fn cost(&self, what: &str) -> Option<u64> {
         self.json["launch_cost_ns"][what].as_u64()
     }
