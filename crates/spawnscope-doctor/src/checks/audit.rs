@@ -51,7 +51,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         Some(rules) => (Source::Kernel, rules),
         None => {
             findings.not_examined("loaded audit rules: only root can read them, outside of containers");
-            (Source::Files, audit::kept(&kept(machine)))
+            (Source::Files, audit::parse_rules(&kept(machine)))
         }
     };
     let call = examination.measured.system_call.filter(|_| source == Source::Kernel);
@@ -136,7 +136,7 @@ mod tests {
     /// Loaded rules cannot be faked in files.
     #[test]
     fn only_rules_in_force_are_a_problem_and_none_has_an_effect_without_a_baseline() {
-        let every = audit::kept("-a always,exit -F arch=b64 -S all\n");
+        let every = audit::parse_rules("-a always,exit -F arch=b64 -S all\n");
         let all = |source| findings_of(source, &every, Some(Nanos(100)));
         let (loaded, kept) = (all(Source::Kernel), all(Source::Files));
         assert_eq!(loaded[0].severity, Severity::Problem);

@@ -17,13 +17,13 @@ const REPORTED_FROM: Nanos = Nanos(50_000);
 const LARGE: Nanos = Nanos(2_000_000);
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
-    let Some(one) = examination.measured.constant(Constant::Cpuid) else {
+    let Some(one) = examination.measured.median_ns(Constant::Cpuid) else {
         if cfg!(target_arch = "x86_64") {
             findings.not_examined("the instruction could not be timed");
         }
         return;
     };
-    let Some(all) = examination.measured.constant(Constant::Identify) else {
+    let Some(all) = examination.measured.median_ns(Constant::Identify) else {
         findings.not_examined(
             "the instructions at the start of a program could not be counted: that needs ptrace and /bin/true",
         );

@@ -15,7 +15,7 @@ pub(super) const CHECK: Check = Check {
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let environment = &examination.environment;
     let launch = examination.measured.launch;
-    if examination.machine.is_behind_sudo() {
+    if examination.machine.is_under_sudo() {
         findings.not_examined(
             "your own PATH, LD_ and other variables: sudo replaced them; run the doctor without sudo as well",
         );

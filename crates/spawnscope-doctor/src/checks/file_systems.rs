@@ -38,7 +38,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         let Some(directory) = directory.filter(|directory| directory.is_absolute()) else {
             continue;
         };
-        let mount = |directory: &Path| mounts::of(&mounts, directory);
+        let mount = |directory: &Path| mounts::mount_of(&mounts, directory);
         if examination.measured.untried.contains(&directory) {
             findings.not_examined(format!("{what}, {}: not tried, for lack of time", directory.display()));
             continue;
@@ -51,7 +51,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         // A remote file system may take long to report its free space.
         let is_local = mount(&real).is_none_or(|mount| mount.remote().is_none());
         if let Some(error) = machine
-            .make_in(&directory)
+            .check_writable(&directory)
             .err()
             .filter(|_| what == TEMPORARY && is_local)
         {

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::git_setting::Setting;
 use super::{Check, Run, hanging, values};
-use crate::programs::{Programs, Ran, Reads, RunTime, Unknown};
+use crate::programs::{Programs, RunResult, Capture, RunTime, RunError};
 use crate::{Effect, Examination, Finding, Findings, Machine};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
@@ -69,11 +69,11 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
 enum Refusal {
     /// Git's own words.
     Said(String),
-    Unknown(Unknown),
+    Unknown(RunError),
 }
 
-impl From<Unknown> for Refusal {
-    fn from(why: Unknown) -> Refusal {
+impl From<RunError> for Refusal {
+    fn from(why: RunError) -> Refusal {
         Refusal::Unknown(why)
     }
 }
@@ -85,7 +85,7 @@ struct Repository<'a> {
 }
 
 impl Repository<'_> {
-    fn run(&self, arguments: &[&str], reads: Reads) -> Result<Ran, Unknown> {
+    fn run(&self, arguments: &[&str], reads: Capture) -> Result<RunResult, RunError> {
         let mut git = self.machine.command(&self.git);
         // Its error message is compared below.
         git.env("LC_ALL", "C").args(arguments);
@@ -93,8 +93,8 @@ impl Repository<'_> {
     }
 
     /// Git's answer; `None` if it failed or printed nothing.
-    fn ask(&self, arguments: &[&str]) -> Result<Option<String>, Unknown> {
-        let ran = self.run(arguments, Reads::Output)?;
+    fn ask(&self, arguments: &[&str]) -> Result<Option<String>, RunError> {
+        let ran = self.run(arguments, Capture::Stdout)?;
         let answer = ran.output.trim();
         Ok((ran.succeeded && !answer.is_empty()).then(|| answer.to_owned()))
     }
@@ -105,7 +105,7 @@ impl Repository<'_> {
         if let Some(directory) = self.ask(&WHERE)? {
             return Ok(Some(directory));
         }
-        let said = self.run(&WHERE, Reads::Errors)?.output;
+        let said = self.run(&WHERE, Capture::Stderr)?.output;
         let why = said
             .lines()
             .find(|line| line.starts_with("fatal: "))
@@ -140,7 +140,7 @@ impl Repository<'_> {
         );
     }
 
-    fn monitor(&self, findings: &mut Findings) -> Result<(), Unknown> {
+    fn monitor(&self, findings: &mut Findings) -> Result<(), RunError> {
         const ASKED: [&str; 3] = ["--type=bool", "--get", "core.fsmonitor"];
         let Some(setting) = Setting::of("core.fsmonitor", |arguments| self.ask(arguments))? else {
             return Ok(());
@@ -163,7 +163,7 @@ impl Repository<'_> {
         let without = self
             .programs
             .shortest(RUNS, || status(&WITHOUT))
-            .and_then(RunTime::whole);
+            .and_then(RunTime::complete);
         let with = without.and_then(|without| Ok((self.programs.shortest(RUNS, || status(&[]))?, without)));
         findings.add(monitor(&setting, has_own, with.ok()));
         match (without, with) {
@@ -179,7 +179,7 @@ impl Repository<'_> {
         Ok(())
     }
 
-    fn filters(&self, findings: &mut Findings) -> Result<(), Unknown> {
+    fn filters(&self, findings: &mut Findings) -> Result<(), RunError> {
         let Some(listed) = self.ask(&["config", "--get-regexp", r"^filter\..*\.(clean|smudge|process)$"])? else {
             return Ok(());
         };

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::values;
-use crate::programs::{Programs, RunTime, Unknown};
+use crate::programs::{Programs, RunTime, RunError};
 use crate::{Finding, Findings, Machine};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
@@ -76,10 +76,10 @@ impl Options {
             })
         };
         let line = self.line();
-        let cost = match shortest(&bare).and_then(RunTime::whole) {
+        let cost = match shortest(&bare).and_then(RunTime::complete) {
             Ok(bare) => match shortest(machine) {
                 Ok(full) => Cost::Times(full, bare),
-                Err(Unknown::Failed) => Cost::Refused,
+                Err(RunError::Failed) => Cost::Refused,
                 Err(why) => {
                     findings.not_examined(format!("`{line}` with {} {why}", self.name));
                     Cost::Unknown

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{Check, Run, hanging, interpreter_options, values};
-use crate::programs::{Programs, Reads, RunTime, Unknown};
+use crate::programs::{Programs, Capture, RunTime, RunError};
 use crate::{Examination, Finding, Findings, Machine};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
@@ -50,7 +50,7 @@ fn python(machine: &Machine, programs: &Programs, program: &Path, findings: &mut
     let line = format!("{} -I -S -c pass", program.display());
     let python = match executable(machine, programs, program) {
         Ok(python) => python,
-        Err(why @ Unknown::DidNotEnd(_)) => return hanging::report(findings, "python3", &line, why),
+        Err(why @ RunError::DidNotEnd(_)) => return hanging::report(findings, "python3", &line, why),
         // Otherwise the program is timed by its name in PATH.
         Err(_) => program.to_owned(),
     };
@@ -59,7 +59,7 @@ fn python(machine: &Machine, programs: &Programs, program: &Path, findings: &mut
         command.args(options).args(["-c", "pass"]);
         command
     };
-    let bare = match programs.shortest(RUNS, || with(&["-I", "-S"])).and_then(RunTime::whole) {
+    let bare = match programs.shortest(RUNS, || with(&["-I", "-S"])).and_then(RunTime::complete) {
         Ok(bare) => bare,
         Err(why) => return hanging::report(findings, "python3", &line, why),
     };
@@ -68,7 +68,7 @@ fn python(machine: &Machine, programs: &Programs, program: &Path, findings: &mut
         Err(why) => return findings.not_examined(format!("`{} -c pass` {why}", python.display())),
     };
     if let Some(more) = full.beyond_noise(bare).filter(|more| more.time >= SLOW) {
-        let table = programs.run(with(&["-X", "importtime"]), Reads::Errors);
+        let table = programs.run(with(&["-X", "importtime"]), Capture::Stderr);
         let table = table.map(|ran| ran.output).unwrap_or_default();
         let times = format!(
             "`{} -c pass` takes {full}, with -I -S {}",
@@ -101,7 +101,7 @@ fn uncached(machine: &Machine, programs: &Programs, python: &Path) -> Option<Str
     let mut command = machine.command(python);
     let ask = format!("print('\\n{MARK}' + str(sum(not os.path.exists(cached) for cached in caches)))");
     command.args(["-c", &format!("{COUNT_UNCACHED}{ask}")]);
-    let count: u64 = answer(&programs.run(command, Reads::Output).ok()?.output)?
+    let count: u64 = answer(&programs.run(command, Capture::Stdout).ok()?.output)?
         .parse()
         .ok()?;
     let modules = units::counted(count, "module", "modules");
@@ -123,14 +123,14 @@ fn slow_python(more: RunTime, variables: &[String]) -> Finding {
 }
 
 /// The interpreter behind a program in PATH. That program may be a shim, whose time is not Python's.
-fn executable(machine: &Machine, programs: &Programs, program: &Path) -> Result<PathBuf, Unknown> {
+fn executable(machine: &Machine, programs: &Programs, program: &Path) -> Result<PathBuf, RunError> {
     let mut command = machine.command(program);
     let script = format!("import sys; print('\\n{MARK}' + sys.executable)");
     // These options keep user code from being loaded.
     command.args(["-I", "-S", "-c", &script]);
-    let ran = programs.run(command, Reads::Output)?;
+    let ran = programs.run(command, Capture::Stdout)?;
     let path = answer(&ran.output).filter(|_| ran.succeeded);
-    path.map(PathBuf::from).ok_or(Unknown::Failed)
+    path.map(PathBuf::from).ok_or(RunError::Failed)
 }
 
 fn answer(output: &str) -> Option<&str> {

@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use super::{Check, Run, c_library, fork_of_mebibyte, takes_for_each_mebibyte};
 use crate::processes::{self, Process, field};
-use crate::{Effect, Examination, Finding, Findings, Machine, reading};
+use crate::{Effect, Examination, Finding, Findings, Machine, memory_files};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
 
@@ -115,7 +115,7 @@ impl Large<'_> {
 /// The largest processes, as far as their forks are slow.
 fn largest<'p>(examination: &'p Examination<'_>, ns_of_mebibyte: f64) -> Vec<Large<'p>> {
     let machine = examination.machine;
-    let until = Instant::now() + reading::TIMEOUT;
+    let until = Instant::now() + memory_files::TIMEOUT;
     let children = processes::children(&examination.processes);
     let mut processes: Vec<&Process> = examination.processes.iter().collect();
     processes.sort_by_key(|process| std::cmp::Reverse(process.anonymous_bytes));
@@ -147,7 +147,7 @@ fn small_bytes(machine: &Machine, process: &Process, until: Instant) -> (u64, u6
     if of_everybody == Some(0) {
         return (all, all);
     }
-    let own = reading::of_memory(machine, process, "smaps_rollup", until).and_then(|text| huge_bytes(&text));
+    let own = memory_files::read(machine, process, "smaps_rollup", until).and_then(|text| huge_bytes(&text));
     match own {
         Some(huge) => (all.saturating_sub(huge), all.saturating_sub(huge)),
         None => (all.saturating_sub(of_everybody.unwrap_or(all)), all),

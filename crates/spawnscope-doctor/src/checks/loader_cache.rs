@@ -45,14 +45,14 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
         findings.add(broken(how, with.zip(without)));
         return;
     }
-    let unknown = Unknown::find(machine, Instant::now() + TIMEOUT);
-    for what in unknown.not_examined {
+    let missing = MissingLibraries::find(machine, Instant::now() + TIMEOUT);
+    for what in missing.not_examined {
         findings.not_examined(what);
     }
-    if !unknown.libraries.is_empty() {
-        let count = units::counted(unknown.libraries.len() as u64, "library", "libraries");
-        let at_least = if unknown.is_complete { "" } else { "at least " };
-        let named: Vec<String> = unknown.libraries.into_values().take(MAX_NAMED).collect();
+    if !missing.libraries.is_empty() {
+        let count = units::counted(missing.libraries.len() as u64, "library", "libraries");
+        let at_least = if missing.is_complete { "" } else { "at least " };
+        let named: Vec<String> = missing.libraries.into_values().take(MAX_NAMED).collect();
         findings.add(
             Finding::note(format!("{CACHE} lacks {at_least}{count}"))
                 .evidence(format!("newer than the cache and not in it: {}", named.join(", ")))
@@ -103,28 +103,28 @@ fn broken(how: &str, times: Option<(Nanos, Nanos)>) -> Finding {
 }
 
 /// Libraries in the cache's directories that are newer than the cache and not in it.
-struct Unknown {
+struct MissingLibraries {
     /// The path of each library, by the name that `ldconfig` would enter: several files can be one library.
     libraries: BTreeMap<Vec<u8>, String>,
     is_complete: bool,
     not_examined: Vec<String>,
 }
 
-impl Unknown {
-    fn find(machine: &Machine, until: Instant) -> Unknown {
-        let mut unknown = Unknown {
+impl MissingLibraries {
+    fn find(machine: &Machine, until: Instant) -> MissingLibraries {
+        let mut missing = MissingLibraries {
             libraries: BTreeMap::new(),
             is_complete: true,
             not_examined: Vec::new(),
         };
         let (Ok(cache), Ok(metadata)) = (machine.bytes(CACHE), fs::metadata(machine.path(CACHE))) else {
-            return unknown;
+            return missing;
         };
         let Some(known) = entries::names(&cache) else {
-            unknown
+            missing
                 .not_examined
                 .push(format!("the names in {CACHE}: it is truncated"));
-            return unknown;
+            return missing;
         };
         let made = (metadata.mtime(), metadata.mtime_nsec());
         let is_newer = |path: &str| {
@@ -136,7 +136,7 @@ impl Unknown {
         let configured = configured.map(|Configured { directory, file }| (directory, is_newer(&file)));
         for (directory, is_new) in standard.into_iter().chain(configured) {
             if machine.is_left_out(&directory) {
-                unknown
+                missing
                     .not_examined
                     .push(format!("libraries in {directory}: it did not answer in time"));
                 continue;
@@ -147,14 +147,14 @@ impl Unknown {
             }
             // If the configuration of this directory is newer than the cache, the cache has none of its libraries.
             let is_newer = |path: &str| is_new || is_newer(path);
-            if !unknown.are_added_in_time(machine, &directory, &known, is_newer, until) {
-                unknown.is_complete = false;
+            if !missing.are_added_in_time(machine, &directory, &known, is_newer, until) {
+                missing.is_complete = false;
                 let what = format!("all libraries that are newer than {CACHE}: there are too many");
-                unknown.not_examined.push(what);
+                missing.not_examined.push(what);
                 break;
             }
         }
-        unknown
+        missing
     }
 
     /// Adds the new libraries of a directory; `false` if the time is up.
@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn libraries_without_time_left_are_not_examined() {
         let root = tempfile::tempdir().unwrap();
-        let machine = Machine::at(root.path());
+        let machine = Machine::with_root(root.path());
         for directory in ["etc", "usr/lib"] {
             fs::create_dir_all(machine.path(directory)).unwrap();
         }
@@ -256,9 +256,9 @@ mod tests {
         let past = fs::File::options().write(true).open(machine.path(CACHE)).unwrap();
         past.set_modified(std::time::UNIX_EPOCH).unwrap();
         fs::write(machine.path("/usr/lib/libnew.so.1"), "").unwrap();
-        let found = Unknown::find(&machine, Instant::now() + Duration::from_secs(60));
+        let found = MissingLibraries::find(&machine, Instant::now() + Duration::from_secs(60));
         assert!(found.is_complete && found.not_examined.is_empty());
-        let found = Unknown::find(&machine, Instant::now());
+        let found = MissingLibraries::find(&machine, Instant::now());
         assert!(
             !found.is_complete && found.not_examined[0].contains("too many"),
             "{:?}",

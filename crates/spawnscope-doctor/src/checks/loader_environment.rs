@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::{Check, Run, values};
-use crate::programs::{Programs, Reads, RunTime};
+use crate::programs::{Programs, Capture, RunTime};
 use crate::{Examination, Finding, Findings, Machine, Measured};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
@@ -93,7 +93,7 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
 fn refused(machine: &Machine, programs: &Programs, missing: &[String]) -> Option<String> {
     LIBRARIES.iter().find_map(|name| machine.variable(name))?;
     let ran = programs
-        .run(machine.command(machine.program("true")?), Reads::Errors)
+        .run(machine.command(machine.program("true")?), Capture::Stderr)
         .ok()?;
     let mut refused: Vec<String> = ran
         .output
@@ -132,7 +132,7 @@ fn with(measured: &Measured) -> Option<RunTime> {
         time,
         is_lower_bound: false,
     });
-    let cut = measured.exec_dynamic_given_up.map(|time| RunTime {
+    let cut = measured.exec_dynamic_abandoned_after.map(|time| RunTime {
         time,
         is_lower_bound: true,
     });

@@ -37,7 +37,7 @@ use spawnscope_data::units;
 /// What a fork costs for each MiB of the parent's memory in 4 KiB pages, in nanoseconds: the page tables are copied, and freed again. Uses
 /// the lowest measured values, because a busy machine only adds time.
 fn fork_of_mebibyte(measured: &Measured) -> Option<f64> {
-    Some(measured.least(Constant::PageCopy)? + measured.least(Constant::PageFree)?)
+    Some(measured.min_ns(Constant::PageCopy)? + measured.min_ns(Constant::PageFree)?)
 }
 
 /// That cost as a sentence.

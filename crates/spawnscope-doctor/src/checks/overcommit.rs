@@ -4,7 +4,7 @@ use std::time::Instant;
 
 use super::{Check, Run};
 use crate::processes::{Process, field};
-use crate::{Examination, Finding, Findings, reading};
+use crate::{Examination, Finding, Findings, memory_files};
 use spawnscope_data::units;
 
 pub(super) const CHECK: Check = Check {
@@ -67,11 +67,11 @@ fn most_wanting<'p>(
         let wanted = large.map(|process| (process, process.data_bytes));
         return wanted.max_by_key(|(_, needs)| *needs);
     }
-    let until = Instant::now() + reading::TIMEOUT;
+    let until = Instant::now() + memory_files::TIMEOUT;
     let mut most = None;
     let mut not_examined = 0;
     for process in large {
-        let text = reading::of_memory(examination.machine, process, "smaps", until);
+        let text = memory_files::read(examination.machine, process, "smaps", until);
         match text.and_then(|text| largest_mapping(&text)) {
             Some(needs) if needs > limit => most = most.max(Some((needs, process.pid))),
             Some(_) => {}

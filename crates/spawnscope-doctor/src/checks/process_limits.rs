@@ -1,7 +1,7 @@
 //! Limits on processes that are nearly reached: beyond them, forks fail with EAGAIN.
 
 use super::{Check, Run};
-use crate::environment::{Environment, is_in_first_pid_namespace};
+use crate::environment::{Environment, is_in_initial_pid_namespace};
 use crate::processes::field;
 use crate::{Examination, Finding, Findings, Machine};
 use spawnscope_data::units;
@@ -118,7 +118,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     let mut limits = of_groups(machine);
     if let Some(used) = tasks(machine) {
         // Since Linux 6.14, each pid namespace has its own limit.
-        let numbered = if is_in_first_pid_namespace(machine) {
+        let numbered = if is_in_initial_pid_namespace(machine) {
             used
         } else {
             seen_tasks(machine, |_| true)

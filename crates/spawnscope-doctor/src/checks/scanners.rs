@@ -245,8 +245,8 @@ fn times(scan: &Scan) -> Option<String> {
 }
 
 fn queue(scan: &Scan, delay: Nanos) -> Option<String> {
-    let files = scan.at_once.len();
-    let last = scan.at_once.iter().max()?;
+    let files = scan.concurrent.len();
+    let last = scan.concurrent.iter().max()?;
     let least = if scan.is_disturbed {
         MIN_QUEUE_DELAY_WHEN_BUSY
     } else {
@@ -255,7 +255,7 @@ fn queue(scan: &Scan, delay: Nanos) -> Option<String> {
     if delay < least {
         return None;
     }
-    let verdict = match scan.queue(delay)? / files as f64 {
+    let verdict = match scan.queued_delays(delay)? / files as f64 {
         share if share >= QUEUE => "they queue, as behind a single-threaded scanner: parallel launches are serialized",
         share if share <= NO_QUEUE => "they do not queue",
         _ => return None,
@@ -280,7 +280,7 @@ fn hides_processes(machine: &Machine) -> bool {
         )
     };
     !machine.is_privileged()
-        && mounts::of(&mounts, Path::new("/proc")).is_some_and(|mount| mount.options.split(',').any(hides))
+        && mounts::mount_of(&mounts, Path::new("/proc")).is_some_and(|mount| mount.options.split(',').any(hides))
 }
 
 fn product(name: &str) -> Option<&'static str> {

@@ -152,7 +152,7 @@ impl<'p> Useless<'p> {
         directory: &'p PathBuf,
         seen: &mut HashSet<PathBuf>,
     ) -> bool {
-        let why = match examination.machine.enter(directory) {
+        let why = match examination.machine.check_directory(directory) {
             Err(error) if error.raw_os_error() == Some(libc::ELOOP) => &mut self.circles,
             Err(error) => match error.kind() {
                 ErrorKind::NotFound => &mut self.absent,
@@ -238,7 +238,7 @@ impl Passed {
             are_slow: false,
         };
         for (directory, time) in &examination.measured.lookups {
-            let remote = mounts::of(&mounts, directory).and_then(Mount::remote);
+            let remote = mounts::mount_of(&mounts, directory).and_then(Mount::remote);
             let is_slow = time.is_none_or(|time| time >= slow_from(examination));
             if !is_slow && remote.is_none() {
                 continue;

@@ -5,7 +5,7 @@ use std::process::Command;
 
 use super::start_file::StartFile;
 use super::{Check, Run, hanging};
-use crate::programs::{Launches, Programs, RunTime, Unknown};
+use crate::programs::{Launches, Programs, RunTime, RunError};
 use crate::{Examination, Finding, Findings, Machine};
 use spawnscope_data::event::Nanos;
 
@@ -125,14 +125,14 @@ impl Start {
 
 /// Why the cost of a start is unknown: because of the shell alone, or of its files.
 enum UnknownCost {
-    Bare(Unknown),
-    Full(Unknown),
+    Bare(RunError),
+    Full(RunError),
 }
 
 fn start(programs: &Programs, with: impl Fn() -> Command, without: impl Fn() -> Command) -> Result<Start, UnknownCost> {
     let bare = programs
         .shortest(RUNS, &without)
-        .and_then(RunTime::whole)
+        .and_then(RunTime::complete)
         .map_err(UnknownCost::Bare)?;
     let full = programs.shortest(RUNS, &with).map_err(UnknownCost::Full)?;
     // The version with files may hang, so it comes last: otherwise no time would be left for the other.
@@ -140,7 +140,7 @@ fn start(programs: &Programs, with: impl Fn() -> Command, without: impl Fn() -> 
     let all = few.and_then(|_| programs.count_launches(with()));
     Ok(Start {
         more: full.beyond_noise(bare),
-        launches: all.zip(few).and_then(|(all, few)| all.beyond(few)),
+        launches: all.zip(few).and_then(|(all, few)| all.excess_over(few)),
     })
 }
 
@@ -235,7 +235,7 @@ fn by_variable(
         Err(UnknownCost::Full(why)) => findings.not_examined(format!("`{line}` with {name}={file} {why}")),
         Err(UnknownCost::Bare(why)) => {
             hanging::report(findings, shell, &line, why);
-            return matches!(why, Unknown::DidNotEnd(_)).then_some(Bare::Hangs);
+            return matches!(why, RunError::DidNotEnd(_)).then_some(Bare::Hangs);
         }
     }
     Some(Bare::Ends)

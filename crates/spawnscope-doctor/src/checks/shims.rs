@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use super::{Check, Run, hanging};
-use crate::programs::{Programs, Reads, RunTime, Unknown};
+use crate::programs::{Programs, Capture, RunTime, RunError};
 use crate::{Examination, Finding, Findings, Machine};
 use spawnscope_data::event::Nanos;
 use spawnscope_data::units;
@@ -122,7 +122,7 @@ fn command(machine: &Machine, program: &Path) -> Command {
 /// The command line that asked a manager for a program's path, and why there was no answer.
 struct NotFound {
     line: String,
-    why: Unknown,
+    why: RunError,
 }
 
 struct Shim {
@@ -154,7 +154,7 @@ impl Shim {
             let mut which = command(machine, &chooser);
             which.args(["which", program]);
             let line = format!("{manager} which {program}");
-            let answer = match programs.run(which, Reads::Output) {
+            let answer = match programs.run(which, Capture::Stdout) {
                 Ok(answer) => answer,
                 Err(why) => return Err(NotFound { line, why }),
             };
@@ -172,7 +172,7 @@ impl Shim {
             }
         }
         failed.map_or(Ok(None), |line| {
-            let why = Unknown::Failed;
+            let why = RunError::Failed;
             Err(NotFound { line, why })
         })
     }
@@ -188,7 +188,7 @@ impl Shim {
         let (program, manager) = (self.program, self.manager);
         let line = |file: &Path| format!("{} {version}", file.display());
         // The shim may hang, so it comes last: otherwise no time would be left for the other.
-        let real = match programs.shortest(RUNS, || command(&self.real)).and_then(RunTime::whole) {
+        let real = match programs.shortest(RUNS, || command(&self.real)).and_then(RunTime::complete) {
             Ok(real) => real,
             Err(why) => return hanging::report(findings, program, &line(&self.real), why),
         };

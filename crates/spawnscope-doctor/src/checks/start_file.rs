@@ -76,12 +76,12 @@ mod tests {
 
     #[test]
     fn of_a_value_that_comes_to_nothing_no_file_is_looked_for() {
-        assert!(StartFile::of(&Machine::at("/nowhere"), "${NOPE}").is_none());
+        assert!(StartFile::of(&Machine::with_root("/nowhere"), "${NOPE}").is_none());
     }
 
     #[test]
     fn variables_are_replaced_and_what_only_a_shell_can_do_is_left_to_it() {
-        let machine = Machine::at("/nowhere").with_variable("HOME", "/home/me");
+        let machine = Machine::with_root("/nowhere").with_variable("HOME", "/home/me");
         let result = |value: &str| expanded(&machine, value);
         assert_eq!(result("/etc/shinit").as_deref(), Some("/etc/shinit"));
         assert_eq!(result("$HOME/.rc").as_deref(), Some("/home/me/.rc"));

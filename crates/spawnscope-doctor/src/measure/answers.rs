@@ -23,7 +23,7 @@ pub(super) const TOTAL_TIMEOUT: Duration = Duration::from_millis(400);
 /// How many processes run at once.
 const MAX_PROCESSES: usize = 64;
 /// How many names are looked up in a directory. Each is new, because the kernel caches negative results.
-const NAMES: usize = 9;
+const LOOKUPS: usize = 9;
 
 /// How directories answered.
 #[derive(Default)]
@@ -37,24 +37,24 @@ pub(super) struct Answers {
 }
 
 impl Answers {
-    pub(super) fn of(machine: &Machine) -> Answers {
+    pub(super) fn collect(machine: &Machine) -> Answers {
         let end = Instant::now() + TOTAL_TIMEOUT;
         let mut answers = Answers::default();
         let mut pending: Vec<PendingProbe> = Vec::new();
         let probes = probes(machine);
-        let missing_directories = missing_directories::of(machine, &probes, MAX_PROCESSES, end);
+        let missing_directories = missing_directories::find(machine, &probes, MAX_PROCESSES, end);
         for probe in probes
             .into_iter()
             .filter(|probe| !missing_directories.contains(&probe.directory))
         {
             let start = || (Instant::now() < end).then(|| probe.start(machine)).flatten();
             if pending.len() >= MAX_PROCESSES {
-                answers.take(std::mem::take(&mut pending), end);
+                answers.add_results(std::mem::take(&mut pending), end);
             }
             let mut process = start();
             if process.is_none() && !pending.is_empty() {
                 // If processes are scarce, one directory after the other.
-                answers.take(std::mem::take(&mut pending), end);
+                answers.add_results(std::mem::take(&mut pending), end);
                 process = start();
             }
             match process {
@@ -66,28 +66,28 @@ impl Answers {
                 None => answers.untried.push(probe.directory),
             }
         }
-        answers.take(pending, end);
+        answers.add_results(pending, end);
         answers
     }
 
-    fn take(&mut self, pending: Vec<PendingProbe>, end: Instant) {
+    fn add_results(&mut self, pending: Vec<PendingProbe>, end: Instant) {
         for PendingProbe { probe, process, until } in pending {
             let measured = process.end(until.min(end));
-            let Probe { directory, is_of_path } = probe;
+            let Probe { directory, is_in_path } = probe;
             let answer = measured.results.answer.load(Ordering::Acquire);
-            let fastest = measured.results.fastest.load(Ordering::Acquire);
+            let fastest_ns = measured.results.fastest_ns.load(Ordering::Acquire);
             let is_known = match answer {
-                DIRECTORY if is_of_path => fastest > 0 || measured.is_in_time,
+                DIRECTORY if is_in_path => fastest_ns > 0 || measured.is_in_time,
                 answer => matches!(answer, DIRECTORY | SOMETHING_ELSE),
             };
             if is_known {
-                let lookup = (is_of_path && fastest > 0).then_some(Nanos(fastest));
+                let lookup = (is_in_path && fastest_ns > 0).then_some(Nanos(fastest_ns));
                 self.lookups.extend(lookup.map(|time| (directory, Some(time))));
             } else if answer == NOT_TRIED || measured.is_runnable || until > end {
                 // It was not tried, or did not get its full time.
                 self.untried.push(directory);
             } else {
-                if is_of_path {
+                if is_in_path {
                     self.lookups.push((directory.clone(), None));
                 }
                 self.unresponsive.push(directory);
@@ -98,7 +98,7 @@ impl Answers {
 
 pub(super) struct Probe {
     pub(super) directory: PathBuf,
-    is_of_path: bool,
+    is_in_path: bool,
 }
 
 struct PendingProbe {
@@ -122,11 +122,11 @@ fn probes(machine: &Machine) -> Vec<Probe> {
         .filter(|(directory, _)| {
             directory.is_absolute() && directory != Path::new("/") && seen.insert(directory.clone())
         })
-        .map(|(directory, is_of_path)| Probe { directory, is_of_path })
+        .map(|(directory, is_in_path)| Probe { directory, is_in_path })
         .collect();
     // Directories outside PATH come first: a long PATH can use up the time, and without a directory for the test programs, other
     // measurements are missing.
-    probes.sort_by_key(|probe| probe.is_of_path);
+    probes.sort_by_key(|probe| probe.is_in_path);
     probes
 }
 
@@ -142,7 +142,7 @@ struct SharedResults {
     answer: AtomicU64,
     /// The fastest look-up in nanoseconds, ignoring those during which the process was preempted. A slow file system is slow each time,
     /// while a busy machine slows only some look-ups.
-    fastest: AtomicU64,
+    fastest_ns: AtomicU64,
 }
 
 // SAFETY: consists of atomic numbers, for which zero is valid.
@@ -154,20 +154,20 @@ impl Probe {
         let path = machine.path(&self.directory);
         let text = |path: &Path| CString::new(path.as_os_str().as_bytes()).ok();
         let directory = text(&path)?;
-        let names = (0..if self.is_of_path { NAMES } else { 0 })
+        let names = (0..if self.is_in_path { LOOKUPS } else { 0 })
             .map(|number| text(&path.join(format!("spawnscope-{}-{number}", std::process::id()))))
             .collect::<Option<Vec<CString>>>()?;
         MeasuringProcess::start(|results: &SharedResults| {
             results.answer.store(STARTED, Ordering::Release);
-            let is_directory = kind(&directory) == Some(libc::S_IFDIR);
+            let is_directory = file_type(&directory) == Some(libc::S_IFDIR);
             let answer = if is_directory { DIRECTORY } else { SOMETHING_ELSE };
             results.answer.store(answer, Ordering::Release);
             for name in names.iter().take_while(|_| is_directory) {
                 let preemptions = preemptions();
-                let took = timed(|| _ = kind(name)).0.max(1);
-                let fastest = results.fastest.load(Ordering::Relaxed);
-                if (fastest == 0 || took < fastest) && preemptions == self::preemptions() {
-                    results.fastest.store(took, Ordering::Release);
+                let took = timed(|| _ = file_type(name)).0.max(1);
+                let fastest_ns = results.fastest_ns.load(Ordering::Relaxed);
+                if (fastest_ns == 0 || took < fastest_ns) && preemptions == self::preemptions() {
+                    results.fastest_ns.store(took, Ordering::Release);
                 }
             }
             Some(())
@@ -187,7 +187,7 @@ fn preemptions() -> libc::c_long {
 }
 
 /// The type of a file; `None` if it does not exist or cannot be accessed.
-pub(super) fn kind(path: &CStr) -> Option<libc::mode_t> {
+pub(super) fn file_type(path: &CStr) -> Option<libc::mode_t> {
     // SAFETY: the path ends with NUL; all zeroes is a valid `stat`, which the kernel fills.
     unsafe {
         let mut stat: libc::stat = std::mem::zeroed();

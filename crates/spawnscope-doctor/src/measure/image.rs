@@ -41,7 +41,7 @@ impl Image {
 }
 
 /// Creates an anonymous file (memfd) with the program, which no scanner of a file system or mount sees. Makes system calls only.
-pub(super) fn in_memory(program: &[u8]) -> Option<c_int> {
+pub(super) fn create_in_memory(program: &[u8]) -> Option<c_int> {
     // SAFETY: the name ends with NUL, and the bytes are those of a slice.
     unsafe {
         let file = libc::memfd_create(c"spawnscope".as_ptr(), libc::MFD_CLOEXEC);

@@ -39,7 +39,7 @@ pub(super) struct Launches {
     /// The fastest launch of each kind, without the time it waited for a CPU.
     pub(super) quickest: LaunchCost,
     /// After what time the launch of the dynamic program, in the user's environment, was abandoned.
-    pub(super) given_up: Option<Nanos>,
+    pub(super) abandoned_after: Option<Nanos>,
     /// Launches of the same program with less work for its loader; unknown if the loader has no extra work.
     pub(super) without_variables: Option<Nanos>,
     pub(super) without_search: Option<Nanos>,
@@ -71,7 +71,7 @@ pub(super) fn measure(machine: &Machine, directory: Option<&TemporaryDirectory>)
             let written = launch(Work::Write(image.path(), &content), LAUNCH_TIMEOUT);
             kinds[STATIC] = written.is_ok().then_some(Work::Execute(image));
         }
-        take_turns(kinds, results);
+        launch_in_turns(kinds, results);
         Some(())
     });
     let Ok(measured) = measured else {
@@ -86,7 +86,7 @@ pub(super) fn measure(machine: &Machine, directory: Option<&TemporaryDirectory>)
     Launches {
         typical: cost(Series::typical),
         quickest: cost(Series::quickest),
-        given_up: series[DYNAMIC].given_up(),
+        abandoned_after: series[DYNAMIC].abandoned_after(),
         without_variables: series[WITHOUT_VARIABLES].typical(),
         without_search: series[WITHOUT_SEARCH].typical(),
     }
@@ -94,12 +94,12 @@ pub(super) fn measure(machine: &Machine, directory: Option<&TemporaryDirectory>)
 
 /// The first launch of each kind is kept apart, because its files are not yet cached and may be scanned. A kind that takes too long is not
 /// launched again.
-fn take_turns(mut kinds: [Option<Work<'_>>; SERIES], results: &SharedResults) {
+fn launch_in_turns(mut kinds: [Option<Work<'_>>; SERIES], results: &SharedResults) {
     for (kind, series) in kinds.iter_mut().zip(&results.series) {
         match kind.map(|work| launch(work, LAUNCH_TIMEOUT)) {
             Some(Ok(launched)) => series.set_first(launched),
             Some(Err(Untimed::TookTooLong)) => {
-                series.give_up(Nanos(LAUNCH_TIMEOUT.as_nanos() as u64));
+                series.abandon(Nanos(LAUNCH_TIMEOUT.as_nanos() as u64));
                 *kind = None;
             }
             Some(Err(Untimed::Failed)) | None => {}

@@ -16,7 +16,7 @@ use spawnscope_system::process::{die_with_parent, reap};
 /// The interval between checks of a launch whose time is up.
 const TICK_MICROSECONDS: i64 = 10_000;
 /// How often a killed launch is checked before it is left behind.
-const LAST_LOOKS: usize = 5;
+const MAX_REAP_ATTEMPTS: usize = 5;
 
 /// What a child does.
 #[derive(Clone, Copy)]
@@ -40,13 +40,13 @@ pub(super) enum Untimed {
 
 /// How long a launch took.
 #[derive(Clone, Copy)]
-pub(super) struct Launched {
+pub(super) struct LaunchTime {
     pub(super) took: Nanos,
     /// How much of `took` the child and the parent waited for a CPU; zero if the kernel does not report it.
     pub(super) waited: Nanos,
 }
 
-impl Launched {
+impl LaunchTime {
     /// Whether it waited for a CPU for more than half of its time.
     pub(super) fn is_disturbed(self) -> bool {
         self.waited.0 * 2 > self.took.0
@@ -54,7 +54,7 @@ impl Launched {
 }
 
 /// Launches a child and waits for it up to `limit`. The child must exit with status 0.
-pub(super) fn launch(work: Work<'_>, limit: Duration) -> Result<Launched, Untimed> {
+pub(super) fn launch(work: Work<'_>, limit: Duration) -> Result<LaunchTime, Untimed> {
     let _alarm = Alarm::after(limit);
     let waits = RunQueueWaits::begin();
     let timer = LaunchTimer::begin();
@@ -63,20 +63,20 @@ pub(super) fn launch(work: Work<'_>, limit: Duration) -> Result<Launched, Untime
     let took = timer.end().wall;
     let waited = waits.until_end_of(child);
     match reap(child) {
-        Ok((_, 0)) => Ok(Launched { took, waited }),
+        Ok((_, 0)) => Ok(LaunchTime { took, waited }),
         _ => Err(Untimed::Failed),
     }
 }
 
 /// Launches all programs at once, and adds the time from the start to the end of each, in the order in which they end.
-pub(super) fn launch_together<const N: usize>(images: &[Image; N], ends: &Series) -> Option<()> {
+pub(super) fn launch_concurrently<const N: usize>(images: &[Image; N], ends: &Series) -> Option<()> {
     let began = now();
     for image in images {
         start(Work::Execute(image)).ok()?;
     }
     for _ in images {
         let Ok((_, 0)) = reap(-1) else { return None };
-        ends.add(Launched {
+        ends.add(LaunchTime {
             took: now().since(began),
             waited: Nanos(0),
         });
@@ -112,7 +112,7 @@ fn await_end(child: c_int) -> Result<(), Untimed> {
     }
     // SAFETY: a plain system call; the child was not reaped.
     unsafe { libc::kill(child, libc::SIGKILL) };
-    (0..LAST_LOOKS).find_map(|_| reap(child).ok());
+    (0..MAX_REAP_ATTEMPTS).find_map(|_| reap(child).ok());
     Err(Untimed::TookTooLong)
 }
 

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use super::answers::{Probe, kind};
+use super::answers::{Probe, file_type};
 use crate::machine::Machine;
 use spawnscope_system::launch_timing::measuring_process::MeasuringProcess;
 use spawnscope_system::launch_timing::shared::Shareable;
@@ -33,7 +33,7 @@ struct SharedResults {
 unsafe impl Shareable for SharedResults {}
 
 /// The missing directories; empty if there are at most `few` directories.
-pub(super) fn of(machine: &Machine, probes: &[Probe], few: usize, end: Instant) -> HashSet<PathBuf> {
+pub(super) fn find(machine: &Machine, probes: &[Probe], few: usize, end: Instant) -> HashSet<PathBuf> {
     let mut missing_directories = HashSet::new();
     if probes.len() <= few {
         return missing_directories;
@@ -65,7 +65,7 @@ pub(super) fn of(machine: &Machine, probes: &[Probe], few: usize, end: Instant) 
 
 fn check(results: &SharedResults, paths: &[CString]) -> Option<()> {
     for (number, path) in paths.iter().enumerate() {
-        if kind(path) != Some(libc::S_IFDIR) {
+        if file_type(path) != Some(libc::S_IFDIR) {
             results
                 .missing_directories
                 .get(number / 64)?

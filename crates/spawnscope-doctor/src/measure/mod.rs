@@ -20,7 +20,7 @@ use self::answers::Answers;
 pub(super) use self::answers::DIRECTORY_TIMEOUT;
 pub use self::launch::LaunchCost;
 pub use self::scan::{Scan, Stuck};
-use self::temporary_directory::{Places, TemporaryDirectory};
+use self::temporary_directory::{UsableDirectories, TemporaryDirectory};
 use super::machine::Machine;
 use spawnscope_data::event::{Calibration, Constant, Nanos};
 use spawnscope_system::calibrate::Calibrator;
@@ -36,7 +36,7 @@ pub struct Measured {
     /// The fastest launch of each kind, without the time it waited for a CPU. A busy machine adds little to it.
     pub quickest: LaunchCost,
     /// After what time the exec of a dynamic program was abandoned, if it did not end.
-    pub exec_dynamic_given_up: Option<Nanos>,
+    pub exec_dynamic_abandoned_after: Option<Nanos>,
     /// A launch of the dynamic program without the loader's variables, if any is set.
     pub without_loader_variables: Option<Nanos>,
     /// A launch of the dynamic program with its library given by path, if the loader's cache is unusable.
@@ -86,12 +86,12 @@ impl Measured {
     pub fn take(machine: &Machine) -> Measured {
         let began = Instant::now();
         let constants = Calibrator::start_for(CONSTANTS_TIMEOUT).map(Calibrator::finish);
-        let answers = Answers::of(machine);
+        let answers = Answers::collect(machine);
         let machine = &machine
             .clone()
-            .leaving_out(answers.unresponsive.iter().chain(&answers.untried));
-        let Places { local, remote } = Places::of(machine);
-        let directory = TemporaryDirectory::make(local.iter().chain(&remote).map(PathBuf::as_path));
+            .without_directories(answers.unresponsive.iter().chain(&answers.untried));
+        let UsableDirectories { local, remote } = UsableDirectories::find(machine);
+        let directory = TemporaryDirectory::create(local.iter().chain(&remote).map(PathBuf::as_path));
         let launches = launch::measure(machine, directory.as_ref());
         let scan = directory
             .as_ref()
@@ -99,7 +99,7 @@ impl Measured {
         drop(directory);
         let remote_scan = || {
             scan::measure(
-                &TemporaryDirectory::make(remote.first().map(PathBuf::as_path).into_iter())?,
+                &TemporaryDirectory::create(remote.first().map(PathBuf::as_path).into_iter())?,
                 REMOTE_TIMEOUT,
             )
         };
@@ -107,7 +107,7 @@ impl Measured {
             took: Duration::ZERO,
             launch: launches.typical,
             quickest: launches.quickest,
-            exec_dynamic_given_up: launches.given_up,
+            exec_dynamic_abandoned_after: launches.abandoned_after,
             without_loader_variables: launches.without_variables,
             without_library_search: launches.without_search,
             remote_scan: remote_scan(),
@@ -128,14 +128,14 @@ impl Measured {
 
     /// The low end of a constant in nanoseconds, because a busy machine only adds time.
     #[must_use]
-    pub fn least(&self, what: Constant) -> Option<f64> {
+    pub fn min_ns(&self, what: Constant) -> Option<f64> {
         let constant = self.constants.iter().find(|constant| constant.what == what)?;
         Some(constant.low_ns.filter(|low| *low > 0.0).unwrap_or(constant.ns))
     }
 
     /// The median of a constant in nanoseconds.
     #[must_use]
-    pub fn constant(&self, what: Constant) -> Option<f64> {
+    pub fn median_ns(&self, what: Constant) -> Option<f64> {
         let constant = self.constants.iter().find(|constant| constant.what == what)?;
         Some(constant.ns)
     }

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::launches::Launched;
+use super::launches::LaunchTime;
 use super::median;
 use spawnscope_data::event::Nanos;
 use spawnscope_system::launch_timing::series;
@@ -23,7 +23,7 @@ pub(super) struct Series {
     /// The time of the first launch, when its files are not yet cached.
     first: AtomicU64,
     /// The time after which the first launch was abandoned.
-    given_up: AtomicU64,
+    abandoned_after: AtomicU64,
     /// The time of each launch, and how long it waited for a CPU.
     launches: series::Series<2, MAX_TIMES>,
     /// The fastest launch so far, including the first, without waits for a CPU.
@@ -32,12 +32,12 @@ pub(super) struct Series {
 
 impl Series {
     /// Adds a launch; drops it if the series is full.
-    pub(super) fn add(&self, launch: Launched) {
+    pub(super) fn add(&self, launch: LaunchTime) {
         self.launches.add([launch.took.0, launch.waited.0]);
         self.update_quickest(launch);
     }
 
-    fn update_quickest(&self, Launched { took, waited }: Launched) {
+    fn update_quickest(&self, LaunchTime { took, waited }: LaunchTime) {
         let time = took.since(waited).0.max(1);
         let quickest = self.quickest.load(Ordering::Relaxed);
         if quickest == 0 || time < quickest {
@@ -45,10 +45,10 @@ impl Series {
         }
     }
 
-    fn launches(&self) -> impl Iterator<Item = Launched> {
+    fn launches(&self) -> impl Iterator<Item = LaunchTime> {
         let launched = |times: [u64; 2]| {
             let [took, waited] = times.map(Nanos);
-            Launched { took, waited }
+            LaunchTime { took, waited }
         };
         self.launches.rows().map(launched)
     }
@@ -60,7 +60,7 @@ impl Series {
     /// The times of the launches that are not disturbed. If there are fewer than `min_count`, the times of all launches, with their
     /// waits for a CPU subtracted.
     pub(super) fn settled(&self, min_count: usize) -> Vec<Nanos> {
-        let launches: Vec<Launched> = self.launches().collect();
+        let launches: Vec<LaunchTime> = self.launches().collect();
         let undisturbed = launches.iter().filter(|launch| !launch.is_disturbed());
         let undisturbed: Vec<Nanos> = undisturbed.map(|launch| launch.took).collect();
         if undisturbed.len() >= min_count {
@@ -71,13 +71,13 @@ impl Series {
         rest.filter(|rest| rest.0 > 0).collect()
     }
 
-    pub(super) fn set_first(&self, launch: Launched) {
+    pub(super) fn set_first(&self, launch: LaunchTime) {
         self.first.store(launch.took.0, Ordering::Release);
         self.update_quickest(launch);
     }
 
-    pub(super) fn give_up(&self, after: Nanos) {
-        self.given_up.store(after.0, Ordering::Release);
+    pub(super) fn abandon(&self, after: Nanos) {
+        self.abandoned_after.store(after.0, Ordering::Release);
     }
 
     /// The median, or the first time if there are no others.
@@ -90,8 +90,8 @@ impl Series {
         nonzero(&self.quickest)
     }
 
-    pub(super) fn given_up(&self) -> Option<Nanos> {
-        nonzero(&self.given_up)
+    pub(super) fn abandoned_after(&self) -> Option<Nanos> {
+        nonzero(&self.abandoned_after)
     }
 }
 

@@ -24,10 +24,10 @@ pub(super) const REMOVAL_TIMEOUT: Duration = Duration::from_millis(100);
 /// How many programs a directory may hold.
 pub(super) const PROGRAMS: usize = 16;
 /// The size of all programs together, with a margin.
-const MAX_BYTES: u64 = 1 << 20;
+const NEEDED_BYTES: u64 = 1 << 20;
 /// How often, and at which interval, the keeper tries to remove the directory. Processes that write to it die with the doctor, but not
 /// immediately.
-const REMOVALS: usize = 200;
+const MAX_REMOVALS: usize = 200;
 const REMOVAL_INTERVAL: Duration = Duration::from_millis(5);
 
 pub(super) struct TemporaryDirectory {
@@ -38,16 +38,16 @@ pub(super) struct TemporaryDirectory {
 
 impl TemporaryDirectory {
     /// Creates a directory in the first of these directories that works.
-    pub(super) fn make<'p>(mut directories: impl Iterator<Item = &'p Path>) -> Option<TemporaryDirectory> {
+    pub(super) fn create<'p>(mut directories: impl Iterator<Item = &'p Path>) -> Option<TemporaryDirectory> {
         let until = Instant::now() + TOTAL_TIMEOUT;
         directories.find_map(|directory| {
             let left = until.saturating_duration_since(Instant::now());
             // A read timeout of zero would mean no timeout.
-            (!left.is_zero()).then(|| TemporaryDirectory::make_in(directory, left.min(DIRECTORY_TIMEOUT)))?
+            (!left.is_zero()).then(|| TemporaryDirectory::create_in(directory, left.min(DIRECTORY_TIMEOUT)))?
         })
     }
 
-    fn make_in(directory: &Path, limit: Duration) -> Option<TemporaryDirectory> {
+    fn create_in(directory: &Path, limit: Duration) -> Option<TemporaryDirectory> {
         let random = RandomState::new().hash_one(std::process::id());
         let path = directory.join(format!("spawnscope-{random:016x}"));
         let name = CString::new(path.as_os_str().as_bytes()).ok()?;
@@ -55,15 +55,15 @@ impl TemporaryDirectory {
             .map(|number| CString::new(program(&path, number).as_os_str().as_bytes()))
             .collect::<Result<_, _>>()
             .ok()?;
-        let (mut ours, keepers) = UnixStream::pair().ok()?;
-        let doctors = ours.as_raw_fd();
-        let child = IsolatedChild::fork(Some(keepers.as_fd()), || keep(&name, &programs, doctors)).ok()?;
-        drop(keepers);
-        ours.set_read_timeout(Some(limit)).ok()?;
-        let is_made = ours.read_exact(&mut [0]).is_ok();
+        let (mut doctor_end, keeper_end) = UnixStream::pair().ok()?;
+        let doctor_fd = doctor_end.as_raw_fd();
+        let child = IsolatedChild::fork(Some(keeper_end.as_fd()), || run_keeper(&name, &programs, doctor_fd)).ok()?;
+        drop(keeper_end);
+        doctor_end.set_read_timeout(Some(limit)).ok()?;
+        let is_made = doctor_end.read_exact(&mut [0]).is_ok();
         let mut created = TemporaryDirectory {
             path,
-            keeper: Some((child, ours)),
+            keeper: Some((child, doctor_end)),
         };
         if !is_made {
             // If it is created later, the keeper notices the closed connection and removes it.
@@ -97,18 +97,18 @@ impl Drop for TemporaryDirectory {
 }
 
 /// Directories in which a directory for test programs can be created.
-pub(super) struct Places {
+pub(super) struct UsableDirectories {
     /// On local file systems, in order of preference.
     pub(super) local: Vec<PathBuf>,
     /// On file systems that another machine or process serves.
     pub(super) remote: Vec<PathBuf>,
 }
 
-impl Places {
+impl UsableDirectories {
     /// The directory for temporary files, and other usual ones.
-    pub(super) fn of(machine: &Machine) -> Places {
+    pub(super) fn find(machine: &Machine) -> UsableDirectories {
         let mounts = mounts::all(machine);
-        let mut found = Places {
+        let mut found = UsableDirectories {
             local: Vec::new(),
             remote: Vec::new(),
         };
@@ -116,7 +116,7 @@ impl Places {
             let Some(directory) = machine.canonical(directory) else {
                 continue;
             };
-            let mount = mounts::of(&mounts, &directory);
+            let mount = mounts::mount_of(&mounts, &directory);
             if mount.is_some_and(|mount| mount.has_option("noexec")) {
                 continue;
             }
@@ -146,23 +146,23 @@ fn program(directory: &Path, number: usize) -> PathBuf {
 
 /// The keeper's work, system calls only. It must close its copy of the doctor's end, or it would wait for itself. It leaves the session, so
 /// that the terminal or a signal to the doctor's process group does not reach it.
-fn keep(directory: &CStr, programs: &[CString], doctors: c_int) {
+fn run_keeper(directory: &CStr, programs: &[CString], doctor_fd: c_int) {
     ignore_requests_to_end();
     // SAFETY: plain system calls; the strings end with NUL, and the byte is a static one. Standard input is the connection.
     let connection = unsafe {
-        libc::close(doctors);
+        libc::close(doctor_fd);
         libc::setsid();
         if libc::mkdir(directory.as_ptr(), 0o700) != 0 {
             return;
         }
-        if !mounts::has_room(directory, MAX_BYTES, PROGRAMS as u64) {
+        if !mounts::has_room(directory, NEEDED_BYTES, PROGRAMS as u64) {
             libc::rmdir(directory.as_ptr());
             return;
         }
         libc::send(0, c"+".as_ptr().cast(), 1, libc::MSG_NOSIGNAL);
         BorrowedFd::borrow_raw(0)
     };
-    remove_when_closed(connection, REMOVALS, REMOVAL_INTERVAL, || {
+    remove_when_closed(connection, MAX_REMOVALS, REMOVAL_INTERVAL, || {
         // SAFETY: plain system calls; the strings end with NUL.
         unsafe {
             for program in programs {

@@ -305,7 +305,7 @@ fn bare_metal_is_silent_and_an_image_of_a_container_is_none() {
         .file("proc/cpuinfo", "flags\t: fpu vme\n")
         .file("proc/version", "Linux version 6.1.0");
     silent("environment", &bare.machine(), &usual());
-    assert_eq!(Environment::of(&bare.machine()), Environment::default());
+    assert_eq!(Environment::detect(&bare.machine()), Environment::default());
     let image = Tree::new()
         .file("proc/cpuinfo", "flags\t: fpu vme\n")
         .file(".dockerenv", "")

@@ -10,7 +10,7 @@ use crate::tree::{Tree, diagnose, expect, find, only, silent, usual};
 
 /// The installed programs, in an environment with only a home.
 fn machine(tree: &Tree) -> Machine {
-    Machine::at("/")
+    Machine::with_root("/")
         .with_variable("PATH", "/usr/bin:/bin")
         .with_variable("HOME", tree.root())
         .in_directory(tree.root())
@@ -454,7 +454,7 @@ fn everything_measurable_here_is_measured() {
         let measured = Measured::take(&Machine::here(None).unwrap());
         let are_copies_launched = match &measured.scan {
             Some(scan) => {
-                let kinds = [&scan.created, &scan.first, &scan.later, &scan.unscanned, &scan.at_once];
+                let kinds = [&scan.created, &scan.first, &scan.later, &scan.unscanned, &scan.concurrent];
                 let counts = kinds.map(Vec::len);
                 // Launches that waited for a CPU are left out, which is reported.
                 counts == [7, 7, 14, 14, 8] || scan.is_disturbed && !counts.contains(&0)

@@ -229,7 +229,7 @@ fn variables_of_the_loader_are_reported_with_their_cost() {
 
 #[test]
 fn errors_of_the_loader_are_quoted() {
-    let machine = Machine::at("/").with_variable("PATH", "/usr/bin:/bin");
+    let machine = Machine::with_root("/").with_variable("PATH", "/usr/bin:/bin");
     let preload = machine.clone().with_variable("LD_PRELOAD", "libnothere.so /gone/x.so");
     let words = ["libnothere.so (cannot open shared object file)", "missing: /gone/x.so"];
     let finding = only("loader-environment", &preload, &usual(), Severity::Problem, &words);

@@ -16,7 +16,7 @@ fn a_directory_that_does_not_answer_is_reported_once_and_never_opened() {
     let machine = tree.machine().with_variable("PATH", "/net/bin:/usr/bin");
     assert_eq!(machine.program("git"), Some(PathBuf::from("/net/bin/git")));
     let net = PathBuf::from("/net/bin");
-    let without = machine.clone().leaving_out([&net]);
+    let without = machine.clone().without_directories([&net]);
     assert_eq!(without.program("git"), None);
     assert!(!without.exists("/net/bin/git") && without.bytes("/net/bin/git").is_err());
     let path = without.command("/usr/bin/git");
@@ -127,7 +127,7 @@ fn of_many_dead_directories_a_few_are_named() {
 #[test]
 fn dead_directories_in_front_leave_time_to_ask_those_behind_them() {
     let names: Vec<String> = (0..3000).map(|number| format!("/gone/{number}")).collect();
-    let machine = Machine::at("/").with_variable("PATH", names.join(":") + ":/usr/bin");
+    let machine = Machine::with_root("/").with_variable("PATH", names.join(":") + ":/usr/bin");
     best_of_three(|| {
         let measured = Measured::take(&machine);
         let is_asked = measured
@@ -284,7 +284,7 @@ fn a_program_that_outlasts_the_doctor_with_its_variables_is_reported_with_a_lowe
     let tree = directories();
     let machine = tree.machine().with_variable("LD_BIND_NOW", "1");
     let mut measured = Measured {
-        exec_dynamic_given_up: Some(Nanos(300_000_000)),
+        exec_dynamic_abandoned_after: Some(Nanos(300_000_000)),
         without_loader_variables: Some(Nanos(1_000_000)),
         ..usual()
     };

@@ -68,7 +68,7 @@ impl Tree {
     }
 
     pub fn machine(&self) -> Machine {
-        Machine::at(self.root())
+        Machine::with_root(self.root())
     }
 
     fn path_with_parents(&self, path: &str) -> std::path::PathBuf {
@@ -163,13 +163,13 @@ pub fn usual() -> Measured {
 }
 
 /// First and later launches of this many milliseconds each.
-pub fn scan(first: u64, later: u64, at_once: &[u64]) -> spawnscope_doctor::measure::Scan {
+pub fn scan(first: u64, later: u64, concurrent: &[u64]) -> spawnscope_doctor::measure::Scan {
     let ms = |ms: u64| Nanos(ms * 1_000_000);
     spawnscope_doctor::measure::Scan {
         first: vec![ms(first); 5],
         later: vec![ms(later); 5],
         unscanned: vec![ms(1); 5],
-        at_once: at_once.iter().map(|time| ms(*time)).collect(),
+        concurrent: concurrent.iter().map(|time| ms(*time)).collect(),
         ..Default::default()
     }
 }
