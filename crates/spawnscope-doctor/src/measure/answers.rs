@@ -1,5 +1,5 @@
-//! Which directories answer, and how fast: those of PATH, and others that the doctor itself would access. A measuring process tries
-//! each directory, all at the same time, so that a directory that hangs delays neither the others nor the doctor.
+//! Finds out which directories answer, and how fast: those of PATH, and others that the doctor itself would access. One measuring process
+//! per directory tries it, and all run at the same time. So a directory that hangs delays neither the others nor the doctor.
 
 use std::collections::HashSet;
 use std::ffi::{CStr, CString};
@@ -18,17 +18,17 @@ use spawnscope_system::launch_timing::timing::timed;
 
 /// How long a directory may take to answer.
 pub(crate) const DIRECTORY_TIMEOUT: Duration = Duration::from_millis(300);
-/// How long all directories together may take, if they cannot all be tried at once.
+/// How long all directories together may take, if there are too many to try them all at the same time.
 pub(super) const TOTAL_TIMEOUT: Duration = Duration::from_millis(400);
-/// How many processes run at once.
+/// How many processes run at the same time.
 const MAX_PROCESSES: usize = 64;
-/// How many names are looked up in a directory. Each is new, because the kernel caches negative results.
+/// How many names are looked up in a directory. Each look-up uses another name, because the kernel caches negative results.
 const LOOKUPS: usize = 9;
 
 /// How directories answered.
 #[derive(Default)]
 pub(super) struct Answers {
-    /// Existing directories of PATH, each with the time of a look-up that finds nothing; unknown if it took too long.
+    /// Existing directories of PATH, each with the time of a look-up that finds nothing; `None` if no look-up ended in time.
     pub(super) lookups: Vec<(PathBuf, Option<Nanos>)>,
     /// Directories that did not answer in time, in PATH or not.
     pub(super) unresponsive: Vec<PathBuf>,
@@ -53,7 +53,7 @@ impl Answers {
             }
             let mut process = start();
             if process.is_none() && !pending.is_empty() {
-                // If processes are scarce, one directory after the other.
+                // If no more processes can be created, try one directory after the other.
                 answers.add_results(std::mem::take(&mut pending), end);
                 process = start();
             }
@@ -70,21 +70,22 @@ impl Answers {
         answers
     }
 
+    /// Waits for the processes, and adds their results.
     fn add_results(&mut self, pending: Vec<PendingProbe>, end: Instant) {
         for PendingProbe { probe, process, until } in pending {
             let measured = process.end(until.min(end));
             let Probe { directory, is_in_path } = probe;
             let answer = measured.results.answer.load(Ordering::Acquire);
             let fastest_ns = measured.results.fastest_ns.load(Ordering::Acquire);
-            let is_known = match answer {
+            let has_answered = match answer {
                 DIRECTORY if is_in_path => fastest_ns > 0 || measured.is_in_time,
                 answer => matches!(answer, DIRECTORY | SOMETHING_ELSE),
             };
-            if is_known {
+            if has_answered {
                 let lookup = (is_in_path && fastest_ns > 0).then_some(Nanos(fastest_ns));
                 self.lookups.extend(lookup.map(|time| (directory, Some(time))));
             } else if answer == NOT_TRIED || measured.is_runnable || until > end {
-                // It was not tried, or did not get its full time.
+                // The directory was not tried, or not for its full time.
                 self.untried.push(directory);
             } else {
                 if is_in_path {
@@ -107,13 +108,13 @@ struct PendingProbe {
     until: Instant,
 }
 
-/// Each directory once, those outside of PATH first.
+/// Returns each directory once, those outside of PATH first.
 fn probes(machine: &Machine) -> Vec<Probe> {
     let path = machine.search_path().into_iter().map(|directory| (directory, true));
-    let homes = machine.variable("HOME").map(PathBuf::from);
+    let home = machine.variable("HOME").map(PathBuf::from);
     let others = std::iter::once(machine.directory().to_owned())
         .chain(temporary_directory::candidates(machine))
-        .chain(homes)
+        .chain(home)
         .chain(loader_environment::named(machine))
         .chain(loader_cache::directories(machine));
     let mut seen = HashSet::new();
@@ -130,7 +131,7 @@ fn probes(machine: &Machine) -> Vec<Probe> {
     probes
 }
 
-/// The process did not run in time, because the machine is too busy.
+/// Values of `SharedResults::answer`. This one remains if the process did not run in time, because the machine is too busy.
 const NOT_TRIED: u64 = 0;
 const STARTED: u64 = 1;
 const DIRECTORY: u64 = 2;
@@ -140,8 +141,8 @@ const SOMETHING_ELSE: u64 = 3;
 #[repr(C)]
 struct SharedResults {
     answer: AtomicU64,
-    /// The fastest look-up in nanoseconds, ignoring those during which the process was preempted. A slow file system is slow each time,
-    /// while a busy machine slows only some look-ups.
+    /// The time of the fastest look-up in nanoseconds, without look-ups during which the process was preempted. The minimum is used because
+    /// a slow file system is slow each time, while a busy machine slows down only some look-ups.
     fastest_ns: AtomicU64,
 }
 
@@ -149,7 +150,7 @@ struct SharedResults {
 unsafe impl Shareable for SharedResults {}
 
 impl Probe {
-    /// `None` if no process can be created.
+    /// Starts a process that tries the directory; returns `None` if no process can be created.
     fn start(&self, machine: &Machine) -> Option<MeasuringProcess<SharedResults>> {
         let path = machine.path(&self.directory);
         let text = |path: &Path| CString::new(path.as_os_str().as_bytes()).ok();
@@ -176,7 +177,7 @@ impl Probe {
     }
 }
 
-/// How often this process was preempted.
+/// Returns how often this thread was preempted.
 fn preemptions() -> libc::c_long {
     // SAFETY: all zeroes is a valid `rusage`, which the kernel fills.
     unsafe {

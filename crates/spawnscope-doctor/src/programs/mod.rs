@@ -96,11 +96,11 @@ impl RunTime {
         (self.is_lower_bound || excess.time > noise).then_some(excess)
     }
 
-    /// Returns the time as an effect on `of`.
-    pub(super) fn effect(self, of: &'static str) -> Effect {
+    /// Returns the time as an effect on `affected`.
+    pub(super) fn effect(self, affected: &'static str) -> Effect {
         Effect {
             is_lower_bound: self.is_lower_bound,
-            ..Effect::measured(self.time, of)
+            ..Effect::measured(self.time, affected)
         }
     }
 

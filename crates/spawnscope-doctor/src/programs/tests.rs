@@ -93,10 +93,10 @@ fn differences_within_the_noise_are_not_reported() {
         time: Nanos(time),
         is_lower_bound: false,
     };
-    let beyond = |time, other| took(time).beyond_noise(Nanos(other)).map(|more| more.time.0);
-    assert_eq!(excess_over(1_302_000, 1_000_000), None);
-    assert_eq!(excess_over(3_000_000, 1_000_000), Some(2_000_000));
-    assert_eq!(excess_over(205_000_000, 200_000_000), None);
+    let excess = |time, other| took(time).beyond_noise(Nanos(other)).map(|excess| excess.time.0);
+    assert_eq!(excess(1_302_000, 1_000_000), None);
+    assert_eq!(excess(3_000_000, 1_000_000), Some(2_000_000));
+    assert_eq!(excess(205_000_000, 200_000_000), None);
 }
 
 #[test]
