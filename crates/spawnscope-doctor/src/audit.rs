@@ -111,7 +111,9 @@ fn from_message(rule: &RuleMessage) -> Option<Rule> {
         _ => None,
     });
     let is_on_every_call = (0..FIRST_CLASS_BIT).all(|call| rule.syscalls.has(call));
-    let mut execs = EXECS.iter().filter(|(exec_architecture, _)| architecture.is_none_or(|own| own == *exec_architecture));
+    let mut execs = EXECS
+        .iter()
+        .filter(|(exec_architecture, _)| architecture.is_none_or(|own| own == *exec_architecture));
     Some(Rule {
         text: auditctl_options(rule, architecture, is_on_every_call),
         is_on_every_call,

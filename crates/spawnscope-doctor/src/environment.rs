@@ -176,7 +176,9 @@ fn hypervisor(machine: &Machine) -> Hypervisor {
     if VIRTUAL_MACHINE_NAMES.iter().any(|name| words.contains(name)) {
         return Hypervisor::Named(product);
     }
-    let name = machine.text("/sys/hypervisor/type").or_else(|| hypervisor_in_device_tree(machine));
+    let name = machine
+        .text("/sys/hypervisor/type")
+        .or_else(|| hypervisor_in_device_tree(machine));
     name.map_or(Hypervisor::Unknown, Hypervisor::Named)
 }
 

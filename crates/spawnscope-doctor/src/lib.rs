@@ -8,11 +8,11 @@ pub mod environment;
 pub mod findings;
 pub mod machine;
 pub mod measure;
+mod memory_files;
 mod mounts;
 mod nesting;
 mod processes;
 mod programs;
-mod memory_files;
 
 use std::cmp::Reverse;
 

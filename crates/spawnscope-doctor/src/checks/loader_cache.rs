@@ -1,5 +1,5 @@
-//! The dynamic loader's library cache: missing, unreadable, corrupt, or older than libraries. `entries` reads its names; `library` computes
-//! the name that `ldconfig` would enter for a file.
+//! Checks whether the dynamic loader's library cache is missing, unreadable, corrupt, or older than libraries. `entries` reads the names in
+//! the cache; `library` determines the name under which `ldconfig` would enter a file.
 
 mod entries;
 mod library;
@@ -24,7 +24,7 @@ pub(super) const CHECK: Check = Check {
 
 const CACHE: &str = "/etc/ld.so.cache";
 const CONFIGURATION: &str = "/etc/ld.so.conf";
-/// Dynamic loaders of glibc: without one, no program uses the cache.
+/// Dynamic loaders of glibc. On a machine without one, no program uses the cache.
 const LOADERS: [&str; 4] = [
     "/lib64/ld-linux-x86-64.so.2",
     "/lib/ld-linux-aarch64.so.1",
@@ -33,8 +33,9 @@ const LOADERS: [&str; 4] = [
 ];
 /// Directories that the loader searches by default.
 const STANDARD: [&str; 4] = ["/lib", "/usr/lib", "/lib64", "/usr/lib64"];
+/// At most this many libraries are listed.
 const MAX_NAMED: usize = 3;
-/// How long libraries are examined: if all are newer than the cache, as in unpacked images, there can be thousands.
+/// The time limit for the examination of libraries. If all are newer than the cache, as in unpacked images, there can be thousands.
 const TIMEOUT: Duration = Duration::from_millis(150);
 
 fn run(examination: &Examination<'_>, findings: &mut Findings) {
@@ -63,7 +64,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
     }
 }
 
-/// Why the cache is unusable; `None` if it is usable, or if no program needs it.
+/// Returns why the cache is unusable; `None` if it is usable, or if no program needs it.
 pub(crate) fn what_is_wrong(machine: &Machine) -> Option<&'static str> {
     // On NixOS, each program contains the paths of its libraries.
     if machine.exists("/etc/NIXOS") || !LOADERS.iter().any(|loader| machine.exists(loader)) {
@@ -82,13 +83,13 @@ pub(crate) fn what_is_wrong(machine: &Machine) -> Option<&'static str> {
     }
 }
 
-/// `times`: what a launch takes now, and without the library search, if that could be measured.
+/// Returns the finding for an unusable cache. `times` are those of a launch now, and without the library search, if they were measured.
 fn broken(how: &str, times: Option<(Nanos, Nanos)>) -> Finding {
     let evidence = times.map(|(with, without)| {
         let (with, without) = (units::time(with), units::time(without));
         format!("`true` takes {with}, or {without} if its only library is given by path")
     });
-    // The search of a few directories can be within the noise.
+    // If the loader searches only a few directories, the time can be within the noise.
     let longer = times.filter(|(with, without)| with > without);
     let search = longer.map(|(with, without)| Effect::measured(with.since(without), "each library of each launch"));
     Finding::problem(format!(
@@ -102,10 +103,11 @@ fn broken(how: &str, times: Option<(Nanos, Nanos)>) -> Finding {
     .fix_cost("a second; in a container image, a layer of about 10 to 100 kB")
 }
 
-/// Libraries in the cache's directories that are newer than the cache and not in it.
+/// Libraries that are missing in the cache: files in its directories that are newer than it.
 struct MissingLibraries {
-    /// The path of each library, by the name that `ldconfig` would enter: several files can be one library.
+    /// The path of each library, by the name that `ldconfig` would enter. Several files can have the same name.
     libraries: BTreeMap<Vec<u8>, String>,
+    /// Whether all directories were examined in time.
     is_complete: bool,
     not_examined: Vec<String>,
 }
@@ -145,7 +147,7 @@ impl MissingLibraries {
             if is_link || !is_new && !is_newer(&directory) {
                 continue;
             }
-            // If the configuration of this directory is newer than the cache, the cache has none of its libraries.
+            // If the file that configures this directory is newer than the cache, the cache may contain none of its libraries.
             let is_newer = |path: &str| is_new || is_newer(path);
             if !missing.are_added_in_time(machine, &directory, &known, is_newer, until) {
                 missing.is_complete = false;
@@ -157,7 +159,7 @@ impl MissingLibraries {
         missing
     }
 
-    /// Adds the new libraries of a directory; `false` if the time is up.
+    /// Adds the new libraries of a directory; returns `false` if the time is up.
     fn are_added_in_time(
         &mut self,
         machine: &Machine,
@@ -175,7 +177,7 @@ impl MissingLibraries {
             }
             let path = format!("{directory}/{name}");
             if is_newer(&path) {
-                let entered = library::entered_as(&machine.path(&path));
+                let entered = library::entry_name(&machine.path(&path));
                 let entered = entered.filter(|entered| !known.contains(entered.as_slice()));
                 entered.map(|entered| self.libraries.entry(entered).or_insert(path));
             }
@@ -184,7 +186,7 @@ impl MissingLibraries {
     }
 }
 
-/// The directories in the loader's configuration: they may be on file systems that do not answer.
+/// Returns the directories in the loader's configuration, which may be on file systems that do not answer.
 pub(crate) fn directories(machine: &Machine) -> impl Iterator<Item = PathBuf> {
     let configured = configured(machine, CONFIGURATION, 0).into_iter();
     configured.map(|configured| PathBuf::from(configured.directory))
@@ -196,7 +198,7 @@ struct Configured {
     file: String,
 }
 
-/// The directories that a configuration file names, including those of the files it includes.
+/// Returns the directories that a configuration file names, including those in the files that it includes.
 fn configured(machine: &Machine, file: &str, depth: usize) -> Vec<Configured> {
     let text = machine.text(file).unwrap_or_default();
     let mut directories = Vec::new();
@@ -206,7 +208,7 @@ fn configured(machine: &Machine, file: &str, depth: usize) -> Vec<Configured> {
                 let Some((directory, suffix)) = pattern.trim().rsplit_once("/*") else {
                     continue;
                 };
-                // A relative pattern starts at the directory of the file.
+                // A relative pattern is relative to the directory of the file.
                 let directory = format!("{}", Path::new(file).with_file_name(directory).display());
                 let names = machine
                     .names(&directory)
@@ -225,8 +227,8 @@ fn configured(machine: &Machine, file: &str, depth: usize) -> Vec<Configured> {
     directories
 }
 
-/// Whether the cache has the file's name or a prefix of it, such as `libx.so.1` for `libx.so.1.2.3`, which is most likely the library's own
-/// name. This avoids opening the file.
+/// Returns whether the cache contains the file's name or a prefix of it, such as `libx.so.1` for `libx.so.1.2.3`. Such a prefix is most likely
+/// the library's SONAME, so the file need not be opened.
 fn is_known(known: &HashSet<&[u8]>, name: &str) -> bool {
     let mut name = name;
     loop {
@@ -245,7 +247,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn libraries_without_time_left_are_not_examined() {
+    fn libraries_are_reported_as_not_examined_when_the_time_is_up() {
         let root = tempfile::tempdir().unwrap();
         let machine = Machine::with_root(root.path());
         for directory in ["etc", "usr/lib"] {

@@ -115,7 +115,7 @@ fn probes(machine: &Machine) -> Vec<Probe> {
     let others = std::iter::once(machine.directory().to_owned())
         .chain(temporary_directory::candidates(machine))
         .chain(home)
-        .chain(loader_environment::named(machine))
+        .chain(loader_environment::named_paths(machine))
         .chain(loader_cache::directories(machine));
     let mut seen = HashSet::new();
     let mut probes: Vec<Probe> = path
@@ -187,7 +187,7 @@ fn preemptions() -> libc::c_long {
     }
 }
 
-/// The type of a file; `None` if it does not exist or cannot be accessed.
+/// Returns the type of a file; `None` if the file does not exist or cannot be accessed.
 pub(super) fn file_type(path: &CStr) -> Option<libc::mode_t> {
     // SAFETY: the path ends with NUL; all zeroes is a valid `stat`, which the kernel fills.
     unsafe {

@@ -121,13 +121,17 @@ fn launch_in_turns(mut kinds: [Option<Work<'_>>; SERIES], results: &SharedResult
 /// Returns the machine without loader variables; `None` if none is set.
 fn without_variables(machine: &Machine) -> Option<Machine> {
     loader_environment::variables(machine).next()?;
-    Some(machine.clone().without_variables(loader_environment::is_loaders))
+    Some(
+        machine
+            .clone()
+            .without_variables(loader_environment::is_loader_variable),
+    )
 }
 
 /// Returns the machine with the C library in LD_PRELOAD, so that the loader need not search for it; `None` if the loader's cache is usable.
 fn without_search(machine: &Machine) -> Option<Machine> {
     loader_cache::what_is_wrong(machine)?;
-    let library = c_library::file(machine)?;
+    let library = c_library::library_file(machine)?;
     machine
         .variable("LD_PRELOAD")
         .is_none()

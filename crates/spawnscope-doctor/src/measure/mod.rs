@@ -21,7 +21,7 @@ use self::answers::Answers;
 pub(super) use self::answers::DIRECTORY_TIMEOUT;
 pub use self::launch::LaunchCost;
 pub use self::scan::{Scan, Stuck};
-use self::temporary_directory::{UsableDirectories, TemporaryDirectory};
+use self::temporary_directory::{TemporaryDirectory, UsableDirectories};
 use super::machine::Machine;
 use spawnscope_data::event::{Calibration, Constant, Nanos};
 use spawnscope_system::calibrate::Calibrator;

@@ -30,8 +30,8 @@ pub(super) const TOTAL_TIMEOUT: Duration = Duration::from_millis(800);
 /// Times of first and later launches of files that were never executed before.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scan {
-    /// Whether the machine was too busy for undisturbed launches. Launches that waited for a CPU for most of their time are left out; if too
-    /// few remain, all are kept, with these waits subtracted.
+    /// Whether some launches waited for a CPU for most of their time, or even launches from memory were slow. The waiting launches are left
+    /// out; if too few remain, all are kept, with their waits subtracted.
     pub is_disturbed: bool,
     /// The time to write each file.
     pub created: Vec<Nanos>,

@@ -230,7 +230,11 @@ impl Programs {
 
     fn remaining(&self) -> Result<Duration, RunError> {
         let left = self.until.saturating_duration_since(Instant::now());
-        if left.is_zero() { Err(RunError::NoTime) } else { Ok(left) }
+        if left.is_zero() {
+            Err(RunError::NoTime)
+        } else {
+            Ok(left)
+        }
     }
 }
 

@@ -5,7 +5,7 @@ use std::fs;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use super::program_session::{CHECK_INTERVAL, GRACE, END_SIGNALS, members};
+use super::program_session::{CHECK_INTERVAL, END_SIGNALS, GRACE, members};
 use crate::processes::field;
 
 /// Makes the doctor the parent of orphaned descendants from now on.

@@ -10,7 +10,7 @@ use nix::unistd::{ForkResult, fork};
 use rustix::event::{PollFd, PollFlags};
 use rustix::io::ioctl_fionbio;
 
-use super::{Outcome, RunResult, Capture};
+use super::{Capture, Outcome, RunResult};
 use crate::processes;
 use spawnscope_data::event::{Nanos, Pid};
 use spawnscope_system::process::{pidfd, wait_until};

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use super::program_session::{self, GRACE};
-use super::{Outcome, RunResult, Capture, RunError, orphans, trace};
+use super::{Capture, Outcome, RunError, RunResult, orphans, trace};
 use spawnscope_data::event::Nanos;
 use spawnscope_system::launch_timing::isolated_child::IsolatedChild;
 use spawnscope_system::process::is_readable_within;

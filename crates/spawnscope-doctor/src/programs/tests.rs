@@ -34,7 +34,12 @@ fn no_program_is_started_when_the_time_for_it_is_up() {
 fn only_the_requested_output_is_read_and_its_size_is_limited() {
     let directory = tempfile::tempdir().unwrap();
     let both = "echo answer; echo warning >&2";
-    let output = |script: &str, capture| programs_with(LONG).run(shell(script, &directory), capture).unwrap().output;
+    let output = |script: &str, capture| {
+        programs_with(LONG)
+            .run(shell(script, &directory), capture)
+            .unwrap()
+            .output
+    };
     assert_eq!(output(both, Capture::Stdout), "answer\n");
     assert_eq!(output(both, Capture::Stderr), "warning\n");
     assert_eq!(output(both, Capture::Nothing), "");
@@ -65,7 +70,9 @@ fn no_process_outlives_its_session_even_if_it_ignores_signals() {
         .shortest(1, || shell(stubborn, &directory))
         .unwrap();
     let left = "sleep 60 & echo $!";
-    let ran = programs_with(LONG).run(shell(left, &directory), Capture::Stdout).unwrap();
+    let ran = programs_with(LONG)
+        .run(shell(left, &directory), Capture::Stdout)
+        .unwrap();
     // The command line of a process that has ended, but was not reaped, is empty.
     let command_line = fs::read(format!("/proc/{}/cmdline", ran.output.trim()));
     assert!(command_line.unwrap_or_default().is_empty());
@@ -105,7 +112,9 @@ fn a_background_job_that_ends_soon_is_not_killed() {
     // On a busy machine, the job may take longer than the grace period.
     best_of_three(|| {
         let directory = tempfile::tempdir().unwrap();
-        programs_with(LONG).run(shell(script, &directory), Capture::Nothing).unwrap();
+        programs_with(LONG)
+            .run(shell(script, &directory), Capture::Nothing)
+            .unwrap();
         ok_if(directory.path().join("done").exists(), || "not done".to_owned())
     });
     best_of_three(|| {
