@@ -50,7 +50,7 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
     }
     let with = measured_time(examination.measured);
     let without = examination.measured.without_loader_variables;
-    let more = with.zip(without).map(|(with, without)| with.since(without));
+    let more = with.zip(without).map(|(with, without)| with.excess_over(without));
     let missing: Vec<String> = set
         .iter()
         .flat_map(|(name, value)| missing(machine, name, value))

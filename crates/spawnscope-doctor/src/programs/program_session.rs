@@ -182,7 +182,7 @@ fn redirect_standard_streams(output: Option<&PipeWriter>, capture: Capture) {
         for standard in 0..3 {
             libc::dup2(null, standard);
         }
-        let wanted = match reads {
+        let wanted = match capture {
             Capture::Nothing => None,
             Capture::Stdout => Some(1),
             Capture::Stderr => Some(2),
