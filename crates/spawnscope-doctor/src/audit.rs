@@ -13,7 +13,8 @@ use netlink_sys::{Socket, SocketAddr};
 const ANSWER_TIMEOUT: Duration = Duration::from_millis(500);
 /// The buffer size for one answer. The largest answer is a rule with its paths.
 const MAX_ANSWER_BYTES: usize = 16 << 10;
-/// In a rule's mask of system calls, the bits from this one on stand for classes of calls. In rules for all calls, the kernel clears these bits.
+/// In a rule's mask of system calls, the bits from this one on stand for classes of calls. In rules for all calls, the kernel clears these
+/// bits.
 const FIRST_CLASS_BIT: u32 = 63 * 32;
 /// For each `AUDIT_ARCH_*` value, the numbers of `execve` and `execveat`.
 const EXECS: [(u32, [u32; 2]); 3] = [

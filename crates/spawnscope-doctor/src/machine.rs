@@ -38,8 +38,8 @@ impl Machine {
     /// # Errors
     /// If the working directory no longer exists.
     pub fn here(user: Option<Identity>) -> io::Result<Machine> {
-        let of_user = user.iter().flat_map(|user| user.environment.iter().cloned());
-        let environment = std::env::vars_os().chain(of_user).collect();
+        let user_variables = user.iter().flat_map(|user| user.environment.iter().cloned());
+        let environment = std::env::vars_os().chain(user_variables).collect();
         Ok(Machine {
             root: PathBuf::from("/"),
             environment,

@@ -1,5 +1,5 @@
-//! Detects by the time of the CPUID instruction whether one hypervisor runs inside another. The instruction causes a VM exit. If hypervisors
-//! are nested, the exit goes to the outer one, which must pass it on to the inner one.
+//! Detects by the time of the CPUID instruction whether one hypervisor runs inside another. The instruction causes a VM exit. If
+//! hypervisors are nested, the exit goes to the outer one, which must pass it on to the inner one.
 
 use super::environment::Environment;
 use super::{Machine, Measured};
@@ -8,8 +8,8 @@ use spawnscope_data::units;
 
 /// An instruction that takes less does not cause a VM exit: a processor itself executes CPUID in 30 to 100 ns.
 const MIN_EXIT_TIME: Nanos = Nanos(200);
-/// Up to this time, only one hypervisor is involved. One exit and its handling take 0.5 to 2 us. In a nested guest, CPUID needs at least two
-/// exits, and the inner hypervisor causes further ones.
+/// Up to this time, only one hypervisor is involved. One exit and its handling take 0.5 to 2 us. In a nested guest, CPUID needs at least
+/// two exits, and the inner hypervisor causes further ones.
 const MAX_SINGLE_TIME: Nanos = Nanos(2_500);
 /// From this time on, hypervisors are probably nested: a single one that handles the exit in the kernel is faster.
 const MIN_NESTED_TIME: Nanos = Nanos(8_000);

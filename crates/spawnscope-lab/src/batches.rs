@@ -1,5 +1,5 @@
-//! The measurements of one case: first trials, then batches. All cases that are compared with each other make the same number of launches per
-//! batch, because a batch of two launches measures colder caches than one of twenty.
+//! The measurements of one case: first trials, then batches. All cases that are compared with each other make the same number of launches
+//! per batch, because a batch of two launches measures colder caches than one of twenty.
 
 use std::time::{Duration, Instant};
 
@@ -143,8 +143,8 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Returns whether all columns that must be quiet are within the wanted noise, or the case has failed. Columns with a median of zero are
-    /// ignored, because they have no relative noise.
+    /// Returns whether all columns that must be quiet are within the wanted noise, or the case has failed. Columns with a median of zero
+    /// are ignored, because they have no relative noise.
     pub(super) fn is_quiet(&self, effort: Effort) -> bool {
         let estimates = (0..self.quiet_columns).filter_map(|column| self.measured.estimate(column));
         self.measured.failure.is_some()
@@ -223,8 +223,8 @@ mod tests {
         assert_eq!(counts_for(&[]), [0; 0]);
     }
 
-    /// Prepares two cases with these launch times in milliseconds; disturbed trials take 90 ms longer. Returns the launches per batch and the
-    /// number of trials of each case.
+    /// Prepares two cases with these launch times in milliseconds; disturbed trials take 90 ms longer. Returns the launches per batch and
+    /// the number of trials of each case.
     fn prepare_two(launches_ms: [f64; 2], is_disturbed: fn(usize) -> bool) -> Vec<(Option<u32>, usize)> {
         let trials = [Cell::new(0), Cell::new(0)];
         let case = |number: usize| {
@@ -286,10 +286,10 @@ mod tests {
         #[test]
         fn short_cases_get_equal_counts_and_their_rounds_are_short(launches_ms in prop::collection::vec(0.05..40.0f64, 1..30)) {
             let found = counts_for(&launches_ms);
-            let of_short: Vec<u32> = launches_ms.iter().zip(&found).filter(|(ms, _)| **ms <= 10.0).map(|(_, count)| *count).collect();
-            prop_assert!(of_short.windows(2).all(|pair| pair[0] == pair[1]));
+            let short_counts: Vec<u32> = launches_ms.iter().zip(&found).filter(|(ms, _)| **ms <= 10.0).map(|(_, count)| *count).collect();
+            prop_assert!(short_counts.windows(2).all(|pair| pair[0] == pair[1]));
             let round: f64 = launches_ms.iter().zip(&found).filter(|(ms, _)| **ms <= 10.0).map(|(ms, count)| ms * f64::from(*count)).sum();
-            prop_assert!(round <= 10.0 * 5.0 * of_short.len() as f64, "{round} {found:?}");
+            prop_assert!(round <= 10.0 * 5.0 * short_counts.len() as f64, "{round} {found:?}");
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Estimates the shift that all cases of an experiment have in common between two runs, and finds the cases that stand out from it. Between
-//! two runs, a machine drifts by more than the noise within one run. Interleaved cases drift alike, except for a scatter that can be estimated
-//! from them.
+//! two runs, a machine drifts by more than the noise within one run. Interleaved cases drift alike, except for a scatter that can be
+//! estimated from them.
 
 use super::compare::Change;
 use super::harness::{Estimate, MIN_ROUNDS};
@@ -40,8 +40,8 @@ impl CommonShift {
     }
 }
 
-/// Finds the common shifts, and marks the changes that stand out from them. Cases of experiments with too few cases are pooled. If the pool is
-/// too small, too, none of its cases stands out.
+/// Finds the common shifts, and marks the changes that stand out from them. Cases of experiments with too few cases are pooled. If the pool
+/// is too small, too, none of its cases stands out.
 pub fn find_common_shifts(changes: &mut [Change]) -> Vec<CommonShift> {
     let mut groups: Vec<(String, String)> = Vec::new();
     for change in changes.iter() {

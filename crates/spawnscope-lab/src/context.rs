@@ -109,8 +109,8 @@ impl<'a> ExperimentContext<'a> {
         self.watch.may_continue(doing, share)
     }
 
-    /// Returns the size of each of several parents that exist at the same time: `wanted`, or less if memory is short. If it is short, adds a
-    /// note.
+    /// Returns the size of each of several parents that exist at the same time: `wanted`, or less if memory is short. If it is short, adds
+    /// a note.
     #[must_use]
     pub fn size_of_each(&self, wanted: u64, parents: u64, outcome: &mut Outcome) -> u64 {
         let wanted = wanted.min(self.max_memory);

@@ -31,8 +31,8 @@ pub fn write_fresh_copies(program: &Path, directory: &Path, count: usize) -> Res
     (0..count).map(copy).collect()
 }
 
-/// Writes a program, and returns whether all of it is in the page cache. The kernel's copy functions, such as copy_file_range, would not put it
-/// there on file systems that share blocks between files.
+/// Writes a program, and returns whether all of it is in the page cache. The kernel's copy functions, such as copy_file_range, would not
+/// put it there on file systems that share blocks between files.
 fn write(path: &Path, content: &[u8]) -> io::Result<bool> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(true).mode(0o755);

@@ -18,14 +18,14 @@ pub(super) struct Slope {
 }
 
 impl Outcome {
-    /// Fits a line to each series of the chart whose slope is beyond the noise of its points, and adds notes on the other series. The slope is
-    /// per `unit` of the column `x`; `per` is the name of that unit.
+    /// Fits a line to each series of the chart whose slope is beyond the noise of its points, and adds notes on the other series. The slope
+    /// is per `unit` of the column `x`; `per` is the name of that unit.
     pub fn fit(&mut self, x: &str, unit: f64, per: &str) {
         self.add_lines(x, unit, per, |_, points| slope_within_intervals(points));
     }
 
-    /// Like `fit`, for rounds of `measured` that were sweeps along the x axis. The points of one sweep depend on each other, so a slope is computed
-    /// for each sweep, and the interval is that of these slopes.
+    /// Like `fit`, for rounds of `measured` that were sweeps along the x axis. The points of one sweep depend on each other, so a slope is
+    /// computed for each sweep, and the interval is that of these slopes.
     pub fn fit_sweeps(&mut self, x: &str, unit: f64, per: &str, measured: &[Measured]) {
         let mut series: Vec<(String, Vec<(f64, &Measured)>)> = Vec::new();
         for (row, case) in self.rows.iter().zip(measured.iter().filter(|case| case.has_results())) {
@@ -118,8 +118,8 @@ fn slope_over_sweeps(cases: &[(f64, &Measured)]) -> Option<Slope> {
     })
 }
 
-/// Returns the median slope over all pairs of points. Its interval is from the median of the smallest slopes to the median of the largest slopes
-/// that the intervals of each pair allow.
+/// Returns the median slope over all pairs of points. Its interval is from the median of the smallest slopes to the median of the largest
+/// slopes that the intervals of each pair allow.
 pub(super) fn slope_within_intervals(points: &[(f64, &Estimate)]) -> Option<Slope> {
     let (x, y): (Vec<f64>, Vec<f64>) = points.iter().map(|(x, y)| (*x, y.median)).unzip();
     let (mut least, mut most) = (Vec::new(), Vec::new());

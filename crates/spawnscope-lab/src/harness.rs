@@ -102,8 +102,8 @@ impl Estimate {
     }
 }
 
-/// Returns how many of the sorted values can be dropped at either end so that the range of the others contains the median with a probability of
-/// 95 %. This is the sign test, which follows the binomial distribution.
+/// Returns how many of the sorted values can be dropped at either end so that the range of the others contains the median with a
+/// probability of 95 %. This is the sign test, which follows the binomial distribution.
 fn droppable_ranks(count: usize) -> usize {
     const MISSED_AT_EITHER_END: f64 = 0.025;
     let mut dropped = 0;
@@ -175,8 +175,8 @@ fn ratios(values: &[f64], bases: &[f64]) -> Vec<f64> {
     values.iter().zip(bases).map(|(value, base)| value / base).collect()
 }
 
-/// Measures all cases in rounds. `may_continue` is called before each batch with the finished share; if it returns false, returns the results so
-/// far.
+/// Measures all cases in rounds. `may_continue` is called before each batch with the finished share; if it returns false, returns the
+/// results so far.
 pub fn interleave(effort: Effort, cases: Vec<Case<'_>>, may_continue: &dyn Fn(f64) -> bool) -> Vec<Measured> {
     let mut batches: Vec<Batch<'_>> = cases.into_iter().map(Batch::new).collect();
     prepare(&mut batches, effort, &|| may_continue(0.0));

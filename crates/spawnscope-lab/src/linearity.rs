@@ -20,8 +20,8 @@ pub struct Linearity {
     /// Whether the slopes of the lower and the upper half contradict each other.
     #[serde(default)]
     pub bends: bool,
-    /// Empty if the line holds. Otherwise pairs of an x, in units of the slope, and the nanoseconds per unit between the first point and that x:
-    /// one pair for the first x whose cost is beyond the noise, and one for the last.
+    /// Empty if the line holds. Otherwise pairs of an x, in units of the slope, and the nanoseconds per unit between the first point and
+    /// that x: one pair for the first x whose cost is beyond the noise, and one for the last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub each_ns: Vec<(f64, f64)>,
 }
@@ -56,8 +56,8 @@ impl Outcome {
     }
 }
 
-/// Returns whether no slope within the noise of one half of the points is within the noise of the other half, too. The middle point of an odd
-/// number belongs to both halves.
+/// Returns whether no slope within the noise of one half of the points is within the noise of the other half, too. The middle point of an
+/// odd number belongs to both halves.
 fn bends(points: &[(f64, &Estimate)]) -> bool {
     let half = points.len().div_ceil(2);
     let lower = slope_within_intervals(&points[..half]);

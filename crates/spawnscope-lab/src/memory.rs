@@ -47,7 +47,8 @@ pub struct GroupLimit {
     pub left: u64,
 }
 
-/// Returns, among this process's control group and its ancestors, the group whose limit leaves the least memory; `None` if none has a limit.
+/// Returns, among this process's control group and its ancestors, the group whose limit leaves the least memory; `None` if none has a
+/// limit.
 #[must_use]
 pub fn group_limit() -> Option<GroupLimit> {
     tightest_limit(Path::new("/"))

@@ -54,8 +54,8 @@ pub struct ShellParent {
     pipes: RefCell<(ChildStdin, BufReader<ChildStdout>)>,
 }
 
-/// The script of `ShellParent`. It counts successful launches, so that failures are noticed. The fastest way for bash to fill a variable is to
-/// format a number with leading zeros: a GB takes seconds, and `FILL_MEMORY_FACTOR` times the memory.
+/// The script of `ShellParent`. It counts successful launches, so that failures are noticed. The fastest way for bash to fill a variable is
+/// to format a number with leading zeros: a GB takes seconds, and `FILL_MEMORY_FACTOR` times the memory.
 const SCRIPT: &str = r#"ballast=
 if (($1)); then printf -v ballast '%0*d' "$1" 0; fi
 echo "${#ballast}"
@@ -108,8 +108,8 @@ impl ShellParent {
         Ok(Some(parent))
     }
 
-    /// Launches the program `count` times, and returns the time of one launch in nanoseconds. If `count` is more than one, an uncounted launch
-    /// comes first.
+    /// Launches the program `count` times, and returns the time of one launch in nanoseconds. If `count` is more than one, an uncounted
+    /// launch comes first.
     ///
     /// # Errors
     /// If a launch failed.

@@ -1,5 +1,5 @@
-//! Control groups: the version in use, and the cost of moving a process into one, which service managers and container runtimes do each time
-//! they start a service or container.
+//! Control groups: the version in use, and the cost of moving a process into one, which service managers and container runtimes do each
+//! time they start a service or container.
 
 use super::{Check, Run};
 use crate::{Effect, Examination, Finding, Findings};

@@ -39,7 +39,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
             units::time(Nanos(one as u64))
         ))
         .evidence(format!(
-            "the C library queries the features and caches at the start of each program: {count} CPUID instructions, counted here"
+            "at the start of each program, the C library queries the processor's features and caches: {count} CPUID instructions, counted here"
         ))
         .evidence_if(examination.nesting().map(|(_, sentence)| sentence))
         .effect(Effect::modelled(all, "each start of a program that uses this C library"))

@@ -28,7 +28,7 @@ fn run(examination: &Examination<'_>, findings: &mut Findings) {
                 .evidence("according to /proc/version")
                 .evidence(with_fork_time(";", "each launch needs many system calls and page faults, all several times slower than in Linux"))
                 .fix("launch less: builtins and batches save more here than elsewhere; if allowed, build in an ordinary container")
-                .fix_cost("gVisor isolates what runs in it: its operator decides"),
+                .fix_cost("an ordinary container isolates programs less, and the operator must allow it"),
         );
     }
     if let Some(version) = environment.wsl {

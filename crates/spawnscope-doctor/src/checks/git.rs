@@ -1,5 +1,5 @@
-//! Programs that git launches in the repository of the working directory: hooks, a file-system monitor, and filters that are started once per
-//! file.
+//! Programs that git launches in the repository of the working directory: hooks, a file-system monitor, and filters that are started once
+//! per file.
 
 use std::path::{Path, PathBuf};
 

@@ -8,7 +8,8 @@ use spawnscope_data::units;
 /// If a time limit is shorter than this, even a healthy program may not finish in time.
 const MIN_TIME_LIMIT: Nanos = Nanos(250_000_000);
 
-/// Reports why `program` could not be timed; it was started by `command_line`. A program that did not end is a problem if it had enough time.
+/// Reports why `program` could not be timed; it was started by `command_line`. A program that did not end is a problem if it had enough
+/// time.
 pub(super) fn report(findings: &mut Findings, program: &str, command_line: &str, why: RunError) {
     match why {
         RunError::DidNotEnd(after) if after >= MIN_TIME_LIMIT => findings.add(problem(program, command_line, after)),

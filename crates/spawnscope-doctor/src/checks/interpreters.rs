@@ -1,5 +1,5 @@
-//! The time that Python spends on site-packages and its environment variables before the first line of a program. For other interpreters see
-//! `interpreter_options`.
+//! The time that Python spends on site-packages and its environment variables before the first line of a program. For other interpreters
+//! see `interpreter_options`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -148,8 +148,8 @@ fn slowest_modules(table: &str) -> Option<String> {
         .lines()
         .filter_map(|line| {
             let mut columns = line.strip_prefix("import time:")?.split('|');
-            let own = columns.next()?.trim().parse().ok()?;
-            Some((own, columns.nth(1)?.trim()))
+            let own_time = columns.next()?.trim().parse().ok()?;
+            Some((own_time, columns.nth(1)?.trim()))
         })
         .collect();
     modules.sort_by_key(|(own, _)| std::cmp::Reverse(*own));

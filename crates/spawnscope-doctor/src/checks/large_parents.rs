@@ -20,7 +20,8 @@ pub(super) const CHECK: Check = Check {
 const MAX_REPORTED: usize = 3;
 /// Forks that take less are not reported.
 const MIN_REPORTED: Nanos = Nanos(10_000_000);
-/// Programs that fork for each command they launch. Other programs may fork too, but /proc does not show it. Newer versions of dash use vfork.
+/// Programs that fork for each command they launch. Other programs may fork too, but /proc does not show it. Newer versions of dash use
+/// vfork.
 const FORKING_PROGRAMS: [&str; 3] = ["bash", "zsh", "perl"];
 /// The minor version of glibc 2 since which malloc can request huge pages.
 const MALLOC_HUGE_PAGES_SINCE: u32 = 35;
@@ -149,8 +150,8 @@ fn small_page_bytes(machine: &Machine, process: &Process, until: Instant) -> (u6
     if all_huge == Some(0) {
         return (all, all);
     }
-    let own = memory_files::read(machine, process, "smaps_rollup", until).and_then(|text| huge_bytes(&text));
-    match own {
+    let process_huge = memory_files::read(machine, process, "smaps_rollup", until).and_then(|text| huge_bytes(&text));
+    match process_huge {
         Some(huge) => (all.saturating_sub(huge), all.saturating_sub(huge)),
         None => (all.saturating_sub(all_huge.unwrap_or(all)), all),
     }

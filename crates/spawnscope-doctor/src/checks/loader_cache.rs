@@ -227,8 +227,8 @@ fn configured(machine: &Machine, file: &str, depth: usize) -> Vec<Configured> {
     directories
 }
 
-/// Returns whether the cache contains the file's name or a prefix of it, such as `libx.so.1` for `libx.so.1.2.3`. Such a prefix is most likely
-/// the library's SONAME, so the file need not be opened.
+/// Returns whether the cache contains the file's name or a prefix of it, such as `libx.so.1` for `libx.so.1.2.3`. Such a prefix is most
+/// likely the library's SONAME, so the file need not be opened.
 fn is_known(known: &HashSet<&[u8]>, name: &str) -> bool {
     let mut name = name;
     loop {

@@ -88,8 +88,8 @@ fn run(examination: &Examination<'_>, programs: &Programs, findings: &mut Findin
     );
 }
 
-/// Returns the libraries that glibc's loader fails to load when `true` is started, according to its messages, except for missing ones. Other
-/// loaders print other messages, which are ignored.
+/// Returns the libraries that glibc's loader fails to load when `true` is started, according to its messages, except for missing ones.
+/// Other loaders print other messages, which are ignored.
 fn refused(machine: &Machine, programs: &Programs, missing: &[String]) -> Option<String> {
     LIBRARY_VARIABLES.iter().find_map(|name| machine.variable(name))?;
     let ran = programs

@@ -34,8 +34,8 @@ use super::{Examination, Findings, Measured};
 use spawnscope_data::event::{Constant, Nanos};
 use spawnscope_data::units;
 
-/// Returns the nanoseconds that a fork takes for each MiB of the parent's memory in 4 KiB pages, to copy the page tables and to free the copy.
-/// Uses the lowest measured values, because a busy machine only adds time.
+/// Returns the nanoseconds that a fork takes for each MiB of the parent's memory in 4 KiB pages, to copy the page tables and to free the
+/// copy. Uses the lowest measured values, because a busy machine only adds time.
 fn fork_ns_per_mebibyte(measured: &Measured) -> Option<f64> {
     Some(measured.min_ns(Constant::PageCopy)? + measured.min_ns(Constant::PageFree)?)
 }

@@ -104,8 +104,8 @@ fn refused(examination: &Examination<'_>, process: &Process, why: String) -> Fin
     .fix_cost("in a looser mode, the out-of-memory killer acts when memory really runs out")
 }
 
-/// Returns the size of the largest mapping that counts as committed memory (flag `ac`), which excludes mappings with MAP_NORESERVE. `None` if
-/// the table of mappings cannot be parsed.
+/// Returns the size of the largest mapping that counts as committed memory (flag `ac`), which excludes mappings with MAP_NORESERVE. `None`
+/// if the table of mappings cannot be parsed.
 fn largest_mapping(text: &str) -> Option<u64> {
     let mut largest = 0;
     let mut size = 0;
@@ -127,8 +127,8 @@ enum Limit {
     Bytes(u64),
 }
 
-/// Returns the limit in a mode of vm.overcommit_memory. Mode 0 refuses only a mapping larger than memory and swap; mode 1 has no limit; mode 2
-/// enforces the commit limit.
+/// Returns the limit in a mode of vm.overcommit_memory. Mode 0 refuses only a mapping larger than memory and swap; mode 1 has no limit;
+/// mode 2 enforces the commit limit.
 fn limit(mode: u64, memory: &str) -> Limit {
     let bytes = |name: &str| {
         let value = field(memory, name)?.trim_end_matches(" kB");

@@ -95,8 +95,8 @@ fn raise_user_limit(limit: u64, twice: u64, hard_limit: Option<u64>) -> Vec<Stri
     shell.into_iter().flatten().chain([root.to_owned()]).collect()
 }
 
-/// Returns how to raise `pids.max` of a control group. The limit of a systemd unit must be set through systemd, which would overwrite a direct
-/// change.
+/// Returns how to raise `pids.max` of a control group. The limit of a systemd unit must be set through systemd, which would overwrite a
+/// direct change.
 fn raise_group_limit(root: &str, group: &str, twice: u64) -> Vec<String> {
     let is_unit = |name: &&str| {
         [".service", ".scope", ".slice"]
@@ -150,7 +150,7 @@ fn near(limit: &Limit, environment: &Environment) -> Finding {
         units::count(limit.limit)
     );
     let finding = Finding::problem(title)
-        .evidence("processes and threads count; beyond the limit, forks fail with \"Resource temporarily unavailable\"")
+        .evidence("the limit counts processes and threads; beyond it, forks fail with \"Resource temporarily unavailable\"")
         .fix("list the programs with the most threads: `ps -eLf | awk '{print $1, $10}' | sort | uniq -c | sort -n | tail`")
         .fix("children that ended and were never reaped (state Z) count too: fix their parent");
     let raise = limit.raise(environment).into_iter();

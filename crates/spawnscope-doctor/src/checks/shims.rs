@@ -59,9 +59,9 @@ const MANAGERS: [Manager; 9] = [
 ];
 /// This manager installs a missing version even if only the path of a program is queried, and no option prevents that.
 const INSTALLING_MANAGER: &str = "volta";
-/// Variables that keep the other managers from installing missing versions, since the doctor must not change anything. rustup before 1.28 does
-/// not know RUSTUP_AUTO_INSTALL, so it gets an unusable download server. Go downloads another Go if a module requires one. asdf, pyenv, rbenv
-/// and similar managers never install anything unasked.
+/// Variables that keep the other managers from installing missing versions, since the doctor must not change anything. rustup before 1.28
+/// does not know RUSTUP_AUTO_INSTALL, so it gets an unusable download server. Go downloads another Go if a module requires one. asdf,
+/// pyenv, rbenv and similar managers never install anything unasked.
 const INSTALL_NOTHING: [(&str, &str); 6] = [
     ("RUSTUP_AUTO_INSTALL", "0"),
     ("RUSTUP_DIST_SERVER", "file:///nonexistent"),

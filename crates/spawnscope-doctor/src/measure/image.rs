@@ -1,5 +1,5 @@
-//! Programs to launch, prepared before the fork so that nothing is allocated after it. Also provides a tiny static program, because not every
-//! machine has a static program or a compiler.
+//! Programs to launch, prepared before the fork so that nothing is allocated after it. Also provides a tiny static program, because not
+//! every machine has a static program or a compiler.
 
 use std::ffi::{CStr, CString, OsStr, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;

@@ -94,8 +94,8 @@ pub(super) fn measure(machine: &Machine, directory: Option<&TemporaryDirectory>)
     }
 }
 
-/// Launches the kinds in turns. The first launch of each kind is stored separately, because its files are not yet cached and may be scanned.
-/// A kind that takes too long is not launched again.
+/// Launches the kinds in turns. The first launch of each kind is stored separately, because its files are not yet cached and may be
+/// scanned. A kind that takes too long is not launched again.
 fn launch_in_turns(mut kinds: [Option<Work<'_>>; SERIES], results: &SharedResults) {
     for (kind, series) in kinds.iter_mut().zip(&results.series) {
         match kind.map(|work| launch(work, LAUNCH_TIMEOUT)) {

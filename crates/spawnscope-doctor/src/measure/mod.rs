@@ -1,8 +1,8 @@
-//! The measurements before the checks: which directories answer (`answers`), what a launch costs (`launch`), whether fresh files are scanned
-//! (`scan`), and the time of single steps (`steps`). Anything that can hang is done by measuring processes, with the tools of
+//! The measurements before the checks: which directories answer (`answers`), what a launch costs (`launch`), whether fresh files are
+//! scanned (`scan`), and the time of single steps (`steps`). Anything that can hang is done by measuring processes, with the tools of
 //! `launch_timing`. They time launches (`launches`) of static and dynamic programs (`image`) in a temporary directory
-//! (`temporary_directory`), and store the times in shared memory (`shared_results`). Anything that cannot be measured, or takes too long, is
-//! unknown.
+//! (`temporary_directory`), and store the times in shared memory (`shared_results`). Anything that cannot be measured, or takes too long,
+//! is unknown.
 
 mod answers;
 mod image;

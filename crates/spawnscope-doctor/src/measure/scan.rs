@@ -1,5 +1,5 @@
-//! Measures whether files are scanned before their first launch. Launches fresh copies of a program one by one, each several times, and then
-//! other copies concurrently, which shows whether launches queue for the scanner.
+//! Measures whether files are scanned before their first launch. Launches fresh copies of a program one by one, each several times, and
+//! then other copies concurrently, which shows whether launches queue for the scanner.
 
 use std::time::Duration;
 
@@ -19,8 +19,8 @@ pub(super) const CONCURRENT: usize = 8;
 const REPETITIONS: usize = 2;
 /// The minimum number of launches of each kind to distinguish a delay from noise.
 const MIN_LAUNCHES: usize = 5;
-/// Lower minimum numbers of launches for delays from the given lengths on. Only waits for a CPU could delay a launch that long by chance, and
-/// there is no time for more launches.
+/// Lower minimum numbers of launches for delays from the given lengths on. Only waits for a CPU could delay a launch that long by chance,
+/// and there is no time for more launches.
 const MIN_LAUNCHES_OF_LONG: [(Nanos, usize); 2] = [(Nanos(80_000_000), 2), (Nanos(10_000_000), 3)];
 /// An operation that does not finish is blamed on a scanner only if a launch from memory takes at most this long.
 const MAX_HEALTHY_LAUNCH: Nanos = Nanos(50_000_000);
@@ -63,7 +63,8 @@ impl Scan {
         delay(&self.first, &self.later, min_delay)
     }
 
-    /// Returns how much longer a later launch takes than one from memory; `None` if the difference is below `min_delay` or within the noise.
+    /// Returns how much longer a later launch takes than one from memory; `None` if the difference is below `min_delay` or within the
+    /// noise.
     #[must_use]
     pub fn later_delay(&self, min_delay: Nanos) -> Option<Nanos> {
         delay(&self.later, &self.unscanned, min_delay)

@@ -58,8 +58,8 @@ impl Series {
         self.launches().map(|launch| launch.took).collect()
     }
 
-    /// Returns the times of the undisturbed launches. If there are fewer than `min_count`, returns the times of all launches, less their waits
-    /// for a CPU.
+    /// Returns the times of the undisturbed launches. If there are fewer than `min_count`, returns the times of all launches, less their
+    /// waits for a CPU.
     pub(super) fn settled(&self, min_count: usize) -> Vec<Nanos> {
         let launches: Vec<LaunchTime> = self.launches().collect();
         let undisturbed = launches.iter().filter(|launch| !launch.is_disturbed());

@@ -17,8 +17,8 @@ pub(super) fn system_call() -> Option<Nanos> {
     median((0..ROUNDS).map(round).collect())
 }
 
-/// Returns the time to move a process into its current control group; `None` without permission to do so. This takes about as long as a move
-/// into another group, because most of the time the kernel waits for all CPUs.
+/// Returns the time to move a process into its current control group; `None` without permission to do so. This takes about as long as a
+/// move into another group, because most of the time the kernel waits for all CPUs.
 pub(super) fn migration(machine: &Machine) -> Option<Nanos> {
     let groups = machine.text("/proc/self/cgroup")?;
     let group = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;

@@ -77,7 +77,8 @@ impl TemporaryDirectory {
         Some(created)
     }
 
-    /// Returns one of the directory's programs; its file need not exist yet. It runs with the environment of `machine`, or with an empty one.
+    /// Returns one of the directory's programs; its file need not exist yet. It runs with the environment of `machine`, or with an empty
+    /// one.
     pub(super) fn program(&self, number: usize, machine: Option<&Machine>) -> Option<Image> {
         let path = program(&self.path, number);
         match machine {
@@ -146,11 +147,12 @@ fn program(directory: &Path, number: usize) -> PathBuf {
     directory.join(format!("program-{number}"))
 }
 
-/// Does the keeper's work, with system calls only. The keeper must close its copy of the doctor's end, or it would wait for itself. It starts
-/// a session of its own, so that signals of the terminal or to the doctor's process group do not reach it.
+/// Does the keeper's work, with system calls only. The keeper must close its copy of the doctor's end, or it would wait for itself. It
+/// starts a session of its own, so that signals of the terminal or to the doctor's process group do not reach it.
 fn run_keeper(directory: &CStr, programs: &[CString], doctor_fd: c_int) {
     ignore_requests_to_end();
-    // SAFETY: plain system calls; the strings end with NUL, and the sent byte is static. Standard input is the keeper's end of the connection.
+    // SAFETY: plain system calls; the strings end with NUL, and the sent byte is static. Standard input is the keeper's end of the
+    // connection.
     let connection = unsafe {
         libc::close(doctor_fd);
         libc::setsid();

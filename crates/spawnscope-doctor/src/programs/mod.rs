@@ -202,8 +202,8 @@ impl Programs {
         })
     }
 
-    /// Counts the processes that a program and its descendants create within the time limit; `None` if the program cannot be traced or fails,
-    /// or if no time is left.
+    /// Counts the processes that a program and its descendants create within the time limit; `None` if the program cannot be traced or
+    /// fails, or if no time is left.
     pub(super) fn count_launches(&self, command: Command) -> Option<Launches> {
         // Counting gets a larger share than timing, because it comes last.
         let time_limit = self.remaining().ok()? / 4 * 3;

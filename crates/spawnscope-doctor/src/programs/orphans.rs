@@ -17,11 +17,11 @@ pub(super) fn become_subreaper() {
 /// Asks the processes of a session to end, and kills those that do not.
 pub(super) fn end_session(session: i32) {
     for signals in END_SIGNALS {
-        let left = running_members(session);
-        if left.is_empty() {
+        let remaining = running_members(session);
+        if remaining.is_empty() {
             break;
         }
-        for process in left {
+        for process in remaining {
             for signal in signals {
                 // SAFETY: a plain system call; the session id is not reused while the session has members,
                 // or before its first process is reaped.

@@ -93,7 +93,8 @@ impl ProgramSession {
 
     fn signal(&self, signals: &[i32]) {
         let others = self.members().into_iter().map(u32::cast_signed);
-        // Also signals the process group, in case /proc does not show the members. Its id cannot be reused before the first process is reaped.
+        // Also signals the process group, in case /proc does not show the members. Its id cannot be reused before the first process is
+        // reaped.
         let group = self.status.is_none().then_some(-self.pid);
         for process in others.chain(group) {
             for signal in signals {
@@ -126,8 +127,8 @@ impl ProgramSession {
 
 /// Returns the running processes of a session; empty if /proc belongs to another pid namespace.
 pub(super) fn members(session: i32) -> Vec<u32> {
-    let own = std::fs::read_link("/proc/self").ok();
-    if own.as_deref() == Some(std::process::id().to_string().as_ref()) {
+    let self_link = std::fs::read_link("/proc/self").ok();
+    if self_link.as_deref() == Some(std::process::id().to_string().as_ref()) {
         processes::running_in_session(session.cast_unsigned())
     } else {
         Vec::new()

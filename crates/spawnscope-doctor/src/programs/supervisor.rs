@@ -15,7 +15,8 @@ use spawnscope_data::event::Nanos;
 use spawnscope_system::launch_timing::isolated_child::IsolatedChild;
 use spawnscope_system::process::is_readable_within;
 
-/// How much longer than its program's time limit a supervisor may take: it may wait `GRACE` after each signal to processes that ignore them.
+/// How much longer than its program's time limit a supervisor may take: it may wait `GRACE` after each signal to processes that ignore
+/// them.
 const TIME_TO_END: Duration = Duration::from_millis(5 * GRACE.as_millis() as u64);
 /// Values of the first byte of an answer: whether the program failed, succeeded, or was killed.
 const FAILED: u8 = 0;

@@ -47,8 +47,8 @@ fn run_traced(command: &mut Command) -> io::Result<bool> {
 }
 
 fn report_launch() -> bool {
-    // SAFETY: the call reads one byte of our own memory. The standard library's buffer cannot be used: another thread of the doctor may have
-    // held its lock at the fork.
+    // SAFETY: the call reads one byte of our own memory. The standard library's buffer cannot be used: another thread of the doctor may
+    // have held its lock at the fork.
     unsafe { libc::write(1, c"+".as_ptr().cast(), 1) == 1 }
 }
 

@@ -1,5 +1,5 @@
-//! Tests of the checks that start programs: shells, git, Python and shims. The programs are installed ones, or scripts that the test writes.
-//! The files that they read at start are written by the test.
+//! Tests of the checks that start programs: shells, git, Python and shims. The programs are installed ones, or scripts that the test
+//! writes. The files that they read at start are written by the test.
 
 use std::process::Command;
 

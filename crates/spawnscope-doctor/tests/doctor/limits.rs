@@ -193,12 +193,12 @@ fn the_fix_is_the_command_that_raises_the_nearly_reached_limit() {
         service.contains("  systemctl set-property 'build.service' TasksMax=100"),
         "{service}"
     );
-    let own = fix(&in_group(
+    let user_unit = fix(&in_group(
         "user.slice/user-1000.slice/user@1000.service/app.slice/term.scope",
     ));
     assert!(
-        own.contains("  systemctl --user set-property 'term.scope' TasksMax=100"),
-        "{own}"
+        user_unit.contains("  systemctl --user set-property 'term.scope' TasksMax=100"),
+        "{user_unit}"
     );
     let manager = fix(&in_group("user.slice/user-1000.slice/user@1000.service"));
     assert!(

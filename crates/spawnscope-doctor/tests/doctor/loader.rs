@@ -366,8 +366,8 @@ fn binfmt_entries_that_emulate_break_or_take_over_programs_are_reported() {
             Severity::Note,
             &["emulated", "qemu-aarch64"],
         );
-        let own = entry("/usr/bin/qemu-aarch64", &magic.replace("b700", "3e00"));
-        let found = diagnose("binfmt", &own.machine(), &usual()).findings;
+        let native = entry("/usr/bin/qemu-aarch64", &magic.replace("b700", "3e00"));
+        let found = diagnose("binfmt", &native.machine(), &usual()).findings;
         assert!(found[0].title.contains("native programs"), "{found:?}");
     }
     let gone = entry("/usr/bin/gone", magic);

@@ -56,10 +56,10 @@ fn shells_with_children_are_known_to_fork_and_other_processes_are_not() {
         );
     }
     // A Python script with the name of a shell is not a shell.
-    let other = with_process("bash", 4096)
+    let script = with_process("bash", 4096)
         .link("proc/10/exe", "/usr/bin/python3.11")
         .process(12, 10, "git", 2);
-    expect_finding("large-parents", &other.machine(), &usual(), Severity::Note, &[]);
+    expect_finding("large-parents", &script.machine(), &usual(), Severity::Note, &[]);
 }
 
 #[test]

@@ -1,6 +1,6 @@
-//! Compares the first launch of a file with the second, of one file alone and of several at once. If new executables are scanned, first launches
-//! take longer; if they are scanned one by one, the launches queue. A scanner that scans every launch is found by comparison with a program in
-//! memory, which no scanner watches.
+//! Compares the first launch of a file with the second, of one file alone and of several at once. If new executables are scanned, first
+//! launches take longer; if they are scanned one by one, the launches queue. A scanner that scans every launch is found by comparison with
+//! a program in memory, which no scanner watches.
 
 use std::path::{Path, PathBuf};
 
@@ -78,7 +78,7 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
             outcome.note(note);
         }
     }
-    outcome.note("out of the cache: the file's content, not its metadata, which only root could drop, and only for the whole machine");
+    outcome.note("out of the cache: the file's content is evicted, but not its metadata: only root could do that, and only for the whole machine");
     Ok(outcome)
 }
 

@@ -1,5 +1,5 @@
-//! Measures the launches of a parent that grows by a step before each. Repeats this sweep with new parents, so that disturbances of the machine do
-//! not look like a slope.
+//! Measures the launches of a parent that grows by a step before each. Repeats this sweep with new parents, so that disturbances of the
+//! machine do not look like a slope.
 
 use std::time::Instant;
 
@@ -57,8 +57,8 @@ fn empty_case(mechanism: Mechanism, step: u64) -> Measured {
     }
 }
 
-/// Makes one sweep over all steps. Each mechanism has a parent of its own, so that none pays for the forks of another. Returns false if the run
-/// must stop.
+/// Makes one sweep over all steps. Each mechanism has a parent of its own, so that none pays for the forks of another. Returns false if the
+/// run must stop.
 fn run_sweep(context: &ExperimentContext<'_>, sweep: usize, measured: &mut [Measured]) -> Result<bool, LabError> {
     let launch = |mechanism| Request::Launch {
         mechanism,

@@ -1,5 +1,5 @@
-//! The cost of the dynamic loader: for libraries, for immediate or lazy binding, for unsuccessful searches, and for names that need no search.
-//! Launches a program that does nothing, so that the loader causes the differences between cases.
+//! The cost of the dynamic loader: for libraries, for immediate or lazy binding, for unsuccessful searches, and for names that need no
+//! search. Launches a program that does nothing, so that the loader causes the differences between cases.
 
 use std::ffi::OsString;
 use std::fs;
@@ -186,7 +186,8 @@ fn copy_library(library: &Path, count: usize, name: impl Fn(usize) -> PathBuf) -
     (0..count).map(copy).collect()
 }
 
-/// Links a program with libraries. These have no SONAME, so the linker records the name that it gets: the path, or with `-l:` the file name.
+/// Links a program with libraries. These have no SONAME, so the linker records the name that it gets: the path, or with `-l:` the file
+/// name.
 fn link(compiler: &Compiler, output: &Path, linking: Linking, files: &[PathBuf]) -> Result<PathBuf, LabError> {
     let mut options = vec![
         "-Wl,--no-as-needed,-z,lazy".to_owned(),

@@ -58,7 +58,8 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     );
     let mut cases = Vec::new();
     for mechanism in ALL {
-        // Each mechanism has a worker of its own. After a fork, the parent pays for each page it writes, which would slow down other mechanisms.
+        // Each mechanism has a worker of its own. After a fork, the parent pays for each page it writes, which would slow down other
+        // mechanisms.
         let worker = Rc::new(Worker::start(&Setting::default())?);
         let program = context.tiny_for(mechanism);
         let case = launches([Value::from(mechanism.name())], &worker, mechanism, &program);
@@ -80,7 +81,8 @@ pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {
     Ok(outcome)
 }
 
-/// Makes CPU time unknown if the kernel counts it in whole ticks, because most launches then appear to take none. Returns whether it does so.
+/// Makes CPU time unknown if the kernel counts it in whole ticks, because most launches then appear to take none. Returns whether it does
+/// so.
 fn clear_tick_columns(outcome: &mut Outcome) -> bool {
     let is_zero = |value: &Value| value.estimate().is_some_and(|estimate| estimate.median == 0.0);
     let counts_ticks = outcome.rows.iter().any(|row| is_zero(row.get("cpu_ns")));
@@ -91,8 +93,8 @@ fn clear_tick_columns(outcome: &mut Outcome) -> bool {
     counts_ticks
 }
 
-/// Makes user and system time unknown for all cases if the kernel splits CPU time by clock ticks, because the split then depends on how many
-/// ticks happened to occur in a case. Their sum is exact.
+/// Makes user and system time unknown for all cases if the kernel splits CPU time by clock ticks, because the split then depends on how
+/// many ticks happened to occur in a case. Their sum is exact.
 fn clear_split_columns(outcome: &mut Outcome, measured: &[Measured]) {
     if is_split_by_ticks(measured) {
         clear_columns(outcome, &["user_ns", "system_ns"]);
@@ -103,8 +105,8 @@ fn clear_split_columns(outcome: &mut Outcome, measured: &[Measured]) {
     }
 }
 
-/// Returns whether the kernel splits CPU time by clock ticks. Every launch makes system calls, so a round can only lack system time if no tick
-/// occurred during one.
+/// Returns whether the kernel splits CPU time by clock ticks. Every launch makes system calls, so a round can only lack system time if no
+/// tick occurred during one.
 fn is_split_by_ticks(measured: &[Measured]) -> bool {
     let mut rounds = measured.iter().flat_map(|case| &case.rounds);
     rounds.any(|round| {

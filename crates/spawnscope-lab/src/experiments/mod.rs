@@ -35,8 +35,8 @@ pub struct Experiment {
     pub name: &'static str,
     /// What the experiment measures, in a few words.
     pub about: &'static str,
-    /// The minimum run time of a full and of a quick run, in seconds. It is the time to fill parents, to compile programs, and for the minimum of
-    /// rounds.
+    /// The minimum run time of a full and of a quick run, in seconds. It is the time to fill parents, to compile programs, and for the
+    /// minimum of rounds.
     min_seconds: [f64; 2],
     run: fn(&ExperimentContext<'_>) -> Result<Outcome, LabError>,
 }

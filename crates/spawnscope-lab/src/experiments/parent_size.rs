@@ -191,8 +191,8 @@ fn measure_in_passes(context: &ExperimentContext<'_>, series: &[Series<'_>], out
     measured
 }
 
-/// Starts the parents of a pass. Returns their cases, and the cases whose parent could not be started; `None` if the run must stop. `done` is the
-/// share of earlier passes.
+/// Starts the parents of a pass. Returns their cases, and the cases whose parent could not be started; `None` if the run must stop. `done`
+/// is the share of earlier passes.
 fn start_pass<'a>(
     context: &ExperimentContext<'_>,
     series: &'a [Series<'_>],

@@ -15,7 +15,8 @@ pub struct Passes {
 }
 
 impl Passes {
-    /// Creates passes for these series, each given by its sizes and its fill factor. The parents of a series are filled one after the other.
+    /// Creates passes for these series, each given by its sizes and its fill factor. The parents of a series are filled one after the
+    /// other.
     pub fn new(series: Vec<(Vec<u64>, u64)>) -> Passes {
         let (waiting, fill_factor) = series.into_iter().unzip();
         Passes {
@@ -25,8 +26,8 @@ impl Passes {
         }
     }
 
-    /// Returns the next pass: for each series, the sizes that fit together with those of the other series; `None` if no parent is left. A series is
-    /// only split if it does not fit alone, because sizes that are measured in turns are more comparable.
+    /// Returns the next pass: for each series, the sizes that fit together with those of the other series; `None` if no parent is left. A
+    /// series is only split if it does not fit alone, because sizes that are measured in turns are more comparable.
     pub fn next(&mut self, available: AvailableMemory) -> Option<Vec<Vec<u64>>> {
         self.leave_out(available.per_process.min(available.total));
         let mut free = available.total;
@@ -136,8 +137,8 @@ mod tests {
         };
         let all = vec![vec![0, 10], vec![0, 10, 100]];
         assert_eq!(found(220, u64::MAX), (vec![all], vec![]));
-        let apart = vec![vec![vec![0, 10], vec![]], vec![vec![], vec![0, 10, 100]]];
-        assert_eq!(found(219, u64::MAX), (apart, vec![]));
+        let separate = vec![vec![vec![0, 10], vec![]], vec![vec![], vec![0, 10, 100]]];
+        assert_eq!(found(219, u64::MAX), (separate, vec![]));
         let without = vec![vec![vec![0, 10], vec![0, 10]]];
         assert_eq!(found(500, 199), (without, vec![100]), "one process cannot map it twice");
     }

@@ -24,8 +24,8 @@ const SCRIPT: &str = "count=$1; shift; while [ $count -gt 0 ]; do \"$@\" || exit
 /// The exit status of `record` if it failed itself.
 const RECORD_FAILED: i32 = 125;
 
-/// Records warm starts of a program, and returns an estimate for each recorded phase. The phases are those of the started process, without the
-/// processes that it launches itself.
+/// Records warm starts of a program, and returns an estimate for each recorded phase. The phases are those of the started process, without
+/// the processes that it launches itself.
 pub fn record_phases(directory: &Path, program: &Program) -> Result<[Option<Estimate>; 3], NoPhases> {
     let recording = directory.join("runtime.db");
     let mut record = Command::new("/proc/self/exe");

@@ -45,8 +45,8 @@ const COMMANDS: [(&str, &[&str], &[&str]); 23] = [
 ];
 /// The system shell, which is often the same file as another one.
 const SH: &str = "sh";
-/// Arguments with which an interpreter prints the path of its own file. Only interpreters that are often behind a version manager's script are
-/// listed.
+/// Arguments with which an interpreter prints the path of its own file. Only interpreters that are often behind a version manager's script
+/// are listed.
 const EXECUTABLE_QUERIES: [(&str, [&str; 2]); 4] = [
     ("python3", ["-c", "import sys; print(sys.executable)"]),
     ("ruby", ["-e", "puts RbConfig.ruby"]),
@@ -135,8 +135,8 @@ fn remove_duplicate_sh(found: &mut Vec<(String, Program)>) -> Option<String> {
     Some(note)
 }
 
-/// Returns a program with an empty mark. If it is a version manager's script, returns the script with the mark `SHIM`, and the program that the
-/// script starts.
+/// Returns a program with an empty mark. If it is a version manager's script, returns the script with the mark `SHIM`, and the program that
+/// the script starts.
 fn resolve_shim(name: &str, path: PathBuf, outcome: &mut Outcome) -> Vec<(&'static str, PathBuf)> {
     let starts_with = |path: &Path, prefix: &[u8]| std::fs::read(path).is_ok_and(|content| content.starts_with(prefix));
     if !starts_with(&path, b"#!") {

@@ -5,8 +5,8 @@ use crate::harness::{MIN_ROUNDS, Measured};
 
 /// A launch that takes at least this many times as long as an unwatched one is scanned.
 const MIN_SCANNED_RATIO: f64 = 2.0;
-/// If the extra time of second launches is less than that of first launches by this factor, second launches are not scanned, but find caches that
-/// the scan has displaced.
+/// If the extra time of second launches is less than that of first launches by this factor, second launches are not scanned, but find
+/// caches that the scan has displaced.
 const CACHE_FACTOR: f64 = 20.0;
 /// One round in this many may be an outlier that is too fast.
 const OUTLIER_DIVISOR: usize = 10;
@@ -43,11 +43,11 @@ pub fn new_file_note(name: &str, measured: &[Measured]) -> Option<String> {
     ))
 }
 
-/// Times of launches in nanoseconds from the fastest rounds: of launches that may be scanned, and of launches that are not. Other load on the
-/// machine makes some launches slower, a scanner makes all of them slower. So the fastest rounds distinguish the two, while a busy machine
-/// shifts medians and intervals. A scanner is reported wrongly only if all six rounds of five launches that may be scanned are disturbed, but not
-/// all of the other rounds. If four of five launches are disturbed, this happens once in 800 runs, and more rarely with more rounds. Missing a
-/// scanner is equally rare.
+/// Times of launches in nanoseconds from the fastest rounds: of launches that may be scanned, and of launches that are not. Other load on
+/// the machine makes some launches slower, a scanner makes all of them slower. So the fastest rounds distinguish the two, while a busy
+/// machine shifts medians and intervals. A scanner is reported wrongly only if all six rounds of five launches that may be scanned are
+/// disturbed, but not all of the other rounds. If four of five launches are disturbed, this happens once in 800 runs, and more rarely with
+/// more rounds. Missing a scanner is equally rare.
 struct FastTimes {
     watched: f64,
     unwatched: f64,
@@ -84,9 +84,9 @@ impl FastTimes {
     }
 }
 
-/// Returns a clause if concurrent launches queue: the extra time of the last of `most` launches at once is compared with that of a single launch.
-/// Extra times are differences from unscanned launches, so the time that concurrent launches need without a scanner cancels out. Half of a full
-/// queue is enough, as with a scanner that has two threads or CPUs.
+/// Returns a clause if concurrent launches queue: the extra time of the last of `most` launches at once is compared with that of a single
+/// launch. Extra times are differences from unscanned launches, so the time that concurrent launches need without a scanner cancels out.
+/// Half of a full queue is enough, as with a scanner that has two threads or CPUs.
 fn queue_clause(alone: &FastTimes, last: Option<&FastTimes>, most: &Measured) -> Option<String> {
     let at_once = most.keys.last()?.number().filter(|count| *count > 1.0)?;
     let times = last?.extra_ns() / alone.extra_ns();
@@ -102,8 +102,8 @@ mod tests {
 
     const MS: f64 = 1e6;
 
-    /// Returns a case of `at_once` launches at once. Each round has four times in milliseconds: the first launches, the last end of these, the second
-    /// launches, and the last end of these.
+    /// Returns a case of `at_once` launches at once. Each round has four times in milliseconds: the first launches, the last end of these,
+    /// the second launches, and the last end of these.
     fn measured(at_once: u64, rounds: impl IntoIterator<Item = [f64; 4]>) -> Measured {
         Measured {
             keys: vec![Value::from("tiny"), Value::from(at_once)],

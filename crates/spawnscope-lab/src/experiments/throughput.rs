@@ -17,8 +17,8 @@ const QUICK_SHAPES: [(u32, u32); 4] = [(1, 1), (1, 8), (2, 1), (2, 8)];
 const MIN_LAUNCHES: u32 = 40;
 /// How many times all children in flight are replaced, at least. With more replacements, there would be fewer rounds and wider intervals.
 const MIN_REPLACEMENTS: u32 = 3;
-/// The maximum number of children in flight for mechanisms with a shell. They are ten times slower; with more children, all cases would get fewer
-/// rounds.
+/// The maximum number of children in flight for mechanisms with a shell. They are ten times slower; with more children, all cases would get
+/// fewer rounds.
 const MAX_SHELLS_IN_FLIGHT: u32 = 8;
 
 pub fn run(context: &ExperimentContext<'_>) -> Result<Outcome, LabError> {

@@ -142,8 +142,8 @@ fn map_populated(bytes: usize, pages: Pages) -> Result<Memory, LabError> {
     map().map_err(LabError::doing(doing))
 }
 
-/// Creates an anonymous file with all its blocks allocated. If the file system ran out of space while the mapping is read, the kernel would kill
-/// the reader.
+/// Creates an anonymous file with all its blocks allocated. If the file system ran out of space while the mapping is read, the kernel would
+/// kill the reader.
 fn allocated_file(bytes: u64) -> io::Result<File> {
     let file = tempfile::tempfile()?;
     match fallocate(&file, FallocateFlags::empty(), 0, bytes) {

@@ -19,8 +19,8 @@ use spawnscope_system::launch_timing::clone::CloneCall;
 use spawnscope_system::launch_timing::timing::{LaunchTimer, LaunchTimes};
 use spawnscope_system::process::reap;
 
-/// The maximum number of descriptors that a close loop may have to close. A limit on open files of a billion, as in some containers, would keep
-/// it busy for minutes.
+/// The maximum number of descriptors that a close loop may have to close. A limit on open files of a billion, as in some containers, would
+/// keep it busy for minutes.
 const MAX_CLOSED_DESCRIPTORS: usize = 1 << 20;
 
 /// Everything that launches of one program need, prepared before the first launch.
@@ -119,8 +119,8 @@ impl<'p> Launcher<'p> {
         started.map_err(LabError::doing(format!("start a child with {}", mechanism.name())))
     }
 
-    /// Makes an uncounted launch before `count` timed ones, because a launch after other work finds cold caches. Does nothing before a single
-    /// launch.
+    /// Makes an uncounted launch before `count` timed ones, because a launch after other work finds cold caches. Does nothing before a
+    /// single launch.
     pub fn warm_up(&mut self, mechanism: Mechanism, count: u32) -> Result<(), LabError> {
         if count < 2 {
             return Ok(());

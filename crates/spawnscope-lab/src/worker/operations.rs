@@ -85,8 +85,8 @@ fn cpu_time() -> (Duration, Duration) {
     sum
 }
 
-/// Launches all files, and returns the time of each from its start until it was reaped. The children are detached, so that a delayed exec of one
-/// does not delay the start of the others.
+/// Launches all files, and returns the time of each from its start until it was reaped. The children are detached, so that a delayed exec
+/// of one does not delay the start of the others.
 fn launch_concurrently(paths: &[String], status: i32) -> Result<Vec<f64>, LabError> {
     let programs: Vec<Program> = paths
         .iter()

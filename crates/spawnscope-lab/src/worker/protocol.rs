@@ -83,8 +83,8 @@ pub const STALL: usize = 1;
 /// A request. All times are in nanoseconds.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Request {
-    /// Launch and wait `count` times. If `count` is more than one, an uncounted launch comes first. The reply has the medians of the wall and of
-    /// the time inside the call, and the means of total, user and system CPU time, including children.
+    /// Launch and wait `count` times. If `count` is more than one, an uncounted launch comes first. The reply has the medians of the wall
+    /// and of the time inside the call, and the means of total, user and system CPU time, including children.
     Launch {
         /// The mechanism.
         mechanism: Mechanism,
@@ -98,8 +98,8 @@ pub enum Request {
         /// The number of bytes.
         bytes: u64,
     },
-    /// Launch like `Launch` while another thread maps and unmaps memory. The reply has medians over launches of the wall, of the other thread's
-    /// longest pause, and of the time inside the call.
+    /// Launch like `Launch` while another thread maps and unmaps memory. The reply has medians over launches of the wall, of the other
+    /// thread's longest pause, and of the time inside the call.
     Stall {
         /// The mechanism.
         mechanism: Mechanism,
@@ -108,15 +108,16 @@ pub enum Request {
         /// The number of launches.
         count: u32,
     },
-    /// Like `Stall`, but pause instead of launching. The reply has medians over pauses of their real length, of the other thread's longest pause,
-    /// and of the requested length.
+    /// Like `Stall`, but pause instead of launching. The reply has medians over pauses of their real length, of the other thread's longest
+    /// pause, and of the requested length.
     Idle {
         /// The length of each pause in nanoseconds. The launching thread sleeps.
         pause_ns: f64,
         /// The number of pauses.
         count: u32,
     },
-    /// Keep `in_flight` children of each thread running. The reply has the launches per second, counted from the moment when all are in flight.
+    /// Keep `in_flight` children of each thread running. The reply has the launches per second, counted from the moment when all are in
+    /// flight.
     Throughput {
         /// The mechanism.
         mechanism: Mechanism,
@@ -136,8 +137,8 @@ pub enum Request {
         /// The expected exit status of each.
         status: i32,
     },
-    /// Write to all memory three times: before a launch, while the child lives, and after the end of another child during whose life nothing was
-    /// written. The reply has the three times.
+    /// Write to all memory three times: before a launch, while the child lives, and after the end of another child during whose life
+    /// nothing was written. The reply has the three times.
     Rewrite {
         /// The child.
         child: Companion,

@@ -1,5 +1,5 @@
-//! Launches by bare system calls. A library also blocks signals, reports errors and sets up descriptors, which these launches do not. The child
-//! runs in the parent's memory; it only makes system calls, and never returns.
+//! Launches by bare system calls. A library also blocks signals, reports errors and sets up descriptors, which these launches do not. The
+//! child runs in the parent's memory; it only makes system calls, and never returns.
 
 use std::ffi::{CStr, c_char};
 use std::io;

@@ -16,8 +16,9 @@ use crate::LabError;
 use spawnscope_system::launch_timing::clone::LivingCopy;
 use spawnscope_system::launch_timing::timing::timed;
 
-/// Returns the times to write to all memory before a child is launched, while it lives, and after another child has ended. For the last time,
-/// the memory is new and nothing is written while the child lives, because pages written then would already belong to the parent alone.
+/// Returns the times to write to all memory before a child is launched, while it lives, and after another child has ended. For the last
+/// time, the memory is new and nothing is written while the child lives, because pages written then would already belong to the parent
+/// alone.
 pub fn rewrite(child: &Companion, ballast: &mut Ballast) -> Result<Vec<f64>, LabError> {
     ballast.replace_memory()?;
     ballast.rewrite();
@@ -34,7 +35,8 @@ fn write_time(ballast: &Ballast) -> f64 {
     timed(|| ballast.rewrite()).0 as f64
 }
 
-/// Calls `act` while a child lives. The child lives until a pipe is closed: a copy of the parent reads the pipe itself; a program gets its path.
+/// Calls `act` while a child lives. The child lives until a pipe is closed: a copy of the parent reads the pipe itself; a program gets its
+/// path.
 fn while_child_lives(child: &Companion, act: impl FnOnce()) -> Result<(), LabError> {
     match child {
         Companion::Copy => {
@@ -72,8 +74,8 @@ fn while_program_lives(mechanism: Mechanism, program: &Program, act: impl FnOnce
     launcher.finish(mechanism, running)
 }
 
-/// Waits for the child's exec. fork returns earlier, when the child still shares pages with the parent. The exec closes the pipe after it has
-/// released the shared memory.
+/// Waits for the child's exec. fork returns earlier, when the child still shares pages with the parent. The exec closes the pipe after it
+/// has released the shared memory.
 fn await_exec(executed: OwnedFd) -> Result<(), LabError> {
     let ended = File::from(executed).read_to_end(&mut Vec::new());
     ended.map(drop).map_err(LabError::doing("wait for an exec"))

@@ -35,8 +35,8 @@ pub fn serve(setting: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Ends the worker and its children when the parent dies, because a worker may have gigabytes of memory. The parent-death signal does not reach
-/// grandchildren of the parent, so the worker leads its own process group and kills that.
+/// Ends the worker and its children when the parent dies, because a worker may have gigabytes of memory. The parent-death signal does not
+/// reach grandchildren of the parent, so the worker leads its own process group and kills that.
 fn end_group_with_parent() {
     extern "C" fn kill_group(_: i32) {
         // SAFETY: a plain system call; the group belongs to this process.

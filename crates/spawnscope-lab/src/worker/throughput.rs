@@ -74,8 +74,8 @@ impl Drop for Lane<'_> {
     }
 }
 
-/// Returns the launches per second of `threads` threads, each of which replaces its children until it has launched its part of `count`. The time
-/// is from the start of the first thread to the end of the last.
+/// Returns the launches per second of `threads` threads, each of which replaces its children until it has launched its part of `count`. The
+/// time is from the start of the first thread to the end of the last.
 pub fn throughput(
     mechanism: Mechanism,
     program: &Program,

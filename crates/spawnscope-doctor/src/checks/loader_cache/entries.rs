@@ -1,10 +1,10 @@
 //! Reads the library names in a cache of the dynamic loader, in each format that `ldconfig` writes (glibc's `dl-cache.h`). Numbers are in
 //! native byte order, and four bytes long unless stated otherwise.
 //!
-//! - New format: `glibc-ld.so.cache1.1`, number of entries, 24 bytes not used here; entries of flags, key, value, kernel version, and 8 bytes of
-//!   processor capabilities; strings. A key is the offset of its string from the start of this format.
-//! - Old format: `ld.so-1.7.0`, a byte of padding, number of entries; entries of flags, key, value; strings. A key is an offset from the start
-//!   of the strings.
+//! - New format: `glibc-ld.so.cache1.1`, number of entries, 24 bytes not used here; entries of flags, key, value, kernel version, and 8
+//!   bytes of processor capabilities; strings. A key is the offset of its string from the start of this format.
+//! - Old format: `ld.so-1.7.0`, a byte of padding, number of entries; entries of flags, key, value; strings. A key is an offset from the
+//!   start of the strings.
 //! - Both formats in one file: the new format starts where the strings of the old one start, rounded up to a multiple of 8.
 
 use std::collections::HashSet;
